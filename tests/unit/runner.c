@@ -1,0 +1,122 @@
+// Runs unit tests: all, or those whose name contains one of the arguments.
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/test.h"
+
+enum { SKIPPED = 77 };
+
+static char own_dir[256]; // of the test that runs in this process
+static pid_t own_pid;
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)ftw;
+    if (flag == FTW_DP || flag == FTW_D || flag == FTW_DNR) {
+        chmod(path, 0700);
+        return rmdir(path);
+    }
+    return unlink(path);
+}
+
+static void remove_own_dir(void)
+{
+    if (own_dir[0] != '\0' && getpid() == own_pid) {
+        nftw(own_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+const char *test_dir(void)
+{
+    if (own_dir[0] == '\0') {
+        const char *tmp = getenv("TMPDIR");
+        snprintf(own_dir, sizeof own_dir, "%s/afloat-unit-XXXXXX", tmp != NULL ? tmp : "/tmp");
+        if (mkdtemp(own_dir) == NULL) {
+            test_fail(__FILE__, __LINE__, "mkdtemp: %s", strerror(errno));
+        }
+        own_pid = getpid();
+        atexit(remove_own_dir);
+    }
+    return own_dir;
+}
+
+const char *test_data(void)
+{
+    static char path[4096];
+    const char *set = getenv("AFLOAT_TEST_DATA");
+    snprintf(path, sizeof path, "%s", set != NULL ? set : TEST_SOURCE_ROOT "/../shared/data");
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+void test_fail(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "%s:%d: ", file, line);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    remove_own_dir();
+    _exit(1);
+}
+
+void test_skip(const char *why)
+{
+    fprintf(stderr, "not run: %s\n", why);
+    remove_own_dir();
+    _exit(SKIPPED);
+}
+
+static int run(const struct test_entry *t)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        t->run();
+        exit(0); // not _exit: leaks are looked for at exit
+    }
+    int status = -1;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "killed by signal %d\n", WTERMSIG(status));
+        return 1;
+    }
+    return WEXITSTATUS(status);
+}
+
+static int wanted(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strstr(name, argv[i]) != NULL) {
+            return 1;
+        }
+    }
+    return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0, failed = 0, skipped = 0;
+    for (const struct test_entry *t = test_entries; t->name != NULL; t++) {
+        if (!wanted(t->name, argc, argv)) {
+            continue;
+        }
+        int rc = run(t);
+        passed += rc == 0;
+        skipped += rc == SKIPPED;
+        if (rc != 0 && rc != SKIPPED) {
+            failed++;
+        }
+        printf("%s %s\n", rc == 0 ? "ok  " : rc == SKIPPED ? "skip" : "FAIL", t->name);
+    }
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed != 0 || passed + skipped == 0;
+}
