@@ -1,0 +1,277 @@
+// Paths as text, and whole files: read, make directories, replace in one step.
+//
+// Replacing a file so that a crash leaves the old or the new bytes and nothing between:
+//
+//     open directory -> create .afloat-RANDOM.tmp -> fchmod, write, fsync -> rename -> fsync directory
+//                              `------ on failure: unlink ------'
+//
+// Opening beneath a directory is in path_beneath.c.
+
+#include "base/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_CHUNK = 64 * 1024 };
+
+// ---- text ----------------------------------------------------------------------------------
+
+char *path_join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    if (n == 0 || name[0] == '/') {
+        return xstrdup(name);
+    }
+    return xasprintf("%s%s%s", dir, dir[n - 1] == '/' ? "" : "/", name);
+}
+
+static struct str without_end_slashes(struct str path)
+{
+    while (path.n > 1 && path.p[path.n - 1] == '/') {
+        path.n--;
+    }
+    return path;
+}
+
+// Length up to and with the last slash, 0 without one.
+static size_t last_slash(struct str path)
+{
+    size_t n = path.n;
+    while (n > 0 && path.p[n - 1] != '/') {
+        n--;
+    }
+    return n;
+}
+
+struct str path_base(struct str path)
+{
+    path = without_end_slashes(path);
+    return str_eqz(path, "/") ? path : str_from(path, last_slash(path));
+}
+
+struct str path_dir(struct str path)
+{
+    path = without_end_slashes(path);
+    path.n = last_slash(path);
+    return path.n != 0 ? without_end_slashes(path) : STR(".");
+}
+
+// The home directory, or NULL. `room` holds it when it comes from the password database.
+static const char *home_dir(char *room, size_t n)
+{
+    const char *home = getenv("HOME");
+    if (home != NULL && home[0] == '/') {
+        return home;
+    }
+    struct passwd entry, *found = NULL;
+    int rc = getpwuid_r(getuid(), &entry, room, n, &found);
+    return rc == 0 && found != NULL ? entry.pw_dir : NULL;
+}
+
+char *path_expand_home(const char *path)
+{
+    char room[4096];
+    if (path[0] != '~' || (path[1] != '\0' && path[1] != '/')) {
+        return xstrdup(path);
+    }
+    const char *home = home_dir(room, sizeof room);
+    return home != NULL ? xasprintf("%s%s", home, path + 1) : xstrdup(path);
+}
+
+// Cut the last part off `out`, unless there is none or it is a `..` that had to stay.
+static bool drop_part(struct buf *out, size_t root)
+{
+    struct str made = str_from(buf_str(out), root);
+    struct str last = str_from(made, last_slash(made));
+    if (made.n == 0 || str_eqz(last, "..")) {
+        return false;
+    }
+    buf_cut(out, root + (last.n < made.n ? made.n - last.n - 1 : 0));
+    return true;
+}
+
+char *path_clean(const char *path)
+{
+    struct buf out;
+    size_t root = path[0] == '/'; // length of what no `..` takes away
+    buf_init(&out, strlen(path) + 1);
+    buf_add(&out, path, root);
+    for (struct str rest = str_of(path); rest.p != NULL;) {
+        struct str part = str_cut(&rest, '/');
+        bool up = str_eqz(part, "..");
+        if (part.n == 0 || str_eqz(part, ".") || (up && drop_part(&out, root)) ||
+            (up && root != 0)) {
+            continue;
+        }
+        buf_addz(&out, out.n > root ? "/" : "");
+        buf_adds(&out, part);
+    }
+    buf_addz(&out, out.n == 0 ? "." : "");
+    return buf_take(&out, NULL);
+}
+
+// ---- disk ----------------------------------------------------------------------------------
+
+// mkdir() asks the umask, chmod() does not. An existing directory keeps its mode.
+static int make_dir(const char *path, mode_t mode)
+{
+    struct stat st;
+    if (mkdir(path, mode) == 0) {
+        return chmod(path, mode) == 0 ? 0 : -errno;
+    }
+    if (errno != EEXIST) {
+        return -errno;
+    }
+    if (stat(path, &st) != 0) {
+        return -errno;
+    }
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int path_mkdirs(const char *path, mode_t mode, struct err *e)
+{
+    char *copy = xstrdup(path);
+    int rc = path[0] != '\0' ? 0 : -ENOENT;
+    for (char *p = copy; rc == 0 && *p != '\0';) {
+        p += strspn(p, "/");
+        p += strcspn(p, "/");
+        char end = *p;
+        *p = '\0';
+        rc = make_dir(copy, mode);
+        *p = end;
+        p += strspn(p, "/");
+    }
+    free(copy);
+    return rc == 0 ? 0 : err_set(e, rc, "cannot create directory '%s': %s", path, err_text(rc));
+}
+
+// Read to the end of `fd`; the file may grow meanwhile or, in /proc, claim to be empty.
+static int read_all(int fd, struct buf *out)
+{
+    for (;;) {
+        char spare; // when `out` is full: is there one byte more?
+        size_t room = MIN(out->max - out->n, (size_t)READ_CHUNK);
+        char *to = room != 0 ? buf_reserve(out, room) : &spare;
+        ssize_t n = read(fd, to, room != 0 ? room : 1);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n == 0 ? 0 : -errno;
+        }
+        if (room == 0) {
+            return ERR_TOO_LARGE;
+        }
+        buf_grow(out, (size_t)n);
+    }
+}
+
+int path_read(const char *path, struct buf *out, struct err *e)
+{
+    struct stat st;
+    size_t before = out->n;
+    if (!buf_ok(out)) {
+        return err_set(e, ERR_TOO_LARGE, "cannot read '%s': %s", path, err_text(ERR_TOO_LARGE));
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); // a FIFO must not hang us
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc = fstat(fd, &st) == 0 ? 0 : -errno;
+    if (rc == 0 && !S_ISREG(st.st_mode)) {
+        rc = S_ISDIR(st.st_mode) ? -EISDIR : ERR_UNSUPPORTED;
+    }
+    if (rc == 0) {
+        rc = read_all(fd, out);
+    }
+    close(fd);
+    if (rc == 0) {
+        return 0;
+    }
+    buf_cut(out, before);
+    return err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
+}
+
+static int write_all(int fd, struct str bytes)
+{
+    while (bytes.n != 0) {
+        ssize_t n = write(fd, bytes.p, bytes.n);
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
+    }
+    return 0;
+}
+
+enum { TEMP_NAME = 32 };
+
+static int temp_name(char out[TEMP_NAME])
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return -errno;
+    }
+    snprintf(out, TEMP_NAME, ".afloat-%016llx.tmp", (unsigned long long)random);
+    return 0;
+}
+
+// A new file `name` with all of `bytes`, on the disk. On failure there is no such file.
+static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = fchmod(fd, mode) == 0 ? 0 : -errno;
+    if (rc == 0) {
+        rc = write_all(fd, bytes);
+    }
+    if (rc == 0 && fsync(fd) != 0) {
+        rc = -errno;
+    }
+    close(fd);
+    if (rc != 0) {
+        unlinkat(dir, name, 0);
+    }
+    return rc;
+}
+
+static int replace_in(int dir, const char *name, struct str bytes, mode_t mode)
+{
+    char temp[TEMP_NAME];
+    int rc = temp_name(temp);
+    if (rc == 0) {
+        rc = write_new(dir, temp, bytes, mode);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (renameat(dir, temp, dir, name) != 0) {
+        rc = -errno;
+        unlinkat(dir, temp, 0);
+        return rc;
+    }
+    return fsync(dir) == 0 ? 0 : -errno;
+}
+
+int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
+{
+    struct str last = path_base(str_of(path));
+    if (last.n == 0 || path[strlen(path) - 1] == '/') {
+        return err_set(e, -EISDIR, "cannot write '%s': not the name of a file", path);
+    }
+    char *parent = str_dup(path_dir(str_of(path)));
+    int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = dir >= 0 ? 0 : -errno;
+    free(parent);
+    if (rc == 0) {
+        rc = replace_in(dir, last.p, bytes, mode); // the last part runs to the end of `path`
+        close(dir);
+    }
+    return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/// Append `/name` to a copy of `dir`; an absolute `name` stands alone. Caller frees.
+char *path_join(const char *dir, const char *name);
+
+/// Borrowed last part of `path`, without slashes at its end; "/" for the root.
+struct str path_base(struct str path);
+/// Borrowed part before the last slash; "." when there is none, "/" for the root.
+struct str path_dir(struct str path);
+
+/// `~` and `~/...` replaced by $HOME (or the password database); all else, and a home that nobody
+/// knows, stays as it is. Caller frees.
+char *path_expand_home(const char *path);
+
+/// Lexical clean-up: `.`, empty parts and `x/..` go. Never touches the disk. Caller frees.
+char *path_clean(const char *path);
+
+/// Open `rel` under `dirfd` so that no `..`, absolute path or symlink can lead outside; O_CLOEXEC
+/// is always added. Uses openat2(RESOLVE_BENEATH), or a walk part by part where the kernel has
+/// none. Returns a descriptor or a negative code: -EXDEV for an attempt to leave.
+int path_open_beneath(int dirfd, const char *rel, int flags, mode_t mode, struct err *e) MUST_CHECK;
+
+/// The fallback alone, so that tests can prove it on kernels that have openat2.
+int path_open_walk(int dirfd, const char *rel, int flags, mode_t mode, struct err *e) MUST_CHECK;
+
+/// Create `path` and its missing parents with `mode`, whatever the umask. An existing directory
+/// is left as it is.
+int path_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
+
+/// Append a whole regular file to `out`, whose maximum is the limit: ERR_TOO_LARGE beyond it. On
+/// failure `out` is as it was.
+int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
+
+/// Replace `path` in one step: temporary file beside it with `mode`, written, synced, renamed,
+/// directory synced. A symlink is replaced, not followed. On failure the old file is untouched and
+/// the temporary one is gone, with one exception: when only the last sync, that of the directory,
+/// fails, the new bytes are in place but may not survive a power cut.
+int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;

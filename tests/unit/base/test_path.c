@@ -1,0 +1,296 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "lib/fault.h"
+#include "unit/test.h"
+
+#define CHECK_FREE(call, want)                                                                     \
+    do {                                                                                           \
+        char *check_text = (call);                                                                 \
+        CHECK_STR(check_text, want);                                                               \
+        free(check_text);                                                                          \
+    } while (0)
+
+static const char *in_dir(const char *name)
+{
+    static char room[4][512];
+    static unsigned next;
+    char *out = room[next++ % ARRAY_LEN(room)];
+    snprintf(out, sizeof room[0], "%s/%s", test_dir(), name);
+    return out;
+}
+
+static void check_file(const char *path, const char *want)
+{
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    CHECK_INT(path_read(path, &b, NULL), 0);
+    CHECK_STR(buf_z(&b), want);
+    buf_fini(&b);
+}
+
+static unsigned count_entries(const char *path)
+{
+    DIR *d = opendir(path);
+    unsigned n = 0;
+    CHECK(d != NULL);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(d);
+    return n;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    CHECK_INT(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+TEST(joining_puts_one_slash_between)
+{
+    CHECK_FREE(path_join("/a", "b"), "/a/b");
+    CHECK_FREE(path_join("/a/", "b"), "/a/b");
+    CHECK_FREE(path_join("/", "b"), "/b");
+    CHECK_FREE(path_join("", "b"), "b");
+    CHECK_FREE(path_join("/a", "/b"), "/b");
+}
+
+TEST(base_and_dir_take_a_path_apart)
+{
+    static const char *const rows[][3] = {
+        {"/a/b", "b", "/a"}, {"/a/b//", "b", "/a"}, {"a//b", "b", "a"}, {"/a", "a", "/"},
+        {"a", "a", "."},     {"/", "/", "/"},       {"//", "/", "/"},   {"", "", "."},
+        {"a/", "a", "."},    {"//a", "a", "/"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CHECK_SPAN(path_base(str_of(rows[i][0])), rows[i][1]);
+        CHECK_SPAN(path_dir(str_of(rows[i][0])), rows[i][2]);
+    }
+}
+
+TEST(only_a_lone_tilde_means_home)
+{
+    setenv("HOME", "/home/me", 1);
+    CHECK_FREE(path_expand_home("~"), "/home/me");
+    CHECK_FREE(path_expand_home("~/a/~"), "/home/me/a/~");
+    CHECK_FREE(path_expand_home("~you/a"), "~you/a");
+    CHECK_FREE(path_expand_home("/a/~"), "/a/~");
+    unsetenv("HOME");
+    char *home = path_expand_home("~/x");
+    CHECK(home[0] == '/' || home[0] == '~');
+    free(home);
+}
+
+TEST(cleaning_is_lexical)
+{
+    static const char *const rows[][2] = {
+        {"", "."},           {".", "."},
+        {"/", "/"},          {"/..", "/"},
+        {"a/..", "."},       {"a/../..", ".."},
+        {"../a", "../a"},    {"../../a/..", "../.."},
+        {"//a//b/", "/a/b"}, {"/a/./b/../c", "/a/c"},
+        {"/../../a", "/a"},  {"...", "..."},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CHECK_FREE(path_clean(rows[i][0]), rows[i][1]);
+    }
+}
+
+TEST(directories_are_made_with_their_mode_whatever_the_umask)
+{
+    umask(0777);
+    CHECK_INT(path_mkdirs(in_dir("a//b/c/"), 0750, NULL), 0);
+    umask(022);
+    CHECK_INT(mode_of(in_dir("a")), 0750);
+    CHECK_INT(mode_of(in_dir("a/b")), 0750);
+    CHECK_INT(mode_of(in_dir("a/b/c")), 0750);
+}
+
+TEST(an_existing_directory_keeps_its_mode)
+{
+    CHECK_INT(mkdir(in_dir("a"), 0700), 0);
+    CHECK_INT(path_mkdirs(in_dir("a"), 0755, NULL), 0);
+    CHECK_INT(mode_of(in_dir("a")), 0700);
+}
+
+TEST(a_file_in_the_way_of_a_directory_is_an_error)
+{
+    struct err e;
+    CHECK_INT(path_write_atomic(in_dir("f"), STR("x"), 0600, NULL), 0);
+    CHECK_INT(path_mkdirs(in_dir("f"), 0700, &e), -ENOTDIR);
+    CHECK(strstr(e.msg, "cannot create directory '") == e.msg);
+    CHECK_INT(path_mkdirs(in_dir("f/g"), 0700, NULL), -ENOTDIR);
+    CHECK_INT(path_mkdirs("", 0700, NULL), -ENOENT);
+}
+
+TEST(a_file_is_read_up_to_the_maximum_and_not_beyond)
+{
+    struct buf b;
+    CHECK_INT(path_write_atomic(in_dir("f"), STR("12345678"), 0600, NULL), 0);
+    buf_init(&b, 10);
+    buf_addz(&b, "ab");
+    CHECK_INT(path_read(in_dir("f"), &b, NULL), 0);
+    CHECK_STR(buf_z(&b), "ab12345678");
+    buf_fini(&b);
+    buf_init(&b, 9);
+    buf_addz(&b, "ab");
+    CHECK_INT(path_read(in_dir("f"), &b, NULL), ERR_TOO_LARGE);
+    CHECK_STR(buf_z(&b), "ab");
+    CHECK(buf_ok(&b));
+    buf_fini(&b);
+}
+
+TEST(a_file_that_claims_to_be_empty_is_read_whole)
+{
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    CHECK_INT(path_read("/proc/self/status", &b, NULL), 0);
+    CHECK(b.n > 100);
+    buf_fini(&b);
+}
+
+TEST(what_is_not_a_file_is_not_read)
+{
+    struct buf b;
+    buf_init(&b, 100);
+    CHECK_INT(mkfifo(in_dir("fifo"), 0600), 0);
+    CHECK_INT(path_read(in_dir("fifo"), &b, NULL), ERR_UNSUPPORTED); // and does not hang
+    CHECK_INT(path_read(test_dir(), &b, NULL), -EISDIR);
+    CHECK_INT(path_read(in_dir("none"), &b, NULL), -ENOENT);
+    CHECK_INT(b.n, 0);
+    buf_fini(&b);
+}
+
+TEST(a_failing_read_leaves_the_buffer_as_it_was)
+{
+    struct buf b;
+    unsigned long failed = 0;
+    CHECK_INT(path_write_atomic(in_dir("f"), STR("new"), 0600, NULL), 0);
+    buf_init(&b, 100);
+    buf_addz(&b, "old");
+    for (unsigned long n = 1;; n++) {
+        fault_at(n, EIO, false);
+        int rc = path_read(in_dir("f"), &b, NULL);
+        fault_off();
+        if (fault_hits() == 0) {
+            CHECK_INT(rc, 0);
+            break;
+        }
+        CHECK_INT(rc, -EIO);
+        CHECK_STR(buf_z(&b), "old");
+        failed++;
+    }
+    CHECK(failed >= 2); // the bytes, the end
+    CHECK_STR(buf_z(&b), "oldnew");
+    buf_fini(&b);
+}
+
+TEST(a_written_file_has_its_mode_and_no_company)
+{
+    umask(0777);
+    CHECK_INT(path_write_atomic(in_dir("f"), STR("first"), 0640, NULL), 0);
+    umask(022);
+    CHECK_INT(mode_of(in_dir("f")), 0640);
+    CHECK_INT(path_write_atomic(in_dir("f"), STR_NULL, 0600, NULL), 0);
+    CHECK_INT(mode_of(in_dir("f")), 0600);
+    check_file(in_dir("f"), "");
+    CHECK_INT(count_entries(test_dir()), 1);
+}
+
+TEST(a_name_in_the_current_directory_can_be_written)
+{
+    CHECK_INT(chdir(test_dir()), 0);
+    CHECK_INT(path_write_atomic("f", STR("x"), 0600, NULL), 0);
+    check_file(in_dir("f"), "x");
+}
+
+TEST(what_cannot_be_written_says_so)
+{
+    struct err e;
+    CHECK_INT(path_write_atomic(in_dir("none/f"), STR("x"), 0600, &e), -ENOENT);
+    CHECK(strstr(e.msg, "cannot write '") == e.msg);
+    CHECK_INT(mkdir(in_dir("d"), 0700), 0);
+    CHECK_INT(path_write_atomic(in_dir("d"), STR("x"), 0600, NULL), -EISDIR);
+    CHECK_INT(path_write_atomic(in_dir("d/"), STR("x"), 0600, NULL), -EISDIR);
+    CHECK_INT(path_write_atomic("", STR("x"), 0600, NULL), -EISDIR);
+    CHECK_INT(count_entries(test_dir()), 1);
+    CHECK_INT(count_entries(in_dir("d")), 0);
+}
+
+TEST(a_symlink_is_replaced_not_written_through)
+{
+    struct stat st;
+    CHECK_INT(path_write_atomic(in_dir("target"), STR("old"), 0600, NULL), 0);
+    CHECK_INT(symlink("target", in_dir("link")), 0);
+    CHECK_INT(path_write_atomic(in_dir("link"), STR("new"), 0600, NULL), 0);
+    CHECK_INT(lstat(in_dir("link"), &st), 0);
+    CHECK(S_ISREG(st.st_mode));
+    check_file(in_dir("target"), "old");
+}
+
+// How many calls that can be made to fail a write takes. The last is the sync of the directory.
+static unsigned long count_calls(void)
+{
+    fault_at(1000, EIO, false);
+    CHECK_INT(path_write_atomic(in_dir("f"), STR("old content"), 0600, NULL), 0);
+    fault_off();
+    // write, fsync, renameat, fsync; before them two opens, unseen where they are open64()
+    CHECK(fault_calls() == 4 || fault_calls() == 6);
+    return fault_calls();
+}
+
+// Fail each call in turn; with `forever` everything behind it fails too, as on a full disk.
+static unsigned long write_with_faults(bool forever)
+{
+    const char *path = in_dir("f");
+    unsigned long last = count_calls();
+    for (unsigned long n = 1; n <= last; n++) {
+        CHECK_INT(path_write_atomic(path, STR("old content"), 0600, NULL), 0);
+        fault_at(n, ENOSPC, forever);
+        CHECK_INT(path_write_atomic(path, STR("new"), 0600, NULL), -ENOSPC);
+        fault_off();
+        CHECK(fault_hits() > 0);
+        check_file(path, n < last ? "old content" : "new");
+        CHECK_INT(count_entries(test_dir()), 1);
+    }
+    return last;
+}
+
+TEST(a_write_that_fails_anywhere_leaves_one_whole_file)
+{
+    unsigned long failed = write_with_faults(false) + write_with_faults(true);
+    fprintf(stderr, "%lu points failed\n", failed);
+    CHECK(failed > 0);
+}
+
+TEST(a_write_that_fails_leaves_nothing_where_nothing_was)
+{
+    unsigned long last = count_calls();
+    for (unsigned long n = 1; n < last; n++) {
+        unlink(in_dir("f"));
+        fault_at(n, EIO, false);
+        CHECK_INT(path_write_atomic(in_dir("f"), STR("new"), 0600, NULL), -EIO);
+        fault_off();
+        CHECK_INT(fault_hits(), 1);
+        CHECK_INT(count_entries(test_dir()), 0);
+    }
+}
+
+TEST(an_interrupted_write_goes_on)
+{
+    unsigned succeeded = 0;
+    for (unsigned long n = 1, last = count_calls(); n <= last; n++) {
+        fault_at(n, EINTR, false);
+        succeeded += path_write_atomic(in_dir("f"), STR("new"), 0600, NULL) == 0;
+        fault_off();
+        CHECK_INT(fault_hits(), 1);
+    }
+    CHECK_INT(succeeded, 1); // that of write(); the others do not wait, and say so
+    check_file(in_dir("f"), "new");
+}
