@@ -1,0 +1,48 @@
+#pragma once
+
+#include "base/str.h"
+
+// The table of operations (ops.def) as data. Both the hub and its clients read it.
+
+enum op_id {
+#define OP(id, ...) OP_##id,
+#include "proto/ops.def"
+#undef OP
+    OP__COUNT
+};
+
+enum op_method { OP_GET, OP_POST, OP_PUT, OP_PATCH, OP_DELETE };
+
+enum op_flags {
+    OP_MUTATES = 1, // changes something: Origin is checked, Idempotency-Key is honoured
+    OP_STREAMS = 2, // may answer with server-sent events
+    OP_OPEN = 4,    // needs no authentication
+    OP_TEXT = 8,    // answers text/plain instead of JSON
+    OP_SOCKET = 16, // only over the Unix socket: never for browsers, models or the network
+};
+
+struct op {
+    const char *name;
+    enum op_method method;
+    const char *path;
+    unsigned flags;
+    const char *params;
+    const char *help;
+};
+extern const struct op ops[OP__COUNT];
+
+/// One entry of `params`.
+struct op_param {
+    struct str name;
+    char type; // s i n b a o j
+    bool optional;
+    bool in_path; // else query or body, see op_takes_body()
+};
+
+/// Walk the parameters: `struct str rest = str_of(op->params); while (op_next_param(op, &rest, &p))`
+bool op_next_param(const struct op *op, struct str *rest, struct op_param *out);
+bool op_takes_body(const struct op *op); // POST, PUT, PATCH
+const char *op_method_name(enum op_method m);
+/// What a parameter type is called in JSON Schema: "string", "integer", ...; "" for any.
+const char *op_type_name(char type);
+const struct op *op_find(const char *name); // NULL when there is none
