@@ -1,0 +1,271 @@
+// The effective configuration: lookups and the JSON that people see.
+//
+// load.c puts entries in, lowest layer first; config__finish() sorts them; from then on nothing
+// changes, so every thread may read without a lock.
+//
+//     index: key ──> slot <── slots, sorted      slot: key, value, origin, file and line
+//
+// Keys sort with their numbers as numbers (plugins.2 before plugins.10), and all keys of one
+// `providers.NAME.` lie together, which config_next_name() relies on.
+//
+// Not done here: what was chosen by command (choices.json) and what a client's environment says.
+
+#include "config/config.h"
+
+#include <assert.h>
+
+#include "config/config_int.h"
+
+enum { KEY_MAX = 4096 };
+
+static const char *const origin_names[] = {
+    [CONFIG_DEFAULT] = "default", [CONFIG_SYSTEM] = "system",           [CONFIG_USER] = "user",
+    [CONFIG_PROJECT] = "project", [CONFIG_ENVIRONMENT] = "environment", [CONFIG_FLAG] = "flag",
+    [CONFIG_POLICY] = "policy",
+};
+
+static const char *const *list_of(struct arena *a, const struct json *v)
+{
+    if (v->type != JSON_ARR) {
+        return NULL;
+    }
+    const char **list = arena_calloc(a, v->n + 1, sizeof *list);
+    for (size_t i = 0; i < v->n; i++) {
+        list[i] = v->items[i].s.p;
+    }
+    return list;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct config__slot *const *x = a, *const *y = b;
+    return strverscmp((*x)->entry.key, (*y)->entry.key);
+}
+
+struct config *config__new(void)
+{
+    struct config *c = xcalloc(1, sizeof *c);
+    arena_init(&c->arena);
+    map_init(&c->index);
+    return c;
+}
+
+void config__put(struct config *c, const struct schema__key *key, struct config_entry entry)
+{
+    struct config__slot *s = map_get(&c->index, str_of(entry.key));
+    if (s == NULL) {
+        s = arena_calloc(&c->arena, 1, sizeof *s);
+        map_set(&c->index, str_of(entry.key), s);
+    }
+    s->entry = entry;
+    s->key = key;
+    s->list = key != NULL ? list_of(&c->arena, entry.value) : NULL;
+}
+
+void config__finish(struct config *c)
+{
+    struct str key;
+    void *slot;
+
+    c->slots = arena_calloc(&c->arena, c->index.n, sizeof(void *));
+    for (size_t at = 0; map_next(&c->index, &at, &key, &slot);) {
+        c->slots[c->n++] = slot;
+    }
+    qsort(c->slots, c->n, sizeof(void *), by_key);
+}
+
+void config_free(struct config *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    map_fini(&c->index);
+    arena_fini(&c->arena);
+    free(c);
+}
+
+// ---- reading --------------------------------------------------------------------------------
+
+static const struct config__slot *slot_of(const struct config *c, const char *key)
+{
+    const struct config__slot *s = map_get(&c->index, str_of(key));
+    assert(s != NULL); // not in keys.def, or without a default
+    return s;
+}
+
+const char *config_str(const struct config *c, const char *key)
+{
+    const struct json *v = slot_of(c, key)->entry.value;
+    assert(v->type == JSON_STR);
+    return v->s.p;
+}
+
+int64_t config_int(const struct config *c, const char *key)
+{
+    const struct json *v = slot_of(c, key)->entry.value;
+    assert(v->type == JSON_INT);
+    return v->i;
+}
+
+bool config_bool(const struct config *c, const char *key)
+{
+    const struct json *v = slot_of(c, key)->entry.value;
+    assert(v->type == JSON_BOOL);
+    return v->b;
+}
+
+const char *const *config_strings(const struct config *c, const char *key, size_t *n)
+{
+    const struct config__slot *s = slot_of(c, key);
+    assert(s->key->type == SCHEMA_STRINGS || s->key->type == SCHEMA_CHOICE);
+    *n = s->list != NULL ? s->entry.value->n : 0;
+    return s->list;
+}
+
+const struct config_entry *config_find(const struct config *c, const char *key)
+{
+    const struct config__slot *s = map_get(&c->index, str_of(key));
+    return s != NULL ? &s->entry : NULL;
+}
+
+const struct config_entry *config_find_named(const struct config *c, const char *pattern,
+                                             const char *name)
+{
+    const char *star = strchr(pattern, '*');
+    assert(star != NULL);
+    struct buf key;
+    buf_init(&key, KEY_MAX);
+    buf_add(&key, pattern, (size_t)(star - pattern));
+    schema__add_name(&key, str_of(name));
+    buf_addz(&key, star + 1);
+    const struct config_entry *found = buf_ok(&key) ? config_find(c, buf_z(&key)) : NULL;
+    buf_fini(&key);
+    return found;
+}
+
+/// Whether slot `i` is a setting of a named table in `table`.
+static bool is_named_in(const struct config *c, size_t i, const char *table)
+{
+    const struct config_entry *e = &c->slots[i]->entry;
+    size_t n = strlen(table);
+    return e->name != NULL && strncmp(e->key, table, n) == 0 && e->key[n] == '.';
+}
+
+const char *config_next_name(const struct config *c, const char *table, size_t *at)
+{
+    while (*at < c->n) {
+        size_t i = (*at)++;
+        const char *name = c->slots[i]->entry.name;
+        if (is_named_in(c, i, table) && (i == 0 || !is_named_in(c, i - 1, table) ||
+                                         strcmp(c->slots[i - 1]->entry.name, name) != 0)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+const struct config_entry *config_next(const struct config *c, size_t *at)
+{
+    return *at < c->n ? &c->slots[(*at)++]->entry : NULL;
+}
+
+enum config_origin config_origin(const struct config *c, const char *key)
+{
+    return slot_of(c, key)->entry.origin;
+}
+
+const char *config_origin_name(enum config_origin origin)
+{
+    return origin_names[origin];
+}
+
+// ---- JSON -----------------------------------------------------------------------------------
+
+/// Keys of options end in a NUL, as all text out of TOML does.
+static bool looks_secret(struct str key)
+{
+    static const char *const words[] = {"key", "secret", "token", "password"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strcasestr(key.p, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// `v` with the members of objects that look secret replaced. Bounded by the depth of TOML.
+static void write_redacted(struct jw *w, const struct json *v)
+{
+    if (v->type == JSON_OBJ) {
+        jw_obj(w);
+        json_foreach_member (it, v) {
+            jw_key_str(w, it->key);
+            if (looks_secret(it->key)) {
+                jw_strz(w, "[redacted]");
+            } else {
+                write_redacted(w, &it->value);
+            }
+        }
+        jw_end_obj(w);
+    } else if (v->type == JSON_ARR) {
+        jw_arr(w);
+        json_foreach_item (it, v) {
+            write_redacted(w, it);
+        }
+        jw_end_arr(w);
+    } else {
+        jw_value(w, v);
+    }
+}
+
+static void write_entry(struct jw *w, const struct config_entry *e)
+{
+    jw_obj(w);
+    jw_kstrz(w, "key", e->key);
+    jw_key(w, "value");
+    write_redacted(w, e->value);
+    jw_kstrz(w, "origin", config_origin_name(e->origin));
+    if (e->path != NULL) {
+        jw_kstrz(w, "path", e->path);
+    }
+    if (e->line != 0) {
+        jw_kint(w, "line", e->line);
+    }
+    jw_end_obj(w);
+}
+
+static void write_diag(struct jw *w, const struct config_diag *d)
+{
+    jw_obj(w);
+    jw_kstrz(w, "severity", d->severity == CONFIG_ERROR ? "error" : "warning");
+    jw_kstrz(w, "path", d->path);
+    if (d->line != 0) {
+        jw_kint(w, "line", d->line);
+        jw_kint(w, "col", d->col);
+    }
+    jw_kstrz(w, "message", d->message);
+    if (d->hint != NULL) {
+        jw_kstrz(w, "hint", d->hint);
+    }
+    jw_end_obj(w);
+}
+
+void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w)
+{
+    const struct config_entry *e;
+
+    jw_obj(w);
+    jw_key(w, "values");
+    jw_arr(w);
+    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
+        write_entry(w, e);
+    }
+    jw_end_arr(w);
+    jw_key(w, "diagnostics");
+    jw_arr(w);
+    for (size_t i = 0; d != NULL && i < d->n; i++) {
+        write_diag(w, &d->p[i]);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+}

@@ -1,0 +1,117 @@
+#pragma once
+
+#include "base/json.h"
+#include "config/home.h"
+
+// The effective configuration: every setting with the layer it came from. Built once by
+// config_load() and never changed; a changed file makes a new one. Safe to read from any thread.
+// keys.def is the table of all settings.
+
+/// The layers, lowest first: a value of a later one replaces that of an earlier one.
+enum config_origin {
+    CONFIG_DEFAULT,     // built in
+    CONFIG_SYSTEM,      // /etc/afloat/config.toml
+    CONFIG_USER,        // $AFLOAT_HOME/config.toml
+    CONFIG_PROJECT,     // .afloat/config.toml of a trusted project
+    CONFIG_ENVIRONMENT, // AFLOAT_LISTEN and its like
+    CONFIG_FLAG,        // the command line
+    CONFIG_POLICY,      // [policy] of the system's file
+};
+
+#define CONFIG_SYSTEM_PATH  "/etc/afloat/config.toml"
+#define CONFIG_PROJECT_FILE ".afloat/config.toml"
+
+/// Where to read from. Everything is borrowed for the call.
+struct config_sources {
+    const struct home *home;  // its config.toml is the user's; NULL: no user's file
+    const char *system_path;  // NULL: CONFIG_SYSTEM_PATH
+    const char *project_dir;  // the trusted project's directory, or NULL
+    const char *const *env;   // "NAME=value", NULL at the end; NULL: no environment
+    const char *const *flags; // "key=value", NULL at the end; NULL: no flags
+    bool hub;                 // the hub loads: AFLOAT_PROVIDER and AFLOAT_MODEL, which travel
+                              // with the client, do not count
+};
+
+// ---- what was wrong -----------------------------------------------------------------------
+
+enum config_severity { CONFIG_WARNING, CONFIG_ERROR };
+
+struct config_diag {
+    enum config_severity severity;
+    char *path;         // of the file
+    uint32_t line, col; // from 1; 0 when the whole file is meant
+    char *message;
+    char *hint; // what to do about it, or NULL
+};
+
+/// Every problem found by one config_load(). The caller's storage.
+struct config_diags {
+    struct config_diag *p;
+    size_t n, cap;
+    bool broken; // a file has an error and was left out as a whole
+};
+
+void config_diags_init(struct config_diags *d);
+void config_diags_fini(struct config_diags *d);
+
+// ---- loading ------------------------------------------------------------------------------
+
+struct config;
+
+/// Read all layers and make `*out`, which the caller owns and ends with config_free().
+///
+/// A missing file is an empty layer. A file that cannot be read, has a syntax error, a value of the
+/// wrong type or out of range is broken: nothing of it counts, `d->broken` is set, and `*out` is
+/// made of the other layers. Who has an earlier configuration keeps that one and shows `d`; who
+/// has none starts with `*out`. Unknown keys, and keys a project may not set, are warnings.
+///
+/// Fails only for what was said to this very process: a bad flag (ERR_USAGE) or a bad environment
+/// variable (ERR_INVALID); then `*out` is NULL. `d` must be empty; blocks on file reads.
+int config_load(struct config **out, const struct config_sources *src, struct config_diags *d,
+                struct err *e) MUST_CHECK;
+void config_free(struct config *c); // NULL is fine
+
+// ---- reading ------------------------------------------------------------------------------
+
+// `key` is a dotted name out of keys.def ("watch.debounce_ms"). A name that is not there, or the
+// wrong getter for its type, is a bug and asserts. What is returned is borrowed from `c`.
+
+const char *config_str(const struct config *c, const char *key); // never NULL
+int64_t config_int(const struct config *c, const char *key);
+bool config_bool(const struct config *c, const char *key);
+/// The list and its length. `session.plugins = "*"` is NULL with `*n` 0; an empty list is not NULL.
+const char *const *config_strings(const struct config *c, const char *key, size_t *n);
+
+/// One effective setting.
+struct config_entry {
+    const char *key;  // "listen", "providers.work.kind", "prices.\"gpt-5.1\".input", "plugins.0"
+    const char *name; // what stands for the `*` of keys.def ("work", "gpt-5.1"), else NULL
+    const struct json *value; // strings in it are NUL-terminated
+    enum config_origin origin;
+    const char *path; // the file, or the name of the variable; NULL for default and flag
+    uint32_t line;    // in the file, 0 when there is none
+};
+
+/// The setting of that name; NULL when there is none (names given by users: "plugins.3").
+const struct config_entry *config_find(const struct config *c, const char *key);
+/// The same for a pattern of keys.def and a user's name: ("providers.*.kind", "work").
+const struct config_entry *config_find_named(const struct config *c, const char *pattern,
+                                             const char *name);
+/// The names used in a table of named tables, sorted: `size_t at = 0; while ((name =
+/// config_next_name(c, "providers", &at)) != NULL) ...`
+const char *config_next_name(const struct config *c, const char *table, size_t *at);
+/// All settings, sorted by key; NULL after the last. `size_t at = 0; while ((e = config_next(c,
+/// &at)) != NULL) ...`
+const struct config_entry *config_next(const struct config *c, size_t *at);
+
+enum config_origin config_origin(const struct config *c, const char *key);
+const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
+
+/// Write {"values": [{key, value, origin, path?, line?}], "diagnostics": [{severity, path, line?,
+/// col?, message, hint?}]}. `d` may be NULL. Plugin options whose name looks like a secret's are
+/// shown as "[redacted]".
+void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w);
+
+/// True when `s` is a value of `listen`: "", "auto", or ADDR:PORT with an IPv4 address, an IPv6
+/// address in brackets or "localhost".
+bool config_listen_valid(struct str s);

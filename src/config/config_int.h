@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "config/config.h"
+#include "config/schema_int.h"
+
+// How a configuration is put together by load.c. Private to config/.
+
+struct config__slot {
+    struct config_entry entry;
+    const struct schema__key *key; // NULL for an element of [[plugins]]
+    const char *const *list;       // the elements of a list of strings, else NULL
+};
+
+struct config {
+    struct arena arena;          // slots and all they point to
+    struct map index;            // key -> slot
+    struct config__slot **slots; // the same, sorted; NULL until config__finish()
+    size_t n;
+    size_t plugins; // elements of [[plugins]] so far
+};
+
+struct config *config__new(void);
+
+/// Set `entry.key`, replacing what a lower layer said. Everything `entry` points to must live as
+/// long as `c`.
+void config__put(struct config *c, const struct schema__key *key, struct config_entry entry);
+
+/// Sort, once everything is there.
+void config__finish(struct config *c);
+
+struct config__place {
+    const char *path;
+    uint32_t line, col;
+};
+
+/// Add a diagnostic; control characters in its text are replaced. `hint` may be NULL. An error
+/// marks `d` as broken. Past a limit one last entry says that there are more.
+void config__diag(struct config_diags *d, enum config_severity severity, struct config__place at,
+                  const char *hint, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/// Whether further diagnostics would not be listed.
+bool config__diags_full(const struct config_diags *d);

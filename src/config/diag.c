@@ -1,0 +1,73 @@
+// What was wrong with the configuration, for people and for GET /config.
+//
+// Messages quote names and values out of files, and a project's file is written by others: control
+// characters are replaced before anything can reach a terminal, and the number of diagnostics is
+// bounded, however long the file.
+
+#include <stdarg.h>
+
+#include "base/utf8.h"
+#include "config/config_int.h"
+
+enum { DIAGS_MAX = 100, MESSAGE_MAX = 1000 };
+
+/// A copy of `z` without control characters (C0, DEL and C1) and without broken UTF-8.
+static char *printable(const char *z)
+{
+    struct buf b;
+    struct str s = str_of(z);
+    uint32_t c;
+
+    buf_init(&b, SIZE_MAX);
+    for (size_t i = 0, n; i < s.n; i += n) {
+        n = utf8_decode(str_from(s, i), &c);
+        bool bad = c < ' ' || (c >= 0x7F && c < 0xA0) || c == 0xFFFD;
+        buf_add(&b, bad ? "?" : s.p + i, bad ? 1 : n);
+    }
+    return b.p != NULL ? buf_take(&b, NULL) : xstrdup("");
+}
+
+void config__diag(struct config_diags *d, enum config_severity severity, struct config__place at,
+                  const char *hint, const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list ap;
+
+    d->broken = d->broken || severity == CONFIG_ERROR;
+    if (config__diags_full(d)) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    bool full = d->n == DIAGS_MAX;
+    vec_push(d, ((struct config_diag){
+                    .severity = severity,
+                    .path = xstrdup(at.path),
+                    .line = at.line,
+                    .col = at.col,
+                    .message = printable(full ? "more problems are not listed" : message),
+                    .hint = hint != NULL && !full ? printable(hint) : NULL,
+                }));
+}
+
+bool config__diags_full(const struct config_diags *d)
+{
+    return d->n > DIAGS_MAX;
+}
+
+void config_diags_init(struct config_diags *d)
+{
+    *d = (struct config_diags){0};
+}
+
+void config_diags_fini(struct config_diags *d)
+{
+    vec_foreach (it, d) {
+        free(it->path);
+        free(it->message);
+        free(it->hint);
+    }
+    free(d->p);
+    *d = (struct config_diags){0};
+}

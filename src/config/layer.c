@@ -1,0 +1,358 @@
+// Read one file of settings: parse it, walk it along keys.def, check and stage every value.
+//
+//     file ──toml_parse──> tree ──walk──> known setting ──convert──> staged value
+//                                   ├──> unknown name: a warning with the nearest known one
+//                                   └──> wrong type or range: an error, the file is broken
+//
+// The walk goes down three tables at most, as deep as keys.def is; what lies in a free table
+// (options of a plugin) is kept as it is.
+//
+// Invariant: nothing read here is in force; load.c merges what was staged if `broken` is false.
+
+#include <errno.h>
+
+#include "base/path.h"
+#include "base/toml.h"
+#include "config/layer_int.h"
+
+enum { FILE_MAX = 1024 * 1024, SHOWN_MAX = 60, KEY_MAX = 1024 };
+
+/// Where in a file the walk is: `prefix` of the pattern, `text` of the keys as they are shown.
+struct table {
+    struct str prefix;
+    const char *text; // "providers.work.", "" at the top
+    const char *name; // "work", or NULL
+};
+
+// ---- complaints -----------------------------------------------------------------------------
+
+static struct config__place place(const struct layer *l, uint32_t line, uint32_t col)
+{
+    return (struct config__place){l->path, line, col};
+}
+
+static const char *mend_hint(const struct layer *l)
+{
+    return l->origin == CONFIG_SYSTEM || l->origin == CONFIG_POLICY
+               ? "nothing of this file counts until it is mended, its [policy] neither"
+               : "nothing of this file counts until it is mended";
+}
+
+/// How a wrong value is shown: numbers and short strings as they are, else the type.
+static void describe(const struct schema__key *k, const struct toml *v, struct buf *out)
+{
+    if (v->type == TOML_INT) {
+        buf_addf(out, "%lld", (long long)v->i);
+    } else if (v->type == TOML_STR && k != NULL && schema__may_show(k) && v->s.n <= SHOWN_MAX) {
+        buf_addf(out, "\"" STR_FMT "\"", STR_ARG(v->s));
+    } else {
+        buf_addz(out, toml_type_name(v));
+    }
+}
+
+static void add_wrong_value(struct layer *l, const struct schema__key *k, const char *key,
+                            const char *expected, const struct toml *v)
+{
+    struct buf found;
+    buf_init(&found, KEY_MAX);
+    describe(k, v, &found);
+    config__diag(l->d, CONFIG_ERROR, place(l, v->line, v->col), mend_hint(l),
+                 "expected %s for '%s', found %s", expected, key, buf_z(&found));
+    l->broken = true;
+    buf_fini(&found);
+}
+
+static void add_bad_value(struct layer *l, const struct schema__key *k, const char *key,
+                          const struct toml *v)
+{
+    struct buf expected;
+    buf_init(&expected, KEY_MAX);
+    schema__expected(k, &expected);
+    add_wrong_value(l, k, key, buf_z(&expected), v);
+    buf_fini(&expected);
+}
+
+static void add_unknown(struct layer *l, const struct table *t, const struct toml_member *m)
+{
+    struct arena names;
+    struct buf b;
+    size_t n = strlen(t->text);
+
+    if (config__diags_full(l->d)) {
+        return; // looking for the nearest name is slow, and a hostile file has many
+    }
+    arena_init(&names);
+    buf_init(&b, KEY_MAX);
+    const char *nearest = schema__nearest(&names, t->prefix, m->key);
+    buf_addf(&b, "unknown key '%.*s'", (int)MIN(m->key.n, SHOWN_MAX), m->key.p);
+    if (n != 0) {
+        buf_addf(&b, " in [%.*s]", (int)n - 1, t->text);
+    }
+    if (nearest != NULL) {
+        buf_addf(&b, ", did you mean '%s'?", nearest);
+    }
+    config__diag(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL, "%s", buf_z(&b));
+    buf_fini(&b);
+    arena_fini(&names);
+}
+
+/// [policy] of the system's file is a layer of its own; elsewhere it means nothing.
+static void add_policy(struct layer *l, const struct toml_member *m)
+{
+    if (l->origin != CONFIG_SYSTEM) {
+        config__diag(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL,
+                     "[policy] counts only in " CONFIG_SYSTEM_PATH);
+    }
+}
+
+// ---- values ---------------------------------------------------------------------------------
+
+static void to_json(struct arena *a, const struct toml *v, struct json *out);
+
+static void table_to_json(struct arena *a, const struct toml *v, struct json *out)
+{
+    *out = (struct json){.type = JSON_OBJ, .n = v->n};
+    out->members = arena_calloc(a, MAX(v->n, 1), sizeof *out->members);
+    for (uint32_t i = 0; i < v->n; i++) {
+        out->members[i].key = v->members[i].key;
+        to_json(a, &v->members[i].value, &out->members[i].value);
+    }
+}
+
+static void array_to_json(struct arena *a, const struct toml *v, struct json *out)
+{
+    *out = (struct json){.type = JSON_ARR, .n = v->n};
+    out->items = arena_calloc(a, MAX(v->n, 1), sizeof *out->items);
+    for (uint32_t i = 0; i < v->n; i++) {
+        to_json(a, &v->items[i], &out->items[i]);
+    }
+}
+
+/// Dates and times become strings. Recursion is bounded by TOML_DEPTH.
+static void to_json(struct arena *a, const struct toml *v, struct json *out)
+{
+    switch (v->type) {
+    case TOML_INT: *out = (struct json){.type = JSON_INT, .i = v->i}; return;
+    case TOML_DOUBLE: *out = (struct json){.type = JSON_DOUBLE, .d = v->d}; return;
+    case TOML_BOOL: *out = (struct json){.type = JSON_BOOL, .b = v->b}; return;
+    case TOML_ARR: array_to_json(a, v, out); return;
+    case TOML_TABLE: table_to_json(a, v, out); return;
+    default: *out = (struct json){.type = JSON_STR, .s = v->s}; return;
+    }
+}
+
+static bool is_time(const struct toml *v)
+{
+    return v->type >= TOML_DATETIME && v->type <= TOML_TIME_LOCAL;
+}
+
+/// `v` as a value of `k`, or false after a complaint. Only in free tables may a time stand.
+static bool convert(struct layer *l, const struct schema__key *k, const char *key,
+                    const struct toml *v, struct json *out)
+{
+    to_json(&l->c->arena, v, out);
+    if (is_time(v) || !schema__check(k, out)) {
+        add_bad_value(l, k, key, v);
+        return false;
+    }
+    return true;
+}
+
+static void stage(struct layer *l, const struct schema__key *k, const struct table *t,
+                  const char *key, const struct toml *v)
+{
+    struct json *json = arena_calloc(&l->c->arena, 1, sizeof *json);
+    if (convert(l, k, key, v, json)) {
+        vec_push(&l->values, ((struct layer__value){k, key, t->name, json, v->line, v->col}));
+    }
+}
+
+// ---- [[plugins]] ----------------------------------------------------------------------------
+
+/// One member of an element: as written, else the default; false when it is absent.
+static bool plugin_member(struct layer *l, const struct schema__key *k, const struct toml *v,
+                          struct json *out)
+{
+    if (v != NULL) {
+        return convert(l, k, k->pattern, v, out);
+    }
+    return k->fallback != NULL && schema__parse(k, str_of(k->fallback), &l->c->arena, out);
+}
+
+static struct json *plugin_to_json(struct layer *l, const struct toml *item)
+{
+    struct json *obj = arena_calloc(&l->c->arena, 1, sizeof *obj);
+    size_t prefix = strlen(SCHEMA_PLUGIN), rows = 0;
+
+    for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
+        rows += strncmp(k->pattern, SCHEMA_PLUGIN, prefix) == 0;
+    }
+    obj->type = JSON_OBJ;
+    obj->members = arena_calloc(&l->c->arena, rows, sizeof *obj->members);
+    for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
+        if (strncmp(k->pattern, SCHEMA_PLUGIN, prefix) == 0) {
+            struct json_member *m = &obj->members[obj->n];
+            m->key = str_of(k->pattern + prefix);
+            obj->n += plugin_member(l, k, toml_get_str(item, m->key), &m->value);
+        }
+    }
+    return obj;
+}
+
+static void read_plugin(struct layer *l, const struct toml *item)
+{
+    static const struct table t = {.prefix = {SCHEMA_PLUGIN, sizeof SCHEMA_PLUGIN - 1},
+                                   .text = "plugins."};
+    toml_foreach (m, item) {
+        if (schema__step(t.prefix, m->key).key == NULL) {
+            add_unknown(l, &t, m);
+        }
+    }
+    if ((toml_get(item, "path") != NULL) == (toml_get(item, "name") != NULL)) {
+        config__diag(l->d, CONFIG_ERROR, place(l, item->line, item->col), mend_hint(l),
+                     "expected either 'path' or 'name' in [[plugins]]");
+        l->broken = true;
+    }
+    struct json *json = plugin_to_json(l, item);
+    vec_push(&l->values,
+             ((struct layer__value){.json = json, .line = item->line, .col = item->col}));
+}
+
+static void read_plugins(struct layer *l, const struct toml *v)
+{
+    if (v->type != TOML_ARR) {
+        add_wrong_value(l, NULL, "plugins", "an array of tables, [[plugins]]", v);
+        return;
+    }
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (v->items[i].type == TOML_TABLE) {
+            read_plugin(l, &v->items[i]);
+        } else {
+            add_wrong_value(l, NULL, "plugins", "a table", &v->items[i]);
+        }
+    }
+}
+
+// ---- the walk -------------------------------------------------------------------------------
+
+static const char *key_text(struct layer *l, const struct table *t, struct str name)
+{
+    struct buf b;
+    buf_init(&b, KEY_MAX);
+    buf_addz(&b, t->text);
+    schema__add_name(&b, name);
+    char *text = arena_strdup(&l->c->arena, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+static void walk(struct layer *l, const struct table *t, const struct toml *v);
+
+/// A known name: a setting, or a table to go on with.
+static void read_known(struct layer *l, const struct table *t, const struct toml_member *m,
+                       struct schema__step step)
+{
+    const char *key = key_text(l, t, m->key);
+    struct table below = {step.prefix, arena_printf(&l->c->arena, "%s.", key),
+                          step.any ? m->key.p : t->name};
+    if (step.key != NULL) {
+        stage(l, step.key, &below, key, &m->value);
+    } else if (m->value.type == TOML_TABLE) {
+        walk(l, &below, &m->value);
+    } else {
+        add_wrong_value(l, NULL, key, "a table", &m->value);
+    }
+}
+
+static void read_member(struct layer *l, const struct table *t, const struct toml_member *m)
+{
+    bool at_top = t->prefix.n == 0;
+    if (at_top && str_eqz(m->key, "plugins")) {
+        read_plugins(l, &m->value);
+        return;
+    }
+    if (at_top && str_eqz(m->key, "policy") && l->origin != CONFIG_POLICY) {
+        add_policy(l, m);
+        return;
+    }
+    struct schema__step step = schema__step(t->prefix, m->key);
+    if (step.key == NULL && step.prefix.n == 0) {
+        add_unknown(l, t, m);
+    } else if (step.any && !schema__name_ok(m->key)) {
+        config__diag(l->d, CONFIG_ERROR, place(l, m->line, m->col), mend_hint(l),
+                     "expected a name of 1 to 256 printable bytes in [%.*s]",
+                     (int)strlen(t->text) - 1, t->text);
+        l->broken = true;
+    } else {
+        read_known(l, t, m, step);
+    }
+}
+
+static void walk(struct layer *l, const struct table *t, const struct toml *v)
+{
+    toml_foreach (m, v) {
+        read_member(l, t, m);
+    }
+}
+
+// ---- the file -------------------------------------------------------------------------------
+
+/// The parsed file, or NULL: when it is missing, and, after a complaint, when it is broken.
+static struct toml *read_file(struct layer *l)
+{
+    struct err e = {0};
+    struct toml *root = NULL;
+    uint32_t line = 0, col = 0;
+    struct buf text;
+
+    buf_init(&text, FILE_MAX);
+    int rc = path_read(l->path, &text, &e);
+    if (rc == 0) {
+        rc = toml_parse(&root, &l->c->arena, buf_str(&text), &line, &col, &e);
+    }
+    buf_fini(&text);
+    if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
+        const char *behind = line != 0 ? strstr(e.msg, ": ") : NULL; // the place is said once
+        config__diag(l->d, CONFIG_ERROR, place(l, line, col), mend_hint(l), "%s",
+                     behind != NULL ? behind + 2 : e.msg);
+        l->broken = true;
+    }
+    return root;
+}
+
+static const struct table top = {.text = ""};
+
+static void read_policy(struct layer *policy, const struct toml *v)
+{
+    if (v->type == TOML_TABLE) {
+        walk(policy, &top, v);
+    } else {
+        add_wrong_value(policy, NULL, "policy", "a table", v);
+    }
+}
+
+void layer__init(struct layer *l, struct config *c, struct config_diags *d,
+                 enum config_origin origin, const char *path)
+{
+    *l = (struct layer){.c = c, .d = d, .origin = origin};
+    l->path = arena_strdup(&c->arena, str_of(path));
+}
+
+void layer__fini(struct layer *l)
+{
+    vec_fini(&l->values);
+}
+
+void layer__read(struct layer *l, struct layer *policy)
+{
+    struct toml *root = read_file(l);
+    if (root == NULL) {
+        return;
+    }
+    walk(l, &top, root);
+    const struct toml *part = toml_get(root, "policy");
+    if (policy != NULL && part != NULL) {
+        read_policy(policy, part);
+        l->broken = policy->broken = l->broken || policy->broken;
+    }
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "config/config_int.h"
+
+// One file of settings, read and checked but not yet in force. Private to config/.
+
+/// A checked setting.
+struct layer__value {
+    const struct schema__key *key; // NULL: an element of [[plugins]]
+    const char *text;              // the full key, NULL for an element of [[plugins]]
+    const char *name;              // what the `*` stands for, or NULL
+    struct json *json;
+    uint32_t line, col;
+};
+
+struct layer {
+    struct config *c; // its arena holds everything
+    struct config_diags *d;
+    enum config_origin origin;
+    const char *path;
+    bool broken; // an error was found: nothing of it may be used
+    vec(struct layer__value) values;
+};
+
+void layer__init(struct layer *l, struct config *c, struct config_diags *d,
+                 enum config_origin origin, const char *path);
+void layer__fini(struct layer *l);
+
+/// Read the file at `l->path` and stage its values. A missing file stages none; problems go to
+/// `l->d`. `policy` (may be NULL) gets the values of a [policy] table; an error in either breaks
+/// both.
+void layer__read(struct layer *l, struct layer *policy);

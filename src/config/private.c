@@ -1,0 +1,66 @@
+// Files that hold secrets: read only when nobody else could have read or written them.
+//
+// The checks are made on the open file, not on its name, so that nothing can be put in its place
+// between check and read. A symbolic link is refused: who can place one could point us at a file
+// of ours that he wants read out.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/private_int.h"
+
+static int check_owner(const char *path, const struct stat *st, struct err *e)
+{
+    if (!S_ISREG(st->st_mode)) {
+        return err_set(e, ERR_DENIED, "'%s' is not a regular file", path);
+    }
+    if (st->st_uid != geteuid()) {
+        return err_set(e, ERR_DENIED, "file belongs to user %u; mend it with: sudo chown %u '%s'",
+                       (unsigned)st->st_uid, (unsigned)geteuid(), path);
+    }
+    if ((st->st_mode & 077) != 0) {
+        return err_set(e, ERR_DENIED, "file is open to others; mend it with: chmod 600 '%s'", path);
+    }
+    return 0;
+}
+
+static int read_all(int fd, const char *path, struct buf *out, struct err *e)
+{
+    char chunk[4096];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno != EINTR) {
+            return err_sys(e, "cannot read '%s'", path);
+        }
+        buf_add(out, chunk, n > 0 ? (size_t)n : 0);
+        if (!buf_ok(out)) {
+            return err_set(e, ERR_TOO_LARGE, "'%s' is too large", path);
+        }
+    }
+    return 0;
+}
+
+int private__read(const char *path, struct buf *out, struct err *e)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 && errno == ENOENT) {
+        return err_set(e, ERR_NOT_FOUND, "there is no '%s'", path);
+    }
+    if (fd < 0 && errno == ELOOP) {
+        return err_set(e, ERR_DENIED, "'%s' is a symbolic link", path);
+    }
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc =
+        fstat(fd, &st) == 0 ? check_owner(path, &st, e) : err_sys(e, "cannot look at '%s'", path);
+    if (rc == 0) {
+        rc = read_all(fd, path, out, e);
+    }
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+// Named secrets in secrets.json, a file that only we can read: {"NAME": "value", ...}. Changes by
+// several processes at once are all kept. Values are never logged nor put into an error.
+
+/// Longest name and value taken.
+enum { SECRET_NAME_MAX = 64, SECRET_VALUE_MAX = 64 * 1024 };
+
+/// Set or replace. A name is letters, digits, `_`, `-` and `.`; a value is UTF-8 without NUL, not
+/// empty. ERR_INVALID otherwise.
+int secrets_set(const char *path, const char *name, struct str value, struct err *e) MUST_CHECK;
+
+/// ERR_NOT_FOUND when there is no such secret.
+int secrets_remove(const char *path, const char *name, struct err *e) MUST_CHECK;
+
+/// The value in `*out`, NUL-terminated; the caller frees it. ERR_NOT_FOUND when there is none.
+int secrets_get(const char *path, const char *name, char **out, struct err *e) MUST_CHECK;
+
+/// The names, sorted. The caller's storage, ended with secret_names_fini().
+struct secret_names {
+    char **p;
+    size_t n, cap;
+};
+int secrets_list(const char *path, struct secret_names *out, struct err *e) MUST_CHECK;
+void secret_names_fini(struct secret_names *names);
