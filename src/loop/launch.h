@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdint.h>
+#include <sys/resource.h>
+
+// What proc.c and the program afloat-launch say to each other.
+//
+//     afloat-launch [-s] [-3] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES] -- PROGRAM ARG...
+//
+// -s  stay as supervisor            -3  descriptor 3 is for the program
+// -d  working directory             -f  soft limit of open files
+//
+// Its environment is the program's. Descriptors 0 to 2 (and 3) are the program's, 4 is the channel:
+// a socket on which the launcher sends reports, and a supervisor receives orders. The channel
+// closing without a report of failure means that the program runs (or, with -s, see LAUNCH_ENDED).
+
+enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4 };
+
+// letter, resource, member of struct proc_opts
+#define LAUNCH_LIMITS(X)                                                                           \
+    X('m', RLIMIT_AS, memory_limit)                                                                \
+    X('t', RLIMIT_CPU, cpu_limit_s)                                                                \
+    X('u', RLIMIT_NPROC, process_limit)                                                            \
+    X('z', RLIMIT_FSIZE, file_size_limit)
+
+enum launch_kind {
+    LAUNCH_ENDED = 1,  // supervisor: the program and its descendants are gone; value is its status
+    LAUNCH_NO_SETUP,   // value is the errno: a limit or descriptor could not be set
+    LAUNCH_NO_DIR,     // value is the errno: cannot enter DIR
+    LAUNCH_NO_PROGRAM, // value is the errno: cannot execute PROGRAM
+};
+
+struct launch_report {
+    int32_t kind;
+    int32_t value;
+};
+
+/// To a supervisor: send this signal to every descendant. SIGKILL is repeated until none is left.
+struct launch_order {
+    int32_t signal;
+};

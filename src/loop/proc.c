@@ -1,0 +1,405 @@
+// Starting programs and learning how they ended.
+//
+//     proc_spawn ── uv_spawn("/proc/self/fd/N") ──> afloat-launch ──> program
+//         │ pipes for stdin, stdout, stderr; the channel (see launch.h)
+//         ▼
+//     running ── process gone, channel closed, not paused ──> drain pipes ──> close ──> on_exit
+//
+// Three things end in any order: the process (SIGCHLD), the channel, the streams. All callbacks
+// only note what ended and look again from the deferred queue; only there, when process and channel
+// are both over, what still lies in the pipes is delivered and everything is closed. The last
+// handle that has closed calls on_exit. So a stream which some grandchild keeps open cannot hold
+// back the end, and nothing that was written before it is lost.
+//
+// Invariants:
+//   - `n_handles` counts the uv handles not closed yet; the struct goes with the last one.
+//   - on_exit is called exactly once for each proc_spawn() that succeeded.
+//   - the launcher's descriptor lies above all numbers given to children, so that arranging these
+//     in the child cannot overwrite it.
+
+#include "loop/proc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/path.h"
+#include "loop/proc_int.h"
+
+enum { STREAMS = 3, CHANNEL = LAUNCH_CHANNEL_FD, N_STDIO, LAUNCHER_FD_MIN = 64, OPTIONS_MAX = 16 };
+
+static struct {
+    int fd;       // of the launcher, O_PATH; 0 before proc_setup()
+    rlim_t files; // soft limit before the hub raised its own
+} launcher;
+
+// ---- ending --------------------------------------------------------------------------------
+
+static void proc_free(struct proc *p)
+{
+    free(p->program);
+    free(p->cwd);
+    free(p);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct proc *p = h->data;
+    if (--p->n_handles != 0) {
+        return;
+    }
+    if (p->running) {
+        p->cb.on_exit(p, &p->result, p->arg);
+    }
+    proc_free(p);
+}
+
+void proc__adopt(struct proc *p, uv_handle_t *h)
+{
+    h->data = p;
+    p->n_handles++;
+}
+
+void proc__drop(uv_handle_t *h)
+{
+    uv_close(h, on_closed);
+}
+
+static void close_all(struct proc *p)
+{
+    p->closing = true;
+    timer_stop(&p->grace);
+    if (p->step != NULL) {
+        loop_cancel(p->loop, p->step);
+    }
+    proc__stream_close(&p->in);
+    proc__stream_close(&p->out);
+    proc__stream_close(&p->err);
+    proc__drop((uv_handle_t *)&p->channel);
+    if (p->process.data != NULL) { // else we did not come as far as spawning
+        proc__drop((uv_handle_t *)&p->process);
+    }
+}
+
+static void on_step(void *arg)
+{
+    struct proc *p = arg;
+    p->step = NULL;
+    if (!p->exited || !p->channel_over) {
+        return;
+    }
+    proc__stream_drain(&p->out);
+    proc__stream_drain(&p->err);
+    if (!p->paused && !p->closing) {
+        close_all(p);
+    }
+}
+
+void proc__kick(struct proc *p)
+{
+    if (p->step == NULL && !p->closing) {
+        p->step = loop_defer(p->loop, on_step, p);
+    }
+}
+
+static void on_process_exit(uv_process_t *process, int64_t status, int signum)
+{
+    struct proc *p = container_of(process, struct proc, process);
+    p->exited = true;
+    if (!p->supervised && p->result.launched) {
+        p->result.code = signum != 0 ? -1 : (int)status;
+        p->result.signal = signum;
+    } else if (p->supervised && signum != 0) {
+        p->result.signal = signum; // the supervisor itself was killed; nobody knows more
+    }
+    proc__kick(p);
+}
+
+// ---- the channel ---------------------------------------------------------------------------
+
+static void note_failure(struct proc *p, const struct launch_report *r)
+{
+    int code = -r->value;
+    const char *text = uv_strerror(code);
+    if (r->kind == LAUNCH_NO_DIR) {
+        err_set(&p->why, code, "cannot enter '%s': %s", p->cwd, text);
+    } else if (r->kind == LAUNCH_NO_PROGRAM) {
+        err_set(&p->why, code, "cannot run '%s': %s", p->program, text);
+    } else {
+        err_set(&p->why, code, "cannot prepare '%s': %s", p->program, text);
+    }
+    p->result = (struct proc_exit){.code = code, .why = p->why.msg};
+}
+
+static void take_report(struct proc *p, const struct launch_report *r)
+{
+    if (r->kind != LAUNCH_ENDED) {
+        note_failure(p, r);
+    } else if (p->result.launched) {
+        p->result.signal = WIFSIGNALED(r->value) ? WTERMSIG(r->value) : 0;
+        p->result.code = WIFEXITED(r->value) ? WEXITSTATUS(r->value) : -1;
+    }
+}
+
+/// libuv reads straight into the report under way; two never mix.
+static void on_channel_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct proc *p = h->data;
+    (void)suggested;
+    *buf =
+        uv_buf_init((char *)&p->report + p->n_report, (unsigned)(sizeof p->report - p->n_report));
+}
+
+static void on_channel_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct proc *p = container_of(stream, struct proc, channel);
+    (void)buf;
+    if (n < 0) {
+        uv_read_stop(stream);
+        p->channel_over = true;
+        proc__kick(p);
+        return;
+    }
+    p->n_report += (size_t)n;
+    if (p->n_report == sizeof p->report) {
+        p->n_report = 0;
+        take_report(p, &p->report);
+    }
+}
+
+// ---- starting ------------------------------------------------------------------------------
+
+static size_t count(const char *const *list)
+{
+    size_t n = 0;
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+/// A list as libuv wants it: pointers that it could write through, and does not. `room` places are
+/// left free in front.
+static char **pointers(struct arena *a, const char *const *list, size_t room)
+{
+    size_t n = count(list);
+    char **out = arena_calloc(a, room + n + 1, sizeof *out);
+    if (n != 0) {
+        memcpy(out + room, list, n * sizeof *out);
+    }
+    return out;
+}
+
+static void add_number(struct arena *a, char **args, size_t *n, char letter, uint64_t value)
+{
+    if (value != 0) {
+        args[(*n)++] = arena_printf(a, "-%c%llu", letter, (unsigned long long)value);
+    }
+}
+
+/// The launcher's command line: its options, then the program's own words.
+static char **command_line(struct arena *a, const struct proc_opts *o)
+{
+    char *options[OPTIONS_MAX];
+    size_t n = 0;
+    options[n++] = arena_strdup(a, STR("afloat-launch"));
+    if (o->supervise) {
+        options[n++] = arena_strdup(a, STR("-s"));
+    }
+    if (o->fd3 != 0) {
+        options[n++] = arena_strdup(a, STR("-3"));
+    }
+    options[n++] = arena_strdup(a, STR("-d"));
+    options[n++] = arena_strdup(a, str_of(o->cwd != NULL ? o->cwd : "/"));
+    add_number(a, options, &n, 'f', o->file_limit != 0 ? o->file_limit : launcher.files);
+#define X(letter, resource, member) add_number(a, options, &n, letter, o->member);
+    LAUNCH_LIMITS(X)
+#undef X
+    options[n++] = arena_strdup(a, STR("--"));
+    assert(n <= OPTIONS_MAX);
+    char **args = pointers(a, o->argv, n);
+    memcpy(args, options, n * sizeof *args);
+    return args;
+}
+
+static int open_streams(struct proc *p, const struct proc_opts *o, uv_stdio_container_t *stdio,
+                        int child_fds[STREAMS])
+{
+    int rc = proc__stream_open(p, &p->in, 0, o->in, o->in_fd, &stdio[0], &child_fds[0]);
+    if (rc == 0) {
+        rc = proc__stream_open(p, &p->out, 1, o->out, o->out_fd, &stdio[1], &child_fds[1]);
+    }
+    if (rc == 0) {
+        rc = proc__stream_open(p, &p->err, 2, o->err, o->err_fd, &stdio[2], &child_fds[2]);
+    }
+    stdio[LAUNCH_EXTRA_FD].flags = o->fd3 != 0 ? UV_INHERIT_FD : UV_IGNORE;
+    stdio[LAUNCH_EXTRA_FD].data.fd = o->fd3;
+    stdio[CHANNEL].flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE;
+    stdio[CHANNEL].data.stream = (uv_stream_t *)&p->channel;
+    return rc;
+}
+
+static int spawn_launcher(struct proc *p, const struct proc_opts *o, uv_stdio_container_t *stdio)
+{
+    char file[64];
+    struct arena a;
+    arena_init(&a);
+    snprintf(file, sizeof file, "/proc/self/fd/%d", launcher.fd);
+    const uv_process_options_t opts = {
+        .file = file,
+        .args = command_line(&a, o),
+        .env = pointers(&a, o->env, 0),
+        .stdio = stdio,
+        .stdio_count = N_STDIO,
+        .exit_cb = on_process_exit,
+        .flags = UV_PROCESS_DETACHED, // a session of its own before we return: kill(-pid) is safe
+    };
+    int rc = uv_spawn(&p->loop->uv, &p->process, &opts);
+    proc__adopt(p, (uv_handle_t *)&p->process);
+    arena_fini(&a);
+    return rc;
+}
+
+static struct proc *proc_new(struct loop *l, const struct proc_opts *o, const struct proc_cb *cb,
+                             void *arg)
+{
+    struct proc *p = xcalloc(1, sizeof *p);
+    p->loop = l;
+    p->cb = *cb;
+    p->arg = arg;
+    p->supervised = o->supervise;
+    p->program = xstrdup(o->argv[0]);
+    p->cwd = xstrdup(o->cwd != NULL ? o->cwd : "/");
+    p->result = (struct proc_exit){.code = -1, .launched = true};
+    return p;
+}
+
+static int start(struct proc *p, const struct proc_opts *o)
+{
+    uv_stdio_container_t stdio[N_STDIO];
+    int child_fds[STREAMS] = {-1, -1, -1};
+    uv_pipe_init(&p->loop->uv, &p->channel, 0);
+    proc__adopt(p, (uv_handle_t *)&p->channel);
+    int rc = open_streams(p, o, stdio, child_fds);
+    if (rc == 0) {
+        rc = spawn_launcher(p, o, stdio);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        if (child_fds[i] >= 0) {
+            close(child_fds[i]);
+        }
+    }
+    return rc;
+}
+
+static void on_grace_over(void *arg)
+{
+    proc_kill(arg, SIGKILL);
+}
+
+int proc_setup(struct err *e)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+    if (n < 0) {
+        return err_sys(e, "cannot find own program");
+    }
+    char *dir = str_dup(path_dir((struct str){self, (size_t)n}));
+    char *path = path_join(dir, "afloat-launch");
+    int rc = proc_setup_at(path, e);
+    free(path);
+    free(dir);
+    return rc;
+}
+
+int proc_setup_at(const char *path, struct err *e)
+{
+    struct rlimit files;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0) {
+        return err_sys(e, "cannot open launcher '%s'", path);
+    }
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, LAUNCHER_FD_MIN);
+    close(fd);
+    if (high < 0 || getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return err_sys(e, "cannot keep launcher '%s' open", path);
+    }
+    launcher.fd = high;
+    launcher.files = files.rlim_cur;
+    return 0;
+}
+
+void proc_teardown(void)
+{
+    if (launcher.fd != 0) {
+        close(launcher.fd);
+        launcher.fd = 0;
+    }
+}
+
+int proc_spawn(struct proc **out, struct loop *l, const struct proc_opts *opts,
+               const struct proc_cb *cb, void *arg, struct err *e)
+{
+    assert(launcher.fd != 0 && opts->argv[0] != NULL);
+    struct proc *p = proc_new(l, opts, cb, arg);
+    timer_init(&p->grace, l, on_grace_over, p);
+    *out = NULL;
+    int rc = start(p, opts);
+    if (rc < 0) {
+        err_set(e, rc, "cannot start launcher for '%s': %s", opts->argv[0], uv_strerror(rc));
+        close_all(p);
+        return rc;
+    }
+    p->running = true;
+    *out = p;
+    proc__stream_read(&p->out, true);
+    proc__stream_read(&p->err, true);
+    if (uv_read_start((uv_stream_t *)&p->channel, on_channel_alloc, on_channel_read) < 0) {
+        p->channel_over = true;
+    }
+    return 0;
+}
+
+void proc_pause(struct proc *p, bool paused)
+{
+    if (p->paused == paused || p->closing) {
+        return;
+    }
+    p->paused = paused;
+    proc__stream_read(&p->out, !paused);
+    proc__stream_read(&p->err, !paused);
+    proc__kick(p);
+}
+
+void proc_kill(struct proc *p, int signum)
+{
+    struct launch_order order = {.signal = signum};
+    if (p->exited || p->closing) {
+        return;
+    }
+    if (p->supervised) {
+        uv_buf_t buf = uv_buf_init((char *)&order, sizeof order);
+        uv_try_write((uv_stream_t *)&p->channel, &buf, 1); // fails only when it is ending already
+    } else {
+        kill(-p->process.pid, signum);
+    }
+}
+
+void proc_end(struct proc *p, uint64_t grace_ms)
+{
+    if (!p->exited && !p->closing) {
+        proc_kill(p, SIGTERM);
+        timer_start(&p->grace, grace_ms);
+    }
+}
+
+int proc_pid(const struct proc *p)
+{
+    return p->process.pid;
+}

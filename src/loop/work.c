@@ -1,0 +1,442 @@
+// Lanes of threads for calls that may block.
+//
+// libuv's pool has four threads for everyone: four reads from a dead network mount and nobody's
+// fsync comes through. So each kind of work has a lane of its own, and inside a lane no single key
+// may take every thread.
+//
+//     loop thread                      threads of the lane                    loop thread
+//     work_submit ──> lane->queue ──> first job whose key has room ──> hub->done ──> done(arg)
+//                                                                       uv_async
+//
+// The loop thread owns lanes and `load`; lane->lock guards the queue and the workers, hub->lock the
+// list of finished jobs. A worker holds at most one of the two locks, and none during a job.
+//
+// Invariants:
+//   - the async handle is referenced exactly while a job or the closing of a lane is unfinished.
+//   - a job that is held back by its key has a running job of that key in front of it, whose
+//     worker will look for it next; so a worker may end whenever it finds nothing to run.
+//   - every thread is joined: in lane_close(), or earlier when its place is needed again.
+//
+// What it does not do: stop a job that runs. A thread stuck in the kernel stays stuck, and closing
+// its lane then never ends; owners who can wait no longer leave the process.
+
+#include "loop/work.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "loop/loop_int.h"
+#include "loop/work_int.h"
+
+enum { IDLE_MS = 10000, THREADS_MAX = 64 };
+
+struct job {
+    struct lane *lane;
+    uint64_t key;
+    work_fn *work;
+    work_done *done; // may be NULL
+    void *arg;
+    struct job *next;
+};
+
+struct job_list {
+    struct job *head, **end;
+};
+
+enum worker_state { WORKER_NONE, WORKER_ALIVE, WORKER_ENDED }; // ENDED: to be joined
+
+struct worker {
+    struct lane *lane;
+    pthread_t thread;
+    enum worker_state state;
+    bool busy;
+    uint64_t key; // of its job while busy
+};
+
+struct lane {
+    struct work_hub *hub;
+    struct lane *next;
+    char *name;
+    size_t load;
+    unsigned idle_ms;
+    unsigned n_workers; // places, not threads
+    unsigned key_max;   // threads that may serve one key
+
+    pthread_mutex_t lock; // of all below
+    pthread_cond_t wake;
+    struct job_list queue;
+    size_t n_queued;
+    unsigned n_waiting; // workers asleep on `wake`
+    bool closed;
+    struct worker workers[];
+};
+
+struct work_hub {
+    struct loop *loop;
+    uv_async_t async;
+    struct lane *lanes;
+    size_t unfinished; // jobs, and lanes that are closing
+
+    pthread_mutex_t lock; // of `done`
+    struct job_list done;
+};
+
+static void list_init(struct job_list *list)
+{
+    list->head = NULL;
+    list->end = &list->head;
+}
+
+static void list_add(struct job_list *list, struct job *job)
+{
+    job->next = NULL;
+    *list->end = job;
+    list->end = &job->next;
+}
+
+/// Take out the job that `at` points to.
+static struct job *list_take(struct job_list *list, struct job **at)
+{
+    struct job *job = *at;
+    *at = job->next;
+    if (list->end == &job->next) {
+        list->end = at;
+    }
+    return job;
+}
+
+// ---- on the threads ------------------------------------------------------------------------
+
+static unsigned key_running(const struct lane *lane, uint64_t key)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < lane->n_workers; i++) {
+        n += lane->workers[i].busy && lane->workers[i].key == key;
+    }
+    return n;
+}
+
+static struct job *take_runnable(struct lane *lane)
+{
+    for (struct job **at = &lane->queue.head; *at != NULL; at = &(*at)->next) {
+        if (key_running(lane, (*at)->key) < lane->key_max) {
+            lane->n_queued--;
+            return list_take(&lane->queue, at);
+        }
+    }
+    return NULL;
+}
+
+static struct timespec time_after(unsigned ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+/// The next job, waiting for one if need be; NULL when this worker shall end. Called with the lock.
+static struct job *next_job(struct lane *lane)
+{
+    const struct timespec end = time_after(lane->idle_ms);
+    struct job *job = take_runnable(lane);
+    int rc = 0;
+    while (job == NULL && !lane->closed && rc != ETIMEDOUT) {
+        lane->n_waiting++;
+        rc = pthread_cond_timedwait(&lane->wake, &lane->lock, &end);
+        lane->n_waiting--;
+        job = take_runnable(lane);
+    }
+    return job;
+}
+
+static void run_job(struct work_hub *hub, struct job *job)
+{
+    job->work(job->arg);
+    pthread_mutex_lock(&hub->lock);
+    list_add(&hub->done, job);
+    pthread_mutex_unlock(&hub->lock);
+    uv_async_send(&hub->async);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    struct lane *lane = w->lane;
+    struct job *job;
+
+    pthread_mutex_lock(&lane->lock);
+    while ((job = next_job(lane)) != NULL) {
+        w->busy = true;
+        w->key = job->key;
+        pthread_mutex_unlock(&lane->lock);
+        run_job(lane->hub, job);
+        pthread_mutex_lock(&lane->lock);
+        w->busy = false;
+    }
+    w->state = WORKER_ENDED;
+    pthread_mutex_unlock(&lane->lock);
+    uv_async_send(&lane->hub->async); // a closing lane waits for us; we are joined before it goes
+    return NULL;
+}
+
+// ---- on the loop thread --------------------------------------------------------------------
+
+static void hub_count(struct work_hub *hub, int change)
+{
+    hub->unfinished = change > 0 ? hub->unfinished + 1 : hub->unfinished - 1;
+    if (hub->unfinished != 0) {
+        uv_ref((uv_handle_t *)&hub->async);
+    } else {
+        uv_unref((uv_handle_t *)&hub->async);
+    }
+}
+
+static int thread_start(struct worker *w)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); // inherited: signals are the loop thread's business
+    int rc = pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+/// A place without a living thread, or NULL. Called with the lock.
+static struct worker *free_worker(struct lane *lane)
+{
+    for (unsigned i = 0; i < lane->n_workers; i++) {
+        if (lane->workers[i].state != WORKER_ALIVE) {
+            return &lane->workers[i];
+        }
+    }
+    return NULL;
+}
+
+static unsigned count_alive(const struct lane *lane)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < lane->n_workers; i++) {
+        n += lane->workers[i].state == WORKER_ALIVE;
+    }
+    return n;
+}
+
+/// One more thread if the waiting ones do not suffice and there is a place. Called with the lock.
+static void add_worker(struct lane *lane)
+{
+    struct worker *w = free_worker(lane);
+    if (w == NULL || lane->n_queued <= lane->n_waiting) {
+        return;
+    }
+    if (w->state == WORKER_ENDED) {
+        pthread_join(w->thread, NULL); // it has given up the lock and is on its way out
+    }
+    w->state = WORKER_ALIVE;
+    int rc = thread_start(w);
+    if (rc != 0) {
+        w->state = WORKER_NONE;
+        log_warn(LOG_LOOP, "lane=%s threads=%u error=%s", lane->name, count_alive(lane),
+                 LOGQ(str_of(err_text(-rc))).z);
+    }
+}
+
+/// Without any thread (the system refuses one) the loop thread does the work: late beats never.
+static void run_here(struct lane *lane)
+{
+    struct job *job;
+    while ((job = take_runnable(lane)) != NULL) {
+        run_job(lane->hub, job);
+    }
+}
+
+static void lane_free(struct lane *lane)
+{
+    pthread_mutex_destroy(&lane->lock);
+    pthread_cond_destroy(&lane->wake);
+    free(lane->name);
+    free(lane);
+}
+
+/// Free the lane if its closing is complete. Returns true when it is gone.
+static bool lane_try_free(struct lane *lane)
+{
+    pthread_mutex_lock(&lane->lock);
+    bool over = lane->closed && lane->load == 0 && count_alive(lane) == 0;
+    pthread_mutex_unlock(&lane->lock);
+    if (!over) {
+        return false;
+    }
+    for (unsigned i = 0; i < lane->n_workers; i++) {
+        if (lane->workers[i].state == WORKER_ENDED) {
+            pthread_join(lane->workers[i].thread, NULL);
+        }
+    }
+    hub_count(lane->hub, -1);
+    lane_free(lane);
+    return true;
+}
+
+static struct job *take_done(struct work_hub *hub)
+{
+    pthread_mutex_lock(&hub->lock);
+    struct job *head = hub->done.head;
+    list_init(&hub->done);
+    pthread_mutex_unlock(&hub->lock);
+    return head;
+}
+
+static void finish_jobs(struct work_hub *hub)
+{
+    for (struct job *job = take_done(hub), *next; job != NULL; job = next) {
+        next = job->next;
+        job->lane->load--;
+        hub_count(hub, -1);
+        if (job->done != NULL) {
+            job->done(job->arg); // it may submit, open and close
+        }
+        free(job);
+    }
+}
+
+static void on_async(uv_async_t *async)
+{
+    struct work_hub *hub = container_of(async, struct work_hub, async);
+    finish_jobs(hub);
+    struct lane **at = &hub->lanes;
+    while (*at != NULL) {
+        struct lane *lane = *at, *next = lane->next;
+        if (lane_try_free(lane)) {
+            *at = next;
+        } else {
+            at = &lane->next;
+        }
+    }
+}
+
+static struct work_hub *hub_get(struct loop *l)
+{
+    if (l->work == NULL) {
+        struct work_hub *hub = xcalloc(1, sizeof *hub);
+        hub->loop = l;
+        list_init(&hub->done);
+        pthread_mutex_init(&hub->lock, NULL);
+        if (uv_async_init(&l->uv, &hub->async, on_async) < 0) {
+            abort(); // no descriptor left at start: like out of memory
+        }
+        uv_unref((uv_handle_t *)&hub->async);
+        l->work = hub;
+    }
+    return l->work;
+}
+
+const char *work__open_lane(const struct loop *l)
+{
+    return l->work != NULL && l->work->lanes != NULL ? l->work->lanes->name : NULL;
+}
+
+bool work__owns(const struct loop *l, const uv_handle_t *h)
+{
+    return l->work != NULL && (const void *)h == &l->work->async;
+}
+
+void work__close(struct loop *l)
+{
+    if (l->work != NULL) {
+        uv_close((uv_handle_t *)&l->work->async, NULL);
+    }
+}
+
+void work__fini(struct loop *l)
+{
+    if (l->work != NULL) {
+        pthread_mutex_destroy(&l->work->lock);
+        free(l->work);
+        l->work = NULL;
+    }
+}
+
+struct lane *lane__open(struct loop *l, const char *name, unsigned threads, unsigned idle_ms)
+{
+    assert(threads >= 1 && threads <= THREADS_MAX);
+    struct lane *lane = xcalloc(1, sizeof *lane + threads * sizeof lane->workers[0]);
+    lane->hub = hub_get(l);
+    lane->name = xstrdup(name);
+    lane->idle_ms = idle_ms;
+    lane->n_workers = threads;
+    lane->key_max = threads == 1 ? 1 : MIN((threads + 1) / 2, threads - 1);
+    list_init(&lane->queue);
+    for (unsigned i = 0; i < threads; i++) {
+        lane->workers[i].lane = lane;
+    }
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&lane->lock, NULL);
+    pthread_cond_init(&lane->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    lane->next = lane->hub->lanes;
+    lane->hub->lanes = lane;
+    return lane;
+}
+
+unsigned lane__threads(struct lane *lane)
+{
+    pthread_mutex_lock(&lane->lock);
+    unsigned n = count_alive(lane);
+    pthread_mutex_unlock(&lane->lock);
+    return n;
+}
+
+struct lane *lane_open(struct loop *l, const char *name, unsigned threads)
+{
+    return lane__open(l, name, threads, IDLE_MS);
+}
+
+void lane_close(struct lane *lane)
+{
+    if (lane == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lane->lock);
+    assert(!lane->closed);
+    lane->closed = true;
+    pthread_cond_broadcast(&lane->wake);
+    pthread_mutex_unlock(&lane->lock);
+    hub_count(lane->hub, 1);
+    uv_async_send(&lane->hub->async); // for a lane without threads: there is nobody else to tell us
+}
+
+void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done, void *arg)
+{
+    struct job *job = xmalloc(sizeof *job);
+    *job = (struct job){.lane = lane, .key = key, .work = work, .done = done, .arg = arg};
+    lane->load++;
+    hub_count(lane->hub, 1);
+
+    pthread_mutex_lock(&lane->lock);
+    assert(!lane->closed);
+    list_add(&lane->queue, job);
+    lane->n_queued++;
+    add_worker(lane);
+    pthread_cond_signal(&lane->wake);
+    bool stranded = count_alive(lane) == 0;
+    pthread_mutex_unlock(&lane->lock);
+    if (stranded) {
+        run_here(lane);
+    }
+}
+
+size_t lane_load(const struct lane *lane)
+{
+    return lane->load;
+}
