@@ -1,0 +1,287 @@
+// The hub's one stream: giving out ids and encoding events.
+//
+// Readers come back with the last id they saw, also to a hub that was killed meanwhile. If that id
+// could have been given out twice they would miss events without knowing. So ids are reserved on
+// disk before they are used, a block at a time:
+//
+//     state/hub.json  event_id_mark          131072
+//     ids                        65537 ... 98304 ... 131072
+//     this hub                     ^first    ^half: ask for the next block
+//
+// After any end of the process the next one begins at mark + 1. The unused rest of the block is
+// never given out: a reader from before sees it as part of its stream.gap.
+//
+// Emitting encodes the frame once, into the ring, and asks for one wake in this turn; who reads it
+// and how is in reader.c.
+//
+// Invariants:
+//   - ring.next - 1 <= reserved, and `reserved` is on disk.
+//   - at most one reservation is under way (`asked` != 0).
+//
+// What it does not do: keep events over a restart. What must be kept is in the sessions' journals.
+
+#include "event/event.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "event/event_int.h"
+#include "store/store.h"
+
+enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000 };
+
+#define DOC      STR("state/hub.json")
+#define MARK_KEY "event_id_mark"
+
+static void log_free(struct event_log *log)
+{
+    ring_fini(&log->ring);
+    buf_fini(&log->scratch);
+    free(log);
+}
+
+// ---- ids ----------------------------------------------------------------------------------
+
+static void tell_ready(struct event_log *log, int status, const struct err *e)
+{
+    event_ready *ready = log->ready;
+    log->ready = NULL;
+    log->open = status == 0;
+    if (ready != NULL) {
+        ready(log->arg, status, e);
+    }
+}
+
+static void on_reserved(void *arg, int status, const struct err *e)
+{
+    struct event_log *log = arg;
+    if (status == 0) {
+        log->reserved = log->asked;
+    } else {
+        log->retry_at = loop_now(log->loop) + RETRY_MS;
+        log_error(LOG_EVENT, "reserve=%llu error=%s", (unsigned long long)log->asked,
+                  LOGQ(str_of(e->msg)).z);
+    }
+    log->asked = 0;
+    if (log->closed) {
+        log_free(log);
+    } else if (log->ready != NULL) {
+        tell_ready(log, status, e);
+    }
+}
+
+static void reserve(struct event_log *log, uint64_t upto)
+{
+    char text[24];
+    log->asked = upto;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)upto);
+    store_doc_set(log->store, DOC, STR(MARK_KEY), str_of(text), on_reserved, log);
+}
+
+static void reserve_if_low(struct event_log *log)
+{
+    uint64_t left = log->reserved + 1 - log->ring.next;
+    if (left <= ID_BLOCK / 2 && log->asked == 0 && loop_now(log->loop) >= log->retry_at) {
+        reserve(log, log->reserved + ID_BLOCK);
+    }
+}
+
+static int read_mark(struct str text, uint64_t *mark, struct err *e)
+{
+    struct arena a;
+    struct json *doc = NULL;
+    arena_init(&a);
+    int rc = text.n != 0 ? json_parse(&doc, &a, text, NULL, e) : 0;
+    const struct json *value = json_get(doc, MARK_KEY);
+    int64_t n = json_int(value, value == NULL ? 0 : -1);
+    arena_fini(&a);
+    if (rc == 0 && (n < 0 || n > INT64_MAX / 2)) {
+        rc = err_set(e, ERR_CORRUPT, "'state/hub.json': '%s' is not a number of events", MARK_KEY);
+    }
+    *mark = rc == 0 ? (uint64_t)n : 0;
+    return rc;
+}
+
+static void on_doc(void *arg, int status, struct str text, const struct err *e)
+{
+    struct event_log *log = arg;
+    struct err why;
+    uint64_t mark;
+
+    log->asked = 0;
+    if (log->closed) {
+        log_free(log);
+        return;
+    }
+    if (status == 0) {
+        status = read_mark(text, &mark, &why);
+        e = &why;
+    }
+    if (status < 0) {
+        tell_ready(log, status, e);
+        return;
+    }
+    log->ring.first = log->ring.next = mark + 1;
+    log->reserved = mark;
+    reserve(log, mark + ID_BLOCK);
+}
+
+// ---- frames -------------------------------------------------------------------------------
+
+// Raw line breaks can only be white space between JSON tokens, but they would end the data line.
+static void add_one_line(struct buf *b, struct str s)
+{
+    while (s.n != 0) {
+        size_t n = 0;
+        while (n < s.n && s.p[n] != '\n' && s.p[n] != '\r') {
+            n++;
+        }
+        buf_add(b, s.p, n);
+        if (n < s.n) {
+            buf_addc(b, ' ');
+            n++;
+        }
+        s = str_from(s, n);
+    }
+}
+
+static void add_fields(struct buf *b, struct str session, struct str fields)
+{
+    if (session.n != 0) {
+        struct jw w;
+        buf_addz(b, ",\"session\":");
+        jw_init(&w, b);
+        jw_str(&w, session);
+    }
+    if (fields.n != 0) {
+        buf_addc(b, ',');
+        add_one_line(b, fields);
+    }
+}
+
+static void add_type(struct buf *b, struct str type)
+{
+    for (size_t i = 0; i < type.n; i++) {
+        char c = type.p[i];
+        if (c <= ' ' || c >= 127 || c == '"' || c == '\\') {
+            c = '_';
+        }
+        buf_addc(b, c);
+    }
+}
+
+static struct ring_entry encode(struct event_log *log, struct str type, struct str session,
+                                struct str fields)
+{
+    struct buf *b = &log->scratch;
+    struct ring_entry entry = {0};
+    char ts[TIME_TEXT];
+    unsigned long long id = log->ring.next;
+
+    buf_clear(b);
+    buf_addf(b, "id: %llu\nevent: ", id);
+    entry.type_at = (uint16_t)b->n;
+    entry.type_n = (uint16_t)type.n;
+    add_type(b, type);
+    buf_addz(b, "\ndata: ");
+    entry.data_at = (uint32_t)b->n;
+    buf_addf(b, "{\"id\":%llu,\"ts\":\"%s\",\"type\":\"", id,
+             time_format(loop_wall(log->loop), ts));
+    add_type(b, type);
+    buf_addc(b, '"');
+    add_fields(b, session, fields);
+    buf_addc(b, '}');
+    entry.data_n = (uint32_t)(b->n - entry.data_at);
+    buf_addz(b, "\n\n");
+    entry.session = session.n != 0 ? event__session_hash(session) : 0;
+    return entry;
+}
+
+static bool may_give_id(struct event_log *log)
+{
+    bool may = log->open && log->ring.next <= log->reserved;
+    if (!may && !log->dropping) {
+        log_error(LOG_EVENT, "dropping=true reason=%s", log->open ? "no-ids-reserved" : "not-open");
+    } else if (may && log->dropping) {
+        log_info(LOG_EVENT, "dropping=false");
+    }
+    log->dropping = !may;
+    return may;
+}
+
+// ---- public -------------------------------------------------------------------------------
+
+int event_open(struct event_log **out, struct loop *l, struct store *store, size_t ring_bytes,
+               event_ready *ready, void *arg, struct err *e)
+{
+    *out = NULL;
+    if (ring_bytes == 0) {
+        ring_bytes = EVENT_RING;
+    }
+    if (ring_bytes < RING_MIN || ring_bytes > UINT32_MAX) {
+        return err_set(e, ERR_INVALID, "size of the event ring must be %d bytes to 4 GiB",
+                       RING_MIN);
+    }
+    struct event_log *log = xcalloc(1, sizeof *log);
+    log->loop = l;
+    log->store = store;
+    log->ready = ready;
+    log->arg = arg;
+    log->waiting.end = &log->waiting.head;
+    log->batch.end = &log->batch.head;
+    ring_init(&log->ring, ring_bytes, 1);
+    buf_init(&log->scratch, ring_frame_max(&log->ring));
+    log->asked = 1; // the mark: freeing has to wait for the store's answer
+    store_doc_get(store, DOC, on_doc, log);
+    *out = log;
+    return 0;
+}
+
+void event_close(struct event_log *log)
+{
+    if (log == NULL) {
+        return;
+    }
+    assert(log->n_readers == 0);
+    if (log->wake != NULL) {
+        loop_cancel(log->loop, log->wake);
+    }
+    log->open = false;
+    log->closed = true;
+    log->ready = NULL;
+    if (log->asked == 0) {
+        log_free(log);
+    }
+}
+
+uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields)
+{
+    char cut[64];
+    assert(type.n != 0 && type.n <= 256);
+    if (log->open) {
+        reserve_if_low(log);
+    }
+    if (!may_give_id(log)) {
+        return 0;
+    }
+    struct ring_entry entry = encode(log, type, session, fields);
+    if (!buf_ok(&log->scratch)) {
+        snprintf(cut, sizeof cut, "\"truncated\":true,\"bytes\":%zu", fields.n);
+        entry = encode(log, type, session.n <= STORE_ID_MAX ? session : STR_NULL, str_of(cut));
+    }
+    uint64_t id = log->ring.next;
+    ring_put(&log->ring, buf_str(&log->scratch), entry);
+    event__wake_soon(log);
+    return id;
+}
+
+uint64_t event_first_id(const struct event_log *log)
+{
+    return log->ring.first;
+}
+
+uint64_t event_last_id(const struct event_log *log)
+{
+    return log->ring.next - 1;
+}

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "base/json.h"
+#include "loop/loop.h"
+
+// The hub's one stream of events: ids that are never reused, a bounded ring in memory, readers with
+// a cursor each. An event is encoded once, as the server-sent-events frame every reader gets:
+//
+//     id: 1042\nevent: hub.started\ndata: {"id":1042,"ts":"...","type":"hub.started",...}\n\n
+//
+// Everything here belongs to the loop thread.
+
+struct store;
+struct event_log;
+struct event_reader;
+
+enum { EVENT_RING = 4 << 20 }; // bytes of the ring where nobody says otherwise
+
+/// Called once, on the loop thread: the stream can be used, or why it cannot (then close it).
+typedef void event_ready(void *arg, int status, const struct err *e);
+
+/// Open the stream. Before `ready` the store's mark ("event_id_mark" in state/hub.json) is read and
+/// the first block of ids behind it reserved; the first id given out is mark + 1, so that no id is
+/// ever given out twice, whatever happened to the process before. `ring_bytes` bounds the memory of
+/// the ring (0: EVENT_RING; at least 16384). `store` is borrowed until event_close() has freed the
+/// log: close the store later.
+int event_open(struct event_log **out, struct loop *l, struct store *store, size_t ring_bytes,
+               event_ready *ready, void *arg, struct err *e) MUST_CHECK;
+/// Readers must be closed before. Frees the log once the last reservation write is done; `ready`
+/// is not called any more. NULL is allowed.
+void event_close(struct event_log *log);
+
+/// Put an event on the stream. `fields` is a JSON object text without its braces, or empty
+/// (`"name":"x","enabled":true`); `session` may be STR_NULL, else it becomes the member `session`.
+/// Readers are told once per turn of the loop. An event whose frame is above an eighth of the ring
+/// keeps its id, type and session, and has `"truncated":true,"bytes":N` in place of its fields.
+/// Returns the id, or 0 when the event was dropped because ids ran out: the stream is not ready, or
+/// they could not be reserved on disk (which is logged, and tried again every second).
+uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields);
+
+uint64_t event_first_id(const struct event_log *log); // oldest still in the ring; else the next
+uint64_t event_last_id(const struct event_log *log);  // newest given out, by this or an earlier hub
+
+struct event_filter {
+    struct str types;   // patterns as in event_type_matches(); copied
+    struct str session; // only events of this session; copied
+};
+
+/// Told on the loop thread, at most once per turn, that there is something new to read that fits
+/// the filter; not again until the reader has peeked. Any reader may be closed, and events emitted,
+/// inside.
+typedef void event_wake(void *arg);
+
+/// Begin reading behind id `after` (0: from the oldest that is there; UINT64_MAX: only what comes).
+/// `f` may be NULL: everything. `wake` comes in the next turn when there is something already.
+/// An `after` from before the oldest gives a stream.gap first. One that was never given out gives a
+/// stream.gap from 1 to the last id, and then what comes.
+struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
+                                       const struct event_filter *f, event_wake *wake, void *arg);
+void event_reader_close(struct event_reader *r); // NULL is allowed
+
+/// The next whole frames for this reader, in one piece of memory, at least one frame and about
+/// `max` bytes at most (a single larger frame is given whole); empty when there is nothing now.
+/// Borrowed: valid until the loop's next turn or the next event_emit(). A reader that fell out of
+/// the ring gets a stream.gap {from, to} frame first; `from` to `to` are the ids it missed, those
+/// that its filter would have hidden included, and `id:` is `to`.
+struct str event_reader_peek(struct event_reader *r, size_t max);
+/// All that the last peek gave has been taken over.
+void event_reader_next(struct event_reader *r);
+/// While parked a reader is not woken (its peer does not read). Unparked, it is when there is
+/// something to read.
+void event_reader_park(struct event_reader *r, bool parked);
+
+/// Up to `limit` events behind `after` that fit `f` (may be NULL), as the JSON objects of their data
+/// lines, written into an open array of `w`. Returns the id to pass as the next `after`.
+uint64_t event_list(struct event_log *log, uint64_t after, const struct event_filter *f,
+                    size_t limit, struct jw *w);

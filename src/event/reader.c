@@ -1,0 +1,272 @@
+// Readers of the hub's stream: a cursor, a filter, and being told.
+//
+//     emit ──> ring ──> one deferred wake a turn ──> wake(r) for each reader in `waiting`
+//                                                      │
+//              frames <── peek (filter, gap) <─────────┘  peek puts the reader back in `waiting`
+//
+// Between being told and peeking a reader is in no list, and a parked one is in none either. So the
+// wake costs what there is to tell, however many readers are stuck behind slow peers.
+//
+// Invariants:
+//   - r->cursor is the next id to look at; ids that do not fit the filter are passed once, when they
+//     are first looked at, and never again.
+//   - a reader is in `waiting` or `batch` exactly while !parked && !told.
+//   - gap_to != 0 exactly while the gap in r->gap has to be read first.
+
+#include <assert.h>
+
+#include "base/map.h"
+#include "event/event_int.h"
+#include "proto/events.h"
+
+struct event_reader {
+    struct event_log *log;
+    struct event_reader *next, **link; // `link` is what points at us; NULL when in no list
+    struct event__list *list;
+    event_wake *wake;
+    void *arg;
+    char *types;
+    uint64_t session; // hash, 0: any
+    uint64_t cursor;
+    uint64_t peeked; // where the cursor goes with event_reader_next()
+    uint64_t gap_from, gap_to;
+    struct buf gap; // the frame of the gap
+    bool parked, told;
+};
+
+// ---- lists --------------------------------------------------------------------------------
+
+static void list_add(struct event__list *list, struct event_reader *r)
+{
+    r->list = list;
+    r->link = list->end;
+    r->next = NULL;
+    *list->end = r;
+    list->end = &r->next;
+}
+
+static void list_remove(struct event_reader *r)
+{
+    if (r->link == NULL) {
+        return;
+    }
+    *r->link = r->next;
+    if (r->next != NULL) {
+        r->next->link = r->link;
+    } else {
+        r->list->end = r->link;
+    }
+    r->link = NULL;
+}
+
+static void list_move_all(struct event__list *to, struct event__list *from)
+{
+    while (from->head != NULL) {
+        struct event_reader *r = from->head;
+        list_remove(r);
+        list_add(to, r);
+    }
+}
+
+// ---- reading ------------------------------------------------------------------------------
+
+static bool fits(const struct event_log *log, uint64_t id, struct str types, uint64_t session)
+{
+    return (session == 0 || ring_entry(&log->ring, id)->session == session) &&
+           (types.n == 0 || event_type_matches(types, ring_type(&log->ring, id)));
+}
+
+static bool reader_fits(const struct event_reader *r, uint64_t id)
+{
+    return fits(r->log, id, str_of(r->types), r->session);
+}
+
+// The frame's id is the last one missed: who comes back with it goes on behind the gap.
+static void set_gap(struct event_reader *r, uint64_t from, uint64_t to)
+{
+    unsigned long long a = from, b = to;
+    r->gap_from = from;
+    r->gap_to = to;
+    buf_clear(&r->gap);
+    buf_addf(&r->gap, "id: %llu\nevent: stream.gap\n", b);
+    buf_addf(&r->gap, "data: {\"id\":%llu,\"type\":\"stream.gap\",\"from\":%llu,\"to\":%llu}\n\n",
+             b, a, b);
+}
+
+/// Bring the cursor to the next event for this reader. False when there is none.
+static bool advance(struct event_reader *r)
+{
+    const struct ring *ring = &r->log->ring;
+    if (r->cursor < ring->first) {
+        set_gap(r, r->gap_to != 0 ? r->gap_from : r->cursor, ring->first - 1);
+        r->cursor = ring->first;
+    }
+    if (r->gap_to != 0) {
+        return true;
+    }
+    while (r->cursor < ring->next && !reader_fits(r, r->cursor)) {
+        r->cursor++;
+    }
+    return r->cursor < ring->next;
+}
+
+/// Neighbours in memory that fit the filter, from the cursor on.
+static struct str run_of_frames(struct event_reader *r, size_t max)
+{
+    const struct ring *ring = &r->log->ring;
+    struct str run = ring_frame(ring, r->cursor);
+    uint64_t id = r->cursor + 1;
+    for (; id < ring->next; id++) {
+        struct str frame = ring_frame(ring, id);
+        if (frame.p != run.p + run.n || run.n + frame.n > max || !reader_fits(r, id)) {
+            break;
+        }
+        run.n += frame.n;
+    }
+    r->peeked = id;
+    return run;
+}
+
+// ---- waking -------------------------------------------------------------------------------
+
+static void wake_all(void *arg)
+{
+    struct event_log *log = arg;
+    log->wake = NULL;
+    list_move_all(&log->batch, &log->waiting);
+    while (log->batch.head != NULL) {
+        struct event_reader *r = log->batch.head;
+        list_remove(r);
+        if (advance(r)) {
+            r->told = true;
+            r->wake(r->arg); // may close r, or any other reader
+        } else {
+            list_add(&log->waiting, r);
+        }
+    }
+}
+
+void event__wake_soon(struct event_log *log)
+{
+    if (log->wake == NULL && log->waiting.head != NULL) {
+        log->wake = loop_defer(log->loop, wake_all, log);
+    }
+}
+
+static void wait_for_more(struct event_reader *r)
+{
+    if (r->link == NULL && !r->parked && !r->told) {
+        list_add(&r->log->waiting, r);
+    }
+}
+
+uint64_t event__session_hash(struct str session)
+{
+    uint64_t h = map_hash(session);
+    return h != 0 ? h : 1;
+}
+
+// ---- public -------------------------------------------------------------------------------
+
+static void place(struct event_reader *r, uint64_t after)
+{
+    const struct ring *ring = &r->log->ring;
+    if (after == 0) {
+        r->cursor = ring->first;
+    } else if (after < ring->next) {
+        r->cursor = after + 1;
+    } else {
+        r->cursor = ring->next;
+        if (after != UINT64_MAX && ring->next > 1) {
+            set_gap(r, 1, ring->next - 1);
+        }
+    }
+}
+
+struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
+                                       const struct event_filter *f, event_wake *wake, void *arg)
+{
+    struct event_reader *r = xcalloc(1, sizeof *r);
+    r->log = log;
+    r->wake = wake;
+    r->arg = arg;
+    r->types = str_dup(f != NULL ? f->types : STR_NULL);
+    r->session = f != NULL && f->session.n != 0 ? event__session_hash(f->session) : 0;
+    buf_init(&r->gap, 256);
+    place(r, after);
+    log->n_readers++;
+    wait_for_more(r);
+    if (advance(r)) {
+        event__wake_soon(log);
+    }
+    return r;
+}
+
+void event_reader_close(struct event_reader *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    list_remove(r);
+    r->log->n_readers--;
+    buf_fini(&r->gap);
+    free(r->types);
+    free(r);
+}
+
+struct str event_reader_peek(struct event_reader *r, size_t max)
+{
+    r->told = false;
+    wait_for_more(r);
+    r->peeked = r->cursor;
+    if (!advance(r)) {
+        return STR_NULL;
+    }
+    if (r->gap_to != 0) {
+        r->peeked = r->cursor;
+        return buf_str(&r->gap);
+    }
+    return run_of_frames(r, max);
+}
+
+void event_reader_next(struct event_reader *r)
+{
+    // a wake between peek and next may have found that more is gone by now
+    if (r->gap_to != 0 && r->peeked <= r->gap_to) {
+        set_gap(r, MAX(r->gap_from, r->peeked), r->gap_to);
+    } else {
+        r->gap_to = 0;
+    }
+    r->cursor = MAX(r->cursor, r->peeked);
+}
+
+void event_reader_park(struct event_reader *r, bool parked)
+{
+    r->parked = parked;
+    if (parked) {
+        list_remove(r);
+        return;
+    }
+    r->told = false;
+    wait_for_more(r);
+    if (advance(r)) {
+        event__wake_soon(r->log);
+    }
+}
+
+uint64_t event_list(struct event_log *log, uint64_t after, const struct event_filter *f,
+                    size_t limit, struct jw *w)
+{
+    const struct ring *ring = &log->ring;
+    struct str types = f != NULL ? f->types : STR_NULL;
+    uint64_t session = f != NULL && f->session.n != 0 ? event__session_hash(f->session) : 0;
+    uint64_t id = MAX(after < UINT64_MAX ? after + 1 : after, ring->first);
+
+    for (; id < ring->next && limit != 0; id++) {
+        if (fits(log, id, types, session)) {
+            jw_raw(w, ring_data(ring, id));
+            limit--;
+        }
+    }
+    return MIN(id, ring->next) - 1;
+}

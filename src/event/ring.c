@@ -1,0 +1,119 @@
+// The newest frames in one circular piece of memory.
+//
+//     mem:      [ 1007 | 1008 |......| 1004 | 1005 | 1006 |--skipped--]
+//                                ^end  ^first
+//     entries:  one slot per id, id & mask: place, length, what filters ask about
+//
+// A frame never wraps: one that does not fit behind `end` goes to the start of the memory, and the
+// rest stays unused for this round. So a reader always gets frames in one piece.
+//
+// Invariants:
+//   - frames of first .. next-1 lie in `mem` in that order, round the corner at most once.
+//   - next - first <= mask + 1, so no two held ids share a slot.
+//   - end never passes the oldest frame: what is overwritten has been dropped before.
+
+#include "event/ring.h"
+
+#include <assert.h>
+
+enum { BYTES_PER_ENTRY = 128 }; // frames are longer than this nearly always
+
+static size_t power_of_two(size_t n)
+{
+    size_t p = 16;
+    while (p < n) {
+        p *= 2;
+    }
+    return p;
+}
+
+static struct ring_entry *slot(const struct ring *r, uint64_t id)
+{
+    return &r->entries[id & r->mask];
+}
+
+// Drop the oldest frames until [at, at + n) holds none.
+static void clear_way(struct ring *r, size_t at, size_t n)
+{
+    while (r->first < r->next) {
+        const struct ring_entry *old = slot(r, r->first);
+        if (old->at >= at + n || old->at + old->n <= at) {
+            return;
+        }
+        r->first++;
+    }
+}
+
+// Frames behind `end` are older than any at the start of the memory: they go before we skip them.
+static void wrap(struct ring *r)
+{
+    while (r->first < r->next && slot(r, r->first)->at >= r->end) {
+        r->first++;
+    }
+    r->end = 0;
+}
+
+void ring_init(struct ring *r, size_t bytes, uint64_t first)
+{
+    size_t n = power_of_two(bytes / BYTES_PER_ENTRY);
+    r->mem = xmalloc(bytes);
+    r->size = bytes;
+    r->end = 0;
+    r->entries = xcalloc(n, sizeof *r->entries);
+    r->mask = n - 1;
+    r->first = r->next = first;
+}
+
+void ring_fini(struct ring *r)
+{
+    free(r->mem);
+    free(r->entries);
+    r->mem = NULL;
+    r->entries = NULL;
+}
+
+size_t ring_frame_max(const struct ring *r)
+{
+    return r->size / 8;
+}
+
+void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
+{
+    assert(frame.n <= ring_frame_max(r));
+    if (r->end + frame.n > r->size) {
+        wrap(r);
+    }
+    clear_way(r, r->end, frame.n);
+    if (r->next - r->first > r->mask) {
+        r->first++;
+    }
+    memcpy(r->mem + r->end, frame.p, frame.n);
+    entry.at = (uint32_t)r->end;
+    entry.n = (uint32_t)frame.n;
+    *slot(r, r->next++) = entry;
+    r->end += frame.n;
+}
+
+const struct ring_entry *ring_entry(const struct ring *r, uint64_t id)
+{
+    assert(id >= r->first && id < r->next);
+    return slot(r, id);
+}
+
+struct str ring_frame(const struct ring *r, uint64_t id)
+{
+    const struct ring_entry *e = ring_entry(r, id);
+    return (struct str){r->mem + e->at, e->n};
+}
+
+struct str ring_type(const struct ring *r, uint64_t id)
+{
+    const struct ring_entry *e = ring_entry(r, id);
+    return (struct str){r->mem + e->at + e->type_at, e->type_n};
+}
+
+struct str ring_data(const struct ring *r, uint64_t id)
+{
+    const struct ring_entry *e = ring_entry(r, id);
+    return (struct str){r->mem + e->at + e->data_at, e->data_n};
+}

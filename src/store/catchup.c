@@ -1,0 +1,286 @@
+// The index learns what happened since it was written.
+//
+// After kill -9, or a power cut, or when somebody copied sessions into the home, rows are behind
+// their files. Each row says what it was made from: the inode and time of metadata.json (replaced by
+// rename, so a new text has a new inode) and a mark in events.jsonl. So for most sessions two stats
+// are all; for the rest only what lies behind the mark is read.
+//
+//     walk directories ─> row? ─ no ──────────────> read metadata, scan journal from its start
+//                          │ yes
+//                          ├─ metadata.json is another file ──> read it
+//                          └─ journal is not as long as the mark says ──> scan from the mark
+//     rows whose directory was not met: removed
+//
+// Invariant: a mark is only taken from a journal whose bytes before it are synced; journal_open()
+// sees to that.
+
+#include "store/catchup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "store/doc.h"
+#include "store/walk.h"
+
+struct catchup {
+    struct index *x;
+    const char *home;
+    catchup_cb *cb;
+    void *arg;
+    struct catchup_stats *stats;
+    struct map seen; // ids
+    struct err *e;
+};
+
+static char *file_in(const char *home, const char *dir, const char *name)
+{
+    return xasprintf("%s/%s/%s", home, dir, name);
+}
+
+// ---- metadata -----------------------------------------------------------------------------
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
+}
+
+/// Unreadable metadata is no reason to hide a session: its row then has empty columns.
+static struct str read_meta(const char *path, struct arena *a)
+{
+    struct buf text;
+    buf_init(&text, DOC_MAX);
+    struct str meta = path_read(path, &text, NULL) == 0 ? str_trim(buf_str(&text)) : STR_NULL;
+    meta = arena_str(a, meta);
+    buf_fini(&text);
+    return meta;
+}
+
+static bool refresh_meta(const char *path, const char *dir, struct str id, struct index_row *r,
+                         struct arena *a, bool *exists)
+{
+    struct stat st = {0};
+    *exists = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (r->row.id.n != 0 && r->meta_ino == st.st_ino && r->meta_mtime == mtime_ns(&st) &&
+        str_eqz(r->row.dir, dir)) {
+        return false;
+    }
+    int64_t updated_at = r->row.updated_at;
+    index_row_from_meta(r, id, arena_str(a, str_of(dir)), read_meta(path, a), a);
+    r->row.updated_at = MAX(r->row.updated_at, updated_at);
+    r->meta_ino = st.st_ino;
+    r->meta_mtime = mtime_ns(&st);
+    return true;
+}
+
+// ---- journal ------------------------------------------------------------------------------
+
+static void tell(catchup_cb *cb, void *arg, const char *dir, const struct store_notice *n)
+{
+    if (cb != NULL) {
+        char *path = path_join(dir, "events.jsonl");
+        char *kept = n->kept != NULL ? path_join(dir, n->kept) : NULL;
+        struct store_notice full = *n;
+        full.path = path;
+        full.kept = kept;
+        cb(arg, &full);
+        free(path);
+        free(kept);
+    }
+}
+
+/// What can be counted of a damaged journal: all in front of the damage.
+static int count_damaged(const char *path, struct journal_scan *scan, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc = journal_scan(fd, JOURNAL_START, scan, NULL, NULL, e);
+    close(fd);
+    return rc;
+}
+
+static void set_progress(struct index_row *r, struct journal_mark end, struct journal_mark mark,
+                         int64_t last_ts)
+{
+    r->row.last_seq = end.seq - 1;
+    r->row.updated_at =
+        last_ts != 0 ? MAX(last_ts, r->row.started_at) : MAX(r->row.updated_at, r->row.started_at);
+    r->mark = mark;
+}
+
+static int read_journal(const char *path, const char *dir, struct index_row *r, catchup_cb *cb,
+                        void *arg, struct catchup_stats *stats, struct err *e)
+{
+    struct journal *j;
+    struct journal_repair repair = {0};
+    struct journal_scan scan;
+    struct err why;
+
+    int rc = journal_open(&j, path, r->mark, &repair, &why);
+    if (rc == ERR_CORRUPT) {
+        tell(cb, arg, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = why.msg});
+        rc = count_damaged(path, &scan, &why);
+        if (rc == 0) {
+            set_progress(r, scan.end, JOURNAL_START, scan.last_ts);
+            return 0;
+        }
+    }
+    if (rc < 0) {
+        return e != NULL ? (*e = why, rc) : rc;
+    }
+    if (repair.bytes_cut != 0) {
+        tell(cb, arg, dir,
+             &(struct store_notice){.kind = STORE_REPAIRED,
+                                    .kept = repair.kept,
+                                    .message = "",
+                                    .bytes_cut = repair.bytes_cut,
+                                    .last_seq = repair.last_seq});
+    }
+    set_progress(r, journal_end(j), journal_end(j), journal_last_ts(j));
+    stats->bytes_read += journal_bytes_read(j);
+    journal_close(j);
+    return 0;
+}
+
+static int refresh_journal(const char *path, const char *dir, struct index_row *r, bool *changed,
+                           bool *exists, catchup_cb *cb, void *arg, struct catchup_stats *stats,
+                           struct err *e)
+{
+    struct stat st = {0};
+    *exists = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+    bool same = r->dev == st.st_dev && r->ino == st.st_ino;
+    if (same && r->mark.seq != 0 && r->mark.at == (uint64_t)st.st_size) {
+        return 0;
+    }
+    if (!same) {
+        r->mark = JOURNAL_START;
+    }
+    *changed = true;
+    r->dev = st.st_dev;
+    r->ino = st.st_ino;
+    if (!*exists) {
+        set_progress(r, JOURNAL_START, JOURNAL_START, 0);
+        return 0;
+    }
+    return read_journal(path, dir, r, cb, arg, stats, e);
+}
+
+int catchup_session(const char *home, const char *dir, struct str id, struct index_row *r,
+                    struct arena *a, bool *changed, catchup_cb *cb, void *arg,
+                    struct catchup_stats *stats, struct err *e)
+{
+    bool has_meta, has_journal;
+    char *meta = file_in(home, dir, "metadata.json");
+    char *events = file_in(home, dir, "events.jsonl");
+
+    *changed = refresh_meta(meta, dir, id, r, a, &has_meta);
+    int rc = refresh_journal(events, dir, r, changed, &has_journal, cb, arg, stats, e);
+    if (rc == 0 && !has_meta && !has_journal) {
+        rc = err_set(e, ERR_NOT_FOUND, "'%s' holds no session", dir);
+    }
+    free(meta);
+    free(events);
+    return rc;
+}
+
+// ---- all of them --------------------------------------------------------------------------
+
+static void complain(struct catchup *c, const char *dir, const char *message)
+{
+    if (c->cb != NULL) {
+        struct store_notice n = {.kind = STORE_DAMAGED, .path = dir, .message = message};
+        c->cb(c->arg, &n);
+    }
+}
+
+/// A session that cannot be read is told and keeps the row it has: the others go on.
+static int refresh(struct catchup *c, const char *dir, struct str id, struct arena *a)
+{
+    struct index_row r = {0};
+    bool changed = false;
+    struct err why;
+
+    int rc = index_get(c->x, id, &r, a, c->e);
+    if (rc < 0 && rc != ERR_NOT_FOUND) {
+        return rc;
+    }
+    rc = catchup_session(c->home, dir, id, &r, a, &changed, c->cb, c->arg, c->stats, &why);
+    if (rc == ERR_NOT_FOUND) {
+        return 0;
+    }
+    map_set(&c->seen, id, c);
+    if (rc < 0) {
+        complain(c, dir, why.msg);
+        return 0;
+    }
+    c->stats->sessions++;
+    c->stats->changed += changed;
+    return changed ? index_put(c->x, &r, c->e) : 0;
+}
+
+static int visit(void *arg, const char *dir, struct str id)
+{
+    struct catchup *c = arg;
+    struct arena a;
+    if (map_get(&c->seen, id) != NULL) {
+        complain(c, dir, "another session has this id; this one is not listed");
+        return 0;
+    }
+    arena_init(&a);
+    int rc = refresh(c, dir, id, &a);
+    arena_fini(&a);
+    return rc;
+}
+
+struct gone {
+    const struct map *seen;
+    vec(char *) ids;
+};
+
+static int note_gone(void *arg, const struct index_row *r)
+{
+    struct gone *g = arg;
+    if (map_get(g->seen, r->row.id) == NULL) {
+        vec_push(&g->ids, str_dup(r->row.id));
+    }
+    return 0;
+}
+
+static int remove_gone(struct catchup *c)
+{
+    struct gone g = {.seen = &c->seen};
+    int rc = index_each(c->x, note_gone, &g, c->e);
+    vec_foreach (id, &g.ids) {
+        if (rc == 0) {
+            rc = index_remove(c->x, str_of(*id), c->e);
+            c->stats->removed++;
+        }
+        free(*id);
+    }
+    vec_fini(&g.ids);
+    return rc;
+}
+
+int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
+                struct catchup_stats *stats, struct err *e)
+{
+    struct catchup c = {.x = x, .home = home, .cb = cb, .arg = arg, .stats = stats, .e = e};
+    memset(stats, 0, sizeof *stats);
+    map_init(&c.seen);
+    int rc = index_begin(x, e);
+    if (rc == 0) {
+        rc = walk_sessions(home, visit, &c, e);
+        rc = rc == 0 ? remove_gone(&c) : rc;
+        struct err ignored;
+        int committed = index_commit(x, rc == 0 ? e : &ignored);
+        rc = rc == 0 ? committed : rc;
+    }
+    map_fini(&c.seen);
+    return rc;
+}

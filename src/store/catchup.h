@@ -1,0 +1,25 @@
+#pragma once
+
+#include "store/index.h"
+
+/// What was met on the way: as a store_notice, with paths relative to the home. On the lane.
+typedef void catchup_cb(void *arg, const struct store_notice *n);
+
+struct catchup_stats {
+    size_t sessions, changed, removed;
+    uint64_t bytes_read; // of journals
+};
+
+/// Bring the index in line with the files under `home`: rows for sessions that have none, rows of
+/// sessions that are gone removed, metadata read again where it was replaced, journals read from
+/// their marks on. Torn ends are cut (STORE_REPAIRED); a damaged journal is told (STORE_DAMAGED) and
+/// counted up to the damage. One transaction. No journal may be open meanwhile. Blocks.
+int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
+                struct catchup_stats *stats, struct err *e) MUST_CHECK;
+
+/// Make the row of the session in `dir` from its files, strings in `a`. `r` holds what is known:
+/// its mark and file numbers (all zero: nothing). `*changed` says whether anything differs from
+/// that. ERR_NOT_FOUND when there is neither metadata nor journal. Blocks.
+int catchup_session(const char *home, const char *dir, struct str id, struct index_row *r,
+                    struct arena *a, bool *changed, catchup_cb *cb, void *arg,
+                    struct catchup_stats *stats, struct err *e) MUST_CHECK;

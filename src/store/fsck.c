@@ -1,0 +1,512 @@
+// Check what is stored, and mend it.
+//
+//     documents ──> not JSON: set aside
+//     sessions  ──> metadata.json: not JSON: set aside; missing: made again from the journal
+//               ──> events.jsonl:  torn: cut    damaged: rebuilt from its good lines
+//               ──> files never finished: removed
+//     index     ──> rows that differ from the files: all made again
+//
+// Rebuilding a damaged journal keeps every good line and its seq. Where lines are lost, events of type
+// journal.repaired with "lost":true take their numbers, so that `seq` still has no holes and whatever
+// was said about an event by its number stays true. The damaged file stays beside the new one.
+//
+// The order matters: the index is made from the rest, so it comes last.
+
+#include "store/fsck.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "base/time.h"
+#include "store/catchup.h"
+#include "store/doc.h"
+#include "store/walk.h"
+
+enum { LOST_MAX = 65536 }; // a larger jump of `seq` is not believed
+
+struct fsck {
+    const char *home;
+    struct index *x; // may be NULL
+    bool repair;
+    bool stale; // the index has to be made again
+    struct jw w;
+    struct buf *report;
+    struct fsck_counts *c;
+    struct map seen;
+};
+
+enum severity { WARNING, ERROR };
+
+static void finding(struct fsck *f, const char *path, const char *kind, enum severity severity,
+                    bool repaired, const char *message)
+{
+    f->c->found++;
+    f->c->repaired += repaired;
+    jw_obj(&f->w);
+    jw_kstrz(&f->w, "path", path);
+    jw_kstrz(&f->w, "kind", kind);
+    jw_kstrz(&f->w, "severity", severity == ERROR ? "error" : "warning");
+    jw_kstrz(&f->w, "message", message);
+    jw_kbool(&f->w, "repaired", repaired);
+    jw_end_obj(&f->w);
+}
+
+/// Report a finding that was, or was not, mended with `rc`.
+static void mended(struct fsck *f, const char *path, const char *kind, enum severity severity,
+                   const char *what, int rc, const struct err *e)
+{
+    char message[480];
+    bool tried = f->repair;
+    snprintf(message, sizeof message, "%s%s%s", what, tried && rc < 0 ? "; not mended: " : "",
+             tried && rc < 0 ? e->msg : "");
+    finding(f, path, kind, severity, tried && rc == 0, message);
+}
+
+static int set_aside(const char *path, struct err *e)
+{
+    char *to = xasprintf("%s.damaged-%llu", path, (unsigned long long)time_wall_ms());
+    int rc = rename(path, to) == 0 ? 0 : err_sys(e, "cannot set '%s' aside", path);
+    free(to);
+    return rc;
+}
+
+// ---- documents ----------------------------------------------------------------------------
+
+// Without its mark the hub would give out event ids a second time. No hub ever gave out one a
+// millisecond since 1970, so now is a safe mark.
+static int new_mark(const char *path, struct err *e)
+{
+    char text[64];
+    snprintf(text, sizeof text, "{\"event_id_mark\":%lld}", (long long)time_wall_ms());
+    return doc_save(path, str_of(text), e);
+}
+
+static void check_document(struct fsck *f, const char *name)
+{
+    struct buf text;
+    struct err why, e;
+    char *path = path_join(f->home, name);
+
+    buf_init(&text, DOC_MAX);
+    int rc = doc_load(path, &text, &why);
+    if (rc == ERR_CORRUPT) {
+        rc = f->repair ? set_aside(path, &e) : 0;
+        if (f->repair && rc == 0 && strcmp(name, "state/hub.json") == 0) {
+            rc = new_mark(path, &e);
+        }
+        mended(f, name, "document", ERROR, "not JSON", rc, &e);
+    } else if (rc < 0) {
+        finding(f, name, "unreadable", ERROR, false, why.msg);
+    }
+    buf_fini(&text);
+    free(path);
+}
+
+// ---- rebuilding a journal -----------------------------------------------------------------
+
+struct rebuild {
+    int fd;
+    uint64_t next;
+    size_t lost, dropped;
+    int rc;
+};
+
+static void put(struct rebuild *r, struct str s)
+{
+    while (s.n != 0 && r->rc == 0) {
+        ssize_t n = write(r->fd, s.p, s.n);
+        if (n < 0 && errno != EINTR) {
+            r->rc = -errno;
+        }
+        s = str_from(s, n > 0 ? (size_t)n : 0);
+    }
+}
+
+static void put_lost(struct rebuild *r)
+{
+    char line[160], ts[TIME_TEXT];
+    int n = snprintf(line, sizeof line,
+                     "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"journal.repaired\",\"lost\":true}\n",
+                     (unsigned long long)r->next++, time_format(time_wall_ms(), ts));
+    put(r, (struct str){line, (size_t)n});
+    r->lost++;
+}
+
+static void on_line(void *arg, uint64_t seq, struct str line, bool stray)
+{
+    struct rebuild *r = arg;
+    (void)stray;
+    if (seq < r->next || seq - r->next > LOST_MAX) {
+        r->dropped++;
+        return;
+    }
+    while (r->next < seq) {
+        put_lost(r);
+    }
+    put(r, line);
+    put(r, STR("\n"));
+    r->next++;
+}
+
+/// The damaged file keeps its bytes under another name, and there is a journal at every moment.
+static int swap_in(const char *built, const char *path, struct err *e)
+{
+    char *kept = xasprintf("%s.damaged-%llu", path, (unsigned long long)time_wall_ms());
+    int rc = link(path, kept) == 0 ? 0 : err_sys(e, "cannot keep '%s' as '%s'", path, kept);
+    if (rc == 0 && rename(built, path) != 0) {
+        rc = err_sys(e, "cannot replace '%s'", path);
+    }
+    free(kept);
+    return rc;
+}
+
+static int rebuild_journal(int from, const char *path, struct rebuild *r, struct err *e)
+{
+    struct journal_scan scan;
+    char *built = xasprintf("%s.rebuilt", path);
+    *r = (struct rebuild){.next = 1};
+    r->fd = open(built, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc = r->fd >= 0 ? 0 : err_sys(e, "cannot create '%s'", built);
+    if (rc == 0) {
+        rc = journal_scan(from, JOURNAL_START, &scan, on_line, r, e);
+    }
+    if (rc == 0 && (r->rc < 0 || fsync(r->fd) != 0)) {
+        rc = r->rc < 0 ? r->rc : -errno;
+        err_set(e, rc, "cannot write '%s': %s", built, err_text(rc));
+    }
+    if (r->fd >= 0) {
+        close(r->fd);
+    }
+    if (rc == 0) {
+        rc = swap_in(built, path, e);
+    }
+    if (rc < 0) {
+        unlink(built);
+    }
+    free(built);
+    return rc;
+}
+
+static void mend_damaged(struct fsck *f, int fd, const char *path, const char *rel,
+                         const struct journal_scan *scan)
+{
+    char what[320];
+    struct rebuild r = {0};
+    struct err e;
+    int rc = f->repair ? rebuild_journal(fd, path, &r, &e) : 0;
+    snprintf(what, sizeof what, "damaged at line %llu (%s)", (unsigned long long)scan->end.seq,
+             scan->why);
+    if (f->repair && rc == 0) {
+        size_t n = strlen(what);
+        snprintf(what + n, sizeof what - n, "; rebuilt, %zu lost, %zu left out", r.lost, r.dropped);
+    }
+    mended(f, rel, "damaged", ERROR, what, rc, &e);
+    f->stale = true;
+}
+
+static void mend_torn(struct fsck *f, int fd, const char *path, const char *rel,
+                      const struct journal_scan *scan)
+{
+    char what[200];
+    struct journal_repair repair;
+    struct err e;
+    int rc = f->repair ? journal_cut(fd, path, scan, &repair, &e) : 0;
+    snprintf(what, sizeof what, "%llu bytes behind event %llu: %s",
+             (unsigned long long)(scan->size - scan->end.at), (unsigned long long)scan->end.seq - 1,
+             scan->why);
+    mended(f, rel, "torn", WARNING, what, rc, &e);
+}
+
+// ---- sessions -----------------------------------------------------------------------------
+
+/// Notes the time of the first event in an int64_t.
+static void note_first(void *arg, uint64_t seq, struct str line, bool stray)
+{
+    char why[160];
+    (void)stray;
+    if (seq == 1) {
+        (void)journal_line_seq(line, arg, why, sizeof why);
+    }
+}
+
+/// Check and mend the journal. False when there is none; `*last_seq` and `*started` say what it has.
+static bool check_journal(struct fsck *f, const char *dir, uint64_t *last_seq, int64_t *started)
+{
+    struct journal_scan scan;
+    struct err e;
+    char *rel = path_join(dir, "events.jsonl");
+    char *path = path_join(f->home, rel);
+    int fd = open(path, (f->repair ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool there = fd >= 0 || errno != ENOENT;
+
+    *last_seq = 0;
+    *started = 0;
+    if (there && fd < 0) {
+        err_sys(&e, "cannot open");
+        finding(f, rel, "unreadable", ERROR, false, e.msg);
+    } else if (there && journal_scan(fd, JOURNAL_START, &scan, note_first, started, &e) < 0) {
+        finding(f, rel, "unreadable", ERROR, false, e.msg);
+    } else if (there) {
+        *last_seq = scan.end.seq - 1;
+        if (scan.damaged) {
+            mend_damaged(f, fd, path, rel, &scan);
+        } else if (scan.size != scan.end.at) {
+            mend_torn(f, fd, path, rel, &scan);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(path);
+    free(rel);
+    return there;
+}
+
+static int make_metadata(const char *path, struct str id, int64_t started, struct err *e)
+{
+    struct buf text;
+    struct jw w;
+    char ts[TIME_TEXT];
+    buf_init(&text, 4096);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstr(&w, "session_id", id);
+    jw_kstrz(&w, "started_at", time_format(started, ts));
+    jw_kbool(&w, "recovered", true);
+    jw_end_obj(&w);
+    int rc = doc_save(path, buf_str(&text), e);
+    buf_fini(&text);
+    return rc;
+}
+
+static void check_metadata(struct fsck *f, const char *dir, struct str id, bool has_journal,
+                           int64_t started, struct buf *meta)
+{
+    struct err e, why;
+    char *rel = path_join(dir, "metadata.json");
+    char *path = path_join(f->home, rel);
+    int rc = doc_load(path, meta, &why);
+
+    if (rc == ERR_CORRUPT || (rc == 0 && meta->n == 0 && has_journal)) {
+        const char *what = rc == ERR_CORRUPT ? "not JSON" : "missing";
+        int fixed = f->repair && rc == ERR_CORRUPT ? set_aside(path, &e) : 0;
+        if (f->repair && fixed == 0) {
+            fixed = make_metadata(path, id, started, &e);
+        }
+        mended(f, rel, "metadata", ERROR, what, fixed, &e);
+        f->stale = true;
+    } else if (rc < 0) {
+        finding(f, rel, "unreadable", ERROR, false, why.msg);
+    }
+    free(path);
+    free(rel);
+}
+
+/// Temporary files of a process that was killed while it replaced one.
+static void check_leftovers(struct fsck *f, const char *dir)
+{
+    struct err e;
+    char *path = path_join(f->home, dir);
+    DIR *d = opendir(path);
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
+        struct str name = str_of(de->d_name);
+        if (str_starts(name, ".afloat-") && str_ends(name, ".tmp")) {
+            char *rel = path_join(dir, de->d_name);
+            int rc = f->repair && unlinkat(dirfd(d), de->d_name, 0) != 0
+                         ? err_sys(&e, "cannot remove it")
+                         : 0;
+            mended(f, rel, "leftover", WARNING, "never finished, never seen", rc, &e);
+            free(rel);
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(path);
+}
+
+static void check_empty(struct fsck *f, const char *dir)
+{
+    struct err e;
+    char *path = path_join(f->home, dir);
+    int rc = f->repair && rmdir(path) != 0 ? err_sys(&e, "cannot remove '%s'", path) : 0;
+    mended(f, dir, "empty", WARNING, "neither metadata nor journal", rc, &e);
+    free(path);
+}
+
+static void check_row(struct fsck *f, const char *dir, struct str id, uint64_t last_seq,
+                      struct str meta)
+{
+    struct arena a;
+    struct index_row r;
+    arena_init(&a);
+    if (f->x == NULL) {
+        f->stale = true;
+    } else if (index_get(f->x, id, &r, &a, NULL) < 0) {
+        finding(f, dir, "index", WARNING, f->repair, "not in the index");
+        f->stale = true;
+    } else if (!str_eqz(r.row.dir, dir) || r.row.last_seq != last_seq ||
+               !str_eq(r.row.meta, meta)) {
+        finding(f, dir, "index", WARNING, f->repair, "the index says something else");
+        f->stale = true;
+    }
+    arena_fini(&a);
+}
+
+static int check_session(void *arg, const char *dir, struct str id)
+{
+    struct fsck *f = arg;
+    struct buf meta;
+    uint64_t last_seq;
+    int64_t started;
+
+    buf_init(&meta, DOC_MAX);
+    f->c->sessions++;
+    check_leftovers(f, dir);
+    bool has_journal = check_journal(f, dir, &last_seq, &started);
+    check_metadata(f, dir, id, has_journal, started, &meta);
+    if (map_set(&f->seen, id, f) != NULL) {
+        finding(f, dir, "index", ERROR, false, "another session has this id");
+    } else if (!has_journal && meta.n == 0) {
+        check_empty(f, dir);
+    } else {
+        check_row(f, dir, id, last_seq, str_trim(buf_str(&meta)));
+    }
+    buf_fini(&meta);
+    return 0;
+}
+
+// ---- index --------------------------------------------------------------------------------
+
+static int check_seen(void *arg, const struct index_row *r)
+{
+    struct fsck *f = arg;
+    if (map_get(&f->seen, r->row.id) == NULL) {
+        char *dir = str_dup(r->row.dir);
+        finding(f, dir, "index", WARNING, f->repair, "listed, but its files are gone");
+        free(dir);
+        f->stale = true;
+    }
+    return 0;
+}
+
+static int check_index(struct fsck *f, struct err *e)
+{
+    struct catchup_stats stats;
+    struct err why;
+    if (f->x == NULL) {
+        return 0;
+    }
+    int rc = index_check(f->x, &why);
+    if (rc < 0) {
+        finding(f, "state/index.sqlite", "index", WARNING, false, why.msg);
+        return 0;
+    }
+    rc = index_each(f->x, check_seen, f, e);
+    if (rc < 0 || !f->repair || !f->stale) {
+        return rc;
+    }
+    rc = index_begin(f->x, e);
+    if (rc == 0) {
+        rc = index_clear(f->x, e);
+        rc = rc == 0 ? catchup_run(f->x, f->home, NULL, NULL, &stats, e) : rc;
+        int committed = index_commit(f->x, rc == 0 ? e : NULL);
+        rc = rc == 0 ? committed : rc;
+    }
+    return rc;
+}
+
+// ---- public -------------------------------------------------------------------------------
+
+static const char *const documents[] = {"choices.json", "trust.json", "state/hub.json"};
+
+static void begin_report(struct fsck *f)
+{
+    map_init(&f->seen);
+    memset(f->c, 0, sizeof *f->c);
+    jw_init(&f->w, f->report);
+    jw_obj(&f->w);
+    jw_kstrz(&f->w, "home", f->home);
+    jw_kbool(&f->w, "repair", f->repair);
+    jw_key(&f->w, "findings");
+    jw_arr(&f->w);
+}
+
+static int end_report(struct fsck *f, int rc, struct err *e)
+{
+    jw_end_arr(&f->w);
+    jw_kint(&f->w, "sessions", (int64_t)f->c->sessions);
+    jw_kint(&f->w, "found", (int64_t)f->c->found);
+    jw_kint(&f->w, "repaired", (int64_t)f->c->repaired);
+    jw_end_obj(&f->w);
+    map_fini(&f->seen);
+    if (rc == 0 && !buf_ok(f->report)) {
+        return err_set(e, ERR_TOO_LARGE, "the report is above %d bytes", FSCK_REPORT_MAX);
+    }
+    return rc;
+}
+
+static int check_all(struct fsck *f, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
+        check_document(f, documents[i]);
+    }
+    check_leftovers(f, ".");
+    check_leftovers(f, "state");
+    int rc = walk_sessions(f->home, check_session, f, e);
+    return rc == 0 ? check_index(f, e) : rc;
+}
+
+int fsck_with_index(struct index *x, const char *home, bool repair, struct buf *report,
+                    struct fsck_counts *c, struct err *e)
+{
+    struct fsck f = {.home = home, .x = x, .repair = repair, .report = report, .c = c};
+    begin_report(&f);
+    int rc = check_all(&f, e);
+    return end_report(&f, rc, e);
+}
+
+/// Open the index for a check. What is wrong with it is a finding, and `f->x` stays NULL when it
+/// cannot be used.
+static void open_index(struct fsck *f)
+{
+    const char *name = "state/index.sqlite";
+    char *path = path_join(f->home, name);
+    struct err e;
+    char why[INDEX_WHY] = "";
+    bool fresh;
+
+    if (access(path, F_OK) != 0 && !f->repair) {
+        finding(f, name, "index", WARNING, false, "missing");
+    } else if (f->repair) {
+        if (index_open(&f->x, path, &fresh, why, &e) < 0) {
+            finding(f, name, "index", ERROR, false, e.msg);
+        } else if (fresh) {
+            finding(f, name, "index", WARNING, true, why[0] != '\0' ? why : "missing");
+            f->stale = true;
+        }
+    } else {
+        int rc = index_open_as_is(&f->x, path, &e);
+        if (rc < 0) {
+            finding(f, name, "index", rc == ERR_CORRUPT ? WARNING : ERROR, false, e.msg);
+        }
+    }
+    free(path);
+}
+
+int fsck_run(const char *home, bool repair, struct buf *report, struct fsck_counts *c,
+             struct err *e)
+{
+    struct fsck f = {.home = home, .repair = repair, .report = report, .c = c};
+    begin_report(&f);
+    open_index(&f);
+    int rc = check_all(&f, e);
+    index_close(f.x);
+    return end_report(&f, rc, e);
+}

@@ -1,0 +1,93 @@
+#pragma once
+
+#include "store/store.h"
+
+// The append-only file of a session's events. Everything here blocks and belongs on lanes.
+//
+// Threads: one thread at a time may append or rewrite; journal_sync() and journal_read() may run
+// beside it on others.
+
+struct journal;
+
+/// Line `seq` begins at byte `at`. The mark behind the last line has its seq + 1 and the file's size.
+struct journal_mark {
+    uint64_t seq, at;
+};
+#define JOURNAL_START ((struct journal_mark){1, 0})
+
+// ---- looking at a file --------------------------------------------------------------------
+
+struct journal_scan {
+    struct journal_mark end; // behind the last good line
+    int64_t last_ts;         // of that line, 0 when none was read or it says none
+    uint64_t size;           // of the file; above end.at when its end is torn or it is damaged
+    uint64_t bytes_read;
+    bool damaged;  // good lines lie behind a bad one
+    char why[160]; // what is wrong with the first bad line (line number end.seq); empty when none
+};
+
+/// The `seq` of a line without its newline, and its `ts` (0 when it has none); or 0 when it is no
+/// event, with `why` saying so.
+uint64_t journal_line_seq(struct str line, int64_t *ts, char *why, size_t why_n);
+
+/// Called for each good line, in order; may be NULL. Lines behind the first bad one come with
+/// `stray` set.
+typedef void journal_line_cb(void *arg, uint64_t seq, struct str line, bool stray);
+
+/// Read the journal `fd` from `from` on and check every line: a JSON object with a `type` and the
+/// next `seq`. What is wrong with the file is in `out`; only a failed read is an error.
+int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, journal_line_cb *cb,
+                 void *arg, struct err *e) MUST_CHECK;
+
+/// What was done to a torn end.
+struct journal_repair {
+    uint64_t bytes_cut; // 0: nothing was
+    uint64_t last_seq;
+    char kept[40]; // name of the file beside it that holds the bytes
+};
+
+/// Cut a torn end, as found by a scan, keeping the bytes in `<path>.torn-<time>`; nothing is cut
+/// before that file is synced. A file that is not torn is left alone.
+int journal_cut(int fd, const char *path, const struct journal_scan *scan, struct journal_repair *r,
+                struct err *e) MUST_CHECK;
+
+// ---- an open journal ----------------------------------------------------------------------
+
+/// Open `path`, creating it when missing. `from` is a mark that is known to be right, so that only
+/// what lies behind it is read; one that does not fit the file counts as JOURNAL_START. A torn end
+/// is cut and told in `r`. All that is there is synced before this returns. Damage in front of good
+/// lines is ERR_CORRUPT with its line number.
+int journal_open(struct journal **out, const char *path, struct journal_mark from,
+                 struct journal_repair *r, struct err *e) MUST_CHECK;
+void journal_close(struct journal *j); // NULL is allowed
+
+struct journal_mark journal_end(struct journal *j);
+int64_t journal_last_ts(struct journal *j); // as the scan of journal_open() saw it
+const char *journal_path(const struct journal *j);
+void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino); // which file it is
+
+/// Encode one event as line `seq` onto `out`, which needs room for a line of STORE_LINE_MAX. Refuses
+/// what is not JSON, members named `seq`, `ts` or `type`, line breaks, types above 256 bytes and
+/// lines above STORE_LINE_MAX; `out` is as before then.
+int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev,
+                   struct err *e) MUST_CHECK;
+
+/// Append `n` encoded lines, the first being journal_end().seq: all or nothing. After a failure the
+/// file is cut back to what it was; where even that fails, the next write does it first.
+int journal_write(struct journal *j, struct str lines, size_t n, struct err *e) MUST_CHECK;
+
+/// Everything written before the call is on the disk when this returns 0. After a failure the kernel
+/// may have dropped what it could not write and say yes the next time: call journal_rewrite().
+int journal_sync(struct journal *j, struct err *e) MUST_CHECK;
+
+/// Write all behind `synced` once more, unchanged, so that the next journal_sync() means it. ERR_CORRUPT
+/// when it can no longer be read back whole.
+int journal_rewrite(struct journal *j, struct journal_mark synced, struct err *e) MUST_CHECK;
+
+/// Append lines behind `after` to `out`: up to `limit` of them, and no further one once `max` bytes
+/// are there. `*n` is how many. A line that is not what it was when it was written is ERR_CORRUPT.
+int journal_read(struct journal *j, uint64_t after, size_t limit, size_t max, struct buf *out,
+                 size_t *n, struct err *e) MUST_CHECK;
+
+/// Bytes read from the disk by this journal so far, for tests and figures.
+uint64_t journal_bytes_read(struct journal *j);

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "loop/work.h"
+#include "store/indexer.h"
+#include "store/store.h"
+
+// The sessions of a store in files: who waits for what, and on which lane it runs. Everything here
+// runs on the loop thread.
+
+struct sessions;
+
+struct sessions_opts {
+    struct loop *loop;
+    const char *home;   // borrowed
+    struct lane *write; // one thread: appends, nothing else
+    struct lane *sync;  // syncs of journals
+    struct lane *files; // everything that may take long
+    struct indexer *index;
+    unsigned open_max;
+    unsigned sync_ms;
+    void (*notice)(void *arg, const struct store_notice *n);
+    void (*idle)(void *arg); // called each time the last session has nothing left to do
+    void *arg;
+};
+
+struct sessions *sessions_open(const struct sessions_opts *o);
+
+// as their namesakes in store.h
+void sessions_new(struct sessions *ss, struct str id, struct str dir, struct str meta,
+                  store_done *cb, void *arg);
+void sessions_meta(struct sessions *ss, struct str id, struct str meta, store_done *cb, void *arg);
+void sessions_remove(struct sessions *ss, struct str id, store_done *cb, void *arg);
+void sessions_append(struct sessions *ss, struct str id, const struct store_event *events, size_t n,
+                     enum store_durability durability, store_append_cb *cb, void *arg);
+void sessions_read(struct sessions *ss, struct str id, uint64_t after, size_t limit,
+                   store_page_cb *cb, void *arg);
+
+/// Give the index what it does not know yet, so that a list asked for next is right.
+void sessions_flush(struct sessions *ss);
+
+size_t sessions_held(const struct sessions *ss); // in memory: open or with something to do
+
+/// From now on sync and put away every session as soon as it has nothing left to do; nothing may be
+/// asked any more. `idle` says when none is held. The first error of a sync ends up in `e`.
+void sessions_drain(struct sessions *ss);
+int sessions_close(struct sessions *ss, struct err *e); // none may be held

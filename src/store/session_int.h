@@ -1,0 +1,121 @@
+#pragma once
+
+#include "base/map.h"
+#include "loop/timer.h"
+#include "store/session.h"
+
+// What session.c (queues, life), session_log.c (journal) and session_files.c (metadata, removal)
+// share.
+
+enum { SESSION_QUEUE_MAX = 64 << 20 }; // bytes of requests that may wait in one session
+
+enum session__kind { SESSION_NEW, SESSION_META, SESSION_REMOVE, SESSION_APPEND, SESSION_READ };
+
+/// One request, with copies of all it was given behind it.
+struct session__op {
+    struct session__op *next;
+    enum session__kind kind;
+    struct session *s;
+    void *arg;
+    int status;
+    struct err err;
+    store_done *done; // new, meta, remove
+    struct str dir, meta;
+    store_append_cb *appended; // append
+    struct store_event *events;
+    size_t n;
+    size_t bytes; // counted in queued_bytes until it is answered
+    enum store_durability durability;
+    struct store_appended result;
+    struct journal_mark end; // behind its last event
+    store_page_cb *paged;    // read
+    uint64_t after;
+    size_t limit;
+    struct buf lines;
+    struct store_page page;
+};
+
+struct session__list {
+    struct session__op *head, **end;
+};
+
+struct session {
+    struct sessions *all;
+    char *id;
+    struct loop_task *task; // a pump is due
+    struct session__list queue;
+    bool busy; // what is at the head of the queue has to wait
+
+    bool resolved, exists; // asked the index; it has files
+    char *dir;             // relative to the home
+    struct journal_mark mark;
+    uint64_t dev, ino; // of its journal, 0 before the first opening
+    int64_t updated_at;
+
+    struct journal *journal;       // NULL while closed
+    struct session *newer, *older; // by last use, among those with an open journal
+    unsigned readers;
+    struct session__op *batch; // being written
+    bool rewriting;            // the batch begins with journal_rewrite()
+    int rewrite_status;
+    struct journal_mark written, synced;
+    struct session__list sync_wait;
+    bool syncing, sync_failed;
+    struct journal_mark sync_upto; // of the sync under way
+    int sync_status;
+    struct err sync_err;
+    struct journal_mark listed; // what the index was told last
+
+    struct session__list meta_wait;
+    bool meta_running;
+    size_t queued_bytes; // of requests not yet answered
+
+    // of the opening under way
+    struct journal_repair repair;
+    int open_status;
+    struct err open_err;
+};
+
+struct sessions {
+    struct sessions_opts o;
+    struct map by_id;
+    struct session *newest, *oldest; // with an open journal
+    size_t n_open;
+    struct timer sync_timer;  // running while something is written and not synced
+    struct timer index_timer; // running while the index is behind
+    bool draining;
+    int status; // of the first sync that failed while draining
+    struct err err;
+};
+
+void session__list_init(struct session__list *l);
+void session__list_add(struct session__list *l, struct session__op *op);
+struct session__op *session__list_take(struct session__list *l); // all of it
+struct session__op *session__list_pop(struct session__list *l);  // the first; there must be one
+
+/// Answer `op` and free it.
+void session__answer(struct session__op *op);
+void session__fail(struct session__op *op, int status, const struct err *e);
+
+/// Something changed: look at the queue again, from the top of the stack.
+void session__poke(struct session *s);
+/// It was used just now; called with an open journal.
+void session__touch(struct session *s);
+/// Home, directory and `name` joined; the caller frees.
+char *session__path(const struct session *s, const char *name);
+/// Close its journal, on a lane.
+void session__close_journal(struct session *s);
+/// Tell the index how far the journal is, when it does not know.
+void session__list_progress(struct session *s);
+
+// Each begins what the head of the queue asks for. True when it has been taken from the queue and
+// the next one may be looked at; else `busy`, or somebody will poke.
+bool session__begin_new(struct session *s);
+bool session__begin_meta(struct session *s);
+bool session__begin_remove(struct session *s);
+bool session__begin_append(struct session *s);
+bool session__begin_read(struct session *s);
+
+/// Sync what is written, unless a sync is under way or has failed.
+void session__sync(struct session *s);
+bool session__unsynced(const struct session *s);

@@ -1,0 +1,93 @@
+// The store's public face: each call goes to the implementation that store_open() chose.
+//
+// There is one today, files under AFLOAT_HOME. The table in store_int.h is all that a second one has
+// to fill in; nothing outside this folder sees which it is.
+
+#include "store/store.h"
+
+#include "store/store_int.h"
+
+static bool id_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+}
+
+int store_open(struct store **out, struct loop *l, const struct store_opts *opts, store_done *ready,
+               void *arg, struct err *e)
+{
+    return store__files_open(out, l, opts, ready, arg, e);
+}
+
+void store_close(struct store *s, store_done *closed, void *arg)
+{
+    s->ops->close(s, closed, arg);
+}
+
+bool store_id_valid(struct str id)
+{
+    if (id.n == 0 || id.n > STORE_ID_MAX || id.p[0] == '.' || id.p[id.n - 1] == '.') {
+        return false;
+    }
+    for (size_t i = 0; i < id.n; i++) {
+        if (!id_char(id.p[i]) || (id.p[i] == '.' && id.p[i - 1] == '.')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void store_session_new(struct store *s, struct str id, struct str dir, struct str meta,
+                       store_done *cb, void *arg)
+{
+    s->ops->session_new(s, id, dir, meta, cb, arg);
+}
+
+void store_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg)
+{
+    s->ops->session_meta(s, id, meta, cb, arg);
+}
+
+void store_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
+{
+    s->ops->session_remove(s, id, cb, arg);
+}
+
+void store_append(struct store *s, struct str id, const struct store_event *events, size_t n,
+                  enum store_durability durability, store_append_cb *cb, void *arg)
+{
+    s->ops->append(s, id, events, n, durability, cb, arg);
+}
+
+void store_read(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
+                void *arg)
+{
+    s->ops->read(s, id, after, limit, cb, arg);
+}
+
+void store_list(struct store *s, const struct store_filter *f, struct str cursor, size_t limit,
+                store_rows_cb *cb, void *arg)
+{
+    s->ops->list(s, f, cursor, limit, cb, arg);
+}
+
+void store_doc_get(struct store *s, struct str name, store_text_cb *cb, void *arg)
+{
+    s->ops->doc_get(s, name, cb, arg);
+}
+
+void store_doc_put(struct store *s, struct str name, struct str json, store_done *cb, void *arg)
+{
+    s->ops->doc_put(s, name, json, cb, arg);
+}
+
+void store_doc_set(struct store *s, struct str name, struct str key, struct str value,
+                   store_done *cb, void *arg)
+{
+    s->ops->doc_set(s, name, key, value, cb, arg);
+}
+
+void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
+{
+    s->ops->check(s, repair, cb, arg);
+}

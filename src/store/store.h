@@ -1,0 +1,178 @@
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "loop/loop.h"
+
+// What the hub keeps: sessions (a journal of events and a metadata document each), a list of them,
+// and a few JSON documents of the hub itself. One interface; the files under AFLOAT_HOME implement
+// it now (store_files.c), a PostgreSQL store later.
+//
+// Every function is asynchronous: it copies what it is given, returns at once, and its callback runs
+// once, on the loop thread, never from inside the call. `status` is 0 or a negative code; `e` is NULL
+// exactly when `status` is 0 and, like every result, borrowed for the time of the callback.
+
+struct store;
+
+// ---- life ---------------------------------------------------------------------------------
+
+/// Something the store did or met by itself, told on the loop thread.
+enum store_notice_kind {
+    STORE_REPAIRED,    // a torn end of a journal was cut: path, kept, bytes_cut, last_seq
+    STORE_SYNC_FAILED, // events written without asking for a sync could not be synced: path, message
+    STORE_DAMAGED,     // a journal was found damaged in the middle: path, message
+    STORE_REBUILT,     // the index was missing or damaged and is made anew: path, message
+    STORE_INDEX_FAILED // the index could not be written; it catches up at the next start: message
+};
+
+struct store_notice {
+    enum store_notice_kind kind;
+    const char *path;    // relative to the home
+    const char *kept;    // STORE_REPAIRED: the file that holds what was cut; else NULL
+    const char *message; // for a person; may be empty
+    uint64_t bytes_cut;
+    uint64_t last_seq;
+};
+
+struct store_opts {
+    const char *home;  // AFLOAT_HOME; must exist
+    unsigned open_max; // journals kept open; 0 means 64
+    unsigned sync_ms;  // events appended as WRITTEN are synced within this; 0 means 50
+    /// May be NULL. `arg` is that of store_open().
+    void (*notice)(void *arg, const struct store_notice *n);
+};
+
+typedef void store_done(void *arg, int status, const struct err *e);
+
+/// Open the store of `opts->home`. `ready` says when it can be used, or why it cannot; after a
+/// failed `ready` call store_close() all the same. The index catches up, or is built anew when it is
+/// missing or damaged, in the background: session operations and lists wait for it, documents don't.
+int store_open(struct store **out, struct loop *l, const struct store_opts *opts, store_done *ready,
+               void *arg, struct err *e) MUST_CHECK;
+
+/// Finish everything that was asked for, sync every journal, close. `closed` (may be NULL) is called
+/// with the first error of these last syncs; the store is gone then. Nothing may be asked after this.
+void store_close(struct store *s, store_done *closed, void *arg);
+
+// ---- sessions -----------------------------------------------------------------------------
+
+enum { STORE_ID_MAX = 64 };
+
+/// True for a name that may be a session's id: a-z A-Z 0-9 _ - and inner dots, 64 bytes at most.
+bool store_id_valid(struct str id);
+
+/// Register a session whose files lie in `dir`, relative to the home: "sessions/<id>" or
+/// "bots/<bot>/workspaces/<slug>/history/<id>"; its last part must be the id. `meta` is the JSON
+/// object for metadata.json; its `started_at`, `state` and `title` are what lists show. An id or
+/// directory that exists gives ERR_CONFLICT. A call that failed has made nothing.
+void store_session_new(struct store *s, struct str id, struct str dir, struct str meta,
+                       store_done *cb, void *arg);
+
+/// Replace metadata.json, by rename, and the row of the list. Calls that arrive while one is being
+/// written are folded: the last text wins and all are answered by it.
+void store_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg);
+
+/// Take a session and its files away. Appends asked for before are finished first.
+void store_session_remove(struct store *s, struct str id, store_done *cb, void *arg);
+
+// ---- journals -----------------------------------------------------------------------------
+
+enum { STORE_LINE_MAX = 32 << 20 }; // bytes of one event, encoded
+
+struct store_event {
+    struct str type;
+    struct str fields; // the members of a JSON object without its braces, or empty; no line breaks
+};
+
+enum store_durability {
+    STORE_WRITTEN, // survives the death of this process; synced within sync_ms
+    STORE_SYNCED,  // survives power loss
+};
+
+struct store_appended {
+    uint64_t first_seq, last_seq; // 0 when nothing was written
+    int64_t ts;                   // of all of them, milliseconds since 1970
+};
+typedef void store_append_cb(void *arg, int status, const struct store_appended *a,
+                             const struct err *e);
+
+/// Append `n` events, all or none. The store gives out `seq`, from 1 without holes in the order of
+/// the calls, and `ts`. Callbacks of one session come in that order among WRITTEN and among SYNCED
+/// ones; a WRITTEN one never waits for a sync.
+///
+/// A failed write leaves nothing behind. A SYNCED append whose sync failed has `first_seq` set: the
+/// events are in the journal, but nobody may rely on them. The next append then rewrites all that is
+/// not known to be synced before it goes on, and fails in its turn when it cannot.
+void store_append(struct store *s, struct str id, const struct store_event *events, size_t n,
+                  enum store_durability durability, store_append_cb *cb, void *arg);
+
+struct store_page {
+    struct str lines;  // whole lines of the journal, each with its newline
+    size_t n;          // how many
+    uint64_t next;     // pass as the next `after`
+    uint64_t last_seq; // of the journal
+};
+typedef void store_page_cb(void *arg, int status, const struct store_page *p, const struct err *e);
+
+/// Up to `limit` events behind `after`, and about 1 MiB of them at most (one larger event is given
+/// whole). Sees all that was appended by earlier calls.
+void store_read(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
+                void *arg);
+
+// ---- lists --------------------------------------------------------------------------------
+
+/// Every member may be STR_NULL: not asked about.
+struct store_filter {
+    struct str id;    // exactly this session
+    struct str dir;   // directory begins with this: "bots/reviewer/workspaces/api/history/"
+    struct str kind;  // "session" or "bot", by where it lies
+    struct str state; // as in its metadata
+};
+
+struct store_row {
+    struct str id, dir, kind, state, title;
+    struct str meta;    // the text of metadata.json
+    int64_t started_at; // milliseconds since 1970
+    int64_t updated_at; // of the last event
+    uint64_t last_seq;
+};
+
+struct store_rows {
+    const struct store_row *rows;
+    size_t n;
+    struct str next; // cursor of the next page; empty on the last
+};
+typedef void store_rows_cb(void *arg, int status, const struct store_rows *r, const struct err *e);
+
+enum { STORE_LIST_MAX = 10000 };
+
+/// Up to `limit` (0: STORE_LIST_MAX) sessions, those started last first. `cursor` is empty or the
+/// `next` of the page before; anything else gives ERR_INVALID.
+void store_list(struct store *s, const struct store_filter *f, struct str cursor, size_t limit,
+                store_rows_cb *cb, void *arg);
+
+// ---- documents ----------------------------------------------------------------------------
+
+typedef void store_text_cb(void *arg, int status, struct str json, const struct err *e);
+
+/// The text of a JSON document, by its path relative to the home: "choices.json",
+/// "state/hub.json". A document that does not exist is an empty text and no error; one that is not
+/// JSON gives ERR_CORRUPT and is never overwritten by us.
+void store_doc_get(struct store *s, struct str name, store_text_cb *cb, void *arg);
+
+/// Replace a document, by rename; synced when `cb` says 0. On failure the old one is whole.
+void store_doc_put(struct store *s, struct str name, struct str json, store_done *cb, void *arg);
+
+/// Set one member of a document that is an object (or does not exist yet) and keep all others;
+/// `value` is JSON, or empty to remove the member. Changes to one document are applied in the order
+/// of the calls; those that arrive while one is being written share the next write.
+void store_doc_set(struct store *s, struct str name, struct str key, struct str value,
+                   store_done *cb, void *arg);
+
+// ---- check --------------------------------------------------------------------------------
+
+/// Check everything that is stored, and mend it when `repair`; the answer is the report of fsck.h
+/// as JSON. Only for a store in which no session is open: ERR_CONFLICT otherwise. Programs that only
+/// check call fsck_run() instead and need no store.
+void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg);

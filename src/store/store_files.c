@@ -1,0 +1,315 @@
+// The store in files under AFLOAT_HOME.
+//
+//     sessions/<id>/events.jsonl     the truth, one line an event        journal.c
+//     sessions/<id>/metadata.json    replaced by rename                  doc.c
+//     state/index.sqlite             lists; made from the two above      index.c, catchup.c
+//     choices.json state/hub.json    documents of the hub                doc.c
+//
+// This file only puts the parts together: lanes, opening, closing, and lists. The flow of a session is
+// in session.c, that of a document in doc.c.
+//
+//     store ──> sessions ──> write lane, sync lane, files lane
+//       ├─────> indexer  ──> index lane
+//       └─────> docs     ──> files lane
+//
+// Closing goes downwards: requests are answered, journals synced and put away (which tells the
+// index), then the index finishes, then the lanes.
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "store/doc.h"
+#include "store/fsck.h"
+#include "store/indexer.h"
+#include "store/session.h"
+#include "store/store_int.h"
+
+enum { OPEN_MAX = 64, SYNC_MS = 50, FILE_THREADS = 3, SYNC_THREADS = 2 };
+
+struct store_files {
+    struct store store;
+    struct loop *loop;
+    char *home;
+    struct lane *write, *sync, *files;
+    struct indexer *index;
+    struct sessions *sessions;
+    struct docs docs;
+    void (*notice)(void *arg, const struct store_notice *n);
+    store_done *ready;
+    void *arg;
+    bool closing;
+    struct loop_task *close_task;
+    store_done *closed;
+    void *closed_arg;
+};
+
+static struct store_files *files_of(struct store *s)
+{
+    return container_of(s, struct store_files, store);
+}
+
+// ---- notices and closing ------------------------------------------------------------------
+
+static void on_notice(void *arg, const struct store_notice *n)
+{
+    struct store_files *f = arg;
+    log_warn(LOG_STORE, "path=%s cut=%llu last_seq=%llu message=%s", LOGQ(str_of(n->path)).z,
+             (unsigned long long)n->bytes_cut, (unsigned long long)n->last_seq,
+             LOGQ(str_of(n->message)).z);
+    if (f->notice != NULL) {
+        f->notice(f->arg, n);
+    }
+}
+
+static void finish_close(struct store_files *f)
+{
+    struct err e;
+    int status = sessions_close(f->sessions, &e);
+    indexer_close(f->index);
+    docs_fini(&f->docs);
+    lane_close(f->write);
+    lane_close(f->sync);
+    lane_close(f->files);
+    if (f->closed != NULL) {
+        f->closed(f->closed_arg, status, status < 0 ? &e : NULL);
+    }
+    free(f->home);
+    free(f);
+}
+
+static void close_step(void *arg)
+{
+    struct store_files *f = arg;
+    f->close_task = NULL;
+    if (sessions_held(f->sessions) == 0 && !indexer_busy(f->index) && !docs_busy(&f->docs)) {
+        finish_close(f);
+    }
+}
+
+static void on_idle(void *arg)
+{
+    struct store_files *f = arg;
+    if (f->closing && f->close_task == NULL) {
+        f->close_task = loop_defer(f->loop, close_step, f);
+    }
+}
+
+static void files_close(struct store *s, store_done *closed, void *arg)
+{
+    struct store_files *f = files_of(s);
+    assert(!f->closing);
+    f->closing = true;
+    f->closed = closed;
+    f->closed_arg = arg;
+    sessions_drain(f->sessions);
+    on_idle(f);
+}
+
+// ---- sessions and documents: passed on ----------------------------------------------------
+
+static void files_session_new(struct store *s, struct str id, struct str dir, struct str meta,
+                              store_done *cb, void *arg)
+{
+    sessions_new(files_of(s)->sessions, id, dir, meta, cb, arg);
+}
+
+static void files_session_meta(struct store *s, struct str id, struct str meta, store_done *cb,
+                               void *arg)
+{
+    sessions_meta(files_of(s)->sessions, id, meta, cb, arg);
+}
+
+static void files_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
+{
+    sessions_remove(files_of(s)->sessions, id, cb, arg);
+}
+
+static void files_append(struct store *s, struct str id, const struct store_event *events, size_t n,
+                         enum store_durability durability, store_append_cb *cb, void *arg)
+{
+    sessions_append(files_of(s)->sessions, id, events, n, durability, cb, arg);
+}
+
+static void files_read(struct store *s, struct str id, uint64_t after, size_t limit,
+                       store_page_cb *cb, void *arg)
+{
+    sessions_read(files_of(s)->sessions, id, after, limit, cb, arg);
+}
+
+static void files_doc_get(struct store *s, struct str name, store_text_cb *cb, void *arg)
+{
+    docs_get(&files_of(s)->docs, name, cb, arg);
+}
+
+static void files_doc_put(struct store *s, struct str name, struct str json, store_done *cb,
+                          void *arg)
+{
+    docs_put(&files_of(s)->docs, name, json, cb, arg);
+}
+
+static void files_doc_set(struct store *s, struct str name, struct str key, struct str value,
+                          store_done *cb, void *arg)
+{
+    docs_set(&files_of(s)->docs, name, key, value, cb, arg);
+}
+
+// ---- lists --------------------------------------------------------------------------------
+
+struct list_op {
+    struct index_op op;
+    struct store_filter filter; // its strings, and the cursor, are in `a`
+    struct str cursor;
+    size_t limit;
+    struct store_rows rows;
+    struct arena a;
+    store_rows_cb *cb;
+    void *arg;
+};
+
+static int run_list(struct index *x, struct index_op *op, struct err *e)
+{
+    struct list_op *l = container_of(op, struct list_op, op);
+    return index_list(x, &l->filter, l->cursor, l->limit, &l->rows, &l->a, e);
+}
+
+static void on_list(struct index_op *op, int status, const struct err *e)
+{
+    struct list_op *l = container_of(op, struct list_op, op);
+    l->cb(l->arg, status, &l->rows, e);
+    arena_fini(&l->a);
+    free(l);
+}
+
+static void files_list(struct store *s, const struct store_filter *f, struct str cursor,
+                       size_t limit, store_rows_cb *cb, void *arg)
+{
+    struct store_files *files = files_of(s);
+    struct list_op *l = xcalloc(1, sizeof *l);
+    arena_init(&l->a);
+    if (f != NULL) {
+        l->filter.id = arena_str(&l->a, f->id);
+        l->filter.dir = arena_str(&l->a, f->dir);
+        l->filter.kind = arena_str(&l->a, f->kind);
+        l->filter.state = arena_str(&l->a, f->state);
+    }
+    l->cursor = arena_str(&l->a, cursor);
+    l->limit = limit;
+    l->cb = cb;
+    l->arg = arg;
+    l->op.run = run_list;
+    l->op.done = on_list;
+    sessions_flush(files->sessions);
+    indexer_submit(files->index, &l->op);
+}
+
+// ---- check --------------------------------------------------------------------------------
+
+struct check_op {
+    struct index_op op;
+    struct store_files *files;
+    bool refused, repair;
+    struct buf report;
+    store_text_cb *cb;
+    void *arg;
+};
+
+static int run_check(struct index *x, struct index_op *op, struct err *e)
+{
+    struct check_op *c = container_of(op, struct check_op, op);
+    if (c->refused) {
+        return err_set(e, ERR_CONFLICT, "cannot check while sessions are open");
+    }
+    struct fsck_counts counts;
+    return fsck_with_index(x, c->files->home, c->repair, &c->report, &counts, e);
+}
+
+static void on_check(struct index_op *op, int status, const struct err *e)
+{
+    struct check_op *c = container_of(op, struct check_op, op);
+    c->cb(c->arg, status, status < 0 ? STR_NULL : buf_str(&c->report), e);
+    buf_fini(&c->report);
+    free(c);
+}
+
+static void files_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
+{
+    struct store_files *f = files_of(s);
+    struct check_op *c = xcalloc(1, sizeof *c);
+    c->files = f;
+    c->refused = sessions_held(f->sessions) != 0;
+    c->repair = repair;
+    buf_init(&c->report, FSCK_REPORT_MAX);
+    c->cb = cb;
+    c->arg = arg;
+    c->op.run = run_check;
+    c->op.done = on_check;
+    indexer_submit(f->index, &c->op);
+}
+
+// ---- opening ------------------------------------------------------------------------------
+
+static const struct store_ops files_ops = {
+    .close = files_close,
+    .session_new = files_session_new,
+    .session_meta = files_session_meta,
+    .session_remove = files_session_remove,
+    .append = files_append,
+    .read = files_read,
+    .list = files_list,
+    .doc_get = files_doc_get,
+    .doc_put = files_doc_put,
+    .doc_set = files_doc_set,
+    .check = files_check,
+};
+
+static void on_ready(void *arg, int status, const struct err *e)
+{
+    struct store_files *f = arg;
+    if (!f->closing && f->ready != NULL) {
+        f->ready(f->arg, status, e);
+    }
+}
+
+static void open_sessions(struct store_files *f, const struct store_opts *opts)
+{
+    struct sessions_opts o = {
+        .loop = f->loop,
+        .home = f->home,
+        .write = f->write,
+        .sync = f->sync,
+        .files = f->files,
+        .index = f->index,
+        .open_max = opts->open_max != 0 ? opts->open_max : OPEN_MAX,
+        .sync_ms = opts->sync_ms != 0 ? opts->sync_ms : SYNC_MS,
+        .notice = on_notice,
+        .idle = on_idle,
+        .arg = f,
+    };
+    f->sessions = sessions_open(&o);
+}
+
+int store__files_open(struct store **out, struct loop *l, const struct store_opts *opts,
+                      store_done *ready, void *arg, struct err *e)
+{
+    *out = NULL;
+    if (opts->home == NULL || opts->home[0] != '/') {
+        return err_set(e, ERR_INVALID, "the store needs an absolute home directory");
+    }
+    struct store_files *f = xcalloc(1, sizeof *f);
+    f->store.ops = &files_ops;
+    f->loop = l;
+    f->home = xstrdup(opts->home);
+    f->notice = opts->notice;
+    f->ready = ready;
+    f->arg = arg;
+    f->write = lane_open(l, "write", 1);
+    f->sync = lane_open(l, "sync", SYNC_THREADS);
+    f->files = lane_open(l, "files", FILE_THREADS);
+    f->index = indexer_open(
+        l, f->home,
+        &(struct indexer_cb){.ready = on_ready, .notice = on_notice, .idle = on_idle, .arg = f});
+    open_sessions(f, opts);
+    docs_init(&f->docs, f->files, f->home, on_idle, f);
+    *out = &f->store;
+    return 0;
+}

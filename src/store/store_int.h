@@ -1,0 +1,32 @@
+#pragma once
+
+#include "store/store.h"
+
+// What an implementation of the store provides. The functions of store.h only pass on to these.
+struct store_ops {
+    void (*close)(struct store *s, store_done *closed, void *arg);
+    void (*session_new)(struct store *s, struct str id, struct str dir, struct str meta,
+                        store_done *cb, void *arg);
+    void (*session_meta)(struct store *s, struct str id, struct str meta, store_done *cb,
+                         void *arg);
+    void (*session_remove)(struct store *s, struct str id, store_done *cb, void *arg);
+    void (*append)(struct store *s, struct str id, const struct store_event *events, size_t n,
+                   enum store_durability durability, store_append_cb *cb, void *arg);
+    void (*read)(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
+                 void *arg);
+    void (*list)(struct store *s, const struct store_filter *f, struct str cursor, size_t limit,
+                 store_rows_cb *cb, void *arg);
+    void (*doc_get)(struct store *s, struct str name, store_text_cb *cb, void *arg);
+    void (*doc_put)(struct store *s, struct str name, struct str json, store_done *cb, void *arg);
+    void (*doc_set)(struct store *s, struct str name, struct str key, struct str value,
+                    store_done *cb, void *arg);
+    void (*check)(struct store *s, bool repair, store_text_cb *cb, void *arg);
+};
+
+struct store {
+    const struct store_ops *ops;
+};
+
+/// The store in files under `opts->home`; see store_open().
+int store__files_open(struct store **out, struct loop *l, const struct store_opts *opts,
+                      store_done *ready, void *arg, struct err *e) MUST_CHECK;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+/// Called for each session directory, relative to the home. A negative code ends the walk.
+typedef int walk_cb(void *arg, const char *dir, struct str id);
+
+/// Find every directory under `home` that a session's files may lie in: sessions/<id> and
+/// bots/<bot>/workspaces/<slug>/history/<id>, those whose name may be an id; sorted by name at each
+/// level. What is not there is skipped; what cannot be read is an error. Blocks.
+int walk_sessions(const char *home, walk_cb *cb, void *arg, struct err *e) MUST_CHECK;
+
+/// True for a directory of one of the two forms, whose last part is `id`.
+bool walk_dir_valid(struct str dir, struct str id);
+
+/// Remove a file, or a directory with all in it, without following links. Blocks.
+int walk_remove(const char *path, struct err *e) MUST_CHECK;

@@ -1,0 +1,342 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "store/journal.h"
+#include "unit/store/util.h"
+
+static char path[512];
+
+static struct journal *open_ok(struct journal_mark from, struct journal_repair *r)
+{
+    struct journal *j;
+    struct err e;
+    snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+    if (journal_open(&j, path, from, r, &e) < 0) {
+        test_fail(__FILE__, __LINE__, "%s", e.msg);
+    }
+    return j;
+}
+
+static int append(struct journal *j, const char *type, const char *fields, size_t n)
+{
+    struct buf lines;
+    struct err e;
+    struct store_event ev = {str_of(type), str_of(fields)};
+    buf_init(&lines, 256 << 20);
+    int rc = 0;
+    uint64_t seq = journal_end(j).seq;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = journal_encode(&lines, seq + i, 1763182872345, &ev, &e);
+    }
+    if (rc == 0) {
+        rc = journal_write(j, buf_str(&lines), n, &e);
+    }
+    buf_fini(&lines);
+    return rc;
+}
+
+TEST(a_line_is_what_the_contract_says)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    CHECK_INT(append(j, "turn.started", "\"turn\":\"t1\",\"n\":[1,2]", 1), 0);
+    CHECK_INT(append(j, "turn.completed", "", 1), 0);
+    journal_close(j);
+    char *text = file_text(path, NULL);
+    CHECK_STR(
+        text,
+        "{\"seq\":1,\"ts\":\"2025-11-15T05:01:12.345Z\",\"type\":\"turn.started\",\"turn\":\"t1\","
+        "\"n\":[1,2]}\n"
+        "{\"seq\":2,\"ts\":\"2025-11-15T05:01:12.345Z\",\"type\":\"turn.completed\"}\n");
+    free(text);
+    struct stat st;
+    CHECK_INT(stat(path, &st), 0);
+    CHECK_INT(st.st_mode & 0777, 0600);
+}
+
+TEST(what_would_break_the_journal_is_refused_and_writes_nothing)
+{
+    static const struct {
+        const char *type, *fields;
+        int code;
+    } rows[] = {
+        {"a", "\"x\":", ERR_PARSE},
+        {"a", "\"x\":1}", ERR_PARSE},
+        {"a", "\"x\":1\n,\"y\":2", ERR_INVALID},
+        {"a", "\"seq\":9", ERR_PARSE},
+        {"a", "\"type\":\"b\"", ERR_PARSE},
+        {"a", "\"ts\":0", ERR_PARSE},
+        {"", "\"x\":1", ERR_INVALID},
+        {"a", "\"x\":\"\xff\"", ERR_PARSE},
+        {"a", "\"x\":1},{\"y\":2", ERR_PARSE},
+    };
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CHECK_INT(append(j, rows[i].type, rows[i].fields, 1), rows[i].code);
+    }
+    CHECK_INT(append(j, "a\"\n", "", 1), 0); // a type is a string like any other
+    CHECK_INT(journal_end(j).seq, 2);
+    journal_close(j);
+    CHECK_INT(journal_text_check(path), 1);
+}
+
+TEST(an_event_above_the_limit_is_refused)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    char *big = xmalloc(STORE_LINE_MAX + 10);
+    memcpy(big, "\"x\":\"", 5);
+    memset(big + 5, 'a', STORE_LINE_MAX);
+    memcpy(big + STORE_LINE_MAX - 10, "\"", 2);
+    CHECK_INT(append(j, "a", big, 1), ERR_TOO_LARGE);
+    big[STORE_LINE_MAX - 10] = 'a';
+    memcpy(big + STORE_LINE_MAX - 200, "\"", 2);
+    CHECK_INT(append(j, "a", big, 1), 0);
+    CHECK_INT(append(j, "b", "", 1), 0);
+    journal_close(j);
+    free(big);
+    j = open_ok(JOURNAL_START, NULL); // and a line of that size is read again
+    CHECK_INT(journal_end(j).seq, 3);
+    struct buf out;
+    size_t n;
+    buf_init(&out, 2 * (size_t)STORE_LINE_MAX);
+    CHECK_INT(journal_read(j, 0, 10, 1000, &out, &n, NULL), 0);
+    CHECK_INT(n, 1);
+    buf_clear(&out);
+    CHECK_INT(journal_read(j, 1, 10, 1000, &out, &n, NULL), 0);
+    CHECK_INT(n, 1);
+    buf_fini(&out);
+    journal_close(j);
+}
+
+#define L1 "{\"seq\":1,\"ts\":\"2026-11-15T05:01:12.345Z\",\"type\":\"a\"}\n"
+#define L2 "{\"seq\":2,\"ts\":\"2026-11-15T05:01:12.345Z\",\"type\":\"b\"}\n"
+#define L3 "{\"seq\":3,\"ts\":\"2026-11-15T05:01:12.345Z\",\"type\":\"c\"}\n"
+
+TEST(a_torn_end_is_cut_kept_and_reported)
+{
+    static const char *const ends[] = {
+        "{",
+        "{\"seq\":3",
+        "{\"seq\":3,\"ts\":\"2026-11-15T05:01:12.345Z\",\"type\":\"c\"}", // all but the newline
+        "{\"seq\":3,\"type\":\n",
+        "\n",
+        "\n\n\n",
+        "{\"seq\":4,\"type\":\"c\"}\n", // a hole
+        "{\"seq\":2,\"type\":\"c\"}\n", // again
+        "{\"seq\":3}\n",
+        "[1]\n",
+        "{\"seq\":\"3\",\"type\":\"c\"}\n",
+        "{\"seq\":3,\"type\":\"c\"}{\n",
+        "garbage\nmore\n{\"seq\":",
+        "{\"seq\":3,\"type\":\"\xff\"}\n",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct journal_repair r;
+        char text[512];
+        snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+        snprintf(text, sizeof text, L1 L2 "%s", ends[i]);
+        file_write(path, text, strlen(text));
+        struct journal *j = open_ok(JOURNAL_START, &r);
+        if (r.bytes_cut != strlen(ends[i]) || r.last_seq != 2 || journal_end(j).seq != 3) {
+            test_fail(__FILE__, __LINE__, "case %zu: cut %llu, last %llu", i,
+                      (unsigned long long)r.bytes_cut, (unsigned long long)r.last_seq);
+        }
+        CHECK_INT(append(j, "c", "", 1), 0);
+        journal_close(j);
+        CHECK_INT(journal_text_check(path), 3);
+        char kept[600];
+        snprintf(kept, sizeof kept, "%s/%s", test_dir(), r.kept);
+        char *torn = file_text(kept, NULL);
+        CHECK_STR(torn, ends[i]);
+        free(torn);
+        CHECK_INT(unlink(kept), 0);
+    }
+}
+
+TEST(zeros_at_the_end_are_cut)
+{
+    struct journal_repair r;
+    char text[9000] = L1 L2;
+    snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+    file_write(path, text, sizeof text);
+    struct journal *j = open_ok(JOURNAL_START, &r);
+    CHECK_INT(r.last_seq, 2);
+    CHECK_INT(r.bytes_cut, sizeof text - strlen(L1 L2));
+    journal_close(j);
+}
+
+TEST(a_whole_journal_is_left_alone)
+{
+    struct journal_repair r;
+    snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+    file_write(path, L1 L2 L3, strlen(L1 L2 L3));
+    struct journal *j = open_ok(JOURNAL_START, &r);
+    CHECK_INT(r.bytes_cut, 0);
+    CHECK_INT(r.last_seq, 3);
+    journal_close(j);
+    CHECK_INT(file_count(path), 1);
+}
+
+TEST(damage_in_front_of_good_lines_is_an_error_with_its_line)
+{
+    static const char *const texts[] = {
+        L1 "garbage\n" L3, L1 L3 "{\"seq\":4,\"type\":\"d\"}\n",         L1 L1 L2,
+        "\n" L1 L2,        L1 "{\"seq\":2,\"type\":\n" L3 "{\"seq\":4,",
+    };
+    static const unsigned lines[] = {2, 2, 2, 1, 2};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct journal *j;
+        struct err e;
+        char want[32];
+        snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+        file_write(path, texts[i], strlen(texts[i]));
+        CHECK_INT(journal_open(&j, path, JOURNAL_START, NULL, &e), ERR_CORRUPT);
+        snprintf(want, sizeof want, "at line %u ", lines[i]);
+        CHECK(strstr(e.msg, want) != NULL);
+        CHECK(j == NULL);
+        char *text = file_text(path, NULL);
+        CHECK_STR(text, texts[i]);
+        free(text);
+    }
+}
+
+static void fill(struct journal *j, size_t n)
+{
+    for (size_t i = 0; i < n; i += 100) {
+        CHECK_INT(
+            append(j, "message.delta", "\"text\":\"some words, some words, some words\"", 100), 0);
+    }
+}
+
+TEST(opening_from_a_mark_reads_only_what_lies_behind_it)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    fill(j, 20000);
+    struct journal_mark mark = journal_end(j);
+    fill(j, 100);
+    uint64_t tail = journal_end(j).at - mark.at;
+    journal_close(j);
+    j = open_ok(mark, NULL);
+    CHECK_INT(journal_bytes_read(j), tail);
+    CHECK_INT(journal_end(j).seq, 20101);
+    journal_close(j);
+    j = open_ok(JOURNAL_START, NULL);
+    CHECK_INT(journal_bytes_read(j), mark.at + tail);
+    journal_close(j);
+}
+
+TEST(a_mark_that_does_not_fit_is_not_believed)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    fill(j, 1000);
+    struct journal_mark end = journal_end(j);
+    journal_close(j);
+    const struct journal_mark marks[] = {
+        {500, 17}, {1, 5}, {5, 0}, {end.seq, end.at + 100}, {0, 0}, {400, end.at - 1}, {7, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        struct journal_repair r;
+        j = open_ok(marks[i], &r);
+        CHECK_INT(r.bytes_cut, 0);
+        CHECK_INT(journal_end(j).seq, 1001);
+        journal_close(j);
+    }
+}
+
+static void read_and_check(struct journal *j, uint64_t after, size_t limit, size_t max)
+{
+    struct buf out;
+    size_t n;
+    struct err e;
+    buf_init(&out, 64 << 20);
+    if (journal_read(j, after, limit, max, &out, &n, &e) < 0) {
+        test_fail(__FILE__, __LINE__, "after %llu: %s", (unsigned long long)after, e.msg);
+    }
+    uint64_t last = journal_end(j).seq - 1;
+    CHECK(n <= limit);
+    CHECK(n == limit || out.n >= max || after + n == last || after >= last);
+    struct str rest = buf_str(&out);
+    for (size_t i = 0; i < n; i++) {
+        char want[40];
+        snprintf(want, sizeof want, "{\"seq\":%llu,", (unsigned long long)(after + 1 + i));
+        CHECK(str_starts(str_cut(&rest, '\n'), want));
+    }
+    CHECK_INT(rest.n, 0);
+    buf_fini(&out);
+}
+
+TEST(any_page_is_read_right)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    fill(j, 10000);
+    srand(5);
+    for (int i = 0; i < 500; i++) {
+        read_and_check(j, (uint64_t)rand() % 10005, (size_t)rand() % 300,
+                       1 + (size_t)rand() % 100000);
+        if (i % 100 == 99) {
+            journal_close(j);
+            j = open_ok(JOURNAL_START, NULL);
+        }
+    }
+    read_and_check(j, 0, 1, 1);
+    read_and_check(j, UINT64_MAX, 10, 1);
+    journal_close(j);
+}
+
+TEST(the_tail_of_a_large_journal_costs_a_few_chunks)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    fill(j, 40000);
+    struct journal_mark end = journal_end(j);
+    CHECK(end.at > 4 << 20);
+    journal_close(j);
+    j = open_ok(end, NULL);
+    read_and_check(j, end.seq - 21, 20, 1 << 20);
+    CHECK(journal_bytes_read(j) <= 3 * 64 * 1024);
+    journal_close(j);
+}
+
+TEST(paging_through_all_of_it_is_linear)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    fill(j, 40000);
+    struct journal_mark end = journal_end(j);
+    journal_close(j);
+    j = open_ok(end, NULL); // no marks but the end's
+    for (uint64_t after = 0; after < 40000; after += 200) {
+        read_and_check(j, after, 200, 1 << 20);
+    }
+    CHECK(journal_bytes_read(j) < 6 * end.at);
+    journal_close(j);
+}
+
+TEST(a_line_changed_under_an_open_journal_is_noticed)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    CHECK_INT(append(j, "a", "", 3), 0);
+    char *text = file_text(path, NULL);
+    memcpy(strstr(text, "\"seq\":2"), "\"seq\":7", 7);
+    FILE *f = fopen(path, "r+");
+    CHECK(f != NULL);
+    fputs(text, f);
+    fclose(f);
+    free(text);
+    struct buf out;
+    size_t n;
+    struct err e;
+    buf_init(&out, 1 << 20);
+    CHECK_INT(journal_read(j, 0, 10, 1000, &out, &n, &e), ERR_CORRUPT);
+    CHECK(strstr(e.msg, "line 2") != NULL);
+    buf_fini(&out);
+    journal_close(j);
+}
+
+TEST(a_journal_that_is_no_file_is_refused)
+{
+    struct journal *j;
+    snprintf(path, sizeof path, "%s/link", test_dir());
+    CHECK_INT(symlink("/etc/passwd", path), 0);
+    CHECK(journal_open(&j, path, JOURNAL_START, NULL, NULL) < 0);
+    snprintf(path, sizeof path, "%s/fifo", test_dir());
+    CHECK_INT(mkfifo(path, 0600), 0);
+    CHECK_INT(journal_open(&j, path, JOURNAL_START, NULL, NULL), ERR_UNSUPPORTED);
+}
