@@ -1,0 +1,46 @@
+#pragma once
+
+#include "api/op.h"
+#include "config/config.h"
+#include "config/home.h"
+#include "loop/loop.h"
+
+// What the operations work on. Things that lie above api/ (the listener, the process itself) are
+// reached through `struct api_host`, which main/ fills in.
+
+struct store;
+
+struct api_opened {
+    char url[512]; // http://afloat.localhost:PORT/?code=...
+    int port;
+    int64_t expires_s;
+};
+
+struct api_host {
+    /// Switch the loopback listener on if it is off, and make a one-time code.
+    int (*open_browser)(void *arg, bool ssh, struct api_opened *out, struct err *e);
+    int (*rotate_token)(void *arg, struct err *e);
+    void (*stop)(void *arg, const char *reason);
+    /// The TCP address as HOST:PORT, or "" when only the socket is listened on.
+    const char *(*listen_address)(void *arg);
+    /// The last lines of the log as objects into an open array.
+    void (*logs)(void *arg, size_t limit, struct jw *w);
+    /// Add lines `afloat_... VALUE` of the parts above to the metrics.
+    void (*metrics)(void *arg, struct buf *out);
+    void *arg;
+};
+
+/// Create the operations' context. All pointers are borrowed and must outlive it.
+struct api *api_new(struct loop *l, const char *version, const struct home *home,
+                    struct store *store, struct event_log *events, const struct api_host *host);
+void api_free(struct api *api);
+
+/// Make `config` the effective one, and show `diags` beside it; both borrowed until the next call.
+void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags);
+
+/// Read what was chosen by command (choices.json) before the first operation runs.
+void api_load_choices(struct api *api, void (*done)(void *arg, int status, const struct err *e),
+                      void *arg);
+
+int64_t api_generation(const struct api *api);
+double api_uptime_s(const struct api *api);

@@ -1,0 +1,89 @@
+// The event stream: follow it, list it, add to it.
+
+#include "event/event.h"
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "proto/events.h"
+
+enum { DEFAULT_LIST = 100, LONGEST_LIST = 1000, LONGEST_DATA = 64 * 1024 };
+
+// ?after= counts before Last-Event-ID: it was typed, the header is a browser's habit.
+static bool read_after(const struct op_call *c, uint64_t fallback, uint64_t *after)
+{
+    const struct json *given = json_get(c->params, "after");
+    if (given == NULL) {
+        *after = c->last_event_id != UINT64_MAX ? c->last_event_id : fallback;
+        return true;
+    }
+    *after = given->i >= 0 ? (uint64_t)given->i : 0;
+    return given->i >= 0;
+}
+
+static void answer_list(struct api *api, struct op_call *c, const struct event_filter *f)
+{
+    uint64_t after;
+    int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
+    if (!read_after(c, 0, &after) || limit < 1 || limit > LONGEST_LIST) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more, 'limit' 1 to %d",
+                LONGEST_LIST);
+        return;
+    }
+    struct buf out;
+    struct jw w;
+    buf_init(&out, 64 * 1024 * 1024);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "events");
+    jw_arr(&w);
+    uint64_t next = event_list(api->events, after, f, (size_t)limit, &w);
+    jw_end_arr(&w);
+    jw_key(&w, "next");
+    jw_uint(&w, next);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_EVENTS(struct api *api, struct op_call *c)
+{
+    struct event_filter f = {.types = json_str(json_get(c->params, "types"), ""),
+                             .session = json_str(json_get(c->params, "session"), "")};
+    uint64_t after;
+    if (!c->wants_stream) {
+        answer_list(api, c, &f);
+    } else if (!read_after(c, UINT64_MAX, &after)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more");
+    } else {
+        op_answer_stream(c, &f, after);
+    }
+}
+
+void op_EVENT_EMIT(struct api *api, struct op_call *c)
+{
+    struct str type = json_str(json_get(c->params, "type"), "");
+    if (!event_type_is_user(type)) {
+        op_fail(c, PROBLEM_INVALID_NAME, "for example user.deploy",
+                "an event of your own is called 'user.' and then a-z, 0-9, '.', '_' or '-'");
+        return;
+    }
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, LONGEST_DATA);
+    const struct json *data = json_get(c->params, "data");
+    if (data != NULL) {
+        buf_addz(&fields, "\"data\":");
+        jw_init(&w, &fields);
+        jw_value(&w, data);
+    }
+    uint64_t id = 0;
+    if (!buf_ok(&fields)) {
+        op_fail(c, PROBLEM_TOO_LARGE, NULL, "'data' is larger than %d bytes", LONGEST_DATA);
+    } else if ((id = event_emit(api->events, type, STR_NULL, buf_str(&fields))) == 0) {
+        op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
+                "no event id could be reserved on disk");
+    } else {
+        op_answer(c, 201, str_of(arena_printf(c->arena, "{\"id\":%llu}", (unsigned long long)id)));
+    }
+    buf_fini(&fields);
+}

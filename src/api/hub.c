@@ -1,0 +1,66 @@
+// The hub itself: is it up, open it in a browser, stop it.
+
+#include <unistd.h>
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "base/time.h"
+
+void op_HEALTH(struct api *api, struct op_call *c)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, 4096);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kbool(&w, "ok", true);
+    jw_kstrz(&w, "version", api->version);
+    jw_kint(&w, "generation", api->generation);
+    jw_key(&w, "uptime_s");
+    jw_double(&w, api_uptime_s(api));
+    if (c->over_socket) {
+        jw_kint(&w, "pid", getpid());
+        jw_kstrz(&w, "listen", api->host.listen_address(api->host.arg));
+    }
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_HUB_OPEN(struct api *api, struct op_call *c)
+{
+    struct api_opened opened;
+    struct err e = {0};
+    bool ssh = json_bool(json_get(c->params, "ssh"), false);
+    if (api->host.open_browser(api->host.arg, ssh, &opened, &e) < 0) {
+        op_fail(c, PROBLEM_CONFLICT, NULL, "%s", e.msg);
+        return;
+    }
+    struct buf out;
+    struct jw w;
+    buf_init(&out, 4096);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "url", opened.url);
+    jw_kint(&w, "port", opened.port);
+    jw_kint(&w, "expires_s", opened.expires_s);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_HUB_STOP(struct api *api, struct op_call *c)
+{
+    op_answer(c, 202, STR("{\"ok\":true}"));
+    api->host.stop(api->host.arg, "asked by a client");
+}
+
+void op_TOKEN_ROTATE(struct api *api, struct op_call *c)
+{
+    struct err e = {0};
+    if (api->host.rotate_token(api->host.arg, &e) < 0) {
+        op_fail(c, PROBLEM_STORE_FAILED, NULL, "%s", e.msg);
+        return;
+    }
+    op_answer(c, 200, STR("{\"rotated\":true}"));
+}

@@ -1,0 +1,144 @@
+// Calling an operation: parameters checked against its row, the handler found in a table, one answer.
+
+#include "api/op.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "api/handlers.h"
+
+// a forgotten handler is a link error
+static op_fn *const handlers[OP__COUNT] = {
+#define OP(id, ...) [OP_##id] = op_##id,
+#include "proto/ops.def"
+#undef OP
+};
+
+void op_run(struct api *api, struct op_call *c)
+{
+    assert(c->id < OP__COUNT && !c->answered);
+    handlers[c->id](api, c);
+}
+
+static void answer(struct op_call *c, int status, const char *content_type, struct str body)
+{
+    assert(!c->answered); // an operation answers once
+    c->answered = true;
+    c->face->answer(c, status, content_type, body);
+}
+
+void op_answer(struct op_call *c, int status, struct str json)
+{
+    answer(c, status, "application/json", json);
+}
+
+void op_answer_text(struct op_call *c, const char *content_type, struct str text)
+{
+    answer(c, 200, content_type, text);
+}
+
+void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
+{
+    struct buf detail, body;
+    va_list ap;
+    char text[1024];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    buf_init(&detail, sizeof text);
+    buf_addz(&detail, text);
+    buf_init(&body, 16 * sizeof text);
+    problem_write(&body, p, buf_str(&detail), hint);
+    answer(c, problems[p].status, "application/problem+json", buf_str(&body));
+    buf_fini(&detail);
+    buf_fini(&body);
+}
+
+void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after)
+{
+    assert(!c->answered && (ops[c->id].flags & OP_STREAMS) != 0);
+    c->answered = true;
+    c->face->stream(c, f, after);
+}
+
+// ---- parameters ----------------------------------------------------------------------------
+
+static bool fits(char type, const struct json *v)
+{
+    switch (type) {
+    case 's': return v->type == JSON_STR;
+    case 'i': return v->type == JSON_INT;
+    case 'n': return v->type == JSON_INT || v->type == JSON_DOUBLE;
+    case 'b': return v->type == JSON_BOOL;
+    case 'a': return v->type == JSON_ARR;
+    case 'o': return v->type == JSON_OBJ;
+    default: return true;
+    }
+}
+
+static bool fail(struct op_fault *f, enum problem p, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static bool fail(struct op_fault *f, enum problem p, const char *fmt, ...)
+{
+    va_list ap;
+    f->problem = p;
+    va_start(ap, fmt);
+    vsnprintf(f->detail, sizeof f->detail, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool find_param(const struct op *op, struct str name, struct op_param *out)
+{
+    struct str rest = str_of(op->params);
+    while (op_next_param(op, &rest, out)) {
+        if (str_eq(out->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool fail_unknown(const struct op *op, struct str name, struct op_fault *f)
+{
+    char names[16][32];
+    const char *candidates[16];
+    size_t n = 0;
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    while (n < ARRAY_LEN(names) && op_next_param(op, &rest, &p)) {
+        snprintf(names[n], sizeof names[n], STR_FMT, STR_ARG(p.name));
+        candidates[n] = names[n];
+        n++;
+    }
+    const char *nearest = str_nearest(name, candidates, n);
+    if (nearest != NULL) {
+        snprintf(f->hint, sizeof f->hint, "did you mean '%s'?", nearest);
+    }
+    return fail(f, PROBLEM_UNKNOWN_FIELD, "unknown field '%.*s'", (int)MIN(name.n, 64), name.p);
+}
+
+bool op_check_params(enum op_id id, const struct json *params, struct op_fault *fault)
+{
+    const struct op *op = &ops[id];
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    *fault = (struct op_fault){0};
+    while (op_next_param(op, &rest, &p)) {
+        const struct json *v = json_get_str(params, p.name);
+        if (v == NULL && !p.optional) {
+            return fail(fault, PROBLEM_INVALID_BODY, "'" STR_FMT "' is missing", STR_ARG(p.name));
+        }
+        if (v != NULL && !fits(p.type, v)) {
+            return fail(fault, PROBLEM_INVALID_BODY, "'" STR_FMT "' must be %s, not %s",
+                        STR_ARG(p.name), op_type_name(p.type), json_type_name(v));
+        }
+    }
+    if (params != NULL) {
+        json_foreach_member (m, params) {
+            if (!find_param(op, m->key, &p)) {
+                return fail_unknown(op, m->key, fault);
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "base/json.h"
+#include "event/event.h"
+#include "proto/ops.h"
+#include "proto/problems.h"
+
+// How an operation is called, whatever face it comes through (HTTP now; Lua and MCP later). The face
+// checks parameters against the table, fills in an op_call and calls op_run(); the handler answers
+// exactly once, now or later, with one of the op_answer functions.
+
+struct api; // everything handlers work on; see api/api.h
+struct op_call;
+
+/// What a face does with an answer. `body` is borrowed for the call.
+struct op_face {
+    void (*answer)(struct op_call *c, int status, const char *content_type, struct str body);
+    void (*stream)(struct op_call *c, const struct event_filter *f, uint64_t after);
+};
+
+struct op_call {
+    enum op_id id;
+    const struct json *params; // object; names and types are checked, path and query included
+    struct arena *arena;       // lives until the answer
+    bool over_socket;          // the caller is this user, over the Unix socket
+    bool wants_stream;         // OP_STREAMS: the caller accepts server-sent events
+    uint64_t last_event_id;    // of the Last-Event-ID header; UINT64_MAX when there was none
+    const char *location;      // set by a handler that answers 201
+    const struct op_face *face;
+    bool answered;
+};
+
+typedef void op_fn(struct api *api, struct op_call *c);
+
+/// Run the handler of `c->id`. `c` must stay until it is answered.
+void op_run(struct api *api, struct op_call *c);
+
+void op_answer(struct op_call *c, int status, struct str json);
+void op_answer_text(struct op_call *c, const char *content_type, struct str text);
+/// Answer with problem+json. `hint` may be NULL.
+void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after);
+
+/// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
+/// unknown names. Returns true, or false with the problem, its text and a hint filled in.
+struct op_fault {
+    enum problem problem;
+    char detail[200];
+    char hint[120];
+};
+bool op_check_params(enum op_id id, const struct json *params, struct op_fault *fault);

@@ -1,0 +1,254 @@
+// The operations table as an OpenAPI 3.1 document.
+//
+// Paths are written in the order in which they first appear in the table; a path's methods are
+// gathered from all of its rows. Every operation has the same error answer: problem+json with one of
+// the codes of the problems table.
+
+#include "api/openapi.h"
+
+#include "base/json.h"
+#include "proto/ops.h"
+#include "proto/problems.h"
+
+static void write_type(struct jw *w, char type)
+{
+    const char *name = op_type_name(type);
+    jw_obj(w);
+    if (name[0] != '\0') {
+        jw_kstrz(w, "type", name);
+    }
+    jw_end_obj(w);
+}
+
+static void write_parameters(struct jw *w, const struct op *op)
+{
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    jw_key(w, "parameters");
+    jw_arr(w);
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path && op_takes_body(op)) {
+            continue;
+        }
+        jw_obj(w);
+        jw_kstr(w, "name", p.name);
+        jw_kstrz(w, "in", p.in_path ? "path" : "query");
+        jw_kbool(w, "required", p.in_path || !p.optional);
+        jw_key(w, "schema");
+        write_type(w, p.type);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_required(struct jw *w, const struct op *op)
+{
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    jw_key(w, "required");
+    jw_arr(w);
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path && !p.optional) {
+            jw_str(w, p.name);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static void write_properties(struct jw *w, const struct op *op)
+{
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    jw_key(w, "properties");
+    jw_obj(w);
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path) {
+            jw_key_str(w, p.name);
+            write_type(w, p.type);
+        }
+    }
+    jw_end_obj(w);
+}
+
+static bool needs_body(const struct op *op)
+{
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path && !p.optional) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_body(struct jw *w, const struct op *op)
+{
+    jw_key(w, "requestBody");
+    jw_obj(w);
+    jw_kbool(w, "required", needs_body(op));
+    jw_key(w, "content");
+    jw_obj(w);
+    jw_key(w, "application/json");
+    jw_obj(w);
+    jw_key(w, "schema");
+    jw_obj(w);
+    jw_kstrz(w, "type", "object");
+    jw_kbool(w, "additionalProperties", false);
+    write_required(w, op);
+    write_properties(w, op);
+    jw_end_obj(w);
+    jw_end_obj(w);
+    jw_end_obj(w);
+    jw_end_obj(w);
+}
+
+static void write_content(struct jw *w, const char *type)
+{
+    jw_key(w, type);
+    jw_obj(w);
+    jw_end_obj(w);
+}
+
+static void write_responses(struct jw *w, const struct op *op)
+{
+    jw_key(w, "responses");
+    jw_obj(w);
+    jw_key(w, "2XX");
+    jw_obj(w);
+    jw_kstrz(w, "description", "done");
+    jw_key(w, "content");
+    jw_obj(w);
+    write_content(w, (op->flags & OP_TEXT) != 0 ? "text/plain" : "application/json");
+    if ((op->flags & OP_STREAMS) != 0) {
+        write_content(w, "text/event-stream");
+    }
+    jw_end_obj(w);
+    jw_end_obj(w);
+    jw_key(w, "default");
+    jw_obj(w);
+    jw_kstrz(w, "$ref", "#/components/responses/Problem");
+    jw_end_obj(w);
+    jw_end_obj(w);
+}
+
+static void write_operation(struct jw *w, const struct op *op)
+{
+    static const char *const methods[] = {"get", "post", "put", "patch", "delete"};
+    jw_key(w, methods[op->method]);
+    jw_obj(w);
+    jw_kstrz(w, "operationId", op->name);
+    jw_kstrz(w, "summary", op->help);
+    write_parameters(w, op);
+    if (op_takes_body(op)) {
+        write_body(w, op);
+    }
+    write_responses(w, op);
+    if ((op->flags & OP_OPEN) != 0) {
+        jw_key(w, "security");
+        jw_arr(w);
+        jw_end_arr(w);
+    }
+    if ((op->flags & OP_SOCKET) != 0) {
+        jw_kbool(w, "x-afloat-socket-only", true);
+    }
+    jw_end_obj(w);
+}
+
+static bool is_first_of_path(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(ops[k].path, ops[i].path) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void write_paths(struct jw *w)
+{
+    jw_key(w, "paths");
+    jw_obj(w);
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        if (!is_first_of_path(i)) {
+            continue;
+        }
+        jw_key(w, ops[i].path);
+        jw_obj(w);
+        for (size_t k = i; k < OP__COUNT; k++) {
+            if (strcmp(ops[k].path, ops[i].path) == 0) {
+                write_operation(w, &ops[k]);
+            }
+        }
+        jw_end_obj(w);
+    }
+    jw_end_obj(w);
+}
+
+static void write_problem_schema(struct jw *w)
+{
+    static const char *const texts[] = {"type", "title", "detail", "hint"};
+    jw_obj(w);
+    jw_kstrz(w, "type", "object");
+    jw_key(w, "required");
+    jw_raw(w, STR("[\"type\",\"title\",\"status\",\"code\",\"detail\"]"));
+    jw_key(w, "properties");
+    jw_obj(w);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        jw_key(w, texts[i]);
+        write_type(w, 's');
+    }
+    jw_key(w, "status");
+    write_type(w, 'i');
+    jw_key(w, "code");
+    jw_obj(w);
+    jw_key(w, "enum");
+    jw_arr(w);
+    for (size_t i = 0; i < PROBLEM__COUNT; i++) {
+        jw_strz(w, problems[i].code);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+    jw_end_obj(w);
+    jw_end_obj(w);
+}
+
+static void write_components(struct jw *w)
+{
+    jw_key(w, "components");
+    jw_obj(w);
+    jw_key(w, "securitySchemes");
+    jw_raw(w, STR("{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
+                  "\"cookie\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"afloat\"}}"));
+    jw_key(w, "schemas");
+    jw_obj(w);
+    jw_key(w, "Problem");
+    write_problem_schema(w);
+    jw_end_obj(w);
+    jw_key(w, "responses");
+    jw_raw(w, STR("{\"Problem\":{\"description\":\"it was not done\",\"content\":{"
+                  "\"application/problem+json\":{\"schema\":{"
+                  "\"$ref\":\"#/components/schemas/Problem\"}}}}}"));
+    jw_end_obj(w);
+}
+
+void openapi_write(struct buf *out, const char *version)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "openapi", "3.1.0");
+    jw_key(&w, "info");
+    jw_obj(&w);
+    jw_kstrz(&w, "title", "Afloat");
+    jw_kstrz(&w, "version", version);
+    jw_kstrz(&w, "description",
+             "The hub's operations. Over the Unix socket no authentication is needed; over TCP the "
+             "token or the browser's cookie is.");
+    jw_end_obj(&w);
+    jw_key(&w, "security");
+    jw_raw(&w, STR("[{\"token\":[]},{\"cookie\":[]}]"));
+    write_paths(&w);
+    write_components(&w);
+    jw_end_obj(&w);
+}
