@@ -1,0 +1,249 @@
+// One request on its way through an operation: parameters in, one answer out.
+//
+//     call__run ─┬─ page, code, OPTIONS: answered here
+//                └─ params__build ─> idempotency ─> op_run ┄┄> on_answer | on_stream
+//
+// The operation may answer at once or later, also after the connection or even the server is gone:
+// the call then has nobody to tell, but its answer is still kept for its Idempotency-Key.
+//
+// Invariant: whoever answers ends the call; a call that was refused is ended by http__refuse().
+
+#include "server/server_int.h"
+
+static struct str echoed_origin(const struct call *r)
+{
+    return r->asked.cors ? r->asked.fields.origin : STR_NULL;
+}
+
+static void on_answer(struct op_call *op, int status, const char *type, struct str body)
+{
+    struct call *r = container_of(op, struct call, op);
+    if (r->server != NULL && r->idem != NULL) {
+        struct idem_answer first = {
+            .status = status, .type = type, .location = op->location, .body = body};
+        idem__finish(r->server->idem, r->idem, &first);
+        r->idem = NULL;
+    }
+    if (r->conn != NULL) {
+        struct reply reply = {.status = status,
+                              .type = type,
+                              .body = body,
+                              .location = op->location,
+                              .head_only = r->head_only,
+                              .origin = echoed_origin(r)};
+        http__reply(r->conn, &reply, r->keep);
+    }
+    call__free(r); // last: the answer may lie in its arena
+}
+
+static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t after)
+{
+    struct call *r = container_of(op, struct call, op);
+    struct conn *c = r->conn;
+    if (c != NULL) {
+        struct reply reply = {.status = 200,
+                              .type = "text/event-stream",
+                              .headers = "X-Accel-Buffering: no\r\n",
+                              .streamed = true,
+                              .head_only = r->head_only,
+                              .origin = echoed_origin(r)};
+        http__reply(c, &reply, r->head_only ? r->keep : !r->old);
+        if (!r->head_only) {
+            stream__start(c, f, after, !r->old);
+        }
+    }
+    call__free(r);
+}
+
+static const struct op_face face = {.answer = on_answer, .stream = on_stream};
+
+static void answer_options(struct conn *c, struct call *r)
+{
+    char allow[48];
+    router__allow(r->asked.match.methods, allow, sizeof allow);
+    struct reply reply = {.status = 204, .allow = allow};
+    if (r->asked.cors) {
+        reply.origin = r->asked.fields.origin;
+        reply.headers = "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"
+                        "Access-Control-Allow-Headers: authorization, content-type, "
+                        "idempotency-key, last-event-id\r\n";
+    }
+    http__reply(c, &reply, r->keep);
+    call__free(r);
+}
+
+// GET /?code=...: trade it for a cookie and lead to the page without it.
+static void answer_code(struct conn *c, struct call *r)
+{
+    char headers[256], cookie[SECRET_TEXT];
+    struct refusal no = {.page = true};
+    if (!auth__redeem(c->server->auth, r->asked.code, cookie)) {
+        request__unauthorized(c->server, c, &no, "this code is wrong, used or too old");
+        http__refuse(c, &no, r->keep);
+        return;
+    }
+    bool secure = hosts__secure(&c->server->hosts, r->asked.fields.host);
+    snprintf(headers, sizeof headers,
+             "Set-Cookie: afloat=%s; Path=/; HttpOnly; SameSite=Strict%s\r\n"
+             "Referrer-Policy: no-referrer\r\n",
+             cookie, secure ? "; Secure" : "");
+    explicit_bzero(cookie, sizeof cookie);
+    struct reply reply = {.status = 303, .location = "/", .headers = headers};
+    http__reply(c, &reply, r->keep);
+    call__free(r);
+}
+
+static void answer_page(struct conn *c, struct call *r)
+{
+    struct buf body;
+    buf_init(&body, 64 * 1024);
+    page__write(&body, c->server);
+    struct reply reply = {.status = 200,
+                          .type = "text/html; charset=utf-8",
+                          .body = buf_str(&body),
+                          .headers = page__headers,
+                          .head_only = r->head_only};
+    http__reply(c, &reply, r->keep);
+    call__free(r);
+    buf_fini(&body);
+}
+
+static void replay(struct conn *c, struct call *r, const struct idem_answer *a)
+{
+    struct reply reply = {.status = a->status,
+                          .type = a->type,
+                          .body = a->body,
+                          .location = a->location,
+                          .headers = "Idempotency-Replayed: true\r\n",
+                          .origin = echoed_origin(r)};
+    http__reply(c, &reply, r->keep);
+    call__free(r);
+}
+
+// Honour Idempotency-Key. True when the operation is to run; else it has been answered.
+static bool begin_once(struct conn *c, struct call *r)
+{
+    struct str key = r->asked.fields.idempotency_key;
+    struct idem_answer first;
+    struct refusal no = {0};
+    if (key.n == 0 || (r->asked.match.op->flags & OP_MUTATES) == 0) {
+        return true;
+    }
+    switch (idem__begin(c->server->idem, r->op.id, key, r->asked.target_text, buf_str(&r->body),
+                        &r->idem, &first)) {
+    case IDEM_NEW: return true;
+    case IDEM_REPLAY: replay(c, r, &first); return false;
+    case IDEM_RUNNING:
+        request__refuse(&no, PROBLEM_CONFLICT, "a request with this Idempotency-Key is under way");
+        break;
+    case IDEM_DIFFERENT:
+        request__refuse(&no, PROBLEM_CONFLICT, "this Idempotency-Key was used for another request");
+        break;
+    }
+    http__refuse(c, &no, r->keep);
+    return false;
+}
+
+static uint64_t last_event_id(struct str value)
+{
+    uint64_t id;
+    return str_to_u64(value, &id) ? id : UINT64_MAX;
+}
+
+// Streams are the default of operations that have them; who wants the list asks for JSON.
+static bool wants_stream(const struct asked *a)
+{
+    struct str accept = a->fields.accept;
+    if ((a->match.op->flags & OP_STREAMS) == 0) {
+        return false;
+    }
+    while (accept.n != 0) {
+        struct str one = str_cut(&accept, ',');
+        struct str type = str_trim(str_cut(&one, ';'));
+        if (str_caseeqz(type, "text/event-stream")) {
+            return true;
+        }
+        if (str_caseeqz(type, "application/json")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_op(struct conn *c, struct call *r)
+{
+    struct refusal no = {0};
+    const struct json *params;
+    if (!params__build(&r->arena, &r->asked, buf_str(&r->body), &params, &no)) {
+        http__refuse(c, &no, r->keep);
+        return;
+    }
+    r->op = (struct op_call){.id = (enum op_id)(r->asked.match.op - ops),
+                             .params = params,
+                             .arena = &r->arena,
+                             .over_socket = c->over_socket,
+                             .wants_stream = wants_stream(&r->asked),
+                             .last_event_id = last_event_id(r->asked.fields.last_event_id),
+                             .face = &face};
+    if (begin_once(c, r)) {
+        op_run(c->server->api, &r->op);
+    }
+}
+
+struct call *call__new(struct conn *c, const struct http1 *p, const struct asked *asked)
+{
+    struct server *s = c->server;
+    struct call *r = xcalloc(1, sizeof *r);
+    arena_init(&r->arena);
+    buf_init(&r->body, s->limits.body_bytes);
+    r->conn = c;
+    r->server = s;
+    r->asked = *asked;
+    r->head_only = p->method == HTTP_HEAD;
+    r->keep = p->keep_alive;
+    r->old = p->minor == 0;
+    r->next = s->calls;
+    if (r->next != NULL) {
+        r->next->prev = r;
+    }
+    s->calls = r;
+    return r;
+}
+
+void call__free(struct call *r)
+{
+    struct server *s = r->server;
+    if (s != NULL) {
+        *(r->prev != NULL ? &r->prev->next : &s->calls) = r->next;
+    }
+    if (r->next != NULL) {
+        r->next->prev = r->prev;
+    }
+    if (s != NULL && r->idem != NULL) {
+        idem__drop(s->idem, r->idem);
+    }
+    arena_fini(&r->arena);
+    buf_fini(&r->body);
+    free(r);
+}
+
+// The whole message is here. Whoever answers ends the request.
+void call__run(struct conn *c, struct call *r)
+{
+    static void (*const runs[])(struct conn *, struct call *) = {
+        [TARGET_OP] = run_op,
+        [TARGET_PAGE] = answer_page,
+        [TARGET_CODE] = answer_code,
+        [TARGET_OPTIONS] = answer_options,
+    };
+    r->running = true;
+    runs[r->asked.target](c, r);
+}
+
+struct call *call__orphan(struct call *r)
+{
+    struct call *next = r->next;
+    r->server = NULL;
+    r->prev = r->next = NULL;
+    return next;
+}

@@ -1,0 +1,170 @@
+// The names under which we may be addressed.
+//
+// A page of any site can make a browser send requests to 127.0.0.1, and a name under its author's
+// control can be made to resolve to it (DNS rebinding). What such a page cannot do is choose the
+// Host and Origin headers. So both are compared, whole, with a list: no suffixes, no wildcards, no
+// other spellings of an address.
+
+#include "server/server_int.h"
+
+static bool is_host_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+}
+
+static bool is_bracketed(struct str s)
+{
+    if (s.n < 4 || s.p[0] != '[' || s.p[s.n - 1] != ']') {
+        return false;
+    }
+    for (size_t i = 1; i + 1 < s.n; i++) {
+        if (strchr("0123456789abcdefABCDEF:.", s.p[i]) == NULL || s.p[i] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_port(struct str s)
+{
+    uint64_t n;
+    return s.n <= 5 && str_to_u64(s, &n) && n >= 1 && n <= 65535;
+}
+
+// Split "name:port"; `port` is empty when there is none.
+static bool split_host(struct str host, struct str *name, struct str *port)
+{
+    size_t end = 0;
+    *port = STR_NULL;
+    if (host.n != 0 && host.p[0] == '[') {
+        ptrdiff_t close = str_index(host, ']');
+        end = close >= 0 ? (size_t)close + 1 : host.n;
+    } else {
+        ptrdiff_t colon = str_index(host, ':');
+        end = colon >= 0 ? (size_t)colon : host.n;
+    }
+    *name = (struct str){host.p, end};
+    if (end == host.n) {
+        return true;
+    }
+    *port = str_from(host, end + 1);
+    return host.p[end] == ':' && is_port(*port);
+}
+
+static bool same_host(struct str a, const char *z)
+{
+    return str_caseeqz(a, z);
+}
+
+static bool is_local(const struct hosts *h, struct str host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]", "afloat.localhost"};
+    struct str name, port;
+    if (h->port[0] == '\0' || !split_host(host, &name, &port)) {
+        return false;
+    }
+    if (!str_eqz(port, h->port) && !(port.n == 0 && strcmp(h->port, "80") == 0)) {
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (same_host(name, names[i])) {
+            return true;
+        }
+    }
+    return same_host(host, h->listen);
+}
+
+static const char *public_host(const struct hosts *h)
+{
+    return h->public_origin != NULL ? strstr(h->public_origin, "://") + 3 : NULL;
+}
+
+// "https://name[:port]" of an address, without the default port; NULL when it is none.
+static char *origin_of(const char *url)
+{
+    struct str s = str_of(url), name, port;
+    bool secure = str_starts(s, "https://");
+    if (!secure && !str_starts(s, "http://")) {
+        return NULL;
+    }
+    s = str_from(s, secure ? 8 : 7);
+    struct str host = str_cut(&s, '/');
+    if (!hosts__valid(host) || !split_host(host, &name, &port)) {
+        return NULL;
+    }
+    bool usual = str_eqz(port, secure ? "443" : "80");
+    return xasprintf("%s://" STR_FMT, secure ? "https" : "http", STR_ARG(usual ? name : host));
+}
+
+void hosts__fini(struct hosts *h)
+{
+    vec_foreach (it, &h->allowed) {
+        free(*it);
+    }
+    vec_fini(&h->allowed);
+    free(h->public_origin);
+    h->public_origin = NULL;
+}
+
+void hosts__set(struct hosts *h, const char *const *names, size_t n, const char *public_url,
+                bool behind_proxy)
+{
+    hosts__fini(h);
+    for (size_t i = 0; i < n; i++) {
+        vec_push(&h->allowed, xstrdup(names[i]));
+    }
+    h->public_origin = public_url != NULL ? origin_of(public_url) : NULL;
+    h->behind_proxy = behind_proxy;
+}
+
+bool hosts__valid(struct str host)
+{
+    struct str name, port;
+    if (host.n == 0 || host.n > 255 || !split_host(host, &name, &port) || name.n == 0) {
+        return false;
+    }
+    if (name.p[0] == '[') {
+        return is_bracketed(name);
+    }
+    for (size_t i = 0; i < name.n; i++) {
+        if (!is_host_char(name.p[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool hosts__allows(const struct hosts *h, struct str host)
+{
+    if (is_local(h, host)) {
+        return true;
+    }
+    for (size_t i = 0; i < h->allowed.n; i++) {
+        if (same_host(host, h->allowed.p[i])) {
+            return true;
+        }
+    }
+    return public_host(h) != NULL && same_host(host, public_host(h));
+}
+
+bool hosts__allows_origin(const struct hosts *h, struct str origin)
+{
+    if (h->public_origin != NULL && str_caseeqz(origin, h->public_origin)) {
+        return true;
+    }
+    if (!str_starts(origin, "http://")) {
+        return false;
+    }
+    struct str host = str_from(origin, 7);
+    if (public_host(h) != NULL && same_host(host, public_host(h))) {
+        return false; // our public name, but not as https
+    }
+    return hosts__valid(host) && hosts__allows(h, host);
+}
+
+bool hosts__secure(const struct hosts *h, struct str host)
+{
+    return public_host(h) != NULL && same_host(host, public_host(h)) &&
+           str_starts(str_of(h->public_origin), "https:");
+}

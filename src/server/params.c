@@ -1,0 +1,187 @@
+// Path, query and body become the one object of parameters that an operation takes.
+//
+// Names in braces come from the path; all others from the query (GET, DELETE) or the body (POST,
+// PUT, PATCH), never from both: an operation is asked in one way. Query values are text and get the
+// type that the table gives their name; what does not fit stays text, and the check of the table
+// says what is wrong with it.
+
+#include "base/utf8.h"
+#include "server/server_int.h"
+
+enum { QUERY_NAMES = 32 };
+
+static const struct json nothing = {.type = JSON_OBJ};
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
+        return (c | 0x20) - 'a' + 10;
+    }
+    return -1;
+}
+
+bool params__decode(struct arena *a, struct str raw, bool plus, struct str *out)
+{
+    if (str_index(raw, '%') < 0 && (!plus || str_index(raw, '+') < 0)) {
+        *out = raw;
+        return utf8_valid(raw);
+    }
+    char *p = arena_alloc(a, raw.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < raw.n; i++) {
+        int c = (unsigned char)raw.p[i];
+        if (c == '%') {
+            int high = i + 1 < raw.n ? hex(raw.p[i + 1]) : -1;
+            int low = i + 2 < raw.n ? hex(raw.p[i + 2]) : -1;
+            c = high < 0 || low < 0 ? 0 : high * 16 + low;
+            if (c == 0) {
+                return false;
+            }
+            i += 2;
+        } else if (c == '+' && plus) {
+            c = ' ';
+        }
+        p[n++] = (char)c;
+    }
+    *out = (struct str){p, n};
+    return utf8_valid(*out);
+}
+
+static char type_of(const struct op *op, struct str name)
+{
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    while (op_next_param(op, &rest, &p)) {
+        if (str_eq(p.name, name)) {
+            return p.type;
+        }
+    }
+    return 's';
+}
+
+static struct json typed(struct arena *a, char type, struct str text)
+{
+    struct json v = {.type = JSON_STR, .s = text};
+    struct json *parsed;
+    if (type == 's' || json_parse(&parsed, a, text, NULL, NULL) < 0) {
+        return v;
+    }
+    return *parsed;
+}
+
+// Values of the braces of the path. False when one of them is no text, or would be a way out.
+static bool add_path(struct arena *a, const struct asked *q, struct json *obj, struct refusal *no)
+{
+    const char *brace = q->match.op->path;
+    for (size_t i = 0; (brace = strchr(brace, '{')) != NULL; i++) {
+        struct str name = {brace + 1, strcspn(brace + 1, "}")}, value;
+        brace++;
+        if (!params__decode(a, q->match.params[i], false, &value)) {
+            return request__refuse(no, PROBLEM_INVALID_REQUEST,
+                                   "'" STR_FMT "' in the address is not well-formed",
+                                   STR_ARG(name));
+        }
+        if (str_eqz(value, ".") || str_eqz(value, "..")) {
+            return request__refuse(no, PROBLEM_NOT_FOUND, "there is no such " STR_FMT,
+                                   STR_ARG(name));
+        }
+        obj->members[obj->n++] =
+            (struct json_member){.key = name, .value = typed(a, type_of(q->match.op, name), value)};
+    }
+    return true;
+}
+
+static bool add_query(struct arena *a, const struct asked *q, struct json *obj, struct refusal *no)
+{
+    struct str rest = q->query;
+    while (rest.n != 0) {
+        struct str pair = str_cut(&rest, '&'), name, value;
+        struct str raw_name = str_cut(&pair, '=');
+        if (!params__decode(a, raw_name, true, &name) || name.n == 0 ||
+            !params__decode(a, pair, true, &value)) {
+            return request__refuse(no, PROBLEM_INVALID_REQUEST, "the query is not well-formed");
+        }
+        if (obj->n == QUERY_NAMES || json_get_str(obj, name) != NULL) {
+            return request__refuse(no, PROBLEM_INVALID_REQUEST, "'%.*s' is given twice",
+                                   (int)MIN(name.n, 64), name.p);
+        }
+        obj->members[obj->n++] =
+            (struct json_member){.key = name, .value = typed(a, type_of(q->match.op, name), value)};
+    }
+    return true;
+}
+
+static bool parse_body(struct arena *a, const struct asked *q, struct str body,
+                       const struct json **out, struct refusal *no)
+{
+    struct json *parsed;
+    struct err e;
+    if (!request__is_json(q->fields.content_type)) {
+        return request__refuse(no, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                               "the body must be application/json");
+    }
+    if (json_parse(&parsed, a, body, NULL, &e) < 0) {
+        return request__refuse(no, PROBLEM_INVALID_JSON, "%s", e.msg);
+    }
+    if (parsed->type != JSON_OBJ) {
+        return request__refuse(no, PROBLEM_INVALID_BODY, "the body must be an object, not %s",
+                               json_type_name(parsed));
+    }
+    *out = parsed;
+    return true;
+}
+
+static bool add_body(const struct json *body, struct json *obj, struct refusal *no)
+{
+    json_foreach_member (m, body) {
+        if (json_get_str(obj, m->key) != NULL) {
+            return request__refuse(no, PROBLEM_INVALID_BODY, "'%.*s' comes from the address",
+                                   (int)MIN(m->key.n, 64), m->key.p);
+        }
+        obj->members[obj->n++] = *m;
+    }
+    return true;
+}
+
+static bool collect(struct arena *a, const struct asked *q, struct str body,
+                    const struct json **out, struct refusal *no)
+{
+    const struct json *from_body = &nothing;
+    bool by_body = op_takes_body(q->match.op);
+    if (by_body && q->query.n != 0) {
+        return request__refuse(no, PROBLEM_INVALID_REQUEST,
+                               "parameters of this operation belong in the body");
+    }
+    if (body.n != 0 && !parse_body(a, q, body, &from_body, no)) {
+        return false;
+    }
+    size_t room = ROUTE_PARAMS + QUERY_NAMES + from_body->n;
+    struct json *obj = arena_calloc(a, 1, sizeof *obj);
+    obj->type = JSON_OBJ;
+    obj->members = arena_calloc(a, room, sizeof *obj->members);
+    *out = obj;
+    return add_path(a, q, obj, no) &&
+           (by_body ? add_body(from_body, obj, no) : add_query(a, q, obj, no));
+}
+
+bool params__build(struct arena *a, const struct asked *q, struct str body, const struct json **out,
+                   struct refusal *no)
+{
+    struct op_fault fault;
+    bool bare = q->match.params[0].p == NULL && q->query.n == 0 && body.n == 0;
+    *out = &nothing;
+    if (bare && q->match.op->params[0] == '\0') {
+        return true;
+    }
+    if (!bare && !collect(a, q, body, out, no)) {
+        return false;
+    }
+    if (op_check_params((enum op_id)(q->match.op - ops), *out, &fault)) {
+        return true;
+    }
+    no->hint = fault.hint[0] != '\0' ? arena_strdup(a, str_of(fault.hint)) : NULL;
+    return request__refuse(no, fault.problem, "%s", fault.detail);
+}

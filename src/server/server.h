@@ -1,0 +1,56 @@
+#pragma once
+
+#include "api/api.h"
+#include "loop/loop.h"
+
+// The HTTP face: listeners (Unix socket and TCP in one code path), HTTP/1.1, authentication, routing
+// to operations, server-sent events.
+
+struct server;
+
+struct server_limits {
+    size_t line_bytes, header_bytes, body_bytes, connections;
+    size_t ahead_bytes; // unparsed, of pipelined requests that wait for their turn
+    uint64_t header_ms, body_ms, idle_ms, write_ms; // time-outs
+    uint64_t heartbeat_ms;                          // comment on silent event streams
+};
+extern const struct server_limits server_default_limits;
+
+struct server_opts {
+    struct api *api;
+    struct event_log *events;
+    const struct server_limits *limits; // NULL: server_default_limits
+    const char *version;
+    const char *build; // sent as `Afloat-Build` over the Unix socket; NULL: not sent
+};
+
+int server_open(struct server **out, struct loop *l, const struct server_opts *opts,
+                struct err *e) MUST_CHECK;
+
+/// Listen on a Unix socket; any path length works. Mode 0600; only our own uid is served. A stale
+/// file in the way is replaced (the caller holds the home's lock). Listening again, after the file
+/// was lost, keeps the connections of before.
+int server_listen_unix(struct server *s, const char *path, struct err *e) MUST_CHECK;
+/// True while the socket file at the listening path is still ours.
+bool server_socket_in_place(const struct server *s);
+
+/// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any
+/// free one is used instead. Addresses other than loopback need `behind_proxy`.
+int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e) MUST_CHECK;
+const char *server_tcp_address(const struct server *s); // "127.0.0.1:4700", "" when off
+
+/// What may name us (CONTRACT 4): more Host values, and the public address behind a proxy.
+void server_allow(struct server *s, const char *const *hosts, size_t n, const char *public_url,
+                  bool behind_proxy);
+
+/// The bearer token; copied. Setting it ends every cookie and open code of the old one.
+void server_set_token(struct server *s, struct str token);
+/// Make a one-time code for GET /?code=..., good for `seconds`. `out` has room for 44 bytes.
+void server_make_code(struct server *s, int64_t seconds, char out[44]);
+
+/// Counters in the Prometheus text format.
+void server_metrics(const struct server *s, struct buf *out);
+
+/// Close the listeners now, let requests under way finish for `grace_ms` (event streams end at
+/// once), then close the rest and call `done`. The server is freed when it returns.
+void server_close(struct server *s, uint64_t grace_ms, void (*done)(void *arg), void *arg);

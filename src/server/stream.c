@@ -1,0 +1,151 @@
+// An event stream on a connection: a cursor into the hub's one log, and nothing of its own.
+//
+//     event log ──peek──> span of whole frames ──> kernel ──next──> ...
+//                              └ not taken: copied once, reader parked until it has left
+//
+// A reader that keeps up costs no memory at all; one that does not costs one span, then falls behind
+// in the log and at last out of it, and is told so by the log (stream.gap). One that does not read
+// for `write_ms` is let go by the connection.
+//
+// Invariant: the reader is parked exactly while the connection is blocked.
+
+#include "net/sse.h"
+#include "server/server_int.h"
+
+enum {
+    SPAN_BYTES = 64 * 1024,
+    SPANS_PER_TURN = 4,    // then others have their turn
+    IDLE_TALK = 64 * 1024, // bytes a peer may send for no reason before it is let go
+};
+
+struct stream {
+    struct conn *conn;
+    struct event_reader *reader;
+    struct loop_task *more;
+    size_t heard;
+    bool chunked;
+};
+
+static void pump(struct conn *c);
+
+// One span as one chunk; frames are never torn between chunks by us.
+static void send_span(struct conn *c, struct str span)
+{
+    const struct stream *st = c->state;
+    char size[20];
+    if (!st->chunked) {
+        conn__send(c, &span, 1);
+        return;
+    }
+    int n = snprintf(size, sizeof size, "%zx\r\n", span.n);
+    struct str parts[3] = {{size, (size_t)n}, span, STR("\r\n")};
+    conn__send(c, parts, 3);
+}
+
+static void on_more(void *arg)
+{
+    struct stream *st = arg;
+    st->more = NULL;
+    pump(st->conn);
+}
+
+static void pump(struct conn *c)
+{
+    struct stream *st = c->state;
+    size_t sent = 0;
+    for (; !conn__blocked(c) && sent < SPANS_PER_TURN; sent++) {
+        struct str span = event_reader_peek(st->reader, SPAN_BYTES);
+        if (span.n == 0) {
+            break;
+        }
+        send_span(c, span);
+        if (c->closing) {
+            return; // and `st` with it
+        }
+        event_reader_next(st->reader);
+    }
+    event_reader_park(st->reader, conn__blocked(c));
+    if (sent == SPANS_PER_TURN && !conn__blocked(c) && st->more == NULL) {
+        st->more = loop_defer(c->server->loop, on_more, st);
+    }
+    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+}
+
+static void on_wake(void *arg)
+{
+    struct stream *st = arg;
+    pump(st->conn);
+}
+
+static void stream_on_read(struct conn *c, struct str bytes)
+{
+    struct stream *st = c->state;
+    st->heard += bytes.n;
+    if (st->heard > IDLE_TALK) {
+        conn__close(c);
+    }
+}
+
+// Silent for a while: a comment shows both sides that the other is there.
+static void stream_on_deadline(struct conn *c)
+{
+    struct buf comment;
+    if (!conn__blocked(c)) {
+        buf_init(&comment, 64);
+        sse_write_comment(&comment, "still here");
+        send_span(c, buf_str(&comment));
+        buf_fini(&comment);
+    }
+    if (!c->closing) {
+        conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+    }
+}
+
+static void stream_on_gone(struct conn *c)
+{
+    struct stream *st = c->state;
+    event_reader_close(st->reader);
+    if (st->more != NULL) {
+        loop_cancel(c->server->loop, st->more);
+    }
+    c->server->counts.streams--;
+    free(st);
+    c->state = NULL;
+}
+
+static const struct conn_proto stream = {
+    .on_read = stream_on_read,
+    .on_eof = conn__close,
+    .on_drain = pump,
+    .on_deadline = stream_on_deadline,
+    .on_gone = stream_on_gone,
+};
+
+void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked)
+{
+    struct stream *st = xcalloc(1, sizeof *st);
+    st->conn = c;
+    st->chunked = chunked;
+    st->reader = event_reader_open(c->server->events, after, f, on_wake, st);
+    c->server->counts.streams++;
+    conn__take(c, &stream, st);
+    conn__read(c, true); // the end of the peer must be noticed
+    conn__flush(c);
+    if (!c->closing) {
+        pump(c);
+    }
+}
+
+void stream__end(struct conn *c)
+{
+    const struct stream *st = c->state;
+    if (st->chunked && !conn__blocked(c)) {
+        buf_addz(conn__out(c), "0\r\n\r\n");
+    }
+    conn__finish(c);
+}
+
+bool stream__is(const struct conn *c)
+{
+    return c->proto == &stream;
+}
