@@ -1,0 +1,282 @@
+// The grammar of the command line.
+//
+//     afloat [GLOBAL]... NOUN [GLOBAL]... [VERB] [FLAG | WORD]...
+//
+// Global flags may stand anywhere. The flags of a command stand behind its verb: only then is it
+// known which of them take a value. `--` ends the flags, `-` alone is a word.
+
+#include "cli/args.h"
+
+struct walk {
+    struct args *a;
+    char *const *argv;
+    int argc, i;
+    const struct command *noun; // first row of the noun, until the verb is known
+    bool only_words;            // behind `--`
+};
+
+// ---- flags ---------------------------------------------------------------------------------
+
+static bool usable(const struct walk *w, size_t id)
+{
+    return w->a->cmd != NULL ? command_takes(w->a->cmd, (enum flag_id)id) : flags[id].global;
+}
+
+static int find_flag(const struct walk *w, struct str name)
+{
+    for (size_t i = 0; i < FLAG__COUNT; i++) {
+        if (usable(w, i) && str_eqz(name, flags[i].name)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int find_letter(const struct walk *w, char letter)
+{
+    for (size_t i = 0; i < FLAG__COUNT; i++) {
+        if (usable(w, i) && flags[i].letter == letter) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int unknown_flag(const struct walk *w, struct str name, struct err *e)
+{
+    const char *names[FLAG__COUNT];
+    size_t n = 0;
+    for (size_t i = 0; i < FLAG__COUNT; i++) {
+        if (usable(w, i)) {
+            names[n++] = flags[i].name;
+        }
+    }
+    const char *near = str_nearest(name, names, n);
+    return near != NULL
+               ? err_set(e, ERR_USAGE, "unknown flag '--" STR_FMT "', did you mean '--%s'?",
+                         STR_ARG(name), near)
+               : err_set(e, ERR_USAGE, "unknown flag '--" STR_FMT "'", STR_ARG(name));
+}
+
+static int check_value(enum flag_id id, const char *value, struct err *e)
+{
+    static const char *const whens[] = {"auto", "always", "never"};
+    if (id != FLAG_COLOR) {
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(whens); i++) {
+        if (strcmp(value, whens[i]) == 0) {
+            return 0;
+        }
+    }
+    return err_set(e, ERR_USAGE, "'--color' takes auto, always or never, not '%s'", value);
+}
+
+// Note flag `id`. `value` is what stood behind `=` or the letter, or NULL: then a flag that takes
+// one has the next word.
+static int note_flag(struct walk *w, int id, const char *value, struct err *e)
+{
+    const struct flag *f = &flags[id];
+    if (f->value == NULL && value != NULL) {
+        return err_set(e, ERR_USAGE, "'--%s' takes no value", f->name);
+    }
+    if (f->value != NULL && value == NULL) {
+        if (w->i == w->argc) {
+            return err_set(e, ERR_USAGE, "'--%s' needs a value (%s)", f->name, f->value);
+        }
+        value = w->argv[w->i++];
+    }
+    struct given g = {.id = (enum flag_id)id, .value = value};
+    vec_push(&w->a->flags, g);
+    return check_value(g.id, value, e);
+}
+
+static int take_long(struct walk *w, const char *text, struct err *e)
+{
+    struct str rest = str_of(text);
+    struct str name = str_cut(&rest, '=');
+    int id = find_flag(w, name);
+    return id < 0 ? unknown_flag(w, name, e) : note_flag(w, id, rest.p, e);
+}
+
+// `-f`, `-n 5`, `-n5`
+static int take_short(struct walk *w, const char *text, struct err *e)
+{
+    int id = find_letter(w, text[0]);
+    if (id < 0) {
+        return err_set(e, ERR_USAGE, "unknown flag '-%s'", text);
+    }
+    return note_flag(w, id, text[1] != '\0' ? text + 1 : NULL, e);
+}
+
+// ---- words ---------------------------------------------------------------------------------
+
+static int unknown_noun(const char *word, struct err *e)
+{
+    const char *names[128];
+    size_t n = 0;
+    for (size_t i = 0; i < n_commands && n < ARRAY_LEN(names) - 1; i++) {
+        names[n++] = commands[i].noun;
+        if (commands[i].other != NULL) {
+            names[n++] = commands[i].other;
+        }
+    }
+    const char *near = str_nearest(str_of(word), names, n);
+    return near != NULL
+               ? err_set(e, ERR_USAGE, "unknown command '%s', did you mean '%s'?", word, near)
+               : err_set(e, ERR_USAGE, "unknown command '%s'; 'afloat help' lists them", word);
+}
+
+static int unknown_verb(const struct command *noun, const char *word, struct err *e)
+{
+    const char *names[32];
+    size_t n = 0;
+    for (const struct command *c = noun; c != NULL && n < ARRAY_LEN(names);
+         c = command_next_verb(c)) {
+        names[n++] = c->verb;
+    }
+    const char *near = str_nearest(str_of(word), names, n);
+    return near != NULL ? err_set(e, ERR_USAGE, "unknown command '%s %s', did you mean '%s %s'?",
+                                  noun->noun, word, noun->noun, near)
+                        : err_set(e, ERR_USAGE, "unknown command '%s %s'; see 'afloat help %s'",
+                                  noun->noun, word, noun->noun);
+}
+
+static int take_noun(struct walk *w, const char *word, struct err *e)
+{
+    const struct command *c = command_find_noun(str_of(word));
+    if (c == NULL) {
+        return unknown_noun(word, e);
+    }
+    if (c->verb[0] == '\0') {
+        w->a->cmd = c;
+    } else {
+        w->noun = c;
+    }
+    return 0;
+}
+
+static int take_word(struct walk *w, const char *word, struct err *e)
+{
+    if (w->a->cmd != NULL) {
+        vec_push(&w->a->words, word);
+        return 0;
+    }
+    if (w->noun == NULL) {
+        return take_noun(w, word, e);
+    }
+    w->a->cmd = command_find_verb(w->noun, str_of(word));
+    return w->a->cmd != NULL ? 0 : unknown_verb(w->noun, word, e);
+}
+
+// A flag of the command where a verb could stand: the noun alone is meant.
+static void settle_verb(struct walk *w, const char *flag)
+{
+    struct str rest = str_of(flag + 2);
+    bool global =
+        flag[1] == '-' ? find_flag(w, str_cut(&rest, '=')) >= 0 : find_letter(w, flag[1]) >= 0;
+    if (w->a->cmd == NULL && w->noun != NULL && !global) {
+        w->a->cmd = command_default(w->noun);
+    }
+}
+
+static int take(struct walk *w, struct err *e)
+{
+    const char *arg = w->argv[w->i++];
+    if (w->only_words || arg[0] != '-' || arg[1] == '\0') {
+        return take_word(w, arg, e);
+    }
+    if (strcmp(arg, "--") == 0) {
+        w->only_words = true;
+        return 0;
+    }
+    settle_verb(w, arg);
+    return arg[1] == '-' ? take_long(w, arg + 2, e) : take_short(w, arg + 1, e);
+}
+
+static int check_count(const struct args *a, struct err *e)
+{
+    size_t least, most;
+    const struct command *c = a->cmd;
+    const char *gap = c->verb[0] != '\0' ? " " : "";
+    command_count_args(c, &least, &most);
+    if (a->words.n < least) {
+        return err_set(e, ERR_USAGE, "'%s%s%s' needs %s", c->noun, gap, c->verb, c->args);
+    }
+    if (a->words.n > most) {
+        return err_set(e, ERR_USAGE, "'%s%s%s' does not take '%s'", c->noun, gap, c->verb,
+                       a->words.p[most]);
+    }
+    return 0;
+}
+
+static int settle_command(struct walk *w, struct err *e)
+{
+    struct args *a = w->a;
+    bool asks = args_has(a, FLAG_HELP) || args_has(a, FLAG_VERSION);
+    if (a->cmd == NULL && w->noun != NULL) {
+        a->only_noun = true;
+        a->cmd = asks ? w->noun : command_default(w->noun);
+        if (a->cmd == NULL) {
+            return err_set(e, ERR_USAGE, "'%s' needs a verb; see 'afloat help %s'", w->noun->noun,
+                           w->noun->noun);
+        }
+    }
+    return a->cmd == NULL || asks ? 0 : check_count(a, e);
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+int args_parse(struct args *a, int argc, char *const *argv, struct err *e)
+{
+    *a = (struct args){0};
+    struct walk w = {.a = a, .argc = argc, .argv = argv, .i = 1};
+    while (w.i < argc) {
+        int rc = take(&w, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return settle_command(&w, e);
+}
+
+void args_fini(struct args *a)
+{
+    vec_fini(&a->flags);
+    vec_fini(&a->words);
+}
+
+bool args_has(const struct args *a, enum flag_id id)
+{
+    for (size_t i = 0; i < a->flags.n; i++) {
+        if (a->flags.p[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *args_value(const struct args *a, enum flag_id id)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < a->flags.n; i++) {
+        value = a->flags.p[i].id == id ? a->flags.p[i].value : value;
+    }
+    return value;
+}
+
+int args_number(const struct args *a, enum flag_id id, int64_t fallback, int64_t *out,
+                struct err *e)
+{
+    const char *value = args_value(a, id);
+    *out = fallback;
+    if (value != NULL && (!str_to_i64(str_of(value), out) || *out < 0)) {
+        return err_set(e, ERR_USAGE, "'--%s' takes a number, not '%s'", flags[id].name, value);
+    }
+    return 0;
+}
+
+const char *args_word(const struct args *a, size_t i)
+{
+    return i < a->words.n ? a->words.p[i] : NULL;
+}

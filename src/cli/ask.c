@@ -1,0 +1,270 @@
+// From a command to the hub and back.
+//
+//     words and flags ──> request by the row of ops.def ──> hub ──> answer ──┐
+//                                                                            │
+//       2xx: the command prints it, as it came with --json   <───────────────┤
+//       else: told on stderr, exit code by its problem       <───────────────┘
+//
+// The request is tried before anything is started: the usual case is a hub that runs, and costs one
+// connection. Only a request that nobody has seen (nobody listened) is sent a second time.
+
+#include "cli/ask.h"
+
+#include "client/start.h"
+#include "proto/problems.h"
+
+enum { REQUEST_MAX = 16 << 20 };
+
+// ---- building requests ---------------------------------------------------------------------
+
+static void add_encoded(struct buf *out, struct str text)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char b = (unsigned char)text.p[i];
+        bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
+                     (b != 0 && strchr("-._~", b) != NULL);
+        if (plain) {
+            buf_addc(out, (char)b);
+        } else {
+            buf_addc(out, '%');
+            buf_addc(out, hex[b >> 4]);
+            buf_addc(out, hex[b & 15]);
+        }
+    }
+}
+
+static const char *value_of(struct str name, const struct ask_param *params, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(name, params[i].name)) {
+            return params[i].value;
+        }
+    }
+    return NULL;
+}
+
+static void add_path(struct buf *out, const char *path, const struct ask_param *params, size_t n)
+{
+    struct str rest = str_of(path);
+    while (rest.n != 0) {
+        buf_adds(out, str_cut(&rest, '{'));
+        if (rest.n != 0) {
+            add_encoded(out, str_of(value_of(str_cut(&rest, '}'), params, n)));
+        }
+    }
+}
+
+// A string is quoted, everything else is checked and passed on as it was typed.
+static int add_value(struct jw *w, const struct op_param *p, const char *value, struct err *e)
+{
+    if (p->type == 's') {
+        jw_strz(w, value);
+        return 0;
+    }
+    struct arena a;
+    struct json *v = NULL;
+    struct err why = {0};
+    arena_init(&a);
+    int rc = json_parse(&v, &a, str_of(value), NULL, &why);
+    bool fits =
+        rc == 0 && (p->type == 'j' || strcmp(json_type_name(v), op_type_name(p->type)) == 0);
+    if (fits) {
+        jw_value(w, v);
+    }
+    arena_fini(&a);
+    if (rc < 0) {
+        return err_set(e, ERR_USAGE, "'" STR_FMT "' is not JSON: %s", STR_ARG(p->name), why.msg);
+    }
+    return fits ? 0
+                : err_set(e, ERR_USAGE, "'" STR_FMT "' must be of type %s", STR_ARG(p->name),
+                          op_type_name(p->type));
+}
+
+int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct buf *path,
+              struct buf *body, struct err *e)
+{
+    const struct op *o = &ops[op];
+    struct str rest = str_of(o->params);
+    struct op_param p;
+    struct jw w;
+    char before = '?';
+    int rc = 0;
+    add_path(path, o->path, params, n);
+    jw_init(&w, body);
+    if (op_takes_body(o)) {
+        jw_obj(&w);
+    }
+    while (rc == 0 && op_next_param(o, &rest, &p)) {
+        const char *value = value_of(p.name, params, n);
+        if (value == NULL || p.in_path) {
+            continue;
+        }
+        if (op_takes_body(o)) {
+            jw_key_str(&w, p.name);
+            rc = add_value(&w, &p, value, e);
+        } else {
+            buf_addf(path, "%c" STR_FMT "=", before, STR_ARG(p.name));
+            add_encoded(path, str_of(value));
+            before = '&';
+        }
+    }
+    if (rc == 0 && op_takes_body(o)) {
+        jw_end_obj(&w);
+    }
+    return rc;
+}
+
+// ---- answers -------------------------------------------------------------------------------
+
+static int exit_of_status(int status)
+{
+    switch (status) {
+    case 401:
+    case 403: return EXIT_NOT_ALLOWED;
+    case 404: return EXIT_NOT_FOUND;
+    case 409: return EXIT_CONFLICT;
+    default: return status / 100 == 2 ? EXIT_OK : EXIT_FAILED;
+    }
+}
+
+static const struct json *problem_of(struct arena *arena, const struct client_answer *a)
+{
+    struct json *v = NULL;
+    if (json_parse(&v, arena, buf_str(&a->body), NULL, NULL) < 0) {
+        return NULL;
+    }
+    return json_get(v, "code") != NULL ? v : NULL;
+}
+
+int ask_exit_of(const struct client_answer *a)
+{
+    if (a->status / 100 == 2) {
+        return EXIT_OK;
+    }
+    struct arena arena;
+    arena_init(&arena);
+    const struct json *v = problem_of(&arena, a);
+    const struct problem_info *known = problem_find(json_str(json_get(v, "code"), ""));
+    int code = known != NULL ? known->exit_code : exit_of_status(a->status);
+    arena_fini(&arena);
+    return code;
+}
+
+int ask_problem(struct cli *c, const struct client_answer *a)
+{
+    struct arena arena;
+    arena_init(&arena);
+    const struct json *v = problem_of(&arena, a);
+    struct str detail = json_str(json_get(v, "detail"), NULL);
+    struct str hint = json_str(json_get(v, "hint"), NULL);
+    if (detail.n == 0) {
+        out_error(&c->out, "the hub answered with status %d", a->status);
+    } else if (hint.n != 0) {
+        out_error(&c->out, STR_FMT " (" STR_FMT ")", STR_ARG(detail), STR_ARG(hint));
+    } else {
+        out_error(&c->out, STR_FMT, STR_ARG(detail));
+    }
+    arena_fini(&arena);
+    return ask_exit_of(a);
+}
+
+void ask_note_build(struct cli *c, const struct client_answer *a)
+{
+    const char *ours = c->host->build_id();
+    if (a->build[0] != '\0' && strcmp(a->build, ours) != 0) {
+        out_note(
+            &c->out,
+            "note: this afloat (%.12s) is not the build the hub runs (%.12s); afloat stop, then "
+            "start, to switch",
+            ours, a->build);
+    }
+}
+
+struct json *ask_json(struct cli *c, struct arena *arena, const struct client_answer *a)
+{
+    struct json *v = NULL;
+    struct err e;
+    if (json_parse(&v, arena, buf_str(&a->body), NULL, &e) < 0) {
+        out_error(&c->out, "the hub's answer is not JSON: %s", e.msg);
+        return NULL;
+    }
+    return v;
+}
+
+// ---- public: asking ------------------------------------------------------------------------
+
+int ask_start(struct cli *c, bool *already)
+{
+    struct start_result r;
+    struct err e = {0};
+    if (start_hub(&c->home, &r, &e) == 0) {
+        if (already != NULL) {
+            *already = r.already;
+        }
+        return EXIT_OK;
+    }
+    int code = cli__fail(c, &e);
+    if (e.code == ERR_UNREACHABLE) {
+        out_error(&c->out, "its log is '%s'", c->home.log);
+    }
+    // a home that is not fit for a hub leaves us as much without one as a hub that died
+    return code == EXIT_INTERRUPTED ? code : EXIT_UNREACHABLE;
+}
+
+int ask_ensure_hub(struct cli *c)
+{
+    if ((c->cmd->mode & CMD_STARTS) != 0 && !args_has(&c->args, FLAG_NO_START)) {
+        return ask_start(c, NULL);
+    }
+    out_error(&c->out, "the hub is not running; 'afloat start' starts it");
+    return EXIT_UNREACHABLE;
+}
+
+int ask_request(struct cli *c, const struct client_request *r, struct client_answer *a)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct err e = {0};
+    int rc = client_call(&to, r, a, &e);
+    if (rc == ERR_UNREACHABLE) {
+        int code = ask_ensure_hub(c);
+        if (code != EXIT_OK) {
+            return code;
+        }
+        rc = client_call(&to, r, a, &e);
+    }
+    if (rc < 0) {
+        return cli__fail(c, &e);
+    }
+    ask_note_build(c, a);
+    return EXIT_OK;
+}
+
+int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+           struct client_answer *a)
+{
+    struct buf path, body;
+    struct err e = {0};
+    buf_init(&path, 32 << 10);
+    buf_init(&body, REQUEST_MAX);
+    int rc = ask_build(op, params, n, &path, &body, &e);
+    struct client_request r = {
+        .method = op_method_name(ops[op].method), .path = buf_z(&path), .body = buf_str(&body)};
+    int code = rc < 0 ? cli__fail(c, &e) : ask_request(c, &r, a);
+    buf_fini(&path);
+    buf_fini(&body);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (c->json) {
+        out_body(&c->out, buf_str(&a->body));
+    }
+    return a->status / 100 == 2 ? EXIT_OK : ask_problem(c, a);
+}
+
+bool ask_health(struct cli *c, struct client_answer *a)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct client_request r = {.method = "GET", .path = ops[OP_HEALTH].path, .timeout_ms = 2000};
+    return client_call(&to, &r, a, NULL) == 0 && a->status == 200;
+}

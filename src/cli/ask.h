@@ -1,0 +1,49 @@
+#pragma once
+
+#include "base/json.h"
+#include "cli/cli_int.h"
+#include "client/client.h"
+#include "proto/ops.h"
+
+// Asking the hub on behalf of a command. Results are exit codes: 0 to go on, else what the command
+// returns; whatever went wrong has been said.
+
+/// A value for one parameter of an operation. By the type the operation gives it, `value` is a
+/// string, or the text of a number, boolean or JSON value. Rows with a NULL value are left out.
+struct ask_param {
+    const char *name;
+    const char *value;
+};
+
+/// Start the hub if it does not run. `already` (may be NULL) tells whether it did.
+int ask_start(struct cli *c, bool *already);
+
+/// Make sure that there is a hub: starts one if the command does that.
+int ask_ensure_hub(struct cli *c);
+
+/// Send a request over the socket and take any HTTP answer. Starts a hub if the command does that.
+int ask_request(struct cli *c, const struct client_request *r, struct client_answer *a);
+
+/// Call an operation; anything but 2xx is told and becomes the exit code. With --json the answer is
+/// printed as it came, whatever it was.
+int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+           struct client_answer *a);
+
+/// The path with its query and the body (a JSON object, or empty) for an operation. ERR_USAGE when
+/// a value does not fit its type.
+int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct buf *path,
+              struct buf *body, struct err *e) MUST_CHECK;
+
+/// Tell what an answer that is no success says; returns the exit code.
+int ask_problem(struct cli *c, const struct client_answer *a);
+/// The exit code for an answer: 0 for 2xx, else by its problem code, else by its status.
+int ask_exit_of(const struct client_answer *a);
+
+/// True when the home's hub answers; then `a` holds its health.
+bool ask_health(struct cli *c, struct client_answer *a);
+
+/// One line when the hub is of another build than we are.
+void ask_note_build(struct cli *c, const struct client_answer *a);
+
+/// The answer's body as JSON; NULL, said, when it is none. Lives in `arena`.
+struct json *ask_json(struct cli *c, struct arena *arena, const struct client_answer *a);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "base/base.h"
+
+// The command line. main() hands over here; what lies above this folder comes in through cli_host.
+
+/// What `afloat hub` was asked for; NULL where nothing was said. Borrowed for the call.
+struct cli_hub_opts {
+    const char *home;
+    const char *listen;
+    const char *profile;
+};
+
+struct cli_host {
+    const char *version;
+    const char *(*build_id)(void); // of this program
+    /// Run the hub in the foreground until it is told to stop; returns the exit code.
+    int (*run_hub)(const struct cli_hub_opts *opts);
+};
+
+/// Run one command and return the exit code of the process.
+int cli_main(int argc, char **argv, const struct cli_host *host);

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/out.h"
+#include "config/home.h"
+
+// What the files of this folder share.
+
+/// The exit codes of CONTRACT 2.
+enum cli_exit {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NOT_FOUND = 3,
+    EXIT_NOT_ALLOWED = 4,
+    EXIT_UNREACHABLE = 5,
+    EXIT_CONFLICT = 7,
+    EXIT_TIMEOUT = 124,
+    EXIT_INTERRUPTED = 130,
+};
+
+/// One command on its way.
+struct cli {
+    const struct cli_host *host;
+    const struct command *cmd;
+    struct args args;
+    struct out out;
+    struct home home;
+    bool json;
+};
+
+/// The exit code for one of our error codes.
+int cli__exit_of(int code);
+
+/// Say what `e` says on stderr and return its exit code.
+int cli__fail(struct cli *c, const struct err *e);
+
+/// Read all of descriptor `fd` into `out`, whose maximum bounds it.
+int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
+
+// the commands, one per row of commands.def
+#define COMMAND(fn, ...) int fn(struct cli *c);
+#include "cli/commands.def"
+#undef COMMAND
+
+/// Help for one command (`noun` without verbs, or one verb of it), for a noun with all its verbs,
+/// or the overview when `row` is NULL.
+void help__print(struct out *o, const struct command *row, bool all_verbs);

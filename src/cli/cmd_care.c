@@ -1,0 +1,362 @@
+// What is installed, and whether it is well.
+//
+// `doctor` looks at everything that can be seen without a hub, then asks the hub, if one answers,
+// for what only it can see. It changes nothing and creates nothing. A failed check says what to do.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "cli/ask.h"
+#include "client/holder.h"
+#include "client/start.h"
+#include "config/config.h"
+
+int cmd_version(struct cli *c)
+{
+    const char *build = c->host->build_id();
+    if (c->json) {
+        struct jw w;
+        jw_init(&w, &c->out.data);
+        jw_obj(&w);
+        jw_kstrz(&w, "version", c->host->version);
+        jw_kstrz(&w, "build", build);
+        jw_end_obj(&w);
+        out_add(&c->out, STR("\n"));
+    } else {
+        out_addf(&c->out, "afloat %s (build %.12s)\n", c->host->version, build);
+    }
+    return EXIT_OK;
+}
+
+// ---- doctor --------------------------------------------------------------------------------
+
+enum verdict { FINE, WARN, FAIL };
+
+struct doctor {
+    struct cli *c;
+    struct buf json; // {"checks":[...
+    struct jw w;
+    unsigned failed;
+};
+
+static const char *verdict_name(enum verdict v)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    return names[v];
+}
+
+static void report(struct doctor *d, const char *name, enum verdict v, const char *remedy,
+                   const char *fmt, ...) PRINTF_LIKE(5, 6);
+static void report(struct doctor *d, const char *name, enum verdict v, const char *remedy,
+                   const char *fmt, ...)
+{
+    char detail[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof detail, fmt, ap);
+    va_end(ap);
+    d->failed += v == FAIL;
+    jw_obj(&d->w);
+    jw_kstrz(&d->w, "name", name);
+    jw_kstrz(&d->w, "status", verdict_name(v));
+    jw_kstrz(&d->w, "detail", detail);
+    if (v != FINE) {
+        jw_kstrz(&d->w, "hint", remedy);
+    }
+    jw_end_obj(&d->w);
+}
+
+static void check_directory(struct doctor *d, const char *name, const char *path)
+{
+    struct stat st;
+    char remedy[4200];
+    if (stat(path, &st) < 0) {
+        enum verdict v = errno == ENOENT ? FINE : FAIL;
+        report(d, name, v, "see that its parents can be searched", "'%s': %s", path,
+               errno == ENOENT ? "not there yet, the hub makes it" : err_text(-errno));
+        return;
+    }
+    bool mine = st.st_uid == geteuid(), shared = (st.st_mode & 0022) != 0;
+    snprintf(remedy, sizeof remedy, mine ? "chmod go-w '%s'" : "sudo chown $USER '%s'", path);
+    report(d, name, S_ISDIR(st.st_mode) && mine && !shared ? FINE : FAIL, remedy, "'%s'%s", path,
+           !S_ISDIR(st.st_mode) ? " is not a directory"
+           : !mine              ? " belongs to another user"
+           : shared             ? " can be written by others"
+                                : "");
+}
+
+static void check_private_file(struct doctor *d, const char *name, const char *path)
+{
+    struct stat st;
+    char remedy[4200];
+    if (stat(path, &st) < 0) {
+        return;
+    }
+    bool open_to_others = (st.st_mode & 0077) != 0;
+    snprintf(remedy, sizeof remedy, "chmod 600 '%s'", path);
+    report(d, name, open_to_others ? FAIL : FINE, remedy, "'%s'%s", path,
+           open_to_others ? " can be read by others" : "");
+}
+
+static void check_places(struct doctor *d)
+{
+    const struct home *h = &d->c->home;
+    struct sockaddr_un sa;
+    check_directory(d, "home", h->dir);
+    check_directory(d, "runtime", h->runtime);
+    check_private_file(d, "token", h->token);
+    check_private_file(d, "secrets", h->secrets);
+    size_t n = strlen(h->socket);
+    report(d, "socket path", FINE, NULL, "%zu bytes%s", n,
+           n >= sizeof sa.sun_path ? ", reached through /proc/self/fd" : "");
+}
+
+// The nearest directory above `path` that exists, for questions about its file system.
+static char *existing_above(const char *path)
+{
+    char *at = xstrdup(path);
+    while (access(at, F_OK) < 0 && strcmp(at, "/") != 0) {
+        char *up = str_dup(path_dir(str_of(at)));
+        free(at);
+        at = up;
+    }
+    return at;
+}
+
+static void check_disk(struct doctor *d)
+{
+    char *dir = existing_above(d->c->home.dir);
+    struct statvfs fs = {0};
+    if (statvfs(dir, &fs) < 0) {
+        report(d, "disk", FAIL, "see that it can be searched", "'%s': %s", dir, err_text(-errno));
+    } else {
+        unsigned long long mb = (unsigned long long)fs.f_bavail * fs.f_frsize >> 20;
+        report(d, "disk",
+               mb < 64    ? FAIL
+               : mb < 512 ? WARN
+                          : FINE,
+               "make room: journals are written there", "%llu MB free at '%s'", mb, dir);
+    }
+    free(dir);
+}
+
+static void check_file_system(struct doctor *d)
+{
+    static const struct {
+        long magic;
+        const char *name;
+    } remote[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB"}, {0x01021997, "9P"}};
+    char *dir = existing_above(d->c->home.state);
+    struct statfs fs = {0};
+    const char *bad = NULL;
+    if (statfs(dir, &fs) == 0) {
+        for (size_t i = 0; i < ARRAY_LEN(remote); i++) {
+            bad = (uint32_t)fs.f_type == (uint32_t)remote[i].magic ? remote[i].name : bad;
+        }
+    }
+    report(d, "file system", bad != NULL ? FAIL : FINE,
+           "put AFLOAT_HOME on a local disk: the index cannot be locked safely there", "%s at '%s'",
+           bad != NULL ? bad : "local", dir);
+    free(dir);
+}
+
+static long long read_number(const char *path)
+{
+    struct buf text;
+    int64_t n = -1;
+    buf_init(&text, 64);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && cli__read_all(fd, &text, NULL) == 0) {
+        str_to_i64(str_trim(buf_str(&text)), &n);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    buf_fini(&text);
+    return n;
+}
+
+static void check_limits(struct doctor *d)
+{
+    long long watches = read_number("/proc/sys/fs/inotify/max_user_watches");
+    long long instances = read_number("/proc/sys/fs/inotify/max_user_instances");
+    struct rlimit files;
+    report(d, "inotify", watches >= 8192 && instances >= 64 ? FINE : WARN,
+           "sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512",
+           "%lld watches, %lld instances", watches, instances);
+    getrlimit(RLIMIT_NOFILE, &files);
+    report(d, "open files", files.rlim_max >= 1024 ? FINE : FAIL,
+           "raise the hard limit: ulimit -Hn", "at most %llu", (unsigned long long)files.rlim_max);
+}
+
+// Things of the kernel that later make the sandbox; nothing fails for want of them now.
+static void check_kernel(struct doctor *d)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+    long fd = syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
+    bool has_openat2 = fd >= 0 || errno != ENOSYS;
+    if (fd >= 0) {
+        close((int)fd);
+    }
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    long long spaces = read_number("/proc/sys/user/max_user_namespaces");
+    report(d, "openat2", has_openat2 ? FINE : WARN, "paths are walked part by part instead", "%s",
+           has_openat2 ? "there" : "not in this kernel");
+    report(d, "landlock", abi > 0 ? FINE : WARN, "a kernel with Landlock in its lsm= list has it",
+           abi > 0 ? "ABI %ld" : "not available (%ld)", abi);
+    report(d, "user namespaces", spaces > 0 ? FINE : WARN,
+           "sudo sysctl user.max_user_namespaces=15000", "at most %lld", spaces);
+}
+
+static void check_settings(struct doctor *d)
+{
+    struct config_sources src = {
+        .home = &d->c->home, .env = (const char *const *)environ, .hub = true};
+    struct config *config = NULL;
+    struct config_diags diags;
+    struct err e = {0};
+    config_diags_init(&diags);
+    int rc = config_load(&config, &src, &diags, &e);
+    enum verdict v = rc < 0 || diags.broken ? FAIL : diags.n != 0 ? WARN : FINE;
+    report(d, "settings", v, "see 'afloat config show'", "%s",
+           rc < 0         ? e.msg
+           : diags.n != 0 ? diags.p[0].message
+                          : "no fault found");
+    config_free(config);
+    config_diags_fini(&diags);
+}
+
+static void check_hub(struct doctor *d, bool answers)
+{
+    pid_t pid = holder_find(&d->c->home);
+    bool crashed = pid == 0 && !answers && access(d->c->home.pid, F_OK) == 0;
+    char *words = crashed ? start_last_words(&d->c->home) : NULL;
+    if (answers) {
+        report(d, "hub", FINE, NULL, "running (pid %ld)", (long)pid);
+    } else if (pid != 0) {
+        report(d, "hub", FAIL, "afloat stop --wait; afloat start", "pid %ld does not answer",
+               (long)pid);
+    } else {
+        report(d, "hub", crashed ? WARN : FINE, "see 'afloat logs'; 'afloat start' starts it again",
+               crashed ? "not running; the last one did not end by itself%s%s" : "not running%s%s",
+               words != NULL ? ": " : "", words != NULL ? words : "");
+    }
+    free(words);
+}
+
+static void check_log(struct doctor *d)
+{
+    char *error = start_last_error(&d->c->home);
+    report(d, "log", error != NULL ? WARN : FINE, "see 'afloat logs'", "%s",
+           error != NULL ? error : "no error near its end");
+    free(error);
+}
+
+// The hub's own checks, its names marked as such.
+static void add_hubs_checks(struct doctor *d)
+{
+    struct client_peer to = {.socket = d->c->home.socket};
+    struct client_request r = {.method = "GET", .path = ops[OP_DOCTOR].path};
+    struct client_answer a;
+    struct arena arena;
+    client_answer_init(&a);
+    arena_init(&arena);
+    struct json *v = NULL;
+    if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200) {
+        v = ask_json(d->c, &arena, &a);
+    }
+    const struct json *checks = json_get(v, "checks");
+    for (size_t i = 0; json_at(checks, i) != NULL; i++) {
+        const struct json *k = json_at(checks, i);
+        struct str status = json_str(json_get(k, "status"), "fail");
+        char *name =
+            arena_printf(&arena, "hub: " STR_FMT, STR_ARG(json_str(json_get(k, "name"), "?")));
+        report(d, name,
+               str_eqz(status, "ok")     ? FINE
+               : str_eqz(status, "warn") ? WARN
+                                         : FAIL,
+               arena_strdup(&arena, json_str(json_get(k, "hint"), "see 'afloat logs'")), STR_FMT,
+               STR_ARG(json_str(json_get(k, "detail"), "")));
+    }
+    arena_fini(&arena);
+    client_answer_fini(&a);
+}
+
+static void print_checks(struct cli *c, struct str json)
+{
+    struct arena arena;
+    struct json *v = NULL;
+    struct table t;
+    arena_init(&arena);
+    table_init(&t, 3);
+    int rc = json_parse(&v, &arena, json, NULL, NULL); // written by ourselves a moment ago
+    const struct json *checks = rc == 0 ? json_get(v, "checks") : NULL;
+    for (size_t i = 0; json_at(checks, i) != NULL; i++) {
+        const struct json *k = json_at(checks, i);
+        struct str status = json_str(json_get(k, "status"), ""),
+                   hint = json_str(json_get(k, "hint"), "");
+        table_add(&t,
+                  str_eqz(status, "ok")     ? OUT_GREEN
+                  : str_eqz(status, "warn") ? OUT_YELLOW
+                                            : OUT_RED,
+                  status);
+        table_add(&t, OUT_BOLD, json_str(json_get(k, "name"), ""));
+        table_addf(&t, STR_FMT "%s" STR_FMT, STR_ARG(json_str(json_get(k, "detail"), "")),
+                   hint.n != 0 ? " -> " : "", STR_ARG(hint));
+    }
+    table_print(&t, &c->out);
+    table_fini(&t);
+    arena_fini(&arena);
+}
+
+static void run_checks(struct doctor *d)
+{
+    struct client_answer a;
+    client_answer_init(&a);
+    bool answers = ask_health(d->c, &a);
+    check_places(d);
+    check_disk(d);
+    check_file_system(d);
+    check_limits(d);
+    check_kernel(d);
+    check_settings(d);
+    check_hub(d, answers);
+    check_log(d);
+    if (answers) {
+        ask_note_build(d->c, &a);
+        add_hubs_checks(d);
+    }
+    client_answer_fini(&a);
+}
+
+int cmd_doctor(struct cli *c)
+{
+    struct doctor d = {.c = c};
+    buf_init(&d.json, 1 << 20);
+    jw_init(&d.w, &d.json);
+    jw_obj(&d.w);
+    jw_key(&d.w, "checks");
+    jw_arr(&d.w);
+    run_checks(&d);
+    jw_end_arr(&d.w);
+    jw_end_obj(&d.w);
+    if (c->json) {
+        buf_addc(&d.json, '\n');
+        out_add(&c->out, buf_str(&d.json));
+    } else {
+        print_checks(c, buf_str(&d.json));
+    }
+    buf_fini(&d.json);
+    return d.failed != 0 ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,108 @@
+// Checking what is stored, with the home to ourselves.
+//
+// The same lock that makes a hub the only one keeps hubs out while we read and mend. Our number
+// goes into it too, so that a hub that is started meanwhile names the right process.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+#include "client/holder.h"
+#include "store/fsck.h"
+
+static int take_home(struct cli *c, int *fd)
+{
+    const char *path = c->home.lock;
+    char text[32];
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (*fd < 0) {
+        out_error(&c->out, "cannot open '%s': %s", path, err_text(-errno));
+        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
+    if (flock(*fd, LOCK_EX | LOCK_NB) < 0) {
+        out_error(&c->out, "the home is in use by process %ld; 'afloat stop --wait' ends the hub",
+                  (long)holder_find(&c->home));
+        close(*fd);
+        return EXIT_CONFLICT;
+    }
+    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(*fd, 0) < 0 || pwrite(*fd, text, (size_t)n, 0) != n) {
+        out_error(&c->out, "cannot write '%s': %s", path, err_text(-errno));
+        close(*fd);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static void print_findings(struct cli *c, const struct json *findings)
+{
+    struct table t;
+    table_init(&t, 4);
+    for (size_t i = 0; json_at(findings, i) != NULL; i++) {
+        const struct json *f = json_at(findings, i);
+        bool mended = json_bool(json_get(f, "repaired"), false);
+        struct str severity = json_str(json_get(f, "severity"), "");
+        table_add(&t,
+                  mended                       ? OUT_GREEN
+                  : str_eqz(severity, "error") ? OUT_RED
+                                               : OUT_YELLOW,
+                  mended ? STR("repaired") : severity);
+        table_add(&t, OUT_PLAIN, json_str(json_get(f, "kind"), ""));
+        table_add(&t, OUT_PLAIN, json_str(json_get(f, "path"), ""));
+        table_add(&t, OUT_PLAIN, json_str(json_get(f, "message"), ""));
+    }
+    table_print(&t, &c->out);
+    table_fini(&t);
+}
+
+static bool has_open_errors(const struct json *findings)
+{
+    for (size_t i = 0; json_at(findings, i) != NULL; i++) {
+        const struct json *f = json_at(findings, i);
+        if (str_eqz(json_str(json_get(f, "severity"), ""), "error") &&
+            !json_bool(json_get(f, "repaired"), false)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int show_report(struct cli *c, struct str report, const struct fsck_counts *n)
+{
+    struct arena arena;
+    struct json *v = NULL;
+    arena_init(&arena);
+    int rc = json_parse(&v, &arena, report, NULL, NULL); // our own writing
+    const struct json *findings = rc == 0 ? json_get(v, "findings") : NULL;
+    if (c->json) {
+        out_add(&c->out, report);
+        out_add(&c->out, STR("\n"));
+    } else {
+        print_findings(c, findings);
+        out_addf(&c->out, "%zu sessions checked, %zu faults found, %zu repaired\n", n->sessions,
+                 n->found, n->repaired);
+    }
+    int code = has_open_errors(findings) ? EXIT_FAILED : EXIT_OK;
+    arena_fini(&arena);
+    return code;
+}
+
+int cmd_fsck(struct cli *c)
+{
+    struct fsck_counts n = {0};
+    struct buf report;
+    struct err e = {0};
+    int fd;
+    int code = take_home(c, &fd);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    buf_init(&report, FSCK_REPORT_MAX);
+    int rc = fsck_run(c->home.dir, args_has(&c->args, FLAG_REPAIR), &report, &n, &e);
+    code = rc < 0 ? cli__fail(c, &e) : show_report(c, buf_str(&report), &n);
+    buf_fini(&report);
+    close(fd);
+    return code;
+}

@@ -1,0 +1,183 @@
+// The hub as a process: run it, start it in the background, look at it, stop it.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+#include "client/holder.h"
+#include "client/interrupt.h"
+#include "client/start.h"
+
+enum { STOP_WAIT_MS = 30000 };
+
+int cmd_hub(struct cli *c)
+{
+    struct cli_hub_opts opts = {.home = args_value(&c->args, FLAG_HOME),
+                                .listen = args_value(&c->args, FLAG_LISTEN),
+                                .profile = args_value(&c->args, FLAG_PROFILE)};
+    return c->host->run_hub(&opts);
+}
+
+// ---- start and status ----------------------------------------------------------------------
+
+static void add_row(struct table *t, const char *name, struct str value)
+{
+    table_add(t, OUT_DIM, str_of(name));
+    table_add(t, OUT_PLAIN, value);
+}
+
+static struct str uptime_text(struct arena *a, double s)
+{
+    long long n = (long long)s;
+    char *text = n < 60      ? arena_printf(a, "%.1f s", s)
+                 : n < 3600  ? arena_printf(a, "%lld min %lld s", n / 60, n % 60)
+                 : n < 86400 ? arena_printf(a, "%lld h %lld min", n / 3600, n / 60 % 60)
+                             : arena_printf(a, "%lld d %lld h", n / 86400, n / 3600 % 24);
+    return str_of(text);
+}
+
+static void print_health(struct cli *c, const struct json *v, struct arena *a)
+{
+    struct table t;
+    table_init(&t, 2);
+    struct str listen = json_str(json_get(v, "listen"), "");
+    add_row(&t, "version", json_str(json_get(v, "version"), "?"));
+    add_row(&t, "pid", str_of(arena_printf(a, "%lld", (long long)json_int(json_get(v, "pid"), 0))));
+    add_row(&t, "generation",
+            str_of(arena_printf(a, "%lld", (long long)json_int(json_get(v, "generation"), 0))));
+    add_row(&t, "uptime", uptime_text(a, json_double(json_get(v, "uptime_s"), 0)));
+    add_row(&t, "socket", str_of(c->home.socket));
+    add_row(&t, "listen", listen.n != 0 ? listen : STR("off"));
+    table_print(&t, &c->out);
+    table_fini(&t);
+}
+
+static int show_health(struct cli *c, const struct client_answer *a)
+{
+    if (c->json) {
+        out_body(&c->out, buf_str(&a->body));
+        return EXIT_OK;
+    }
+    struct arena arena;
+    arena_init(&arena);
+    const struct json *v = ask_json(c, &arena, a);
+    if (v != NULL) {
+        print_health(c, v, &arena);
+    }
+    arena_fini(&arena);
+    return v != NULL ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_start(struct cli *c)
+{
+    struct client_answer a;
+    bool already = false;
+    int code = ask_start(c, &already);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    client_answer_init(&a);
+    code =
+        ask_request(c, &(struct client_request){.method = "GET", .path = ops[OP_HEALTH].path}, &a);
+    if (code == EXIT_OK && c->json) {
+        code = show_health(c, &a);
+    } else if (code == EXIT_OK) {
+        out_note(&c->out,
+                 already ? "the hub is already running (pid %ld)" : "hub started (pid %ld)",
+                 (long)holder_find(&c->home));
+    }
+    client_answer_fini(&a);
+    return code;
+}
+
+// No answer on the socket: is there a process that should give one?
+static int tell_absence(struct cli *c)
+{
+    pid_t pid = holder_find(&c->home);
+    if (pid != 0) {
+        out_error(&c->out, "the hub (pid %ld) does not answer", (long)pid);
+        return EXIT_UNREACHABLE;
+    }
+    // the hub takes its pid file along when it goes by itself
+    bool killed = access(c->home.pid, F_OK) == 0;
+    char *words = killed ? start_last_words(&c->home) : NULL;
+    out_error(&c->out,
+              killed ? "hub is not running; the last one did not end by itself%s%s"
+                     : "hub is not running%s%s",
+              words != NULL ? ", its last words: " : "", words != NULL ? words : "");
+    free(words);
+    return EXIT_UNREACHABLE;
+}
+
+int cmd_status(struct cli *c)
+{
+    struct client_answer a;
+    client_answer_init(&a);
+    bool up = ask_health(c, &a);
+    if (up) {
+        ask_note_build(c, &a);
+    }
+    int code = up ? show_health(c, &a) : tell_absence(c);
+    client_answer_fini(&a);
+    return code;
+}
+
+// ---- stop ----------------------------------------------------------------------------------
+
+// True when the hub has taken the request.
+static bool ask_to_stop(struct cli *c)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct client_request r = {.method = "POST", .path = ops[OP_HUB_STOP].path, .timeout_ms = 2000};
+    struct client_answer a;
+    client_answer_init(&a);
+    bool taken = client_call(&to, &r, &a, NULL) == 0 && a.status / 100 == 2;
+    if (taken && c->json) {
+        out_body(&c->out, buf_str(&a.body));
+    }
+    client_answer_fini(&a);
+    return taken;
+}
+
+// A hub that takes no requests any more gets the signal that means the same.
+static int signal_to_stop(struct cli *c, pid_t pid)
+{
+    if (holder_find(&c->home) != pid) {
+        return EXIT_OK; // gone meanwhile
+    }
+    if (kill(pid, SIGTERM) < 0 && errno != ESRCH) {
+        out_error(&c->out, "cannot signal the hub (pid %ld): %s", (long)pid, err_text(-errno));
+        return EXIT_FAILED;
+    }
+    out_note(&c->out, "the hub (pid %ld) does not answer; it was sent SIGTERM", (long)pid);
+    return EXIT_OK;
+}
+
+static int wait_until_gone(struct cli *c, pid_t pid)
+{
+    int rc = holder_wait_gone(pid, interrupt_deadline(STOP_WAIT_MS));
+    if (rc == ERR_TIMEOUT) {
+        out_error(&c->out, "the hub (pid %ld) is still there after %d s; 'kill -9 %ld' ends it",
+                  (long)pid, STOP_WAIT_MS / 1000, (long)pid);
+    }
+    return cli__exit_of(rc);
+}
+
+int cmd_stop(struct cli *c)
+{
+    pid_t pid = holder_find(&c->home);
+    bool wait = args_has(&c->args, FLAG_WAIT), taken = ask_to_stop(c);
+    if (!taken && pid == 0) {
+        out_note(&c->out, "hub is not running");
+        return EXIT_OK;
+    }
+    int code = taken ? EXIT_OK : signal_to_stop(c, pid);
+    if (code == EXIT_OK && wait && pid != 0) {
+        code = wait_until_gone(c, pid);
+    }
+    if (code == EXIT_OK) {
+        out_note(&c->out, wait ? "hub stopped" : "hub is stopping");
+    }
+    return code;
+}

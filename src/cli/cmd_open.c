@@ -1,0 +1,80 @@
+// The hub in a browser: have it listen, get a one-time address, hand that over.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
+static void start_browser(struct cli *c, char *url)
+{
+    char opener[] = "xdg-open";
+    char *argv[] = {opener, url, NULL};
+    posix_spawn_file_actions_t fa;
+    pid_t pid;
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&fa, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&fa, STDOUT_FILENO, STDERR_FILENO);
+    int rc = posix_spawnp(&pid, opener, &fa, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&fa);
+    if (rc != 0) {
+        out_note(&c->out, "cannot start a browser (xdg-open: %s); open the address by hand",
+                 err_text(-rc));
+    }
+}
+
+// "CLIENT PORT SERVER PORT": the third word is the name we were reached by.
+static void print_tunnel(struct cli *c, int64_t port)
+{
+    struct str rest = str_of(getenv("SSH_CONNECTION"));
+    str_cut(&rest, ' ');
+    str_cut(&rest, ' ');
+    struct str server = str_cut(&rest, ' ');
+    out_note(&c->out, "on your own machine first: ssh -L %lld:127.0.0.1:%lld " STR_FMT,
+             (long long)port, (long long)port, STR_ARG(server));
+}
+
+static int show(struct cli *c, const struct client_answer *a, bool ssh)
+{
+    struct arena arena;
+    arena_init(&arena);
+    const struct json *v = ask_json(c, &arena, a);
+    struct str url = json_str(json_get(v, "url"), "");
+    if (v != NULL && !c->json) {
+        out_text(&c->out, url);
+        out_add(&c->out, STR("\n"));
+        out_flush(&c->out);
+    }
+    if (v != NULL && ssh) {
+        print_tunnel(c, json_int(json_get(v, "port"), 0));
+    }
+    bool display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+    bool ours = str_starts(url, "http://") || str_starts(url, "https://");
+    if (v != NULL && display && ours && c->out.terminal && !c->json && !c->out.quiet) {
+        start_browser(c, arena_strdup(&arena, url));
+    }
+    arena_fini(&arena);
+    return v != NULL ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_open(struct cli *c)
+{
+    struct client_answer a;
+    bool ssh = is_set("SSH_CONNECTION");
+    struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}};
+    client_answer_init(&a);
+    int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
+    if (code == EXIT_OK) {
+        code = show(c, &a, ssh);
+    }
+    client_answer_fini(&a);
+    return code;
+}

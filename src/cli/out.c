@@ -1,0 +1,248 @@
+// Printing for people and for programs.
+
+#include "cli/out.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "client/interrupt.h"
+
+enum { FLUSH_AT = 64 << 10, DATA_MAX = 1 << 30 };
+
+// ---- escapes -------------------------------------------------------------------------------
+
+// Controls move cursors and rewrite screens; the marks of writing direction make text lie.
+static bool is_harmful(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x200E || cp == 0x200F ||
+           (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+}
+
+void out_escape(struct buf *to, struct str text)
+{
+    while (text.n != 0) {
+        uint32_t cp;
+        size_t n = utf8_decode(text, &cp);
+        bool bad = cp == 0xFFFD && n == 1;
+        if (bad) {
+            buf_addf(to, "\\x%02x", (unsigned char)text.p[0]);
+        } else if (cp == '\n') {
+            buf_addz(to, "\\n");
+        } else if (is_harmful(cp)) {
+            buf_addf(to, cp > 0xFF ? "\\u%04x" : "\\x%02x", cp);
+        } else {
+            buf_add(to, text.p, n);
+        }
+        text = str_from(text, n);
+    }
+}
+
+// ---- stdout --------------------------------------------------------------------------------
+
+static bool wants_color(enum out_color color)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (color != OUT_AUTO) {
+        return color == OUT_ALWAYS;
+    }
+    return (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
+           isatty(STDOUT_FILENO) == 1;
+}
+
+void out_init(struct out *o, enum out_color color, bool quiet)
+{
+    *o = (struct out){.quiet = quiet};
+    buf_init(&o->data, DATA_MAX);
+    o->terminal = isatty(STDOUT_FILENO) == 1;
+    o->color = wants_color(color);
+}
+
+void out_fini(struct out *o)
+{
+    buf_fini(&o->data);
+}
+
+static void flush_some(struct out *o)
+{
+    if (o->data.n > FLUSH_AT) {
+        out_flush(o);
+    }
+}
+
+void out_add(struct out *o, struct str bytes)
+{
+    buf_adds(&o->data, bytes);
+    flush_some(o);
+}
+
+void out_addf(struct out *o, const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0) {
+        abort();
+    }
+    va_end(ap);
+    out_add(o, str_of(text));
+    free(text);
+}
+
+void out_text(struct out *o, struct str text)
+{
+    out_escape(&o->data, text);
+    flush_some(o);
+}
+
+static const char *tint_code(enum out_tint tint)
+{
+    static const char *const codes[] = {"", "1", "2", "32", "33", "31"};
+    return codes[tint];
+}
+
+void out_tinted(struct out *o, enum out_tint tint, struct str text)
+{
+    bool dress = o->color && tint != OUT_PLAIN;
+    if (dress) {
+        buf_addf(&o->data, "\033[%sm", tint_code(tint));
+    }
+    out_text(o, text);
+    if (dress) {
+        buf_addz(&o->data, "\033[0m");
+    }
+}
+
+void out_body(struct out *o, struct str body)
+{
+    out_add(o, body);
+    if (o->terminal && body.n != 0 && !str_ends(body, "\n")) {
+        out_add(o, STR("\n"));
+    }
+}
+
+// A pipe that poll() calls writable takes this much at least without blocking: so Ctrl-C is heard
+// while a slow reader holds us up.
+bool out_flush(struct out *o)
+{
+    struct str rest = buf_str(&o->data);
+    while (rest.n != 0 && o->fault == 0) {
+        struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        if (interrupt_wait(&p, 1, 0) < 0) {
+            o->fault = EINTR;
+            break;
+        }
+        ssize_t n = write(STDOUT_FILENO, rest.p, MIN(rest.n, (size_t)PIPE_BUF));
+        if (n >= 0) {
+            rest = str_from(rest, (size_t)n);
+        } else if (errno != EINTR && errno != EAGAIN) {
+            o->fault = errno;
+        }
+    }
+    buf_clear(&o->data);
+    return o->fault == 0;
+}
+
+// ---- stderr --------------------------------------------------------------------------------
+
+// One write a line, so that lines of several programs do not mix.
+static void say(struct out *o, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+static void say(struct out *o, const char *fmt, va_list ap)
+{
+    out_flush(o); // what was printed before comes first, where both go to one terminal
+    char *text = NULL;
+    if (vasprintf(&text, fmt, ap) < 0) {
+        abort();
+    }
+    struct buf line;
+    buf_init(&line, DATA_MAX);
+    buf_addz(&line, "afloat: ");
+    out_escape(&line, str_of(text));
+    buf_addc(&line, '\n');
+    ssize_t n = write(STDERR_FILENO, line.p, line.n);
+    (void)n; // nobody is left who could be told
+    buf_fini(&line);
+    free(text);
+}
+
+void out_note(struct out *o, const char *fmt, ...)
+{
+    if (o->quiet) {
+        return;
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    say(o, fmt, ap);
+    va_end(ap);
+}
+
+void out_error(struct out *o, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(o, fmt, ap);
+    va_end(ap);
+}
+
+// ---- tables --------------------------------------------------------------------------------
+
+void table_init(struct table *t, size_t columns)
+{
+    *t = (struct table){.columns = columns};
+    arena_init(&t->arena);
+}
+
+void table_fini(struct table *t)
+{
+    vec_fini(&t->cells);
+    arena_fini(&t->arena);
+}
+
+void table_add(struct table *t, enum out_tint tint, struct str text)
+{
+    struct buf b;
+    buf_init(&b, DATA_MAX);
+    out_escape(&b, text);
+    struct cell c = {.text = arena_str(&t->arena, buf_str(&b)), .tint = tint};
+    vec_push(&t->cells, c);
+    buf_fini(&b);
+}
+
+void table_addf(struct table *t, const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0) {
+        abort();
+    }
+    va_end(ap);
+    table_add(t, OUT_PLAIN, str_of(text));
+    free(text);
+}
+
+static size_t column_width(const struct table *t, size_t column)
+{
+    size_t width = 0;
+    for (size_t i = column; i < t->cells.n; i += t->columns) {
+        width = MAX(width, utf8_width(t->cells.p[i].text));
+    }
+    return width;
+}
+
+void table_print(const struct table *t, struct out *o)
+{
+    for (size_t i = 0; i < t->cells.n; i++) {
+        const struct cell *c = &t->cells.p[i];
+        size_t column = i % t->columns;
+        out_tinted(o, c->tint, c->text);
+        if (column == t->columns - 1) {
+            out_add(o, STR("\n"));
+        } else {
+            size_t pad = column_width(t, column) + 2 - utf8_width(c->text);
+            out_addf(o, "%*s", (int)pad, "");
+        }
+    }
+}

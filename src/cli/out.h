@@ -1,0 +1,62 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+// What a command prints: data on stdout, talk on stderr.
+//
+// Data is gathered and written by out_flush(), so that a full disk or a reader that has gone is
+// seen and becomes the command's failure. Text that came from outside goes through out_text(),
+// which no terminal can be commanded with.
+
+enum out_color { OUT_AUTO, OUT_ALWAYS, OUT_NEVER };
+enum out_tint { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_GREEN, OUT_YELLOW, OUT_RED };
+
+struct out {
+    struct buf data;
+    bool quiet;
+    bool color;    // stdout takes colours
+    bool terminal; // stdout is a terminal
+    int fault;     // errno of the first write that failed, 0 while all is well
+};
+
+void out_init(struct out *o, enum out_color color, bool quiet);
+void out_fini(struct out *o);
+
+void out_add(struct out *o, struct str bytes); // as it is
+void out_addf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void out_text(struct out *o, struct str text);                       // control characters as \x1b
+void out_tinted(struct out *o, enum out_tint tint, struct str text); // out_text() in a colour
+/// An answer as it came; a terminal gets the line end that the answer may lack.
+void out_body(struct out *o, struct str body);
+
+/// Write what was gathered. False once something could not be written.
+bool out_flush(struct out *o);
+
+/// One line on stderr behind "afloat: "; notes are left out when quiet.
+void out_note(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void out_error(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/// Append `text` with control characters written as escapes; bad UTF-8 too.
+void out_escape(struct buf *to, struct str text);
+
+// ---- tables --------------------------------------------------------------------------------
+
+/// Rows of cells, printed as columns. Cells are copied.
+struct table {
+    struct arena arena;
+    size_t columns;
+    vec(struct cell) cells;
+};
+struct cell {
+    struct str text; // escaped
+    enum out_tint tint;
+};
+
+void table_init(struct table *t, size_t columns);
+void table_fini(struct table *t);
+void table_add(struct table *t, enum out_tint tint, struct str text); // the next cell
+void table_addf(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void table_print(const struct table *t, struct out *o);

@@ -1,0 +1,315 @@
+// One request, one answer, over a connection of its own.
+//
+//     request text ── send ──> hub ── recv ──> http1 ──┬─> answer.body
+//                                                      └─> sse ──> callback, event by event
+//
+// A connection to a Unix socket costs some twenty microseconds, so none is kept: there is no state
+// between calls, and a hub that was restarted in the meantime is no special case.
+//
+// A refusal may arrive while a large body is still on its way out. What comes in then ends the
+// sending: the rest is not wanted.
+
+#include "client/client.h"
+
+#include <errno.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/dial.h"
+#include "client/interrupt.h"
+#include "net/http1.h"
+#include "net/sse.h"
+
+enum { HEAD_MAX = 64 << 10, CHUNK = 64 << 10 };
+
+struct exchange {
+    const struct client_request *r;
+    struct client_answer *a;
+    client_event_cb *cb; // NULL: streams are taken as plain bodies
+    void *arg;
+    int fd;
+    uint64_t deadline; // pushed back by every sign of life once the answer is a stream
+    struct http1 http;
+    struct sse_parser sse;
+    bool streaming;
+    int stopped; // what made us stop in the middle of the body: a code, or the callback's answer
+    struct err *e;
+};
+
+// ---- what goes out -------------------------------------------------------------------------
+
+static bool plain(const char *z, char lowest)
+{
+    for (; *z != '\0'; z++) {
+        if ((unsigned char)*z < (unsigned char)lowest || *z == 0x7F) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Nothing a caller passes on may become a header or a request of its own.
+static int check_request(const struct client_request *r, struct err *e)
+{
+    for (const char *p = r->method; *p != '\0' || p == r->method; p++) {
+        if (*p < 'A' || *p > 'Z') {
+            return err_set(e, ERR_INVALID, "'%s' is not a method", r->method);
+        }
+    }
+    if (r->path[0] != '/' || !plain(r->path, '!')) {
+        return err_set(e, ERR_INVALID, "'%s' is not a path: it begins with / and has no blanks",
+                       r->path);
+    }
+    for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
+        if (strchr(r->headers[i], ':') == NULL || !plain(r->headers[i], ' ')) {
+            return err_set(e, ERR_INVALID, "'%s' is not a header: it reads 'Name: value'",
+                           r->headers[i]);
+        }
+    }
+    return 0;
+}
+
+static bool has_header(const struct client_request *r, const char *name)
+{
+    for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
+        struct str rest = str_of(r->headers[i]);
+        if (str_caseeqz(str_cut(&rest, ':'), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_head(struct buf *out, const struct client_peer *to,
+                       const struct client_request *r)
+{
+    buf_addf(out, "%s %s HTTP/1.1\r\n", r->method, r->path);
+    if (!has_header(r, "Host")) {
+        buf_addf(out, "Host: %s\r\n", to->tcp != NULL ? to->tcp : "afloat");
+    }
+    if (!has_header(r, "Accept")) {
+        buf_addf(out, "Accept: %s\r\n", r->accept != NULL ? r->accept : "application/json");
+    }
+    if (r->body.n != 0 && !has_header(r, "Content-Type")) {
+        buf_addz(out, "Content-Type: application/json\r\n");
+    }
+    if (r->body.n != 0 || strcmp(r->method, "GET") != 0) {
+        buf_addf(out, "Content-Length: %zu\r\n", r->body.n);
+    }
+    for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
+        buf_addf(out, "%s\r\n", r->headers[i]);
+    }
+    buf_addz(out, "Connection: close\r\n\r\n");
+}
+
+static int wait_for(struct exchange *x, short events)
+{
+    struct pollfd p = {.fd = x->fd, .events = events};
+    int rc = interrupt_wait(&p, 1, x->deadline);
+    if (rc < 0) {
+        return err_set(x->e, rc, "interrupted");
+    }
+    if (rc == 0) {
+        return x->streaming ? err_set(x->e, -ETIMEDOUT, "the hub has fallen silent")
+                            : err_set(x->e, ERR_TIMEOUT, "the hub did not answer in time");
+    }
+    return p.revents;
+}
+
+static int send_all(struct exchange *x, struct str bytes)
+{
+    while (bytes.n != 0) {
+        ssize_t n = send(x->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+        if (n >= 0) {
+            bytes = str_from(bytes, (size_t)n);
+        } else if (errno == EAGAIN) {
+            int rc = wait_for(x, POLLIN | POLLOUT);
+            if (rc < 0 || (rc & POLLIN) != 0) {
+                return rc < 0 ? rc : 0;
+            }
+        } else if (errno != EINTR) {
+            return 0; // closed on us: what it said before can still be read
+        }
+    }
+    return 0;
+}
+
+// ---- what comes in -------------------------------------------------------------------------
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    struct exchange *x = arg;
+    struct client_event out = {.id = ev->id, .type = ev->event, .data = ev->data};
+    x->stopped = x->cb(&out, x->arg);
+    return x->stopped;
+}
+
+static int on_body(void *arg, struct str bytes)
+{
+    struct exchange *x = arg;
+    if (x->streaming) {
+        int rc = sse_feed(&x->sse, bytes, x->e);
+        x->stopped = rc;
+        return rc;
+    }
+    buf_adds(&x->a->body, bytes);
+    if (!buf_ok(&x->a->body)) {
+        x->stopped =
+            err_set(x->e, ERR_TOO_LARGE, "the answer is larger than %d MiB", CLIENT_BODY_MAX >> 20);
+    }
+    return x->stopped;
+}
+
+static void copy_header(char *out, size_t size, struct str value)
+{
+    struct str first = str_trim(str_cut(&value, ';'));
+    size_t n = MIN(first.n, size - 1);
+    if (n != 0) {
+        memcpy(out, first.p, n);
+    }
+    out[n] = '\0';
+}
+
+static void on_head(struct exchange *x)
+{
+    x->a->status = x->http.status;
+    copy_header(x->a->type, sizeof x->a->type, http1_get(&x->http, "Content-Type"));
+    copy_header(x->a->build, sizeof x->a->build, http1_get(&x->http, "Afloat-Build"));
+    x->streaming = x->cb != NULL && x->a->status / 100 == 2 &&
+                   strcasecmp(x->a->type, "text/event-stream") == 0;
+}
+
+// Returns 1 when the answer is complete, 0 when more must come.
+static int take_bytes(struct exchange *x, struct str bytes)
+{
+    while (bytes.n != 0) {
+        enum http1_state before = x->http.state;
+        int rc = http1_feed(&x->http, &bytes, x->e);
+        if (rc < 0) {
+            return x->stopped != 0 ? x->stopped : err_prefix(x->e, "the hub's answer");
+        }
+        if (x->http.state == HTTP1_END && x->http.status / 100 == 1) {
+            http1_next(&x->http, false); // an interim answer
+            continue;
+        }
+        if (before == HTTP1_HEAD && x->http.state != HTTP1_HEAD) {
+            on_head(x);
+        }
+        if (x->http.state == HTTP1_END) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int take_end(struct exchange *x)
+{
+    if (http1_between(&x->http) && x->http.state == HTTP1_HEAD) {
+        return err_set(x->e, -ECONNRESET, "the hub closed the connection without an answer");
+    }
+    if (http1_finish(&x->http, NULL) < 0) {
+        return err_set(x->e, -ECONNRESET, "the hub went away in the middle of its answer");
+    }
+    return 1;
+}
+
+static int take_some(struct exchange *x, char *chunk)
+{
+    int rc = wait_for(x, POLLIN);
+    if (rc < 0) {
+        return rc;
+    }
+    ssize_t n = recv(x->fd, chunk, CHUNK, 0);
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR
+                   ? 0
+                   : err_set(x->e, -ECONNRESET, "the connection to the hub broke: %s",
+                             err_text(-errno));
+    }
+    if (n == 0) {
+        return take_end(x);
+    }
+    rc = take_bytes(x, (struct str){chunk, (size_t)n});
+    if (x->streaming) {
+        x->deadline = interrupt_deadline(CLIENT_SILENCE_MS);
+    }
+    return rc;
+}
+
+static int take_answer(struct exchange *x)
+{
+    char *chunk = xmalloc(CHUNK);
+    int rc = 0;
+    while (rc == 0) {
+        rc = take_some(x, chunk);
+    }
+    free(chunk);
+    return x->stopped != 0 ? x->stopped : rc < 0 ? rc : 0;
+}
+
+static int talk(struct exchange *x, const struct client_peer *to)
+{
+    struct buf head;
+    buf_init(&head, HEAD_MAX);
+    write_head(&head, to, x->r);
+    int rc = buf_ok(&head) ? send_all(x, buf_str(&head))
+                           : err_set(x->e, ERR_INVALID, "the request's head is too large");
+    buf_fini(&head);
+    if (rc == 0) {
+        rc = send_all(x, x->r->body);
+    }
+    return rc < 0 ? rc : take_answer(x);
+}
+
+static int run(struct exchange *x, const struct client_peer *to)
+{
+    int rc = check_request(x->r, x->e);
+    if (rc < 0) {
+        return rc;
+    }
+    buf_clear(&x->a->body);
+    x->deadline = interrupt_deadline(x->r->timeout_ms != 0 ? x->r->timeout_ms : CLIENT_TIMEOUT_MS);
+    x->fd = to->tcp != NULL ? dial_tcp(to->tcp, x->deadline, x->e)
+                            : dial_unix(to->socket, x->deadline, x->e);
+    if (x->fd < 0) {
+        return x->fd;
+    }
+    http1_init(&x->http, HTTP1_RESPONSE, NULL, on_body, x);
+    http1_next(&x->http, strcmp(x->r->method, "HEAD") == 0);
+    sse_init(&x->sse, CLIENT_EVENT_MAX, on_event, x);
+    rc = talk(x, to);
+    sse_fini(&x->sse);
+    http1_fini(&x->http);
+    close(x->fd);
+    return rc;
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+void client_answer_init(struct client_answer *a)
+{
+    *a = (struct client_answer){0};
+    buf_init(&a->body, CLIENT_BODY_MAX);
+}
+
+void client_answer_fini(struct client_answer *a)
+{
+    buf_fini(&a->body);
+}
+
+int client_call(const struct client_peer *to, const struct client_request *r,
+                struct client_answer *a, struct err *e)
+{
+    struct err own = {0};
+    struct exchange x = {.r = r, .a = a, .e = e != NULL ? e : &own};
+    return run(&x, to);
+}
+
+int client_stream(const struct client_peer *to, const struct client_request *r,
+                  struct client_answer *a, client_event_cb *cb, void *arg, struct err *e)
+{
+    struct err own = {0};
+    struct exchange x = {.r = r, .a = a, .cb = cb, .arg = arg, .e = e != NULL ? e : &own};
+    return run(&x, to);
+}

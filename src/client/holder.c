@@ -1,0 +1,68 @@
+// Who holds the home, found without touching the lock.
+//
+// Trying the lock would answer the same question, but for that moment the one who asks holds it,
+// and a hub that starts just then would think another one was there. So we look: the hub writes its
+// number into the file that it locks, and the kernel shows which files a process has open.
+
+#include "client/holder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "client/interrupt.h"
+
+static pid_t read_pid(const char *path)
+{
+    char text[32];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    int64_t pid = 0;
+    bool fits = n > 0 && str_to_i64(str_trim((struct str){text, (size_t)n}), &pid);
+    return fits && pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+static bool has_open(pid_t pid, const struct stat *file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    DIR *d = opendir(path);
+    if (d == NULL) {
+        return false;
+    }
+    bool found = false;
+    for (struct dirent *f = readdir(d); f != NULL && !found; f = readdir(d)) {
+        struct stat st;
+        found = fstatat(dirfd(d), f->d_name, &st, 0) == 0 && st.st_dev == file->st_dev &&
+                st.st_ino == file->st_ino;
+    }
+    closedir(d);
+    return found;
+}
+
+pid_t holder_find(const struct home *h)
+{
+    struct stat lock;
+    pid_t pid = read_pid(h->lock);
+    return pid > 0 && stat(h->lock, &lock) == 0 && has_open(pid, &lock) ? pid : 0;
+}
+
+int holder_wait_gone(pid_t pid, uint64_t deadline_ns)
+{
+    int fd = pidfd_open(pid, 0);
+    if (fd < 0) {
+        return errno == ESRCH ? 0 : -errno;
+    }
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int rc = interrupt_wait(&p, 1, deadline_ns);
+    close(fd);
+    return rc < 0 ? rc : rc == 0 ? ERR_TIMEOUT : 0;
+}

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "config/home.h"
+
+/// The process that is this home's hub, whether it answers or not; 0 when there is none. The number
+/// in hub.lock is believed only when that process has the lock file open: a number that was left
+/// behind and now belongs to somebody else is nobody's hub.
+pid_t holder_find(const struct home *h);
+
+/// Wait until process `pid` is gone: 0, ERR_TIMEOUT at `deadline_ns` (0 is never) or -EINTR.
+int holder_wait_gone(pid_t pid, uint64_t deadline_ns) MUST_CHECK;

@@ -1,0 +1,139 @@
+#include "cli/args.h"
+#include "unit/test.h"
+
+// Parse a line of words; the result is the caller's to end.
+static int parse(struct args *a, const char *line, struct err *e)
+{
+    static char text[512];
+    char *argv[32];
+    int argc = 0;
+    snprintf(text, sizeof text, "afloat %s", line);
+    for (char *rest = text, *word; (word = strsep(&rest, " ")) != NULL;) {
+        if (word[0] != '\0') {
+            argv[argc++] = word;
+        }
+    }
+    return args_parse(a, argc, argv, e);
+}
+
+static void check_command(const char *line, const char *noun, const char *verb)
+{
+    struct args a;
+    struct err e = {0};
+    int rc = parse(&a, line, &e);
+    if (rc != 0) {
+        test_fail(__FILE__, __LINE__, "'%s': %s", line, e.msg);
+    }
+    CHECK_STR(a.cmd->noun, noun);
+    CHECK_STR(a.cmd->verb, verb);
+    args_fini(&a);
+}
+
+static void check_refused(const char *line, const char *message)
+{
+    struct args a;
+    struct err e = {0};
+    CHECK_INT(parse(&a, line, &e), ERR_USAGE);
+    CHECK_STR(e.msg, message);
+    args_fini(&a);
+}
+
+TEST(commands_are_found_in_every_spelling)
+{
+    check_command("feature list", "feature", "list");
+    check_command("features ls", "feature", "list");
+    check_command("features", "feature", "list");
+    check_command("secret rm X", "secret", "remove");
+    check_command("secrets delete X", "secret", "remove");
+    check_command("token get", "token", "show");
+    check_command("config", "config", "show");
+    check_command("config get", "config", "show");
+    check_command("events -f", "event", "list");
+    check_command("event emit user.x", "event", "emit");
+    check_command("log -n 3", "logs", "");
+    check_command("--json feature --quiet list", "feature", "list");
+    check_command("events -q --json -f", "event", "list");
+}
+
+TEST(what_is_not_there_names_what_is)
+{
+    check_refused("stauts", "unknown command 'stauts', did you mean 'status'?");
+    check_refused("xyzzy", "unknown command 'xyzzy'; 'afloat help' lists them");
+    check_refused("feature enabel",
+                  "unknown command 'feature enabel', did you mean 'feature enable'?");
+    check_refused("feature xyzzy", "unknown command 'feature xyzzy'; see 'afloat help feature'");
+    check_refused("token", "'token' needs a verb; see 'afloat help token'");
+    check_refused("events --typs x", "unknown flag '--typs', did you mean '--types'?");
+    check_refused("status --types x", "unknown flag '--types'");
+    check_refused("status -x", "unknown flag '-x'");
+    check_refused("status --json=1", "'--json' takes no value");
+    check_refused("logs -n", "'--lines' needs a value (N)");
+    check_refused("status more", "'status' does not take 'more'");
+    check_refused("secret set", "'secret set' needs NAME");
+}
+
+TEST(flags_and_words_arrive)
+{
+    struct args a;
+    int64_t n;
+    CHECK_INT(parse(&a, "api post /x --header A:1 -H B:2 - -H=C:3 -- ", NULL), 0);
+    CHECK_STR(args_value(&a, FLAG_HEADER), "=C:3");
+    CHECK_STR(args_word(&a, 2), "-");
+    CHECK(args_word(&a, 3) == NULL);
+    CHECK_INT(a.flags.n, 3);
+    args_fini(&a);
+    CHECK_INT(parse(&a, "logs -n7", NULL), 0);
+    CHECK_INT(args_number(&a, FLAG_LINES, 1, &n, NULL), 0);
+    CHECK_INT(n, 7);
+    CHECK_INT(args_number(&a, FLAG_AFTER, 5, &n, NULL), 0);
+    CHECK_INT(n, 5);
+    args_fini(&a);
+}
+
+TEST(help_forgives_missing_words)
+{
+    struct args a;
+    CHECK_INT(parse(&a, "secret set --help", NULL), 0);
+    CHECK_STR(a.cmd->verb, "set");
+    CHECK(!a.only_noun);
+    args_fini(&a);
+    CHECK_INT(parse(&a, "token --help", NULL), 0);
+    CHECK(a.only_noun);
+    args_fini(&a);
+}
+
+TEST(json_is_known_even_when_the_line_is_wrong)
+{
+    struct args a;
+    CHECK_INT(parse(&a, "--json stauts", NULL), ERR_USAGE);
+    CHECK(args_has(&a, FLAG_JSON));
+    args_fini(&a);
+}
+
+TEST(the_table_is_well_formed)
+{
+    for (size_t i = 0; i < n_commands; i++) {
+        const struct command *c = &commands[i];
+        CHECK(c->help[0] != '\0');
+        CHECK(strncmp(c->examples, "afloat ", 7) == 0 || strstr(c->examples, "afloat ") != NULL);
+        // rows of one noun stand together, and at most one of them is the default
+        unsigned defaults = 0;
+        for (const struct command *v = command_find_noun(str_of(c->noun)); v != NULL;
+             v = command_next_verb(v)) {
+            defaults += (v->mode & CMD_DEFAULT) != 0;
+        }
+        CHECK(defaults <= 1);
+        CHECK(command_find_verb(command_find_noun(str_of(c->noun)), str_of(c->verb)) == c);
+        for (size_t k = 0; k < n_commands; k++) {
+            bool same = strcmp(commands[k].noun, c->noun) == 0;
+            CHECK(same || c->other == NULL || strcmp(commands[k].noun, c->other) != 0);
+        }
+    }
+    for (size_t i = 0; i < FLAG__COUNT; i++) {
+        for (size_t k = i + 1; k < FLAG__COUNT; k++) {
+            CHECK(strcmp(flags[i].name, flags[k].name) != 0);
+            CHECK(flags[i].letter == 0 || flags[i].letter != flags[k].letter);
+        }
+    }
+    CHECK(FLAG__COUNT <= 32); // bits of command.flags
+}
