@@ -1,0 +1,541 @@
+// The hub's life: come up in named steps, serve, go down in the reverse order.
+//
+//     home ─ lock ─ log ─ limits ─ loop ─ settings ─ store ─ events ─ choices ─ listen ─ ready
+//                                                     (asynchronous from here)
+//
+// A step that fails ends the start with one line on stderr and in the log: nothing half-started ever
+// answers. Clients may connect only after `ready`, when everything behind the socket works.
+//
+// Going down: the listeners close first, requests under way get a few seconds, then the stream of
+// events, then the store (which syncs every journal), then the loop must be empty. A second signal
+// ends the wait.
+//
+// A socket file that vanishes (a cleaned /tmp, a careless rm) would make the hub unreachable for its
+// owner while its lock keeps others out. The runtime directory is watched, without any wake-up, and
+// the socket made again.
+
+#include "main/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "config/token.h"
+#include "loop/proc.h"
+#include "loop/signal.h"
+#include "loop/timer.h"
+#include "main/hublog.h"
+#include "main/instance.h"
+#include "proto/events.h"
+#include "server/server.h"
+#include "store/store.h"
+
+enum {
+    LOG_MAX = 8 << 20,
+    RING_BYTES = 4 << 20,
+    GRACE_MS = 5000,
+    CODE_S = 60,
+    CODE_SSH_S = 600,
+    EXIT_CONFLICT = 7,
+};
+
+#define DEFAULT_ADDRESS "127.0.0.1:4700"
+
+extern char **environ; // the process's own, for the settings
+
+struct daemon {
+    struct daemon_opts opts;
+    struct home home;
+    struct instance instance;
+    struct hublog *log;
+    struct loop loop;
+    struct config *config;
+    struct config_diags diags;
+    struct store *store;
+    struct event_log *events;
+    struct api *api;
+    struct server *server;
+    struct signal_watch *term, *interrupt, *hangup;
+    uv_fs_event_t runtime_watch;
+    bool watching, ready, stopping;
+    int exit_code;
+};
+
+static void begin_stop(struct daemon *d, const char *reason);
+
+// ---- start: a fault is said once, to whoever waits for us ----------------------------------
+
+static void fail_start(struct daemon *d, const struct err *e)
+{
+    fprintf(stderr, "afloat: %s\n", e->msg);
+    log_error(LOG_HUB, "start=failed reason=%s", LOGQ(str_of(e->msg)).z);
+    d->exit_code = e->code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
+    begin_stop(d, "start failed");
+}
+
+static void raise_file_limit(void)
+{
+    struct rlimit lim;
+    if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+        lim.rlim_cur = MIN(lim.rlim_max, 1 << 20);
+        setrlimit(RLIMIT_NOFILE, &lim);
+    }
+}
+
+// ---- settings ------------------------------------------------------------------------------
+
+static void apply_config(struct daemon *d)
+{
+    enum log_level level = LOG_INFO;
+    if (log_level_parse(str_of(config_str(d->config, "log.level")), &level)) {
+        log_set_level(level);
+    }
+    for (size_t i = 0; i < d->diags.n; i++) {
+        const struct config_diag *g = &d->diags.p[i];
+        log_warn(LOG_CONFIG, "path=%s line=%u message=%s", LOGQ(str_of(g->path)).z, g->line,
+                 LOGQ(str_of(g->message)).z);
+    }
+    if (d->api != NULL) {
+        api_set_config(d->api, d->config, &d->diags);
+    }
+    if (d->server != NULL) {
+        size_t n;
+        const char *const *hosts = config_strings(d->config, "allowed_hosts", &n);
+        server_allow(d->server, hosts, n, config_str(d->config, "public_url"),
+                     config_bool(d->config, "behind_proxy"));
+    }
+}
+
+// Read all layers. A broken file leaves an earlier configuration in force.
+static int load_config(struct daemon *d, struct err *e)
+{
+    char *listen = d->opts.listen != NULL ? xasprintf("listen=%s", d->opts.listen) : NULL;
+    char *profile = d->opts.profile != NULL ? xasprintf("profile=%s", d->opts.profile) : NULL;
+    const char *flags[3] = {listen != NULL ? listen : profile, listen != NULL ? profile : NULL};
+    struct config_sources src = {
+        .home = &d->home, .env = (const char *const *)environ, .flags = flags, .hub = true};
+    struct config *fresh = NULL;
+    struct config_diags diags;
+    config_diags_init(&diags);
+    int rc = config_load(&fresh, &src, &diags, e);
+    free(listen);
+    free(profile);
+    if (rc < 0) {
+        config_diags_fini(&diags);
+        return rc;
+    }
+    config_diags_fini(&d->diags);
+    d->diags = diags;
+    if (d->config != NULL && diags.broken) {
+        config_free(fresh);
+    } else {
+        config_free(d->config);
+        d->config = fresh;
+    }
+    apply_config(d);
+    return 0;
+}
+
+static void on_hangup(int signum, void *arg)
+{
+    (void)signum;
+    struct daemon *d = arg;
+    struct err e = {0};
+    hublog_reopen(d->log);
+    if (load_config(d, &e) < 0) {
+        log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
+        return;
+    }
+    char fields[64];
+    snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
+             d->diags.broken ? "true" : "false", d->diags.n);
+    event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL, str_of(fields));
+    log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", d->diags.broken, d->diags.n);
+}
+
+// ---- what operations ask of the process ----------------------------------------------------
+
+static int listen_tcp(struct daemon *d, const char *address, bool exact, struct err *e)
+{
+    char token[TOKEN_LEN + 1];
+    int rc = token_load(d->home.token, token, e);
+    if (rc < 0) {
+        return rc;
+    }
+    server_set_token(d->server, str_of(token));
+    log_add_secret(str_of(token));
+    return server_listen_tcp(d->server, address, exact, e);
+}
+
+static int host_open_browser(void *arg, bool ssh, struct api_opened *out, struct err *e)
+{
+    struct daemon *d = arg;
+    if (server_tcp_address(d->server)[0] == '\0') {
+        int rc = listen_tcp(d, DEFAULT_ADDRESS, false, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    const char *colon = strrchr(server_tcp_address(d->server), ':');
+    char code[44];
+    out->expires_s = ssh ? CODE_SSH_S : CODE_S;
+    out->port = (int)strtol(colon + 1, NULL, 10);
+    server_make_code(d->server, out->expires_s, code);
+    snprintf(out->url, sizeof out->url, "http://afloat.localhost:%d/?code=%s", out->port, code);
+    return 0;
+}
+
+static int host_rotate_token(void *arg, struct err *e)
+{
+    struct daemon *d = arg;
+    char token[TOKEN_LEN + 1];
+    int rc = token_rotate(d->home.token, token, e);
+    if (rc == 0) {
+        log_add_secret(str_of(token));
+        server_set_token(d->server, str_of(token));
+        log_info(LOG_AUTH, "token=rotated");
+    }
+    return rc;
+}
+
+static void host_stop(void *arg, const char *reason)
+{
+    begin_stop(arg, reason);
+}
+
+static const char *host_listen_address(void *arg)
+{
+    struct daemon *d = arg;
+    return d->server != NULL ? server_tcp_address(d->server) : "";
+}
+
+static void host_logs(void *arg, size_t limit, struct jw *w)
+{
+    struct daemon *d = arg;
+    hublog_lines(d->log, limit, w);
+}
+
+static void host_metrics(void *arg, struct buf *out)
+{
+    struct daemon *d = arg;
+    server_metrics(d->server, out);
+}
+
+// ---- the socket file -----------------------------------------------------------------------
+
+static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status)
+{
+    (void)events;
+    struct daemon *d = container_of(w, struct daemon, runtime_watch);
+    struct err e = {0};
+    (void)name;
+    if (status < 0 || d->stopping || server_socket_in_place(d->server)) {
+        return;
+    }
+    if (home_prepare(&d->home, &e) < 0 || server_listen_unix(d->server, d->home.socket, &e) < 0) {
+        log_error(LOG_HUB, "socket=lost reason=%s", LOGQ(str_of(e.msg)).z);
+        return;
+    }
+    log_warn(LOG_HUB, "socket=made-again path=%s", LOGQ(str_of(d->home.socket)).z);
+}
+
+static void watch_runtime(struct daemon *d)
+{
+    int rc = uv_fs_event_init(&d->loop.uv, &d->runtime_watch);
+    d->watching = rc == 0;
+    rc = rc == 0 ? uv_fs_event_start(&d->runtime_watch, on_runtime_change, d->home.runtime, 0) : rc;
+    if (rc < 0) {
+        log_warn(LOG_HUB, "cannot watch the runtime directory: %s", uv_strerror(rc));
+    }
+}
+
+// ---- start, continued: the asynchronous steps ----------------------------------------------
+
+static int listen_all(struct daemon *d, struct err *e)
+{
+    const char *listen = config_str(d->config, "listen");
+    if (listen[0] != '\0') {
+        bool automatic = strcmp(listen, "auto") == 0;
+        int rc = listen_tcp(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    int rc = server_listen_unix(d->server, d->home.socket, e);
+    return rc < 0 ? rc : instance_announce(&d->instance, e);
+}
+
+static void step_listen(void *arg, int status, const struct err *choices_fault)
+{
+    struct daemon *d = arg;
+    struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
+    struct server_opts opts = {
+        .api = d->api, .events = d->events, .version = d->opts.version, .build = d->opts.build};
+    if (d->stopping) {
+        return;
+    }
+    if (status < 0) {
+        err_prefix(&e, "cannot read '%s'", d->home.choices);
+    } else if ((status = server_open(&d->server, &d->loop, &opts, &e)) == 0) {
+        apply_config(d);
+        status = listen_all(d, &e);
+    }
+    if (status < 0) {
+        fail_start(d, &e);
+        return;
+    }
+    watch_runtime(d);
+    d->ready = true;
+    const char *http = server_tcp_address(d->server);
+    char fields[128];
+    snprintf(fields, sizeof fields, "\"version\":\"%s\",\"pid\":%ld", d->opts.version,
+             (long)getpid());
+    event_emit(d->events, str_of(event_infos[EVENT_HUB_STARTED].type), STR_NULL, str_of(fields));
+    log_info(LOG_HUB, "ready version=%s pid=%ld http=%s", d->opts.version, (long)getpid(), http);
+    printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
+           (long long)api_generation(d->api));
+    fflush(stdout);
+}
+
+static void on_log_line(void *arg, enum log_level level, const char *component, struct str text)
+{
+    struct daemon *d = arg;
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, 64 * 1024);
+    buf_addf(&fields, "\"level\":\"%s\",\"component\":\"%s\",\"text\":", log_level_name(level),
+             component);
+    jw_init(&w, &fields);
+    jw_str(&w, text);
+    event_emit(d->events, str_of(event_infos[EVENT_LOG].type), STR_NULL, buf_str(&fields));
+    buf_fini(&fields);
+}
+
+static void step_choices(void *arg, int status, const struct err *fault)
+{
+    struct daemon *d = arg;
+    struct err e = fault != NULL ? *fault : (struct err){0};
+    struct api_host host = {.open_browser = host_open_browser,
+                            .rotate_token = host_rotate_token,
+                            .stop = host_stop,
+                            .listen_address = host_listen_address,
+                            .logs = host_logs,
+                            .metrics = host_metrics,
+                            .arg = d};
+    if (d->stopping) {
+        return;
+    }
+    if (status == 0) {
+        status = hublog_attach(d->log, &d->loop, on_log_line, d, &e);
+    }
+    if (status < 0) {
+        fail_start(d, &e);
+        return;
+    }
+    d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->events, &host);
+    apply_config(d);
+    api_load_choices(d->api, step_listen, d);
+}
+
+static void step_events(void *arg, int status, const struct err *fault)
+{
+    struct daemon *d = arg;
+    struct err e = fault != NULL ? *fault : (struct err){0};
+    if (d->stopping) {
+        return;
+    }
+    if (status == 0) {
+        status = event_open(&d->events, &d->loop, d->store, RING_BYTES, step_choices, d, &e);
+    }
+    if (status < 0) {
+        fail_start(d, &e);
+    }
+}
+
+static void on_store_notice(void *arg, const struct store_notice *n)
+{
+    static const char *const names[] = {
+        [STORE_REPAIRED] = "repaired",         [STORE_SYNC_FAILED] = "sync-failed",
+        [STORE_DAMAGED] = "damaged",           [STORE_REBUILT] = "rebuilt",
+        [STORE_INDEX_FAILED] = "index-failed",
+    };
+    struct daemon *d = arg;
+    log_warn(LOG_STORE, "notice=%s path=%s bytes_cut=%llu last_seq=%llu message=%s", names[n->kind],
+             LOGQ(str_of(n->path)).z, (unsigned long long)n->bytes_cut,
+             (unsigned long long)n->last_seq, LOGQ(str_of(n->message)).z);
+    if (n->kind == STORE_REPAIRED && d->events != NULL) {
+        struct buf fields;
+        struct jw w;
+        buf_init(&fields, 16 * 1024);
+        buf_addf(&fields,
+                 "\"bytes_cut\":%llu,\"last_seq\":%llu,\"path\":", (unsigned long long)n->bytes_cut,
+                 (unsigned long long)n->last_seq);
+        jw_init(&w, &fields);
+        jw_strz(&w, n->path);
+        event_emit(d->events, str_of(event_infos[EVENT_JOURNAL_REPAIRED].type), STR_NULL,
+                   buf_str(&fields));
+        buf_fini(&fields);
+    }
+}
+
+// ---- stop ----------------------------------------------------------------------------------
+
+static void on_store_closed(void *arg, int status, const struct err *e)
+{
+    struct daemon *d = arg;
+    d->store = NULL;
+    if (status < 0) {
+        log_error(LOG_STORE, "close=failed reason=%s", LOGQ(str_of(e->msg)).z);
+        d->exit_code = 1;
+    }
+    hublog_detach(d->log);
+    signal_close(d->term);
+    signal_close(d->interrupt);
+    signal_close(d->hangup);
+}
+
+static void on_server_closed(void *arg)
+{
+    struct daemon *d = arg;
+    d->server = NULL;
+    if (d->events != NULL) {
+        hublog_detach(d->log);
+        event_close(d->events);
+        d->events = NULL;
+    }
+    if (d->store != NULL) {
+        store_close(d->store, on_store_closed, d);
+    } else {
+        on_store_closed(d, 0, NULL);
+    }
+}
+
+static void close_server(void *arg)
+{
+    struct daemon *d = arg;
+    server_close(d->server, GRACE_MS, on_server_closed, d);
+}
+
+static void begin_stop(struct daemon *d, const char *reason)
+{
+    if (d->stopping) {
+        return;
+    }
+    d->stopping = true;
+    log_info(LOG_HUB, "stopping reason=%s", LOGQ(str_of(reason)).z);
+    if (d->watching) {
+        uv_close((uv_handle_t *)&d->runtime_watch, NULL);
+    }
+    if (d->server != NULL) {
+        char fields[64];
+        snprintf(fields, sizeof fields, "\"reason\":\"%s\"", reason);
+        event_emit(d->events, str_of(event_infos[EVENT_HUB_STOPPING].type), STR_NULL,
+                   str_of(fields));
+        unlink(d->home.socket);
+        loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
+    } else {
+        on_server_closed(d);
+    }
+}
+
+static void on_stop_signal(int signum, void *arg)
+{
+    struct daemon *d = arg;
+    if (d->stopping) { // asked twice: journals are written, only syncs may be lost
+        log_warn(LOG_HUB, "stopped at once by a second signal");
+        _exit(128 + signum);
+    }
+    begin_stop(d, signum == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+// ---- run -----------------------------------------------------------------------------------
+
+static int open_signals(struct daemon *d, struct err *e)
+{
+    int rc = signal_open(&d->term, &d->loop, SIGTERM, on_stop_signal, d, e);
+    if (rc == 0) {
+        rc = signal_open(&d->interrupt, &d->loop, SIGINT, on_stop_signal, d, e);
+    }
+    if (rc == 0) {
+        rc = signal_open(&d->hangup, &d->loop, SIGHUP, on_hangup, d, e);
+    }
+    return rc;
+}
+
+static int prepare(struct daemon *d, struct err *e)
+{
+    int rc = home_resolve(&d->home, d->opts.home, e);
+    if (rc == 0) {
+        rc = home_prepare(&d->home, e);
+    }
+    if (rc == 0) {
+        rc = instance_take(&d->instance, &d->home, e);
+    }
+    if (rc == 0) {
+        rc = hublog_open(&d->log, d->home.log, LOG_MAX, e);
+    }
+    return rc;
+}
+
+static void serve(struct daemon *d)
+{
+    struct err e = {0};
+    struct store_opts store = {.home = d->home.dir, .notice = on_store_notice};
+    int rc = open_signals(d, &e);
+    if (rc == 0) {
+        rc = proc_setup(&e);
+    }
+    raise_file_limit();
+    if (rc == 0) {
+        rc = load_config(d, &e);
+    }
+    if (rc == 0) {
+        rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
+    }
+    if (rc < 0) {
+        fail_start(d, &e);
+    }
+    loop_run(&d->loop);
+}
+
+static void finish(struct daemon *d)
+{
+    struct err e = {0};
+    api_free(d->api);
+    proc_teardown();
+    if (loop_close(&d->loop, &e) < 0) {
+        log_error(LOG_LOOP, "close=failed reason=%s", LOGQ(str_of(e.msg)).z);
+        d->exit_code = 1;
+    }
+    log_info(LOG_HUB, "stopped exit=%d", d->exit_code);
+    config_free(d->config);
+    config_diags_fini(&d->diags);
+}
+
+int daemon_run(const struct daemon_opts *opts)
+{
+    struct daemon d = {.opts = *opts, .instance = {-1, -1}};
+    struct err e = {0};
+    umask(077);
+    signal(SIGPIPE, SIG_IGN);
+    config_diags_init(&d.diags);
+    if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
+        fprintf(stderr, "afloat: %s\n", e.msg);
+        d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
+    } else {
+        serve(&d);
+        finish(&d);
+    }
+    if (d.log != NULL) {
+        hublog_close(d.log);
+    }
+    instance_release(&d.instance, &d.home);
+    home_fini(&d.home);
+    return d.exit_code;
+}

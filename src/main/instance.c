@@ -1,0 +1,83 @@
+// Who is the hub? Two flocks decide.
+//
+// The lock on home/hub.lock makes us the only hub of a home; the one on runtime/hub.pid the only one
+// that listens in a runtime directory (two homes may be told to share one). The kernel drops both
+// when the process dies, however it dies: a pid file or socket whose lock is free is stale, and
+// nobody needs to guess from its age or its number.
+
+#include "main/instance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static long holder(int fd)
+{
+    char text[32] = {0};
+    return pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static int lock(const char *path, const char *what, struct err *e)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return fd;
+    }
+    int rc =
+        errno == EWOULDBLOCK
+            ? err_set(e, ERR_CONFLICT, "a hub already runs in this %s (pid %ld)", what, holder(fd))
+            : err_sys(e, "cannot lock '%s'", path);
+    close(fd);
+    return rc;
+}
+
+static int write_pid(int fd, const char *path, struct err *e)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) {
+        return err_sys(e, "cannot write '%s'", path);
+    }
+    return 0;
+}
+
+int instance_take(struct instance *in, const struct home *h, struct err *e)
+{
+    *in = (struct instance){.home_fd = -1, .runtime_fd = -1};
+    int fd = lock(h->lock, "home", e);
+    if (fd < 0) {
+        return fd;
+    }
+    in->home_fd = fd;
+    int rc = write_pid(fd, h->lock, e);
+    if (rc == 0) {
+        rc = lock(h->pid, "runtime directory", e);
+        in->runtime_fd = rc;
+    }
+    if (rc < 0) {
+        close(in->home_fd);
+        in->home_fd = -1;
+        return rc;
+    }
+    return 0;
+}
+
+int instance_announce(struct instance *in, struct err *e)
+{
+    return write_pid(in->runtime_fd, "hub.pid", e);
+}
+
+void instance_release(struct instance *in, const struct home *h)
+{
+    if (in->runtime_fd >= 0) {
+        unlink(h->pid); // while we still hold its lock: it is ours
+        close(in->runtime_fd);
+    }
+    if (in->home_fd >= 0) {
+        close(in->home_fd);
+    }
+}

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "config/home.h"
+
+// One hub per home and per runtime directory.
+
+struct instance {
+    int home_fd;    // holds the lock on home/hub.lock
+    int runtime_fd; // holds the lock on runtime/hub.pid
+};
+
+/// Become the hub of this home, or fail with ERR_CONFLICT naming the process that is. Locks die with
+/// the process, so a killed hub leaves nothing that could be in the way.
+int instance_take(struct instance *in, const struct home *h, struct err *e) MUST_CHECK;
+
+/// Write our pid where clients look for it; after that clients may connect.
+int instance_announce(struct instance *in, struct err *e) MUST_CHECK;
+
+/// Remove the pid file and give the locks back.
+void instance_release(struct instance *in, const struct home *h);

@@ -1,0 +1,26 @@
+// The program: everything is a command, the hub too.
+
+#include "cli/cli.h"
+#include "main/build_id.h"
+#include "main/daemon.h"
+
+static int run_hub(const struct cli_hub_opts *o)
+{
+    return daemon_run(&(struct daemon_opts){
+        .home = o->home,
+        .listen = o->listen,
+        .profile = o->profile,
+        .version = AFLOAT_VERSION,
+        .build = build_id(),
+    });
+}
+
+int main(int argc, char **argv)
+{
+    static const struct cli_host host = {
+        .run_hub = run_hub,
+        .build_id = build_id,
+        .version = AFLOAT_VERSION,
+    };
+    return cli_main(argc, argv, &host);
+}

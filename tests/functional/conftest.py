@@ -1,0 +1,278 @@
+"""A private home per test, and the program under test in it.
+
+Everything goes through public faces: the command line, the socket, the files of CONTRACT 1. The
+program comes from AFLOAT_BIN (default build/asan/afloat). Whatever it prints on stderr is searched for
+reports of the sanitizers; a hub that a test leaves behind is stopped, and must stop well.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import termios
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = os.path.abspath(os.environ.get("AFLOAT_BIN", ROOT / "build/asan/afloat"))
+DEADLINE = 30  # seconds: how long anything may take before the test gives up
+REPORT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed")
+
+
+def retry(what, deadline=DEADLINE):
+    """Call `what` until it returns something true; fail with its last answer at the deadline."""
+    end = time.monotonic() + deadline
+    while True:
+        answer = what()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"still {answer!r} after {deadline} s"
+        select.select([], [], [], 0.01)
+
+
+def wait_gone(pid, deadline=DEADLINE):
+    """Wait until process `pid` is gone (or was never there)."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ready, _, _ = select.select([fd], [], [], deadline)
+        assert ready, f"process {pid} is still there"
+    finally:
+        os.close(fd)
+
+
+def read_line(stream, deadline=DEADLINE):
+    """The next line of an unbuffered binary stream, as text."""
+    line = b""
+    end = time.monotonic() + deadline
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([stream], [], [], max(0, end - time.monotonic()))
+        assert ready, f"no line in {deadline} s, only {line!r}"
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode().rstrip("\n")
+
+
+def read_until(terminal, pattern, deadline=DEADLINE):
+    """All that comes from a terminal until it matches the pattern."""
+    seen = b""
+    end = time.monotonic() + deadline
+    while not re.search(pattern, seen, re.S):
+        ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
+        assert ready, f"only {seen!r} in {deadline} s"
+        seen += os.read(terminal.fileno(), 4096)
+    return seen
+
+
+def is_gone(pid):
+    """True when the process has ended, whether or not its parent has taken notice."""
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def check_report(text):
+    assert not REPORT.search(text), text
+
+
+class Answer:
+    def __init__(self, raw):
+        head, _, rest = raw.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        self.status = int(lines[0].split()[1])
+        self.headers = {n.lower(): v.strip() for n, _, v in (x.partition(":") for x in lines[1:])}
+        self.body = self._chunks(rest) if self.headers.get("transfer-encoding") else rest
+
+    @staticmethod
+    def _chunks(rest):
+        body = b""
+        while True:
+            size, _, rest = rest.partition(b"\r\n")
+            n = int(size, 16)
+            if n == 0:
+                return body
+            body += rest[:n]
+            rest = rest[n + 2:]
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Home:
+    """A home of its own, with the means to run commands in it and to talk to its hub."""
+
+    def __init__(self, dir):
+        self.dir = pathlib.Path(dir)
+        self.runtime = self.dir / "run"
+        self.socket = self.runtime / "hub.sock"
+        self.log = self.dir / "logs" / "hub.log"
+        keep = ("PATH", "LANG", "HOME", "TMPDIR")
+        self.env = {k: os.environ[k] for k in keep if k in os.environ}
+        self.env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+        self.env["AFLOAT_HOME"] = str(self.dir)
+        self.running = []
+
+    def popen(self, *args, env=None, **more):
+        more.setdefault("stdin", subprocess.DEVNULL)
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen([BIN, *args], env={**self.env, **(env or {})}, bufsize=0, **more)
+        self.running.append(process)
+        return process
+
+    def on_terminal(self, *args):
+        """Start a command on a terminal of its own; returns the process and our end."""
+        ours, theirs = pty.openpty()
+        process = self.popen(*args, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        return process, os.fdopen(ours, "r+b", buffering=0)
+
+    def cli(self, *args, input=None, env=None, timeout=DEADLINE, **more):
+        """Run a command to its end; stdout and stderr are text."""
+        if input is None:
+            more.setdefault("stdin", subprocess.DEVNULL)
+        done = subprocess.run([BIN, *args], env={**self.env, **(env or {})}, input=input, text=True,
+                              capture_output=True, timeout=timeout, **more)
+        check_report(done.stderr)
+        assert done.returncode >= 0, f"{args} died of signal {-done.returncode}: {done.stderr}"
+        return done
+
+    def ok(self, *args, **more):
+        """Like cli(), but it must succeed; returns stdout."""
+        done = self.cli(*args, **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def json(self, *args, **more):
+        return json.loads(self.ok(*args, "--json", **more))
+
+    def connect(self):
+        """A raw connection to the hub's socket, whatever the length of its path."""
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(DEADLINE)
+        fd = os.open(self.socket.parent, os.O_PATH)
+        try:
+            s.connect(f"/proc/self/fd/{fd}/{self.socket.name}")
+        finally:
+            os.close(fd)
+        return s
+
+    def http(self, method, path, body=b"", headers=()):
+        """One raw request over the socket."""
+        lines = [f"{method} {path} HTTP/1.1", "Host: test", "Connection: close", *headers]
+        if body:
+            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        with self.connect() as s:
+            s.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+            raw = b""
+            while chunk := s.recv(65536):
+                raw += chunk
+        return Answer(raw)
+
+    def hub_pid(self):
+        """The hub's process, or None; believed only when it has the lock file open."""
+        try:
+            pid = int((self.dir / "hub.lock").read_text())
+            fds = os.listdir(f"/proc/{pid}/fd")
+        except (OSError, ValueError):
+            return None
+        for fd in fds:
+            try:
+                if os.path.samefile(f"/proc/{pid}/fd/{fd}", self.dir / "hub.lock"):
+                    return pid
+            except OSError:
+                pass
+        return None
+
+    def kill_hub(self, signum=signal.SIGKILL):
+        pid = self.hub_pid()
+        assert pid, "no hub to kill"
+        os.kill(pid, signum)
+        wait_gone(pid)
+        return pid
+
+    def close(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        pid = self.hub_pid()
+        if pid:
+            os.kill(pid, signal.SIGCONT)
+            self.kill_hub(signal.SIGTERM)
+        said = self.dir / "logs" / "hub.out"
+        if said.exists():
+            check_report(said.read_text(errors="replace"))
+
+
+class Hub:
+    """`afloat hub` in the foreground."""
+
+    def __init__(self, home, *args, env=None):
+        self.home = home
+        self.process = home.popen("hub", *args, env=env)
+        self.ready = read_line(self.process.stdout)
+        if not self.ready.startswith("ready "):
+            pytest.fail(f"the hub said {self.ready!r}: {self.process.communicate()[1].decode()}")
+        self.pid = self.process.pid
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=DEADLINE)
+        check_report(err.decode(errors="replace"))
+        assert self.process.returncode == 0, err.decode(errors="replace")
+
+
+@pytest.fixture
+def home():
+    dir = tempfile.mkdtemp(prefix="afloat-test-")
+    h = Home(dir)
+    yield h
+    h.close()
+    shutil.rmtree(dir)
+
+
+@pytest.fixture
+def hub(home):
+    h = Hub(home)
+    yield h
+    h.close()
+
+
+@pytest.fixture
+def start_hub(home):
+    """A function that starts `afloat hub` with arguments of the test's own."""
+    started = []
+
+    def start(*args, env=None):
+        started.append(Hub(home, *args, env=env))
+        return started[-1]
+
+    yield start
+    for h in started:
+        h.close()
+
+
+@pytest.fixture
+def cli(home):
+    return home.cli
+
+
+@pytest.fixture
+def http(home):
+    return home.http

@@ -1,0 +1,307 @@
+"""The hub's life: coming up, being the only one, keeping what was chosen, going down."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+from conftest import BIN, DEADLINE, read_line, retry, wait_gone
+
+
+def events(home, after=0):
+    return home.http("GET", f"/events?after={after}&limit=1000", headers=["Accept: application/json"]).json()
+
+
+def stream(home, after=None, extra=()):
+    """A raw event stream, positioned behind the head of the answer."""
+    s = home.connect()
+    query = "" if after is None else f"?after={after}"
+    lines = [f"GET /events{query} HTTP/1.1", "Host: x", "Accept: text/event-stream", *extra]
+    s.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+    f = s.makefile("rb")
+    assert f.readline().startswith(b"HTTP/1.1 200")
+    while f.readline().strip():
+        pass
+    return s, f
+
+
+def next_event(f):
+    """The next event of a stream as (id, type, data)."""
+    fields = {}
+    for line in f:
+        line = line.decode().rstrip("\n")
+        if not line and fields:
+            return int(fields["id"]), fields["event"], json.loads(fields["data"])
+        name, _, value = line.partition(": ")
+        if name:
+            fields[name] = value
+    raise AssertionError("the stream ended")
+
+
+def test_ready_line_says_where_it_listens(home, start_hub):
+    hub = start_hub("--listen", "127.0.0.1:0")
+    assert re.fullmatch(rf"ready socket={re.escape(str(home.socket))} http=127\.0\.0\.1:\d+ generation=1", hub.ready)
+
+
+def test_without_listen_there_is_no_tcp(home, hub):
+    assert "http= " in hub.ready
+    health = home.http("GET", "/healthz").json()
+    assert health["listen"] == "" and health["pid"] == hub.pid and health["ok"] is True
+    assert not (home.dir / "token").exists()
+
+
+def test_files_and_directories_are_private(home, start_hub):
+    start_hub("--listen", "127.0.0.1:0")
+    home.ok("feature", "disable", "plugins")
+    seen = 0
+    for root, dirs, files in os.walk(home.dir):
+        for d in dirs:
+            assert stat.S_IMODE(os.stat(os.path.join(root, d)).st_mode) == 0o700, d
+        for f in files:
+            mode = os.lstat(os.path.join(root, f)).st_mode
+            assert stat.S_IMODE(mode) & 0o077 == 0, f
+            seen += 1
+    assert stat.S_IMODE(os.stat(home.socket).st_mode) == 0o600 and seen >= 6
+
+
+def test_a_second_hub_in_the_same_home_is_refused(home, hub):
+    done = home.cli("hub")
+    assert done.returncode == 7
+    assert f"a hub already runs in this home (pid {hub.pid})" in done.stderr
+    assert home.http("GET", "/healthz").json()["pid"] == hub.pid
+
+
+def test_a_second_hub_in_the_same_runtime_directory_is_refused(home, hub, tmp_path):
+    env = {"AFLOAT_HOME": str(tmp_path / "other"), "AFLOAT_RUNTIME": str(home.runtime)}
+    done = home.cli("hub", env=env)
+    assert done.returncode == 7 and "runtime directory" in done.stderr
+    assert home.http("GET", "/healthz").json()["pid"] == hub.pid
+
+
+def test_remains_of_a_killed_hub_are_no_obstacle(home, start_hub):
+    hub = start_hub()
+    first = hub.pid
+    os.kill(first, signal.SIGKILL)
+    hub.process.communicate()
+    assert home.socket.exists() and (home.runtime / "hub.pid").exists()
+    again = home.popen("hub")
+    assert read_line(again.stdout).startswith("ready ")
+    assert home.http("GET", "/healthz").json()["pid"] == again.pid != first
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(DEADLINE) == 0
+    assert not home.socket.exists() and not (home.runtime / "hub.pid").exists()
+    hub.process.returncode = 0  # its death was ours
+
+
+def test_a_vanished_socket_is_made_again(home, hub):
+    home.socket.unlink()
+    retry(home.socket.exists)
+    retry(lambda: "made-again" in home.log.read_text())
+    assert home.http("GET", "/healthz").json()["pid"] == hub.pid
+
+
+def test_a_port_that_is_taken_is_an_error_and_auto_takes_another(home, start_hub):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = home.cli("hub", "--listen", f"127.0.0.1:{port}")
+        assert done.returncode == 1 and str(port) in done.stderr
+        assert "in use" in done.stderr
+    with socket.socket() as default:
+        default.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            default.bind(("127.0.0.1", 4700))
+            default.listen()
+        except OSError:
+            pass  # someone else has it: just as taken
+        hub = start_hub("--listen", "auto")
+        assert re.search(r"http=127\.0\.0\.1:(\d+)", hub.ready)[1] != "4700"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.168.1.1:0"])
+def test_other_addresses_than_loopback_are_refused(home, address):
+    done = home.cli("hub", "--listen", address)
+    assert done.returncode == 1 and "behind_proxy" in done.stderr, done.stderr
+
+
+def test_a_choice_survives_stop_and_kill(home, start_hub):
+    start_hub().close()
+    home.ok("feature", "disable", "plugins")
+    row = home.json("feature", "list")["features"][0]
+    assert row == {"name": "plugins", "enabled": False, "default": True, "overridden": True,
+                   "stage": "stable", "description": row["description"]}
+    home.kill_hub(signal.SIGTERM)
+    assert home.json("feature", "list")["features"][0]["enabled"] is False
+    home.ok("feature", "enable", "plugins")
+    home.kill_hub(signal.SIGKILL)
+    assert home.json("feature", "list")["features"][0]["enabled"] is True
+    assert json.loads((home.dir / "choices.json").read_text()) == {"features.plugins": True}
+
+
+def test_a_damaged_choices_file_stops_the_start_and_is_not_touched(home, hub):
+    hub.close()
+    (home.dir / "choices.json").write_text('{"features.plugins": fal')
+    done = home.cli("hub")
+    assert done.returncode == 1 and "choices.json" in done.stderr
+    assert (home.dir / "choices.json").read_text() == '{"features.plugins": fal'
+
+
+def test_event_ids_are_never_reused_and_a_reader_from_before_gets_a_gap(home, start_hub):
+    seen = set()
+    for round in range(5):
+        hub = start_hub()
+        ids = [e["id"] for e in events(home)["events"]]
+        assert ids and not seen.intersection(ids)
+        if round:
+            s, f = stream(home, extra=[f"Last-Event-ID: {last}"])
+            number, kind, data = next_event(f)
+            assert kind == "stream.gap" and data["from"] == last + 1 and data["to"] == ids[0] - 1
+            assert next_event(f)[0] == ids[0]
+            s.close()
+        seen.update(ids)
+        last = max(ids)
+        if round % 2:
+            hub.close()
+        else:
+            os.kill(hub.pid, signal.SIGKILL)
+            hub.process.communicate()
+            hub.process.returncode = 0
+            hub.close = lambda: None
+
+
+def test_replay_has_no_gap_and_no_duplicate(home, hub):
+    for i in range(50):
+        home.http("POST", "/events", json.dumps({"type": "user.n", "data": {"i": i}}).encode())
+    first = next(e["id"] for e in events(home)["events"] if e["type"] == "user.n")
+    s, f = stream(home, after=first + 9)
+    got = [next_event(f) for _ in range(40)]
+    assert [d["data"]["i"] for _, _, d in got] == list(range(10, 50))
+    home.http("POST", "/events", b'{"type":"user.n","data":{"i":50}}')
+    number, kind, data = next_event(f)
+    assert (number, kind, data["type"], data["data"]) == (got[-1][0] + 1, "user.n", "user.n", {"i": 50})
+    s.close()
+
+
+def test_hangup_reads_settings_again_and_keeps_the_last_good_over_a_broken_file(home, hub):
+    def level():
+        values = home.http("GET", "/config").json()["values"]
+        return next(v for v in values if v["key"] == "log.level")
+
+    after = events(home)["next"]
+    s, f = stream(home, after=after)
+    for text, broken, want in [('[log]\nlevel = "debug"\n', False, "debug"),
+                               ('[log]\nlevel = "err', True, "debug"),
+                               ('[log]\nlevel = 7\n', True, "debug"),
+                               ('[log]\nlevel = "warn"\n', False, "warn")]:
+        (home.dir / "config.toml").write_text(text)
+        os.kill(hub.pid, signal.SIGHUP)
+        while True:
+            _, kind, data = next_event(f)
+            if kind == "config.changed":
+                break
+        assert data["broken"] is broken and level()["value"] == want
+        diagnostics = home.http("GET", "/config").json()["diagnostics"]
+        assert bool(diagnostics) is broken
+        if broken:
+            assert diagnostics[0]["line"] == 2 and diagnostics[0]["path"].endswith("config.toml")
+    assert level()["origin"] == "user"
+    s.close()
+
+
+def test_a_broken_file_at_start_is_left_out_and_shown(home, start_hub):
+    (home.dir / "config.toml").write_text('listen = "127.0.0.1:0"\n[watch]\npoll = 3\n')
+    hub = start_hub()
+    assert "http= " in hub.ready
+    shown = home.http("GET", "/config").json()["diagnostics"]
+    assert shown[0]["line"] == 3 and shown[0]["severity"] == "error"
+    assert [c for c in home.http("GET", "/doctor").json()["checks"] if c["status"] == "fail"]
+
+
+def test_the_log_is_opened_anew_after_it_was_moved(home, hub):
+    home.log.rename(home.log.with_suffix(".moved"))
+    os.kill(hub.pid, signal.SIGHUP)
+    retry(lambda: home.log.exists() and "reload=done" in home.log.read_text())
+
+
+def test_a_request_under_way_is_finished_before_the_hub_stops(home, start_hub):
+    hub = start_hub()
+    with home.connect() as s:
+        s.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: 21\r\nExpect: 100-continue\r\n\r\n")
+        assert s.recv(4096).startswith(b"HTTP/1.1 100")  # so the hub has begun with it
+        s.sendall(b'{"type":')
+        hub.process.send_signal(signal.SIGTERM)
+        retry(lambda: not home.socket.exists())
+        s.sendall(b'"user.late"}\n')
+        assert s.recv(4096).startswith(b"HTTP/1.1 201")
+    assert hub.process.wait(DEADLINE) == 0
+
+
+def test_an_event_stream_does_not_hold_the_stop_up(home, start_hub):
+    hub = start_hub()
+    s, f = stream(home)
+    hub.process.send_signal(signal.SIGTERM)
+    kinds = []
+    try:
+        while True:
+            kinds.append(next_event(f)[1])
+    except AssertionError:
+        pass
+    assert hub.process.wait(DEADLINE) == 0 and "hub.stopping" in kinds
+    s.close()
+
+
+def test_the_open_file_limit_is_raised(home, hub):
+    text = pathlib.Path(f"/proc/{hub.pid}/limits").read_text()
+    soft, hard = re.search(r"Max open files\s+(\d+)\s+(\d+)", text).groups()
+    assert int(soft) == min(int(hard), 1 << 20)
+
+
+def test_an_idle_hub_has_no_thread_but_its_own_soon(home, hub):
+    retry(lambda: len(os.listdir(f"/proc/{hub.pid}/task")) == 1)
+
+
+def test_metrics_and_openapi_describe_what_is_there(home, hub):
+    text = home.http("GET", "/metrics").body.decode()
+    assert re.search(r"^afloat_uptime_seconds \d", text, re.M) and "afloat_generation 1" in text
+    assert re.search(r"^afloat_http_requests_total\S* \d", text, re.M)
+    doc = home.http("GET", "/openapi.json").json()
+    assert doc["openapi"].startswith("3.1")
+    rows = re.findall(r'^OP\(\w+,\s*"[^"]*",\s*(\w+),\s*"([^"]*)"',
+                      (pathlib.Path(__file__).parents[2] / "src/proto/ops.def").read_text(), re.M)
+    assert len(rows) >= 14
+    for method, path in rows:
+        assert method.lower() in doc["paths"][path], (method, path)
+
+
+def test_unknown_and_wrong_fields_are_named(home, hub):
+    answer = home.http("POST", "/events", b'{"type":"user.x","dta":{}}')
+    assert answer.status == 400 and answer.json()["code"] == "UNKNOWN_FIELD"
+    assert "data" in answer.json()["hint"]
+    answer = home.http("POST", "/events", b'{"type":7}')
+    assert answer.status == 400 and answer.json()["code"] == "INVALID_BODY"
+    assert "type" in answer.json()["detail"]
+    answer = home.http("POST", "/events", b'{"type":"hub.started"}')
+    assert answer.status == 400 and answer.json()["code"] == "INVALID_NAME"
+    answer = home.http("POST", "/feature/plugin/enable")
+    assert answer.status == 404 and "plugins" in answer.json()["hint"]
+    big = json.dumps({"type": "user.x", "data": {"t": "x" * 70000}}).encode()
+    assert home.http("POST", "/events", big).status == 413
+
+
+def test_secrets_never_reach_the_log(home, start_hub):
+    hub = start_hub("--listen", "127.0.0.1:0")
+    token = (home.dir / "token").read_text().strip()
+    host = re.search(r"http=(\S+)", hub.ready)[1]
+    name, port = host.split(":")
+    with socket.create_connection((name, int(port))) as s:
+        s.sendall(f"GET /?code={token} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token[:-1]}x\r\n"
+                  f"Connection: close\r\n\r\n".encode())
+        while s.recv(4096):
+            pass
+    home.ok("token", "rotate")
+    assert token not in home.log.read_text()
+    assert (home.dir / "token").read_text().strip() != token
