@@ -1,0 +1,239 @@
+// Load for `make bench`: many readers of /events, one writer of events, over the hub's Unix socket.
+//
+//     sse_load SOCKET READERS EVENTS RATE [BATCH]
+//
+// Opens READERS event streams, then posts EVENTS events of type user.bench: RATE a second, or with
+// RATE 0 as fast as answers come, BATCH at a time in one write. Each event carries the time it was
+// sent; every reader checks that it gets every event once and in order, and notes how late. Prints one
+// JSON object. EVENTS 0: connect, say `idle` on stdout, and hold the streams until stdin ends.
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READ_MAX = 256 * 1024, CARRY = 4096, BUCKETS = 100000 }; // buckets of 10 us
+
+struct reader {
+    int fd;
+    long next;      // number of the event expected next
+    size_t n_carry; // bytes of an unfinished frame
+    char carry[CARRY];
+};
+
+static struct reader *readers;
+static long n_readers, n_events, lost, done_readers, received;
+static unsigned long late[BUCKETS];
+
+static void die(const char *what)
+{
+    fprintf(stderr, "sse_load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static int dial(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
+        die("connect");
+    }
+    return fd;
+}
+
+static void send_all(int fd, const char *p, size_t n)
+{
+    while (n != 0) {
+        ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+        if (k < 0) {
+            die("send");
+        }
+        p += k;
+        n -= (size_t)k;
+    }
+}
+
+static void note(struct reader *r, const char *frame, size_t n)
+{
+    const char *t = memmem(frame, n, "\"t\":", 4), *i = memmem(frame, n, "\"i\":", 4);
+    if (t == NULL || i == NULL) {
+        if (memmem(frame, n, "stream.gap", 10) != NULL) {
+            lost++;
+        }
+        return;
+    }
+    long number = strtol(i + 4, NULL, 10);
+    int64_t us = now_us() - strtoll(t + 4, NULL, 10);
+    if (number != r->next) {
+        lost += number > r->next ? number - r->next : 1;
+    }
+    r->next = number + 1;
+    received++;
+    late[us / 10 < BUCKETS ? us / 10 : BUCKETS - 1]++;
+    if (r->next == n_events) {
+        done_readers++;
+    }
+}
+
+// Whole frames end with an empty line; what is left is carried over.
+static void take(struct reader *r, char *p, size_t n)
+{
+    char *end;
+    while ((end = memmem(p, n, "\n\n", 2)) != NULL) {
+        size_t frame = (size_t)(end - p) + 2;
+        note(r, p, frame);
+        p += frame;
+        n -= frame;
+    }
+    assert(n < CARRY);
+    memcpy(r->carry, p, n);
+    r->n_carry = n;
+}
+
+static void on_readable(struct reader *r)
+{
+    static char in[CARRY + READ_MAX];
+    memcpy(in, r->carry, r->n_carry);
+    ssize_t n = recv(r->fd, in + r->n_carry, READ_MAX, MSG_DONTWAIT);
+    if (n == 0) {
+        fprintf(stderr, "sse_load: the hub closed a stream\n");
+        exit(1);
+    }
+    if (n > 0) {
+        take(r, in, r->n_carry + (size_t)n);
+    } else if (errno != EAGAIN) {
+        die("recv");
+    }
+}
+
+static int connect_readers(const char *path)
+{
+    static const char get[] = "GET /events?types=user.bench HTTP/1.1\r\nHost: x\r\n"
+                              "Accept: text/event-stream\r\n\r\n";
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    readers = calloc((size_t)n_readers, sizeof *readers);
+    for (long i = 0; i < n_readers; i++) {
+        char head[1024];
+        readers[i].fd = dial(path);
+        send_all(readers[i].fd, get, sizeof get - 1);
+        ssize_t n = recv(readers[i].fd, head, sizeof head - 1, 0);
+        if (n <= 0 || strncmp(head, "HTTP/1.1 200", 12) != 0) {
+            die("no event stream");
+        }
+        struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &readers[i]};
+        epoll_ctl(ep, EPOLL_CTL_ADD, readers[i].fd, &ev);
+    }
+    return ep;
+}
+
+static size_t write_post(char *out, size_t room, long number)
+{
+    char body[128];
+    int n = snprintf(body, sizeof body, "{\"type\":\"user.bench\",\"data\":{\"i\":%ld,\"t\":%lld}}",
+                     number, (long long)now_us());
+    n = snprintf(out, room,
+                 "POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %d\r\n\r\n%s",
+                 n, body);
+    return (size_t)n;
+}
+
+static double percentile(double share)
+{
+    unsigned long seen = 0, want = (unsigned long)(share * (double)received);
+    for (int i = 0; i < BUCKETS; i++) {
+        seen += late[i];
+        if (seen > want) {
+            return i / 100.0;
+        }
+    }
+    return BUCKETS / 100.0;
+}
+
+static void run(const char *path, int ep, long rate, long batch)
+{
+    int post = dial(path);
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL}, got[512];
+    epoll_ctl(ep, EPOLL_CTL_ADD, post, &ev);
+    long sent = 0, answered = 0;
+    int64_t start = now_us(), quiet = start;
+    while (done_readers < n_readers || answered < n_events) {
+        long due = rate != 0 ? (now_us() - start) * rate / 1000000 : answered + batch;
+        if (rate == 0 && sent > answered) {
+            due = sent; // the last batch is not answered yet
+        }
+        char out[64 * 1024];
+        size_t n = 0;
+        while (sent < due && sent < n_events && n + 512 < sizeof out) {
+            n += write_post(out + n, sizeof out - n, sent++);
+        }
+        send_all(post, out, n);
+        int k = epoll_wait(ep, got, 512, rate != 0 && sent < n_events ? 1 : 1000);
+        for (int i = 0; i < k; i++) {
+            if (got[i].data.ptr != NULL) {
+                on_readable(got[i].data.ptr);
+                continue;
+            }
+            char in[64 * 1024 + 1];
+            ssize_t m = recv(post, in, sizeof in - 1, 0);
+            if (m <= 0) {
+                die("post");
+            }
+            in[m] = '\0';
+            for (char *p = in; (p = strstr(p, "HTTP/1.1 201")) != NULL; p++) {
+                answered++;
+            }
+        }
+        quiet = k > 0 ? now_us() : quiet;
+        if (now_us() - quiet > 20 * 1000000) {
+            fprintf(stderr, "sse_load: nothing arrived for 20 s (%ld of %ld)\n", received,
+                    n_events * n_readers);
+            exit(1);
+        }
+    }
+    printf("{\"readers\":%ld,\"events\":%ld,\"received\":%ld,\"lost\":%ld,\"p50_ms\":%.2f,"
+           "\"p99_ms\":%.2f,\"max_ms\":%.2f,\"wall_s\":%.3f}\n",
+           n_readers, n_events, received, lost, percentile(0.5), percentile(0.99),
+           percentile(0.999999999), (double)(now_us() - start) / 1e6);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 5) {
+        fprintf(stderr, "usage: sse_load SOCKET READERS EVENTS RATE [BATCH]\n");
+        return 2;
+    }
+    struct rlimit lim;
+    getrlimit(RLIMIT_NOFILE, &lim);
+    lim.rlim_cur = lim.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &lim);
+    n_readers = strtol(argv[2], NULL, 10);
+    n_events = strtol(argv[3], NULL, 10);
+    int ep = connect_readers(argv[1]);
+    if (n_events == 0) {
+        puts("idle");
+        fflush(stdout);
+        while (getchar() != EOF) {
+        }
+        return 0;
+    }
+    run(argv[1], ep, strtol(argv[4], NULL, 10), argc > 5 ? strtol(argv[5], NULL, 10) : 1);
+    return lost != 0;
+}
