@@ -36,6 +36,7 @@ enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000 };
 
 static void log_free(struct event_log *log)
 {
+    map_fini(&log->types);
     ring_fini(&log->ring);
     buf_fini(&log->scratch);
     free(log);
@@ -230,6 +231,7 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     log->arg = arg;
     log->waiting.end = &log->waiting.head;
     log->batch.end = &log->batch.head;
+    map_init(&log->types);
     ring_init(&log->ring, ring_bytes, 1);
     buf_init(&log->scratch, ring_frame_max(&log->ring));
     log->asked = 1; // the mark: freeing has to wait for the store's answer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/map.h"
 #include "event/event.h"
 #include "event/ring.h"
 
@@ -27,6 +28,8 @@ struct event_log {
     struct event__list batch;   // being told right now
     struct loop_task *wake;     // the deferred wake, when one is due
     size_t n_readers;
+    struct map types;     // struct event__types by their text
+    uint32_t types_given; // numbers given out so far
 };
 
 /// Something new is in the ring: tell those who wait, once, later in this turn.

@@ -12,6 +12,9 @@
 //     are first looked at, and never again.
 //   - a reader is in `waiting` or `batch` exactly while !parked && !told.
 //   - gap_to != 0 exactly while the gap in r->gap has to be read first.
+//
+// Readers with the same patterns of types share them (struct event__types), and an event remembers
+// what came out for the patterns tried last: a thousand readers of one kind cost one comparison.
 
 #include <assert.h>
 
@@ -19,14 +22,22 @@
 #include "event/event_int.h"
 #include "proto/events.h"
 
+// Patterns of types, shared by all who asked for the same.
+struct event__types {
+    uint32_t number; // never given twice, so that what an event remembers cannot be mistaken
+    unsigned readers;
+    size_t n;
+    char text[];
+};
+
 struct event_reader {
     struct event_log *log;
     struct event_reader *next, **link; // `link` is what points at us; NULL when in no list
     struct event__list *list;
     event_wake *wake;
     void *arg;
-    char *types;
-    uint64_t session; // hash, 0: any
+    struct event__types *types; // NULL: all
+    uint64_t session;           // hash, 0: any
     uint64_t cursor;
     uint64_t peeked; // where the cursor goes with event_reader_next()
     uint64_t gap_from, gap_to;
@@ -78,7 +89,44 @@ static bool fits(const struct event_log *log, uint64_t id, struct str types, uin
 
 static bool reader_fits(const struct event_reader *r, uint64_t id)
 {
-    return fits(r->log, id, str_of(r->types), r->session);
+    struct ring_entry *entry = ring_entry(&r->log->ring, id);
+    if (r->session != 0 && entry->session != r->session) {
+        return false;
+    }
+    if (r->types == NULL) {
+        return true;
+    }
+    if (entry->asked != r->types->number) {
+        entry->asked = r->types->number;
+        entry->fits = event_type_matches((struct str){r->types->text, r->types->n},
+                                         ring_type(&r->log->ring, id));
+    }
+    return entry->fits;
+}
+
+static struct event__types *types_share(struct event_log *log, struct str text)
+{
+    if (text.n == 0) {
+        return NULL;
+    }
+    struct event__types *t = map_get(&log->types, text);
+    if (t == NULL) {
+        t = xcalloc(1, sizeof *t + text.n + 1);
+        t->number = ++log->types_given;
+        t->n = text.n;
+        memcpy(t->text, text.p, text.n);
+        map_set(&log->types, text, t);
+    }
+    t->readers++;
+    return t;
+}
+
+static void types_leave(struct event_log *log, struct event__types *t)
+{
+    if (t != NULL && --t->readers == 0) {
+        map_remove(&log->types, (struct str){t->text, t->n});
+        free(t);
+    }
 }
 
 // The frame's id is the last one missed: who comes back with it goes on behind the gap.
@@ -190,7 +238,7 @@ struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
     r->log = log;
     r->wake = wake;
     r->arg = arg;
-    r->types = str_dup(f != NULL ? f->types : STR_NULL);
+    r->types = types_share(log, f != NULL ? f->types : STR_NULL);
     r->session = f != NULL && f->session.n != 0 ? event__session_hash(f->session) : 0;
     buf_init(&r->gap, 256);
     place(r, after);
@@ -210,7 +258,7 @@ void event_reader_close(struct event_reader *r)
     list_remove(r);
     r->log->n_readers--;
     buf_fini(&r->gap);
-    free(r->types);
+    types_leave(r->log, r->types);
     free(r);
 }
 

@@ -94,7 +94,7 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
     r->end += frame.n;
 }
 
-const struct ring_entry *ring_entry(const struct ring *r, uint64_t id)
+struct ring_entry *ring_entry(const struct ring *r, uint64_t id)
 {
     assert(id >= r->first && id < r->next);
     return slot(r, id);

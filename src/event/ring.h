@@ -10,6 +10,8 @@ struct ring_entry {
     uint32_t at, n;           // place and length in the ring's memory
     uint16_t type_at, type_n; // inside the frame
     uint32_t data_at, data_n; // the JSON object, inside the frame
+    uint32_t asked;           // the last filter of types that was tried on it; 0: none
+    bool fits;                // and what came out
 };
 
 struct ring {
@@ -33,7 +35,7 @@ size_t ring_frame_max(const struct ring *r);
 void ring_put(struct ring *r, struct str frame, struct ring_entry entry);
 
 /// The frame of an id that is held.
-const struct ring_entry *ring_entry(const struct ring *r, uint64_t id);
+struct ring_entry *ring_entry(const struct ring *r, uint64_t id);
 struct str ring_frame(const struct ring *r, uint64_t id);
 struct str ring_type(const struct ring *r, uint64_t id);
 struct str ring_data(const struct ring *r, uint64_t id);
