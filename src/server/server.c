@@ -31,6 +31,7 @@ static void server_free(struct server *s)
     auth__free(s->auth);
     router__fini(&s->router);
     idem__free(s->idem);
+    buf_fini(&s->chunk);
     free(s->socket_path);
     free(s->version);
     free(s->build);
@@ -72,6 +73,7 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
     s->head_limits.head_bytes = s->limits.header_bytes;
     s->auth = auth__new(l);
     s->idem = idem__new(l);
+    buf_init(&s->chunk, CHUNK_MAX);
     s->date_second = -1;
     router__init(&s->router);
     timer_init(&s->grace, l, close_rest, s);

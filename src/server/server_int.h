@@ -300,7 +300,7 @@ struct listener {
     bool over_socket;
 };
 
-enum { READ_BYTES = 64 * 1024 };
+enum { READ_BYTES = 64 * 1024, CHUNK_MAX = 64 * 1024 * 1024 };
 
 struct server {
     struct loop *loop;
@@ -329,6 +329,8 @@ struct server {
     struct timer grace;
     void (*done)(void *arg);
     void *done_arg;
+    struct buf chunk;          // the last chunk of events sent: most readers get the same
+    size_t chunk_head;         // bytes of it before the events
     char read_buf[READ_BYTES]; // of all connections: parsed before the next read
 };
 

@@ -9,6 +9,8 @@
 //
 // Invariant: the reader is parked exactly while the connection is blocked.
 
+#include <assert.h>
+
 #include "net/sse.h"
 #include "server/server_int.h"
 
@@ -28,18 +30,29 @@ struct stream {
 
 static void pump(struct conn *c);
 
-// One span as one chunk; frames are never torn between chunks by us.
+// The span as one chunk; frames are never torn between chunks by us. Readers that keep up all get the
+// same span in one turn, so it is made once and leaves with a plain write.
+static struct str chunk_of(struct server *s, struct str span)
+{
+    struct buf *b = &s->chunk;
+    bool same =
+        b->n == s->chunk_head + span.n + 2 && memcmp(b->p + s->chunk_head, span.p, span.n) == 0;
+    if (!same) {
+        buf_clear(b);
+        buf_addf(b, "%zx\r\n", span.n);
+        s->chunk_head = b->n;
+        buf_adds(b, span);
+        buf_adds(b, STR("\r\n"));
+        assert(buf_ok(b)); // the log gives no larger frames
+    }
+    return buf_str(b);
+}
+
 static void send_span(struct conn *c, struct str span)
 {
     const struct stream *st = c->state;
-    char size[20];
-    if (!st->chunked) {
-        conn__send(c, &span, 1);
-        return;
-    }
-    int n = snprintf(size, sizeof size, "%zx\r\n", span.n);
-    struct str parts[3] = {{size, (size_t)n}, span, STR("\r\n")};
-    conn__send(c, parts, 3);
+    struct str bytes = st->chunked ? chunk_of(c->server, span) : span;
+    conn__send(c, &bytes, 1);
 }
 
 static void on_more(void *arg)
