@@ -3,7 +3,6 @@
 
 NINJA := ninja --quiet
 SAN   := -Db_sanitize=address,undefined
-QUIET := >/dev/null
 TESTS := -Dtests=true --buildtype=debugoptimized --werror
 
 .PHONY: all run test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
@@ -46,19 +45,19 @@ setup-bench:
 	@scripts/setup build bench
 
 build/build.ninja: | setup-build
-	@meson setup build $(QUIET)
+	@tools/configure build
 
 build/asan/build.ninja: | setup-test
-	@meson setup build/asan $(TESTS) $(SAN) $(QUIET)
+	@tools/configure build/asan $(TESTS) $(SAN)
 
 build/tsan/build.ninja: | setup-test
-	@meson setup build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false $(QUIET)
+	@tools/configure build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false
 
 build/fuzz/build.ninja: | setup-test
-	@CC=clang meson setup build/fuzz $(TESTS) -Dfuzz=true $(SAN) -Db_lundef=false $(QUIET)
+	@CC=clang tools/configure build/fuzz $(TESTS) -Dfuzz=true $(SAN) -Db_lundef=false
 
 build/bench/build.ninja: | setup-bench
-	@meson setup build/bench -Dbench=true $(QUIET)
+	@tools/configure build/bench -Dbench=true
 
 clean:
 	rm -rf build
