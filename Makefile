@@ -21,7 +21,7 @@ soak: test-build
 
 test-build: setup-test build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
 	@$(NINJA) -C build/asan
-	@$(NINJA) -C build/tsan unit-loop unit-store
+	@$(NINJA) -C build/tsan tests/unit-loop tests/unit-store
 	@$(NINJA) -C build/fuzz
 
 lint: setup-test

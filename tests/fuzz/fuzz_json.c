@@ -46,8 +46,7 @@ static void same_items(const struct json *v, const json_t *j)
 static void same_members(const struct json *v, const json_t *j)
 {
     demand(json_is_object(j) && json_object_size(j) == v->n, "another object");
-    json_foreach_member(m, v)
-    {
+    json_foreach_member (m, v) {
         char *key = str_dup(m->key);
         same(&m->value, json_object_get(j, key));
         free(key);

@@ -1,0 +1,85 @@
+// libcurl by dlopen.
+//
+// Linked, libcurl brings some twenty shared objects into every start of every command, for a client
+// that only the hub uses, and the hub only once a provider or a plugin asks. So nothing links it:
+// the first request opens libcurl.so.4 and fills a table of functions (decision 007).
+//
+// Invariants:
+//   - a table is either complete or not handed out.
+//   - the library is never closed again: a thread of it that still waits for a name server runs its
+//     code, and OpenSSL has handlers at exit.
+
+#include "net/curl_api.h"
+
+#include <dlfcn.h>
+
+enum {
+    VERSION_MIN =
+        0x075700, // 7.87.0: CURLOPT_QUICK_EXIT; without it a cancel waits for name servers
+    FEATURES = CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS,
+};
+
+static const struct {
+    const char *name;
+    size_t at;
+} functions[] = {
+#define X(name) {"curl_" #name, offsetof(struct curl_api, name)},
+    CURL_API(X)
+#undef X
+};
+
+static int find_functions(struct curl_api *api, void *lib, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        void *found = dlsym(lib, functions[i].name);
+        if (found == NULL) {
+            return err_set(e, ERR_UNSUPPORTED,
+                           "this libcurl has no '%s': install libcurl4 7.87 or newer",
+                           functions[i].name);
+        }
+        memcpy((char *)api + functions[i].at, &found, sizeof found);
+    }
+    return 0;
+}
+
+static int check_version(const struct curl_api *api, struct err *e)
+{
+    const curl_version_info_data *v = api->version_info(CURLVERSION_NOW);
+    if (v->version_num < VERSION_MIN) {
+        return err_set(e, ERR_UNSUPPORTED, "libcurl is '%s': install libcurl4 7.87 or newer",
+                       v->version);
+    }
+    if ((v->features & FEATURES) != FEATURES) {
+        return err_set(e, ERR_UNSUPPORTED, "libcurl '%s' lacks TLS or asynchronous name look-ups",
+                       v->version);
+    }
+    return 0;
+}
+
+const struct curl_api *curl_api_get(struct err *e)
+{
+    static struct curl_api api;
+    static bool loaded;
+    if (!loaded) {
+        loaded = curl_api_load(&api, "libcurl.so.4", e) == 0;
+    }
+    return loaded ? &api : NULL;
+}
+
+int curl_api_load(struct curl_api *out, const char *soname, struct err *e)
+{
+    void *lib = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+    if (lib == NULL) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "HTTPS needs libcurl: install libcurl4 (cannot load '%s')", soname);
+    }
+    int rc = find_functions(out, lib, e);
+    if (rc < 0) {
+        dlclose(lib); // nothing of it ran yet
+        return rc;
+    }
+    if (out->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        return err_set(e, ERR_UNSUPPORTED, "libcurl cannot be initialised");
+    }
+    return check_version(out, e);
+}
