@@ -3,7 +3,8 @@
 
 NINJA := ninja --quiet
 SAN   := -Db_sanitize=address,undefined
-TESTS := -Dtests=true --buildtype=debugoptimized --werror
+DEBUG := --buildtype=debugoptimized --werror
+TESTS := -Dtests=true $(DEBUG)
 
 .PHONY: all run test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
 
@@ -54,7 +55,7 @@ build/tsan/build.ninja: | setup-test
 	@tools/configure build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false
 
 build/fuzz/build.ninja: | setup-test
-	@CC=clang tools/configure build/fuzz $(TESTS) -Dfuzz=true $(SAN) -Db_lundef=false
+	@CC=clang tools/configure build/fuzz $(DEBUG) -Dfuzz=true $(SAN) -Db_lundef=false
 
 build/bench/build.ninja: | setup-bench
 	@tools/configure build/bench -Dbench=true
