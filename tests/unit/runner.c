@@ -10,7 +10,7 @@
 
 #include "unit/test.h"
 
-enum { SKIPPED = 77 };
+enum { SKIPPED = 77, HANG_S = 240 };
 
 static char own_dir[256]; // of the test that runs in this process
 static pid_t own_pid;
@@ -79,6 +79,7 @@ static int run(const struct test_entry *t)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
+        alarm(HANG_S); // a test that hangs dies of it and says so
         t->run();
         exit(0); // not _exit: leaks are looked for at exit
     }
