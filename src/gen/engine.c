@@ -1,0 +1,469 @@
+// Requests, runs and sources: who waits for whom.
+//
+//     gen_request() ──> queue, folded ──> begin: prepare() each source ──> enough ready ──> gen__turn()
+//          ▲                                                                                   │
+//          └──────────────── next of the queue, or a source that was left behind <── finish ───┘
+//
+// One run at a time. A request that comes during a run waits in the queue, together with all others of
+// the same flags, and they share one run and one report. "Enough" is every source for a reload that
+// someone asked for. For the watcher it is the first source with something to stage: a slow one is
+// *owed* a run, which begins by itself as soon as it is ready, so that it holds nobody up and is not
+// forgotten.
+//
+// Invariants:
+//   - `run` exists exactly while `phase` is PREPARE, TURN, LEAVE or ENTER.
+//   - `again` is set only on a source that prepares; `owed` stays until the source took part in a
+//     commit.
+//   - callbacks of callers run from tasks of the loop, never inside gen_request().
+
+#include "gen/engine.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "gen/gen_int.h"
+
+static const struct gen_request watch_request = {.trigger = "watch"};
+
+static void begin(void *arg);
+
+static void schedule_begin(struct gen_engine *e)
+{
+    if (e->begin_task == NULL && !e->closing) {
+        e->begin_task = loop_defer(e->loop, begin, e);
+    }
+}
+
+// ---- runs ---------------------------------------------------------------------------------
+
+static struct gen_run *run_new(const struct gen_request *req)
+{
+    struct gen_run *run = xcalloc(1, sizeof *run);
+    run->req = *req;
+    run->req.names = NULL;
+    run->req.n_names = 0;
+    run->req.wait_all |= req->dry_run;
+    return run;
+}
+
+static void names_free(struct gen_run *run)
+{
+    for (size_t i = 0; i < run->req.n_names; i++) {
+        free((void *)(uintptr_t)run->req.names[i].p);
+    }
+    free((void *)(uintptr_t)run->req.names);
+    run->req.names = NULL;
+    run->req.n_names = 0;
+}
+
+static bool has_name(const struct gen_request *req, struct str name)
+{
+    for (size_t i = 0; i < req->n_names; i++) {
+        if (str_eq(req->names[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Both together; no names means all.
+static void names_merge(struct gen_run *run, const struct gen_request *req, bool first)
+{
+    if (req->n_names == 0 || (!first && run->req.n_names == 0)) {
+        names_free(run);
+        return;
+    }
+    size_t n = run->req.n_names;
+    struct str *all = xcalloc(n + req->n_names, sizeof *all);
+    if (n != 0) {
+        memcpy(all, run->req.names, n * sizeof *all);
+    }
+    free((void *)(uintptr_t)run->req.names);
+    run->req.names = all;
+    for (size_t i = 0; i < req->n_names; i++) {
+        if (!has_name(&run->req, req->names[i])) {
+            all[run->req.n_names++] = (struct str){str_dup(req->names[i]), req->names[i].n};
+        }
+    }
+}
+
+static void run_free(struct gen_run *run)
+{
+    names_free(run);
+    gen_unpin(run->old);
+    gen_unpin(run->made);
+    gen__stage_fini(&run->stage);
+    vec_foreach (d, &run->faults) {
+        gen_diag_fini(d);
+    }
+    vec_fini(&run->faults);
+    vec_fini(&run->waiters);
+    free(run);
+}
+
+/// Put `req` into the run of the queue that it can share, or into a new one at the end.
+static struct gen_run *enqueue(struct gen_engine *e, const struct gen_request *req)
+{
+    struct gen_run **at = &e->queue;
+    for (; *at != NULL; at = &(*at)->next) {
+        struct gen_run *run = *at;
+        if (run->req.dry_run == req->dry_run && run->req.force == req->force) {
+            names_merge(run, req, false);
+            if (req->wait_all && !run->req.wait_all) { // who waits gives the run its name
+                run->req.wait_all = true;
+                run->req.trigger = req->trigger;
+            }
+            return run;
+        }
+    }
+    *at = run_new(req);
+    names_merge(*at, req, true);
+    return *at;
+}
+
+static void answer(struct gen_run *run, const struct gen_report *r)
+{
+    vec_foreach (waiter, &run->waiters) {
+        waiter->cb(r, waiter->arg);
+    }
+}
+
+// ---- prepare ------------------------------------------------------------------------------
+
+static bool enough_ready(struct gen_engine *e)
+{
+    bool all = true, some = false;
+    vec_foreach (src, &e->sources) {
+        bool ready = (*src)->state == SOURCE_READY;
+        all = all && ready;
+        some = some || (ready && (*src)->something);
+    }
+    return all || (some && !e->run->req.wait_all) || e->run->owed;
+}
+
+static void check_ready(struct gen_engine *e)
+{
+    if (e->phase == PHASE_PREPARE && e->turn_task == NULL && enough_ready(e)) {
+        e->turn_task = loop_defer(e->loop, gen__turn, e);
+    }
+}
+
+static void prepare(struct gen_source *src, const struct gen_request *req)
+{
+    src->state = SOURCE_PREPARING;
+    src->ops->prepare(src->arg, src, req);
+}
+
+static void prepare_all(struct gen_engine *e)
+{
+    vec_foreach (it, &e->sources) {
+        struct gen_source *src = *it;
+        if (src->state == SOURCE_PREPARING) {
+            src->again = true;
+        } else {
+            prepare(src, &e->run->req);
+        }
+    }
+}
+
+// ---- a run's beginning and end ------------------------------------------------------------
+
+static struct gen_run *owed_run(struct gen_engine *e)
+{
+    bool ready = false, idle = false;
+    vec_foreach (src, &e->sources) {
+        ready = ready || ((*src)->owed && (*src)->state == SOURCE_READY);
+        idle = idle || ((*src)->owed && (*src)->state == SOURCE_IDLE);
+    }
+    if (!ready && !idle) {
+        return NULL;
+    }
+    struct gen_run *run = run_new(&watch_request);
+    run->owed = ready; // one that is idle has to look again
+    return run;
+}
+
+static struct gen_run *next_run(struct gen_engine *e)
+{
+    struct gen_run *run = e->queue;
+    if (run == NULL) {
+        return owed_run(e);
+    }
+    e->queue = run->next;
+    run->next = NULL;
+    return run;
+}
+
+static void begin(void *arg)
+{
+    struct gen_engine *e = arg;
+    e->begin_task = NULL;
+    if (e->phase != PHASE_IDLE) {
+        return;
+    }
+    e->run = next_run(e);
+    if (e->run == NULL) {
+        return;
+    }
+    e->phase = PHASE_PREPARE;
+    e->run->began_ns = time_mono_ns();
+    if (!e->run->owed) {
+        prepare_all(e);
+    }
+    check_ready(e);
+}
+
+static void log_report(const struct gen_report *r)
+{
+    size_t n[GEN_HELD + 1] = {0};
+    for (size_t i = 0; i < r->n_rows; i++) {
+        n[r->rows[i].state]++;
+    }
+    log_info(LOG_HUB,
+             "generation=%llu trigger=%s added=%zu changed=%zu removed=%zu failed=%zu us=%llu",
+             (unsigned long long)r->generation, r->trigger, n[GEN_ADDED], n[GEN_CHANGED],
+             n[GEN_REMOVED], n[GEN_FAILED], (unsigned long long)r->duration_us);
+}
+
+void gen__finish(struct gen_engine *e)
+{
+    struct gen_run *run = e->run;
+    struct gen_report *r = gen__report_new(e, run);
+    gen__report_free(e->last);
+    e->last = r;
+    log_report(r);
+    answer(run, r); // still in a phase of the run: who closes the engine inside waits for us
+    e->run = NULL;
+    e->phase = PHASE_IDLE;
+    run_free(run);
+    if (e->closing) {
+        gen__life_stop(e);
+    } else {
+        schedule_begin(e);
+    }
+}
+
+void gen__source_joined(struct gen_source *src, bool dry_run)
+{
+    if (src->state != SOURCE_READY) {
+        src->owed = src->owed || src->state == SOURCE_PREPARING;
+        return;
+    }
+    src->state = SOURCE_IDLE;
+    src->something = false;
+    src->owed = src->owed && dry_run;
+    if (src->again) { // it committed what it found before it was asked again
+        src->again = false;
+        src->owed = true;
+    }
+}
+
+// ---- the end ------------------------------------------------------------------------------
+
+static void drop_runs(struct gen_engine *e)
+{
+    while (e->queue != NULL) {
+        struct gen_run *run = e->queue;
+        e->queue = run->next;
+        answer(run, NULL);
+        run_free(run);
+    }
+    if (e->phase == PHASE_PREPARE) {
+        struct gen_run *run = e->run;
+        e->run = NULL;
+        e->phase = PHASE_IDLE;
+        answer(run, NULL);
+        run_free(run);
+    }
+}
+
+static void cancel_task(struct gen_engine *e, struct loop_task **task)
+{
+    if (*task != NULL) {
+        loop_cancel(e->loop, *task);
+        *task = NULL;
+    }
+}
+
+void gen__stopped(struct gen_engine *e)
+{
+    gen__amend_flush(e);
+    struct gen *last = e->current;
+    for (size_t i = last->units.n; i-- > 0;) {
+        gen__unit_stop(last->units.p[i]);
+    }
+    e->current = NULL;
+    e->stopped = true;
+    gen_unpin(last); // freed in the next turn; that frees the engine too
+}
+
+void gen__maybe_free(struct gen_engine *e)
+{
+    if (!e->stopped || e->alive != 0) {
+        return;
+    }
+    vec_foreach (src, &e->sources) {
+        if ((*src)->state == SOURCE_PREPARING) {
+            return;
+        }
+    }
+    vec_foreach (src, &e->sources) {
+        free(*src);
+    }
+    vec_foreach (d, &e->warnings) {
+        gen_diag_fini(d);
+    }
+    gen__troubles_fini(&e->troubles);
+    gen__report_free(e->last);
+    vec_fini(&e->sources);
+    vec_fini(&e->warnings);
+    loop_fn *closed = e->closed;
+    void *arg = e->closed_arg;
+    free(e);
+    if (closed != NULL) {
+        closed(arg);
+    }
+}
+
+static void refuse(void *arg)
+{
+    struct gen_waiter *waiter = arg;
+    waiter->cb(NULL, waiter->arg);
+    free(waiter);
+}
+
+static void refuse_later(struct loop *l, struct gen_waiter waiter)
+{
+    if (waiter.cb != NULL) {
+        struct gen_waiter *copy = xmalloc(sizeof *copy);
+        *copy = waiter;
+        loop_defer(l, refuse, copy);
+    }
+}
+
+// ---- public -------------------------------------------------------------------------------
+
+void gen_prepared(struct gen_source *src, bool something)
+{
+    struct gen_engine *e = src->engine;
+    assert(src->state == SOURCE_PREPARING);
+    src->state = SOURCE_READY;
+    src->something = src->something || something;
+    if (e->closing) {
+        gen__maybe_free(e);
+    } else if (e->phase == PHASE_PREPARE && e->run->req.wait_all && src->again) {
+        src->again = false;
+        prepare(src, &e->run->req);
+    } else if (e->phase == PHASE_PREPARE) {
+        check_ready(e);
+    } else {
+        if (!src->something) { // late, and for nothing
+            gen__source_joined(src, false);
+        }
+        schedule_begin(e);
+    }
+}
+
+struct gen_engine *gen_open(struct loop *l, gen_event_cb *event, void *arg)
+{
+    struct gen_engine *e = xcalloc(1, sizeof *e);
+    e->loop = l;
+    e->event = event;
+    e->event_arg = arg;
+    e->current = gen__new(e, 0, NULL, 0);
+    return e;
+}
+
+struct gen_source *gen_source_add(struct gen_engine *e, const struct gen_source_ops *ops, void *arg)
+{
+    assert(e->run == NULL && e->queue == NULL && e->last == NULL);
+    struct gen_source *src = xcalloc(1, sizeof *src);
+    src->engine = e;
+    src->ops = ops;
+    src->arg = arg;
+    src->index = e->sources.n;
+    vec_push(&e->sources, src);
+    return src;
+}
+
+void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg)
+{
+    struct gen_waiter waiter = {cb, arg};
+    if (e->closing) {
+        refuse_later(e->loop, waiter);
+        return;
+    }
+    struct gen_run *run = enqueue(e, req);
+    if (cb != NULL) {
+        vec_push(&run->waiters, waiter);
+    }
+    schedule_begin(e);
+}
+
+struct gen *gen_current(struct gen_engine *e)
+{
+    if (e->current != NULL) {
+        gen__amend_fold(e);
+    }
+    return e->current;
+}
+
+const struct gen_report *gen_last_report(const struct gen_engine *e)
+{
+    return e->last;
+}
+
+enum gen_state gen_state_of(const struct gen_engine *e, struct str name)
+{
+    for (size_t i = 0; i < e->troubles.n; i++) {
+        const struct gen_trouble *t = &e->troubles.p[i];
+        if (str_eqz(name, t->name) && t->state != GEN_KEPT) {
+            return t->state;
+        }
+    }
+    return e->current != NULL && gen_unit_find(e->current, name) != NULL ? GEN_LOADED : GEN_REMOVED;
+}
+
+bool gen_is_running(const struct gen_engine *e)
+{
+    return e->run != NULL;
+}
+
+void gen_warn(struct gen_engine *e, const struct gen_diag *d)
+{
+    vec_foreach (have, &e->warnings) {
+        if (gen_diag_equal(have, d)) {
+            return;
+        }
+    }
+    gen_unwarn(e, d->code, d->path);
+    vec_push(&e->warnings, gen_diag_copy(d));
+    gen__event_error(e, d->plugin, NULL, d);
+}
+
+void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path)
+{
+    for (size_t i = 0; i < e->warnings.n; i++) {
+        struct gen_diag *d = &e->warnings.p[i];
+        if (d->code == code && str_eq(str_of(d->path), str_of(path))) {
+            gen_diag_fini(d);
+            vec_remove(&e->warnings, i);
+            return;
+        }
+    }
+}
+
+void gen_close(struct gen_engine *e, loop_fn *done, void *arg)
+{
+    assert(!e->closing);
+    e->closing = true;
+    e->closed = done;
+    e->closed_arg = arg;
+    cancel_task(e, &e->begin_task);
+    cancel_task(e, &e->turn_task);
+    drop_runs(e);
+    if (e->phase == PHASE_IDLE) {
+        gen__life_stop(e);
+    } // else the run under way ends first
+}

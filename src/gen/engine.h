@@ -1,0 +1,141 @@
+#pragma once
+
+#include "gen/report.h"
+#include "loop/loop.h"
+
+// The transaction engine: the one path by which anything that units contribute changes.
+//
+//     request ─> prepare (asynchronous, each source) ─> one turn of the loop:
+//                    stage each source ─> judge ─> swap the pointer ─> stop old, start new items
+//                ─> leave(old units) ─> enter(new units) ─> report
+//
+// docs/internals/generations.md tells the whole story.
+
+struct gen_source;
+struct gen_stage;
+struct gen_life_call;
+
+// ---- requests -----------------------------------------------------------------------------------
+
+struct gen_request {
+    const char
+        *trigger; // "watch", "api", "cli", "signal", "start", ...: lives as long as the program
+    const struct str *names; // only these units; NULL: whatever changed. Copied
+    size_t n_names;
+    bool force;   // read and run again also what did not change
+    bool dry_run; // report, commit nothing; implies wait_all
+    bool
+        wait_all; // wait for every source. Without it (the watcher) what is ready first is committed,
+                  // and slow sources join a later run by themselves
+};
+
+/// The report of the run that covered a request; borrowed until the next run ends. NULL: the engine
+/// was closed first.
+typedef void gen_report_cb(const struct gen_report *r, void *arg);
+
+// ---- sources ------------------------------------------------------------------------------------
+
+enum gen_reason { GEN_START, GEN_RELOAD, GEN_REMOVE, GEN_DISABLE, GEN_STOP };
+const char *gen_reason_name(enum gen_reason reason); // "start" "reload" "remove" "disable" "stop"
+
+/// Where units come from. `arg` is what gen_source_add() was given.
+struct gen_source_ops {
+    const char *name; // for logs
+
+    /// Find out what changed for this request; read, hash, start processes: everything that may take
+    /// time. Ends with one gen_prepared(), at once or later. May be called again before what was found
+    /// was staged: bring it up to date. `req` is borrowed for the call only.
+    void (*prepare)(void *arg, struct gen_source *src, const struct gen_request *req);
+
+    /// Load what was prepared into staging units, in this call; may not wait. Every change is said
+    /// through gen_stage_*(); what is not mentioned is kept. commit() or abort() follows before the
+    /// loop turns.
+    void (*stage)(void *arg, struct gen_stage *s);
+    void (*commit)(
+        void *arg); // what was staged is the current set now; the pointer has been swapped
+    void (*abort)(
+        void *arg); // a dry run: forget what was staged; its units are released after this
+
+    /// Lifecycle, after the swap. `u` leaves or has come; end with one gen_life_done(), at once or
+    /// later, within a deadline of the source's own. Faults are diagnostics and stop nothing. NULL:
+    /// nothing to call.
+    void (*leave)(void *arg, struct gen_unit *u, enum gen_reason why, struct gen_life_call *call);
+    void (*enter)(void *arg, struct gen_unit *u, enum gen_reason why, struct gen_life_call *call);
+
+    /// The last generation that held `u` is freed (or it was never committed): nothing of it remains.
+    /// Free `u->data` and forget `u`. Never called from inside another call of the engine's user, but for abort and
+    /// failed staging. NULL: nothing to do.
+    void (*release)(void *arg, struct gen_unit *u);
+};
+
+/// The source is ready. `something`: there is something to stage; a run of the watcher does not stop
+/// for a source that has nothing.
+void gen_prepared(struct gen_source *src, bool something);
+/// A lifecycle call is over; `fault` (START_FAILED, SHUTDOWN_FAILED, SHUTDOWN_TIMEOUT) or NULL.
+void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault);
+
+// ---- staging ------------------------------------------------------------------------------------
+
+const struct gen_request *gen_stage_request(struct gen_stage *s);
+/// The version of `name` that serves now, or NULL.
+struct gen_unit *gen_stage_serving(struct gen_stage *s, const char *name);
+
+/// Begin a new version; its code may register from now on. Unless gen_stage_put() follows, it is
+/// thrown away with all its registrations when stage() returns.
+struct gen_unit *gen_stage_unit(struct gen_stage *s, const struct gen_unit_spec *spec);
+/// It loaded: it is to replace the version that serves, or to be added. A name that another source
+/// owns is refused (NAME_DUPLICATE) and false.
+bool gen_stage_put(struct gen_stage *s, struct gen_unit *u);
+/// The unit goes. `why`: GEN_REMOVE or GEN_DISABLE. Nothing happens when there is none. Problems that
+/// stood are forgotten.
+void gen_stage_remove(struct gen_stage *s, const char *name, enum gen_reason why);
+/// What lies there now is not taken: the last good version, if any, goes on; the diagnostic stands
+/// until the name is put, removed, cleared or refused again. `state`: GEN_FAILED, GEN_DISABLED,
+/// GEN_UNTRUSTED, GEN_HELD; also GEN_KEPT for a note that is not a failure (PROTECTED). After
+/// gen_stage_remove() nothing of the name serves and it is listed in this state. `d` may be NULL.
+void gen_stage_refuse(struct gen_stage *s, const char *name, enum gen_state state,
+                      const struct gen_diag *d);
+/// One more diagnostic for a name that was refused in this stage.
+void gen_stage_note(struct gen_stage *s, const char *name, const struct gen_diag *d);
+/// What stood against `name` is mended without a new version (the file is again what serves).
+void gen_stage_clear(struct gen_stage *s, const char *name);
+/// Something that cannot be swapped. Stands as long as a refusal of `name` does; otherwise it belongs
+/// to this report only.
+void gen_stage_need(struct gen_stage *s, const char *name, enum gen_need kind, const char *reason);
+
+// ---- the engine ---------------------------------------------------------------------------------
+
+/// Events for the hub's stream: `fields` is a JSON object text without its braces.
+typedef void gen_event_cb(void *arg, const char *type, struct str fields);
+
+/// An empty engine at generation 0. `event` may be NULL.
+struct gen_engine *gen_open(struct loop *l, gen_event_cb *event, void *arg);
+
+/// Add a source; units of earlier ones come first in load order. `ops` lives as long as the engine.
+/// Only before the first request.
+struct gen_source *gen_source_add(struct gen_engine *e, const struct gen_source_ops *ops,
+                                  void *arg);
+
+/// Ask for a run. `cb` (may be NULL) gets the report of the run that covers the request: a run that
+/// had begun does not, its successor does, once for all who asked meanwhile. Never called from inside
+/// this function. Once the engine closes `cb` gets NULL.
+void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg);
+
+/// The current set, with everything registered so far. Borrowed until the loop turns: pin it. NULL
+/// once gen_close() has stopped everything.
+struct gen *gen_current(struct gen_engine *e);
+/// The report of the last run; NULL before the first.
+const struct gen_report *gen_last_report(const struct gen_engine *e);
+/// How a unit stands now: GEN_LOADED, the state in which its newest version was refused, or
+/// GEN_REMOVED when the name is not known.
+enum gen_state gen_state_of(const struct gen_engine *e, struct str name);
+bool gen_is_running(const struct gen_engine *e); // a run is under way
+
+/// A problem of the hub itself that stands (WATCH_DEGRADED): one for each (code, path).
+void gen_warn(struct gen_engine *e, const struct gen_diag *d);
+void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path); // path may be NULL
+
+/// leave(GEN_STOP) for every unit, then everything goes as soon as nothing is pinned and every source
+/// has answered its prepare() and lifecycle calls. Waiting requests get NULL. `done` (may be NULL) is
+/// called when the engine is freed.
+void gen_close(struct gen_engine *e, loop_fn *done, void *arg);

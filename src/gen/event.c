@@ -1,0 +1,176 @@
+// What the engine tells the hub's stream, as fields of a JSON object without its braces.
+//
+//     generation.committed  every new generation, also one of registrations
+//     plugin.loaded, plugin.changed, plugin.unloaded   one for each change of a commit
+//     plugin.error          a refusal or fault that is new; what only stands is not told again
+//     plugin.needs          what cannot be swapped
+//     tools.changed         at most once for a commit, when what clients see of tools differs
+
+#include "gen/gen_int.h"
+
+struct message {
+    struct buf buf;
+    struct jw w;
+};
+
+static void message_init(struct message *m)
+{
+    buf_init(&m->buf, SIZE_MAX);
+    jw_init(&m->w, &m->buf);
+    jw_obj(&m->w);
+}
+
+static void message_send(struct message *m, struct gen_engine *e, const char *type)
+{
+    jw_end_obj(&m->w);
+    struct str text = buf_str(&m->buf);
+    if (e->event != NULL) {
+        e->event(e->event_arg, type, (struct str){text.p + 1, text.n - 2});
+    }
+    buf_fini(&m->buf);
+}
+
+// ---- a commit -----------------------------------------------------------------------------
+
+static const char *change_type(const struct gen_change *c)
+{
+    if (c->new == NULL) {
+        return "plugin.unloaded";
+    }
+    return c->old != NULL ? "plugin.changed" : "plugin.loaded";
+}
+
+static void write_changes(struct jw *w, struct gen_run *run, const char *key, const char *type)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    vec_foreach (c, &run->stage.changes) {
+        if (strcmp(change_type(c), type) == 0) {
+            jw_strz(w, c->new != NULL ? c->new->name : c->old->name);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static void send_committed(struct gen_engine *e, struct gen_run *run)
+{
+    struct message m;
+    message_init(&m);
+    jw_kint(&m.w, "generation", (int64_t)run->made->number);
+    jw_kint(&m.w, "previous", (int64_t)run->previous);
+    jw_kstrz(&m.w, "trigger", run->req.trigger);
+    write_changes(&m.w, run, "added", "plugin.loaded");
+    write_changes(&m.w, run, "changed", "plugin.changed");
+    write_changes(&m.w, run, "removed", "plugin.unloaded");
+    message_send(&m, e, "generation.committed");
+}
+
+static void send_change(struct gen_engine *e, struct gen_run *run, const struct gen_change *c)
+{
+    const struct gen_unit *u = c->new != NULL ? c->new : c->old;
+    struct message m;
+    message_init(&m);
+    jw_kstrz(&m.w, "plugin", u->name);
+    jw_kint(&m.w, "revision", (int64_t)u->revision);
+    jw_kint(&m.w, "generation", (int64_t)run->made->number);
+    message_send(&m, e, change_type(c));
+}
+
+static void send_tools_changed(struct gen_engine *e, uint64_t generation)
+{
+    struct message m;
+    message_init(&m);
+    jw_kint(&m.w, "generation", (int64_t)generation);
+    message_send(&m, e, "tools.changed");
+}
+
+static bool is_known(gen__troubles *before, struct gen_trouble *t, const struct gen_diag *d)
+{
+    struct gen_trouble *old = gen__trouble_find(before, t->name);
+    if (old != NULL && old->state == t->state) {
+        vec_foreach (have, &old->diags) {
+            if (gen_diag_equal(have, d)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/// `before` is what stood before the run: only what is new is told.
+static void send_troubles(struct gen_engine *e, gen__troubles *before)
+{
+    vec_foreach (t, &e->troubles) {
+        bool is_new = false;
+        vec_foreach (d, &t->diags) {
+            if (!is_known(before, t, d)) {
+                is_new = true;
+                gen__event_error(e, t->name, NULL, d);
+            }
+        }
+        vec_foreach (n, &t->needs) {
+            if (is_new) {
+                gen__event_need(e, t->name, n);
+            }
+        }
+    }
+}
+
+// ---- inside gen/ --------------------------------------------------------------------------
+
+void gen__event_commit(struct gen_engine *e, struct gen_run *run)
+{
+    if (run->committed) {
+        send_committed(e, run);
+        vec_foreach (c, &run->stage.changes) {
+            send_change(e, run, c);
+        }
+        if (run->made->tools_mark != run->old->tools_mark) {
+            send_tools_changed(e, run->made->number);
+        }
+    }
+    send_troubles(e, &run->stage.troubles);
+    vec_foreach (n, &run->stage.needs) {
+        gen__event_need(e, n->plugin, n);
+    }
+}
+
+void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previous,
+                           bool tools_changed)
+{
+    struct message m;
+    message_init(&m);
+    jw_kint(&m.w, "generation", (int64_t)number);
+    jw_kint(&m.w, "previous", (int64_t)previous);
+    jw_kstrz(&m.w, "trigger", "register");
+    message_send(&m, e, "generation.committed");
+    if (tools_changed) {
+        send_tools_changed(e, number);
+    }
+}
+
+void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook,
+                      const struct gen_diag *d)
+{
+    struct message m;
+    message_init(&m);
+    jw_kstrz(&m.w, "plugin", plugin);
+    if (hook != NULL) {
+        jw_kstrz(&m.w, "hook", hook);
+    }
+    jw_kstrz(&m.w, "code", gen_code_name(d->code));
+    jw_kstrz(&m.w, "path", d->path);
+    jw_kint(&m.w, "line", d->line);
+    jw_kstrz(&m.w, "message", d->message);
+    message_send(&m, e, "plugin.error");
+}
+
+void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n)
+{
+    struct message m;
+    message_init(&m);
+    jw_kstrz(&m.w, "plugin", plugin);
+    jw_kstrz(&m.w, "kind", gen_need_name(n->kind));
+    jw_kstrz(&m.w, "reason", n->reason);
+    message_send(&m, e, "plugin.needs");
+}

@@ -1,0 +1,185 @@
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "gen/engine.h"
+#include "hook/run.h"
+
+// What the files of gen/ share.
+
+struct gen_item {
+    struct gen_unit *unit; // outlives the item
+    uint64_t id;
+    enum gen_kind kind;
+    char *name;                     // "" when it has none
+    char *alias;                    // "unit:name"
+    char *about;                    // "" when it has none
+    const struct gen_item_ops *ops; // never NULL
+    const void *face;
+    void *data;
+    struct hook *hook; // GEN_HOOK
+    unsigned refs;     // its unit, and the generations that hold it
+    bool off;          // taken back
+    bool started;      // ops->start() was called and ops->stop() was not
+};
+
+struct gen {
+    struct gen_engine *engine;
+    uint64_t number;
+    unsigned pins;
+    vec(struct gen_unit *) units; // in load order
+    vec(struct gen_item *) items;
+    struct map by_name; // kind and name to an item
+    struct hook_set *hooks;
+    vec(struct gen_diag) conflicts;
+    uint64_t tools_mark; // differs when what the tools look like does
+};
+
+struct gen_source {
+    struct gen_engine *engine;
+    const struct gen_source_ops *ops;
+    void *arg;
+    size_t index;
+    enum { SOURCE_IDLE, SOURCE_PREPARING, SOURCE_READY } state;
+    bool something; // ready, with something to stage
+    bool again;     // what it prepares does not cover the run under way: prepare once more
+    bool owed;      // a run went on without it
+};
+
+/// What stands against a name.
+struct gen_trouble {
+    char *name;
+    struct gen_source *source;
+    enum gen_state state;
+    vec(struct gen_diag) diags;
+    vec(struct gen_report_need) needs; // of this trouble; `plugin` is not set
+};
+typedef vec(struct gen_trouble) gen__troubles;
+
+/// One name whose version changes in a run.
+struct gen_change {
+    struct gen_unit *old; // NULL: added. Kept alive by the generation that leaves
+    struct gen_unit *new; // NULL: removed
+    enum gen_reason why;  // of leaving
+};
+
+struct gen_stage {
+    struct gen_engine *engine;
+    struct gen_source *source; // whose stage() is under way
+    const struct gen_request *request;
+    vec(struct gen_unit *) units; // all that were begun, each with a reference
+    vec(struct gen_change) changes;
+    vec(struct gen_report_need) needs; // of this report only; strings are ours
+    gen__troubles troubles;            // as they stand after this run
+};
+
+struct gen_waiter {
+    gen_report_cb *cb;
+    void *arg;
+};
+
+struct gen_run {
+    struct gen_request req; // names are ours
+    vec(struct gen_waiter) waiters;
+    bool owed; // only what is ready already
+    uint64_t began_ns;
+    uint64_t previous; // number of the generation before
+    bool committed;
+    struct gen *old, *made; // pinned: what left, what came; NULL when nothing was made
+    struct gen_stage stage;
+    vec(struct gen_diag) faults; // of lifecycle calls
+    struct gen_run *next;
+};
+
+enum gen_phase { PHASE_IDLE, PHASE_PREPARE, PHASE_TURN, PHASE_LEAVE, PHASE_ENTER, PHASE_STOP };
+
+struct gen_engine {
+    struct loop *loop;
+    gen_event_cb *event;
+    void *event_arg;
+    vec(struct gen_source *) sources;
+    struct gen *current; // pinned
+    uint64_t last_number;
+    uint64_t order; // of the next registration or new name
+    enum gen_phase phase;
+    struct gen_run *run, *queue;
+    struct loop_task *begin_task, *turn_task;
+    size_t life_left; // lifecycle calls under way
+    gen__troubles troubles;
+    vec(struct gen_diag) warnings; // of the hub itself
+    struct gen_report *last;
+
+    // registrations of this turn
+    bool amended; // not yet in `current`
+    struct loop_task *amend_task;
+    uint64_t amend_number, amend_previous, amend_tools;
+
+    size_t alive; // generations not freed
+    bool closing, stopped;
+    loop_fn *closed;
+    void *closed_arg;
+};
+
+// ---- unit.c -------------------------------------------------------------------------------------
+
+struct gen_unit *gen__unit_new(struct gen_source *owner, const struct gen_unit_spec *spec);
+struct gen_unit *gen__unit_ref(struct gen_unit *u);
+void gen__unit_unref(struct gen_unit *u);
+void gen__unit_start(struct gen_unit *u); // its items become part of the current generation
+void gen__unit_stop(struct gen_unit *u);
+struct gen_item *gen__item_ref(struct gen_item *it);
+void gen__item_unref(struct gen_item *it);
+/// As gen_unit_note(); false when exactly this was known already.
+bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d);
+
+// ---- gen.c --------------------------------------------------------------------------------------
+
+/// A generation of these units (sorted here), with one pin. Nothing sees it yet.
+struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *const *units,
+                     size_t n);
+void gen__free(struct gen *g); // now, not in the next turn: nobody may be inside
+
+// ---- amend.c ------------------------------------------------------------------------------------
+
+/// Something of a current unit was registered or taken back.
+void gen__amend(struct gen_engine *e);
+/// Put the registrations so far into `current`.
+void gen__amend_fold(struct gen_engine *e);
+/// Fold, and end the turn's own generation with its events.
+void gen__amend_flush(struct gen_engine *e);
+
+// ---- stage.c ------------------------------------------------------------------------------------
+
+void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen_request *req);
+void gen__stage_fini(struct gen_stage *s);
+/// Throw away what was begun and not put.
+void gen__stage_sweep(struct gen_stage *s);
+struct gen_trouble *gen__trouble_find(gen__troubles *list, const char *name);
+void gen__troubles_fini(gen__troubles *list);
+
+// ---- turn.c, life.c -----------------------------------------------------------------------------
+
+void gen__turn(void *engine); // a loop_fn
+/// leave() and enter() for the changes of the run; ends with gen__finish().
+void gen__life_begin(struct gen_engine *e);
+/// leave(GEN_STOP) for all; ends with gen__stopped().
+void gen__life_stop(struct gen_engine *e);
+
+// ---- engine.c -----------------------------------------------------------------------------------
+
+void gen__finish(struct gen_engine *e);  // the run is over
+void gen__stopped(struct gen_engine *e); // nothing of the last generation runs any more
+void gen__source_joined(struct gen_source *src, bool dry_run);
+void gen__maybe_free(struct gen_engine *e);
+
+// ---- report.c, event.c --------------------------------------------------------------------------
+
+struct gen_report *gen__report_new(struct gen_engine *e, struct gen_run *run);
+void gen__report_free(struct gen_report *r);
+
+void gen__event_commit(struct gen_engine *e, struct gen_run *run);
+void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previous,
+                           bool tools_changed);
+void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook,
+                      const struct gen_diag *d);
+void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n);
