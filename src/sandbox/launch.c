@@ -35,6 +35,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -127,14 +128,16 @@ static bool parse_request(struct request *r, int argc, char **argv)
 
 // ---- becoming the program ------------------------------------------------------------------
 
+// Asks the kernel itself: libc keeps two signals from us (32 and 33, cancelling threads), and some
+// programs, GNU make for one, start theirs with these ignored.
 static void reset_signals(void)
 {
-    sigset_t none;
-    for (int i = 1; i < NSIG; i++) {
-        signal(i, SIG_DFL); // refused for KILL, STOP and libc's own, which have no other anyway
+    static const char dfl[64]; // the kernel's struct sigaction, all zeros: SIG_DFL
+    static const char none[8];
+    for (int i = 1; i <= 64; i++) {
+        syscall(SYS_rt_sigaction, i, dfl, NULL, sizeof none); // refused for KILL and STOP
     }
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, sizeof none);
 }
 
 static void close_others(const struct request *r)
