@@ -1,0 +1,122 @@
+// Deadlines that Lua code cannot outlast.
+//
+// Lua calls a hook every VM__TICK instructions; the hook looks at the clock. That alone is not
+// enough, because code can hide from a hook that raises an error:
+//
+//   catching it        pcall, xpcall, coroutine.resume and load are our own (guard.c, corout.c):
+//                      after a trip they raise again what they caught. Should anything else
+//                      swallow the error, the hook has gone down to one instruction meanwhile.
+//   running without    Lua switches hooks off inside a hook, where the message handler of an xpcall
+//   hooks              would run, and inside __gc. Our xpcall calls no handler after a trip;
+//                      __gc is refused (guard.c).
+//   staying in C       C functions that loop are our own and count their steps (limit__tick);
+//                      those that are linear in their arguments pay before they begin.
+//   a dead coroutine   that the hook ended keeps its hooks off; closing it later would run its
+//                      __close handlers uncounted. It is marked poisoned and never runs again.
+//   many expensive     see alloc.c: large blocks make the looks more frequent.
+//   instructions
+//
+// A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
+// The entry's own coroutine is thrown away (entry.c).
+
+#include "base/time.h"
+#include "lua/vm_int.h"
+
+static void on_count(lua_State *L, lua_Debug *ar);
+
+/// Setting walks over all open calls of a coroutine, and there may be a hundred thousand: only
+/// where it changes something.
+static void set_hook(lua_State *L, int count)
+{
+    if (lua_gethookcount(L) != count || lua_gethook(L) != on_count) {
+        lua_sethook(L, on_count, LUA_MASKCOUNT, count);
+    }
+}
+
+/// From now on every instruction of whoever is part of this entry comes here.
+static void escalate(struct vm *vm, lua_State *L)
+{
+    set_hook(L, 1);
+    for (struct vm__level *l = vm->level; l != NULL; l = l->up) {
+        set_hook(l->L, 1);
+    }
+}
+
+static void trip(lua_State *L, struct entry *en, enum vm__trip why)
+{
+    if (en->trip == TRIP_NONE) {
+        en->trip = (unsigned char)why;
+        en->vm->lenient++; // the report is ours
+        limit__report(en);
+        en->vm->lenient--;
+    }
+    escalate(en->vm, L);
+    lua_pushlightuserdata(L, en);
+    lua_error(L);
+}
+
+static void on_count(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    struct vm *vm = vm_of(L);
+    limit__check(L);
+    limit__arm(vm, L);
+}
+
+void limit__arm(struct vm *vm, lua_State *L)
+{
+    int want = vm->pressed ? 1 : vm->n_big > 0 ? VM__TICK_BIG : VM__TICK;
+    set_hook(L, want);
+}
+
+void limit__press(struct vm *vm)
+{
+    if (vm->active != NULL && !vm->pressed) {
+        vm->pressed = true;
+        set_hook(vm->running, 1);
+    }
+}
+
+bool limit__expired(struct vm *vm)
+{
+    struct entry *en = vm->active;
+    vm->work = 0;
+    vm->ticks++;
+    return en != NULL && (en->trip != TRIP_NONE || time_mono_ns() >= en->deadline);
+}
+
+void limit__check(lua_State *L)
+{
+    struct vm *vm = vm_of(L);
+    vm->pressed = false;
+    if (vm->lenient == 0 && limit__expired(vm)) {
+        trip(L, vm->active, TRIP_TIME);
+    }
+}
+
+void limit__caught(lua_State *L, int status)
+{
+    struct entry *en = vm_of(L)->active;
+    if (en->trip != TRIP_NONE || status == LUA_ERRMEM) {
+        trip(L, en, TRIP_MEMORY);
+    }
+}
+
+void limit__report(struct entry *en)
+{
+    struct vm *vm = en->vm;
+    lua_State *L = vm->active == en ? vm->running : en->L;
+    bool load = en->kind == ENTRY_LOAD;
+    char text[80];
+    if (en->trip == TRIP_TIME) {
+        snprintf(text, sizeof text, "ran for more than %u ms without a pause", en->budget_ms);
+    } else {
+        snprintf(text, sizeof text, "%sused more than %zu KiB of memory",
+                 vm->deep ? "stack overflow: " : "", vm->memory_max / 1024);
+    }
+    enum fault_code code = en->trip == TRIP_MEMORY ? FAULT_MEMORY_LIMIT
+                           : load                  ? FAULT_LOAD_TIMEOUT
+                                                   : FAULT_HOOK_TIMEOUT;
+    fault_free(en->fault);
+    en->fault = fault__of_stack(code, L, str_of(text));
+}

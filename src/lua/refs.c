@@ -1,0 +1,203 @@
+// References from C to Lua values, by owner.
+//
+// Values lie in one Lua table at small integers; beside it a C array says whose each is and
+// which generation of its slot. A reference is slot and generation, so one that was dropped can
+// never mean what the slot holds later. An owner's slots form a list: dropping all is one walk.
+
+#include "lua/refs.h"
+
+#include "lua/vm_int.h"
+
+struct slot {
+    uint32_t generation; // even: free; odd: in use
+    uint32_t next, prev; // of the owner's list, or of the free one; 0 ends it
+    struct vm_owner *owner;
+};
+
+struct refs__table {
+    int table;              // registry reference
+    vec(struct slot) slots; // [0] is never used
+    uint32_t free;
+    struct vm_owner *owners;
+};
+
+struct vm_owner {
+    struct vm *vm;
+    char *name;
+    uint32_t generation;
+    uint32_t first; // slot
+    size_t n;
+    struct vm_owner *prev, *next;
+};
+
+static struct refs__table *table_of(struct vm *vm)
+{
+    if (vm->refs == NULL) {
+        vm->refs = xcalloc(1, sizeof *vm->refs);
+        vm->lenient++; // an error here would leave half a table
+        lua_newtable(vm->L);
+        vm->refs->table = luaL_ref(vm->L, LUA_REGISTRYINDEX);
+        vm->lenient--;
+        vec_push(&vm->refs->slots, ((struct slot){0}));
+    }
+    return vm->refs;
+}
+
+/// The slot of a live reference, or 0.
+static uint32_t slot_of(struct vm *vm, vm_ref ref)
+{
+    uint32_t i = (uint32_t)ref;
+    if (vm->refs == NULL || i == 0 || i >= vm->refs->slots.n) {
+        return 0;
+    }
+    return vm->refs->slots.p[i].generation == (uint32_t)(ref >> 32) ? i : 0;
+}
+
+static uint32_t take_slot(struct refs__table *t)
+{
+    if (t->free == 0) {
+        vec_push(&t->slots, ((struct slot){0}));
+        return (uint32_t)t->slots.n - 1;
+    }
+    uint32_t i = t->free;
+    t->free = t->slots.p[i].next;
+    return i;
+}
+
+static void link_slot(struct refs__table *t, uint32_t i, struct vm_owner *o)
+{
+    struct slot *s = &t->slots.p[i];
+    s->generation++;
+    s->owner = o;
+    s->prev = 0;
+    s->next = o->first;
+    if (o->first != 0) {
+        t->slots.p[o->first].prev = i;
+    }
+    o->first = i;
+    o->n++;
+}
+
+static void drop_slot(struct vm *vm, uint32_t i)
+{
+    struct refs__table *t = vm->refs;
+    struct slot *s = &t->slots.p[i];
+    *(s->prev != 0 ? &t->slots.p[s->prev].next : &s->owner->first) = s->next;
+    if (s->next != 0) {
+        t->slots.p[s->next].prev = s->prev;
+    }
+    s->owner->n--;
+    s->generation++;
+    s->next = t->free;
+    t->free = i;
+    vm->lenient++;
+    lua_rawgeti(vm->L, LUA_REGISTRYINDEX, t->table);
+    lua_pushnil(vm->L);
+    lua_rawseti(vm->L, -2, i);
+    lua_pop(vm->L, 1);
+    vm->lenient--;
+}
+
+struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generation)
+{
+    struct refs__table *t = table_of(vm);
+    struct vm_owner *o = xcalloc(1, sizeof *o);
+    o->vm = vm;
+    o->name = xstrdup(name);
+    o->generation = generation;
+    o->next = t->owners;
+    if (o->next != NULL) {
+        o->next->prev = o;
+    }
+    t->owners = o;
+    return o;
+}
+
+void vm_owner_close(struct vm_owner *o)
+{
+    while (o->first != 0) {
+        drop_slot(o->vm, o->first);
+    }
+    *(o->prev != NULL ? &o->prev->next : &o->vm->refs->owners) = o->next;
+    if (o->next != NULL) {
+        o->next->prev = o->prev;
+    }
+    free(o->name);
+    free(o);
+}
+
+const char *vm_owner_name(const struct vm_owner *o)
+{
+    return o->name;
+}
+
+uint32_t vm_owner_generation(const struct vm_owner *o)
+{
+    return o->generation;
+}
+
+size_t vm_owner_refs(const struct vm_owner *o)
+{
+    return o->n;
+}
+
+struct vm_owner *vm_owner_running(struct vm *vm)
+{
+    return vm->active != NULL ? vm->active->owner : NULL;
+}
+
+vm_ref refs_take(lua_State *L, struct vm_owner *o)
+{
+    struct refs__table *t = table_of(o->vm);
+    uint32_t i = take_slot(t);
+    link_slot(t, i, o);
+    o->vm->lenient++; // half a reference must not be left behind
+    lua_rawgeti(L, LUA_REGISTRYINDEX, t->table);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, i);
+    lua_pop(L, 1);
+    o->vm->lenient--;
+    return (uint64_t)t->slots.p[i].generation << 32 | i;
+}
+
+bool refs_push(lua_State *L, vm_ref ref)
+{
+    struct vm *vm = vm_of(L);
+    uint32_t i = slot_of(vm, ref);
+    if (i == 0) {
+        lua_pushnil(L);
+        return false;
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, vm->refs->table);
+    lua_rawgeti(L, -1, i);
+    lua_remove(L, -2);
+    return true;
+}
+
+void refs_drop(struct vm *vm, vm_ref ref)
+{
+    uint32_t i = slot_of(vm, ref);
+    if (i != 0) {
+        drop_slot(vm, i);
+    }
+}
+
+struct vm_owner *refs_owner(struct vm *vm, vm_ref ref)
+{
+    uint32_t i = slot_of(vm, ref);
+    return i != 0 ? vm->refs->slots.p[i].owner : NULL;
+}
+
+void refs__close(struct vm *vm)
+{
+    if (vm->refs == NULL) {
+        return;
+    }
+    for (struct vm_owner *o; (o = vm->refs->owners) != NULL;) {
+        assert(o->prev == NULL); // it is the first
+        vm_owner_close(o);
+    }
+    vec_fini(&vm->refs->slots);
+    free(vm->refs);
+    vm->refs = NULL;
+}

@@ -1,0 +1,335 @@
+// JSON values to Lua and back.
+//
+// Reading works on raw tables only: no metamethod runs, so nothing a plugin wrote can act or loop
+// while its values are read. What it can do is build something hostile: a table that holds itself,
+// or one that holds another twice, and that one another twice, and so on; hence bounds on depth,
+// on the number of values and on bytes, and a list of the tables that are open above.
+//
+// Arrays are marked by a metatable of the state's own; its address is compared, never its content.
+
+#include "lua/value.h"
+
+#include <math.h>
+
+#include "base/utf8.h"
+#include "lua/vm_int.h"
+
+static void push(lua_State *L, struct vm *vm, const struct json *v);
+
+// ---- JSON to Lua ----------------------------------------------------------------------------
+
+static void push_array(lua_State *L, struct vm *vm, const struct json *v)
+{
+    lua_createtable(L, (int)MIN(v->n, INT32_MAX), 0);
+    for (uint32_t i = 0; i < v->n; i++) {
+        push(L, vm, &v->items[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    value_mark_array(L);
+}
+
+static void push_object(lua_State *L, struct vm *vm, const struct json *v)
+{
+    lua_createtable(L, 0, (int)MIN(v->n, INT32_MAX));
+    json_foreach_member (m, v) {
+        lua_pushlstring(L, m->key.n > 0 ? m->key.p : "", m->key.n);
+        push(L, vm, &m->value);
+        lua_rawset(L, -3);
+    }
+}
+
+static void push(lua_State *L, struct vm *vm, const struct json *v)
+{
+    limit__tick(L, vm, 16);
+    luaL_checkstack(L, 4, "value too deep");
+    switch (v->type) {
+    case JSON_NULL: value_push_null(L); break;
+    case JSON_BOOL: lua_pushboolean(L, v->b); break;
+    case JSON_INT: lua_pushinteger(L, v->i); break;
+    case JSON_DOUBLE: lua_pushnumber(L, v->d); break;
+    case JSON_STR: lua_pushlstring(L, v->s.n > 0 ? v->s.p : "", v->s.n); break;
+    case JSON_ARR: push_array(L, vm, v); break;
+    case JSON_OBJ: push_object(L, vm, v); break;
+    }
+}
+
+// ---- Lua to JSON ----------------------------------------------------------------------------
+
+struct reader {
+    lua_State *L;
+    struct vm *vm;
+    struct arena *a;
+    struct err *e;
+    size_t count, bytes;
+    int depth;
+    struct open {
+        const void *table;
+        struct str key; // how we got from here to what is open below; NULL: by index
+        lua_Integer index;
+    } open[VALUE_DEPTH];
+};
+
+static int read_value(struct reader *r, int idx, struct json *out);
+
+/// Fail with the way to where we are in front.
+static int refuse(struct reader *r, int code, const char *what)
+{
+    struct buf path;
+    buf_init(&path, 120);
+    buf_addz(&path, "value");
+    for (int i = 0; i < r->depth; i++) {
+        const struct open *o = &r->open[i];
+        if (o->key.p != NULL) {
+            buf_addf(&path, "." STR_FMT, STR_ARG(o->key));
+        } else if (o->index != 0) {
+            buf_addf(&path, "[%lld]", (long long)o->index);
+        }
+    }
+    int rc = err_set(r->e, code, "%s%s: %s", buf_z(&path), buf_ok(&path) ? "" : "...", what);
+    buf_fini(&path);
+    return rc;
+}
+
+static int read_text(struct reader *r, int idx, struct str *out)
+{
+    struct str s;
+    s.p = lua_tolstring(r->L, idx, &s.n);
+    r->bytes += s.n;
+    if (r->bytes > VALUE_BYTES) {
+        return refuse(r, ERR_TOO_LARGE, "more than 16 MiB of text cannot be sent");
+    }
+    if (utf8_valid(s)) {
+        *out = arena_str(r->a, s);
+        return 0;
+    }
+    char *to = arena_alloc(r->a, s.n * 3);
+    size_t n = 0;
+    while (s.n > 0) {
+        size_t good = utf8_valid_prefix(s);
+        memcpy(to + n, s.p, good);
+        n += good;
+        if (good < s.n) {
+            n += utf8_encode(0xFFFD, to + n);
+            good++;
+        }
+        s = str_from(s, good);
+    }
+    *out = (struct str){to, n};
+    return 0;
+}
+
+/// The key at `idx` as text. An integer that stands beside its own text is refused.
+static int read_key(struct reader *r, int table, int idx, struct str *out)
+{
+    if (lua_type(r->L, idx) == LUA_TSTRING) {
+        return read_text(r, idx, out);
+    }
+    if (!lua_isinteger(r->L, idx)) {
+        return refuse(r, ERR_INVALID, "a key that is neither text nor integer cannot be sent");
+    }
+    char text[24];
+    int n = snprintf(text, sizeof text, "%lld", (long long)lua_tointeger(r->L, idx));
+    lua_pushlstring(r->L, text, (size_t)n);
+    bool twice = lua_rawget(r->L, table) != LUA_TNIL;
+    lua_pop(r->L, 1);
+    if (twice) {
+        return refuse(r, ERR_INVALID, "an integer key beside the same key as text cannot be sent");
+    }
+    *out = arena_str(r->a, (struct str){text, (size_t)n});
+    return 0;
+}
+
+/// How many entries the table has, and whether they are 1 to n.
+static size_t survey(struct reader *r, int table, bool *sequence)
+{
+    size_t n = 0, max = VALUE_COUNT + 1;
+    lua_Integer top = 0;
+    *sequence = true;
+    for (lua_pushnil(r->L); lua_next(r->L, table); lua_pop(r->L, 1)) {
+        if (lua_isinteger(r->L, -2) && lua_tointeger(r->L, -2) > 0) {
+            top = MAX(top, lua_tointeger(r->L, -2));
+        } else {
+            *sequence = false;
+        }
+        if (++n == max) {
+            lua_pop(r->L, 2);
+            break;
+        }
+    }
+    *sequence = *sequence && n > 0 && (lua_Unsigned)top == n;
+    return n;
+}
+
+static int read_array(struct reader *r, int table, size_t n, struct json *out)
+{
+    struct open *here = &r->open[r->depth - 1];
+    out->type = JSON_ARR;
+    out->n = (uint32_t)n;
+    out->items = arena_calloc(r->a, n, sizeof *out->items);
+    for (size_t i = 0; i < n; i++) {
+        here->index = (lua_Integer)i + 1;
+        lua_rawgeti(r->L, table, here->index);
+        int rc = read_value(r, lua_gettop(r->L), &out->items[i]);
+        lua_pop(r->L, 1);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int read_object(struct reader *r, int table, size_t n, struct json *out)
+{
+    struct open *here = &r->open[r->depth - 1];
+    int top = lua_gettop(r->L), rc = 0;
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(r->a, n, sizeof *out->members);
+    for (lua_pushnil(r->L); rc == 0 && lua_next(r->L, table); lua_pop(r->L, 1)) {
+        struct json_member *m = &out->members[out->n++];
+        here->key = STR_NULL;
+        rc = read_key(r, table, lua_gettop(r->L) - 1, &m->key);
+        if (rc == 0) {
+            here->key = m->key;
+            rc = read_value(r, lua_gettop(r->L), &m->value);
+        }
+    }
+    lua_settop(r->L, top);
+    return rc;
+}
+
+static int read_table(struct reader *r, int table, struct json *out)
+{
+    const void *self = lua_topointer(r->L, table);
+    for (int i = 0; i < r->depth; i++) {
+        if (r->open[i].table == self) {
+            return refuse(r, ERR_INVALID, "a table that holds itself cannot be sent");
+        }
+    }
+    if (r->depth == VALUE_DEPTH) {
+        return refuse(r, ERR_TOO_LARGE, "more than 64 levels cannot be sent");
+    }
+    record__fill(r->L, table);
+    bool sequence, marked = value_is_array(r->L, table);
+    size_t n = survey(r, table, &sequence);
+    if (marked && n > 0 && !sequence) {
+        n = lua_rawlen(r->L, table); // up to its first gap; other keys are no part of an array
+    }
+    if (r->count + n > VALUE_COUNT) {
+        return refuse(r, ERR_TOO_LARGE, "more than 262144 values cannot be sent");
+    }
+    r->open[r->depth++] = (struct open){.table = self};
+    int rc = marked || sequence ? read_array(r, table, n, out) : read_object(r, table, n, out);
+    r->depth--;
+    return rc;
+}
+
+static int read_number(struct reader *r, int idx, struct json *out)
+{
+    if (lua_isinteger(r->L, idx)) {
+        *out = (struct json){.type = JSON_INT, .i = lua_tointeger(r->L, idx)};
+        return 0;
+    }
+    *out = (struct json){.type = JSON_DOUBLE, .d = lua_tonumber(r->L, idx)};
+    return isfinite(out->d) ? 0
+                            : refuse(r, ERR_INVALID, "a number that is not finite cannot be sent");
+}
+
+static int read_value(struct reader *r, int idx, struct json *out)
+{
+    static const char *const refusals[] = {
+        [LUA_TLIGHTUSERDATA] = "a userdata cannot be sent",
+        [LUA_TUSERDATA] = "a userdata cannot be sent",
+        [LUA_TFUNCTION] = "a function cannot be sent",
+        [LUA_TTHREAD] = "a coroutine cannot be sent",
+    };
+    int type = lua_type(r->L, idx);
+    *out = (struct json){.type = JSON_NULL};
+    if (++r->count > VALUE_COUNT) {
+        return refuse(r, ERR_TOO_LARGE, "more than 262144 values cannot be sent");
+    }
+    if (r->count % 1024 == 0 && limit__expired(r->vm)) {
+        return refuse(r, ERR_TIMEOUT, "out of time");
+    }
+    if (type == LUA_TNIL || value_is_null(r->L, idx)) {
+        return 0;
+    }
+    switch (type) {
+    case LUA_TBOOLEAN:
+        *out = (struct json){.type = JSON_BOOL, .b = lua_toboolean(r->L, idx)};
+        return 0;
+    case LUA_TNUMBER: return read_number(r, idx, out);
+    case LUA_TSTRING: out->type = JSON_STR; return read_text(r, idx, &out->s);
+    case LUA_TTABLE: return read_table(r, idx, out);
+    default: return refuse(r, ERR_INVALID, refusals[type]);
+    }
+}
+
+// ---- public ---------------------------------------------------------------------------------
+
+void value_push(lua_State *L, const struct json *v)
+{
+    if (v == NULL) {
+        lua_pushnil(L);
+        return;
+    }
+    push(L, vm_of(L), v);
+}
+
+int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e)
+{
+    struct vm *vm = vm_of(L);
+    struct reader *r = xcalloc(1, sizeof *r); // some kilobytes; the stack may be a coroutine's
+    *r = (struct reader){.L = L, .vm = vm, .a = a, .e = e};
+    struct json *v = arena_calloc(a, 1, sizeof *v);
+    int top = lua_gettop(L);
+    *out = NULL;
+    vm->lenient++; // nothing below may raise
+    idx = lua_absindex(L, idx);
+    int rc = lua_checkstack(L, VALUE_DEPTH * 4) ? read_value(r, idx, v)
+                                                : err_set(e, ERR_TOO_LARGE, "value: stack is full");
+    lua_settop(L, top);
+    vm->lenient--;
+    free(r);
+    if (rc == 0) {
+        *out = v;
+    }
+    return rc;
+}
+
+void value_push_null(lua_State *L)
+{
+    lua_pushlightuserdata(L, NULL);
+}
+
+bool value_is_null(lua_State *L, int idx)
+{
+    return lua_islightuserdata(L, idx) && lua_touserdata(L, idx) == NULL;
+}
+
+void value_mark_array(lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, vm_of(L)->array_ref);
+    lua_setmetatable(L, -2);
+}
+
+bool value_is_array(lua_State *L, int idx)
+{
+    if (!lua_istable(L, idx) || !lua_getmetatable(L, idx)) {
+        return false;
+    }
+    bool is = lua_topointer(L, -1) == vm_of(L)->array_meta;
+    lua_pop(L, 1);
+    return is;
+}
+
+void value__open(struct vm *vm)
+{
+    lua_State *L = vm->L;
+    lua_createtable(L, 0, 2);
+    lua_pushliteral(L, "array");
+    lua_setfield(L, -2, "__metatable");
+    lua_pushliteral(L, "array");
+    lua_setfield(L, -2, "__name");
+    vm->array_meta = lua_topointer(L, -1);
+    vm->array_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}

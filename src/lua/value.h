@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/json.h"
+#include "lua/vm.h"
+
+// JSON values to Lua and back.
+//
+//     JSON        Lua
+//     null        json.null inside a container and at the top (a light userdata, true as a condition)
+//     array       a table that is marked as an array, so that an empty one stays one
+//     object      a plain table
+//     integer     integer (64 bits), number: float
+//
+// A table made in Lua is an array when it is a non-empty sequence and nothing else, or when it
+// was made by json.array; otherwise it is an object. Integer keys of an object become text.
+
+enum { VALUE_DEPTH = 64, VALUE_COUNT = 256 * 1024, VALUE_BYTES = 16 * 1024 * 1024 };
+
+/// Push `v`, NULL as nil. Inside a C function that Lua called this may raise (a limit was passed);
+/// what must not be lost then lies in a userdata. Elsewhere it cannot fail.
+void value_push(lua_State *L, const struct json *v);
+
+/// Read the value at `idx` into `a`; strings are copied, bad UTF-8 becomes U+FFFD, nil is null.
+/// Returns 0, or a negative code with `*out` NULL and `e` naming the place: "value.a[3]: a function
+/// cannot be sent". Refused are functions, coroutines, userdata, numbers that are not finite,
+/// tables that hold themselves, other keys than texts and integers, and what is deeper, more
+/// or longer than the bounds above. Runs no Lua code and raises nothing.
+int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e) MUST_CHECK;
+
+void value_push_null(lua_State *L);
+bool value_is_null(lua_State *L, int idx); // json.null
+/// Mark the table on top as an array.
+void value_mark_array(lua_State *L);
+bool value_is_array(lua_State *L, int idx); // is it marked?

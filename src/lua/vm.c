@@ -1,0 +1,123 @@
+// Life of a Lua state.
+//
+// A state is made with the libraries that its trust allows (libs.c), an allocator that counts
+// (alloc.c) and marks that tell coroutines apart (vm_int.h). It is closed when no entry runs.
+//
+// Invariant: Lua code runs only inside entry_run(), entry_wake() and entry_end(); an error raised
+// anywhere else is a bug of ours and ends the process.
+
+#include "lua/vm.h"
+
+#include <sys/random.h>
+
+#include "lua/lib.h"
+#include "lua/vm_int.h"
+
+static int on_panic(lua_State *L)
+{
+    const char *text = lua_tostring(L, -1);
+    fprintf(stderr, "lua: error outside of an entry: %s\n", text != NULL ? text : "?");
+    abort();
+}
+
+struct vm *vm_open(const struct vm_opts *opts)
+{
+    struct vm *vm = xcalloc(1, sizeof *vm);
+    vm->trust = opts->trust;
+    vm->log = opts->log;
+    vm->arg = opts->arg;
+    vm->memory_max = opts->memory_max != 0 ? opts->memory_max : VM_MEMORY;
+    vm->block_max = vm->memory_max / 4;
+    for (int i = 0; i < MARK__COUNT; i++) {
+        vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
+    }
+    if (getrandom(vm->secret, sizeof vm->secret, 0) < 0) {
+        vm->secret[0] = (uint64_t)(uintptr_t)vm; // worse, but never nothing
+    }
+    vm->L = lua_newstate(alloc__lua, vm);
+    assert(vm->L != NULL); // the allocator refuses nothing here
+    lua_atpanic(vm->L, on_panic);
+    vm__mark(vm->L, vm, MARK_PLAIN);
+    libs__open(vm);
+    value__open(vm);
+    vm_add_lib(vm, "json", lib_json_open);
+    vm_add_lib(vm, "log", lib_log_open);
+    return vm;
+}
+
+void vm_close(struct vm *vm)
+{
+    if (vm == NULL) {
+        return;
+    }
+    assert(vm->active == NULL);
+    entry__close_all(vm);
+    refs__close(vm);
+    record__close(vm);
+    lua_close(vm->L);
+    free(vm);
+}
+
+struct vm *vm_of(lua_State *L)
+{
+    return vm__mark_of(L)->vm;
+}
+
+lua_State *vm_main(struct vm *vm)
+{
+    return vm->L;
+}
+
+void *vm_arg(const struct vm *vm)
+{
+    return vm->arg;
+}
+
+enum vm_trust vm_get_trust(const struct vm *vm)
+{
+    return vm->trust;
+}
+
+/// t[name] = the value on top, which is taken off; `t` is the table below it. No metamethods: they
+/// would be Lua code.
+static void set_raw(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_insert(L, -2);
+    lua_rawset(L, -3);
+}
+
+void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
+{
+    lua_State *L = vm->L;
+    lua_pushcfunction(L, open);
+    lua_call(L, 0, 1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_pushvalue(L, -2);
+    set_raw(L, name);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -3);
+    set_raw(L, name);
+    lua_pop(L, 3);
+}
+
+void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction fn)
+{
+    lua_State *L = vm->L;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_pushstring(L, lib);
+    lua_rawget(L, -2);
+    assert(lua_istable(L, -1));
+    lua_pushcfunction(L, fn);
+    set_raw(L, name);
+    lua_pop(L, 2);
+}
+
+struct vm_stats vm_get_stats(const struct vm *vm)
+{
+    return (struct vm_stats){.memory = vm->used,
+                             .memory_peak = vm->peak,
+                             .ticks = vm->ticks,
+                             .refusals = vm->refusals,
+                             .dead = vm->dead};
+}

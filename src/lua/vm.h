@@ -1,0 +1,63 @@
+#pragma once
+
+#include <lua.h>
+
+#include "base/log.h"
+
+// One Lua state with its limits. Everything here belongs to one thread. Lua code runs only through
+// an entry (lua/entry.h); what these functions do with the state runs no Lua code.
+
+struct vm;
+struct vm_owner; // lua/refs.h
+
+/// Whose code a state runs; src/lua/libs.def says what each of them gets to see.
+///   VM_USER     the user's own files and trusted projects: the whole standard library
+///   VM_SANDBOX  agent-written files: no io, debug, package, require; of os the clock only
+enum vm_trust { VM_USER, VM_SANDBOX };
+
+enum {
+    VM_BUDGET_MS = 200,          // time inside Lua without a pause
+    VM_LOAD_BUDGET_MS = 500,     // the same while a file loads
+    VM_MEMORY = 64 * 1024 * 1024 // bytes a state
+};
+enum { VM_CHUNK_MAX = 1024 * 1024, VM_LOAD_MAX = 256 * 1024 }; // bytes of a file; of load()
+
+/// A line that Lua wrote with log.* or print(). `owner` is whoever runs, NULL for nobody. `text`
+/// is borrowed, may hold any bytes and is at most 8 KiB.
+typedef void vm_log_fn(void *arg, const struct vm_owner *owner, enum log_level level,
+                       struct str text);
+
+struct vm_opts {
+    enum vm_trust trust;
+    size_t memory_max; // bytes, 0 for VM_MEMORY; a single block may have a quarter of it
+    vm_log_fn *log;    // NULL: lines are dropped
+    void *arg;         // for `log` and vm_arg(), borrowed
+};
+
+/// Make a state with the libraries of its trust. Never fails.
+struct vm *vm_open(const struct vm_opts *opts);
+
+/// End every entry that still waits with STALE_HANDLE, then free the state. No entry of it may be
+/// running. NULL is allowed.
+void vm_close(struct vm *vm);
+
+struct vm *vm_of(lua_State *L);    // the state that a coroutine belongs to
+lua_State *vm_main(struct vm *vm); // for building values from C; never call functions on it
+void *vm_arg(const struct vm *vm);
+enum vm_trust vm_get_trust(const struct vm *vm);
+
+/// Call `open` (a function of ours that leaves one value) and keep that value as the global `name`
+/// and, with user trust, as what `require(name)` gives.
+void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open);
+
+/// Put `fn` in the place of a library's function: vm_replace(vm, "os", "execute", fn). `lib` "_G"
+/// means the globals. The library must exist.
+void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction fn);
+
+struct vm_stats {
+    size_t memory, memory_peak; // bytes
+    uint64_t ticks;             // times the deadline was looked at
+    uint64_t refusals;          // blocks of memory that were refused
+    bool dead; // so full that nothing can run: close it and rebuild from the last good version
+};
+struct vm_stats vm_get_stats(const struct vm *vm);

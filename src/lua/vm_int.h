@@ -1,0 +1,160 @@
+#pragma once
+
+// What the files of lua/ share.
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "base/vec.h"
+#include "lua/entry.h"
+#include "lua/refs.h"
+#include "lua/vm.h"
+
+enum {
+    VM__TICK = 1000,         // instructions between two looks at the clock
+    VM__TICK_BIG = 25,       // the same while one instruction may cost much
+    VM__BIG = 256 * 1024,    // bytes: a block from here on makes instructions cost much
+    VM__WORK = 16 * 1024,    // steps inside C between two looks at the clock
+    VM__TEXT_MAX = 8 * 1024, // bytes of a log line or of a fault's message
+    VM__KEPT = 8,            // idle coroutines kept
+};
+
+enum vm__trip { TRIP_NONE, TRIP_TIME, TRIP_MEMORY };
+
+/// What a coroutine is. Each has a pointer to one of its state's marks in its extra space; Lua
+/// copies the main thread's, so a new coroutine is MARK_PLAIN.
+enum vm__mark_kind {
+    MARK_PLAIN,
+    MARK_ENTRY,    // runs entries: Lua code may not resume, close or leave it
+    MARK_WAITING,  // made by Lua code, suspended by entry_wait()
+    MARK_POISONED, // ended by a limit: its hook may be off for good, so it never runs again
+    MARK__COUNT
+};
+struct vm__mark {
+    struct vm *vm;
+    enum vm__mark_kind kind;
+};
+
+/// A coroutine that resumed another one; lives on the C stack.
+struct vm__level {
+    lua_State *L; // the one that resumed
+    struct vm__level *up;
+};
+
+struct vm__thread {
+    lua_State *L;
+    int ref;
+};
+
+struct vm {
+    lua_State *L;
+    enum vm_trust trust;
+    vm_log_fn *log;
+    void *arg;
+    struct vm__mark marks[MARK__COUNT];
+    uint64_t secret[2];       // what addresses are hidden with
+    lua_CFunction own_format; // Lua's string.format
+    // memory: alloc.c
+    size_t used, peak, memory_max, block_max;
+    size_t n_big; // blocks of VM__BIG and more
+    uint64_t refusals;
+    bool deep; // at the last refusal many calls were open: a recursion without end
+    bool dead;
+    // time: limit.c
+    struct entry *active;    // the entry whose Lua code runs, NULL outside
+    lua_State *running;      // the coroutine that runs
+    struct vm__level *level; // who resumed it, up to the entry's own
+    unsigned lenient;        // above 0 while C code of ours works on the state
+    bool pressed;            // look at the clock at the next chance
+    uint32_t work;           // steps done in C since the last look
+    uint64_t ticks;
+    // entry.c
+    struct vm__thread kept[VM__KEPT];
+    unsigned n_kept;
+    struct entry *entries;
+    // value.c
+    const void *array_meta; // address of the metatable that marks arrays
+    int array_ref;
+    // refs.c and record.c
+    struct refs__table *refs;
+    struct record__table *records;
+};
+
+// ---- marks ----------------------------------------------------------------------------------
+
+static inline struct vm__mark *vm__mark_of(lua_State *L)
+{
+    return *(struct vm__mark **)lua_getextraspace(L);
+}
+
+static inline void vm__mark(lua_State *L, struct vm *vm, enum vm__mark_kind kind)
+{
+    *(struct vm__mark **)lua_getextraspace(L) = &vm->marks[kind];
+}
+
+// ---- alloc.c --------------------------------------------------------------------------------
+
+void *alloc__lua(void *ud, void *p, size_t old, size_t want);
+
+/// Collect everything and decide whether the state is dead. After the memory limit was passed.
+void alloc__recover(struct vm *vm);
+
+// ---- limit.c --------------------------------------------------------------------------------
+
+/// Set the hook of the coroutine that is about to run.
+void limit__arm(struct vm *vm, lua_State *L);
+/// Make the running coroutine look at the clock at its next instruction. Allowed in the allocator.
+void limit__press(struct vm *vm);
+/// Raise if the running entry has passed a limit; looks at the clock.
+void limit__check(lua_State *L);
+/// True when the running entry has passed its limit. Raises nothing.
+bool limit__expired(struct vm *vm);
+/// An error with `status` was caught on `L`, its value on top: raise it again if it is no
+/// business of the code that caught it.
+void limit__caught(lua_State *L, int status);
+/// What a tripped entry reports.
+void limit__report(struct entry *en);
+
+/// `steps` more steps were done in C, a few nanoseconds each; now and then looks at the clock.
+static inline void limit__tick(lua_State *L, struct vm *vm, size_t steps)
+{
+    vm->work += (uint32_t)MIN(steps, VM__WORK);
+    if (vm->work >= VM__WORK || vm->pressed) {
+        limit__check(L);
+    }
+}
+
+/// C code is about to do something linear in `bytes`.
+static inline void limit__charge(lua_State *L, size_t bytes)
+{
+    limit__tick(L, vm_of(L), bytes / 8 + 1);
+}
+
+// ---- fault.c --------------------------------------------------------------------------------
+
+/// Where `L` stands or died; message and code as given. `message` may begin with a place, which
+/// then counts and is cut off.
+struct fault *fault__of_stack(enum fault_code code, lua_State *L, struct str message);
+/// A text without a stack: `path` (may be NULL) is where the code came from.
+struct fault *fault__of_text(enum fault_code code, const char *path, struct str message);
+/// Push a traceback of `of` on `L`.
+void fault__push_traceback(lua_State *L, lua_State *of, int level);
+
+// ---- libs.c ---------------------------------------------------------------------------------
+
+void libs__open(struct vm *vm);
+/// Push the text of any value: of its __tostring (Lua code!), or its type and a number that is
+/// the value's own but not its address.
+struct str libs__push_text(lua_State *L, int idx);
+/// Push that number alone, as %p prints it.
+void libs__push_id(lua_State *L, int idx);
+
+// ---- value.c, record.c, refs.c --------------------------------------------------------------
+
+void value__open(struct vm *vm);
+/// Fetch the fields that are missing, if the table at `idx` is a live record.
+void record__fill(lua_State *L, int idx);
+void record__close(struct vm *vm);
+void refs__close(struct vm *vm);
+/// End all that waits in a state.
+void entry__close_all(struct vm *vm);
