@@ -10,7 +10,7 @@
 
 #include "unit/test.h"
 
-enum { SKIPPED = 77, HANG_S = 240 };
+enum { SKIPPED = 77, HANG_S = 600 };
 
 static char own_dir[256]; // of the test that runs in this process
 static pid_t own_pid;
@@ -53,6 +53,12 @@ const char *test_data(void)
     const char *set = getenv("AFLOAT_TEST_DATA");
     snprintf(path, sizeof path, "%s", set != NULL ? set : TEST_SOURCE_ROOT "/../shared/data");
     return access(path, R_OK) == 0 ? path : NULL;
+}
+
+int test_loops(int quick)
+{
+    const char *times = getenv("AFLOAT_LOOPS");
+    return quick * (times != NULL ? (int)strtol(times, NULL, 10) : 1);
 }
 
 void test_fail(const char *file, int line, const char *fmt, ...)

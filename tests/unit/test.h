@@ -27,6 +27,10 @@ const char *test_dir(void);
 /// the source tree.
 const char *test_data(void);
 
+/// How often a long loop runs: `quick` times in `make test`, $AFLOAT_LOOPS times as often in
+/// `make soak`.
+int test_loops(int quick);
+
 #define TEST(name)                                                                                 \
     void test_##name(void);                                                                        \
     void test_##name(void)

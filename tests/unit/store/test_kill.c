@@ -93,8 +93,7 @@ static void check_after(struct totals *t, unsigned long long acked)
 TEST(kill_9_at_any_time_loses_nothing_that_was_acknowledged)
 {
     struct totals t = {0};
-    const char *loops = getenv("AFLOAT_LOOPS");
-    int rounds = loops != NULL ? atoi(loops) : 25;
+    int rounds = test_loops(25);
     unsigned seed = (unsigned)time(NULL);
     log_open(LOG_ERROR, quiet, NULL);
     (void)test_dir();
