@@ -40,16 +40,14 @@ static const struct conn_proto http;
 // has neither method nor path.
 static void log_request(const struct conn *c, const struct http1 *p, int status)
 {
-    bool whole = p->state != HTTP1_HEAD;
-    bool reads = !whole || p->method == HTTP_GET || p->method == HTTP_HEAD;
-    enum log_level level = reads ? LOG_DEBUG : LOG_INFO;
-    if (log_get_level() < level) {
+    if (log_get_level() < LOG_DEBUG) { // louder, every posted event would bring one of its own
         return;
     }
+    bool whole = p->state != HTTP1_HEAD;
     char peer[64];
     struct str path = whole ? http1_target(p) : STR_NULL;
     conn__peer(c, peer, sizeof peer);
-    log_write(level, LOG_HTTP, "peer=%s method=%s path=%s status=%d", peer,
+    log_debug(LOG_HTTP, "peer=%s method=%s path=%s status=%d", peer,
               whole ? http1_method_name(p) : "-", LOGQ(str_cut(&path, '?')).z, status);
 }
 
