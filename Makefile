@@ -6,6 +6,8 @@ SAN   := -Db_sanitize=address,undefined
 DEBUG := --buildtype=debugoptimized --werror
 TESTS := -Dtests=true $(DEBUG)
 
+PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
+
 .PHONY: all run test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
 
 all: setup-build build/build.ninja
@@ -45,19 +47,19 @@ setup-test:
 setup-bench:
 	@scripts/setup build bench
 
-build/build.ninja: | setup-build
+build/build.ninja: $(PARTS) | setup-build
 	@tools/configure build
 
-build/asan/build.ninja: | setup-test
+build/asan/build.ninja: $(PARTS) | setup-test
 	@tools/configure build/asan $(TESTS) $(SAN)
 
-build/tsan/build.ninja: | setup-test
+build/tsan/build.ninja: $(PARTS) | setup-test
 	@tools/configure build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false
 
-build/fuzz/build.ninja: | setup-test
+build/fuzz/build.ninja: $(PARTS) | setup-test
 	@CC=clang tools/configure build/fuzz $(DEBUG) -Dfuzz=true $(SAN) -Db_lundef=false
 
-build/bench/build.ninja: | setup-bench
+build/bench/build.ninja: $(PARTS) | setup-bench
 	@tools/configure build/bench -Dbench=true
 
 clean:
