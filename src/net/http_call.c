@@ -35,7 +35,7 @@ static const struct {
     {CURLE_COULDNT_RESOLVE_PROXY, UV_EAI_NONAME, "the name of the proxy has no address"},
     {CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT, "no connection in time"},
     {CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED, "the certificate is not trusted"},
-    {CURLE_SSL_CACERT_BADFILE, ERR_INVALID, "the file of trusted certificates cannot be read"},
+    {CURLE_SSL_CACERT_BADFILE, ERR_INVALID, "the file of trusted certificates cannot be read (install ca-certificates)"},
     {CURLE_SSL_CONNECT_ERROR, UV_EPROTO, "TLS failed"},
     {CURLE_SSL_CIPHER, UV_EPROTO, "TLS failed"},
     {CURLE_HTTP2, UV_EPROTO, "the server broke HTTP/2"},
