@@ -158,6 +158,7 @@ static ssize_t try_write(struct conn *c, const struct str *parts, size_t n)
 static void linger_shut(struct conn *c)
 {
     uv_os_fd_t fd;
+    conn__deadline(c, loop_now(c->server->loop) + LINGER_MS);
     if (uv_fileno(&c->io.handle, &fd) == 0 && shutdown(fd, SHUT_WR) < 0) {
         conn__close(c);
     }
@@ -196,7 +197,7 @@ static const struct conn_proto linger = {
     .on_read = linger_on_read,
     .on_eof = linger_on_eof,
     .on_drain = linger_on_drain,
-    .on_deadline = conn__close,
+    .on_deadline = conn__close, // set once all has left; until then `stall_at` watches
     .on_gone = linger_on_gone,
 };
 
@@ -410,7 +411,6 @@ void conn__finish(struct conn *c)
     }
     c->finishing = true;
     conn__take(c, &linger, NULL);
-    conn__deadline(c, loop_now(c->server->loop) + LINGER_MS);
     conn__flush(c);
     if (!conn__blocked(c) && !c->closing) {
         linger_shut(c);

@@ -249,7 +249,9 @@ static void http_on_eof(struct conn *c)
 static void http_on_deadline(struct conn *c)
 {
     struct http *h = c->state;
-    if (h->phase == PHASE_IDLE) {
+    if (h->phase == PHASE_IDLE && conn__blocked(c)) {
+        set_deadline(c); // not idle: the peer still reads its answer
+    } else if (h->phase == PHASE_IDLE) {
         conn__close(c);
     } else {
         refuse_late(c);

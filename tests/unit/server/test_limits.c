@@ -217,6 +217,35 @@ TEST(a_peer_that_does_not_read_its_answer_is_let_go)
     rig_close();
 }
 
+// Read the answer to `request` at a pace that takes minutes, but never stands still.
+static void check_slow_reader(const char *request)
+{
+    static char bytes[32 * 1024];
+    size_t got = 0;
+    rig_open(NULL);
+    rig.big = 4 << 20;
+    int fd = rig_unix();
+    rig_put(fd, request);
+    rig_turn();
+    for (ssize_t n; got <= rig.big && (n = recv(fd, bytes, sizeof bytes, 0)) > 0;) {
+        got += (size_t)n;
+        rig_pass(2000);
+    }
+    CHECK(got > rig.big); // the head counts too
+    close(fd);
+    rig_close();
+}
+
+TEST(a_slow_reader_gets_the_whole_answer)
+{
+    check_slow_reader(GET("/openapi.json"));
+}
+
+TEST(a_slow_reader_gets_the_whole_last_answer)
+{
+    check_slow_reader("GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+}
+
 TEST(connections_dropped_at_any_point_leave_nothing_behind)
 {
     char request[1024], who[160];
