@@ -134,10 +134,12 @@ static bool parse_body(struct arena *a, const struct asked *q, struct str body,
     return true;
 }
 
+// Fields of the body are told apart by the parser; only those of the path can come again.
 static bool add_body(const struct json *body, struct json *obj, struct refusal *no)
 {
+    const struct json from_path = *obj;
     json_foreach_member (m, body) {
-        if (json_get_str(obj, m->key) != NULL) {
+        if (json_get_str(&from_path, m->key) != NULL) {
             return request__refuse(no, PROBLEM_INVALID_BODY, "'%.*s' comes from the address",
                                    (int)MIN(m->key.n, 64), m->key.p);
         }

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "unit/server/rig.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -44,6 +45,31 @@ TEST(sizes_at_the_bound_pass_and_beyond_it_do_not)
                          1001, "\r\n0\r\n\r\n"),
               413);
     rig_close();
+}
+
+TEST(a_body_of_very_many_fields_takes_no_longer_than_reading_it)
+{
+    enum { FIELDS = 100000 };
+    struct buf body, request;
+    buf_init(&body, 4 << 20);
+    buf_init(&request, 8 << 20);
+    buf_addz(&body, "{\"type\":\"user.x\"");
+    for (unsigned i = 0; i < FIELDS; i++) {
+        buf_addf(&body, ",\"%x\":1", i);
+    }
+    buf_addc(&body, '}');
+    buf_addf(&request,
+             "POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+             "Content-Length: %zu\r\n\r\n",
+             body.n);
+    buf_adds(&request, buf_str(&body));
+    rig_open(NULL);
+    uint64_t begin = time_mono_ns();
+    CHECK_INT(rig_ask_unix(buf_z(&request), NULL, 0), 400);
+    CHECK(time_mono_ns() - begin < UINT64_C(4000000000));
+    rig_close();
+    buf_fini(&body);
+    buf_fini(&request);
 }
 
 TEST(the_answer_to_a_body_too_large_reaches_a_client_that_still_sends)
