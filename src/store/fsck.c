@@ -1,6 +1,6 @@
 // Check what is stored, and mend it.
 //
-//     documents ──> not JSON: set aside
+//     documents ──> not JSON, or nothing a hub can use: set aside
 //     sessions  ──> metadata.json: not JSON: set aside; missing: made again from the journal
 //               ──> events.jsonl:  torn: cut    damaged: rebuilt from its good lines
 //               ──> files never finished: removed
@@ -87,6 +87,29 @@ static int new_mark(const char *path, struct err *e)
     return doc_save(path, str_of(text), e);
 }
 
+/// Why a hub could not start with this document, or NULL when it can.
+static const char *useless(const char *name, struct str text)
+{
+    struct arena a;
+    struct json *v = NULL;
+    const char *why = NULL;
+    arena_init(&a);
+    if (text.n == 0) {
+        // missing, as in a new home
+    } else if (json_parse(&v, &a, text, NULL, NULL) < 0) {
+        why = "not JSON";
+    } else if (v->type != JSON_OBJ) {
+        why = "not an object";
+    } else if (strcmp(name, "state/hub.json") == 0) {
+        const struct json *mark = json_get(v, "event_id_mark");
+        int64_t n = json_int(mark, -1);
+        why =
+            mark != NULL && (n < 0 || n > INT64_MAX / 2) ? "its event_id_mark is no number" : NULL;
+    }
+    arena_fini(&a);
+    return why;
+}
+
 static void check_document(struct fsck *f, const char *name)
 {
     struct buf text;
@@ -95,12 +118,13 @@ static void check_document(struct fsck *f, const char *name)
 
     buf_init(&text, DOC_MAX);
     int rc = doc_load(path, &text, &why);
-    if (rc == ERR_CORRUPT) {
+    const char *fault = rc == ERR_CORRUPT ? "not JSON" : useless(name, buf_str(&text));
+    if (rc == ERR_CORRUPT || (rc == 0 && fault != NULL)) {
         rc = f->repair ? set_aside(path, &e) : 0;
         if (f->repair && rc == 0 && strcmp(name, "state/hub.json") == 0) {
             rc = new_mark(path, &e);
         }
-        mended(f, name, "document", ERROR, "not JSON", rc, &e);
+        mended(f, name, "document", ERROR, fault, rc, &e);
     } else if (rc < 0) {
         finding(f, name, "unreadable", ERROR, false, why.msg);
     }

@@ -176,6 +176,25 @@ TEST(a_lost_mark_of_event_ids_is_replaced_by_a_later_one)
     free(text);
 }
 
+TEST(documents_that_no_hub_can_use_are_set_aside)
+{
+    static const struct {
+        const char *name, *text;
+    } cases[] = {
+        {"choices.json", "[]"},
+        {"state/hub.json", "7"},
+        {"state/hub.json", "{\"event_id_mark\":\"x\"}"},
+        {"state/hub.json", "{\"event_id_mark\":-1}"},
+        {"state/hub.json", "{\"event_id_mark\":9223372036854775807}"},
+    };
+    struct box b;
+    make_home(&b);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        file_write(box_path(&b, "%s", cases[i].name), cases[i].text, strlen(cases[i].text));
+        one_finding(&b, cases[i].name, "\"document\"");
+    }
+}
+
 TEST(lost_metadata_is_made_again_from_the_journal)
 {
     struct box b;
