@@ -77,23 +77,56 @@ static void report(struct doctor *d, const char *name, enum verdict v, const cha
     jw_end_obj(&d->w);
 }
 
+// The nearest directory above `path` that exists, for questions about its file system.
+static char *existing_above(const char *path)
+{
+    char *at = xstrdup(path);
+    while (access(at, F_OK) < 0 && strcmp(at, "/") != 0) {
+        char *up = str_dup(path_dir(str_of(at)));
+        free(at);
+        at = up;
+    }
+    return at;
+}
+
+// May we put files there? Also asked of the file system: it may be mounted read-only.
+static bool check_writable(struct doctor *d, const char *name, const char *path)
+{
+    char *at = existing_above(path);
+    bool can = faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) == 0;
+    if (!can) {
+        report(d, name, FAIL, "the hub needs to write there: choose another place by AFLOAT_HOME",
+               "cannot write in '%s': %s", at, err_text(-errno));
+    }
+    free(at);
+    return can;
+}
+
 static void check_directory(struct doctor *d, const char *name, const char *path)
 {
     struct stat st;
     char remedy[4200];
-    if (stat(path, &st) < 0) {
-        enum verdict v = errno == ENOENT ? FINE : FAIL;
-        report(d, name, v, "see that its parents can be searched", "'%s': %s", path,
-               errno == ENOENT ? "not there yet, the hub makes it" : err_text(-errno));
+    int fault = stat(path, &st) < 0 ? errno : 0;
+    if (fault != 0 && fault != ENOENT) {
+        report(d, name, FAIL, "see that its parents can be searched", "'%s': %s", path,
+               err_text(-fault));
         return;
     }
-    bool mine = st.st_uid == geteuid(), shared = (st.st_mode & 0022) != 0;
+    bool mine = fault != 0 || st.st_uid == geteuid(), dir = fault != 0 || S_ISDIR(st.st_mode);
+    if (mine && dir && !check_writable(d, name, path)) {
+        return;
+    }
+    if (fault != 0) {
+        report(d, name, FINE, NULL, "'%s': not there yet, the hub makes it", path);
+        return;
+    }
+    bool shared = (st.st_mode & 0022) != 0;
     snprintf(remedy, sizeof remedy, mine ? "chmod go-w '%s'" : "sudo chown $USER '%s'", path);
-    report(d, name, S_ISDIR(st.st_mode) && mine && !shared ? FINE : FAIL, remedy, "'%s'%s", path,
-           !S_ISDIR(st.st_mode) ? " is not a directory"
-           : !mine              ? " belongs to another user"
-           : shared             ? " can be written by others"
-                                : "");
+    report(d, name, dir && mine && !shared ? FINE : FAIL, remedy, "'%s'%s", path,
+           !dir     ? " is not a directory"
+           : !mine  ? " belongs to another user"
+           : shared ? " can be written by others"
+                    : "");
 }
 
 static void check_private_file(struct doctor *d, const char *name, const char *path)
@@ -120,18 +153,6 @@ static void check_places(struct doctor *d)
     size_t n = strlen(h->socket);
     report(d, "socket path", FINE, NULL, "%zu bytes%s", n,
            n >= sizeof sa.sun_path ? ", reached through /proc/self/fd" : "");
-}
-
-// The nearest directory above `path` that exists, for questions about its file system.
-static char *existing_above(const char *path)
-{
-    char *at = xstrdup(path);
-    while (access(at, F_OK) < 0 && strcmp(at, "/") != 0) {
-        char *up = str_dup(path_dir(str_of(at)));
-        free(at);
-        at = up;
-    }
-    return at;
 }
 
 static void check_disk(struct doctor *d)

@@ -1,7 +1,8 @@
 // Checking what is stored, with the home to ourselves.
 //
 // The same lock that makes a hub the only one keeps hubs out while we read and mend. Our number
-// goes into it too, so that a hub that is started meanwhile names the right process.
+// goes into it too, so that a hub that is started meanwhile names the right process. A home that
+// cannot be written can still be checked: no hub can start in it either.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +13,32 @@
 #include "client/holder.h"
 #include "store/fsck.h"
 
+// The lock's file, or -1 with errno. Without it on a read-only disk there is nothing to lock, and
+// what holds its place is the directory.
+static int open_lock(struct cli *c, bool *writable)
+{
+    const char *path = c->home.lock;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    *writable = fd >= 0;
+    if (fd < 0 && (errno == EROFS || errno == EACCES) && !args_has(&c->args, FLAG_REPAIR)) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 && errno == ENOENT) {
+            fd = open(c->home.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+    }
+    return fd;
+}
+
 static int take_home(struct cli *c, int *fd)
 {
     const char *path = c->home.lock;
     char text[32];
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool writable;
+    *fd = open_lock(c, &writable);
     if (*fd < 0) {
-        out_error(&c->out, "cannot open '%s': %s", path, err_text(-errno));
-        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+        int fault = errno; // telling it may change errno
+        out_error(&c->out, "cannot open '%s': %s", path, err_text(-fault));
+        return fault == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     if (flock(*fd, LOCK_EX | LOCK_NB) < 0) {
         out_error(&c->out, "the home is in use by process %ld; 'afloat stop --wait' ends the hub",
@@ -28,7 +47,7 @@ static int take_home(struct cli *c, int *fd)
         return EXIT_CONFLICT;
     }
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(*fd, 0) < 0 || pwrite(*fd, text, (size_t)n, 0) != n) {
+    if (writable && (ftruncate(*fd, 0) < 0 || pwrite(*fd, text, (size_t)n, 0) != n)) {
         out_error(&c->out, "cannot write '%s': %s", path, err_text(-errno));
         close(*fd);
         return EXIT_FAILED;

@@ -517,8 +517,9 @@ static void open_index(struct fsck *f)
         }
     } else {
         int rc = index_open_as_is(&f->x, path, &e);
-        if (rc < 0) {
-            finding(f, name, "index", rc == ERR_CORRUPT ? WARNING : ERROR, false, e.msg);
+        if (rc < 0) { // what it holds can be made again, on a disk that can be written
+            bool harmless = rc == ERR_CORRUPT || rc == -EROFS;
+            finding(f, name, "index", harmless ? WARNING : ERROR, false, e.msg);
         }
     }
     free(path);

@@ -1,13 +1,14 @@
 """What each command does, against a real hub."""
 import json
 import os
+import re
 import stat
 import subprocess
 import termios
 
 import pytest
 
-from conftest import BIN, DEADLINE, read_until
+from conftest import BIN, DEADLINE, check_report, read_until
 
 CALLS = [
     (["feature", "list"], ("GET", "/feature")),
@@ -264,6 +265,30 @@ def test_fsck_checks_a_home_and_mends_a_torn_document(home):
 
 
 # ---- stdout --------------------------------------------------------------------------------
+
+def read_only(home, *words):
+    """Run a command while the home is on a file system that is mounted read-only."""
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" || exit 77; exec "$@"'
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", mount, str(home.dir), BIN, *words], env=home.env,
+                          stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=DEADLINE)
+    check_report(done.stderr)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no mounts of our own here: " + done.stderr)
+    return done
+
+
+def test_doctor_and_fsck_work_in_a_home_that_cannot_be_written(home):
+    told = read_only(home, "doctor")  # nothing in it yet
+    assert told.returncode == 1 and re.search(r"^fail +home .*Read-only", told.stdout, re.M), told.stdout
+    assert read_only(home, "fsck").returncode == 0
+    home.ok("start")
+    home.ok("stop", "--wait")
+    told = read_only(home, "doctor")
+    assert told.returncode == 1 and re.search(r"^fail +home .*Read-only", told.stdout, re.M), told.stdout
+    told = read_only(home, "fsck")
+    assert told.returncode == 0 and "sessions checked" in told.stdout, told
+    assert read_only(home, "fsck", "--repair").returncode == 1
+
 
 def test_a_full_disk_under_stdout_is_an_error(home):
     with open("/dev/full", "w") as full:
