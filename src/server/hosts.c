@@ -114,8 +114,7 @@ void hosts__set(struct hosts *h, const char *const *names, size_t n, const char 
     for (size_t i = 0; i < n; i++) {
         vec_push(&h->allowed, xstrdup(names[i]));
     }
-    h->public_origin = public_url != NULL ? origin_of(public_url) : NULL;
-    h->behind_proxy = behind_proxy;
+    h->public_origin = behind_proxy && public_url != NULL ? origin_of(public_url) : NULL;
 }
 
 bool hosts__valid(struct str host)

@@ -248,7 +248,7 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     if (rc < 0) {
         return rc;
     }
-    if (!is_loopback(&a) && !(s->hosts.behind_proxy && s->hosts.public_origin != NULL)) {
+    if (!is_loopback(&a) && s->hosts.public_origin == NULL) {
         return err_set(e, ERR_DENIED,
                        "'%s' can be reached from outside: set behind_proxy = true and public_url, "
                        "or listen on 127.0.0.1",

@@ -194,10 +194,9 @@ void router__allow(unsigned methods, char *out, size_t n);
 
 struct hosts {
     vec(char *) allowed;
-    char *public_origin; // "https://name" of public_url, or NULL
-    bool behind_proxy;
-    char port[8];    // of the TCP listener, or ""
-    char listen[64]; // its address as it appears in a Host header
+    char *public_origin; // "https://name" of public_url; NULL without one, or without a proxy
+    char port[8];        // of the TCP listener, or ""
+    char listen[64];     // its address as it appears in a Host header
 };
 void hosts__fini(struct hosts *h);
 void hosts__set(struct hosts *h, const char *const *names, size_t n, const char *public_url,

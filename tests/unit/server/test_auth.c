@@ -330,6 +330,10 @@ TEST(more_names_and_a_public_address_can_be_allowed)
     CHECK(!hosts__secure(h, str_of(rig_host())));
     server_allow(rig.server, NULL, 0, "", false);
     CHECK(!hosts__allows(h, STR("box.lan:4700")));
+    server_allow(rig.server, NULL, 0, "https://hub.example.com/",
+                 false); // counts behind a proxy only
+    CHECK(!hosts__allows(h, STR("hub.example.com")));
+    CHECK(!hosts__allows_origin(h, STR("https://hub.example.com")));
     rig_close();
 }
 
