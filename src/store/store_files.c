@@ -17,7 +17,6 @@
 
 #include <assert.h>
 
-#include "base/log.h"
 #include "store/doc.h"
 #include "store/fsck.h"
 #include "store/indexer.h"
@@ -53,9 +52,6 @@ static struct store_files *files_of(struct store *s)
 static void on_notice(void *arg, const struct store_notice *n)
 {
     struct store_files *f = arg;
-    log_warn(LOG_STORE, "path=%s cut=%llu last_seq=%llu message=%s", LOGQ(str_of(n->path)).z,
-             (unsigned long long)n->bytes_cut, (unsigned long long)n->last_seq,
-             LOGQ(str_of(n->message)).z);
     if (f->notice != NULL) {
         f->notice(f->arg, n);
     }

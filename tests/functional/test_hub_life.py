@@ -149,6 +149,14 @@ def test_a_damaged_choices_file_stops_the_start_and_is_not_touched(home, hub):
     assert (home.dir / "choices.json").read_text() == '{"features.plugins": fal'
 
 
+def test_a_mended_file_is_logged_once(home, start_hub):
+    (home.dir / "state").mkdir()
+    (home.dir / "state" / "index.sqlite").write_text("no database at all\n" * 100)
+    start_hub()
+    lines = [x for x in home.log.read_text().splitlines() if "index.sqlite" in x]
+    assert len(lines) == 1 and "notice=rebuilt" in lines[0], lines
+
+
 def test_event_ids_are_never_reused_and_a_reader_from_before_gets_a_gap(home, start_hub):
     seen = set()
     for round in range(5):
