@@ -36,8 +36,7 @@ struct http {
 
 static const struct conn_proto http;
 
-// Changes are logged by default, everything else when asked for. A head that never came to its end
-// has neither method nor path.
+// Requests are logged when asked for. A head that never came to its end has neither method nor path.
 static void log_request(const struct conn *c, const struct http1 *p, int status)
 {
     if (log_get_level() < LOG_DEBUG) { // louder, every posted event would bring one of its own
