@@ -40,7 +40,7 @@
 
 /// `it` is a pointer to each element in turn; the vector must not grow meanwhile.
 #define vec_foreach(it, v)                                                                         \
-    for (__typeof__ (&(v)->p[0])(it) = (v)->p; (it) != NULL && (it) < (v)->p + (v)->n; (it)++)
+    for (__typeof__(*(v)->p) *(it) = (v)->p; (it) != NULL && (it) < (v)->p + (v)->n; (it)++)
 
 #define vec_fini(v)                                                                                \
     do {                                                                                           \
