@@ -1,0 +1,183 @@
+// Running Lua for the hub: one job is one entry, from its message to its answer.
+//
+//     far__run ──> entry_run ──┬── done, failed ──> answer ──> free
+//                              └── waits ──> in `jobs` ──> done, failed, cancelled ──> answer ──> free
+//
+// Every id is answered exactly once, whatever the code does. A job without an id (a timer, an
+// event) says only when it failed.
+
+#include "host/host_int.h"
+
+enum { ARGS_MAX = 8 }; // of a handler; an empty Lua stack has room for more
+
+struct far__job {
+    struct entry entry;
+    struct far *far;
+    int64_t id;
+    bool answers, tool;
+};
+
+static void job_free(struct far__job *j)
+{
+    struct far *f = j->far;
+    for (size_t i = 0; i < f->jobs.n; i++) {
+        if (f->jobs.p[i] == j) {
+            vec_remove(&f->jobs, i);
+            break;
+        }
+    }
+    entry_end(&j->entry);
+    free(j);
+}
+
+static struct far__job *job_new(struct far *f, entry_done_cb *done)
+{
+    struct far__job *j = xcalloc(1, sizeof *j);
+    j->far = f;
+    j->entry.owner = f->owner;
+    j->entry.done = done;
+    j->entry.arg = j;
+    vec_push(&f->jobs, j);
+    return j;
+}
+
+// ---- answers -------------------------------------------------------------------------------
+
+static void send_value(struct far *f, int64_t id, const struct json *value)
+{
+    struct jw w;
+    far__begin(f, &w, "result", id);
+    jw_key(&w, "value");
+    jw_value(&w, value);
+    far__send(f, &w);
+}
+
+/// A tool that returned nil and a text failed with that text.
+static bool is_refusal(const struct far__job *j)
+{
+    const struct entry *en = &j->entry;
+    return j->tool && en->n_results >= 2 && lua_isnil(en->L, 1) &&
+           lua_type(en->L, 2) == LUA_TSTRING;
+}
+
+static void answer_done(struct far__job *j)
+{
+    struct entry *en = &j->entry;
+    struct arena a;
+    struct json *value = NULL;
+    struct err e = {0};
+    if (is_refusal(j)) {
+        far__error_text(j->far, j->id, lua_tostring(en->L, 2));
+        return;
+    }
+    arena_init(&a);
+    if (j->answers && en->n_results >= 1 && value_read(&value, &a, en->L, 1, &e) < 0) {
+        far__error_text(j->far, j->id, e.msg);
+    } else {
+        send_value(j->far, j->id, value);
+    }
+    arena_fini(&a);
+}
+
+static void on_done(struct entry *en, enum entry_status status)
+{
+    struct far__job *j = en->arg;
+    if (status == ENTRY_FAILED) {
+        far__error(j->far, j->id, en->fault);
+    } else if (j->id != 0) {
+        answer_done(j);
+    }
+    job_free(j);
+}
+
+static int push_args(lua_State *L, const struct far__run *r)
+{
+    int n = 0;
+    if (r->ctx != NULL) {
+        value_push(L, r->ctx);
+        n++;
+    }
+    json_foreach_item (arg, r->args) {
+        if (n == ARGS_MAX) {
+            break;
+        }
+        value_push(L, arg);
+        n++;
+    }
+    return n;
+}
+
+void far__run(struct far *f, const struct far__run *r)
+{
+    struct far__job *j = job_new(f, on_done);
+    j->id = r->id;
+    j->answers = r->answers;
+    j->tool = r->tool;
+    j->entry.budget_ms = r->budget_ms;
+    lua_State *L = entry_begin(&j->entry, f->vm);
+    refs_push(L, r->fn);
+    enum entry_status status = entry_run(&j->entry, push_args(L, r));
+    if (status != ENTRY_WAITING) {
+        on_done(&j->entry, status);
+    }
+}
+
+void far__cancel(struct far *f, int64_t id)
+{
+    for (size_t i = 0; i < f->jobs.n && id != 0; i++) {
+        if (f->jobs.p[i]->id == id) {
+            far__error_text(f, id, "cancelled");
+            job_free(f->jobs.p[i]);
+            return;
+        }
+    }
+}
+
+void far__jobs_fini(struct far *f)
+{
+    while (f->jobs.n != 0) {
+        job_free(*vec_last(&f->jobs));
+    }
+    vec_fini(&f->jobs);
+}
+
+// ---- loading -------------------------------------------------------------------------------
+
+static void send_loaded(struct far *f)
+{
+    struct jw w;
+    far__begin(f, &w, "loaded", 0);
+    jw_key(&w, "metadata");
+    jw_obj(&w);
+    jw_kstrz(&w, "api", "1.0");
+    jw_kstrz(&w, "name", f->name);
+    jw_end_obj(&w);
+    far__send(f, &w);
+}
+
+static void send_failed(struct far *f, const struct fault *fault)
+{
+    struct jw w;
+    far__begin(f, &w, "failed", 0);
+    jw_kstrz(&w, "message", fault->message);
+    jw_kstrz(&w, "code", fault_name(fault->code));
+    jw_kstrz(&w, "path", fault->path != NULL ? fault->path : f->path);
+    jw_kint(&w, "line", fault->line);
+    far__send(f, &w);
+}
+
+void far__load(struct far *f, struct str source)
+{
+    struct entry en = {.kind = ENTRY_LOAD, .owner = f->owner};
+    char *chunk = xasprintf("@%s", f->path);
+    entry_begin(&en, f->vm);
+    f->loading = true;
+    if (entry_push_chunk(&en, source, chunk) == 0 && entry_run(&en, 0) == ENTRY_DONE) {
+        send_loaded(f);
+    } else {
+        send_failed(f, en.fault);
+    }
+    f->loading = false;
+    entry_end(&en);
+    free(chunk);
+}

@@ -1,0 +1,255 @@
+// The far end's side of the host protocol: lines in, lines out.
+//
+// The hub is trusted as far as what it says goes; but a message that is not understood is answered
+// with an error and nothing else, so that a newer hub can talk to an older host.
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "host/host_int.h"
+
+// ---- out -----------------------------------------------------------------------------------
+
+void far__begin(struct far *f, struct jw *w, const char *type, int64_t id)
+{
+    jw_init(w, &f->out);
+    jw_obj(w);
+    jw_kstrz(w, "type", type);
+    if (id != 0) {
+        jw_kint(w, "id", id);
+    }
+}
+
+void far__send(struct far *f, struct jw *w)
+{
+    jw_end_obj(w);
+    buf_addc(&f->out, '\n');
+    if (f->out.n >= FAR__OUT) {
+        far__flush(f);
+    }
+}
+
+void far__flush(struct far *f)
+{
+    size_t done = 0;
+    while (done < f->out.n && !f->over) {
+        ssize_t n = write(f->fd, f->out.p + done, f->out.n - done);
+        if (n < 0 && errno != EINTR) {
+            f->over = true;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    buf_clear(&f->out);
+}
+
+void far__error(struct far *f, int64_t id, const struct fault *fault)
+{
+    struct jw w;
+    far__begin(f, &w, "error", id);
+    jw_kstrz(&w, "message", fault->message);
+    jw_kstrz(&w, "code", fault_name(fault->code));
+    if (fault->path != NULL) {
+        jw_kstrz(&w, "path", fault->path);
+        jw_kint(&w, "line", fault->line);
+    }
+    far__send(f, &w);
+}
+
+void far__error_text(struct far *f, int64_t id, const char *message)
+{
+    struct jw w;
+    far__begin(f, &w, "error", id);
+    jw_kstrz(&w, "message", message);
+    far__send(f, &w);
+}
+
+// ---- in ------------------------------------------------------------------------------------
+
+static char *text_of(const struct json *m, const char *key)
+{
+    return str_dup(json_str(json_get(m, key), ""));
+}
+
+/// A copy that outlives the line.
+static struct json *keep(struct arena *a, const struct json *v)
+{
+    struct buf text;
+    struct json *copy = NULL;
+    buf_init(&text, SIZE_MAX);
+    json_write(&text, v, 0);
+    if (json_parse(&copy, a, arena_str(a, buf_str(&text)), NULL, NULL) < 0) {
+        copy = NULL;
+    }
+    buf_fini(&text);
+    return copy;
+}
+
+static void on_load(struct far *f, const struct json *m)
+{
+    const struct json *source = json_get(m, "source");
+    if (f->loaded || source == NULL || source->type != JSON_STR) {
+        far__error_text(f, 0, f->loaded ? "loaded already" : "load without source");
+        return;
+    }
+    f->loaded = true;
+    f->config = keep(&f->config_arena, json_get(m, "config"));
+    f->lua_path = text_of(m, "lua_path");
+    f->data_dir = text_of(m, "data_dir");
+    far__load(f, source->s);
+}
+
+/// The handler that a hook message means, by number; NULL when there is none (any more).
+static const struct far__handler *hook_of(struct far *f, const struct json *m)
+{
+    int64_t at = json_int(json_get(m, "handler"), -1);
+    if (at < 0 || (uint64_t)at >= f->handlers.n) {
+        return NULL;
+    }
+    const struct far__handler *h = &f->handlers.p[at];
+    return h->kind == FAR__HOOK && !h->off ? h : NULL;
+}
+
+/// A member, null when it is not there.
+static struct json value_of(const struct json *m, const char *key)
+{
+    const struct json *v = json_get(m, key);
+    return v != NULL ? *v : (struct json){.type = JSON_NULL};
+}
+
+/// A handler's first argument is always there.
+static const struct json *ctx_of(const struct json *m)
+{
+    static const struct json none = {.type = JSON_OBJ};
+    const struct json *ctx = json_get(m, "ctx");
+    return ctx != NULL ? ctx : &none;
+}
+
+static uint32_t budget_of(const struct json *m)
+{
+    int64_t ms = json_int(json_get(m, "deadline_ms"), 0);
+    return ms > 0 && ms < VM_BUDGET_MS ? (uint32_t)ms : 0;
+}
+
+static void on_hook(struct far *f, const struct json *m)
+{
+    int64_t id = json_int(json_get(m, "id"), 0);
+    const struct far__handler *h = hook_of(f, m);
+    if (h == NULL) {
+        far__error_text(f, id, "no such handler");
+        return;
+    }
+    far__run(f, &(struct far__run){
+                    .fn = h->fn,
+                    .id = id,
+                    .ctx = ctx_of(m),
+                    .args = json_get(m, "args"),
+                    .budget_ms = budget_of(m),
+                    .answers = h->answers,
+                });
+}
+
+static void on_tool(struct far *f, const struct json *m)
+{
+    int64_t id = json_int(json_get(m, "id"), 0);
+    struct str name = json_str(json_get(m, "name"), "");
+    struct json input = value_of(m, "input");
+    const struct json args = {.type = JSON_ARR, .n = 1, .items = &input};
+    vec_foreach (h, &f->handlers) {
+        if (h->kind == FAR__TOOL && str_eqz(name, h->name)) {
+            far__run(f, &(struct far__run){.fn = h->fn,
+                                           .id = id,
+                                           .ctx = ctx_of(m),
+                                           .args = &args,
+                                           .answers = true,
+                                           .tool = true});
+            return;
+        }
+    }
+    far__error_text(f, id, "no such tool");
+}
+
+/// "a.*" fits all that begins with "a.".
+static bool event_fits(const char *pattern, struct str name)
+{
+    return str_glob(str_of(pattern), name);
+}
+
+static void on_event(struct far *f, const struct json *m)
+{
+    struct str name = json_str(json_get(m, "name"), "");
+    struct json data = value_of(m, "data");
+    const struct json args = {.type = JSON_ARR, .n = 1, .items = &data};
+    if (str_eqz(name, "plugin_start")) {
+        far__start_timers(f);
+        return;
+    }
+    for (size_t i = 0; i < f->handlers.n && !f->leaving; i++) { // a handler may add others
+        const struct far__handler h = f->handlers.p[i];
+        if (h.kind == FAR__EVENT && !h.off && event_fits(h.name, name)) {
+            far__run(f, &(struct far__run){.fn = h.fn, .args = &args});
+        }
+    }
+}
+
+static void on_cancel(struct far *f, const struct json *m)
+{
+    far__cancel(f, json_int(json_get(m, "id"), 0));
+}
+
+/// Nothing begins by itself any more. It is not the end: open ids are served, others too.
+static void on_shutdown(struct far *f, const struct json *m)
+{
+    struct jw w;
+    f->leaving = true;
+    far__begin(f, &w, "result", json_int(json_get(m, "id"), 0));
+    far__send(f, &w);
+}
+
+static void on_result(struct far *f, const struct json *m)
+{
+    static const struct json none = {.type = JSON_NULL};
+    const struct json *value = json_get(m, "value");
+    far__answered(f, json_int(json_get(m, "id"), 0), value != NULL ? value : &none, STR_NULL);
+}
+
+static void on_error(struct far *f, const struct json *m)
+{
+    int64_t id = json_int(json_get(m, "id"), 0);
+    if (id != 0) { // without one it concerns nothing that anybody waits for
+        far__answered(f, id, NULL, json_str(json_get(m, "message"), "refused"));
+    }
+}
+
+static const struct {
+    const char *type;
+    void (*fn)(struct far *f, const struct json *m);
+} handlers[] = {
+    {"hook", on_hook},     {"tool", on_tool},         {"event", on_event},   {"load", on_load},
+    {"cancel", on_cancel}, {"shutdown", on_shutdown}, {"result", on_result}, {"error", on_error},
+};
+
+static void dispatch(struct far *f, const struct json *m)
+{
+    struct str type = json_str(json_get(m, "type"), "");
+    for (size_t i = 0; i < ARRAY_LEN(handlers); i++) {
+        if (str_eqz(type, handlers[i].type)) {
+            handlers[i].fn(f, m);
+            return;
+        }
+    }
+    far__error_text(f, json_int(json_get(m, "id"), 0), "unknown message");
+}
+
+void far__line(struct far *f, struct str line)
+{
+    struct arena a;
+    struct json *m;
+    struct err e = {0};
+    arena_init(&a);
+    if (json_parse(&m, &a, line, NULL, &e) < 0) {
+        far__error_text(f, 0, e.msg);
+    } else {
+        dispatch(f, m);
+    }
+    arena_fini(&a);
+}

@@ -1,0 +1,562 @@
+// What the hub and a host say to each other.
+//
+//     LOADING ── register... ── loaded ──> SERVING ── hook, tool, event, call ...
+//        │ failed: told to the owner, who closes
+//        └──┬── crash, hang, flood, limit, nonsense ──> ENDED ── callers told ── on_end
+//
+// The other side is hostile. It may die, hang, flood us, answer what nobody asked, or not answer:
+//   - every id that we ask has a time by which its caller is told; the id stays open until it
+//     is answered, and one that is overdue for another second means that the host hangs;
+//   - what it says by itself is counted, and above a rate it is ended;
+//   - a line that is not JSON is its end, as is not reading what we send.
+// Loading is an id like the others, but one that no answer can name.
+//
+// Invariants:
+//   - callers and owner are told from the queue, a timer or a line, never from inside their own calls.
+//   - `call` of an open id is NULL once its caller was told or gave up.
+//   - once `closed`, the owner is not called.
+
+#include "plugin/host_talk.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "plugin/host_proc.h"
+
+enum { WINDOW_MS = 1000, MESSAGE_MAX = 1024 };
+enum { ID_LOAD = 0, ID_GONE = -1 }; // ids that no answer can name: loading; it said its last word
+
+static struct host_talk *talk_of(struct host *h)
+{
+    return container_of(h, struct host_talk, host);
+}
+
+// ---- the end -------------------------------------------------------------------------------
+
+static void tell_caller(struct host_call *c, int status, const struct json *value,
+                        const struct host_fault *f)
+{
+    c->id = 0;
+    c->done(c, status, value, f);
+}
+
+/// From the queue: nobody of those told is inside a call of ours.
+static void on_ended(void *arg)
+{
+    struct host_talk *t = arg;
+    const struct host_fault f = {.code = t->why, .message = t->message};
+    t->task = NULL;
+    while (t->open.n != 0) {
+        struct host_call *c = vec_pop(&t->open).call;
+        if (c != NULL) {
+            tell_caller(c, UV_EPIPE, NULL, &f);
+        }
+    }
+    if (!t->closed && !t->end_told) {
+        t->end_told = true;
+        t->owner.on_end(t->arg, &f);
+    }
+    t->way->idle(t);
+}
+
+// ---- open ids ------------------------------------------------------------------------------
+
+static void arm(struct host_talk *t)
+{
+    uint64_t first = UINT64_MAX, now = loop_now(t->loop);
+    vec_foreach (o, &t->open) {
+        first = MIN(first, o->due);
+    }
+    if (first == UINT64_MAX) {
+        timer_stop(&t->timer);
+    } else if (!timer_running(&t->timer) || t->timer.due > first) {
+        timer_start(&t->timer, first > now ? first - now : 0);
+    }
+}
+
+static void add_open(struct host_talk *t, int64_t id, struct host_call *c, uint32_t ms)
+{
+    const struct host_open_id o = {.id = id, .call = c, .due = loop_now(t->loop) + ms};
+    vec_push(&t->open, o);
+    arm(t);
+}
+
+static struct host_open_id *find_open(struct host_talk *t, int64_t id)
+{
+    vec_foreach (o, &t->open) {
+        if (o->id == id) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/// Take an id out and return who waits for it, NULL for nobody.
+static struct host_call *take_open(struct host_talk *t, struct host_open_id *o)
+{
+    struct host_call *c = o->call;
+    vec_remove(&t->open, o - t->open.p);
+    return c;
+}
+
+// ---- sending -------------------------------------------------------------------------------
+
+/// In JSON a newline can only be space between tokens; as such it may come from outside.
+static void one_line(struct buf *text)
+{
+    char *newline = text->p;
+    while ((newline = memchr(newline, '\n', text->n - (size_t)(newline - text->p))) != NULL) {
+        *newline = ' ';
+    }
+}
+
+static void send_line(struct host_talk *t, struct buf *line)
+{
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    one_line(line);
+    buf_addc(line, '\n');
+    if (t->way->send(t, buf_str(line)) == UV_ENOBUFS) { // a host that left is told by its end
+        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent",
+                       t->name);
+    }
+}
+
+/// `{"type":TYPE,"id":ID,FIELDS}`; no id when it is 0.
+static void send_message(struct host_talk *t, const char *type, int64_t id, struct str fields)
+{
+    struct buf line;
+    buf_init(&line, SIZE_MAX);
+    buf_addf(&line, "{\"type\":\"%s\"", type);
+    if (id != 0) {
+        buf_addf(&line, ",\"id\":%lld", (long long)id);
+    }
+    if (fields.n != 0) {
+        buf_addc(&line, ',');
+        buf_adds(&line, fields);
+    }
+    buf_addc(&line, '}');
+    send_line(t, &line);
+    buf_fini(&line);
+}
+
+static void send_text(struct host_talk *t, const char *type, int64_t id, const char *key,
+                      struct str text)
+{
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, SIZE_MAX);
+    buf_addf(&fields, "\"%s\":", key);
+    jw_init(&w, &fields);
+    jw_str(&w, text);
+    send_message(t, type, id, buf_str(&fields));
+    buf_fini(&fields);
+}
+
+static void send_error(struct host_talk *t, int64_t id, const char *message)
+{
+    send_text(t, "error", id, "message", str_of(message));
+}
+
+/// The caller's time is over: he is told, and the host has one more second to answer.
+static void expire(struct host_talk *t, struct host_open_id *o)
+{
+    struct host_call *c = o->call;
+    o->call = NULL;
+    o->due = loop_now(t->loop) + HOST_HANG_MS;
+    send_message(t, "cancel", o->id, STR_NULL);
+    const struct host_fault f = {.code = DIAG_HOOK_TIMEOUT, .message = "no answer in time"};
+    tell_caller(c, ERR_TIMEOUT, NULL, &f);
+}
+
+static void on_overdue(struct host_talk *t, const struct host_open_id *o)
+{
+    if (o->id == ID_LOAD) {
+        host_talk_doom(t, DIAG_LOAD_TIMEOUT, "'%s' did not load in time", t->name);
+    } else if (o->id == ID_GONE) {
+        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' closed its socket", t->name);
+    } else {
+        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' hangs: it did not answer in time",
+                       t->name);
+    }
+}
+
+static struct host_open_id *next_due(struct host_talk *t)
+{
+    uint64_t now = loop_now(t->loop);
+    vec_foreach (o, &t->open) {
+        if (o->due <= now) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static void on_due(void *arg)
+{
+    struct host_talk *t = arg;
+    struct host_open_id *o;
+    while (t->state != HOST_ENDED && !t->closed && (o = next_due(t)) != NULL) {
+        if (o->call != NULL) {
+            expire(t, o);
+        } else {
+            on_overdue(t, o);
+        }
+    }
+    if (t->state != HOST_ENDED && !t->closed) {
+        arm(t);
+    }
+}
+
+// ---- what it says --------------------------------------------------------------------------
+
+/// Something that nobody asked for came. A host that talks without end is ended.
+static void count_unasked(struct host_talk *t, size_t bytes)
+{
+    uint64_t now = loop_now(t->loop);
+    if (now - t->window >= WINDOW_MS) {
+        t->window = now;
+        t->n_unasked = t->unasked_bytes = 0;
+    }
+    t->n_unasked++;
+    t->unasked_bytes += bytes;
+    if (t->n_unasked > HOST_FLOOD_N || t->unasked_bytes > HOST_FLOOD_BYTES) {
+        host_talk_doom(t, DIAG_HOST_CRASHED,
+                       "the host of '%s' flooded the hub: %zu messages in a second", t->name,
+                       t->n_unasked);
+    }
+}
+
+/// Which faults a host may report by name; all others are `fallback`.
+static enum gen_code fault_code(const struct json *m, enum gen_code fallback)
+{
+    static const enum gen_code known[] = {DIAG_LOAD_FAILED, DIAG_LOAD_TIMEOUT, DIAG_HOOK_FAILED,
+                                          DIAG_HOOK_TIMEOUT, DIAG_MEMORY_LIMIT};
+    enum gen_code code;
+    if (gen_code_parse(json_str(json_get(m, "code"), ""), &code)) {
+        for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+            if (known[i] == code) {
+                return code;
+            }
+        }
+    }
+    return fallback;
+}
+
+/// The fault of a `failed` or `error`; strings live in `a`.
+static struct host_fault fault_of(struct arena *a, const struct json *m, enum gen_code fallback)
+{
+    const struct json *path = json_get(m, "path");
+    int64_t line = json_int(json_get(m, "line"), 0);
+    return (struct host_fault){
+        .code = fault_code(m, fallback),
+        .message = arena_strdup(a, json_str(json_get(m, "message"), "no reason given")),
+        .path = path != NULL ? arena_strdup(a, json_str(path, "")) : NULL,
+        .line = line > 0 && line < INT32_MAX ? (int)line : 0,
+    };
+}
+
+static bool is_limit(enum gen_code code)
+{
+    return code == DIAG_HOOK_TIMEOUT || code == DIAG_LOAD_TIMEOUT || code == DIAG_MEMORY_LIMIT;
+}
+
+struct message {
+    const struct json *m;
+    size_t bytes; // of the line
+    struct arena *arena;
+};
+
+static void on_register(struct host_talk *t, const struct message *m)
+{
+    struct err e = {0};
+    count_unasked(t, m->bytes);
+    if (t->state != HOST_LOADING) {
+        send_error(t, 0, "register comes before loaded");
+    } else if (t->owner.on_register == NULL) {
+        send_error(t, 0, "nothing can be registered here");
+    } else if (t->owner.on_register(t->arg, m->m, &e) < 0) {
+        send_error(t, 0, e.msg);
+    }
+}
+
+static void on_loaded(struct host_talk *t, const struct message *m)
+{
+    struct host_open_id *load = find_open(t, ID_LOAD);
+    if (t->state != HOST_LOADING || load == NULL) {
+        count_unasked(t, m->bytes);
+        return;
+    }
+    take_open(t, load);
+    t->state = HOST_SERVING;
+    arm(t);
+    t->owner.on_loaded(t->arg, json_get(m->m, "metadata"));
+}
+
+static void on_failed(struct host_talk *t, const struct message *m)
+{
+    struct host_open_id *load = find_open(t, ID_LOAD);
+    if (t->state != HOST_LOADING || load == NULL) {
+        count_unasked(t, m->bytes);
+        return;
+    }
+    const struct host_fault f = fault_of(m->arena, m->m, DIAG_LOAD_FAILED);
+    take_open(t, load);
+    arm(t);
+    t->owner.on_failed(t->arg, &f);
+}
+
+/// Who asked for what this answers; false when nobody did. `*caller` may be NULL.
+static bool take_answered(struct host_talk *t, const struct message *m, struct host_call **caller)
+{
+    int64_t id = json_int(json_get(m->m, "id"), 0);
+    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
+    if (o == NULL) {
+        count_unasked(t, m->bytes);
+        return false;
+    }
+    *caller = take_open(t, o);
+    return true;
+}
+
+static void on_result(struct host_talk *t, const struct message *m)
+{
+    struct host_call *c;
+    if (take_answered(t, m, &c) && c != NULL) {
+        tell_caller(c, 0, json_get(m->m, "value"), NULL);
+    }
+}
+
+static void on_error(struct host_talk *t, const struct message *m)
+{
+    struct host_call *c = NULL;
+    const struct host_fault f = fault_of(m->arena, m->m, DIAG_HOOK_FAILED);
+    bool answered = take_answered(t, m, &c);
+    if (c != NULL) {
+        tell_caller(c, ERR_INVALID, NULL, &f);
+    } else if (!answered && !t->closed && t->owner.on_log != NULL) {
+        t->owner.on_log(t->arg, LOG_ERROR, str_of(f.message));
+    }
+    if (t->end_on_limit && is_limit(f.code)) {
+        host_talk_doom(t, f.code, "%s", f.message);
+    }
+}
+
+static void on_log(struct host_talk *t, const struct message *m)
+{
+    enum log_level level;
+    count_unasked(t, m->bytes);
+    if (!log_level_parse(json_str(json_get(m->m, "level"), ""), &level)) {
+        level = LOG_INFO;
+    }
+    if (t->owner.on_log != NULL) {
+        t->owner.on_log(t->arg, level, json_str(json_get(m->m, "text"), ""));
+    }
+}
+
+static void on_call(struct host_talk *t, const struct message *m)
+{
+    int64_t id = json_int(json_get(m->m, "id"), 0);
+    count_unasked(t, m->bytes);
+    if (t->owner.on_call == NULL) {
+        send_error(t, id, "no operation can be called here");
+    } else {
+        t->owner.on_call(t->arg, id, json_str(json_get(m->m, "op"), ""), json_get(m->m, "params"));
+    }
+}
+
+static void on_state(struct host_talk *t, const struct message *m)
+{
+    count_unasked(t, m->bytes);
+    if (t->owner.on_state == NULL) {
+        send_error(t, 0, "no state is kept here");
+    } else {
+        t->owner.on_state(t->arg, json_str(json_get(m->m, "key"), ""), json_get(m->m, "value"));
+    }
+}
+
+static const struct {
+    const char *type;
+    void (*fn)(struct host_talk *t, const struct message *m);
+} handlers[] = {
+    {"result", on_result}, {"log", on_log},       {"error", on_error}, {"register", on_register},
+    {"loaded", on_loaded}, {"failed", on_failed}, {"call", on_call},   {"state", on_state},
+};
+
+static void dispatch(struct host_talk *t, const struct message *m)
+{
+    struct str type = json_str(json_get(m->m, "type"), "");
+    for (size_t i = 0; i < ARRAY_LEN(handlers); i++) {
+        if (str_eqz(type, handlers[i].type)) {
+            handlers[i].fn(t, m);
+            return;
+        }
+    }
+    count_unasked(t, m->bytes);
+    send_error(t, json_int(json_get(m->m, "id"), 0), "unknown message");
+}
+
+// ---- the face ------------------------------------------------------------------------------
+
+static void op_call(struct host *host, struct host_call *c, const char *type, struct str fields)
+{
+    struct host_talk *t = talk_of(host);
+    assert(!t->closed);
+    c->id = ++t->last_id;
+    add_open(t, c->id, c, t->state == HOST_ENDED ? 0 : c->timeout_ms);
+    if (t->state == HOST_ENDED && t->task == NULL) { // told already; tell this one too
+        t->task = loop_defer(t->loop, on_ended, t);
+    }
+    send_message(t, type, c->id, fields);
+}
+
+static void op_cancel(struct host *host, struct host_call *c)
+{
+    struct host_talk *t = talk_of(host);
+    struct host_open_id *o = c->id != 0 ? find_open(t, c->id) : NULL;
+    if (o == NULL) {
+        return;
+    }
+    send_message(t, "cancel", c->id, STR_NULL);
+    c->id = 0;
+    o->call = NULL;
+    o->due = loop_now(t->loop) + HOST_HANG_MS;
+    if (t->state != HOST_ENDED) {
+        arm(t);
+    }
+}
+
+static void op_answer(struct host *host, int64_t id, int status, struct str text)
+{
+    struct host_talk *t = talk_of(host);
+    if (status < 0) {
+        send_text(t, "error", id, "message", text);
+        return;
+    }
+    struct buf fields;
+    buf_init(&fields, SIZE_MAX);
+    buf_addz(&fields, "\"value\":");
+    buf_adds(&fields, text.n != 0 ? text : STR("null"));
+    send_message(t, "result", id, buf_str(&fields));
+    buf_fini(&fields);
+}
+
+static void op_event(struct host *host, struct str name, struct str data)
+{
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, SIZE_MAX);
+    buf_addz(&fields, "\"name\":");
+    jw_init(&w, &fields);
+    jw_str(&w, name);
+    buf_addz(&fields, ",\"data\":");
+    buf_adds(&fields, data.n != 0 ? data : STR("null"));
+    send_message(talk_of(host), "event", 0, buf_str(&fields));
+    buf_fini(&fields);
+}
+
+static bool op_alive(struct host *host)
+{
+    return talk_of(host)->state != HOST_ENDED;
+}
+
+static void op_close(struct host *host)
+{
+    struct host_talk *t = talk_of(host);
+    assert(!t->closed);
+    t->closed = true;
+    t->open.n = 0;
+    timer_stop(&t->timer);
+    t->way->close(t);
+    t->way->idle(t);
+}
+
+static const struct host_ops talk_ops = {
+    .name = "process",
+    .call = op_call,
+    .cancel = op_cancel,
+    .answer = op_answer,
+    .event = op_event,
+    .alive = op_alive,
+    .close = op_close,
+};
+
+// ---- for ways ------------------------------------------------------------------------------
+
+void host_talk_init(struct host_talk *t, struct loop *l, const struct host_talk_way *way,
+                    const char *name, const struct host_owner *owner, void *arg)
+{
+    *t = (struct host_talk){
+        .host.ops = &talk_ops,
+        .loop = l,
+        .way = way,
+        .name = xstrdup(name),
+        .owner = *owner,
+        .arg = arg,
+    };
+    timer_init(&t->timer, l, on_due, t);
+}
+
+void host_talk_fini(struct host_talk *t)
+{
+    assert(t->task == NULL);
+    timer_stop(&t->timer);
+    vec_fini(&t->open);
+    free(t->message);
+    free(t->name);
+}
+
+void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms)
+{
+    add_open(t, ID_LOAD, NULL, ms);
+    send_message(t, "load", 0, fields);
+}
+
+void host_talk_line(struct host_talk *t, struct str line)
+{
+    struct arena a;
+    struct json *m;
+    struct err e = {0};
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    arena_init(&a);
+    if (json_parse(&m, &a, line, NULL, &e) < 0 || m->type != JSON_OBJ) {
+        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not speak the protocol: %s",
+                       t->name, e.msg[0] != '\0' ? e.msg : "a line is not an object");
+    } else {
+        dispatch(t, &(struct message){m, line.n, &a});
+    }
+    arena_fini(&a);
+}
+
+void host_talk_unasked(struct host_talk *t, size_t bytes)
+{
+    count_unasked(t, bytes);
+}
+
+void host_talk_gone(struct host_talk *t)
+{
+    if (t->state != HOST_ENDED && !t->closed && find_open(t, ID_GONE) == NULL) {
+        add_open(t, ID_GONE, NULL, HOST_HANG_MS);
+    }
+}
+
+void host_talk_doom(struct host_talk *t, enum gen_code why, const char *fmt, ...)
+{
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    va_list ap;
+    char text[MESSAGE_MAX];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    t->state = HOST_ENDED;
+    t->why = why;
+    t->message = xstrdup(text);
+    timer_stop(&t->timer);
+    t->way->stop(t);
+    t->task = loop_defer(t->loop, on_ended, t);
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "gen/gen.h"
+#include "plugin/host.h"
+
+// What a plugin in a host offers: collected while it loads, then made part of a generation as hooks
+// and tools that lead back into the host. Everything belongs to the loop thread.
+
+struct host_unit;
+
+/// How the arguments of a dispatch, which only their maker knows, travel to a host and back. Given by
+/// whoever runs dispatches; lives as long as the program.
+struct host_args {
+    /// Write the members `ctx` (an object) and `args` (an array: the arguments behind ctx) into the
+    /// open object.
+    void (*write)(const void *args, struct jw *w);
+    /// A chain's handler answered `value`: put it in the place of the last argument. Refuse what is
+    /// not of its kind with a negative code.
+    int (*take)(void *args, const struct json *value, struct err *e);
+};
+
+/// What may be registered. Both lists end with NULL; events may end in `*`.
+struct host_rules {
+    const char *const *points;
+    const char *const *events;
+};
+
+/// One reference is the caller's. `rules` and `args` live as long as the program; `host` is set
+/// before anything is called and borrowed until host_unit_detach().
+struct host_unit *host_unit_new(const struct host_rules *rules, const struct host_args *args);
+void host_unit_unref(struct host_unit *u); // NULL is allowed
+void host_unit_attach(struct host_unit *u, struct host *h);
+/// The host goes: what is still called fails with a message.
+void host_unit_detach(struct host_unit *u);
+
+/// A register message came. Refuses what the rules do not name, and too much of anything.
+int host_unit_register(struct host_unit *u, const struct json *what, struct err *e) MUST_CHECK;
+
+/// Make all that was registered part of the staging unit `g`. What is refused is noted with it as
+/// a diagnostic.
+void host_unit_stage(struct host_unit *u, struct gen_unit *g);
+
+/// Does it listen to this event?
+bool host_unit_hears(const struct host_unit *u, struct str event);
+bool host_unit_listens(const struct host_unit *u); // to any at all
+size_t host_unit_count(const struct host_unit *u); // registrations

@@ -1,0 +1,284 @@
+// The process of one improvement: started, listened to, ended.
+//
+//     try ── host_proc_open(`host lua PATH`) ── register... loaded ──> READY ── staged, committed
+//                                             └ failed, crashed, hung ──> the file's verdict
+//     serving and dies ──> the file is said to be stopped, a run takes its unit out of the set
+//
+// What a process may ask of the hub is a short list, and it is checked here, not there: the tables
+// inside the sandbox are for good messages only. An operation is refused before the version
+// serves: what is only tried must not act.
+
+#include <stdio.h>
+
+#include "plugin/host_proc.h"
+#include "plugin/improvements_int.h"
+
+enum {
+    SHUTDOWN_MS = 2000,
+    CPU_S = 600,          // of a process's whole life
+    FILE_SIZE = 16 << 20, // of what it writes
+    FILES = 32,           // open at a time
+};
+
+static const char *const open_points[] = {"on_begin", "on_user_message", "on_tool_result",
+                                          "on_final", "on_done",         NULL};
+static const char *const open_events[] = {
+    "improvement.*",   "generation.committed", "hub.started",
+    "plugin.changed",  "plugin.error",         "plugin.loaded",
+    "plugin.unloaded", "tools.changed",        NULL,
+};
+static const struct host_rules rules = {.points = open_points, .events = open_events};
+
+// ---- versions ------------------------------------------------------------------------------
+
+void improvement__free(struct version *v)
+{
+    struct file *f = v->file;
+    if (f->trial == v) {
+        f->trial = NULL;
+    }
+    if (f->serving == v) {
+        f->serving = NULL;
+    }
+    host_unit_detach(v->offers);
+    host_unit_unref(v->offers);
+    host_close(v->host);
+    f->n_versions--;
+    free(v);
+    improvements__sweep(f);
+}
+
+/// Throw away what was being tried.
+void improvement__drop_trial(struct file *f)
+{
+    if (f->trial != NULL && f->trial->unit == NULL) {
+        improvement__free(f->trial);
+    }
+    f->trial = NULL;
+}
+
+static struct gen_diag diag_of(const struct file *f, const struct host_fault *fault)
+{
+    return (struct gen_diag){
+        .code = fault->code,
+        .path = fault->path != NULL && fault->path[0] != '\0' ? fault->path : f->path,
+        .line = fault->line,
+        .message = fault->message,
+        .hint = "it is left alone until its file changes",
+    };
+}
+
+static void trial_failed(struct version *v, const struct host_fault *fault)
+{
+    struct file *f = v->file;
+    const struct gen_diag d = diag_of(f, fault);
+    v->state = FAILED;
+    improvements__verdict(f, &d);
+    f->judged = true;
+    f->say = SAY_VERDICT;
+    improvement__drop_trial(f);
+    improvements__prepare_on(f->owner);
+}
+
+/// What serves has died: nothing of it may be called any more, and its bytes are not tried again.
+static void serving_died(struct version *v, const struct host_fault *fault)
+{
+    struct file *f = v->file;
+    const struct gen_diag d = diag_of(f, fault);
+    if (f->serving != v || f->owner->stopped) {
+        return; // an old version on its way out: its callers were told
+    }
+    if (strcmp(f->hash, v->hash) == 0) {
+        improvements__verdict(f, &d);
+        f->judged = true;
+    }
+    f->say = SAY_STOPPED;
+    improvements__request(f->owner, "host");
+}
+
+// ---- what a version's process says ---------------------------------------------------------
+
+static int on_register(void *arg, const struct json *what, struct err *e)
+{
+    struct version *v = arg;
+    return host_unit_register(v->offers, what, e);
+}
+
+static void on_loaded(void *arg, const struct json *metadata)
+{
+    struct version *v = arg;
+    (void)metadata; // a file has none of its own
+    v->state = READY;
+    improvements__prepare_on(v->file->owner);
+}
+
+static void on_failed(void *arg, const struct host_fault *fault)
+{
+    trial_failed(arg, fault);
+}
+
+static void on_log(void *arg, enum log_level level, struct str text)
+{
+    struct version *v = arg;
+    const struct improvements_opts *o = &v->file->owner->opts;
+    log_write(level, LOG_HUB, "improvement=%s text=%s", v->file->name, LOGQ(text).z);
+    if (o->log != NULL) {
+        o->log(o->arg, v->file->name, level, text);
+    }
+}
+
+/// Which operations are open to improvements; what they may be about is checked here as well.
+static bool may_call(struct str op, const struct json *params)
+{
+    if (str_eqz(op, "event.emit")) {
+        struct str name = json_str(json_get(params, "name"), "");
+        return str_starts(name, "improvement.") && name.n <= IMPROVEMENT__NAME * 2;
+    }
+    return str_eqz(op, "worktree.list");
+}
+
+static void on_call(void *arg, int64_t id, struct str op, const struct json *params)
+{
+    struct version *v = arg;
+    const struct improvements_opts *o = &v->file->owner->opts;
+    if (!may_call(op, params)) {
+        host_answer(v->host, id, ERR_DENIED, STR("not open to improvements"));
+        return;
+    }
+    if (v->file->serving != v) {
+        host_answer(v->host, id, ERR_DENIED, STR("not before it serves"));
+        return;
+    }
+    struct buf answer;
+    buf_init(&answer, SIZE_MAX);
+    const struct improvement_call c = {.name = v->file->name, .op = op, .params = params};
+    int rc = o->call(o->arg, &c, &answer);
+    host_answer(v->host, id, rc, buf_str(&answer));
+    buf_fini(&answer);
+}
+
+static void on_end(void *arg, const struct host_fault *fault)
+{
+    struct version *v = arg;
+    if (v->unit == NULL) {
+        trial_failed(v, fault);
+    } else {
+        serving_died(v, fault);
+    }
+}
+
+static const struct host_owner owner = {
+    .on_register = on_register,
+    .on_loaded = on_loaded,
+    .on_failed = on_failed,
+    .on_log = on_log,
+    .on_call = on_call,
+    .on_end = on_end,
+};
+
+// ---- trying a file -------------------------------------------------------------------------
+
+/// The members of `load`. The source travels with it: what runs is what was hashed.
+static void write_load(const struct file *f, struct buf *out)
+{
+    const struct improvements_opts *o = &f->owner->opts;
+    struct buf config;
+    struct jw w;
+    buf_init(&config, SIZE_MAX);
+    o->config(o->arg, &config);
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "path", f->path);
+    jw_kstrz(&w, "name", f->name);
+    jw_kstrz(&w, "api", "1.0");
+    jw_key(&w, "options");
+    jw_raw(&w, STR("{}"));
+    jw_key(&w, "state");
+    jw_raw(&w, STR("{}"));
+    jw_kstrz(&w, "lua_path", o->lua_path);
+    jw_kstrz(&w, "data_dir", o->data_dir);
+    jw_key(&w, "config");
+    jw_raw(&w, config.n != 0 ? buf_str(&config) : STR("{}"));
+    jw_kstr(&w, "source", (struct str){f->bytes, f->n});
+    jw_end_obj(&w);
+    buf_fini(&config);
+}
+
+static int version_start(struct version *v, struct err *e)
+{
+    struct file *f = v->file;
+    struct buf load;
+    buf_init(&load, SIZE_MAX);
+    write_load(f, &load);
+    const char *const argv[] = {f->owner->opts.program, "host", "lua", f->path, NULL};
+    const struct host_proc_opts opts = {
+        .name = f->unit,
+        .argv = argv,
+        .load = {load.p + 1, load.n - 2},
+        .end_on_limit = true,
+        .cpu_limit_s = CPU_S,
+        .process_limit = 1,
+        .file_size_limit = FILE_SIZE,
+        .file_limit = FILES,
+    };
+    int rc = host_proc_open(&v->host, f->owner->loop, &opts, &owner, v, e);
+    buf_fini(&load);
+    return rc;
+}
+
+void improvement__try(struct file *f)
+{
+    struct err e = {0};
+    struct version *v = xcalloc(1, sizeof *v);
+    v->file = f;
+    v->offers = host_unit_new(&rules, f->owner->opts.args);
+    memcpy(v->hash, f->hash, sizeof v->hash);
+    f->trial = v;
+    f->n_versions++;
+    if (version_start(v, &e) < 0) {
+        trial_failed(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = e.msg});
+        return;
+    }
+    host_unit_attach(v->offers, v->host);
+}
+
+// ---- lifecycle -----------------------------------------------------------------------------
+
+static void on_shutdown(struct host_call *c, int status, const struct json *value,
+                        const struct host_fault *fault)
+{
+    struct version *v = container_of(c, struct version, shutdown);
+    struct gen_life_call *call = v->leaving;
+    (void)value;
+    v->leaving = NULL;
+    if (status == 0) {
+        gen_life_done(call, NULL);
+        return;
+    }
+    const struct gen_diag d = {
+        .code = status == ERR_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT : DIAG_SHUTDOWN_FAILED,
+        .path = v->file->path,
+        .message = fault->message,
+    };
+    gen_life_done(call, &d);
+}
+
+void improvement__enter(struct version *v, enum gen_reason why)
+{
+    char data[64];
+    snprintf(data, sizeof data, "{\"reason\":\"%s\"}", gen_reason_name(why));
+    host_event(v->host, STR("plugin_start"), str_of(data));
+}
+
+void improvement__leave(struct version *v, enum gen_reason why, struct gen_life_call *call)
+{
+    char fields[64];
+    if (!host_alive(v->host)) {
+        gen_life_done(call, NULL);
+        return;
+    }
+    snprintf(fields, sizeof fields, "\"reason\":\"%s\"", gen_reason_name(why));
+    v->leaving = call;
+    v->shutdown = (struct host_call){.timeout_ms = SHUTDOWN_MS, .done = on_shutdown};
+    host_call(v->host, &v->shutdown, "shutdown", str_of(fields));
+}

@@ -1,0 +1,479 @@
+// Files that agents wrote, kept running and kept in.
+//
+//     watch ──> files ── prepare: start a process for what is new ── loaded, failed, dead ──> stage
+//                                    (beside the one that serves)                        ──> commit
+//     process crashed, hung, flooded, passed a limit ──> unit removed, file quarantined
+//
+// A file is tried once for each content: what failed or was stopped is not tried again until its
+// bytes change or somebody asks by force. The last good version of a file that fails to load goes on;
+// a version that dies while it serves leaves nothing behind to go on with.
+//
+// Invariants:
+//   - `trial` is a version that was not committed; `serving` one that was and did not leave. A
+//     version belongs to its unit once it is staged, to its file before.
+//   - `judged` says that the bytes of `hash` need no trial: they serve, or `verdict` says why not.
+
+#include "plugin/improvements.h"
+
+#include <assert.h>
+
+#include "base/path.h"
+#include "lua/vm.h"
+#include "plugin/improvements_int.h"
+
+// ---- files ---------------------------------------------------------------------------------
+
+void improvements__verdict(struct file *f, const struct gen_diag *d)
+{
+    gen_diag_fini(&f->verdict);
+    f->verdict = d != NULL ? gen_diag_copy(d) : (struct gen_diag){0};
+}
+
+static void file_free(struct file *f)
+{
+    gen_diag_fini(&f->verdict);
+    free(f->name);
+    free(f->unit);
+    free(f->path);
+    free(f->bytes);
+    free(f);
+}
+
+/// A file that is gone, was said to be, and has no process any more is forgotten.
+void improvements__sweep(struct file *f)
+{
+    struct improvements *imp = f->owner;
+    if (f->exists || f->say != SAID || f->n_versions != 0) {
+        return;
+    }
+    for (size_t i = 0; i < imp->files.n; i++) {
+        if (imp->files.p[i] == f) {
+            vec_remove(&imp->files, i);
+            break;
+        }
+    }
+    file_free(f);
+}
+
+static bool is_name(struct str s)
+{
+    bool ok = s.n != 0 && s.n <= IMPROVEMENT__NAME && s.p[0] >= 'a' && s.p[0] <= 'z';
+    for (size_t i = 0; i < s.n && ok; i++) {
+        char c = s.p[i];
+        ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    }
+    return ok;
+}
+
+static struct file *file_get(struct improvements *imp, struct str name)
+{
+    vec_foreach (f, &imp->files) {
+        if (str_eqz(name, (*f)->name)) {
+            return *f;
+        }
+    }
+    return NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(struct file *const *)a)->name, (*(struct file *const *)b)->name);
+}
+
+static struct file *file_make(struct improvements *imp, struct str name, const char *path)
+{
+    struct file *f = file_get(imp, name);
+    if (f != NULL) {
+        return f;
+    }
+    f = xcalloc(1, sizeof *f);
+    f->owner = imp;
+    f->name = str_dup(name);
+    f->unit = xasprintf("improvements/%s", f->name);
+    f->path = xstrdup(path);
+    f->invalid = !is_name(name);
+    vec_push(&imp->files, f);
+    qsort(imp->files.p, imp->files.n, sizeof *imp->files.p, by_name); // the load order
+    return f;
+}
+
+// ---- what has to be tried ------------------------------------------------------------------
+
+/// What cannot be tried at all.
+static bool refuse_file(struct file *f)
+{
+    struct gen_diag d = {.path = f->path};
+    if (f->invalid) {
+        d.code = DIAG_NAME_INVALID;
+        d.message = "an improvement's name has to be like 'daily-summary'";
+    } else if (f->too_large) {
+        d.code = DIAG_LOAD_FAILED;
+        d.message = "it is larger than an improvement may be";
+    } else {
+        return false;
+    }
+    improvements__verdict(f, &d);
+    f->judged = true;
+    f->say = SAY_VERDICT;
+    return true;
+}
+
+static void judge_file(struct file *f)
+{
+    if (f->trial != NULL && strcmp(f->trial->hash, f->hash) == 0) {
+        return; // on its way
+    }
+    improvement__drop_trial(f);
+    if (!refuse_file(f)) {
+        f->judged = false;
+        improvement__try(f);
+    }
+}
+
+static bool was_asked(const struct improvements *imp, const struct file *f)
+{
+    for (size_t i = 0; i < imp->asked.names.n; i++) {
+        if (strcmp(imp->asked.names.p[i], f->unit) == 0) {
+            return true;
+        }
+    }
+    return imp->asked.names.n == 0;
+}
+
+static void asked_clear(struct improvements *imp)
+{
+    vec_foreach (name, &imp->asked.names) {
+        free(*name);
+    }
+    vec_fini(&imp->asked.names);
+    imp->asked.force = false;
+}
+
+/// Start what has to be tried for the request.
+static void begin_trials(struct improvements *imp)
+{
+    bool force = imp->asked.force;
+    imp->asked.force = false;
+    for (size_t i = 0; i < imp->files.n; i++) {
+        struct file *f = imp->files.p[i];
+        if (f->exists && was_asked(imp, f) && (!f->judged || force)) {
+            judge_file(f);
+        }
+    }
+}
+
+static bool is_news(const struct file *f)
+{
+    return f->say != SAID || (f->trial != NULL && f->trial->state == READY);
+}
+
+void improvements__prepare_on(struct improvements *imp)
+{
+    bool loading = false, news = false;
+    if (!imp->preparing || !imp->listed) {
+        return;
+    }
+    vec_foreach (f, &imp->files) {
+        loading = loading || ((*f)->trial != NULL && (*f)->trial->state == LOADING);
+        news = news || is_news(*f);
+    }
+    if (!loading) {
+        imp->preparing = false;
+        asked_clear(imp);
+        gen_prepared(imp->source, news);
+    }
+}
+
+void improvements__request(struct improvements *imp, const char *trigger)
+{
+    if (!imp->stopped) {
+        gen_request(imp->engine, &(struct gen_request){.trigger = trigger}, NULL, NULL);
+    }
+}
+
+// ---- the watcher ---------------------------------------------------------------------------
+
+static void take_change(struct improvements *imp, const struct watch_change *c)
+{
+    struct str base = path_base(str_of(c->path));
+    struct str name = {base.p, base.n - strlen(".lua")};
+    struct file *f = file_make(imp, name, c->path);
+    free(f->bytes);
+    f->bytes = NULL;
+    f->n = 0;
+    f->exists = c->kind != WATCH_DELETED;
+    f->judged = false;
+    if (!f->exists) {
+        improvement__drop_trial(f);
+        f->say = SAY_GONE;
+        scopes_forget(&imp->scopes, name);
+        return;
+    }
+    f->say = f->say == SAY_GONE ? SAID : f->say;
+    f->too_large = c->bytes.p == NULL;
+    f->bytes = f->too_large ? NULL : str_dup(c->bytes);
+    f->n = f->too_large ? 0 : c->bytes.n;
+    sha256_hex(c->hash, f->hash);
+}
+
+static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct improvements *imp = arg;
+    (void)w;
+    for (size_t i = 0; i < batch->n; i++) {
+        take_change(imp, &batch->changes[i]);
+    }
+    bool first = !imp->listed;
+    imp->listed = true;
+    if (imp->preparing) { // a run has been waiting for this
+        begin_trials(imp);
+        improvements__prepare_on(imp);
+    }
+    if (batch->n != 0) {
+        improvements__request(imp, first ? "start" : "watch");
+    }
+}
+
+// ---- the source ----------------------------------------------------------------------------
+
+static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
+{
+    struct improvements *imp = arg;
+    (void)src;
+    if (imp->stopped) {
+        gen_prepared(imp->source, false);
+        return;
+    }
+    asked_clear(imp);
+    imp->asked.force = req->force;
+    for (size_t i = 0; i < req->n_names; i++) {
+        vec_push(&imp->asked.names, str_dup(req->names[i]));
+    }
+    imp->preparing = true;
+    if (imp->listed) {
+        begin_trials(imp);
+        improvements__prepare_on(imp);
+    }
+}
+
+static void stage_trial(struct file *f, struct gen_stage *s)
+{
+    struct version *v = f->trial;
+    const struct gen_unit_spec spec = {
+        .name = f->unit,
+        .path = f->path,
+        .layer = "improvement",
+        .host = "lua",
+        .origin = "file",
+        .hash = v->hash,
+        .data = v,
+    };
+    v->unit = gen_stage_unit(s, &spec);
+    host_unit_stage(v->offers, v->unit);
+    f->staged = gen_stage_put(s, v->unit);
+    f->judged = f->judged || !f->staged; // a name that is taken stays taken
+}
+
+static void stage_file(struct file *f, struct gen_stage *s)
+{
+    if (f->trial != NULL && f->trial->state == READY) {
+        stage_trial(f, s);
+        return;
+    }
+    if (f->say == SAY_GONE || f->say == SAY_STOPPED) {
+        gen_stage_remove(s, f->unit, GEN_REMOVE);
+    }
+    if (f->say == SAY_VERDICT || (f->say == SAY_STOPPED && f->verdict.message != NULL)) {
+        gen_stage_refuse(s, f->unit, GEN_FAILED, &f->verdict);
+    }
+    f->staged = f->say != SAID;
+}
+
+static void src_stage(void *arg, struct gen_stage *s)
+{
+    struct improvements *imp = arg;
+    vec_foreach (f, &imp->files) {
+        stage_file(*f, s);
+    }
+}
+
+static void commit_file(struct file *f)
+{
+    f->staged = false;
+    if (f->trial != NULL && f->trial->unit != NULL) {
+        f->serving = f->trial;
+        f->trial = NULL;
+        f->judged = strcmp(f->serving->hash, f->hash) == 0;
+        improvements__verdict(f, NULL);
+    } else if (f->say != SAY_VERDICT) {
+        f->serving = NULL;
+    }
+    f->say = SAID;
+}
+
+static void src_commit(void *arg)
+{
+    struct improvements *imp = arg;
+    for (size_t i = imp->files.n; i-- > 0;) {
+        struct file *f = imp->files.p[i];
+        if (f->staged) {
+            commit_file(f);
+            improvements__sweep(f);
+        }
+    }
+}
+
+/// A dry run: the units go, and their processes with them.
+static void src_abort(void *arg)
+{
+    struct improvements *imp = arg;
+    vec_foreach (f, &imp->files) {
+        if ((*f)->staged && (*f)->trial != NULL && (*f)->trial->unit != NULL) {
+            (*f)->trial = NULL;
+        }
+        (*f)->staged = false;
+    }
+}
+
+static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
+                      struct gen_life_call *call)
+{
+    (void)arg;
+    improvement__leave(u->data, why, call);
+}
+
+static void src_enter(void *arg, struct gen_unit *u, enum gen_reason why,
+                      struct gen_life_call *call)
+{
+    (void)arg;
+    improvement__enter(u->data, why);
+    gen_life_done(call, NULL);
+}
+
+static void src_release(void *arg, struct gen_unit *u)
+{
+    (void)arg;
+    improvement__free(u->data);
+}
+
+static const struct gen_source_ops source_ops = {
+    .name = "improvements",
+    .prepare = src_prepare,
+    .stage = src_stage,
+    .commit = src_commit,
+    .abort = src_abort,
+    .leave = src_leave,
+    .enter = src_enter,
+    .release = src_release,
+};
+
+// ---- life ----------------------------------------------------------------------------------
+
+static const char *keep(struct improvements *imp, const char *s)
+{
+    return arena_strdup(&imp->strings, str_of(s != NULL ? s : ""));
+}
+
+static void copy_opts(struct improvements *imp, const struct improvements_opts *o)
+{
+    imp->opts = *o;
+    imp->opts.dir = keep(imp, o->dir);
+    imp->opts.program = keep(imp, o->program);
+    imp->opts.scopes = NULL; // its reader has it
+    imp->opts.lua_path = keep(imp, o->lua_path);
+    imp->opts.data_dir = keep(imp, o->data_dir);
+}
+
+static int begin_watch(struct improvements *imp, struct watcher *wr, struct err *e)
+{
+    const struct watch_opts opts = {
+        .path = imp->opts.dir,
+        .pattern = "*.lua",
+        .want_bytes = true,
+        .bytes_max = VM_CHUNK_MAX,
+        .debounce_ms = imp->opts.debounce_ms,
+        .poll_ms = imp->opts.poll_ms,
+        .poll = imp->opts.poll,
+    };
+    return watch_open(&imp->watch, wr, &opts, on_watch, imp, e);
+}
+
+int improvements_open(struct improvements **out, struct loop *l, struct gen_engine *e,
+                      struct watcher *wr, const struct improvements_opts *o, struct err *err)
+{
+    struct improvements *imp = xcalloc(1, sizeof *imp);
+    *out = NULL;
+    imp->loop = l;
+    imp->engine = e;
+    arena_init(&imp->strings);
+    copy_opts(imp, o);
+    imp->lane = lane_open(l, "scopes", 1);
+    int rc = scopes_init(&imp->scopes, o->scopes, imp->lane, err);
+    if (rc == 0) {
+        rc = begin_watch(imp, wr, err);
+    }
+    if (rc < 0) {
+        improvements_free(imp);
+        return rc;
+    }
+    imp->source = gen_source_add(e, &source_ops, imp);
+    *out = imp;
+    return 0;
+}
+
+void improvements_stop(struct improvements *imp)
+{
+    imp->stopped = true;
+    watch_close(imp->watch);
+    imp->watch = NULL;
+    for (size_t i = imp->files.n; i-- > 0;) {
+        improvement__drop_trial(imp->files.p[i]);
+    }
+    imp->listed = true;
+    improvements__prepare_on(imp);
+}
+
+void improvements_free(struct improvements *imp)
+{
+    vec_foreach (f, &imp->files) {
+        assert((*f)->n_versions == 0);
+        file_free(*f);
+    }
+    vec_fini(&imp->files);
+    asked_clear(imp);
+    scopes_fini(&imp->scopes);
+    lane_close(imp->lane);
+    arena_fini(&imp->strings);
+    free(imp);
+}
+
+void improvements_event(struct improvements *imp, struct str name, struct str data)
+{
+    vec_foreach (f, &imp->files) {
+        struct version *v = (*f)->serving;
+        if (v != NULL && host_alive(v->host) && host_unit_hears(v->offers, name)) {
+            host_event(v->host, name, data);
+        }
+    }
+}
+
+bool improvements_listen(const struct improvements *imp)
+{
+    vec_foreach (f, &imp->files) {
+        if ((*f)->serving != NULL && host_unit_listens((*f)->serving->offers)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct scopes *improvements_scopes(struct improvements *imp)
+{
+    return &imp->scopes;
+}
+
+struct host *improvements_host(struct improvements *imp, struct str name)
+{
+    struct file *f = file_get(imp, name);
+    return f != NULL && f->serving != NULL ? f->serving->host : NULL;
+}

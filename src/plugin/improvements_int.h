@@ -1,0 +1,82 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/sha256.h"
+#include "base/vec.h"
+#include "plugin/improvements.h"
+
+// What improvements.c (files and the source) and improvement_run.c (their processes) share.
+
+enum { IMPROVEMENT__NAME = 64 }; // bytes of a name
+
+enum version_state { LOADING, READY, FAILED };
+
+/// One content of one file, in a process.
+struct version {
+    struct file *file;
+    enum version_state state;
+    struct host *host;
+    struct host_unit *offers;
+    struct gen_unit *unit; // NULL before it is staged
+    char hash[SHA256_HEX];
+    struct host_call shutdown;
+    struct gen_life_call *leaving; // what `shutdown` answers
+};
+
+struct file {
+    struct improvements *owner;
+    char *name, *unit, *path;
+    bool exists;
+    bool invalid;   // its name is none
+    bool too_large; // to be an improvement
+    char *bytes;
+    size_t n;
+    char hash[SHA256_HEX]; // of `bytes`
+    bool judged;
+    struct gen_diag verdict; // a copy; `message` is NULL when the bytes serve
+    struct version *trial, *serving;
+    unsigned n_versions;                                   // that have a process
+    enum { SAID, SAY_GONE, SAY_VERDICT, SAY_STOPPED } say; // what the next stage has to tell
+    bool staged;
+};
+
+struct improvements {
+    struct loop *loop;
+    struct gen_engine *engine;
+    struct gen_source *source;
+    struct improvements_opts opts; // with strings in `strings`
+    struct arena strings;
+    struct lane *lane;
+    struct scopes scopes;
+    struct watch *watch;
+    vec(struct file *) files; // sorted by name
+    bool listed;              // the directory was read
+    bool preparing;           // a gen_prepared() is owed
+    bool stopped;
+    struct {
+        bool force;
+        vec(char *) names;
+    } asked; // of the request that is being prepared
+};
+
+// ---- improvements.c ------------------------------------------------------------------------
+
+/// What is held against the file's bytes; NULL: nothing.
+void improvements__verdict(struct file *f, const struct gen_diag *d);
+/// A version has gone: forget a file that nothing speaks of any more.
+void improvements__sweep(struct file *f);
+/// Something loaded or failed: say that we are ready as soon as nothing is loading any more.
+void improvements__prepare_on(struct improvements *imp);
+void improvements__request(struct improvements *imp, const char *trigger);
+
+// ---- improvement_run.c ---------------------------------------------------------------------
+
+/// Start a process for the file's bytes; it becomes `trial`, or the verdict says why not.
+void improvement__try(struct file *f);
+/// Throw away what is being tried. What was staged belongs to its unit and stays.
+void improvement__drop_trial(struct file *f);
+/// End a version and its process.
+void improvement__free(struct version *v);
+/// Lifecycle of a committed version.
+void improvement__enter(struct version *v, enum gen_reason why);
+void improvement__leave(struct version *v, enum gen_reason why, struct gen_life_call *call);

@@ -1,0 +1,180 @@
+// The file of scopes: {"improvements": {"NAME": {"scope": "session", "of": "ID"}}}.
+//
+// It is small and changes when an agent writes an improvement or a person takes one over, so it is
+// written as a whole, on a thread, in the order of the changes.
+
+#include "plugin/scopes.h"
+
+#include <errno.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/path.h"
+
+enum { FILE_MAX = 1 << 20 };
+
+static const char *const names[] = {
+    [SCOPE_ALL] = "all", [SCOPE_SESSION] = "session", [SCOPE_BOT] = "bot"};
+
+// ---- reading -------------------------------------------------------------------------------
+
+static void put(struct scopes *s, struct str name, enum scope_kind kind, struct str of)
+{
+    struct scope *new = xcalloc(1, sizeof *new);
+    new->kind = kind;
+    new->of = str_dup(of);
+    struct scope *old = map_set(&s->by_name, name, new);
+    if (old != NULL) {
+        free(old->of);
+        free(old);
+    }
+}
+
+static bool parse_kind(struct str text, enum scope_kind *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eqz(text, names[i])) {
+            *out = (enum scope_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/// A row that cannot be read is for nobody: a session without an id.
+static void read_row(struct scopes *s, const struct json_member *row)
+{
+    enum scope_kind kind = SCOPE_SESSION;
+    bool known = parse_kind(json_str(json_get(&row->value, "scope"), ""), &kind);
+    put(s, row->key, kind, known ? json_str(json_get(&row->value, "of"), "") : STR_NULL);
+}
+
+static int read_file(struct scopes *s, struct err *e)
+{
+    struct buf text;
+    struct arena a;
+    struct json *doc;
+    buf_init(&text, FILE_MAX);
+    arena_init(&a);
+    int rc = path_read(s->path, &text, e);
+    if (rc == 0) {
+        rc = json_parse(&doc, &a, buf_str(&text), NULL, e);
+    }
+    if (rc == 0) {
+        json_foreach_member (row, json_get(doc, "improvements")) {
+            read_row(s, row);
+        }
+    }
+    arena_fini(&a);
+    buf_fini(&text);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+// ---- writing -------------------------------------------------------------------------------
+
+struct write_job {
+    char *path;
+    struct buf text;
+    struct err e;
+    int rc;
+};
+
+static void write_now(void *arg)
+{
+    struct write_job *j = arg;
+    j->rc = path_write_atomic(j->path, buf_str(&j->text), 0600, &j->e);
+}
+
+static void on_written(void *arg)
+{
+    struct write_job *j = arg;
+    if (j->rc < 0) {
+        log_error(LOG_HUB, "scopes=unsaved error=%s", LOGQ(str_of(j->e.msg)).z);
+    }
+    buf_fini(&j->text);
+    free(j->path);
+    free(j);
+}
+
+static void write_rows(const struct scopes *s, struct jw *w)
+{
+    size_t at = 0;
+    struct str name;
+    void *value;
+    while (map_next(&s->by_name, &at, &name, &value)) {
+        const struct scope *row = value;
+        jw_key_str(w, name);
+        jw_obj(w);
+        jw_kstrz(w, "scope", names[row->kind]);
+        jw_kstrz(w, "of", row->of);
+        jw_end_obj(w);
+    }
+}
+
+static void save(struct scopes *s)
+{
+    struct jw w;
+    if (s->path == NULL) {
+        return;
+    }
+    struct write_job *j = xcalloc(1, sizeof *j);
+    j->path = xstrdup(s->path);
+    buf_init(&j->text, SIZE_MAX);
+    jw_init(&w, &j->text);
+    jw_obj(&w);
+    jw_key(&w, "improvements");
+    jw_obj(&w);
+    write_rows(s, &w);
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+    buf_addc(&j->text, '\n');
+    work_submit(s->lane, 0, write_now, on_written, j);
+}
+
+const char *scope_kind_name(enum scope_kind kind)
+{
+    return names[kind];
+}
+
+int scopes_init(struct scopes *s, const char *path, struct lane *lane, struct err *e)
+{
+    *s = (struct scopes){.path = path != NULL ? xstrdup(path) : NULL, .lane = lane};
+    map_init(&s->by_name);
+    return path != NULL ? read_file(s, e) : 0;
+}
+
+void scopes_fini(struct scopes *s)
+{
+    size_t at = 0;
+    struct str name;
+    void *value;
+    while (map_next(&s->by_name, &at, &name, &value)) {
+        free(((struct scope *)value)->of);
+        free(value);
+    }
+    map_fini(&s->by_name);
+    free(s->path);
+}
+
+struct scope scopes_get(const struct scopes *s, struct str name)
+{
+    static char nobody[] = "";
+    const struct scope *row = map_get(&s->by_name, name);
+    return row != NULL ? *row : (struct scope){.kind = SCOPE_ALL, .of = nobody};
+}
+
+void scopes_set(struct scopes *s, struct str name, enum scope_kind kind, struct str of)
+{
+    put(s, name, kind, of);
+    save(s);
+}
+
+void scopes_forget(struct scopes *s, struct str name)
+{
+    struct scope *row = map_remove(&s->by_name, name);
+    if (row != NULL) {
+        free(row->of);
+        free(row);
+        save(s);
+    }
+}
