@@ -1,6 +1,7 @@
 // The operations' context: what they share, and what was chosen by command before this start.
 
 #include "api/api_int.h"
+#include "gen/engine.h"
 #include "store/store.h"
 
 struct api *api_new(struct loop *l, const char *version, const struct home *home,
@@ -14,13 +15,17 @@ struct api *api_new(struct loop *l, const char *version, const struct home *home
     api->events = events;
     api->host = *host;
     api->started_ms = loop_now(l);
-    api->generation = 1;
     return api;
 }
 
 void api_free(struct api *api)
 {
     free(api);
+}
+
+void api_set_engine(struct api *api, struct gen_engine *engine)
+{
+    api->engine = engine;
 }
 
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)
@@ -57,7 +62,8 @@ void api_load_choices(struct api *api, void (*done)(void *arg, int status, const
 
 int64_t api_generation(const struct api *api)
 {
-    return api->generation;
+    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
+    return g != NULL ? (int64_t)gen_number(g) : 0;
 }
 
 double api_uptime_s(const struct api *api)

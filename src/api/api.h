@@ -8,6 +8,7 @@
 // What the operations work on. Things that lie above api/ (the listener, the process itself) are
 // reached through `struct api_host`, which main/ fills in.
 
+struct gen_engine;
 struct store;
 
 struct api_opened {
@@ -25,6 +26,8 @@ struct api_host {
     const char *(*listen_address)(void *arg);
     /// The last lines of the log as objects into an open array.
     void (*logs)(void *arg, size_t limit, struct jw *w);
+    /// Could a reload name this unit?
+    bool (*knows_unit)(void *arg, struct str name);
     /// Add lines `afloat_... VALUE` of the parts above to the metrics.
     void (*metrics)(void *arg, struct buf *out);
     void *arg;
@@ -37,6 +40,9 @@ void api_free(struct api *api);
 
 /// Make `config` the effective one, and show `diags` beside it; both borrowed until the next call.
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags);
+
+/// The engine whose generation is shown and reloaded; NULL while there is none.
+void api_set_engine(struct api *api, struct gen_engine *engine);
 
 /// Read what was chosen by command (choices.json) before the first operation runs.
 void api_load_choices(struct api *api, void (*done)(void *arg, int status, const struct err *e),

@@ -50,7 +50,7 @@ void op_METRICS(struct api *api, struct op_call *c)
     buf_addf(&out,
              "# HELP afloat_generation The current generation.\n# TYPE afloat_generation gauge\n"
              "afloat_generation %lld\n",
-             (long long)api->generation);
+             (long long)api_generation(api));
     buf_addf(&out,
              "# HELP afloat_resident_bytes Memory in use.\n# TYPE afloat_resident_bytes gauge\n"
              "afloat_resident_bytes %ld\n",

@@ -24,7 +24,7 @@ void op_HEALTH(struct api *api, struct op_call *c)
     jw_obj(&w);
     jw_kbool(&w, "ok", true);
     jw_kstrz(&w, "version", api->version);
-    jw_kint(&w, "generation", api->generation);
+    jw_kint(&w, "generation", api_generation(api));
     jw_key(&w, "uptime_s");
     jw_raw(&w, uptime_text(api, text));
     if (c->over_socket) {

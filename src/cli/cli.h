@@ -9,6 +9,7 @@ struct cli_hub_opts {
     const char *home;
     const char *listen;
     const char *profile;
+    bool safe;
 };
 
 struct cli_host {
@@ -16,6 +17,8 @@ struct cli_host {
     const char *(*build_id)(void); // of this program
     /// Run the hub in the foreground until it is told to stop; returns the exit code.
     int (*run_hub)(const struct cli_hub_opts *opts);
+    /// Be the process that runs one improvement; returns the exit code.
+    int (*run_host_lua)(const char *path);
 };
 
 /// Run one command and return the exit code of the process.

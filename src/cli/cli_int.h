@@ -15,6 +15,7 @@ enum cli_exit {
     EXIT_NOT_FOUND = 3,
     EXIT_NOT_ALLOWED = 4,
     EXIT_UNREACHABLE = 5,
+    EXIT_RELOAD = 6, // a reload had failures
     EXIT_CONFLICT = 7,
     EXIT_TIMEOUT = 124,
     EXIT_INTERRUPTED = 130,

@@ -4,18 +4,19 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/ask.h"
+#include "cli/report.h"
 #include "client/holder.h"
 #include "client/interrupt.h"
 #include "client/start.h"
 
-enum { STOP_WAIT_MS = 30000 };
+enum { STOP_WAIT_MS = 30000, TROUBLES_MS = 2000 };
 
 int cmd_hub(struct cli *c)
 {
     struct cli_hub_opts opts = {.home = args_value(&c->args, FLAG_HOME),
                                 .listen = args_value(&c->args, FLAG_LISTEN),
-                                .profile = args_value(&c->args, FLAG_PROFILE)};
+                                .profile = args_value(&c->args, FLAG_PROFILE),
+                                .safe = args_has(&c->args, FLAG_SAFE)};
     return c->host->run_hub(&opts);
 }
 
@@ -51,6 +52,26 @@ static void print_health(struct cli *c, const struct json *v, struct arena *a)
     add_row(&t, "listen", listen.n != 0 ? listen : STR("off"));
     table_print(&t, &c->out);
     table_fini(&t);
+}
+
+/// What stands against modules and plugins, under the table. An older hub knows nothing of it.
+static void print_troubles(struct cli *c)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct client_request r = {
+        .method = "GET", .path = ops[OP_RELOAD_LAST].path, .timeout_ms = TROUBLES_MS};
+    struct client_answer a;
+    struct arena arena;
+    client_answer_init(&a);
+    arena_init(&arena);
+    if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200) {
+        const struct json *report = ask_json(c, &arena, &a);
+        if (report != NULL) {
+            report_print_problems(&c->out, report);
+        }
+    }
+    arena_fini(&arena);
+    client_answer_fini(&a);
 }
 
 static int show_health(struct cli *c, const struct client_answer *a)
@@ -119,6 +140,9 @@ int cmd_status(struct cli *c)
         ask_note_build(c, &a);
     }
     int code = up ? show_health(c, &a) : tell_absence(c);
+    if (up && !c->json) {
+        print_troubles(c);
+    }
     client_answer_fini(&a);
     return code;
 }
@@ -180,4 +204,9 @@ int cmd_stop(struct cli *c)
         out_note(&c->out, wait ? "hub stopped" : "hub is stopping");
     }
     return code;
+}
+
+int cmd_host_lua(struct cli *c)
+{
+    return c->host->run_host_lua(c->args.words.p[0]);
 }

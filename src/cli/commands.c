@@ -98,6 +98,6 @@ void command_count_args(const struct command *row, size_t *least, size_t *most)
     while (rest.n != 0) {
         struct str word = str_cut(&rest, ' ');
         *least += !str_starts(word, "[");
-        ++*most;
+        *most = str_ends(word, "...]") ? SIZE_MAX : *most + 1;
     }
 }

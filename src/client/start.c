@@ -47,7 +47,7 @@ static bool hub_wants(struct str name)
     // clang-format off
     static const char *const wanted[] = {
         "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*",
-        "AFLOAT_LOG", "AFLOAT_REPO", "AFLOAT_PROFILE", "AFLOAT_LISTEN",
+        "AFLOAT_LOG", "AFLOAT_REPO", "AFLOAT_PROFILE", "AFLOAT_LISTEN", "AFLOAT_DEV_LUA",
         "SSL_CERT_*", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "*SAN_OPTIONS",
     };

@@ -1,13 +1,13 @@
 // The hub's life: come up in named steps, serve, go down in the reverse order.
 //
-//     home ─ lock ─ log ─ limits ─ loop ─ settings ─ store ─ events ─ choices ─ listen ─ ready
+//     home ─ lock ─ log ─ limits ─ loop ─ settings ─ store ─ events ─ choices ─ Lua ─ listen ─ ready
 //                                                     (asynchronous from here)
 //
 // A step that fails ends the start with one line on stderr and in the log: nothing half-started ever
 // answers. Clients may connect only after `ready`, when everything behind the socket works.
 //
-// Going down: the listeners close first, requests under way get a few seconds, then the stream of
-// events, then the store (which syncs every journal), then the loop must be empty. A second signal
+// Going down: the listeners close first, requests under way get a few seconds, then all Lua is unloaded,
+// then the stream of events, then the store (which syncs every journal), then the loop must be empty. A second signal
 // ends the wait.
 //
 // A socket file that vanishes (a cleaned /tmp, a careless rm) would make the hub unreachable for its
@@ -32,6 +32,7 @@
 #include "loop/timer.h"
 #include "main/hublog.h"
 #include "main/instance.h"
+#include "main/live.h"
 #include "proto/events.h"
 #include "server/server.h"
 #include "store/store.h"
@@ -60,6 +61,7 @@ struct daemon {
     struct store *store;
     struct event_log *events;
     struct api *api;
+    struct live *live;
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
@@ -103,6 +105,9 @@ static void apply_config(struct daemon *d)
     }
     if (d->api != NULL) {
         api_set_config(d->api, d->config, &d->diags);
+    }
+    if (d->live != NULL) {
+        live_set_config(d->live, d->config);
     }
     if (d->server != NULL) {
         size_t n;
@@ -148,6 +153,9 @@ static void on_hangup(int signum, void *arg)
     struct daemon *d = arg;
     struct err e = {0};
     hublog_reopen(d->log);
+    if (d->live != NULL && !d->stopping) {
+        live_reload(d->live, "signal");
+    }
     if (load_config(d, &e) < 0) {
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         return;
@@ -221,6 +229,12 @@ static void host_logs(void *arg, size_t limit, struct jw *w)
     hublog_lines(d->log, limit, w);
 }
 
+static bool host_knows_unit(void *arg, struct str name)
+{
+    struct daemon *d = arg;
+    return d->live != NULL && live_knows(d->live, name);
+}
+
 static void host_metrics(void *arg, struct buf *out)
 {
     struct daemon *d = arg;
@@ -271,18 +285,14 @@ static int listen_all(struct daemon *d, struct err *e)
     return rc < 0 ? rc : instance_announce(&d->instance, e);
 }
 
-static void step_listen(void *arg, int status, const struct err *choices_fault)
+static void step_listen(void *arg)
 {
     struct daemon *d = arg;
-    struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
+    struct err e = {0};
     struct server_opts opts = {
         .api = d->api, .events = d->events, .version = d->opts.version, .build = d->opts.build};
-    if (d->stopping) {
-        return;
-    }
-    if (status < 0) {
-        err_prefix(&e, "cannot read '%s'", d->home.choices);
-    } else if ((status = server_open(&d->server, &d->loop, &opts, &e)) == 0) {
+    int status = server_open(&d->server, &d->loop, &opts, &e);
+    if (status == 0) {
         apply_config(d);
         status = listen_all(d, &e);
     }
@@ -301,6 +311,29 @@ static void step_listen(void *arg, int status, const struct err *choices_fault)
     printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
            (long long)api_generation(d->api));
     fflush(stdout);
+}
+
+static void step_lua(void *arg, int status, const struct err *choices_fault)
+{
+    struct daemon *d = arg;
+    struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
+    struct live_opts opts = {.loop = &d->loop,
+                             .home = &d->home,
+                             .config = d->config,
+                             .store = d->store,
+                             .events = d->events,
+                             .version = d->opts.version,
+                             .safe = d->opts.safe};
+    if (d->stopping) {
+        return;
+    }
+    if (status < 0) {
+        err_prefix(&e, "cannot read '%s'", d->home.choices);
+        fail_start(d, &e);
+        return;
+    }
+    d->live = live_open(&opts, step_listen, d);
+    api_set_engine(d->api, live_engine(d->live));
 }
 
 static void on_log_line(void *arg, enum log_level level, const char *component, struct str text)
@@ -326,6 +359,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
                             .stop = host_stop,
                             .listen_address = host_listen_address,
                             .logs = host_logs,
+                            .knows_unit = host_knows_unit,
                             .metrics = host_metrics,
                             .arg = d};
     if (d->stopping) {
@@ -340,7 +374,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
     }
     d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->events, &host);
     apply_config(d);
-    api_load_choices(d->api, step_listen, d);
+    api_load_choices(d->api, step_lua, d);
 }
 
 static void step_events(void *arg, int status, const struct err *fault)
@@ -400,10 +434,10 @@ static void on_store_closed(void *arg, int status, const struct err *e)
     signal_close(d->hangup);
 }
 
-static void on_server_closed(void *arg)
+static void on_live_closed(void *arg)
 {
     struct daemon *d = arg;
-    d->server = NULL;
+    d->live = NULL;
     if (d->events != NULL) {
         hublog_detach(d->log);
         event_close(d->events);
@@ -413,6 +447,18 @@ static void on_server_closed(void *arg)
         store_close(d->store, on_store_closed, d);
     } else {
         on_store_closed(d, 0, NULL);
+    }
+}
+
+static void on_server_closed(void *arg)
+{
+    struct daemon *d = arg;
+    d->server = NULL;
+    if (d->live != NULL) {
+        api_set_engine(d->api, NULL);
+        live_close(d->live, on_live_closed, d);
+    } else {
+        on_live_closed(d);
     }
 }
 

@@ -1,6 +1,7 @@
 // The program: everything is a command, the hub too.
 
 #include "cli/cli.h"
+#include "host/host.h"
 #include "main/build_id.h"
 #include "main/daemon.h"
 
@@ -10,6 +11,7 @@ static int run_hub(const struct cli_hub_opts *o)
         .home = o->home,
         .listen = o->listen,
         .profile = o->profile,
+        .safe = o->safe,
         .version = AFLOAT_VERSION,
         .build = build_id(),
     });
@@ -19,6 +21,7 @@ int main(int argc, char **argv)
 {
     static const struct cli_host host = {
         .run_hub = run_hub,
+        .run_host_lua = host_lua_main,
         .build_id = build_id,
         .version = AFLOAT_VERSION,
     };

@@ -97,7 +97,7 @@ def test_a_typo_names_the_nearest_and_exits_2(cli, words, near):
     ["token"], ["secret", "set"], ["secret", "set", "A", "B"], ["api"], ["api", "GET"], ["status", "x"],
     ["--color", "blue", "status"], ["logs", "-n"], ["logs", "-n", "many"], ["logs", "-n", "-1"],
     ["logs", "--follow=yes"], ["events", "--after", "x"], ["-x"], ["xyzzy"], ["feature", "xyzzy"],
-    ["events", "emit"], ["hub", "--safe"],
+    ["events", "emit"], ["hub", "--unsafe"],
 ])
 def test_wrong_usage_exits_2_and_prints_nothing_on_stdout(cli, words):
     done = cli(*words)

@@ -1,0 +1,119 @@
+// Arguments that Lua code gives, and answers that it gets.
+//
+// A wrong type is a mistake in the code and raises, with the name of the function and of the
+// argument. What can go wrong in good code (no such file) is answered with nil and a message.
+
+#include <math.h>
+#include <stdarg.h>
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+
+static const uint64_t MS_MAX = 10ULL * 366 * 24 * 3600 * 1000;
+
+static NORETURN void wrong(lua_State *L, int idx, const char *fn, const char *what,
+                           const char *expected)
+{
+    luaL_error(L, "%s: %s must be %s, not %s", fn, what, expected,
+               lua_isnoneornil(L, idx) ? "nil" : luaL_typename(L, idx));
+    abort(); // luaL_error() does not return
+}
+
+struct str bind__check_str(lua_State *L, int idx, const char *fn, const char *what)
+{
+    struct str s;
+    if (lua_type(L, idx) != LUA_TSTRING) {
+        wrong(L, idx, fn, what, "a string");
+    }
+    s.p = lua_tolstring(L, idx, &s.n);
+    return s;
+}
+
+const char *bind__check_z(lua_State *L, int idx, const char *fn, const char *what)
+{
+    struct str s = bind__check_str(L, idx, fn, what);
+    if (strlen(s.p) != s.n) {
+        luaL_error(L, "%s: %s must not hold a NUL byte", fn, what);
+    }
+    return s.p;
+}
+
+void bind__check_fn(lua_State *L, int idx, const char *fn)
+{
+    if (lua_type(L, idx) != LUA_TFUNCTION) {
+        wrong(L, idx, fn, "the handler", "a function");
+    }
+}
+
+uint64_t bind__check_ms(lua_State *L, int idx, const char *fn, const char *what)
+{
+    if (lua_type(L, idx) != LUA_TNUMBER) {
+        wrong(L, idx, fn, what, "a number of seconds");
+    }
+    double ms = ceil(lua_tonumber(L, idx) * 1000);
+    if (!(ms >= 0 && ms <= (double)MS_MAX)) {
+        luaL_error(L, "%s: %s must be between 0 and ten years", fn, what);
+    }
+    return MAX((uint64_t)ms, 1);
+}
+
+void bind__check_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
+{
+    idx = lua_absindex(L, idx);
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            luaL_error(L, "%s: options are named, not a list", fn);
+        }
+        size_t n = 0;
+        while (keys[n] != NULL && strcmp(keys[n], lua_tostring(L, -2)) != 0) {
+            n++;
+        }
+        if (keys[n] == NULL) {
+            const char *near = str_nearest(str_of(lua_tostring(L, -2)), keys, n);
+            luaL_error(L, "%s: unknown option '%s'%s%s%s", fn, lua_tostring(L, -2),
+                       near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
+                       near != NULL ? "'?)" : "");
+        }
+    }
+}
+
+bool bind__field(lua_State *L, int idx, const char *key)
+{
+    idx = lua_absindex(L, idx);
+    lua_pushstring(L, key);
+    return lua_rawget(L, idx) != LUA_TNIL;
+}
+
+int bind__fail(lua_State *L, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    lua_pushnil(L);
+    lua_pushstring(L, text);
+    return 2;
+}
+
+static int scratch_gc(lua_State *L)
+{
+    struct bind__scratch *s = lua_touserdata(L, 1);
+    arena_fini(&s->arena);
+    buf_fini(&s->buf);
+    return 0;
+}
+
+struct bind__scratch *bind__scratch(lua_State *L)
+{
+    struct bind__scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
+    arena_init(&s->arena);
+    buf_init(&s->buf, VALUE_BYTES);
+    if (luaL_newmetatable(L, "afloat.scratch")) {
+        lua_pushcfunction(L, scratch_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    return s;
+}

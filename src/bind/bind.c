@@ -1,0 +1,190 @@
+// The Lua faces as a whole, and the owners of what they make.
+//
+// A face is a handful of C functions in one table. They find the hub's parts through the state
+// (vm_arg) and whose code called through the running entry: its vm_owner leads to a bind_owner, that
+// to the unit of the generation.
+//
+//     lua_State ── vm_of ── vm_arg ──> struct bind       loop, store, events, watcher, ...
+//         └── running entry ── vm_owner ──> struct bind_owner ──> struct gen_unit
+//
+// An owner follows its unit: staged (what it makes waits), live, left (timers, watches, subscriptions
+// are stopped by the engine, requests with a callback are cancelled here), released (closed). Its
+// first item tells it of these steps in the very turn in which they happen.
+
+#include "bind/bind.h"
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+enum { FILE_THREADS = 4 };
+
+const struct bind_face bind_faces[] = {
+    {"fs", face_fs},
+    {"exec", face_exec},
+    {"http", face_http},
+    {"timer", face_timer},
+    {"events", face_events},
+    {"hooks", face_hooks},
+    {"watch", face_watch},
+    {"store", face_store},
+    {"config", face_config},
+    {"secrets", face_secrets},
+    {"hub", face_hub},
+    {"on", face_on},
+    {NULL, NULL},
+};
+
+// ---- owners -----------------------------------------------------------------------------------
+
+static struct str owner_key(struct vm_owner *const *o)
+{
+    return (struct str){(const char *)o, sizeof(struct vm_owner *)};
+}
+
+static void life_start(void *data)
+{
+    struct bind_owner *o = data;
+    o->live = true;
+    bind__regs_start(o);
+}
+
+static void life_stop(void *data)
+{
+    struct bind_owner *o = data;
+    o->live = false;
+    bind__regs_stop(o);
+    bind__ops_cancel(o);
+}
+
+static const struct gen_item_ops life_ops = {.start = life_start, .stop = life_stop};
+
+// ---- public -----------------------------------------------------------------------------------
+
+struct bind *bind_open(const struct bind_opts *o)
+{
+    struct bind *b = xcalloc(1, sizeof *b);
+    b->loop = o->loop;
+    b->home = o->home;
+    b->config = o->config;
+    b->store = o->store;
+    b->events = o->events;
+    b->watcher = o->watcher;
+    b->http = o->http;
+    b->engine = o->engine;
+    b->files = lane_open(o->loop, "lua-files", FILE_THREADS);
+    map_init(&b->owners);
+    map_init(&b->regs);
+    map_init(&b->logs);
+    return b;
+}
+
+void bind_set_config(struct bind *b, const struct config *c)
+{
+    b->config = c;
+}
+
+void bind_stop(struct bind *b)
+{
+    size_t at = 0;
+    struct str key;
+    void *o;
+    b->stopped = true;
+    bind__dispatches_cancel(b);
+    while (map_next(&b->owners, &at, &key, &o)) {
+        bind__calls_cancel(o);
+        bind__ops_cancel(o);
+    }
+}
+
+void bind_close(struct bind *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    assert(b->owners.n == 0 && b->regs.n == 0);
+    lane_close(b->files);
+    bind__logs_close(b);
+    map_fini(&b->owners);
+    map_fini(&b->regs);
+    map_fini(&b->logs);
+    free(b);
+}
+
+struct vm *bind_vm_open(struct bind *b)
+{
+    struct vm_opts opts = {
+        .trust = VM_USER,
+        .memory_max = (size_t)bind__limit(b, "limits.memory_mb") << 20,
+        .log = bind__log,
+        .arg = b,
+    };
+    struct vm *vm = vm_open(&opts);
+    for (const struct bind_face *f = bind_faces; f->name != NULL; f++) {
+        vm_add_lib(vm, f->name, f->open);
+    }
+    face_points(vm);
+    vm_replace(vm, "os", "execute", face_os_execute);
+    vm_replace(vm, "io", "popen", face_io_popen);
+    return vm;
+}
+
+struct bind *bind_of(lua_State *L)
+{
+    return vm_arg(vm_of(L));
+}
+
+struct loop *bind_loop(const struct bind *b)
+{
+    return b->loop;
+}
+
+struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_unit *unit)
+{
+    struct bind_owner *o = xcalloc(1, sizeof *o);
+    struct gen_item_spec life = {.kind = GEN_SUBSCRIPTION, .ops = &life_ops, .data = o};
+    o->bind = b;
+    o->vm = vm;
+    o->unit = unit;
+    o->owner = vm_owner_open(vm, unit->name, (uint32_t)unit->revision);
+    map_set(&b->owners, owner_key(&o->owner), o);
+    int rc = gen_unit_add(unit, &life, NULL, NULL);
+    assert(rc == 0); // it is being staged
+    (void)rc;
+    return o;
+}
+
+void bind_owner_close(struct bind_owner *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    o->live = false;
+    bind__calls_cancel(o);
+    bind__ops_cancel(o);
+    bind__regs_close(o);
+    map_remove(&o->bind->owners, owner_key(&o->owner));
+    vm_owner_close(o->owner);
+    free(o);
+}
+
+struct bind_owner *bind_owner_running(lua_State *L)
+{
+    struct vm_owner *running = vm_owner_running(vm_of(L));
+    return running != NULL ? map_get(&bind_of(L)->owners, owner_key(&running)) : NULL;
+}
+
+struct bind_owner *bind__owner(lua_State *L)
+{
+    struct bind_owner *o = bind_owner_running(L);
+    if (o == NULL) {
+        luaL_error(L, "no module runs here: nobody would own what this makes");
+    }
+    return o;
+}
+
+uint32_t bind__limit(const struct bind *b, const char *key)
+{
+    return (uint32_t)config_int(b->config, key);
+}

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <lua.h>
+
+#include "base/log.h"
+#include "gen/engine.h"
+#include "lua/refs.h"
+#include "lua/vm.h"
+
+// The Lua faces of the hub's parts: fs, exec, http, timer, events, hooks, watch, store, config,
+// secrets, hub and `on`; and whose what they make is.
+//
+//     struct bind *b = bind_open(&opts);
+//     struct vm *vm = bind_vm_open(b);               // a state with all faces
+//
+//     // a source of generations, in its stage(), for each version of each module:
+//     struct gen_unit *u = gen_stage_unit(s, &spec);
+//     struct bind_owner *o = bind_owner_open(b, vm, u);
+//     struct entry en = {.kind = ENTRY_LOAD, .owner = o->owner}; ... what it registers is u's
+//
+//     bind_owner_close(o);                           // in its release(): u is gone
+//
+// Whatever code calls a face, the owner of the running entry decides whose the result is: a
+// timer made by a callback of A is A's, whichever module's function made it. Everything here belongs
+// to the loop thread.
+
+struct bind;
+struct config;
+struct event_log;
+struct home;
+struct http_client;
+struct store;
+struct watcher;
+struct bind_call;
+struct bind_op;
+struct bind_reg;
+
+// ---- the faces ------------------------------------------------------------------------------
+
+/// What the faces reach. Everything is borrowed until bind_close().
+struct bind_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config; // see bind_set_config()
+    struct store *store;
+    struct event_log *events;
+    struct watcher *watcher;
+    struct http_client *http;
+    struct gen_engine *engine;
+};
+
+struct bind *bind_open(const struct bind_opts *o);
+
+/// The settings were read again; `c` is borrowed until the next call.
+void bind_set_config(struct bind *b, const struct config *c);
+
+/// The hub goes down: every handler and request under way is cancelled, and none begins any more but
+/// the units' own shutdown. Before gen_close(), which waits for what is under way.
+void bind_stop(struct bind *b);
+
+/// Every owner and every state must be closed before. Memory goes when the threads are done. NULL is
+/// allowed.
+void bind_close(struct bind *b);
+
+/// Make a state of user trust with every face in it; its vm_arg() is `b`. The caller ends it
+/// with vm_close(), after bind_owner_close() of all its owners.
+struct vm *bind_vm_open(struct bind *b);
+struct bind *bind_of(lua_State *L);
+struct loop *bind_loop(const struct bind *b);
+
+/// A face: `open` leaves one value, which becomes the global `name` and what require(name) gives.
+struct bind_face {
+    const char *name;
+    lua_CFunction open;
+};
+extern const struct bind_face bind_faces[]; // ends with a NULL name
+
+// ---- owners ---------------------------------------------------------------------------------
+
+/// One version of one module: its unit in the generation and its owner in the Lua state. What the
+/// version has under way goes with it.
+struct bind_owner {
+    struct bind *bind;
+    struct vm *vm;
+    struct vm_owner *owner; // for struct entry
+    struct gen_unit *unit;  // borrowed
+    // private to bind/
+    bool live;               // its unit is part of the current generation
+    struct bind_call *calls; // Lua code under way
+    struct bind_op *ops;     // requests whose answer goes to a callback
+    size_t n_ops;
+    struct bind_reg *regs; // registrations that are no items of the unit
+};
+
+/// Make the owner of a unit that is being staged. It adds one item of its own to the unit, which
+/// tells it when the unit comes and leaves.
+struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_unit *unit);
+/// From the source's release(): nothing of the unit can be entered any more. NULL is allowed.
+void bind_owner_close(struct bind_owner *o);
+/// Whose code runs on `L`; NULL when nobody's does.
+struct bind_owner *bind_owner_running(lua_State *L);
+
+/// How a call of Lua code that bind/ began has ended.
+enum bind_end {
+    BIND_DONE,      // results lie on L, n of them
+    BIND_FAILED,    // a diagnostic of the unit says why
+    BIND_TIMEOUT,   // the same
+    BIND_CANCELLED, // its unit or the hub went
+};
+typedef void bind_call_done(void *arg, enum bind_end end, lua_State *L, int n);
+
+/// Call `fn` for `o` from the loop, where it may wait, for `timeout_ms` in all (0: [limits] tool_ms).
+/// NULL: `fn` is stale, and nothing follows. Otherwise push the arguments on bind_call_stack(), then
+/// bind_call_run(). `done` (may be NULL) is called once, perhaps inside bind_call_run(); faults
+/// are logged and noted with the unit before.
+struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn);
+lua_State *bind_call_stack(struct bind_call *c);
+void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_call_done *done,
+                   void *arg);
+
+enum bind_life { BIND_START, BIND_SHUTDOWN };
+/// Run what the unit registered with on("plugin_start") or on("plugin_shutdown"), within [limits]
+/// start_ms each; then `done`, perhaps inside this call. Faults are noted with the unit.
+void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
+                     void *arg);
+
+// ---- hooks from C ---------------------------------------------------------------------------
+
+/// Notify the observers of a free event with one argument, a JSON value (NULL: none).
+void bind_notify(struct bind *b, const char *event, const struct json *value);
+
+/// Post an event of the modules' own kind to those who subscribed to it; `data` is a JSON text.
+void bind_emit(struct bind *b, const char *name, struct str data);
+
+// ---- log ------------------------------------------------------------------------------------
+
+/// Write the last lines that a unit logged, oldest first, as {ts, level, text} into an open array.
+/// They outlive a reload of the unit.
+void bind_log_write(const struct bind *b, struct str unit, struct jw *w);

@@ -1,0 +1,182 @@
+#pragma once
+
+// What the files of bind/ share.
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "bind/bind.h"
+#include "config/config.h"
+#include "hook/run.h"
+#include "loop/timer.h"
+#include "loop/work.h"
+#include "lua/entry.h"
+#include "lua/value.h"
+
+struct bind {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config;
+    struct store *store;
+    struct event_log *events;
+    struct watcher *watcher;
+    struct http_client *http;
+    struct gen_engine *engine;
+    struct lane *files;
+    bool stopped;
+    struct map owners; // struct bind_owner by the bytes of its vm_owner's address
+    struct map regs;   // struct bind_reg by the bytes of its id
+    uint64_t next_id;
+    struct bind__sub *subs;         // everyone who called events.on; see events.c
+    struct bind__dispatch *waiting; // dispatches that wait for a handler; see hooks.c
+    struct map logs;                // struct bind__ring by the unit's name
+};
+
+/// The owner that runs; raises when nobody does.
+struct bind_owner *bind__owner(lua_State *L);
+/// Milliseconds of a setting of [limits].
+uint32_t bind__limit(const struct bind *b, const char *key);
+
+// ---- args.c: arguments and answers ------------------------------------------------------------
+
+// The checks raise "fs.read: path must be a string, not a table". `fn` is "fs.read", `what` "path".
+
+struct str bind__check_str(lua_State *L, int idx, const char *fn, const char *what);
+/// A string without NUL bytes.
+const char *bind__check_z(lua_State *L, int idx, const char *fn, const char *what);
+void bind__check_fn(lua_State *L, int idx, const char *fn);
+/// A number of seconds, in milliseconds; at least 1, at most ten years.
+uint64_t bind__check_ms(lua_State *L, int idx, const char *fn, const char *what);
+/// The table at `idx` has no other keys than these (NULL at the end).
+void bind__check_keys(lua_State *L, int idx, const char *fn, const char *const *keys);
+/// Push the field `key` of the table at `idx`; false (and nil) when it has none.
+bool bind__field(lua_State *L, int idx, const char *key);
+
+/// Push nil and a message; returns 2.
+int bind__fail(lua_State *L, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/// Memory for the rest of a C function that may raise: collected with the Lua stack.
+struct bind__scratch {
+    struct arena arena;
+    struct buf buf;
+};
+struct bind__scratch *bind__scratch(lua_State *L);
+
+// ---- call.c: requests -------------------------------------------------------------------------
+
+enum { BIND_OPS_MAX = 1024 }; // under way, of one owner
+
+/// A request under way whose answer goes to a callback, or to the code that waits for it. The first
+/// member of what the face needs for it.
+struct bind_op {
+    struct bind_owner *o;
+    struct entry_wait wait;
+    vm_ref fn; // 0: the code waits
+    /// Nobody wants the answer any more (`over` is set): stop the work and free the request, now or
+    /// when the work cannot touch it any more. Answer nothing.
+    void (*cancel)(struct bind_op *op);
+    bool over;
+    struct bind_call *call; // while it is being answered
+    struct bind_op *prev, *next;
+};
+
+/// Raise unless a request may begin: the value at `idx` is a callback, or it is nil and the
+/// running code may wait.
+void bind__op_check(lua_State *L, int idx, const char *fn);
+/// `return bind__op_begin(L, op, idx, cancel)`: the work has begun. Raises nothing after a check.
+int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op));
+/// Answer: push the values on what this returns, then bind__op_answer(). NULL: nobody is there
+/// to take it. Either way the request is the face's to free afterwards; `over` ones are not answered.
+lua_State *bind__op_answer_begin(struct bind_op *op);
+void bind__op_answer(struct bind_op *op, int n);
+/// Answer nil and a message.
+void bind__op_fail(struct bind_op *op, const char *message);
+
+void bind__calls_cancel(struct bind_owner *o);
+void bind__ops_cancel(struct bind_owner *o);
+/// Log a fault of Lua code and keep it with the unit.
+void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
+                const char *message);
+
+// ---- reg.c: registrations ---------------------------------------------------------------------
+
+struct bind_reg;
+
+struct bind_reg_ops {
+    const char *what;                   // "timer"
+    enum gen_kind kind;                 // GEN__KINDS: none, it is the owner's alone
+    void (*start)(struct bind_reg *r);  // may fire from now on; NULL: nothing to do
+    void (*stop)(struct bind_reg *r);   // may not; NULL: nothing to do
+    bool (*refill)(struct bind_reg *r); // post what came meanwhile; false: nothing. May be NULL
+    void (*idle)(struct bind_reg *r);   // its handler has ended; may be NULL
+    void (*free)(struct bind_reg *r);
+};
+
+/// What a handler is called with: a JSON text and a name, either may be NULL.
+struct bind__post {
+    char *json;
+    size_t n;
+    char *name;
+};
+
+/// A Lua function that is called when something happens, one call after the other. The first member
+/// of a timer, a watch, a subscription.
+struct bind_reg {
+    struct bind_owner *o;
+    const struct bind_reg_ops *ops;
+    uint64_t id;
+    vm_ref fn;
+    struct gen_item *item; // NULL: the owner's alone, in its list
+    struct bind_reg *prev, *next;
+    unsigned refs; // its item or list, and the call under way
+    bool live, busy, off, pumping;
+    unsigned strikes; // time-outs in a row
+    struct loop_task *task;
+    vec(struct bind__post) queue;
+    size_t at; // first in the queue
+    size_t bytes;
+};
+
+/// Register `r` for the running owner with the function at `idx`; pushes its id, or nil and a
+/// message, and returns how many. `name` is what people see. On failure `r` is freed.
+int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops, struct str name,
+                  int idx);
+/// The registration of that kind whose id is at `idx`; NULL when there is none (any more).
+struct bind_reg *bind__reg_find(lua_State *L, int idx, const char *what);
+/// Take it back. False when its unit has left already.
+bool bind__reg_off(struct bind_reg *r);
+/// Call its function in a later turn, after what was posted before. Texts are copied; STR_NULL and
+/// NULL for none.
+void bind__reg_post(struct bind_reg *r, struct str json, const char *name);
+/// Look for more in a later turn: refill() has something.
+void bind__reg_poke(struct bind_reg *r);
+
+void bind__regs_start(struct bind_owner *o);
+void bind__regs_stop(struct bind_owner *o);
+void bind__regs_close(struct bind_owner *o);
+
+// ---- log.c ------------------------------------------------------------------------------------
+
+void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text);
+void bind__logs_close(struct bind *b);
+
+// ---- hooks.c ----------------------------------------------------------------------------------
+
+void bind__dispatches_cancel(struct bind *b);
+/// Register the function at `fn` of `L` for the running owner, with the options at `opts` (0: none).
+/// `who` is for messages.
+int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
+                   struct gen_item **out, struct err *e) MUST_CHECK;
+
+// ---- events.c ---------------------------------------------------------------------------------
+
+/// Subscribe the function at `idx` to events of that name; pushes as bind__reg_add().
+int bind__events_on(lua_State *L, struct str name, int idx);
+
+// ---- os.c -------------------------------------------------------------------------------------
+
+/// The children's environment where nobody gives one: an allow-list of ours. NULL-terminated; free
+/// each and the array.
+char **bind__environment(void);
+void bind__environment_free(char **env);

@@ -1,0 +1,291 @@
+// Calls into Lua from the loop, and requests that Lua code makes to the loop.
+//
+//     Lua: fs.read(path, fn) ──> bind_op ── thread, socket, child ──> answer ──> bind_call of fn
+//     Lua: t = fs.read(path) ──> bind_op ── ...                   ──> entry_wake: the code goes on
+//
+// A request with a callback belongs to the owner that made it: when its unit leaves it is cancelled
+// and the callback is not called. A request that code waits for goes with that code, which runs
+// to its end even when its unit has left, within its time.
+//
+// Invariants:
+//   - a call that waits pins the generation that it began in, so that its unit outlives it.
+//   - `done` of a call is called exactly once.
+//   - a request is in its owner's list exactly while it has a callback and was neither answered nor
+//     cancelled.
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "event/event.h"
+#include "lua/fault.h"
+
+struct bind_call {
+    struct entry en;
+    struct bind_owner *o;
+    struct gen *pin; // while it waits
+    struct timer deadline;
+    uint32_t timeout_ms;
+    bind_call_done *done;
+    void *arg;
+    struct bind_call *prev, *next; // of the owner
+};
+
+// ---- calls ------------------------------------------------------------------------------------
+
+static void call_unlink(struct bind_call *c)
+{
+    *(c->prev != NULL ? &c->prev->next : &c->o->calls) = c->next;
+    if (c->next != NULL) {
+        c->next->prev = c->prev;
+    }
+}
+
+static void call_finish(struct bind_call *c, enum bind_end end)
+{
+    timer_stop(&c->deadline);
+    call_unlink(c);
+    int n = c->en.n_results;
+    if (end != BIND_DONE) {
+        entry_end(&c->en);
+        n = 0;
+    }
+    if (c->done != NULL) {
+        c->done(c->arg, end, c->en.L, n);
+    }
+    entry_end(&c->en);
+    gen_unpin(c->pin);
+    free(c);
+}
+
+static enum bind_end call_fault(struct bind_call *c)
+{
+    const struct fault *f = c->en.fault;
+    enum gen_code code = DIAG_HOOK_FAILED;
+    if (f->code == FAULT_STALE_HANDLE) {
+        return BIND_CANCELLED;
+    }
+    gen_code_parse(str_of(fault_name(f->code)), &code);
+    bind__note(c->o, code, f->path, f->line, f->message);
+    return f->code == FAULT_HOOK_TIMEOUT ? BIND_TIMEOUT : BIND_FAILED;
+}
+
+static void call_ended(struct bind_call *c, enum entry_status status)
+{
+    call_finish(c, status == ENTRY_DONE ? BIND_DONE : call_fault(c));
+}
+
+static void on_entry_done(struct entry *en, enum entry_status status)
+{
+    call_ended(container_of(en, struct bind_call, en), status);
+}
+
+static void on_deadline(void *arg)
+{
+    struct bind_call *c = arg;
+    char text[64];
+    snprintf(text, sizeof text, "ran out of time after %u ms", c->timeout_ms);
+    bind__note(c->o, DIAG_HOOK_TIMEOUT, NULL, 0, text);
+    call_finish(c, BIND_TIMEOUT);
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
+static void op_link(struct bind_op *op)
+{
+    op->prev = NULL;
+    op->next = op->o->ops;
+    if (op->next != NULL) {
+        op->next->prev = op;
+    }
+    op->o->ops = op;
+    op->o->n_ops++;
+}
+
+static void op_unlink(struct bind_op *op)
+{
+    *(op->prev != NULL ? &op->prev->next : &op->o->ops) = op->next;
+    if (op->next != NULL) {
+        op->next->prev = op->prev;
+    }
+    op->o->n_ops--;
+}
+
+static void on_wait_cancelled(struct entry_wait *w)
+{
+    struct bind_op *op = container_of(w, struct bind_op, wait);
+    op->over = true;
+    op->cancel(op);
+}
+
+// ---- inside bind/ -----------------------------------------------------------------------------
+
+void bind__op_check(lua_State *L, int idx, const char *fn)
+{
+    struct bind_owner *o = bind__owner(L);
+    if (lua_isnoneornil(L, idx)) {
+        entry_check_wait(L);
+        return;
+    }
+    bind__check_fn(L, idx, fn);
+    if (o->n_ops >= BIND_OPS_MAX) {
+        luaL_error(L, "%s: %d calls of this module are under way already", fn, BIND_OPS_MAX);
+    }
+}
+
+int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op))
+{
+    op->o = bind_owner_running(L);
+    op->cancel = cancel;
+    if (lua_isnoneornil(L, idx)) {
+        op->wait.cancel = on_wait_cancelled;
+        return entry_wait(L, &op->wait);
+    }
+    lua_settop(L, idx);
+    op->fn = refs_take(L, op->o->owner);
+    op_link(op);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+lua_State *bind__op_answer_begin(struct bind_op *op)
+{
+    if (op->over) {
+        return NULL;
+    }
+    if (op->fn == 0) {
+        return entry_wake_begin(&op->wait);
+    }
+    op_unlink(op);
+    op->over = true;
+    bool wanted = op->o->live && !op->o->bind->stopped;
+    op->call = wanted ? bind_call_begin(op->o, op->fn) : NULL;
+    refs_drop(op->o->vm, op->fn);
+    return op->call != NULL ? bind_call_stack(op->call) : NULL;
+}
+
+void bind__op_answer(struct bind_op *op, int n)
+{
+    if (op->call != NULL) {
+        bind_call_run(op->call, n, 0, NULL, NULL);
+    } else {
+        entry_wake(&op->wait, n);
+    }
+}
+
+void bind__op_fail(struct bind_op *op, const char *message)
+{
+    lua_State *L = bind__op_answer_begin(op);
+    if (L != NULL) {
+        lua_pushnil(L);
+        lua_pushstring(L, message);
+        bind__op_answer(op, 2);
+    }
+}
+
+void bind__calls_cancel(struct bind_owner *o)
+{
+    while (o->calls != NULL) {
+        call_finish(o->calls, BIND_CANCELLED);
+    }
+}
+
+void bind__ops_cancel(struct bind_owner *o)
+{
+    while (o->ops != NULL) {
+        struct bind_op *op = o->ops;
+        op_unlink(op);
+        refs_drop(o->vm, op->fn);
+        op->over = true;
+        op->cancel(op);
+    }
+}
+
+/// Was exactly this said of the unit already?
+static bool is_known(const struct gen_unit *u, const struct gen_diag *d)
+{
+    for (size_t i = 0; i < u->diags.n; i++) {
+        if (gen_diag_equal(&u->diags.p[i], d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "plugin", o->unit->name);
+    jw_kstrz(&w, "code", gen_code_name(d->code));
+    jw_kstrz(&w, "path", d->path);
+    jw_kint(&w, "line", d->line);
+    jw_kstrz(&w, "message", d->message);
+    jw_end_obj(&w);
+    struct str fields = {text.p + 1, text.n - 2}; // without the braces
+    event_emit(o->bind->events, STR("plugin.error"), STR_NULL, fields);
+    buf_fini(&text);
+}
+
+void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
+                const char *message)
+{
+    struct gen_diag d = {
+        .code = code,
+        .path = path != NULL ? path : o->unit->path,
+        .line = line,
+        .message = message,
+    };
+    log_warn(LOG_HUB, "unit=%s code=%s path=%s line=%d message=%s", LOGQ(str_of(o->unit->name)).z,
+             gen_code_name(code), LOGQ(str_of(d.path)).z, line, LOGQ(str_of(message)).z);
+    if (!is_known(o->unit, &d)) { // a handler that fails every millisecond is one event
+        emit_error(o, &d);
+        gen_unit_note(o->unit, &d);
+    }
+}
+
+// ---- public -----------------------------------------------------------------------------------
+
+struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn)
+{
+    if (refs_owner(o->vm, fn) == NULL) {
+        return NULL;
+    }
+    struct bind_call *c = xcalloc(1, sizeof *c);
+    c->o = o;
+    c->en.budget_ms = bind__limit(o->bind, "limits.lua_ms");
+    c->en.owner = o->owner;
+    c->en.done = on_entry_done;
+    c->next = o->calls;
+    if (c->next != NULL) {
+        c->next->prev = c;
+    }
+    o->calls = c;
+    refs_push(entry_begin(&c->en, o->vm), fn);
+    return c;
+}
+
+lua_State *bind_call_stack(struct bind_call *c)
+{
+    return c->en.L;
+}
+
+void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_call_done *done,
+                   void *arg)
+{
+    struct bind *b = c->o->bind;
+    c->timeout_ms = timeout_ms != 0 ? timeout_ms : bind__limit(b, "limits.tool_ms");
+    c->done = done;
+    c->arg = arg;
+    timer_init(&c->deadline, b->loop, on_deadline, c);
+    enum entry_status status = entry_run(&c->en, nargs);
+    if (status != ENTRY_WAITING) {
+        call_ended(c, status);
+        return;
+    }
+    struct gen *g = gen_current(b->engine);
+    c->pin = g != NULL ? gen_pin(g) : NULL;
+    timer_start(&c->deadline, c->timeout_ms);
+}

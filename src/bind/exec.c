@@ -1,0 +1,251 @@
+// exec{cmd, args, cwd, env, stdin, timeout_s}: run a program and give what it said.
+//
+// Commands are argument arrays; no shell is involved unless `cmd` is one. The program and all it
+// started end with the request: when time is up, when the unit that asked leaves, when the hub ends.
+// Output is kept up to 1 MiB a stream; what follows is thrown away and said.
+
+#include "bind/exec.h"
+
+#include <signal.h>
+
+#include <lauxlib.h>
+
+#include "base/path.h"
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+#include "loop/proc.h"
+
+enum { OUTPUT_MAX = 1 << 20, GRACE_MS = 2000, ARGS_MAX = 4096 };
+
+#define MARKER "\n[cut after 1 MiB]"
+
+struct exec {
+    struct bind_op op;
+    struct proc *p;
+    struct timer timer;
+    uint64_t timeout_ms;
+    bool timed_out;
+    char *cmd;
+    struct buf out, err;
+    exec_push *push;
+};
+
+// ---- the child --------------------------------------------------------------------------------
+
+static void exec_free(struct exec *x)
+{
+    timer_stop(&x->timer);
+    buf_fini(&x->out);
+    buf_fini(&x->err);
+    free(x->cmd);
+    free(x);
+}
+
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
+{
+    (void)p;
+    struct exec *x = arg;
+    struct buf *b = which == 1 ? &x->out : &x->err;
+    if (bytes.n == 0 || b->n > OUTPUT_MAX) {
+        return; // the end, or the marker is there already
+    }
+    size_t room = OUTPUT_MAX - b->n;
+    buf_add(b, bytes.p, MIN(bytes.n, room));
+    if (bytes.n > room) {
+        buf_addz(b, MARKER);
+    }
+}
+
+static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit *how)
+{
+    if (!how->launched) {
+        return bind__fail(L, "exec: cannot start '%s': %s", x->cmd,
+                          how->why != NULL ? how->why : err_text(how->code));
+    }
+    if (x->timed_out) {
+        return bind__fail(L, "exec: '%s' ran out of time after %g s", x->cmd,
+                          (double)x->timeout_ms / 1000);
+    }
+    struct exec_result r = {how->code, how->signal, buf_str(&x->out), buf_str(&x->err)};
+    return x->push(L, &r);
+}
+
+static void on_exit_cb(struct proc *p, const struct proc_exit *how, void *arg)
+{
+    (void)p;
+    struct exec *x = arg;
+    lua_State *L = bind__op_answer_begin(&x->op);
+    if (L != NULL) {
+        bind__op_answer(&x->op, push_exit(L, x, how));
+    }
+    exec_free(x);
+}
+
+static const struct proc_cb callbacks = {.on_output = on_output, .on_exit = on_exit_cb};
+
+static void on_timeout(void *arg)
+{
+    struct exec *x = arg;
+    x->timed_out = true;
+    proc_end(x->p, GRACE_MS);
+}
+
+static void exec_cancel(struct bind_op *op)
+{
+    struct exec *x = container_of(op, struct exec, op);
+    timer_stop(&x->timer);
+    proc_end(x->p, GRACE_MS); // on_exit_cb() frees it
+}
+
+// ---- the request ------------------------------------------------------------------------------
+
+int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
+{
+    struct bind *b = bind_of(L);
+    struct err e = {0};
+    char **env = spec->env == NULL ? bind__environment() : NULL;
+    struct proc_opts opts = {
+        .argv = spec->argv,
+        .env = env != NULL ? (const char *const *)env : spec->env,
+        .cwd = spec->cwd,
+        .in = spec->stdin_text.p != NULL ? PROC_PIPE : PROC_NULL,
+        .out = PROC_PIPE,
+        .err = PROC_PIPE,
+        .supervise = true,
+    };
+    struct exec *x = xcalloc(1, sizeof *x);
+    x->cmd = xstrdup(spec->shown);
+    x->push = push;
+    x->timeout_ms = spec->timeout_ms;
+    buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
+    buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
+    timer_init(&x->timer, b->loop, on_timeout, x);
+    int rc = proc_spawn(&x->p, b->loop, &opts, &callbacks, x, &e);
+    bind__environment_free(env);
+    if (rc < 0) {
+        exec_free(x);
+        return bind__fail(L, "exec: %s", e.msg);
+    }
+    if (spec->stdin_text.p != NULL) {
+        proc_write(x->p, spec->stdin_text);
+        proc_close_stdin(x->p);
+    }
+    if (spec->timeout_ms != 0) {
+        timer_start(&x->timer, spec->timeout_ms);
+    }
+    return bind__op_begin(L, &x->op, callback, exec_cancel);
+}
+
+static int push_result(lua_State *L, const struct exec_result *r)
+{
+    lua_createtable(L, 0, 4);
+    if (r->signal != 0) {
+        lua_pushinteger(L, r->signal);
+        lua_setfield(L, -2, "signal");
+    } else {
+        lua_pushinteger(L, r->code);
+        lua_setfield(L, -2, "code");
+    }
+    lua_pushlstring(L, r->out.p != NULL ? r->out.p : "", r->out.n);
+    lua_setfield(L, -2, "stdout");
+    lua_pushlstring(L, r->err.p != NULL ? r->err.p : "", r->err.n);
+    lua_setfield(L, -2, "stderr");
+    return 1;
+}
+
+// ---- its options: everything lies in the scratch, because reading them may raise --------------
+
+static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
+{
+    size_t n = 0;
+    if (bind__field(L, 1, "args")) {
+        luaL_argexpected(L, lua_istable(L, -1), 1, "'args' as a list");
+        n = lua_rawlen(L, -1);
+    }
+    if (n > ARGS_MAX) {
+        luaL_error(L, "exec: more than %d arguments", ARGS_MAX);
+    }
+    const char **argv = arena_calloc(a, n + 2, sizeof *argv);
+    argv[0] = cmd;
+    for (size_t i = 1; i <= n; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i);
+        if (lua_type(L, -1) == LUA_TNUMBER) {
+            lua_tostring(L, -1);
+        }
+        argv[i] = arena_strdup(a, str_of(bind__check_z(L, -1, "exec", "an argument")));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return argv;
+}
+
+static const char **read_env(lua_State *L, struct arena *a)
+{
+    size_t n = 0;
+    if (!bind__field(L, 1, "env")) {
+        lua_pop(L, 1);
+        return NULL;
+    }
+    luaL_argexpected(L, lua_istable(L, -1), 1, "'env' as a table");
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        n++;
+    }
+    const char **env = arena_calloc(a, n + 1, sizeof *env);
+    n = 0;
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        const char *name = bind__check_z(L, -2, "exec", "the name of a variable");
+        if (name[0] == '\0' || strchr(name, '=') != NULL) {
+            luaL_error(L, "exec: '%s' cannot be the name of a variable", name);
+        }
+        const char *value = bind__check_z(L, -1, "exec", "the value of a variable");
+        env[n++] = arena_printf(a, "%s=%s", name, value);
+    }
+    lua_pop(L, 1);
+    return env;
+}
+
+static const char *read_cwd(lua_State *L, struct arena *a)
+{
+    const char *cwd = NULL;
+    if (bind__field(L, 1, "cwd")) {
+        char *full = path_expand_home(bind__check_z(L, -1, "exec", "cwd"));
+        cwd = arena_strdup(a, str_of(full));
+        free(full);
+        if (cwd[0] != '/') {
+            luaL_error(L, "exec: cwd must be an absolute path");
+        }
+    }
+    lua_pop(L, 1);
+    return cwd;
+}
+
+static int l_exec(lua_State *L)
+{
+    static const char *const keys[] = {"cmd", "args", "cwd", "env", "stdin", "timeout_s", NULL};
+    if (!lua_istable(L, 1)) {
+        return luaL_error(L, "exec: expects a table: exec{cmd = \"ls\", args = {\"-l\"}}");
+    }
+    bind__check_keys(L, 1, "exec", keys);
+    bind__op_check(L, 2, "exec");
+    lua_settop(L, 2);
+    struct arena *a = &bind__scratch(L)->arena;
+    struct exec_spec spec = {0};
+    bind__field(L, 1, "cmd");
+    spec.shown = bind__check_z(L, -1, "exec", "cmd");
+    spec.argv = read_args(L, a, spec.shown);
+    spec.env = read_env(L, a);
+    spec.cwd = read_cwd(L, a);
+    if (bind__field(L, 1, "timeout_s")) {
+        spec.timeout_ms = bind__check_ms(L, -1, "exec", "timeout_s");
+    }
+    if (bind__field(L, 1, "stdin")) {
+        spec.stdin_text = bind__check_str(L, -1, "exec", "stdin");
+    }
+    return exec_run(L, &spec, 2, push_result);
+}
+
+int face_exec(lua_State *L)
+{
+    lua_pushcfunction(L, l_exec);
+    return 1;
+}

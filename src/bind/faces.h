@@ -1,0 +1,27 @@
+#pragma once
+
+#include <lua.h>
+
+#include "lua/vm.h"
+
+// Each leaves one value: the module.
+
+int face_config(lua_State *L);
+int face_events(lua_State *L);
+int face_exec(lua_State *L);
+int face_fs(lua_State *L);
+int face_hooks(lua_State *L);
+int face_http(lua_State *L);
+int face_hub(lua_State *L);
+int face_on(lua_State *L);
+int face_secrets(lua_State *L);
+int face_store(lua_State *L);
+int face_timer(lua_State *L);
+int face_watch(lua_State *L);
+
+/// Set the globals on_begin, on_tool_call, ...: one for each of the agent's points.
+void face_points(struct vm *vm);
+
+// in the place of Lua's own
+int face_os_execute(lua_State *L);
+int face_io_popen(lua_State *L);

@@ -1,0 +1,420 @@
+// hooks: on, off, notify, intercept, unintercept, call, enable, disable, list.
+//
+// The registry is in C (hook/, gen/): a handler is an item of the unit whose code registered it, and
+// a dispatch runs on the current generation. notify() runs observers and does not wait for those that
+// wait; call() runs interceptors and gives the arguments as they left them, waiting where the calling
+// code may, and otherwise telling handlers that they cannot.
+//
+//     notify(e, ...) ──> dispatch ── handlers ──> freed when the last has ended
+//     call(e, ...)   ──> dispatch ── handlers ──> values, at once or when the last has ended
+//
+// The agent's own points can be registered for but not dispatched from Lua.
+
+#include <lauxlib.h>
+
+#include "bind/faces.h"
+#include "bind/hooks_int.h"
+#include "hook/hook.h"
+
+struct bind__dispatch {
+    struct bind *bind;
+    struct hook_run run;
+    struct hooks__args args;
+    struct entry_wait wait; // of the code that called; en NULL: nobody waits
+    struct bind__dispatch *prev, *next;
+};
+
+// ---- registering ------------------------------------------------------------------------------
+
+static void read_opts(lua_State *L, const char *who, struct hook_spec *spec, int opts)
+{
+    static const char *const keys[] = {"tool", "priority", "timeout_ms", "on_error", NULL};
+    static const char *const faults[] = {
+        [HOOK_CONTINUE] = "continue", [HOOK_BLOCK] = "block", NULL};
+    if (!lua_istable(L, opts)) {
+        luaL_error(L, "%s: options must be a table", who);
+    }
+    bind__check_keys(L, opts, who, keys);
+    if (bind__field(L, opts, "tool")) {
+        spec->filter = bind__check_str(L, -1, who, "tool");
+    }
+    if (bind__field(L, opts, "priority")) {
+        spec->priority = (int)luaL_checkinteger(L, -1);
+    }
+    if (bind__field(L, opts, "timeout_ms")) {
+        lua_Integer ms = luaL_checkinteger(L, -1);
+        if (ms < 1 || ms > 86400000) {
+            luaL_error(L, "%s: timeout_ms must be 1 to 86400000", who);
+        }
+        spec->timeout_ms = (uint32_t)ms;
+    }
+    if (bind__field(L, opts, "on_error")) {
+        spec->on_error = (enum hook_on_error)luaL_checkoption(L, -1, NULL, faults);
+    }
+}
+
+int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
+                   struct gen_item **out, struct err *e)
+{
+    struct bind_owner *o = bind__owner(L);
+    bind__check_fn(L, fn, who);
+    if (opts != 0 && !lua_isnoneornil(L, opts)) {
+        read_opts(L, who, spec, opts);
+    }
+    if (spec->timeout_ms == 0) {
+        spec->timeout_ms = bind__limit(o->bind, "limits.hook_ms");
+    }
+    lua_pushvalue(L, fn);
+    spec->target = &hooks__target;
+    spec->data = hooks__handler_new(L, o);
+    int rc = gen_unit_hook(o->unit, spec, out, e);
+    if (rc < 0) {
+        hooks__handler_free(spec->data);
+    }
+    return rc;
+}
+
+static int add(lua_State *L, const char *who, enum hook_kind kind)
+{
+    struct err e = {0};
+    struct hook_spec spec = {.kind = kind};
+    lua_settop(L, 4);
+    spec.point = bind__check_str(L, 1, who, "event");
+    spec.name = bind__check_str(L, 2, who, "name");
+    if (bind__hook_add(L, who, &spec, 4, 3, NULL, &e) < 0) {
+        return bind__fail(L, "%s: %s", who, e.msg);
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int l_on(lua_State *L)
+{
+    return add(L, "hooks.on", HOOK_OBSERVE);
+}
+
+static int l_intercept(lua_State *L)
+{
+    return add(L, "hooks.intercept", HOOK_CHAIN);
+}
+
+// ---- taking back and switching ----------------------------------------------------------------
+
+static struct str point_name(struct str event)
+{
+    const struct hook_point *p = hook_point_find(event);
+    return p != NULL ? str_of(p->name) : event;
+}
+
+static struct gen_item *item_in(struct gen_unit *u, struct str point, enum hook_kind kind,
+                                struct str name)
+{
+    for (size_t i = 0; i < gen_unit_count(u); i++) {
+        const struct hook *h = gen_item_hook(gen_unit_at(u, i));
+        if (h != NULL && h->kind == kind && h->name != NULL && str_eqz(point, h->point) &&
+            str_eqz(name, h->name)) {
+            return gen_unit_at(u, i);
+        }
+    }
+    return NULL;
+}
+
+/// The handler of that name: of the code that runs (it may be staged), or of anyone.
+static struct gen_item *item_find(lua_State *L, struct str point, enum hook_kind kind,
+                                  struct str name)
+{
+    struct bind_owner *o = bind_owner_running(L);
+    struct gen *g = gen_current(bind_of(L)->engine);
+    struct gen_item *it = o != NULL ? item_in(o->unit, point, kind, name) : NULL;
+    if (it != NULL || g == NULL) {
+        return it;
+    }
+    const struct hook *h = hook_set_find(gen_hooks(g), point, kind, name);
+    return h != NULL ? item_in(h->owner, point, kind, name) : NULL;
+}
+
+static int take_back(lua_State *L, const char *who, enum hook_kind kind)
+{
+    struct str point = point_name(bind__check_str(L, 1, who, "event"));
+    struct gen_item *it = item_find(L, point, kind, bind__check_str(L, 2, who, "name"));
+    lua_pushboolean(L, it != NULL && gen_item_off(it, NULL) == 0);
+    return 1;
+}
+
+static int l_off(lua_State *L)
+{
+    return take_back(L, "hooks.off", HOOK_OBSERVE);
+}
+
+static int l_unintercept(lua_State *L)
+{
+    return take_back(L, "hooks.unintercept", HOOK_CHAIN);
+}
+
+static int switch_to(lua_State *L, const char *who, bool on)
+{
+    struct str point = point_name(bind__check_str(L, 1, who, "event"));
+    struct str name = bind__check_str(L, 2, who, "name");
+    bool found = false;
+    for (enum hook_kind kind = 0; kind < HOOK__KINDS; kind++) {
+        struct gen_item *it = item_find(L, point, kind, name);
+        if (it != NULL) {
+            hook_enable(gen_item_hook(it), on);
+            found = true;
+        }
+    }
+    lua_pushboolean(L, found);
+    return 1;
+}
+
+static int l_enable(lua_State *L)
+{
+    return switch_to(L, "hooks.enable", true);
+}
+
+static int l_disable(lua_State *L)
+{
+    return switch_to(L, "hooks.disable", false);
+}
+
+// ---- dispatching ------------------------------------------------------------------------------
+
+static void dispatch_link(struct bind__dispatch *d)
+{
+    struct bind *b = d->bind;
+    d->next = b->waiting;
+    if (d->next != NULL) {
+        d->next->prev = d;
+    }
+    b->waiting = d;
+}
+
+static void dispatch_unlink(struct bind__dispatch *d)
+{
+    *(d->prev != NULL ? &d->prev->next : &d->bind->waiting) = d->next;
+    if (d->next != NULL) {
+        d->next->prev = d->prev;
+    }
+}
+
+static void dispatch_free(struct bind__dispatch *d)
+{
+    hooks__args_fini(&d->args);
+    free(d);
+}
+
+/// What call() gives: the arguments, or nil and why it was refused.
+static int push_values(lua_State *L, const struct bind__dispatch *d)
+{
+    if (d->run.result == HOOK_DENY) {
+        return bind__fail(L, "%s",
+                          d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler");
+    }
+    return hooks__args_push(&d->args, L);
+}
+
+static void on_run_done(struct hook_run *run, void *arg)
+{
+    (void)run;
+    struct bind__dispatch *d = arg;
+    dispatch_unlink(d);
+    if (d->wait.en != NULL) {
+        lua_State *L = entry_wake_begin(&d->wait);
+        lua_checkstack(L, HOOKS_ARGS_MAX + 8);
+        entry_wake(&d->wait, push_values(L, d));
+    }
+    dispatch_free(d);
+}
+
+static void on_caller_gone(struct entry_wait *w)
+{
+    struct bind__dispatch *d = container_of(w, struct bind__dispatch, wait);
+    hook_run_cancel(&d->run);
+    dispatch_unlink(d);
+    dispatch_free(d);
+}
+
+static const struct hook_list *list_of(struct bind *b, struct str event, enum hook_kind kind)
+{
+    const struct gen *g = gen_current(b->engine);
+    return g != NULL ? hook_set_get(gen_hooks(g), event, kind) : NULL;
+}
+
+static bool dispatch_start(struct bind__dispatch *d, const struct hook_list *list, bool may_wait)
+{
+    struct hook_run_opts opts = {
+        .list = list,
+        .loop = d->bind->loop,
+        .args = &d->args,
+        .may_wait = may_wait,
+        .done = on_run_done,
+        .arg = d,
+    };
+    if (hook_run_start(&d->run, &opts)) {
+        return true;
+    }
+    dispatch_link(d);
+    return false;
+}
+
+/// The event at 1, which Lua code may dispatch, with the arguments behind it.
+static struct str check_event(lua_State *L, const char *who)
+{
+    struct str event = bind__check_str(L, 1, who, "event");
+    if (hook_point_find(event) != NULL) {
+        luaL_error(L, "%s: '%s' is a point of the agent: modules cannot raise it", who, event.p);
+    }
+    if (lua_gettop(L) - 1 > HOOKS_ARGS_MAX) {
+        luaL_error(L, "%s: more than %d arguments", who, HOOKS_ARGS_MAX);
+    }
+    luaL_checkstack(L, HOOKS_ARGS_MAX + 8, who);
+    return event;
+}
+
+static struct bind__dispatch *dispatch_new(lua_State *L)
+{
+    struct hooks__args args;
+    hooks__args_take(&args, L, lua_gettop(L) - 1);
+    struct bind__dispatch *d = xcalloc(1, sizeof *d);
+    d->bind = bind_of(L);
+    d->args = args;
+    return d;
+}
+
+static int l_notify(lua_State *L)
+{
+    struct str event = check_event(L, "hooks.notify");
+    const struct hook_list *list = list_of(bind_of(L), event, HOOK_OBSERVE);
+    size_t ran = 0;
+    if (list != NULL) {
+        struct bind__dispatch *d = dispatch_new(L);
+        bool over = dispatch_start(d, list, true);
+        ran = d->run.ran;
+        if (over) {
+            dispatch_free(d);
+        }
+    }
+    lua_pushinteger(L, (lua_Integer)ran);
+    return 1;
+}
+
+static int l_call(lua_State *L)
+{
+    struct str event = check_event(L, "hooks.call");
+    const struct hook_list *list = list_of(bind_of(L), event, HOOK_CHAIN);
+    if (list == NULL) {
+        return lua_gettop(L) - 1;
+    }
+    const struct entry *en = entry_running(vm_of(L));
+    bool may_wait = en != NULL && en->done != NULL && lua_isyieldable(L);
+    struct bind__dispatch *d = dispatch_new(L);
+    d->wait.cancel = on_caller_gone;
+    if (!dispatch_start(d, list, may_wait)) {
+        return entry_wait(L, &d->wait); // where that is refused the dispatch goes on alone
+    }
+    struct bind__dispatch copy = *d;
+    free(d);
+    int n = push_values(L, &copy);
+    hooks__args_fini(&copy.args);
+    return n;
+}
+
+void bind__dispatches_cancel(struct bind *b)
+{
+    struct bind__dispatch *d = b->waiting;
+    while (d != NULL) {
+        struct bind__dispatch *next = d->next;
+        if (d->wait.en == NULL) { // the others end with the code that waits for them
+            hook_run_cancel(&d->run);
+            dispatch_unlink(d);
+            dispatch_free(d);
+        }
+        d = next;
+    }
+}
+
+void bind_notify(struct bind *b, const char *event, const struct json *value)
+{
+    const struct hook_list *list = list_of(b, str_of(event), HOOK_OBSERVE);
+    if (list == NULL || hook_point_find(str_of(event)) != NULL) {
+        return;
+    }
+    struct bind__dispatch *d = xcalloc(1, sizeof *d);
+    d->bind = b;
+    hooks__args_of(&d->args, value);
+    if (dispatch_start(d, list, true)) {
+        dispatch_free(d);
+    }
+}
+
+// ---- list -------------------------------------------------------------------------------------
+
+static void push_hook(lua_State *L, const struct hook *h)
+{
+    const struct gen_unit *u = h->owner;
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"event", h->point}, {"kind", hook_kind_name(h->kind)},
+                 {"name", h->name},   {"tool", h->filter},
+                 {"unit", u->name},   {"last_error", h->last_error}};
+    const struct {
+        const char *key;
+        uint64_t n;
+    } numbers[] = {{"count", h->stats.count},
+                   {"errors", h->stats.errors},
+                   {"p50_us", hook_stats_percentile(&h->stats, 50) / 1000},
+                   {"p99_us", hook_stats_percentile(&h->stats, 99) / 1000},
+                   {"timeout_ms", h->timeout_ms}};
+    lua_createtable(L, 0, 12);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        lua_pushstring(L, texts[i].text); // NULL pushes nil
+        lua_setfield(L, -2, texts[i].key);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        lua_pushinteger(L, (lua_Integer)numbers[i].n);
+        lua_setfield(L, -2, numbers[i].key);
+    }
+    lua_pushinteger(L, h->priority);
+    lua_setfield(L, -2, "priority");
+    lua_pushboolean(L, hook_is_live(h));
+    lua_setfield(L, -2, "enabled");
+}
+
+static int l_list(lua_State *L)
+{
+    struct str event = STR_NULL;
+    lua_Integer n = 0;
+    size_t at = 0;
+    const struct hook_list *list;
+    const struct gen *g = gen_current(bind_of(L)->engine);
+    if (!lua_isnoneornil(L, 1)) {
+        event = point_name(bind__check_str(L, 1, "hooks.list", "event"));
+    }
+    lua_newtable(L);
+    value_mark_array(L);
+    while (g != NULL && (list = hook_set_next(gen_hooks(g), &at)) != NULL) {
+        for (size_t i = 0; i < list->n && (event.p == NULL || str_eqz(event, list->point)); i++) {
+            push_hook(L, list->hooks[i]);
+            lua_rawseti(L, -2, ++n);
+        }
+    }
+    return 1;
+}
+
+int face_hooks(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"on", l_on},
+        {"off", l_off},
+        {"notify", l_notify},
+        {"intercept", l_intercept},
+        {"unintercept", l_unintercept},
+        {"call", l_call},
+        {"enable", l_enable},
+        {"disable", l_disable},
+        {"list", l_list},
+        {NULL, NULL},
+    };
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "bind/bind_int.h"
+
+// What hooks.c (registering, dispatching) and hooks_run.c (running a handler) share.
+
+enum { HOOKS_ARGS_MAX = 64 };
+
+/// The arguments of a dispatch of a free event, as run->args: values that lie in the state of
+/// whoever dispatches, or one JSON value of C. Handlers of that state get the values themselves,
+/// those of another state get copies.
+struct hooks__args {
+    uint32_t magic;
+    struct vm *vm; // NULL: `value`
+    int table;     // registry reference in `vm`
+    int n;         // exactly as many as were given, nil counted
+    const struct json *value;
+};
+
+/// Take `n` values off the top of `L`. May raise; nothing is held then.
+void hooks__args_take(struct hooks__args *a, lua_State *L, int n);
+void hooks__args_of(struct hooks__args *a, const struct json *value); // borrowed; NULL: no argument
+void hooks__args_fini(struct hooks__args *a);
+/// Push all of them; returns how many. Raises nothing after lua_checkstack().
+int hooks__args_push(const struct hooks__args *a, lua_State *L);
+
+extern const struct hook_target hooks__target;
+/// The data of a handler: the function on top of `L`, taken off, for `o`.
+void *hooks__handler_new(lua_State *L, struct bind_owner *o);
+void hooks__handler_free(void *data);

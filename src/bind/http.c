@@ -1,0 +1,195 @@
+// http: request, get, post, over the hub's one HTTP client.
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+#include "net/http_client.h"
+
+enum { TIMEOUT_MS = 30000, HEADERS_MAX = 100 };
+
+struct fetch {
+    struct bind_op op;
+    struct http_call *call;
+};
+
+// ---- the answer -------------------------------------------------------------------------------
+
+/// Headers by lower-case name; of one that came several times the values are joined.
+static void push_headers(lua_State *L, const struct http_reply *reply)
+{
+    lua_newtable(L);
+    for (size_t i = 0; i < reply->n_headers; i++) {
+        const struct http_header *h = &reply->headers[i];
+        luaL_Buffer name;
+        luaL_buffinit(L, &name);
+        for (size_t k = 0; k < h->name.n; k++) {
+            char c = h->name.p[k];
+            luaL_addchar(&name, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));
+        }
+        luaL_pushresult(&name);
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, -3) == LUA_TNIL) {
+            lua_pop(L, 1);
+            lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
+        } else {
+            lua_pushliteral(L, ", ");
+            lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
+            lua_concat(L, 3);
+        }
+        lua_rawset(L, -3);
+    }
+}
+
+static int push_reply(lua_State *L, const struct http_reply *reply)
+{
+    lua_createtable(L, 0, 3);
+    lua_pushinteger(L, reply->status);
+    lua_setfield(L, -2, "status");
+    push_headers(L, reply);
+    lua_setfield(L, -2, "headers");
+    lua_pushlstring(L, reply->body.p != NULL ? reply->body.p : "", reply->body.n);
+    lua_setfield(L, -2, "body");
+    return 1;
+}
+
+static void on_done(struct http_call *call, int rc, const struct http_reply *reply,
+                    const struct err *e, void *arg)
+{
+    (void)call;
+    struct fetch *f = arg;
+    lua_State *L = bind__op_answer_begin(&f->op);
+    if (L != NULL) {
+        int n = rc == 0 ? push_reply(L, reply) : bind__fail(L, "http: %s", e->msg);
+        bind__op_answer(&f->op, n);
+    }
+    free(f);
+}
+
+static const struct http_cb callbacks = {.on_done = on_done};
+
+static void fetch_cancel(struct bind_op *op)
+{
+    struct fetch *f = container_of(op, struct fetch, op);
+    http_client_cancel(f->call);
+    free(f);
+}
+
+static int begin(lua_State *L, const struct http_request *q, int callback)
+{
+    struct err e = {0};
+    struct fetch *f = xcalloc(1, sizeof *f);
+    int rc = http_client_send(&f->call, bind_of(L)->http, q, &callbacks, f, &e);
+    if (rc < 0) {
+        free(f);
+        return bind__fail(L, "http: %s", e.msg);
+    }
+    return bind__op_begin(L, &f->op, callback, fetch_cancel);
+}
+
+// ---- the request: what is read lies in the scratch, because reading may raise -----------------
+
+struct wish {
+    struct http_request q;
+    struct http_header headers[HEADERS_MAX + 1];
+};
+
+static struct wish *wish_new(lua_State *L)
+{
+    struct wish *w = arena_calloc(&bind__scratch(L)->arena, 1, sizeof *w);
+    w->q.headers = w->headers;
+    w->q.timeout_ms = TIMEOUT_MS;
+    w->q.follow_redirects = true;
+    return w;
+}
+
+/// The value at the top as a body: a string as it is, anything else as JSON. Leaves it there.
+static void read_body(lua_State *L, struct wish *w, const char *fn)
+{
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        w->q.body = bind__check_str(L, -1, fn, "body");
+        return;
+    }
+    struct err e = {0};
+    struct json *v;
+    struct bind__scratch *s = bind__scratch(L);
+    if (value_read(&v, &s->arena, L, -2, &e) < 0) {
+        luaL_error(L, "%s: body: %s", fn, e.msg);
+    }
+    json_write(&s->buf, v, 0);
+    w->q.body = buf_str(&s->buf);
+    w->headers[w->q.n_headers++] =
+        (struct http_header){STR("Content-Type"), STR("application/json")};
+}
+
+static void read_headers(lua_State *L, struct wish *w)
+{
+    luaL_argexpected(L, lua_istable(L, -1), 1, "'headers' as a table");
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        if (w->q.n_headers == HEADERS_MAX) {
+            luaL_error(L, "http.request: more than %d headers", HEADERS_MAX);
+        }
+        struct http_header *h = &w->headers[w->q.n_headers++];
+        h->name = bind__check_str(L, -2, "http.request", "the name of a header");
+        h->value = bind__check_str(L, -1, "http.request", "the value of a header");
+    }
+}
+
+static int l_request(lua_State *L)
+{
+    static const char *const keys[] = {"method", "url", "headers", "body", "timeout_s", NULL};
+    if (!lua_istable(L, 1)) {
+        return luaL_error(L, "http.request: expects a table: http.request{url = \"https://...\"}");
+    }
+    bind__check_keys(L, 1, "http.request", keys);
+    bind__op_check(L, 2, "http.request");
+    lua_settop(L, 2);
+    struct wish *w = wish_new(L);
+    bind__field(L, 1, "url");
+    w->q.url = bind__check_z(L, -1, "http.request", "url");
+    if (bind__field(L, 1, "method")) {
+        w->q.method = bind__check_z(L, -1, "http.request", "method");
+    }
+    if (bind__field(L, 1, "headers")) {
+        read_headers(L, w);
+    }
+    if (bind__field(L, 1, "timeout_s")) {
+        w->q.timeout_ms = bind__check_ms(L, -1, "http.request", "timeout_s");
+    }
+    if (bind__field(L, 1, "body")) {
+        read_body(L, w, "http.request");
+    }
+    return begin(L, &w->q, 2);
+}
+
+static int l_get(lua_State *L)
+{
+    const char *url = bind__check_z(L, 1, "http.get", "url");
+    lua_settop(L, 2);
+    bind__op_check(L, 2, "http.get");
+    struct http_request q = {.url = url, .timeout_ms = TIMEOUT_MS, .follow_redirects = true};
+    return begin(L, &q, 2);
+}
+
+static int l_post(lua_State *L)
+{
+    const char *url = bind__check_z(L, 1, "http.post", "url");
+    lua_settop(L, 3);
+    bind__op_check(L, 3, "http.post");
+    struct wish *w = wish_new(L);
+    w->q.url = url;
+    w->q.method = "POST";
+    if (!lua_isnil(L, 2)) {
+        lua_pushvalue(L, 2);
+        read_body(L, w, "http.post");
+    }
+    return begin(L, &w->q, 3);
+}
+
+int face_http(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"request", l_request}, {"get", l_get}, {"post", l_post}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

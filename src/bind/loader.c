@@ -1,0 +1,187 @@
+// hub.loader: the reload transaction as Lua sees it.
+//
+// Whatever is asked for here goes the way of every reload: a request to the engine, whose answer is
+// the report of the run that covers it. So these functions wait, or take a callback; a file that
+// loads may do neither before it is loaded, and is told so.
+
+#include "bind/loader.h"
+
+#include "bind/bind_int.h"
+#include "bind/modules_int.h"
+#include "config/home.h"
+
+struct reload {
+    struct bind_op op; // first
+    char *unit;        // NULL: the improvements
+};
+
+static void reload_free(struct reload *r)
+{
+    free(r->unit);
+    free(r);
+}
+
+/// The report comes whether anybody still wants it or not: it is what frees the request.
+static void on_cancel(struct bind_op *op)
+{
+    (void)op;
+}
+
+// ---- answers --------------------------------------------------------------------------------
+
+static void push_report(lua_State *L, const struct gen_report *report)
+{
+    struct buf text;
+    struct jw w;
+    struct arena a;
+    struct json *v = NULL;
+    buf_init(&text, SIZE_MAX);
+    arena_init(&a);
+    jw_init(&w, &text);
+    gen_report_write(report, &w);
+    int rc = json_parse(&v, &a, buf_str(&text), NULL, NULL);
+    value_push(L, rc == 0 ? v : NULL);
+    arena_fini(&a);
+    buf_fini(&text);
+}
+
+static lua_Integer count_improvements(struct gen_engine *e)
+{
+    const struct gen *g = gen_current(e);
+    lua_Integer n = 0;
+    for (size_t i = 0; i < gen_count(g); i++) {
+        n += str_starts(str_of(gen_at(g, i)->name), "improvements/");
+    }
+    return n;
+}
+
+static void answer(struct reload *r, const struct gen_report *report)
+{
+    struct gen_engine *e = r->op.o->bind->engine;
+    lua_State *L = bind__op_answer_begin(&r->op);
+    if (L == NULL) {
+        return;
+    }
+    if (r->unit != NULL) {
+        lua_pushboolean(L, gen_state_of(e, str_of(r->unit)) == GEN_LOADED);
+    } else {
+        lua_pushinteger(L, count_improvements(e));
+    }
+    push_report(L, report);
+    bind__op_answer(&r->op, 2);
+}
+
+static void on_report(const struct gen_report *report, void *arg)
+{
+    struct reload *r = arg;
+    if (r->op.over) {
+        reload_free(r);
+        return;
+    }
+    if (report != NULL) {
+        answer(r, report);
+    } else {
+        bind__op_fail(&r->op, "the hub is stopping");
+    }
+    reload_free(r);
+}
+
+static int request(lua_State *L, char *unit, int callback)
+{
+    struct reload *r = xcalloc(1, sizeof *r);
+    struct gen_request req = {.trigger = "lua", .wait_all = true};
+    struct str name = str_of(unit);
+    r->unit = unit;
+    if (unit != NULL) {
+        req.force = true;
+        req.names = &name;
+        req.n_names = 1;
+    }
+    gen_request(bind_of(L)->engine, &req, on_report, r);
+    return bind__op_begin(L, &r->op, callback, on_cancel);
+}
+
+// ---- functions ------------------------------------------------------------------------------
+
+/// reload(module [, fn]) -> ok, report; a protected module: false, "PROTECTED"
+static int lib_reload(lua_State *L)
+{
+    struct space *sp = space__of(L);
+    struct str name = bind__check_str(L, 1, "loader.reload", "module");
+    lua_settop(L, 2);
+    name = str_starts(name, "lua:") ? str_from(name, 4) : name;
+    if (str_starts(name, "hub.")) {
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "PROTECTED");
+        return 2;
+    }
+    if (!modules_knows(sp->ms, name)) {
+        return bind__fail(L, "there is no module '" STR_FMT "'", STR_ARG(name));
+    }
+    bind__op_check(L, 2, "loader.reload");
+    return request(L, xasprintf("lua:" STR_FMT, STR_ARG(name)), 2);
+}
+
+/// load_improvements([dir] [, fn]) -> how many serve, report
+static int lib_load_improvements(lua_State *L)
+{
+    int callback = lua_isfunction(L, 1) ? 1 : 2;
+    lua_settop(L, 2);
+    if (callback == 2 && !lua_isnil(L, 1)) {
+        const char *dir = bind__check_z(L, 1, "loader.load_improvements", "dir");
+        const char *home = bind_of(L)->home->dir;
+        size_t n = strlen(home);
+        if (strncmp(dir, home, n) != 0 || strcmp(dir + n, "/lua/improvements") != 0) {
+            return bind__fail(L, "improvements are loaded from '%s/lua/improvements' only", home);
+        }
+    }
+    bind__op_check(L, callback, "loader.load_improvements");
+    return request(L, NULL, callback);
+}
+
+static void push_row(lua_State *L, const struct module *m)
+{
+    const struct version *v = m->live;
+    lua_createtable(L, 0, 6);
+    lua_pushstring(L, m->name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, v->text->path);
+    lua_setfield(L, -2, "path");
+    lua_pushstring(L, v->text->layer);
+    lua_setfield(L, -2, "layer");
+    lua_pushinteger(L, (lua_Integer)v->unit->revision);
+    lua_setfield(L, -2, "revision");
+    lua_pushboolean(L, modules__is_protected(m));
+    lua_setfield(L, -2, "protected");
+}
+
+/// list() -> the loaded modules, in load order: {name, path, layer, revision, protected}
+static int lib_list(lua_State *L)
+{
+    struct space *sp = space__of(L);
+    const struct gen *g = gen_current(bind_of(L)->engine);
+    lua_Integer n = 0;
+    lua_newtable(L);
+    for (size_t i = 0; i < gen_count(g); i++) {
+        struct str name = str_of(gen_at(g, i)->name);
+        const struct module *m = map_get(&sp->modules, str_from(name, 4));
+        if (str_starts(name, "lua:") && m != NULL && m->live != NULL) {
+            push_row(L, m);
+            lua_rawseti(L, -2, ++n);
+        }
+    }
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"reload", lib_reload},
+    {"list", lib_list},
+    {"load_improvements", lib_load_improvements},
+    {NULL, NULL},
+};
+
+int loader_open_lib(lua_State *L)
+{
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,391 @@
+// The hub's own Lua: its state, its modules by name, and the source of their units.
+//
+//     watcher ──> files ──> anything known changed? ──> gen_request("watch") ──┐
+//     POST /reload, SIGHUP, loader.reload ──> gen_request(...) ────────────────┤
+//                                                                              ▼
+//              prepare: a scan, for those who asked ──> stage ──> commit ──> leave, enter
+//                       (modules_files.c)               (modules_stage.c)
+//
+// docs/internals/modules.md has the rules; the files beside this one each hold one part of them.
+//
+// Invariants:
+//   - a version that has a unit lives as long as that unit; a guest as long as it serves.
+//   - a space is closed when none of its versions is left.
+
+#include "bind/modules.h"
+
+#include "bind/loader.h"
+#include "bind/modules_int.h"
+#include "config/config.h"
+#include "loop/work.h"
+#include "watch/ignore.h"
+#include "watch/watch.h"
+
+static const char space_key; // its address: where a state keeps its space
+
+// ---- spaces ---------------------------------------------------------------------------------
+
+struct space *space__of(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &space_key);
+    struct space *sp = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return sp;
+}
+
+/// The metatable of the environments: what a module does not set itself is global.
+static vm_ref make_env_meta(struct space *sp)
+{
+    lua_State *L = vm_main(sp->vm);
+    lua_newtable(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_setfield(L, -2, "__index");
+    return refs_take(L, sp->own);
+}
+
+struct space *space__open(struct modules *ms)
+{
+    struct space *sp = xcalloc(1, sizeof *sp);
+    sp->ms = ms;
+    sp->vm = bind_vm_open(ms->bind);
+    lua_pushlightuserdata(vm_main(sp->vm), sp);
+    lua_rawsetp(vm_main(sp->vm), LUA_REGISTRYINDEX, &space_key);
+    sp->own = vm_owner_open(sp->vm, "lua", 0);
+    sp->env_meta = make_env_meta(sp);
+    sp->state = state_new(sp->vm);
+    vm_add_lib(sp->vm, "state", state_open_lib);
+    vm_add_lib(sp->vm, "loader", loader_open_lib);
+    vm_replace(sp->vm, "_G", "require", load__require);
+    return sp;
+}
+
+static void module_free(struct module *m)
+{
+    if (m->live != NULL && m->live->host != NULL) {
+        version__free(m->live);
+    }
+    files__text_unref(m->seen);
+    vec_fini(&m->wants);
+    free(m->name);
+    free(m->unit_name);
+    free(m);
+}
+
+void space__close(struct space *sp)
+{
+    struct str name;
+    void *m;
+    sp->closing = false; // guests that go below are the last, and must not come back here
+    for (size_t at = 0; map_next(&sp->modules, &at, &name, &m);) {
+        module_free(m);
+    }
+    assert(sp->alive == 0);
+    map_fini(&sp->modules);
+    vec_fini(&sp->loading);
+    vec_fini(&sp->staged);
+    vec_fini(&sp->edges);
+    state_free(sp->state);
+    vm_owner_close(sp->own);
+    vm_close(sp->vm);
+    free(sp);
+}
+
+struct module *modules__get(struct space *sp, struct str name)
+{
+    struct module *m = map_get(&sp->modules, name);
+    if (m == NULL) {
+        m = xcalloc(1, sizeof *m);
+        m->space = sp;
+        m->name = str_dup(name);
+        m->unit_name = xasprintf("lua:%s", m->name);
+        m->twin =
+            sp == sp->ms->space || sp->ms->space == NULL ? m : modules__get(sp->ms->space, name);
+        map_set(&sp->modules, name, m);
+    }
+    return m;
+}
+
+bool modules__is_protected(const struct module *m)
+{
+    return str_starts(str_of(m->name), "hub.");
+}
+
+// ---- versions -------------------------------------------------------------------------------
+
+void version__free(struct version *v)
+{
+    struct space *sp = v->module->space;
+    if (v->host == NULL) {
+        bind_owner_close(v->owner);
+    } else {
+        refs_drop(sp->vm, v->value);
+    }
+    if (v->module->live == v) {
+        v->module->live = NULL;
+    }
+    gen_diag_fini(&v->fault);
+    files__text_unref(v->text);
+    vec_fini(&v->deps);
+    free(v);
+    if (--sp->alive == 0 && sp->closing) {
+        space__close(sp);
+    }
+}
+
+static bool push_callback(lua_State *L, const struct version *v, const char *name)
+{
+    refs_push(L, v->value);
+    if (!lua_istable(L, -1)) {
+        return false;
+    }
+    lua_pushstring(L, name);
+    lua_rawget(L, -2);
+    return lua_isfunction(L, -1);
+}
+
+bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
+                   struct gen_diag *fault)
+{
+    struct entry en = {.owner = v->owner->owner};
+    lua_State *L = entry_begin(&en, v->module->space->vm);
+    bool ok = !push_callback(L, v, name) || entry_run(&en, 0) == ENTRY_DONE;
+    if (!ok) {
+        char *text = xasprintf("%s: %s", name, en.fault->message);
+        struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
+                             .origin = "module",
+                             .path = en.fault->path,
+                             .line = en.fault->line,
+                             .message = text};
+        gen_diag_fini(fault);
+        *fault = gen_diag_copy(&d);
+        free(text);
+    }
+    entry_end(&en);
+    return ok;
+}
+
+// ---- the source: prepare --------------------------------------------------------------------
+
+static void on_scanned(void *arg)
+{
+    struct modules *ms = arg;
+    stage__expand_order(ms);
+    gen_prepared(ms->source, ms->asked || !ms->booted || graph__is_stale(ms));
+}
+
+static void source_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
+{
+    struct modules *ms = arg;
+    if (ms->booted && !req->wait_all) {
+        gen_prepared(src, graph__is_stale(ms)); // what the watcher told is all there is
+        return;
+    }
+    ms->asked = req->force || req->n_names != 0;
+    files__scan(&ms->files, ms->lane, on_scanned, ms);
+}
+
+static void source_stage(void *arg, struct gen_stage *s)
+{
+    stage__run(arg, s);
+}
+
+static void source_commit(void *arg)
+{
+    stage__commit(arg);
+}
+
+static void source_abort(void *arg)
+{
+    stage__abort(arg);
+}
+
+// ---- the source: lifecycle ------------------------------------------------------------------
+
+struct life {
+    struct gen_life_call *call;
+    struct gen_diag fault; // its message is NULL when there is none
+};
+
+static void on_told(void *arg)
+{
+    struct life *l = arg;
+    gen_life_done(l->call, l->fault.message != NULL ? &l->fault : NULL);
+    gen_diag_fini(&l->fault);
+    free(l);
+}
+
+static struct life *life_new(struct gen_life_call *call)
+{
+    struct life *l = xcalloc(1, sizeof *l);
+    l->call = call;
+    return l;
+}
+
+static void source_leave(void *arg, struct gen_unit *u, enum gen_reason why,
+                         struct gen_life_call *call)
+{
+    (void)arg;
+    struct version *v = u->data;
+    struct life *l = life_new(call);
+    if (why != GEN_RELOAD) { // _before_reload was called at commit, while the old table was whole
+        modules__call(v, "_before_unload", DIAG_SHUTDOWN_FAILED, DIAG_SHUTDOWN_TIMEOUT, &l->fault);
+    } else if (v->fault.message != NULL) {
+        l->fault = gen_diag_copy(&v->fault);
+    }
+    bind_owner_tell(v->owner, BIND_SHUTDOWN, why, on_told, l);
+}
+
+static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
+                         struct gen_life_call *call)
+{
+    (void)arg;
+    struct version *v = u->data;
+    struct life *l = life_new(call);
+    if (why == GEN_RELOAD) {
+        modules__call(v, "_after_reload", DIAG_START_FAILED, DIAG_START_FAILED, &l->fault);
+    }
+    bind_owner_tell(v->owner, BIND_START, why, on_told, l);
+}
+
+static void source_release(void *arg, struct gen_unit *u)
+{
+    (void)arg;
+    version__free(u->data);
+}
+
+static const struct gen_source_ops source_ops = {
+    .name = "the hub's Lua",
+    .prepare = source_prepare,
+    .stage = source_stage,
+    .commit = source_commit,
+    .abort = source_abort,
+    .leave = source_leave,
+    .enter = source_enter,
+    .release = source_release,
+};
+
+// ---- watching -------------------------------------------------------------------------------
+
+static void on_saved(struct modules *ms, int root, const struct watch_batch *batch)
+{
+    for (size_t i = 0; i < batch->n; i++) {
+        files__apply(&ms->files, root, &batch->changes[i]);
+    }
+    if (ms->booted && graph__is_stale(ms)) {
+        gen_request(ms->engine, &(struct gen_request){.trigger = "watch"}, NULL, NULL);
+    }
+}
+
+static void on_user_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    (void)w;
+    on_saved(arg, ROOT_USER, batch);
+}
+
+static void on_shipped_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    (void)w;
+    on_saved(arg, ROOT_SHIPPED, batch);
+}
+
+/// The usual rules and one more: improvements are no modules.
+static const char *const *ignore_rules(void)
+{
+    static const char *rules[64];
+    size_t n = 0;
+    for (; n < ARRAY_LEN(rules) - 2 && watch_ignore_default[n] != NULL; n++) {
+        rules[n] = watch_ignore_default[n];
+    }
+    rules[n] = "/improvements/";
+    return rules;
+}
+
+static void watch_root(struct modules *ms, int root, const struct config *c)
+{
+    static watch_cb *const callbacks[] = {
+        [ROOT_USER] = on_user_saved, [ROOT_SHIPPED] = on_shipped_saved};
+    struct err e = {0};
+    struct watch_opts o = {
+        .path = ms->files.roots[root].dir,
+        .pattern = "*.lua",
+        .recursive = true,
+        .ignore = ignore_rules(),
+        .want_bytes = true,
+        .bytes_max = FILES_BYTES_MAX,
+        .debounce_ms = c != NULL ? (unsigned)config_int(c, "watch.debounce_ms") : 0,
+        .poll_ms = c != NULL ? (unsigned)config_int(c, "watch.poll_ms") : 0,
+        .poll = c != NULL && config_bool(c, "watch.poll"),
+    };
+    if (o.path == NULL || ms->watcher == NULL) {
+        return;
+    }
+    if (watch_open(&ms->watches[root], ms->watcher, &o, callbacks[root], ms, &e) < 0) {
+        gen_warn(ms->engine, &(struct gen_diag){.code = DIAG_WATCH_DEGRADED,
+                                                .source = "hub",
+                                                .path = o.path,
+                                                .message = e.msg,
+                                                .hint = "`afloat reload` takes changes over"});
+    }
+}
+
+// ---- public ---------------------------------------------------------------------------------
+
+struct modules *modules_open(const struct modules_opts *o)
+{
+    struct modules *ms = xcalloc(1, sizeof *ms);
+    ms->bind = o->bind;
+    ms->loop = o->loop;
+    ms->engine = o->engine;
+    ms->watcher = o->watcher;
+    ms->lane = lane_open(o->loop, "lua", 1);
+    files__init(&ms->files, o->user_dir, o->dev_dir);
+    ms->space = space__open(ms);
+    ms->source = gen_source_add(o->engine, &source_ops, ms);
+    watch_root(ms, ROOT_USER, o->config);
+    watch_root(ms, ROOT_SHIPPED, o->config);
+    return ms;
+}
+
+void modules_stop(struct modules *ms)
+{
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        watch_close(ms->watches[i]);
+        ms->watches[i] = NULL;
+    }
+}
+
+void modules_close(struct modules *ms)
+{
+    if (ms == NULL) {
+        return;
+    }
+    modules_stop(ms);
+    space__close(ms->space);
+    files__fini(&ms->files);
+    vec_foreach (pattern, &ms->patterns) {
+        free(*pattern);
+    }
+    vec_fini(&ms->patterns);
+    vec_fini(&ms->order_list);
+    lane_close(ms->lane);
+    free(ms);
+}
+
+bool modules_knows(const struct modules *ms, struct str name)
+{
+    name = str_starts(name, "lua:") ? str_from(name, 4) : name;
+    return map_get(&ms->space->modules, name) != NULL || files__find(&ms->files, name) != NULL;
+}
+
+struct modules_stats modules_get_stats(const struct modules *ms)
+{
+    struct modules_stats s = {.memory = vm_get_stats(ms->space->vm).memory,
+                              .keys = state_count(ms->space->state),
+                              .files = files__count(&ms->files)};
+    struct str name;
+    void *m;
+    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &m);) {
+        s.loaded += ((struct module *)m)->live != NULL;
+    }
+    return s;
+}

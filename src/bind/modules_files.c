@@ -1,0 +1,489 @@
+// What lies in the roots: which file is which module, and its text as it was hashed.
+//
+//     watcher ── a change with its bytes ──┐
+//                                          ├──> texts of each root ──> files__find("lib.x")
+//     scan (thread) ── stat, read, hash ───┘
+//
+// The watcher is how saves get here. A reload that somebody asked for must not depend on when the
+// watcher speaks, so it looks for itself: stat first, and what may have changed is read and hashed, on
+// a thread. What runs is what was hashed: nothing is read again to be loaded.
+//
+// One file is one module: lib/x.lua is "lib.x" and nothing else, foo/init.lua is "foo". The two entry
+// points keep the names that people know them by, "user.init" and "hub.init".
+//
+// Invariants:
+//   - a text never changes; a file that does gets another one.
+//   - what the watcher says while a scan is under way is newer than what the scan finds.
+//   - a stamp is kept only if the file had rested when it was taken: two writes within one tick of
+//     the file system's clock look alike.
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/time.h"
+#include "bind/modules_int.h"
+#include "bind/shipped.h"
+#include "loop/work.h"
+#include "watch/watch.h"
+
+enum { REST_MS = 100 };
+
+static const char *const layers[] = {[ROOT_USER] = "user", [ROOT_SHIPPED] = "shipped"};
+
+struct files__stamp {
+    uint64_t dev, ino, size;
+    int64_t mtime_ns, ctime_ns;
+};
+
+// ---- texts ----------------------------------------------------------------------------------
+
+static struct files__text *text_new(const char *path, int root, struct str bytes, const char *fault)
+{
+    struct files__text *t = xcalloc(1, sizeof *t);
+    t->refs = 1;
+    t->path = xstrdup(path);
+    t->layer = layers[root];
+    t->bytes = bytes;
+    t->fault = fault != NULL ? xstrdup(fault) : NULL;
+    sha256_of(fault == NULL ? bytes : str_of(fault), t->hash);
+    return t;
+}
+
+static struct files__text *text_copy(const char *path, int root, struct str bytes)
+{
+    char *copy = xmalloc(bytes.n + 1);
+    memcpy(copy, bytes.n != 0 ? bytes.p : "", bytes.n);
+    struct files__text *t = text_new(path, root, (struct str){copy, bytes.n}, NULL);
+    t->owned = copy;
+    return t;
+}
+
+struct files__text *files__text_ref(struct files__text *t)
+{
+    if (t != NULL) {
+        t->refs++;
+    }
+    return t;
+}
+
+void files__text_unref(struct files__text *t)
+{
+    if (t == NULL || --t->refs != 0) {
+        return;
+    }
+    free(t->owned);
+    free(t->fault);
+    free(t->path);
+    free(t);
+}
+
+bool files__text_same(const struct files__text *a, const struct files__text *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == b;
+    }
+    return memcmp(a->hash, b->hash, SHA256_SIZE) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+/// `t` (taken over, NULL: gone) is what lies at `rel` now. The same text again keeps the old one.
+static void put_text(struct files__root *r, struct str rel, struct files__text *t)
+{
+    struct files__text *had = map_get(&r->texts, rel);
+    free(map_remove(&r->stamps, rel));
+    if (t == NULL) {
+        files__text_unref(map_remove(&r->texts, rel));
+    } else if (had != NULL && files__text_same(had, t)) {
+        files__text_unref(t);
+    } else {
+        files__text_unref(map_set(&r->texts, rel, t));
+    }
+}
+
+// ---- names ----------------------------------------------------------------------------------
+
+static bool is_part(struct str part)
+{
+    for (size_t i = 0; i < part.n; i++) {
+        char c = part.p[i];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-';
+        if (!fits) {
+            return false;
+        }
+    }
+    return part.n != 0;
+}
+
+bool files__is_name(struct str name)
+{
+    if (name.n == 0 || name.n > 200 || name.p[name.n - 1] == '.') {
+        return false;
+    }
+    while (name.n != 0) {
+        if (!is_part(str_cut(&name, '.'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_entry_point(const char *name)
+{
+    return strcmp(name, "user.init") == 0 || strcmp(name, "hub.init") == 0;
+}
+
+char *files__module_of(struct str rel)
+{
+    if (!str_ends(rel, ".lua")) {
+        return NULL;
+    }
+    char *name = xstrndup(rel.p, rel.n - 4);
+    for (char *p = name; *p != '\0'; p++) {
+        *p = *p == '/' ? '.' : *p == '.' ? '/' : *p; // a dot in a name is no part of a module's
+    }
+    struct str s = str_of(name);
+    if (str_ends(s, ".init") && !is_entry_point(name)) {
+        name[s.n - 5] = '\0';
+    }
+    if (!files__is_name(str_of(name))) {
+        free(name);
+        return NULL;
+    }
+    return name;
+}
+
+static struct files__text *find_at(const struct files__root *r, struct str name, const char *tail)
+{
+    char rel[256];
+    snprintf(rel, sizeof rel, STR_FMT "%s", STR_ARG(name), tail);
+    for (size_t i = 0; i < name.n; i++) {
+        rel[i] = rel[i] == '.' ? '/' : rel[i];
+    }
+    char *means = files__module_of(str_of(rel));
+    bool ours = means != NULL && str_eqz(name, means);
+    free(means);
+    return ours ? map_get(&r->texts, str_of(rel)) : NULL;
+}
+
+struct files__text *files__find(const struct files *f, struct str name)
+{
+    if (!files__is_name(name)) {
+        return NULL;
+    }
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        struct files__text *t = find_at(&f->roots[i], name, ".lua");
+        t = t != NULL ? t : find_at(&f->roots[i], name, "/init.lua");
+        if (t != NULL) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool has_name(const files__names *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->p[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void files__expand(const struct files *f, struct str pattern, files__names *out)
+{
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        struct str rel;
+        void *t;
+        for (size_t at = 0; map_next(&f->roots[i].texts, &at, &rel, &t);) {
+            char *name = files__module_of(rel);
+            if (name != NULL && str_glob(pattern, str_of(name)) && !has_name(out, name)) {
+                vec_push(out, name);
+            } else {
+                free(name);
+            }
+        }
+    }
+    if (out->n != 0) {
+        qsort(out->p, out->n, sizeof *out->p, compare_names);
+    }
+}
+
+// ---- life -----------------------------------------------------------------------------------
+
+void files__init(struct files *f, const char *user_dir, const char *dev_dir)
+{
+    *f = (struct files){0};
+    f->roots[ROOT_USER].dir = user_dir != NULL ? xstrdup(user_dir) : NULL;
+    f->roots[ROOT_SHIPPED].dir = dev_dir != NULL ? xstrdup(dev_dir) : NULL;
+    for (const struct shipped *s = shipped_lua; dev_dir == NULL && s->rel != NULL; s++) {
+        char *path = xasprintf("builtin/%s", s->rel);
+        put_text(&f->roots[ROOT_SHIPPED], str_of(s->rel),
+                 text_new(path, ROOT_SHIPPED, (struct str){s->text, s->n}, NULL));
+        free(path);
+    }
+}
+
+void files__fini(struct files *f)
+{
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        struct files__root *r = &f->roots[i];
+        struct str rel;
+        void *p;
+        for (size_t at = 0; map_next(&r->texts, &at, &rel, &p);) {
+            files__text_unref(p);
+        }
+        for (size_t at = 0; map_next(&r->stamps, &at, &rel, &p);) {
+            free(p);
+        }
+        map_fini(&r->texts);
+        map_fini(&r->stamps);
+        map_fini(&r->fresh);
+        free(r->dir);
+    }
+}
+
+size_t files__count(const struct files *f)
+{
+    return f->roots[ROOT_USER].texts.n + f->roots[ROOT_SHIPPED].texts.n;
+}
+
+void files__apply(struct files *f, int root, const struct watch_change *c)
+{
+    struct files__root *r = &f->roots[root];
+    struct str rel = str_from(str_of(c->path), strlen(r->dir) + 1);
+    struct files__text *t = NULL;
+    if (c->kind != WATCH_DELETED && c->bytes.p != NULL) {
+        t = text_copy(c->path, root, c->bytes);
+    } else if (c->kind != WATCH_DELETED) {
+        t = text_new(c->path, root, STR_NULL, "the file cannot be read or is over 1 MiB");
+    }
+    if (f->scanning) {
+        map_set(&r->fresh, rel, f);
+    }
+    put_text(r, rel, t);
+}
+
+// ---- scan: on a thread ----------------------------------------------------------------------
+
+struct found {
+    char *rel, *path;
+    struct files__stamp stamp;
+    bool rested; // the stamp may be trusted
+    bool same;   // as when it was read last
+    char *bytes;
+    size_t n;
+    char *fault; // why it could not be read
+};
+
+struct scan_root {
+    char *dir;
+    struct map known; // stamps, copied
+    vec(struct found) found;
+    bool whole; // everything was seen
+};
+
+struct scan {
+    struct files *files;
+    files__scan_done *done;
+    void *arg;
+    int64_t rested_ns; // what changed before this had rested
+    struct scan_root roots[ROOT__COUNT];
+};
+
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct files__stamp stamp_of(const struct stat *s)
+{
+    return (struct files__stamp){.dev = s->st_dev,
+                                 .ino = s->st_ino,
+                                 .size = (uint64_t)s->st_size,
+                                 .mtime_ns = ns_of(s->st_mtim),
+                                 .ctime_ns = ns_of(s->st_ctim)};
+}
+
+static void read_found(struct found *f)
+{
+    struct buf bytes;
+    struct err e = {0};
+    buf_init(&bytes, FILES_BYTES_MAX);
+    if (path_read(f->path, &bytes, &e) < 0) {
+        f->fault = xstrdup(e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
+        buf_fini(&bytes);
+    } else {
+        f->bytes = buf_take(&bytes, &f->n);
+    }
+}
+
+static void scan_file(struct scan *s, struct scan_root *r, char *rel, char *path,
+                      const struct stat *st)
+{
+    struct found f = {.rel = rel, .path = path, .stamp = stamp_of(st)};
+    const struct files__stamp *known = map_get(&r->known, str_of(rel));
+    f.same = known != NULL && memcmp(known, &f.stamp, sizeof f.stamp) == 0;
+    f.rested = f.stamp.ctime_ns < s->rested_ns;
+    if (!f.same) {
+        read_found(&f);
+    }
+    vec_push(&r->found, f);
+}
+
+static void scan_dir(struct scan *s, struct scan_root *r, const char *dir, const char *rel,
+                     int depth);
+
+static void scan_entry(struct scan *s, struct scan_root *r, const char *dir, const char *below,
+                       const char *name, int depth)
+{
+    struct stat st;
+    char *path = path_join(dir, name);
+    char *rel = below[0] != '\0' ? path_join(below, name) : xstrdup(name);
+    bool seen = stat(path, &st) == 0;
+    if (seen && S_ISREG(st.st_mode) && str_ends(str_of(rel), ".lua") && r->found.n < FILES_MAX) {
+        scan_file(s, r, rel, path, &st); // takes both
+        return;
+    }
+    if (seen && S_ISDIR(st.st_mode) && depth < FILES_DEPTH && strcmp(rel, "improvements") != 0) {
+        scan_dir(s, r, path, rel, depth + 1);
+    }
+    free(path);
+    free(rel);
+}
+
+static void scan_dir(struct scan *s, struct scan_root *r, const char *dir, const char *rel,
+                     int depth)
+{
+    DIR *d = opendir(dir);
+    if (d == NULL) {
+        r->whole = r->whole && (errno == ENOENT || errno == ENOTDIR);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] != '.') {
+            scan_entry(s, r, dir, rel, e->d_name, depth);
+        }
+    }
+    closedir(d);
+}
+
+static void scan_work(void *arg)
+{
+    struct scan *s = arg;
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        if (s->roots[i].dir != NULL) {
+            scan_dir(s, &s->roots[i], s->roots[i].dir, "", 0);
+        }
+    }
+}
+
+// ---- scan: on the loop ----------------------------------------------------------------------
+
+static void take_found(struct files__root *r, int root, struct found *f)
+{
+    struct str rel = str_of(f->rel);
+    if (f->same || map_get(&r->fresh, rel) != NULL) {
+        return;
+    }
+    struct files__text *t = f->fault != NULL
+                                ? text_new(f->path, root, STR_NULL, f->fault)
+                                : text_copy(f->path, root, (struct str){f->bytes, f->n});
+    put_text(r, rel, t);
+    if (f->rested && f->fault == NULL) {
+        struct files__stamp *stamp = xmalloc(sizeof *stamp);
+        *stamp = f->stamp;
+        map_set(&r->stamps, rel, stamp);
+    }
+}
+
+/// What was not found is gone.
+static void drop_missing(struct files__root *r, struct scan_root *seen)
+{
+    struct map here;
+    struct str rel;
+    void *t;
+    map_init(&here);
+    vec_foreach (f, &seen->found) {
+        map_set(&here, str_of(f->rel), f);
+    }
+    for (size_t at = 0; map_next(&r->texts, &at, &rel, &t);) {
+        if (map_get(&here, rel) == NULL && map_get(&r->fresh, rel) == NULL) {
+            free(map_remove(&r->stamps, rel));
+            map_remove(&r->texts, rel);
+            files__text_unref(t);
+        }
+    }
+    map_fini(&here);
+}
+
+static void scan_root_fini(struct scan_root *r)
+{
+    struct str rel;
+    void *stamp;
+    for (size_t at = 0; map_next(&r->known, &at, &rel, &stamp);) {
+        free(stamp);
+    }
+    vec_foreach (f, &r->found) {
+        free(f->rel);
+        free(f->path);
+        free(f->bytes);
+        free(f->fault);
+    }
+    vec_fini(&r->found);
+    map_fini(&r->known);
+    free(r->dir);
+}
+
+static void on_scanned(void *arg)
+{
+    struct scan *s = arg;
+    struct files *f = s->files;
+    f->scanning = false;
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        if (s->roots[i].dir != NULL) {
+            vec_foreach (found, &s->roots[i].found) {
+                take_found(&f->roots[i], i, found);
+            }
+            if (s->roots[i].whole) {
+                drop_missing(&f->roots[i], &s->roots[i]);
+            }
+        }
+        map_fini(&f->roots[i].fresh);
+        scan_root_fini(&s->roots[i]);
+    }
+    files__scan_done *done = s->done;
+    void *done_arg = s->arg;
+    free(s);
+    done(done_arg);
+}
+
+void files__scan(struct files *f, struct lane *lane, files__scan_done *done, void *arg)
+{
+    struct scan *s = xcalloc(1, sizeof *s);
+    s->files = f;
+    s->done = done;
+    s->arg = arg;
+    s->rested_ns = (time_wall_ms() - REST_MS) * 1000000;
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        struct scan_root *r = &s->roots[i];
+        struct str rel;
+        void *stamp;
+        r->dir = f->roots[i].dir != NULL ? xstrdup(f->roots[i].dir) : NULL;
+        r->whole = true;
+        for (size_t at = 0; map_next(&f->roots[i].stamps, &at, &rel, &stamp);) {
+            struct files__stamp *copy = xmalloc(sizeof *copy);
+            memcpy(copy, stamp, sizeof *copy);
+            map_set(&r->known, rel, copy);
+        }
+    }
+    f->scanning = true;
+    work_submit(lane, 0, scan_work, on_scanned, s);
+}

@@ -1,0 +1,210 @@
+// Which modules a run is about, and in which order they are run.
+//
+//     changed files ──> roots ──> and all that require them (touched) ──> of these, what has to be
+//                                                                         run again (stage), in order
+//
+// A root is a known module whose file is not the one that was looked at last. "Known" is what is
+// loaded, was tried, belongs to the load order, or is required by one of these: a save of any other
+// file runs nothing. Around a root everything that stands on it is touched, by what the version that
+// serves required and by what an attempt that failed required; so a mended dependency brings its
+// dependents back. What was sound and thrown away with its group is touched with any of that group.
+//
+// Of the touched ones those run again whose text differs from what serves, and all that stands on
+// those. The others are only cleared of what was said against them.
+
+#include "bind/modules_int.h"
+
+bool list__has(const module_list *l, const struct module *m)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->p[i] == m) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void list__add(module_list *l, struct module *m)
+{
+    if (!list__has(l, m)) {
+        vec_push(l, m);
+    }
+}
+
+#define each_module(m, sp) for (size_t at_##m = 0; (m = next_module(sp, &at_##m)) != NULL;)
+
+static struct module *next_module(const struct space *sp, size_t *at)
+{
+    struct str name;
+    void *m;
+    return map_next(&sp->modules, at, &name, &m) ? m : NULL;
+}
+
+/// Does `m` stand on `other`: by what it required, or by living in what it registered?
+static bool stands_on(const struct module *m, const struct module *other)
+{
+    if (list__has(&m->wants, other)) {
+        return true;
+    }
+    return m->live != NULL && (list__has(&m->live->deps, other) ||
+                               (m->live->host != NULL && m->live->host->module == other));
+}
+
+static bool is_required(const struct space *sp, const struct module *m)
+{
+    struct module *other;
+    each_module(other, sp)
+    {
+        if (stands_on(other, m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct files__text *text_of(const struct module *m)
+{
+    return files__find(&m->space->ms->files, str_of(m->name));
+}
+
+static bool is_changed(const struct module *m)
+{
+    bool known = m->live != NULL || m->wanted || m->attempted || is_required(m->space, m);
+    return known && !files__text_same(text_of(m), m->seen);
+}
+
+static bool is_named(const struct gen_request *req, const struct module *m)
+{
+    for (size_t i = 0; i < req->n_names; i++) {
+        if (str_eqz(req->names[i], m->name) || str_eqz(req->names[i], m->unit_name)) {
+            return true;
+        }
+    }
+    return req->n_names == 0;
+}
+
+/// Is `other` concerned when `m` is? It stands on it; or it waits for m's group to be sound.
+static bool follows(const struct module *other, const struct module *m)
+{
+    return !modules__is_protected(other) &&
+           (stands_on(other, m) || (other->kept_back && stands_on(m, other)));
+}
+
+/// Mark all that follows marked ones, and so on.
+static void spread(struct space *sp, enum module_mark mark)
+{
+    bool more = true;
+    while (more) {
+        struct module *m, *other;
+        more = false;
+        each_module(m, sp)
+        {
+            each_module(other, sp)
+            {
+                if (m->mark >= mark && other->mark < mark && follows(other, m)) {
+                    other->mark = mark;
+                    more = true;
+                }
+            }
+        }
+    }
+}
+
+/// Is it to be run again for its own sake?
+static bool must_run(const struct module *m)
+{
+    struct files__text *text = text_of(m);
+    if (text == NULL || (modules__is_protected(m) && m->live != NULL)) {
+        return false;
+    }
+    return m->forced || m->live == NULL || !files__text_same(text, m->live->text);
+}
+
+/// Modules that were asked for by name are known from then on.
+static void learn_names(struct modules *ms, const struct gen_request *req)
+{
+    for (size_t i = 0; i < req->n_names; i++) {
+        struct str name = req->names[i];
+        name = str_starts(name, "lua:") ? str_from(name, 4) : name;
+        if (files__find(&ms->files, name) != NULL) {
+            modules__get(ms->space, name)->attempted = true;
+        }
+    }
+}
+
+bool graph__mark(struct modules *ms, const struct gen_request *req)
+{
+    struct module *m;
+    bool any = false;
+    learn_names(ms, req);
+    each_module(m, ms->space)
+    {
+        m->forced = req->force && m->live != NULL && !modules__is_protected(m) && is_named(req, m);
+        if (is_named(req, m) && (m->forced || is_changed(m))) {
+            m->mark = MARK_TOUCHED;
+            any = true;
+        }
+    }
+    spread(ms->space, MARK_TOUCHED);
+    each_module(m, ms->space)
+    {
+        if (m->mark == MARK_TOUCHED && must_run(m)) {
+            m->mark = MARK_STAGE;
+        }
+    }
+    spread(ms->space, MARK_STAGE);
+    return any;
+}
+
+bool graph__is_stale(struct modules *ms)
+{
+    struct module *m;
+    each_module(m, ms->space)
+    {
+        if (is_changed(m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void visit(struct module *m, enum module_mark least, module_list *out)
+{
+    if (m->visited) {
+        return;
+    }
+    m->visited = true;
+    for (size_t i = 0; m->live != NULL && i < m->live->deps.n; i++) {
+        visit(m->live->deps.p[i], least, out);
+    }
+    vec_foreach (dep, &m->wants) {
+        visit(*dep, least, out);
+    }
+    if (m->mark >= least) {
+        vec_push(out, m);
+    }
+}
+
+module_list graph__order(struct modules *ms, enum module_mark least)
+{
+    module_list out = {0};
+    struct module *m;
+    vec_foreach (first, &ms->order_list) {
+        visit(*first, least, &out);
+    }
+    each_module(m, ms->space)
+    {
+        visit(m, least, &out);
+    }
+    return out;
+}
+
+void graph__clear(struct modules *ms)
+{
+    struct module *m;
+    each_module(m, ms->space)
+    {
+        m->mark = MARK_NONE;
+        m->forced = m->visited = false;
+    }
+}

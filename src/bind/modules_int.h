@@ -1,0 +1,200 @@
+#pragma once
+
+// What the files of the module system share.
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "base/map.h"
+#include "base/sha256.h"
+#include "base/vec.h"
+#include "bind/modules.h"
+#include "bind/state.h"
+#include "lua/entry.h"
+
+struct space;
+struct module;
+
+// ---- modules_files.c: what lies in the roots ------------------------------------------------
+
+enum { FILES_BYTES_MAX = VM_CHUNK_MAX, FILES_MAX = 4096, FILES_DEPTH = 16 };
+
+/// The text of one file as it was hashed. Shared by the roots and the versions that run it.
+struct files__text {
+    unsigned refs;
+    char *path;        // as people know it
+    const char *layer; // "user", "shipped"
+    struct str bytes;
+    char *owned; // the bytes, unless they live in the binary
+    char *fault; // why it could not be read; NULL: it was
+    uint8_t hash[SHA256_SIZE];
+};
+struct files__text *files__text_ref(struct files__text *t);
+void files__text_unref(struct files__text *t); // NULL is allowed
+
+/// Two texts that make the same version: the same bytes at the same path.
+bool files__text_same(const struct files__text *a, const struct files__text *b);
+
+enum { ROOT_USER, ROOT_SHIPPED, ROOT__COUNT };
+struct files__root {
+    char *dir;         // NULL: none, or the binary's own files
+    struct map texts;  // path below the root to its text
+    struct map stamps; // the same to a struct files__stamp, of files that a scan read
+    struct map fresh;  // what the watcher told during the scan under way
+};
+
+struct files {
+    struct files__root roots[ROOT__COUNT];
+    bool scanning;
+};
+
+void files__init(struct files *f, const char *user_dir, const char *dev_dir);
+void files__fini(struct files *f);
+size_t files__count(const struct files *f);
+
+/// The text that `require(name)` means now, or NULL. Borrowed.
+struct files__text *files__find(const struct files *f, struct str name);
+/// The name of the module that the file at `rel` is; NULL when it is none. Caller frees.
+char *files__module_of(struct str rel);
+bool files__is_name(struct str name);
+
+/// Names of the modules that a pattern of the load order stands for ("handlers.*"), sorted; each is
+/// freed by the caller, and the vector.
+typedef vec(char *) files__names;
+void files__expand(const struct files *f, struct str pattern, files__names *out);
+
+/// A change that the watcher saw.
+struct watch_change;
+void files__apply(struct files *f, int root, const struct watch_change *c);
+
+/// Look at all roots on a thread; `done` on the loop thread, after which `f` is up to date. One at a
+/// time; `f` must stay.
+struct lane;
+typedef void files__scan_done(void *arg);
+void files__scan(struct files *f, struct lane *lane, files__scan_done *done, void *arg);
+
+// ---- modules.c: names and versions ----------------------------------------------------------
+
+typedef vec(struct module *) module_list;
+
+enum version_outcome { VERSION_LOADING, VERSION_LOADED, VERSION_FAILED };
+
+/// One text, run once. It is the `data` of its unit and goes with it.
+struct version {
+    struct module *module;
+    struct files__text *text;
+    struct gen_unit *unit;
+    struct bind_owner *owner;
+    struct version *host; // not NULL: required late, by code of this one, and registering for it
+    vm_ref value;         // what the file returned
+    module_list deps;     // what it required, at load or later
+    enum version_outcome outcome;
+    struct gen_diag
+        fault; // of the load or of _before_reload; its message is NULL when there is none
+    struct module *blame;   // a module whose failure it was told of
+    bool in_cycle;          // it was part of a circle of requires
+    bool thrown;            // judged: not to be taken
+    bool spoilt;            // judged: its whole group is not
+    struct version *parent; // of its group: union-find
+};
+
+/// What a run does with a module: nothing, look at it, run it again.
+enum module_mark { MARK_NONE, MARK_TOUCHED, MARK_STAGE };
+
+/// A name that was required or that the load order holds. Lives as long as its space.
+struct module {
+    struct space *space;
+    struct module *twin; // of the hub's own space; itself there
+    char *name;          // "lib.x"
+    char *unit_name;     // "lua:lib.x"
+    bool wanted;         // part of the load order
+    bool attempted;      // was run, with whatever result
+    bool kept_back;      // its new text is sound, but was thrown away with its group
+    struct version *live;
+    struct version *staged;
+    module_list wants;        // what the last attempt that failed required
+    struct files__text *seen; // what was looked at last; NULL: no file
+    vm_ref forward;           // metatable of its former tables
+    enum module_mark mark;    // of the run under way
+    bool forced, visited;
+};
+
+/// A Lua state with modules in it: the hub's own, or a throw-away one of a dry run.
+struct space {
+    struct modules *ms;
+    struct vm *vm;
+    struct state *state;
+    struct map modules; // by name
+    struct vm_owner *own;
+    vm_ref env_meta;               // of the modules' environments
+    vec(struct version *) loading; // innermost last
+    vec(struct version *) staged;  // of the run under way, in order of completion
+    vec(struct version *) edges;   // pairs: connected through hub.state
+    struct gen_stage *stage;       // NULL outside of stage()
+    size_t alive;                  // versions
+    bool closing;                  // free it with its last version
+};
+
+struct modules {
+    struct bind *bind;
+    struct loop *loop;
+    struct gen_engine *engine;
+    struct gen_source *source;
+    struct watcher *watcher;
+    struct watch *watches[ROOT__COUNT];
+    struct lane *lane;
+    struct files files;
+    struct space *space;
+    struct space *trial;    // of the dry run under way
+    bool booted;            // the load order is known
+    files__names patterns;  // of the load order
+    module_list order_list; // the same, expanded
+    bool asked;             // the scan under way is for more than what changed
+};
+
+/// Call a lifecycle function of a version's table, if it has one; false and `fault` (strings of its
+/// own) when it failed. `timeout` and `failed` are the codes to report.
+bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
+                   struct gen_diag *fault);
+struct module *modules__get(struct space *sp, struct str name); // made when it is new
+struct space *space__open(struct modules *ms);
+void space__close(struct space *sp); // when no version is left
+void version__free(struct version *v);
+bool modules__is_protected(const struct module *m);
+struct space *space__of(lua_State *L);
+
+// ---- modules_graph.c: what a run is about ---------------------------------------------------
+
+/// Mark what the request touches: MARK_STAGE is to be run again, MARK_TOUCHED is looked at only.
+/// Returns whether there is anything.
+bool graph__mark(struct modules *ms, const struct gen_request *req);
+/// Is there anything that a save would change? Marks nothing.
+bool graph__is_stale(struct modules *ms);
+/// The modules marked `least` or more, dependencies first. The caller frees the vector.
+module_list graph__order(struct modules *ms, enum module_mark least);
+void graph__clear(struct modules *ms);
+
+// ---- modules_load.c: running one text -------------------------------------------------------
+
+/// Run `m`'s text as a new version, in the stage under way; m->staged is set.
+void load__stage(struct module *m, struct files__text *text);
+/// require(), with the space behind it.
+int load__require(lua_State *L);
+/// Push what `v` returned.
+void load__push_value(lua_State *L, const struct version *v);
+bool list__has(const module_list *l, const struct module *m);
+void list__add(module_list *l, struct module *m); // once
+
+// ---- modules_stage.c: judge and say ---------------------------------------------------------
+
+/// Learn the load order anew: files that came meanwhile belong to it.
+void stage__expand_order(struct modules *ms);
+void stage__run(struct modules *ms, struct gen_stage *s);
+void stage__commit(struct modules *ms);
+void stage__abort(struct modules *ms);
+
+// ---- modules_forward.c ----------------------------------------------------------------------
+
+/// Empty the table of a version that was replaced and let it, and all before it, stand for the
+/// newest one. Nothing happens unless both are tables.
+void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fresh);

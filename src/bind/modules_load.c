@@ -1,0 +1,338 @@
+// Running a module's text, and require().
+//
+//     load__stage(m) ──> unit, owner ──> compile ──> run in an environment of its own ──> value
+//                                                     │
+//                                    require("x") <───┘   x is to be staged: it is, now, inside
+//                                                         x is staged: its new table
+//                                                         x serves and stays: its table
+//
+// An environment is a fresh table that falls back on the globals: a global that a file sets is its own,
+// so that a load that fails leaves nothing behind. `_G.x = 1` says that it is meant for all.
+//
+// A module that is required for the first time by code that already runs (a timer, a hook) is loaded
+// on the spot. There is no transaction then, so it becomes a guest: what it registers belongs to the
+// version whose code required it, and it is loaded again, with a unit of its own, when that version is
+// replaced.
+//
+// Invariants:
+//   - `loading` is the chain of files that run now, each required by the one before it.
+//   - whatever a file does, load__stage() returns with its outcome, and a message where it failed.
+
+#include "bind/modules_int.h"
+
+// ---- versions -------------------------------------------------------------------------------
+
+static struct version *version_new(struct module *m, struct files__text *text)
+{
+    struct version *v = xcalloc(1, sizeof *v);
+    v->module = m;
+    v->text = files__text_ref(text);
+    v->parent = v;
+    m->space->alive++;
+    return v;
+}
+
+static void fail(struct version *v, enum gen_code code, const char *path, int line,
+                 const char *message)
+{
+    struct gen_diag d = {
+        .code = code, .origin = "module", .path = path, .line = line, .message = message};
+    v->outcome = VERSION_FAILED;
+    gen_diag_fini(&v->fault);
+    v->fault = gen_diag_copy(&d);
+}
+
+static void fail_from(struct version *v, const struct fault *f)
+{
+    enum gen_code code = DIAG_LOAD_FAILED;
+    gen_code_parse(str_of(fault_name(f->code)), &code);
+    if (v->in_cycle) {
+        code = DIAG_MODULE_CYCLE;
+    }
+    fail(v, code, f->path != NULL ? f->path : v->text->path, f->line, f->message);
+    if (f->traceback[0] != '\0') {
+        log_warn(LOG_HUB, "module=%s traceback=%s", v->module->name, LOGQ(str_of(f->traceback)).z);
+    }
+}
+
+// ---- running --------------------------------------------------------------------------------
+
+/// The function on top gets an environment of its own.
+static void set_env(lua_State *L, struct space *sp)
+{
+    lua_newtable(L);
+    refs_push(L, sp->env_meta);
+    lua_setmetatable(L, -2);
+    lua_setupvalue(L, -2, 1);
+}
+
+static bool is_blank(struct str text)
+{
+    return str_trim(text).n == 0;
+}
+
+static int served_type(lua_State *L, const struct module *m)
+{
+    if (m->live == NULL) {
+        return LUA_TNIL;
+    }
+    refs_push(L, m->live->value);
+    int type = lua_type(L, -1);
+    lua_pop(L, 1);
+    return type;
+}
+
+/// The file ran: is what it returned (on top) fit to stand where the version before it stood?
+static void judge_value(lua_State *L, struct version *v)
+{
+    int before = served_type(L, v->module);
+    if (before == LUA_TTABLE && !lua_istable(L, -1)) {
+        bool nothing = lua_isnil(L, -1) || lua_isboolean(L, -1);
+        char *text = nothing ? xstrdup("the file returns nothing where it returned a table")
+                             : xasprintf("the file returns a %s where it returned a table",
+                                         luaL_typename(L, -1));
+        fail(v, nothing ? DIAG_EMPTY_MODULE : DIAG_LOAD_FAILED, v->text->path, 0, text);
+        free(text);
+    }
+}
+
+static void keep_value(lua_State *L, struct version *v, const struct entry *en)
+{
+    if (en->n_results == 0) {
+        lua_pushnil(L);
+    } else {
+        lua_pushvalue(L, 1);
+    }
+    judge_value(L, v);
+    if (lua_isnil(L, -1)) { // as Lua's own require does
+        lua_pop(L, 1);
+        lua_pushboolean(L, 1);
+    }
+    v->value = refs_take(L, v->owner->owner);
+}
+
+static void run_text(struct version *v)
+{
+    struct space *sp = v->module->space;
+    struct entry en = {.kind = ENTRY_LOAD, .owner = v->owner->owner};
+    char *chunk = xasprintf("@%s", v->text->path);
+    lua_State *L = entry_begin(&en, sp->vm);
+    enum entry_status status = ENTRY_FAILED;
+    if (entry_push_chunk(&en, v->text->bytes, chunk) == 0) {
+        set_env(L, sp);
+        lua_pushstring(L, v->module->name);
+        lua_pushstring(L, v->text->path);
+        vec_push(&sp->loading, v);
+        status = entry_run(&en, 2);
+        (void)vec_pop(&sp->loading);
+    }
+    if (status == ENTRY_DONE) {
+        v->outcome = VERSION_LOADED;
+        keep_value(L, v, &en);
+    } else {
+        fail_from(v, en.fault);
+    }
+    entry_end(&en);
+    free(chunk);
+}
+
+static void load(struct version *v)
+{
+    struct files__text *t = v->text;
+    if (t->fault != NULL) {
+        fail(v, DIAG_LOAD_FAILED, t->path, 0, t->fault);
+    } else if (v->module->twin->live != NULL && is_blank(t->bytes)) {
+        fail(v, DIAG_EMPTY_MODULE, t->path, 0, "the file is empty");
+    } else {
+        run_text(v);
+    }
+}
+
+void load__stage(struct module *m, struct files__text *text)
+{
+    struct space *sp = m->space;
+    struct version *v = version_new(m, text);
+    char hash[SHA256_HEX];
+    struct gen_unit_spec spec = {.name = m->unit_name,
+                                 .path = text->path,
+                                 .layer = text->layer,
+                                 .host = "hub",
+                                 .origin = "module",
+                                 .hash = sha256_hex(text->hash, hash),
+                                 .data = v};
+    v->unit = gen_stage_unit(sp->stage, &spec);
+    v->owner = bind_owner_open(sp->ms->bind, sp->vm, v->unit);
+    m->staged = v;
+    load(v);
+    vec_push(&sp->staged, v); // in order of completion: dependencies first
+}
+
+// ---- guests ---------------------------------------------------------------------------------
+
+static bool is_failed(const struct version *v)
+{
+    return v->outcome == VERSION_FAILED;
+}
+
+/// Load a module outside of any transaction, for the version `host` whose code asks for it.
+static struct version *load_guest(struct module *m, struct files__text *text, struct version *host)
+{
+    struct space *sp = m->space;
+    struct version *v = version_new(m, text);
+    bool outermost = sp->loading.n == 0;
+    v->host = host->host != NULL ? host->host : host;
+    v->owner = v->host->owner;
+    v->unit = v->host->unit;
+    m->staged = v;
+    if (outermost) {
+        state_begin(sp->state);
+    }
+    load(v);
+    m->staged = NULL;
+    if (outermost) {
+        state_end(sp->state, is_failed);
+    }
+    return v;
+}
+
+/// It came to nothing: say why on `L`, and free it.
+static int raise_guest(lua_State *L, struct version *v)
+{
+    lua_pushfstring(L, "module '%s' failed to load: %s", v->module->name, v->fault.message);
+    version__free(v);
+    return lua_error(L);
+}
+
+static int require_late(lua_State *L, struct module *m, struct files__text *text,
+                        struct version *caller)
+{
+    if (caller == NULL) {
+        return luaL_error(L, "module '%s' cannot be loaded by code that is no module's", m->name);
+    }
+    struct version *v = load_guest(m, text, caller);
+    if (is_failed(v)) {
+        return raise_guest(L, v);
+    }
+    m->attempted = true;
+    m->live = v;
+    files__text_unref(m->seen);
+    m->seen = files__text_ref(text);
+    load__push_value(L, v);
+    return 1;
+}
+
+// ---- require --------------------------------------------------------------------------------
+
+/// The file that runs now, else the version whose code does; NULL: nobody's.
+static struct version *caller_of(lua_State *L, struct space *sp)
+{
+    if (sp->loading.n != 0) {
+        return *vec_last(&sp->loading);
+    }
+    struct bind_owner *o = bind_owner_running(L);
+    return o != NULL ? o->unit->data : NULL;
+}
+
+static int raise_cycle(lua_State *L, struct space *sp, struct module *m)
+{
+    size_t i = sp->loading.n;
+    while (i > 0 && sp->loading.p[i - 1]->module != m) {
+        i--;
+    }
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, "modules require each other: ");
+    for (i = i > 0 ? i - 1 : 0; i < sp->loading.n; i++) {
+        sp->loading.p[i]->in_cycle = true;
+        luaL_addstring(&b, sp->loading.p[i]->module->name);
+        luaL_addstring(&b, " -> ");
+    }
+    luaL_addstring(&b, m->name);
+    luaL_pushresult(&b);
+    luaL_where(L, 1);
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
+static int raise_failed(lua_State *L, struct version *v, struct version *caller)
+{
+    if (caller != NULL && caller->blame == NULL) {
+        caller->blame = v->module;
+    }
+    return luaL_error(L, "module '%s' failed to load: %s", v->module->name, v->fault.message);
+}
+
+static int raise_missing(lua_State *L, struct str name)
+{
+    char path[256];
+    snprintf(path, sizeof path, STR_FMT, STR_ARG(name));
+    for (char *p = path; *p != '\0'; p++) {
+        *p = *p == '.' ? '/' : *p;
+    }
+    return luaL_error(L, "module '%s' not found: no lua/%s.lua, no lua/%s/init.lua", name.p, path,
+                      path);
+}
+
+static struct files__text *text_for(const struct module *m)
+{
+    const struct module *twin = m->twin;
+    bool keep = twin->live != NULL && twin->mark != MARK_STAGE;
+    struct files__text *t = keep ? NULL : files__find(&m->space->ms->files, str_of(m->name));
+    return t != NULL || twin->live == NULL ? t : twin->live->text;
+}
+
+/// Everything behind require() for a module of ours; leaves its value.
+static int require_module(lua_State *L, struct space *sp, struct module *m)
+{
+    struct version *caller = caller_of(L, sp);
+    if (caller != NULL) {
+        list__add(&caller->deps, m);
+    }
+    if (m->staged != NULL && m->staged->outcome == VERSION_LOADING) {
+        return raise_cycle(L, sp, m);
+    }
+    bool serves = m->live != NULL && (sp->stage == NULL || m->mark != MARK_STAGE);
+    if (m->staged == NULL && serves) {
+        load__push_value(L, m->live);
+        return 1;
+    }
+    struct files__text *text = m->staged == NULL ? text_for(m) : NULL;
+    if (m->staged == NULL && text == NULL) {
+        return raise_missing(L, str_of(m->name));
+    }
+    if (m->staged == NULL && sp->stage == NULL) {
+        return require_late(L, m, text, caller);
+    }
+    if (m->staged == NULL) {
+        load__stage(m, text);
+    }
+    if (is_failed(m->staged)) {
+        return raise_failed(L, m->staged, caller);
+    }
+    load__push_value(L, m->staged);
+    return 1;
+}
+
+void load__push_value(lua_State *L, const struct version *v)
+{
+    refs_push(L, v->value);
+}
+
+int load__require(lua_State *L)
+{
+    struct space *sp = space__of(L);
+    size_t n;
+    const char *p = luaL_checklstring(L, 1, &n);
+    lua_settop(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, 1);
+    if (lua_rawget(L, 2) != LUA_TNIL) {
+        return 1; // a library
+    }
+    struct str name = {p, n};
+    if (!files__is_name(name)) {
+        return luaL_error(L, "'%s' is no name of a module", p);
+    }
+    return require_module(L, sp, modules__get(sp, name));
+}

@@ -1,0 +1,426 @@
+// One run over the hub's modules: stage, judge, say; then commit or forget.
+//
+//     marked modules ──> run each ──> groups ──> a group with a failure is thrown away whole
+//                                                 │  hub.state as it was, old modules untouched
+//                                                 └─ the others are put into the generation
+//
+//     commit: _before_reload of what leaves (it still sees its own table)
+//             ──> old tables are emptied and stand for the new ones ──> the new ones serve
+//
+// A group is what is connected by require, as it is or as it was, a guest with its host, or by having
+// changed the same key of hub.state. Half of it would be old code on new dependencies. A module that has no version serving
+// yet cannot leave anybody behind: when it fails, it fails alone, with those that could not do
+// without it. So a broken user.init does not take down the libraries that it required at start.
+//
+// A dry run happens in a state of its own, which is thrown away: there everything is loaded anew, and
+// only what would change is reported. It starts from an empty hub.state.
+
+#include "bind/modules_int.h"
+
+// ---- the load order -------------------------------------------------------------------------
+
+void stage__expand_order(struct modules *ms)
+{
+    ms->order_list.n = 0;
+    vec_foreach (pattern, &ms->patterns) {
+        files__names names = {0};
+        files__expand(&ms->files, str_of(*pattern), &names);
+        if (names.n == 0 && files__is_name(str_of(*pattern))) {
+            vec_push(&names, xstrdup(*pattern)); // it may come later
+        }
+        vec_foreach (name, &names) {
+            struct module *m = modules__get(ms->space, str_of(*name));
+            m->wanted = true;
+            list__add(&ms->order_list, m);
+            free(*name);
+        }
+        vec_fini(&names);
+    }
+}
+
+static void read_patterns(struct modules *ms, const struct version *v)
+{
+    struct entry en = {0};
+    lua_State *L = entry_begin(&en, ms->space->vm);
+    load__push_value(L, v);
+    for (lua_Integer i = 1; lua_istable(L, 1); i++) {
+        if (lua_rawgeti(L, 1, i) != LUA_TSTRING) {
+            break;
+        }
+        vec_push(&ms->patterns, xstrdup(lua_tostring(L, -1)));
+        lua_pop(L, 1);
+    }
+    entry_end(&en);
+}
+
+/// The first run: hub.init says what is loaded, and in which order.
+static void boot(struct modules *ms)
+{
+    struct module *m = modules__get(ms->space, STR("hub.init"));
+    struct files__text *text = files__find(&ms->files, STR("hub.init"));
+    ms->booted = true;
+    m->wanted = true;
+    if (text != NULL) {
+        load__stage(m, text);
+    }
+    if (m->staged != NULL && m->staged->outcome == VERSION_LOADED) {
+        read_patterns(ms, m->staged);
+    } else {
+        vec_push(&ms->patterns, xstrdup("user.init"));
+    }
+    stage__expand_order(ms);
+}
+
+// ---- judge ----------------------------------------------------------------------------------
+
+static bool is_served(const struct version *v)
+{
+    return v->module->twin->live != NULL;
+}
+
+static struct version *group_of(struct version *v)
+{
+    while (v->parent != v) {
+        v->parent = v->parent->parent;
+        v = v->parent;
+    }
+    return v;
+}
+
+static bool fails_alone(const struct version *v)
+{
+    return v->outcome == VERSION_FAILED && !is_served(v);
+}
+
+static void join(struct version *a, struct version *b)
+{
+    if (b != NULL && !fails_alone(a) && !fails_alone(b)) {
+        group_of(a)->parent = group_of(b);
+    }
+}
+
+static void find_groups(struct space *sp)
+{
+    vec_foreach (it, &sp->staged) {
+        struct version *v = *it;
+        vec_foreach (dep, &v->deps) {
+            join(v, (*dep)->staged);
+        }
+        const struct version *before = sp == sp->ms->space ? v->module->live : NULL;
+        for (size_t i = 0; before != NULL && i < before->deps.n; i++) {
+            join(v, before->deps.p[i]->staged);
+        }
+        if (before != NULL && before->host != NULL) {
+            join(v, before->host->module->staged);
+        }
+    }
+    for (size_t i = 0; i + 1 < sp->edges.n; i += 2) {
+        join(sp->edges.p[i], sp->edges.p[i + 1]);
+    }
+}
+
+static void judge(struct space *sp)
+{
+    find_groups(sp);
+    vec_foreach (it, &sp->staged) {
+        if ((*it)->outcome == VERSION_FAILED && is_served(*it)) {
+            group_of(*it)->spoilt = true;
+        }
+    }
+    vec_foreach (it, &sp->staged) {
+        (*it)->thrown = (*it)->outcome == VERSION_FAILED || group_of(*it)->spoilt;
+    }
+}
+
+static bool is_thrown(const struct version *v)
+{
+    return v->thrown;
+}
+
+// ---- say ------------------------------------------------------------------------------------
+
+/// Did it fail only because it was told that another module had?
+static bool is_blameless(const struct version *v)
+{
+    if (v->outcome != VERSION_FAILED) {
+        return true;
+    }
+    if (v->blame == NULL || v->fault.code != DIAG_LOAD_FAILED) {
+        return false;
+    }
+    char *told = xasprintf("module '%s' failed to load", v->blame->name);
+    bool same = strstr(v->fault.message, told) != NULL;
+    free(told);
+    return same;
+}
+
+/// The module of v's group that failed by itself; for messages.
+static const char *culprit_of(struct space *sp, struct version *v)
+{
+    vec_foreach (it, &sp->staged) {
+        if (!is_blameless(*it) && (group_of(*it) == group_of(v) || v->blame == (*it)->module)) {
+            return (*it)->module->unit_name;
+        }
+    }
+    return v->blame != NULL ? v->blame->unit_name : "a module";
+}
+
+/// Is the run about this version? In a dry run others are loaded only because they are needed.
+static bool is_concerned(const struct version *v)
+{
+    const struct module *m = v->module->twin;
+    return m->mark == MARK_STAGE || m->live == NULL;
+}
+
+static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
+{
+    const struct module *m = v->module;
+    if (!is_concerned(v)) {
+        return;
+    }
+    if (!is_blameless(v)) {
+        gen_stage_refuse(s, m->unit_name, GEN_FAILED, &v->fault);
+        if (vm_get_stats(sp->vm).dead) {
+            gen_stage_need(s, m->unit_name, GEN_HUB_RESTART, "the Lua state is out of memory");
+        }
+        return;
+    }
+    if (is_served(v) && files__text_same(v->text, m->twin->live->text)) {
+        return; // it is what it was, and goes on
+    }
+    char *text = xasprintf("not taken, because '%s' failed to load", culprit_of(sp, v));
+    struct gen_diag d = {
+        .code = DIAG_LOAD_FAILED, .origin = "module", .path = v->text->path, .message = text};
+    gen_stage_refuse(s, m->unit_name, GEN_FAILED, &d);
+    free(text);
+}
+
+static struct gen_diag held_diag(const char *path)
+{
+    return (struct gen_diag){.code = DIAG_HELD,
+                             .origin = "module",
+                             .path = path,
+                             .message = "the file is gone; its module goes on until the hub stops"};
+}
+
+/// A module that was looked at and not run.
+static void say_touched(struct gen_stage *s, struct module *m, struct files__text *text)
+{
+    if (text == NULL && m->live != NULL) {
+        struct gen_diag d = held_diag(m->live->text->path);
+        gen_stage_refuse(s, m->unit_name, GEN_HELD, &d);
+    } else if (m->live != NULL && !files__text_same(text, m->live->text)) {
+        struct gen_diag d = {.code = DIAG_PROTECTED,
+                             .origin = "module",
+                             .path = text->path,
+                             .message = "a protected module is never reloaded",
+                             .hint = "stop and start the hub"};
+        gen_stage_refuse(s, m->unit_name, GEN_KEPT, &d);
+        gen_stage_need(s, m->unit_name, GEN_HUB_RESTART, "a protected module changed");
+    } else {
+        gen_stage_clear(s, m->unit_name);
+    }
+}
+
+static void say_all_touched(struct modules *ms, struct gen_stage *s)
+{
+    struct str name;
+    void *p;
+    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
+        struct module *m = p;
+        if (m->mark == MARK_TOUCHED) {
+            say_touched(s, m, files__find(&ms->files, name));
+        }
+    }
+}
+
+static void put(struct gen_stage *s, struct version *v)
+{
+    const struct module *m = v->module;
+    if (!is_concerned(v)) {
+        return;
+    }
+    if (!gen_stage_put(s, v->unit)) {
+        v->thrown = true;
+    } else if (files__find(&m->space->ms->files, str_of(m->name)) == NULL) {
+        struct gen_diag d = held_diag(v->text->path); // run again for the sake of what it requires
+        gen_unit_note(v->unit, &d);
+    }
+}
+
+static void say(struct gen_stage *s, struct space *sp)
+{
+    vec_foreach (it, &sp->staged) {
+        if ((*it)->thrown) {
+            refuse(s, sp, *it);
+        }
+    }
+    vec_foreach (it, &sp->staged) {
+        if (!(*it)->thrown) {
+            put(s, *it);
+        }
+    }
+}
+
+// ---- remember -------------------------------------------------------------------------------
+
+static void remember_deps(struct module *m, const struct version *v)
+{
+    m->wants.n = 0;
+    for (size_t i = 0; v->thrown && i < v->deps.n; i++) {
+        list__add(&m->wants, v->deps.p[i]);
+    }
+}
+
+/// What was looked at need not be looked at again until it changes.
+static void remember(struct modules *ms)
+{
+    struct str name;
+    void *p;
+    vec_foreach (it, &ms->space->staged) {
+        struct module *m = (*it)->module;
+        m->attempted = true;
+        m->kept_back = (*it)->thrown && is_blameless(*it);
+        m->mark = MARK_STAGE;
+        remember_deps(m, *it);
+    }
+    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
+        struct module *m = p;
+        if (m->mark != MARK_NONE) {
+            files__text_unref(m->seen);
+            m->seen = files__text_ref(files__find(&ms->files, name));
+        }
+    }
+}
+
+/// Versions that were thrown away are freed with their units when stage() returns.
+static void forget_thrown(struct space *sp)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sp->staged.n; i++) {
+        struct version *v = sp->staged.p[i];
+        v->module->staged = NULL;
+        if (!v->thrown) {
+            sp->staged.p[kept++] = v;
+        }
+    }
+    sp->staged.n = kept;
+    sp->edges.n = 0;
+}
+
+// ---- the run --------------------------------------------------------------------------------
+
+static struct files__text *text_to_run(struct module *m)
+{
+    struct files__text *t = files__find(&m->space->ms->files, str_of(m->name));
+    bool keep = t == NULL || (m->mark != MARK_STAGE && m->live != NULL);
+    return keep && m->live != NULL ? m->live->text : t;
+}
+
+static void run_marked(struct modules *ms)
+{
+    module_list order = graph__order(ms, MARK_STAGE);
+    vec_foreach (it, &order) {
+        if ((*it)->staged == NULL) {
+            load__stage(*it, text_to_run(*it));
+        }
+    }
+    vec_fini(&order);
+}
+
+/// All that serves or would, in a state that nobody sees.
+static void run_trial(struct modules *ms, struct space *trial)
+{
+    struct str name;
+    void *p;
+    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
+        struct module *m = p;
+        m->mark = m->mark == MARK_NONE && m->live != NULL ? MARK_TOUCHED : m->mark;
+    }
+    module_list order = graph__order(ms, MARK_TOUCHED);
+    vec_foreach (it, &order) {
+        struct module *twin = modules__get(trial, str_of((*it)->name));
+        struct files__text *text = text_to_run(*it);
+        if (twin->staged == NULL && text != NULL) {
+            load__stage(twin, text);
+        }
+    }
+    vec_fini(&order);
+}
+
+void stage__run(struct modules *ms, struct gen_stage *s)
+{
+    const struct gen_request *req = gen_stage_request(s);
+    struct space *sp = ms->space;
+    if (req->dry_run) {
+        sp = ms->trial = space__open(ms);
+    }
+    sp->stage = s;
+    state_begin(sp->state);
+    if (!ms->booted && !req->dry_run) {
+        boot(ms);
+    }
+    graph__mark(ms, req);
+    say_all_touched(ms, s);
+    if (req->dry_run) {
+        run_trial(ms, sp);
+    } else {
+        run_marked(ms);
+    }
+    judge(sp);
+    say(s, sp);
+    state_end(sp->state, is_thrown);
+    if (!req->dry_run) {
+        remember(ms);
+    }
+    sp->stage = NULL;
+    forget_thrown(sp);
+    graph__clear(ms);
+}
+
+// ---- commit ---------------------------------------------------------------------------------
+
+static void tell_leaving(struct version *old)
+{
+    modules__call(old, "_before_reload", DIAG_SHUTDOWN_FAILED, DIAG_SHUTDOWN_TIMEOUT, &old->fault);
+}
+
+static void replace(struct space *sp, struct module *m, struct version *fresh)
+{
+    struct version *old = m->live;
+    if (old != NULL) {
+        forward__replace(sp, m, old->value, fresh->value);
+    }
+    m->live = fresh;
+    if (old != NULL && old->host != NULL) {
+        version__free(old); // it has no unit of its own
+    }
+}
+
+void stage__commit(struct modules *ms)
+{
+    struct space *sp = ms->space;
+    for (size_t i = sp->staged.n; i-- > 0;) { // dependents first
+        struct version *old = sp->staged.p[i]->module->live;
+        if (old != NULL) {
+            tell_leaving(old);
+        }
+    }
+    vec_foreach (it, &sp->staged) {
+        replace(sp, (*it)->module, *it);
+    }
+    sp->staged.n = 0;
+}
+
+void stage__abort(struct modules *ms)
+{
+    struct space *trial = ms->trial;
+    ms->trial = NULL;
+    if (trial != NULL) {
+        trial->staged.n = 0;
+        trial->closing = true;
+        if (trial->alive == 0) {
+            space__close(trial);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+// on(NAME, [opts,] fn): one rule for everything that can happen, and on_begin(fn), on_tool_call(fn),
+// ... for each of the agent's points. All give a handle with :off().
+//
+//     a hook point        "tool_call", "on_tool_call"     ──> a hook of the unit
+//     an event            "turn.completed", "turn.*"      ──> events.on
+//     its own life        "plugin_start", "plugin_shutdown"
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+#include "proto/events.h"
+
+// ---- the unit's own start and shutdown --------------------------------------------------------
+
+static void life_free(struct bind_reg *r)
+{
+    free(r);
+}
+
+static const struct bind_reg_ops life_ops[] = {
+    [BIND_START] = {.what = "plugin_start", .kind = GEN__KINDS, .free = life_free},
+    [BIND_SHUTDOWN] = {.what = "plugin_shutdown", .kind = GEN__KINDS, .free = life_free},
+};
+
+/// One bind_owner_tell() under way.
+struct tell {
+    size_t left;
+    loop_fn *done;
+    void *arg;
+};
+
+static void tell_less(struct tell *t)
+{
+    if (--t->left == 0) {
+        t->done(t->arg);
+        free(t);
+    }
+}
+
+static void on_told(void *arg, enum bind_end end, lua_State *L, int n)
+{
+    (void)end;
+    (void)L;
+    (void)n;
+    tell_less(arg);
+}
+
+static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struct tell *t)
+{
+    struct bind_call *c = bind_call_begin(o, fn);
+    if (c == NULL) {
+        return;
+    }
+    lua_State *L = bind_call_stack(c);
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, gen_reason_name(why));
+    lua_setfield(L, -2, "reason");
+    t->left++;
+    bind_call_run(c, 1, bind__limit(o->bind, "limits.start_ms"), on_told, t);
+}
+
+void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
+                     void *arg)
+{
+    struct tell *t = xmalloc(sizeof *t);
+    vec(vm_ref) fns = {0}; // handlers may register and take back
+    *t = (struct tell){1, done, arg};
+    for (const struct bind_reg *r = o->regs; r != NULL; r = r->next) {
+        if (r->ops == &life_ops[which]) {
+            vec_push(&fns, r->fn);
+        }
+    }
+    for (size_t i = fns.n; i > 0; i--) { // the list has the newest first
+        tell_one(o, fns.p[i - 1], why, t);
+    }
+    vec_fini(&fns);
+    tell_less(t);
+}
+
+// ---- handles ----------------------------------------------------------------------------------
+
+/// handle:off() of what has an id; the upvalues are its kind and its id.
+static int l_reg_off(lua_State *L)
+{
+    const char *what = lua_tostring(L, lua_upvalueindex(1));
+    struct bind_reg *r = bind__reg_find(L, lua_upvalueindex(2), what);
+    lua_pushboolean(L, r != NULL && bind__reg_off(r));
+    return 1;
+}
+
+static int push_handle(lua_State *L, const char *what)
+{
+    lua_Integer id = lua_tointeger(L, -1);
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, what);
+    lua_pushinteger(L, id);
+    lua_pushcclosure(L, l_reg_off, 2);
+    lua_setfield(L, -2, "off");
+    return 1;
+}
+
+/// handle:off() of a hook. The handler is found by its order, which no other has.
+static int l_hook_off(lua_State *L)
+{
+    uint64_t order = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
+    struct gen *g = gen_current(bind_of(L)->engine);
+    struct bind_owner *o = bind_owner_running(L);
+    size_t n = g != NULL ? gen_count(g) : 0;
+    for (size_t k = 0; k <= n;
+         k++) { // the units that serve, and the one that runs: it may be staged
+        struct gen_unit *u = k < n ? gen_at(g, k) : (o != NULL ? o->unit : NULL);
+        for (size_t i = 0; u != NULL && i < gen_unit_count(u); i++) {
+            const struct hook *h = gen_item_hook(gen_unit_at(u, i));
+            if (h != NULL && h->order == order) {
+                lua_pushboolean(L, gen_item_off(gen_unit_at(u, i), NULL) == 0);
+                return 1;
+            }
+        }
+    }
+    lua_pushboolean(L, 0);
+    return 1;
+}
+
+// ---- registering ------------------------------------------------------------------------------
+
+/// on_x([opts,] fn): options at `first` or the function itself.
+static int on_point(lua_State *L, const char *who, const struct hook_point *p, int first)
+{
+    struct err e = {0};
+    struct gen_item *it;
+    bool has_opts = lua_istable(L, first);
+    int fn = has_opts ? first + 1 : first;
+    struct hook_spec spec = {.point = str_of(p->name), .kind = p->kind};
+    lua_settop(L, fn);
+    if (bind__hook_add(L, who, &spec, has_opts ? first : 0, fn, &it, &e) < 0) {
+        return bind__fail(L, "%s: %s", who, e.msg);
+    }
+    lua_createtable(L, 0, 1);
+    lua_pushinteger(L, (lua_Integer)gen_item_hook(it)->order);
+    lua_pushcclosure(L, l_hook_off, 1);
+    lua_setfield(L, -2, "off");
+    return 1;
+}
+
+static int on_life(lua_State *L, enum bind_life which, int fn)
+{
+    struct bind_reg *r = xcalloc(1, sizeof *r);
+    int n = bind__reg_add(L, r, &life_ops[which], STR_NULL, fn);
+    return n == 1 ? push_handle(L, life_ops[which].what) : n;
+}
+
+static int on_event(lua_State *L, struct str name, int fn)
+{
+    int n = bind__events_on(L, name, fn);
+    return n == 1 ? push_handle(L, "event") : n;
+}
+
+/// An event of the stream, one of the user's, or a pattern that ends in `*`.
+static bool is_event(struct str name)
+{
+    bool known =
+        event_type_is_user(name) || (name.n > 1 && str_index(name, '*') + 1 == (ptrdiff_t)name.n);
+    for (size_t i = 0; !known && i < EVENT__COUNT; i++) {
+        known = str_eqz(name, event_infos[i].type);
+    }
+    return known;
+}
+
+static NORETURN void unknown(lua_State *L, struct str name)
+{
+    const char *names[EVENT__COUNT + POINT__COUNT + ARRAY_LEN(life_ops)];
+    size_t n = 0;
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        names[n++] = hook_points[i].name;
+    }
+    for (size_t i = 0; i < EVENT__COUNT; i++) {
+        names[n++] = event_infos[i].type;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(life_ops); i++) {
+        names[n++] = life_ops[i].what;
+    }
+    const char *near = str_nearest(name, names, n);
+    luaL_error(L, "on: there is no hook point or event '%s'%s%s%s", name.p,
+               near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
+               near != NULL ? "'?)" : "");
+    abort(); // luaL_error() does not return
+}
+
+static int l_on(lua_State *L)
+{
+    struct str name = bind__check_str(L, 1, "on", "the name");
+    const struct hook_point *p = hook_point_find(name);
+    if (p != NULL) {
+        return on_point(L, "on", p, 2);
+    }
+    int fn = lua_istable(L, 2) ? 3 : 2;
+    bind__check_fn(L, fn, "on");
+    bind__owner(L);
+    lua_settop(L, fn);
+    for (enum bind_life i = BIND_START; i <= BIND_SHUTDOWN; i++) {
+        if (str_eqz(name, life_ops[i].what)) {
+            return on_life(L, i, fn);
+        }
+    }
+    if (!is_event(name)) {
+        unknown(L, name);
+    }
+    return on_event(L, name, fn);
+}
+
+static int l_on_point(lua_State *L)
+{
+    const struct hook_point *p = &hook_points[lua_tointeger(L, lua_upvalueindex(1))];
+    return on_point(L, p->name, p, 1);
+}
+
+int face_on(lua_State *L)
+{
+    lua_pushcfunction(L, l_on);
+    return 1;
+}
+
+void face_points(struct vm *vm)
+{
+    lua_State *L = vm_main(vm);
+    lua_pushglobaltable(L);
+    for (int i = 0; i < POINT__COUNT; i++) {
+        lua_pushstring(L, hook_points[i].name);
+        lua_pushinteger(L, i);
+        lua_pushcclosure(L, l_on_point, 1);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+}

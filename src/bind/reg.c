@@ -1,0 +1,325 @@
+// Registrations: Lua functions that are called when something happens.
+//
+//     timer, watch, stream ── post(json) ──> queue ── a later turn ──> bind_call ──> idle ──> next
+//
+// Timers that repeat, watches and subscriptions are items of their unit: they begin when the unit is
+// committed and end when it leaves. What is over by itself (timer.after) is the owner's alone:
+// it begins and ends with the unit too, but is no change of what the unit contributes, so that it
+// makes no generation.
+//
+// A handler is never inside twice: what happens while it waits is queued, in order. The queue is
+// bounded; past the bound the newest is dropped and the log says so. A handler that runs out of time
+// three times in a row is switched off until its unit changes.
+//
+// Invariants:
+//   - `live` exactly between start() and stop(); only then `task` and a queue may exist.
+//   - `busy` exactly while a call of it is under way, which holds a reference.
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+
+enum { QUEUE_MAX = 16384, QUEUE_BYTES = 16 << 20, TURN_MAX = 32 };
+
+static struct str id_key(const uint64_t *id)
+{
+    return (struct str){(const char *)id, sizeof *id};
+}
+
+// ---- life -------------------------------------------------------------------------------------
+
+static void post_fini(struct bind__post *p)
+{
+    free(p->json);
+    free(p->name);
+}
+
+static void reg_unref(struct bind_reg *r)
+{
+    if (--r->refs != 0) {
+        return;
+    }
+    vec_fini(&r->queue);
+    r->ops->free(r);
+}
+
+static void reg_start(struct bind_reg *r)
+{
+    r->live = true;
+    if (r->ops->start != NULL) {
+        r->ops->start(r);
+    }
+}
+
+static void reg_stop(struct bind_reg *r)
+{
+    if (!r->live) {
+        return;
+    }
+    r->live = false;
+    if (r->ops->stop != NULL) {
+        r->ops->stop(r);
+    }
+    if (r->task != NULL) {
+        loop_cancel(r->o->bind->loop, r->task);
+        r->task = NULL;
+    }
+    for (size_t i = r->at; i < r->queue.n; i++) {
+        post_fini(&r->queue.p[i]);
+    }
+    r->queue.n = r->at = r->bytes = 0;
+}
+
+/// It will not fire again and nobody can name it.
+static void reg_release(struct bind_reg *r)
+{
+    reg_stop(r);
+    map_remove(&r->o->bind->regs, id_key(&r->id));
+    refs_drop(r->o->vm, r->fn);
+    reg_unref(r);
+}
+
+static void item_start(void *data)
+{
+    reg_start(data);
+}
+
+static void item_stop(void *data)
+{
+    reg_stop(data);
+}
+
+static void item_release(void *data)
+{
+    reg_release(data);
+}
+
+static const struct gen_item_ops item_ops = {
+    .start = item_start, .stop = item_stop, .release = item_release};
+
+static void list_add(struct bind_reg *r)
+{
+    r->next = r->o->regs;
+    if (r->next != NULL) {
+        r->next->prev = r;
+    }
+    r->o->regs = r;
+    if (r->o->live) {
+        reg_start(r);
+    }
+}
+
+static void list_remove(struct bind_reg *r)
+{
+    *(r->prev != NULL ? &r->prev->next : &r->o->regs) = r->next;
+    if (r->next != NULL) {
+        r->next->prev = r->prev;
+    }
+    reg_release(r);
+}
+
+// ---- calling ----------------------------------------------------------------------------------
+
+static void pump(void *arg);
+
+static bool may_run(const struct bind_reg *r)
+{
+    return r->live && !r->busy && !r->off && !r->o->bind->stopped;
+}
+
+static void schedule(struct bind_reg *r)
+{
+    if (r->task == NULL && !r->pumping && may_run(r)) {
+        r->task = loop_defer(r->o->bind->loop, pump, r);
+    }
+}
+
+static void count_strike(struct bind_reg *r, enum bind_end end)
+{
+    r->strikes = end == BIND_TIMEOUT ? r->strikes + 1 : 0;
+    if (r->strikes < HOOK_STRIKES) {
+        return;
+    }
+    char text[128];
+    snprintf(text, sizeof text, "%s handler ran out of time %d times in a row", r->ops->what,
+             HOOK_STRIKES);
+    bind__note(r->o, DIAG_HOOK_DISABLED, NULL, 0, text);
+    r->off = true;
+}
+
+static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
+{
+    (void)L;
+    (void)n;
+    struct bind_reg *r = arg;
+    r->busy = false;
+    if (end != BIND_CANCELLED) {
+        count_strike(r, end);
+    }
+    if (r->live && !r->off && r->ops->idle != NULL) {
+        r->ops->idle(r);
+    }
+    if (r->queue.n != 0 || r->ops->refill != NULL) {
+        schedule(r);
+    }
+    reg_unref(r);
+}
+
+/// Push what was posted; returns how many values.
+static int push_post(lua_State *L, const struct bind__post *p)
+{
+    struct arena a;
+    struct json *v = NULL;
+    int n = 0;
+    if (p->json != NULL) {
+        arena_init(&a);
+        struct str text = {p->json, p->n};
+        if (json_parse(&v, &a, text, NULL, NULL) == 0) {
+            value_push(L, v);
+        } else {
+            lua_pushnil(L);
+        }
+        arena_fini(&a);
+        n++;
+    }
+    if (p->name != NULL) {
+        lua_pushstring(L, p->name);
+        n++;
+    }
+    return n;
+}
+
+static void run_next(struct bind_reg *r)
+{
+    struct bind__post p = r->queue.p[r->at++];
+    r->bytes -= p.n;
+    if (r->at == r->queue.n) {
+        r->queue.n = r->at = 0;
+    }
+    struct bind_call *c = bind_call_begin(r->o, r->fn);
+    if (c != NULL) {
+        int n = push_post(bind_call_stack(c), &p);
+        r->busy = true;
+        r->refs++;
+        bind_call_run(c, n, 0, on_done, r);
+    }
+    post_fini(&p);
+}
+
+static void pump(void *arg)
+{
+    struct bind_reg *r = arg;
+    bool more = true;
+    r->task = NULL;
+    r->refs++; // the handler may take it back
+    r->pumping = true;
+    for (int i = 0; i < TURN_MAX && more && may_run(r); i++) {
+        more = r->queue.n != 0 || (r->ops->refill != NULL && r->ops->refill(r));
+        if (more) {
+            run_next(r);
+        }
+    }
+    r->pumping = false;
+    if (more) { // others want the loop too
+        schedule(r);
+    }
+    reg_unref(r);
+}
+
+// ---- inside bind/ -----------------------------------------------------------------------------
+
+int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops, struct str name,
+                  int idx)
+{
+    struct bind_owner *o = bind_owner_running(L);
+    struct err e = {0};
+    r->o = o;
+    r->ops = ops;
+    r->refs = 1;
+    r->id = ++o->bind->next_id;
+    if (o->unit->life == GEN_DRAINING) {
+        ops->free(r);
+        return bind__fail(L, "stale handle: this version of '%s' has been replaced", o->unit->name);
+    }
+    lua_settop(L, idx);
+    r->fn = refs_take(L, o->owner);
+    map_set(&o->bind->regs, id_key(&r->id), r);
+    lua_pushinteger(L, (lua_Integer)r->id);
+    if (ops->kind == GEN__KINDS) {
+        list_add(r);
+        return 1;
+    }
+    struct gen_item_spec spec = {.kind = ops->kind, .name = name, .ops = &item_ops, .data = r};
+    int rc = gen_unit_add(o->unit, &spec, &r->item, &e);
+    if (rc < 0) {
+        reg_release(r);
+        return bind__fail(L, "%s", e.msg);
+    }
+    return 1;
+}
+
+struct bind_reg *bind__reg_find(lua_State *L, int idx, const char *what)
+{
+    int is_integer;
+    uint64_t id = (uint64_t)lua_tointegerx(L, idx, &is_integer);
+    struct bind_reg *r = is_integer ? map_get(&bind_of(L)->regs, id_key(&id)) : NULL;
+    return r != NULL && strcmp(r->ops->what, what) == 0 ? r : NULL;
+}
+
+bool bind__reg_off(struct bind_reg *r)
+{
+    if (r->item == NULL) {
+        list_remove(r);
+        return true;
+    }
+    if (gen_item_is_off(r->item)) {
+        return false;
+    }
+    return gen_item_off(r->item, NULL) == 0;
+}
+
+void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
+{
+    if (!r->live || r->off) {
+        return;
+    }
+    if (r->queue.n - r->at >= QUEUE_MAX || r->bytes + json.n > QUEUE_BYTES) {
+        log_warn(LOG_HUB, "unit=%s handler=%s dropped=1 reason=\"its queue is full\"",
+                 LOGQ(str_of(r->o->unit->name)).z, r->ops->what);
+        return;
+    }
+    struct bind__post p = {
+        .json = json.p != NULL ? str_dup(json) : NULL,
+        .n = json.n,
+        .name = name != NULL ? xstrdup(name) : NULL,
+    };
+    vec_push(&r->queue, p);
+    r->bytes += p.n;
+    schedule(r);
+}
+
+void bind__reg_poke(struct bind_reg *r)
+{
+    schedule(r);
+}
+
+void bind__regs_start(struct bind_owner *o)
+{
+    for (struct bind_reg *r = o->regs; r != NULL; r = r->next) {
+        reg_start(r);
+    }
+}
+
+void bind__regs_stop(struct bind_owner *o)
+{
+    for (struct bind_reg *r = o->regs; r != NULL; r = r->next) {
+        reg_stop(r);
+    }
+}
+
+void bind__regs_close(struct bind_owner *o)
+{
+    while (o->regs != NULL) {
+        list_remove(o->regs);
+    }
+}

@@ -1,0 +1,74 @@
+// secrets: get(name), for code with the user's trust. What was read is never shown in a log.
+
+#include "config/secrets.h"
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+struct ask {
+    struct bind_op op;
+    char *path, *name;
+    char *value; // NULL: rc and e say why
+    int rc;
+    struct err e;
+};
+
+static void ask_free(struct ask *a)
+{
+    if (a->value != NULL) {
+        explicit_bzero(a->value, strlen(a->value));
+    }
+    free(a->value);
+    free(a->path);
+    free(a->name);
+    free(a);
+}
+
+static void on_work(void *arg)
+{
+    struct ask *a = arg;
+    a->rc = secrets_get(a->path, a->name, &a->value, &a->e);
+}
+
+static void on_done(void *arg)
+{
+    struct ask *a = arg;
+    if (a->rc < 0) {
+        bind__op_fail(&a->op, a->e.msg);
+    } else {
+        lua_State *L = bind__op_answer_begin(&a->op);
+        if (L != NULL) {
+            log_add_secret(str_of(a->value));
+            lua_pushstring(L, a->value);
+            bind__op_answer(&a->op, 1);
+        }
+    }
+    ask_free(a);
+}
+
+static void ask_cancel(struct bind_op *op)
+{
+    (void)op; // the thread finishes it, on_done() frees it
+}
+
+static int l_get(lua_State *L)
+{
+    const char *name = bind__check_z(L, 1, "secrets.get", "name");
+    lua_settop(L, 2);
+    bind__op_check(L, 2, "secrets.get");
+    struct bind *b = bind_of(L);
+    struct ask *a = xcalloc(1, sizeof *a);
+    a->path = xstrdup(b->home->secrets);
+    a->name = xstrdup(name);
+    work_submit(b->files, work_mount_key(a->path), on_work, on_done, a);
+    return bind__op_begin(L, &a->op, 2, ask_cancel);
+}
+
+int face_secrets(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"get", l_get}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,338 @@
+// hub.state: what survives reloads, and the log that undoes what a failed load did to it.
+//
+//     values (a Lua table: key to value)          log, while a transaction is under way
+//     ┌─────────────┐                             ┌──────────────────────────────────────────┐
+//     │ "sessions"  │ <── get, set, clear ──────> │ who, key, what was there before          │
+//     │ "Agent"     │ <── class ────────────────> │ who, key, copies of the class's fields   │
+//     └─────────────┘                             └──────────────────────────────────────────┘
+//
+// A class is a table that instances have as metatable. class(key) gives the same table each time, so
+// that live instances get what the new file defines, and takes the functions out of it first, so that
+// what the new file no longer defines is gone. Loading, judging and committing are one turn of the
+// loop: nobody but the code that loads can meet the class half-made, and when that code is not taken
+// every field is put back.
+//
+// Two versions that wrote the same key in one transaction are told to the space: one cannot be undone
+// without the other.
+//
+// Invariants:
+//   - the log is empty outside of a transaction, and holds only entries of versions that load.
+//   - entries are undone last first; one whose key a version that is taken wrote later is skipped.
+
+#include "bind/state.h"
+
+#include <lauxlib.h>
+
+#include "base/vec.h"
+#include "bind/modules_int.h"
+
+struct entry_log {
+    struct version *by;
+    char *key;
+    vm_ref before; // the value; 0: there was none
+    vm_ref fields; // of a class: a copy of its fields; 0 otherwise
+};
+
+struct state {
+    struct vm *vm;
+    struct vm_owner *own;
+    vm_ref values;
+    bool logging;
+    vec(struct entry_log) log;
+};
+
+// ---- the table of values --------------------------------------------------------------------
+
+/// Push the value of the key at `idx`.
+static void push_value(struct state *st, lua_State *L, int idx)
+{
+    idx = lua_absindex(L, idx);
+    refs_push(L, st->values);
+    lua_pushvalue(L, idx);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+}
+
+/// Keep the value on top under `key`; pops it.
+static void put_value(struct state *st, lua_State *L, const char *key)
+{
+    refs_push(L, st->values);
+    lua_insert(L, -2);
+    lua_pushstring(L, key);
+    lua_insert(L, -2);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/// Push a copy of the table on top.
+static void push_copy(lua_State *L)
+{
+    int from = lua_gettop(L);
+    lua_newtable(L);
+    lua_pushnil(L);
+    while (lua_next(L, from) != 0) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, from + 1);
+    }
+}
+
+static void remove_if(lua_State *L, int idx, bool functions_only)
+{
+    lua_pushnil(L);
+    while (lua_next(L, idx) != 0) {
+        bool go = !functions_only || lua_isfunction(L, -1);
+        lua_pop(L, 1);
+        if (go) {
+            lua_pushvalue(L, -1);
+            lua_pushnil(L);
+            lua_rawset(L, idx);
+        }
+    }
+}
+
+// ---- the log --------------------------------------------------------------------------------
+
+/// The version whose load changes the state now; NULL: nothing is written down.
+static struct version *loader_of(struct state *st, lua_State *L)
+{
+    struct space *sp = space__of(L);
+    return st->logging && sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
+}
+
+/// Who changed `key` before in this transaction is connected with `v`.
+static void note_shared(struct state *st, lua_State *L, const char *key, struct version *v)
+{
+    vec_foreach (e, &st->log) {
+        if (e->by != v && strcmp(e->key, key) == 0) {
+            struct space *sp = space__of(L);
+            vec_push(&sp->edges, e->by);
+            vec_push(&sp->edges, v);
+        }
+    }
+}
+
+/// About to change `key`: write down what is there. `fields`: it is a class, whose table is changed.
+static void write_down(struct state *st, lua_State *L, const char *key, bool fields)
+{
+    struct version *v = loader_of(st, L);
+    if (v == NULL) {
+        return;
+    }
+    struct entry_log e = {.by = v};
+    note_shared(st, L, key, v);
+    lua_pushstring(L, key);
+    push_value(st, L, -1);
+    if (fields && lua_istable(L, -1)) {
+        push_copy(L);
+        e.fields = refs_take(L, st->own);
+    }
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+    } else {
+        e.before = refs_take(L, st->own);
+    }
+    lua_pop(L, 1);
+    e.key = xstrdup(key); // nothing raises from here on
+    vec_push(&st->log, e);
+}
+
+static bool is_overwritten(struct state *st, size_t i, bool (*thrown)(const struct version *v))
+{
+    for (size_t j = i + 1; j < st->log.n; j++) {
+        if (strcmp(st->log.p[j].key, st->log.p[i].key) == 0 && !thrown(st->log.p[j].by)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void undo(struct state *st, const struct entry_log *e)
+{
+    lua_State *L = vm_main(st->vm);
+    refs_push(L, e->before); // nil when there was nothing
+    if (e->fields != 0 && lua_istable(L, -1)) {
+        int class = lua_gettop(L);
+        remove_if(L, class, false);
+        refs_push(L, e->fields);
+        lua_pushnil(L);
+        while (lua_next(L, class + 1) != 0) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, class);
+        }
+        lua_pop(L, 1);
+    }
+    put_value(st, L, e->key);
+}
+
+// ---- what Lua sees --------------------------------------------------------------------------
+
+static const char *check_key(lua_State *L)
+{
+    luaL_argcheck(L, lua_type(L, 1) == LUA_TSTRING, 1, "the key must be a string");
+    return lua_tostring(L, 1);
+}
+
+static int lib_get(lua_State *L)
+{
+    struct state *st = space__of(L)->state;
+    const char *key = check_key(L);
+    lua_settop(L, 2);
+    push_value(st, L, 1);
+    if (!lua_isnil(L, -1)) {
+        struct version *v = loader_of(st, L);
+        if (v != NULL) {
+            note_shared(st, L, key, v);
+        }
+        return 1;
+    }
+    if (lua_isnil(L, 2)) {
+        lua_newtable(L);
+        lua_replace(L, 2);
+    }
+    write_down(st, L, key, false);
+    lua_pushvalue(L, 2);
+    put_value(st, L, key);
+    lua_settop(L, 2);
+    return 1;
+}
+
+static int lib_set(lua_State *L)
+{
+    struct state *st = space__of(L)->state;
+    const char *key = check_key(L);
+    lua_settop(L, 2);
+    write_down(st, L, key, false);
+    put_value(st, L, key);
+    return 0;
+}
+
+static int lib_clear(lua_State *L)
+{
+    lua_settop(L, 1);
+    lua_pushnil(L);
+    return lib_set(L);
+}
+
+static int lib_class(lua_State *L)
+{
+    struct state *st = space__of(L)->state;
+    const char *key = check_key(L);
+    lua_settop(L, 1);
+    push_value(st, L, 1);
+    if (!lua_isnil(L, 2) && !lua_istable(L, 2)) {
+        return luaL_error(L, "state.class: '%s' holds a %s", key, luaL_typename(L, 2));
+    }
+    write_down(st, L, key, true);
+    if (lua_isnil(L, 2)) {
+        lua_newtable(L);
+        lua_replace(L, 2);
+        lua_pushvalue(L, 2);
+        put_value(st, L, key);
+    }
+    remove_if(L, 2, true);
+    lua_pushliteral(L, "__index");
+    lua_pushvalue(L, 2);
+    lua_rawset(L, 2);
+    return 1;
+}
+
+static int lib_keys(lua_State *L)
+{
+    struct state *st = space__of(L)->state;
+    lua_settop(L, 0);
+    refs_push(L, st->values);
+    lua_newtable(L);
+    lua_pushnil(L);
+    for (lua_Integer n = 1; lua_next(L, 1) != 0; n++) {
+        lua_pop(L, 1);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, 2, n);
+    }
+    lua_getglobal(L, "table");
+    lua_getfield(L, -1, "sort");
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 0);
+    lua_settop(L, 2);
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"get", lib_get},     {"set", lib_set},   {"clear", lib_clear},
+    {"class", lib_class}, {"keys", lib_keys}, {NULL, NULL},
+};
+
+// ---- public ---------------------------------------------------------------------------------
+
+struct state *state_new(struct vm *vm)
+{
+    struct state *st = xcalloc(1, sizeof *st);
+    lua_State *L = vm_main(vm);
+    st->vm = vm;
+    st->own = vm_owner_open(vm, "hub.state", 0);
+    lua_newtable(L);
+    st->values = refs_take(L, st->own);
+    return st;
+}
+
+void state_free(struct state *st)
+{
+    vm_owner_close(st->own);
+    vec_fini(&st->log);
+    free(st);
+}
+
+size_t state_count(const struct state *st)
+{
+    lua_State *L = vm_main(st->vm);
+    size_t n = 0;
+    refs_push(L, st->values);
+    lua_pushnil(L);
+    for (; lua_next(L, -2) != 0; n++) {
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return n;
+}
+
+bool state_holds(const struct state *st, lua_State *L, int idx)
+{
+    bool found = false;
+    refs_push(L, st->values);
+    lua_pushnil(L);
+    while (!found && lua_next(L, -2) != 0) {
+        found = lua_rawequal(L, idx, -1);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, found ? -3 : -2);
+    return found;
+}
+
+int state_open_lib(lua_State *L)
+{
+    luaL_newlib(L, functions);
+    return 1;
+}
+
+void state_begin(struct state *st)
+{
+    assert(st->log.n == 0);
+    st->logging = true;
+}
+
+void state_end(struct state *st, bool (*thrown)(const struct version *v))
+{
+    st->logging = false;
+    for (size_t i = st->log.n; i-- > 0;) {
+        if (thrown(st->log.p[i].by) && !is_overwritten(st, i, thrown)) {
+            undo(st, &st->log.p[i]);
+        }
+    }
+    vec_foreach (e, &st->log) {
+        refs_drop(st->vm, e->before);
+        refs_drop(st->vm, e->fields);
+        free(e->key);
+    }
+    st->log.n = 0;
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "lua/refs.h"
+
+// hub.state: what the hub's modules keep over reloads, in memory, under text keys.
+//
+// What loading code changes (set, clear, a new default, class) is written down with who changed it,
+// and undone when that code is not taken. A field written into a table that lived there before is the
+// exception: it stays.
+
+struct state;
+struct version;
+
+struct state *state_new(struct vm *vm);
+void state_free(struct state *st); // before vm_close()
+size_t state_count(const struct state *st);
+/// Is the value at `idx` one of those that are kept?
+bool state_holds(const struct state *st, lua_State *L, int idx);
+
+/// Leave the library table of hub.state on `L`; for vm_add_lib() the space must be known already.
+int state_open_lib(lua_State *L);
+
+// ---- for the transaction --------------------------------------------------------------------
+
+/// From now changes by the running version are written down.
+void state_begin(struct state *st);
+/// Undo what versions that were thrown away changed, and forget the rest. `thrown` decides.
+void state_end(struct state *st, bool (*thrown)(const struct version *v));

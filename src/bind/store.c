@@ -1,0 +1,205 @@
+// store: durable JSON values by key, a namespace for each unit.
+//
+// A namespace is one document, state/lua/<unit>.json, an object of all keys. Bytes of the unit's name
+// that a file name should not have are written as =XX, so that no two units share a document.
+
+#include "store/store.h"
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+enum { KEY_MAX = 256, VALUE_MAX = 1 << 20 };
+
+struct ask {
+    struct bind_op op;
+    char *key; // NULL: all keys
+};
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+static struct str doc_name(struct buf *out, const char *unit)
+{
+    buf_addz(out, "state/lua/");
+    for (const char *p = unit; *p != '\0'; p++) {
+        if (is_plain(*p) || (*p == '.' && p != unit)) {
+            buf_addc(out, *p);
+        } else {
+            buf_addf(out, "=%02x", (unsigned char)*p);
+        }
+    }
+    buf_addz(out, ".json");
+    return buf_str(out);
+}
+
+static struct ask *ask_new(const char *key)
+{
+    struct ask *a = xcalloc(1, sizeof *a);
+    a->key = key != NULL ? xstrdup(key) : NULL;
+    return a;
+}
+
+static void ask_free(struct ask *a)
+{
+    free(a->key);
+    free(a);
+}
+
+static void ask_cancel(struct bind_op *op)
+{
+    (void)op; // the store answers all the same, and that frees it
+}
+
+// ---- answers ----------------------------------------------------------------------------------
+
+static void push_keys(lua_State *L, const struct json *doc)
+{
+    lua_Integer n = 0;
+    lua_newtable(L);
+    json_foreach_member (m, doc) {
+        lua_pushlstring(L, m->key.p, m->key.n);
+        lua_rawseti(L, -2, ++n);
+    }
+    value_mark_array(L);
+}
+
+static int push_text(lua_State *L, const struct ask *a, struct str text)
+{
+    struct arena arena;
+    struct json *doc = NULL;
+    struct err e = {0};
+    int rc = 0;
+    arena_init(&arena);
+    if (text.n != 0) {
+        rc = json_parse(&doc, &arena, text, NULL, &e);
+    }
+    if (rc < 0) {
+        lua_pushnil(L);
+        lua_pushstring(L, e.msg);
+    } else if (a->key == NULL) {
+        push_keys(L, doc);
+    } else {
+        value_push(L, json_get(doc, a->key));
+    }
+    arena_fini(&arena);
+    return rc < 0 ? 2 : 1;
+}
+
+static void on_text(void *arg, int status, struct str text, const struct err *e)
+{
+    struct ask *a = arg;
+    if (status < 0) {
+        bind__op_fail(&a->op, e->msg);
+    } else {
+        lua_State *L = bind__op_answer_begin(&a->op);
+        if (L != NULL) {
+            bind__op_answer(&a->op, push_text(L, a, text));
+        }
+    }
+    ask_free(a);
+}
+
+static void on_set(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    if (status < 0) {
+        bind__op_fail(&a->op, e->msg);
+    } else {
+        lua_State *L = bind__op_answer_begin(&a->op);
+        if (L != NULL) {
+            lua_pushboolean(L, 1);
+            bind__op_answer(&a->op, 1);
+        }
+    }
+    ask_free(a);
+}
+
+// ---- the face ---------------------------------------------------------------------------------
+
+static const char *check_key(lua_State *L, const char *fn)
+{
+    const char *key = bind__check_z(L, 1, fn, "key");
+    if (key[0] == '\0' || strlen(key) > KEY_MAX) {
+        luaL_error(L, "%s: a key has 1 to %d bytes", fn, KEY_MAX);
+    }
+    return key;
+}
+
+static int read_doc(lua_State *L, const char *key, int callback)
+{
+    struct buf name;
+    struct ask *a = ask_new(key);
+    buf_init(&name, SIZE_MAX);
+    store_doc_get(bind_of(L)->store, doc_name(&name, bind_owner_running(L)->unit->name), on_text,
+                  a);
+    buf_fini(&name);
+    return bind__op_begin(L, &a->op, callback, ask_cancel);
+}
+
+static int write_doc(lua_State *L, const char *key, struct str value, int callback)
+{
+    struct buf name;
+    struct ask *a = ask_new(key);
+    buf_init(&name, SIZE_MAX);
+    store_doc_set(bind_of(L)->store, doc_name(&name, bind_owner_running(L)->unit->name),
+                  str_of(key), value, on_set, a);
+    buf_fini(&name);
+    return bind__op_begin(L, &a->op, callback, ask_cancel);
+}
+
+static int l_get(lua_State *L)
+{
+    const char *key = check_key(L, "store.get");
+    lua_settop(L, 2);
+    bind__op_check(L, 2, "store.get");
+    return read_doc(L, key, 2);
+}
+
+static int l_keys(lua_State *L)
+{
+    lua_settop(L, 1);
+    bind__op_check(L, 1, "store.keys");
+    return read_doc(L, NULL, 1);
+}
+
+static int l_set(lua_State *L)
+{
+    struct err e = {0};
+    struct json *v;
+    const char *key = check_key(L, "store.set");
+    lua_settop(L, 3);
+    if (lua_isnil(L, 2)) {
+        return luaL_error(L, "store.set: no value: store.remove(key) takes one away");
+    }
+    bind__op_check(L, 3, "store.set");
+    struct bind__scratch *s = bind__scratch(L);
+    if (value_read(&v, &s->arena, L, 2, &e) < 0) {
+        return bind__fail(L, "store.set: %s", e.msg);
+    }
+    json_write(&s->buf, v, 0);
+    if (s->buf.n > VALUE_MAX) {
+        return bind__fail(L, "store.set: '%s' is larger than 1 MiB", key);
+    }
+    return write_doc(L, key, buf_str(&s->buf), 3);
+}
+
+static int l_remove(lua_State *L)
+{
+    const char *key = check_key(L, "store.remove");
+    lua_settop(L, 2);
+    bind__op_check(L, 2, "store.remove");
+    return write_doc(L, key, STR_NULL, 2);
+}
+
+int face_store(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"get", l_get}, {"set", l_set}, {"remove", l_remove}, {"keys", l_keys}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,149 @@
+// timer: after, every, cancel, sleep.
+//
+// `every` never overlaps itself: the next time is counted from when it was due, but not before its
+// handler has ended; times that were missed meanwhile are left out.
+
+#include "loop/timer.h"
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+struct lua_timer {
+    struct bind_reg reg;
+    struct timer timer;
+    uint64_t ms, due;
+};
+
+struct nap {
+    struct bind_op op;
+    struct timer timer;
+};
+
+static struct lua_timer *timer_of(struct bind_reg *r)
+{
+    return container_of(r, struct lua_timer, reg);
+}
+
+static void on_timer(void *arg)
+{
+    struct lua_timer *t = arg;
+    bind__reg_post(&t->reg, STR_NULL, NULL);
+}
+
+static void start(struct bind_reg *r)
+{
+    struct lua_timer *t = timer_of(r);
+    timer_init(&t->timer, r->o->bind->loop, on_timer, t);
+    t->due = loop_now(r->o->bind->loop) + t->ms;
+    timer_start(&t->timer, t->ms);
+}
+
+static void stop(struct bind_reg *r)
+{
+    timer_stop(&timer_of(r)->timer);
+}
+
+static void again(struct bind_reg *r)
+{
+    struct lua_timer *t = timer_of(r);
+    uint64_t now = loop_now(r->o->bind->loop);
+    t->due += t->ms;
+    if (t->due <= now) {
+        t->due = now + t->ms;
+    }
+    timer_start(&t->timer, t->due - now);
+}
+
+static void once(struct bind_reg *r)
+{
+    bind__reg_off(r);
+}
+
+static void timer_free(struct bind_reg *r)
+{
+    free(timer_of(r));
+}
+
+static const struct bind_reg_ops every_ops = {
+    .what = "timer",
+    .kind = GEN_TIMER,
+    .start = start,
+    .stop = stop,
+    .idle = again,
+    .free = timer_free,
+};
+
+static const struct bind_reg_ops after_ops = {
+    .what = "timer",
+    .kind = GEN__KINDS,
+    .start = start,
+    .stop = stop,
+    .idle = once,
+    .free = timer_free,
+};
+
+static int add(lua_State *L, const char *fn, const struct bind_reg_ops *ops)
+{
+    uint64_t ms = bind__check_ms(L, 1, fn, "the time");
+    bind__check_fn(L, 2, fn);
+    bind__owner(L);
+    struct lua_timer *t = xcalloc(1, sizeof *t);
+    t->ms = ms;
+    return bind__reg_add(L, &t->reg, ops, STR_NULL, 2);
+}
+
+static int l_after(lua_State *L)
+{
+    return add(L, "timer.after", &after_ops);
+}
+
+static int l_every(lua_State *L)
+{
+    return add(L, "timer.every", &every_ops);
+}
+
+static int l_cancel(lua_State *L)
+{
+    struct bind_reg *r = bind__reg_find(L, 1, "timer");
+    lua_pushboolean(L, r != NULL && bind__reg_off(r));
+    return 1;
+}
+
+static void on_woken(void *arg)
+{
+    struct nap *n = arg;
+    if (bind__op_answer_begin(&n->op) != NULL) {
+        bind__op_answer(&n->op, 0);
+    }
+    free(n);
+}
+
+static void nap_cancel(struct bind_op *op)
+{
+    struct nap *n = container_of(op, struct nap, op);
+    timer_stop(&n->timer);
+    free(n);
+}
+
+static int l_sleep(lua_State *L)
+{
+    uint64_t ms = bind__check_ms(L, 1, "timer.sleep", "the time");
+    lua_settop(L, 1);
+    bind__op_check(L, 2, "timer.sleep");
+    struct nap *n = xcalloc(1, sizeof *n);
+    timer_init(&n->timer, bind_of(L)->loop, on_woken, n);
+    timer_start(&n->timer, ms);
+    return bind__op_begin(L, &n->op, 2, nap_cancel);
+}
+
+int face_timer(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"after", l_after}, {"every", l_every}, {"cancel", l_cancel},
+        {"sleep", l_sleep}, {NULL, NULL},
+    };
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,136 @@
+// watch: directory, unwatch. One call of the handler for each file whose bytes changed.
+
+#include "watch/watch.h"
+
+#include <lauxlib.h>
+
+#include "base/path.h"
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+struct lua_watch {
+    struct bind_reg reg;
+    struct watch *watch; // while live
+    char *path, *pattern;
+    bool recursive, poll;
+};
+
+static struct lua_watch *watch_of(struct bind_reg *r)
+{
+    return container_of(r, struct lua_watch, reg);
+}
+
+static void on_batch(struct watch *watch, const struct watch_batch *batch, void *arg)
+{
+    static const char *const kinds[] = {
+        [WATCH_CREATED] = "created", [WATCH_CHANGED] = "changed", [WATCH_DELETED] = "deleted"};
+    struct lua_watch *w = arg;
+    struct buf text;
+    struct jw jw;
+    (void)watch;
+    buf_init(&text, SIZE_MAX);
+    for (size_t i = 0; !batch->first && i < batch->n; i++) {
+        buf_clear(&text);
+        jw_init(&jw, &text);
+        jw_obj(&jw);
+        jw_kstrz(&jw, "path", batch->changes[i].path);
+        jw_kstrz(&jw, "kind", kinds[batch->changes[i].kind]);
+        jw_end_obj(&jw);
+        bind__reg_post(&w->reg, buf_str(&text), NULL);
+    }
+    buf_fini(&text);
+}
+
+static void start(struct bind_reg *r)
+{
+    struct lua_watch *w = watch_of(r);
+    const struct bind *b = r->o->bind;
+    struct err e = {0};
+    struct watch_opts opts = {
+        .path = w->path,
+        .pattern = w->pattern,
+        .recursive = w->recursive,
+        .debounce_ms = (unsigned)config_int(b->config, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(b->config, "watch.poll_ms"),
+        .poll = w->poll || config_bool(b->config, "watch.poll"),
+    };
+    if (watch_open(&w->watch, b->watcher, &opts, on_batch, w, &e) < 0) {
+        bind__note(r->o, DIAG_WATCH_DEGRADED, w->path, 0, e.msg);
+    }
+}
+
+static void stop(struct bind_reg *r)
+{
+    watch_close(watch_of(r)->watch);
+    watch_of(r)->watch = NULL;
+}
+
+static void lua_watch_free(struct bind_reg *r)
+{
+    struct lua_watch *w = watch_of(r);
+    free(w->path);
+    free(w->pattern);
+    free(w);
+}
+
+static const struct bind_reg_ops ops = {
+    .what = "watch",
+    .kind = GEN_WATCH,
+    .start = start,
+    .stop = stop,
+    .free = lua_watch_free,
+};
+
+/// Is the option set? Anything but nil and false is.
+static bool read_switch(lua_State *L, const char *key, bool fallback)
+{
+    bool given = bind__field(L, 2, key);
+    bool on = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return given ? on : fallback;
+}
+
+static int l_directory(lua_State *L)
+{
+    static const char *const keys[] = {"recursive", "pattern", "poll", NULL};
+    const char *path = bind__check_z(L, 1, "watch.directory", "path");
+    const char *pattern = NULL;
+    if (lua_isfunction(L, 2)) {
+        lua_newtable(L);
+        lua_insert(L, 2);
+    }
+    if (!lua_istable(L, 2)) {
+        return luaL_error(L, "watch.directory: options must be a table");
+    }
+    bind__check_fn(L, 3, "watch.directory");
+    bind__check_keys(L, 2, "watch.directory", keys);
+    bind__owner(L);
+    if (path[0] != '/' && path[0] != '~') {
+        return bind__fail(L, "watch.directory: '%s' is not an absolute path", path);
+    }
+    if (bind__field(L, 2, "pattern")) {
+        pattern = bind__check_z(L, -1, "watch.directory", "pattern");
+    }
+    bool recursive = read_switch(L, "recursive", true), poll = read_switch(L, "poll", false);
+    struct lua_watch *w = xcalloc(1, sizeof *w);
+    w->path = path_expand_home(path);
+    w->pattern = pattern != NULL ? xstrdup(pattern) : NULL;
+    w->recursive = recursive;
+    w->poll = poll;
+    return bind__reg_add(L, &w->reg, &ops, str_of(w->path), 3);
+}
+
+static int l_unwatch(lua_State *L)
+{
+    struct bind_reg *r = bind__reg_find(L, 1, "watch");
+    lua_pushboolean(L, r != NULL && bind__reg_off(r));
+    return 1;
+}
+
+int face_watch(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"directory", l_directory}, {"unwatch", l_unwatch}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,209 @@
+// Agent-written code and the hub, joined.
+//
+//     hub's stream ──reader──> improvements that listen
+//     improvement: events.emit("improvement.x") ──> other improvements, modules that subscribed
+//
+// An improvement asks for two things only, an event of its own names and the list of worktrees; the
+// settings it sees are a copy with what looks like a secret blanked.
+
+#include "main/improve.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "bind/bind.h"
+#include "config/config.h"
+#include "event/event.h"
+#include "plugin/improvements.h"
+
+enum { SPAN_BYTES = 4 << 20 };
+
+struct improve {
+    struct improve_opts opts;
+    struct improvements *improvements;
+    struct event_reader *reader;
+    uint64_t heard; // last id of the stream that was passed on
+};
+
+// ---- what they hear ------------------------------------------------------------------------
+
+// Pass one event on; `list` is a JSON array with nothing else in it.
+static void tell(struct improve *im, struct str list)
+{
+    struct arena a;
+    struct json *events;
+    arena_init(&a);
+    if (json_parse(&events, &a, list, NULL, NULL) == 0 && events->n == 1) {
+        struct str data = {list.p + 1, list.n - 2};
+        improvements_event(im->improvements, json_str(json_get(json_at(events, 0), "type"), ""),
+                           data);
+    }
+    arena_fini(&a);
+}
+
+static void on_wake(void *arg)
+{
+    struct improve *im = arg;
+    struct buf text;
+    while (event_reader_peek(im->reader, SPAN_BYTES).n != 0) {
+        event_reader_next(im->reader);
+    }
+    if (!improvements_listen(im->improvements)) {
+        im->heard = event_last_id(im->opts.events);
+        return;
+    }
+    buf_init(&text, SPAN_BYTES);
+    for (uint64_t last = event_last_id(im->opts.events); im->heard < last;) {
+        struct jw w;
+        buf_clear(&text);
+        jw_init(&w, &text);
+        jw_arr(&w);
+        im->heard = event_list(im->opts.events, im->heard, NULL, 1, &w);
+        jw_end_arr(&w);
+        tell(im, buf_str(&text));
+    }
+    buf_fini(&text);
+}
+
+// ---- what they ask for ---------------------------------------------------------------------
+
+static int emit(struct improve *im, const struct improvement_call *c)
+{
+    char *name = str_dup(json_str(json_get(c->params, "name"), ""));
+    struct buf data;
+    buf_init(&data, 1 << 20);
+    json_write(&data, json_get(c->params, "data"), 0);
+    improvements_event(im->improvements, str_of(name), buf_str(&data));
+    bind_emit(im->opts.bind, name, buf_str(&data));
+    buf_fini(&data);
+    free(name);
+    return 0;
+}
+
+static int on_call(void *arg, const struct improvement_call *c, struct buf *answer)
+{
+    if (str_eqz(c->op, "event.emit")) {
+        return emit(arg, c);
+    }
+    if (str_eqz(c->op, "worktree.list")) {
+        buf_addz(answer, "[]"); // worktrees are made by runs, and there are none yet
+        return 0;
+    }
+    buf_addz(answer, "not offered to improvements");
+    return ERR_DENIED;
+}
+
+static void write_config(void *arg, struct buf *out)
+{
+    struct improve *im = arg;
+    struct buf text;
+    struct arena a;
+    struct json *all;
+    struct jw w;
+    buf_init(&text, 16 << 20);
+    arena_init(&a);
+    jw_init(&w, &text);
+    config_write_json(im->opts.config, NULL, &w);
+    jw_init(&w, out);
+    jw_obj(&w);
+    if (json_parse(&all, &a, buf_str(&text), NULL, NULL) == 0) {
+        const struct json *values = json_get(all, "values");
+        json_foreach_item (it, values) {
+            jw_key_str(&w, json_str(json_get(it, "key"), ""));
+            jw_value(&w, json_get(it, "value"));
+        }
+    }
+    jw_end_obj(&w);
+    arena_fini(&a);
+    buf_fini(&text);
+}
+
+// ---- hooks ---------------------------------------------------------------------------------
+
+// The points that improvements may hook are raised by sessions, whose arguments these will carry.
+static void write_args(const void *args, struct jw *w)
+{
+    (void)args;
+    jw_key(w, "ctx");
+    jw_obj(w);
+    jw_end_obj(w);
+    jw_key(w, "args");
+    jw_arr(w);
+    jw_end_arr(w);
+}
+
+static int take_args(void *args, const struct json *value, struct err *e)
+{
+    (void)args;
+    (void)value;
+    return err_set(e, ERR_UNSUPPORTED, "nothing raises this point yet");
+}
+
+static const struct host_args args = {.write = write_args, .take = take_args};
+
+// ---- life ----------------------------------------------------------------------------------
+
+struct improve *improve_open(const struct improve_opts *o, struct err *e)
+{
+    struct improve *im = xcalloc(1, sizeof *im);
+    im->opts = *o;
+    char program[PATH_MAX] = {0};
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
+        err_sys(e, "cannot find our own program");
+        free(im);
+        return NULL;
+    }
+    char *lua = path_join(o->home->dir, "lua"), *dir = path_join(lua, "improvements");
+    char *scopes = path_join(o->home->state, "scopes.json");
+    struct improvements_opts opts = {
+        .dir = dir,
+        .program = program,
+        .scopes = scopes,
+        .lua_path = lua,
+        .data_dir = o->home->dir,
+        .args = &args,
+        .config = write_config,
+        .call = on_call,
+        .arg = im,
+        .debounce_ms = (unsigned)config_int(o->config, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(o->config, "watch.poll_ms"),
+        .poll = config_bool(o->config, "watch.poll"),
+    };
+    int rc = improvements_open(&im->improvements, o->loop, o->engine, o->watcher, &opts, e);
+    free(scopes);
+    free(dir);
+    free(lua);
+    if (rc < 0) {
+        free(im);
+        return NULL;
+    }
+    im->heard = event_last_id(o->events);
+    im->reader = event_reader_open(o->events, UINT64_MAX, NULL, on_wake, im);
+    return im;
+}
+
+void improve_set_config(struct improve *im, const struct config *c)
+{
+    if (im != NULL) {
+        im->opts.config = c;
+    }
+}
+
+void improve_stop(struct improve *im)
+{
+    if (im != NULL) {
+        event_reader_close(im->reader);
+        im->reader = NULL;
+        improvements_stop(im->improvements);
+    }
+}
+
+void improve_free(struct improve *im)
+{
+    if (im != NULL) {
+        improvements_free(im->improvements);
+        free(im);
+    }
+}

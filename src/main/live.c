@@ -1,0 +1,183 @@
+// The parts that are replaced while the hub runs, put together.
+//
+//     watcher   http client   store   events
+//         └────────┬─────────────┴──────┘
+//               faces (bind) ──> modules ──> engine ──> events of the stream
+//
+// Coming up, the first generation is loaded before anybody may connect. Going down, the modules hear of
+// it first (`shutdown`), then nothing of theirs begins any more, then the engine lets every unit go,
+// and only when the last is released do the parts under them close.
+
+#include "main/live.h"
+
+#include "base/log.h"
+#include "base/path.h"
+#include "bind/bind.h"
+#include "bind/modules.h"
+#include "config/home.h"
+#include "event/event.h"
+#include "main/improve.h"
+#include "net/http_client.h"
+#include "watch/watch.h"
+
+struct live {
+    struct live_opts opts;
+    struct watcher *watcher;
+    struct http_client *http;
+    struct gen_engine *engine;
+    struct bind *bind;
+    struct modules *modules;
+    struct improve *improve; // NULL: none
+    bool closing;
+    loop_fn *loaded;
+    void *loaded_arg;
+    loop_fn *done;
+    void *done_arg;
+};
+
+static void on_event(void *arg, const char *type, struct str fields)
+{
+    struct live *v = arg;
+    event_emit(v->opts.events, str_of(type), STR_NULL, fields);
+}
+
+static void on_watch_warning(const struct watch_warning *w, void *arg)
+{
+    struct live *v = arg;
+    struct gen_diag d = {
+        .code = DIAG_WATCH_DEGRADED, .source = "hub", .message = w->message, .hint = w->remedy};
+    log_warn(LOG_HUB, "code=%s message=%s", w->code, LOGQ(str_of(w->message)).z);
+    gen_warn(v->engine, &d);
+}
+
+static void on_loaded(const struct gen_report *r, void *arg)
+{
+    struct live *v = arg;
+    if (r != NULL && !v->closing) {
+        v->loaded(v->loaded_arg);
+    }
+}
+
+/// AFLOAT_DEV_LUA, as an absolute path; NULL when it is not set. Caller frees.
+static char *dev_dir(void)
+{
+    const char *given = getenv("AFLOAT_DEV_LUA");
+    if (given == NULL || given[0] == '\0') {
+        return NULL;
+    }
+    if (given[0] != '/') {
+        log_warn(LOG_HUB, "AFLOAT_DEV_LUA is no absolute path and is not used");
+        return NULL;
+    }
+    log_info(LOG_HUB, "shipped Lua is read from path=%s", LOGQ(str_of(given)).z);
+    return path_clean(given);
+}
+
+static void open_lua(struct live *v)
+{
+    const struct live_opts *o = &v->opts;
+    struct bind_opts faces = {.loop = o->loop,
+                              .home = o->home,
+                              .config = o->config,
+                              .store = o->store,
+                              .events = o->events,
+                              .watcher = v->watcher,
+                              .http = v->http,
+                              .engine = v->engine};
+    char *user = path_join(o->home->dir, "lua");
+    char *dev = dev_dir();
+    v->bind = bind_open(&faces);
+    struct modules_opts modules = {.bind = v->bind,
+                                   .loop = o->loop,
+                                   .engine = v->engine,
+                                   .watcher = v->watcher,
+                                   .user_dir = o->safe ? NULL : user,
+                                   .dev_dir = dev,
+                                   .config = o->config};
+    v->modules = modules_open(&modules);
+    free(user);
+    free(dev);
+}
+
+static void open_improvements(struct live *v)
+{
+    struct err e = {0};
+    struct improve_opts o = {.loop = v->opts.loop,
+                             .home = v->opts.home,
+                             .config = v->opts.config,
+                             .events = v->opts.events,
+                             .engine = v->engine,
+                             .watcher = v->watcher,
+                             .bind = v->bind};
+    v->improve = improve_open(&o, &e);
+    if (v->improve == NULL) {
+        log_error(LOG_HUB, "improvements=off reason=%s", LOGQ(str_of(e.msg)).z);
+    }
+}
+
+struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
+{
+    struct live *v = xcalloc(1, sizeof *v);
+    char *agent = xasprintf("afloat/%s", o->version);
+    v->opts = *o;
+    v->loaded = loaded;
+    v->loaded_arg = arg;
+    v->http = http_client_open(o->loop, agent);
+    v->engine = gen_open(o->loop, on_event, v);
+    v->watcher = watcher_open(o->loop, on_watch_warning, v);
+    open_lua(v);
+    if (!o->safe) {
+        open_improvements(v);
+    }
+    free(agent);
+    gen_request(v->engine, &(struct gen_request){.trigger = "start", .wait_all = true}, on_loaded,
+                v);
+    return v;
+}
+
+static void on_engine_closed(void *arg)
+{
+    struct live *v = arg;
+    loop_fn *done = v->done;
+    void *done_arg = v->done_arg;
+    improve_free(v->improve);
+    modules_close(v->modules);
+    bind_close(v->bind);
+    http_client_close(v->http);
+    watcher_close(v->watcher);
+    free(v);
+    done(done_arg);
+}
+
+void live_close(struct live *v, loop_fn *done, void *arg)
+{
+    v->closing = true;
+    v->done = done;
+    v->done_arg = arg;
+    bind_notify(v->bind, "shutdown", NULL);
+    modules_stop(v->modules);
+    improve_stop(v->improve);
+    bind_stop(v->bind);
+    gen_close(v->engine, on_engine_closed, v);
+}
+
+struct gen_engine *live_engine(struct live *v)
+{
+    return v->engine;
+}
+
+void live_set_config(struct live *v, const struct config *c)
+{
+    bind_set_config(v->bind, c);
+    improve_set_config(v->improve, c);
+}
+
+bool live_knows(const struct live *v, struct str unit)
+{
+    return gen_state_of(v->engine, unit) != GEN_REMOVED || modules_knows(v->modules, unit);
+}
+
+void live_reload(struct live *v, const char *trigger)
+{
+    gen_request(v->engine, &(struct gen_request){.trigger = trigger, .wait_all = true}, NULL, NULL);
+}

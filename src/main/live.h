@@ -1,0 +1,37 @@
+#pragma once
+
+#include "base/err.h"
+#include "gen/engine.h"
+
+// Everything that is replaced while the hub runs: the watcher, the transaction engine and the Lua on
+// top of it, opened and closed together.
+
+struct config;
+struct event_log;
+struct home;
+struct live;
+struct store;
+
+/// All borrowed until live_close() is done.
+struct live_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config; // see live_set_config()
+    struct store *store;
+    struct event_log *events;
+    const char *version;
+    bool safe; // no user Lua, no improvements
+};
+
+/// Open all of it and ask for the first load; `loaded` is called once, when the first generation
+/// serves, whatever of it failed. Not after live_close().
+struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
+
+/// Tell the modules, unload everything; `done` when nothing is left.
+void live_close(struct live *v, loop_fn *done, void *arg);
+
+struct gen_engine *live_engine(struct live *v);
+void live_set_config(struct live *v, const struct config *c);
+bool live_knows(const struct live *v, struct str unit); // could a reload name it?
+/// Ask for a reload that nobody waits for.
+void live_reload(struct live *v, const char *trigger);

@@ -1,0 +1,99 @@
+#include "unit/bind/rig.h"
+
+TEST(a_program_gives_its_code_and_what_it_said)
+{
+    rig_open();
+    rig_run("local r = exec{cmd = 'sh', args = {'-c', 'cat; echo err >&2; exit 3'}, stdin = 'in'}"
+            "say(r.code, r.signal, r.stdout, r.stderr)");
+    CHECK(strstr(buf_z(&rig.said), "3 nil in err\n") != NULL);
+    rig_run("local r = exec{cmd = '/bin/sh', args = {'-c', 'kill -9 $$'}} say(r.code, r.signal)");
+    CHECK(rig_said("nil 9"));
+    rig_close();
+}
+
+TEST(a_callback_gets_the_result_of_a_program)
+{
+    rig_open();
+    rig_load("a", "say(exec({cmd = 'echo', args = {'hi', 7}}, function(r) say(r.code, r.stdout) "
+                  "end)) exec({cmd = '/no/such'}, function(r, why) say(r, why) end)");
+    rig_wait("0 hi 7");
+    while (strstr(buf_z(&rig.said), "nil exec: cannot start '/no/such'") == NULL) {
+        loop_run_once(&l, true);
+    }
+    rig_close();
+}
+
+TEST(arguments_are_not_given_to_a_shell)
+{
+    rig_open();
+    rig_run("say(exec{cmd = 'echo', args = {'$HOME;', '`id`', 'a  b'}}.stdout)");
+    CHECK(strstr(buf_z(&rig.said), "$HOME; `id` a  b\n") != NULL);
+    rig_close();
+}
+
+TEST(the_environment_is_what_was_given_or_an_allow_list)
+{
+    rig_open();
+    setenv("AFLOAT_TEST_KEY", "secret", 1);
+    rig_run("local e = exec{cmd = 'env'}.stdout say(e:find('PATH=') ~= nil, e:find('TEST_KEY'))"
+            "say(exec{cmd = '/usr/bin/env', env = {A = '1'}, cwd = '/tmp'}.stdout)");
+    CHECK(rig_said("true nil"));
+    CHECK(strstr(buf_z(&rig.said), "\nA=1\n\n") != NULL);
+    rig_run("say(exec{cmd = 'pwd', cwd = '/usr'}.stdout)");
+    CHECK(rig_said("/usr"));
+    rig_close();
+}
+
+TEST(output_is_cut_after_a_mebibyte_and_says_so)
+{
+    rig_open();
+    rig_run("for _, n in ipairs{1048576, 1048577, 3000000} do "
+            "local r = exec{cmd = 'head', args = {'-c', n, '/dev/zero'}} "
+            "say(#r.stdout, #r.stdout > 1048576 and r.stdout:sub(-18):gsub('\\n', '|')) end");
+    CHECK_STR(buf_z(&rig.said), "1048576 false\n1048594 |[cut after 1 MiB]\n"
+                                "1048594 |[cut after 1 MiB]\nend\n");
+    rig_close();
+}
+
+TEST(a_program_that_runs_out_of_time_is_ended)
+{
+    rig_open();
+    rig_run("say(exec{cmd = 'sleep', args = {'600'}, timeout_s = 0.02})");
+    CHECK(rig_said("nil exec: 'sleep' ran out of time after 0.02 s"));
+    rig_close();
+}
+
+TEST(exec_checks_its_options)
+{
+    rig_open();
+    rig_run(
+        "for _, o in ipairs{{}, {cmd = 1}, {cmd = 'x', arg = {}}, {cmd = 'x', args = {{}}},"
+        "{cmd = 'x', env = {['a=b'] = ''}}, {cmd = 'x', cwd = 'y'}, {cmd='x', env={A='\\0'}}} do "
+        "say(select(2, pcall(exec, o))) end say(select(2, pcall(exec, 'ls')))");
+    CHECK(strstr(buf_z(&rig.said), "exec: cmd must be a string, not nil") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: cmd must be a string, not number") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: unknown option 'arg' (did you mean 'args'?)") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: an argument must be a string, not table") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: 'a=b' cannot be the name of a variable") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: cwd must be an absolute path") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: the value of a variable must not hold a NUL") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: expects a table") != NULL);
+    rig_close();
+}
+
+TEST(os_execute_and_io_popen_wait_without_blocking)
+{
+    rig_open();
+    rig_run("say(os.execute()) say(os.execute('exit 3')) say(os.execute('true'))"
+            "local f = io.popen('echo one; echo two; exit 4') for s in f:lines() do say(s) end "
+            "say(f:close()) say(pcall(io.popen, 'cat', 'w'))");
+    CHECK(rig_said("true"));
+    CHECK(rig_said("nil exit 3"));
+    CHECK(rig_said("true exit 0"));
+    CHECK(rig_said("one") && rig_said("two"));
+    CHECK(rig_said("nil exit 4"));
+    CHECK(strstr(buf_z(&rig.said), "commands can only be read from") != NULL);
+    CHECK(strstr(rig_fault("a", "os.execute('true')"), "cannot wait here") != NULL);
+    CHECK(strstr(rig_fault("a", "os.exit(0)"), "os.exit") != NULL);
+    rig_close();
+}

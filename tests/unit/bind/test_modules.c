@@ -1,0 +1,368 @@
+// Modules: which file is which, what a change reloads, in one transaction or not at all.
+
+#include "unit/bind/lab.h"
+
+// ---- names ------------------------------------------------------------------------------------
+
+TEST(one_file_is_one_module)
+{
+    static const char *const rows[][2] = {
+        {"lib/x.lua", "lib.x"},       {"foo/init.lua", "foo"}, {"user/init.lua", "user.init"},
+        {"hub/init.lua", "hub.init"}, {"a/b/init.lua", "a.b"}, {"init.lua", "init"},
+        {"a.b/c.lua", NULL},          {"x.txt", NULL},         {".lua", NULL},
+        {"a//b.lua", NULL},           {"a b.lua", NULL},       {"init/init.lua", "init"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *name = files__module_of(str_of(rows[i][0]));
+        if (rows[i][1] == NULL) {
+            CHECK(name == NULL);
+        } else {
+            CHECK_STR(name, rows[i][1]);
+        }
+        free(name);
+    }
+}
+
+TEST(a_module_has_one_name_only)
+{
+    lab_open((const char *const[]){"lib/x.lua", "return {n = 1}", "pack/init.lua", "return {n = 2}",
+                                   "user/init.lua",
+                                   "local p = require 'pack' return {n = p.n, "
+                                   "x = pcall(require, 'x'), i = pcall(require, 'pack.init')}",
+                                   NULL});
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "1");
+    CHECK_STR(lab_eval("return require('user.init').n"), "2");
+    CHECK_STR(lab_eval("return require('user.init').x"), "false");
+    CHECK_STR(lab_eval("return require('user.init').i"), "false");
+    CHECK_STR(lab_eval("return require('../lib/x')"), "error: '../lib/x' is no name of a module");
+    lab_close();
+}
+
+TEST(the_users_file_comes_before_the_shipped_one_and_gives_way_again)
+{
+    lab_open((const char *const[]){"dev/lib/x.lua", "return {by = 'shipped'}", NULL});
+    CHECK_STR(lab_eval("return require('lib.x').by"), "shipped");
+    lab_change("lib/x.lua", "return {by = 'user'}");
+    CHECK_INT(lab_state("lua:lib.x"), GEN_CHANGED);
+    CHECK_STR(lab_eval("return require('lib.x').by"), "user");
+    lab_remove("lib/x.lua");
+    lab_reload();
+    CHECK_INT(lab_state("lua:lib.x"), GEN_CHANGED);
+    CHECK_STR(lab_eval("return require('lib.x').by"), "shipped");
+    lab_close();
+}
+
+TEST(the_binary_holds_a_load_order_that_loads)
+{
+    lab_open_builtin((const char *const[]){"user/init.lua",
+                                           "return {here = safe_require('nope') == nil}", NULL});
+    CHECK(lab.report->ok);
+    static const char *const units[] = {"lua:hub.init",   "lua:hub.state",    "lua:hub.hooks",
+                                        "lua:hub.loader", "lua:lib.commands", "lua:user.init"};
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        CHECK_INT(lab_revision(units[i]), 1);
+    }
+    CHECK_STR(lab_eval("return require('user.init').here"), "true");
+    CHECK_STR(lab_eval("return require('hub.state') == state"), "true");
+    CHECK_STR(lab_eval("return #loader.list() >= 6"), "true");
+    lab_close();
+}
+
+// ---- what a change reloads --------------------------------------------------------------------
+
+TEST(a_save_reloads_the_module_and_all_that_require_it_dependency_first)
+{
+    lab_open((const char *const[]){"lib/a.lua", "say('a1') return {n = 1}", "lib/b.lua",
+                                   "say('b') return {n = require('lib.a').n}", "lib/c.lua",
+                                   "say('c') return {n = require('lib.b').n}", "lib/z.lua",
+                                   "say('z') return {}", NULL});
+    rig_hush();
+    lab_save("lib/a.lua", "say('a2') return {n = 2}");
+    lab_wait_revision("lua:lib.a", 2);
+    CHECK_STR(buf_z(&rig.said), "a2\nb\nc\n");
+    CHECK_INT(lab_revision("lua:lib.c"), 2);
+    CHECK_INT(lab_revision("lua:lib.z"), 1);
+    CHECK_STR(lab_eval("return require('lib.c').n"), "2");
+    lab_close();
+}
+
+TEST(a_file_that_nobody_loaded_is_not_run_by_a_save)
+{
+    lab_open((const char *const[]){"user/init.lua", "return {}", NULL});
+    lab_save("user/never.lua", "say('ran')");
+    lab_save("user/init.lua", "return {n = 2}"); // what follows it proves that the first was seen
+    lab_wait_revision("lua:user.init", 2);
+    lab_reload();
+    CHECK(!rig_said("ran"));
+    CHECK_INT(lab_revision("lua:user.never"), 0);
+    lab_ask(&(struct gen_request){
+        .trigger = "test", .wait_all = true, .names = &STR("user.never"), .n_names = 1});
+    CHECK(rig_said("ran")); // asked for by name it is
+    lab_close();
+}
+
+TEST(user_init_is_loaded_when_it_appears)
+{
+    lab_open(NULL);
+    CHECK_INT(lab_revision("lua:user.init"), 0);
+    lab_save("user/init.lua", "say('here')");
+    lab_wait_revision("lua:user.init", 1);
+    CHECK(rig_said("here"));
+    lab_close();
+}
+
+TEST(a_broken_user_init_is_a_diagnostic_and_is_loaded_when_mended)
+{
+    lab_open((const char *const[]){"lib/good.lua", "return {}", "user/init.lua",
+                                   "local g = require('lib.good')\nerror('broken')", NULL});
+    CHECK(!lab.report->ok);
+    CHECK_INT(lab_state("lua:user.init"), GEN_FAILED);
+    CHECK_INT(lab_diag("lua:user.init")->line, 2);
+    CHECK_INT(lab_revision("lua:lib.good"), 1); // what it required is not taken down with it
+    lab_save("user/init.lua", "return {}");
+    lab_wait_revision("lua:user.init", 1);
+    lab_reload();
+    CHECK(lab.report->ok);
+    lab_close();
+}
+
+TEST(a_missing_dependency_is_found_when_it_comes)
+{
+    lab_open((const char *const[]){"user/init.lua", "return {n = require('user.dep').n}", NULL});
+    CHECK_INT(lab_state("lua:user.init"), GEN_FAILED);
+    lab_save("user/dep.lua", "return {n = 5}");
+    lab_wait_revision("lua:user.init", 1);
+    CHECK_STR(lab_eval("return require('user.init').n"), "5");
+    lab_close();
+}
+
+TEST(a_deleted_file_leaves_its_module_loaded_and_marked)
+{
+    lab_open((const char *const[]){"lib/x.lua", "return {n = 1}", NULL});
+    lab_remove("lib/x.lua");
+    lab_reload();
+    CHECK_INT(lab_state("lua:lib.x"), GEN_HELD);
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "1");
+    lab_change("lib/x.lua", "return {n = 1}"); // the same text again: nothing is left to say
+    CHECK_INT(lab_state("lua:lib.x"), GEN_KEPT);
+    CHECK(lab_diag("lua:lib.x") == NULL);
+    CHECK_INT(lab_revision("lua:lib.x"), 1);
+    lab_close();
+}
+
+TEST(a_protected_module_is_refused_and_needs_a_restart)
+{
+    lab_open((const char *const[]){"dev/hub/thing.lua", "return {n = 1}", NULL});
+    lab_change("hub/thing.lua", "say('ran') return {n = 2}");
+    CHECK_INT(lab_diag("lua:hub.thing")->code, DIAG_PROTECTED);
+    CHECK(lab_needs("lua:hub.thing", GEN_HUB_RESTART));
+    CHECK_STR(lab_eval("return require('hub.thing').n"), "1");
+    CHECK(!rig_said("ran"));
+    lab_remove("hub/thing.lua");
+    lab_reload();
+    CHECK_INT(lab.report->n_diags, 0);
+    lab_close();
+}
+
+TEST(nothing_changed_is_no_new_generation)
+{
+    lab_open((const char *const[]){"user/init.lua", "return {}", NULL});
+    uint64_t before = gen_number(gen_current(rig.engine));
+    lab_change("user/init.lua", "return {}");
+    CHECK(!lab.report->committed);
+    CHECK_INT(gen_number(gen_current(rig.engine)), before);
+    lab_ask(&(struct gen_request){.trigger = "test", .wait_all = true, .force = true});
+    CHECK_INT(lab_revision("lua:user.init"), 2);
+    lab_close();
+}
+
+// ---- what fails ---------------------------------------------------------------------------------
+
+TEST(a_failure_throws_the_whole_group_away_and_no_other)
+{
+    lab_open((const char *const[]){"lib/a.lua", "return {v = 1}", "lib/b.lua",
+                                   "return {v = require('lib.a').v}", "lib/z.lua", "return {v = 1}",
+                                   NULL});
+    lab_save("lib/a.lua", "return {v = 2}");
+    lab_save("lib/b.lua", "local a = require('lib.a')\n\nerror('b ' .. a.v)");
+    lab_save("lib/z.lua", "return {v = 2}");
+    lab_reload();
+    CHECK(!lab.report->ok);
+    CHECK_STR(lab_eval("return require('lib.a').v"), "1");
+    CHECK_STR(lab_eval("return require('lib.b').v"), "1");
+    CHECK_STR(lab_eval("return require('lib.z').v"), "2");
+    const struct gen_diag *d = lab_diag("lua:lib.b");
+    CHECK_INT(d->code, DIAG_LOAD_FAILED);
+    CHECK_STR(d->message, "b 2");
+    CHECK_INT(d->line, 3);
+    CHECK(strstr(d->path, "lib/b.lua") != NULL);
+    CHECK_INT(lab_state("lua:lib.a"), GEN_FAILED); // its text is not what runs
+    CHECK_STR(lab_diag("lua:lib.a")->message, "not taken, because 'lua:lib.b' failed to load");
+    lab_change("lib/b.lua", "return {v = require('lib.a').v}"); // back to what serves: a may go on
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('lib.b').v"), "2");
+    lab_close();
+}
+
+TEST(a_dependent_that_fails_with_the_new_dependency_keeps_both_old)
+{
+    lab_open((const char *const[]){"lib/a.lua", "return {f = function() return 1 end}", "lib/b.lua",
+                                   "return {v = require('lib.a').f()}", NULL});
+    lab_change("lib/a.lua", "return {}"); // no f any more
+    CHECK_INT(lab_state("lua:lib.b"), GEN_FAILED);
+    CHECK_STR(lab_eval("return require('lib.a').f()"), "1");
+    CHECK_INT(lab_revision("lua:lib.a"), 1);
+    lab_close();
+}
+
+TEST(modules_that_require_each_other_are_told_the_chain)
+{
+    lab_open((const char *const[]){
+        "lib/a.lua", "require 'lib.b' return {}", "lib/b.lua", "require 'lib.c' return {}",
+        "lib/c.lua", "require 'lib.a' return {}", "lib/self.lua", "require 'lib.self'", NULL});
+    const struct gen_diag *d = lab_diag("lua:lib.c");
+    CHECK_INT(d->code, DIAG_MODULE_CYCLE);
+    CHECK_STR(d->message, "modules require each other: lib.a -> lib.b -> lib.c -> lib.a");
+    CHECK_STR(lab_diag("lua:lib.self")->message,
+              "modules require each other: lib.self -> lib.self");
+    lab_change("lib/c.lua", "return {n = 3}");
+    CHECK_INT(lab_revision("lua:lib.a"), 1);
+    CHECK_INT(lab_revision("lua:lib.c"), 1);
+    lab_close();
+}
+
+TEST(an_empty_file_where_a_module_was_is_a_failure)
+{
+    lab_open(
+        (const char *const[]){"lib/x.lua", "return {n = 1}", "user/init.lua", "say('hi')", NULL});
+    static const char *const empty[] = {"", " \n", "-- nothing\n", "return nil", "return true"};
+    for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
+        lab_change("lib/x.lua", empty[i]);
+        CHECK_INT(lab_diag("lua:lib.x")->code, DIAG_EMPTY_MODULE);
+        CHECK_STR(lab_eval("return require('lib.x').n"), "1");
+    }
+    lab_change("lib/x.lua", "return function() end");
+    CHECK_INT(lab_diag("lua:lib.x")->code, DIAG_LOAD_FAILED);
+    lab_change("user/init.lua", "\n"); // it never returned anything, and is empty now all the same
+    CHECK_INT(lab_diag("lua:user.init")->code, DIAG_EMPTY_MODULE);
+    lab_close();
+}
+
+TEST(code_that_never_ends_is_a_diagnostic)
+{
+    lab_open(
+        (const char *const[]){"user/init.lua", "return {n = 1}", "lib/ok.lua", "return {}", NULL});
+    lab_save("lib/ok.lua", "return {n = 2}");
+    lab_change("user/init.lua", "while true do end");
+    CHECK_INT(lab_diag("lua:user.init")->code, DIAG_LOAD_TIMEOUT);
+    CHECK_STR(lab_eval("return require('user.init').n"), "1");
+    CHECK_STR(lab_eval("return require('lib.ok').n"), "2");
+    lab_close();
+}
+
+TEST(a_file_that_is_too_large_or_unreadable_is_a_diagnostic)
+{
+    lab_open((const char *const[]){"lib/x.lua", "return {n = 1}", NULL});
+    char *big = xmalloc(VM_CHUNK_MAX + 32);
+    memset(big, ' ', VM_CHUNK_MAX + 31);
+    big[VM_CHUNK_MAX + 31] = '\0';
+    lab_change("lib/x.lua", big);
+    free(big);
+    CHECK_INT(lab_state("lua:lib.x"), GEN_FAILED);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "1");
+    lab_close();
+}
+
+TEST(globals_of_a_module_are_its_own)
+{
+    lab_open((const char *const[]){"lib/a.lua",
+                                   "counter = 1 return {get = function() return counter end}",
+                                   "lib/b.lua", "return {seen = counter}", NULL});
+    CHECK_STR(lab_eval("return require('lib.a').get()"), "1");
+    CHECK_STR(lab_eval("return require('lib.b').seen"), "nil");
+    CHECK_STR(lab_eval("return counter"), "nil");
+    lab_change("lib/a.lua", "leak = 1 error('x')");
+    CHECK_STR(lab_eval("return leak"), "nil");
+    lab_close();
+}
+
+// ---- dry runs, late requires --------------------------------------------------------------------
+
+TEST(a_dry_run_reports_and_touches_nothing)
+{
+    lab_open((const char *const[]){"lib/a.lua", "state.get('log', {}).n = 1 return {n = 1}",
+                                   "lib/b.lua", "return {a = require('lib.a')}", NULL});
+    size_t items = lab_items();
+    struct gen_request dry = {.trigger = "test", .wait_all = true, .dry_run = true};
+    lab_save(
+        "lib/a.lua",
+        "state.get('log', {}).n = 2 state.set('more', 1) hooks.on('e', 'n', print) return {n = 2}");
+    lab_ask(&dry);
+    CHECK(lab.report->ok && lab.report->dry_run && !lab.report->committed);
+    CHECK_INT(lab_state("lua:lib.a"), GEN_CHANGED);
+    CHECK_INT(lab_state("lua:lib.b"), GEN_CHANGED);
+    CHECK_STR(lab_eval("return require('lib.a').n"), "1");
+    CHECK_STR(lab_eval("return state.get('log').n"), "1");
+    CHECK_STR(lab_eval("return #state.keys()"), "1");
+    CHECK_INT(lab_items(), items);
+    lab_save("lib/a.lua", "error('no')");
+    lab_ask(&dry);
+    CHECK_INT(lab_state("lua:lib.a"), GEN_FAILED);
+    lab_reload();
+    CHECK_INT(lab_state("lua:lib.a"), GEN_FAILED);
+    lab_close();
+}
+
+TEST(a_module_required_late_belongs_to_who_required_it_and_is_reloaded)
+{
+    lab_open((const char *const[]){
+        "user/late.lua", "hooks.on('ping', 'late', function() say('late 1') end) return {n = 1}",
+        "user/init.lua",
+        "hooks.on('go', 'go', function() say(require('user.late').n) end) return {}", NULL});
+    CHECK_INT(lab_revision("lua:user.late"), 0);
+    lab_eval("hooks.notify('go') hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "1\nlate 1\n");
+    rig_hush();
+    lab_save("user/late.lua",
+             "hooks.on('ping', 'late', function() say('late 2') end) return {n = 2}");
+    lab_wait_revision("lua:user.late", 1);
+    lab_eval("hooks.notify('go') hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "2\nlate 2\n");
+    CHECK_INT(lab_revision("lua:user.init"), 2); // it stands on it
+    lab_close();
+}
+
+TEST(a_guest_is_loaded_again_when_its_host_is_replaced)
+{
+    lab_open((const char *const[]){
+        "user/late.lua", "hooks.on('ping', 'late', function() say('late') end) return {}",
+        "lib/other.lua", "return {late = function() return require('user.late') end}",
+        "user/init.lua",
+        "local o = require('lib.other')\n"
+        "hooks.on('go', 'go', function() o.late() end) return {}",
+        NULL});
+    lab_eval("hooks.notify('go') hooks.notify('ping')");
+    lab_save("user/late.lua", "error('no')");
+    lab_change("user/init.lua", "return {n = 2}"); // without its guest the host does not go either
+    CHECK_INT(lab_revision("lua:user.init"), 1);
+    lab_save("user/late.lua", "hooks.on('ping', 'late', function() say('late') end) return {}");
+    lab_change("user/init.lua", "return {n = 3}");
+    CHECK(lab.report->ok);
+    CHECK_INT(lab_revision("lua:user.late"), 1); // it has a unit of its own now
+    lab_eval("hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "late\nlate\n");
+    lab_close();
+}
+
+TEST(a_late_require_that_fails_is_an_error_where_it_was_asked_for)
+{
+    lab_open((const char *const[]){
+        "user/late.lua", "state.set('half', 1) error('no')", "user/init.lua",
+        "hooks.on('go', 'go', function() say(select(2, pcall(require, 'user.late'))) end)", NULL});
+    lab_eval("hooks.notify('go')");
+    CHECK(strstr(buf_z(&rig.said), "module 'user.late' failed to load: no") != NULL);
+    CHECK_STR(lab_eval("return #state.keys()"), "0");
+    lab_close();
+}
