@@ -160,10 +160,13 @@ static void on_hangup(int signum, void *arg)
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         return;
     }
-    char fields[64];
-    snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
-             d->diags.broken ? "true" : "false", d->diags.n);
-    event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL, str_of(fields));
+    if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
+        char fields[64];
+        snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
+                 d->diags.broken ? "true" : "false", d->diags.n);
+        event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL,
+                   str_of(fields));
+    }
     log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", d->diags.broken, d->diags.n);
 }
 

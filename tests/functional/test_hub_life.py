@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import stat
@@ -217,6 +218,16 @@ def test_hangup_reads_settings_again_and_keeps_the_last_good_over_a_broken_file(
             assert diagnostics[0]["line"] == 2 and diagnostics[0]["path"].endswith("config.toml")
     assert level()["origin"] == "user"
     s.close()
+
+
+def test_a_hangup_while_the_hub_comes_up_is_no_end(home):
+    for _ in range(5):
+        hub = home.popen("hub", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        while not select.select([hub.stdout], [], [], 0.0002)[0]:
+            hub.send_signal(signal.SIGHUP)
+        assert read_line(hub.stdout).startswith("ready "), hub.communicate()[1].decode()
+        hub.terminate()
+        assert hub.wait(DEADLINE) == 0
 
 
 def test_a_broken_file_at_start_is_left_out_and_shown(home, start_hub):
