@@ -65,7 +65,7 @@ struct daemon {
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
-    bool watching, ready, stopping;
+    bool watching, ready, stopping, signalled;
     int exit_code;
 };
 
@@ -496,10 +496,11 @@ static void begin_stop(struct daemon *d, const char *reason)
 static void on_stop_signal(int signum, void *arg)
 {
     struct daemon *d = arg;
-    if (d->stopping) { // asked twice: journals are written, only syncs may be lost
+    if (d->stopping && d->signalled) { // asked twice: journals are written, only syncs may be lost
         log_warn(LOG_HUB, "stopped at once by a second signal");
         _exit(128 + signum);
     }
+    d->signalled = true;
     begin_stop(d, signum == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 

@@ -259,6 +259,33 @@ def test_a_request_under_way_is_finished_before_the_hub_stops(home, start_hub):
     assert hub.process.wait(DEADLINE) == 0
 
 
+def test_asking_twice_to_stop_still_finishes_a_request_under_way(home, start_hub):
+    hub = start_hub()
+    with home.connect() as s:
+        s.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: 21\r\nExpect: 100-continue\r\n\r\n")
+        assert s.recv(4096).startswith(b"HTTP/1.1 100")
+        home.ok("stop")
+        retry(lambda: not home.socket.exists())
+        home.ok("stop")  # by signal now: nobody listens
+        s.sendall(b'{"type":"user.late"}\n')
+        assert s.recv(4096).startswith(b"HTTP/1.1 201")
+    assert hub.process.wait(DEADLINE) == 0 and not (home.runtime / "hub.pid").exists()
+
+
+def test_a_second_signal_ends_the_wait(home):
+    hub = home.popen("hub")
+    read_line(hub.stdout)
+    with home.connect() as s:
+        s.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: 21\r\nExpect: 100-continue\r\n\r\n")
+        assert s.recv(4096).startswith(b"HTTP/1.1 100")
+        hub.send_signal(signal.SIGTERM)
+        retry(lambda: not home.socket.exists())
+        hub.send_signal(signal.SIGTERM)
+        assert hub.wait(DEADLINE) == 128 + signal.SIGTERM
+
+
 def test_an_event_stream_does_not_hold_the_stop_up(home, start_hub):
     hub = start_hub()
     s, f = stream(home)
