@@ -12,7 +12,7 @@
 //
 // A socket file that vanishes (a cleaned /tmp, a careless rm) would make the hub unreachable for its
 // owner while its lock keeps others out. The runtime directory is watched, without any wake-up, and
-// the socket made again.
+// the socket made again; the directory itself may go and come back, any number of times.
 
 #include "main/daemon.h"
 
@@ -41,6 +41,7 @@ enum {
     LOG_MAX = 8 << 20,
     RING_BYTES = 4 << 20,
     GRACE_MS = 5000,
+    LOST_MS = 1000, // how often a lost socket is tried again
     CODE_S = 60,
     CODE_SSH_S = 600,
     EXIT_CONFLICT = 7,
@@ -65,6 +66,7 @@ struct daemon {
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
+    struct timer lost; // runs while the socket could not be made again
     bool watching, ready, stopping, signalled;
     int exit_code;
 };
@@ -246,29 +248,48 @@ static void host_metrics(void *arg, struct buf *out)
 
 // ---- the socket file -----------------------------------------------------------------------
 
-static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status)
+static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status);
+
+// Watch the directory that is there now; watched before the socket is made, so that no loss is missed.
+static int watch_runtime(struct daemon *d, struct err *e)
 {
-    (void)events;
-    struct daemon *d = container_of(w, struct daemon, runtime_watch);
+    uv_fs_event_stop(&d->runtime_watch);
+    int rc = uv_fs_event_start(&d->runtime_watch, on_runtime_change, d->home.runtime, 0);
+    return rc < 0 ? err_set(e, rc, "cannot watch '%s': %s", d->home.runtime, uv_strerror(rc)) : 0;
+}
+
+static void restore_socket(void *arg)
+{
+    struct daemon *d = arg;
     struct err e = {0};
-    (void)name;
-    if (status < 0 || d->stopping || server_socket_in_place(d->server)) {
+    if (d->stopping || server_socket_in_place(d->server)) {
         return;
     }
-    if (home_prepare(&d->home, &e) < 0 || server_listen_unix(d->server, d->home.socket, &e) < 0) {
+    if (home_prepare(&d->home, &e) < 0 || watch_runtime(d, &e) < 0 ||
+        instance_renew(&d->instance, &d->home, &e) < 0 ||
+        server_listen_unix(d->server, d->home.socket, &e) < 0) {
         log_error(LOG_HUB, "socket=lost reason=%s", LOGQ(str_of(e.msg)).z);
+        timer_start(&d->lost, LOST_MS);
         return;
     }
     log_warn(LOG_HUB, "socket=made-again path=%s", LOGQ(str_of(d->home.socket)).z);
 }
 
-static void watch_runtime(struct daemon *d)
+static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status)
 {
-    int rc = uv_fs_event_init(&d->loop.uv, &d->runtime_watch);
-    d->watching = rc == 0;
-    rc = rc == 0 ? uv_fs_event_start(&d->runtime_watch, on_runtime_change, d->home.runtime, 0) : rc;
-    if (rc < 0) {
-        log_warn(LOG_HUB, "cannot watch the runtime directory: %s", uv_strerror(rc));
+    (void)name;
+    (void)events;
+    (void)status;
+    restore_socket(container_of(w, struct daemon, runtime_watch));
+}
+
+static void open_runtime_watch(struct daemon *d)
+{
+    struct err e = {0};
+    timer_init(&d->lost, &d->loop, restore_socket, d);
+    d->watching = uv_fs_event_init(&d->loop.uv, &d->runtime_watch) == 0;
+    if (!d->watching || watch_runtime(d, &e) < 0) {
+        log_warn(LOG_HUB, "runtime=unwatched reason=%s", LOGQ(str_of(e.msg)).z);
     }
 }
 
@@ -303,7 +324,7 @@ static void step_listen(void *arg)
         fail_start(d, &e);
         return;
     }
-    watch_runtime(d);
+    open_runtime_watch(d);
     d->ready = true;
     const char *http = server_tcp_address(d->server);
     char fields[128];
@@ -479,6 +500,7 @@ static void begin_stop(struct daemon *d, const char *reason)
     d->stopping = true;
     log_info(LOG_HUB, "stopping reason=%s", LOGQ(str_of(reason)).z);
     if (d->watching) {
+        timer_stop(&d->lost);
         uv_close((uv_handle_t *)&d->runtime_watch, NULL);
     }
     if (d->server != NULL) {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static long holder(int fd)
@@ -64,6 +65,22 @@ int instance_take(struct instance *in, const struct home *h, struct err *e)
         return rc;
     }
     return 0;
+}
+
+int instance_renew(struct instance *in, const struct home *h, struct err *e)
+{
+    struct stat ours, there;
+    if (fstat(in->runtime_fd, &ours) == 0 && lstat(h->pid, &there) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
+        return 0;
+    }
+    int fd = lock(h->pid, "runtime directory", e);
+    if (fd < 0) {
+        return fd;
+    }
+    close(in->runtime_fd);
+    in->runtime_fd = fd;
+    return write_pid(fd, h->pid, e);
 }
 
 int instance_announce(struct instance *in, struct err *e)

@@ -13,6 +13,10 @@ struct instance {
 /// the process, so a killed hub leaves nothing that could be in the way.
 int instance_take(struct instance *in, const struct home *h, struct err *e) MUST_CHECK;
 
+/// The runtime directory was emptied or made anew under us: lock and announce there again. Nothing
+/// happens while the file we locked is still in place.
+int instance_renew(struct instance *in, const struct home *h, struct err *e) MUST_CHECK;
+
 /// Write our pid where clients look for it; after that clients may connect.
 int instance_announce(struct instance *in, struct err *e) MUST_CHECK;
 

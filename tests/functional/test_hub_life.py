@@ -105,6 +105,17 @@ def test_a_vanished_socket_is_made_again(home, hub):
     assert home.http("GET", "/healthz").json()["pid"] == hub.pid
 
 
+def test_a_vanished_runtime_directory_is_made_again_each_time(home, hub):
+    for i in range(3):
+        home.runtime.rename(home.dir / f"gone{i}")
+        retry(lambda: home.socket.exists() and (home.runtime / "hub.pid").exists())
+        assert home.json("status", "--no-start")["pid"] == hub.pid
+        assert int((home.runtime / "hub.pid").read_text()) == hub.pid
+    env = {"AFLOAT_HOME": str(home.dir / "other"), "AFLOAT_RUNTIME": str(home.runtime)}
+    other = home.cli("hub", env=env)
+    assert other.returncode == 7 and str(hub.pid) in other.stderr
+
+
 def test_a_port_that_is_taken_is_an_error_and_auto_takes_another(home, start_hub):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
