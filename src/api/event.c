@@ -83,7 +83,9 @@ void op_EVENT_EMIT(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
                 "no event id could be reserved on disk");
     } else {
-        op_answer(c, 201, str_of(arena_printf(c->arena, "{\"id\":%llu}", (unsigned long long)id)));
+        unsigned long long n = id;
+        c->location = arena_printf(c->arena, "%s?after=%llu&limit=1", ops[OP_EVENTS].path, n - 1);
+        op_answer(c, 201, str_of(arena_printf(c->arena, "{\"id\":%llu}", n)));
     }
     buf_fini(&fields);
 }

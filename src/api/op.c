@@ -123,6 +123,13 @@ bool op_check_params(enum op_id id, const struct json *params, struct op_fault *
     struct op_param p;
     struct str rest = str_of(op->params);
     *fault = (struct op_fault){0};
+    if (params != NULL) {
+        json_foreach_member (m, params) {
+            if (!find_param(op, m->key, &p)) {
+                return fail_unknown(op, m->key, fault);
+            }
+        }
+    }
     while (op_next_param(op, &rest, &p)) {
         const struct json *v = json_get_str(params, p.name);
         if (v == NULL && !p.optional) {
@@ -131,13 +138,6 @@ bool op_check_params(enum op_id id, const struct json *params, struct op_fault *
         if (v != NULL && !fits(p.type, v)) {
             return fail(fault, PROBLEM_INVALID_BODY, "'" STR_FMT "' must be %s, not %s",
                         STR_ARG(p.name), op_type_name(p.type), json_type_name(v));
-        }
-    }
-    if (params != NULL) {
-        json_foreach_member (m, params) {
-            if (!find_param(op, m->key, &p)) {
-                return fail_unknown(op, m->key, fault);
-            }
         }
     }
     return true;

@@ -349,6 +349,23 @@ def test_unknown_and_wrong_fields_are_named(home, hub):
     assert home.http("POST", "/events", big).status == 413
 
 
+def test_an_event_that_was_emitted_has_a_location(home, hub):
+    made = home.http("POST", "/events", b'{"type":"user.x"}')
+    found = home.http("GET", made.headers["location"], headers=["Accept: application/json"]).json()
+    assert made.status == 201 and [e["id"] for e in found["events"]] == [made.json()["id"]]
+
+
+def test_a_token_that_cannot_be_read_is_no_conflict(home, hub):
+    token = home.dir / "token"
+    token.write_text("no token\n")
+    token.chmod(0o600)
+    answer = home.http("POST", "/open")
+    assert answer.status == 500 and answer.json()["code"] == "STORE_FAILED"
+    token.chmod(0o644)
+    answer = home.http("POST", "/open")
+    assert answer.status == 403 and "chmod 600" in answer.json()["detail"]
+
+
 def test_secrets_never_reach_the_log(home, start_hub):
     hub = start_hub("--listen", "127.0.0.1:0")
     token = (home.dir / "token").read_text().strip()

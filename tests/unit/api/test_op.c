@@ -56,6 +56,10 @@ TEST(an_unknown_field_names_the_nearest)
     struct op_fault f = verdict(OP_EVENTS, "{\"typs\":\"x\"}", &ok);
     CHECK(!ok);
     CHECK_STR(f.hint, "did you mean 'types'?");
+    f = verdict(OP_EVENT_EMIT, "{\"typ\":\"user.x\"}", &ok); // before what is missing for it
+    CHECK(!ok);
+    CHECK_INT(f.problem, PROBLEM_UNKNOWN_FIELD);
+    CHECK_STR(f.hint, "did you mean 'type'?");
     f = verdict(OP_EVENTS, "{\"zzzzzzzz\":\"x\"}", &ok);
     CHECK(!ok && f.hint[0] == '\0');
 }
