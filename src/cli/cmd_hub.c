@@ -101,7 +101,9 @@ int cmd_start(struct cli *c)
     client_answer_init(&a);
     code =
         ask_request(c, &(struct client_request){.method = "GET", .path = ops[OP_HEALTH].path}, &a);
-    if (code == EXIT_OK && c->json) {
+    if (code == EXIT_OK && a.status != 200) {
+        code = ask_problem(c, &a);
+    } else if (code == EXIT_OK && c->json) {
         code = show_health(c, &a);
     } else if (code == EXIT_OK) {
         out_note(&c->out,
@@ -139,7 +141,7 @@ int cmd_status(struct cli *c)
     if (up) {
         ask_note_build(c, &a);
     }
-    int code = up ? show_health(c, &a) : tell_absence(c);
+    int code = up ? show_health(c, &a) : a.status > 299 ? ask_problem(c, &a) : tell_absence(c);
     if (up && !c->json) {
         print_troubles(c);
     }
@@ -149,19 +151,25 @@ int cmd_status(struct cli *c)
 
 // ---- stop ----------------------------------------------------------------------------------
 
-// True when the hub has taken the request.
-static bool ask_to_stop(struct cli *c)
+enum { STOP_TAKEN = -1, STOP_UNHEARD = -2 }; // else an exit code: the hub has refused
+
+static int ask_to_stop(struct cli *c)
 {
     struct client_peer to = {.socket = c->home.socket};
     struct client_request r = {.method = "POST", .path = ops[OP_HUB_STOP].path, .timeout_ms = 2000};
     struct client_answer a;
     client_answer_init(&a);
-    bool taken = client_call(&to, &r, &a, NULL) == 0 && a.status / 100 == 2;
-    if (taken && c->json) {
-        out_body(&c->out, buf_str(&a.body));
+    int outcome = STOP_UNHEARD;
+    // 503: too busy, or stopping already; a signal will do
+    if (client_call(&to, &r, &a, NULL) == 0 && a.status != 503) {
+        bool taken = a.status / 100 == 2;
+        if (c->json) {
+            out_body(&c->out, buf_str(&a.body));
+        }
+        outcome = taken ? STOP_TAKEN : ask_problem(c, &a);
     }
     client_answer_fini(&a);
-    return taken;
+    return outcome;
 }
 
 // A hub that takes no requests any more gets the signal that means the same.
@@ -191,12 +199,16 @@ static int wait_until_gone(struct cli *c, pid_t pid)
 int cmd_stop(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
-    bool wait = args_has(&c->args, FLAG_WAIT), taken = ask_to_stop(c);
-    if (!taken && pid == 0) {
+    bool wait = args_has(&c->args, FLAG_WAIT);
+    int outcome = ask_to_stop(c);
+    if (outcome >= 0) {
+        return outcome;
+    }
+    if (outcome == STOP_UNHEARD && pid == 0) {
         out_note(&c->out, "hub is not running");
         return EXIT_OK;
     }
-    int code = taken ? EXIT_OK : signal_to_stop(c, pid);
+    int code = outcome == STOP_TAKEN ? EXIT_OK : signal_to_stop(c, pid);
     if (code == EXIT_OK && wait && pid != 0) {
         code = wait_until_gone(c, pid);
     }

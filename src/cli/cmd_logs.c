@@ -15,7 +15,13 @@
 #include "cli/watch.h"
 #include "client/interrupt.h"
 
-enum { DEFAULT_LINES = 100, MOST_LINES = 1000, WINDOW = 64 << 10, TAIL_MAX = 64 << 20 };
+enum {
+    DEFAULT_LINES = 100,
+    MOST_LINES = 1000,
+    WINDOW = 64 << 10,
+    TAIL_MAX = 64 << 20,
+    HUB_MS = 2000, // then the file answers for a hub that hangs
+};
 
 // ---- the tail ------------------------------------------------------------------------------
 
@@ -180,8 +186,9 @@ static int read_file(struct cli *c, int64_t lines)
     bool follow = args_has(&c->args, FLAG_FOLLOW);
     t.fd = open(c->home.log, O_RDONLY | O_CLOEXEC);
     if (t.fd < 0) {
-        out_error(&c->out, "there is no log to read at '%s': %s", c->home.log, err_text(-errno));
-        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+        int fault = errno; // telling it may change errno
+        out_error(&c->out, "there is no log to read at '%s': %s", c->home.log, err_text(-fault));
+        return fault == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     buf_init(&text, TAIL_MAX);
     buf_init(&t.part, TAIL_MAX);
@@ -217,8 +224,8 @@ static bool answer_from_hub(struct cli *c, int64_t lines, int *code)
     int64_t limit = lines < 1 ? 1 : MIN(lines, (int64_t)MOST_LINES);
     snprintf(path, sizeof path, "%s?limit=%lld", ops[OP_LOGS].path, (long long)limit);
     client_answer_init(&a);
-    bool there =
-        client_call(&to, &(struct client_request){.method = "GET", .path = path}, &a, NULL) == 0;
+    struct client_request r = {.method = "GET", .path = path, .timeout_ms = HUB_MS};
+    bool there = client_call(&to, &r, &a, NULL) == 0;
     if (there) {
         out_body(&c->out, buf_str(&a.body));
         *code = ask_exit_of(&a);

@@ -188,6 +188,42 @@ def test_status_of_a_hub_that_hangs(home, hub):
         os.kill(hub.pid, signal.SIGCONT)
 
 
+def test_a_hub_that_hangs_does_not_hold_its_log_back(home, hub):
+    os.kill(hub.pid, signal.SIGSTOP)
+    try:
+        assert "ready" in home.ok("logs", "--json", timeout=10)
+    finally:
+        os.kill(hub.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("words", [["status"], ["start"], ["stop"], ["stop", "--wait"]])
+def test_a_hub_that_refuses_us_is_not_called_absent(home, words):
+    home.runtime.mkdir(parents=True)
+    body = json.dumps({"code": "FORBIDDEN", "detail": "this socket serves its own user only"}).encode()
+
+    def refuse(listener):
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            with peer:
+                if not peer.recv(4096):
+                    continue  # it only looked whether somebody listens
+                peer.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/problem+json\r\n"
+                             b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(home.socket))
+        listener.listen()
+        other = threading.Thread(target=refuse, args=[listener])
+        other.start()
+        told = home.cli(*words)
+        listener.shutdown(socket.SHUT_RDWR)
+        other.join()
+    assert told.returncode == 4 and "its own user only" in told.stderr
+
+
 def test_a_home_deeper_than_a_socket_path_may_be_works(tmp_path):
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     home = Home(deep)
