@@ -221,11 +221,18 @@ static int pause_a_little(struct starting *s, struct err *e)
     return 0;
 }
 
-static int give_up(const struct home *h, bool died, struct err *e)
+static int give_up(const struct starting *s, struct err *e)
 {
-    char *words = start_last_words(h);
+    pid_t holder = s->spawned < 0 && !s->died ? holder_find(s->home) : 0;
+    if (holder != 0) { // somebody else's
+        return err_set(e, ERR_UNREACHABLE,
+                       "the hub (pid %ld) does not listen in '%s': it is coming, going, or was "
+                       "started with another AFLOAT_RUNTIME or XDG_RUNTIME_DIR",
+                       (long)holder, s->home->runtime);
+    }
+    char *words = start_last_words(s->home);
     int rc = err_set(e, ERR_UNREACHABLE, "the hub %s: %s",
-                     died ? "could not start" : "did not come up in time",
+                     s->died ? "could not start" : "did not come up in time",
                      words != NULL ? words : "it said nothing");
     free(words);
     return rc;
@@ -241,7 +248,7 @@ static int wait_for_hub(struct starting *s, struct err *e)
         // a hub of ours that went because another one holds the home leaves that one to wait for
         bool hopeless = s->died && holder_find(s->home) == 0;
         if (hopeless || interrupt_deadline(0) > s->deadline) {
-            return give_up(s->home, s->died, e);
+            return give_up(s, e);
         }
         rc = pause_a_little(s, e);
         if (rc < 0) {

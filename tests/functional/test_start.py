@@ -224,6 +224,11 @@ def test_a_hub_that_refuses_us_is_not_called_absent(home, words):
     assert told.returncode == 4 and "its own user only" in told.stderr
 
 
+def test_a_hub_in_another_runtime_directory_is_named(home, hub, tmp_path):
+    told = home.cli("feature", "list", env={"AFLOAT_RUNTIME": str(tmp_path / "elsewhere")})
+    assert told.returncode == 5 and f"pid {hub.pid}" in told.stderr and "AFLOAT_RUNTIME" in told.stderr
+
+
 def test_a_home_deeper_than_a_socket_path_may_be_works(tmp_path):
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     home = Home(deep)
