@@ -6,9 +6,12 @@
 //       else: told on stderr, exit code by its problem       <───────────────┘
 //
 // The request is tried before anything is started: the usual case is a hub that runs, and costs one
-// connection. Only a request that nobody has seen (nobody listened) is sent a second time.
+// connection. Sent a second time is only a request that nobody has seen (nobody listened), or a mere
+// question under which the hub went away: one that was killed accepts for a moment, and resets.
 
 #include "cli/ask.h"
+
+#include <errno.h>
 
 #include "client/start.h"
 #include "proto/problems.h"
@@ -226,7 +229,8 @@ int ask_request(struct cli *c, const struct client_request *r, struct client_ans
     struct client_peer to = {.socket = c->home.socket};
     struct err e = {0};
     int rc = client_call(&to, r, a, &e);
-    if (rc == ERR_UNREACHABLE) {
+    bool lost = rc == -ECONNRESET && strcmp(r->method, "GET") == 0;
+    if (rc == ERR_UNREACHABLE || lost) {
         int code = ask_ensure_hub(c);
         if (code != EXIT_OK) {
             return code;

@@ -224,6 +224,33 @@ def test_a_hub_that_refuses_us_is_not_called_absent(home, words):
     assert told.returncode == 4 and "its own user only" in told.stderr
 
 
+def test_a_hub_that_dies_under_a_question_is_asked_again(home):
+    home.runtime.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(home.socket))
+        listener.listen()
+        client = home.popen("feature", "list", "--json")
+        peer, _ = listener.accept()
+        home.socket.unlink()
+        listener.close()
+        peer.close()  # as the kernel does for one that was killed
+    out, err = client.communicate(timeout=DEADLINE)
+    assert client.returncode == 0 and json.loads(out)["features"], err
+
+
+def test_a_change_is_not_sent_twice(home):
+    home.runtime.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(home.socket))
+        listener.listen()
+        client = home.popen("feature", "enable", "plugins")
+        peer, _ = listener.accept()
+        home.socket.unlink()
+        listener.close()
+        peer.close()
+    assert client.wait(DEADLINE) == 5 and home.hub_pid() is None
+
+
 def test_a_hub_in_another_runtime_directory_is_named(home, hub, tmp_path):
     told = home.cli("feature", "list", env={"AFLOAT_RUNTIME": str(tmp_path / "elsewhere")})
     assert told.returncode == 5 and f"pid {hub.pid}" in told.stderr and "AFLOAT_RUNTIME" in told.stderr
