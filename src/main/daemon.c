@@ -33,6 +33,7 @@
 #include "main/hublog.h"
 #include "main/instance.h"
 #include "main/live.h"
+#include "main/settings.h"
 #include "proto/events.h"
 #include "server/server.h"
 #include "store/store.h"
@@ -49,16 +50,13 @@ enum {
 
 #define DEFAULT_ADDRESS "127.0.0.1:4700"
 
-extern char **environ; // the process's own, for the settings
-
 struct daemon {
     struct daemon_opts opts;
     struct home home;
     struct instance instance;
     struct hublog *log;
     struct loop loop;
-    struct config *config;
-    struct config_diags diags;
+    struct settings *settings;
     struct store *store;
     struct event_log *events;
     struct api *api;
@@ -96,80 +94,56 @@ static void raise_file_limit(void)
 
 static void apply_config(struct daemon *d)
 {
-    enum log_level level = LOG_INFO;
-    if (log_level_parse(str_of(config_str(d->config, "log.level")), &level)) {
-        log_set_level(level);
-    }
-    for (size_t i = 0; i < d->diags.n; i++) {
-        const struct config_diag *g = &d->diags.p[i];
-        log_warn(LOG_CONFIG, "path=%s line=%u message=%s", LOGQ(str_of(g->path)).z, g->line,
-                 LOGQ(str_of(g->message)).z);
-    }
+    const struct config *c = settings_config(d->settings);
     if (d->api != NULL) {
-        api_set_config(d->api, d->config, &d->diags);
+        api_set_config(d->api, c, settings_diags(d->settings));
     }
     if (d->live != NULL) {
-        live_set_config(d->live, d->config);
+        live_set_config(d->live, c);
     }
     if (d->server != NULL) {
         size_t n;
-        const char *const *hosts = config_strings(d->config, "allowed_hosts", &n);
-        server_allow(d->server, hosts, n, config_str(d->config, "public_url"),
-                     config_bool(d->config, "behind_proxy"));
+        const char *const *hosts = config_strings(c, "allowed_hosts", &n);
+        server_allow(d->server, hosts, n, config_str(c, "public_url"),
+                     config_bool(c, "behind_proxy"));
     }
 }
 
-// Read all layers. A broken file leaves an earlier configuration in force.
-static int load_config(struct daemon *d, struct err *e)
+static void on_settings_changed(void *arg)
 {
-    char *listen = d->opts.listen != NULL ? xasprintf("listen=%s", d->opts.listen) : NULL;
-    char *profile = d->opts.profile != NULL ? xasprintf("profile=%s", d->opts.profile) : NULL;
-    const char *flags[3] = {listen != NULL ? listen : profile, listen != NULL ? profile : NULL};
-    struct config_sources src = {
-        .home = &d->home, .env = (const char *const *)environ, .flags = flags, .hub = true};
-    struct config *fresh = NULL;
-    struct config_diags diags;
-    config_diags_init(&diags);
-    int rc = config_load(&fresh, &src, &diags, e);
-    free(listen);
-    free(profile);
-    if (rc < 0) {
-        config_diags_fini(&diags);
-        return rc;
-    }
-    config_diags_fini(&d->diags);
-    d->diags = diags;
-    if (d->config != NULL && diags.broken) {
-        config_free(fresh);
-    } else {
-        config_free(d->config);
-        d->config = fresh;
-    }
+    struct daemon *d = arg;
+    const struct config_diags *diags = settings_diags(d->settings);
     apply_config(d);
-    return 0;
+    if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
+        char fields[64];
+        snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
+                 diags->broken ? "true" : "false", diags->n);
+        event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL,
+                   str_of(fields));
+    }
+}
+
+static int open_settings(struct daemon *d, struct err *e)
+{
+    struct settings_opts o = {.home = &d->home,
+                              .listen = d->opts.listen,
+                              .profile = d->opts.profile,
+                              .changed = on_settings_changed,
+                              .arg = d};
+    return settings_open(&d->settings, &o, e);
 }
 
 static void on_hangup(int signum, void *arg)
 {
     (void)signum;
     struct daemon *d = arg;
-    struct err e = {0};
     hublog_reopen(d->log);
     if (d->live != NULL && !d->stopping) {
         live_reload(d->live, "signal");
     }
-    if (load_config(d, &e) < 0) {
-        log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
-        return;
+    if (d->settings != NULL) {
+        settings_reload(d->settings);
     }
-    if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
-        char fields[64];
-        snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
-                 d->diags.broken ? "true" : "false", d->diags.n);
-        event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL,
-                   str_of(fields));
-    }
-    log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", d->diags.broken, d->diags.n);
 }
 
 // ---- what operations ask of the process ----------------------------------------------------
@@ -297,7 +271,7 @@ static void open_runtime_watch(struct daemon *d)
 
 static int listen_all(struct daemon *d, struct err *e)
 {
-    const char *listen = config_str(d->config, "listen");
+    const char *listen = config_str(settings_config(d->settings), "listen");
     if (listen[0] != '\0') {
         bool automatic = strcmp(listen, "auto") == 0;
         int rc = listen_tcp(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
@@ -343,7 +317,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
     struct live_opts opts = {.loop = &d->loop,
                              .home = &d->home,
-                             .config = d->config,
+                             .config = settings_config(d->settings),
                              .store = d->store,
                              .events = d->events,
                              .version = d->opts.version,
@@ -358,6 +332,9 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     }
     d->live = live_open(&opts, step_listen, d);
     api_set_engine(d->api, live_engine(d->live));
+    if (settings_watch(d->settings, live_watcher(d->live), &e) < 0) {
+        log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
+    }
 }
 
 static void on_log_line(void *arg, enum log_level level, const char *component, struct str text)
@@ -480,6 +457,7 @@ static void on_server_closed(void *arg)
     d->server = NULL;
     if (d->live != NULL) {
         api_set_engine(d->api, NULL);
+        settings_unwatch(d->settings);
         live_close(d->live, on_live_closed, d);
     } else {
         on_live_closed(d);
@@ -565,7 +543,7 @@ static void serve(struct daemon *d)
     }
     raise_file_limit();
     if (rc == 0) {
-        rc = load_config(d, &e);
+        rc = open_settings(d, &e);
     }
     if (rc == 0) {
         rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
@@ -586,8 +564,7 @@ static void finish(struct daemon *d)
         d->exit_code = 1;
     }
     log_info(LOG_HUB, "stopped exit=%d", d->exit_code);
-    config_free(d->config);
-    config_diags_fini(&d->diags);
+    settings_close(d->settings);
 }
 
 int daemon_run(const struct daemon_opts *opts)
@@ -596,7 +573,6 @@ int daemon_run(const struct daemon_opts *opts)
     struct err e = {0};
     umask(077);
     signal(SIGPIPE, SIG_IGN);
-    config_diags_init(&d.diags);
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
         fprintf(stderr, "afloat: %s\n", e.msg);
         d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;

@@ -166,6 +166,11 @@ struct gen_engine *live_engine(struct live *v)
     return v->engine;
 }
 
+struct watcher *live_watcher(struct live *v)
+{
+    return v->watcher;
+}
+
 void live_set_config(struct live *v, const struct config *c)
 {
     bind_set_config(v->bind, c);

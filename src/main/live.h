@@ -11,6 +11,7 @@ struct event_log;
 struct home;
 struct live;
 struct store;
+struct watcher;
 
 /// All borrowed until live_close() is done.
 struct live_opts {
@@ -31,6 +32,7 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
 void live_close(struct live *v, loop_fn *done, void *arg);
 
 struct gen_engine *live_engine(struct live *v);
+struct watcher *live_watcher(struct live *v);
 void live_set_config(struct live *v, const struct config *c);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?
 /// Ask for a reload that nobody waits for.

@@ -1,0 +1,156 @@
+// Settings that follow their file, and never follow it into a mistake.
+//
+//     saved file ──watch──┐
+//     SIGHUP ─────────────┴──> read all layers ──┬─ fine:   the new ones are in force
+//                                                └─ broken: the old ones stay, its faults are shown
+//
+// Whoever holds the configuration gets the new one in `changed`, before the old one goes.
+
+#include "main/settings.h"
+
+#include "base/log.h"
+#include "watch/watch.h"
+
+extern char **environ; // the process's own
+
+struct settings {
+    struct settings_opts opts;
+    struct config *config;
+    struct config_diags diags;
+    struct watch *watch;
+};
+
+static int read_layers(const struct settings_opts *o, struct config **out, struct config_diags *d,
+                       struct err *e)
+{
+    char *listen = o->listen != NULL ? xasprintf("listen=%s", o->listen) : NULL;
+    char *profile = o->profile != NULL ? xasprintf("profile=%s", o->profile) : NULL;
+    const char *flags[3] = {listen != NULL ? listen : profile, listen != NULL ? profile : NULL};
+    struct config_sources src = {.home = o->home,
+                                 .system_path = o->system_path,
+                                 .env = (const char *const *)environ,
+                                 .flags = flags,
+                                 .hub = true};
+    int rc = config_load(out, &src, d, e);
+    free(listen);
+    free(profile);
+    return rc;
+}
+
+// A broken system file would take its [policy] with it.
+static int check_system(const struct settings_opts *o, const struct config_diags *d, struct err *e)
+{
+    const char *path = o->system_path != NULL ? o->system_path : CONFIG_SYSTEM_PATH;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct config_diag *g = &d->p[i];
+        if (g->severity == CONFIG_ERROR && strcmp(g->path, path) == 0) {
+            return err_set(e, ERR_INVALID, "'%s' line %u: %s", g->path, g->line, g->message);
+        }
+    }
+    return 0;
+}
+
+static void log_diags(const struct config_diags *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        log_warn(LOG_CONFIG, "path=%s line=%u message=%s", LOGQ(str_of(d->p[i].path)).z,
+                 d->p[i].line, LOGQ(str_of(d->p[i].message)).z);
+    }
+}
+
+static void apply_level(const struct config *c)
+{
+    enum log_level level;
+    if (log_level_parse(str_of(config_str(c, "log.level")), &level)) {
+        log_set_level(level);
+    }
+}
+
+int settings_open(struct settings **out, const struct settings_opts *o, struct err *e)
+{
+    *out = NULL;
+    struct settings *s = xcalloc(1, sizeof *s);
+    s->opts = *o;
+    config_diags_init(&s->diags);
+    int rc = read_layers(o, &s->config, &s->diags, e);
+    if (rc == 0) {
+        rc = check_system(o, &s->diags, e);
+    }
+    if (rc < 0) {
+        settings_close(s);
+        return rc;
+    }
+    log_diags(&s->diags);
+    apply_level(s->config);
+    *out = s;
+    return 0;
+}
+
+static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    (void)w;
+    if (!batch->first) {
+        settings_reload(arg);
+    }
+}
+
+int settings_watch(struct settings *s, struct watcher *w, struct err *e)
+{
+    struct watch_opts o = {.path = s->opts.home->dir,
+                           .pattern = "config.toml",
+                           .debounce_ms = (unsigned)config_int(s->config, "watch.debounce_ms"),
+                           .poll_ms = (unsigned)config_int(s->config, "watch.poll_ms"),
+                           .poll = config_bool(s->config, "watch.poll")};
+    return watch_open(&s->watch, w, &o, on_saved, s, e);
+}
+
+void settings_unwatch(struct settings *s)
+{
+    watch_close(s->watch);
+    s->watch = NULL;
+}
+
+void settings_close(struct settings *s)
+{
+    if (s != NULL) {
+        config_free(s->config);
+        config_diags_fini(&s->diags);
+        free(s);
+    }
+}
+
+void settings_reload(struct settings *s)
+{
+    struct err e = {0};
+    struct config *fresh = NULL, *old = NULL;
+    struct config_diags diags;
+    config_diags_init(&diags);
+    if (read_layers(&s->opts, &fresh, &diags, &e) < 0) {
+        log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
+        config_diags_fini(&diags);
+        return;
+    }
+    config_diags_fini(&s->diags);
+    s->diags = diags;
+    if (diags.broken) {
+        config_free(fresh);
+    } else {
+        old = s->config;
+        s->config = fresh;
+        apply_level(fresh);
+    }
+    log_diags(&s->diags);
+    log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", diags.broken, diags.n);
+    s->opts.changed(s->opts.arg);
+    config_free(old);
+}
+
+const struct config *settings_config(const struct settings *s)
+{
+    return s->config;
+}
+
+const struct config_diags *settings_diags(const struct settings *s)
+{
+    return &s->diags;
+}

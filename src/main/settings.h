@@ -1,0 +1,33 @@
+#pragma once
+
+#include "config/config.h"
+
+// The hub's settings while it runs: read at the start, read again when the file is saved or on SIGHUP,
+// the last good ones kept over a broken file.
+
+struct settings;
+struct watcher;
+
+struct settings_opts {
+    const struct home *home;      // borrowed
+    const char *system_path;      // NULL: CONFIG_SYSTEM_PATH
+    const char *listen, *profile; // flags; NULL where nothing was said
+    /// The settings, or what is wrong with the files, are other than before. Not called for the first
+    /// reading.
+    void (*changed)(void *arg);
+    void *arg;
+};
+
+/// Read all layers. Fails for a bad flag or variable, and when the system's file is broken: what it
+/// forbids must not be allowed by a slip of the pen. A broken file of the user's is left out.
+int settings_open(struct settings **out, const struct settings_opts *o, struct err *e) MUST_CHECK;
+/// From now on a saved config.toml is read by itself; until settings_unwatch().
+int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CHECK;
+void settings_unwatch(struct settings *s);
+void settings_close(struct settings *s); // NULL is allowed; must not be watched
+
+/// Read the files again.
+void settings_reload(struct settings *s);
+
+const struct config *settings_config(const struct settings *s);      // never NULL
+const struct config_diags *settings_diags(const struct settings *s); // of the last reading

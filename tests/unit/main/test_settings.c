@@ -1,0 +1,81 @@
+#include "base/path.h"
+#include "main/settings.h"
+#include "unit/test.h"
+
+static int told;
+
+static void on_changed(void *arg)
+{
+    (void)arg;
+    told++;
+}
+
+static void put(const char *name, const char *text)
+{
+    char *path = path_join(test_dir(), name);
+    CHECK_INT(path_write_atomic(path, str_of(text), 0600, NULL), 0);
+    free(path);
+}
+
+static struct home home;
+static char *system_path;
+
+static int open_them(struct settings **out, struct err *e)
+{
+    if (system_path == NULL) {
+        system_path = path_join(test_dir(), "system.toml");
+        CHECK_INT(home_resolve(&home, test_dir(), NULL), 0);
+    }
+    struct settings_opts o = {.home = &home, .system_path = system_path, .changed = on_changed};
+    return settings_open(out, &o, e);
+}
+
+static void end(struct settings *s)
+{
+    settings_close(s);
+    home_fini(&home);
+    free(system_path);
+}
+
+TEST(a_broken_system_file_stops_the_start)
+{
+    struct settings *s;
+    struct err e = {0};
+    put("system.toml", "[policy.sandbox]\nnetwork = fals\n");
+    CHECK_INT(open_them(&s, &e), ERR_INVALID);
+    CHECK(s == NULL && strstr(e.msg, "system.toml") != NULL && strstr(e.msg, "line 2") != NULL);
+    end(NULL);
+}
+
+TEST(a_broken_file_of_the_user_is_left_out_and_mended_later)
+{
+    struct settings *s;
+    put("system.toml", "");
+    put("config.toml", "[watch]\npoll_ms = no\n");
+    CHECK_INT(open_them(&s, NULL), 0);
+    CHECK(settings_diags(s)->broken);
+    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 2000);
+    put("config.toml", "[watch]\npoll_ms = 50\n");
+    settings_reload(s);
+    CHECK_INT(told, 1);
+    CHECK(!settings_diags(s)->broken);
+    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    end(s);
+}
+
+TEST(the_last_good_settings_stay_over_a_broken_file)
+{
+    struct settings *s;
+    put("system.toml", "");
+    put("config.toml", "[watch]\npoll_ms = 50\n");
+    CHECK_INT(open_them(&s, NULL), 0);
+    put("config.toml", "[watch]\npoll_ms = 'x'\n");
+    settings_reload(s);
+    CHECK_INT(told, 1);
+    CHECK(settings_diags(s)->broken);
+    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    put("system.toml", "[policy\n"); // nor does one of the system's, once the hub runs
+    settings_reload(s);
+    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    end(s);
+}
