@@ -122,16 +122,39 @@ static bool way_follow(struct way *v, const char *link, const char *rest)
     return true;
 }
 
-/// Watch the directory where `name` lies, then look what it is. False at the end of the way.
+/// Watch `here` itself: a directory tells by itself when it goes, and what happens beside it would
+/// wake us for nothing. False when it is no directory, or no longer.
+static bool watch_self(struct way *v, const char *here, struct hop *hop, struct stat *st)
+{
+    if (lstat(here, st) < 0 || !S_ISDIR(st->st_mode)) {
+        return false;
+    }
+    *hop = (struct hop){.wd = add_watch(v->job, here, NOTIFY_SELF), .name = ""};
+    if (hop->wd < 0) {
+        return false;
+    }
+    vec_push(&v->errand->hops, *hop);
+    return lstat(here, st) == 0 && S_ISDIR(st->st_mode);
+}
+
+/// Watch the directory where `name` lies, then look what it is.
+static bool watch_place(struct way *v, const char *here, const char *name, struct hop *hop,
+                        struct stat *st)
+{
+    *hop = (struct hop){.wd = add_watch(v->job, v->at, NOTIFY_PLACE),
+                        .name = arena_strdup(&v->job->arena, str_of(name))};
+    vec_push(&v->errand->hops, *hop);
+    return lstat(here, st) == 0;
+}
+
+/// One part further, watched. False at the end of the way.
 static bool way_step(struct way *v, const char *name, const char *rest)
 {
     struct stat st;
     struct statfs fs;
+    struct hop hop;
     char *here = path_join(v->at, name);
-    struct hop hop = {.wd = add_watch(v->job, v->at, NOTIFY_PLACE),
-                      .name = arena_strdup(&v->job->arena, str_of(name))};
-    vec_push(&v->errand->hops, hop);
-    bool more = lstat(here, &st) == 0;
+    bool more = watch_self(v, here, &hop, &st) || watch_place(v, here, name, &hop, &st);
     bool unsure = !more && errno != ENOENT && errno != ENOTDIR && errno != EACCES;
     // a directory that we may pass but not read gives no events; that matters only at the end
     bool blind = unsure || (hop.wd < 0 && (hop.wd != -EACCES || !more));

@@ -263,6 +263,7 @@ void settle__on_timer(void *watch);
 
 // errand.c, on a thread
 enum {
+    NOTIFY_SELF = IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_MASK_ADD,
     NOTIFY_PLACE = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF |
                    IN_MOVE_SELF | IN_ATTRIB | IN_ONLYDIR | IN_MASK_ADD,
     NOTIFY_ALL = NOTIFY_PLACE | IN_MODIFY | IN_CLOSE_WRITE | IN_EXCL_UNLINK

@@ -1,5 +1,6 @@
 // Directories and links that come, go and move.
 
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,6 +78,44 @@ TEST(a_root_that_appears_later_part_by_part_is_followed)
     rig_expect(&r, "x.lua", WATCH_CREATED, "1");
     rig_write(&r, "a/b/c/x.lua", "2");
     rig_expect(&r, "x.lua", WATCH_CHANGED, "2");
+    end();
+}
+
+/// What the kernel tells us about the directory `path`: the mask of its inotify watch, 0 for none.
+static unsigned mask_on(const char *path)
+{
+    struct stat st;
+    char line[512], name[64];
+    unsigned mask = 0;
+    CHECK_INT(stat(path, &st), 0);
+    for (int fd = 3; fd < 64; fd++) {
+        snprintf(name, sizeof name, "/proc/self/fdinfo/%d", fd);
+        FILE *f = fopen(name, "re");
+        while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+            unsigned long ino;
+            unsigned one;
+            if (sscanf(line, "inotify wd:%*x ino:%lx sdev:%*x mask:%x", &ino, &one) == 2 &&
+                ino == st.st_ino) {
+                mask |= one;
+            }
+        }
+        if (f != NULL) {
+            fclose(f);
+        }
+    }
+    return mask;
+}
+
+TEST(what_happens_beside_the_root_wakes_nobody)
+{
+    begin();
+    rig_mkdir(&r, "a/b");
+    open_path("a/b");
+    CHECK((mask_on(rig_path(&r, "a/b")) & IN_CREATE) != 0);
+    CHECK_INT(mask_on(rig_path(&r, "a")) & (IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_ATTRIB), 0);
+    CHECK((mask_on(rig_path(&r, "a")) & IN_MOVE_SELF) != 0);
+    rig_sh(&r, "mv a old && mkdir -p a/b && echo 1 >a/b/x.lua"); // and nothing is missed
+    rig_expect(&r, "x.lua", WATCH_CREATED, "1\n");
     end();
 }
 
