@@ -119,6 +119,9 @@ static int lib_reload(lua_State *L)
         return bind__fail(L, "there is no module '" STR_FMT "'", STR_ARG(name));
     }
     bind__op_check(L, 2, "loader.reload");
+    if (bind_of(L)->stopped) {
+        return bind__fail(L, "the hub is stopping");
+    }
     return request(L, xasprintf("lua:" STR_FMT, STR_ARG(name)), 2);
 }
 
@@ -136,6 +139,9 @@ static int lib_load_improvements(lua_State *L)
         }
     }
     bind__op_check(L, callback, "loader.load_improvements");
+    if (bind_of(L)->stopped) {
+        return bind__fail(L, "the hub is stopping");
+    }
     return request(L, NULL, callback);
 }
 

@@ -366,3 +366,32 @@ TEST(a_late_require_that_fails_is_an_error_where_it_was_asked_for)
     CHECK_STR(lab_eval("return #state.keys()"), "0");
     lab_close();
 }
+
+// ---- the shipped libraries ----------------------------------------------------------------------
+
+TEST(a_command_belongs_to_the_module_that_registered_it)
+{
+    static const char text[] = "local c = require 'lib.commands'\n"
+                               "c.register('greet', function(a) return 'hello ' .. a.who end)";
+    lab_open_builtin((const char *const[]){"user/init.lua", text, NULL});
+    CHECK_STR(lab_eval("return require('lib.commands').run('greet', {who = 'you'})"), "hello you");
+    CHECK_STR(lab_eval("return select(2, require('lib.commands').run('none'))"),
+              "no command 'none' answered");
+    lab_change("user/init.lua", "local c = require 'lib.commands' return {}");
+    CHECK_STR(lab_eval("return require('lib.commands').run('greet', {who = 'you'})"), "nil");
+    lab_close();
+}
+
+TEST(the_resolver_finds_what_lies_in_the_layers_and_later_ones_win)
+{
+    lab_open_builtin(
+        (const char *const[]){"../plugins/a.lua", "return 1", "../plugins/b.lua", "return 1",
+                              "../profiles/default/plugins/b.lua", "return 2", "user/init.lua",
+                              "local found = require('lib.config_resolver').resolve_all()\n"
+                              "return {a = found.a.layer, b = found.b.layer}",
+                              NULL});
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('user.init').a"), "user");
+    CHECK_STR(lab_eval("return require('user.init').b"), "user-profile");
+    lab_close();
+}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "unit/bind/lab.h"
 
 // ---- T1: nothing is torn down before the new code has proved itself ------------------------------
@@ -62,14 +63,22 @@ TEST(callbacks_that_fail_are_warnings_and_stop_nothing)
     lab_close();
 }
 
-TEST(before_unload_is_called_when_the_hub_stops)
+TEST(before_unload_is_called_when_the_hub_stops_and_cannot_begin_anything)
 {
-    lab_open((const char *const[]){
-        "user/init.lua", "return {_before_unload = function() io.open('left', 'w'):close() end}",
-        NULL});
+    lab_open_builtin(
+        (const char *const[]){"user/init.lua",
+                              "return {_before_unload = function()\n"
+                              "  local ok, why = loader.reload('user.init', print)\n"
+                              "  local f = io.open('left', 'w') f:write(tostring(why)) f:close()\n"
+                              "end}",
+                              NULL});
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
     CHECK_INT(chdir(test_dir()), 0);
     lab_close();
-    CHECK_INT(access("left", F_OK), 0);
+    CHECK_INT(path_read("left", &text, NULL), 0);
+    CHECK_STR(buf_z(&text), "the hub is stopping");
+    buf_fini(&text);
 }
 
 // ---- T3: classes ---------------------------------------------------------------------------------
@@ -288,7 +297,8 @@ TEST(many_reloads_leave_registrations_files_and_memory_as_they_were)
                  "watch.directory('%s', {}, function() end) events.on('hub.*', function() end)\n"
                  "state.class('C').f = function() end return {n = %d}",
                  test_dir(), i);
-        lab_change("user/init.lua", text);
+        lab_write_over("user/init.lua", text); // no sync: it is the reloads that are many
+        lab_reload();
         CHECK(lab.report->ok);
         if (i == n / 2) {
             lab_eval("collectgarbage()");
