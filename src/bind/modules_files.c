@@ -13,7 +13,8 @@
 //
 // Invariants:
 //   - a text never changes; a file that does gets another one.
-//   - what the watcher says while a scan is under way is newer than what the scan finds.
+//   - of what the watcher and a scan read of one file, the newer counts, whichever is told first:
+//     the time at which the file became what it is decides.
 //   - a stamp is kept only if the file had rested when it was taken: two writes within one tick of
 //     the file system's clock look alike.
 
@@ -255,6 +256,13 @@ size_t files__count(const struct files *f)
     return f->roots[ROOT_USER].texts.n + f->roots[ROOT_SHIPPED].texts.n;
 }
 
+/// Is a text of that time older than the one we have?
+static bool is_older(const struct files__root *r, struct str rel, int64_t ctime_ns)
+{
+    const struct files__text *known = map_get(&r->texts, rel);
+    return known != NULL && known->ctime_ns > ctime_ns;
+}
+
 void files__apply(struct files *f, int root, const struct watch_change *c)
 {
     struct files__root *r = &f->roots[root];
@@ -267,6 +275,13 @@ void files__apply(struct files *f, int root, const struct watch_change *c)
     }
     if (f->scanning) {
         map_set(&r->fresh, rel, f);
+    }
+    if (t != NULL && is_older(r, rel, c->ctime_ns)) {
+        files__text_unref(t);
+        return;
+    }
+    if (t != NULL) {
+        t->ctime_ns = c->ctime_ns;
     }
     put_text(r, rel, t);
 }
@@ -390,12 +405,14 @@ static void scan_work(void *arg)
 static void take_found(struct files__root *r, int root, struct found *f)
 {
     struct str rel = str_of(f->rel);
-    if (f->same || map_get(&r->fresh, rel) != NULL) {
+    bool gone = map_get(&r->fresh, rel) != NULL && map_get(&r->texts, rel) == NULL;
+    if (f->same || gone || is_older(r, rel, f->stamp.ctime_ns)) {
         return;
     }
     struct files__text *t = f->fault != NULL
                                 ? text_new(f->path, root, STR_NULL, f->fault)
                                 : text_copy(f->path, root, (struct str){f->bytes, f->n});
+    t->ctime_ns = f->stamp.ctime_ns;
     put_text(r, rel, t);
     if (f->rested && f->fault == NULL) {
         struct files__stamp *stamp = xmalloc(sizeof *stamp);

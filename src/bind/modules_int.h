@@ -25,8 +25,9 @@ struct files__text {
     char *path;        // as people know it
     const char *layer; // "user", "shipped"
     struct str bytes;
-    char *owned; // the bytes, unless they live in the binary
-    char *fault; // why it could not be read; NULL: it was
+    char *owned;      // the bytes, unless they live in the binary
+    char *fault;      // why it could not be read; NULL: it was
+    int64_t ctime_ns; // of the file when it was read; 0 for the binary's own
     uint8_t hash[SHA256_SIZE];
 };
 struct files__text *files__text_ref(struct files__text *t);

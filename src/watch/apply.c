@@ -231,6 +231,7 @@ static void report(struct watch *w, const struct errand *t, enum watch_kind kind
     struct watch_change c = {.path = arena_strdup(&w->arena, str_of(t->path)), .kind = kind};
     if (kind != WATCH_DELETED) {
         c.size = t->found.size;
+        c.ctime_ns = t->found.ctime;
         memcpy(c.hash, t->hash, sizeof c.hash);
         if (t->bytes != NULL) {
             c.bytes = arena_str(&w->arena, (struct str){t->bytes, t->found.size});

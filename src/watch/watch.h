@@ -39,6 +39,7 @@ struct watch_change {
     const char *path; // the watch's path, then the way down; never a link's target
     enum watch_kind kind;
     uint64_t size;
+    int64_t ctime_ns; // when the file became what it is: of two reports the larger is the newer
     uint8_t hash[SHA256_SIZE]; // of the whole file; zeros when deleted or above WATCH_HASH_MAX
     struct str bytes;          // what was hashed; p is NULL unless asked for and within the limit
 };
