@@ -310,7 +310,8 @@ static int l_call(lua_State *L)
     struct bind__dispatch *d = dispatch_new(L);
     d->wait.cancel = on_caller_gone;
     if (!dispatch_start(d, list, may_wait)) {
-        return entry_wait(L, &d->wait); // where that is refused the dispatch goes on alone
+        entry_check_wait(L); // where that is refused the dispatch goes on alone
+        return entry_wait(L, &d->wait);
     }
     struct bind__dispatch copy = *d;
     free(d);

@@ -185,7 +185,7 @@ static bool in_metamethod(lua_State *L)
     lua_Debug ar;
     for (int i = 0; lua_getstack(L, i, &ar); i++) {
         lua_getinfo(L, "n", &ar);
-        limit__tick(L, vm_of(L), 8);
+        limit__tick(L, vm_of(L), 8 + (size_t)i); // to find the i-th call Lua goes i steps
         if (strcmp(ar.namewhat, "metamethod") == 0) {
             return true;
         }
@@ -308,7 +308,6 @@ void entry_check_wait(lua_State *L)
 
 int entry_wait(lua_State *L, struct entry_wait *w)
 {
-    entry_check_wait(L);
     struct entry *en = vm_of(L)->active;
     w->en = en;
     en->wait = w;

@@ -1,5 +1,7 @@
 // Entries: waiting, nesting, cancelling, owners and references.
 
+#include <unistd.h>
+
 #include <lauxlib.h>
 
 #include "unit/lua/run.h"
@@ -57,6 +59,34 @@ static void wake_with(lua_Integer n)
     lua_State *L = entry_wake_begin(&the_wait);
     lua_pushinteger(L, n);
     entry_wake(&the_wait, 1);
+}
+
+static int lua_slow_wait(lua_State *L)
+{
+    entry_check_wait(L);
+    usleep(120 * 1000); // the work begins here, and takes the rest of the time
+    the_wait.cancel = on_cancel;
+    return entry_wait(L, &the_wait);
+}
+
+TEST(work_that_has_begun_is_waited_for_although_time_is_up)
+{
+    struct vm *vm = waiting_vm();
+    struct entry en = {.done = on_done, .budget_ms = 100};
+    lua_pushcfunction(vm_main(vm), lua_slow_wait);
+    lua_setglobal(vm_main(vm), "slow_wait");
+    entry_begin(&en, vm);
+    const char *source = "local function down(n)\n"
+                         "  if n == 0 then return (slow_wait()) end\n"
+                         "  local r = down(n - 1) return r end\n"
+                         "return down(2500)";
+    CHECK_INT(entry_push_chunk(&en, str_of(source), "@w.lua"), 0);
+    CHECK_INT(entry_run(&en, 0), ENTRY_WAITING);
+    wake_with(7);
+    CHECK_INT(ended_as, ENTRY_DONE);
+    CHECK_INT(lua_tointeger(en.L, -1), 7);
+    entry_end(&en);
+    vm_close(vm);
 }
 
 TEST(a_wait_returns_what_the_wake_brings)
