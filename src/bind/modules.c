@@ -112,12 +112,28 @@ bool modules__is_protected(const struct module *m)
 
 // ---- versions -------------------------------------------------------------------------------
 
+/// Guests that came when `host` was leaving already, so that nobody took them over, go with it: they
+/// are loaded again by whoever requires them next.
+static void free_guests(struct space *sp, const struct version *host)
+{
+    struct str name;
+    void *p;
+    for (size_t at = 0; host->n_guests != 0 && map_next(&sp->modules, &at, &name, &p);) {
+        struct version *guest = ((struct module *)p)->live;
+        if (guest != NULL && guest->host == host) {
+            version__free(guest);
+        }
+    }
+}
+
 void version__free(struct version *v)
 {
     struct space *sp = v->module->space;
     if (v->host == NULL) {
+        free_guests(sp, v);
         bind_owner_close(v->owner);
     } else {
+        v->host->n_guests--;
         refs_drop(sp->vm, v->value);
     }
     if (v->module->live == v) {

@@ -87,6 +87,7 @@ struct version {
     struct gen_unit *unit;
     struct bind_owner *owner;
     struct version *host; // not NULL: required late, by code of this one, and registering for it
+    size_t n_guests;      // versions that have this one as host
     vm_ref value;         // what the file returned
     module_list deps;     // what it required, at load or later
     enum version_outcome outcome;

@@ -174,13 +174,22 @@ static bool is_failed(const struct version *v)
     return v->outcome == VERSION_FAILED;
 }
 
+/// Who takes in a guest that code of `caller` asks for: the version that serves in the caller's place
+/// where there is one, because a caller that was replaced goes when its last handler has ended.
+static struct version *host_for(struct version *caller)
+{
+    struct version *v = caller->module->live != NULL ? caller->module->live : caller;
+    return v->host != NULL ? v->host : v;
+}
+
 /// Load a module outside of any transaction, for the version `host` whose code asks for it.
 static struct version *load_guest(struct module *m, struct files__text *text, struct version *host)
 {
     struct space *sp = m->space;
     struct version *v = version_new(m, text);
     bool outermost = sp->loading.n == 0;
-    v->host = host->host != NULL ? host->host : host;
+    v->host = host_for(host);
+    v->host->n_guests++;
     v->owner = v->host->owner;
     v->unit = v->host->unit;
     m->staged = v;

@@ -356,6 +356,46 @@ TEST(a_guest_is_loaded_again_when_its_host_is_replaced)
     lab_close();
 }
 
+TEST(a_module_required_by_code_that_leaves_is_there_for_those_that_come)
+{
+    lab_open((const char *const[]){
+        "user/late.lua", "return {n = 1}", "user/init.lua",
+        "local M = {} function M._before_reload() say(require('user.late').n) end return M", NULL});
+    lab_change("user/init.lua",
+               "hooks.on('go', 'go', function() say('new', require('user.late').n) end) return {}");
+    CHECK(rig_said("1"));
+    rig_settle(); // the old version is gone, and what it took in with it
+    lab_eval("hooks.notify('go')");
+    CHECK(rig_said("new 1"));
+    lab_change("user/late.lua", "return {n = 2}");
+    CHECK(lab.report->ok);
+    lab_ask(&(struct gen_request){.trigger = "test", .wait_all = true, .force = true});
+    CHECK(lab.report->ok);
+    lab_eval("hooks.notify('go')");
+    CHECK(rig_said("new 2"));
+    lab_close();
+}
+
+TEST(a_module_required_by_a_handler_that_drains_lives_on_with_the_new_version)
+{
+    lab_open((const char *const[]){
+        "user/late.lua", "hooks.on('ping', 'late', function() say('late') end) return {n = 1}",
+        "user/init.lua",
+        "timer.after(0.001, function()\n"
+        "  say('in') timer.sleep(0.05) say(require('user.late').n) end) return {}",
+        NULL});
+    rig_wait("in");
+    lab_change("user/init.lua", "return {n = 2}");
+    rig_wait("1"); // said by the version that was replaced
+    rig_settle();
+    lab_eval("hooks.notify('ping')");
+    CHECK(rig_said("late"));
+    lab_change("user/late.lua", "return {n = 2}");
+    CHECK(lab.report->ok);
+    CHECK_INT(lab_revision("lua:user.late"), 1);
+    lab_close();
+}
+
 TEST(a_late_require_that_fails_is_an_error_where_it_was_asked_for)
 {
     lab_open((const char *const[]){
