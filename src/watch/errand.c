@@ -366,11 +366,11 @@ static bool is_at_rest(const struct watch *w, const struct errand *t, int fd)
 }
 
 /// Read `fd` to its end into the hash, and into `keep` as far as it takes it.
-static int read_all(int fd, struct sha256 *hash, struct buf *keep)
+static int read_all(const struct job *job, int fd, struct sha256 *hash, struct buf *keep)
 {
     char chunk[CHUNK];
     uint64_t total = 0;
-    for (;;) {
+    while (!atomic_load(&job->given_up)) {
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) {
             continue;
@@ -385,10 +385,12 @@ static int read_all(int fd, struct sha256 *hash, struct buf *keep)
             return -EFBIG; // it grew while we read
         }
     }
+    return -ECANCELED;
 }
 
-static enum verdict read_file(const struct watch *w, struct errand *t, int fd)
+static enum verdict read_file(const struct job *job, struct errand *t, int fd)
 {
+    const struct watch *w = job->watch;
     struct sha256 hash;
     struct buf keep;
     struct stat st;
@@ -397,7 +399,7 @@ static enum verdict read_file(const struct watch *w, struct errand *t, int fd)
     }
     sha256_init(&hash);
     buf_init(&keep, w->opts.want_bytes ? w->opts.bytes_max : 0);
-    t->rc = read_all(fd, &hash, &keep);
+    t->rc = read_all(job, fd, &hash, &keep);
     if (t->rc == 0 && fstat(fd, &st) < 0) {
         t->rc = -errno;
     }
@@ -416,7 +418,7 @@ static enum verdict read_file(const struct watch *w, struct errand *t, int fd)
     return v;
 }
 
-static enum verdict look_at(const struct watch *w, struct errand *t, int fd)
+static enum verdict look_at(const struct job *job, struct errand *t, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
@@ -434,7 +436,7 @@ static enum verdict look_at(const struct watch *w, struct errand *t, int fd)
     if (t->known && stamp_eq(&t->found, &t->stamp)) {
         return LOOK_SAME;
     }
-    return is_at_rest(w, t, fd) ? read_file(w, t, fd) : LOOK_HELD;
+    return is_at_rest(job->watch, t, fd) ? read_file(job, t, fd) : LOOK_HELD;
 }
 
 static void look(struct job *job, struct errand *t)
@@ -464,7 +466,7 @@ static void look(struct job *job, struct errand *t)
         t->rc = -errno;
         return;
     }
-    t->verdict = look_at(job->watch, t, fd);
+    t->verdict = look_at(job, t, fd);
     close(fd);
 }
 
@@ -473,7 +475,10 @@ void errand__run(void *arg)
     struct job *job = arg;
     vec_foreach (t, &job->errands) {
         t->wd = -1;
-        if (t->file != NULL) {
+        if (atomic_load(&job->given_up)) {
+            t->rc = -ECANCELED;
+            t->verdict = LOOK_FAILED;
+        } else if (t->file != NULL) {
             look(job, t);
         } else {
             scan(job, t);

@@ -391,6 +391,8 @@ void watch_close(struct watch *w)
     drop_queues(w);
     if (w->job == NULL) {
         watch_free(w);
+    } else {
+        atomic_store(&w->job->given_up, true);
     }
 }
 

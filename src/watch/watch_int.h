@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdatomic.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -168,8 +169,9 @@ struct errand {
 
 struct job {
     struct watch *watch;
-    int fd;         // inotify, or -1
-    uint64_t began; // watcher->events at that time
+    int fd;               // inotify, or -1
+    uint64_t began;       // watcher->events at that time
+    atomic_bool given_up; // the watch was closed: nobody wants the rest
     struct arena arena;
     vec(struct errand) errands;
 };

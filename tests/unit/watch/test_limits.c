@@ -312,6 +312,34 @@ TEST(a_thousand_watches_opened_and_closed_leave_nothing)
     rig_close(&r);
 }
 
+static bool looks_begin(struct rig *x)
+{
+    return watcher_stats(x->watcher).files >= 40;
+}
+
+TEST(a_watch_that_is_closed_reads_no_further)
+{
+    struct watch *w;
+    char name[20];
+    begin();
+    rig_mkdir(&r, "big");
+    for (unsigned i = 0; i < 40; i++) { // holes: hashed like all else, but on no disk
+        snprintf(name, sizeof name, "big/%u.lua", i);
+        rig_write(&r, name, "1");
+        CHECK_INT(truncate(rig_path(&r, name), WATCH_HASH_MAX), 0);
+    }
+    struct watch_opts none = {.path = "nothing here"};
+    rig_open(&r, &none);
+    struct watch_opts o = {.path = rig_path(&r, "big")};
+    CHECK_INT(watch_open(&w, r.watcher, &o, on_other, NULL, NULL), 0);
+    rig_until(&r, looks_begin);
+    uint64_t start = time_mono_ns();
+    watch_close(w);
+    rig_settle(&r);
+    CHECK((time_mono_ns() - start) / 1000000 < 500); // all of it takes seconds
+    rig_close(&r);
+}
+
 TEST(twenty_thousand_directories_are_watched_quickly_and_in_little_memory)
 {
     struct watch_opts o = {.path = "tree", .recursive = true, .pattern = "*.lua"};
