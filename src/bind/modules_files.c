@@ -302,7 +302,8 @@ struct scan_root {
     char *dir;
     struct map known; // stamps, copied
     vec(struct found) found;
-    bool whole; // everything was seen
+    size_t n_dirs; // links can make a small tree endless
+    bool whole;    // everything was seen
 };
 
 struct scan {
@@ -353,38 +354,63 @@ static void scan_file(struct scan *s, struct scan_root *r, char *rel, char *path
     vec_push(&r->found, f);
 }
 
-static void scan_dir(struct scan *s, struct scan_root *r, const char *dir, const char *rel,
-                     int depth);
+/// A directory that is being read, and those above it.
+struct level {
+    const char *dir, *rel;
+    uint64_t dev, ino;
+    int depth;
+    const struct level *up;
+};
 
-static void scan_entry(struct scan *s, struct scan_root *r, const char *dir, const char *below,
-                       const char *name, int depth)
+/// A link may lead to where we are inside already: what is there has been seen.
+static bool is_inside(const struct level *v, const struct stat *st)
+{
+    for (; v != NULL; v = v->up) {
+        if (v->dev == st->st_dev && v->ino == st->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void scan_dir(struct scan *s, struct scan_root *r, struct level *here);
+
+static void scan_entry(struct scan *s, struct scan_root *r, const struct level *in,
+                       const char *name)
 {
     struct stat st;
-    char *path = path_join(dir, name);
-    char *rel = below[0] != '\0' ? path_join(below, name) : xstrdup(name);
+    char *path = path_join(in->dir, name);
+    char *rel = in->rel[0] != '\0' ? path_join(in->rel, name) : xstrdup(name);
     bool seen = stat(path, &st) == 0;
     if (seen && S_ISREG(st.st_mode) && str_ends(str_of(rel), ".lua") && r->found.n < FILES_MAX) {
         scan_file(s, r, rel, path, &st); // takes both
         return;
     }
-    if (seen && S_ISDIR(st.st_mode) && depth < FILES_DEPTH && strcmp(rel, "improvements") != 0) {
-        scan_dir(s, r, path, rel, depth + 1);
+    if (seen && S_ISDIR(st.st_mode) && in->depth < FILES_DEPTH && !is_inside(in, &st) &&
+        strcmp(rel, "improvements") != 0) {
+        scan_dir(s, r, &(struct level){.dir = path, .rel = rel, .depth = in->depth + 1, .up = in});
     }
     free(path);
     free(rel);
 }
 
-static void scan_dir(struct scan *s, struct scan_root *r, const char *dir, const char *rel,
-                     int depth)
+static void scan_dir(struct scan *s, struct scan_root *r, struct level *here)
 {
-    DIR *d = opendir(dir);
-    if (d == NULL) {
-        r->whole = r->whole && (errno == ENOENT || errno == ENOTDIR);
+    struct stat st;
+    DIR *d = r->n_dirs < FILES_MAX ? opendir(here->dir) : NULL;
+    if (d == NULL || fstat(dirfd(d), &st) < 0) {
+        r->whole = r->whole && r->n_dirs < FILES_MAX && (errno == ENOENT || errno == ENOTDIR);
+        if (d != NULL) {
+            closedir(d);
+        }
         return;
     }
+    r->n_dirs++;
+    here->dev = st.st_dev;
+    here->ino = st.st_ino;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         if (e->d_name[0] != '.') {
-            scan_entry(s, r, dir, rel, e->d_name, depth);
+            scan_entry(s, r, here, e->d_name);
         }
     }
     closedir(d);
@@ -395,7 +421,7 @@ static void scan_work(void *arg)
     struct scan *s = arg;
     for (int i = 0; i < ROOT__COUNT; i++) {
         if (s->roots[i].dir != NULL) {
-            scan_dir(s, &s->roots[i], s->roots[i].dir, "", 0);
+            scan_dir(s, &s->roots[i], &(struct level){.dir = s->roots[i].dir, .rel = ""});
         }
     }
 }

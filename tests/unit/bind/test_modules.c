@@ -1,5 +1,7 @@
 // Modules: which file is which, what a change reloads, in one transaction or not at all.
 
+#include <unistd.h>
+
 #include "unit/bind/lab.h"
 
 // ---- names ------------------------------------------------------------------------------------
@@ -84,6 +86,21 @@ TEST(a_save_reloads_the_module_and_all_that_require_it_dependency_first)
     CHECK_INT(lab_revision("lua:lib.c"), 2);
     CHECK_INT(lab_revision("lua:lib.z"), 1);
     CHECK_STR(lab_eval("return require('lib.c').n"), "2");
+    lab_close();
+}
+
+TEST(links_that_lead_in_circles_are_not_followed_round)
+{
+    lab_open((const char *const[]){"lib/deep/x.lua", "return {n = 1}", NULL});
+    for (int i = 0; i < 8; i++) { // eight ways at each of sixteen levels
+        char *path = xasprintf("%s/lua/lib/deep/l%d", rig.home.dir, i);
+        CHECK_INT(symlink(i % 2 == 0 ? "." : "../../lib", path), 0);
+        free(path);
+    }
+    lab_save("lib/deep/y.lua", "return {n = 2}");
+    lab_change("user/init.lua", "return {n = require('lib.deep.y').n}");
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('user.init').n"), "2");
     lab_close();
 }
 
