@@ -99,9 +99,12 @@ static void spread(struct space *sp, enum module_mark mark)
         more = false;
         each_module(m, sp)
         {
+            if (m->mark < mark) {
+                continue;
+            }
             each_module(other, sp)
             {
-                if (m->mark >= mark && other->mark < mark && follows(other, m)) {
+                if (other->mark < mark && follows(other, m)) {
                     other->mark = mark;
                     more = true;
                 }
