@@ -238,8 +238,9 @@ void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int 
         .line = line,
         .message = message,
     };
-    log_warn(LOG_HUB, "unit=%s code=%s path=%s line=%d message=%s", LOGQ(str_of(o->unit->name)).z,
-             gen_code_name(code), LOGQ(str_of(d.path)).z, line, LOGQ(str_of(message)).z);
+    log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
+             LOGQ(str_of(o->unit->name)).z, gen_code_name(code), LOGQ(str_of(d.path)).z, line,
+             LOGQ(str_of(message)).z);
     if (!is_known(o->unit, &d)) { // a handler that fails every millisecond is one event
         emit_error(o, &d);
         gen_unit_note(o->unit, &d);

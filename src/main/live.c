@@ -46,7 +46,7 @@ static void on_watch_warning(const struct watch_warning *w, void *arg)
     struct live *v = arg;
     struct gen_diag d = {
         .code = DIAG_WATCH_DEGRADED, .source = "hub", .message = w->message, .hint = w->remedy};
-    log_warn(LOG_HUB, "code=%s message=%s", w->code, LOGQ(str_of(w->message)).z);
+    log_warn(LOG_HUB, "diagnostic=%s message=%s", w->code, LOGQ(str_of(w->message)).z);
     gen_warn(v->engine, &d);
 }
 

@@ -226,3 +226,10 @@ def test_a_storm_of_saves_ends_consistent(home, lua, start_hub):
     again = [e for e in stream.seen if e["type"] == "user.all"]
     print(f"{saves} saves over {count} files: {len(again)} loads of what stands on them")
     assert len(again) < saves
+
+
+def test_the_log_says_which_diagnostic_it_was(home, lua, start_hub):
+    lua("user/init.lua", 'timer.after(0, function() error("broken") end)\n')
+    start_hub()
+    line = retry(lambda: next((x for x in home.log.read_text().splitlines() if "broken" in x), None))
+    assert "HOOK_FAILED" in line
