@@ -70,24 +70,33 @@ TEST(files_can_be_written_read_listed_and_removed)
 
 TEST(no_path_leads_out)
 {
+    static const char
+        code[] = // the system's own files are read at most: walls may be broken one day
+        "local own = {'../secret', 'd/../../secret', '..', './../secret', '%s/../secret',\n"
+        "  '/%s/../secret'}\n"
+        "local bad = {'/etc/passwd', '/proc/self/mem', '//etc/passwd',\n"
+        "  'd/../../../../../../etc/passwd', table.unpack(own)}\n"
+        "fs.mkdir('d')\n"
+        "fs.write('own', 'x')\n"
+        "for _, p in ipairs(bad) do\n"
+        "  assert(fs.read(p) == nil, p)\n"
+        "  assert(not fs.exists(p), p)\n"
+        "  assert(not fs.is_dir(p), p)\n"
+        "  assert(fs.stat(p) == nil and fs.list(p) == nil, p)\n"
+        "end\n"
+        "for _, p in ipairs(own) do\n"
+        "  assert(fs.write(p, 'x') == nil, p)\n"
+        "  assert(fs.append(p, 'x') == nil, p)\n"
+        "  assert(fs.remove(p) == nil, p)\n"
+        "  assert(fs.rename(p, 'stolen') == nil and fs.rename('own', p) == nil, p)\n"
+        "  assert(fs.copy(p, 'stolen') == nil and fs.copy('own', p) == nil, p)\n"
+        "end\n"
+        "assert(fs.mkdir('../made') == nil and fs.mkdir('%s/../made') == nil)\n"
+        "assert(not fs.exists('stolen'))";
+    char text[sizeof code + 1500];
     begin();
-    check_holds("local bad = {'../secret', '/etc/passwd', 'd/../../secret', '..', './../secret',\n"
-                "  '/proc/self/mem', '//etc/passwd', 'd/../../../../../../etc/passwd'}\n"
-                "fs.mkdir('d')\n"
-                "fs.write('own', 'x')\n"
-                "for _, p in ipairs(bad) do\n"
-                "  assert(fs.read(p) == nil, p)\n"
-                "  assert(not fs.exists(p), p)\n"
-                "  assert(not fs.is_dir(p), p)\n"
-                "  assert(fs.stat(p) == nil and fs.list(p) == nil, p)\n"
-                "  assert(fs.write(p, 'x') == nil, p)\n"
-                "  assert(fs.append(p, 'x') == nil, p)\n"
-                "  assert(fs.remove(p) == nil, p)\n"
-                "  assert(fs.rename(p, 'stolen') == nil and fs.rename('own', p) == nil, p)\n"
-                "  assert(fs.copy(p, 'stolen') == nil and fs.copy('own', p) == nil, p)\n"
-                "end\n"
-                "assert(fs.mkdir('../made') == nil and fs.mkdir('/tmp/afloat-made') == nil)\n"
-                "assert(not fs.exists('stolen'))");
+    snprintf(text, sizeof text, code, dir, dir, dir);
+    check_holds(text);
     CHECK_STR(get("made"), "(none)");
     far_end();
 }
@@ -99,11 +108,11 @@ TEST(a_symlink_inside_leads_nowhere)
     snprintf(link, sizeof link, "%s/link", dir);
     CHECK_INT(symlink("../secret", link), 0);
     snprintf(link, sizeof link, "%s/abs", dir);
-    CHECK_INT(symlink("/etc", link), 0);
+    CHECK_INT(symlink(test_dir(), link), 0);
     snprintf(link, sizeof link, "%s/up", dir);
     CHECK_INT(symlink("..", link), 0);
     check_holds(
-        "for _, p in ipairs{'link', 'abs/passwd', 'up/secret', 'up'} do\n"
+        "for _, p in ipairs{'link', 'abs/secret', 'up/secret', 'up'} do\n"
         "  assert(fs.read(p) == nil and not fs.exists(p) and fs.list(p) == nil, p)\n"
         "  assert(fs.copy(p, 'stolen') == nil, p)\n"
         "end\n"
