@@ -1,11 +1,15 @@
 // The tour: what works, shown by doing it.
 //
 // It has a home of its own that is gone afterwards, and says nothing about the program by itself:
-// the headings name what is done next, every line below them is what a command of ours printed just
-// then. A command that does not end as it should ends the tour.
+// the headings name what is done next, lines after a bar are what it saves as a user would, every
+// other line is what a command of ours printed just then. A command that does not end as it should
+// ends the tour.
 //
-//     steps[] ── spawn ourselves ── pipe ── indented on stdout
-//                 └ AFLOAT_HOME = the private home, no other AFLOAT_*
+//     steps[] ── save a file ── spawn ourselves ── pipe ── indented on stdout
+//                                └ AFLOAT_HOME = the private home, no other AFLOAT_*
+//
+// A save is taken over by the hub in its own time, so what follows from one is asked for until it
+// is there; the last answer is the one that is shown.
 //
 // Invariant: however the tour ends (Ctrl-C and a vanished terminal included), its hub is ended
 // before its home is removed.
@@ -20,18 +24,47 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/path.h"
+#include "base/time.h"
 #include "cli/cli_int.h"
 #include "client/holder.h"
 #include "client/interrupt.h"
 
-enum { MOST_WORDS = 8, OUTPUT_MAX = 1 << 20, END_MS = 10000 };
+enum { MOST_WORDS = 8, OUTPUT_MAX = 1 << 20, END_MS = 10000, UNTIL_MS = 10000, AGAIN_MS = 5 };
 
 struct step {
     const char *heading; // NULL: goes on under the last one
     const char *words[MOST_WORDS];
-    int exit;  // what the command must end with
-    bool kill; // kill -9 the hub before
+    const char *until; // asked again until it prints this; NULL: asked once
+    const char *file;  // saved before, under the home; NULL: none
+    const char *text;  // of that file
+    int exit;          // what the command must end with
+    bool kill;         // kill -9 the hub before
 };
+
+static const char hello[] = "on(\"user.ask\", function(q)\n"
+                            "  events.emit(\"user.answer\", { text = \"hello \" .. q.name })\n"
+                            "end)\n"
+                            "events.emit(\"user.ready\", { version = 1 })\n";
+
+static const char good_day[] =
+    "on(\"user.ask\", function(q)\n"
+    "  events.emit(\"user.answer\", { text = \"good day \" .. q.name })\n"
+    "end)\n"
+    "events.on(\"improvement.found\", function(f) events.emit(\"user.found\", f) end)\n"
+    "events.emit(\"user.ready\", { version = 2 })\n";
+
+static const char broken[] = "on(\"user.ask\", function(q)\n"
+                             "  events.emit(\"user.answer\", { text = \"good night \" q.name })\n"
+                             "end)\n";
+
+static const char curious[] =
+    "timer.after(0, function()\n"
+    "  for _, path in ipairs { \"/etc/passwd\", \"../user/init.lua\" } do\n"
+    "    local text, why = fs.read(path)\n"
+    "    events.emit(\"improvement.found\", { found = text or why })\n"
+    "  end\n"
+    "end)\n";
 
 // clang-format off
 static const struct step tour[] = {
@@ -52,6 +85,24 @@ static const struct step tour[] = {
     {.words = {"events", "emit", "user.demo", "{\"n\":3}"}},
     {.words = {"events", "--types", "user.*,hub.*"}},
     {.words = {"feature", "enable", "plugins"}},
+    {.heading = "Save Lua into the running hub, and ask it something",
+     .file = "lua/user/init.lua", .text = hello,
+     .words = {"events", "--types", "user.ready"}, .until = "\"version\":1"},
+    {.words = {"events", "emit", "user.ask", "{\"name\":\"Ada\"}"}},
+    {.words = {"events", "--types", "user.answer"}, .until = "Ada"},
+    {.heading = "Save it again with another answer",
+     .file = "lua/user/init.lua", .text = good_day,
+     .words = {"events", "--types", "user.ready"}, .until = "\"version\":2"},
+    {.words = {"events", "emit", "user.ask", "{\"name\":\"Grace\"}"}},
+    {.words = {"events", "--types", "user.answer"}, .until = "Grace"},
+    {.heading = "Save a broken one: what is said, and who answers?",
+     .file = "lua/user/init.lua", .text = broken,
+     .words = {"reload"}, .exit = EXIT_RELOAD},
+    {.words = {"events", "emit", "user.ask", "{\"name\":\"Edsger\"}"}},
+    {.words = {"events", "--types", "user.answer"}, .until = "Edsger"},
+    {.heading = "Drop in code as an agent would, which tries to read files outside",
+     .file = "lua/improvements/curious.lua", .text = curious,
+     .words = {"events", "--types", "user.found"}, .until = "init.lua"},
     {.heading = "Open it for a browser, then try what a hostile page or program would",
      .words = {"open", "--quiet"}},
     {.words = {"api", "GET", "/feature", "--tcp"}, .exit = EXIT_NOT_ALLOWED},
@@ -180,12 +231,28 @@ static void show_lines(struct out *o, struct str text)
     out_flush(o);
 }
 
+static void show_file(struct out *o, const struct step *s)
+{
+    struct str text = str_of(s->text);
+    out_addf(o, "  > ");
+    out_tinted(o, OUT_DIM, str_of(s->file));
+    out_add(o, STR("\n"));
+    while (text.n != 0) {
+        out_add(o, STR("  | "));
+        out_tinted(o, OUT_DIM, str_cut(&text, '\n'));
+        out_add(o, STR("\n"));
+    }
+}
+
 static void show_heading(struct demo *d, const struct step *s)
 {
     if (s->heading != NULL) {
         out_add(&d->c->out, STR("\n"));
         out_tinted(&d->c->out, OUT_BOLD, str_of(s->heading));
         out_add(&d->c->out, STR("\n"));
+    }
+    if (s->file != NULL) {
+        show_file(&d->c->out, s);
     }
     if (d->verbose) {
         out_add(&d->c->out, STR("  $ "));
@@ -195,24 +262,69 @@ static void show_heading(struct demo *d, const struct step *s)
     out_flush(&d->c->out);
 }
 
+// ---- a step --------------------------------------------------------------------------------
+
+static int kill_hub(struct demo *d)
+{
+    pid_t pid = holder_find(&d->home);
+    return pid != 0 && kill(pid, SIGKILL) == 0 ? holder_wait_gone(pid, 0) : 0;
+}
+
+static int save_file(struct demo *d, const struct step *s, struct err *e)
+{
+    char *path = arena_printf(&d->arena, "%s/%s", d->home.dir, s->file);
+    char *dir = arena_strdup(&d->arena, path_dir(str_of(path)));
+    int rc = path_mkdirs(dir, 0700, e);
+    return rc < 0 ? rc : path_write_atomic(path, str_of(s->text), 0600, e);
+}
+
+static int prepare(struct demo *d, const struct step *s)
+{
+    struct err e = {0};
+    if (s->file != NULL && save_file(d, s, &e) < 0) {
+        return cli__fail(d->c, &e);
+    }
+    int rc = s->kill ? kill_hub(d) : 0;
+    return rc < 0 ? cli__exit_of(rc) : EXIT_OK;
+}
+
+// Run the command, again and again if it has to print something first.
+static int run_until(struct demo *d, const struct step *s, struct buf *out, int *code)
+{
+    uint64_t deadline = interrupt_deadline(UNTIL_MS);
+    for (;;) {
+        buf_clear(out);
+        int rc = run(d, s->words, out, code);
+        if (rc < 0 || s->until == NULL || *code != s->exit || strstr(buf_z(out), s->until)) {
+            return rc;
+        }
+        rc = time_mono_ns() < deadline ? interrupt_pause(AGAIN_MS) : ERR_TIMEOUT;
+        if (rc < 0) {
+            return rc;
+        }
+    }
+}
+
 static int take_step(struct demo *d, const struct step *s)
 {
     struct buf output;
     int code = 0;
     show_heading(d, s);
-    if (s->kill) {
-        pid_t pid = holder_find(&d->home);
-        int rc = pid != 0 && kill(pid, SIGKILL) == 0 ? holder_wait_gone(pid, 0) : 0;
-        if (rc < 0) {
-            return cli__exit_of(rc);
-        }
+    int failed = prepare(d, s);
+    if (failed != EXIT_OK) {
+        return failed;
     }
     buf_init(&output, OUTPUT_MAX);
-    int rc = run(d, s->words, &output, &code);
+    int rc = run_until(d, s, &output, &code);
     show_lines(&d->c->out, buf_str(&output));
     buf_fini(&output);
     if (rc == -EINTR || d->c->out.fault == EINTR) {
         return EXIT_INTERRUPTED;
+    }
+    if (rc == ERR_TIMEOUT) {
+        out_error(&d->c->out, "the demo ends here: '%s' never printed '%s'",
+                  command_line(d, s->words), s->until);
+        return EXIT_FAILED;
     }
     if (rc < 0 || code != s->exit) {
         out_error(&d->c->out, "the demo ends here: '%s' gave exit code %d instead of %d",

@@ -132,6 +132,7 @@ static void add_need(struct view *v, const char *plugin, const struct gen_report
 static void add_problems(struct view *v)
 {
     vec_foreach (t, v->troubles) {
+        v->r->ok = v->r->ok && t->state != GEN_FAILED; // whatever its diagnostic weighs
         vec_foreach (d, &t->diags) {
             add_diag(v, t->name, NULL, d);
         }

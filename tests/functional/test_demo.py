@@ -30,13 +30,21 @@ def hubs_of(tmp):
     return found
 
 
+def said(text):
+    """What commands printed, without what the demo saved."""
+    return "\n".join(x for x in text.splitlines() if x.startswith("    "))
+
+
 def test_the_demo_ends_by_itself_with_0(home, tmp):
     done = home.cli("demo")
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.rstrip().endswith("hub is not running")
     for fact in ("hub started", "user.demo", "off (chosen)", "did not end by itself",
+                 '"hello Ada"', '"good day Grace"', "error LOAD_FAILED lua:user.init", '"good day Edsger"',
+                 "cannot read '/etc/passwd'", "cannot read '../user/init.lua'",
                  "UNAUTHORIZED", "HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED", "hub stopped"):
         assert fact in done.stdout
+    assert "good night" not in said(done.stdout), "the broken version never answers"
     assert hubs_of(tmp) == []
     assert os.listdir(home.dir) == [], "the user's own home is untouched"
 
@@ -49,8 +57,9 @@ def test_verbose_shows_the_commands_and_nothing_else_is_said(home, tmp):
     lines = home.ok("demo", "--verbose").splitlines()
     shown = [x for x in lines if x.startswith("  $ afloat ")]
     assert len(shown) > 15
-    plain = [x for x in home.ok("demo").splitlines() if not x.startswith("    ")]
-    # what is not a command's output is a heading: an instruction or a question, never a figure
+    plain = [x for x in home.ok("demo").splitlines() if not x.startswith(("    ", "  > lua/", "  | "))]
+    # what is neither a command's output nor the text of a file is a heading: an instruction or a
+    # question, never a figure
     assert all(re.fullmatch(r"|[A-Z].*|kill -9 .*", x) for x in plain)
     assert not any(re.search(r"\d{2,}", x) for x in plain)
 
