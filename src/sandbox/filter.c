@@ -11,6 +11,7 @@
 // could change afterwards), so paths are Landlock's business.
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -295,6 +295,16 @@ static int try_signal_other(void)
     return result(syscall(SYS_tgkill, getppid(), getppid(), 0));
 }
 
+static int try_signal_on_input(void)
+{
+    return result(fcntl(root, F_SETOWN, getppid()));
+}
+
+static int try_other_signal_on_input(void)
+{
+    return result(fcntl(root, F_SETSIG, SIGKILL));
+}
+
 static int try_chmod(void)
 {
     return result(fchmodat(root, ".", 0777, 0));
@@ -312,8 +322,9 @@ static int try_more_files(void)
 
 TEST(calls_outside_the_list_are_refused)
 {
-    static int (*const attempts[])(void) = {try_open,  try_code, try_code_later, try_signal_other,
-                                            try_chmod, try_link, try_more_files};
+    static int (*const attempts[])(void) = {
+        try_open, try_code,       try_code_later,      try_signal_other,         try_chmod,
+        try_link, try_more_files, try_signal_on_input, try_other_signal_on_input};
     make_tree();
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
         int how = run_inside(attempts[i]);
