@@ -20,6 +20,7 @@ enum {
     FAR__OUT = 64 * 1024,    // bytes kept before they are written
     FAR__READ_MAX = 8 << 20, // bytes of a file that fs.read takes
     FAR__DISK = 64 << 20,    // bytes that a process may write to disk in its life
+    FAR__NAME = 4096,        // what a new name counts for
     FAR__LIST_MAX = 10000,   // names of a directory
 };
 

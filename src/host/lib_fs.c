@@ -253,13 +253,30 @@ static int fs_list(lua_State *L)
 
 // ---- changing ------------------------------------------------------------------------------
 
+/// What this process may take of the disk in its life.
+static int charge(struct far *f, size_t bytes)
+{
+    if (bytes > FAR__DISK - f->disk) {
+        return -EDQUOT;
+    }
+    f->disk += bytes;
+    return 0;
+}
+
+/// A name that is not there yet takes some of the disk, whatever it holds.
+static int charge_name(struct far *f, const struct place *p)
+{
+    struct stat st;
+    return fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : charge(f, FAR__NAME);
+}
+
 /// Write all of it, within what this process may write in its life.
 static int write_all(struct far *f, int fd, struct str text)
 {
-    if (text.n > FAR__DISK - f->disk) {
-        return -EDQUOT;
+    int rc = charge(f, text.n);
+    if (rc < 0) {
+        return rc;
     }
-    f->disk += text.n;
     while (text.n != 0) {
         ssize_t n = write(fd, text.p, text.n);
         if (n < 0 && errno != EINTR) {
@@ -274,13 +291,17 @@ static int write_all(struct far *f, int fd, struct str text)
 static int replace_file(struct far *f, const struct place *p, struct str text)
 {
     char temporary[64];
+    int rc = charge_name(f, p);
+    if (rc < 0) {
+        return rc;
+    }
     snprintf(temporary, sizeof temporary, ".afloat-%d.tmp", (int)getpid());
     unlinkat(p->dir, temporary, 0);
     int fd = path_open_beneath(p->dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600, NULL);
     if (fd < 0) {
         return fd;
     }
-    int rc = write_all(f, fd, text);
+    rc = write_all(f, fd, text);
     close(fd);
     if (rc == 0 && renameat(p->dir, temporary, p->dir, p->name) != 0) {
         rc = -errno;
@@ -308,11 +329,15 @@ static int fs_write(lua_State *L)
 static int append_to(struct far *f, const struct place *p, struct str text)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    int rc = charge_name(f, p);
+    if (rc < 0) {
+        return rc;
+    }
     int fd = path_open_beneath(p->dir, p->name, flags, 0600, NULL);
     if (fd < 0) {
         return fd;
     }
-    int rc = write_all(f, fd, text);
+    rc = write_all(f, fd, text);
     close(fd);
     return rc;
 }
@@ -346,6 +371,9 @@ static int make_dirs(lua_State *L, const char *path)
         }
         snprintf(part, sizeof part, "%.*s", (int)at, path);
         int rc = open_place(L, part, &p);
+        if (rc == 0) {
+            rc = charge_name(far__of(L), &p);
+        }
         if (rc == 0 && mkdirat(p.dir, p.name, 0700) != 0 && errno != EEXIST) {
             rc = -errno;
         }
