@@ -42,10 +42,10 @@ static void hang_up(struct host_proc *h)
     h->wire = NULL;
 }
 
-static int way_send(struct host_talk *t, struct str bytes)
+static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
 {
     struct host_proc *h = proc_of(t);
-    return h->wire != NULL ? host_wire_send(h->wire, bytes, HOST_UNREAD_MAX) : UV_EPIPE;
+    return h->wire != NULL ? host_wire_send(h->wire, bytes, max_unread) : UV_EPIPE;
 }
 
 static void way_stop(struct host_talk *t)

@@ -23,6 +23,8 @@ enum {
     HOST_FLOOD_N = 5000,         // messages that nobody asked for, a second
     HOST_FLOOD_BYTES = 16 << 20, // and bytes
     HOST_UNREAD_MAX = 32 << 20,  // bytes that it has not read yet
+    HOST_EVENTS_MAX = 1 << 20,   // from here on it gets no events
+    HOST_DEAF_MS = 10000,        // and after this time of that it is ended
 };
 
 /// Start the process and send it `load`. `opts` is read during the call only, `owner` is copied,

@@ -117,7 +117,8 @@ static void send_line(struct host_talk *t, struct buf *line)
     }
     one_line(line);
     buf_addc(line, '\n');
-    if (t->way->send(t, buf_str(line)) == UV_ENOBUFS) { // a host that left is told by its end
+    if (t->way->send(t, buf_str(line), HOST_UNREAD_MAX) ==
+        UV_ENOBUFS) { // a host that left is told by its end
         host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent",
                        t->name);
     }
@@ -442,18 +443,47 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
     buf_fini(&fields);
 }
 
+/// The host has not read what it was sent before, so this event is left out: what others say must
+/// not pile up here. One that reads nothing for long does not come back.
+static void drop_event(struct host_talk *t)
+{
+    uint64_t now = loop_now(t->loop);
+    if (t->n_dropped++ == 0) {
+        t->deaf_since = now;
+    } else if (now - t->deaf_since > HOST_DEAF_MS) {
+        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent",
+                       t->name);
+    }
+    if (t->deaf_logged == 0 || now - t->deaf_logged > HOST_DEAF_MS) { // it may go on and off
+        t->deaf_logged = now;
+        log_warn(LOG_HUB, "host=%s events=lost reason=\"it does not read them\"",
+                 LOGQ(str_of(t->name)).z);
+    }
+}
+
 static void op_event(struct host *host, struct str name, struct str data)
 {
-    struct buf fields;
+    struct host_talk *t = talk_of(host);
+    struct buf line;
     struct jw w;
-    buf_init(&fields, SIZE_MAX);
-    buf_addz(&fields, "\"name\":");
-    jw_init(&w, &fields);
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    buf_init(&line, SIZE_MAX);
+    buf_addz(&line, "{\"type\":\"event\",\"name\":");
+    jw_init(&w, &line);
     jw_str(&w, name);
-    buf_addz(&fields, ",\"data\":");
-    buf_adds(&fields, data.n != 0 ? data : STR("null"));
-    send_message(talk_of(host), "event", 0, buf_str(&fields));
-    buf_fini(&fields);
+    buf_addz(&line, ",\"data\":");
+    buf_adds(&line, data.n != 0 ? data : STR("null"));
+    buf_addc(&line, '}');
+    one_line(&line);
+    buf_addc(&line, '\n');
+    if (t->way->send(t, buf_str(&line), HOST_EVENTS_MAX) == UV_ENOBUFS) {
+        drop_event(t);
+    } else {
+        t->n_dropped = 0;
+    }
+    buf_fini(&line);
 }
 
 static bool op_alive(struct host *host)

@@ -13,8 +13,8 @@ struct host_talk;
 
 /// How lines travel to the other side and how that is ended.
 struct host_talk_way {
-    /// Send one or more whole lines; UV_ENOBUFS when the other side does not read.
-    int (*send)(struct host_talk *t, struct str bytes);
+    /// Send one or more whole lines; UV_ENOBUFS when the other side has not read `max_unread` bytes.
+    int (*send)(struct host_talk *t, struct str bytes, size_t max_unread);
     /// The talk is over for a fault: stop the other side, now. Nothing is sent any more.
     void (*stop)(struct host_talk *t);
     /// The owner let go: end the other side in good order. Nothing is sent any more.
@@ -52,6 +52,9 @@ struct host_talk {
     enum gen_code why; // it ended
     char *message;
     bool end_told;
+    size_t n_dropped;     // events in a row that it did not get
+    uint64_t deaf_since;  // the first of these
+    uint64_t deaf_logged; // when that was said last
 };
 
 void host_talk_init(struct host_talk *t, struct loop *l, const struct host_talk_way *way,

@@ -35,8 +35,9 @@ static const char *const points[] = {"on_begin", "on_final", NULL};
 static const char *const events[] = {"improvement.*", NULL};
 static const struct host_rules rules = {.points = points, .events = events};
 
-static int way_send(struct host_talk *t, struct str bytes)
+static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
 {
+    (void)max_unread;
     (void)t;
     assert(bytes.p[bytes.n - 1] == '\n' && memchr(bytes.p, '\n', bytes.n - 1) == NULL);
     return 0;

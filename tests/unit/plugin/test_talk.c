@@ -13,6 +13,7 @@ static struct {
     struct buf sent;
     int stops, closes;
     int send_rc;
+    size_t unread;
 } way;
 
 static struct {
@@ -27,14 +28,15 @@ static struct {
 
 // ---- the other end ---------------------------------------------------------------------------
 
-static int way_send(struct host_talk *talk, struct str bytes)
+static int way_send(struct host_talk *talk, struct str bytes, size_t max_unread)
 {
     CHECK(talk == &t && bytes.p[bytes.n - 1] == '\n');
     CHECK(memchr(bytes.p, '\n', bytes.n - 1) == NULL);
-    if (way.send_rc == 0) {
+    int rc = way.unread > max_unread ? UV_ENOBUFS : way.send_rc;
+    if (rc == 0) {
         buf_adds(&way.sent, bytes);
     }
-    return way.send_rc;
+    return rc;
 }
 
 static void way_stop(struct host_talk *talk)
@@ -485,10 +487,32 @@ TEST(a_flood_ends_the_host_and_a_trickle_does_not)
 TEST(a_host_that_does_not_read_is_ended)
 {
     begin_loaded();
-    way.send_rc = UV_ENOBUFS;
-    host_event(&t.host, STR("a"), STR("1"));
+    struct asked a;
+    way.unread = HOST_UNREAD_MAX + 1;
+    ask(&a, 100);
     test_loop_settle(&l);
     CHECK_INT(own.ended, 1);
+    finish();
+}
+
+TEST(events_do_not_pile_up_for_a_host_that_does_not_read)
+{
+    begin_loaded();
+    way.unread = HOST_EVENTS_MAX + 1;
+    host_event(&t.host, STR("a"), STR("1"));
+    test_clock_advance(&time_, &l, HOST_DEAF_MS);
+    host_event(&t.host, STR("a"), STR("2"));
+    CHECK_INT(way.sent.n, 0);
+    CHECK_INT(own.ended, 0); // it may only be busy
+    way.unread = 0;
+    host_event(&t.host, STR("a"), STR("3"));
+    CHECK_STR(buf_z(&way.sent), "{\"type\":\"event\",\"name\":\"a\",\"data\":3}\n");
+    way.unread = HOST_EVENTS_MAX + 1;
+    host_event(&t.host, STR("a"), STR("4"));
+    test_clock_advance(&time_, &l, HOST_DEAF_MS + 1);
+    host_event(&t.host, STR("a"), STR("5"));
+    test_loop_settle(&l);
+    CHECK_INT(own.ended, 1); // it has not read for long
     finish();
 }
 
