@@ -290,6 +290,9 @@ void event_reader_next(struct event_reader *r)
 
 void event_reader_park(struct event_reader *r, bool parked)
 {
+    if (r->parked == parked) {
+        return;
+    }
     r->parked = parked;
     if (parked) {
         list_remove(r);

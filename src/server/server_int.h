@@ -65,8 +65,8 @@ struct buf *conn__out(struct conn *c);
 void conn__cork(struct conn *c, bool on);
 /// Write what is queued as far as the kernel takes it; libuv gets the rest. Nothing while corked.
 void conn__flush(struct conn *c);
-/// Write parts now, behind what is queued, copying only what the kernel does not take.
-void conn__send(struct conn *c, const struct str *parts, size_t n);
+/// Write bytes now, behind what is queued, copying only what the kernel does not take.
+void conn__send(struct conn *c, struct str bytes);
 bool conn__blocked(const struct conn *c); // some of it has not left yet
 void conn__read(struct conn *c, bool on);
 /// Call on_deadline at `at` (monotonic); 0 for never. Cheap: the timer is re-armed lazily.

@@ -52,7 +52,7 @@ static void send_span(struct conn *c, struct str span)
 {
     const struct stream *st = c->state;
     struct str bytes = st->chunked ? chunk_of(c->server, span) : span;
-    conn__send(c, &bytes, 1);
+    conn__send(c, bytes);
 }
 
 static void on_more(void *arg)
