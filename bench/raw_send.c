@@ -1,9 +1,9 @@
 // The peer of the event-stream figures: the sends themselves and nothing else.
 //
-//     raw_send READERS EVENTS BATCH BYTES
+//     raw_send READERS SENDS BYTES
 //
-// One process writes EVENTS frames of BYTES, BATCH to a send, to each of READERS Unix sockets; another
-// drains them. Prints the writer's CPU seconds.
+// One process does SENDS sends of BYTES to each of READERS Unix sockets; another drains them. Prints the
+// CPU seconds of the sends.
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,15 +35,22 @@ static void drain(const int *fds, long n)
     }
 }
 
+static double cpu_s(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: raw_send READERS EVENTS BATCH BYTES\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: raw_send READERS SENDS BYTES\n");
         return 2;
     }
-    long n = strtol(argv[1], NULL, 10), events = strtol(argv[2], NULL, 10);
-    long batch = strtol(argv[3], NULL, 10);
-    size_t bytes = (size_t)(strtol(argv[4], NULL, 10) * batch);
+    long n = strtol(argv[1], NULL, 10), sends = strtol(argv[2], NULL, 10);
+    size_t bytes = (size_t)strtol(argv[3], NULL, 10);
     struct rlimit lim;
     getrlimit(RLIMIT_NOFILE, &lim);
     lim.rlim_cur = lim.rlim_max;
@@ -68,7 +75,8 @@ int main(int argc, char **argv)
     }
     char *frame = malloc(bytes);
     memset(frame, 'x', bytes);
-    for (long done = 0; done < events; done += batch) {
+    double start = cpu_s();
+    for (long done = 0; done < sends; done++) {
         for (long i = 0; i < n; i++) {
             if (send(near[i], frame, bytes, MSG_NOSIGNAL) != (ssize_t)bytes) {
                 perror("raw_send: send");
@@ -76,13 +84,11 @@ int main(int argc, char **argv)
             }
         }
     }
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
+    printf("%.3f\n", cpu_s() - start);
+    fflush(stdout);
     for (long i = 0; i < n; i++) {
         close(near[i]);
     }
     waitpid(child, NULL, 0);
-    printf("%.3f\n", (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-                         (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
     return 0;
 }

@@ -5,7 +5,9 @@
 // Opens READERS event streams, then posts EVENTS events of type user.bench: RATE a second, or with
 // RATE 0 as fast as answers come, BATCH at a time in one write. Each event carries the time it was
 // sent; every reader checks that it gets every event once and in order, and notes how late. Prints one
-// JSON object. EVENTS 0: connect, say `idle` on stdout, and hold the streams until stdin ends.
+// JSON object; `chunks` and `bytes` are what the readers got on the wire, heads of streams left out;
+// `hub_cpu_s` is what the hub used from the first post to the last event.
+// EVENTS 0: connect, say `idle` on stdout, and hold the streams until stdin ends.
 
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +33,7 @@ struct reader {
 };
 
 static struct reader *readers;
-static long n_readers, n_events, lost, done_readers, received;
+static long n_readers, n_events, lost, done_readers, received, chunks, bytes;
 static unsigned long late[BUCKETS];
 
 static void die(const char *what)
@@ -56,6 +58,32 @@ static int dial(const char *path)
         die("connect");
     }
     return fd;
+}
+
+// CPU seconds that the process behind the Unix socket `fd` has used so far.
+static double peer_cpu_s(int fd)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    char path[64], text[1024];
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0) {
+        die("no peer");
+    }
+    snprintf(path, sizeof path, "/proc/%d/stat", peer.pid);
+    FILE *f = fopen(path, "r");
+    size_t got = f != NULL ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[got] = '\0';
+    const char *p = strrchr(text, ')'); // the fields behind the name: state is the third of all
+    for (int field = 2; p != NULL && field < 14; field++) {
+        p = strchr(p + 1, ' ');
+    }
+    if (p == NULL) {
+        die(path);
+    }
+    fclose(f);
+    char *end;
+    long user = strtol(p, &end, 10), sys = strtol(end, NULL, 10);
+    return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
 }
 
 static void send_all(int fd, const char *p, size_t n)
@@ -92,12 +120,14 @@ static void note(struct reader *r, const char *frame, size_t n)
     }
 }
 
-// Whole frames end with an empty line; what is left is carried over.
+// Whole frames end with an empty line; what is left is carried over. What stands between two frames
+// is the border of a chunk.
 static void take(struct reader *r, char *p, size_t n)
 {
     char *end;
     while ((end = memmem(p, n, "\n\n", 2)) != NULL) {
         size_t frame = (size_t)(end - p) + 2;
+        chunks += strncmp(p, "id: ", 4) != 0;
         note(r, p, frame);
         p += frame;
         n -= frame;
@@ -117,6 +147,7 @@ static void on_readable(struct reader *r)
         exit(1);
     }
     if (n > 0) {
+        bytes += n;
         take(r, in, r->n_carry + (size_t)n);
     } else if (errno != EAGAIN) {
         die("recv");
@@ -173,6 +204,7 @@ static void run(const char *path, int ep, long rate, long batch)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL}, got[512];
     epoll_ctl(ep, EPOLL_CTL_ADD, post, &ev);
     long sent = 0, answered = 0;
+    double cpu = peer_cpu_s(post);
     int64_t start = now_us(), quiet = start;
     while (done_readers < n_readers || answered < n_events) {
         long due = rate != 0 ? (now_us() - start) * rate / 1000000 : answered + batch;
@@ -209,9 +241,11 @@ static void run(const char *path, int ep, long rate, long batch)
         }
     }
     printf("{\"readers\":%ld,\"events\":%ld,\"received\":%ld,\"lost\":%ld,\"p50_ms\":%.2f,"
-           "\"p99_ms\":%.2f,\"max_ms\":%.2f,\"wall_s\":%.3f}\n",
+           "\"p99_ms\":%.2f,\"max_ms\":%.2f,\"wall_s\":%.3f,\"chunks\":%ld,\"bytes\":%ld,"
+           "\"hub_cpu_s\":%.2f}\n",
            n_readers, n_events, received, lost, percentile(0.5), percentile(0.99),
-           percentile(0.999999999), (double)(now_us() - start) / 1e6);
+           percentile(0.999999999), (double)(now_us() - start) / 1e6, chunks, bytes,
+           peer_cpu_s(post) - cpu);
 }
 
 int main(int argc, char **argv)
