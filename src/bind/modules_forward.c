@@ -119,6 +119,28 @@ static bool is_lent(lua_State *L, struct space *sp, const struct module *m)
     return lib || state_holds(sp->state, L, 1);
 }
 
+/// The new table (at 2) may be a former one that the file kept somewhere. It stood for the old table
+/// (at 1) until now, which has its fields: it gets them back and stands for itself.
+static void bring_back(lua_State *L, int meta)
+{
+    if (!lua_getmetatable(L, 2)) {
+        return;
+    }
+    bool former = lua_rawequal(L, -1, meta);
+    lua_pop(L, 1);
+    if (!former) {
+        return;
+    }
+    lua_pushnil(L);
+    lua_setmetatable(L, 2);
+    lua_pushnil(L);
+    while (lua_next(L, 1) != 0) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, 2);
+    }
+}
+
 void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fresh)
 {
     struct entry en = {0};
@@ -126,6 +148,7 @@ void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fre
     bool both = refs_push(L, old) && lua_istable(L, 1) && refs_push(L, fresh) && lua_istable(L, 2);
     if (both && !lua_rawequal(L, 1, 2) && !is_lent(L, sp, m)) {
         push_meta(L, sp, m);
+        bring_back(L, 3);
         lua_pushliteral(L, "__index");
         lua_pushvalue(L, 2);
         lua_rawset(L, 3);

@@ -104,6 +104,19 @@ TEST(links_that_lead_in_circles_are_not_followed_round)
     lab_close();
 }
 
+TEST(a_table_that_a_module_returns_again_stands_for_itself)
+{
+    lab_open((const char *const[]){"lib/x.lua", "_G.kept = {n = 1} return kept", NULL});
+    lab_change("lib/x.lua", "return {n = 2, old = true}");
+    lab_eval("_G.second = require('lib.x')");
+    lab_change("lib/x.lua", "kept.n = 3 return kept");
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "3");
+    CHECK_STR(lab_eval("return tostring(require('lib.x').none)"), "nil");
+    CHECK_STR(lab_eval("second.n = 4 return require('lib.x').n"), "4");
+    lab_close();
+}
+
 TEST(a_file_that_nobody_loaded_is_not_run_by_a_save)
 {
     lab_open((const char *const[]){"user/init.lua", "return {}", NULL});
