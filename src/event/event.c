@@ -231,6 +231,7 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     log->arg = arg;
     log->waiting.end = &log->waiting.head;
     log->batch.end = &log->batch.head;
+    timer_init(&log->later, l, event__wake_now, log);
     map_init(&log->types);
     ring_init(&log->ring, ring_bytes, 1);
     buf_init(&log->scratch, ring_frame_max(&log->ring));
@@ -246,6 +247,7 @@ void event_close(struct event_log *log)
         return;
     }
     assert(log->n_readers == 0);
+    timer_stop(&log->later);
     if (log->wake != NULL) {
         loop_cancel(log->loop, log->wake);
     }

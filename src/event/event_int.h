@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "event/event.h"
 #include "event/ring.h"
+#include "loop/timer.h"
 
 // What event.c (ids, emitting) and reader.c (cursors, waking) share.
 
@@ -27,6 +28,8 @@ struct event_log {
     struct event__list waiting; // neither parked nor told
     struct event__list batch;   // being told right now
     struct loop_task *wake;     // the deferred wake, when one is due
+    struct timer later;         // or this, when the last one is too near
+    uint64_t woke_at;           // monotonic milliseconds
     size_t n_readers;
     struct map types;     // struct event__types by their text
     uint32_t types_given; // numbers given out so far
@@ -34,6 +37,9 @@ struct event_log {
 
 /// Something new is in the ring: tell those who wait, once, later in this turn.
 void event__wake_soon(struct event_log *log);
+
+/// The timer of event_log.later.
+void event__wake_now(void *log);
 
 /// The hash a session's events are filtered by; never 0 for a session.
 uint64_t event__session_hash(struct str session);

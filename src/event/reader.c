@@ -13,6 +13,10 @@
 //   - a reader is in `waiting` or `batch` exactly while !parked && !told.
 //   - gap_to != 0 exactly while the gap in r->gap has to be read first.
 //
+// Telling a reader costs a system call of its peer, whatever it carries. With thousands of them the
+// wakes of a busy stream keep a distance that grows with their number, so that each carries more: the
+// first event after a silence goes out at once, the others wait READER_NS per reader at most.
+//
 // Readers with the same patterns of types share them (struct event__types), and an event remembers
 // what came out for the patterns tried last: a thousand readers of one kind cost one comparison.
 
@@ -21,6 +25,8 @@
 #include "base/map.h"
 #include "event/event_int.h"
 #include "proto/events.h"
+
+enum { READER_NS = 3000 };
 
 // Patterns of types, shared by all who asked for the same.
 struct event__types {
@@ -181,6 +187,7 @@ static void wake_all(void *arg)
 {
     struct event_log *log = arg;
     log->wake = NULL;
+    log->woke_at = loop_now(log->loop);
     list_move_all(&log->batch, &log->waiting);
     while (log->batch.head != NULL) {
         struct event_reader *r = log->batch.head;
@@ -194,10 +201,25 @@ static void wake_all(void *arg)
     }
 }
 
+void event__wake_now(void *arg)
+{
+    struct event_log *log = arg;
+    if (log->wake == NULL) {
+        log->wake = loop_defer(log->loop, wake_all, log);
+    }
+}
+
 void event__wake_soon(struct event_log *log)
 {
-    if (log->wake == NULL && log->waiting.head != NULL) {
-        log->wake = loop_defer(log->loop, wake_all, log);
+    if (log->wake != NULL || log->waiting.head == NULL || timer_running(&log->later)) {
+        return;
+    }
+    uint64_t distance = log->n_readers * READER_NS / 1000000;
+    uint64_t since = loop_now(log->loop) - log->woke_at;
+    if (since >= distance) {
+        event__wake_now(log);
+    } else {
+        timer_start(&log->later, distance - since);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "event/event.h"
 #include "store/store.h"
+#include "unit/loop.h"
 #include "unit/test.h"
 
 // ---- a stream over a real store ------------------------------------------------------------
@@ -38,10 +39,12 @@ static int wait_for(struct box *b)
     return b->status;
 }
 
+static const struct loop_clock *box_clock; // NULL: the system's
+
 static int box_try_open(struct box *b, size_t ring)
 {
     memset(b, 0, sizeof *b);
-    CHECK_INT(loop_init(&b->loop, NULL, NULL), 0);
+    CHECK_INT(loop_init(&b->loop, box_clock, NULL), 0);
     CHECK_INT(
         store_open(&b->store, &b->loop, &(struct store_opts){.home = test_dir()}, note, b, NULL),
         0);
@@ -598,4 +601,64 @@ TEST(ids_are_never_reused_across_kills)
     }
     fprintf(stderr, "50 restarts by kill -9, last id %llu, %u events were in the pipe\n",
             (unsigned long long)last, killed_early);
+}
+
+static void count_wake(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
+static void turn_all(struct box *b)
+{
+    for (int i = 0; i < 10; i++) {
+        loop_run_once(&b->loop, false);
+    }
+}
+
+static void read_all(struct event_reader **r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        while (event_reader_peek(r[i], 4096).n != 0) {
+            event_reader_next(r[i]);
+        }
+    }
+}
+
+TEST(with_many_readers_the_wakes_of_a_busy_stream_keep_a_distance)
+{
+    enum { READERS = 2000, DISTANCE_MS = 6 };
+    static struct event_reader *r[READERS];
+    struct test_clock clock;
+    struct box b;
+    unsigned wakes = 0;
+    test_clock_init(&clock);
+    box_clock = &clock.clock;
+    box_open(&b, 1 << 20);
+    for (size_t i = 0; i < READERS; i++) {
+        r[i] = event_reader_open(b.log, UINT64_MAX, NULL, count_wake, &wakes);
+    }
+    test_clock_advance(&clock, &b.loop, 1000);
+    emit(&b, "user.a", "");
+    turn_all(&b);
+    CHECK_INT(wakes, READERS); // after a silence: at once
+    read_all(r, READERS);
+    emit(&b, "user.b", "");
+    turn_all(&b);
+    test_clock_advance(&clock, &b.loop, DISTANCE_MS - 1);
+    turn_all(&b);
+    CHECK_INT(wakes, READERS);
+    emit(&b, "user.c", ""); // goes with the one that waits
+    test_clock_advance(&clock, &b.loop, 1);
+    turn_all(&b);
+    CHECK_INT(wakes, 2 * READERS);
+    read_all(r, READERS);
+    for (size_t i = 1; i < READERS; i++) {
+        event_reader_close(r[i]);
+    }
+    emit(&b, "user.d", "");
+    turn_all(&b);
+    CHECK_INT(wakes, 2 * READERS + 1); // alone again: at once
+    event_reader_close(r[0]);
+    emit(&b, "user.e", "");
+    box_close(&b);
 }
