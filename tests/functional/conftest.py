@@ -24,6 +24,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = os.path.abspath(os.environ.get("AFLOAT_BIN", ROOT / "build/asan/afloat"))
 DEADLINE = 30  # seconds: how long anything may take before the test gives up
+# started in the background we would ignore these, and so would every program that we start
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 REPORT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed")
 
 

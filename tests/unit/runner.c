@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "unit/test.h"
 
 enum { SKIPPED = 77, HANG_S = 600 };
@@ -109,9 +111,19 @@ static int wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+/// Who runs us in the background ignores SIGINT for us; tests of signals mean the usual ones.
+static void usual_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGTSTP};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        signal(signals[i], SIG_DFL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int passed = 0, failed = 0, skipped = 0;
+    usual_signals();
     for (const struct test_entry *t = test_entries; t->name != NULL; t++) {
         if (!wanted(t->name, argc, argv)) {
             continue;

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -60,6 +62,7 @@ static pid_t start(const char *path, const char *answer, size_t piece, size_t bo
     int fd = listen_on(path);
     pid_t pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that fails leaves nobody who holds its output
         int c = accept(fd, NULL, NULL);
         take_request(c, path, body);
         send_pieces(c, answer, piece);
