@@ -1,0 +1,42 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "base/vec.h"
+
+// A plugin's files, read once: a directory or a single file in memory, with one hash over all of it.
+// What was hashed is what is kept, trusted and run; nobody goes back to the path. Plain memory without a
+// thread of its own: read on a worker, handed over whole.
+
+enum {
+    TREE_FILES = 2048,         // files of a tree
+    TREE_BYTES = 32 << 20,     // of all of them
+    TREE_FILE_BYTES = 8 << 20, // of one
+    TREE_DEPTH = 16,
+};
+
+struct tree_file {
+    const char *path; // relative to the root, with `/`; of a single file its name
+    struct str bytes;
+    bool executable;
+};
+
+struct tree {
+    struct arena arena;
+    bool is_file;                // a single file
+    vec(struct tree_file) files; // sorted by path
+    char hash[SHA256_HEX];       // over names, executable bits and bytes; equal trees, equal hashes
+};
+
+/// Read what lies at `path`. Passed over: version control (`.git`, `.hg`, `.svn`), `node_modules`,
+/// `__pycache__`, editors' leavings (`*~`, `.*.swp`, `.#*`, `4913`), sockets, FIFOs and devices. A
+/// symbolic link is followed inside the tree only. Blocks. ERR_NOT_FOUND when there is nothing;
+/// ERR_DENIED for a link that leads out ("symbolic link 'x' leads out of the plugin");
+/// ERR_TOO_LARGE; ERR_CONFLICT when files changed under the reader's hands twice in a row.
+/// On failure `t` holds nothing.
+int tree_read(struct tree *t, const char *path, struct err *e) MUST_CHECK;
+void tree_fini(struct tree *t);
+
+/// The file of that relative path; NULL when there is none.
+const struct tree_file *tree_find(const struct tree *t, struct str path);

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "store/tree.h"
+
+// What a project brings that does something once it is trusted. Each *item* is trusted by itself.
+
+#define TRUST_KINDS(X)                                                                             \
+    X(PLUGIN, "plugin")                                                                            \
+    X(ENV, "env")                                                                                  \
+    X(CONFIG, "config")                                                                            \
+    X(SKILL, "skill")                                                                              \
+    X(BOT, "bot")                                                                                  \
+    X(AGENTS, "agents")
+
+enum trust_kind {
+#define X(id, name) TRUST_##id,
+    TRUST_KINDS(X)
+#undef X
+        TRUST_KIND_COUNT
+};
+
+const char *trust_kind_name(enum trust_kind kind);
+
+/// One plugin, skill or bot, the project's settings, AGENTS.md, or the environment as a whole.
+struct trust_item {
+    enum trust_kind kind;
+    const char *name;  // "logger" of `.afloat/plugins/logger.lua`; "env", "config", "AGENTS.md"
+    const char *path;  // relative to the root; of the environment always `.afloat/env.toml`
+    const char *error; // why it cannot be read, hence not trusted; NULL
+    struct tree tree;  // what was hashed, empty with an error; its hash is the item's
+};
+
+struct trust_scan {
+    struct arena arena;
+    vec(struct trust_item) items; // by kind, then by path
+};
+
+enum { TRUST_ITEMS = 1024 }; // of one project
+
+/// Read all items of the project at `root`: plugins of `.afloat/plugins`, `.afloat/shared/plugins` and
+/// `.afloat/profiles/*/plugins`, `.afloat/config.toml`, `.afloat/skills/*`, `.afloat/bots/*`,
+/// `AGENTS.md` and the environment. Nothing is run. Blocks. An item that cannot be read is listed with
+/// its error; more than TRUST_ITEMS are ERR_TOO_LARGE. The caller ends it with trust_scan_fini(), on
+/// failure too.
+int trust_scan(struct trust_scan *s, const char *root, struct err *e) MUST_CHECK;
+void trust_scan_fini(struct trust_scan *s);
+
+/// Read the environment's files: `.afloat/env.toml` with all it includes, its `script` and `dotenv`
+/// files, and the files of its provider (`.envrc`, `devenv.nix`, `flake.nix`, `mise.toml`). `t->files`
+/// are they, named relative to the root where they lie below it; a file that is named but missing is in
+/// the hash as missing, and not in `t->files`. Blocks. ERR_NOT_FOUND when the project has no
+/// environment; ERR_TOO_LARGE; on failure `t` holds nothing.
+int trust_env_read(struct tree *t, const char *root, struct err *e) MUST_CHECK;

@@ -1,0 +1,87 @@
+#pragma once
+
+#include "base/json.h"
+#include "base/sha256.h"
+#include "trust/place.h"
+#include "trust/scan.h"
+
+// What the user trusts: places, and for each every content hash that was ever trusted there, kept in
+// `$AFLOAT_HOME/trust.json`. A `struct trust` is that file in memory: plain memory without a thread of
+// its own. The hub's belongs to the loop thread, which only asks; whoever changes trust does so on a
+// worker or in a command with a `struct trust` of his own, and the hub takes over the result:
+//
+//     command or worker: trust_open ── trust_scan ── trust_add ──> trust.json
+//     hub:               bytes of the changed file ── trust_read ── trust_adopt ──> listeners
+
+struct trust;
+
+enum { TRUST_MAX = 4 << 20 }; // bytes of trust.json
+
+/// Read `$AFLOAT_HOME/trust.json`; blocks. `*out` is never NULL, the caller ends it with
+/// trust_close(). No file is an empty book and 0. A damaged one is set aside as
+/// `trust.json.damaged-<time>`: ERR_CORRUPT, nothing is trusted, `e` says where it went. Any other
+/// failure also means that nothing is trusted.
+int trust_open(struct trust **out, const char *home, struct err *e) MUST_CHECK;
+/// The same from `text`, the bytes of the file; touches no file. Empty text is an empty book.
+int trust_read(struct trust **out, const char *home, struct str text, struct err *e) MUST_CHECK;
+void trust_close(struct trust *t); // NULL is allowed
+
+enum trust_answer {
+    TRUST_NO,
+    TRUST_YES,      // these bytes were trusted here
+    TRUST_FOLLOWED, // the place is trusted whatever it holds
+};
+
+/// May these bytes be used? `path` is the item's path relative to the root (`.afloat/plugins/x.lua`),
+/// `hash` the hash of trust_scan() or of tree_read(). Cheap, touches no file. Bytes that were trusted
+/// are TRUST_YES in a followed place too. A worktree under `$AFLOAT_HOME/worktrees` is never followed.
+enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
+                            enum trust_kind kind, const char *path, const char *hash);
+/// True when anything of the place was ever trusted and nobody took it back.
+bool trust_knows(const struct trust *t, const struct trust_place *p);
+/// True when the place is followed and `p` is no worktree of ours.
+bool trust_follows(const struct trust *t, const struct trust_place *p);
+/// The hash trusted last for an item, borrowed until `t` changes; NULL when there is none.
+const char *trust_last(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
+                       const char *path);
+/// Walk the items of a place that have a trusted version, gone files included: `size_t at = 0; while
+/// (trust_next(t, p, &at, &it)) ...`. All of `it` is borrowed until `t` changes.
+struct trust_known {
+    enum trust_kind kind;
+    const char *path; // relative to the root
+    const char *hash; // trusted last
+};
+bool trust_next(const struct trust *t, const struct trust_place *p, size_t *at,
+                struct trust_known *it);
+/// True when some place's item was last trusted with this hash; for versions_prune().
+bool trust_keeps(const struct trust *t, const char *hash);
+
+/// Trust the present bytes of `items` (those with an error are passed over) and, with `follow`, the
+/// place whatever it will hold; without it a place that is followed stays so. What is in the file by
+/// then is kept: other commands may have written. Contents are stored under `state/versions/` first
+/// (not the environment's: it may hold secrets), so that what is trusted can be shown and run later.
+/// Blocks. On failure the old file is whole and `t` as it was.
+int trust_add(struct trust *t, const struct trust_place *p, const struct trust_item *items,
+              size_t n, bool follow, struct err *e) MUST_CHECK;
+/// Forget the place with all its hashes. ERR_NOT_FOUND when it is not there. Blocks.
+int trust_remove(struct trust *t, const struct trust_place *p, struct err *e) MUST_CHECK;
+
+/// Called on the thread that adopts, after the change.
+typedef void trust_cb(const struct trust *t, void *arg);
+/// Be told when trust_adopt() changed something. A listener may neither add nor remove listeners.
+void trust_listen(struct trust *t, trust_cb *cb, void *arg);
+void trust_unlisten(struct trust *t, trust_cb *cb, void *arg);
+/// Take over what `fresh` holds and close it; tells the listeners when it is other than before.
+void trust_adopt(struct trust *t, struct trust *fresh);
+
+// ---- answers of GET /trust, POST /trust and of the commands, the same bytes for both ---------------
+
+/// `{"places": [{path, follow, items: [{kind, path, hash, versions, trusted_at}]}], "next": null}`
+void trust_write(const struct trust *t, struct buf *out);
+/// `{path, place, follow, dry_run, items: [{kind, name, path, hash, files, state, error?}]}`; `state` is
+/// `new`, `changed`, `trusted` or `followed` as `t` has it.
+void trust_write_scan(const struct trust *t, const struct trust_place *p,
+                      const struct trust_scan *s, bool follow, bool dry_run, struct buf *out);
+/// `new`, `changed` (another version is trusted), `trusted` or `followed`.
+const char *trust_state(const struct trust *t, const struct trust_place *p,
+                        const struct trust_item *it);
