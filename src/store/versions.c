@@ -1,0 +1,193 @@
+// Plugin versions by content.
+//
+//     state/versions/
+//       5f0c...e1/           the files as they were, with their executable bits
+//       .new-<random>/       being written; renamed to its hash when all of it is on the disk
+//
+// The name is the hash, so a version needs no list, no lock and no description: who comes second finds
+// it there, and who reads it can tell whether it is what it says. Whether it was a directory or a
+// single file is found by the hash too, which differs between the two.
+//
+// A `.new-...` left by a power cut is removed by versions_prune(), when it is so old that nobody can
+// still be writing it.
+
+#include "store/versions.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "store/tree_int.h"
+#include "store/walk.h"
+
+#define NEW_PREFIX ".new-"
+
+enum { LEFT_BEHIND_S = 60 * 60 };
+
+static bool is_hash(const char *s)
+{
+    return strspn(s, "0123456789abcdef") == SHA256_HEX - 1 && strlen(s) == SHA256_HEX - 1;
+}
+
+static int write_all(int fd, struct str bytes)
+{
+    while (bytes.n != 0) {
+        ssize_t n = write(fd, bytes.p, bytes.n);
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
+    }
+    return fsync(fd) == 0 ? 0 : -errno;
+}
+
+static int put_file(const char *dir, const struct tree_file *f, struct err *e)
+{
+    char *path = path_join(dir, f->path);
+    char *parent = str_dup(path_dir(str_of(path)));
+    int rc = path_mkdirs(parent, 0700, e);
+    if (rc == 0) {
+        mode_t mode = f->executable ? 0700 : 0600;
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        rc = fd >= 0 ? write_all(fd, f->bytes) : -errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        if (rc < 0) {
+            err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+        }
+    }
+    free(parent);
+    free(path);
+    return rc;
+}
+
+/// Make the directory's names as durable as the bytes below them.
+static int sync_dir(const char *dir, struct err *e)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : err_sys(e, "cannot sync '%s'", dir);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+static int put_files(const char *dir, const struct tree *t, struct err *e)
+{
+    int rc = path_mkdirs(dir, 0700, e);
+    vec_foreach (f, &t->files) {
+        if (rc == 0) {
+            rc = put_file(dir, f, e);
+        }
+    }
+    vec_foreach (f, &t->files) { // each directory below at least once: files are sorted
+        if (rc == 0 && strchr(f->path, '/') != NULL) {
+            char *path = path_join(dir, f->path);
+            char *parent = str_dup(path_dir(str_of(path)));
+            rc = sync_dir(parent, e);
+            free(parent);
+            free(path);
+        }
+    }
+    return rc == 0 ? sync_dir(dir, e) : rc;
+}
+
+/// Give what was written its name. Another may have been quicker: then it is there.
+static int settle(const char *dir, const char *from, const char *to, struct err *e)
+{
+    if (rename(from, to) == 0) {
+        return sync_dir(dir, e);
+    }
+    int code = -errno;
+    if (code == -ENOTEMPTY || code == -EEXIST) {
+        return walk_remove(from, e);
+    }
+    return err_set(e, code, "cannot keep '%s': %s", to, err_text(code));
+}
+
+/// True for the beginnings of a version whose writer is gone.
+static bool is_left_behind(int dir, const char *name)
+{
+    struct stat st;
+    return str_starts(str_of(name), NEW_PREFIX) &&
+           fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - st.st_mtim.tv_sec > LEFT_BEHIND_S;
+}
+
+int versions_put(const char *dir, const struct tree *t, struct err *e)
+{
+    struct stat st;
+    uint64_t random;
+    char *to = path_join(dir, t->hash);
+    if (lstat(to, &st) == 0) {
+        free(to);
+        return 0;
+    }
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        free(to);
+        return err_sys(e, "no random numbers");
+    }
+    char *from = xasprintf("%s/" NEW_PREFIX "%016llx", dir, (unsigned long long)random);
+    int rc = path_mkdirs(dir, 0700, e);
+    if (rc == 0) {
+        rc = put_files(from, t, e);
+    }
+    if (rc == 0) {
+        rc = settle(dir, from, to, e);
+    }
+    if (rc < 0) {
+        int ignored = walk_remove(from, NULL); // what is left goes with the next prune
+        (void)ignored;
+    }
+    free(from);
+    free(to);
+    return rc;
+}
+
+int versions_get(struct tree *t, const char *dir, const char *hash, struct err *e)
+{
+    memset(t, 0, sizeof *t);
+    if (!is_hash(hash)) {
+        return err_set(e, ERR_NOT_FOUND, "'%.70s' is not a version", hash);
+    }
+    char *path = path_join(dir, hash);
+    int rc = tree_read(t, path, e);
+    if (rc == 0 && strcmp(t->hash, hash) != 0 && t->files.n == 1) {
+        t->is_file = true;
+        tree__hash(t);
+    }
+    if (rc == 0 && strcmp(t->hash, hash) != 0) {
+        tree_fini(t);
+        rc = err_set(e, ERR_CORRUPT, "version '%s' is damaged: its files were changed", hash);
+    }
+    free(path);
+    return rc;
+}
+
+int versions_prune(const char *dir, bool (*keep)(const char *hash, void *arg), void *arg,
+                   struct err *e)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    if (d == NULL) {
+        return errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", dir);
+    }
+    for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;) {
+        bool unwanted =
+            is_hash(de->d_name) ? !keep(de->d_name, arg) : is_left_behind(dirfd(d), de->d_name);
+        if (unwanted) {
+            char *path = path_join(dir, de->d_name);
+            int rc = walk_remove(path, e);
+            n = rc < 0 ? rc : n + is_hash(de->d_name);
+            free(path);
+        }
+    }
+    closedir(d);
+    return n;
+}
