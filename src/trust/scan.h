@@ -19,6 +19,9 @@ enum trust_kind {
         TRUST_KIND_COUNT
 };
 
+#define TRUST_ENV_PATH                                                                             \
+    ".afloat/env.toml" // of the environment's item, also when it has no such file
+
 const char *trust_kind_name(enum trust_kind kind);
 
 /// One plugin, skill or bot, the project's settings, AGENTS.md, or the environment as a whole.
@@ -47,7 +50,8 @@ void trust_scan_fini(struct trust_scan *s);
 
 /// Read the environment's files: `.afloat/env.toml` with all it includes, its `script` and `dotenv`
 /// files, and the files of its provider (`.envrc`, `devenv.nix`, `flake.nix`, `mise.toml`). `t->files`
-/// are they, named relative to the root where they lie below it; a file that is named but missing is in
-/// the hash as missing, and not in `t->files`. Blocks. ERR_NOT_FOUND when the project has no
-/// environment; ERR_TOO_LARGE; on failure `t` holds nothing.
+/// are they, each named by its clean path relative to the root (`../x` or an absolute path outside): who
+/// builds the environment takes their bytes from here, for these were hashed. A file that is named but
+/// missing is in the hash as missing, and not in `t->files`. Blocks. ERR_NOT_FOUND when the project has
+/// no environment; ERR_TOO_LARGE; on failure `t` holds nothing.
 int trust_env_read(struct tree *t, const char *root, struct err *e) MUST_CHECK;

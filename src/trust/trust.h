@@ -11,7 +11,7 @@
 // worker or in a command with a `struct trust` of his own, and the hub takes over the result:
 //
 //     command or worker: trust_open ── trust_scan ── trust_add ──> trust.json
-//     hub:               bytes of the changed file ── trust_read ── trust_adopt ──> listeners
+//     hub, file changed: trust_open on a worker ── trust_adopt on the loop ──> listeners
 
 struct trust;
 
@@ -19,11 +19,10 @@ enum { TRUST_MAX = 4 << 20 }; // bytes of trust.json
 
 /// Read `$AFLOAT_HOME/trust.json`; blocks. `*out` is never NULL, the caller ends it with
 /// trust_close(). No file is an empty book and 0. A damaged one is set aside as
-/// `trust.json.damaged-<time>`: ERR_CORRUPT, nothing is trusted, `e` says where it went. Any other
-/// failure also means that nothing is trusted.
+/// `trust.json.damaged-<time>`: ERR_CORRUPT, nothing is trusted, `e` says where it went. A file
+/// that others may write (ERR_DENIED), one of a later version (ERR_UNSUPPORTED) and any other failure
+/// also mean that nothing is trusted; that file stays, and nothing is written over it.
 int trust_open(struct trust **out, const char *home, struct err *e) MUST_CHECK;
-/// The same from `text`, the bytes of the file; touches no file. Empty text is an empty book.
-int trust_read(struct trust **out, const char *home, struct str text, struct err *e) MUST_CHECK;
 void trust_close(struct trust *t); // NULL is allowed
 
 enum trust_answer {
@@ -78,10 +77,10 @@ void trust_adopt(struct trust *t, struct trust *fresh);
 
 /// `{"places": [{path, follow, items: [{kind, path, hash, versions, trusted_at}]}], "next": null}`
 void trust_write(const struct trust *t, struct buf *out);
-/// `{path, place, follow, dry_run, items: [{kind, name, path, hash, files, state, error?}]}`; `state` is
-/// `new`, `changed`, `trusted` or `followed` as `t` has it.
+/// `{path, place, follow, dry_run, items: [{kind, name, path, hash, files, state, error?}]}`; `state` as
+/// `t` has it: of what was trusted just now, write before trust_add().
 void trust_write_scan(const struct trust *t, const struct trust_place *p,
                       const struct trust_scan *s, bool follow, bool dry_run, struct buf *out);
-/// `new`, `changed` (another version is trusted), `trusted` or `followed`.
+/// "new", "changed" (another version is trusted), "trusted", "followed" or "unreadable".
 const char *trust_state(const struct trust *t, const struct trust_place *p,
                         const struct trust_item *it);

@@ -1,0 +1,281 @@
+// The environment's files as one item.
+//
+// env.toml alone says little: what it includes, the script it sources and the dotenv files it reads
+// decide what runs and what is set. Trusting the first and not the others would trust nothing.
+//
+//     .afloat/env.toml ── include ──> common.toml ── include ──> ...
+//                      ── script, dotenv ──> files below the root or elsewhere
+//                      ── provider ──> .envrc, devenv.nix, flake.nix, mise.toml
+//
+// The hash goes over names and bytes of this closure, a missing file counted as missing: a file that
+// appears later is a change. `provider = "auto"`, and no word about it, takes every provider's file that
+// is there: which of them wins depends on what is installed, trust must not.
+//
+// Lock files (devenv.lock, flake.lock) are left out: the providers write them themselves while they
+// build, and each build would take its own trust away.
+//
+// Invariants:
+//   - a name is read once, and followed once, so includes in a circle end; names and bytes are bounded.
+//   - a file that does not parse is hashed all the same; saying what is wrong is its reader's task.
+
+#include <errno.h>
+
+#include "base/path.h"
+#include "base/toml.h"
+#include "trust/scan.h"
+
+enum { MOST_FILES = 256 };
+
+struct member {
+    const char *name; // clean, relative to the root
+    bool missing;
+    bool followed; // read as TOML, and what it names was added
+    struct str bytes;
+};
+
+struct closure {
+    struct tree *t;
+    const char *root;
+    vec(struct member) members; // in the order they were found
+    size_t bytes;
+    bool chosen; // env.toml itself names its provider
+    struct err *e;
+};
+
+/// Files of a provider; the first makes it a candidate for `auto`.
+static const struct {
+    const char *provider, *file;
+} provider_files[] = {
+    {"devenv", "devenv.nix"}, {"devenv", "devenv.yaml"}, {"nix", "flake.nix"},
+    {"direnv", ".envrc"},     {"mise", "mise.toml"},
+};
+
+static ptrdiff_t find(const struct closure *c, const char *name)
+{
+    for (size_t i = 0; i < c->members.n; i++) {
+        if (strcmp(c->members.p[i].name, name) == 0) {
+            return (ptrdiff_t)i;
+        }
+    }
+    return -1;
+}
+
+static int load(struct closure *c, struct member *m)
+{
+    struct buf text;
+    char *path = path_join(c->root, m->name);
+    buf_init(&text, TREE_FILE_BYTES);
+    int rc = path_read(path, &text, c->e);
+    m->missing = rc == -ENOENT || rc == -ENOTDIR;
+    c->bytes += text.n;
+    if (rc == 0 && c->bytes > TREE_BYTES) {
+        rc =
+            err_set(c->e, ERR_TOO_LARGE, "more than %d MiB of environment files", TREE_BYTES >> 20);
+    }
+    if (rc == 0) {
+        m->bytes = arena_str(&c->t->arena, buf_str(&text));
+    }
+    buf_fini(&text);
+    free(path);
+    return m->missing ? 0 : rc;
+}
+
+static int add_clean(struct closure *c, const char *name, size_t *at)
+{
+    ptrdiff_t known = find(c, name);
+    *at = known >= 0 ? (size_t)known : c->members.n;
+    if (known >= 0) {
+        return 0;
+    }
+    if (c->members.n == MOST_FILES) {
+        return err_set(c->e, ERR_TOO_LARGE, "more than %d environment files", MOST_FILES);
+    }
+    struct member m = {.name = arena_strdup(&c->t->arena, str_of(name))};
+    int rc = load(c, &m);
+    if (rc == 0) {
+        vec_push(&c->members, m);
+    }
+    return rc;
+}
+
+/// Take a file into the closure, when it is not there already; `*at` is its index.
+static int add(struct closure *c, const char *dir, struct str name, size_t *at)
+{
+    if (name.n == 0 || memchr(name.p, '\0', name.n) != NULL) {
+        return err_set(c->e, ERR_INVALID, "the environment names a file without a name");
+    }
+    char *z = str_dup(name);
+    char *joined = path_join(dir, z);
+    char *clean = path_clean(joined);
+    int rc = add_clean(c, clean, at);
+    free(clean);
+    free(joined);
+    free(z);
+    return rc;
+}
+
+static int add_provider(struct closure *c, struct str provider)
+{
+    size_t at;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
+        if (str_eqz(provider, provider_files[i].provider)) {
+            rc = add(c, ".", str_of(provider_files[i].file), &at);
+        }
+    }
+    return rc;
+}
+
+/// Every provider's files that are there.
+static int add_all_providers(struct closure *c)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
+        size_t before = c->members.n, at;
+        rc = add(c, ".", str_of(provider_files[i].file), &at);
+        if (rc == 0 && c->members.p[at].missing) {
+            c->members.n = before;
+        }
+    }
+    return rc;
+}
+
+/// True when this provider is fixed, whatever is installed.
+static bool is_choice(struct str provider)
+{
+    bool known = str_eqz(provider, "toml") || str_eqz(provider, "script");
+    for (size_t i = 0; i < ARRAY_LEN(provider_files); i++) {
+        known |= str_eqz(provider, provider_files[i].provider);
+    }
+    return known;
+}
+
+static int follow(struct closure *c, size_t at, unsigned depth);
+
+/// Add what `v`, a string or an array of them, names; `toml`: these name files in their turn. Values of
+/// other types are the reader's business.
+static int add_named(struct closure *c, const char *dir, const struct toml *v, bool toml,
+                     unsigned depth)
+{
+    int rc = 0;
+    size_t n = v == NULL ? 0 : v->type == TOML_ARR ? v->n : v->type == TOML_STR;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct toml *it = v->type == TOML_ARR ? &v->items[i] : v;
+        size_t at;
+        if (it->type == TOML_STR) {
+            rc = add(c, dir, it->s, &at);
+            rc = rc == 0 && toml ? follow(c, at, depth + 1) : rc;
+        }
+    }
+    return rc;
+}
+
+static int follow_root(struct closure *c, const char *name, const struct toml *root, unsigned depth)
+{
+    char *dir = str_dup(path_dir(str_of(name)));
+    const struct toml *provider = toml_get(root, "provider");
+    int rc = add_named(c, dir, toml_get(root, "include"), true, depth);
+    if (rc == 0) {
+        rc = add_named(c, ".", toml_get(root, "script"), false, depth);
+    }
+    if (rc == 0) {
+        rc = add_named(c, ".", toml_get(root, "dotenv"), false, depth);
+    }
+    if (rc == 0 && provider != NULL && provider->type == TOML_STR) {
+        c->chosen |= depth == 0 && is_choice(provider->s);
+        rc = add_provider(c, provider->s);
+    }
+    free(dir);
+    return rc;
+}
+
+/// Read a member as TOML, once, and add what it names.
+static int follow(struct closure *c, size_t at, unsigned depth)
+{
+    struct member *m = &c->members.p[at];
+    struct arena a;
+    struct toml *root = NULL;
+    int rc = 0;
+    if (m->missing || m->followed) {
+        return 0;
+    }
+    m->followed = true;
+    arena_init(&a);
+    if (toml_parse(&root, &a, m->bytes, NULL, NULL, NULL) == 0) {
+        rc = follow_root(c, m->name, root, depth); // `m` may move
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static void add_part(struct sha256 *s, struct str part)
+{
+    char size[24];
+    int n = snprintf(size, sizeof size, "%zu ", part.n);
+    sha256_add(s, size, (size_t)n);
+    if (part.n != 0) {
+        sha256_add(s, part.p, part.n);
+    }
+}
+
+/// Every part is preceded by its length, as in a tree's hash; the first word keeps the two apart.
+static void finish(struct closure *c)
+{
+    uint8_t digest[SHA256_SIZE];
+    struct sha256 s;
+    sha256_init(&s);
+    sha256_add(&s, "env ", 4);
+    qsort(c->members.p, c->members.n, sizeof *c->members.p, by_name);
+    vec_foreach (m, &c->members) {
+        add_part(&s, str_of(m->name));
+        sha256_add(&s, m->missing ? "-" : "+", 1);
+        add_part(&s, m->bytes);
+        if (!m->missing) {
+            struct tree_file f = {m->name, m->bytes, false};
+            vec_push(&c->t->files, f);
+        }
+    }
+    sha256_final(&s, digest);
+    sha256_hex(digest, c->t->hash);
+}
+
+static int collect(struct closure *c)
+{
+    size_t at;
+    int rc = add(c, ".", STR(TRUST_ENV_PATH), &at);
+    if (rc < 0) {
+        return rc;
+    }
+    if (c->members.p[at].missing) {
+        c->members.n = 0; // nobody named it
+    } else {
+        rc = follow(c, at, 0);
+    }
+    if (rc == 0 && !c->chosen) {
+        rc = add_all_providers(c);
+    }
+    return rc == 0 && c->members.n == 0
+               ? err_set(c->e, ERR_NOT_FOUND, "'%s' has no environment", c->root)
+               : rc;
+}
+
+int trust_env_read(struct tree *t, const char *root, struct err *e)
+{
+    struct closure c = {.t = t, .root = root, .e = e};
+    memset(t, 0, sizeof *t);
+    arena_init(&t->arena);
+    int rc = collect(&c);
+    if (rc == 0) {
+        finish(&c);
+    } else {
+        tree_fini(t);
+    }
+    vec_fini(&c.members);
+    return rc;
+}

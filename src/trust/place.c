@@ -1,0 +1,175 @@
+// Which project a directory lies in, and which place its trust is kept for.
+//
+//     dir ──up──> root: `.afloat/` or `.git`            place
+//                   .git a directory ─────────────────> the root itself
+//                   .git a file: "gitdir: G"
+//                     G/commondir ─> C, G in C/worktrees
+//                     G/gitdir ─> back to the root's .git ──> the directory of C (C itself when bare)
+//
+// A `.git` file comes with any archive and may say anything. Believing it would let a download call
+// itself a worktree of a trusted repository. So the repository must say so too: G/gitdir is written by
+// `git worktree add`, in a directory that only the user can write. What does not fit is not an error:
+// such a root is its own place.
+//
+// What it does not do: run git, read its configuration, or know about `GIT_DIR`.
+
+#include "trust/place.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+
+enum { LINK_FILE_MAX = 8 * 1024 }; // bytes of `.git`, `commondir` and `gitdir`
+
+static bool is_same_dir(const struct stat *a, const char *path)
+{
+    struct stat b;
+    return path != NULL && stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+/// `.afloat` of a home directory is the user's own and makes no project.
+static bool is_home(const struct stat *st, const char *home)
+{
+    char *usual = path_expand_home("~/.afloat");
+    bool found = is_same_dir(st, home) || is_same_dir(st, usual);
+    free(usual);
+    return found;
+}
+
+static bool is_project(const char *dir, const char *home)
+{
+    struct stat st;
+    char *own = path_join(dir, ".afloat");
+    char *git = path_join(dir, ".git");
+    bool has_own = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
+    bool found = has_own ? !is_home(&st, home) : lstat(git, &st) == 0;
+    free(git);
+    free(own);
+    return found;
+}
+
+/// Cut the last part of `dir`, in place; false at the root.
+static bool go_up(char *dir)
+{
+    char *slash = strrchr(dir, '/');
+    if (slash == NULL || dir[1] == '\0') {
+        return false;
+    }
+    slash[slash == dir ? 1 : 0] = '\0';
+    return true;
+}
+
+/// The real path that the one-line file `name` of `dir` holds behind `prefix`; NULL when it is not such
+/// a file or the path leads nowhere. A relative path starts at `dir`. Caller frees.
+static char *read_link_file(const char *dir, const char *name, const char *prefix)
+{
+    struct buf text;
+    char *real = NULL;
+    char *file = path_join(dir, name);
+    buf_init(&text, LINK_FILE_MAX);
+    if (path_read(file, &text, NULL) == 0 && str_starts(buf_str(&text), prefix)) {
+        struct str line = str_trim(str_from(buf_str(&text), strlen(prefix)));
+        if (line.n != 0 && memchr(line.p, '\0', line.n) == NULL) {
+            char *target = str_dup(line);
+            char *path = path_join(dir, target);
+            real = realpath(path, NULL);
+            free(path);
+            free(target);
+        }
+    }
+    buf_fini(&text);
+    free(file);
+    return real;
+}
+
+/// Does the repository's entry `git` point back at the `.git` file of `root`?
+static bool points_back(const char *git, const char *root)
+{
+    char *there = read_link_file(git, "gitdir", "");
+    char *here = path_join(root, ".git");
+    bool same = there != NULL && strcmp(there, here) == 0; // `root` is real already
+    free(here);
+    free(there);
+    return same;
+}
+
+/// True when `git` lies directly in `common`/worktrees.
+static bool is_entry_of(const char *git, const char *common)
+{
+    char *entries = path_join(common, "worktrees");
+    bool fits = str_eqz(path_dir(str_of(git)), entries);
+    free(entries);
+    return fits;
+}
+
+/// The main repository of a linked worktree; NULL when `root` is none. Caller frees.
+static char *main_of(const char *root)
+{
+    struct stat st;
+    char *dot = path_join(root, ".git");
+    bool is_file = lstat(dot, &st) == 0 && S_ISREG(st.st_mode);
+    free(dot);
+    char *git = is_file ? read_link_file(root, ".git", "gitdir:") : NULL;
+    char *common = git != NULL ? read_link_file(git, "commondir", "") : NULL;
+    if (common != NULL && is_entry_of(git, common) && points_back(git, root)) {
+        if (str_eqz(path_base(str_of(common)), ".git")) {
+            go_up(common);
+        }
+    } else {
+        free(common);
+        common = NULL;
+    }
+    free(git);
+    return common;
+}
+
+/// The place of `root`, which may lie below the top of its worktree. Caller frees.
+static char *place_of(const char *root)
+{
+    char *top = xstrdup(root);
+    char *place = NULL;
+    struct stat st;
+    do {
+        char *dot = path_join(top, ".git");
+        bool found = lstat(dot, &st) == 0;
+        free(dot);
+        if (found) {
+            char *repo = main_of(top);
+            place = repo != NULL ? xasprintf("%s%s", repo, root + strlen(top)) : NULL;
+            free(repo);
+            break;
+        }
+    } while (go_up(top));
+    free(top);
+    return place != NULL ? place : xstrdup(root);
+}
+
+int trust_place_of(struct trust_place *p, const char *home, const char *dir, struct err *e)
+{
+    *p = (struct trust_place){0};
+    char *at = realpath(dir, NULL);
+    if (at == NULL) {
+        int code = errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
+        return err_set(e, code, "cannot find '%s': %s", dir, strerror(errno));
+    }
+    while (!is_project(at, home)) {
+        if (!go_up(at)) {
+            free(at);
+            return err_set(e, ERR_NOT_FOUND,
+                           "'%s' is not in a project: no '.afloat' or '.git' there or above; "
+                           "make one with 'mkdir .afloat' or name its directory",
+                           dir);
+        }
+    }
+    p->root = at;
+    p->place = place_of(at);
+    return 0;
+}
+
+void trust_place_fini(struct trust_place *p)
+{
+    free(p->root);
+    free(p->place);
+    *p = (struct trust_place){0};
+}
