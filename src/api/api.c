@@ -28,6 +28,11 @@ void api_set_engine(struct api *api, struct gen_engine *engine)
     api->engine = engine;
 }
 
+void api_set_trust(struct api *api, struct trust_hub *trust)
+{
+    api->trust = trust;
+}
+
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)
 {
     api->config = config;

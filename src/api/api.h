@@ -10,6 +10,7 @@
 
 struct gen_engine;
 struct store;
+struct trust_hub;
 
 struct api_opened {
     char url[512]; // http://afloat.localhost:PORT/?code=...
@@ -43,6 +44,9 @@ void api_set_config(struct api *api, const struct config *config, const struct c
 
 /// The engine whose generation is shown and reloaded; NULL while there is none.
 void api_set_engine(struct api *api, struct gen_engine *engine);
+
+/// Where trust is asked and changed; set before the first operation, borrowed.
+void api_set_trust(struct api *api, struct trust_hub *trust);
 
 /// Read what was chosen by command (choices.json) before the first operation runs.
 void api_load_choices(struct api *api, void (*done)(void *arg, int status, const struct err *e),

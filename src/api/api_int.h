@@ -20,7 +20,8 @@ struct api {
     struct store *store;
     struct event_log *events;
     struct api_host host;
-    uint64_t started_ms;                      // monotonic
+    uint64_t started_ms; // monotonic
+    struct trust_hub *trust;
     struct gen_engine *engine;                // NULL while there is none
     struct api_choice features[API_FEATURES]; // in the order of features.def
     void (*choices_done)(void *arg, int status, const struct err *e);

@@ -156,10 +156,24 @@ static int take_noun(struct walk *w, const char *word, struct err *e)
     return 0;
 }
 
+// A noun that is a command by itself and has verbs too: its first word may be one. Behind `--`, or as
+// ./list, it is a word.
+static const struct command *verb_of(const struct args *a, const char *word)
+{
+    return a->words.n == 0 && a->cmd->verb[0] == '\0' && word[0] != '\0'
+               ? command_find_verb(a->cmd, str_of(word))
+               : NULL;
+}
+
 static int take_word(struct walk *w, const char *word, struct err *e)
 {
     if (w->a->cmd != NULL) {
-        vec_push(&w->a->words, word);
+        const struct command *verb = w->only_words ? NULL : verb_of(w->a, word);
+        if (verb != NULL) {
+            w->a->cmd = verb;
+        } else {
+            vec_push(&w->a->words, word);
+        }
         return 0;
     }
     if (w->noun == NULL) {

@@ -37,6 +37,8 @@
 #include "proto/events.h"
 #include "server/server.h"
 #include "store/store.h"
+#include "trust/hub.h"
+#include "watch/watch.h"
 
 enum {
     LOG_MAX = 8 << 20,
@@ -57,6 +59,8 @@ struct daemon {
     struct hublog *log;
     struct loop loop;
     struct settings *settings;
+    struct trust_hub *trust;
+    struct watch *trust_watch;
     struct store *store;
     struct event_log *events;
     struct api *api;
@@ -143,6 +147,31 @@ static void on_hangup(int signum, void *arg)
     }
     if (d->settings != NULL) {
         settings_reload(d->settings);
+    }
+}
+
+// ---- trust: the commands write the file, with or without us -----------------------------------
+
+static void on_trust_written(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct daemon *d = arg;
+    (void)w;
+    if (!batch->first || batch->n != 0) { // no file at the start: nothing to read
+        trust_hub_reread(d->trust, NULL, NULL);
+    }
+}
+
+static void watch_trust(struct daemon *d)
+{
+    struct err e = {0};
+    const struct config *c = settings_config(d->settings);
+    struct watch_opts o = {.path = d->home.dir,
+                           .pattern = "trust.json",
+                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+                           .poll = config_bool(c, "watch.poll")};
+    if (watch_open(&d->trust_watch, live_watcher(d->live), &o, on_trust_written, d, &e) < 0) {
+        log_warn(LOG_HUB, "cannot watch trust.json: %s", e.msg);
     }
 }
 
@@ -335,6 +364,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     if (settings_watch(d->settings, live_watcher(d->live), &e) < 0) {
         log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
     }
+    watch_trust(d);
 }
 
 static void on_log_line(void *arg, enum log_level level, const char *component, struct str text)
@@ -374,6 +404,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
         return;
     }
     d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->events, &host);
+    api_set_trust(d->api, d->trust);
     apply_config(d);
     api_load_choices(d->api, step_lua, d);
 }
@@ -439,6 +470,8 @@ static void on_live_closed(void *arg)
 {
     struct daemon *d = arg;
     d->live = NULL;
+    trust_hub_close(d->trust);
+    d->trust = NULL;
     if (d->events != NULL) {
         hublog_detach(d->log);
         event_close(d->events);
@@ -458,6 +491,7 @@ static void on_server_closed(void *arg)
     if (d->live != NULL) {
         api_set_engine(d->api, NULL);
         settings_unwatch(d->settings);
+        watch_close(d->trust_watch);
         live_close(d->live, on_live_closed, d);
     } else {
         on_live_closed(d);
@@ -545,6 +579,7 @@ static void serve(struct daemon *d)
     if (rc == 0) {
         rc = open_settings(d, &e);
     }
+    d->trust = trust_hub_open(&d->loop, d->home.dir);
     if (rc == 0) {
         rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
     }

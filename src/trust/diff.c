@@ -195,10 +195,8 @@ static void write_name(struct buf *out, const char *mark, const char *path, cons
         buf_addz(out, "(none)");
     } else {
         trust_diff_escape(out, str_of(path));
-        if (!t->is_file) {
-            buf_addc(out, '/');
-            trust_diff_escape(out, str_of(f->path));
-        }
+        buf_addz(out, path[0] != '\0' && !t->is_file ? "/" : "");
+        trust_diff_escape(out, t->is_file ? STR_NULL : str_of(f->path));
     }
     buf_addc(out, '\n');
 }

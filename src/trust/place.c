@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 
@@ -164,6 +165,22 @@ int trust_place_of(struct trust_place *p, const char *home, const char *dir, str
     }
     p->root = at;
     p->place = place_of(at);
+    return 0;
+}
+
+int trust_place_named(struct trust_place *p, const char *home, const char *dir, struct err *e)
+{
+    int rc = trust_place_of(p, home, dir, e);
+    if (rc != ERR_NOT_FOUND) {
+        return rc;
+    }
+    char *here = getcwd(NULL, 0); // NULL when it is gone: then only absolute names are of use
+    char *path = path_join(here != NULL ? here : "/", dir);
+    char *real = realpath(path, NULL);
+    p->root = real != NULL ? real : path_clean(path);
+    p->place = xstrdup(p->root);
+    free(path);
+    free(here);
     return 0;
 }
 

@@ -17,4 +17,7 @@ struct trust_place {
 /// trust_place_fini().
 int trust_place_of(struct trust_place *p, const char *home, const char *dir,
                    struct err *e) MUST_CHECK;
+/// The same for taking trust back: a directory that is gone, or no project any more, is its own place.
+int trust_place_named(struct trust_place *p, const char *home, const char *dir,
+                      struct err *e) MUST_CHECK;
 void trust_place_fini(struct trust_place *p); // leaves it empty

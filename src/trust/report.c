@@ -80,6 +80,17 @@ void trust_write_scan(const struct trust *t, const struct trust_place *p,
     jw_end_obj(&w);
 }
 
+void trust_write_removed(const struct trust_place *p, struct buf *out)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "path", p->root);
+    jw_kstrz(&w, "place", p->place);
+    jw_kbool(&w, "removed", true);
+    jw_end_obj(&w);
+}
+
 const char *trust_state(const struct trust *t, const struct trust_place *p,
                         const struct trust_item *it)
 {

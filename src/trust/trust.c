@@ -354,6 +354,9 @@ int trust_remove(struct trust *t, const struct trust_place *p, struct err *e)
 {
     struct trust *fresh;
     int fd;
+    if (!trust_knows(t, p)) {
+        return err_set(e, ERR_NOT_FOUND, "'%s' is not trusted", p->place);
+    }
     int rc = begin(&fresh, t, &fd, e);
     if (rc == 0 && !trust__forget(&fresh->book, p->place)) {
         rc = err_set(e, ERR_NOT_FOUND, "'%s' is not trusted", p->place);

@@ -81,6 +81,8 @@ void trust_write(const struct trust *t, struct buf *out);
 /// `t` has it: of what was trusted just now, write before trust_add().
 void trust_write_scan(const struct trust *t, const struct trust_place *p,
                       const struct trust_scan *s, bool follow, bool dry_run, struct buf *out);
+/// `{path, place, removed: true}`, of DELETE /trust.
+void trust_write_removed(const struct trust_place *p, struct buf *out);
 /// "new", "changed" (another version is trusted), "trusted", "followed" or "unreadable".
 const char *trust_state(const struct trust *t, const struct trust_place *p,
                         const struct trust_item *it);

@@ -1,0 +1,70 @@
+// Trust over HTTP. The work is trust/hub.c's; here are only the words of requests and answers.
+//
+// Giving and taking trust goes over the socket alone: the user's own hand. Models, browsers and other
+// machines may look, no more.
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "trust/hub.h"
+
+static enum problem problem_of(int status)
+{
+    static const struct {
+        int code;
+        enum problem problem;
+    } rows[] = {
+        {ERR_NOT_FOUND, PROBLEM_NOT_FOUND}, {ERR_TOO_LARGE, PROBLEM_TOO_LARGE},
+        {ERR_DENIED, PROBLEM_FORBIDDEN},    {ERR_INVALID, PROBLEM_INVALID_BODY},
+        {ERR_CONFLICT, PROBLEM_CONFLICT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].code == status) {
+            return rows[i].problem;
+        }
+    }
+    return PROBLEM_STORE_FAILED;
+}
+
+static void answer(void *arg, int status, struct str body, const struct err *e)
+{
+    struct op_call *c = arg;
+    if (status < 0) {
+        op_fail(c, problem_of(status), NULL, "%s", e->msg);
+    } else {
+        op_answer(c, 200, body);
+    }
+}
+
+/// The parameter `path`; false, answered, when it is not absolute.
+static bool take_path(struct op_call *c, struct str *path)
+{
+    *path = json_str(json_get(c->params, "path"), "");
+    bool fits = str_starts(*path, "/") && memchr(path->p, '\0', path->n) == NULL;
+    if (!fits) {
+        op_fail(c, PROBLEM_INVALID_BODY, "give the absolute path of a directory in the project",
+                "'path' must be absolute");
+    }
+    return fits;
+}
+
+void op_TRUST_LIST(struct api *api, struct op_call *c)
+{
+    trust_hub_reread(api->trust, answer, c);
+}
+
+void op_TRUST_ADD(struct api *api, struct op_call *c)
+{
+    struct str path;
+    if (take_path(c, &path)) {
+        trust_hub_add(api->trust, path, json_bool(json_get(c->params, "follow"), false),
+                      json_bool(json_get(c->params, "dry_run"), false), answer, c);
+    }
+}
+
+void op_TRUST_REMOVE(struct api *api, struct op_call *c)
+{
+    struct str path;
+    if (take_path(c, &path)) {
+        trust_hub_remove(api->trust, path, answer, c);
+    }
+}

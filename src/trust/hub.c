@@ -1,0 +1,189 @@
+// Trust in the hub.
+//
+//     POST /trust ──> job on the lane: read trust.json ─ find ─ scan ─ add ──┐
+//     file changed ─> job on the lane: read trust.json ──────────────────────┤
+//                                                                            v
+//     loop:                          trust_adopt ── listeners ── answer to whoever asked
+//
+// The lane has one thread: jobs are done in order, so an older reading never replaces a newer one.
+//
+// A file that cannot be read for the moment (too many open files, a failing disk) changes nothing: what
+// was trusted goes on. One that is damaged, or open to others, ends all trust.
+
+#include "trust/hub.h"
+
+#include "base/log.h"
+#include "loop/work.h"
+
+struct trust_hub {
+    char *home;
+    struct trust *book;
+    struct lane *lane;
+    size_t jobs;
+    bool closing;
+};
+
+struct job {
+    struct trust_hub *h;
+    int (*act)(struct job *j); // NULL: only read
+    char *dir;
+    bool follow, dry_run;
+    trust_hub_cb *cb;
+    void *arg;
+    // filled in on the lane
+    struct trust *fresh;
+    int opened;
+    int status;
+    struct err err;
+    struct buf body;
+};
+
+// ---- on the lane ---------------------------------------------------------------------------
+
+static int act_add(struct job *j)
+{
+    struct trust_place p;
+    struct trust_scan s;
+    int rc = trust_place_of(&p, j->h->home, j->dir, &j->err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = trust_scan(&s, p.root, &j->err);
+    if (rc == 0) {
+        trust_write_scan(j->fresh, &p, &s, j->follow, j->dry_run, &j->body);
+    }
+    if (rc == 0 && !j->dry_run && (s.items.n != 0 || j->follow)) {
+        rc = trust_add(j->fresh, &p, s.items.p, s.items.n, j->follow, &j->err);
+    }
+    trust_scan_fini(&s);
+    trust_place_fini(&p);
+    return rc;
+}
+
+static int act_remove(struct job *j)
+{
+    struct trust_place p;
+    int rc = trust_place_named(&p, j->h->home, j->dir, &j->err);
+    if (rc == 0) {
+        rc = trust_remove(j->fresh, &p, &j->err);
+    }
+    if (rc == 0) {
+        trust_write_removed(&p, &j->body);
+    }
+    trust_place_fini(&p);
+    return rc;
+}
+
+static void work(void *arg)
+{
+    struct job *j = arg;
+    j->opened = j->status = trust_open(&j->fresh, j->h->home, &j->err);
+    if (j->act != NULL && (j->status == 0 || j->status == ERR_CORRUPT)) { // set aside: begin anew
+        j->status = j->act(j);
+    }
+}
+
+// ---- on the loop ---------------------------------------------------------------------------
+
+static void trust_hub_free(struct trust_hub *h)
+{
+    trust_close(h->book);
+    free(h->home);
+    free(h);
+}
+
+/// Is what was read what counts now? A fault of the moment is not.
+static bool is_certain(int opened)
+{
+    return opened == 0 || opened == ERR_CORRUPT || opened == ERR_DENIED ||
+           opened == ERR_UNSUPPORTED;
+}
+
+static void done(void *arg)
+{
+    struct job *j = arg;
+    struct trust_hub *h = j->h;
+    if (j->opened < 0) {
+        log_warn(LOG_HUB, "trust=unread reason=%s", LOGQ(str_of(j->err.msg)).z);
+    }
+    if (is_certain(j->opened)) {
+        trust_adopt(h->book, j->fresh);
+    } else {
+        trust_close(j->fresh);
+    }
+    if (j->status == 0 && j->act == NULL) {
+        trust_write(h->book, &j->body);
+    }
+    if (j->cb != NULL) {
+        j->cb(j->arg, j->status, buf_str(&j->body), j->status < 0 ? &j->err : NULL);
+    }
+    buf_fini(&j->body);
+    free(j->dir);
+    free(j);
+    if (--h->jobs == 0 && h->closing) {
+        trust_hub_free(h);
+    }
+}
+
+static struct job *new_job(struct trust_hub *h, int (*act)(struct job *j), struct str dir,
+                           trust_hub_cb *cb, void *arg)
+{
+    struct job *j = xcalloc(1, sizeof *j);
+    j->h = h;
+    j->act = act;
+    j->dir = str_dup(dir);
+    j->cb = cb;
+    j->arg = arg;
+    buf_init(&j->body, SIZE_MAX);
+    h->jobs++;
+    return j;
+}
+
+struct trust_hub *trust_hub_open(struct loop *l, const char *home)
+{
+    struct err e;
+    struct trust_hub *h = xcalloc(1, sizeof *h);
+    h->home = xstrdup(home);
+    h->lane = lane_open(l, "trust", 1);
+    if (trust_open(&h->book, home, &e) < 0) {
+        log_warn(LOG_HUB, "trust=none reason=%s", LOGQ(str_of(e.msg)).z);
+    }
+    return h;
+}
+
+void trust_hub_close(struct trust_hub *h)
+{
+    if (h == NULL) {
+        return;
+    }
+    h->closing = true;
+    lane_close(h->lane);
+    if (h->jobs == 0) {
+        trust_hub_free(h);
+    }
+}
+
+struct trust *trust_hub_book(struct trust_hub *h)
+{
+    return h->book;
+}
+
+void trust_hub_reread(struct trust_hub *h, trust_hub_cb *cb, void *arg)
+{
+    struct job *j = new_job(h, NULL, STR_NULL, cb, arg);
+    work_submit(h->lane, 0, work, done, j);
+}
+
+void trust_hub_add(struct trust_hub *h, struct str dir, bool follow, bool dry_run, trust_hub_cb *cb,
+                   void *arg)
+{
+    struct job *j = new_job(h, act_add, dir, cb, arg);
+    j->follow = follow;
+    j->dry_run = dry_run;
+    work_submit(h->lane, 0, work, done, j);
+}
+
+void trust_hub_remove(struct trust_hub *h, struct str dir, trust_hub_cb *cb, void *arg)
+{
+    work_submit(h->lane, 0, work, done, new_job(h, act_remove, dir, cb, arg));
+}
