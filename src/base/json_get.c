@@ -234,3 +234,31 @@ bool json_equal(const struct json *a, const struct json *b)
     default: return true; // null
     }
 }
+
+static void copy_into(struct arena *a, struct json *to, const struct json *v)
+{
+    *to = *v;
+    if (v->type == JSON_STR) {
+        to->s = arena_str(a, v->s);
+    } else if (v->type == JSON_ARR) {
+        to->items = arena_calloc(a, v->n, sizeof *to->items);
+        for (size_t i = 0; i < v->n; i++) {
+            copy_into(a, &to->items[i], &v->items[i]);
+        }
+    } else if (v->type == JSON_OBJ) {
+        to->members = arena_calloc(a, v->n, sizeof *to->members);
+        for (size_t i = 0; i < v->n; i++) {
+            to->members[i].key = arena_str(a, v->members[i].key);
+            copy_into(a, &to->members[i].value, &v->members[i].value);
+        }
+    }
+}
+
+struct json *json_copy(struct arena *a, const struct json *v)
+{
+    struct json *copy = v != NULL ? arena_alloc(a, sizeof *copy) : NULL;
+    if (copy != NULL) {
+        copy_into(a, copy, v);
+    }
+    return copy;
+}
