@@ -1,0 +1,331 @@
+// Of all places the set of plugins to be.
+//
+//     a view: what one kind of session sees          two projects A, B that both have `x`
+//
+//     repo-profile of A  ┐                           view of A:  x of A     over the user's
+//     repo of A          ┤ later wins by name        view of B:  x of B     over the user's
+//     config             ┤                           the user's: x of the user
+//     user-profile       ┤
+//     user               ┤                           units:      x (A's)  x@b  x@user
+//     shipped            ┘
+//
+// Every view has a winner for a name, and every winner is an entry, since sessions of all views live in
+// one hub. A plugin of the user's is in many views but is one entry.
+//
+// Load order is that of `rank`: lines of the configuration, then the user's layers from the lowest on,
+// then project by project in the order in which they were opened.
+//
+// Rules:
+//   - In one layer the first in load order has the name; the others are listed, with NAME_DUPLICATE.
+//   - A configured place with nothing in it keeps the name of its path, and keeps it from lower layers
+//     too: declared but missing is an error and never a fallback.
+//   - The same path said twice in different layers (a line for a plugin that is discovered as well) is
+//     one plugin, and shadows nothing.
+//   - A choice is looked for under the unit's name, then under the plugin's; `required` wins over it.
+//
+// It is done with plain loops over all pairs: places are hundreds, and this runs when something changed.
+
+#include "plugin/entries.h"
+
+#include "base/path.h"
+#include "plugin/manifest.h"
+
+/// A place and the name that it stands for.
+struct named {
+    const struct plugin_place *place;
+    const char *name;
+};
+
+struct making {
+    struct plugin_entries *out;
+    const struct json *choices;
+    vec(struct named) sorted;   // in load order
+    vec(const char *) projects; // roots, in the order of their places
+};
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/// That of the manifest; of a place with nothing in it, that of its path without a file's ending.
+static const char *name_of(struct making *m, const struct plugin_place *p)
+{
+    struct str base = path_base(str_of(p->path));
+    if (p->name != NULL) {
+        return p->name;
+    }
+    if (plugin_lang_of(base) != LANG_NONE) {
+        base.n = (size_t)((const char *)memrchr(base.p, '.', base.n) - base.p);
+    }
+    return arena_strdup(&m->out->arena, base);
+}
+
+static bool same_layer(const struct plugin_place *a, const struct plugin_place *b)
+{
+    return a->layer == b->layer && same(a->project, b->project);
+}
+
+// ---- load order -----------------------------------------------------------------------------
+
+static int project_index(const struct making *m, const char *project)
+{
+    int i = 0;
+    while (!same(m->projects.p[i], project)) {
+        i++;
+    }
+    return i;
+}
+
+static int rank(const struct making *m, const struct plugin_place *p)
+{
+    if (p->project != NULL) {
+        return LAYER__COUNT * (1 + project_index(m, p->project)) + (int)p->layer;
+    }
+    return p->layer == LAYER_CONFIG ? -1 : (int)p->layer;
+}
+
+/// What was said comes before what was found, also in a project's layer.
+static bool is_before(const struct making *m, const struct plugin_place *a,
+                      const struct plugin_place *b)
+{
+    int by_rank = rank(m, a) - rank(m, b);
+    int by_source = (a->said_path == NULL) - (b->said_path == NULL);
+    return by_rank != 0 ? by_rank < 0 : by_source != 0 ? by_source < 0 : a->order < b->order;
+}
+
+static void sort_places(struct making *m, const struct plugin_places *p)
+{
+    for (size_t i = 0; i < p->list.n; i++) {
+        const char *project = p->list.p[i].project;
+        bool known = project == NULL;
+        vec_foreach (it, &m->projects) {
+            known |= same(*it, project);
+        }
+        if (!known) {
+            vec_push(&m->projects, project);
+        }
+    }
+    for (size_t i = 0; i < p->list.n; i++) { // by insertion: they come nearly sorted
+        struct named n = {&p->list.p[i], name_of(m, &p->list.p[i])};
+        size_t at = m->sorted.n;
+        vec_push(&m->sorted, n);
+        for (; at > 0 && is_before(m, n.place, m->sorted.p[at - 1].place); at--) {
+            m->sorted.p[at] = m->sorted.p[at - 1];
+        }
+        m->sorted.p[at] = n;
+    }
+}
+
+// ---- who wins -------------------------------------------------------------------------------
+
+/// The place that has the name in the layer of `n`: the first, perhaps that of `n` itself.
+static const struct plugin_place *first_in_layer(struct making *m, const struct named *n)
+{
+    vec_foreach (it, &m->sorted) {
+        if (same_layer(it->place, n->place) && same(it->name, n->name)) {
+            return it->place;
+        }
+    }
+    return n->place;
+}
+
+/// Does a later layer of the same owner have the name?
+static bool is_replaced(struct making *m, const struct named *n)
+{
+    vec_foreach (it, &m->sorted) {
+        if (it->place->layer > n->place->layer && same(it->place->project, n->place->project) &&
+            same(it->name, n->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_shadows(struct making *m, struct plugin_entry *e)
+{
+    vec_foreach (it, &m->sorted) {
+        const struct plugin_place *low = it->place;
+        bool visible = low->project == NULL || same(low->project, e->place->project);
+        if (visible && low->layer < e->place->layer && same(it->name, e->name) &&
+            !same(low->path, e->place->path)) {
+            vec_push(&e->shadows, low);
+        }
+    }
+}
+
+// ---- faults ---------------------------------------------------------------------------------
+
+static struct gen_diag *new_fault(struct making *m, const struct plugin_place *p,
+                                  enum gen_code code, const char *message, const char *hint)
+{
+    struct gen_diag *d = arena_calloc(&m->out->arena, 1, sizeof *d);
+    bool said = p->said_path != NULL && code != DIAG_NAME_INVALID;
+    *d = (struct gen_diag){
+        .code = code,
+        .source = p->said_path != NULL ? "config" : NULL,
+        .path = arena_strdup(&m->out->arena, str_of(said ? p->said_path : p->path)),
+        .line = said ? p->said_line : 0,
+        .message = message,
+        .hint = hint,
+    };
+    return d;
+}
+
+/// "'/a/x'", with the line that names it if there is one.
+static const char *spoken(struct making *m, const struct plugin_place *p)
+{
+    if (p->said_path == NULL) {
+        return arena_printf(&m->out->arena, "'%s'", p->path);
+    }
+    return arena_printf(&m->out->arena, "'%s' (%s:%d)", p->path, p->said_path, p->said_line);
+}
+
+static struct gen_diag *find_fault(struct making *m, const struct named *n)
+{
+    struct arena *a = &m->out->arena;
+    const struct plugin_place *p = n->place, *first = first_in_layer(m, n);
+    if (first != p) {
+        return new_fault(m, p, DIAG_NAME_DUPLICATE,
+                         arena_printf(a, "plugin '%s' is there twice: %s loads, %s does not",
+                                      n->name, spoken(m, first), spoken(m, p)),
+                         "rename one of them, or take it away");
+    }
+    if (p->path[0] == '\0') {
+        return new_fault(m, p, DIAG_ENTRY_MISSING,
+                         arena_printf(a, "there is no shipped plugin '%s'", n->name), NULL);
+    }
+    if (p->name == NULL) {
+        return new_fault(m, p, DIAG_ENTRY_MISSING,
+                         arena_printf(a, "there is nothing at '%s'", p->path), NULL);
+    }
+    if (!plugin_name_valid(str_of(n->name))) {
+        return new_fault(m, p, DIAG_NAME_INVALID,
+                         arena_printf(a, "'%s' cannot be the name of a plugin", n->name),
+                         "a name is a-z, then a-z, 0-9, _ and -, 64 at most");
+    }
+    return NULL;
+}
+
+// ---- units ----------------------------------------------------------------------------------
+
+static bool is_duplicate(const struct plugin_entry *e)
+{
+    return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
+}
+
+/// Who has the plain name: the first project's, else the user's.
+static const struct plugin_entry *owner_of(const struct making *m, const char *name)
+{
+    const struct plugin_entry *users = NULL;
+    vec_foreach (it, &m->out->list) {
+        if (is_duplicate(it) || !same(it->name, name)) {
+            continue;
+        }
+        if (it->place->project != NULL) {
+            return it;
+        }
+        users = it;
+    }
+    return users;
+}
+
+static bool is_taken(const struct making *m, const char *unit)
+{
+    vec_foreach (it, &m->out->list) {
+        if (same(it->unit, unit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// `name@suffix`, with a number behind it while that is somebody else's.
+static char *unit_beside(struct making *m, const char *name, const char *suffix)
+{
+    char *unit = arena_printf(&m->out->arena, "%s@%s", name, suffix);
+    for (int i = 2; is_taken(m, unit); i++) {
+        unit = arena_printf(&m->out->arena, "%s@%s-%d", name, suffix, i);
+    }
+    return unit;
+}
+
+static void name_units(struct making *m)
+{
+    vec_foreach (e, &m->out->list) {
+        if (owner_of(m, e->name) == e) {
+            e->unit = arena_strdup(&m->out->arena, str_of(e->name));
+        }
+    }
+    vec_foreach (e, &m->out->list) {
+        const char *slug = e->place->slug != NULL ? e->place->slug : "user";
+        if (e->unit == NULL) {
+            e->unit = unit_beside(m, e->name, is_duplicate(e) ? "duplicate" : slug);
+        }
+        if (e->fault != NULL) {
+            e->fault->plugin = e->unit;
+        }
+    }
+}
+
+// ---- enabled --------------------------------------------------------------------------------
+
+static const struct json *chosen(struct making *m, const char *name)
+{
+    const char *key = arena_printf(&m->out->arena, "plugins.%s.enabled", name);
+    const struct json *v = json_get(m->choices, key);
+    return v != NULL && v->type == JSON_BOOL ? v : NULL;
+}
+
+static bool is_enabled(struct making *m, const struct plugin_entry *e)
+{
+    const struct json *v = chosen(m, e->unit);
+    v = v != NULL ? v : chosen(m, e->name);
+    return e->place->required || (v != NULL ? v->b : e->place->enabled);
+}
+
+// ---- public ---------------------------------------------------------------------------------
+
+const char *plugin_layer_name(enum plugin_layer layer)
+{
+    static const char *const names[LAYER__COUNT] = {
+        [LAYER_SHIPPED] = "shipped", [LAYER_USER] = "user", [LAYER_USER_PROFILE] = "user-profile",
+        [LAYER_CONFIG] = "config",   [LAYER_REPO] = "repo", [LAYER_REPO_PROFILE] = "repo-profile",
+    };
+    return names[layer];
+}
+
+void entries_make(struct plugin_entries *out, const struct plugin_places *p,
+                  const struct json *choices)
+{
+    struct making m = {.out = out, .choices = choices};
+    *out = (struct plugin_entries){0};
+    arena_init(&out->arena);
+    sort_places(&m, p);
+    vec_foreach (it, &m.sorted) {
+        struct plugin_entry e = {.place = it->place, .name = it->name};
+        if (is_replaced(&m, it)) {
+            continue;
+        }
+        e.fault = find_fault(&m, it);
+        if (!is_duplicate(&e)) {
+            find_shadows(&m, &e);
+        }
+        vec_push(&out->list, e);
+    }
+    name_units(&m);
+    vec_foreach (e, &out->list) {
+        e->enabled = is_enabled(&m, e);
+    }
+    vec_fini(&m.sorted);
+    vec_fini(&m.projects);
+}
+
+void entries_fini(struct plugin_entries *e)
+{
+    vec_foreach (it, &e->list) {
+        vec_fini(&it->shadows);
+    }
+    vec_fini(&e->list);
+    arena_fini(&e->arena);
+}

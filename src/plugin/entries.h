@@ -1,0 +1,97 @@
+#pragma once
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "gen/diag.h"
+
+// Which plugins there are: the lines of `[[plugins]]`, those added by command, and what lies in the
+// layers' directories, made into one list of entries. Everything behind it treats them alike.
+//
+//     roots ──scan──> places ──(read, resolve: the name is known)──> entries_make ──> entries
+//
+// Layers, later wins by name: shipped, user, user-profile, then of each project repo, repo-profile; a
+// line of the configuration has the place of its file (config) and comes first in load order.
+
+struct config;
+
+enum plugin_layer {
+    LAYER_SHIPPED,
+    LAYER_USER,
+    LAYER_USER_PROFILE,
+    LAYER_CONFIG, // [[plugins]] of the user or the system, `plugin add`
+    LAYER_REPO,
+    LAYER_REPO_PROFILE,
+    LAYER__COUNT
+};
+const char *plugin_layer_name(enum plugin_layer layer); // as rows show it
+
+enum plugin_hot { HOT_NO, HOT_MANUAL, HOT_YES };
+
+/// A directory in which plugins are dropped.
+struct plugin_root {
+    char *dir; // need not exist
+    enum plugin_layer layer;
+    char *project; // root of the repository; NULL for the user's layers
+    char *slug;    // of the project; NULL
+};
+
+/// One place where a plugin may lie. Strings are its own.
+struct plugin_place {
+    char *path; // absolute, clean; "" for a shipped one that cannot be: nothing is there
+    enum plugin_layer layer;
+    char *project, *slug; // NULL for the user's layers
+    const char *source;   // "discovered" "config" "choice" "lua" "shipped"
+    int order;            // within its layer: configuration lines by number, files by path
+    // from the configuration; defaults for what was discovered
+    enum plugin_hot hot;
+    bool enabled, required;
+    struct json *options; // NULL: {}; in `arena` of the list
+    struct json *prefer;  // array of strings, NULL: none
+    char *said_path;      // file that says so, NULL
+    int said_line;
+    // filled in by who read the files, before entries_make()
+    char *
+        name; // of the manifest, else of the file; NULL: nothing is there. The name of a shipped one
+              // that a line asks for is here from the start
+};
+struct plugin_places {
+    vec(struct plugin_place) list;
+    struct arena arena; // of options
+};
+void places_init(struct plugin_places *p);
+void places_fini(struct plugin_places *p);
+
+/// Add what lies directly in `root`: every directory and every file with an ending of a language, in
+/// path order; hidden names, editors' leavings and what cannot be a plugin are passed over. A directory
+/// that does not exist holds nothing. Blocks.
+int places_scan(struct plugin_places *p, const struct plugin_root *root, struct err *e) MUST_CHECK;
+/// Add the lines of `[[plugins]]` (relative to their file; `name` finds a shipped one in
+/// `shipped_dir`, which may be NULL), and the entries of `plugin add` in `choices` ("plugin_entries": a
+/// list of {path, hot?, options?}).
+void places_configured(struct plugin_places *p, const struct config *c, const struct json *choices,
+                       const char *shipped_dir);
+
+/// One plugin of the set to be.
+struct plugin_entry {
+    const struct plugin_place *place;
+    const char *name;                         // of the plugin
+    char *unit;                               // its name in the generation: `name`, or `name@slug`
+    bool enabled;                             // place and choices agree; `required` ones always are
+    vec(const struct plugin_place *) shadows; // earlier layers that it replaces
+    struct gen_diag
+        *fault; // in `arena`; ENTRY_MISSING, NAME_DUPLICATE, NAME_INVALID: listed, not loaded
+};
+struct plugin_entries {
+    vec(struct plugin_entry) list; // in load order
+    struct arena arena;
+};
+
+/// Judge the places: of several with one name in one layer the first stands and the others are
+/// NAME_DUPLICATE, naming both places; a later layer replaces an earlier one. Projects do not see
+/// each other: the winner of every view (the user's own, and each project's over the user's) is an
+/// entry; a place with nothing in it keeps its name from lower layers all the same. The plain name is that of the first open project that has the plugin, else the user's; the
+/// other winners are `name@slug` (slug `user` for the user's). `choices` may hold
+/// {"plugins.NAME.enabled": bool}, NAME of the unit or else of the plugin; it wins over the configuration but not over `required`.
+void entries_make(struct plugin_entries *out, const struct plugin_places *p,
+                  const struct json *choices);
+void entries_fini(struct plugin_entries *e);

@@ -1,0 +1,263 @@
+// The places where plugins may lie: what the directories of a layer hold, and what was said by
+// configuration or by command. Both give places of one form; see entries.c for what becomes of them.
+//
+// A scan looks at names only. Whether a directory is a plugin is known when its files were read; a
+// directory that is none is shown with the reason, so that a misspelled init.lua does not just vanish.
+//
+// Rules of what was said:
+//   - a path is relative to the file it is written in; `~` is the home directory.
+//   - `name` finds a shipped plugin. A name that no shipped plugin can have gives a place with an empty
+//     path: nothing is there.
+//   - lines of a trusted project's file belong to that project.
+//   - an entry of `plugin add` for a place that a line of the configuration names too is that line, with
+//     the options and the hotness that were chosen; anything else would be the same plugin twice.
+//
+// Options are copied: the configuration and the choices change while places are in use.
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "config/config.h"
+#include "plugin/entries.h"
+#include "plugin/manifest.h"
+#include "watch/ignore.h"
+
+static int count_in_layer(const struct plugin_places *p, const struct plugin_place *like)
+{
+    int n = 0;
+    for (size_t i = 0; i < p->list.n; i++) {
+        const struct plugin_place *it = &p->list.p[i];
+        bool same = it->project == NULL || like->project == NULL
+                        ? it->project == like->project
+                        : strcmp(it->project, like->project) == 0;
+        n += same && it->layer == like->layer;
+    }
+    return n;
+}
+
+static void add(struct plugin_places *p, struct plugin_place place)
+{
+    place.order = count_in_layer(p, &place);
+    vec_push(&p->list, place);
+}
+
+// ---- directories ----------------------------------------------------------------------------
+
+typedef vec(char *) names_vec;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/// Could `name` in `dir` be a plugin, by its looks? A symbolic link is what it leads to.
+static bool looks_right(int dir, const char *name)
+{
+    struct stat st;
+    if (name[0] == '.' || fstatat(dir, name, &st, 0) < 0) {
+        return false;
+    }
+    bool is_dir = S_ISDIR(st.st_mode);
+    if (ignore_match(watch_ignore_default, str_of(name), is_dir) ||
+        strcmp(name, "__pycache__") == 0) {
+        return false;
+    }
+    return is_dir || (S_ISREG(st.st_mode) && plugin_lang_of(str_of(name)) != LANG_NONE);
+}
+
+static int list_names(DIR *d, names_vec *names)
+{
+    const struct dirent *de;
+    errno = 0;
+    while ((de = readdir(d)) != NULL) {
+        if (looks_right(dirfd(d), de->d_name)) {
+            vec_push(names, xstrdup(de->d_name));
+        }
+        errno = 0;
+    }
+    return -errno;
+}
+
+static struct plugin_place discovered(const struct plugin_root *root, const char *name)
+{
+    char *joined = path_join(root->dir, name);
+    struct plugin_place place = {
+        .path = path_clean(joined),
+        .layer = root->layer,
+        .project = root->project != NULL ? xstrdup(root->project) : NULL,
+        .slug = root->slug != NULL ? xstrdup(root->slug) : NULL,
+        .source = root->layer == LAYER_SHIPPED ? "shipped" : "discovered",
+        .hot = HOT_YES,
+        .enabled = true,
+    };
+    free(joined);
+    return place;
+}
+
+int places_scan(struct plugin_places *p, const struct plugin_root *root, struct err *e)
+{
+    names_vec names = {0};
+    DIR *d = opendir(root->dir);
+    if (d == NULL) {
+        return errno == ENOENT ? 0 : err_sys(e, "cannot read '%s'", root->dir);
+    }
+    int rc = list_names(d, &names);
+    closedir(d);
+    if (rc < 0) {
+        err_set(e, rc, "cannot read '%s': %s", root->dir, err_text(rc));
+    } else if (names.n != 0) {
+        qsort(names.p, names.n, sizeof *names.p, by_name);
+    }
+    vec_foreach (name, &names) {
+        if (rc == 0) {
+            add(p, discovered(root, *name));
+        }
+        free(*name);
+    }
+    vec_fini(&names);
+    return rc;
+}
+
+// ---- configuration and choices --------------------------------------------------------------
+
+static enum plugin_hot hot_of(const struct json *v, enum plugin_hot fallback)
+{
+    if (v == NULL || (v->type != JSON_BOOL && !str_eqz(json_str(v, ""), "manual"))) {
+        return fallback;
+    }
+    return v->type == JSON_STR ? HOT_MANUAL : v->b ? HOT_YES : HOT_NO;
+}
+
+/// `path` as written in `file`: expanded, absolute, clean.
+static char *place_path(struct str path, const char *file)
+{
+    char *said = str_dup(path);
+    char *home = path_expand_home(said);
+    char *dir = str_dup(path_dir(str_of(file)));
+    char *joined = path_join(dir, home);
+    char *clean = path_clean(joined);
+    free(said);
+    free(home);
+    free(dir);
+    free(joined);
+    return clean;
+}
+
+static char *shipped_path(struct str name, const char *shipped_dir)
+{
+    if (shipped_dir == NULL || !plugin_name_valid(name)) {
+        return xstrdup("");
+    }
+    char *z = str_dup(name);
+    char *path = path_join(shipped_dir, z);
+    free(z);
+    return path;
+}
+
+/// <repo>/.afloat/config.toml: the project's root.
+static char *project_of(const char *file)
+{
+    return str_dup(path_dir(path_dir(str_of(file))));
+}
+
+static struct plugin_place configured(struct plugin_places *p, const struct config_entry *c,
+                                      const char *shipped_dir)
+{
+    const struct json *path = json_get(c->value, "path");
+    const struct json *name = json_get(c->value, "name");
+    const struct json *prefer = json_get(c->value, "prefer");
+    struct plugin_place place = {
+        .path = path != NULL ? place_path(json_str(path, ""), c->path != NULL ? c->path : "/")
+                             : shipped_path(json_str(name, ""), shipped_dir),
+        .layer = LAYER_CONFIG,
+        .source = "config",
+        .hot = hot_of(json_get(c->value, "hot"), HOT_YES),
+        .enabled = json_bool(json_get(c->value, "enabled"), true),
+        .required = json_bool(json_get(c->value, "required"), false),
+        .options = json_copy(&p->arena, json_get(c->value, "options")),
+        .prefer = prefer != NULL && prefer->n != 0 ? json_copy(&p->arena, prefer) : NULL,
+        .said_path = c->path != NULL ? xstrdup(c->path) : NULL,
+        .said_line = (int)MIN(c->line, (uint32_t)INT32_MAX),
+        .name = path == NULL ? str_dup(json_str(name, "")) : NULL,
+    };
+    if (c->origin == CONFIG_PROJECT && c->path != NULL) {
+        place.layer = LAYER_REPO;
+        place.project = project_of(c->path);
+        place.slug = str_dup(path_base(str_of(place.project)));
+    }
+    return place;
+}
+
+static struct plugin_place *find_configured(struct plugin_places *p, const char *path)
+{
+    vec_foreach (it, &p->list) {
+        if (it->layer == LAYER_CONFIG && strcmp(it->path, path) == 0) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+/// One entry of `plugin add`. Choices are a file that people can write: what is no entry is none.
+static void add_chosen(struct plugin_places *p, const struct json *entry)
+{
+    struct str said = json_str(json_get(entry, "path"), "");
+    const struct json *options = json_get(entry, "options");
+    if (!str_starts(said, "/") || str_index(said, '\0') >= 0) {
+        return;
+    }
+    char *path = place_path(said, "/");
+    struct plugin_place *there = find_configured(p, path);
+    if (there != NULL) {
+        there->hot = hot_of(json_get(entry, "hot"), there->hot);
+        there->options = options != NULL ? json_copy(&p->arena, options) : there->options;
+        free(path);
+        return;
+    }
+    add(p, (struct plugin_place){.path = path,
+                                 .layer = LAYER_CONFIG,
+                                 .source = "choice",
+                                 .hot = hot_of(json_get(entry, "hot"), HOT_YES),
+                                 .enabled = true,
+                                 .options = json_copy(&p->arena, options)});
+}
+
+void places_configured(struct plugin_places *p, const struct config *c, const struct json *choices,
+                       const char *shipped_dir)
+{
+    for (size_t i = 0;; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "plugins.%zu", i);
+        const struct config_entry *entry = config_find(c, key);
+        if (entry == NULL) {
+            break;
+        }
+        add(p, configured(p, entry, shipped_dir));
+    }
+    json_foreach_item (it, json_get(choices, "plugin_entries")) {
+        add_chosen(p, it);
+    }
+}
+
+// ---- life -----------------------------------------------------------------------------------
+
+void places_init(struct plugin_places *p)
+{
+    *p = (struct plugin_places){0};
+    arena_init(&p->arena);
+}
+
+void places_fini(struct plugin_places *p)
+{
+    vec_foreach (it, &p->list) {
+        free(it->path);
+        free(it->project);
+        free(it->slug);
+        free(it->said_path);
+        free(it->name);
+    }
+    vec_fini(&p->list);
+    arena_fini(&p->arena);
+}
