@@ -387,6 +387,24 @@ struct gen_source *gen_source_add(struct gen_engine *e, const struct gen_source_
     return src;
 }
 
+void gen_set_number(struct gen_engine *e, uint64_t number)
+{
+    assert(e->last_number == 0);
+    e->last_number = number;
+    e->current->number = number;
+}
+
+void gen_set_builtins(struct gen_engine *e, const char *const *names)
+{
+    e->builtins = names;
+}
+
+void gen_on_commit(struct gen_engine *e, gen_commit_cb *cb, void *arg)
+{
+    e->committed = cb;
+    e->committed_arg = arg;
+}
+
 void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg)
 {
     struct gen_waiter waiter = {cb, arg};

@@ -95,6 +95,12 @@ void gen_stage_remove(struct gen_stage *s, const char *name, enum gen_reason why
 /// gen_stage_remove() nothing of the name serves and it is listed in this state. `d` may be NULL.
 void gen_stage_refuse(struct gen_stage *s, const char *name, enum gen_state state,
                       const struct gen_diag *d);
+/// The same for a name that was put in this stage: the version that was put serves, and yet it is not
+/// what lies there (an earlier one was taken: the last good, the last trusted, a held one).
+void gen_stage_stand(struct gen_stage *s, const char *name, enum gen_state state,
+                     const struct gen_diag *d);
+/// The load order changed around a unit that stays as it is.
+void gen_stage_reorder(struct gen_unit *u, int order);
 /// One more diagnostic for a name that was refused in this stage.
 void gen_stage_note(struct gen_stage *s, const char *name, const struct gen_diag *d);
 /// What stood against `name` is mended without a new version (the file is again what serves).
@@ -115,6 +121,25 @@ struct gen_engine *gen_open(struct loop *l, gen_event_cb *event, void *arg);
 /// Only before the first request.
 struct gen_source *gen_source_add(struct gen_engine *e, const struct gen_source_ops *ops,
                                   void *arg);
+
+/// Go on counting generations after `number`, that of the last one before a restart. Only before the
+/// first one was made; a source may say it while it prepares.
+void gen_set_number(struct gen_engine *e, uint64_t number);
+/// The tools that are built in: a unit has one of these names only with `override`. Lives as long as
+/// the engine; NULL at the end.
+void gen_set_builtins(struct gen_engine *e, const char *const *names);
+
+/// A generation was committed; `added`, `changed`, `removed` are units of it or of the one before. All
+/// NULL and `trigger` "register" for one of registrations.
+struct gen_committed {
+    uint64_t generation;
+    const char *trigger;
+    struct gen_unit *const *added, *const *changed, *const *removed;
+    size_t n_added, n_changed, n_removed;
+};
+typedef void gen_commit_cb(const struct gen_committed *c, void *arg);
+/// Be told of every commit, after the events. One listener.
+void gen_on_commit(struct gen_engine *e, gen_commit_cb *cb, void *arg);
 
 /// Ask for a run. `cb` (may be NULL) gets the report of the run that covers the request: a run that
 /// had begun does not, its successor does, once for all who asked meanwhile. Never called from inside

@@ -116,6 +116,31 @@ static void send_troubles(struct gen_engine *e, gen__troubles *before)
     }
 }
 
+// ---- who listens in C -----------------------------------------------------------------------
+
+typedef vec(struct gen_unit *) unit_list;
+
+static void tell_commit(struct gen_engine *e, struct gen_run *run)
+{
+    unit_list added = {0}, changed = {0}, removed = {0};
+    vec_foreach (c, &run->stage.changes) {
+        unit_list *to = c->new == NULL ? &removed : c->old == NULL ? &added : &changed;
+        vec_push(to, c->new != NULL ? c->new : c->old);
+    }
+    e->committed(&(struct gen_committed){.generation = run->made->number,
+                                         .trigger = run->req.trigger,
+                                         .added = added.p,
+                                         .changed = changed.p,
+                                         .removed = removed.p,
+                                         .n_added = added.n,
+                                         .n_changed = changed.n,
+                                         .n_removed = removed.n},
+                 e->committed_arg);
+    vec_fini(&added);
+    vec_fini(&changed);
+    vec_fini(&removed);
+}
+
 // ---- inside gen/ --------------------------------------------------------------------------
 
 void gen__event_commit(struct gen_engine *e, struct gen_run *run)
@@ -133,6 +158,9 @@ void gen__event_commit(struct gen_engine *e, struct gen_run *run)
     vec_foreach (n, &run->stage.needs) {
         gen__event_need(e, n->plugin, n);
     }
+    if (run->committed && e->committed != NULL) {
+        tell_commit(e, run);
+    }
 }
 
 void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previous,
@@ -146,6 +174,10 @@ void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previ
     message_send(&m, e, "generation.committed");
     if (tools_changed) {
         send_tools_changed(e, number);
+    }
+    if (e->committed != NULL) {
+        e->committed(&(struct gen_committed){.generation = number, .trigger = "register"},
+                     e->committed_arg);
     }
 }
 

@@ -48,6 +48,7 @@ static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
         qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
     }
     vec_foreach (u, &g->units) {
+        map_set(&g->by_unit, str_of((*u)->name), *u);
         vec_foreach (it, &(*u)->items) {
             vec_push(&g->items, gen__item_ref(*it));
         }
@@ -82,18 +83,71 @@ static void note_conflict(struct gen *g, const struct gen_item *first, const str
     free(hint);
 }
 
+static void note_builtin(struct gen *g, const struct gen_item *it)
+{
+    char *message =
+        xasprintf("tool '%s' of '%s' has the name of a built-in tool", it->name, it->unit->name);
+    struct gen_diag d = {
+        .code = DIAG_BUILTIN_CONFLICT,
+        .plugin = it->unit->name,
+        .origin = it->unit->origin,
+        .path = it->unit->path,
+        .message = message,
+        .hint = "say `override = true` to take its place",
+    };
+    vec_push(&g->conflicts, gen_diag_copy(&d));
+    free(message);
+}
+
+static bool has_builtin_name(const struct gen *g, const struct gen_item *it)
+{
+    const char *const *names = g->engine->builtins;
+    for (; it->kind == GEN_TOOL && names != NULL && *names != NULL; names++) {
+        if (strcmp(*names, it->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool prefers(const struct gen_unit *u, const char *name)
+{
+    for (size_t i = 0; i < u->prefer.n; i++) {
+        if (strcmp(u->prefer.p[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// What clients see of a tool, as one number; a sum of them does not depend on the order.
+static uint64_t tool_mark(const struct gen_item *it)
+{
+    return it->kind == GEN_TOOL ? map_hash(str_of(it->name)) ^ (map_hash(str_of(it->about)) << 1)
+                                : 0;
+}
+
+/// Who owns the plain name: the first in load order, unless a later unit prefers it.
+static void index_plain(struct gen *g, struct gen_item *it, struct buf *space)
+{
+    struct gen_item *first = map_get(&g->by_name, name_key(space, it->kind, str_of(it->name)));
+    bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
+    if (wins) {
+        map_set(&g->by_name, buf_str(space), it);
+        g->tools_mark += tool_mark(it) - (first != NULL ? tool_mark(first) : 0);
+    }
+    if (first != NULL) {
+        note_conflict(g, wins ? it : first, wins ? first : it);
+    }
+}
+
 static void index_item(struct gen *g, struct gen_item *it, struct buf *space)
 {
-    const struct gen_item *first =
-        map_get(&g->by_name, name_key(space, it->kind, str_of(it->name)));
-    if (first == NULL) {
-        map_set(&g->by_name, buf_str(space), it);
-        if (it->kind == GEN_TOOL) { // a sum: in whatever order
-            g->tools_mark += map_hash(str_of(it->name)) ^ (map_hash(str_of(it->about)) << 1);
-        }
-    } else {
-        note_conflict(g, first, it);
+    if (has_builtin_name(g, it) && !it->override) {
+        note_builtin(g, it);
+        return;
     }
+    index_plain(g, it, space);
     name_key(space, it->kind, str_of(it->alias));
     if (map_get(&g->by_name, buf_str(space)) == NULL) {
         map_set(&g->by_name, buf_str(space), it);
@@ -191,6 +245,7 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
     struct gen *g = xmalloc(sizeof *g);
     *g = (struct gen){.engine = e, .number = number, .pins = 1};
     map_init(&g->by_name);
+    map_init(&g->by_unit);
     take_units(g, units, n);
     index_names(g);
     index_hooks(g);
@@ -202,6 +257,7 @@ void gen__free(struct gen *g)
 {
     hook_set_free(g->hooks);
     map_fini(&g->by_name);
+    map_fini(&g->by_unit);
     vec_foreach (d, &g->conflicts) {
         gen_diag_fini(d);
     }
@@ -263,12 +319,7 @@ struct gen_unit *gen_at(const struct gen *g, size_t i)
 
 struct gen_unit *gen_unit_find(const struct gen *g, struct str name)
 {
-    for (size_t i = 0; i < g->units.n; i++) {
-        if (str_eqz(name, g->units.p[i]->name)) {
-            return g->units.p[i];
-        }
-    }
-    return NULL;
+    return map_get(&g->by_unit, name);
 }
 
 const struct hook_set *gen_hooks(const struct gen *g)

@@ -49,28 +49,33 @@ const char *gen_state_name(enum gen_state state);
 // ---- what runs a contribution -------------------------------------------------------------------
 
 struct gen_call;
-/// The answer, once, on the loop thread: 0 and a JSON text, or a negative code and `e`. Inside,
-/// `call` may be freed.
-typedef void gen_call_done(struct gen_call *call, int status, struct str output,
+struct hook_ctx;
+/// The answer, once, on the loop thread: 0 and a value, or a negative code and `e`. Inside, `call`
+/// may be freed; `output` is borrowed for the call. A tool's value is a result {output: text, success,
+/// error?}, a command's any JSON, a prompt's a text.
+typedef void gen_call_done(struct gen_call *call, int status, const struct json *output,
                            const struct err *e);
 
-/// One call of a tool, route or command, in the caller's storage until `done`. The caller pins the
-/// generation in which he found it for as long.
+/// One call of a tool, command or prompt section, in the caller's storage until `done`. The caller pins
+/// the generation in which he found it for as long.
 struct gen_call {
-    struct str input; // JSON text, borrowed until `done`
-    uint32_t timeout_ms;
+    const struct json *input; // a tool's input, a command's arguments; borrowed until `done`
+    struct hook_ctx *ctx;     // of the session; borrowed until `done`; NULL: outside of one
+    uint32_t timeout_ms;      // 0: the target's own
     gen_call_done *done;
     void *arg;
     void *target_data; // the target's own
 };
 
-/// Who runs a tool, route or command: Lua in the hub, a child process. The `face` of an item of
-/// these kinds.
+/// Who runs a tool, command or prompt section: Lua in the hub, a child process. The `face` of an item
+/// of these kinds.
 struct gen_target {
     /// Begin; `done` may come before this returns.
     void (*call)(void *data, struct gen_call *call);
     /// Give up; `done` is not called after this. NULL: cannot be given up.
     void (*cancel)(void *data, struct gen_call *call);
+    /// What its calls cost so far. NULL: nobody counts.
+    const struct hook_stats *(*stats)(const void *data);
 };
 
 // ---- contributions ------------------------------------------------------------------------------
@@ -90,6 +95,7 @@ struct gen_item_spec {
     enum gen_kind kind;
     struct str name;  // "roll", "GET /stats/:day"; may be empty where names need not be unique
     struct str about; // what people are told of it, JSON text; a tool whose `about` differs changed
+    bool override;    // takes the name of a built-in tool
     const struct gen_item_ops *ops; // NULL: none
     const void *face; // the vtable of its kind: gen_target for tools, routes, commands
     void *data;
@@ -142,13 +148,16 @@ struct gen_unit_spec {
     const char *origin; // module directory file init
     const char *hash;   // of its content
     int order;          // load order within its source; equals keep the order in which they came
-    void *data;         // the source's own
+    const struct str *prefer; // plain names that it wins over earlier units; copied
+    size_t n_prefer;
+    void *data; // the source's own
 };
 
 /// Read-only outside gen/.
 struct gen_unit {
     char *name, *path, *layer, *host, *origin, *hash;
     int order;
+    vec(char *) prefer;
     void *data;        // the source may set it
     uint64_t revision; // 1, 2, ... of that name; 0 while staging
     uint64_t since;    // number of the generation that brought it
@@ -167,6 +176,8 @@ struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i); // in order of
 /// Keep a diagnostic with this version of the unit: it stands in every report until the unit changes.
 /// One with the same code, path and line is replaced; 32 at most are kept.
 void gen_unit_note(struct gen_unit *u, const struct gen_diag *d);
+/// What was noted so far, oldest first; borrowed until the next note.
+const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n);
 /// What its handlers cost, by point: {"on_tool_call": {count, errors, p50_us, p99_us}, ...}, those of
 /// the agent in the order of a turn, then the others in order of registration.
 void gen_unit_write_stats(const struct gen_unit *u, struct jw *w);

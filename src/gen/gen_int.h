@@ -19,6 +19,7 @@ struct gen_item {
     void *data;
     struct hook *hook; // GEN_HOOK
     unsigned refs;     // its unit, and the generations that hold it
+    bool override;     // may have a built-in's name
     bool off;          // taken back
     bool started;      // ops->start() was called and ops->stop() was not
 };
@@ -30,6 +31,7 @@ struct gen {
     vec(struct gen_unit *) units; // in load order
     vec(struct gen_item *) items;
     struct map by_name; // kind and name to an item
+    struct map by_unit; // units by name
     struct hook_set *hooks;
     vec(struct gen_diag) conflicts;
     uint64_t tools_mark; // differs when what the tools look like does
@@ -97,6 +99,9 @@ struct gen_engine {
     struct loop *loop;
     gen_event_cb *event;
     void *event_arg;
+    gen_commit_cb *committed;
+    void *committed_arg;
+    const char *const *builtins; // names of tools, NULL at the end; NULL: none
     vec(struct gen_source *) sources;
     struct gen *current; // pinned
     uint64_t last_number;

@@ -216,12 +216,23 @@ void gen_stage_refuse(struct gen_stage *s, const char *name, enum gen_state stat
     if (owner == NULL || owner == s->source) {
         change_forget(s, name, true); // what another source put under this name stays
     }
+    gen_stage_stand(s, name, state, d);
+}
+
+void gen_stage_stand(struct gen_stage *s, const char *name, enum gen_state state,
+                     const struct gen_diag *d)
+{
     trouble_remove(&s->troubles, name);
     struct gen_trouble t = {.name = xstrdup(name), .source = s->source, .state = state};
     if (d != NULL) {
         vec_push(&t.diags, gen_diag_copy(d));
     }
     vec_push(&s->troubles, t);
+}
+
+void gen_stage_reorder(struct gen_unit *u, int order)
+{
+    u->order = order;
 }
 
 void gen_stage_note(struct gen_stage *s, const char *name, const struct gen_diag *d)

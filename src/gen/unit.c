@@ -154,6 +154,9 @@ struct gen_unit *gen__unit_new(struct gen_source *owner, const struct gen_unit_s
         .owner = owner,
         .refs = 1,
     };
+    for (size_t i = 0; i < spec->n_prefer; i++) {
+        vec_push(&u->prefer, str_dup(spec->prefer[i]));
+    }
     return u;
 }
 
@@ -178,6 +181,10 @@ void gen__unit_unref(struct gen_unit *u)
     vec_foreach (d, &u->diags) {
         gen_diag_fini(d);
     }
+    vec_foreach (name, &u->prefer) {
+        free(*name);
+    }
+    vec_fini(&u->prefer);
     vec_fini(&u->items);
     vec_fini(&u->diags);
     free(u->name);
@@ -228,6 +235,12 @@ bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d)
     }
     vec_push(&u->diags, gen_diag_copy(d));
     return true;
+}
+
+const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n)
+{
+    *n = u->diags.n;
+    return u->diags.p;
 }
 
 // ---- statistics ---------------------------------------------------------------------------
@@ -297,6 +310,7 @@ int gen_unit_add(struct gen_unit *u, const struct gen_item_spec *spec, struct ge
     struct gen_item *it = item_new(u, spec->kind, spec->name, spec->about);
     it->ops = spec->ops != NULL ? spec->ops : &no_ops;
     it->face = spec->face;
+    it->override = spec->override;
     it->data = spec->data;
     if (out != NULL) {
         *out = it; // before it starts: what starts may look at it

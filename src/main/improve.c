@@ -16,6 +16,7 @@
 #include "bind/bind.h"
 #include "config/config.h"
 #include "event/event.h"
+#include "hook/args.h"
 #include "plugin/improvements.h"
 
 enum { SPAN_BYTES = 4 << 20 };
@@ -122,26 +123,26 @@ static void write_config(void *arg, struct buf *out)
 
 // ---- hooks ---------------------------------------------------------------------------------
 
-// The points that improvements may hook are raised by sessions, whose arguments these will carry.
 static void write_args(const void *args, struct jw *w)
 {
-    (void)args;
-    jw_key(w, "ctx");
-    jw_obj(w);
-    jw_end_obj(w);
-    jw_key(w, "args");
-    jw_arr(w);
-    jw_end_arr(w);
+    hook_args_write(args, w);
 }
 
 static int take_args(void *args, const struct json *value, struct err *e)
 {
-    (void)args;
-    (void)value;
-    return err_set(e, ERR_UNSUPPORTED, "nothing raises this point yet");
+    return hook_args_take(args, value, e);
 }
 
-static const struct host_args args = {.write = write_args, .take = take_args};
+static void args_changed(void *args, const struct hook_run *run)
+{
+    struct hook_args *a = args;
+    if (a->changed != NULL) {
+        a->changed(a, run);
+    }
+}
+
+static const struct host_args args = {
+    .write = write_args, .take = take_args, .changed = args_changed};
 
 // ---- life ----------------------------------------------------------------------------------
 
@@ -182,6 +183,11 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
     im->heard = event_last_id(o->events);
     im->reader = event_reader_open(o->events, UINT64_MAX, NULL, on_wake, im);
     return im;
+}
+
+struct improvements *improve_improvements(struct improve *im)
+{
+    return im != NULL ? im->improvements : NULL;
 }
 
 void improve_set_config(struct improve *im, const struct config *c)

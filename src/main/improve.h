@@ -10,6 +10,7 @@ struct event_log;
 struct gen_engine;
 struct home;
 struct improve;
+struct improvements;
 struct loop;
 struct watcher;
 
@@ -27,6 +28,7 @@ struct improve_opts {
 /// Add the improvements to the engine; before its first request. NULL when their processes cannot be
 /// started here: the log and `e` say why, and the hub goes on without them.
 struct improve *improve_open(const struct improve_opts *o, struct err *e);
+struct improvements *improve_improvements(struct improve *im);       // NULL for NULL
 void improve_set_config(struct improve *im, const struct config *c); // `im` may be NULL
 void improve_stop(struct improve *im);                               // before gen_close()
 void improve_free(struct improve *im);                               // when it is done

@@ -15,6 +15,8 @@
 #include <assert.h>
 
 #include "base/vec.h"
+#include "gen/result.h"
+#include "hook/args.h"
 #include "hook/run.h"
 
 enum {
@@ -23,6 +25,7 @@ enum {
     ABOUT_MAX = 64 * 1024,
     PRIORITY_MAX = 1000,
     TIMEOUT_MAX_MS = 10000,
+    TOOL_MS = 30000, // where nobody says how long
 };
 
 enum offer_kind { OFFER_HOOK, OFFER_TOOL, OFFER_EVENT };
@@ -170,6 +173,9 @@ static enum hook_answer take_value(struct hook_job *j, const struct json *value)
         hook_run_fault(j->run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;
     }
+    if (j->offer->unit->args->changed != NULL) {
+        j->offer->unit->args->changed(j->run->args, j->run);
+    }
     return HOOK_VALUE;
 }
 
@@ -269,67 +275,52 @@ static void on_tool_done(struct host_call *c, int status, const struct json *val
 {
     struct tool_job *j = container_of(c, struct tool_job, call);
     struct gen_call *gen = j->gen;
-    struct buf output;
+    struct arena a;
     struct err e = {0};
-    buf_init(&output, SIZE_MAX);
+    free(j);
     if (status < 0) {
         err_set(&e, status, "%s", fault->message);
-    } else {
-        json_write(&output, value, 0);
+        gen->done(gen, status, NULL, &e);
+        return;
     }
-    free(j);
-    gen->done(gen, status, buf_str(&output), status < 0 ? &e : NULL);
-    buf_fini(&output);
+    arena_init(&a);
+    gen->done(gen, 0, gen_result_of(&a, value), NULL);
+    arena_fini(&a);
 }
 
-/// The input is read and written again, so that what travels is one value on one line.
-static int send_tool(struct tool_job *j, const struct offer *o, struct err *e)
+static void send_tool(struct tool_job *j, const struct offer *o)
 {
+    const struct hook_args none = {.ctx = j->gen->ctx};
     struct buf text;
     struct jw w;
-    struct arena a;
-    struct json *input;
-    arena_init(&a);
-    int rc = json_parse(&input, &a, j->gen->input, NULL, e);
-    if (rc == 0) {
-        buf_init(&text, SIZE_MAX);
-        jw_init(&w, &text);
-        jw_obj(&w);
-        jw_kstrz(&w, "name", o->name);
-        jw_key(&w, "ctx");
-        jw_obj(&w);
-        jw_end_obj(&w);
-        jw_key(&w, "input");
-        jw_value(&w, input);
-        jw_kint(&w, "deadline_ms", j->gen->timeout_ms);
-        jw_end_obj(&w);
-        host_call(o->unit->host, &j->call, "tool", inner(&text));
-        buf_fini(&text);
-    }
-    arena_fini(&a);
-    return rc;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", o->name);
+    hook_args_write(&none, &w);
+    jw_key(&w, "input");
+    jw_value(&w, j->gen->input);
+    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
+    jw_end_obj(&w);
+    host_call(o->unit->host, &j->call, "tool", inner(&text));
+    buf_fini(&text);
 }
 
 static void call_tool(void *data, struct gen_call *gen)
 {
     struct offer *o = data;
-    struct err e = {0};
-    int rc = 0;
     if (!is_live(o)) {
-        rc = err_set(&e, UV_EPIPE, "the host of tool '%s' has ended", o->name);
-        gen->done(gen, rc, STR_NULL, &e);
+        struct err e = {0};
+        int rc = err_set(&e, UV_EPIPE, "the host of tool '%s' has ended", o->name);
+        gen->done(gen, rc, NULL, &e);
         return;
     }
     struct tool_job *j = xcalloc(1, sizeof *j);
     j->call.done = on_tool_done;
-    j->call.timeout_ms = gen->timeout_ms;
+    j->call.timeout_ms = gen->timeout_ms != 0 ? gen->timeout_ms : TOOL_MS;
     j->gen = gen;
     gen->target_data = j;
-    rc = send_tool(j, o, &e);
-    if (rc < 0) {
-        free(j);
-        gen->done(gen, rc, STR_NULL, &e);
-    }
+    send_tool(j, o);
 }
 
 static void cancel_tool(void *data, struct gen_call *gen)

@@ -6,6 +6,7 @@
 // What a plugin in a host offers: collected while it loads, then made part of a generation as hooks
 // and tools that lead back into the host. Everything belongs to the loop thread.
 
+struct hook_run;
 struct host_unit;
 
 /// How the arguments of a dispatch, which only their maker knows, travel to a host and back. Given by
@@ -17,6 +18,8 @@ struct host_args {
     /// A chain's handler answered `value`: put it in the place of the last argument. Refuse what is
     /// not of its kind with a negative code.
     int (*take)(void *args, const struct json *value, struct err *e);
+    /// It was taken; `run->hook` is who answered. NULL: nobody wants to know.
+    void (*changed)(void *args, const struct hook_run *run);
 };
 
 /// What may be registered. Both lists end with NULL; events may end in `*`.

@@ -80,6 +80,7 @@ static void register_all(struct fake_source *s, struct gen_unit *u, const struct
                                &(struct gen_item_spec){.kind = GEN_TOOL,
                                                        .name = str_of(a->tool),
                                                        .about = str_of(a->about),
+                                                       .override = a->override,
                                                        .ops = &fake_item_ops,
                                                        .data = s->world},
                                NULL, NULL),
@@ -98,12 +99,20 @@ static void register_all(struct fake_source *s, struct gen_unit *u, const struct
 
 static void stage_unit(struct fake_source *s, struct gen_stage *st, const struct fake_act *a)
 {
-    struct gen_unit *u = gen_stage_unit(
-        st, &(struct gen_unit_spec){.name = a->name, .path = a->name, .order = a->order});
+    struct str prefer = str_of(a->prefer);
+    struct gen_unit *u = gen_stage_unit(st, &(struct gen_unit_spec){.name = a->name,
+                                                                    .path = a->name,
+                                                                    .order = a->order,
+                                                                    .prefer = &prefer,
+                                                                    .n_prefer = a->prefer != NULL});
     register_all(s, u, a);
     step(s->world, "load", a->name);
     if (a->what == FAKE_PUT) {
         gen_stage_put(st, u);
+        if (a->stands) {
+            struct gen_diag d = {.code = DIAG_LOAD_FAILED, .message = a->message};
+            gen_stage_stand(st, a->name, GEN_FAILED, &d);
+        }
     } else {
         struct gen_diag d = {.code = DIAG_LOAD_FAILED, .line = 7, .message = a->message};
         gen_stage_refuse(st, a->name, GEN_FAILED, &d);

@@ -23,6 +23,9 @@ struct fake_act {
     enum gen_state state; // FAKE_REFUSE
     const char *need;     // a reason: needs a restart of the hub
     int order;
+    const char *prefer; // a plain name that it wins; NULL: none
+    bool override;      // of the tool
+    bool stands;        // after FAKE_PUT: what lies there failed
 };
 
 struct fake_source {

@@ -216,6 +216,75 @@ TEST(the_first_in_load_order_owns_the_plain_name)
     fake_close(&w);
 }
 
+TEST(a_unit_that_prefers_a_name_wins_it_and_both_are_named)
+{
+    struct fake_world w;
+    fake_open(&w, 1);
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll", .order = 1});
+    const struct gen_report *r =
+        fake_load(&w, (struct fake_act){.name = "b", .tool = "roll", .order = 2, .prefer = "roll"});
+    CHECK_STR(gen_item_unit(fake_tool(&w, "roll"))->name, "b");
+    CHECK(fake_tool(&w, "a:roll") != NULL);
+    const struct gen_diag *d = fake_diag(r, DIAG_TOOL_CONFLICT);
+    CHECK(d != NULL);
+    CHECK_STR(d->plugin, "a");
+    CHECK(strstr(d->message, "'b'") != NULL);
+    fake_close(&w);
+}
+
+TEST(a_built_in_name_is_taken_only_on_purpose)
+{
+    static const char *const builtins[] = {"shell", NULL};
+    struct fake_world w;
+    fake_open(&w, 1);
+    gen_set_builtins(w.engine, builtins);
+    const struct gen_report *r = fake_load(&w, (struct fake_act){.name = "a", .tool = "shell"});
+    CHECK(r->ok && fake_diag(r, DIAG_BUILTIN_CONFLICT) != NULL);
+    CHECK(fake_tool(&w, "shell") == NULL && fake_tool(&w, "a:shell") == NULL);
+    r = fake_load(&w, (struct fake_act){.name = "a", .tool = "shell", .override = true});
+    CHECK(fake_diag(r, DIAG_BUILTIN_CONFLICT) == NULL);
+    CHECK(fake_tool(&w, "shell") != NULL);
+    fake_close(&w);
+}
+
+TEST(an_earlier_version_may_serve_while_what_lies_there_failed)
+{
+    struct fake_world w;
+    fake_open(&w, 1);
+    const struct gen_report *r = fake_load(
+        &w, (struct fake_act){.name = "a", .tool = "roll", .stands = true, .message = "broken"});
+    CHECK(r->committed && !r->ok);
+    CHECK(fake_tool(&w, "roll") != NULL);
+    CHECK_INT(gen_state_of(w.engine, STR("a")), GEN_FAILED);
+    fake_close(&w);
+}
+
+static void on_commit(const struct gen_committed *c, void *arg)
+{
+    char *out = arg;
+    snprintf(out, 100, "%llu %s +%zu ~%zu -%zu", (unsigned long long)c->generation, c->trigger,
+             c->n_added, c->n_changed, c->n_removed);
+}
+
+TEST(who_keeps_the_past_is_told_of_each_commit_and_counting_goes_on_after_a_restart)
+{
+    struct fake_world w;
+    char told[100] = "";
+    fake_open(&w, 1);
+    gen_set_number(w.engine, 41);
+    gen_on_commit(w.engine, on_commit, told);
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll"});
+    CHECK_STR(told, "42 api +1 ~0 -0");
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll", .about = "{}"});
+    CHECK_STR(told, "43 api +0 ~1 -0");
+    told[0] = '\0';
+    fake_reload(&w);
+    CHECK_STR(told, "");
+    fake_load(&w, (struct fake_act){.what = FAKE_GONE, .name = "a"});
+    CHECK_STR(told, "44 api +0 ~0 -1");
+    fake_close(&w);
+}
+
 TEST(a_name_of_another_source_is_refused)
 {
     struct fake_world w;

@@ -294,12 +294,21 @@ struct tool_wait {
     char *text;
 };
 
-static void on_tool_done(struct gen_call *call, int status, struct str output, const struct err *e)
+/// The text is the result's output, as JSON.
+static void on_tool_done(struct gen_call *call, int status, const struct json *result,
+                         const struct err *e)
 {
     struct tool_wait *t = call->arg;
+    struct buf text;
     t->done = true;
     t->status = status;
-    t->text = status < 0 ? xstrdup(e->msg) : str_dup(output);
+    buf_init(&text, SIZE_MAX);
+    if (status < 0) {
+        buf_addz(&text, e->msg);
+    } else {
+        json_write(&text, json_get(result, "output"), 0);
+    }
+    t->text = buf_take(&text, NULL);
 }
 
 int rig_tool(struct rig *r, const char *name, const char *input, uint32_t timeout_ms, char **text)
@@ -308,11 +317,16 @@ int rig_tool(struct rig *r, const char *name, const char *input, uint32_t timeou
     struct gen *g = gen_pin(gen_current(r->engine));
     struct gen_item *it = gen_item_find(g, GEN_TOOL, str_of(name));
     CHECK(it != NULL);
+    struct arena a;
+    struct json *value;
+    arena_init(&a);
+    CHECK_INT(json_parse(&value, &a, str_of(input), NULL, NULL), 0);
     struct gen_call call = {
-        .input = str_of(input), .timeout_ms = timeout_ms, .done = on_tool_done, .arg = &t};
+        .input = value, .timeout_ms = timeout_ms, .done = on_tool_done, .arg = &t};
     const struct gen_target *target = gen_item_face(it);
     target->call(gen_item_data(it), &call);
     RIG_WAIT(r, t.done);
+    arena_fini(&a);
     gen_unpin(g);
     if (text != NULL) {
         *text = t.text;

@@ -18,13 +18,16 @@ static unsigned draw(unsigned below)
     return (seed >> 16) % below;
 }
 
+static const struct json nothing = {.type = JSON_OBJ};
+
 struct flight {
     struct gen_call call;
     struct gen *gen;
     int dones, status;
 };
 
-static void on_landed(struct gen_call *call, int status, struct str output, const struct err *e)
+static void on_landed(struct gen_call *call, int status, const struct json *output,
+                      const struct err *e)
 {
     struct flight *f = call->arg;
     (void)output;
@@ -39,7 +42,7 @@ static void take_off(struct flight *f, const char *tool)
     struct gen_item *it = gen_item_find(f->gen, GEN_TOOL, str_of(tool));
     CHECK(it != NULL);
     f->call =
-        (struct gen_call){.input = STR("{}"), .timeout_ms = 30000, .done = on_landed, .arg = f};
+        (struct gen_call){.input = &nothing, .timeout_ms = 30000, .done = on_landed, .arg = f};
     ((const struct gen_target *)gen_item_face(it))->call(gen_item_data(it), &f->call);
 }
 

@@ -143,15 +143,19 @@ TEST(names_and_sizes_that_are_none_are_told)
 
 // ---- old and new side by side ----------------------------------------------------------------
 
+static const struct json nothing = {.type = JSON_OBJ};
+
 struct flight {
     struct gen_call call;
     int dones;
     char output[400];
 };
 
-static void on_landed(struct gen_call *call, int status, struct str output, const struct err *e)
+static void on_landed(struct gen_call *call, int status, const struct json *result,
+                      const struct err *e)
 {
     struct flight *f = call->arg;
+    struct str output = json_str(json_get(result, "output"), "");
     f->dones++;
     snprintf(f->output, sizeof f->output, "%d " STR_FMT "%s", status, STR_ARG(output),
              e != NULL ? e->msg : "");
@@ -162,7 +166,7 @@ static struct gen *take_off(struct flight *f, const char *tool, uint32_t timeout
     struct gen *g = gen_pin(gen_current(r.engine));
     struct gen_item *it = gen_item_find(g, GEN_TOOL, str_of(tool));
     CHECK(it != NULL);
-    *f = (struct flight){.call = {.input = STR("{}"), .timeout_ms = timeout_ms, .done = on_landed}};
+    *f = (struct flight){.call = {.input = &nothing, .timeout_ms = timeout_ms, .done = on_landed}};
     f->call.arg = f;
     const struct gen_target *face = gen_item_face(it);
     face->call(gen_item_data(it), &f->call);
@@ -203,7 +207,7 @@ TEST(a_call_in_flight_gets_the_old_versions_answer)
     SAVE("x", "tool{name='slow', run=function() return 'new' end}");
     rig_wait_revision(&r, "x", 2);
     RIG_WAIT(&r, f.dones == 1);
-    CHECK_STR(f.output, "0 \"old\"");
+    CHECK_STR(f.output, "0 old");
     gen_unpin(g);
     rig_end(&r);
 }
@@ -220,7 +224,6 @@ TEST(a_tool_that_takes_too_long_is_told_and_its_host_lives)
     CHECK(rig_tool(&r, "bad", "{}", 10000, &text) < 0);
     CHECK(strstr(text, "oh") != NULL);
     free(text);
-    CHECK_INT(rig_tool(&r, "bad", "{not json", 10000, NULL), ERR_PARSE);
     CHECK(rig_pid(&r, "x") != 0);
     rig_end(&r);
 }
@@ -331,7 +334,7 @@ TEST(an_operation_is_answered_by_the_hub)
     SAVE("x", "tool{name='w', run=function() return hub.get_worktrees() end}");
     rig_wait_revision(&r, "x", 1);
     CHECK_INT(rig_tool(&r, "w", "{}", 10000, &text), 0);
-    CHECK_STR(text, "[]");
+    CHECK_STR(text, "\"[]\"");
     free(text);
     rig_end(&r);
 }

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/json.h"
+
+// What a tool answers, as the model and people see it: {output: text, success, error?}.
+
+/// Make one; `error` STR_NULL for none. Texts are borrowed.
+struct json *gen_result_new(struct arena *a, struct str output, bool success, struct str error);
+/// Whatever a tool returned as a result: an object that holds `output` is one already (`success` is true
+/// unless it says otherwise or has an error), a text is the output, everything else is it as JSON. Shares
+/// strings with `v`.
+struct json *gen_result_of(struct arena *a, const struct json *v);

@@ -1,0 +1,263 @@
+// The arguments of the agent's hook points: what may stand where, and how they travel.
+//
+//     point            last value     what a handler may answer
+//     on_user_message  text           text
+//     on_before_model  request        request, or {response}: the model is not asked
+//     on_tool_call     call           call
+//     on_resolve_tool  call           result; it takes the call's place
+//     ...
+//
+// A value that a handler gives is checked for what the loop relies on and no more: unknown members are
+// kept, so that a field that only a provider knows passes through plugins untouched.
+//
+// Invariants:
+//   - what stands in `values` lives in the arena of the arguments, or was there from the beginning.
+//   - a value that is refused changes nothing.
+
+#include "hook/args.h"
+
+#include <assert.h>
+
+enum shape { SHAPE_NONE, SHAPE_TEXT, SHAPE_REQUEST, SHAPE_RESPONSE, SHAPE_CALL, SHAPE_RESULT };
+
+/// What the answer of a handler has to be; SHAPE_NONE: it has none.
+static const enum shape answers[POINT__COUNT] = {
+    [POINT_USER_MESSAGE] = SHAPE_TEXT,    [POINT_BEFORE_MODEL] = SHAPE_REQUEST,
+    [POINT_AFTER_MODEL] = SHAPE_RESPONSE, [POINT_TOOL_CALL] = SHAPE_CALL,
+    [POINT_RESOLVE_TOOL] = SHAPE_RESULT,  [POINT_TOOL_RESULT] = SHAPE_RESULT,
+    [POINT_COMPACT] = SHAPE_TEXT,         [POINT_FINAL] = SHAPE_TEXT,
+};
+
+// ---- checks -----------------------------------------------------------------------------------
+
+/// One member that a value must have, or (`optional`) has of this type when it has it.
+struct member {
+    const char *name;
+    enum json_type type;
+    bool optional;
+};
+
+static const struct member call_members[] = {
+    {"tool_name", JSON_STR, false}, {"tool_call_id", JSON_STR, true}, {"input", JSON_OBJ, false}};
+static const struct member result_members[] = {{"output", JSON_STR, false},
+                                               {"success", JSON_BOOL, true},
+                                               {"error", JSON_STR, true},
+                                               {"tool_call_id", JSON_STR, true},
+                                               {"tool_name", JSON_STR, true}};
+static const struct member request_members[] = {{"model", JSON_STR, true},
+                                                {"system", JSON_STR, true},
+                                                {"messages", JSON_ARR, false},
+                                                {"tools", JSON_ARR, true},
+                                                {"params", JSON_OBJ, true}};
+static const struct member response_members[] = {{"text", JSON_STR, true},
+                                                 {"tool_calls", JSON_ARR, true},
+                                                 {"usage", JSON_OBJ, true},
+                                                 {"stop_reason", JSON_STR, true}};
+static const struct member message_members[] = {{"role", JSON_STR, false}};
+static const struct member use_members[] = {
+    {"id", JSON_STR, true}, {"name", JSON_STR, false}, {"input", JSON_OBJ, false}};
+
+static const char *type_name(enum json_type type)
+{
+    struct json v = {.type = type};
+    return json_type_name(&v);
+}
+
+static int check_members(const struct json *v, const char *what, const struct member *list,
+                         size_t n, struct err *e)
+{
+    if (v->type != JSON_OBJ) {
+        return err_set(e, ERR_INVALID, "a %s must be an object, not %s", what, json_type_name(v));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct json *m = json_get(v, list[i].name);
+        bool absent = m == NULL || m->type == JSON_NULL;
+        if (absent ? !list[i].optional : m->type != list[i].type) {
+            return err_set(e, ERR_INVALID, "%s.%s must be of type %s, is %s", what, list[i].name,
+                           type_name(list[i].type), json_type_name(m));
+        }
+    }
+    return 0;
+}
+
+#define CHECK_MEMBERS(v, what, list, e) check_members(v, what, list, ARRAY_LEN(list), e)
+
+static int check_text(const struct json *v, struct err *e)
+{
+    return v->type == JSON_STR
+               ? 0
+               : err_set(e, ERR_INVALID, "the answer must be a text, not %s", json_type_name(v));
+}
+
+static int check_call(const struct json *v, struct err *e)
+{
+    return CHECK_MEMBERS(v, "call", call_members, e);
+}
+
+static int check_result(const struct json *v, struct err *e)
+{
+    return CHECK_MEMBERS(v, "result", result_members, e);
+}
+
+static int check_response(const struct json *v, struct err *e)
+{
+    int rc = CHECK_MEMBERS(v, "response", response_members, e);
+    json_foreach_item (it, rc == 0 ? json_get(v, "tool_calls") : NULL) {
+        rc = CHECK_MEMBERS(it, "response.tool_calls[]", use_members, e);
+        if (rc < 0) {
+            break;
+        }
+    }
+    return rc;
+}
+
+static int check_request(const struct json *v, struct err *e)
+{
+    const struct json *response = json_get(v, "response");
+    if (response != NULL) {
+        return check_response(response, e);
+    }
+    int rc = CHECK_MEMBERS(v, "request", request_members, e);
+    json_foreach_item (it, rc == 0 ? json_get(v, "messages") : NULL) {
+        rc = CHECK_MEMBERS(it, "request.messages[]", message_members, e);
+        if (rc < 0) {
+            break;
+        }
+    }
+    return rc;
+}
+
+typedef int check_fn(const struct json *v, struct err *e);
+
+static check_fn *const checks[] = {
+    [SHAPE_TEXT] = check_text, [SHAPE_REQUEST] = check_request, [SHAPE_RESPONSE] = check_response,
+    [SHAPE_CALL] = check_call, [SHAPE_RESULT] = check_result,
+};
+
+/// An empty table of Lua is an object.
+static bool is_empty(const struct json *v)
+{
+    return v->type == JSON_OBJ && v->n == 0;
+}
+
+static int check_memory(const struct json *v, struct err *e)
+{
+    if (v->type != JSON_ARR && !is_empty(v)) {
+        return err_set(e, ERR_INVALID, "ctx.memory must be a list, not %s", json_type_name(v));
+    }
+    json_foreach_item (it, v) {
+        bool is_message = json_str(json_get(it, "role"), NULL).p != NULL &&
+                          json_str(json_get(it, "content"), NULL).p != NULL;
+        if (it->type != JSON_STR && !is_message) {
+            return err_set(e, ERR_INVALID, "ctx.memory holds texts and {role, content} only");
+        }
+    }
+    return 0;
+}
+
+// ---- completing ----------------------------------------------------------------------------------
+
+/// A result says whose it is and whether it succeeded, also when the handler did not.
+static struct json *complete_result(struct json *v, const struct hook_args *a)
+{
+    const struct json yes = {.type = JSON_BOOL, .b = true};
+    const struct {
+        const char *name;
+        const struct json *value;
+    } defaults[] = {{"success", &yes},
+                    {"tool_call_id", json_get(a->values[0], "tool_call_id")},
+                    {"tool_name", json_get(a->values[0], "tool_name")}};
+    struct json_member *members =
+        arena_calloc(a->arena, v->n + ARRAY_LEN(defaults), sizeof *members);
+    memcpy(members, v->members, v->n * sizeof *members);
+    for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
+        if (json_get(v, defaults[i].name) == NULL && defaults[i].value != NULL) {
+            struct json_member *m = &members[v->n++];
+            m->key = str_of(defaults[i].name);
+            m->value = *json_copy(a->arena, defaults[i].value);
+            v->members = members;
+        }
+    }
+    return v;
+}
+
+// ---- public -----------------------------------------------------------------------------------
+
+int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
+{
+    enum shape shape = answers[a->point];
+    if (shape == SHAPE_NONE) {
+        return err_set(e, ERR_INVALID, "handlers of '%s' have no answer to give",
+                       hook_points[a->point].name);
+    }
+    int rc = checks[shape](value, e);
+    if (rc < 0) {
+        return rc;
+    }
+    assert(a->n != 0);
+    struct json *mine = json_copy(a->arena, value);
+    a->values[a->n - 1] = shape == SHAPE_RESULT ? complete_result(mine, a) : mine;
+    return 0;
+}
+
+static void write_ctx(const struct hook_ctx *c, struct jw *w)
+{
+    const struct {
+        const char *key;
+        struct str text;
+    } texts[] = {
+        {"session_id", c->session_id}, {"turn_id", c->turn_id}, {"working_dir", c->working_dir},
+        {"user_text", c->user_text},   {"bot", c->bot},         {"model", c->model},
+        {"outcome", c->outcome}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (texts[i].text.n != 0) {
+            jw_kstr(w, texts[i].key, texts[i].text);
+        }
+    }
+    jw_kint(w, "depth", c->depth);
+    if (c->state != NULL) {
+        jw_key(w, "state");
+        jw_value(w, c->state);
+    }
+    if (c->memory != NULL) {
+        jw_key(w, "memory");
+        jw_value(w, c->memory);
+    }
+}
+
+void hook_args_write(const struct hook_args *a, struct jw *w)
+{
+    jw_key(w, "ctx");
+    jw_obj(w);
+    if (a->ctx != NULL) {
+        write_ctx(a->ctx, w);
+    }
+    jw_end_obj(w);
+    jw_key(w, "args");
+    jw_arr(w);
+    for (size_t i = 0; i < a->n; i++) {
+        jw_value(w, a->values[i]);
+    }
+    jw_end_arr(w);
+}
+
+int hook_ctx_take(struct hook_ctx *c, const struct json *state, const struct json *memory,
+                  struct err *e)
+{
+    static const struct json nothing = {.type = JSON_ARR};
+    if (state != NULL && state->type != JSON_OBJ) {
+        return err_set(e, ERR_INVALID, "ctx.state must be an object, not %s",
+                       json_type_name(state));
+    }
+    int rc = memory != NULL ? check_memory(memory, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    if (state != NULL) {
+        c->state = json_copy(c->arena, state);
+    }
+    if (memory != NULL) {
+        c->memory = is_empty(memory) ? &nothing : json_copy(c->arena, memory);
+    }
+    return 0;
+}

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "base/json.h"
+#include "hook/points.h"
+
+// The arguments of the agent's hook points, as records in C: kept once for a whole dispatch, converted
+// for a handler field by field as it reads them. Whoever raises a point owns them; targets (Lua in the
+// hub, hosts) read them and put in what a handler changed.
+
+struct hook_run;
+
+/// What every handler of a turn sees as `ctx`. Strings are borrowed, "" means none.
+struct hook_ctx {
+    struct str session_id, turn_id, working_dir, user_text, bot, model, outcome;
+    int64_t depth;
+    const struct json *state;  // object, this turn's, shared by all plugins
+    const struct json *memory; // array; strings or {role, content}
+    struct arena *arena;       // of the turn: where new state and memory are put
+    /// A tool's ctx.progress(text); NULL: there is none here.
+    void (*progress)(void *arg, struct str text);
+    void *arg;
+};
+
+enum { HOOK_ARGS = 2 }; // behind ctx, at most
+
+struct hook_args {
+    enum hook_point_id point;
+    struct hook_ctx *ctx;
+    const struct json *values[HOOK_ARGS]; // what points.def names: text, call, result, ...
+    size_t n;
+    struct arena *arena; // where changed values are put; lives as long as the caller needs them
+    /// A handler changed the last value (chains), answered (first). May be NULL.
+    void (*changed)(struct hook_args *a, const struct hook_run *run);
+    void *arg;
+};
+
+/// Put `value` in the place of the last argument after checking that it is of the point's kind (a call
+/// has tool_name and an input object, a result has output, ...); ERR_INVALID with what is wrong. The
+/// value is copied into `a->arena`.
+int hook_args_take(struct hook_args *a, const struct json *value, struct err *e) MUST_CHECK;
+/// Write the members `ctx` and `args` into the open object: how they travel to a host.
+void hook_args_write(const struct hook_args *a, struct jw *w);
+
+/// A handler left `state` and `memory` like this (NULL: as they were): copy them into `c->arena`.
+/// ERR_INVALID when `state` is no object, or `memory` no list of texts and {role, content}; then
+/// neither is taken.
+int hook_ctx_take(struct hook_ctx *c, const struct json *state, const struct json *memory,
+                  struct err *e) MUST_CHECK;

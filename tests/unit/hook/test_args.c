@@ -1,0 +1,113 @@
+#include "hook/args.h"
+#include "unit/test.h"
+
+static struct arena a;
+static struct err e;
+
+static const struct json *parse(const char *text)
+{
+    struct json *v;
+    CHECK_INT(json_parse(&v, &a, str_of(text), NULL, NULL), 0);
+    return v;
+}
+
+static int take(enum hook_point_id point, const char *was, const char *now, const char *expect)
+{
+    struct hook_args args = {.point = point, .values = {parse(was)}, .n = 1, .arena = &a};
+    const struct json *before = args.values[0];
+    e = (struct err){0};
+    int rc = hook_args_take(&args, parse(now), &e);
+    if (rc < 0) {
+        CHECK(args.values[0] == before);
+        CHECK(e.msg[0] != '\0');
+    } else {
+        CHECK(json_equal(args.values[0], parse(expect != NULL ? expect : now)));
+    }
+    return rc;
+}
+
+TEST(what_is_of_its_points_kind_is_taken)
+{
+    arena_init(&a);
+    CHECK_INT(take(POINT_FINAL, "\"a\"", "\"b\"", NULL), 0);
+    CHECK_INT(take(POINT_TOOL_CALL, "{}", "{\"tool_name\":\"x\",\"input\":{},\"y\":1}", NULL), 0);
+    CHECK_INT(
+        take(POINT_AFTER_MODEL, "{}", "{\"tool_calls\":[{\"name\":\"x\",\"input\":{}}]}", NULL), 0);
+    CHECK_INT(take(POINT_BEFORE_MODEL, "{}", "{\"messages\":[{\"role\":\"user\"}]}", NULL), 0);
+    CHECK_INT(take(POINT_BEFORE_MODEL, "{}", "{\"response\":{\"text\":\"x\"}}", NULL), 0);
+    CHECK_INT(take(POINT_RESOLVE_TOOL, "{\"tool_call_id\":\"1\"}", "{\"output\":\"x\"}",
+                   "{\"output\":\"x\",\"success\":true,\"tool_call_id\":\"1\"}"),
+              0);
+    arena_fini(&a);
+}
+
+TEST(what_is_not_is_refused_and_changes_nothing)
+{
+    static const struct {
+        enum hook_point_id point;
+        const char *value;
+    } cases[] = {
+        {POINT_FINAL, "1"},
+        {POINT_COMPACT, "null"},
+        {POINT_TOOL_CALL, "\"x\""},
+        {POINT_TOOL_CALL, "{\"tool_name\":\"x\"}"},
+        {POINT_TOOL_CALL, "{\"tool_name\":\"x\",\"input\":[]}"},
+        {POINT_TOOL_CALL, "{\"tool_name\":1,\"input\":{}}"},
+        {POINT_RESOLVE_TOOL, "{\"success\":true}"},
+        {POINT_RESOLVE_TOOL, "{\"output\":\"x\",\"success\":\"yes\"}"},
+        {POINT_BEFORE_MODEL, "{}"},
+        {POINT_BEFORE_MODEL, "{\"messages\":[1]}"},
+        {POINT_BEFORE_MODEL, "{\"response\":{\"text\":1}}"},
+        {POINT_AFTER_MODEL, "{\"tool_calls\":[{\"name\":\"x\"}]}"},
+        {POINT_BEGIN, "{}"},
+        {POINT_PERMISSION, "\"allow\""},
+    };
+    arena_init(&a);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        if (take(cases[i].point, "{}", cases[i].value, NULL) != ERR_INVALID) {
+            test_fail(__FILE__, __LINE__, "case %zu was taken", i);
+        }
+    }
+    arena_fini(&a);
+}
+
+TEST(state_and_memory_are_copied_or_neither_is)
+{
+    struct arena short_lived;
+    struct json *state;
+    arena_init(&a);
+    arena_init(&short_lived);
+    struct hook_ctx c = {.arena = &a};
+    CHECK_INT(json_parse(&state, &short_lived, STR("{\"k\":[\"v\"]}"), NULL, NULL), 0);
+    CHECK_INT(hook_ctx_take(&c, state, parse("[\"x\",{\"role\":\"user\",\"content\":\"y\"}]"), &e),
+              0);
+    arena_fini(&short_lived); // ASan sees it when something still points there
+    CHECK(json_equal(c.state, parse("{\"k\":[\"v\"]}")));
+    CHECK_INT(c.memory->n, 2);
+    CHECK_INT(hook_ctx_take(&c, parse("{}"), parse("[1]"), &e), ERR_INVALID);
+    CHECK_INT(hook_ctx_take(&c, parse("[1]"), parse("[]"), &e), ERR_INVALID);
+    CHECK_INT(c.state->n, 1);
+    CHECK_INT(c.memory->n, 2);
+    CHECK_INT(hook_ctx_take(&c, NULL, parse("{}"), &e), 0); // an empty table of Lua
+    CHECK_INT(c.memory->type, JSON_ARR);
+    arena_fini(&a);
+}
+
+TEST(they_travel_as_ctx_and_args)
+{
+    struct buf out;
+    struct jw w;
+    arena_init(&a);
+    buf_init(&out, SIZE_MAX);
+    struct hook_ctx c = {.session_id = STR("s"), .depth = 1, .state = parse("{\"n\":1}")};
+    struct hook_args args = {
+        .point = POINT_TOOL_RESULT, .ctx = &c, .values = {parse("{}"), parse("{\"o\":2}")}, .n = 2};
+    jw_init(&w, &out);
+    jw_obj(&w);
+    hook_args_write(&args, &w);
+    jw_end_obj(&w);
+    CHECK_STR(buf_z(&out), "{\"ctx\":{\"session_id\":\"s\",\"depth\":1,\"state\":{\"n\":1}},"
+                           "\"args\":[{},{\"o\":2}]}");
+    buf_fini(&out);
+    arena_fini(&a);
+}
