@@ -1,0 +1,406 @@
+// What is to serve: for every unit one decision, made from what lies on disk and what people said.
+//
+//     held by an undo ─────────────> the held version, until its file changes or force
+//     switched off ────────────────> nothing
+//     not trusted ─────────────────> the version trusted last, if there is one
+//     cannot be read, is not sound ─> what serves; after a restart the version that was good last
+//     sound ───────────────────────> it, unless just this failed before; when it fails, as above
+//
+// Deciding loads nothing. What it wants and has not in memory is fetched from the kept versions, and
+// then everything is decided once more.
+//
+// Invariants:
+//   - a plug whose todo is TODO_NOTHING is not mentioned to the engine.
+//   - `want` and `back` are borrowed: from a slot, from what serves, or from `fetched`, all of which
+//     stay until the run has ended.
+
+#include "plugin/plugins_int.h"
+#include "store/choices.h"
+
+typedef vec(struct past_unit) want_list;
+
+// ---- contents in memory -----------------------------------------------------------------------
+
+static struct content *have(const struct plugins *ps, const char *hash)
+{
+    for (size_t i = 0; i < ps->fetched.n; i++) {
+        if (strcmp(ps->fetched.p[i]->tree.hash, hash) == 0) {
+            return ps->fetched.p[i];
+        }
+    }
+    for (size_t i = 0; i < ps->slots.n; i++) {
+        struct content *c = ps->slots.p[i]->content;
+        if (c != NULL && strcmp(c->tree.hash, hash) == 0) {
+            return c;
+        }
+    }
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        const struct loaded *v = ps->plugs.p[i]->serving;
+        if (v != NULL && strcmp(v->content->tree.hash, hash) == 0) {
+            return v->content;
+        }
+    }
+    return NULL;
+}
+
+/// The content of that hash, or NULL and a note that it has to be fetched.
+static struct content *get(struct plugins *ps, const char *hash, const char *path,
+                           want_list *missing)
+{
+    struct content *c = have(ps, hash);
+    if (c == NULL) {
+        vec_push(missing, ((struct past_unit){.hash = hash, .path = path}));
+    }
+    return c;
+}
+
+// ---- trust ------------------------------------------------------------------------------------
+
+static const struct trust_place *place_of(const struct plugins *ps, const char *root)
+{
+    for (size_t i = 0; i < ps->projects.n; i++) {
+        if (strcmp(ps->projects.p[i].place.root, root) == 0) {
+            return &ps->projects.p[i].place;
+        }
+    }
+    return NULL;
+}
+
+static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, const char *hash)
+{
+    if (p->project == NULL) {
+        return true;
+    }
+    const struct trust_place *tp = place_of(ps, p->project);
+    const char *rel = p->path + strlen(p->project) + 1;
+    return tp != NULL && trust_ask(ps->opts.trust, tp, TRUST_PLUGIN, rel, hash) != TRUST_NO;
+}
+
+static const char *last_trusted(const struct plugins *ps, const struct plugin_place *p)
+{
+    const struct trust_place *tp = place_of(ps, p->project);
+    return tp != NULL
+               ? trust_last(ps->opts.trust, tp, TRUST_PLUGIN, p->path + strlen(p->project) + 1)
+               : NULL;
+}
+
+// ---- verdicts ---------------------------------------------------------------------------------
+
+static void verdict(struct plug *p, enum gen_state state, const struct gen_diag *d)
+{
+    gen_diag_fini(&p->verdict);
+    p->state = state;
+    p->verdict = d != NULL ? gen_diag_copy(d) : (struct gen_diag){0};
+}
+
+static bool is_said(const struct plug *p)
+{
+    return p->state == p->said_state && gen_diag_equal(&p->verdict, &p->said);
+}
+
+static bool was_asked(const struct plugins *ps, const char *unit)
+{
+    for (size_t i = 0; i < ps->names.n; i++) {
+        if (strcmp(ps->names.p[i], unit) == 0) {
+            return true;
+        }
+    }
+    return ps->names.n == 0;
+}
+
+/// Everything that loading looks at besides the files.
+static uint64_t mark_of(const struct plugin_place *p, const char *unit)
+{
+    static const uint64_t seed[2] = {3, 4};
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    json_write(&b, p->options, 0);
+    json_write(&b, p->prefer, 0);
+    buf_addf(&b, "%s %s %d", unit, plugin_layer_name(p->layer), p->hot == HOT_NO);
+    uint64_t mark = map_hash_seeded(seed, buf_str(&b));
+    buf_fini(&b);
+    return mark;
+}
+
+// ---- one plug ---------------------------------------------------------------------------------
+
+/// What goes on when what lies there cannot be taken: what serves, else what was good last.
+static void fall_back(struct plugins *ps, struct plug *p, want_list *missing)
+{
+    const struct plugin_place *place = p->entry->place;
+    const char *good = p->serving == NULL ? past__good(ps, place->path) : NULL;
+    if (p->serving != NULL) {
+        p->want = p->serving->content;
+        p->mark = p->serving->mark;
+    } else if (good != NULL && is_trusted(ps, place, good)) {
+        p->want = get(ps, good, place->path, missing);
+    }
+}
+
+static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *missing)
+{
+    const struct plugin_place *place = p->entry->place;
+    const char *last = last_trusted(ps, place);
+    char *hint = xasprintf("read it, then say `afloat trust %s`", place->project);
+    verdict(p, GEN_UNTRUSTED,
+            &(struct gen_diag){
+                .code = DIAG_UNTRUSTED,
+                .path = place->path,
+                .message = last != NULL
+                               ? "it changed since it was trusted: the trusted version goes on"
+                               : "it belongs to a project that is not trusted and does not run",
+                .hint = hint});
+    free(hint);
+    if (last != NULL) {
+        p->want = get(ps, last, place->path, missing);
+    }
+}
+
+/// Fixed until the hub restarts, or waiting for somebody to ask: what serves goes on.
+static bool decide_waits(struct plugins *ps, struct plug *p, const struct content *c)
+{
+    const struct plugin_place *place = p->entry->place;
+    bool changed = p->serving != NULL && strcmp(c->tree.hash, p->serving->content->tree.hash) != 0;
+    bool manual = place->hot == HOT_MANUAL && ps->watch_run;
+    p->needs_restart = changed && place->hot == HOT_NO;
+    if (!p->needs_restart && !(changed && manual)) {
+        return false;
+    }
+    if (p->needs_restart) {
+        verdict(p, GEN_KEPT, NULL);
+    }
+    p->want = p->serving->content;
+    p->mark = p->serving->mark;
+    return true;
+}
+
+static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, want_list *missing)
+{
+    const char *good = past__good(ps, p->entry->place->path);
+    if (decide_waits(ps, p, c)) {
+        return;
+    }
+    if (strcmp(p->failed, c->tree.hash) == 0 && p->failed_mark == p->mark && !ps->force) {
+        verdict(p, GEN_FAILED, &p->failure);
+        fall_back(ps, p, missing);
+        return;
+    }
+    p->want = c;
+    if (p->serving == NULL && good != NULL && strcmp(good, c->tree.hash) != 0 &&
+        is_trusted(ps, p->entry->place, good)) {
+        p->back = get(ps, good, p->entry->place->path, missing);
+    }
+}
+
+static bool is_unloaded(const struct plugins *ps, const char *unit)
+{
+    for (size_t i = 0; i < ps->unloaded.n; i++) {
+        if (strcmp(ps->unloaded.p[i], unit) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
+{
+    const struct plugin_entry *e = p->entry;
+    const struct slot *s = look__slot(ps, e->place->path);
+    struct content *c = s != NULL ? s->content : NULL;
+    struct gen_diag gone = {.code = DIAG_ENTRY_MISSING,
+                            .path = e->place->path,
+                            .message = "there is no plugin here",
+                            .hint = "mend the path, or take the entry out"};
+    p->mark = mark_of(e->place, p->unit);
+    if (!e->enabled || is_unloaded(ps, p->unit)) {
+        p->why = GEN_DISABLE;
+        verdict(p, GEN_DISABLED, NULL);
+    } else if (e->fault != NULL) {
+        verdict(p, GEN_FAILED, e->fault);
+        fall_back(ps, p, missing);
+    } else if (c == NULL) {
+        verdict(p, GEN_FAILED, s != NULL && s->fault.message != NULL ? &s->fault : &gone);
+        fall_back(ps, p, missing);
+    } else if (!is_trusted(ps, e->place, c->tree.hash)) {
+        decide_untrusted(ps, p, missing);
+    } else if (!c->sound) {
+        verdict(p, GEN_FAILED, &c->fault);
+        fall_back(ps, p, missing);
+    } else {
+        decide_sound(ps, p, c, missing);
+    }
+}
+
+// ---- held versions ----------------------------------------------------------------------------
+
+static const char *hash_on_disk(const struct plugins *ps, const struct plug *p)
+{
+    const struct slot *s = p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
+    return s != NULL && s->content != NULL ? s->content->tree.hash : "";
+}
+
+static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h,
+                        want_list *missing)
+{
+    const struct past_unit *of = &h->of;
+    verdict(p, GEN_HELD,
+            &(struct gen_diag){.code = DIAG_HELD,
+                               .path = of->path,
+                               .message = h->out ? "it is kept out by an undo"
+                                                 : "an earlier version is held by an undo",
+                               .hint = "save the file again, or `afloat reload --force`"});
+    p->why = GEN_REMOVE;
+    if (!h->out) {
+        p->want = get(ps, of->hash, of->path, missing);
+        p->mark = of->mark;
+    }
+}
+
+/// Does the hold still stand? A file that became another one, or force, ends it.
+static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
+{
+    const struct hold *h = past__hold(ps, p->unit);
+    if (h == NULL) {
+        return NULL;
+    }
+    bool changed = strcmp(h->over, hash_on_disk(ps, p)) != 0;
+    bool forced = ps->force && was_asked(ps, p->unit);
+    if (ps->undo_to == 0 && (changed || forced)) {
+        past__release(ps, p->unit);
+        return NULL;
+    }
+    return h;
+}
+
+// ---- all of them ------------------------------------------------------------------------------
+
+static void settle(const struct plugins *ps, struct plug *p)
+{
+    const struct loaded *now = p->serving;
+    bool same = p->want != NULL && now != NULL && now->mark == p->mark &&
+                strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
+    bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
+    if (p->want != NULL && (!same || forced)) {
+        p->todo = TODO_LOAD;
+    } else if (p->want == NULL && now != NULL) {
+        p->todo = TODO_REMOVE;
+    } else if (!is_said(p) || p->entry == NULL) {
+        p->todo = TODO_SAY;
+    }
+}
+
+static void decide(struct plugins *ps, struct plug *p, want_list *missing)
+{
+    const struct hold *h = standing_hold(ps, p);
+    p->todo = TODO_NOTHING;
+    p->want = p->back = NULL;
+    p->why = GEN_REMOVE;
+    p->needs_restart = false;
+    verdict(p, GEN_LOADED, NULL);
+    if (!ps->on) {
+        p->why = GEN_DISABLE;
+    } else if (h != NULL) {
+        decide_held(ps, p, h, missing);
+    } else if (p->entry != NULL) {
+        decide_entry(ps, p, missing);
+    }
+    settle(ps, p);
+}
+
+static struct plug *plug_get(struct plugins *ps, const char *unit)
+{
+    struct plug *p = plugins__plug(ps, unit);
+    if (p == NULL) {
+        p = xcalloc(1, sizeof *p);
+        p->owner = ps;
+        p->unit = xstrdup(unit);
+        p->said_state = GEN_LOADED;
+        vec_push(&ps->plugs, p);
+    }
+    return p;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct plug *x = *(struct plug *const *)a, *y = *(struct plug *const *)b;
+    return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->unit, y->unit);
+}
+
+static bool is_duplicate(const struct plugin_entry *e)
+{
+    return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
+}
+
+/// Places that another one of the same name keeps out stand as problems of the hub.
+static void say_duplicates(struct plugins *ps)
+{
+    vec_foreach (path, &ps->warned) {
+        gen_unwarn(ps->opts.engine, DIAG_NAME_DUPLICATE, *path);
+        free(*path);
+    }
+    ps->warned.n = 0;
+    vec_foreach (e, &ps->entries.list) {
+        if (ps->on && is_duplicate(e)) {
+            gen_warn(ps->opts.engine, e->fault);
+            vec_push(&ps->warned, xstrdup(e->fault->path));
+        }
+    }
+}
+
+static void meet_entries(struct plugins *ps)
+{
+    vec_foreach (p, &ps->plugs) {
+        (*p)->entry = NULL;
+        (*p)->order = (int)ps->entries.list.n; // what has no entry comes last
+    }
+    for (size_t i = 0; i < ps->entries.list.n; i++) {
+        const struct plugin_entry *e = &ps->entries.list.p[i];
+        if (!is_duplicate(e)) {
+            struct plug *p = plug_get(ps, e->unit);
+            p->entry = e;
+            p->order = (int)i;
+        }
+    }
+    vec_foreach (h, &ps->holds) {
+        plug_get(ps, (*h)->unit);
+    }
+    if (ps->plugs.n != 0) {
+        qsort(ps->plugs.p, ps->plugs.n, sizeof *ps->plugs.p, by_order);
+    }
+}
+
+bool decide__all(struct plugins *ps)
+{
+    want_list missing = {0};
+    bool again = ps->asked_kept;
+    if (!again) {
+        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
+        say_duplicates(ps);
+    }
+    meet_entries(ps);
+    vec_foreach (p, &ps->plugs) {
+        (*p)->touched = was_asked(ps, (*p)->unit);
+        if ((*p)->touched) {
+            decide(ps, *p, &missing);
+        } else {
+            (*p)->todo = TODO_NOTHING;
+        }
+    }
+    bool whole = missing.n == 0 || again; // what is not kept any more is not asked for twice
+    if (!whole) {
+        ps->asked_kept = true;
+        look__fetch(ps, missing.p, missing.n);
+    }
+    vec_fini(&missing);
+    return whole;
+}
+
+bool decide__anything(const struct plugins *ps)
+{
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        if (ps->plugs.p[i]->todo != TODO_NOTHING) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,560 @@
+// Plugins as a source of the transaction engine.
+//
+//     watch, reload, trust, settings ──> run: look (worker) ──> decide ──> stage, commit (the engine's turn)
+//                                             │                  └ kept versions are fetched (worker)
+//                                             └ what lies in the roots and at configured places
+//
+// Four parts, each in its file: look.c knows what lies on disk, decide.c what is to serve, plugins_stage.c
+// loads it, past.c remembers it. This file joins them and answers who asks what there is.
+//
+// Invariants:
+//   - between src_prepare() and gen_prepared() exactly one look or fetch is under way.
+//   - nothing is decided before what was kept (state/hub.json) is known: a held version must not be
+//     overtaken by its file at start.
+
+#include "plugin/plugins.h"
+
+#include <assert.h>
+
+#include "base/path.h"
+#include "config/config.h"
+#include "config/home.h"
+#include "plugin/plugins_int.h"
+#include "store/choices.h"
+
+struct plug *plugins__plug(const struct plugins *ps, const char *unit)
+{
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        if (strcmp(ps->plugs.p[i]->unit, unit) == 0) {
+            return ps->plugs.p[i];
+        }
+    }
+    return NULL;
+}
+
+void plug__free(struct plug *p)
+{
+    gen_diag_fini(&p->verdict);
+    gen_diag_fini(&p->said);
+    gen_diag_fini(&p->failure);
+    free(p->unit);
+    free(p);
+}
+
+void plugins__ask(struct plugins *ps, const char *trigger)
+{
+    if (!ps->stopped) {
+        gen_request(ps->opts.engine, &(struct gen_request){.trigger = trigger}, NULL, NULL);
+    }
+}
+
+// ---- preparing a run ----------------------------------------------------------------------------
+
+static void names_free(struct plugins *ps)
+{
+    vec_foreach (n, &ps->names) {
+        free(*n);
+    }
+    ps->names.n = 0;
+}
+
+void plugins__end_run(struct plugins *ps)
+{
+    vec_foreach (c, &ps->fetched) {
+        content_unref(*c);
+    }
+    ps->fetched.n = 0;
+    vec_foreach (p, &ps->plugs) {
+        (*p)->want = (*p)->back = NULL;
+    }
+    look__watch(ps);
+}
+
+static void prepared(struct plugins *ps)
+{
+    bool anything = !ps->stopped && decide__anything(ps);
+    ps->preparing = false;
+    if (!anything) {
+        plugins__end_run(ps);
+    }
+    gen_prepared(ps->source, anything);
+}
+
+static void go_on(struct plugins *ps)
+{
+    if (ps->stopped || decide__all(ps)) {
+        prepared(ps);
+    }
+}
+
+void plugins__looked(struct plugins *ps)
+{
+    go_on(ps);
+}
+
+void plugins__fetched(struct plugins *ps)
+{
+    go_on(ps);
+}
+
+static void begin(struct plugins *ps)
+{
+    ps->asked_kept = false;
+    plugins__end_run(ps);
+    look__begin(ps);
+}
+
+void plugins__remembered(struct plugins *ps)
+{
+    ps->remembered = true;
+    if (ps->number != 0) {
+        gen_set_number(ps->opts.engine, ps->number);
+    }
+    if (ps->preparing) {
+        begin(ps);
+    }
+}
+
+static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
+{
+    struct plugins *ps = arg;
+    if (ps->stopped) {
+        gen_prepared(src, false);
+        return;
+    }
+    names_free(ps);
+    for (size_t i = 0; i < req->n_names; i++) {
+        vec_push(&ps->names, str_dup(req->names[i]));
+    }
+    ps->force = req->force;
+    ps->watch_run = strcmp(req->trigger, "watch") == 0;
+    ps->preparing = true;
+    if (ps->remembered) {
+        begin(ps);
+    }
+}
+
+// ---- lifecycle ----------------------------------------------------------------------------------
+
+static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
+                      struct gen_life_call *call)
+{
+    const struct loaded *v = u->data;
+    (void)arg;
+    if (v->run == NULL) {
+        gen_life_done(call, NULL);
+    } else {
+        v->run->runner->leave(v->run, why, call);
+    }
+}
+
+static void src_enter(void *arg, struct gen_unit *u, enum gen_reason why,
+                      struct gen_life_call *call)
+{
+    const struct loaded *v = u->data;
+    (void)arg;
+    if (v->run == NULL) {
+        gen_life_done(call, NULL);
+    } else {
+        v->run->runner->enter(v->run, why, call);
+    }
+}
+
+static void src_release(void *arg, struct gen_unit *u)
+{
+    (void)arg;
+    loaded__free(u->data);
+}
+
+static const struct gen_source_ops source_ops = {
+    .name = "plugins",
+    .prepare = src_prepare,
+    .stage = stage__plugins,
+    .commit = stage__plugins_commit,
+    .abort = stage__plugins_abort,
+    .leave = src_leave,
+    .enter = src_enter,
+    .release = src_release,
+};
+
+// ---- projects -----------------------------------------------------------------------------------
+
+/// The last part of the root as a name: `backend_api` is `backend-api`.
+static char *slug_of(const char *root)
+{
+    struct str base = path_base(str_of(root));
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t i = 0; i < base.n; i++) {
+        char c = base.p[i];
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (plain || (b.n != 0 && b.p[b.n - 1] != '-')) {
+            buf_addc(&b, plain ? c : '-');
+        }
+    }
+    while (b.n != 0 && b.p[b.n - 1] == '-') {
+        buf_cut(&b, b.n - 1);
+    }
+    return b.n != 0 ? buf_take(&b, NULL) : (buf_fini(&b), xstrdup("project"));
+}
+
+static struct project *project_find(struct plugins *ps, const char *root)
+{
+    vec_foreach (pr, &ps->projects) {
+        if (strcmp(pr->place.root, root) == 0) {
+            return pr;
+        }
+    }
+    return NULL;
+}
+
+/// Someone came into the project of `place`, which is taken over.
+static void project_enter(struct plugins *ps, struct trust_place *place)
+{
+    struct project *pr = project_find(ps, place->root);
+    if (pr != NULL) {
+        pr->refs++;
+        trust_place_fini(place);
+        return;
+    }
+    vec_push(&ps->projects,
+             ((struct project){.place = *place, .slug = slug_of(place->root), .refs = 1}));
+    look__roots(ps);
+}
+
+/// One coming or going; where it is, is found out on a worker.
+struct visit {
+    struct plugins *ps;
+    char *dir, *home;
+    struct trust_place place;
+    bool leave, found;
+};
+
+static void visit_work(void *arg)
+{
+    struct visit *v = arg;
+    v->found = trust_place_of(&v->place, v->home, v->dir, NULL) == 0;
+}
+
+static void project_leave(struct plugins *ps, const char *root)
+{
+    struct project *pr = project_find(ps, root);
+    if (pr != NULL && --pr->refs == 0) {
+        trust_place_fini(&pr->place);
+        free(pr->slug);
+        vec_remove(&ps->projects, pr - ps->projects.p);
+        look__roots(ps);
+        ps->all_dirty = true;
+        plugins__ask(ps, "project");
+    }
+}
+
+static void visit_done(void *arg)
+{
+    struct visit *v = arg;
+    struct plugins *ps = v->ps;
+    if (v->found && v->leave) {
+        project_leave(ps, v->place.root);
+        trust_place_fini(&v->place);
+    } else if (v->found) {
+        size_t before = ps->projects.n;
+        project_enter(ps, &v->place);
+        if (ps->projects.n != before) {
+            ps->all_dirty = true;
+            plugins__ask(ps, "project");
+        }
+    }
+    free(v->dir);
+    free(v->home);
+    free(v);
+}
+
+static void visit(struct plugins *ps, const char *dir, bool leave)
+{
+    struct visit *v = xcalloc(1, sizeof *v);
+    *v = (struct visit){
+        .ps = ps, .dir = xstrdup(dir), .home = xstrdup(ps->opts.home->dir), .leave = leave};
+    work_submit(ps->lane, 0, visit_work, visit_done, v);
+}
+
+void plugins_enter_dir(struct plugins *ps, const char *dir)
+{
+    if (!ps->stopped) {
+        visit(ps, dir, false);
+    }
+}
+
+void plugins_leave_dir(struct plugins *ps, const char *dir)
+{
+    if (!ps->stopped) {
+        visit(ps, dir, true);
+    }
+}
+
+static bool lies_in(const char *dir, const char *root)
+{
+    size_t n = strlen(root);
+    return dir != NULL && strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
+}
+
+/// Is there a plugin of a project around `dir` that has the same name?
+static bool is_shadowed(const struct plugins *ps, const struct plug *p, const char *dir)
+{
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        const struct plug *q = ps->plugs.p[i];
+        const struct loaded *v = q->serving;
+        if (q != p && v != NULL && v->code.project != NULL && lies_in(dir, v->code.project) &&
+            strcmp(v->code.name, p->serving->code.name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
+{
+    char *name = str_dup(unit);
+    const struct plug *p = plugins__plug(ps, name);
+    free(name);
+    if (p == NULL || p->serving == NULL) {
+        return p == NULL; // not a plugin: improvements and modules have rules of their own
+    }
+    const char *project = p->serving->code.project;
+    return project != NULL ? lies_in(dir, project) : !is_shadowed(ps, p, dir);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static void open_repo(struct plugins *ps)
+{
+    struct trust_place place = {0};
+    if (ps->opts.repo != NULL &&
+        trust_place_of(&place, ps->opts.home->dir, ps->opts.repo, NULL) == 0) {
+        project_enter(ps, &place);
+    }
+}
+
+static void on_trust(const struct trust *t, void *arg)
+{
+    (void)t;
+    plugins_trust_changed(arg);
+}
+
+struct plugins *plugins_open(const struct plugins_opts *o)
+{
+    struct plugins *ps = xcalloc(1, sizeof *ps);
+    ps->opts = *o;
+    ps->on = !o->off;
+    ps->all_dirty = true;
+    ps->lane = lane_open(o->loop, "plugins", 1);
+    ps->versions = path_join(o->home->state, "versions");
+    map_init(&ps->good);
+    places_init(&ps->places);
+    places_init(&ps->installed);
+    ps->source = gen_source_add(o->engine, &source_ops, ps);
+    gen_on_commit(o->engine, past__committed, ps);
+    look__roots(ps);
+    open_repo(ps);
+    trust_listen(o->trust, on_trust, ps);
+    past__load(ps);
+    return ps;
+}
+
+void plugins_stop(struct plugins *ps)
+{
+    if (ps->stopped) {
+        return;
+    }
+    ps->stopped = true;
+    trust_unlisten(ps->opts.trust, on_trust, ps);
+    for (size_t i = 0; i < ps->watches.n; i++) {
+        watch_close(ps->watches.p[i]);
+        ps->watches.p[i] = NULL;
+    }
+    if (ps->remembered) {
+        past__save(ps);
+    }
+}
+
+void plugins_free(struct plugins *ps)
+{
+    if (ps == NULL) {
+        return;
+    }
+    plugins__end_run(ps);
+    vec_foreach (p, &ps->plugs) {
+        plug__free(*p);
+    }
+    vec_foreach (pr, &ps->projects) {
+        trust_place_fini(&pr->place);
+        free(pr->slug);
+    }
+    vec_foreach (w, &ps->warned) {
+        free(*w);
+    }
+    vec_foreach (u, &ps->unloaded) {
+        free(*u);
+    }
+    places_fini(&ps->installed);
+    vec_fini(&ps->unloaded);
+    names_free(ps);
+    look__free(ps);
+    past__free(ps);
+    vec_fini(&ps->plugs);
+    vec_fini(&ps->projects);
+    vec_fini(&ps->warned);
+    vec_fini(&ps->names);
+    vec_fini(&ps->fetched);
+    lane_close(ps->lane);
+    free(ps->versions);
+    free(ps);
+}
+
+void plugins_set_config(struct plugins *ps, const struct config *c)
+{
+    ps->opts.config = c;
+    ps->all_dirty = true;
+    look__roots(ps);
+    plugins__ask(ps, "config");
+}
+
+void plugins_switch(struct plugins *ps, bool on)
+{
+    if (ps->on != on) {
+        ps->on = on;
+        ps->all_dirty = true;
+        plugins__ask(ps, "feature");
+    }
+}
+
+void plugins_trust_changed(struct plugins *ps)
+{
+    ps->all_dirty = true;
+    plugins__ask(ps, "trust");
+}
+
+// ---- installing while the hub runs --------------------------------------------------------------
+
+static void drop_installed(struct plugins *ps, const char *owner)
+{
+    for (size_t i = ps->installed.list.n; i-- > 0;) {
+        struct plugin_place *p = &ps->installed.list.p[i];
+        if (strcmp(p->said_path, owner) == 0) {
+            free(p->path);
+            free(p->said_path);
+            vec_remove(&ps->installed.list, i);
+        }
+    }
+}
+
+void plugins_install(struct plugins *ps, const char *owner, const struct plugin_install *list,
+                     size_t n)
+{
+    drop_installed(ps, owner);
+    for (size_t i = 0; i < n; i++) {
+        struct plugin_place p = {.path = path_clean(list[i].path),
+                                 .layer = LAYER_CONFIG,
+                                 .source = "lua",
+                                 .order = (int)ps->installed.list.n,
+                                 .hot = list[i].hot,
+                                 .enabled = true,
+                                 .options = json_copy(&ps->installed.arena, list[i].options),
+                                 .said_path = xstrdup(owner)};
+        vec_push(&ps->installed.list, p);
+    }
+    ps->all_dirty = true;
+}
+
+int plugins_unload(struct plugins *ps, struct str name, struct err *e)
+{
+    struct plugin_row row;
+    if (!plugins_find(ps, name, &row)) {
+        return err_set(e, ERR_NOT_FOUND, "there is no plugin '" STR_FMT "'", STR_ARG(name));
+    }
+    if (row.required) {
+        return err_set(e, ERR_DENIED, "plugin '%s' is required", row.name);
+    }
+    plugins_load(ps, name);
+    vec_push(&ps->unloaded, str_dup(name));
+    return 0;
+}
+
+void plugins_load(struct plugins *ps, struct str name)
+{
+    for (size_t i = ps->unloaded.n; i-- > 0;) {
+        if (str_eqz(name, ps->unloaded.p[i])) {
+            free(ps->unloaded.p[i]);
+            vec_remove(&ps->unloaded, i);
+        }
+    }
+}
+
+// ---- what there is ------------------------------------------------------------------------------
+
+size_t plugins_count(const struct plugins *ps)
+{
+    return ps->plugs.n;
+}
+
+static void row_pending(struct plugin_row *r, const struct slot *s, const struct loaded *v)
+{
+    const struct content *c = s != NULL ? s->content : NULL;
+    if (c != NULL && (v == NULL || strcmp(c->tree.hash, v->content->tree.hash) != 0)) {
+        r->pending_hash = c->tree.hash;
+        r->pending_at = s->seen_at;
+    }
+}
+
+static void row_content(struct plugin_row *r, const struct content *c)
+{
+    r->shape = c->sound ? &c->shape : NULL;
+    r->tree = &c->tree;
+}
+
+struct plugin_row plugins_at(const struct plugins *ps, size_t i)
+{
+    const struct plug *p = ps->plugs.p[i];
+    const struct loaded *v = p->serving;
+    const struct slot *s = p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
+    struct plug_origin o = plug__origin(p);
+    struct plugin_row r = {
+        .name = p->unit,
+        .path = o.path,
+        .source = o.source,
+        .layer = o.layer,
+        .project = o.project,
+        .host = v != NULL ? v->unit->host : "",
+        .state = p->state,
+        .enabled = p->entry == NULL || p->entry->enabled,
+        .required = p->entry != NULL && p->entry->place->required,
+        .unit = v != NULL ? v->unit : NULL,
+        .options = v != NULL ? v->code.options : o.options,
+        .hash = v != NULL ? v->content->tree.hash : NULL,
+        .metadata = v != NULL && v->run != NULL ? v->run->metadata : NULL,
+        .memory = v != NULL && v->run != NULL ? v->run->runner->memory(v->run) : 0,
+    };
+    if (v != NULL) {
+        row_content(&r, v->content);
+    } else if (s != NULL && s->content != NULL) {
+        row_content(&r, s->content);
+    }
+    row_pending(&r, s, v);
+    r.pending_error = r.state == GEN_FAILED ? p->verdict.message : NULL;
+    if (p->entry != NULL) {
+        r.shadows = p->entry->shadows.p;
+        r.n_shadows = p->entry->shadows.n;
+    }
+    return r;
+}
+
+bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out)
+{
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        if (str_eqz(name, ps->plugs.p[i]->unit)) {
+            *out = plugins_at(ps, i);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,116 @@
+#pragma once
+
+#include "gen/engine.h"
+#include "plugin/entries.h"
+#include "plugin/manifest.h"
+#include "plugin/runner.h"
+#include "watch/watch.h"
+
+// Plugins as a source of the transaction engine: found by entry, layer or file, read once, judged,
+// loaded by their runner, kept by content, undone. Everything belongs to the loop thread.
+
+struct plugins;
+struct choices;
+struct config;
+struct home;
+struct store;
+struct trust;
+
+/// Borrowed until plugins_free().
+struct plugins_opts {
+    struct loop *loop;
+    struct gen_engine *engine;
+    struct watcher *watcher;
+    const struct home *home;
+    const struct config *config; // see plugins_set_config()
+    struct store *store;
+    struct choices *choices; // loaded
+    struct trust *trust;
+    const struct plugin_runner *runners[LANG__COUNT]; // NULL: there is no host for that language
+    const char *shipped_dir;                          // NULL: none
+    const char *repo;                                 // the project opened at start; NULL: none
+    bool off;                                         // as after plugins_switch(ps, false)
+};
+
+/// Add the source; the first run waits until what was kept (history, held versions) is read.
+struct plugins *plugins_open(const struct plugins_opts *o);
+/// Before gen_close(): watch no more, begin nothing.
+void plugins_stop(struct plugins *ps);
+/// When gen_close() is done.
+void plugins_free(struct plugins *ps);
+
+/// The settings were read again: entries are made anew by the next run, which this asks for.
+void plugins_set_config(struct plugins *ps, const struct config *c);
+/// The feature `plugins` is on or off: off unloads all of them.
+void plugins_switch(struct plugins *ps, bool on);
+/// Trust changed.
+void plugins_trust_changed(struct plugins *ps);
+
+/// Somebody works in `dir`: open its project, if it is one, until as many plugins_leave_dir() came.
+void plugins_enter_dir(struct plugins *ps, const char *dir);
+void plugins_leave_dir(struct plugins *ps, const char *dir);
+/// Does `unit` reach a session that works in `dir`? A project's plugins reach sessions inside it only,
+/// and there they stand in the place of the user's of the same name.
+bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir);
+
+// ---- what there is -------------------------------------------------------------------------
+
+/// One plugin as people see it. Everything is borrowed until the loop turns.
+struct plugin_row {
+    const char *name; // its unit's
+    const char *path, *source, *layer, *host;
+    const char *project; // NULL: the user's
+    enum gen_state state;
+    bool enabled, required;
+    const struct gen_unit *unit;      // what serves; NULL: nothing does
+    const struct plugin_shape *shape; // of what serves, else of what lies there; NULL: neither
+    const struct tree *tree;          // the files of that shape
+    const struct json *options;       // NULL: none
+    const char *hash;                 // of what serves; NULL
+    const char *pending_hash;         // of what lies there and does not run; NULL: nothing waits
+    int64_t pending_at;               // ms since 1970
+    const char *pending_error;        // NULL: it is not broken
+    const struct plugin_place *const *shadows; // of earlier layers, which it replaces
+    size_t n_shadows;
+    const struct json *metadata; // what its code said of itself; NULL: nothing
+    size_t memory;               // bytes
+};
+
+size_t plugins_count(const struct plugins *ps);
+struct plugin_row plugins_at(const struct plugins *ps, size_t i); // in load order
+bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out);
+
+// ---- installing while the hub runs ---------------------------------------------------------
+
+/// An entry that code asked for, in memory only. Strings are copied.
+struct plugin_install {
+    const char *path;           // absolute
+    const struct json *options; // NULL: {}
+    enum plugin_hot hot;
+};
+/// Replace the entries of `owner` by these (n may be 0). The next run takes them; this asks for none.
+void plugins_install(struct plugins *ps, const char *owner, const struct plugin_install *list,
+                     size_t n);
+/// Keep a plugin out until plugins_load() names it; ERR_NOT_FOUND, ERR_DENIED when it is required. The
+/// next run takes it.
+int plugins_unload(struct plugins *ps, struct str name, struct err *e) MUST_CHECK;
+void plugins_load(struct plugins *ps, struct str name);
+
+// ---- going back ----------------------------------------------------------------------------
+
+/// One kept generation, newest first.
+struct plugin_past {
+    uint64_t generation;
+    int64_t at; // ms since 1970
+    struct str trigger;
+    const struct json *added, *changed, *removed; // arrays of names
+    const struct json *set;                       // {unit: {hash, path, layer, revision}}
+};
+size_t plugins_past_count(const struct plugins *ps);
+struct plugin_past plugins_past_at(const struct plugins *ps, size_t i);
+
+/// Ask for a new generation with the versions of an earlier one: `to` its number, or 0 for the one
+/// before the current set. `cb` gets the report. ERR_NOT_FOUND when it is not kept, ERR_CONFLICT when
+/// there is nothing to go back to.
+int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg,
+                 struct err *e) MUST_CHECK;

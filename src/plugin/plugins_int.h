@@ -1,0 +1,212 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "loop/work.h"
+#include "plugin/plugins.h"
+#include "trust/trust.h"
+
+// What the files of the plugins' source share.
+//
+//     content   one hash: files, shape; shared by whoever needs it
+//     slot      one path on disk: what lies there, by the last look
+//     plug      one unit name: what was decided for it, and what serves
+//     loaded    one content loaded by a runner: what a unit of a generation stands on
+
+/// The files of one version and what they are. Never changes; made on a worker, counted on the loop.
+struct content {
+    unsigned refs;
+    struct tree tree;
+    struct arena arena;
+    struct plugin_shape shape;
+    bool built;            // resolved with dist/ first
+    bool sound;            // it could be resolved; else `fault` says why not
+    struct gen_diag fault; // strings in `arena`
+};
+
+/// What lies at a path.
+struct slot {
+    char *path;
+    uint64_t stamp;          // fingerprint of names, sizes, times; 0: nothing is there
+    struct content *content; // NULL: nothing there, or it could not be read
+    struct gen_diag fault;   // a copy, of the reading; message NULL: none
+    int64_t seen_at;         // ms since 1970
+};
+
+/// A version that a generation kept, as it is written down.
+struct past_unit {
+    const char *unit, *name, *path, *layer, *source, *project, *hash;
+    uint64_t revision, mark;
+    const struct json *options, *prefer;
+};
+
+struct loaded {
+    struct plug *plug;
+    struct content *content;
+    struct plugin_code code;
+    struct plugin_version *run; // NULL: it has no server side
+    struct arena arena;         // options, strings
+    struct gen_unit *unit;
+    uint64_t mark; // of everything besides the content that loading looked at: options, names
+};
+
+/// What the next stage does with a plug.
+enum todo { TODO_NOTHING, TODO_LOAD, TODO_REMOVE, TODO_SAY };
+
+struct plug {
+    struct plugins *owner;
+    char *unit;
+    const struct plugin_entry *entry; // NULL: it has none any more
+    int order;
+    struct loaded *serving;
+    struct content *want;    // to be served; NULL: nothing. Borrowed until the run ends
+    struct content *back;    // to be served when `want` fails to load and nothing serves; the same
+    enum gen_state state;    // how what lies there stands, beside what serves: LOADED, FAILED, ...
+    struct gen_diag verdict; // a copy, why; message NULL: nothing is wrong
+    enum gen_state said_state; // the same, as the last run said it
+    struct gen_diag said;
+    enum todo todo;
+    enum gen_reason why;     // of a removal
+    uint64_t mark;           // of what is wanted
+    struct loaded *staged;   // of the run under way
+    char failed[SHA256_HEX]; // content that failed to load, with `failed_mark`
+    uint64_t failed_mark;
+    struct gen_diag failure; // a copy, what it failed with
+    bool needs_restart;      // changed on disk, fixed until the hub restarts
+    bool touched;            // it takes part in the run that is being prepared
+};
+
+/// An open project.
+struct project {
+    struct trust_place place;
+    char *slug;
+    unsigned refs; // of whoever works there
+};
+
+/// A version that somebody went back to.
+struct hold {
+    char *unit;
+    char *over;          // hash of what lay on disk then, "" for nothing: another one ends the hold
+    bool out;            // nothing serves in its place; else `of.hash` does
+    struct past_unit of; // strings in `arena`
+    struct arena arena;
+};
+
+/// A generation that was, as it is written down.
+struct past {
+    struct arena arena;
+    char *text;              // JSON
+    const struct json *json; // the same, into `text`
+};
+
+struct plugins {
+    struct plugins_opts opts;
+    struct gen_source *source;
+    struct lane *lane;
+    char *versions; // state/versions
+    bool on, stopped;
+
+    // what lies on disk
+    vec(struct plugin_root) roots;
+    vec(struct watch *) watches;
+    vec(char *) watched; // a path for each watch
+    vec(struct slot *) slots;
+    vec(char *) dirty; // paths of the watcher's batches not looked at yet
+    bool all_dirty;
+    vec(struct project) projects;
+    struct plugin_places installed; // by code; `said_path` is the owner
+    vec(char *) unloaded;           // units that code took out
+    struct plugin_places places;
+    struct plugin_entries entries;
+
+    // what serves
+    vec(struct plug *) plugs; // in load order
+    uint64_t number;          // of the last generation kept
+
+    // the run that is being prepared
+    struct look *look;
+    bool preparing, force, watch_run;
+    vec(char *) names;
+    bool asked_kept;               // kept versions were asked for
+    vec(struct content *) fetched; // those that were there
+    vec(char *) warned;            // paths that stand as NAME_DUPLICATE
+
+    // what was kept
+    bool remembered;         // state/hub.json was read
+    bool pruning;            // of the kept versions
+    vec(struct past *) past; // newest first
+    vec(struct hold *) holds;
+    struct map good;  // path to the hash (char *) that loaded last
+    uint64_t undo_to; // generation whose versions the run under way brings back; 0: none
+};
+
+// ---- content.c --------------------------------------------------------------------------------
+
+/// Read what lies at `path`. Blocks. NULL with `fault` (a copy) when it cannot be read.
+struct content *content_read(const char *path, bool built, struct gen_diag *fault);
+/// Read a kept version back. Blocks. NULL when it is not there.
+struct content *content_fetch(const char *versions, const char *hash, const char *path, bool built);
+struct content *content_ref(struct content *c);
+void content_unref(struct content *c); // NULL is allowed
+/// A number for the names, sizes and times at `path`; 0 when there is nothing. Blocks.
+uint64_t content_stamp(const char *path);
+
+// ---- look.c: what lies on disk ----------------------------------------------------------------
+
+/// Look at the roots and at whatever is dirty; ends with plugins__looked().
+void look__begin(struct plugins *ps);
+void plugins__looked(struct plugins *ps);
+/// Read kept versions; ends with plugins__fetched().
+void look__fetch(struct plugins *ps, const struct past_unit *list, size_t n);
+void plugins__fetched(struct plugins *ps);
+struct slot *look__slot(const struct plugins *ps, const char *path); // NULL when not known
+void look__free(struct plugins *ps);
+/// Open the roots of the user and of every project, and watch them and all configured places.
+void look__roots(struct plugins *ps);
+void look__watch(struct plugins *ps);
+
+// ---- decide.c: what is to serve ---------------------------------------------------------------
+
+/// Make entries of the places and decide for each unit what is to be done. False: kept versions
+/// have to be fetched first, look__fetch() is under way.
+bool decide__all(struct plugins *ps);
+bool decide__anything(const struct plugins *ps);
+
+// ---- plugins_stage.c: loading -----------------------------------------------------------------
+
+void stage__plugins(void *plugins, struct gen_stage *s);
+void stage__plugins_commit(void *plugins);
+void stage__plugins_abort(void *plugins);
+void loaded__free(struct loaded *v);
+/// Where a plug's version comes from: its entry, else the record of what is held.
+struct plug_origin {
+    const char *name, *path, *layer, *source, *project;
+    const struct json *options, *prefer;
+};
+struct plug_origin plug__origin(const struct plug *p);
+
+// ---- past.c: what was kept --------------------------------------------------------------------
+
+void past__load(struct plugins *ps); // ends with plugins__remembered()
+void plugins__remembered(struct plugins *ps);
+void past__free(struct plugins *ps);
+gen_commit_cb past__committed;
+struct hold *past__hold(const struct plugins *ps, const char *unit);
+/// Hold `unit` at the version of the record `rec`, or out when it is NULL, as long as `over` is the hash
+/// of what lies on disk.
+void past__hold_add(struct plugins *ps, struct str unit, const struct json *rec, const char *over);
+void past__release(struct plugins *ps, const char *unit); // end a hold
+uint64_t past__number(const struct past *r, const char *key);
+const char *past__good(const struct plugins *ps, const char *path);
+/// `v` was committed: it is the last good one of its path, and kept.
+void past__keep(struct plugins *ps, const struct loaded *v);
+void past__save(struct plugins *ps);
+
+// ---- plugins.c --------------------------------------------------------------------------------
+
+void plugins__ask(struct plugins *ps, const char *trigger);
+struct plug *plugins__plug(const struct plugins *ps, const char *unit); // NULL when not known
+void plug__free(struct plug *p);
+/// The run is over, or there was nothing to do: let go of what was read for it.
+void plugins__end_run(struct plugins *ps);

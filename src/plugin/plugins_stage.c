@@ -1,0 +1,364 @@
+// Loading what was decided, as one stage of the engine.
+//
+//     want ──> options checked ──> unit, its static parts ──> runner->load ──> put
+//                                                            └ failed: noted; what serves goes on,
+//                                                              after a restart the last good one
+//
+// A version belongs to its unit from the moment it is staged: thrown away or drained, the engine's
+// release frees it. What a stage decides is true at commit; a dry run forgets it.
+
+#include "base/path.h"
+#include "plugin/plugins_int.h"
+
+// ---- a version ----------------------------------------------------------------------------------
+
+void loaded__free(struct loaded *v)
+{
+    if (v->run != NULL) {
+        v->run->runner->free(v->run);
+    }
+    content_unref(v->content);
+    arena_fini(&v->arena);
+    free(v);
+}
+
+struct plug_origin plug__origin(const struct plug *p)
+{
+    const struct hold *held = past__hold(p->owner, p->unit);
+    if (p->entry != NULL && (held == NULL || held->out)) {
+        const struct plugin_place *at = p->entry->place;
+        return (struct plug_origin){.name = p->entry->name,
+                                    .path = at->path,
+                                    .layer = plugin_layer_name(at->layer),
+                                    .source = at->source,
+                                    .project = at->project,
+                                    .options = at->options,
+                                    .prefer = at->prefer};
+    }
+    const struct past_unit none = {0}, *of = held != NULL ? &held->of : &none;
+    return (struct plug_origin){.name = of->name,
+                                .path = of->path,
+                                .layer = of->layer,
+                                .source = of->source,
+                                .project = of->project,
+                                .options = of->options,
+                                .prefer = of->prefer};
+}
+
+/// What the runner gets to see; everything in it lives as long as the version.
+static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_diag *fault)
+{
+    const struct plugin_shape *shape = &v->content->shape;
+    const struct json *given = json_copy(&v->arena, o->options);
+    v->code = (struct plugin_code){
+        .unit = arena_strdup(&v->arena, str_of(v->plug->unit)),
+        .name = arena_strdup(&v->arena, str_of(shape->name)),
+        .path = arena_strdup(&v->arena, str_of(o->path)),
+        .tree = &v->content->tree,
+        .shape = shape,
+        .project = o->project != NULL ? arena_strdup(&v->arena, str_of(o->project)) : NULL,
+    };
+    return manifest_options(shape, given, &v->arena, &v->code.options, fault);
+}
+
+// ---- parts that need no code --------------------------------------------------------------------
+
+static void add_item(struct gen_unit *u, enum gen_kind kind, struct str name, struct buf *about)
+{
+    struct err e = {0};
+    struct gen_item_spec spec = {.kind = kind, .name = name, .about = buf_str(about)};
+    if (gen_unit_add(u, &spec, NULL, &e) < 0) {
+        gen_unit_note(u, &(struct gen_diag){.code = DIAG_LOAD_FAILED, .message = e.msg});
+    }
+    buf_fini(about);
+}
+
+/// {"path", ...}: a file of the plugin that others read.
+static void begin_about(struct buf *b, struct jw *w, const char *path)
+{
+    buf_init(b, SIZE_MAX);
+    jw_init(w, b);
+    jw_obj(w);
+    jw_kstrz(w, "path", path);
+}
+
+static void add_prompt(struct loaded *v)
+{
+    const struct plugin_shape *s = &v->content->shape;
+    const struct tree_file *f =
+        s->prompt != NULL ? tree_find(&v->content->tree, str_of(s->prompt)) : NULL;
+    if (f != NULL) {
+        struct buf b;
+        struct jw w;
+        begin_about(&b, &w, f->path);
+        jw_kstrz(&w, "id", s->name);
+        jw_kint(&w, "priority", 0);
+        jw_kstr(&w, "text", f->bytes);
+        jw_end_obj(&w);
+        add_item(v->unit, GEN_PROMPT, str_of(s->name), &b);
+    }
+}
+
+/// `skills/x.md` is the skill x, `skills/x/SKILL.md` too; other files belong to their skill.
+static bool skill_name(struct str rest, struct str *name)
+{
+    ptrdiff_t slash = str_index(rest, '/');
+    if (slash < 0 && str_ends(rest, ".md")) {
+        *name = (struct str){rest.p, rest.n - 3};
+        return name->n != 0;
+    }
+    *name = (struct str){rest.p, slash > 0 ? (size_t)slash : 0};
+    return slash > 0 && str_eqz(str_from(rest, (size_t)slash + 1), "SKILL.md");
+}
+
+static void add_skills(struct loaded *v)
+{
+    const char *dir = v->content->shape.skills;
+    size_t n = dir != NULL ? strlen(dir) : 0;
+    vec_foreach (f, &v->content->tree.files) {
+        struct str name;
+        if (dir != NULL && strncmp(f->path, dir, n) == 0 && f->path[n] == '/' &&
+            skill_name(str_of(f->path + n + 1), &name)) {
+            struct buf b;
+            struct jw w;
+            begin_about(&b, &w, f->path);
+            jw_end_obj(&w);
+            add_item(v->unit, GEN_SKILL, name, &b);
+        }
+    }
+}
+
+/// The web and terminal sides are resolved and listed with their hash.
+static void add_output(struct loaded *v, const char *name, const char *path)
+{
+    struct sha256 sum;
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    size_t n = path != NULL ? strlen(path) : 0;
+    if (path == NULL) {
+        return;
+    }
+    sha256_init(&sum);
+    vec_foreach (f, &v->content->tree.files) {
+        bool inside = strncmp(f->path, path, n) == 0 && (f->path[n] == '\0' || f->path[n] == '/');
+        if (inside) {
+            sha256_add(&sum, f->path, strlen(f->path) + 1);
+            sha256_add(&sum, f->bytes.p, f->bytes.n);
+        }
+    }
+    sha256_final(&sum, hash);
+    struct buf b;
+    struct jw w;
+    begin_about(&b, &w, path);
+    jw_kstrz(&w, "hash", sha256_hex(hash, hex));
+    jw_end_obj(&w);
+    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
+}
+
+static void add_static_parts(struct loaded *v)
+{
+    char *front = xasprintf("%s/front", v->plug->unit), *ui = xasprintf("%s/ui", v->plug->unit);
+    add_prompt(v);
+    add_skills(v);
+    add_output(v, front, v->content->shape.front);
+    add_output(v, ui, v->content->shape.ui);
+    free(front);
+    free(ui);
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+static int no_host(const struct loaded *v, struct gen_diag *fault)
+{
+    char *message = xasprintf("no host for %s", plugin_lang_name(v->content->shape.lang));
+    *fault = gen_diag_copy(
+        &(struct gen_diag){.code = DIAG_LOAD_FAILED, .path = v->code.path, .message = message});
+    free(message);
+    return ERR_UNSUPPORTED;
+}
+
+static int run_server(struct loaded *v, struct gen_stage *s, struct gen_diag *fault)
+{
+    enum plugin_lang lang = v->content->shape.lang;
+    const struct plugin_runner *r = v->plug->owner->opts.runners[lang];
+    if (v->content->shape.server == NULL) {
+        return 0;
+    }
+    if (r == NULL) {
+        return no_host(v, fault);
+    }
+    return r->load(r->arg, &v->code, v->unit, gen_stage_request(s)->dry_run, &v->run, fault);
+}
+
+static struct gen_unit *begin_unit(struct loaded *v, struct gen_stage *s,
+                                   const struct plug_origin *o)
+{
+    const struct plugin_runner *r = v->plug->owner->opts.runners[v->content->shape.lang];
+    vec(struct str) prefer = {0};
+    json_foreach_item (it, o->prefer) {
+        vec_push(&prefer, json_str(it, ""));
+    }
+    struct gen_unit_spec spec = {
+        .name = v->plug->unit,
+        .path = o->path,
+        .layer = o->layer,
+        .host = r != NULL ? r->host : plugin_lang_name(v->content->shape.lang),
+        .origin = v->content->shape.origin,
+        .hash = v->content->tree.hash,
+        .order = v->plug->order,
+        .prefer = prefer.p,
+        .n_prefer = prefer.n,
+        .data = v,
+    };
+    struct gen_unit *u = gen_stage_unit(s, &spec);
+    vec_fini(&prefer);
+    return u;
+}
+
+/// Load `c` as a staging unit; NULL and `fault` (a copy) when it failed, and then nothing of it stays.
+static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *s,
+                           struct gen_diag *fault)
+{
+    struct plug_origin o = plug__origin(p);
+    struct loaded *v = xcalloc(1, sizeof *v);
+    arena_init(&v->arena);
+    v->plug = p;
+    v->mark = p->mark;
+    v->content = content_ref(c);
+    v->unit = begin_unit(v, s, &o);
+    struct gen_diag borrowed = {0};
+    if (fill_code(v, &o, &borrowed) < 0) {
+        *fault = gen_diag_copy(&borrowed);
+        return NULL; // the unit, and with it the version, goes when the stage ends
+    }
+    add_static_parts(v);
+    return run_server(v, s, fault) == 0 ? v : NULL;
+}
+
+static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
+{
+    if (!gen_stage_put(s, v->unit)) {
+        return;
+    }
+    p->staged = v;
+    if (p->state != GEN_LOADED) {
+        gen_stage_stand(s, p->unit, p->state, p->verdict.message != NULL ? &p->verdict : NULL);
+    }
+}
+
+/// It failed: remember it, so that it is tried again only when something changed, and go on with what
+/// is good.
+static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
+{
+    const char *hash = p->want->tree.hash;
+    bool dry_run = gen_stage_request(s)->dry_run;
+    gen_diag_fini(&p->verdict);
+    p->state = GEN_FAILED;
+    p->verdict = *fault;
+    if (!dry_run) {
+        memcpy(p->failed, hash, sizeof p->failed);
+        p->failed_mark = p->mark;
+        gen_diag_fini(&p->failure);
+        p->failure = gen_diag_copy(&p->verdict);
+    }
+    struct gen_diag second = {0};
+    struct loaded *v = p->back != NULL && p->back != p->want ? load(p, p->back, s, &second) : NULL;
+    gen_diag_fini(&second);
+    if (v != NULL) {
+        put(p, v, s);
+    } else {
+        gen_stage_refuse(s, p->unit, GEN_FAILED, &p->verdict);
+    }
+}
+
+static void stage_load(struct plug *p, struct gen_stage *s)
+{
+    struct gen_diag fault = {0};
+    struct loaded *v = load(p, p->want, s, &fault);
+    if (v != NULL) {
+        put(p, v, s);
+    } else {
+        fail(p, s, &fault);
+    }
+}
+
+static void stage_say(struct plug *p, struct gen_stage *s)
+{
+    if (p->state == GEN_LOADED) {
+        gen_stage_clear(s, p->unit);
+    } else {
+        gen_stage_refuse(s, p->unit, p->state, p->verdict.message != NULL ? &p->verdict : NULL);
+    }
+    if (p->needs_restart) {
+        gen_stage_need(s, p->unit, GEN_HUB_RESTART, "it changed, and its entry says hot = false");
+    }
+}
+
+static void stage_remove(struct plug *p, struct gen_stage *s)
+{
+    gen_stage_remove(s, p->unit, p->why);
+    if (p->state != GEN_LOADED) {
+        stage_say(p, s);
+    }
+}
+
+void stage__plugins(void *plugins, struct gen_stage *s)
+{
+    struct plugins *ps = plugins;
+    static void (*const how[])(struct plug *, struct gen_stage *) = {
+        [TODO_LOAD] = stage_load, [TODO_REMOVE] = stage_remove, [TODO_SAY] = stage_say};
+    vec_foreach (p, &ps->plugs) {
+        if ((*p)->serving != NULL) {
+            gen_stage_reorder((*p)->serving->unit, (*p)->order);
+        }
+        if (how[(*p)->todo] != NULL) {
+            how[(*p)->todo](*p, s);
+        }
+    }
+}
+
+// ---- the end of a run ---------------------------------------------------------------------------
+
+static void commit(struct plug *p)
+{
+    if (p->staged != NULL) {
+        p->serving = p->staged;
+        p->staged = NULL;
+        if (p->serving->run != NULL) {
+            p->serving->run->runner->keep(p->serving->run);
+        }
+        past__keep(p->owner, p->serving);
+    } else if (p->todo == TODO_REMOVE) {
+        p->serving = NULL;
+    }
+    gen_diag_fini(&p->said);
+    p->said_state = p->state;
+    p->said = gen_diag_copy(&p->verdict);
+    p->todo = TODO_NOTHING;
+}
+
+void stage__plugins_commit(void *plugins)
+{
+    struct plugins *ps = plugins;
+    for (size_t i = ps->plugs.n; i-- > 0;) {
+        struct plug *p = ps->plugs.p[i];
+        if (p->todo != TODO_NOTHING) {
+            commit(p);
+        }
+        if (p->entry == NULL && p->serving == NULL && past__hold(ps, p->unit) == NULL) {
+            plug__free(p);
+            vec_remove(&ps->plugs, i);
+        }
+    }
+    plugins__end_run(ps);
+}
+
+void stage__plugins_abort(void *plugins)
+{
+    struct plugins *ps = plugins;
+    vec_foreach (p, &ps->plugs) {
+        (*p)->staged = NULL;
+        (*p)->todo = TODO_NOTHING;
+    }
+    plugins__end_run(ps);
+}
