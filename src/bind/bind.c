@@ -17,6 +17,7 @@
 
 #include "bind/bind_int.h"
 #include "bind/faces.h"
+#include "bind/plugin_int.h"
 
 enum { FILE_THREADS = 4 };
 
@@ -60,6 +61,21 @@ static void life_stop(void *data)
 
 static const struct gen_item_ops life_ops = {.start = life_start, .stop = life_stop};
 
+static void read_limits(struct bind *b)
+{
+    const struct {
+        const char *key;
+        uint32_t *to;
+    } limits[] = {
+        {"limits.lua_ms", &b->limits.lua_ms},   {"limits.load_ms", &b->limits.load_ms},
+        {"limits.hook_ms", &b->limits.hook_ms}, {"limits.start_ms", &b->limits.start_ms},
+        {"limits.tool_ms", &b->limits.tool_ms}, {"limits.memory_mb", &b->limits.memory_mb},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        *limits[i].to = (uint32_t)config_int(b->config, limits[i].key);
+    }
+}
+
 // ---- public -----------------------------------------------------------------------------------
 
 struct bind *bind_open(const struct bind_opts *o)
@@ -73,16 +89,27 @@ struct bind *bind_open(const struct bind_opts *o)
     b->watcher = o->watcher;
     b->http = o->http;
     b->engine = o->engine;
+    b->choice = o->choice;
+    b->choice_arg = o->choice_arg;
     b->files = lane_open(o->loop, "lua-files", FILE_THREADS);
     map_init(&b->owners);
     map_init(&b->regs);
     map_init(&b->logs);
+    map_init(&b->progress);
+    read_limits(b);
+    b->plugins = plugin__open(b);
     return b;
+}
+
+void bind_set_plugins(struct bind *b, struct plugins *ps)
+{
+    b->all_plugins = ps;
 }
 
 void bind_set_config(struct bind *b, const struct config *c)
 {
     b->config = c;
+    read_limits(b);
 }
 
 void bind_stop(struct bind *b)
@@ -103,12 +130,15 @@ void bind_close(struct bind *b)
     if (b == NULL) {
         return;
     }
-    assert(b->owners.n == 0 && b->regs.n == 0);
+    plugin__close(b->plugins);
+    assert(b->owners.n == 0 && b->regs.n == 0 && b->progress.n == 0);
+    bind__hooks_close(b);
     lane_close(b->files);
     bind__logs_close(b);
     map_fini(&b->owners);
     map_fini(&b->regs);
     map_fini(&b->logs);
+    map_fini(&b->progress);
     free(b);
 }
 
@@ -116,7 +146,7 @@ struct vm *bind_vm_open(struct bind *b)
 {
     struct vm_opts opts = {
         .trust = VM_USER,
-        .memory_max = (size_t)bind__limit(b, "limits.memory_mb") << 20,
+        .memory_max = (size_t)b->limits.memory_mb << 20,
         .log = bind__log,
         .arg = b,
     };
@@ -182,9 +212,4 @@ struct bind_owner *bind__owner(lua_State *L)
         luaL_error(L, "no module runs here: nobody would own what this makes");
     }
     return o;
-}
-
-uint32_t bind__limit(const struct bind *b, const char *key)
-{
-    return (uint32_t)config_int(b->config, key);
 }

@@ -30,6 +30,8 @@ struct event_log;
 struct home;
 struct http_client;
 struct store;
+struct plugin_runner;
+struct plugins;
 struct watcher;
 struct bind_call;
 struct bind_op;
@@ -47,9 +49,16 @@ struct bind_opts {
     struct watcher *watcher;
     struct http_client *http;
     struct gen_engine *engine;
+    /// What the user chose for a key such as "flags.PLUGIN.NAME"; NULL: nothing was chosen. The answer
+    /// is borrowed for the call. May be NULL.
+    const struct json *(*choice)(void *arg, struct str key);
+    void *choice_arg;
 };
 
 struct bind *bind_open(const struct bind_opts *o);
+
+/// Who finds, loads and lists plugins, for hub.loader; NULL: nobody. Borrowed until the next call.
+void bind_set_plugins(struct bind *b, struct plugins *ps);
 
 /// The settings were read again; `c` is borrowed until the next call.
 void bind_set_config(struct bind *b, const struct config *c);
@@ -67,6 +76,10 @@ void bind_close(struct bind *b);
 struct vm *bind_vm_open(struct bind *b);
 struct bind *bind_of(lua_State *L);
 struct loop *bind_loop(const struct bind *b);
+
+/// Who runs the Lua of plugins in the hub; lives as long as `b`. Every version that it loaded must be
+/// freed before bind_close().
+const struct plugin_runner *bind_runner(struct bind *b);
 
 /// A face: `open` leaves one value, which becomes the global `name` and what require(name) gives.
 struct bind_face {
@@ -89,7 +102,8 @@ struct bind_owner {
     struct bind_call *calls; // Lua code under way
     struct bind_op *ops;     // requests whose answer goes to a callback
     size_t n_ops;
-    struct bind_reg *regs; // registrations that are no items of the unit
+    struct bind_reg *regs;          // registrations that are no items of the unit
+    struct plugin__version *plugin; // NULL: one of the hub's own modules
 };
 
 /// Make the owner of a unit that is being staged. It adds one item of its own to the unit, which
@@ -117,6 +131,8 @@ struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn);
 lua_State *bind_call_stack(struct bind_call *c);
 void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_call_done *done,
                    void *arg);
+/// Give it up: `done` is not called.
+void bind_call_cancel(struct bind_call *c);
 
 enum bind_life { BIND_START, BIND_SHUTDOWN };
 /// Run what the unit registered with on("plugin_start") or on("plugin_shutdown"), within [limits]

@@ -14,6 +14,11 @@
 #include "lua/entry.h"
 #include "lua/value.h"
 
+/// [limits] of the settings.
+struct bind__limits {
+    uint32_t lua_ms, load_ms, hook_ms, start_ms, tool_ms, memory_mb;
+};
+
 struct bind {
     struct loop *loop;
     const struct home *home;
@@ -31,12 +36,17 @@ struct bind {
     struct bind__sub *subs;         // everyone who called events.on; see events.c
     struct bind__dispatch *waiting; // dispatches that wait for a handler; see hooks.c
     struct map logs;                // struct bind__ring by the unit's name
+    struct bind__limits limits;
+    struct hooks__inside *spare;     // handlers that are not inside; see hooks_run.c
+    struct map progress;             // struct agent_ctx by the bytes of its number
+    struct plugin__plugins *plugins; // see plugin.c
+    struct plugins *all_plugins;     // NULL: none are loaded here
+    const struct json *(*choice)(void *arg, struct str key);
+    void *choice_arg;
 };
 
 /// The owner that runs; raises when nobody does.
 struct bind_owner *bind__owner(lua_State *L);
-/// Milliseconds of a setting of [limits].
-uint32_t bind__limit(const struct bind *b, const char *key);
 
 // ---- args.c: arguments and answers ------------------------------------------------------------
 
@@ -93,6 +103,10 @@ void bind__op_answer(struct bind_op *op, int n);
 /// Answer nil and a message.
 void bind__op_fail(struct bind_op *op, const char *message);
 
+/// Why a call came to nothing; valid inside its `done`. NULL: it did not fail.
+const struct gen_diag *bind__call_fault(const struct bind_call *c);
+/// Who called says what its faults mean: nothing is noted.
+void bind__call_quiet(struct bind_call *c);
 void bind__calls_cancel(struct bind_owner *o);
 void bind__ops_cancel(struct bind_owner *o);
 /// Log a fault of Lua code and keep it with the unit.
@@ -164,10 +178,21 @@ void bind__logs_close(struct bind *b);
 // ---- hooks.c ----------------------------------------------------------------------------------
 
 void bind__dispatches_cancel(struct bind *b);
+void bind__hooks_close(struct bind *b);
 /// Register the function at `fn` of `L` for the running owner, with the options at `opts` (0: none).
 /// `who` is for messages.
 int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
                    struct gen_item **out, struct err *e) MUST_CHECK;
+
+// ---- on.c -------------------------------------------------------------------------------------
+
+/// The first fault of the handlers as START_FAILED, SHUTDOWN_FAILED, SHUTDOWN_TIMEOUT; NULL for none.
+typedef void bind__told(void *arg, const struct gen_diag *fault);
+/// As bind_owner_tell(), but faults are handed over instead of noted with the unit.
+void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
+                      bind__told *told, void *arg);
+/// on(NAME, ...) and on_tool_call(...) for a table that holds them: see plugin_table.c.
+int bind__on(lua_State *L);
 
 // ---- events.c ---------------------------------------------------------------------------------
 

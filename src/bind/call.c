@@ -27,6 +27,8 @@ struct bind_call {
     uint32_t timeout_ms;
     bind_call_done *done;
     void *arg;
+    bool quiet;
+    struct gen_diag fault;         // a copy; its message is NULL when there is none
     struct bind_call *prev, *next; // of the owner
 };
 
@@ -54,7 +56,18 @@ static void call_finish(struct bind_call *c, enum bind_end end)
     }
     entry_end(&c->en);
     gen_unpin(c->pin);
+    gen_diag_fini(&c->fault);
     free(c);
+}
+
+static void call_note(struct bind_call *c, enum gen_code code, const char *path, int line,
+                      const char *message)
+{
+    struct gen_diag d = {.code = code, .path = path, .line = line, .message = message};
+    c->fault = gen_diag_copy(&d);
+    if (!c->quiet) {
+        bind__note(c->o, code, path, line, message);
+    }
 }
 
 static enum bind_end call_fault(struct bind_call *c)
@@ -65,7 +78,7 @@ static enum bind_end call_fault(struct bind_call *c)
         return BIND_CANCELLED;
     }
     gen_code_parse(str_of(fault_name(f->code)), &code);
-    bind__note(c->o, code, f->path, f->line, f->message);
+    call_note(c, code, f->path, f->line, f->message);
     return f->code == FAULT_HOOK_TIMEOUT ? BIND_TIMEOUT : BIND_FAILED;
 }
 
@@ -84,7 +97,7 @@ static void on_deadline(void *arg)
     struct bind_call *c = arg;
     char text[64];
     snprintf(text, sizeof text, "ran out of time after %u ms", c->timeout_ms);
-    bind__note(c->o, DIAG_HOOK_TIMEOUT, NULL, 0, text);
+    call_note(c, DIAG_HOOK_TIMEOUT, NULL, 0, text);
     call_finish(c, BIND_TIMEOUT);
 }
 
@@ -182,6 +195,16 @@ void bind__op_fail(struct bind_op *op, const char *message)
     }
 }
 
+const struct gen_diag *bind__call_fault(const struct bind_call *c)
+{
+    return c->fault.message != NULL ? &c->fault : NULL;
+}
+
+void bind__call_quiet(struct bind_call *c)
+{
+    c->quiet = true;
+}
+
 void bind__calls_cancel(struct bind_owner *o)
 {
     while (o->calls != NULL) {
@@ -256,7 +279,7 @@ struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn)
     }
     struct bind_call *c = xcalloc(1, sizeof *c);
     c->o = o;
-    c->en.budget_ms = bind__limit(o->bind, "limits.lua_ms");
+    c->en.budget_ms = o->bind->limits.lua_ms;
     c->en.owner = o->owner;
     c->en.done = on_entry_done;
     c->next = o->calls;
@@ -277,7 +300,7 @@ void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_cal
                    void *arg)
 {
     struct bind *b = c->o->bind;
-    c->timeout_ms = timeout_ms != 0 ? timeout_ms : bind__limit(b, "limits.tool_ms");
+    c->timeout_ms = timeout_ms != 0 ? timeout_ms : b->limits.tool_ms;
     c->done = done;
     c->arg = arg;
     timer_init(&c->deadline, b->loop, on_deadline, c);
@@ -289,4 +312,10 @@ void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_cal
     struct gen *g = gen_current(b->engine);
     c->pin = g != NULL ? gen_pin(g) : NULL;
     timer_start(&c->deadline, c->timeout_ms);
+}
+
+void bind_call_cancel(struct bind_call *c)
+{
+    c->done = NULL;
+    call_finish(c, BIND_CANCELLED);
 }

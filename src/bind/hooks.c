@@ -62,11 +62,11 @@ int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int op
         read_opts(L, who, spec, opts);
     }
     if (spec->timeout_ms == 0) {
-        spec->timeout_ms = bind__limit(o->bind, "limits.hook_ms");
+        spec->timeout_ms = o->bind->limits.hook_ms;
     }
     lua_pushvalue(L, fn);
     spec->target = &hooks__target;
-    spec->data = hooks__handler_new(L, o);
+    spec->data = hooks__handler_new(L, o, hook_point_find(spec->point) != NULL);
     int rc = gen_unit_hook(o->unit, spec, out, e);
     if (rc < 0) {
         hooks__handler_free(spec->data);

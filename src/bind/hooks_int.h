@@ -25,6 +25,7 @@ void hooks__args_fini(struct hooks__args *a);
 int hooks__args_push(const struct hooks__args *a, lua_State *L);
 
 extern const struct hook_target hooks__target;
-/// The data of a handler: the function on top of `L`, taken off, for `o`.
-void *hooks__handler_new(lua_State *L, struct bind_owner *o);
+/// The data of a handler: the function on top of `L`, taken off, for `o`. `agent`: of a point of
+/// points.def, whose arguments are a hook_args; else they are a hooks__args.
+void *hooks__handler_new(lua_State *L, struct bind_owner *o, bool agent);
 void hooks__handler_free(void *data);

@@ -5,10 +5,14 @@
 //
 // Inside one state arguments are handed over as they are, tables by reference: modules of the hub
 // pass objects with methods to each other. To a handler of another state they are copied, and so is
-// what it answers.
+// what it answers. The agent's points have arguments of their own kind (agent_args.c).
+//
+// What a handler needs while it is inside is kept for the next one: a chain of handlers that do not
+// wait allocates nothing here.
 
 #include <lauxlib.h>
 
+#include "bind/agent_args.h"
 #include "bind/hooks_int.h"
 #include "lua/fault.h"
 
@@ -17,13 +21,40 @@ enum { ARGS_MAGIC = 0x61726773 };
 struct handler {
     struct bind_owner *o;
     vm_ref fn;
+    bool agent;  // of one of the agent's points
+    bool warned; // was told that its change was dropped
 };
 
 /// One handler that is inside.
-struct inside {
+struct hooks__inside {
     struct entry en;
     struct hook_run *run;
+    struct handler *handler;
+    struct agent_args args;     // of the agent's points
+    struct hooks__inside *next; // while it is spare
 };
+
+static struct hooks__inside *inside_take(struct bind *b)
+{
+    struct hooks__inside *c = b->spare;
+    if (c == NULL) {
+        return xcalloc(1, sizeof *c);
+    }
+    b->spare = c->next;
+    c->en = (struct entry){0};
+    return c;
+}
+
+static void inside_end(struct hooks__inside *c)
+{
+    const struct bind_owner *o = c->handler->o;
+    if (c->handler->agent) {
+        agent_args_drop(&c->args, o->vm);
+    }
+    entry_end(&c->en);
+    c->next = o->bind->spare;
+    o->bind->spare = c;
+}
 
 // ---- arguments --------------------------------------------------------------------------------
 
@@ -143,20 +174,13 @@ static enum hook_answer answer_vote(struct hook_run *run, lua_State *L, int n)
     return HOOK_FAILED;
 }
 
-static enum hook_answer answer_of(struct inside *c)
+/// What a handler of a free event returned takes the place of its first arguments.
+static enum hook_answer answer_free(struct hook_run *run, const struct entry *en)
 {
-    struct hook_run *run = c->run;
     const struct hooks__args *a = run->args;
-    lua_State *L = c->en.L;
+    lua_State *L = en->L;
     struct err e = {0};
-    enum hook_kind kind = run->hook->kind;
-    if (kind == HOOK_OBSERVE || c->en.n_results == 0 || lua_isnil(L, 1)) {
-        return HOOK_KEEP;
-    }
-    if (kind == HOOK_VETO) {
-        return answer_vote(run, L, c->en.n_results);
-    }
-    int n = MIN(c->en.n_results, a->n);
+    int n = MIN(en->n_results, a->n);
     if (a->vm == vm_of(L)) {
         replace_own(a, L, n);
     } else if (a->vm != NULL && replace_copies(a, L, n, &e) < 0) {
@@ -166,18 +190,58 @@ static enum hook_answer answer_of(struct inside *c)
     return HOOK_VALUE;
 }
 
-static enum hook_answer fault_of(struct inside *c)
+/// It changed its last argument and returned nothing: say so once.
+static void warn_dropped(struct hooks__inside *c, lua_State *L)
+{
+    struct handler *h = c->handler;
+    const char *what = h->warned ? NULL : agent_args_dropped(&c->args, h->o->vm, c->run->args);
+    if (what == NULL) {
+        return;
+    }
+    lua_Debug ar;
+    char text[128];
+    h->warned = true;
+    refs_push(L, h->fn);
+    lua_getinfo(L, ">S", &ar);
+    snprintf(text, sizeof text, "changed `%s` but returned nothing: add `return %s`", what, what);
+    bind__note(h->o, DIAG_CHANGE_DROPPED, ar.source[0] == '@' ? ar.source + 1 : NULL,
+               ar.linedefined, text);
+}
+
+static enum hook_answer answer_of(struct hooks__inside *c)
+{
+    struct hook_run *run = c->run;
+    lua_State *L = c->en.L;
+    struct err e = {0};
+    enum hook_kind kind = run->hook->kind;
+    bool agent = c->handler->agent, nothing = c->en.n_results == 0 || lua_isnil(L, 1);
+    if (agent && agent_ctx_take(&c->args.ctx, c->en.vm, &e) < 0) {
+        hook_run_fault(run, NULL, 0, "%s", e.msg);
+        return HOOK_FAILED;
+    }
+    if (agent && kind == HOOK_CHAIN && nothing) {
+        warn_dropped(c, L);
+    }
+    if (kind == HOOK_OBSERVE || nothing) {
+        return HOOK_KEEP;
+    }
+    if (kind == HOOK_VETO) {
+        return answer_vote(run, L, c->en.n_results);
+    }
+    return agent ? agent_args_take(&c->args, run, L, 1) : answer_free(run, &c->en);
+}
+
+static enum hook_answer fault_of(struct hooks__inside *c)
 {
     const struct fault *f = c->en.fault;
     hook_run_fault(c->run, f->path, f->line, "%s", f->message);
     return f->code == FAULT_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
 }
 
-static enum hook_answer leave(struct inside *c, enum entry_status status)
+static enum hook_answer leave(struct hooks__inside *c, enum entry_status status)
 {
     enum hook_answer answer = status == ENTRY_DONE ? answer_of(c) : fault_of(c);
-    entry_end(&c->en);
-    free(c);
+    inside_end(c);
     return answer;
 }
 
@@ -185,7 +249,7 @@ static enum hook_answer leave(struct inside *c, enum entry_status status)
 
 static void on_entry_done(struct entry *en, enum entry_status status)
 {
-    struct inside *c = container_of(en, struct inside, en);
+    struct hooks__inside *c = container_of(en, struct hooks__inside, en);
     struct hook_run *run = c->run;
     hook_run_answer(run, leave(c, status));
 }
@@ -197,15 +261,17 @@ static enum hook_answer enter(void *data, struct hook_run *run)
     if (b->stopped) {
         return HOOK_KEEP;
     }
-    struct inside *c = xcalloc(1, sizeof *c);
+    struct hooks__inside *c = inside_take(b);
     c->run = run;
+    c->handler = h;
     c->en.owner = h->o->owner;
-    c->en.budget_ms = MIN(bind__limit(b, "limits.lua_ms"), run->timeout_ms);
+    c->en.budget_ms = MIN(b->limits.lua_ms, run->timeout_ms);
     c->en.done = run->may_wait ? on_entry_done : NULL;
     lua_State *L = entry_begin(&c->en, h->o->vm);
     lua_checkstack(L, HOOKS_ARGS_MAX + 8);
     refs_push(L, h->fn);
-    enum entry_status status = entry_run(&c->en, hooks__args_push(run->args, L));
+    int n = h->agent ? agent_args_push(&c->args, L, b, run->args) : hooks__args_push(run->args, L);
+    enum entry_status status = entry_run(&c->en, n);
     if (status == ENTRY_WAITING) {
         run->target_data = c;
         return HOOK_LATER;
@@ -216,15 +282,23 @@ static enum hook_answer enter(void *data, struct hook_run *run)
 static void cancel(void *data, struct hook_run *run)
 {
     (void)data;
-    struct inside *c = run->target_data;
-    entry_end(&c->en);
-    free(c);
+    inside_end(run->target_data);
 }
 
-void *hooks__handler_new(lua_State *L, struct bind_owner *o)
+void bind__hooks_close(struct bind *b)
 {
-    struct handler *h = xmalloc(sizeof *h);
+    while (b->spare != NULL) {
+        struct hooks__inside *c = b->spare;
+        b->spare = c->next;
+        free(c);
+    }
+}
+
+void *hooks__handler_new(lua_State *L, struct bind_owner *o, bool agent)
+{
+    struct handler *h = xcalloc(1, sizeof *h);
     h->o = o;
+    h->agent = agent;
     h->fn = refs_take(L, o->owner);
     return h;
 }

@@ -29,7 +29,7 @@ static void on_cancel(struct bind_op *op)
 
 // ---- answers --------------------------------------------------------------------------------
 
-static void push_report(lua_State *L, const struct gen_report *report)
+void loader__push_report(lua_State *L, const struct gen_report *report)
 {
     struct buf text;
     struct jw w;
@@ -67,7 +67,7 @@ static void answer(struct reload *r, const struct gen_report *report)
     } else {
         lua_pushinteger(L, count_improvements(e));
     }
-    push_report(L, report);
+    loader__push_report(L, report);
     bind__op_answer(&r->op, 2);
 }
 
@@ -189,5 +189,6 @@ static const luaL_Reg functions[] = {
 int loader_open_lib(lua_State *L)
 {
     luaL_newlib(L, functions);
+    luaL_setfuncs(L, loader__plugin_functions, 0);
     return 1;
 }

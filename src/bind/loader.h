@@ -1,6 +1,12 @@
 #pragma once
 
-#include <lua.h>
+#include <lauxlib.h>
 
-/// Leave the library table of hub.loader on `L`: reload list load_improvements.
+struct gen_report;
+
+/// Leave the library table of hub.loader on `L`.
 int loader_open_lib(lua_State *L);
+
+/// Push a report as the table of the contract.
+void loader__push_report(lua_State *L, const struct gen_report *report);
+extern const luaL_Reg loader__plugin_functions[]; // of loader_plugins.c

@@ -23,27 +23,57 @@ static const struct bind_reg_ops life_ops[] = {
     [BIND_SHUTDOWN] = {.what = "plugin_shutdown", .kind = GEN__KINDS, .free = life_free},
 };
 
-/// One bind_owner_tell() under way.
+/// All handlers of one step of a unit's life, under way.
 struct tell {
+    enum bind_life which;
+    bool quiet; // faults go to `told` and not to the unit
     size_t left;
+    struct gen_diag fault; // the first; its message is NULL when there is none
     loop_fn *done;
+    bind__told *told;
     void *arg;
+};
+
+/// One of them.
+struct telling {
+    struct tell *tell;
+    struct bind_call *call;
 };
 
 static void tell_less(struct tell *t)
 {
-    if (--t->left == 0) {
-        t->done(t->arg);
-        free(t);
+    if (--t->left != 0) {
+        return;
     }
+    if (t->told != NULL) {
+        t->told(t->arg, t->fault.message != NULL ? &t->fault : NULL);
+    } else {
+        t->done(t->arg);
+    }
+    gen_diag_fini(&t->fault);
+    free(t);
+}
+
+static void keep_fault(struct tell *t, enum bind_end end, const struct gen_diag *fault)
+{
+    if (fault == NULL || t->fault.message != NULL) {
+        return;
+    }
+    t->fault = gen_diag_copy(fault);
+    t->fault.code = t->which == BIND_START ? DIAG_START_FAILED
+                    : end == BIND_TIMEOUT  ? DIAG_SHUTDOWN_TIMEOUT
+                                           : DIAG_SHUTDOWN_FAILED;
 }
 
 static void on_told(void *arg, enum bind_end end, lua_State *L, int n)
 {
-    (void)end;
     (void)L;
     (void)n;
-    tell_less(arg);
+    struct telling *one = arg;
+    struct tell *t = one->tell;
+    keep_fault(t, end, bind__call_fault(one->call));
+    free(one);
+    tell_less(t);
 }
 
 static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struct tell *t)
@@ -52,22 +82,25 @@ static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struc
     if (c == NULL) {
         return;
     }
+    struct telling *one = xmalloc(sizeof *one);
+    *one = (struct telling){t, c};
     lua_State *L = bind_call_stack(c);
+    if (t->quiet) {
+        bind__call_quiet(c);
+    }
     lua_createtable(L, 0, 1);
     lua_pushstring(L, gen_reason_name(why));
     lua_setfield(L, -2, "reason");
     t->left++;
-    bind_call_run(c, 1, bind__limit(o->bind, "limits.start_ms"), on_told, t);
+    bind_call_run(c, 1, o->bind->limits.start_ms, on_told, one);
 }
 
-void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
-                     void *arg)
+static void tell(struct bind_owner *o, enum gen_reason why, struct tell *t)
 {
-    struct tell *t = xmalloc(sizeof *t);
     vec(vm_ref) fns = {0}; // handlers may register and take back
-    *t = (struct tell){1, done, arg};
+    t->left = 1;
     for (const struct bind_reg *r = o->regs; r != NULL; r = r->next) {
-        if (r->ops == &life_ops[which]) {
+        if (r->ops == &life_ops[t->which]) {
             vec_push(&fns, r->fn);
         }
     }
@@ -76,6 +109,22 @@ void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason
     }
     vec_fini(&fns);
     tell_less(t);
+}
+
+void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
+                     void *arg)
+{
+    struct tell *t = xcalloc(1, sizeof *t);
+    *t = (struct tell){.which = which, .done = done, .arg = arg};
+    tell(o, why, t);
+}
+
+void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
+                      bind__told *told, void *arg)
+{
+    struct tell *t = xcalloc(1, sizeof *t);
+    *t = (struct tell){.which = which, .quiet = true, .told = told, .arg = arg};
+    tell(o, why, t);
 }
 
 // ---- handles ----------------------------------------------------------------------------------
@@ -187,7 +236,7 @@ static NORETURN void unknown(lua_State *L, struct str name)
     abort(); // luaL_error() does not return
 }
 
-static int l_on(lua_State *L)
+int bind__on(lua_State *L)
 {
     struct str name = bind__check_str(L, 1, "on", "the name");
     const struct hook_point *p = hook_point_find(name);
@@ -217,7 +266,7 @@ static int l_on_point(lua_State *L)
 
 int face_on(lua_State *L)
 {
-    lua_pushcfunction(L, l_on);
+    lua_pushcfunction(L, bind__on);
     return 1;
 }
 

@@ -1,4 +1,5 @@
-// secrets: get(name), for code with the user's trust. What was read is never shown in a log.
+// secrets: get(name), for code with the user's trust; a plugin reads those that its manifest names. What
+// was read is never shown in a log.
 
 #include "config/secrets.h"
 
@@ -6,6 +7,7 @@
 
 #include "bind/bind_int.h"
 #include "bind/faces.h"
+#include "bind/plugin_int.h"
 
 struct ask {
     struct bind_op op;
@@ -53,11 +55,30 @@ static void ask_cancel(struct bind_op *op)
     (void)op; // the thread finishes it, on_done() frees it
 }
 
+/// Does the manifest say that the plugin reads this secret?
+static bool may_read(const struct plugin_code *code, const char *name)
+{
+    json_foreach_item (it, code->shape->permissions) {
+        struct str said = json_str(it, "");
+        if (str_starts(said, "secret:") && str_eqz(str_from(said, strlen("secret:")), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int l_get(lua_State *L)
 {
     const char *name = bind__check_z(L, 1, "secrets.get", "name");
     lua_settop(L, 2);
     bind__op_check(L, 2, "secrets.get");
+    const struct plugin__version *v = bind_owner_running(L)->plugin;
+    if (v != NULL && !may_read(v->head.code, name)) {
+        return bind__fail(L,
+                          "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
+                          "permissions in its plugin.json",
+                          v->head.code->name, name, name);
+    }
     struct bind *b = bind_of(L);
     struct ask *a = xcalloc(1, sizeof *a);
     a->path = xstrdup(b->home->secrets);

@@ -38,8 +38,20 @@ struct state {
     struct vm_owner *own;
     vm_ref values;
     bool logging;
+    bool alone; // whatever changes it now is the one version that loads
     vec(struct entry_log) log;
 };
+
+static const char state_key;       // where a Lua state keeps its hub.state
+static struct version one_version; // stands for the one that loads when there is no other
+
+static struct state *state_of(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+    struct state *st = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return st;
+}
 
 // ---- the table of values --------------------------------------------------------------------
 
@@ -96,8 +108,11 @@ static void remove_if(lua_State *L, int idx, bool functions_only)
 /// The version whose load changes the state now; NULL: nothing is written down.
 static struct version *loader_of(struct state *st, lua_State *L)
 {
+    if (!st->logging || st->alone) {
+        return st->logging ? &one_version : NULL;
+    }
     struct space *sp = space__of(L);
-    return st->logging && sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
+    return sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
 }
 
 /// Who changed `key` before in this transaction is connected with `v`.
@@ -176,7 +191,7 @@ static const char *check_key(lua_State *L)
 
 static int lib_get(lua_State *L)
 {
-    struct state *st = space__of(L)->state;
+    struct state *st = state_of(L);
     const char *key = check_key(L);
     lua_settop(L, 2);
     push_value(st, L, 1);
@@ -200,7 +215,7 @@ static int lib_get(lua_State *L)
 
 static int lib_set(lua_State *L)
 {
-    struct state *st = space__of(L)->state;
+    struct state *st = state_of(L);
     const char *key = check_key(L);
     lua_settop(L, 2);
     write_down(st, L, key, false);
@@ -217,7 +232,7 @@ static int lib_clear(lua_State *L)
 
 static int lib_class(lua_State *L)
 {
-    struct state *st = space__of(L)->state;
+    struct state *st = state_of(L);
     const char *key = check_key(L);
     lua_settop(L, 1);
     push_value(st, L, 1);
@@ -240,7 +255,7 @@ static int lib_class(lua_State *L)
 
 static int lib_keys(lua_State *L)
 {
-    struct state *st = space__of(L)->state;
+    struct state *st = state_of(L);
     lua_settop(L, 0);
     refs_push(L, st->values);
     lua_newtable(L);
@@ -271,6 +286,8 @@ struct state *state_new(struct vm *vm)
     lua_State *L = vm_main(vm);
     st->vm = vm;
     st->own = vm_owner_open(vm, "hub.state", 0);
+    lua_pushlightuserdata(L, st);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     lua_newtable(L);
     st->values = refs_take(L, st->own);
     return st;
@@ -335,4 +352,30 @@ void state_end(struct state *st, bool (*thrown)(const struct version *v))
         free(e->key);
     }
     st->log.n = 0;
+}
+
+static bool is_thrown(const struct version *v)
+{
+    (void)v;
+    return true;
+}
+
+static bool is_kept(const struct version *v)
+{
+    (void)v;
+    return false;
+}
+
+void state_begin_alone(struct state *st)
+{
+    state_begin(st);
+    st->alone = true;
+}
+
+void state_end_alone(struct state *st, bool keep)
+{
+    if (st->alone) {
+        st->alone = false;
+        state_end(st, keep ? is_kept : is_thrown);
+    }
 }

@@ -17,7 +17,7 @@ size_t state_count(const struct state *st);
 /// Is the value at `idx` one of those that are kept?
 bool state_holds(const struct state *st, lua_State *L, int idx);
 
-/// Leave the library table of hub.state on `L`; for vm_add_lib() the space must be known already.
+/// Leave the library table of hub.state on `L`; for vm_add_lib(), after state_new().
 int state_open_lib(lua_State *L);
 
 // ---- for the transaction --------------------------------------------------------------------
@@ -26,3 +26,8 @@ int state_open_lib(lua_State *L);
 void state_begin(struct state *st);
 /// Undo what versions that were thrown away changed, and forget the rest. `thrown` decides.
 void state_end(struct state *st, bool (*thrown)(const struct version *v));
+
+/// The same for a Lua state in which one version at a time is loaded: a plugin's. Ending what did not
+/// begin is allowed.
+void state_begin_alone(struct state *st);
+void state_end_alone(struct state *st, bool keep);

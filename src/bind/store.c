@@ -1,7 +1,7 @@
-// store: durable JSON values by key, a namespace for each unit.
+// store: durable JSON values by key, a namespace for each module and plugin.
 //
-// A namespace is one document, state/lua/<unit>.json, an object of all keys. Bytes of the unit's name
-// that a file name should not have are written as =XX, so that no two units share a document.
+// A namespace is one document, state/lua/<name>.json, an object of all keys. Bytes of the name that a
+// file name should not have are written as =XX, so that no two share a document.
 
 #include "store/store.h"
 
@@ -9,6 +9,7 @@
 
 #include "bind/bind_int.h"
 #include "bind/faces.h"
+#include "bind/plugin_int.h"
 
 enum { KEY_MAX = 256, VALUE_MAX = 1 << 20 };
 
@@ -23,15 +24,27 @@ static bool is_plain(char c)
            c == '-';
 }
 
-static struct str doc_name(struct buf *out, const char *unit)
+static void add_escaped(struct buf *out, const char *name)
 {
-    buf_addz(out, "state/lua/");
-    for (const char *p = unit; *p != '\0'; p++) {
-        if (is_plain(*p) || (*p == '.' && p != unit)) {
+    for (const char *p = name; *p != '\0'; p++) {
+        if (is_plain(*p) || (*p == '.' && p != name)) {
             buf_addc(out, *p);
         } else {
             buf_addf(out, "=%02x", (unsigned char)*p);
         }
+    }
+}
+
+/// The document of a module is its unit's, that of a plugin its own whatever its unit is called.
+static struct str doc_name(struct buf *out, const struct bind_owner *o)
+{
+    buf_addz(out, "state/lua/");
+    if (o->plugin != NULL) {
+        char *name = plugin__namespace(o->plugin->head.code);
+        add_escaped(out, name);
+        free(name);
+    } else {
+        add_escaped(out, o->unit->name);
     }
     buf_addz(out, ".json");
     return buf_str(out);
@@ -135,8 +148,7 @@ static int read_doc(lua_State *L, const char *key, int callback)
     struct buf name;
     struct ask *a = ask_new(key);
     buf_init(&name, SIZE_MAX);
-    store_doc_get(bind_of(L)->store, doc_name(&name, bind_owner_running(L)->unit->name), on_text,
-                  a);
+    store_doc_get(bind_of(L)->store, doc_name(&name, bind_owner_running(L)), on_text, a);
     buf_fini(&name);
     return bind__op_begin(L, &a->op, callback, ask_cancel);
 }
@@ -146,8 +158,8 @@ static int write_doc(lua_State *L, const char *key, struct str value, int callba
     struct buf name;
     struct ask *a = ask_new(key);
     buf_init(&name, SIZE_MAX);
-    store_doc_set(bind_of(L)->store, doc_name(&name, bind_owner_running(L)->unit->name),
-                  str_of(key), value, on_set, a);
+    store_doc_set(bind_of(L)->store, doc_name(&name, bind_owner_running(L)), str_of(key), value,
+                  on_set, a);
     buf_fini(&name);
     return bind__op_begin(L, &a->op, callback, ask_cancel);
 }

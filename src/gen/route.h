@@ -13,7 +13,8 @@ struct gen_pair {
 
 struct gen_route_call;
 /// The answer, once, on the loop thread: an HTTP status, headers and a body, all borrowed for the call;
-/// or status 0 and `e` (ERR_TIMEOUT, else the handler failed). Inside, `call` may be freed.
+/// or status 0 and `e`: ERR_TIMEOUT; ERR_DENIED when it was switched off for running out of time too often
+/// (503 HOOK_DISABLED); else the handler failed. Inside, `call` may be freed.
 typedef void gen_route_done(struct gen_route_call *call, int status, const struct gen_pair *headers,
                             size_t n_headers, struct str body, const struct err *e);
 

@@ -13,6 +13,7 @@
 #include "unit/bind/bind_programs.h" // made by meson: where the launcher lies
 
 struct rig rig;
+const struct json *(*rig_choice)(void *arg, struct str key);
 
 // ---- units: a source whose code comes from the test -----------------------------------------
 
@@ -256,6 +257,7 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
         .watcher = rig.watcher,
         .http = client,
         .engine = rig.engine,
+        .choice = rig_choice,
     };
     rig.bind = bind_open(&opts);
     rig.vm = bind_vm_open(rig.bind);

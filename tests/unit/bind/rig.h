@@ -33,6 +33,8 @@ struct rig {
     char message[512];     // of the last one's LOAD_FAILED
 };
 extern struct rig rig;
+/// What the user chose, for the next rig_open(); NULL: nothing.
+extern const struct json *(*rig_choice)(void *arg, struct str key);
 
 /// `flags` are settings, "limits.hook_ms=50", NULL at the end; NULL: none. `clock` may be NULL.
 void rig_open_with(const char *const *flags, const struct loop_clock *clock);

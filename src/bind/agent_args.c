@@ -1,0 +1,335 @@
+// The agent's arguments as records: a light table whose fields convert on first use.
+//
+//     hook_args (JSON in C) ── push ──> ctx, call, result, ... in Lua
+//                           <── take ── the record itself (only what differs), or any other value
+//
+// A handler sees what stood there when it began, and works on copies of its own. What it returns takes
+// the place of the last argument; what it wrote and did not return is dropped. Only ctx.state and
+// ctx.memory are read back in any case.
+
+#include "bind/agent_args.h"
+
+#include <lauxlib.h>
+
+// ---- ctx ----------------------------------------------------------------------------------------
+
+static bool give_text(struct str s, struct json *out)
+{
+    *out = (struct json){.type = JSON_STR, .s = s};
+    return s.n != 0;
+}
+
+#define TEXT(field)                                                                                \
+    static bool get_ctx_##field(const void *obj, struct json *out)                                 \
+    {                                                                                              \
+        const struct agent_ctx *c = obj;                                                           \
+        return c->of != NULL && give_text(c->of->field, out);                                      \
+    }
+TEXT(session_id)
+TEXT(turn_id)
+TEXT(working_dir)
+TEXT(user_text)
+TEXT(bot)
+TEXT(model)
+TEXT(outcome)
+#undef TEXT
+
+static bool get_ctx_depth(const void *obj, struct json *out)
+{
+    const struct agent_ctx *c = obj;
+    *out = (struct json){.type = JSON_INT, .i = c->of != NULL ? c->of->depth : 0};
+    return true;
+}
+
+static bool get_ctx_state(const void *obj, struct json *out)
+{
+    const struct agent_ctx *c = obj;
+    *out = c->state != NULL ? *c->state : (struct json){.type = JSON_OBJ};
+    return true;
+}
+
+static bool get_ctx_memory(const void *obj, struct json *out)
+{
+    const struct agent_ctx *c = obj;
+    *out = c->memory != NULL ? *c->memory : (struct json){.type = JSON_ARR};
+    return true;
+}
+
+static struct str progress_key(const uint64_t *number)
+{
+    return (struct str){(const char *)number, sizeof *number};
+}
+
+/// ctx.progress(text); of a call that has ended it says nothing.
+static int l_progress(lua_State *L)
+{
+    struct str text = bind__check_str(L, 1, "ctx.progress", "the text");
+    uint64_t number = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
+    const struct agent_ctx *c = map_get(&bind_of(L)->progress, progress_key(&number));
+    bool heard = c != NULL && c->of != NULL && c->of->progress != NULL;
+    if (heard) {
+        c->of->progress(c->of->arg, text);
+    }
+    lua_pushboolean(L, heard);
+    return 1;
+}
+
+static void push_progress(lua_State *L, void *obj)
+{
+    struct agent_ctx *c = obj;
+    c->progress = ++c->bind->next_id;
+    lua_pushinteger(L, (lua_Integer)c->progress);
+    lua_pushcclosure(L, l_progress, 1);
+    map_set(&c->bind->progress, progress_key(&c->progress), c);
+}
+
+enum { CTX_STATE, CTX_MEMORY, CTX_FIELDS = 11 };
+
+static const struct record_field ctx_fields[CTX_FIELDS] = {
+    [CTX_STATE] = {.name = "state", .get = get_ctx_state},
+    [CTX_MEMORY] = {.name = "memory", .get = get_ctx_memory},
+    {.name = "session_id", .get = get_ctx_session_id},
+    {.name = "turn_id", .get = get_ctx_turn_id},
+    {.name = "working_dir", .get = get_ctx_working_dir},
+    {.name = "user_text", .get = get_ctx_user_text},
+    {.name = "bot", .get = get_ctx_bot},
+    {.name = "model", .get = get_ctx_model},
+    {.name = "depth", .get = get_ctx_depth},
+    {.name = "outcome", .get = get_ctx_outcome},
+    {.name = "progress", .push = push_progress},
+};
+static const struct record_type ctx_type = {"ctx", ctx_fields, CTX_FIELDS};
+
+void agent_ctx_push(struct agent_ctx *c, lua_State *L, struct bind *b, struct hook_ctx *of)
+{
+    *c = (struct agent_ctx){.bind = b, .of = of};
+    if (of != NULL) {
+        c->state = of->state;
+        c->memory = of->memory;
+    }
+    c->id = record_push(L, &ctx_type, c);
+}
+
+int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
+{
+    const struct json *values[CTX_FIELDS] = {0};
+    uint64_t changed;
+    struct arena a;
+    if (c->of == NULL || c->of->arena == NULL || !record_touched(vm, c->id)) {
+        return 0;
+    }
+    arena_init(&a);
+    int rc = record_read(vm, c->id, &a, values, &changed, e);
+    bool state = changed >> CTX_STATE & 1, memory = changed >> CTX_MEMORY & 1;
+    static const struct json no_state = {.type = JSON_OBJ}, no_memory = {.type = JSON_ARR};
+    if (rc == 0 && (state || memory)) {
+        const struct json *s = values[CTX_STATE] != NULL ? values[CTX_STATE] : &no_state;
+        const struct json *m = values[CTX_MEMORY] != NULL ? values[CTX_MEMORY] : &no_memory;
+        rc = hook_ctx_take(c->of, state ? s : NULL, memory ? m : NULL, e);
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+void agent_ctx_drop(struct agent_ctx *c, struct vm *vm)
+{
+    if (c->progress != 0) {
+        map_remove(&c->bind->progress, progress_key(&c->progress));
+        c->progress = 0;
+    }
+    record_drop(vm, c->id);
+    c->id = 0;
+}
+
+// ---- the values behind ctx ------------------------------------------------------------------------
+
+static bool give_member(const void *obj, const char *name, struct json *out)
+{
+    const struct json *m = json_get(obj, name);
+    if (m == NULL || m->type == JSON_NULL) {
+        return false;
+    }
+    *out = *m;
+    return true;
+}
+
+#define MEMBER(field)                                                                              \
+    static bool get_##field(const void *obj, struct json *out)                                     \
+    {                                                                                              \
+        return give_member(obj, #field, out);                                                      \
+    }
+MEMBER(tool_name)
+MEMBER(tool_call_id)
+MEMBER(input)
+MEMBER(output)
+MEMBER(success)
+MEMBER(error)
+MEMBER(model)
+MEMBER(system)
+MEMBER(messages)
+MEMBER(tools)
+MEMBER(params)
+MEMBER(response)
+MEMBER(text)
+MEMBER(tool_calls)
+MEMBER(usage)
+MEMBER(stop_reason)
+MEMBER(reasoning)
+MEMBER(code)
+MEMBER(message)
+MEMBER(where)
+#undef MEMBER
+
+#define FIELD(field)                                                                               \
+    {                                                                                              \
+        .name = #field, .get = get_##field                                                         \
+    }
+static const struct record_field call_fields[] = {FIELD(tool_name), FIELD(tool_call_id),
+                                                  FIELD(input)};
+static const struct record_field result_fields[] = {FIELD(tool_name), FIELD(tool_call_id),
+                                                    FIELD(output), FIELD(success), FIELD(error)};
+static const struct record_field request_fields[] = {FIELD(model), FIELD(system), FIELD(messages),
+                                                     FIELD(tools), FIELD(params), FIELD(response)};
+static const struct record_field response_fields[] = {FIELD(text), FIELD(tool_calls), FIELD(usage),
+                                                      FIELD(stop_reason)};
+static const struct record_field delta_fields[] = {FIELD(text), FIELD(reasoning)};
+static const struct record_field error_fields[] = {FIELD(code), FIELD(message), FIELD(where)};
+#undef FIELD
+
+static const struct record_type call_type = {"call", call_fields, ARRAY_LEN(call_fields)};
+static const struct record_type result_type = {"result", result_fields, ARRAY_LEN(result_fields)};
+static const struct record_type request_type = {"request", request_fields,
+                                                ARRAY_LEN(request_fields)};
+static const struct record_type response_type = {"response", response_fields,
+                                                 ARRAY_LEN(response_fields)};
+static const struct record_type delta_type = {"delta", delta_fields, ARRAY_LEN(delta_fields)};
+static const struct record_type error_type = {"error", error_fields, ARRAY_LEN(error_fields)};
+
+/// What stands behind ctx at each point; NULL: a text.
+static const struct record_type *const types[POINT__COUNT][HOOK_ARGS] = {
+    [POINT_BEFORE_MODEL] = {&request_type},
+    [POINT_MODEL_DELTA] = {&delta_type},
+    [POINT_AFTER_MODEL] = {&response_type},
+    [POINT_TOOL_CALL] = {&call_type},
+    [POINT_PERMISSION] = {&call_type},
+    [POINT_RESOLVE_TOOL] = {&call_type},
+    [POINT_TOOL_RESULT] = {&call_type, &result_type},
+    [POINT_ERROR] = {&error_type},
+};
+
+static bool is_named(const struct record_type *t, struct str key, unsigned *at)
+{
+    for (*at = 0; *at < t->n; ++*at) {
+        if (str_eqz(key, t->fields[*at].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// `was` with the fields of `changed` as they are now; what the type does not name stays.
+static struct json *merge(const struct record_type *t, const struct json *was,
+                          const struct json *const *values, uint64_t changed, struct arena *a)
+{
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    unsigned at;
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, was->n + t->n, sizeof *out->members);
+    json_foreach_member (m, was) {
+        if (!is_named(t, m->key, &at) || !(changed >> at & 1)) {
+            out->members[out->n++] = *m;
+        }
+    }
+    for (unsigned i = 0; i < t->n; i++) {
+        if ((changed >> i & 1) && values[i] != NULL) {
+            out->members[out->n++] = (struct json_member){str_of(t->fields[i].name), *values[i]};
+        }
+    }
+    return out;
+}
+
+/// The value at `idx` as JSON in `scratch`; NULL with rc 0: it is what was there.
+static int read_answer(const struct agent_args *f, const struct hook_args *a, lua_State *L, int idx,
+                       struct arena *scratch, const struct json **out, struct err *e)
+{
+    size_t last = a->n - 1;
+    *out = NULL;
+    if (a->n == 0 || !record_is(L, idx, f->ids[last])) {
+        struct json *v;
+        int rc = value_read(&v, scratch, L, idx, e);
+        *out = v;
+        return rc;
+    }
+    const struct json *values[RECORD_FIELDS] = {0};
+    uint64_t changed;
+    int rc = record_read(vm_of(L), f->ids[last], scratch, values, &changed, e);
+    if (rc == 0 && changed != 0) {
+        *out = merge(types[a->point][last], a->values[last], values, changed, scratch);
+    }
+    return rc;
+}
+
+// ---- all of them ----------------------------------------------------------------------------------
+
+int agent_args_push(struct agent_args *f, lua_State *L, struct bind *b, const struct hook_args *a)
+{
+    agent_ctx_push(&f->ctx, L, b, a->ctx);
+    for (size_t i = 0; i < HOOK_ARGS; i++) {
+        const struct record_type *t = types[a->point][i];
+        f->ids[i] = 0;
+        if (i >= a->n) {
+            continue;
+        }
+        if (t != NULL && a->values[i] != NULL && a->values[i]->type == JSON_OBJ) {
+            f->ids[i] = record_push(L, t, (void *)(uintptr_t)a->values[i]);
+        } else {
+            value_push(L, a->values[i]);
+        }
+    }
+    return (int)a->n + 1;
+}
+
+enum hook_answer agent_args_take(struct agent_args *f, struct hook_run *run, lua_State *L, int idx)
+{
+    struct hook_args *a = run->args;
+    struct err e = {0};
+    const struct json *v;
+    struct arena scratch;
+    arena_init(&scratch);
+    int rc = read_answer(f, a, L, idx, &scratch, &v, &e);
+    if (rc == 0 && v != NULL) {
+        rc = hook_args_take(a, v, &e);
+    }
+    arena_fini(&scratch);
+    if (rc < 0) {
+        hook_run_fault(run, NULL, 0, "%s", e.msg);
+        return HOOK_FAILED;
+    }
+    if (v != NULL && a->changed != NULL) {
+        a->changed(a, run);
+    }
+    return v != NULL ? HOOK_VALUE : HOOK_KEEP;
+}
+
+const char *agent_args_dropped(const struct agent_args *f, struct vm *vm, const struct hook_args *a)
+{
+    const struct json *values[RECORD_FIELDS] = {0};
+    uint64_t changed = 0;
+    record_id id = a->n != 0 ? f->ids[a->n - 1] : 0;
+    struct arena scratch;
+    if (id == 0 || !record_touched(vm, id)) {
+        return NULL;
+    }
+    arena_init(&scratch);
+    bool unreadable = record_read(vm, id, &scratch, values, &changed, NULL) < 0;
+    arena_fini(&scratch);
+    return changed != 0 || unreadable ? types[a->point][a->n - 1]->name : NULL;
+}
+
+void agent_args_drop(struct agent_args *f, struct vm *vm)
+{
+    agent_ctx_drop(&f->ctx, vm);
+    for (size_t i = 0; i < HOOK_ARGS; i++) {
+        record_drop(vm, f->ids[i]);
+    }
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "bind/bind_int.h"
+#include "hook/args.h"
+#include "lua/record.h"
+
+// The arguments of the agent's hook points as Lua handlers see them, and `ctx` of tools and commands.
+
+/// `ctx` of one call: a record over the session's, as it was when the call began.
+struct agent_ctx {
+    struct bind *bind;
+    struct hook_ctx *of; // NULL: outside of a session
+    const struct json *state, *memory;
+    uint64_t progress; // number of its progress function; 0: nobody asked for it
+    record_id id;
+};
+
+/// Push `ctx`; `c` stays where it is until agent_ctx_drop().
+void agent_ctx_push(struct agent_ctx *c, lua_State *L, struct bind *b, struct hook_ctx *of);
+/// The call ended well: what it changed in ctx.state and ctx.memory counts. ERR_INVALID when that cannot
+/// be kept.
+int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e) MUST_CHECK;
+void agent_ctx_drop(struct agent_ctx *c, struct vm *vm); // also when nothing was pushed
+
+/// All arguments of one handler.
+struct agent_args {
+    struct agent_ctx ctx;
+    record_id ids[HOOK_ARGS]; // 0: a plain value
+};
+
+/// Push ctx and the values; returns how many.
+int agent_args_push(struct agent_args *f, lua_State *L, struct bind *b, const struct hook_args *a);
+/// The handler returned the value at `idx`: let it take the last argument's place. HOOK_VALUE, HOOK_KEEP
+/// when it is what was there, HOOK_FAILED with the run's fault filled in.
+enum hook_answer agent_args_take(struct agent_args *f, struct hook_run *run, lua_State *L, int idx);
+/// Did it write into the last argument? Its name ("call"), else NULL.
+const char *agent_args_dropped(const struct agent_args *f, struct vm *vm,
+                               const struct hook_args *a);
+void agent_args_drop(struct agent_args *f, struct vm *vm);

@@ -1,0 +1,236 @@
+// The plugin functions of hub.loader: load_plugin, reload_plugin, unload_plugin, discover, load_many,
+// list_plugins, and plugins{...} of the user's init.lua.
+//
+// They are entries and requests like everybody else's: what they change is taken by a run of the engine,
+// whose report is the answer. Entries made here live in memory, as long as who made them.
+
+#include <lauxlib.h>
+
+#include "bind/bind_int.h"
+#include "bind/loader.h"
+#include "plugin/plugins.h"
+
+struct ask {
+    struct bind_op op; // first
+    vec(char *) names; // whose state is the answer
+    bool counted;      // answer how many serve, not whether
+};
+
+static void ask_free(struct ask *k)
+{
+    vec_foreach (n, &k->names) {
+        free(*n);
+    }
+    vec_fini(&k->names);
+    free(k);
+}
+
+/// The report comes whether anybody still wants it or not: it is what frees the request.
+static void on_cancel(struct bind_op *op)
+{
+    (void)op;
+}
+
+static size_t count_serving(const struct ask *k)
+{
+    struct gen_engine *e = k->op.o->bind->engine;
+    size_t n = 0;
+    vec_foreach (name, &k->names) {
+        n += gen_state_of(e, str_of(*name)) == GEN_LOADED;
+    }
+    return n;
+}
+
+static void answer(struct ask *k, const struct gen_report *report)
+{
+    lua_State *L = bind__op_answer_begin(&k->op);
+    if (L == NULL) {
+        return;
+    }
+    if (k->counted) {
+        lua_pushinteger(L, (lua_Integer)count_serving(k));
+    } else {
+        lua_pushboolean(L, count_serving(k) == k->names.n);
+    }
+    loader__push_report(L, report);
+    bind__op_answer(&k->op, 2);
+}
+
+static void on_report(const struct gen_report *report, void *arg)
+{
+    struct ask *k = arg;
+    if (!k->op.over && report != NULL) {
+        answer(k, report);
+    } else if (!k->op.over) {
+        bind__op_fail(&k->op, "the hub is stopping");
+    }
+    ask_free(k);
+}
+
+/// Ask for a run over `k->names`; its report answers the code that waits or the callback at `callback`.
+static int request(lua_State *L, struct ask *k, bool force, int callback)
+{
+    vec(struct str) names = {0};
+    vec_foreach (n, &k->names) {
+        vec_push(&names, str_of(*n));
+    }
+    struct gen_request req = {
+        .trigger = "lua", .wait_all = true, .force = force, .names = names.p, .n_names = names.n};
+    gen_request(bind_of(L)->engine, &req, on_report, k);
+    vec_fini(&names);
+    return bind__op_begin(L, &k->op, callback, on_cancel);
+}
+
+/// The plugins; raises where there are none.
+static struct plugins *plugins_of(lua_State *L, int callback, const char *fn)
+{
+    struct plugins *ps = bind_of(L)->all_plugins;
+    if (ps == NULL) {
+        luaL_error(L, "%s: plugins are not loaded in this hub", fn);
+    }
+    if (callback != 0) {
+        bind__op_check(L, callback, fn);
+    }
+    return ps;
+}
+
+static struct ask *ask_for(struct str name)
+{
+    struct ask *k = xcalloc(1, sizeof *k);
+    vec_push(&k->names, str_dup(name));
+    return k;
+}
+
+// ---- functions ------------------------------------------------------------------------------------
+
+/// load_plugin(path, name [, fn]) -> ok, report
+static int lib_load_plugin(lua_State *L)
+{
+    const char *path = bind__check_z(L, 1, "loader.load_plugin", "path");
+    struct str name = bind__check_str(L, 2, "loader.load_plugin", "name");
+    lua_settop(L, 3);
+    struct plugins *ps = plugins_of(L, 3, "loader.load_plugin");
+    if (path[0] != '/') {
+        return bind__fail(L, "loader.load_plugin: '%s' is no absolute path", path);
+    }
+    char *owner = xasprintf("loader:" STR_FMT, STR_ARG(name));
+    struct plugin_install one = {.path = path, .hot = HOT_YES};
+    plugins_install(ps, owner, &one, 1);
+    plugins_load(ps, name);
+    free(owner);
+    return request(L, ask_for(name), false, 3);
+}
+
+/// reload_plugin(name [, fn]) -> ok, report
+static int lib_reload_plugin(lua_State *L)
+{
+    struct str name = bind__check_str(L, 1, "loader.reload_plugin", "name");
+    struct plugin_row row;
+    lua_settop(L, 2);
+    struct plugins *ps = plugins_of(L, 2, "loader.reload_plugin");
+    if (!plugins_find(ps, name, &row)) {
+        return bind__fail(L, "there is no plugin '" STR_FMT "'", STR_ARG(name));
+    }
+    plugins_load(ps, name);
+    return request(L, ask_for(name), true, 2);
+}
+
+/// unload_plugin(name [, fn]) -> 0, report: until it is loaded again or the hub restarts
+static int lib_unload_plugin(lua_State *L)
+{
+    struct str name = bind__check_str(L, 1, "loader.unload_plugin", "name");
+    struct err e = {0};
+    lua_settop(L, 2);
+    struct plugins *ps = plugins_of(L, 2, "loader.unload_plugin");
+    if (plugins_unload(ps, name, &e) < 0) {
+        return bind__fail(L, "loader.unload_plugin: %s", e.msg);
+    }
+    struct ask *k = ask_for(name);
+    k->counted = true;
+    return request(L, k, false, 2);
+}
+
+/// load_many(names [, fn]) -> how many of them serve, report
+static int lib_load_many(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    struct plugins *ps = plugins_of(L, 2, "loader.load_many");
+    lua_Unsigned n = MIN(lua_rawlen(L, 1), 4096);
+    for (lua_Unsigned i = 1; i <= n; i++) {
+        if (lua_rawgeti(L, 1, (lua_Integer)i) != LUA_TSTRING) {
+            return bind__fail(L, "loader.load_many: names are texts");
+        }
+        lua_pop(L, 1);
+    }
+    struct ask *k = xcalloc(1, sizeof *k);
+    k->counted = true;
+    for (lua_Unsigned i = 1; i <= n; i++) {
+        lua_rawgeti(L, 1, (lua_Integer)i);
+        vec_push(&k->names, xstrdup(lua_tostring(L, -1)));
+        plugins_load(ps, str_of(*vec_last(&k->names)));
+        lua_pop(L, 1);
+    }
+    return request(L, k, false, 2);
+}
+
+static void set_text(lua_State *L, const char *key, const char *value)
+{
+    if (value != NULL) {
+        lua_pushstring(L, value);
+        lua_setfield(L, -2, key);
+    }
+}
+
+static void push_row(lua_State *L, const struct plugin_row *r)
+{
+    lua_createtable(L, 0, 8);
+    set_text(L, "name", r->name);
+    set_text(L, "path", r->path);
+    set_text(L, "layer", r->layer);
+    set_text(L, "source", r->source);
+    set_text(L, "state", gen_state_name(r->state));
+    set_text(L, "project", r->project);
+    lua_pushboolean(L, r->unit != NULL);
+    lua_setfield(L, -2, "serving");
+    if (r->unit != NULL) {
+        lua_pushinteger(L, (lua_Integer)r->unit->revision);
+        lua_setfield(L, -2, "revision");
+    }
+}
+
+static int push_rows(lua_State *L, const struct plugins *ps, bool serving_only)
+{
+    lua_Integer n = 0;
+    lua_newtable(L);
+    for (size_t i = 0; i < plugins_count(ps); i++) {
+        struct plugin_row r = plugins_at(ps, i);
+        if (r.unit != NULL || !serving_only) {
+            push_row(L, &r);
+            lua_rawseti(L, -2, ++n);
+        }
+    }
+    return 1;
+}
+
+/// list_plugins() -> those that serve, in load order
+static int lib_list_plugins(lua_State *L)
+{
+    return push_rows(L, plugins_of(L, 0, "loader.list_plugins"), true);
+}
+
+/// discover() -> all that were found, served or not
+static int lib_discover(lua_State *L)
+{
+    return push_rows(L, plugins_of(L, 0, "loader.discover"), false);
+}
+
+const luaL_Reg loader__plugin_functions[] = {
+    {"load_plugin", lib_load_plugin},
+    {"reload_plugin", lib_reload_plugin},
+    {"unload_plugin", lib_unload_plugin},
+    {"load_many", lib_load_many},
+    {"list_plugins", lib_list_plugins},
+    {"discover", lib_discover},
+    {NULL, NULL},
+};

@@ -1,0 +1,392 @@
+// Tools, commands and prompt sections of plugins: from a call of the generation into Lua and back.
+//
+//     gen_call ── input fits the schema? ──> job ── bind_call ──> Lua ──┬── returns ──> a value ──> done
+//                                                                       ├── throws, time-out ──> done(e)
+//                                                                       └── waits; cancel() gives it up
+//
+// A call ends exactly once: with done(), or with cancel(). Whoever calls pins the generation, so an
+// offer outlives its calls; when the hub stops they end with an error.
+
+#include "bind/offer.h"
+
+#include <lauxlib.h>
+
+#include "base/path.h"
+#include "base/schema.h"
+#include "base/time.h"
+#include "plugin/manifest.h"
+
+// ---- life -----------------------------------------------------------------------------------------
+
+static void offer_free(struct offer *f)
+{
+    refs_drop(f->o->vm, f->fn);
+    arena_fini(&f->arena);
+    free(f->about);
+    free(f->name);
+    free(f);
+}
+
+static void item_release(void *data)
+{
+    offer_free(data);
+}
+
+static const struct gen_item_ops item_ops = {.release = item_release};
+
+static bool is_taken(const struct gen_unit *u, enum gen_kind kind, struct str name)
+{
+    for (size_t i = 0; i < gen_unit_count(u); i++) {
+        const struct gen_item *it = gen_unit_at(u, i);
+        if (gen_item_kind(it) == kind && str_eqz(name, gen_item_name(it))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// handle:off(); the upvalue is the id of the item.
+static int l_off(lua_State *L)
+{
+    struct bind_owner *o = bind__owner(L);
+    uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
+    lua_pushboolean(L, gen_unit_off(o->unit, id, NULL) == 0);
+    return 1;
+}
+
+static int push_handle(lua_State *L, const struct gen_item *it)
+{
+    lua_createtable(L, 0, 1);
+    lua_pushinteger(L, (lua_Integer)gen_item_id(it));
+    lua_pushcclosure(L, l_off, 1);
+    lua_setfield(L, -2, "off");
+    return 1;
+}
+
+static int refuse_second(lua_State *L, const struct offer_kind *kind, struct str name)
+{
+    lua_Debug ar = {.source = ""};
+    if (lua_getstack(L, 1, &ar)) {
+        lua_getinfo(L, "Sl", &ar);
+    }
+    bool in_file = ar.source[0] == '@';
+    char *text = xasprintf("%s '" STR_FMT "' is there already: the first one stays", kind->what,
+                           STR_ARG(name));
+    bind__note(bind_owner_running(L), kind->conflict, in_file ? ar.source + 1 : NULL,
+               in_file ? ar.currentline : 0, text);
+    lua_pushnil(L);
+    lua_pushstring(L, text);
+    free(text);
+    return 2;
+}
+
+static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, struct str name,
+                               struct str about, int fn)
+{
+    struct bind_owner *o = bind_owner_running(L);
+    struct json *parsed = NULL;
+    struct offer *f = xcalloc(1, sizeof *f);
+    f->kind = kind;
+    f->o = o;
+    if (fn != 0) {
+        lua_pushvalue(L, fn);
+        f->fn = refs_take(L, o->owner);
+    }
+    f->name = str_dup(name);
+    f->about = str_dup(about);
+    arena_init(&f->arena);
+    if (about.n != 0 && json_parse(&parsed, &f->arena, str_of(f->about), NULL, NULL) == 0) {
+        f->schema = json_get(parsed, "input_schema");
+    }
+    return f;
+}
+
+int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
+              bool override, int fn)
+{
+    struct plugin__version *v = plugin__running(L, kind->what);
+    struct err e = {0};
+    struct gen_item *it;
+    if (is_taken(v->unit, kind->kind, name)) {
+        return refuse_second(L, kind, name);
+    }
+    struct offer *f = offer_new(L, kind, name, about, fn);
+    struct gen_item_spec spec = {.kind = kind->kind,
+                                 .name = name,
+                                 .about = about,
+                                 .override = override,
+                                 .ops = &item_ops,
+                                 .face = kind->face,
+                                 .data = f};
+    if (gen_unit_add(v->unit, &spec, &it, &e) < 0) {
+        offer_free(f);
+        return bind__fail(L, "%s: %s", kind->what, e.msg);
+    }
+    return push_handle(L, it);
+}
+
+// ---- calls ----------------------------------------------------------------------------------------
+
+static void count(struct offer *f, enum bind_end end, uint64_t began_ns)
+{
+    hook_stats_add(&f->stats, time_mono_ns() - began_ns);
+    f->stats.errors += end != BIND_DONE;
+    f->strikes = end == BIND_TIMEOUT ? f->strikes + 1 : 0;
+}
+
+static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
+{
+    struct offer_job *j = arg;
+    struct offer *f = j->offer;
+    const struct gen_diag *fault = bind__call_fault(j->call);
+    if (end != BIND_CANCELLED) {
+        count(f, end, j->began_ns);
+    }
+    j->ended(j, end, L, n, fault);
+}
+
+bool offer_begin(struct offer_job *j, uint32_t timeout_ms)
+{
+    struct offer *f = j->offer;
+    j->call = f->o->bind->stopped ? NULL : bind_call_begin(f->o, f->fn);
+    if (j->call == NULL) {
+        return false;
+    }
+    lua_State *L = bind_call_stack(j->call);
+    lua_checkstack(L, 16);
+    j->began_ns = time_mono_ns();
+    bind_call_run(j->call, f->kind->push(j, L), timeout_ms, on_done, j);
+    return true;
+}
+
+void offer_cancel(struct offer_job *j)
+{
+    struct vm *vm = j->offer->o->vm;
+    bind_call_cancel(j->call);
+    agent_ctx_drop(&j->ctx, vm);
+    arena_fini(&j->arena);
+}
+
+int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault)
+{
+    if (fault == NULL) {
+        return err_set(e, ERR_CONFLICT, "the plugin's code has gone");
+    }
+    int code = end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID;
+    if (fault->path == NULL || fault->line == 0) {
+        return err_set(e, code, "%s", fault->message);
+    }
+    struct str file = path_base(str_of(fault->path));
+    return err_set(e, code, "%s (" STR_FMT ":%d)", fault->message, STR_ARG(file), fault->line);
+}
+
+const struct hook_stats *offer_stats(const void *data)
+{
+    const struct offer *f = data;
+    return &f->stats;
+}
+
+// ---- a call of the generation ---------------------------------------------------------------------
+
+struct call_job {
+    struct offer_job job; // first
+    struct gen_call *gen;
+};
+
+/// The value of a command or prompt section: whatever it returned.
+static int read_value(struct offer_job *j, lua_State *L, int n, const struct json **out,
+                      struct err *e)
+{
+    struct json *v;
+    if (n > 1 && lua_isnil(L, 1) && lua_type(L, 2) == LUA_TSTRING) {
+        return err_set(e, ERR_INVALID, "%s", lua_tostring(L, 2));
+    }
+    if (n == 0) {
+        lua_pushnil(L);
+    }
+    int rc = value_read(&v, &j->arena, L, 1, e);
+    if (rc == 0 && j->offer->kind->kind == GEN_PROMPT && v->type == JSON_NULL) {
+        *v = (struct json){.type = JSON_STR, .s = STR("")};
+    } else if (rc == 0 && j->offer->kind->kind == GEN_PROMPT && v->type != JSON_STR) {
+        rc = err_set(e, ERR_INVALID, "a prompt section must be a text, not %s", json_type_name(v));
+    }
+    *out = v;
+    return rc;
+}
+
+static void on_call_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
+                          const struct gen_diag *fault)
+{
+    struct gen_call *gen = container_of(j, struct call_job, job)->gen;
+    const struct json *out = NULL;
+    struct vm *vm = j->offer->o->vm;
+    struct err e = {0};
+    int rc = end == BIND_DONE ? agent_ctx_take(&j->ctx, vm, &e) : offer_fault(&e, end, fault);
+    if (rc == 0) {
+        bool tool = j->offer->kind->kind == GEN_TOOL;
+        rc = tool ? offer_tool_read(j, L, n, &out, &e) : read_value(j, L, n, &out, &e);
+        j->offer->stats.errors += rc < 0;
+    }
+    agent_ctx_drop(&j->ctx, vm);
+    gen->done(gen, rc, rc < 0 ? NULL : out, rc < 0 ? &e : NULL);
+    arena_fini(&j->arena);
+    free(container_of(j, struct call_job, job));
+}
+
+static void target_call(void *data, struct gen_call *gen)
+{
+    struct offer *f = data;
+    struct err e = {0};
+    int rc = f->schema != NULL ? schema_fit(f->schema, gen->input, "input", &e) : 0;
+    if (rc < 0) {
+        gen->done(gen, rc, NULL, &e);
+        return;
+    }
+    struct call_job *c = xcalloc(1, sizeof *c);
+    c->gen = gen;
+    c->job.offer = f;
+    c->job.ended = on_call_ended;
+    arena_init(&c->job.arena);
+    gen->target_data = c;
+    if (!offer_begin(&c->job, gen->timeout_ms)) {
+        arena_fini(&c->job.arena);
+        free(c);
+        rc = err_set(&e, ERR_CONFLICT, "%s '%s' cannot be called any more", f->kind->what, f->name);
+        gen->done(gen, rc, NULL, &e);
+    }
+}
+
+static void target_cancel(void *data, struct gen_call *gen)
+{
+    (void)data;
+    struct call_job *c = gen->target_data;
+    offer_cancel(&c->job);
+    free(c);
+}
+
+const struct gen_target offer_target = {
+    .call = target_call, .cancel = target_cancel, .stats = offer_stats};
+
+// ---- commands and prompt sections -----------------------------------------------------------------
+
+static struct gen_call *gen_of(struct offer_job *j)
+{
+    return container_of(j, struct call_job, job)->gen;
+}
+
+static int push_command(struct offer_job *j, lua_State *L)
+{
+    value_push(L, gen_of(j)->input);
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    return 2;
+}
+
+static int push_prompt(struct offer_job *j, lua_State *L)
+{
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    return 1;
+}
+
+static int push_tool(struct offer_job *j, lua_State *L)
+{
+    const struct json *input = gen_of(j)->input;
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    if (j->offer->schema != NULL && input != NULL) {
+        input = schema_defaults(j->offer->schema, input, &j->arena);
+    }
+    value_push(L, input);
+    return 2;
+}
+
+const struct offer_kind offer_tool_kind = {.what = "tool",
+                                           .kind = GEN_TOOL,
+                                           .conflict = DIAG_TOOL_CONFLICT,
+                                           .face = &offer_target,
+                                           .push = push_tool};
+static const struct offer_kind command_kind = {.what = "command",
+                                               .kind = GEN_COMMAND,
+                                               .conflict = DIAG_COMMAND_CONFLICT,
+                                               .face = &offer_target,
+                                               .push = push_command};
+static const struct offer_kind prompt_kind = {.what = "prompt",
+                                              .kind = GEN_PROMPT,
+                                              .conflict = DIAG_PROMPT_CONFLICT,
+                                              .face = &offer_target,
+                                              .push = push_prompt};
+
+int offer_check_run(lua_State *L, int idx, const char *what)
+{
+    bind__field(L, idx, "run");
+    bind__check_fn(L, lua_gettop(L), what);
+    return lua_gettop(L);
+}
+
+/// command{name, description, run}
+int offer_command(lua_State *L)
+{
+    static const char *const keys[] = {"name", "description", "run", NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    bind__check_keys(L, 1, "command", keys);
+    bind__field(L, 1, "name");
+    struct str name = bind__check_str(L, -1, "command", "name");
+    if (!plugin_name_valid(name)) {
+        return luaL_error(L, "command: '%s' is no name: it has to be like 'say-hello'", name.p);
+    }
+    struct str text = STR("");
+    if (bind__field(L, 1, "description")) {
+        text = bind__check_str(L, -1, "command", "description");
+    }
+    struct bind__scratch *s = bind__scratch(L);
+    struct jw w;
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    jw_kstr(&w, "description", text);
+    jw_end_obj(&w);
+    int fn = offer_check_run(L, 1, "command");
+    return offer_add(L, &command_kind, name, buf_str(&s->buf), false, fn);
+}
+
+int offer_prompt(lua_State *L, struct str id, struct str about, int fn)
+{
+    return offer_add(L, &prompt_kind, id, about, false, fn);
+}
+
+// ---- equal values, equal texts --------------------------------------------------------------------
+
+static int by_key(const void *a, const void *b)
+{
+    return str_cmp((*(const struct json_member *const *)a)->key,
+                   (*(const struct json_member *const *)b)->key);
+}
+
+static void write_object(struct jw *w, const struct json *v)
+{
+    const struct json_member **order = xcalloc(v->n + 1, sizeof *order);
+    for (uint32_t i = 0; i < v->n; i++) {
+        order[i] = &v->members[i];
+    }
+    qsort(order, v->n, sizeof *order, by_key);
+    jw_obj(w);
+    for (uint32_t i = 0; i < v->n; i++) {
+        jw_key_str(w, order[i]->key);
+        offer_write_sorted(w, &order[i]->value);
+    }
+    jw_end_obj(w);
+    free(order);
+}
+
+void offer_write_sorted(struct jw *w, const struct json *v)
+{
+    if (v->type == JSON_OBJ) {
+        write_object(w, v);
+    } else if (v->type == JSON_ARR) {
+        jw_arr(w);
+        json_foreach_item (it, v) {
+            offer_write_sorted(w, it);
+        }
+        jw_end_arr(w);
+    } else {
+        jw_value(w, v);
+    }
+}

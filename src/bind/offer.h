@@ -1,0 +1,87 @@
+#pragma once
+
+#include "bind/agent_args.h"
+#include "bind/plugin_int.h"
+#include "gen/route.h"
+
+// What a plugin offers to be called: tools, commands, prompt sections and routes. An offer is the `data`
+// of its item.
+
+struct offer;
+struct offer_job;
+
+/// How one kind is called and answers.
+struct offer_kind {
+    const char *what;       // "tool"
+    enum gen_kind kind;     // of its item
+    enum gen_code conflict; // code of a second one of the same name
+    const void *face;       // of its item
+    /// Push the arguments; returns how many.
+    int (*push)(struct offer_job *j, lua_State *L);
+};
+
+struct offer {
+    const struct offer_kind *kind;
+    struct bind_owner *o;
+    vm_ref fn;
+    char *name;
+    char *about; // JSON text; what `schema` points into
+    struct arena arena;
+    const struct json *schema; // of a tool's input; NULL: anything
+    struct hook_stats stats;
+    unsigned strikes; // time-outs in a row
+    bool off;         // a route that was switched off
+};
+
+/// One call under way. The first member of what a kind needs for it.
+struct offer_job {
+    struct offer *offer;
+    struct bind_call *call;
+    uint64_t began_ns;
+    struct agent_ctx ctx;
+    struct arena arena;
+    /// It ended: results lie on `L`, or `fault` says why not. Frees the job.
+    void (*ended)(struct offer_job *j, enum bind_end end, lua_State *L, int n,
+                  const struct gen_diag *fault);
+};
+
+// ---- offer.c --------------------------------------------------------------------------------------
+
+/// Register an offer of the running plugin: the function at `fn` (0: none, it is not called), under
+/// `name`. Pushes a handle with
+/// off(), or nil and a message when the plugin has one of that name already; returns how many.
+int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
+              bool override, int fn);
+
+/// Begin a call; `j` has its offer, `ended` and an initialised arena. False: it cannot be called any
+/// more, nothing follows.
+bool offer_begin(struct offer_job *j, uint32_t timeout_ms);
+/// Give up a call that has not ended; `ended` is not called. The job is the caller's to free.
+void offer_cancel(struct offer_job *j);
+/// The message and code of what went wrong.
+int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault);
+/// What the calls cost.
+const struct hook_stats *offer_stats(const void *data);
+
+/// The field `name` of the table at `idx` as a function, kept on the stack; raises.
+int offer_check_run(lua_State *L, int idx, const char *what);
+/// A JSON text of `v` with all members in order, so that equal values are equal texts.
+void offer_write_sorted(struct jw *w, const struct json *v);
+
+extern const struct gen_target offer_target; // of tools, commands and prompt sections
+
+// ---- what plugins call ------------------------------------------------------------------------------
+
+int offer_tool(lua_State *L);
+int offer_command(lua_State *L);
+int offer_route(lua_State *L);
+int offer_response(lua_State *L);
+/// A prompt section whose text the function at `fn` gives.
+int offer_prompt(lua_State *L, struct str id, struct str about, int fn);
+
+// ---- offer_tool.c -----------------------------------------------------------------------------------
+
+extern const struct offer_kind offer_tool_kind;
+/// The result of a tool, {output, success, error?}, in the job's arena.
+int offer_tool_read(struct offer_job *j, lua_State *L, int n, const struct json **out,
+                    struct err *e) MUST_CHECK;

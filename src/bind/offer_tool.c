@@ -1,0 +1,201 @@
+// tool{}: what a tool says of itself, and what it answers.
+//
+//     input = {sides = "integer", label = "string?"}      the short form, made into a JSON Schema
+//     input_schema = {...}                                the whole one
+//
+// Whatever a tool returns becomes one result {output: text, success, error?}: a text, number or boolean
+// is the output; a table is JSON, or the result itself when it holds `output`; nil and a message is a
+// failure.
+
+#include <lauxlib.h>
+
+#include "base/schema.h"
+#include "bind/offer.h"
+#include "gen/result.h"
+#include "plugin/manifest.h"
+
+// ---- the schema -----------------------------------------------------------------------------------
+
+/// "integer?" as type and whether it may be left out.
+static struct str cut_optional(struct str type, bool *optional)
+{
+    if (str_ends(type, "?")) {
+        *optional = true;
+        type.n--;
+    }
+    return type;
+}
+
+/// One property of the short form: a text, or {type, description, enum, default}.
+static void write_property(struct jw *w, const struct json *v, bool *optional)
+{
+    if (v->type == JSON_STR) {
+        jw_obj(w);
+        jw_kstr(w, "type", cut_optional(v->s, optional));
+        jw_end_obj(w);
+        return;
+    }
+    if (v->type != JSON_OBJ) {
+        jw_value(w, v); // schema_check() says what is wrong with it
+        return;
+    }
+    *optional = json_get(v, "default") != NULL;
+    jw_obj(w);
+    json_foreach_member (m, v) {
+        jw_key_str(w, m->key);
+        if (str_eqz(m->key, "type") && m->value.type == JSON_STR) {
+            jw_str(w, cut_optional(m->value.s, optional));
+        } else {
+            jw_value(w, &m->value);
+        }
+    }
+    jw_end_obj(w);
+}
+
+static bool is_optional(const struct json *v)
+{
+    struct str type = v->type == JSON_STR ? v->s : json_str(json_get(v, "type"), "");
+    return str_ends(type, "?") || json_get(v, "default") != NULL;
+}
+
+/// The short form as a schema, as text.
+static void write_short(struct jw *w, const struct json *input)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "object");
+    jw_key(w, "properties");
+    jw_obj(w);
+    json_foreach_member (m, input) {
+        bool optional = false;
+        jw_key_str(w, m->key);
+        write_property(w, &m->value, &optional);
+    }
+    jw_end_obj(w);
+    jw_key(w, "required");
+    jw_arr(w);
+    json_foreach_member (m, input) {
+        if (!is_optional(&m->value)) {
+            jw_str(w, m->key);
+        }
+    }
+    jw_end_arr(w);
+    jw_kbool(w, "additionalProperties", false);
+    jw_end_obj(w);
+}
+
+/// Read the field `key` of the tool at 1; NULL when it has none.
+static struct json *read_field(lua_State *L, const char *key, struct arena *a)
+{
+    struct json *v = NULL;
+    struct err e = {0};
+    if (bind__field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
+        luaL_error(L, "tool: %s: %s", key, e.msg);
+    }
+    return v;
+}
+
+/// The schema of the tool's input; NULL: it takes anything.
+static const struct json *read_schema(lua_State *L, struct bind__scratch *s)
+{
+    struct json *schema = read_field(L, "input_schema", &s->arena);
+    struct json *input = read_field(L, "input", &s->arena);
+    struct err e = {0};
+    struct jw w;
+    if (schema != NULL && input != NULL) {
+        luaL_error(L, "tool: give 'input' or 'input_schema', not both");
+    }
+    if (input != NULL) {
+        if (input->type != JSON_OBJ) {
+            luaL_error(L, "tool: input must be a table of names and types");
+        }
+        jw_init(&w, &s->buf);
+        write_short(&w, input);
+        char *text = arena_strdup(&s->arena, buf_str(&s->buf));
+        buf_clear(&s->buf);
+        if (json_parse(&schema, &s->arena, str_of(text), NULL, &e) < 0) {
+            luaL_error(L, "tool: input: %s", e.msg);
+        }
+    }
+    if (schema != NULL && schema_check(schema, &e) < 0) {
+        luaL_error(L, "tool: %s", e.msg);
+    }
+    return schema;
+}
+
+// ---- tool{} ---------------------------------------------------------------------------------------
+
+static struct str read_text(lua_State *L, const char *key, struct str fallback)
+{
+    return bind__field(L, 1, key) ? bind__check_str(L, -1, "tool", key) : fallback;
+}
+
+static void write_about(lua_State *L, struct bind__scratch *s, const struct json *schema,
+                        bool override)
+{
+    static const char *const modes[] = {"allow", "ask", "deny", NULL};
+    struct str permission = read_text(L, "permission", STR_NULL);
+    struct jw w;
+    if (permission.p != NULL) {
+        luaL_checkoption(L, -1, NULL, modes);
+    }
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    jw_kstr(&w, "description", read_text(L, "description", STR("")));
+    jw_key(&w, "input_schema");
+    if (schema != NULL) {
+        offer_write_sorted(&w, schema);
+    } else {
+        jw_raw(&w, STR("{\"type\":\"object\"}"));
+    }
+    if (permission.p != NULL) {
+        jw_kstr(&w, "permission", permission);
+    }
+    if (override) {
+        jw_kbool(&w, "override", true);
+    }
+    jw_end_obj(&w);
+}
+
+int offer_tool(lua_State *L)
+{
+    static const char *const keys[] = {"name",     "description", "input", "input_schema",
+                                       "override", "permission",  "run",   NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    luaL_checkstack(L, 24, "tool");
+    bind__check_keys(L, 1, "tool", keys);
+    bind__field(L, 1, "name");
+    struct str name = bind__check_str(L, -1, "tool", "name");
+    if (!plugin_name_valid(name)) {
+        return luaL_error(L, "tool: '%s' is no name: it has to be like 'roll-dice'", name.p);
+    }
+    struct bind__scratch *s = bind__scratch(L);
+    bool override = bind__field(L, 1, "override") && lua_toboolean(L, -1);
+    write_about(L, s, read_schema(L, s), override);
+    if (!buf_ok(&s->buf)) {
+        return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);
+    }
+    return offer_add(L, &offer_tool_kind, name, buf_str(&s->buf), override,
+                     offer_check_run(L, 1, "tool"));
+}
+
+// ---- results --------------------------------------------------------------------------------------
+
+int offer_tool_read(struct offer_job *j, lua_State *L, int n, const struct json **out,
+                    struct err *e)
+{
+    struct json *v = NULL, *why = NULL;
+    struct arena *a = &j->arena;
+    if (n == 0) {
+        lua_pushnil(L);
+    }
+    int rc = value_read(&v, a, L, 1, e);
+    if (rc == 0 && n > 1 && lua_isnil(L, 1) && lua_type(L, 2) == LUA_TSTRING) {
+        rc = value_read(&why, a, L, 2, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    *out = why != NULL ? gen_result_new(a, STR(""), false, why->s) : gen_result_of(a, v);
+    return 0;
+}

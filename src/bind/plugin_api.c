@@ -1,0 +1,312 @@
+// The authoring API of plugins, as globals of their Lua states.
+//
+//     plugin{}  tool{}  route()  command{}  prompt()  flag{}  preserve_ui()
+//     response{}  ToolCall{}  ToolResult{}          on() and on_x() are in every state (on.c)
+//
+// Whatever registers does so for the version whose code runs, at load or later.
+
+#include <lauxlib.h>
+
+#include "bind/offer.h"
+#include "plugin/manifest.h"
+#include "store/tree.h"
+
+static const struct offer_kind text_kind = {
+    .what = "prompt", .kind = GEN_PROMPT, .conflict = DIAG_PROMPT_CONFLICT};
+static const struct offer_kind flag_kind = {
+    .what = "flag", .kind = GEN_FLAG, .conflict = DIAG_FLAG_CONFLICT};
+static const struct offer_kind key_kind = {
+    .what = "preserve_ui", .kind = GEN_OUTPUT, .conflict = DIAG_OUTPUT_CONFLICT};
+
+// ---- plugin{} -----------------------------------------------------------------------------------
+
+/// Does a manifest say which API the plugin is written for? Then that was checked, and it wins.
+static bool is_declared(const struct plugin__version *v)
+{
+    static const struct {
+        const char *file, *pointer;
+    } places[] = {{"plugin.json", "/api"}, {"package.json", "/afloat/api"}};
+    const struct tree *t = v->head.code->tree;
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(places) && !t->is_file; i++) {
+        const struct tree_file *f = tree_find(t, str_of(places[i].file));
+        struct arena a;
+        struct json *j = NULL;
+        arena_init(&a);
+        if (f != NULL && json_parse(&j, &a, f->bytes, NULL, NULL) == 0) {
+            found = found || json_ptr(j, places[i].pointer) != NULL;
+        }
+        arena_fini(&a);
+    }
+    return found;
+}
+
+/// plugin{api, name, description, ...}
+int plugin__api_plugin(lua_State *L)
+{
+    struct plugin__version *v = plugin__running(L, "plugin");
+    struct json *said;
+    struct err e = {0};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (value_read(&said, &v->arena, L, 1, &e) < 0) {
+        return luaL_error(L, "plugin: %s", e.msg);
+    }
+    const struct json *api = json_get(said, "api");
+    if (api != NULL && !is_declared(v)) {
+        bool text = api->type == JSON_STR;
+        struct str version = text ? api->s : STR("?");
+        if (api->type == JSON_INT || api->type == JSON_DOUBLE) {
+            lua_getfield(L, 1, "api");
+            version.p = lua_tolstring(L, -1, &version.n);
+        }
+        if (plugin_api_check(version, &e) < 0) {
+            v->incompatible = true;
+            return luaL_error(L, "%s", e.msg);
+        }
+    }
+    v->head.metadata = said;
+    return 0;
+}
+
+// ---- prompt -------------------------------------------------------------------------------------
+
+/// The id of a section that has none: the plugin's name, then NAME-2, NAME-3, ...
+static const char *free_id(lua_State *L, const struct plugin__version *v)
+{
+    unsigned n = 1;
+    for (size_t i = 0; i < gen_unit_count(v->unit); i++) {
+        n += gen_item_kind(gen_unit_at(v->unit, i)) == GEN_PROMPT;
+    }
+    return n == 1 ? v->head.code->name : lua_pushfstring(L, "%s-%d", v->head.code->name, (int)n);
+}
+
+/// The section at 1: {id, text, priority}. `text` is at `text`, a string or a function.
+static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priority)
+{
+    struct bind__scratch *s = bind__scratch(L);
+    struct jw w;
+    bool dynamic = lua_isfunction(L, text);
+    if (!dynamic) {
+        bind__check_str(L, text, "prompt", "text");
+    }
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    jw_kint(&w, "priority", priority);
+    if (!dynamic) {
+        jw_kstr(&w, "text", bind__check_str(L, text, "prompt", "text"));
+    }
+    jw_end_obj(&w);
+    return dynamic ? offer_prompt(L, id, buf_str(&s->buf), text)
+                   : offer_add(L, &text_kind, id, buf_str(&s->buf), false, 0);
+}
+
+/// prompt(text) or prompt{id, text, priority}
+int plugin__api_prompt(lua_State *L)
+{
+    static const char *const keys[] = {"id", "text", "priority", NULL};
+    const struct plugin__version *v = plugin__running(L, "prompt");
+    lua_Integer priority = 0;
+    struct str id = STR_NULL;
+    lua_settop(L, 1);
+    if (!lua_istable(L, 1)) {
+        return add_prompt(L, str_of(free_id(L, v)), 1, 0);
+    }
+    bind__check_keys(L, 1, "prompt", keys);
+    if (bind__field(L, 1, "priority")) {
+        priority = luaL_checkinteger(L, -1);
+    }
+    if (bind__field(L, 1, "id")) {
+        id = bind__check_str(L, -1, "prompt", "id");
+        if (!plugin_name_valid(id)) {
+            return luaL_error(L, "prompt: '%s' is no id: it has to be like 'commit-style'", id.p);
+        }
+    } else {
+        id = str_of(free_id(L, v));
+    }
+    bind__field(L, 1, "text");
+    return add_prompt(L, id, lua_gettop(L), priority);
+}
+
+// ---- flag{} -------------------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    enum json_type type;
+} flag_types[] = {
+    {"boolean", JSON_BOOL}, {"string", JSON_STR}, {"integer", JSON_INT}, {"number", JSON_DOUBLE}};
+
+static bool fits_flag(const struct json *v, size_t type)
+{
+    bool number = flag_types[type].type == JSON_DOUBLE && v != NULL && v->type == JSON_INT;
+    return v != NULL && (v->type == flag_types[type].type || number);
+}
+
+/// The value of a flag; upvalues: its key, its type, its default.
+static int l_flag_value(lua_State *L)
+{
+    const struct bind *b = bind_of(L);
+    struct str key = str_of(lua_tostring(L, lua_upvalueindex(1)));
+    size_t type = (size_t)lua_tointeger(L, lua_upvalueindex(2));
+    const struct json *chosen = b->choice != NULL ? b->choice(b->choice_arg, key) : NULL;
+    if (fits_flag(chosen, type)) {
+        value_push(L, chosen);
+    } else {
+        lua_pushvalue(L, lua_upvalueindex(3));
+    }
+    return 1;
+}
+
+static size_t check_flag_type(lua_State *L)
+{
+    struct str name =
+        bind__field(L, 1, "type") ? bind__check_str(L, -1, "flag", "type") : STR("boolean");
+    for (size_t i = 0; i < ARRAY_LEN(flag_types); i++) {
+        if (str_eqz(name, flag_types[i].name)) {
+            return i;
+        }
+    }
+    return (size_t)luaL_error(L, "flag: type must be boolean, string, integer or number, not '%s'",
+                              name.p);
+}
+
+/// Read the default of the flag at 1 and leave it on the stack.
+static const struct json *check_default(lua_State *L, struct arena *a, size_t type)
+{
+    struct json *v = NULL;
+    bool given = bind__field(L, 1, "default");
+    if (!given && flag_types[type].type == JSON_BOOL) {
+        lua_pop(L, 1);
+        lua_pushboolean(L, 0);
+        given = true;
+    }
+    if (given && (value_read(&v, a, L, -1, NULL) < 0 || !fits_flag(v, type))) {
+        luaL_error(L, "flag: the default must be of type %s", flag_types[type].name);
+    }
+    return v;
+}
+
+/// flag{name, type, default, description} -> a function that gives its value
+static int l_flag(lua_State *L)
+{
+    static const char *const keys[] = {"name", "type", "default", "description", NULL};
+    const struct plugin__version *v = plugin__running(L, "flag");
+    struct jw w;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    bind__check_keys(L, 1, "flag", keys);
+    bind__field(L, 1, "name");
+    struct str name = bind__check_str(L, -1, "flag", "name");
+    if (!plugin_name_valid(name)) {
+        return luaL_error(L, "flag: '%s' is no name: it has to be like 'verbose'", name.p);
+    }
+    size_t type = check_flag_type(L);
+    struct str text =
+        bind__field(L, 1, "description") ? bind__check_str(L, -1, "flag", "description") : STR("");
+    struct bind__scratch *s = bind__scratch(L);
+    const struct json *def = check_default(L, &s->arena, type);
+    int at = lua_gettop(L);
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    jw_kstrz(&w, "type", flag_types[type].name);
+    jw_key(&w, "default");
+    jw_value(&w, def);
+    jw_kstr(&w, "description", text);
+    jw_end_obj(&w);
+    offer_add(L, &flag_kind, name, buf_str(&s->buf), false, 0);
+    lua_pushfstring(L, "flags.%s.%s", v->unit->name, name.p);
+    lua_pushinteger(L, (lua_Integer)type);
+    lua_pushvalue(L, at);
+    lua_pushcclosure(L, l_flag_value, 3);
+    return 1;
+}
+
+// ---- the others ---------------------------------------------------------------------------------
+
+/// preserve_ui(key)
+int plugin__api_preserve(lua_State *L)
+{
+    struct str key = bind__check_str(L, 1, "preserve_ui", "the key");
+    if (key.n == 0 || key.n > 128) {
+        return luaL_error(L, "preserve_ui: a key has 1 to 128 bytes");
+    }
+    const char *name = lua_pushfstring(L, "ui-key:%s", key.p);
+    return offer_add(L, &key_kind, str_of(name), STR_NULL, false, 0);
+}
+
+/// ToolCall{} and ToolResult{}: a table of these fields and no others.
+static int l_tool_call(lua_State *L)
+{
+    static const char *const keys[] = {"tool_name", "tool_call_id", "input", NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    bind__check_keys(L, 1, "ToolCall", keys);
+    bind__field(L, 1, "tool_name");
+    bind__check_str(L, -1, "ToolCall", "tool_name");
+    if (!bind__field(L, 1, "input")) {
+        lua_newtable(L);
+        lua_setfield(L, 1, "input");
+    }
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int l_tool_result(lua_State *L)
+{
+    static const char *const keys[] = {"tool_name", "tool_call_id", "output",
+                                       "success",   "error",        NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    bind__check_keys(L, 1, "ToolResult", keys);
+    if (!bind__field(L, 1, "output")) {
+        lua_pushliteral(L, "");
+        lua_setfield(L, 1, "output");
+    }
+    if (!bind__field(L, 1, "success")) {
+        lua_pushboolean(L, !bind__field(L, 1, "error"));
+        lua_setfield(L, 1, "success");
+    }
+    lua_settop(L, 1);
+    return 1;
+}
+
+/// `state` and `hooks` under the names that the hub's modules know, too.
+static void add_aliases(lua_State *L)
+{
+    static const char *const names[] = {"state", "hooks"};
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        lua_getfield(L, -1, names[i]);
+        lua_getfield(L, -2, "hub");
+        lua_pushvalue(L, -2);
+        lua_setfield(L, -2, names[i]);
+        lua_pop(L, 1);
+        lua_pushfstring(L, "hub.%s", names[i]);
+        lua_insert(L, -2);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+}
+
+void plugin__open_api(struct vm *vm)
+{
+    static const luaL_Reg functions[] = {
+        {"plugin", plugin__api_plugin},
+        {"tool", offer_tool},
+        {"route", offer_route},
+        {"command", offer_command},
+        {"prompt", plugin__api_prompt},
+        {"flag", l_flag},
+        {"preserve_ui", plugin__api_preserve},
+        {"response", offer_response},
+        {"ToolCall", l_tool_call},
+        {"ToolResult", l_tool_result},
+    };
+    lua_State *L = vm_main(vm);
+    lua_pushglobaltable(L);
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        lua_pushcfunction(L, functions[i].func);
+        lua_setfield(L, -2, functions[i].name);
+    }
+    lua_pop(L, 1);
+    add_aliases(L);
+}

@@ -1,0 +1,359 @@
+// Running a plugin's files, and its require().
+//
+//     server file ── runs ──┬── registers as it runs
+//                           ├── returns a table ──────────> plugin__install
+//                           └── returns a function ── (options, ctx) ──> either of these
+//
+//     require "x"           a library, by name
+//     require "a.b"         a/b.lua or a/b/init.lua of this plugin, from memory, once a version
+//     require "plugin.y"    what the plugin y returned (plugin_link.c)
+//
+// All files of a version share one environment that falls back on the globals of the state: a global
+// that one version sets is gone with it, and two plugins never see each other's `util`. The path that
+// files came from is for messages only.
+//
+// Each file runs in an entry of its own, so that a fault in a required file is told with that file's
+// path and line, while the file that required it sees an error that it may catch.
+
+#include <lauxlib.h>
+
+#include "bind/plugin_int.h"
+#include "lua/fault.h"
+#include "store/tree.h"
+
+enum { MODULE_NAME = 200 };
+
+struct plugin__module {
+    char *name;
+    bool loaded;
+    vm_ref value;
+};
+
+// ---- files --------------------------------------------------------------------------------------
+
+/// "@" and the path of a file as people know it.
+static char *chunk_name(const struct plugin_code *code, const char *file)
+{
+    return code->tree->is_file ? xasprintf("@%s", code->path)
+                               : xasprintf("@%s/%s", code->path, file);
+}
+
+/// Compile `file` and push it as a function with the version's environment.
+static int push_file(struct plugin__version *v, struct entry *en, const struct tree_file *file)
+{
+    char *chunk = chunk_name(v->head.code, file->path);
+    int rc = entry_push_chunk(en, file->bytes, chunk);
+    if (rc == 0) {
+        refs_push(en->L, v->env);
+        lua_setupvalue(en->L, -2, 1);
+    }
+    free(chunk);
+    return rc;
+}
+
+static void log_traceback(const struct plugin__version *v, const struct fault *f)
+{
+    if (f->traceback[0] == '\0') {
+        return;
+    }
+    char *text = xasprintf("%s: %s\n%s", fault_name(f->code), f->message, f->traceback);
+    bind__log(v->owner->bind, v->owner->owner, LOG_ERROR, str_of(text));
+    free(text);
+}
+
+static struct gen_diag diag_of(const struct plugin__version *v, const struct fault *f)
+{
+    enum gen_code code = DIAG_LOAD_FAILED;
+    gen_code_parse(str_of(fault_name(f->code)), &code);
+    if (v->incompatible) {
+        code = DIAG_API_INCOMPATIBLE;
+    }
+    struct gen_diag d = {.code = code,
+                         .origin = v->head.code->shape->origin,
+                         .path = f->path != NULL ? f->path : v->head.code->path,
+                         .line = f->line,
+                         .message = f->message};
+    return gen_diag_copy(&d);
+}
+
+// ---- the server file ----------------------------------------------------------------------------
+
+static void push_ctx(lua_State *L, const struct plugin_code *code)
+{
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"name", code->name}, {"path", code->path}, {"project", code->project}};
+    lua_createtable(L, 0, 3);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        lua_pushstring(L, texts[i].text); // NULL pushes nil
+        lua_setfield(L, -2, texts[i].key);
+    }
+}
+
+/// Run the file (1) and, if it returns a function, that with the options (2) and ctx (3); register what
+/// the table that comes out of it holds.
+static int run_server(lua_State *L)
+{
+    lua_settop(L, 3);
+    lua_pushvalue(L, 1);
+    lua_getfield(L, 3, "name");
+    lua_getfield(L, 3, "path");
+    lua_call(L, 2, 1);
+    if (lua_isfunction(L, 4)) {
+        lua_pushvalue(L, 2);
+        lua_pushvalue(L, 3);
+        lua_call(L, 2, 1);
+        if (lua_isfunction(L, 4)) {
+            return luaL_error(L, "the function that the plugin returns must give a table");
+        }
+    }
+    if (lua_istable(L, 4)) {
+        lua_pushcfunction(L, plugin__install);
+        lua_pushvalue(L, 4);
+        lua_call(L, 1, 0);
+    }
+    return 1;
+}
+
+static void make_env(struct plugin__version *v)
+{
+    lua_State *L = vm_main(v->home->vm);
+    lua_newtable(L);
+    refs_push(L, v->home->env_meta);
+    lua_setmetatable(L, -2);
+    v->env = refs_take(L, v->owner->owner);
+}
+
+static enum entry_status run_entry(struct plugin__version *v, struct entry *en,
+                                   const struct tree_file *file)
+{
+    const struct plugin_code *code = v->head.code;
+    lua_State *L = entry_begin(en, v->home->vm);
+    if (push_file(v, en, file) < 0) {
+        return ENTRY_FAILED;
+    }
+    lua_pushcfunction(L, run_server);
+    lua_insert(L, -2);
+    if (code->options != NULL) {
+        value_push(L, code->options);
+    } else {
+        lua_newtable(L);
+    }
+    push_ctx(L, code);
+    return entry_run(en, 3);
+}
+
+static int fail_empty(const struct plugin__version *v, struct gen_diag *fault)
+{
+    char *chunk = chunk_name(v->head.code, v->head.code->shape->server);
+    struct gen_diag d = {.code = DIAG_EMPTY_MODULE,
+                         .origin = v->head.code->shape->origin,
+                         .path = chunk + 1,
+                         .message = "the file is empty"};
+    *fault = gen_diag_copy(&d);
+    free(chunk);
+    return ERR_INVALID;
+}
+
+int plugin__run(struct plugin__version *v, struct gen_diag *fault)
+{
+    const struct plugin_code *code = v->head.code;
+    const struct tree_file *file = tree_find(code->tree, str_of(code->shape->server));
+    struct plugin__plugins *ps = v->home->plugins;
+    struct entry en = {
+        .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = ps->bind->limits.load_ms};
+    if (str_trim(file->bytes).n == 0 && map_get(&ps->live, str_of(code->unit)) != NULL) {
+        return fail_empty(v, fault);
+    }
+    make_env(v);
+    int rc = run_entry(v, &en, file) == ENTRY_DONE ? 0 : ERR_INVALID;
+    if (rc == 0) {
+        lua_pushvalue(en.L, 1);
+        v->value = refs_take(en.L, v->owner->owner);
+    } else {
+        log_traceback(v, en.fault);
+        bool inner = v->fault.message != NULL && strstr(en.fault->message, v->fault.message);
+        *fault = inner ? gen_diag_copy(&v->fault) : diag_of(v, en.fault);
+    }
+    entry_end(&en);
+    return rc;
+}
+
+// ---- require ------------------------------------------------------------------------------------
+
+static bool is_module_name(struct str name)
+{
+    bool ok = name.n != 0 && name.n <= MODULE_NAME, start = true;
+    for (size_t i = 0; i < name.n && ok; i++) {
+        char c = name.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-';
+        ok = word || (c == '.' && !start);
+        start = c == '.';
+    }
+    return ok && !start;
+}
+
+static const struct tree_file *find_in(const struct tree *t, struct str dir, const char *name)
+{
+    static const char *const endings[] = {".lua", "/init.lua"};
+    const struct tree_file *found = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(endings) && found == NULL; i++) {
+        char *path = xasprintf(STR_FMT "%s%s", STR_ARG(dir), name, endings[i]);
+        for (char *p = path + dir.n; p < path + dir.n + strlen(name); p++) {
+            *p = *p == '.' ? '/' : *p;
+        }
+        found = tree_find(t, str_of(path));
+        free(path);
+    }
+    return found;
+}
+
+/// In the plugin's directory, then in that of its server file (`dist/` of a built one).
+static const struct tree_file *find_module(const struct plugin_code *code, const char *name)
+{
+    struct str dir = str_of(code->shape->server);
+    while (dir.n != 0 && dir.p[dir.n - 1] != '/') {
+        dir.n--;
+    }
+    const struct tree_file *f = find_in(code->tree, STR(""), name);
+    return f != NULL || dir.n == 0 ? f : find_in(code->tree, dir, name);
+}
+
+static struct plugin__module *module_new(struct plugin__version *v, const char *name)
+{
+    struct plugin__module *m = xcalloc(1, sizeof *m);
+    m->name = xstrdup(name);
+    map_set(&v->modules, str_of(name), m);
+    return m;
+}
+
+static void module_drop(struct plugin__version *v, struct plugin__module *m)
+{
+    map_remove(&v->modules, str_of(m->name));
+    free(m->name);
+    free(m);
+}
+
+static void keep_fault(struct plugin__version *v, struct gen_diag d)
+{
+    if (v->fault.message == NULL) { // the innermost comes first
+        v->fault = d;
+    } else {
+        gen_diag_fini(&d);
+    }
+}
+
+static void run_module(struct plugin__version *v, struct plugin__module *m, struct entry *en,
+                       const struct tree_file *file)
+{
+    lua_State *L = entry_begin(en, v->home->vm);
+    enum entry_status status = ENTRY_FAILED;
+    if (push_file(v, en, file) == 0) {
+        lua_pushstring(L, m->name);
+        lua_pushstring(L, file->path);
+        vec_push(&v->loading, m);
+        status = entry_run(en, 2);
+        (void)vec_pop(&v->loading);
+    }
+    if (status != ENTRY_DONE) {
+        log_traceback(v, en->fault);
+        keep_fault(v, diag_of(v, en->fault));
+        return;
+    }
+    if (en->n_results == 0 || lua_isnil(L, 1)) { // as Lua's own require does
+        lua_settop(L, 0);
+        lua_pushboolean(L, 1);
+    }
+    lua_pushvalue(L, 1);
+    m->value = refs_take(L, v->owner->owner);
+    m->loaded = true;
+}
+
+static int load_module(lua_State *L, struct plugin__version *v, const char *name,
+                       const struct tree_file *file)
+{
+    struct plugin__module *m = module_new(v, name);
+    struct entry en = {
+        .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = v->owner->bind->limits.load_ms};
+    run_module(v, m, &en, file);
+    if (m->loaded) {
+        entry_end(&en);
+        refs_push(L, m->value);
+        return 1;
+    }
+    luaL_where(L, 1);
+    lua_pushfstring(L, "module '%s' failed to load: %s", name, en.fault->message);
+    lua_concat(L, 2);
+    entry_end(&en);
+    module_drop(v, m);
+    return lua_error(L);
+}
+
+static int raise_cycle(lua_State *L, struct plugin__version *v, const struct plugin__module *m)
+{
+    size_t i = v->loading.n;
+    while (i > 1 && v->loading.p[i - 1] != m) {
+        i--;
+    }
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, "modules require each other: ");
+    for (i = i > 0 ? i - 1 : 0; i < v->loading.n; i++) {
+        luaL_addstring(&b, v->loading.p[i]->name);
+        luaL_addstring(&b, " -> ");
+    }
+    luaL_addstring(&b, m->name);
+    luaL_pushresult(&b);
+    struct gen_diag d = {.code = DIAG_MODULE_CYCLE,
+                         .origin = v->head.code->shape->origin,
+                         .path = v->head.code->path,
+                         .message = lua_tostring(L, -1)};
+    keep_fault(v, gen_diag_copy(&d));
+    return lua_error(L);
+}
+
+int plugin__require(lua_State *L)
+{
+    static const char link[] = "plugin.";
+    struct str name = bind__check_str(L, 1, "require", "the name");
+    lua_settop(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, 1);
+    if (lua_rawget(L, 2) != LUA_TNIL) {
+        return 1; // a library
+    }
+    struct plugin__version *v = plugin__running(L, "require");
+    if (str_starts(name, link)) {
+        return plugin__push_link(L, name.p + strlen(link));
+    }
+    if (!is_module_name(name)) {
+        return luaL_error(L, "'%s' is no name of a module", name.p);
+    }
+    struct plugin__module *m = map_get(&v->modules, name);
+    if (m != NULL && m->loaded) {
+        refs_push(L, m->value);
+        return 1;
+    }
+    if (m != NULL) {
+        return raise_cycle(L, v, m);
+    }
+    const struct tree_file *file = find_module(v->head.code, name.p);
+    if (file == NULL) {
+        return luaL_error(L, "module '%s' not found: plugin '%s' has no such file", name.p,
+                          v->head.code->name);
+    }
+    return load_module(L, v, name.p, file);
+}
+
+void plugin__modules_free(struct plugin__version *v)
+{
+    struct str key;
+    void *m;
+    for (size_t at = 0; map_next(&v->modules, &at, &key, &m);) {
+        free(((struct plugin__module *)m)->name);
+        free(m);
+    }
+    map_fini(&v->modules);
+    vec_fini(&v->loading);
+}
