@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Put a tree of text files into a C table: embed.py OUTPUT DIRECTORY, or --list DIRECTORY.
+"""Put a tree of text files into a C table: embed.py OUTPUT DIRECTORY SYMBOL HEADER, or --list DIRECTORY.
 
-A row is {path below the directory, text, length}; the table is `shipped_lua` of bind/shipped.h.
+A row is {path below the directory, text, length} of base/shipped.h; HEADER declares the table SYMBOL.
 """
 import pathlib
 import sys
 
 
 def tree(directory):
-    return sorted(p for p in pathlib.Path(directory).rglob("*.lua") if not p.name.startswith("."))
+    return sorted(p for p in pathlib.Path(directory).rglob("*") if p.is_file() and not p.name.startswith("."))
 
 
 def literal(data):
@@ -27,14 +27,15 @@ def main():
     if sys.argv[1] == "--list":
         print("\n".join(str(p) for p in tree(sys.argv[2])))
         return
-    out, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    out, directory, symbol, header = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
     rows = []
     for path in tree(directory):
         data = path.read_bytes()
         rows.append(f'    {{"{path.relative_to(directory)}",\n{literal(data)},\n     {len(data)}}},\n')
     pathlib.Path(out).write_text(
-        '// Made by tools/embed.py; do not edit.\n#include "bind/shipped.h"\n\n'
-        "const struct shipped shipped_lua[] = {\n" + "".join(rows) + "    {NULL, NULL, 0},\n};\n")
+        f'// Made by tools/embed.py; do not edit.\n#include "{header}"\n\n'
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n'
+        f"const struct shipped {symbol}[] = {{\n" + "".join(rows) + "    {NULL, NULL, 0},\n};\n")
 
 
 main()

@@ -1,25 +1,40 @@
-// The operations' context: what they share, and what was chosen by command before this start.
+// The operations' context: what they share.
 
-#include "api/api_int.h"
-#include "gen/engine.h"
-#include "store/store.h"
+#include "api/plugin_int.h"
+#include "loop/work.h"
 
 struct api *api_new(struct loop *l, const char *version, const struct home *home,
-                    struct store *store, struct event_log *events, const struct api_host *host)
+                    struct store *store, struct choices *choices, struct event_log *events,
+                    const struct api_host *host)
 {
     struct api *api = xcalloc(1, sizeof *api);
     api->loop = l;
     api->version = version;
     api->home = home;
     api->store = store;
+    api->choices = choices;
     api->events = events;
     api->host = *host;
+    api->files = lane_open(l, "plugin-files", 1);
     api->started_ms = loop_now(l);
     return api;
 }
 
+void api_stop(struct api *api)
+{
+    lane_close(api->files);
+    api->files = NULL;
+    api__end_validations(api);
+}
+
 void api_free(struct api *api)
 {
+    if (api == NULL) {
+        return; // the start failed before there was one
+    }
+    if (api != NULL) {
+        vec_fini(&api->validations);
+    }
     free(api);
 }
 
@@ -33,36 +48,24 @@ void api_set_trust(struct api *api, struct trust_hub *trust)
     api->trust = trust;
 }
 
+struct gen_engine *api_engine(const struct api *api)
+{
+    return api->engine;
+}
+
+void api_set_plugins(struct api *api, struct plugins *plugins, struct improvements *improvements)
+{
+    api->plugins = plugins;
+    api->improvements = improvements;
+}
+
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)
 {
     api->config = config;
     api->diags = diags;
-}
-
-static void on_choices(void *arg, int status, struct str text, const struct err *e)
-{
-    struct api *api = arg;
-    struct arena a;
-    struct json *choices = NULL;
-    struct err own = {0};
-    arena_init(&a);
-    if (status == 0 && text.n != 0) {
-        status = json_parse(&choices, &a, text, NULL, &own);
-        e = &own;
+    if (api->plugins != NULL) {
+        plugins_switch(api->plugins, api__plugins_on(api));
     }
-    if (status == 0) {
-        api__read_features(api, choices);
-    }
-    api->choices_done(api->choices_arg, status, status < 0 ? e : NULL);
-    arena_fini(&a);
-}
-
-void api_load_choices(struct api *api, void (*done)(void *arg, int status, const struct err *e),
-                      void *arg)
-{
-    api->choices_done = done;
-    api->choices_arg = arg;
-    store_doc_get(api->store, STR("choices.json"), on_choices, api);
 }
 
 int64_t api_generation(const struct api *api)

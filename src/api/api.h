@@ -8,7 +8,10 @@
 // What the operations work on. Things that lie above api/ (the listener, the process itself) are
 // reached through `struct api_host`, which main/ fills in.
 
+struct choices;
 struct gen_engine;
+struct improvements;
+struct plugins;
 struct store;
 struct trust_hub;
 
@@ -29,27 +32,38 @@ struct api_host {
     void (*logs)(void *arg, size_t limit, struct jw *w);
     /// Could a reload name this unit?
     bool (*knows_unit)(void *arg, struct str name);
+    /// The last lines that a unit logged, as objects {ts, level, text} into an open array.
+    void (*plugin_logs)(void *arg, struct str unit, struct jw *w);
     /// Add lines `afloat_... VALUE` of the parts above to the metrics.
     void (*metrics)(void *arg, struct buf *out);
     void *arg;
 };
 
-/// Create the operations' context. All pointers are borrowed and must outlive it.
+/// Create the operations' context. All pointers are borrowed and must outlive it; `choices` are loaded
+/// before the first operation runs.
 struct api *api_new(struct loop *l, const char *version, const struct home *home,
-                    struct store *store, struct event_log *events, const struct api_host *host);
-void api_free(struct api *api);
+                    struct store *store, struct choices *choices, struct event_log *events,
+                    const struct api_host *host);
+/// Nothing is asked any more: end what still works for operations. Before the loop ends.
+void api_stop(struct api *api);
+void api_free(struct api *api); // NULL is allowed
 
 /// Make `config` the effective one, and show `diags` beside it; both borrowed until the next call.
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags);
 
 /// The engine whose generation is shown and reloaded; NULL while there is none.
 void api_set_engine(struct api *api, struct gen_engine *engine);
+struct gen_engine *api_engine(const struct api *api);
 
 /// Where trust is asked and changed; set before the first operation, borrowed.
 void api_set_trust(struct api *api, struct trust_hub *trust);
 
-/// Read what was chosen by command (choices.json) before the first operation runs.
-void api_load_choices(struct api *api, void (*done)(void *arg, int status, const struct err *e),
+/// The plugins and improvements that operations show and change; NULL while there are none.
+void api_set_plugins(struct api *api, struct plugins *plugins, struct improvements *improvements);
+/// Call `row` for every plugin and improvement, in load order; `error` is NULL when nothing is wrong.
+void api_list_plugins(const struct api *api,
+                      void (*row)(void *arg, const char *name, const char *state,
+                                  const char *error),
                       void *arg);
 
 int64_t api_generation(const struct api *api);

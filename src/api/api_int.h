@@ -1,15 +1,11 @@
 #pragma once
 
 #include "api/api.h"
+#include "base/vec.h"
 
 // What the handlers of api/ share.
 
-enum { API_FEATURES = 16 };
-
-struct api_choice {
-    bool made; // by command; else the setting counts
-    bool enabled;
-};
+struct validation;
 
 struct api {
     struct loop *loop;
@@ -18,15 +14,17 @@ struct api {
     const struct config *config; // both set before the first operation
     const struct config_diags *diags;
     struct store *store;
+    struct choices *choices;
     struct event_log *events;
     struct api_host host;
     uint64_t started_ms; // monotonic
     struct trust_hub *trust;
-    struct gen_engine *engine;                // NULL while there is none
-    struct api_choice features[API_FEATURES]; // in the order of features.def
-    void (*choices_done)(void *arg, int status, const struct err *e);
-    void *choices_arg;
+    struct gen_engine *engine;            // NULL while there is none
+    struct plugins *plugins;              // the same
+    struct improvements *improvements;    // the same
+    struct lane *files;                   // reads and writes plugins' files
+    vec(struct validation *) validations; // under way, see validate.c
 };
 
-/// Take the choices of features out of choices.json (NULL: there is none).
-void api__read_features(struct api *api, const struct json *choices);
+/// End the processes of validate.c; each is answered with a failure.
+void api__end_validations(struct api *api);

@@ -5,9 +5,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "api/api_int.h"
 #include "api/handlers.h"
 #include "api/openapi.h"
+#include "api/plugin_int.h"
 
 enum { ANSWER_MAX = 16 * 1024 * 1024, DEFAULT_LINES = 100, MOST_LINES = 1000 };
 
@@ -59,6 +59,7 @@ void op_METRICS(struct api *api, struct op_call *c)
              "# HELP afloat_event_last_id The newest event.\n# TYPE afloat_event_last_id counter\n"
              "afloat_event_last_id %llu\n",
              (unsigned long long)event_last_id(api->events));
+    api__plugin_metrics(api, &out);
     api->host.metrics(api->host.arg, &out);
     op_answer_text(c, "text/plain; version=0.0.4; charset=utf-8", buf_str(&out));
     buf_fini(&out);

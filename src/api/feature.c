@@ -2,12 +2,15 @@
 //
 // A choice is one member of choices.json, under the dotted name the setting has in config.toml
 // ("features.plugins"), and wins over it; config.toml is never rewritten. A change is answered, and
-// acted on, when it is on disk.
+// told to the readers of events, when it is on disk; one that could not be written is taken back.
+//
+// Flags of plugins ("hello:loud") are features too: their default is what the plugin says, their key
+// flags.PLUGIN.NAME, and who reads one asks for its value each time.
 
-#include "api/api_int.h"
 #include "api/handlers.h"
+#include "api/plugin_int.h"
 #include "proto/events.h"
-#include "store/store.h"
+#include "store/choices.h"
 
 static const struct feature {
     const char *name, *key, *stage, *description;
@@ -16,33 +19,74 @@ static const struct feature {
 #include "api/features.def"
 #undef FEATURE
 };
-_Static_assert(ARRAY_LEN(features) <= API_FEATURES, "api_int.h has no room for another feature");
 
-static struct api_choice *choice(struct api *api, const struct feature *f)
+/// What was chosen by command; NULL: the setting counts.
+static const struct json *choice(const struct api *api, const struct feature *f)
 {
-    return &api->features[f - features];
+    const struct json *v = choices_get(api->choices, str_of(f->key));
+    return v != NULL && v->type == JSON_BOOL ? v : NULL;
 }
 
-static bool is_enabled(struct api *api, const struct feature *f)
+static bool is_enabled(const struct api *api, const struct feature *f)
 {
-    const struct api_choice *ch = choice(api, f);
-    return ch->made ? ch->enabled : config_bool(api->config, f->key);
+    return json_bool(choice(api, f), config_bool(api->config, f->key));
 }
 
-void api__read_features(struct api *api, const struct json *choices)
+// ---- flags of plugins ----------------------------------------------------------------------
+
+static const char *flag_key(const struct gen_item *it, struct arena *a)
 {
-    for (size_t i = 0; i < ARRAY_LEN(features); i++) {
-        const struct json *v = json_get(choices, features[i].key);
-        api->features[i].made = v != NULL && v->type == JSON_BOOL;
-        api->features[i].enabled = json_bool(v, false);
+    return arena_printf(a, "flags.%s.%s", gen_item_unit(it)->name, gen_item_name(it));
+}
+
+static const struct json *flag_about(const struct gen_item *it, struct arena *a)
+{
+    struct json *about;
+    struct str text = str_of(gen_item_about(it));
+    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : NULL;
+}
+
+static void write_flag(const struct api *api, const struct gen_item *it, struct arena *a,
+                       struct jw *w)
+{
+    const struct json *about = flag_about(it, a), *fallback = json_get(about, "default");
+    const struct json *chosen = choices_get(api->choices, str_of(flag_key(it, a)));
+    const struct json *value = chosen != NULL ? chosen : fallback;
+    jw_obj(w);
+    jw_key(w, "name");
+    jw_strf(w, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+    jw_kbool(w, "enabled", json_bool(value, false));
+    jw_key(w, "value");
+    jw_value(w, value);
+    jw_key(w, "default");
+    jw_value(w, fallback);
+    jw_kbool(w, "overridden", chosen != NULL);
+    jw_kstrz(w, "stage", "stable");
+    jw_kstr(w, "description", json_str(json_get(about, "description"), ""));
+    jw_end_obj(w);
+}
+
+static void write_flags(const struct api *api, struct arena *a, struct jw *w)
+{
+    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
+    for (size_t i = 0; g != NULL && i < gen_count(g); i++) {
+        const struct gen_unit *u = gen_at(g, i);
+        for (size_t k = 0; k < gen_unit_count(u); k++) {
+            const struct gen_item *it = gen_unit_at(u, k);
+            if (gen_item_kind(it) == GEN_FLAG && !gen_item_is_off(it)) {
+                write_flag(api, it, a, w);
+            }
+        }
     }
 }
+
+// ---- the list ------------------------------------------------------------------------------
 
 void op_FEATURE_LIST(struct api *api, struct op_call *c)
 {
     struct buf out;
     struct jw w;
-    buf_init(&out, 64 * 1024);
+    buf_init(&out, API_ANSWER_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
     jw_key(&w, "features");
@@ -53,11 +97,12 @@ void op_FEATURE_LIST(struct api *api, struct op_call *c)
         jw_kstrz(&w, "name", f->name);
         jw_kbool(&w, "enabled", is_enabled(api, f));
         jw_kbool(&w, "default", config_bool(api->config, f->key));
-        jw_kbool(&w, "overridden", choice(api, f)->made);
+        jw_kbool(&w, "overridden", choice(api, f) != NULL);
         jw_kstrz(&w, "stage", f->stage);
         jw_kstrz(&w, "description", f->description);
         jw_end_obj(&w);
     }
+    write_flags(api, c->arena, &w);
     jw_end_arr(&w);
     jw_end_obj(&w);
     op_answer(c, 200, buf_str(&out));
@@ -93,47 +138,99 @@ static void fail_unknown(struct op_call *c, struct str name)
 struct change {
     struct api *api;
     struct op_call *call;
-    const struct feature *feature;
+    const char *name; // as people say it
     bool enable;
+    bool changes; // it was the other way round
+    bool all;     // it is the feature that plugins hang on
 };
 
-// {"name":"x","enabled":true}, without the braces: the answer and the event's fields alike.
-static char *describe(const struct change *ch)
+static void answer_change(struct change *ch)
 {
-    return arena_printf(ch->call->arena, "\"name\":\"%s\",\"enabled\":%s", ch->feature->name,
-                        ch->enable ? "true" : "false");
+    struct arena *a = ch->call->arena;
+    // without the braces: the answer and the event's fields alike
+    const char *fields =
+        arena_printf(a, "\"name\":\"%s\",\"enabled\":%s", ch->name, ch->enable ? "true" : "false");
+    if (ch->changes) {
+        event_emit(ch->api->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type), STR_NULL,
+                   str_of(fields));
+    }
+    op_answer(ch->call, 200, str_of(arena_printf(a, "{%s}", fields)));
+    free(ch);
+}
+
+static void on_taken_over(const struct gen_report *r, void *arg)
+{
+    struct change *ch = arg;
+    if (r != NULL) {
+        answer_change(ch);
+    } else {
+        op_fail(ch->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        free(ch);
+    }
 }
 
 static void on_kept(void *arg, int status, const struct err *e)
 {
     struct change *ch = arg;
+    struct api *api = ch->api;
     if (status < 0) {
         op_fail(ch->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        free(ch);
+    } else if (ch->all && api->plugins != NULL && gen_current(api->engine) != NULL) {
+        plugins_switch(api->plugins, ch->enable);
+        api__reload(api, STR_NULL, false, on_taken_over, ch);
     } else {
-        const char *fields = describe(ch);
-        bool changed = is_enabled(ch->api, ch->feature) != ch->enable;
-        *choice(ch->api, ch->feature) = (struct api_choice){.made = true, .enabled = ch->enable};
-        if (changed) {
-            event_emit(ch->api->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type), STR_NULL,
-                       str_of(fields));
-        }
-        op_answer(ch->call, 200, str_of(arena_printf(ch->call->arena, "{%s}", fields)));
+        answer_change(ch);
     }
-    free(ch);
+}
+
+static void choose(struct change ch, const char *key)
+{
+    struct change *copy = xmalloc(sizeof *copy);
+    *copy = ch;
+    choices_set(ch.api->choices, str_of(key), ch.enable ? STR("true") : STR("false"), on_kept,
+                copy);
+}
+
+static void switch_flag(struct api *api, struct op_call *c, const struct gen_item *it, bool enable)
+{
+    const struct json *about = flag_about(it, c->arena);
+    const char *key = flag_key(it, c->arena);
+    const struct json *chosen = choices_get(api->choices, str_of(key));
+    if (!str_eqz(json_str(json_get(about, "type"), "boolean"), "boolean")) {
+        op_fail(c, PROBLEM_CONFLICT, NULL, "flag '%s' is no switch", gen_item_name(it));
+        return;
+    }
+    const struct json *value = chosen != NULL ? chosen : json_get(about, "default");
+    choose((struct change){.api = api,
+                           .call = c,
+                           .name = arena_printf(c->arena, "%s:%s", gen_item_unit(it)->name,
+                                                gen_item_name(it)),
+                           .enable = enable,
+                           .changes = json_bool(value, false) != enable},
+           key);
 }
 
 static void switch_feature(struct api *api, struct op_call *c, bool enable)
 {
-    struct str name = json_str(json_get(c->params, "name"), "");
+    struct str name = api__name(c);
+    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
     const struct feature *f = find(name);
-    if (f == NULL) {
+    const struct gen_item *flag =
+        g != NULL && str_index(name, ':') > 0 ? gen_item_find(g, GEN_FLAG, name) : NULL;
+    if (flag != NULL) {
+        switch_flag(api, c, flag, enable);
+    } else if (f == NULL) {
         fail_unknown(c, name);
-        return;
+    } else {
+        choose((struct change){.api = api,
+                               .call = c,
+                               .name = f->name,
+                               .enable = enable,
+                               .changes = is_enabled(api, f) != enable,
+                               .all = strcmp(f->name, "plugins") == 0},
+               f->key);
     }
-    struct change *ch = xcalloc(1, sizeof *ch);
-    *ch = (struct change){.api = api, .call = c, .feature = f, .enable = enable};
-    store_doc_set(api->store, STR("choices.json"), str_of(f->key),
-                  enable ? STR("true") : STR("false"), on_kept, ch);
 }
 
 void op_FEATURE_ENABLE(struct api *api, struct op_call *c)

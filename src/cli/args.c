@@ -142,9 +142,21 @@ static int unknown_verb(const struct command *noun, const char *word, struct err
                                   noun->noun, word, noun->noun);
 }
 
+// PLUGIN:COMMAND, which is short for `x PLUGIN:COMMAND`
+static bool is_contributed(const char *word)
+{
+    const char *colon = strchr(word, ':');
+    return colon != NULL && colon != word && colon[1] != '\0';
+}
+
 static int take_noun(struct walk *w, const char *word, struct err *e)
 {
     const struct command *c = command_find_noun(str_of(word));
+    if (c == NULL && is_contributed(word)) {
+        w->a->cmd = command_find_noun(STR("x"));
+        vec_push(&w->a->words, word);
+        return 0;
+    }
     if (c == NULL) {
         return unknown_noun(word, e);
     }

@@ -272,3 +272,21 @@ bool ask_health(struct cli *c, struct client_answer *a)
     struct client_request r = {.method = "GET", .path = ops[OP_HEALTH].path, .timeout_ms = 2000};
     return client_call(&to, &r, a, NULL) == 0 && a->status == 200;
 }
+
+int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+              struct arena *arena, const struct json **out)
+{
+    struct client_answer a;
+    struct json *v = NULL;
+    struct err e = {0};
+    client_answer_init(&a);
+    int code = ask_op(c, op, params, n, &a);
+    struct str body = arena_str(arena, buf_str(&a.body)); // texts of the value point into it
+    if (code == EXIT_OK && !c->json && json_parse(&v, arena, body, NULL, &e) < 0) {
+        out_error(&c->out, "the hub's answer is not JSON: %s", e.msg);
+        code = EXIT_FAILED;
+    }
+    *out = v;
+    client_answer_fini(&a);
+    return code;
+}

@@ -47,3 +47,8 @@ void ask_note_build(struct cli *c, const struct client_answer *a);
 
 /// The answer's body as JSON; NULL, said, when it is none. Lives in `arena`.
 struct json *ask_json(struct cli *c, struct arena *arena, const struct client_answer *a);
+
+/// ask_op() and ask_json() in one: the answer in `*out`, living in `arena`. NULL when the exit code is
+/// not 0, and with --json, where it has been printed.
+int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+              struct arena *arena, const struct json **out);

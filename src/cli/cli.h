@@ -9,6 +9,7 @@ struct cli_hub_opts {
     const char *home;
     const char *listen;
     const char *profile;
+    const char *repo;
     bool safe;
 };
 
@@ -19,6 +20,8 @@ struct cli_host {
     int (*run_hub)(const struct cli_hub_opts *opts);
     /// Be the process that runs one improvement; returns the exit code.
     int (*run_host_lua)(const char *path);
+    /// Be the process that validates one plugin; returns the exit code.
+    int (*run_validate)(void);
 };
 
 /// Run one command and return the exit code of the process.

@@ -11,11 +11,19 @@
 
 enum { STOP_WAIT_MS = 30000, TROUBLES_MS = 2000 };
 
+/// The project to open: --repo, else AFLOAT_REPO.
+static const char *repo_asked(const struct cli *c)
+{
+    const char *flag = args_value(&c->args, FLAG_REPO), *set = getenv("AFLOAT_REPO");
+    return flag != NULL ? flag : set != NULL && set[0] != '\0' ? set : NULL;
+}
+
 int cmd_hub(struct cli *c)
 {
     struct cli_hub_opts opts = {.home = args_value(&c->args, FLAG_HOME),
                                 .listen = args_value(&c->args, FLAG_LISTEN),
                                 .profile = args_value(&c->args, FLAG_PROFILE),
+                                .repo = repo_asked(c),
                                 .safe = args_has(&c->args, FLAG_SAFE)};
     return c->host->run_hub(&opts);
 }
@@ -220,5 +228,12 @@ int cmd_stop(struct cli *c)
 
 int cmd_host_lua(struct cli *c)
 {
+    if (args_has(&c->args, FLAG_VALIDATE)) {
+        return c->host->run_validate();
+    }
+    if (c->args.words.n == 0) {
+        out_error(&c->out, "'host lua' needs PATH");
+        return EXIT_USAGE;
+    }
     return c->host->run_host_lua(c->args.words.p[0]);
 }

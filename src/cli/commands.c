@@ -14,7 +14,7 @@ const struct flag flags[FLAG__COUNT] = {
 
 enum { OP_NONE = -1 };
 
-#define F(id) (1u << FLAG_##id)
+#define F(id) (UINT64_C(1) << FLAG_##id)
 const struct command commands[] = {
 #define COMMAND(fn, no, ot, ve, mo, opn, ar, fl, he, ex)                                           \
     {.run = fn,                                                                                    \
@@ -33,7 +33,8 @@ const struct command commands[] = {
 const size_t n_commands = ARRAY_LEN(commands);
 
 const struct verb_alias verb_aliases[] = {
-    {"list", "ls"}, {"show", "get"}, {"remove", "rm"}, {"remove", "delete"}, {"create", "new"},
+    {"list", "ls"},       {"show", "get"},   {"remove", "rm"},
+    {"remove", "delete"}, {"create", "new"}, {"new", "create"},
 };
 const size_t n_verb_aliases = ARRAY_LEN(verb_aliases);
 
@@ -88,7 +89,7 @@ const struct command *command_next_verb(const struct command *row)
 
 bool command_takes(const struct command *row, enum flag_id id)
 {
-    return flags[id].global || (row->flags & (1u << id)) != 0;
+    return flags[id].global || (row->flags & (UINT64_C(1) << id)) != 0;
 }
 
 void command_count_args(const struct command *row, size_t *least, size_t *most)

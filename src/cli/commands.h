@@ -37,7 +37,7 @@ struct command {
     unsigned mode;
     int op; // enum op_id of the operation it calls, or -1
     const char *args;
-    uint32_t flags; // bit per flag_id, without the global ones
+    uint64_t flags; // bit per flag_id, without the global ones
     const char *help;
     const char *examples; // one a line
 };

@@ -34,8 +34,10 @@
 #include "main/instance.h"
 #include "main/live.h"
 #include "main/settings.h"
+#include "main/shipped.h"
 #include "proto/events.h"
 #include "server/server.h"
+#include "store/choices.h"
 #include "store/store.h"
 #include "trust/hub.h"
 #include "watch/watch.h"
@@ -61,7 +63,9 @@ struct daemon {
     struct settings *settings;
     struct trust_hub *trust;
     struct watch *trust_watch;
+    char *shipped; // directory of the plugins that come with the program; NULL: none
     struct store *store;
+    struct choices *choices;
     struct event_log *events;
     struct api *api;
     struct live *live;
@@ -243,6 +247,14 @@ static bool host_knows_unit(void *arg, struct str name)
     return d->live != NULL && live_knows(d->live, name);
 }
 
+static void host_plugin_logs(void *arg, struct str unit, struct jw *w)
+{
+    struct daemon *d = arg;
+    if (d->live != NULL) {
+        live_write_log(d->live, unit, w);
+    }
+}
+
 static void host_metrics(void *arg, struct buf *out)
 {
     struct daemon *d = arg;
@@ -349,7 +361,11 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
                              .config = settings_config(d->settings),
                              .store = d->store,
                              .events = d->events,
+                             .choices = d->choices,
+                             .trust = trust_hub_book(d->trust),
                              .version = d->opts.version,
+                             .shipped_dir = d->shipped,
+                             .repo = d->opts.repo,
                              .safe = d->opts.safe};
     if (d->stopping) {
         return;
@@ -361,6 +377,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     }
     d->live = live_open(&opts, step_listen, d);
     api_set_engine(d->api, live_engine(d->live));
+    api_set_plugins(d->api, live_plugins(d->live), live_improvements(d->live));
     if (settings_watch(d->settings, live_watcher(d->live), &e) < 0) {
         log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
     }
@@ -391,6 +408,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
                             .listen_address = host_listen_address,
                             .logs = host_logs,
                             .knows_unit = host_knows_unit,
+                            .plugin_logs = host_plugin_logs,
                             .metrics = host_metrics,
                             .arg = d};
     if (d->stopping) {
@@ -403,10 +421,11 @@ static void step_choices(void *arg, int status, const struct err *fault)
         fail_start(d, &e);
         return;
     }
-    d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->events, &host);
+    d->choices = choices_new(d->store);
+    d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->choices, d->events, &host);
     api_set_trust(d->api, d->trust);
     apply_config(d);
-    api_load_choices(d->api, step_lua, d);
+    choices_load(d->choices, step_lua, d);
 }
 
 static void step_events(void *arg, int status, const struct err *fault)
@@ -470,6 +489,9 @@ static void on_live_closed(void *arg)
 {
     struct daemon *d = arg;
     d->live = NULL;
+    if (d->api != NULL) {
+        api_stop(d->api);
+    }
     trust_hub_close(d->trust);
     d->trust = NULL;
     if (d->events != NULL) {
@@ -567,6 +589,15 @@ static int prepare(struct daemon *d, struct err *e)
     return rc;
 }
 
+static void unpack_shipped(struct daemon *d)
+{
+    struct err e = {0};
+    d->shipped = shipped_unpack(d->home.state, d->opts.build, &e);
+    if (d->shipped == NULL) {
+        log_warn(LOG_HUB, "shipped plugins are not there: %s", e.msg);
+    }
+}
+
 static void serve(struct daemon *d)
 {
     struct err e = {0};
@@ -580,6 +611,7 @@ static void serve(struct daemon *d)
         rc = open_settings(d, &e);
     }
     d->trust = trust_hub_open(&d->loop, d->home.dir);
+    unpack_shipped(d);
     if (rc == 0) {
         rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
     }
@@ -593,6 +625,8 @@ static void finish(struct daemon *d)
 {
     struct err e = {0};
     api_free(d->api);
+    choices_free(d->choices);
+    free(d->shipped);
     proc_teardown();
     if (loop_close(&d->loop, &e) < 0) {
         log_error(LOG_LOOP, "close=failed reason=%s", LOGQ(str_of(e.msg)).z);

@@ -6,7 +6,8 @@ struct daemon_opts {
     const char *home;    // --home, or NULL
     const char *listen;  // --listen, or NULL: as configured
     const char *profile; // --profile, or NULL
-    bool safe;           // --safe: no user Lua, no improvements
+    const char *repo;    // --repo, or NULL: the project to open
+    bool safe;           // --safe: no user Lua, no plugins, no improvements
     const char *version;
     const char *build;
 };

@@ -2,7 +2,7 @@
 //
 //     watcher   http client   store   events
 //         └────────┬─────────────┴──────┘
-//               faces (bind) ──> modules ──> engine ──> events of the stream
+//               faces (bind) ──> modules, plugins, improvements ──> engine ──> events of the stream
 //
 // Coming up, the first generation is loaded before anybody may connect. Going down, the modules hear of
 // it first (`shutdown`), then nothing of theirs begins any more, then the engine lets every unit go,
@@ -14,10 +14,13 @@
 #include "base/path.h"
 #include "bind/bind.h"
 #include "bind/modules.h"
+#include "config/config.h"
 #include "config/home.h"
 #include "event/event.h"
 #include "main/improve.h"
 #include "net/http_client.h"
+#include "plugin/plugins.h"
+#include "store/choices.h"
 #include "watch/watch.h"
 
 struct live {
@@ -27,6 +30,7 @@ struct live {
     struct gen_engine *engine;
     struct bind *bind;
     struct modules *modules;
+    struct plugins *plugins; // NULL: none
     struct improve *improve; // NULL: none
     bool closing;
     loop_fn *loaded;
@@ -34,6 +38,12 @@ struct live {
     loop_fn *done;
     void *done_arg;
 };
+
+// The names of the tools that every session has: a plugin takes one only with `override`.
+static const char *const builtin_tools[] = {
+    "shell",        "read_file",  "write_file",       "edit_file",       "list_files",
+    "search_files", "skill",      "ask_user",         "plugin_save",     "plugin_diagnostics",
+    "memory",       "skill_save", "session_complete", "session_history", NULL};
 
 static void on_event(void *arg, const char *type, struct str fields)
 {
@@ -73,6 +83,11 @@ static char *dev_dir(void)
     return path_clean(given);
 }
 
+static const struct json *get_choice(void *arg, struct str key)
+{
+    return choices_get(arg, key);
+}
+
 static void open_lua(struct live *v)
 {
     const struct live_opts *o = &v->opts;
@@ -83,7 +98,9 @@ static void open_lua(struct live *v)
                               .events = o->events,
                               .watcher = v->watcher,
                               .http = v->http,
-                              .engine = v->engine};
+                              .engine = v->engine,
+                              .choice = get_choice,
+                              .choice_arg = o->choices};
     char *user = path_join(o->home->dir, "lua");
     char *dev = dev_dir();
     v->bind = bind_open(&faces);
@@ -97,6 +114,27 @@ static void open_lua(struct live *v)
     v->modules = modules_open(&modules);
     free(user);
     free(dev);
+}
+
+static void open_plugins(struct live *v)
+{
+    const struct live_opts *o = &v->opts;
+    const struct json *chosen = choices_get(o->choices, STR("features.plugins"));
+    struct plugins_opts opts = {.loop = o->loop,
+                                .engine = v->engine,
+                                .watcher = v->watcher,
+                                .home = o->home,
+                                .config = o->config,
+                                .store = o->store,
+                                .choices = o->choices,
+                                .trust = o->trust,
+                                .runners = {[LANG_LUA] = bind_runner(v->bind)},
+                                .shipped_dir = o->shipped_dir,
+                                .repo = o->repo,
+                                .off =
+                                    !json_bool(chosen, config_bool(o->config, "features.plugins"))};
+    v->plugins = plugins_open(&opts);
+    bind_set_plugins(v->bind, v->plugins);
 }
 
 static void open_improvements(struct live *v)
@@ -125,8 +163,10 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     v->http = http_client_open(o->loop, agent);
     v->engine = gen_open(o->loop, on_event, v);
     v->watcher = watcher_open(o->loop, on_watch_warning, v);
+    gen_set_builtins(v->engine, builtin_tools);
     open_lua(v);
     if (!o->safe) {
+        open_plugins(v);
         open_improvements(v);
     }
     free(agent);
@@ -141,6 +181,7 @@ static void on_engine_closed(void *arg)
     loop_fn *done = v->done;
     void *done_arg = v->done_arg;
     improve_free(v->improve);
+    plugins_free(v->plugins);
     modules_close(v->modules);
     bind_close(v->bind);
     http_client_close(v->http);
@@ -156,6 +197,9 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     v->done_arg = arg;
     bind_notify(v->bind, "shutdown", NULL);
     modules_stop(v->modules);
+    if (v->plugins != NULL) {
+        plugins_stop(v->plugins);
+    }
     improve_stop(v->improve);
     bind_stop(v->bind);
     gen_close(v->engine, on_engine_closed, v);
@@ -171,15 +215,35 @@ struct watcher *live_watcher(struct live *v)
     return v->watcher;
 }
 
+struct plugins *live_plugins(struct live *v)
+{
+    return v->plugins;
+}
+
+struct improvements *live_improvements(struct live *v)
+{
+    return improve_improvements(v->improve);
+}
+
+void live_write_log(struct live *v, struct str unit, struct jw *w)
+{
+    bind_log_write(v->bind, unit, w);
+}
+
 void live_set_config(struct live *v, const struct config *c)
 {
     bind_set_config(v->bind, c);
+    if (v->plugins != NULL) {
+        plugins_set_config(v->plugins, c);
+    }
     improve_set_config(v->improve, c);
 }
 
 bool live_knows(const struct live *v, struct str unit)
 {
-    return gen_state_of(v->engine, unit) != GEN_REMOVED || modules_knows(v->modules, unit);
+    struct plugin_row row;
+    return gen_state_of(v->engine, unit) != GEN_REMOVED || modules_knows(v->modules, unit) ||
+           (v->plugins != NULL && plugins_find(v->plugins, unit, &row));
 }
 
 void live_reload(struct live *v, const char *trigger)

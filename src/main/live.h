@@ -6,11 +6,15 @@
 // Everything that is replaced while the hub runs: the watcher, the transaction engine and the Lua on
 // top of it, opened and closed together.
 
+struct choices;
 struct config;
 struct event_log;
 struct home;
+struct improvements;
 struct live;
+struct plugins;
 struct store;
+struct trust;
 struct watcher;
 
 /// All borrowed until live_close() is done.
@@ -20,8 +24,12 @@ struct live_opts {
     const struct config *config; // see live_set_config()
     struct store *store;
     struct event_log *events;
+    struct choices *choices; // loaded
+    struct trust *trust;
     const char *version;
-    bool safe; // no user Lua, no improvements
+    const char *shipped_dir; // plugins that come with the program; NULL: none
+    const char *repo;        // the project opened at start; NULL: none
+    bool safe;               // no user Lua, no plugins, no improvements
 };
 
 /// Open all of it and ask for the first load; `loaded` is called once, when the first generation
@@ -33,6 +41,10 @@ void live_close(struct live *v, loop_fn *done, void *arg);
 
 struct gen_engine *live_engine(struct live *v);
 struct watcher *live_watcher(struct live *v);
+struct plugins *live_plugins(struct live *v);           // NULL: none are loaded (safe)
+struct improvements *live_improvements(struct live *v); // the same
+/// The last lines that a unit logged, as objects into an open array.
+void live_write_log(struct live *v, struct str unit, struct jw *w);
 void live_set_config(struct live *v, const struct config *c);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?
 /// Ask for a reload that nobody waits for.

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "host/host.h"
+#include "host/validate.h"
 #include "main/build_id.h"
 #include "main/daemon.h"
 
@@ -11,6 +12,7 @@ static int run_hub(const struct cli_hub_opts *o)
         .home = o->home,
         .listen = o->listen,
         .profile = o->profile,
+        .repo = o->repo,
         .safe = o->safe,
         .version = AFLOAT_VERSION,
         .build = build_id(),
@@ -22,6 +24,7 @@ int main(int argc, char **argv)
     static const struct cli_host host = {
         .run_hub = run_hub,
         .run_host_lua = host_lua_main,
+        .run_validate = host_validate_main,
         .build_id = build_id,
         .version = AFLOAT_VERSION,
     };

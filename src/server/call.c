@@ -1,6 +1,7 @@
 // One request on its way through an operation: parameters in, one answer out.
 //
 //     call__run ─┬─ page, code, OPTIONS: answered here
+//                ├─ a plugin's route: route.c
 //                └─ params__build ─> idempotency ─> op_run ┄┄> on_answer | on_stream
 //
 // The operation may answer at once or later, also after the connection or even the server is gone:
@@ -231,10 +232,9 @@ void call__free(struct call *r)
 void call__run(struct conn *c, struct call *r)
 {
     static void (*const runs[])(struct conn *, struct call *) = {
-        [TARGET_OP] = run_op,
-        [TARGET_PAGE] = answer_page,
-        [TARGET_CODE] = answer_code,
-        [TARGET_OPTIONS] = answer_options,
+        [TARGET_OP] = run_op,         [TARGET_PAGE] = answer_page,
+        [TARGET_CODE] = answer_code,  [TARGET_OPTIONS] = answer_options,
+        [TARGET_PLUGIN] = route__run,
     };
     r->running = true;
     runs[r->asked.target](c, r);

@@ -240,6 +240,10 @@ static void http_on_eof(struct conn *c)
 {
     struct http *h = c->state;
     h->eof = true;
+    if (h->call != NULL && h->call->plugin != NULL) {
+        conn__close(c); // a plugin that still works has lost its reader
+        return;
+    }
     if ((h->call == NULL || !h->call->running) && h->ahead.n == 0) {
         conn__finish(c);
     }
@@ -260,7 +264,10 @@ static void http_on_deadline(struct conn *c)
 static void http_on_gone(struct conn *c)
 {
     struct http *h = c->state;
-    if (h->call != NULL && h->call->running) {
+    if (h->call != NULL && h->call->plugin != NULL) {
+        route__cancel(h->call);
+        call__free(h->call);
+    } else if (h->call != NULL && h->call->running) {
         h->call->conn = NULL;
     } else if (h->call != NULL) {
         call__free(h->call);
@@ -337,4 +344,10 @@ bool http__idle(const struct conn *c)
 {
     const struct http *h = c->state;
     return is_http(c) && h->call == NULL && http1_between(&h->parser) && h->ahead.n == 0;
+}
+
+const struct http1 *http__parser(const struct conn *c)
+{
+    const struct http *h = c->state;
+    return &h->parser;
 }

@@ -33,6 +33,20 @@ static void add_text(struct buf *out, const char *z)
     }
 }
 
+static void add_plugin(void *arg, const char *name, const char *state, const char *error)
+{
+    struct buf *out = arg;
+    buf_addz(out, "<li><code>");
+    add_text(out, name);
+    buf_addz(out, "</code> ");
+    add_text(out, state);
+    if (error != NULL) {
+        buf_addz(out, ": ");
+        add_text(out, error);
+    }
+    buf_addz(out, "</li>\n");
+}
+
 void page__write(struct buf *out, const struct server *s)
 {
     buf_addz(out, top);
@@ -41,8 +55,11 @@ void page__write(struct buf *out, const struct server *s)
     buf_addf(out, "</code></li>\n<li>generation <code>%" PRId64 "</code></li>\n",
              api_generation(s->api));
     buf_addf(out, "<li>up for <code>%.0f s</code></li>\n</ul>\n", api_uptime_s(s->api));
-    buf_addz(out, "<p><a href=\"/openapi.json\">openapi.json</a> describes what it can do.</p>\n"
-                  "</body></html>\n");
+    buf_addz(out, "<h2>Plugins</h2>\n<ul>\n");
+    api_list_plugins(s->api, add_plugin, out);
+    buf_addz(out,
+             "</ul>\n<p><a href=\"/openapi.json\">openapi.json</a> describes what it can do.</p>\n"
+             "</body></html>\n");
 }
 
 void page__write_refused(struct buf *out, const struct refusal *no)

@@ -214,7 +214,7 @@ static bool method_of(unsigned http, enum op_method *out)
     return false;
 }
 
-// Which of the four things is meant; whether it exists is check_route()'s.
+// Which of the five things is meant; whether it exists is check_route()'s.
 static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
 {
     enum op_method method = OP_GET;
@@ -225,6 +225,9 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
         q->target = q->code.n != 0 ? TARGET_CODE : TARGET_PAGE;
     } else if (str_eqz(q->path, "*")) {
         q->match.methods = 1U << OP_GET | 1U << OP_POST;
+    } else if (route__is(q->path)) {
+        q->match.methods = (1U << (OP_DELETE + 1)) - 1;
+        q->target = TARGET_PLUGIN;
     } else {
         router__match(&s->router, method, q->path, &q->match);
         q->target = TARGET_OP;
@@ -284,7 +287,7 @@ static bool check_route(const struct conn *c, const struct http1 *p, const struc
 {
     bool gets = p->method == HTTP_GET || p->method == HTTP_HEAD;
     bool known_path = q->match.methods != 0;
-    if (q->target == TARGET_OPTIONS && known_path) {
+    if ((q->target == TARGET_OPTIONS || q->target == TARGET_PLUGIN) && known_path) {
         return true;
     }
     if (!known_path) {
@@ -306,7 +309,8 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
                        struct refusal *no)
 {
     bool has_body = p->chunked || p->length != 0;
-    bool takes = q->target == TARGET_OP && op_takes_body(q->match.op);
+    bool any = q->target == TARGET_PLUGIN; // what it takes is the plugin's business
+    bool takes = any || (q->target == TARGET_OP && op_takes_body(q->match.op));
     struct str expect = q->fields.expect;
     if (p->length > s->limits.body_bytes) {
         return request__refuse(no, PROBLEM_TOO_LARGE, "the body is larger than %zu bytes",
@@ -316,7 +320,7 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
         return request__refuse(no, PROBLEM_INVALID_REQUEST, "%s here takes no body",
                                http1_method_name(p));
     }
-    if (p->length != 0 && !request__is_json(q->fields.content_type)) {
+    if (!any && p->length != 0 && !request__is_json(q->fields.content_type)) {
         return request__refuse(no, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
                                "the body must be application/json");
     }

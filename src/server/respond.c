@@ -21,7 +21,10 @@ static const struct {
     STATUS(201, "Created"),
     STATUS(202, "Accepted"),
     STATUS(204, "No Content"),
+    STATUS(301, "Moved Permanently"),
+    STATUS(302, "Found"),
     STATUS(303, "See Other"),
+    STATUS(304, "Not Modified"),
     STATUS(400, "Bad Request"),
     STATUS(401, "Unauthorized"),
     STATUS(403, "Forbidden"),
@@ -63,7 +66,7 @@ static void add_length(struct buf *out, const struct reply *r)
 {
     if (r->streamed) {
         buf_adds(out, r->old ? STR("") : STR("Transfer-Encoding: chunked\r\n"));
-    } else if (r->status != 204) {
+    } else if (r->status != 204 && r->status != 304) {
         buf_adds(out, STR("Content-Length: "));
         add_number(out, r->body.n);
         buf_adds(out, STR("\r\n"));
@@ -113,7 +116,9 @@ void respond__write(struct conn *c, const struct reply *r)
     buf_reserve(out, 512 + r->body.n);
     add_status(out, r->status);
     buf_add(out, server__date(c->server), DATE_TEXT - 1);
-    buf_adds(out, STR("\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"));
+    buf_adds(out, r->caches ? STR("\r\nX-Content-Type-Options: nosniff\r\n")
+                            : STR("\r\nCache-Control: no-store\r\n"
+                                  "X-Content-Type-Options: nosniff\r\n"));
     if (r->type != NULL) {
         add_line(out, STR("Content-Type: "), str_of(r->type));
     }
@@ -128,7 +133,7 @@ void respond__write(struct conn *c, const struct reply *r)
     }
     add_rare(out, r);
     buf_adds(out, STR("\r\n"));
-    if (!r->head_only && !r->streamed && r->status != 204) {
+    if (!r->head_only && !r->streamed && r->status != 204 && r->status != 304) {
         buf_adds(out, r->body);
     }
 }

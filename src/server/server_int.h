@@ -17,6 +17,7 @@
 //                      linger    the last answer is out, the peer may still talk (conn.c)
 //     http.c ──> request.c (may this be served?) ──> router.c, hosts.c, auth.c
 //            ──> call.c ──> params.c, idempotency.c ──> op_run() ┄┄> respond.c ──> conn.c
+//                       ──> route.c ──> a plugin's handler ┄┄> respond.c
 
 struct conn;
 struct call;
@@ -89,7 +90,8 @@ void http__reply(struct conn *c, struct reply *reply, bool keep);
 /// Answer with a problem (or page) and end the call under way.
 struct refusal;
 void http__refuse(struct conn *c, const struct refusal *no, bool keep);
-bool http__idle(const struct conn *c); // speaks HTTP and waits for a request
+bool http__idle(const struct conn *c);                  // speaks HTTP and waits for a request
+const struct http1 *http__parser(const struct conn *c); // the head of the request under way
 
 // ---- request.c: what was asked for, and whether it may be ------------------------------------
 
@@ -100,7 +102,7 @@ struct fields {
     const char *doubled; // name of a header that may come once but came twice
 };
 
-enum target { TARGET_OP, TARGET_PAGE, TARGET_CODE, TARGET_OPTIONS };
+enum target { TARGET_OP, TARGET_PAGE, TARGET_CODE, TARGET_OPTIONS, TARGET_PLUGIN };
 
 /// Why a request is not served, before it becomes a problem+json.
 struct refusal {
@@ -156,8 +158,9 @@ struct call {
     struct server *server; // NULL when it is gone
     struct call *prev, *next;
     struct idem_entry *idem;
-    struct asked asked; // spans of the connection's head
-    bool running;       // the whole message is here
+    struct plugin_call *plugin; // while a plugin has it; see route.c
+    struct asked asked;         // spans of the connection's head
+    bool running;               // the whole message is here
     bool head_only, keep, old;
 };
 struct call *call__new(struct conn *c, const struct http1 *p, const struct asked *asked);
@@ -166,6 +169,15 @@ void call__free(struct call *r);
 void call__run(struct conn *c, struct call *r);
 /// The server goes before this call has its answer. Returns the next one of the list.
 struct call *call__orphan(struct call *r);
+
+// ---- route.c: requests that plugins answer ---------------------------------------------------
+
+/// Is it a path below /api/plugins/NAME?
+bool route__is(struct str path);
+/// Hand the call to the plugin's route. Whoever answers ends the call.
+void route__run(struct conn *c, struct call *r);
+/// Nobody waits for the answer any more: `r->plugin` is set, and the call may be freed after this.
+void route__cancel(struct call *r);
 
 // ---- params.c: path, query and body become the parameters of an operation --------------------
 
@@ -253,7 +265,8 @@ struct reply {
     struct str body;
     const char *location; // NULL for none
     const char *allow;
-    const char *headers; // more lines, each with its CR LF; ours, never from outside
+    const char *headers; // more lines, each with its CR LF; ours, or checked by route.c
+    bool caches;         // they say how it may be cached
     struct str origin;   // to echo for CORS
     unsigned retry_after_s;
     bool challenge; // 401: say how to authenticate

@@ -12,9 +12,10 @@ struct rig {
     struct loop loop;
     struct server *server;
     struct event_log *events;
-    uint64_t now_ms;          // what the loop's clock says
-    size_t runs[OP__COUNT];   // calls of each operation
-    struct op_call *held[64]; // calls of DOCTOR and FEATURE_DISABLE, not answered yet
+    struct gen_engine *engine; // NULL: no plugins
+    uint64_t now_ms;           // what the loop's clock says
+    size_t runs[OP__COUNT];    // calls of each operation
+    struct op_call *held[64];  // calls of DOCTOR and FEATURE_DISABLE, not answered yet
     size_t n_held;
     size_t big; // bytes of OPENAPI's answer
     char socket[160];

@@ -1,0 +1,10 @@
+test("a question that nobody answers is a failure that says so", function(t)
+  local answer, why = t.tool("ask_user", { question = "tea?" })
+  t.equal(answer, nil)
+  t.equal(why, "nobody answered in time")
+end)
+
+test("there is nothing to answer at first", function(t)
+  t.equal(#t.route("GET", "/questions").questions, 0)
+  t.equal(t.route("POST", "/questions/q000099", { json = { answer = "x" } }).status, 404)
+end)

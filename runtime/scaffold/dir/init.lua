@@ -1,0 +1,34 @@
+-- @NAME@: save a file of this directory and it is live; break it and the last good version goes on.
+--
+--   afloat plugin show @NAME@      what it contributes, what it costs, what is wrong
+--   afloat plugin logs -f @NAME@   what it logs
+--   afloat plugin test @NAME@      runs test.lua
+
+local greeting = require "greeting"   -- greeting.lua beside this file
+
+-- A flag that people switch with `afloat feature enable @NAME@:loud`.
+local loud = flag { name = "loud", type = "boolean", default = false, description = "say it louder" }
+
+local function greet(name) return greeting.of(name, loud()) end
+
+-- A tool: models call it in a session, people with `afloat tool run @NAME@_greet '{"name":"Ada"}'`.
+tool {
+  name = "@TOOL@_greet",
+  description = "greet somebody",
+  input = { name = "string" },
+  run = function(ctx, input) return greet(input.name) end,
+}
+
+-- A route: GET /api/plugins/@NAME@/hello/Ada, over the hub's socket or with its token.
+route("GET", "/hello/:name", function(req) return { text = greet(req.params.name) } end)
+
+-- A command: `afloat @NAME@:hello Ada`.
+command { name = "hello", description = "greet somebody", run = function(args) return greet(args[1] or "world") end }
+
+-- A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
+on_tool_call(function(ctx, call)
+  ctx.state.calls = (ctx.state.calls or 0) + 1
+end)
+on_done(function(ctx)
+  log.info(ctx.session_id .. " called " .. (ctx.state.calls or 0) .. " tools")
+end)

@@ -1,0 +1,95 @@
+// Commands that plugins contribute: list them, run one.
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+
+void op_COMMAND_LIST(struct api *api, struct op_call *c)
+{
+    struct gen *g = api__current(api, c);
+    struct buf out;
+    struct jw w;
+    if (g == NULL) {
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "commands");
+    jw_arr(&w);
+    for (size_t i = 0; i < gen_count(g); i++) {
+        const struct gen_unit *u = gen_at(g, i);
+        for (size_t k = 0; k < gen_unit_count(u); k++) {
+            const struct gen_item *it = gen_unit_at(u, k);
+            if (gen_item_kind(it) != GEN_COMMAND || gen_item_is_off(it)) {
+                continue;
+            }
+            struct json *about = NULL;
+            bool told = json_parse(&about, c->arena, str_of(gen_item_about(it)), NULL, NULL) == 0;
+            jw_obj(&w);
+            jw_key(&w, "name");
+            jw_strf(&w, "%s:%s", u->name, gen_item_name(it));
+            jw_kbool(&w, "plain", gen_item_is_plain(g, it));
+            jw_key(&w, "description");
+            jw_value(&w, told ? json_get(about, "description") : NULL);
+            jw_end_obj(&w);
+        }
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+struct command_run {
+    struct op_call *call;
+    struct gen *gen; // pinned
+    struct gen_call target;
+};
+
+static void on_output(struct gen_call *target, int status, const struct json *output,
+                      const struct err *e)
+{
+    struct command_run *r = target->arg;
+    if (status < 0) {
+        op_fail(r->call, status == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED,
+                NULL, "%s", e->msg);
+    } else {
+        struct buf out;
+        struct jw w;
+        buf_init(&out, API_ANSWER_MAX);
+        jw_init(&w, &out);
+        jw_obj(&w);
+        jw_key(&w, "output");
+        jw_value(&w, output);
+        jw_kint(&w, "generation", (int64_t)gen_number(r->gen));
+        jw_end_obj(&w);
+        op_answer(r->call, 200, buf_str(&out));
+        buf_fini(&out);
+    }
+    gen_unpin(r->gen);
+    free(r);
+}
+
+void op_COMMAND_RUN(struct api *api, struct op_call *c)
+{
+    static const struct json none = {.type = JSON_ARR};
+    struct str name = api__name(c);
+    struct gen *g = api__current(api, c);
+    if (g == NULL) {
+        return;
+    }
+    struct gen_item *it = gen_item_find(g, GEN_COMMAND, name);
+    if (it == NULL) {
+        op_fail(c, PROBLEM_NOT_FOUND, "`afloat x` lists them", "there is no command '%.*s'",
+                (int)MIN(name.n, 100), name.p);
+        return;
+    }
+    const struct json *args = json_get(c->params, "args");
+    const struct gen_target *face = gen_item_face(it);
+    struct command_run *r = xcalloc(1, sizeof *r);
+    r->call = c;
+    r->gen = gen_pin(g);
+    r->target =
+        (struct gen_call){.input = args != NULL ? args : &none, .done = on_output, .arg = r};
+    face->call(gen_item_data(it), &r->target);
+}

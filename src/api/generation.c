@@ -1,0 +1,106 @@
+// Generations: what was, and going back to it.
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+#include "base/time.h"
+
+static void write_names(struct jw *w, const char *key, const struct json *names)
+{
+    jw_key(w, key);
+    if (names != NULL) {
+        jw_value(w, names);
+    } else {
+        jw_arr(w);
+        jw_end_arr(w);
+    }
+}
+
+static void write_past(const struct plugin_past *p, bool whole, struct jw *w)
+{
+    char at[TIME_TEXT];
+    jw_obj(w);
+    jw_kint(w, "generation", (int64_t)p->generation);
+    jw_kstrz(w, "at", time_format(p->at, at));
+    jw_kstr(w, "trigger", p->trigger);
+    write_names(w, "added", p->added);
+    write_names(w, "changed", p->changed);
+    write_names(w, "removed", p->removed);
+    if (whole) {
+        jw_key(w, "set");
+        jw_value(w, p->set);
+    }
+    jw_end_obj(w);
+}
+
+void op_GENERATIONS(struct api *api, struct op_call *c)
+{
+    struct buf out;
+    struct jw w;
+    size_t n = api->plugins != NULL ? plugins_past_count(api->plugins) : 0;
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kint(&w, "current", api_generation(api));
+    jw_key(&w, "generations");
+    jw_arr(&w);
+    for (size_t i = 0; i < n; i++) {
+        struct plugin_past p = plugins_past_at(api->plugins, i);
+        write_past(&p, false, &w);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_GENERATION_SHOW(struct api *api, struct op_call *c)
+{
+    int64_t wanted = json_int(json_get(c->params, "generation"), 0);
+    size_t n = api->plugins != NULL ? plugins_past_count(api->plugins) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct plugin_past p = plugins_past_at(api->plugins, i);
+        if ((int64_t)p.generation == wanted) {
+            struct buf out;
+            struct jw w;
+            buf_init(&out, API_ANSWER_MAX);
+            jw_init(&w, &out);
+            write_past(&p, true, &w);
+            op_answer(c, 200, buf_str(&out));
+            buf_fini(&out);
+            return;
+        }
+    }
+    op_fail(c, PROBLEM_NOT_FOUND, "`afloat generations` lists those that are kept",
+            "generation %lld is not kept", (long long)wanted);
+}
+
+static void on_undone(const struct gen_report *r, void *arg)
+{
+    struct op_call *c = arg;
+    struct buf out;
+    struct jw w;
+    if (r == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    gen_report_write(r, &w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_GENERATION_UNDO(struct api *api, struct op_call *c)
+{
+    int64_t to = json_int(json_get(c->params, "to"), 0);
+    struct err e = {0};
+    if (!api__may_change(api, c)) {
+        return;
+    }
+    if (to < 0 || (to == 0 && json_get(c->params, "to") != NULL)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'to' is the number of a generation");
+    } else if (plugins_undo(api->plugins, (uint64_t)to, on_undone, c, &e) < 0) {
+        op_fail(c, e.code == ERR_NOT_FOUND ? PROBLEM_NOT_FOUND : PROBLEM_CONFLICT,
+                "`afloat generations` lists those that are kept", "%s", e.msg);
+    }
+}

@@ -1,0 +1,251 @@
+// Plugins: list, show, switch on and off, reload.
+//
+// None of it runs a plugin's code but the reload that follows a change. What a person chose by command is
+// a line of choices.json ("plugins.NAME.enabled"); it is kept first, then the reload takes it over, and
+// the answer is the row as it stands after both.
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+#include "plugin/improvements.h"
+#include "store/choices.h"
+
+struct str api__name(const struct op_call *c)
+{
+    return json_str(json_get(c->params, "name"), "");
+}
+
+struct gen *api__current(struct api *api, struct op_call *c)
+{
+    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
+    if (g == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    }
+    return g;
+}
+
+bool api__plugins_on(const struct api *api)
+{
+    const struct json *chosen = choices_get(api->choices, STR("features.plugins"));
+    return json_bool(chosen, config_bool(api->config, "features.plugins"));
+}
+
+bool api__may_change(struct api *api, struct op_call *c)
+{
+    if (!api__plugins_on(api)) {
+        op_fail(c, PROBLEM_FEATURE_DISABLED, "afloat feature enable plugins",
+                "Plugins feature is not enabled. Enable it in settings.");
+        return false;
+    }
+    if (api->plugins == NULL) {
+        op_fail(c, PROBLEM_FEATURE_DISABLED, "start the hub without --safe",
+                "the hub was started without plugins");
+        return false;
+    }
+    return api__current(api, c) != NULL;
+}
+
+bool api__reaches(const struct api *api, const struct gen_unit *u, const char *dir)
+{
+    struct str name = str_of(u->name);
+    struct plugin_row row;
+    if (str_starts(name, API_IMPROVEMENTS)) {
+        struct str file = str_from(name, strlen(API_IMPROVEMENTS));
+        return api->improvements == NULL ||
+               scopes_get(improvements_scopes(api->improvements), file).kind == SCOPE_ALL;
+    }
+    if (api->plugins == NULL || !plugins_find(api->plugins, name, &row)) {
+        return true; // a module of the hub
+    }
+    return dir != NULL ? plugins_reaches(api->plugins, name, dir) : row.project == NULL;
+}
+
+void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb, void *arg)
+{
+    struct gen_request req = {.trigger = "api",
+                              .names = name.n != 0 ? &name : NULL,
+                              .n_names = name.n != 0,
+                              .force = force,
+                              .wait_all = true};
+    gen_request(api->engine, &req, cb, arg);
+}
+
+// ---- list, show, logs ------------------------------------------------------------------------
+
+void op_PLUGIN_LIST(struct api *api, struct op_call *c)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "plugins");
+    jw_arr(&w);
+    for (size_t i = 0, n = api__row_count(api); i < n; i++) {
+        struct api_row row = api__row_at(api, i);
+        api__row_write(api, &row, false, &w);
+    }
+    jw_end_arr(&w);
+    jw_kbool(&w, "feature_enabled", api__plugins_on(api));
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void answer_row(struct api *api, struct op_call *c, bool whole)
+{
+    struct api_row row;
+    struct buf out;
+    struct jw w;
+    if (!api__row_of(api, c, &row)) {
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    api__row_write(api, &row, whole, &w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_PLUGIN_SHOW(struct api *api, struct op_call *c)
+{
+    answer_row(api, c, true);
+}
+
+void op_PLUGIN_LOGS(struct api *api, struct op_call *c)
+{
+    struct api_row row;
+    struct buf out;
+    struct jw w;
+    if (!api__row_of(api, c, &row)) {
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", row.p.name);
+    jw_key(&w, "lines");
+    jw_arr(&w);
+    api->host.plugin_logs(api->host.arg, str_of(row.p.name), &w);
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+// ---- enable, disable -------------------------------------------------------------------------
+
+/// A choice under way: kept, then taken over by a reload.
+struct switching {
+    struct api *api;
+    struct op_call *call;
+};
+
+static void on_switched(const struct gen_report *r, void *arg)
+{
+    struct switching s = *(struct switching *)arg;
+    free(arg);
+    if (r == NULL) {
+        op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else {
+        answer_row(s.api, s.call, false);
+    }
+}
+
+static void on_chosen(void *arg, int status, const struct err *e)
+{
+    struct switching *s = arg;
+    if (status < 0) {
+        op_fail(s->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        free(s);
+    } else {
+        api__reload(s->api, api__name(s->call), false, on_switched, s);
+    }
+}
+
+static void choose(struct api *api, struct op_call *c, const char *name, bool on)
+{
+    struct switching *s = xcalloc(1, sizeof *s);
+    *s = (struct switching){.api = api, .call = c};
+    const char *key = arena_printf(c->arena, "plugins.%s.enabled", name);
+    choices_set(api->choices, str_of(key), on ? STR("true") : STR("false"), on_chosen, s);
+}
+
+/// An improvement has a scope instead of a switch: a person makes it active everywhere.
+static void switch_improvement(struct api *api, struct op_call *c, const struct api_row *row,
+                               bool on)
+{
+    struct str name = str_from(str_of(row->p.name), strlen(API_IMPROVEMENTS));
+    if (!on) {
+        op_fail(c, PROBLEM_CONFLICT, "afloat plugin remove NAME moves its file to the trash",
+                "an improvement is not switched off but removed");
+        return;
+    }
+    if (api->improvements != NULL) {
+        scopes_set(improvements_scopes(api->improvements), name, SCOPE_ALL, STR_NULL);
+    }
+    answer_row(api, c, false);
+}
+
+static void switch_plugin(struct api *api, struct op_call *c, bool on)
+{
+    struct api_row row;
+    if (!api__may_change(api, c) || !api__row_of(api, c, &row)) {
+        return;
+    }
+    if (row.scope != NULL) {
+        switch_improvement(api, c, &row, on);
+    } else if (row.p.required && !on) {
+        op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",
+                "plugin '%s' is required and cannot be switched off", row.p.name);
+    } else {
+        choose(api, c, row.p.name, on);
+    }
+}
+
+void op_PLUGIN_ENABLE(struct api *api, struct op_call *c)
+{
+    switch_plugin(api, c, true);
+}
+
+void op_PLUGIN_DISABLE(struct api *api, struct op_call *c)
+{
+    switch_plugin(api, c, false);
+}
+
+// ---- reload ----------------------------------------------------------------------------------
+
+static void on_reloaded(const struct gen_report *r, void *arg)
+{
+    struct switching s = *(struct switching *)arg;
+    struct api_row row;
+    struct buf out;
+    struct jw w;
+    free(arg);
+    if (r == NULL) {
+        op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
+    }
+    if (!api__row_of(s.api, s.call, &row)) {
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", row.p.name);
+    api__row_write_brief(&row, &w);
+    jw_key(&w, "report");
+    gen_report_write(r, &w);
+    jw_end_obj(&w);
+    op_answer(s.call, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+void op_PLUGIN_RELOAD(struct api *api, struct op_call *c)
+{
+    struct api_row row;
+    if (api__may_change(api, c) && api__row_of(api, c, &row)) {
+        struct switching *s = xcalloc(1, sizeof *s);
+        *s = (struct switching){.api = api, .call = c};
+        api__reload(api, api__name(c), true, on_reloaded, s);
+    }
+}

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "api/api_int.h"
+#include "gen/engine.h"
+#include "plugin/plugins.h"
+
+// What the handlers of plugins, tools and commands share.
+
+enum { API_ANSWER_MAX = 64 << 20 };
+
+#define API_IMPROVEMENTS "improvements/"
+
+/// The member of the path that names something.
+struct str api__name(const struct op_call *c);
+
+/// The current generation; NULL, answered, while the hub stops.
+struct gen *api__current(struct api *api, struct op_call *c);
+/// May plugins be changed? False, answered, when the feature is off or there are none (a safe start).
+bool api__may_change(struct api *api, struct op_call *c);
+bool api__plugins_on(const struct api *api); // the feature `plugins`
+
+/// Does `unit` reach a call made in `dir` (NULL: nowhere in particular), outside any session?
+bool api__reaches(const struct api *api, const struct gen_unit *u, const char *dir);
+
+// ---- rows (plugin_row.c) ---------------------------------------------------------------------
+
+/// A plugin or an improvement as rows show it.
+struct api_row {
+    struct plugin_row p;
+    const char *scope; // of an improvement; NULL: a plugin
+};
+
+size_t api__row_count(const struct api *api);
+struct api_row api__row_at(const struct api *api, size_t i);
+bool api__row_find(const struct api *api, struct str name, struct api_row *out);
+/// Find the row of the request; answered with 404 and the nearest name when there is none.
+bool api__row_of(struct api *api, struct op_call *c, struct api_row *out);
+/// The row as an object; `whole` adds content, stats, last_error, diagnostics and outputs.
+void api__row_write(const struct api *api, const struct api_row *r, bool whole, struct jw *w);
+/// What a route, tool or command cost so far; NULL: nobody counts.
+const struct hook_stats *api__stats_of(const struct gen_item *it);
+/// The members `hooks` and `metadata` of the open object.
+void api__row_write_brief(const struct api_row *r, struct jw *w);
+
+/// The metrics afloat_plugin_...: what serves, its memory, what its contributions cost.
+void api__plugin_metrics(const struct api *api, struct buf *out);
+
+// ---- validation (validate.c) -----------------------------------------------------------------
+
+/// What is wrong with a plugin's code, or with the way to find out.
+struct api_invalid {
+    enum problem problem;
+    char detail[512];
+};
+/// `value` is what the plugin would register; NULL: `no` says why there is nothing. Borrowed.
+typedef void api_validated(void *arg, const struct json *value, const struct api_invalid *no);
+
+struct api_validation {
+    const char *name;           // of the plugin
+    const char *path;           // where it lies or would lie
+    const char *server;         // file in the tree
+    const struct tree *tree;    // its files; NULL: `content` is all of it
+    struct str content;         // stands in the place of the server file; `p` NULL: it does not
+    const struct json *options; // NULL: none
+    bool test;
+};
+/// Run it in a process that is locked in. Everything is copied; `done` is never called from inside.
+void api__validate(struct api *api, const struct api_validation *v, api_validated *done, void *arg);
+
+/// The language of new code: said, else that of the file, else seen from the text. False, answered,
+/// when it is unknown or has no host.
+bool api__check_lang(struct op_call *c, struct str said, const char *file, struct str content);
+
+// ---- asking for a run ------------------------------------------------------------------------
+
+/// Ask for a reload, of `name` only when it is not empty, and answer through `cb`.
+void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb, void *arg);

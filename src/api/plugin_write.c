@@ -1,0 +1,343 @@
+// Plugins that come and go by command: save, add, remove. Files are touched on a thread, each by one
+// rename; what was there stays until the new thing is known to be good.
+//
+//     save     validate ── write beside, rename ── reload
+//     add      a line of choices.json ── reload
+//     remove   rename into trash/, or the line goes ── reload
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+#include "base/path.h"
+#include "base/time.h"
+#include "loop/work.h"
+#include "store/choices.h"
+
+#define ENTRIES "plugin_entries"
+
+/// One change on its way. Strings live in the call's arena.
+struct change {
+    struct api *api;
+    struct op_call *call;
+    const char *path;  // what is written, moved or added
+    const char *trash; // where it goes
+    struct str content;
+    struct err e;
+    int rc;
+};
+
+static struct change *change_new(struct api *api, struct op_call *c)
+{
+    struct change *ch = xcalloc(1, sizeof *ch);
+    *ch = (struct change){.api = api, .call = c};
+    return ch;
+}
+
+static void change_fail(struct change *ch, enum problem p, const char *text)
+{
+    op_fail(ch->call, p, NULL, "%s", text);
+    free(ch);
+}
+
+/// Answer {KEY: name, path, report}.
+static void answer(struct change *ch, const char *key, const struct gen_report *r)
+{
+    struct buf out;
+    struct jw w;
+    if (r == NULL) {
+        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    if (key != NULL) {
+        jw_kstr(&w, key, api__name(ch->call));
+    }
+    jw_kstrz(&w, "path", ch->path);
+    jw_key(&w, "report");
+    gen_report_write(r, &w);
+    jw_end_obj(&w);
+    op_answer(ch->call, 200, buf_str(&out));
+    buf_fini(&out);
+    free(ch);
+}
+
+// ---- save ------------------------------------------------------------------------------------
+
+static void on_saved(const struct gen_report *r, void *arg)
+{
+    answer(arg, "name", r);
+}
+
+static void write_file(void *arg)
+{
+    struct change *ch = arg;
+    char *dir = str_dup(path_dir(str_of(ch->path)));
+    ch->rc = path_mkdirs(dir, 0700, &ch->e);
+    if (ch->rc == 0) {
+        ch->rc = path_write_atomic(ch->path, ch->content, 0600, &ch->e);
+    }
+    free(dir);
+}
+
+static void on_written(void *arg)
+{
+    struct change *ch = arg;
+    if (ch->rc < 0) {
+        change_fail(ch, PROBLEM_STORE_FAILED, ch->e.msg);
+    } else if (gen_current(ch->api->engine) == NULL) {
+        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+    } else {
+        api__reload(ch->api, STR_NULL, false, on_saved, ch);
+    }
+}
+
+static void on_valid(void *arg, const struct json *value, const struct api_invalid *no)
+{
+    struct change *ch = arg;
+    (void)value;
+    if (no != NULL) {
+        change_fail(ch, no->problem, no->detail);
+    } else if (ch->api->files == NULL) {
+        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+    } else {
+        work_submit(ch->api->files, work_mount_key(ch->path), write_file, on_written, ch);
+    }
+}
+
+static bool name_fits(struct op_call *c, struct str name)
+{
+    static const char *const reserved[] = {"list", "save", "validate", "add"};
+    bool taken = false;
+    for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
+        taken = taken || str_eqz(name, reserved[i]);
+    }
+    if (taken || !plugin_name_valid(name)) {
+        op_fail(c, PROBLEM_INVALID_NAME,
+                taken ? NULL : "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
+                taken ? "'%.*s' is reserved" : "'%.*s' is no name for a plugin",
+                (int)MIN(name.n, 100), name.p);
+        return false;
+    }
+    return true;
+}
+
+/// Is it one that a save may change? A project's or a shipped one gets a namesake of the user's.
+static bool is_own(const struct plugin_row *p)
+{
+    return str_starts(str_of(p->layer), "user") || strcmp(p->layer, "config") == 0;
+}
+
+static const char *server_of(const struct plugin_row *p)
+{
+    return p->shape != NULL && p->shape->server != NULL ? p->shape->server : "init.lua";
+}
+
+static bool is_file(const struct plugin_row *p)
+{
+    return p->tree != NULL ? p->tree->is_file : plugin_lang_of(str_of(p->path)) != LANG_NONE;
+}
+
+/// Where the code goes, and how it is looked at meanwhile.
+static void place(struct api *api, struct op_call *c, const struct plugin_row *p,
+                  struct api_validation *v)
+{
+    v->name = arena_strdup(c->arena, api__name(c));
+    if (p == NULL || is_file(p)) {
+        v->path = p != NULL ? p->path
+                            : arena_printf(c->arena, "%s/plugins/%s.lua", api->home->dir, v->name);
+        v->server = arena_strdup(c->arena, path_base(str_of(v->path)));
+    } else {
+        v->path = p->path;
+        v->server = server_of(p);
+        v->tree = p->tree;
+        v->options = p->options;
+    }
+}
+
+void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
+{
+    struct str name = api__name(c), content = json_str(json_get(c->params, "content"), "");
+    struct api_row row;
+    if (!api__may_change(api, c) || !name_fits(c, name)) {
+        return;
+    }
+    bool known = api__row_find(api, name, &row) && is_own(&row.p);
+    struct api_validation v = {.content = content};
+    place(api, c, known ? &row.p : NULL, &v);
+    if (!api__check_lang(c, json_str(json_get(c->params, "lang"), ""), known ? v.server : NULL,
+                         content)) {
+        return;
+    }
+    struct change *ch = change_new(api, c);
+    ch->content = content;
+    ch->path = known && !is_file(&row.p) ? arena_printf(c->arena, "%s/%s", v.path, v.server)
+                                         : arena_strdup(c->arena, str_of(v.path));
+    api__validate(api, &v, on_valid, ch);
+}
+
+// ---- the lines of `plugin add` ---------------------------------------------------------------
+
+static void on_listed(const struct gen_report *r, void *arg)
+{
+    answer(arg, NULL, r);
+}
+
+static void on_unlisted(const struct gen_report *r, void *arg)
+{
+    answer(arg, "deleted", r);
+}
+
+static void on_choice(struct change *ch, int status, const struct err *e, gen_report_cb *cb)
+{
+    if (status < 0) {
+        change_fail(ch, PROBLEM_STORE_FAILED, e->msg);
+    } else if (gen_current(ch->api->engine) == NULL) {
+        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+    } else {
+        api__reload(ch->api, STR_NULL, false, cb, ch);
+    }
+}
+
+static void on_added(void *arg, int status, const struct err *e)
+{
+    on_choice(arg, status, e, on_listed);
+}
+
+static void on_taken_out(void *arg, int status, const struct err *e)
+{
+    on_choice(arg, status, e, on_unlisted);
+}
+
+/// The list without, and with `add` also behind the others, the entry of `ch->path`.
+static void set_entries(struct change *ch, bool add, choices_done *done)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_arr(&w);
+    json_foreach_item (entry, choices_get(ch->api->choices, STR(ENTRIES))) {
+        if (!str_eqz(json_str(json_get(entry, "path"), ""), ch->path)) {
+            jw_value(&w, entry);
+        }
+    }
+    if (add) {
+        jw_obj(&w);
+        jw_kstrz(&w, "path", ch->path);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    choices_set(ch->api->choices, STR(ENTRIES), buf_str(&text), done, ch);
+    buf_fini(&text);
+}
+
+static bool is_listed(const struct api *api, const char *path)
+{
+    json_foreach_item (entry, choices_get(api->choices, STR(ENTRIES))) {
+        if (str_eqz(json_str(json_get(entry, "path"), ""), path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void op_PLUGIN_ADD(struct api *api, struct op_call *c)
+{
+    struct str given = json_str(json_get(c->params, "path"), "");
+    if (!api__may_change(api, c)) {
+        return;
+    }
+    if (given.n == 0 || given.p[0] != '/' || memchr(given.p, '\0', given.n) != NULL) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'path' must be absolute");
+        return;
+    }
+    char *clean = path_clean(arena_strdup(c->arena, given));
+    const char *path = arena_strdup(c->arena, str_of(clean));
+    free(clean);
+    if (is_listed(api, path)) {
+        op_fail(c, PROBLEM_NAME_TAKEN, NULL, "'%s' was added before", path);
+        return;
+    }
+    struct change *ch = change_new(api, c);
+    ch->path = path;
+    set_entries(ch, true, on_added);
+}
+
+// ---- remove ----------------------------------------------------------------------------------
+
+static void move_to_trash(void *arg)
+{
+    struct change *ch = arg;
+    char *dir = str_dup(path_dir(str_of(ch->trash)));
+    ch->rc = path_mkdirs(dir, 0700, &ch->e);
+    if (ch->rc == 0 && rename(ch->path, ch->trash) < 0) {
+        ch->rc = errno == EXDEV
+                     ? err_set(&ch->e, ERR_CONFLICT,
+                               "'%s' lies on another file system: remove it by hand", ch->path)
+                     : err_sys(&ch->e, "cannot move '%s'", ch->path);
+    }
+    free(dir);
+}
+
+static void on_moved(void *arg)
+{
+    struct change *ch = arg;
+    if (ch->rc < 0) {
+        change_fail(ch, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED,
+                    ch->e.msg);
+        return;
+    }
+    struct str name = api__name(ch->call); // one of that name begins anew, switched on
+    const char *key = arena_printf(ch->call->arena, "plugins." STR_FMT ".enabled", STR_ARG(name));
+    if (choices_get(ch->api->choices, str_of(key)) != NULL) {
+        choices_set(ch->api->choices, str_of(key), STR_NULL, on_taken_out, ch);
+    } else {
+        on_taken_out(ch, 0, NULL);
+    }
+}
+
+static void remove_files(struct change *ch, const char *path)
+{
+    struct arena *a = ch->call->arena;
+    struct str base = path_base(str_of(path));
+    ch->path = arena_strdup(a, str_of(path));
+    ch->trash = arena_printf(a, "%s/trash/%lld-" STR_FMT, ch->api->home->dir,
+                             (long long)time_wall_ms(), STR_ARG(base));
+    work_submit(ch->api->files, work_mount_key(ch->path), move_to_trash, on_moved, ch);
+}
+
+static const char *improvement_path(struct api *api, struct op_call *c, const struct api_row *row)
+{
+    return row->p.path[0] != '\0'
+               ? row->p.path
+               : arena_printf(c->arena, "%s/lua/%s.lua", api->home->dir, row->p.name);
+}
+
+void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
+{
+    struct api_row row;
+    if (!api__may_change(api, c) || !api__row_of(api, c, &row)) {
+        return;
+    }
+    const struct plugin_row *p = &row.p;
+    if (p->required) {
+        op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",
+                "plugin '%s' is required and cannot be removed", p->name);
+    } else if (row.scope != NULL) {
+        remove_files(change_new(api, c), improvement_path(api, c, &row));
+    } else if (strcmp(p->source, "discovered") == 0) {
+        remove_files(change_new(api, c), p->path);
+    } else if (strcmp(p->source, "choice") == 0) {
+        struct change *ch = change_new(api, c);
+        ch->path = arena_strdup(c->arena, str_of(p->path));
+        set_entries(ch, false, on_taken_out);
+    } else {
+        op_fail(c, PROBLEM_CONFLICT, "`afloat plugin disable NAME` switches it off",
+                "plugin '%s' comes from %s and is removed there", p->name,
+                strcmp(p->source, "config") == 0 ? "[[plugins]] in config.toml" : p->source);
+    }
+}

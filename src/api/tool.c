@@ -1,0 +1,364 @@
+// Tools outside a session: list them, switch them on and off, run one.
+//
+//     POST /tool/roll ── find, in a pinned generation ── is it switched off? ── does the input fit?
+//         ── on_permission: deny > ask > allow ── call ── {output, success, error, generation}
+//
+// Nobody can be asked here, so `ask` is a refusal that says so. The generation stays pinned until the
+// answer: a reload meanwhile leaves the tool as it was when it was found.
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+#include "base/schema.h"
+#include "hook/args.h"
+#include "hook/run.h"
+#include "proto/events.h"
+#include "store/choices.h"
+
+/// What a tool says of itself, parsed into `a`; an empty object when it says nothing.
+static const struct json *about_of(const struct gen_item *it, struct arena *a)
+{
+    static const struct json nothing = {.type = JSON_OBJ};
+    struct json *about;
+    struct str text = arena_str(a, str_of(gen_item_about(it)));
+    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : &nothing;
+}
+
+/// How a tool is called by everyone: its plain name, or "unit:name" when another owns that.
+static const char *full_name(const struct gen *g, const struct gen_item *it, struct arena *a)
+{
+    return gen_item_is_plain(g, it)
+               ? gen_item_name(it)
+               : arena_printf(a, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+}
+
+static bool is_off(const struct api *api, const char *name, struct arena *a)
+{
+    const char *key = arena_printf(a, "tools.%s.off", name);
+    return json_bool(choices_get(api->choices, str_of(key)), false);
+}
+
+// ---- list ------------------------------------------------------------------------------------
+
+static void write_tool(const struct api *api, const struct gen *g, const struct gen_item *it,
+                       struct arena *a, struct jw *w)
+{
+    static const char *const shown[] = {"description", "input_schema", "permission"};
+    const struct json *about = about_of(it, a);
+    const char *name = full_name(g, it, a);
+    jw_obj(w);
+    jw_kstrz(w, "name", name);
+    jw_kstrz(w, "plugin", gen_item_unit(it)->name);
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        const struct json *v = json_get(about, shown[i]);
+        if (v != NULL) {
+            jw_key(w, shown[i]);
+            jw_value(w, v);
+        }
+    }
+    jw_kbool(w, "enabled", !is_off(api, name, a));
+    jw_kint(w, "generation", (int64_t)gen_item_unit(it)->since);
+    jw_end_obj(w);
+}
+
+void op_TOOL_LIST(struct api *api, struct op_call *c)
+{
+    struct gen *g = api__current(api, c);
+    struct buf out;
+    struct jw w;
+    if (g == NULL) {
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "tools");
+    jw_arr(&w);
+    for (size_t i = 0; i < gen_count(g); i++) {
+        const struct gen_unit *u = gen_at(g, i);
+        for (size_t k = 0; k < gen_unit_count(u); k++) {
+            const struct gen_item *it = gen_unit_at(u, k);
+            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
+                write_tool(api, g, it, c->arena, &w);
+            }
+        }
+    }
+    jw_end_arr(&w);
+    jw_kint(&w, "generation", (int64_t)gen_number(g));
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+/// The tool that the request names; NULL, answered, when there is none.
+static struct gen_item *find_tool(struct gen *g, struct op_call *c)
+{
+    struct str name = api__name(c);
+    struct gen_item *it = gen_item_find(g, GEN_TOOL, name);
+    if (it == NULL) {
+        op_fail(c, PROBLEM_NOT_FOUND, "`afloat tools` lists them", "there is no tool '%.*s'",
+                (int)MIN(name.n, 100), name.p);
+    }
+    return it;
+}
+
+// ---- on and off ------------------------------------------------------------------------------
+
+struct choosing {
+    struct api *api;
+    struct op_call *call;
+    bool changed;
+};
+
+static void on_chosen(void *arg, int status, const struct err *e)
+{
+    struct choosing ch = *(struct choosing *)arg;
+    struct gen *g;
+    struct gen_item *it;
+    free(arg);
+    if (status < 0) {
+        op_fail(ch.call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        return;
+    }
+    if (ch.changed) {
+        const char *fields =
+            arena_printf(ch.call->arena, "\"generation\":%lld", (long long)api_generation(ch.api));
+        event_emit(ch.api->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
+                   str_of(fields));
+    }
+    if ((g = api__current(ch.api, ch.call)) != NULL && (it = find_tool(g, ch.call)) != NULL) {
+        struct buf out;
+        struct jw w;
+        buf_init(&out, API_ANSWER_MAX);
+        jw_init(&w, &out);
+        write_tool(ch.api, g, it, ch.call->arena, &w);
+        op_answer(ch.call, 200, buf_str(&out));
+        buf_fini(&out);
+    }
+}
+
+static void switch_tool(struct api *api, struct op_call *c, bool on)
+{
+    struct gen *g = api__current(api, c);
+    struct gen_item *it = g != NULL ? find_tool(g, c) : NULL;
+    if (it == NULL) {
+        return;
+    }
+    const char *name = full_name(g, it, c->arena);
+    const char *key = arena_printf(c->arena, "tools.%s.off", name);
+    struct choosing *ch = xmalloc(sizeof *ch);
+    *ch = (struct choosing){.api = api, .call = c, .changed = is_off(api, name, c->arena) == on};
+    choices_set(api->choices, str_of(key), on ? STR_NULL : STR("true"), on_chosen, ch);
+}
+
+void op_TOOL_ENABLE(struct api *api, struct op_call *c)
+{
+    switch_tool(api, c, true);
+}
+
+void op_TOOL_DISABLE(struct api *api, struct op_call *c)
+{
+    switch_tool(api, c, false);
+}
+
+// ---- run -------------------------------------------------------------------------------------
+
+/// One call on its way; ends with run_end().
+struct tool_run {
+    struct api *api;
+    struct op_call *call;
+    struct gen *gen; // pinned
+    struct gen_item *item;
+    struct hook_set *hooks; // of the units that reach this call
+    bool asks;              // the tool wants a person's permission
+    struct hook_run permission;
+    struct hook_args args;
+    struct hook_ctx ctx;
+    struct gen_call target;
+};
+
+static void run_end(struct tool_run *r)
+{
+    hook_set_free(r->hooks);
+    gen_unpin(r->gen);
+    free(r);
+}
+
+static void answer_result(const struct tool_run *r, const struct json *result)
+{
+    struct buf out;
+    struct jw w;
+    const struct json *error = json_get(result, "error"), *output = json_get(result, "output");
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "output");
+    jw_value(&w, output);
+    jw_kbool(&w, "success", json_bool(json_get(result, "success"), true));
+    jw_key(&w, "error");
+    jw_value(&w, error);
+    jw_kint(&w, "generation", (int64_t)gen_number(r->gen));
+    jw_end_obj(&w);
+    op_answer(r->call, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void on_result(struct gen_call *target, int status, const struct json *result,
+                      const struct err *e)
+{
+    struct tool_run *r = target->arg;
+    if (status == 0) {
+        answer_result(r, result);
+    } else {
+        op_fail(r->call, status == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED,
+                NULL, "tool '%s' of '%s': %s", gen_item_name(r->item), gen_item_unit(r->item)->name,
+                e->msg);
+    }
+    run_end(r);
+}
+
+static void run_allowed(struct tool_run *r)
+{
+    const struct gen_target *face = gen_item_face(r->item);
+    r->target = (struct gen_call){
+        .input = json_get(r->args.values[0], "input"), .ctx = &r->ctx, .done = on_result, .arg = r};
+    face->call(gen_item_data(r->item), &r->target);
+}
+
+static const char *owner_of(const struct hook *h)
+{
+    const struct gen_item *it = h != NULL ? gen_item_of(h) : NULL;
+    return it != NULL ? gen_item_unit(it)->name : "a plugin";
+}
+
+static void on_permission(struct hook_run *run, void *arg)
+{
+    struct tool_run *r = arg;
+    const char *why = run->fault.msg;
+    if (run->result == HOOK_DENY) {
+        op_fail(r->call, PROBLEM_FORBIDDEN, NULL, "denied by '%s'%s%s", owner_of(run->by),
+                why[0] != '\0' ? ": " : "", why);
+        run_end(r);
+    } else if (run->result == HOOK_ASK || r->asks) {
+        op_fail(r->call, PROBLEM_FORBIDDEN, "run it in a session, where a person can be asked",
+                "a person has to allow this call%s%s, and there is none to ask",
+                run->result == HOOK_ASK ? ", says " : "",
+                run->result == HOOK_ASK ? owner_of(run->by) : "");
+        run_end(r);
+    } else {
+        run_allowed(r);
+    }
+}
+
+/// {tool_name, tool_call_id, input}, as hooks see it.
+static const struct json *make_call(struct op_call *c, const char *name, const struct json *input)
+{
+    struct json *call = arena_calloc(c->arena, 1, sizeof *call);
+    *call = (struct json){.type = JSON_OBJ, .n = 3};
+    call->members = arena_calloc(c->arena, 3, sizeof *call->members);
+    call->members[0] = (struct json_member){.key = STR("tool_name"),
+                                            .value = {.type = JSON_STR, .s = str_of(name)}};
+    call->members[1] = (struct json_member){.key = STR("tool_call_id"),
+                                            .value = {.type = JSON_STR, .s = STR("api")}};
+    call->members[2] = (struct json_member){.key = STR("input"), .value = *input};
+    return call;
+}
+
+static struct hook_set *hooks_for(struct tool_run *r, const char *dir)
+{
+    struct str *names = arena_calloc(r->call->arena, gen_count(r->gen) + 1, sizeof *names);
+    size_t n = 0;
+    for (size_t i = 0; i < gen_count(r->gen); i++) {
+        const struct gen_unit *u = gen_at(r->gen, i);
+        if (api__reaches(r->api, u, dir)) {
+            names[n++] = str_of(u->name);
+        }
+    }
+    return gen_hooks_of(r->gen, names, n);
+}
+
+static void ask_permission(struct tool_run *r, const char *dir)
+{
+    const struct hook_point *point = &hook_points[POINT_PERMISSION];
+    r->hooks = hooks_for(r, dir);
+    const struct hook_list *list = hook_set_get(r->hooks, str_of(point->name), point->kind);
+    if (list == NULL) {
+        r->permission.result = HOOK_KEEP;
+        on_permission(&r->permission, r);
+        return;
+    }
+    struct hook_run_opts o = {.list = list,
+                              .loop = r->api->loop,
+                              .args = &r->args,
+                              .subject = json_str(json_get(r->args.values[0], "tool_name"), ""),
+                              .may_wait = point->may_wait,
+                              .done = on_permission,
+                              .arg = r};
+    if (hook_run_start(&r->permission, &o)) {
+        on_permission(&r->permission, r);
+    }
+}
+
+static void begin_run(struct api *api, struct op_call *c, struct gen *g, struct gen_item *it,
+                      const struct json *input)
+{
+    static const struct json state = {.type = JSON_OBJ}, memory = {.type = JSON_ARR};
+    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    const struct json *about = about_of(it, c->arena);
+    struct tool_run *r = xcalloc(1, sizeof *r);
+    r->api = api;
+    r->call = c;
+    r->gen = gen_pin(g);
+    r->item = it;
+    r->asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask");
+    r->ctx = (struct hook_ctx){
+        .working_dir = dir, .state = &state, .memory = &memory, .arena = c->arena};
+    r->args =
+        (struct hook_args){.point = POINT_PERMISSION, .ctx = &r->ctx, .n = 1, .arena = c->arena};
+    r->args.values[0] = make_call(c, full_name(g, it, c->arena), input);
+    ask_permission(r, dir.n != 0 ? arena_strdup(c->arena, dir) : NULL);
+}
+
+/// The input with the schema's defaults; NULL, answered, when it does not fit.
+static const struct json *check_input(struct op_call *c, const struct gen_item *it)
+{
+    static const struct json nothing = {.type = JSON_OBJ};
+    const struct json *given = json_get(c->params, "input");
+    const struct json *schema = json_get(about_of(it, c->arena), "input_schema");
+    struct err e = {0};
+    if (given == NULL) {
+        given = &nothing;
+    }
+    if (schema == NULL) {
+        return given;
+    }
+    if (schema_fit(schema, given, "input", &e) < 0) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e.msg);
+        return NULL;
+    }
+    return schema_defaults(schema, given, c->arena);
+}
+
+void op_TOOL_RUN(struct api *api, struct op_call *c)
+{
+    struct gen *g = api__current(api, c);
+    struct gen_item *it = g != NULL ? find_tool(g, c) : NULL;
+    if (it == NULL) {
+        return;
+    }
+    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    const char *name = full_name(g, it, c->arena);
+    if (is_off(api, name, c->arena)) {
+        op_fail(c, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
+                "tool '%s' is switched off", name);
+        return;
+    }
+    if (!api__reaches(api, gen_item_unit(it), dir.n != 0 ? arena_strdup(c->arena, dir) : NULL)) {
+        op_fail(c, PROBLEM_NOT_FOUND, "give a 'working_dir' in its project",
+                "tool '%s' belongs to another project or session", name);
+        return;
+    }
+    const struct json *input = check_input(c, it);
+    if (input != NULL) {
+        begin_run(api, c, g, it, input);
+    }
+}

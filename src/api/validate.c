@@ -1,0 +1,371 @@
+// What a plugin's code would register, found out in a process that is locked in.
+//
+//     (read the tree, on a thread) ── spawn `afloat host lua --validate` ── request on its stdin
+//         ── its answer, or its end, or the deadline ── done
+//
+// The process has no file, no network and little time and memory; what it says is checked like
+// anybody's. It is ours to end: a plugin that hangs costs one process for a few seconds.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+#include "base/path.h"
+#include "loop/proc.h"
+#include "loop/timer.h"
+#include "loop/work.h"
+
+enum {
+    AT_ONCE = 8,         // validations under way
+    DEADLINE_MS = 15000, // start of the process to its end
+    CPU_S = 10,
+    FILES = 32,
+    ANSWER_BYTES = 8 << 20,
+};
+
+struct validation {
+    struct api *api;
+    struct proc *proc;
+    struct timer deadline;
+    struct buf request, answer;
+    api_validated *done;
+    void *arg;
+    bool late;
+};
+
+static void finish(struct validation *v, const struct json *value, const struct api_invalid *no)
+{
+    timer_stop(&v->deadline);
+    for (size_t i = 0; i < v->api->validations.n; i++) {
+        if (v->api->validations.p[i] == v) {
+            vec_remove(&v->api->validations, i);
+            break;
+        }
+    }
+    v->done(v->arg, value, no);
+    buf_fini(&v->request);
+    buf_fini(&v->answer);
+    free(v);
+}
+
+static void fail(struct validation *v, enum problem p, const char *text)
+{
+    struct api_invalid no = {.problem = p};
+    snprintf(no.detail, sizeof no.detail, "Invalid plugin code: %s", text);
+    finish(v, NULL, &no);
+}
+
+// ---- the answer ------------------------------------------------------------------------------
+
+static void take_fault(struct validation *v, const struct json *fault)
+{
+    struct str message = json_str(json_get(fault, "message"), "it failed");
+    struct str file = path_base(json_str(json_get(fault, "path"), "?"));
+    int64_t line = json_int(json_get(fault, "line"), 0);
+    char text[480];
+    if (line > 0) {
+        snprintf(text, sizeof text, "%.*s:%lld: %.*s", (int)MIN(file.n, 80), file.p,
+                 (long long)line, (int)MIN(message.n, 380), message.p);
+    } else {
+        snprintf(text, sizeof text, "%.*s", (int)MIN(message.n, 460), message.p);
+    }
+    fail(v, PROBLEM_INVALID_BODY, text);
+}
+
+static void take_answer(struct validation *v)
+{
+    struct arena a;
+    struct json *answer;
+    arena_init(&a);
+    if (json_parse(&answer, &a, buf_str(&v->answer), NULL, NULL) < 0) {
+        fail(v, PROBLEM_INVALID_BODY, "it gave no readable account of itself");
+    } else if (!json_bool(json_get(answer, "ok"), false)) {
+        take_fault(v, answer);
+    } else {
+        finish(v, json_get(answer, "value"), NULL);
+    }
+    arena_fini(&a);
+}
+
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
+{
+    struct validation *v = arg;
+    (void)p;
+    if (which == STDOUT_FILENO) {
+        buf_adds(&v->answer, bytes);
+    }
+}
+
+static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
+{
+    struct validation *v = arg;
+    char text[64];
+    (void)p;
+    if (!x->launched) {
+        fail(v, PROBLEM_INTERNAL, x->why);
+    } else if (v->late) {
+        fail(v, PROBLEM_INVALID_BODY, "it took too long to load");
+    } else if (x->signal != 0) {
+        snprintf(text, sizeof text, "it ended its process by signal %d", x->signal);
+        fail(v, PROBLEM_INVALID_BODY, text);
+    } else {
+        take_answer(v);
+    }
+}
+
+static void on_deadline(void *arg)
+{
+    struct validation *v = arg;
+    v->late = true;
+    proc_kill(v->proc, SIGKILL);
+}
+
+// ---- the request -----------------------------------------------------------------------------
+
+static void write_files(const struct api_validation *v, struct jw *w)
+{
+    jw_key(w, "files");
+    jw_obj(w);
+    for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
+        const struct tree_file *f = &v->tree->files.p[i];
+        bool server = strcmp(f->path, v->server) == 0;
+        if (str_ends(str_of(f->path), ".lua") && !(server && v->content.p != NULL)) {
+            jw_key(w, f->path);
+            jw_str(w, f->bytes);
+        }
+    }
+    if (v->content.p != NULL) {
+        jw_key(w, v->server);
+        jw_str(w, v->content);
+    }
+    jw_end_obj(w);
+}
+
+static void write_request(const struct api_validation *v, struct buf *out)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", v->name);
+    jw_kstrz(&w, "path", v->path);
+    jw_kbool(&w, "single", v->tree == NULL || v->tree->is_file);
+    jw_kstrz(&w, "server", v->server);
+    write_files(v, &w);
+    if (v->options != NULL) {
+        jw_key(&w, "options");
+        jw_value(&w, v->options);
+    }
+    jw_kbool(&w, "test", v->test);
+    jw_key(&w, "points");
+    jw_arr(&w);
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        jw_strz(&w, hook_points[i].name);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+}
+
+static int spawn(struct validation *v, struct err *e)
+{
+    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
+    static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
+    char program[PATH_MAX] = {0};
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
+        return err_sys(e, "cannot find our own program");
+    }
+    const char *const argv[] = {program, "host", "lua", "--validate", NULL};
+    const struct proc_opts opts = {.argv = argv,
+                                   .env = env,
+                                   .in = PROC_PIPE,
+                                   .out = PROC_PIPE,
+                                   .supervise = true,
+                                   .file_limit = FILES,
+                                   .cpu_limit_s = CPU_S};
+    int rc = proc_spawn(&v->proc, v->api->loop, &opts, &cb, v, e);
+    if (rc == 0) {
+        rc = proc_write(v->proc, buf_str(&v->request));
+        proc_close_stdin(v->proc);
+        timer_start(&v->deadline, rc == 0 ? DEADLINE_MS : 0); // too large to be sent: the end
+    }
+    return rc < 0 && v->proc == NULL ? rc : 0;
+}
+
+static void begin(void *arg)
+{
+    struct validation *v = arg;
+    struct err e = {0};
+    if (v->api->files == NULL) {
+        fail(v, PROBLEM_STOPPING, "the hub is stopping");
+    } else if (v->api->validations.n > AT_ONCE) {
+        fail(v, PROBLEM_TOO_BUSY, "too many are being looked at, try again");
+    } else if (spawn(v, &e) < 0) {
+        fail(v, PROBLEM_INTERNAL, e.msg);
+    }
+}
+
+void api__validate(struct api *api, const struct api_validation *what, api_validated *done,
+                   void *arg)
+{
+    struct validation *v = xcalloc(1, sizeof *v);
+    *v = (struct validation){.api = api, .done = done, .arg = arg};
+    buf_init(&v->request, SIZE_MAX);
+    buf_init(&v->answer, ANSWER_BYTES);
+    timer_init(&v->deadline, api->loop, on_deadline, v);
+    write_request(what, &v->request);
+    vec_push(&api->validations, v);
+    loop_defer(api->loop, begin, v);
+}
+
+void api__end_validations(struct api *api)
+{
+    vec_foreach (v, &api->validations) {
+        if ((*v)->proc != NULL) {
+            on_deadline(*v);
+        }
+    }
+}
+
+// ---- languages -------------------------------------------------------------------------------
+
+static enum plugin_lang seen_lang(struct str content)
+{
+    static const char *const python[] = {"__plugin__", "@on_", "\ndef ", "\nimport "};
+    for (size_t i = 0; i < ARRAY_LEN(python); i++) {
+        if (memmem(content.p, content.n, python[i], strlen(python[i])) != NULL) {
+            return LANG_PYTHON;
+        }
+    }
+    return LANG_LUA;
+}
+
+bool api__check_lang(struct op_call *c, struct str said, const char *file, struct str content)
+{
+    enum plugin_lang lang = file != NULL ? plugin_lang_of(str_of(file)) : seen_lang(content);
+    if (said.n != 0 && !plugin_lang_parse(said, &lang)) {
+        op_fail(c, PROBLEM_INVALID_BODY, "lua, python, node or c", "unknown language '%.*s'",
+                (int)MIN(said.n, 32), said.p);
+        return false;
+    }
+    if (lang != LANG_LUA) {
+        op_fail(c, PROBLEM_INVALID_BODY, "plugins are written in Lua for now",
+                "Invalid plugin code: no host for %s", plugin_lang_name(lang));
+        return false;
+    }
+    return true;
+}
+
+// ---- the operation ---------------------------------------------------------------------------
+
+static void on_validated(void *arg, const struct json *value, const struct api_invalid *no)
+{
+    struct op_call *c = arg;
+    struct buf out;
+    if (no != NULL) {
+        op_fail(c, no->problem, NULL, "%s", no->detail);
+        return;
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    json_write(&out, value, 0);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void validate_content(struct api *api, struct op_call *c, struct str content)
+{
+    struct str name = api__name(c);
+    if (!plugin_name_valid(name)) {
+        op_fail(c, PROBLEM_INVALID_NAME, "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
+                "'%.*s' is no name for a plugin", (int)MIN(name.n, 100), name.p);
+    } else if (api__check_lang(c, json_str(json_get(c->params, "lang"), ""), NULL, content)) {
+        const char *file = arena_printf(c->arena, STR_FMT ".lua", STR_ARG(name));
+        struct api_validation v = {.name = arena_strdup(c->arena, name),
+                                   .path = file,
+                                   .server = file,
+                                   .content = content,
+                                   .test = json_bool(json_get(c->params, "test"), false)};
+        api__validate(api, &v, on_validated, c);
+    }
+}
+
+/// A plugin as it lies on disk, read on a thread.
+struct reading {
+    struct api *api;
+    struct op_call *call;
+    char *path;
+    bool built;
+    struct tree tree;
+    struct arena arena;
+    struct plugin_shape shape;
+    struct gen_diag fault;
+    struct err e;
+    int rc;
+};
+
+static void read_place(void *arg)
+{
+    struct reading *r = arg;
+    r->rc = tree_read(&r->tree, r->path, &r->e);
+    if (r->rc == 0) {
+        r->rc = manifest_resolve(&r->shape, &r->arena, &r->tree, r->path, r->built, &r->fault);
+        if (r->rc < 0) {
+            err_set(&r->e, r->rc, "%s", r->fault.message);
+        }
+    }
+}
+
+static void on_read(void *arg)
+{
+    struct reading *r = arg;
+    struct op_call *c = r->call;
+    if (r->rc == ERR_NOT_FOUND) {
+        op_fail(c, PROBLEM_NOT_FOUND, NULL, "there is nothing at '%s'", r->path);
+    } else if (r->rc < 0) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: %s", r->e.msg);
+    } else if (r->shape.server == NULL) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: it has no server file");
+    } else if (api__check_lang(c, STR_NULL, r->shape.server, STR_NULL)) {
+        struct api_validation v = {.name = r->shape.name,
+                                   .path = r->path,
+                                   .server = r->shape.server,
+                                   .tree = &r->tree,
+                                   .test = json_bool(json_get(c->params, "test"), false)};
+        api__validate(r->api, &v, on_validated, c);
+    }
+    tree_fini(&r->tree);
+    arena_fini(&r->arena);
+    free(r->path);
+    free(r);
+}
+
+static void validate_path(struct api *api, struct op_call *c, struct str path)
+{
+    if (api->files == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
+    }
+    if (path.n == 0 || path.p[0] != '/') {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'path' must be absolute");
+        return;
+    }
+    struct reading *r = xcalloc(1, sizeof *r);
+    *r = (struct reading){.api = api,
+                          .call = c,
+                          .path = str_dup(path),
+                          .built = json_bool(json_get(c->params, "built"), false)};
+    arena_init(&r->arena);
+    work_submit(api->files, work_mount_key(r->path), read_place, on_read, r);
+}
+
+void op_PLUGIN_VALIDATE(struct api *api, struct op_call *c)
+{
+    const struct json *content = json_get(c->params, "content"),
+                      *path = json_get(c->params, "path");
+    if ((content == NULL) == (path == NULL)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "give either 'content' or 'path'");
+    } else if (content != NULL) {
+        validate_content(api, c, json_str(content, ""));
+    } else {
+        validate_path(api, c, json_str(path, ""));
+    }
+}

@@ -1,0 +1,242 @@
+// What would this plugin register? Answered by running it where it can do no harm.
+//
+//     keep stdout for us ── policy_enter(): no file, no network, no process ── read the request
+//         ── recorder.lua offers the user API and runs the plugin ── one answer ── the process goes
+//
+// Nothing of the plugin is believed: the process is locked in before the first byte of it is read, its
+// time and memory are bounded here and by whoever started us, and its answer is read as that of a
+// stranger. The recorder is Lua (runtime/host/recorder.lua), since all it does is collect tables.
+
+#include "host/validate.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <lauxlib.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "host/recorder.h"
+#include "lua/entry.h"
+#include "lua/refs.h"
+#include "lua/value.h"
+#include "proto/events.h"
+#include "sandbox/policy.h"
+
+enum {
+    MEMORY = 256 << 20,     // bytes beside those of the program itself
+    REQUEST_MAX = 64 << 20, // a plugin's files as JSON
+    TEST_BUDGET_MS = 5000,  // for a plugin and all its tests
+    NAMES_MAX = 256,        // of points and events
+};
+
+// ---- what the recorder gets -----------------------------------------------------------------
+
+/// compile(text, chunk, env): a function with these globals, or an error that names the place.
+static int l_compile(lua_State *L)
+{
+    size_t n;
+    const char *text = luaL_checklstring(L, 1, &n);
+    const char *chunk = luaL_checkstring(L, 2);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    luaL_argcheck(L, n <= VM_CHUNK_MAX, 1, "the file is larger than 1 MiB");
+    if (luaL_loadbufferx(L, text, n, chunk, "t") != LUA_OK) {
+        return lua_error(L);
+    }
+    lua_pushvalue(L, 3);
+    lua_setupvalue(L, -2, 1);
+    return 1;
+}
+
+/// nearest(name): the point or event that was meant, or nil. The upvalue is the request.
+static int l_nearest(lua_State *L)
+{
+    const char *names[NAMES_MAX];
+    struct str word;
+    size_t n = 0;
+    word.p = luaL_checklstring(L, 1, &word.n);
+    const struct json *points = lua_touserdata(L, lua_upvalueindex(1));
+    json_foreach_item (p, points) {
+        if (n < NAMES_MAX - EVENT__COUNT) {
+            luaL_checkstack(L, 4, NULL);
+            lua_pushlstring(L, p->s.p, p->s.n); // as a C string, until this returns
+            names[n++] = lua_tostring(L, -1);
+        }
+    }
+    for (size_t i = 0; i < EVENT__COUNT; i++) {
+        names[n++] = event_infos[i].type;
+    }
+    lua_pushstring(L, str_nearest(word, names, n));
+    return 1;
+}
+
+static void push_events(lua_State *L)
+{
+    lua_createtable(L, EVENT__COUNT, 0);
+    for (int i = 0; i < EVENT__COUNT; i++) {
+        lua_pushstring(L, event_infos[i].type);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static int push_args(lua_State *L, const struct json *request)
+{
+    const struct json *points = json_get(request, "points");
+    value_push(L, request);
+    value_push(L, points);
+    push_events(L);
+    lua_pushcfunction(L, l_compile);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)points);
+    lua_pushcclosure(L, l_nearest, 1);
+    return 5;
+}
+
+// ---- the answer -----------------------------------------------------------------------------
+
+/// A syntax error comes out of our own compile(), and its place is in its text: "PATH:3: unexpected".
+static struct str cut_place(struct str message, struct str *path, int64_t *line)
+{
+    for (size_t i = 0; i < message.n && message.p[0] == '/'; i++) {
+        struct str rest = str_from(message, i + 1);
+        if (message.p[i] == ':' && str_to_i64(str_cut(&rest, ':'), line)) {
+            *path = (struct str){message.p, i};
+            return str_trim(rest);
+        }
+    }
+    return message;
+}
+
+static void write_fault(struct jw *w, const struct fault *f)
+{
+    struct str path = str_of(f->path), message = str_of(f->message);
+    int64_t line = f->line;
+    if (f->path == NULL) {
+        message = cut_place(message, &path, &line);
+    }
+    jw_kbool(w, "ok", false);
+    jw_kstrz(w, "code", fault_name(f->code));
+    jw_kstr(w, "message", message);
+    if (path.n != 0) {
+        jw_kstr(w, "path", path);
+    }
+    jw_kint(w, "line", line);
+    jw_kstrz(w, "traceback", f->traceback);
+}
+
+static void write_refusal(struct jw *w, const char *message)
+{
+    jw_kbool(w, "ok", false);
+    jw_kstrz(w, "code", "LOAD_FAILED");
+    jw_kstrz(w, "message", message);
+    jw_kint(w, "line", 0);
+}
+
+static void write_value(struct jw *w, lua_State *L)
+{
+    struct arena a;
+    struct json *value;
+    struct err e = {0};
+    arena_init(&a);
+    if (value_read(&value, &a, L, 1, &e) < 0) {
+        write_refusal(w, e.msg);
+    } else {
+        jw_kbool(w, "ok", true);
+        jw_key(w, "value");
+        jw_value(w, value);
+    }
+    arena_fini(&a);
+}
+
+static void run(const struct json *request, struct jw *w)
+{
+    struct vm *vm = vm_open(&(struct vm_opts){.trust = VM_USER});
+    bool tests = json_bool(json_get(request, "test"), false);
+    struct entry en = {.kind = ENTRY_LOAD,
+                       .owner = vm_owner_open(vm, "validate", 1),
+                       .budget_ms = tests ? TEST_BUDGET_MS : 0};
+    lua_State *L = entry_begin(&en, vm);
+    struct str recorder = {recorder_lua[0].text, recorder_lua[0].n};
+    if (entry_push_chunk(&en, recorder, "=recorder") == 0 &&
+        entry_run(&en, push_args(L, request)) == ENTRY_DONE) {
+        write_value(w, L);
+    } else {
+        write_fault(w, en.fault);
+    }
+    entry_end(&en);
+    vm_close(vm);
+}
+
+// ---- in and out -----------------------------------------------------------------------------
+
+/// What the plugin prints is nobody's: stdout becomes nothing, and its descriptor ours.
+static int keep_stdout(void)
+{
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
+        null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool kept = out >= 0 && null >= 0 && dup2(null, STDOUT_FILENO) >= 0;
+    close(null);
+    return kept ? out : -1;
+}
+
+static int read_request(struct buf *in)
+{
+    char *room;
+    ssize_t n = 0;
+    while ((room = buf_reserve(in, 64 * 1024)) != NULL &&
+           (n = read(STDIN_FILENO, room, 64 * 1024)) > 0) {
+        buf_grow(in, (size_t)n);
+    }
+    return room == NULL || n < 0 ? -1 : 0;
+}
+
+static int write_all(int fd, struct str s)
+{
+    while (s.n != 0) {
+        ssize_t n = write(fd, s.p, s.n);
+        if (n <= 0) {
+            return -1;
+        }
+        s = str_from(s, (size_t)n);
+    }
+    return 0;
+}
+
+static void answer(struct jw *w)
+{
+    struct buf in;
+    struct arena a;
+    struct json *request;
+    struct err e = {0};
+    buf_init(&in, REQUEST_MAX);
+    arena_init(&a);
+    const struct policy policy = {.memory = MEMORY};
+    if (policy_enter(&policy, &e) < 0) {
+        err_prefix(&e, "no sandbox, so nothing is run");
+        write_refusal(w, e.msg);
+    } else if (read_request(&in) < 0) {
+        write_refusal(w, "the request could not be read");
+    } else if (json_parse(&request, &a, buf_str(&in), NULL, &e) < 0) {
+        write_refusal(w, e.msg);
+    } else {
+        run(request, w);
+    }
+    arena_fini(&a);
+    buf_fini(&in);
+}
+
+int host_validate_main(void)
+{
+    struct buf out;
+    struct jw w;
+    int fd = keep_stdout();
+    if (fd < 0) {
+        return 2;
+    }
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    answer(&w);
+    jw_end_obj(&w);
+    int rc = write_all(fd, buf_str(&out));
+    _exit(rc < 0 ? 1 : 0); // nothing to tidy: the process goes
+}

@@ -1,0 +1,99 @@
+// The plugins that come with the program, made into files.
+//
+// They travel inside the binary, so that a copied or moved program has them. A plugin is always files
+// (read, hashed and kept like any other), so they are written below the home, once for each build. They
+// are not synced, since every first start would wait for it; after a power cut a file may be short, so
+// the sizes are looked at before the directory is believed.
+
+#include "main/shipped.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void remove_tree(const char *dir)
+{
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/// Everything in `root` but `keep` is of another build.
+static void remove_others(const char *root, const char *keep)
+{
+    DIR *d = opendir(root);
+    struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): ours alone
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, keep) != 0) {
+            char *path = path_join(root, entry->d_name);
+            remove_tree(path);
+            free(path);
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+}
+
+static bool is_whole(const char *dir)
+{
+    bool whole = true;
+    for (const struct shipped *s = shipped_plugins; whole && s->rel != NULL; s++) {
+        struct stat st;
+        char *path = path_join(dir, s->rel);
+        whole = stat(path, &st) == 0 && (size_t)st.st_size == s->n;
+        free(path);
+    }
+    return whole;
+}
+
+static int write_one(const char *path, const struct shipped *s, struct err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && write(fd, s->text, s->n) == (ssize_t)s->n;
+    int rc = written ? 0 : err_sys(e, "cannot write '%s'", path);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+static int write_all(const char *dir, struct err *e)
+{
+    int rc = 0;
+    for (const struct shipped *s = shipped_plugins; rc == 0 && s->rel != NULL; s++) {
+        char *path = path_join(dir, s->rel), *parent = str_dup(path_dir(str_of(path)));
+        rc = path_mkdirs(parent, 0700, e);
+        if (rc == 0) {
+            rc = write_one(path, s, e);
+        }
+        free(parent);
+        free(path);
+    }
+    return rc;
+}
+
+char *shipped_unpack(const char *state, const char *build, struct err *e)
+{
+    char *root = path_join(state, "shipped"), *dir = path_join(root, build);
+    int rc = is_whole(dir) ? 0 : write_all(dir, e);
+    remove_others(root, build);
+    if (rc < 0) {
+        free(dir);
+        dir = NULL;
+    }
+    free(root);
+    return dir;
+}

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "base/err.h"
+#include "base/shipped.h"
+
+extern const struct shipped shipped_plugins[]; // runtime/plugins
+
+/// Put the plugins that come with the program where entries find them by name: the directory
+/// `state/shipped/<build>`, written once for each build; what earlier builds left there goes. Returns
+/// its path, which the caller frees, or NULL and `e`: such plugins are then not found. Blocks.
+char *shipped_unpack(const char *state, const char *build, struct err *e);
