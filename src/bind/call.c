@@ -87,9 +87,14 @@ static void call_ended(struct bind_call *c, enum entry_status status)
     call_finish(c, status == ENTRY_DONE ? BIND_DONE : call_fault(c));
 }
 
+/// It waited. That its state went meanwhile is said; of calls that never began it is not.
 static void on_entry_done(struct entry *en, enum entry_status status)
 {
-    call_ended(container_of(en, struct bind_call, en), status);
+    struct bind_call *c = container_of(en, struct bind_call, en);
+    if (status == ENTRY_FAILED && en->fault->code == FAULT_STALE_HANDLE) {
+        bind__note(c->o, DIAG_STALE_HANDLE, NULL, 0, en->fault->message);
+    }
+    call_ended(c, status);
 }
 
 static void on_deadline(void *arg)

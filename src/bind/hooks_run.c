@@ -235,7 +235,9 @@ static enum hook_answer fault_of(struct hooks__inside *c)
 {
     const struct fault *f = c->en.fault;
     hook_run_fault(c->run, f->path, f->line, "%s", f->message);
-    return f->code == FAULT_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
+    return f->code == FAULT_HOOK_TIMEOUT   ? HOOK_TIMEOUT
+           : f->code == FAULT_STALE_HANDLE ? HOOK_STALE
+                                           : HOOK_FAILED;
 }
 
 static enum hook_answer leave(struct hooks__inside *c, enum entry_status status)

@@ -198,7 +198,11 @@ static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
 static void on_fault(void *arg, struct hook *h, enum hook_answer how, const struct hook_run *run,
                      bool switched_off)
 {
-    note_hook(arg, h, how == HOOK_TIMEOUT ? DIAG_HOOK_TIMEOUT : DIAG_HOOK_FAILED, run);
+    note_hook(arg, h,
+              how == HOOK_TIMEOUT ? DIAG_HOOK_TIMEOUT
+              : how == HOOK_STALE ? DIAG_STALE_HANDLE
+                                  : DIAG_HOOK_FAILED,
+              run);
     if (switched_off) {
         note_hook(arg, h, DIAG_HOOK_DISABLED, run);
     }

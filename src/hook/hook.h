@@ -17,6 +17,7 @@ enum hook_answer {
     HOOK_DENY,    // veto; `fault.msg` of the run says why. Also the result of a blocked run
     HOOK_FAILED,  // it threw; `fault` of the run says what and where
     HOOK_TIMEOUT, // it ran out of time
+    HOOK_STALE,   // what ran it is gone, and it with it
     HOOK_LATER,   // only from enter(): hook_run_answer() follows
 };
 

@@ -60,10 +60,14 @@ void *alloc__lua(void *ud, void *p, size_t old, size_t want)
     return q;
 }
 
-void alloc__recover(struct vm *vm)
+void alloc__recover(struct vm *vm, struct vm_owner *owner)
 {
     lua_gc(vm->L, LUA_GCCOLLECT);
-    if (vm->used > vm->memory_max - vm->memory_max / 8) {
-        vm->dead = true;
+    if (vm->dead || vm->used <= vm->memory_max - vm->memory_max / 8) {
+        return;
+    }
+    vm->dead = true;
+    if (vm->died != NULL) {
+        vm->died(vm->died_arg, owner);
     }
 }

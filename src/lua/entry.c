@@ -292,7 +292,7 @@ void entry_end(struct entry *en)
     en->phase = PHASE_NONE;
     give_thread(en);
     if (en->trip == TRIP_MEMORY) {
-        alloc__recover(vm); // now that nothing of it is left
+        alloc__recover(vm, en->owner); // now that nothing of it is left
     }
     fault_free(en->fault);
     en->fault = NULL;

@@ -50,12 +50,24 @@ void vm_close(struct vm *vm)
     if (vm == NULL) {
         return;
     }
-    assert(vm->active == NULL);
-    entry__close_all(vm);
+    vm_kill(vm);
     refs__close(vm);
     record__close(vm);
     lua_close(vm->L);
     free(vm);
+}
+
+void vm_on_death(struct vm *vm, vm_died_fn *died, void *arg)
+{
+    vm->died = died;
+    vm->died_arg = arg;
+}
+
+void vm_kill(struct vm *vm)
+{
+    assert(vm->active == NULL);
+    vm->dead = true;
+    entry__close_all(vm);
 }
 
 struct vm *vm_of(lua_State *L)

@@ -37,9 +37,19 @@ struct vm_opts {
 /// Make a state with the libraries of its trust. Never fails.
 struct vm *vm_open(const struct vm_opts *opts);
 
-/// End every entry that still waits with STALE_HANDLE, then free the state. No entry of it may be
-/// running. NULL is allowed.
+/// vm_kill(), then free the state. NULL is allowed.
 void vm_close(struct vm *vm);
+
+/// A state was found dead: still full after everything was collected. Called once, from inside
+/// entry_end(): note it and return. `owner` is that entry's, NULL for nobody.
+typedef void vm_died_fn(void *arg, struct vm_owner *owner);
+
+/// Be told. `arg` is borrowed until the state is closed.
+void vm_on_death(struct vm *vm, vm_died_fn *died, void *arg);
+
+/// Nothing runs in it any more: every entry that waits ends with STALE_HANDLE now, and so does each
+/// that is begun later. No entry of it may be running.
+void vm_kill(struct vm *vm);
 
 struct vm *vm_of(lua_State *L);    // the state that a coroutine belongs to
 lua_State *vm_main(struct vm *vm); // for building values from C; never call functions on it

@@ -60,6 +60,8 @@ struct vm {
     uint64_t refusals;
     bool deep; // at the last refusal many calls were open: a recursion without end
     bool dead;
+    vm_died_fn *died; // NULL: nobody asks
+    void *died_arg;
     // time: limit.c
     struct entry *active;    // the entry whose Lua code runs, NULL outside
     lua_State *running;      // the coroutine that runs
@@ -96,8 +98,9 @@ static inline void vm__mark(lua_State *L, struct vm *vm, enum vm__mark_kind kind
 
 void *alloc__lua(void *ud, void *p, size_t old, size_t want);
 
-/// Collect everything and decide whether the state is dead. After the memory limit was passed.
-void alloc__recover(struct vm *vm);
+/// Collect everything and decide whether the state is dead. After the memory limit was passed, in an
+/// entry of `owner`.
+void alloc__recover(struct vm *vm, struct vm_owner *owner);
 
 // ---- limit.c --------------------------------------------------------------------------------
 

@@ -344,6 +344,36 @@ TEST(a_state_that_stays_full_is_dead)
     vm_close(vm);
 }
 
+struct death {
+    unsigned n;
+    const struct vm_owner *owner;
+};
+
+static void on_death(void *arg, struct vm_owner *owner)
+{
+    struct death *d = arg;
+    d->n++;
+    d->owner = owner;
+}
+
+TEST(a_death_is_told_once_with_whose_code_it_was)
+{
+    struct vm_opts opts = {.trust = VM_USER, .memory_max = 4 * 1024 * 1024};
+    struct vm *vm = vm_open(&opts);
+    struct vm_owner *owner = vm_owner_open(vm, "x", 1);
+    struct death d = {0};
+    vm_on_death(vm, on_death, &d);
+    run_with(vm, "local t = {} while true do t[#t + 1] = {} end", (struct entry){.owner = owner});
+    CHECK_INT(d.n, 0); // all of it could be collected
+    for (int i = 0; i < 2; i++) {
+        run_with(vm, "keep = {} while true do keep[#keep + 1] = {} end",
+                 (struct entry){.owner = owner});
+    }
+    CHECK_INT(d.n, 1);
+    CHECK(d.owner == owner);
+    vm_close(vm);
+}
+
 TEST(values_of_ours_are_never_refused)
 {
     struct vm_opts opts = {.trust = VM_USER, .memory_max = 4 * 1024 * 1024};
