@@ -201,8 +201,12 @@ void bind_owner_close(struct bind_owner *o)
 
 struct bind_owner *bind_owner_running(lua_State *L)
 {
-    struct vm_owner *running = vm_owner_running(vm_of(L));
-    return running != NULL ? map_get(&bind_of(L)->owners, owner_key(&running)) : NULL;
+    return bind_owner_find(bind_of(L), vm_owner_running(vm_of(L)));
+}
+
+struct bind_owner *bind_owner_find(struct bind *b, struct vm_owner *o)
+{
+    return o != NULL ? map_get(&b->owners, owner_key(&o)) : NULL;
 }
 
 struct bind_owner *bind__owner(lua_State *L)

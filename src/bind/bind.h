@@ -113,6 +113,8 @@ struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_uni
 void bind_owner_close(struct bind_owner *o);
 /// Whose code runs on `L`; NULL when nobody's does.
 struct bind_owner *bind_owner_running(lua_State *L);
+/// The one that was made with this owner in its Lua state; NULL when there is none, or `o` is NULL.
+struct bind_owner *bind_owner_find(struct bind *b, struct vm_owner *o);
 
 /// How a call of Lua code that bind/ began has ended.
 enum bind_end {

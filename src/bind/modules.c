@@ -56,6 +56,7 @@ struct space *space__open(struct modules *ms)
     vm_add_lib(sp->vm, "state", state_open_lib);
     vm_add_lib(sp->vm, "loader", loader_open_lib);
     vm_replace(sp->vm, "_G", "require", load__require);
+    vm_on_death(sp->vm, rebuild__on_death, sp);
     return sp;
 }
 
@@ -65,13 +66,15 @@ static void module_free(struct module *m)
         version__free(m->live);
     }
     files__text_unref(m->seen);
+    files__text_unref(m->struck);
+    files__text_unref(m->banned);
     vec_fini(&m->wants);
     free(m->name);
     free(m->unit_name);
     free(m);
 }
 
-void space__close(struct space *sp)
+static void space_close(struct space *sp)
 {
     struct str name;
     void *m;
@@ -88,6 +91,14 @@ void space__close(struct space *sp)
     vm_owner_close(sp->own);
     vm_close(sp->vm);
     free(sp);
+}
+
+void space__retire(struct space *sp)
+{
+    sp->closing = true;
+    if (sp->alive == 0) {
+        space_close(sp);
+    }
 }
 
 struct module *modules__get(struct space *sp, struct str name)
@@ -144,7 +155,7 @@ void version__free(struct version *v)
     vec_fini(&v->deps);
     free(v);
     if (--sp->alive == 0 && sp->closing) {
-        space__close(sp);
+        space_close(sp);
     }
 }
 
@@ -162,6 +173,9 @@ static bool push_callback(lua_State *L, const struct version *v, const char *nam
 bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
                    struct gen_diag *fault)
 {
+    if (vm_get_stats(v->module->space->vm).dead) {
+        return true; // there is nobody to tell
+    }
     struct entry en = {.owner = v->owner->owner};
     lua_State *L = entry_begin(&en, v->module->space->vm);
     bool ok = !push_callback(L, v, name) || entry_run(&en, 0) == ENTRY_DONE;
@@ -182,18 +196,23 @@ bool modules__call(struct version *v, const char *name, enum gen_code failed, en
 
 // ---- the source: prepare --------------------------------------------------------------------
 
+static bool has_work(struct modules *ms)
+{
+    return rebuild__is_due(ms) || graph__is_stale(ms);
+}
+
 static void on_scanned(void *arg)
 {
     struct modules *ms = arg;
     stage__expand_order(ms);
-    gen_prepared(ms->source, ms->asked || !ms->booted || graph__is_stale(ms));
+    gen_prepared(ms->source, ms->asked || !ms->booted || has_work(ms));
 }
 
 static void source_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
 {
     struct modules *ms = arg;
     if (ms->booted && !req->wait_all) {
-        gen_prepared(src, graph__is_stale(ms)); // what the watcher told is all there is
+        gen_prepared(src, has_work(ms)); // what the watcher told is all there is
         return;
     }
     ms->asked = req->force || req->n_names != 0;
@@ -376,7 +395,7 @@ void modules_close(struct modules *ms)
         return;
     }
     modules_stop(ms);
-    space__close(ms->space);
+    space_close(ms->space);
     files__fini(&ms->files);
     vec_foreach (pattern, &ms->patterns) {
         free(*pattern);

@@ -94,6 +94,7 @@ struct version {
     struct gen_diag
         fault; // of the load or of _before_reload; its message is NULL when there is none
     struct module *blame;   // a module whose failure it was told of
+    size_t grew;            // bytes that its load left behind, in a rebuild
     bool in_cycle;          // it was part of a circle of requires
     bool thrown;            // judged: not to be taken
     bool spoilt;            // judged: its whole group is not
@@ -116,12 +117,17 @@ struct module {
     struct version *staged;
     module_list wants;        // what the last attempt that failed required
     struct files__text *seen; // what was looked at last; NULL: no file
-    vm_ref forward;           // metatable of its former tables
-    enum module_mark mark;    // of the run under way
+    struct files__text
+        *struck; // in whose code the state was full last, at `struck_ns`; may be NULL
+    uint64_t struck_ns;
+    struct files__text *banned; // fills the state whenever it runs, so it is not run; may be NULL
+    vm_ref forward;             // metatable of its former tables
+    enum module_mark mark;      // of the run under way
     bool forced, visited;
 };
 
-/// A Lua state with modules in it: the hub's own, or a throw-away one of a dry run.
+/// A Lua state with modules in it: the hub's own, one that it replaced, or a throw-away one of a dry
+/// run.
 struct space {
     struct modules *ms;
     struct vm *vm;
@@ -133,6 +139,8 @@ struct space {
     vec(struct version *) staged;  // of the run under way, in order of completion
     vec(struct version *) edges;   // pairs: connected through hub.state
     struct gen_stage *stage;       // NULL outside of stage()
+    size_t grown, measured;        // of a rebuild: see load_measured()
+    struct module *guilty;         // in whose code the state died; NULL: nobody's, or it did not
     size_t alive;                  // versions
     bool closing;                  // free it with its last version
 };
@@ -148,6 +156,7 @@ struct modules {
     struct files files;
     struct space *space;
     struct space *trial;    // of the dry run under way
+    struct space *former;   // dead; while a run puts `space` in its place
     bool booted;            // the load order is known
     files__names patterns;  // of the load order
     module_list order_list; // the same, expanded
@@ -160,7 +169,7 @@ bool modules__call(struct version *v, const char *name, enum gen_code failed, en
                    struct gen_diag *fault);
 struct module *modules__get(struct space *sp, struct str name); // made when it is new
 struct space *space__open(struct modules *ms);
-void space__close(struct space *sp); // when no version is left
+void space__retire(struct space *sp); // close it as soon as no version is left
 void version__free(struct version *v);
 bool modules__is_protected(const struct module *m);
 struct space *space__of(lua_State *L);
@@ -187,11 +196,26 @@ void load__push_value(lua_State *L, const struct version *v);
 bool list__has(const module_list *l, const struct module *m);
 void list__add(module_list *l, struct module *m); // once
 
+// ---- modules_rebuild.c: a state that is full -------------------------------------------------
+
+/// The hub's state is dead: the next run makes a new one.
+bool rebuild__is_due(const struct modules *ms);
+void rebuild__run(struct modules *ms, struct gen_stage *s);
+void rebuild__commit(struct modules *ms);
+/// In a rebuild: the text of `m` that served until now; otherwise NULL.
+struct files__text *rebuild__text(const struct module *m);
+vm_died_fn rebuild__on_death; // with the space
+
 // ---- modules_stage.c: judge and say ---------------------------------------------------------
 
 /// Learn the load order anew: files that came meanwhile belong to it.
 void stage__expand_order(struct modules *ms);
 void stage__run(struct modules *ms, struct gen_stage *s);
+/// Around the loads of a run in `sp`: judge them, say what is to be said, keep or undo.
+void stage__begin(struct space *sp, struct gen_stage *s);
+void stage__end(struct space *sp);
+/// In place of stage__end(): nothing of it is taken.
+void stage__drop(struct space *sp);
 void stage__commit(struct modules *ms);
 void stage__abort(struct modules *ms);
 

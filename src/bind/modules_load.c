@@ -20,6 +20,8 @@
 
 #include "bind/modules_int.h"
 
+enum { MEASURE_BYTES = 1024 * 1024 }; // that need not be looked at more closely
+
 // ---- versions -------------------------------------------------------------------------------
 
 static struct version *version_new(struct module *m, struct files__text *text)
@@ -141,11 +143,38 @@ static void load(struct version *v)
     struct files__text *t = v->text;
     if (t->fault != NULL) {
         fail(v, DIAG_LOAD_FAILED, t->path, 0, t->fault);
+    } else if (files__text_same(t, v->module->twin->banned)) {
+        fail(v, DIAG_MEMORY_LIMIT, t->path, 0,
+             "it fills the memory of the Lua state again and again, and is not run until it "
+             "changes");
     } else if (v->module->twin->live != NULL && is_blank(t->bytes)) {
         fail(v, DIAG_EMPTY_MODULE, t->path, 0, "the file is empty");
     } else {
         run_text(v);
     }
+}
+
+/// The bytes that are in use. What lies about uncollected is not counted, as soon as it could be much.
+static size_t measure(struct space *sp)
+{
+    size_t now = vm_get_stats(sp->vm).memory;
+    if (now > sp->measured + MEASURE_BYTES) {
+        lua_gc(vm_main(sp->vm), LUA_GCCOLLECT);
+        now = sp->measured = vm_get_stats(sp->vm).memory;
+    }
+    return now;
+}
+
+/// Load and find out how much the file itself has left behind, without those that it required.
+static void load_measured(struct version *v)
+{
+    struct space *sp = v->module->space;
+    size_t beside = sp->grown, before = measure(sp);
+    sp->grown = 0;
+    load(v);
+    size_t now = measure(sp), all = now > before ? now - before : 0;
+    v->grew = all > sp->grown ? all - sp->grown : 0;
+    sp->grown = beside + all;
 }
 
 void load__stage(struct module *m, struct files__text *text)
@@ -163,7 +192,11 @@ void load__stage(struct module *m, struct files__text *text)
     v->unit = gen_stage_unit(sp->stage, &spec);
     v->owner = bind_owner_open(sp->ms->bind, sp->vm, v->unit);
     m->staged = v;
-    load(v);
+    if (sp->ms->former != NULL) {
+        load_measured(v);
+    } else {
+        load(v);
+    }
     vec_push(&sp->staged, v); // in order of completion: dependencies first
 }
 
@@ -286,6 +319,10 @@ static int raise_missing(lua_State *L, struct str name)
 static struct files__text *text_for(const struct module *m)
 {
     const struct module *twin = m->twin;
+    struct files__text *served = rebuild__text(m);
+    if (served != NULL) {
+        return served;
+    }
     bool keep = twin->live != NULL && twin->mark != MARK_STAGE;
     struct files__text *t = keep ? NULL : files__find(&m->space->ms->files, str_of(m->name));
     return t != NULL || twin->live == NULL ? t : twin->live->text;

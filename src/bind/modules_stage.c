@@ -178,11 +178,11 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
     if (!is_concerned(v)) {
         return;
     }
+    if (sp->ms->former != NULL) {
+        gen_stage_remove(s, m->unit_name, GEN_REMOVE); // what served is dead
+    }
     if (!is_blameless(v)) {
         gen_stage_refuse(s, m->unit_name, GEN_FAILED, &v->fault);
-        if (vm_get_stats(sp->vm).dead) {
-            gen_stage_need(s, m->unit_name, GEN_HUB_RESTART, "the Lua state is out of memory");
-        }
         return;
     }
     if (is_served(v) && files__text_same(v->text, m->twin->live->text)) {
@@ -287,8 +287,10 @@ static void remember(struct modules *ms)
     for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
         struct module *m = p;
         if (m->mark != MARK_NONE) {
+            struct files__text *now = files__find(&ms->files, name);
+            bool looked = ms->former == NULL || files__text_same(now, m->staged->text);
             files__text_unref(m->seen);
-            m->seen = files__text_ref(files__find(&ms->files, name));
+            m->seen = looked ? files__text_ref(now) : NULL;
         }
     }
 }
@@ -348,15 +350,48 @@ static void run_trial(struct modules *ms, struct space *trial)
     vec_fini(&order);
 }
 
+void stage__begin(struct space *sp, struct gen_stage *s)
+{
+    sp->stage = s;
+    state_begin(sp->state);
+}
+
+void stage__end(struct space *sp)
+{
+    struct modules *ms = sp->ms;
+    judge(sp);
+    say(sp->stage, sp);
+    state_end(sp->state, is_thrown);
+    if (sp == ms->space) {
+        remember(ms);
+    }
+    sp->stage = NULL;
+    forget_thrown(sp);
+    graph__clear(ms);
+}
+
+void stage__drop(struct space *sp)
+{
+    vec_foreach (it, &sp->staged) {
+        (*it)->thrown = true;
+    }
+    state_end(sp->state, is_thrown);
+    sp->stage = NULL;
+    forget_thrown(sp);
+}
+
 void stage__run(struct modules *ms, struct gen_stage *s)
 {
     const struct gen_request *req = gen_stage_request(s);
     struct space *sp = ms->space;
+    if (rebuild__is_due(ms) && !req->dry_run) {
+        rebuild__run(ms, s);
+        return;
+    }
     if (req->dry_run) {
         sp = ms->trial = space__open(ms);
     }
-    sp->stage = s;
-    state_begin(sp->state);
+    stage__begin(sp, s);
     if (!ms->booted && !req->dry_run) {
         boot(ms);
     }
@@ -367,15 +402,7 @@ void stage__run(struct modules *ms, struct gen_stage *s)
     } else {
         run_marked(ms);
     }
-    judge(sp);
-    say(s, sp);
-    state_end(sp->state, is_thrown);
-    if (!req->dry_run) {
-        remember(ms);
-    }
-    sp->stage = NULL;
-    forget_thrown(sp);
-    graph__clear(ms);
+    stage__end(sp);
 }
 
 // ---- commit ---------------------------------------------------------------------------------
@@ -410,6 +437,9 @@ void stage__commit(struct modules *ms)
         replace(sp, (*it)->module, *it);
     }
     sp->staged.n = 0;
+    if (ms->former != NULL) {
+        rebuild__commit(ms);
+    }
 }
 
 void stage__abort(struct modules *ms)
@@ -418,9 +448,6 @@ void stage__abort(struct modules *ms)
     ms->trial = NULL;
     if (trial != NULL) {
         trial->staged.n = 0;
-        trial->closing = true;
-        if (trial->alive == 0) {
-            space__close(trial);
-        }
+        space__retire(trial);
     }
 }

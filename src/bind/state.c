@@ -23,24 +23,8 @@
 
 #include <lauxlib.h>
 
-#include "base/vec.h"
 #include "bind/modules_int.h"
-
-struct entry_log {
-    struct version *by;
-    char *key;
-    vm_ref before; // the value; 0: there was none
-    vm_ref fields; // of a class: a copy of its fields; 0 otherwise
-};
-
-struct state {
-    struct vm *vm;
-    struct vm_owner *own;
-    vm_ref values;
-    bool logging;
-    bool alone; // whatever changes it now is the one version that loads
-    vec(struct entry_log) log;
-};
+#include "bind/state_int.h"
 
 static const char state_key;       // where a Lua state keeps its hub.state
 static struct version one_version; // stands for the one that loads when there is no other
@@ -134,7 +118,7 @@ static void write_down(struct state *st, lua_State *L, const char *key, bool fie
     if (v == NULL) {
         return;
     }
-    struct entry_log e = {.by = v};
+    struct state__change e = {.by = v};
     note_shared(st, L, key, v);
     lua_pushstring(L, key);
     push_value(st, L, -1);
@@ -162,7 +146,7 @@ static bool is_overwritten(struct state *st, size_t i, bool (*thrown)(const stru
     return false;
 }
 
-static void undo(struct state *st, const struct entry_log *e)
+static void undo(struct state *st, const struct state__change *e)
 {
     lua_State *L = vm_main(st->vm);
     refs_push(L, e->before); // nil when there was nothing

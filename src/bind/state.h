@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/json.h"
 #include "lua/refs.h"
 
 // hub.state: what the hub's modules keep over reloads, in memory, under text keys.
@@ -19,6 +20,18 @@ bool state_holds(const struct state *st, lua_State *L, int idx);
 
 /// Leave the library table of hub.state on `L`; for vm_add_lib(), after state_new().
 int state_open_lib(lua_State *L);
+
+// ---- out of a Lua state and into another ----------------------------------------------------
+
+/// What is kept, as a JSON value in `a` that state_restore() understands: texts, numbers, booleans and
+/// plain tables, which may share and hold each other, and instances of classes. Everything else is
+/// left out and named in `lost` ("jobs.done (function), ..."; nothing is added when nothing was).
+/// Keys that would make more than `max` bytes of it go too, the largest first. Works on a dead state.
+struct json *state_save(struct state *st, struct arena *a, size_t max, struct buf *lost);
+
+/// Put what was saved into a state that has nothing yet. A class has no functions until class() of its
+/// key is asked for. What does not look like a saved state is passed over.
+void state_restore(struct state *st, const struct json *saved);
 
 // ---- for the transaction --------------------------------------------------------------------
 

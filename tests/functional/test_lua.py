@@ -206,6 +206,72 @@ def test_code_that_never_ends_does_not_end_the_hub(home, lua, start_hub, where):
     stream.until("user.v", n=1)
 
 
+HOARD = "for i = 1, 1e9 do hoard[#hoard + 1] = {i} end"
+
+
+def test_a_full_state_is_rebuilt_and_the_rest_lives_on(home, lua, start_hub):
+    (home.dir / "config.toml").write_text("[limits]\nmemory_mb = 8\nlua_ms = 20000\n")
+    lua("user/hoard.lua", "_G.hoard = {}\n"
+        'hooks.on("file_changed", "hoard", function(c) if c.path:find("go.lua") then ' + HOARD + " end end)\n"
+        "return {}")
+    lua("user/keeper.lua", 'local t = state.get("keeper", {n = 0})\n'
+        "t.loads = (t.loads or 0) + 1\n"
+        'timer.every(0.02, function() t.n = t.n + 1 events.emit("user.n", t) end)\n'
+        'hooks.on("file_changed", "keeper", function(c) events.emit("user.file", {path = c.path}) end)\n'
+        "return {}")
+    lua("user/waiter.lua", 'local t = state.get("waiter", {})\n'
+        "if not t.begun then t.begun = true\n"
+        '  timer.after(0, function() events.emit("user.waits", {}) timer.sleep(3600) end)\n'
+        "end\nreturn {}")
+    lua("user/init.lua", 'for _, n in ipairs{"hoard", "keeper", "waiter"} do require("user." .. n) end\n')
+    start_hub()
+    stream = Stream(home)
+    stream.until("user.waits")
+    before = stream.until("user.n", loads=1)["data"]["n"]
+    generation = home.http("GET", "/reload").json()["generation"]
+    lua("user/go.lua", "return 1")
+    slowest = 0
+    while home.http("GET", "/reload").json()["generation"] == generation:
+        began = time.monotonic()
+        assert home.http("GET", "/healthz").json()["ok"]
+        slowest = max(slowest, time.monotonic() - began)
+    print(f"slowest /healthz while the state was full and rebuilt: {slowest * 1000:.0f} ms")
+    stream.until("plugin.error", plugin="lua:user.waiter", code="STALE_HANDLE")
+    after = stream.until("user.n", loads=2)["data"]["n"]
+    assert after > before
+    report = home.http("GET", "/reload").json()
+    about = [d for d in report["diagnostics"] if "made anew" in d["message"]]
+    assert len(about) == 1 and about[0]["code"] == "MEMORY_LIMIT" and about[0]["plugin"] == "lua:user.hoard"
+    assert report["failed"] == [] and report["needs"] == []
+    lua("user/other.lua", "return 1")
+    assert stream.until("user.file")["data"]["path"]
+    lua("user/hoard.lua", say(1) + "return {}")
+    stream.until("user.v", n=1)
+    assert home.json("reload")["ok"]
+
+
+def test_a_bomb_is_not_loaded_again_and_again(home, lua, start_hub):
+    (home.dir / "config.toml").write_text("[limits]\nmemory_mb = 8\n")
+    lua("user/bomb.lua", "return {}")
+    lua("user/init.lua", 'require("user.bomb")\n' + say(1))
+    start_hub()
+    stream = Stream(home, "user.*,generation.*,plugin.error")
+    stream.until("user.v", n=1)
+    lua("user/bomb.lua", "_G.hoard = {} " + HOARD)
+
+    def refused():
+        found = home.http("GET", "/reload").json()["diagnostics"]
+        return any("is not run until it changes" in d["message"] for d in found)
+    retry(refused)
+    generation = home.http("POST", "/reload", b"{}").json()["generation"]
+    assert home.http("POST", "/reload", b"{}").json()["generation"] == generation
+    loads = versions(home)
+    assert set(loads) == {1} and len(loads) <= 5  # the last good version, each time
+    lua("user/bomb.lua", "return {}\n-- mended")
+    lua("user/init.lua", 'require("user.bomb")\n' + say(2))
+    stream.until("user.v", n=2)
+
+
 def test_a_storm_of_saves_ends_consistent(home, lua, start_hub):
     count, saves = 50, 1000 * LOOPS
     for i in range(count):

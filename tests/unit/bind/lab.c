@@ -95,9 +95,9 @@ const struct gen_report *lab_change(const char *file, const char *text)
     return lab_reload();
 }
 
-static void open_lab(const char *const *files, bool builtin)
+static void open_lab(const char *const *files, bool builtin, const char *const *flags)
 {
-    rig_open();
+    rig_open_with(flags, NULL);
     lab = (struct lab){0};
     for (; files != NULL && files[0] != NULL; files += 2) {
         lab_save(files[0], files[1]);
@@ -118,13 +118,18 @@ static void open_lab(const char *const *files, bool builtin)
 
 void lab_open(const char *const *files)
 {
+    lab_open_with(NULL, files);
+}
+
+void lab_open_with(const char *const *flags, const char *const *files)
+{
     lab_save("dev/hub/init.lua", "return {'hub.*', 'lib.*', 'user.init'}");
-    open_lab(files, false);
+    open_lab(files, false, flags);
 }
 
 void lab_open_builtin(const char *const *files)
 {
-    open_lab(files, true);
+    open_lab(files, true, NULL);
 }
 
 static void on_closed(void *arg)

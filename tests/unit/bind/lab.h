@@ -16,6 +16,8 @@ extern struct lab lab;
 /// `files` are pairs of path and text, NULL at the end: they lie in $HOME/lua, those that begin with
 /// "dev/" in the directory that stands for the shipped Lua. The first load has happened then.
 void lab_open(const char *const *files);
+/// The same with settings as for rig_open_with().
+void lab_open_with(const char *const *flags, const char *const *files);
 /// The same with what the binary holds in place of that directory.
 void lab_open_builtin(const char *const *files);
 void lab_close(void);

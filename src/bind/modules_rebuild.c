@@ -1,0 +1,210 @@
+// A Lua state that is full for good is replaced by a new one.
+//
+//     an entry ends, the state is dead ──> whose code was it? ──> gen_request("memory")
+//                                                                      │
+//     ┌────────────────────────────────────────────────────────────────┘ one run of the engine:
+//     ├─ hub.state, what of it is plain data, out of the old state and into a new one (state_save.c)
+//     ├─ every module that served is loaded there again, from the text that served
+//     ├─ commit: the new units serve; what waits in the old state ends with STALE_HANDLE
+//     └─ files that are not what serves (changed meanwhile, or refused before) are a run of their own
+//
+// The old state goes with its last version, as soon as no generation holds one.
+//
+// Code that fills whatever it is given must not keep the hub rebuilding. Who it is cannot be known,
+// since all share one state; these are the rules:
+//
+//   - in whose code the state was full twice within a minute, that text is banned: not run until the
+//     file changes. The rest serves without it.
+//   - when the new state is full before all is loaded, the file that left most behind in it is
+//     banned at once, and another state is begun.
+//
+// Invariants:
+//   - `former` is set from the beginning of a rebuild's stage to its commit, in one turn of the loop.
+//   - each attempt but the last bans one more text, so there is a last one.
+
+#include "base/time.h"
+#include "bind/bind_int.h"
+#include "bind/modules_int.h"
+
+static const uint64_t calm_ns = 60ull * 1000000000; // that long after a death another one is news
+
+// ---- whose fault ----------------------------------------------------------------------------
+
+static void keep_text(struct files__text **at, struct files__text *t)
+{
+    files__text_ref(t);
+    files__text_unref(*at);
+    *at = t;
+}
+
+/// The state was full in the code of `v`.
+static void strike(struct version *v)
+{
+    struct module *m = v->module;
+    uint64_t now = time_mono_ns();
+    if (files__text_same(m->struck, v->text) && now - m->struck_ns < calm_ns) {
+        keep_text(&m->banned, v->text);
+    }
+    keep_text(&m->struck, v->text);
+    m->struck_ns = now;
+}
+
+/// The new state is full already: ban who left most in it. False: nobody is left to ban.
+static bool ban_largest(struct modules *ms)
+{
+    struct version *largest = NULL;
+    vec_foreach (it, &ms->space->staged) {
+        bool banned = files__text_same((*it)->text, (*it)->module->banned);
+        if (!banned && (largest == NULL || (*it)->grew > largest->grew)) {
+            largest = *it;
+        }
+    }
+    if (largest == NULL) {
+        return false;
+    }
+    struct module *m = modules__get(ms->former, str_of(largest->module->name));
+    keep_text(&m->banned, largest->text); // the next attempt adopts it
+    return true;
+}
+
+// ---- the new state --------------------------------------------------------------------------
+
+/// What is known of a module beside its versions.
+static void adopt(struct space *sp, const struct module *old)
+{
+    struct module *m = modules__get(sp, str_of(old->name));
+    m->wanted = old->wanted;
+    m->attempted = old->attempted;
+    m->struck_ns = old->struck_ns;
+    keep_text(&m->struck, old->struck);
+    keep_text(&m->banned, old->banned);
+    vec_foreach (want, &old->wants) {
+        list__add(&m->wants, modules__get(sp, str_of((*want)->name)));
+    }
+    m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
+}
+
+static void load_all(struct modules *ms)
+{
+    module_list order = graph__order(ms, MARK_STAGE);
+    vec_foreach (it, &order) {
+        if ((*it)->staged == NULL) {
+            load__stage(*it, rebuild__text(*it));
+        }
+    }
+    vec_fini(&order);
+}
+
+/// Put a new space in the place of the former one and load everything there.
+static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
+{
+    struct str name;
+    void *m;
+    struct space *sp = ms->space = space__open(ms);
+    for (size_t at = 0; map_next(&ms->former->modules, &at, &name, &m);) {
+        adopt(sp, m);
+    }
+    stage__expand_order(ms);
+    state_restore(sp->state, kept);
+    stage__begin(sp, s);
+    load_all(ms);
+}
+
+static void drop_attempt(struct space *sp)
+{
+    stage__drop(sp);
+    space__retire(sp); // its versions go when the run has been staged
+}
+
+// ---- say ------------------------------------------------------------------------------------
+
+/// The version that the rebuild is reported with: of whose code it was, else the first.
+static struct version *spokesman(struct modules *ms)
+{
+    const struct module *guilty = ms->former->guilty;
+    vec_foreach (it, &ms->space->staged) {
+        if (guilty != NULL && strcmp((*it)->module->name, guilty->name) == 0) {
+            return *it;
+        }
+    }
+    return ms->space->staged.n != 0 ? ms->space->staged.p[0] : NULL;
+}
+
+static void say_rebuilt(struct modules *ms, const struct buf *lost)
+{
+    const struct module *guilty = ms->former->guilty;
+    struct version *v = spokesman(ms);
+    char *text = xasprintf("the Lua state was full in code of '%s' and was made anew: modules were "
+                           "loaded again as they "
+                           "served, with the plain data of hub.state%s%s",
+                           guilty != NULL ? guilty->unit_name : "nobody",
+                           lost->n != 0 ? "; lost: " : "", buf_z(lost));
+    if (v != NULL) {
+        bind__note(v->owner, DIAG_MEMORY_LIMIT, NULL, 0, text);
+    } else {
+        log_warn(LOG_HUB, "diagnostic=MEMORY_LIMIT message=%s", LOGQ(str_of(text)).z);
+    }
+    free(text);
+}
+
+// ---- inside the module system ---------------------------------------------------------------
+
+bool rebuild__is_due(const struct modules *ms)
+{
+    return vm_get_stats(ms->space->vm).dead;
+}
+
+struct files__text *rebuild__text(const struct module *m)
+{
+    const struct modules *ms = m->space->ms;
+    const struct module *old =
+        ms->former != NULL ? map_get(&ms->former->modules, str_of(m->name)) : NULL;
+    return old != NULL && old->live != NULL ? old->live->text : NULL;
+}
+
+void rebuild__run(struct modules *ms, struct gen_stage *s)
+{
+    struct arena a;
+    struct buf lost;
+    arena_init(&a);
+    buf_init(&lost, SIZE_MAX);
+    ms->former = ms->space;
+    size_t max = (size_t)bind__limit(ms->bind, "limits.memory_mb") << 19; // half of it
+    const struct json *kept = state_save(ms->former->state, &a, max, &lost);
+    attempt(ms, s, kept);
+    while (rebuild__is_due(ms) && ban_largest(ms)) {
+        drop_attempt(ms->space);
+        attempt(ms, s, kept);
+    }
+    stage__end(ms->space);
+    say_rebuilt(ms, &lost);
+    buf_fini(&lost);
+    arena_fini(&a);
+}
+
+void rebuild__commit(struct modules *ms)
+{
+    struct space *former = ms->former;
+    ms->former = NULL;
+    vm_kill(former->vm);
+    space__retire(former);
+    if (graph__is_stale(ms)) {
+        gen_request(ms->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
+    }
+}
+
+void rebuild__on_death(void *arg, struct vm_owner *owner)
+{
+    struct space *sp = arg;
+    struct modules *ms = sp->ms;
+    if (sp != ms->space || ms->former != NULL) {
+        return; // of a dry run; or of a rebuild, which looks by itself
+    }
+    struct bind_owner *o = bind_owner_find(ms->bind, owner);
+    if (o != NULL) {
+        struct version *v = o->unit->data;
+        sp->guilty = v->module;
+        strike(v);
+    }
+    gen_request(ms->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
+}
