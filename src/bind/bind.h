@@ -150,6 +150,11 @@ void bind_notify(struct bind *b, const char *event, const struct json *value);
 /// Post an event of the modules' own kind to those who subscribed to it; `data` is a JSON text.
 void bind_emit(struct bind *b, const char *name, struct str data);
 
+/// Be told of every event that Lua code of the hub emits and that is not on the stream; `data` is a JSON
+/// text, both are borrowed. One at a time; NULL: nobody any more.
+typedef void bind_emit_fn(void *arg, const char *name, struct str data);
+void bind_on_emit(struct bind *b, bind_emit_fn *fn, void *arg);
+
 // ---- log ------------------------------------------------------------------------------------
 
 /// Write the last lines that a unit logged, oldest first, as {ts, level, text} into an open array.

@@ -172,6 +172,12 @@ void bind_emit(struct bind *b, const char *name, struct str data)
     }
 }
 
+void bind_on_emit(struct bind *b, bind_emit_fn *fn, void *arg)
+{
+    b->emitted = fn;
+    b->emitted_arg = arg;
+}
+
 // ---- the face ---------------------------------------------------------------------------------
 
 static struct str check_name(lua_State *L, const char *fn)
@@ -234,7 +240,11 @@ static int l_emit(lua_State *L)
         return emit_user(L, s, name, v);
     }
     json_write(&s->buf, v, 0);
-    bind_emit(bind_of(L), name.p, buf_str(&s->buf));
+    struct bind *b = bind_of(L);
+    bind_emit(b, name.p, buf_str(&s->buf));
+    if (b->emitted != NULL) {
+        b->emitted(b->emitted_arg, name.p, buf_str(&s->buf));
+    }
     lua_pushboolean(L, 1);
     return 1;
 }

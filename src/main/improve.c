@@ -44,6 +44,12 @@ static void tell(struct improve *im, struct str list)
     arena_fini(&a);
 }
 
+static void on_module_emit(void *arg, const char *name, struct str data)
+{
+    struct improve *im = arg;
+    improvements_event(im->improvements, str_of(name), data);
+}
+
 static void on_wake(void *arg)
 {
     struct improve *im = arg;
@@ -180,6 +186,7 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         free(im);
         return NULL;
     }
+    bind_on_emit(o->bind, on_module_emit, im);
     im->heard = event_last_id(o->events);
     im->reader = event_reader_open(o->events, UINT64_MAX, NULL, on_wake, im);
     return im;
@@ -200,6 +207,7 @@ void improve_set_config(struct improve *im, const struct config *c)
 void improve_stop(struct improve *im)
 {
     if (im != NULL) {
+        bind_on_emit(im->opts.bind, NULL, NULL);
         event_reader_close(im->reader);
         im->reader = NULL;
         improvements_stop(im->improvements);

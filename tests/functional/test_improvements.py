@@ -109,6 +109,13 @@ def test_events_go_both_ways(home, improve, stream):
     stream.until("user.told", went="improvements/b")
 
 
+def test_what_a_module_emits_reaches_who_subscribed(home, lua, improve, stream):
+    improve("a", 'events.on("improvement.ask", function(d) events.emit("improvement.tell", {answer = d.n + 1}) end)')
+    stream.until("plugin.loaded", plugin="improvements/a")
+    lua("user/init.lua", RELAY + '\ntimer.every(0.05, function() events.emit("improvement.ask", {n = 41}) end)')
+    stream.until("user.told", answer=42)
+
+
 def test_an_improvement_may_not_forge_events(home, improve, stream):
     improve("x", 'timer.after(0, function()\n'
             '  local got, why = events.emit("user.told", {forged = true})\n'
