@@ -157,6 +157,7 @@ struct vm *bind_vm_open(struct bind *b)
     face_points(vm);
     vm_replace(vm, "os", "execute", face_os_execute);
     vm_replace(vm, "io", "popen", face_io_popen);
+    face_io_files(vm);
     return vm;
 }
 

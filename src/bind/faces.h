@@ -25,3 +25,5 @@ void face_points(struct vm *vm);
 // in the place of Lua's own
 int face_os_execute(lua_State *L);
 int face_io_popen(lua_State *L);
+/// io.open, io.lines, io.input and io.output refuse what would stop the hub: pipes, sockets, terminals.
+void face_io_files(struct vm *vm);

@@ -1,10 +1,13 @@
-// os.execute and io.popen without blocking the hub: the code waits, the loop does not.
+// os.execute and io.popen without blocking the hub: the code waits, the loop does not. And the files
+// of io: what could block in open() or read() is not opened at all.
 //
 // io.popen runs the command to its end first and then gives a file over what it said, so a command
 // that talks back and forth is not for it, and neither is writing to one.
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
@@ -138,4 +141,52 @@ int face_io_popen(lua_State *L)
         return luaL_error(L, "io.popen: commands can only be read from: use exec{stdin = ...}");
     }
     return shell(L, "io.popen", push_file);
+}
+
+// ---- files of io --------------------------------------------------------------------------------
+
+/// Can it be opened and read without waiting for anybody? What is not there can. Of the devices only
+/// those of memory: null, zero, full, urandom.
+static bool never_blocks(const char *path)
+{
+    enum { MEMORY_DEVICES = 1 };
+    struct stat st;
+    if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) {
+        return true;
+    }
+    return S_ISCHR(st.st_mode) && major(st.st_rdev) == MEMORY_DEVICES;
+}
+
+/// In the place of a function of io; its upvalues are Lua's own function and its name.
+static int checked(lua_State *L)
+{
+    const char *name = lua_tostring(L, lua_upvalueindex(2));
+    if (lua_type(L, 1) == LUA_TSTRING && !never_blocks(lua_tostring(L, 1))) {
+        lua_pushfstring(L, "%s: '%s' is no file and could stop the hub: use exec", name,
+                        lua_tostring(L, 1));
+        if (strcmp(name, "io.open") != 0) {
+            return lua_error(L);
+        }
+        lua_pushnil(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+void face_io_files(struct vm *vm)
+{
+    static const char *const names[] = {"open", "lines", "input", "output"};
+    lua_State *L = vm_main(vm);
+    lua_getglobal(L, "io");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        lua_getfield(L, -1, names[i]);
+        lua_pushfstring(L, "io.%s", names[i]);
+        lua_pushcclosure(L, checked, 2);
+        lua_setfield(L, -2, names[i]);
+    }
+    lua_pop(L, 1);
 }

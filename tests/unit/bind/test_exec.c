@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "unit/bind/rig.h"
 
 TEST(a_program_gives_its_code_and_what_it_said)
@@ -95,5 +97,25 @@ TEST(os_execute_and_io_popen_wait_without_blocking)
     CHECK(strstr(buf_z(&rig.said), "commands can only be read from") != NULL);
     CHECK(strstr(rig_fault("a", "os.execute('true')"), "cannot wait here") != NULL);
     CHECK(strstr(rig_fault("a", "os.exit(0)"), "os.exit") != NULL);
+    rig_close();
+}
+
+TEST(the_files_of_io_do_not_stop_the_loop)
+{
+    rig_open();
+    CHECK_INT(mkfifo(rig_path("fifo"), 0600), 0);
+    rig_write("file", "text\n");
+    char *fifo = xstrdup(rig_path("fifo"));
+    rig_run(rig_code("say(io.open('%s')) say((pcall(io.lines, '%s'))) say((pcall(io.input, '%s')))"
+                     "say((pcall(io.output, '%s'))) say((io.open('%s', 'w')))"
+                     "say(io.open('%s'):read('l')) for l in io.lines('%s') do say(l) end "
+                     "say(io.open('/dev/null'):read('a') == '') say((io.open('/no/such')))",
+                     fifo, fifo, fifo, fifo, fifo, rig_path("file"), rig_path("file")));
+    char *want = xasprintf("nil io.open: '%s' is no file and could stop the hub: use exec\n"
+                           "false\nfalse\nfalse\nnil\ntext\ntext\ntrue\nnil\nend\n",
+                           fifo);
+    CHECK_STR(buf_z(&rig.said), want);
+    free(want);
+    free(fifo);
     rig_close();
 }
