@@ -201,9 +201,28 @@ static bool has_work(struct modules *ms)
     return rebuild__is_due(ms) || graph__is_stale(ms);
 }
 
+static void warn_full(struct modules *ms, int root)
+{
+    const struct files__root *r = &ms->files.roots[root];
+    char text[80];
+    snprintf(text, sizeof text,
+             "more than %d Lua files or directories: the others are not looked at", FILES_MAX);
+    struct gen_diag d = {
+        .code = DIAG_WATCH_DEGRADED, .source = "hub", .path = r->dir, .message = text};
+    if (r->full) {
+        gen_warn(ms->engine, &d);
+    } else if (ms->warned[root]) {
+        gen_unwarn(ms->engine, d.code, d.path);
+    }
+    ms->warned[root] = r->full;
+}
+
 static void on_scanned(void *arg)
 {
     struct modules *ms = arg;
+    for (int i = 0; i < ROOT__COUNT; i++) {
+        warn_full(ms, i);
+    }
     stage__expand_order(ms);
     gen_prepared(ms->source, ms->asked || !ms->booted || has_work(ms));
 }

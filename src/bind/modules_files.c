@@ -304,6 +304,7 @@ struct scan_root {
     vec(struct found) found;
     size_t n_dirs; // links can make a small tree endless
     bool whole;    // everything was seen
+    bool full;     // there is more than is looked at
 };
 
 struct scan {
@@ -382,10 +383,12 @@ static void scan_entry(struct scan *s, struct scan_root *r, const struct level *
     char *path = path_join(in->dir, name);
     char *rel = in->rel[0] != '\0' ? path_join(in->rel, name) : xstrdup(name);
     bool seen = stat(path, &st) == 0;
-    if (seen && S_ISREG(st.st_mode) && str_ends(str_of(rel), ".lua") && r->found.n < FILES_MAX) {
+    bool lua = seen && S_ISREG(st.st_mode) && str_ends(str_of(rel), ".lua");
+    if (lua && r->found.n < FILES_MAX) {
         scan_file(s, r, rel, path, &st); // takes both
         return;
     }
+    r->full = r->full || lua;
     if (seen && S_ISDIR(st.st_mode) && in->depth < FILES_DEPTH && !is_inside(in, &st) &&
         strcmp(rel, "improvements") != 0) {
         scan_dir(s, r, &(struct level){.dir = path, .rel = rel, .depth = in->depth + 1, .up = in});
@@ -397,6 +400,7 @@ static void scan_entry(struct scan *s, struct scan_root *r, const struct level *
 static void scan_dir(struct scan *s, struct scan_root *r, struct level *here)
 {
     struct stat st;
+    r->full = r->full || r->n_dirs == FILES_MAX;
     DIR *d = r->n_dirs < FILES_MAX ? opendir(here->dir) : NULL;
     if (d == NULL || fstat(dirfd(d), &st) < 0) {
         r->whole = r->whole && r->n_dirs < FILES_MAX && (errno == ENOENT || errno == ENOTDIR);
@@ -495,7 +499,8 @@ static void on_scanned(void *arg)
             vec_foreach (found, &s->roots[i].found) {
                 take_found(&f->roots[i], i, found);
             }
-            if (s->roots[i].whole) {
+            f->roots[i].full = s->roots[i].full;
+            if (s->roots[i].whole && !s->roots[i].full) {
                 drop_missing(&f->roots[i], &s->roots[i]);
             }
         }

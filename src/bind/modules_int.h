@@ -42,6 +42,7 @@ struct files__root {
     struct map texts;  // path below the root to its text
     struct map stamps; // the same to a struct files__stamp, of files that a scan read
     struct map fresh;  // what the watcher told during the scan under way
+    bool full;         // the last scan left files out: there are more than FILES_MAX
 };
 
 struct files {
@@ -152,6 +153,7 @@ struct modules {
     struct gen_source *source;
     struct watcher *watcher;
     struct watch *watches[ROOT__COUNT];
+    bool warned[ROOT__COUNT]; // of files that were left out
     struct lane *lane;
     struct files files;
     struct space *space;

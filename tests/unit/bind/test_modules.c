@@ -465,3 +465,27 @@ TEST(the_resolver_finds_what_lies_in_the_layers_and_later_ones_win)
     CHECK_STR(lab_eval("return require('user.init').b"), "user-profile");
     lab_close();
 }
+
+// ---- too many files -----------------------------------------------------------------------------
+
+TEST(files_beyond_the_limit_are_left_out_with_a_warning)
+{
+    lab_open((const char *const[]){"lib/x.lua", "return {n = 1}", NULL});
+    CHECK_INT(lab.report->n_diags, 0);
+    modules_stop(lab.modules);
+    for (int i = 0; i < FILES_MAX; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many/m%d.lua", i);
+        lab_write_over(name, "");
+    }
+    lab_reload();
+    CHECK_INT(lab.report->n_diags, 1);
+    CHECK_INT(lab.report->diags[0].code, DIAG_WATCH_DEGRADED);
+    CHECK(strstr(lab.report->diags[0].message, "more than 4096 Lua files") != NULL);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "1"); // not seen is not gone
+    CHECK_INT(lab_state("lua:lib.x"), GEN_KEPT);
+    lab_remove("many/m0.lua");
+    lab_reload();
+    CHECK_INT(lab.report->n_diags, 0);
+    lab_close();
+}
