@@ -89,6 +89,7 @@ TEST(requests_with_a_callback_are_cancelled_when_their_unit_leaves)
     while (w.requests == 0) {
         loop_run_once(&l, true);
     }
+    rig_wait("fs"); // it may have been answered by now or in the turns of the removal
     rig_hush();
     struct gen *old = gen_pin(gen_current(rig.engine)); // it has left, but is not released
     rig_remove("a");
