@@ -43,9 +43,8 @@ struct bind {
     struct plugins *all_plugins;     // NULL: none are loaded here
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
-    bind_emit_fn *emitted;          // NULL: nobody asks
+    bind_emit_fn *emitted; // NULL: nobody asks
     void *emitted_arg;
-    struct map logs; // struct bind__ring by the unit's name
 };
 
 /// The owner that runs; raises when nobody does.

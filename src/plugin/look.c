@@ -379,13 +379,11 @@ void look__roots(struct plugins *ps)
     look__watch(ps);
 }
 
+/// The inventory counts too: what came between the last look and the beginning of the watch is in it.
 static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     struct plugins *ps = arg;
     (void)w;
-    if (batch->first) { // what is there at the start is looked at by the first run
-        return;
-    }
     for (size_t i = 0; i < batch->n; i++) {
         vec_push(&ps->dirty, xstrdup(batch->changes[i].path));
     }
