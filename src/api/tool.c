@@ -168,6 +168,7 @@ struct tool_run {
     struct op_call *call;
     struct gen *gen; // pinned
     struct gen_item *item;
+    char *dir;              // real path that it works in, entered; NULL: none
     struct hook_set *hooks; // of the units that reach this call
     bool asks;              // the tool wants a person's permission
     struct hook_run permission;
@@ -178,8 +179,12 @@ struct tool_run {
 
 static void run_end(struct tool_run *r)
 {
+    if (r->dir != NULL && r->api->plugins != NULL) {
+        plugins_leave_dir(r->api->plugins, r->dir);
+    }
     hook_set_free(r->hooks);
     gen_unpin(r->gen);
+    free(r->dir);
     free(r);
 }
 
@@ -263,23 +268,23 @@ static const struct json *make_call(struct op_call *c, const char *name, const s
     return call;
 }
 
-static struct hook_set *hooks_for(struct tool_run *r, const char *dir)
+static struct hook_set *hooks_for(struct tool_run *r)
 {
     struct str *names = arena_calloc(r->call->arena, gen_count(r->gen) + 1, sizeof *names);
     size_t n = 0;
     for (size_t i = 0; i < gen_count(r->gen); i++) {
         const struct gen_unit *u = gen_at(r->gen, i);
-        if (api__reaches(r->api, u, dir)) {
+        if (api__reaches(r->api, u, r->dir)) {
             names[n++] = str_of(u->name);
         }
     }
     return gen_hooks_of(r->gen, names, n);
 }
 
-static void ask_permission(struct tool_run *r, const char *dir)
+static void ask_permission(struct tool_run *r)
 {
     const struct hook_point *point = &hook_points[POINT_PERMISSION];
-    r->hooks = hooks_for(r, dir);
+    r->hooks = hooks_for(r);
     const struct hook_list *list = hook_set_get(r->hooks, str_of(point->name), point->kind);
     if (list == NULL) {
         r->permission.result = HOOK_KEEP;
@@ -296,26 +301,6 @@ static void ask_permission(struct tool_run *r, const char *dir)
     if (hook_run_start(&r->permission, &o)) {
         on_permission(&r->permission, r);
     }
-}
-
-static void begin_run(struct api *api, struct op_call *c, struct gen *g, struct gen_item *it,
-                      const struct json *input)
-{
-    static const struct json state = {.type = JSON_OBJ}, memory = {.type = JSON_ARR};
-    struct str dir = json_str(json_get(c->params, "working_dir"), "");
-    const struct json *about = about_of(it, c->arena);
-    struct tool_run *r = xcalloc(1, sizeof *r);
-    r->api = api;
-    r->call = c;
-    r->gen = gen_pin(g);
-    r->item = it;
-    r->asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask");
-    r->ctx = (struct hook_ctx){
-        .working_dir = dir, .state = &state, .memory = &memory, .arena = c->arena};
-    r->args =
-        (struct hook_args){.point = POINT_PERMISSION, .ctx = &r->ctx, .n = 1, .arena = c->arena};
-    r->args.values[0] = make_call(c, full_name(g, it, c->arena), input);
-    ask_permission(r, dir.n != 0 ? arena_strdup(c->arena, dir) : NULL);
 }
 
 /// The input with the schema's defaults; NULL, answered, when it does not fit.
@@ -338,27 +323,77 @@ static const struct json *check_input(struct op_call *c, const struct gen_item *
     return schema_defaults(schema, given, c->arena);
 }
 
-void op_TOOL_RUN(struct api *api, struct op_call *c)
+static void begin_run(struct tool_run *r, const struct json *input)
 {
-    struct gen *g = api__current(api, c);
-    struct gen_item *it = g != NULL ? find_tool(g, c) : NULL;
-    if (it == NULL) {
-        return;
+    static const struct json state = {.type = JSON_OBJ}, memory = {.type = JSON_ARR};
+    struct arena *a = r->call->arena;
+    const struct json *about = about_of(r->item, a);
+    r->asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask");
+    r->ctx = (struct hook_ctx){
+        .working_dir = str_of(r->dir), .state = &state, .memory = &memory, .arena = a};
+    r->args = (struct hook_args){.point = POINT_PERMISSION, .ctx = &r->ctx, .n = 1, .arena = a};
+    r->args.values[0] = make_call(r->call, full_name(r->gen, r->item, a), input);
+    ask_permission(r);
+}
+
+/// Find the tool and look whether it may be called at all; false: answered.
+static bool find_callable(struct tool_run *r)
+{
+    struct op_call *c = r->call;
+    struct gen *g = api__current(r->api, c);
+    r->item = g != NULL ? find_tool(g, c) : NULL;
+    if (r->item == NULL) {
+        return false;
     }
-    struct str dir = json_str(json_get(c->params, "working_dir"), "");
-    const char *name = full_name(g, it, c->arena);
-    if (is_off(api, name, c->arena)) {
+    r->gen = gen_pin(g);
+    const char *name = full_name(g, r->item, c->arena);
+    if (is_off(r->api, name, c->arena)) {
         op_fail(c, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
                 "tool '%s' is switched off", name);
-        return;
-    }
-    if (!api__reaches(api, gen_item_unit(it), dir.n != 0 ? arena_strdup(c->arena, dir) : NULL)) {
+    } else if (!api__reaches(r->api, gen_item_unit(r->item), r->dir)) {
         op_fail(c, PROBLEM_NOT_FOUND, "give a 'working_dir' in its project",
                 "tool '%s' belongs to another project or session", name);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static void run_entered(struct tool_run *r)
+{
+    const struct json *input = find_callable(r) ? check_input(r->call, r->item) : NULL;
+    if (input != NULL) {
+        begin_run(r, input);
+    } else {
+        run_end(r);
+    }
+}
+
+static void on_entered(void *arg, const char *dir)
+{
+    struct tool_run *r = arg;
+    if (dir == NULL) {
+        op_fail(r->call, PROBLEM_INVALID_BODY, NULL, "'working_dir' is no directory that exists");
+        run_end(r);
         return;
     }
-    const struct json *input = check_input(c, it);
-    if (input != NULL) {
-        begin_run(api, c, g, it, input);
+    r->dir = xstrdup(dir);
+    run_entered(r);
+}
+
+void op_TOOL_RUN(struct api *api, struct op_call *c)
+{
+    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    if (dir.n != 0 && dir.p[0] != '/') {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'working_dir' has to be an absolute path");
+        return;
+    }
+    struct tool_run *r = xcalloc(1, sizeof *r);
+    r->api = api;
+    r->call = c;
+    if (dir.n != 0 && api->plugins != NULL) {
+        plugins_enter_dir(api->plugins, arena_strdup(c->arena, dir), on_entered, r);
+    } else {
+        run_entered(r);
     }
 }

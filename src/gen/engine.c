@@ -133,7 +133,7 @@ static void answer(struct gen_run *run, const struct gen_report *r)
 
 static bool enough_ready(struct gen_engine *e)
 {
-    bool all = true, some = false;
+    bool all = true, some = e->queue != NULL; // who waits behind does not wait for a slow source
     vec_foreach (src, &e->sources) {
         bool ready = (*src)->state == SOURCE_READY;
         all = all && ready;
@@ -417,6 +417,7 @@ void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report
         vec_push(&run->waiters, waiter);
     }
     schedule_begin(e);
+    check_ready(e);
 }
 
 struct gen *gen_current(struct gen_engine *e)

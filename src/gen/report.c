@@ -46,24 +46,25 @@ static void *keep_array(struct view *v, const void *p, size_t n, size_t size)
 
 // ---- rows ---------------------------------------------------------------------------------
 
-static const struct gen_change *change_to(struct gen_run *run, const struct gen_unit *u)
+/// What the run did with the version of that name.
+static enum gen_state change_of(struct view *v, const char *name)
 {
-    vec_foreach (c, &run->stage.changes) {
-        if (c->new == u) {
-            return c;
+    vec_foreach (c, &v->run->stage.changes) {
+        const struct gen_unit *u = c->new != NULL ? c->new : c->old;
+        if (strcmp(u->name, name) == 0) {
+            return c->new == NULL ? GEN_REMOVED : c->old != NULL ? GEN_CHANGED : GEN_ADDED;
         }
     }
-    return NULL;
+    return GEN_KEPT;
 }
 
 static enum gen_state state_of(struct view *v, const struct gen_unit *u)
 {
-    const struct gen_change *c = change_to(v->run, u);
-    if (c != NULL) {
-        return c->old != NULL ? GEN_CHANGED : GEN_ADDED;
-    }
     struct gen_trouble *t = gen__trouble_find(v->troubles, u->name);
-    return t != NULL ? t->state : GEN_KEPT;
+    if (t != NULL && t->state != GEN_KEPT) {
+        return t->state; // what serves is not what lies there, whether it came now or before
+    }
+    return change_of(v, u->name);
 }
 
 static void add_row(struct view *v, const char *name, enum gen_state state,
@@ -74,6 +75,7 @@ static void add_row(struct view *v, const char *name, enum gen_state state,
         .state = state,
         .revision = serving != NULL ? serving->revision : 0,
         .serving = serving != NULL,
+        .change = change_of(v, name),
     };
     vec_push(&v->rows, row);
 }
@@ -214,13 +216,14 @@ const char *gen_need_name(enum gen_need need)
     return names[need];
 }
 
+/// The names of a change, or of a state that stands.
 static void write_names(const struct gen_report *r, struct jw *w, const char *key,
                         enum gen_state state)
 {
     jw_key(w, key);
     jw_arr(w);
     for (size_t i = 0; i < r->n_rows; i++) {
-        if (r->rows[i].state == state) {
+        if (r->rows[i].change == state || r->rows[i].state == state) {
             jw_strz(w, r->rows[i].name);
         }
     }

@@ -12,6 +12,7 @@ struct gen_report_row {
     enum gen_state state;
     uint64_t revision; // of what serves; 0 when nothing does
     bool serving;
+    enum gen_state change; // what this run did: GEN_ADDED, GEN_CHANGED, GEN_REMOVED or GEN_KEPT
 };
 
 struct gen_report_need {

@@ -108,8 +108,7 @@ static bool was_asked(const struct plugins *ps, const char *unit)
     return ps->names.n == 0;
 }
 
-/// Everything that loading looks at besides the files.
-static uint64_t mark_of(const struct plugin_place *p, const char *unit)
+uint64_t decide__mark(const struct plugin_place *p, const char *unit)
 {
     static const uint64_t seed[2] = {3, 4};
     struct buf b;
@@ -211,7 +210,7 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
                             .path = e->place->path,
                             .message = "there is no plugin here",
                             .hint = "mend the path, or take the entry out"};
-    p->mark = mark_of(e->place, p->unit);
+    p->mark = decide__mark(e->place, p->unit);
     if (!e->enabled || is_unloaded(ps, p->unit)) {
         p->why = GEN_DISABLE;
         verdict(p, GEN_DISABLED, NULL);

@@ -52,12 +52,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/// Could `name` in `dir` be a plugin, by its looks? A symbolic link is what it leads to.
-static bool looks_right(int dir, const char *name)
+/// Could `name` in `dir` be a plugin, by its looks? A symbolic link is what it leads to. Negative when
+/// it cannot be looked at: that is no reason to call it gone.
+static int looks_right(int dir, const char *name)
 {
     struct stat st;
-    if (name[0] == '.' || fstatat(dir, name, &st, 0) < 0) {
+    if (name[0] == '.') {
         return false;
+    }
+    if (fstatat(dir, name, &st, 0) < 0) {
+        return errno == ENOENT || errno == ELOOP || errno == EACCES ? 0 : -errno;
     }
     bool is_dir = S_ISDIR(st.st_mode);
     if (ignore_match(watch_ignore_default, str_of(name), is_dir) ||
@@ -70,14 +74,16 @@ static bool looks_right(int dir, const char *name)
 static int list_names(DIR *d, names_vec *names)
 {
     const struct dirent *de;
+    int right = 0;
     errno = 0;
-    while ((de = readdir(d)) != NULL) {
-        if (looks_right(dirfd(d), de->d_name)) {
+    while (right >= 0 && (de = readdir(d)) != NULL) {
+        right = looks_right(dirfd(d), de->d_name);
+        if (right > 0) {
             vec_push(names, xstrdup(de->d_name));
         }
         errno = 0;
     }
-    return -errno;
+    return right < 0 ? right : -errno;
 }
 
 static struct plugin_place discovered(const struct plugin_root *root, const char *name)

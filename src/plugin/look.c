@@ -9,6 +9,8 @@
 // Invariants:
 //   - one look is under way at a time; the worker touches nothing but its own `struct look`.
 //   - a slot is forgotten when no place names its path any more.
+//   - what cannot be read is not gone: a root that cannot be listed keeps the places it had, and a plugin
+//     whose manifest cannot be read the name under which it serves.
 
 #include "base/log.h"
 #include "base/path.h"
@@ -30,6 +32,7 @@ struct glance {
 struct look {
     struct plugins *ps;
     vec(struct plugin_root) roots;
+    vec(size_t) unread; // roots that could not be listed
     struct plugin_places places;
     vec(char *) dirty;
     bool everything, force;
@@ -78,10 +81,9 @@ static void glance_at(struct look *lk, struct glance *g)
 static void work(void *arg)
 {
     struct look *lk = arg;
-    vec_foreach (r, &lk->roots) {
-        struct err e = {0};
-        if (places_scan(&lk->places, r, &e) < 0 && lk->error.code == 0) {
-            lk->error = e;
+    for (size_t i = 0; i < lk->roots.n; i++) {
+        if (places_scan(&lk->places, &lk->roots.p[i], &lk->error) < 0) {
+            vec_push(&lk->unread, i);
         }
     }
     vec_foreach (p, &lk->places.list) {
@@ -128,10 +130,22 @@ static void take_glance(struct plugins *ps, struct glance *g)
         s->seen_at = time_wall_ms();
         g->content = NULL;
     }
-    s->stamp = g->stamp;
+    s->stamp = s->content == NULL && g->stamp != 0 ? ~g->stamp : g->stamp; // unread: look again
     gen_diag_fini(&s->fault);
     s->fault = g->fault;
     g->fault = (struct gen_diag){0};
+}
+
+/// The name under which something of this path serves; NULL when nothing does.
+static const char *served_name(const struct plugins *ps, const char *path)
+{
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        const struct loaded *v = ps->plugs.p[i]->serving;
+        if (v != NULL && strcmp(v->code.path, path) == 0) {
+            return v->code.name;
+        }
+    }
+    return NULL;
 }
 
 /// The name that the manifest says, else the file's; the places know it from here on.
@@ -142,7 +156,11 @@ static void name_places(struct plugins *ps)
         if (s == NULL || (s->content == NULL && s->stamp == 0)) {
             continue;
         }
-        const char *name = s->content != NULL ? s->content->shape.name : NULL;
+        bool sound = s->content != NULL && s->content->sound;
+        const char *name = sound ? NULL : served_name(ps, p->path);
+        if (name == NULL && s->content != NULL) {
+            name = s->content->shape.name;
+        }
         struct str base = path_base(str_of(p->path));
         ptrdiff_t dot = str_index(base, '.');
         struct str stem = {base.p, dot > 0 ? (size_t)dot : base.n};
@@ -188,6 +206,7 @@ static void look_free(struct look *lk)
     places_fini(&lk->places);
     map_fini(&lk->known);
     vec_fini(&lk->roots);
+    vec_fini(&lk->unread);
     vec_fini(&lk->dirty);
     vec_fini(&lk->stamps);
     vec_fini(&lk->glances);
@@ -210,13 +229,39 @@ static void drop_unseen(struct look *lk)
     }
 }
 
+/// The places that a root had go over to the new look.
+static void keep_places(struct look *lk, const struct plugin_root *root)
+{
+    struct plugin_places *before = &lk->ps->places;
+    for (size_t i = 0; i < before->list.n;) {
+        struct plugin_place *p = &before->list.p[i];
+        struct str dir = path_dir(str_of(p->path));
+        if (strcmp(p->source, "discovered") != 0 || !str_eqz(dir, root->dir)) {
+            i++;
+            continue;
+        }
+        vec_push(&lk->places.list, *p);
+        vec_push(&lk->glances, ((struct glance){.path = p->path, .known = true}));
+        vec_remove(&before->list, i);
+    }
+}
+
+static void keep_unread(struct look *lk)
+{
+    vec_foreach (i, &lk->unread) {
+        keep_places(lk, &lk->roots.p[*i]);
+    }
+    if (lk->unread.n != 0) {
+        log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
+        lk->ps->all_dirty = true; // whoever runs next looks again
+    }
+}
+
 static void done(void *arg)
 {
     struct look *lk = arg;
     struct plugins *ps = lk->ps;
-    if (lk->error.code != 0) {
-        log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
-    }
+    keep_unread(lk);
     vec_foreach (g, &lk->glances) {
         if (g->looked) {
             take_glance(ps, g);

@@ -221,8 +221,8 @@ void past__keep(struct plugins *ps, const struct loaded *v)
 // ---- pruning ------------------------------------------------------------------------------------
 
 struct pruning {
-    struct plugins *ps;
-    struct map keep; // hashes; the values mean nothing
+    struct plugins *ps; // NULL: gone meanwhile
+    struct map keep;    // hashes; the values mean nothing
     char *versions, *home;
     struct trust *trust; // the worker's own
 };
@@ -247,7 +247,9 @@ static void prune_work(void *arg)
 static void prune_done(void *arg)
 {
     struct pruning *pr = arg;
-    pr->ps->pruning = false;
+    if (pr->ps != NULL) {
+        pr->ps->pruning = NULL;
+    }
     map_fini(&pr->keep);
     free(pr->versions);
     free(pr->home);
@@ -291,7 +293,7 @@ static void prune(struct plugins *ps)
     for (size_t at = 0; map_next(&ps->good, &at, &path, &hash);) {
         keep_hash(pr, str_of(hash));
     }
-    ps->pruning = true;
+    ps->pruning = pr;
     work_submit(ps->lane, 0, prune_work, prune_done, pr);
 }
 
@@ -389,7 +391,7 @@ void past__committed(const struct gen_committed *c, void *arg)
     ps->past.n++;
     ps->undo_to = 0;
     buf_fini(&b);
-    if (trim(ps) && !ps->pruning) {
+    if (trim(ps) && ps->pruning == NULL) {
         prune(ps);
     }
     past__save(ps);
@@ -472,6 +474,9 @@ void past__free(struct plugins *ps)
 {
     struct str path;
     void *hash;
+    if (ps->pruning != NULL) {
+        ps->pruning->ps = NULL;
+    }
     for (size_t at = 0; map_next(&ps->good, &at, &path, &hash);) {
         free(hash);
     }

@@ -14,7 +14,7 @@
 
 #include "plugin/plugins.h"
 
-#include <assert.h>
+#include <stdlib.h>
 
 #include "base/path.h"
 #include "config/config.h"
@@ -223,24 +223,76 @@ static void project_enter(struct plugins *ps, struct trust_place *place)
     look__roots(ps);
 }
 
-/// One coming or going; where it is, is found out on a worker.
+static bool lies_in(const char *dir, const char *root)
+{
+    size_t n = strlen(root);
+    return dir != NULL && strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
+}
+
+/// Somebody who came; where that is, is found out on a worker.
 struct visit {
     struct plugins *ps;
-    char *dir, *home;
+    char *dir, *home, *real;
     struct trust_place place;
-    bool leave, found;
+    bool found; // it is a project
+    plugins_entered *cb;
+    void *arg;
 };
 
 static void visit_work(void *arg)
 {
     struct visit *v = arg;
-    v->found = trust_place_of(&v->place, v->home, v->dir, NULL) == 0;
+    v->real = realpath(v->dir, NULL);
+    v->found = v->real != NULL && trust_place_of(&v->place, v->home, v->real, NULL) == 0;
 }
 
-static void project_leave(struct plugins *ps, const char *root)
+static void visit_end(struct visit *v)
 {
-    struct project *pr = project_find(ps, root);
-    if (pr != NULL && --pr->refs == 0) {
+    if (v->cb != NULL) {
+        v->cb(v->arg, v->ps->stopped ? NULL : v->real);
+    }
+    free(v->dir);
+    free(v->home);
+    free(v->real);
+    free(v);
+}
+
+static void on_project_open(const struct gen_report *r, void *arg)
+{
+    (void)r;
+    visit_end(arg);
+}
+
+static void visit_done(void *arg)
+{
+    struct visit *v = arg;
+    struct plugins *ps = v->ps;
+    size_t before = ps->projects.n;
+    if (v->found && !ps->stopped && trust_knows(ps->opts.trust, &v->place)) {
+        project_enter(ps, &v->place);
+    } else if (v->found) {
+        trust_place_fini(&v->place);
+    }
+    if (ps->projects.n == before) {
+        visit_end(v);
+        return;
+    }
+    ps->all_dirty = true;
+    gen_request(ps->opts.engine, &(struct gen_request){.trigger = "project", .wait_all = true},
+                on_project_open, v);
+}
+
+void plugins_enter_dir(struct plugins *ps, const char *dir, plugins_entered *cb, void *arg)
+{
+    struct visit *v = xcalloc(1, sizeof *v);
+    *v = (struct visit){
+        .ps = ps, .dir = xstrdup(dir), .home = xstrdup(ps->opts.home->dir), .cb = cb, .arg = arg};
+    work_submit(ps->lane, 0, visit_work, visit_done, v);
+}
+
+static void project_leave(struct plugins *ps, struct project *pr)
+{
+    if (--pr->refs == 0) {
         trust_place_fini(&pr->place);
         free(pr->slug);
         vec_remove(&ps->projects, pr - ps->projects.p);
@@ -250,52 +302,18 @@ static void project_leave(struct plugins *ps, const char *root)
     }
 }
 
-static void visit_done(void *arg)
+void plugins_leave_dir(struct plugins *ps, const char *real_dir)
 {
-    struct visit *v = arg;
-    struct plugins *ps = v->ps;
-    if (v->found && v->leave) {
-        project_leave(ps, v->place.root);
-        trust_place_fini(&v->place);
-    } else if (v->found) {
-        size_t before = ps->projects.n;
-        project_enter(ps, &v->place);
-        if (ps->projects.n != before) {
-            ps->all_dirty = true;
-            plugins__ask(ps, "project");
+    struct project *inner = NULL; // the nearest one around it
+    vec_foreach (pr, &ps->projects) {
+        if (lies_in(real_dir, pr->place.root) &&
+            (inner == NULL || strlen(pr->place.root) > strlen(inner->place.root))) {
+            inner = pr;
         }
     }
-    free(v->dir);
-    free(v->home);
-    free(v);
-}
-
-static void visit(struct plugins *ps, const char *dir, bool leave)
-{
-    struct visit *v = xcalloc(1, sizeof *v);
-    *v = (struct visit){
-        .ps = ps, .dir = xstrdup(dir), .home = xstrdup(ps->opts.home->dir), .leave = leave};
-    work_submit(ps->lane, 0, visit_work, visit_done, v);
-}
-
-void plugins_enter_dir(struct plugins *ps, const char *dir)
-{
-    if (!ps->stopped) {
-        visit(ps, dir, false);
+    if (inner != NULL && !ps->stopped) {
+        project_leave(ps, inner);
     }
-}
-
-void plugins_leave_dir(struct plugins *ps, const char *dir)
-{
-    if (!ps->stopped) {
-        visit(ps, dir, true);
-    }
-}
-
-static bool lies_in(const char *dir, const char *root)
-{
-    size_t n = strlen(root);
-    return dir != NULL && strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
 }
 
 /// Is there a plugin of a project around `dir` that has the same name?
@@ -377,11 +395,15 @@ void plugins_stop(struct plugins *ps)
     }
 }
 
-void plugins_free(struct plugins *ps)
+static void nothing(void *arg)
 {
-    if (ps == NULL) {
-        return;
-    }
+    (void)arg;
+}
+
+/// Behind the last job of the lane: nobody comes back to `arg` any more.
+static void free_now(void *arg)
+{
+    struct plugins *ps = arg;
     plugins__end_run(ps);
     vec_foreach (p, &ps->plugs) {
         plug__free(*p);
@@ -406,9 +428,17 @@ void plugins_free(struct plugins *ps)
     vec_fini(&ps->warned);
     vec_fini(&ps->names);
     vec_fini(&ps->fetched);
-    lane_close(ps->lane);
     free(ps->versions);
     free(ps);
+}
+
+void plugins_free(struct plugins *ps)
+{
+    if (ps != NULL) {
+        struct lane *lane = ps->lane;
+        work_submit(lane, 0, nothing, free_now, ps);
+        lane_close(lane);
+    }
 }
 
 void plugins_set_config(struct plugins *ps, const struct config *c)

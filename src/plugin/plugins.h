@@ -36,7 +36,7 @@ struct plugins_opts {
 struct plugins *plugins_open(const struct plugins_opts *o);
 /// Before gen_close(): watch no more, begin nothing.
 void plugins_stop(struct plugins *ps);
-/// When gen_close() is done.
+/// When gen_close() is done. Memory goes when the worker is done. NULL is allowed.
 void plugins_free(struct plugins *ps);
 
 /// The settings were read again: entries are made anew by the next run, which this asks for.
@@ -46,9 +46,13 @@ void plugins_switch(struct plugins *ps, bool on);
 /// Trust changed.
 void plugins_trust_changed(struct plugins *ps);
 
-/// Somebody works in `dir`: open its project, if it is one, until as many plugins_leave_dir() came.
-void plugins_enter_dir(struct plugins *ps, const char *dir);
-void plugins_leave_dir(struct plugins *ps, const char *dir);
+/// `dir` is the real path, borrowed for the call; NULL: there is no such directory, or the hub stops.
+typedef void plugins_entered(void *arg, const char *dir);
+/// Somebody works in the absolute `dir`: open its project, if it is a trusted one, until as many
+/// plugins_leave_dir() with the real path came. `cb` (may be NULL) is called when what it brings serves,
+/// never from inside this call; without a directory there is nothing to leave.
+void plugins_enter_dir(struct plugins *ps, const char *dir, plugins_entered *cb, void *arg);
+void plugins_leave_dir(struct plugins *ps, const char *real_dir);
 /// Does `unit` reach a session that works in `dir`? A project's plugins reach sessions inside it only,
 /// and there they stand in the place of the user's of the same name.
 bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir);

@@ -134,7 +134,7 @@ struct plugins {
 
     // what was kept
     bool remembered;         // state/hub.json was read
-    bool pruning;            // of the kept versions
+    struct pruning *pruning; // of the kept versions; NULL: none is under way
     vec(struct past *) past; // newest first
     vec(struct hold *) holds;
     struct map good;  // path to the hash (char *) that loaded last
@@ -172,6 +172,8 @@ void look__watch(struct plugins *ps);
 /// have to be fetched first, look__fetch() is under way.
 bool decide__all(struct plugins *ps);
 bool decide__anything(const struct plugins *ps);
+/// Everything that loading looks at besides the files, as one number.
+uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 
 // ---- plugins_stage.c: loading -----------------------------------------------------------------
 
@@ -182,6 +184,8 @@ void loaded__free(struct loaded *v);
 /// Where a plug's version comes from: its entry, else the record of what is held.
 struct plug_origin {
     const char *name, *path, *layer, *source, *project;
+    const char *said_path; // who gave the options, with the line; NULL: nobody in writing
+    int said_line;
     const struct json *options, *prefer;
 };
 struct plug_origin plug__origin(const struct plug *p);

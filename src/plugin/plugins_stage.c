@@ -32,6 +32,8 @@ struct plug_origin plug__origin(const struct plug *p)
                                     .layer = plugin_layer_name(at->layer),
                                     .source = at->source,
                                     .project = at->project,
+                                    .said_path = at->said_path,
+                                    .said_line = at->said_line,
                                     .options = at->options,
                                     .prefer = at->prefer};
     }
@@ -58,7 +60,12 @@ static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_d
         .shape = shape,
         .project = o->project != NULL ? arena_strdup(&v->arena, str_of(o->project)) : NULL,
     };
-    return manifest_options(shape, given, &v->arena, &v->code.options, fault);
+    int rc = manifest_options(shape, given, &v->arena, &v->code.options, fault);
+    if (rc < 0) {
+        fault->path = o->said_path != NULL ? o->said_path : o->path;
+        fault->line = o->said_line;
+    }
+    return rc;
 }
 
 // ---- parts that need no code --------------------------------------------------------------------

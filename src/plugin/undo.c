@@ -28,12 +28,17 @@ struct plugin_past plugins_past_at(const struct plugins *ps, size_t i)
     };
 }
 
+static bool is_version(const struct json *rec, const char *hash, uint64_t mark)
+{
+    return str_eqz(json_str(json_get(rec, "hash"), ""), hash) &&
+           (uint64_t)json_int(json_get(rec, "mark"), 0) == mark;
+}
+
 /// Is this version of a record what serves as `p`?
 static bool is_serving(const struct plug *p, const struct json *rec)
 {
     const struct loaded *v = p != NULL ? p->serving : NULL;
-    return v != NULL && str_eqz(json_str(json_get(rec, "hash"), ""), v->content->tree.hash) &&
-           (uint64_t)json_int(json_get(rec, "mark"), 0) == v->mark;
+    return v != NULL && is_version(rec, v->content->tree.hash, v->mark);
 }
 
 static const char *disk_hash(const struct plugins *ps, const struct plug *p)
@@ -89,9 +94,9 @@ static void hold_all(struct plugins *ps, const struct json *set)
         const struct plug *p = plugins__plug(ps, unit);
         const char *over = disk_hash(ps, p);
         bool plain = p != NULL && p->entry != NULL && p->entry->enabled &&
-                     str_eqz(json_str(json_get(&m->value, "hash"), ""), over);
+                     is_version(&m->value, over, decide__mark(p->entry->place, unit));
         if (plain) {
-            past__release(ps, unit); // what lies on disk is just that version
+            past__release(ps, unit); // what lies there, with its entry, is just that version
         } else if (!is_serving(p, &m->value) || past__hold(ps, unit) != NULL) {
             past__hold_add(ps, m->key, &m->value, over);
         }

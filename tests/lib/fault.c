@@ -38,7 +38,7 @@ unsigned long fault_hits(void)
     return hits;
 }
 
-static bool due(void)
+bool fault_due(void)
 {
     if (countdown == 0) {
         return false;
@@ -57,7 +57,7 @@ static bool due(void)
     type __wrap_##call params;                                                                     \
     type __wrap_##call params                                                                      \
     {                                                                                              \
-        return due() ? -1 : __real_##call args;                                                    \
+        return fault_due() ? -1 : __real_##call args;                                              \
     }
 
 WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
@@ -87,7 +87,7 @@ WRAP(int, unlink, (const char *p), (p))
         va_start(ap, flags);                                                                       \
         mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(ap, mode_t) : 0;               \
         va_end(ap);                                                                                \
-        return due() ? -1 : __real_##call(UNWRAP args, mode);                                      \
+        return fault_due() ? -1 : __real_##call(UNWRAP args, mode);                                \
     }
 #define UNWRAP(...) __VA_ARGS__
 

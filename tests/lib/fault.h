@@ -12,3 +12,5 @@ void fault_off(void);
 /// Calls seen since fault_at(), and how many of them were made to fail.
 unsigned long fault_calls(void);
 unsigned long fault_hits(void);
+/// For wrappers: count a call; true, with errno set, when it is to fail.
+bool fault_due(void);
