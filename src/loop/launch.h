@@ -5,10 +5,12 @@
 
 // What proc.c and the program afloat-launch say to each other.
 //
-//     afloat-launch [-s] [-3] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES] -- PROGRAM ARG...
+//     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES] -- PROGRAM ARG...
 //
 // -s  stay as supervisor            -3  descriptor 3 is for the program
 // -d  working directory             -f  soft limit of open files
+// -c  descriptor 0 is a terminal that becomes the program's controlling one; core dumps stay as they
+//     were, since a person works there
 //
 // Its environment is the program's. Descriptors 0 to 2 (and 3) are the program's, 4 is the channel:
 // a socket on which the launcher sends reports, and a supervisor receives orders. The channel

@@ -215,6 +215,9 @@ static char **command_line(struct arena *a, const struct proc_opts *o)
     if (o->fd3 != 0) {
         options[n++] = arena_strdup(a, STR("-3"));
     }
+    if (o->terminal) {
+        options[n++] = arena_strdup(a, STR("-c"));
+    }
     options[n++] = arena_strdup(a, STR("-d"));
     options[n++] = arena_strdup(a, str_of(o->cwd != NULL ? o->cwd : "/"));
     add_number(a, options, &n, 'f', o->file_limit != 0 ? o->file_limit : launcher.files);

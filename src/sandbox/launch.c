@@ -33,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -52,6 +53,7 @@ enum {
 struct request {
     bool supervise;
     bool extra_fd;
+    bool terminal;
     const char *dir;
     rlim_t files;
     rlim_t limits[RLIM_NLIMITS]; // 0: as inherited
@@ -106,6 +108,7 @@ static bool parse_option(struct request *r, int letter, const char *text)
     switch (letter) {
     case 's': r->supervise = true; return true;
     case '3': r->extra_fd = true; return true;
+    case 'c': r->terminal = true; return true;
     case 'd': r->dir = text; return true;
     case 'f': return parse_number(text, &r->files);
     case '?': return false;
@@ -117,7 +120,7 @@ static bool parse_request(struct request *r, int argc, char **argv)
 {
     int letter;
     opterr = 0;
-    while ((letter = getopt(argc, argv, "+s3d:f:m:t:u:z:")) != -1) {
+    while ((letter = getopt(argc, argv, "+s3cd:f:m:t:u:z:")) != -1) {
         if (!parse_option(r, letter, optarg)) {
             return false;
         }
@@ -167,7 +170,9 @@ static void set_limit(unsigned resource, rlim_t value, bool both)
 
 static void set_limits(const struct request *r)
 {
-    set_limit(RLIMIT_CORE, 0, true);
+    if (!r->terminal) {
+        set_limit(RLIMIT_CORE, 0, true);
+    }
     if (r->files != 0) {
         set_limit(RLIMIT_NOFILE, r->files, false);
     }
@@ -215,6 +220,9 @@ static void exec_program(char **argv)
 static _Noreturn void become(const struct request *r)
 {
     set_limits(r);
+    if (r->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) { // we lead a session without one
+        fail(LAUNCH_NO_SETUP);
+    }
     if (chdir(r->dir) != 0) {
         fail(LAUNCH_NO_DIR);
     }

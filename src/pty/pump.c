@@ -1,0 +1,271 @@
+// The pump between a terminal and a pseudo-terminal.
+//
+// There is no parser and no emulator here: what programs say to terminals grows every year, and
+// whoever reads along in order to understand it breaks what he does not understand. A turn is
+//
+//     read until EAGAIN or until the buffer is full ──> [filter] ──> write until EAGAIN
+//
+// The kernel hands out at most 4 KiB of a pseudo-terminal per read, so many reads make one write.
+//
+// Invariants:
+//   - `up` and `down` hold what was read and not yet written. The terminal is read while `up` has
+//     room, the master while `down` is empty; each is written while its buffer is not.
+//   - on_end is called from the deferred queue, once, and nothing is polled after it was decided.
+
+#include "pty/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum {
+    ROOM = 64 << 10,
+    LAST_BYTES = 256 << 10, // read after pump_finish(): more than any pseudo-terminal holds
+};
+
+static char scratch[ROOM]; // of the loop thread, filled and emptied within one call
+
+struct pump {
+    struct loop *loop;
+    struct pump_cb cb;
+    void *arg; // borrowed
+    uv_poll_t in, out, master;
+    int in_fd, out_fd, master_fd;
+    struct buf up, down;
+    size_t last_left; // bytes that may still be read, once finishing
+    bool finishing, paused, ended;
+    enum pump_end how;
+    struct loop_task *end_task; // on_end is owed
+    unsigned n_handles;         // not closed yet; the last one frees us
+};
+
+static void pump_free(struct pump *p)
+{
+    buf_fini(&p->up);
+    buf_fini(&p->down);
+    free(p);
+}
+
+static void on_end(void *arg)
+{
+    struct pump *p = arg;
+    p->end_task = NULL;
+    p->cb.on_end(p, p->how, p->arg);
+}
+
+static void end(struct pump *p, enum pump_end how)
+{
+    if (!p->ended) {
+        p->ended = true;
+        p->how = how;
+        p->end_task = loop_defer(p->loop, on_end, p);
+    }
+}
+
+// ---- moving bytes --------------------------------------------------------------------------
+
+/// Write what `b` holds, as far as `fd` takes it. Returns false when `fd` is broken.
+static bool flush(int fd, struct buf *b)
+{
+    size_t at = 0;
+    bool broken = false;
+    while (at < b->n) {
+        ssize_t n = write(fd, b->p + at, b->n - at);
+        if (n < 0 && errno != EINTR) {
+            broken = errno != EAGAIN;
+            break;
+        }
+        at += n > 0 ? (size_t)n : 0;
+    }
+    buf_drop(b, at);
+    return !broken;
+}
+
+static void take_terminal(struct pump *p)
+{
+    size_t room = ROOM - p->up.n;
+    ssize_t n = read(p->in_fd, scratch, room);
+    if (n > 0) {
+        buf_add(&p->up, scratch, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        end(p, PUMP_HANGUP);
+    }
+}
+
+/// Read the master until it has no more. Returns how much came.
+static size_t take_master(struct pump *p)
+{
+    size_t want = p->finishing ? MIN(p->last_left, (size_t)ROOM) : ROOM;
+    size_t got = 0;
+    while (got < want) {
+        ssize_t n = read(p->master_fd, scratch + got, want - got);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) {
+            break;
+        }
+        got += n > 0 ? (size_t)n : 0;
+    }
+    p->last_left -= p->finishing ? got : 0;
+    struct str bytes = {scratch, got};
+    if (p->cb.filter != NULL) {
+        p->cb.filter(bytes, &p->down, p->arg);
+    } else {
+        buf_adds(&p->down, bytes);
+    }
+    return got;
+}
+
+static void move_up(struct pump *p)
+{
+    if (!flush(p->master_fd, &p->up)) {
+        buf_clear(&p->up); // nobody is there to read it
+    }
+}
+
+/// Finishing, it goes round until a look at the master brings nothing; a terminal that is full for now
+/// interrupts that, and is the reason to come back.
+static void move_down(struct pump *p)
+{
+    do {
+        bool looked = p->down.n == 0;
+        size_t got = looked ? take_master(p) : 0;
+        if (!flush(p->out_fd, &p->down)) {
+            end(p, PUMP_HANGUP);
+        } else if (p->finishing && looked && got == 0 && p->down.n == 0) {
+            end(p, PUMP_DRAINED);
+        }
+    } while (p->finishing && !p->ended && p->down.n == 0);
+}
+
+// ---- waiting -------------------------------------------------------------------------------
+
+static void on_ready(uv_poll_t *h, int status, int events);
+
+static void want(uv_poll_t *h, int events)
+{
+    if (events == 0) {
+        uv_poll_stop(h);
+    } else {
+        uv_poll_start(h, events, on_ready);
+    }
+}
+
+static void rearm(struct pump *p)
+{
+    bool live = !p->ended && !p->paused;
+    bool up_room = p->up.n < ROOM && !p->finishing;
+    int master = (p->down.n == 0 ? UV_READABLE : 0) | (p->up.n != 0 ? UV_WRITABLE : 0);
+    want(&p->in, live && up_room ? UV_READABLE : 0);
+    want(&p->out, live && p->down.n != 0 ? UV_WRITABLE : 0);
+    want(&p->master, live ? master : 0);
+}
+
+/// An error shows as readiness too: the read or write tells more.
+static void on_ready(uv_poll_t *h, int status, int events)
+{
+    struct pump *p = h->data;
+    (void)status;
+    if (h == &p->in) {
+        take_terminal(p);
+    }
+    if (h != &p->out) {
+        move_up(p);
+    }
+    if (h == &p->out || (h == &p->master && (events & UV_WRITABLE) != events)) {
+        move_down(p);
+    }
+    rearm(p);
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+static void set_nonblocking(int fd)
+{
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+static int adopt(struct pump *p, uv_poll_t *h, int fd)
+{
+    int rc = uv_poll_init(&p->loop->uv, h, fd); // makes it non-blocking
+    if (rc == 0) {
+        h->data = p;
+        p->n_handles++;
+    }
+    return rc;
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct pump *p = h->data;
+    if (--p->n_handles == 0) {
+        pump_free(p);
+    }
+}
+
+int pump_open(struct pump **out, struct loop *l, int terminal_in, int terminal_out, int master,
+              const struct pump_cb *cb, void *arg, struct err *e)
+{
+    struct pump *p = xcalloc(1, sizeof *p);
+    *p = (struct pump){.loop = l, .cb = *cb, .arg = arg, .last_left = LAST_BYTES};
+    p->in_fd = terminal_in;
+    p->out_fd = terminal_out;
+    p->master_fd = master;
+    buf_init(&p->up, ROOM);
+    buf_init(&p->down, SIZE_MAX);
+    *out = p;
+    int rc = adopt(p, &p->in, terminal_in);
+    rc = rc == 0 ? adopt(p, &p->out, terminal_out) : rc;
+    rc = rc == 0 ? adopt(p, &p->master, master) : rc;
+    if (rc < 0) {
+        *out = NULL;
+        pump_close(p);
+        return err_set(e, rc, "cannot wait for the terminal: %s", uv_strerror(rc));
+    }
+    rearm(p);
+    return 0;
+}
+
+void pump_finish(struct pump *p)
+{
+    p->finishing = true;
+    if (!p->ended && p->down.n == 0) {
+        move_down(p);
+    }
+    rearm(p);
+}
+
+void pump_pause(struct pump *p, bool paused)
+{
+    p->paused = paused;
+    if (!paused) { // whoever had the terminal meanwhile may have wanted it to block
+        set_nonblocking(p->in_fd);
+        set_nonblocking(p->out_fd);
+    }
+    rearm(p);
+}
+
+void pump_inject(struct pump *p, struct str bytes)
+{
+    buf_adds(&p->down, bytes);
+    if (!flush(p->out_fd, &p->down)) {
+        end(p, PUMP_HANGUP);
+    }
+    rearm(p);
+}
+
+void pump_close(struct pump *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    uv_poll_t *handles[] = {&p->in, &p->out, &p->master};
+    unsigned n = p->n_handles;
+    if (p->end_task != NULL) {
+        loop_cancel(p->loop, p->end_task);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        uv_close((uv_handle_t *)handles[i], on_closed);
+    }
+    if (n == 0) {
+        pump_free(p);
+    }
+}
