@@ -1,0 +1,67 @@
+# The script provider: bash runs this with the path of the project's script as $1, in the project's
+# directory, with descriptor 3 as the side channel (src/env/wire.h). What the script prints is shown;
+# what it leaves in the environment is the answer.
+
+__afloat_say_input() {
+    local path=$1
+    [[ $path == /* ]] || path=$PWD/$path
+    path=${path//\\/\\\\}
+    path=${path//\"/\\\"}
+    path=${path//$'\n'/\\n}
+    path=${path//$'\t'/\\t}
+    printf '{"inputs":[{"path":"%s"}]}\n' "$path" >&3
+}
+
+# watch_file FILE...: a change of these, or their appearing, rebuilds the environment
+watch_file() {
+    local file
+    for file; do
+        __afloat_say_input "$file"
+    done
+}
+
+# path_add DIR...: put directories in front of PATH, the first one foremost
+path_add() {
+    local i dir
+    for ((i = $#; i > 0; i--)); do
+        dir=${!i}
+        [[ $dir == /* ]] || dir=$PWD/$dir
+        PATH=$dir${PATH:+:$PATH}
+    done
+    export PATH
+}
+
+# dotenv [FILE]: set the variables of a dotenv file (.env), one NAME=value a line; nothing in it is run.
+# A file that is missing sets nothing and is watched.
+dotenv() {
+    local file=${1:-.env} line name value
+    __afloat_say_input "$file"
+    [[ -f $file ]] || return 0
+    while IFS= read -r line || [[ -n $line ]]; do
+        line=${line%$'\r'}
+        [[ $line =~ ^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*=[[:space:]]*(.*)$ ]] ||
+            continue
+        name=${BASH_REMATCH[2]} value=${BASH_REMATCH[3]}
+        case $value in
+        \'*\'*) value=${value#\'} value=${value%%\'*} ;;
+        \"*\"*) value=${value#\"} value=${value%\"*} ;;
+        *)
+            value=${value%%[[:space:]]#*}
+            value=${value%"${value##*[![:space:]]}"}
+            ;;
+        esac
+        export "$name=$value"
+    done <"$file"
+}
+
+__afloat_answer() {
+    local status=$?
+    trap - EXIT
+    ((status == 0)) || exit "$status"
+    printf '{"v":1,"environ":true}\n' >&3
+    command -p env -0 >&3
+    exit
+}
+
+trap __afloat_answer EXIT
+builtin source "$1"

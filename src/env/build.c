@@ -1,0 +1,326 @@
+// One build, from files to a difference.
+//
+//     worker:  read env.toml and all it names ── may these files be used? (gate)
+//        │ no: failed, with nothing run
+//        v
+//     delegate (direnv, devenv, nix, mise)     a program; direnv: a second one for its watch list
+//        v
+//     env.toml evaluated on top                in memory
+//        v
+//     script on top of that                    bash with provider.bash
+//        v
+//     difference from the outer environment ──> on_done
+//
+// Each step is one function that starts it and one that goes on after it. Inputs are reported as soon
+// as they are known, so that a failed or cancelled build still leaves something to watch. What programs
+// print goes to on_log and into the text of a failure; it is never an answer.
+
+#include "env/build.h"
+
+#include "base/path.h"
+#include "base/shipped.h"
+#include "env/child.h"
+#include "env/delegate.h"
+#include "env/result.h"
+#include "env/shipped.h"
+#include "env/spec_int.h"
+#include "env/wire.h"
+
+enum { SHOWN_MAX = 4096 }; // of what a failed program printed
+
+struct env_build {
+    struct env_build_opts o;
+    char *root;
+    struct arena arena;
+    struct env_vars base, now;
+    struct env_spec spec;
+    bool reading; // the job is on the lane
+    bool cancelled;
+    struct err read_err; // of the job
+    int read_rc;
+    struct env_child *child; // what runs now
+    const struct env_delegate *delegate;
+    struct env_wire wire;
+    struct str answer; // of the delegate
+    struct err fault;  // of the delegate, kept while its watch list is asked for
+    char *tail;        // what it printed last
+    vec(const char *) messages;
+    vec(struct env_input) inputs;
+};
+
+static void build_free(struct env_build *b)
+{
+    env_spec_fini(&b->spec);
+    env_wire_fini(&b->wire);
+    env_vars_fini(&b->base);
+    env_vars_fini(&b->now);
+    vec_fini(&b->messages);
+    vec_fini(&b->inputs);
+    arena_fini(&b->arena);
+    free(b->tail);
+    free(b->root);
+    free(b);
+}
+
+static void fail(struct env_build *b, int code, const char *why, struct str tail)
+{
+    struct buf text;
+    buf_init(&text, SHOWN_MAX);
+    buf_addz(&text, why);
+    buf_addc(&text, '\n');
+    buf_adds(&text, tail);
+    b->o.on_done(NULL, code, buf_z(&text), b->o.arg);
+    buf_fini(&text);
+    build_free(b);
+}
+
+static void succeed(struct env_build *b)
+{
+    struct env_result *r = env_result_new();
+    env_result_diff(r, &b->base, &b->now);
+    vec_foreach (in, &b->inputs) {
+        env_result_add_input(r, in);
+    }
+    vec_foreach (m, &b->messages) {
+        vec_push(&r->messages, arena_strdup(&r->arena, str_of(*m)));
+    }
+    r->provider = b->delegate != NULL      ? b->delegate->name
+                  : b->spec.script != NULL ? "script"
+                                           : "toml";
+    env__tasks_copy(r, &b->spec);
+    b->o.on_done(r, 0, "", b->o.arg);
+    env_result_unref(r);
+    build_free(b);
+}
+
+static void add_input(struct env_build *b, const char *path, enum env_kind kind)
+{
+    struct env_input in = {.path = env__path(&b->arena, b->root, path), .kind = kind};
+    vec_push(&b->inputs, in);
+    b->o.on_input(&in, b->o.arg);
+}
+
+static void on_line(struct str line, void *arg)
+{
+    struct env_build *b = arg;
+    b->o.on_log(line, b->o.arg);
+}
+
+// Start a program in the environment that was built so far.
+static int run(struct env_build *b, const char *const *argv, bool side,
+               void (*then)(const struct env_child_end *end, void *arg),
+               int (*on_side)(struct str bytes, void *arg, struct err *e), struct err *e)
+{
+    const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
+                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root)};
+    char **env = env_vars_block(&b->now, own, ARRAY_LEN(own));
+    struct env_child_opts o = {.loop = b->o.loop,
+                               .argv = argv,
+                               .env = (const char *const *)env,
+                               .cwd = b->root,
+                               .timeout_ms = b->o.timeout_ms,
+                               .keep_stdout = !side,
+                               .side_channel = side,
+                               .on_line = on_line,
+                               .on_side = on_side,
+                               .on_end = then,
+                               .arg = b};
+    int rc = env_child_start(&b->child, &o, e);
+    free(env);
+    return rc;
+}
+
+// ---- the script ------------------------------------------------------------------------------
+
+static void on_wire_input(const char *path, enum env_kind kind, void *arg)
+{
+    add_input(arg, path, kind);
+}
+
+static int on_script_side(struct str bytes, void *arg, struct err *e)
+{
+    struct env_build *b = arg;
+    return env_wire_feed(&b->wire, bytes, e);
+}
+
+static void on_script_end(const struct env_child_end *end, void *arg)
+{
+    struct env_build *b = arg;
+    struct err e = {0};
+    char why[300];
+    b->child = NULL;
+    int rc = end->code;
+    if (rc != 0) {
+        snprintf(why, sizeof why, "script '%s': %s", path_base(str_of(b->spec.script)).p, end->why);
+        fail(b, rc, why, end->tail);
+        return;
+    }
+    rc = env_wire_end(&b->wire, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, end->tail);
+        return;
+    }
+    vec_foreach (m, &b->wire.answer->messages) {
+        vec_push(&b->messages, *m);
+    }
+    env_wire_apply(&b->wire, &b->now);
+    succeed(b);
+}
+
+static void start_script(struct env_build *b)
+{
+    struct err e = {0};
+    const char *const argv[] = {
+        "bash",   "--noprofile",  "--norc", "-c", env_shipped("provider.bash"),
+        "afloat", b->spec.script, NULL};
+    b->wire.on_input = on_wire_input;
+    b->wire.arg = b;
+    int rc = run(b, argv, true, on_script_end, on_script_side, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, STR_NULL);
+    }
+}
+
+static void evaluate(struct env_build *b)
+{
+    struct err e = {0};
+    int rc = env_spec_eval(&b->spec, &b->now, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, STR_NULL);
+    } else if (b->spec.script != NULL) {
+        start_script(b);
+    } else {
+        succeed(b);
+    }
+}
+
+// ---- the delegate ----------------------------------------------------------------------------
+
+static void read_delegate(struct env_build *b)
+{
+    struct err e = b->fault;
+    int rc = e.code;
+    if (rc == 0) {
+        rc = b->delegate->read(&b->now, b->answer, &e);
+    }
+    if (rc != 0) {
+        fail(b, rc, e.msg, str_of(b->tail));
+        return;
+    }
+    evaluate(b);
+}
+
+static void on_dump_end(const struct env_child_end *end, void *arg)
+{
+    struct env_build *b = arg;
+    struct err e = {0};
+    b->child = NULL;
+    if (end->code != 0 || env_direnv_read_dump(end->out, on_wire_input, b, &e) != 0) {
+        b->o.on_log(STR("afloat: direnv did not tell which files it read; only .envrc is watched"),
+                    b->o.arg);
+    }
+    read_delegate(b);
+}
+
+static void on_delegate_end(const struct env_child_end *end, void *arg)
+{
+    struct env_build *b = arg;
+    struct err e = {0};
+    b->child = NULL;
+    b->answer = arena_str(&b->arena, end->out);
+    b->tail = str_dup(end->tail);
+    if (end->code != 0) {
+        err_set(&b->fault, end->code, "%s", end->why);
+    }
+    const char *watches =
+        strcmp(b->delegate->name, "direnv") == 0 ? env_direnv_watches(&b->arena, b->answer) : NULL;
+    const char *const argv[] = {"direnv", "show_dump", watches, NULL};
+    if (watches == NULL || run(b, argv, false, on_dump_end, NULL, &e) != 0) {
+        read_delegate(b);
+    }
+}
+
+static void start_delegate(struct env_build *b)
+{
+    struct err e = {0};
+    b->delegate = env_delegate_find(b->spec.delegate);
+    for (const char *const *in = b->delegate->inputs; *in != NULL; in++) {
+        add_input(b, *in, ENV_FILE);
+    }
+    int rc = run(b, b->delegate->argv, false, on_delegate_end, NULL, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, STR_NULL);
+    }
+}
+
+// ---- reading ---------------------------------------------------------------------------------
+
+static void read_files(void *arg)
+{
+    struct env_build *b = arg;
+    b->read_rc = env_spec_read(&b->spec, b->root, &b->base, &b->read_err);
+    if (b->read_rc == 0) {
+        b->read_rc = b->o.gate->check(&b->spec, b->o.gate->arg, &b->read_err);
+    }
+}
+
+static void on_files_read(void *arg)
+{
+    struct env_build *b = arg;
+    b->reading = false;
+    if (b->cancelled) {
+        build_free(b);
+        return;
+    }
+    vec_foreach (in, &b->spec.inputs) {
+        vec_push(&b->inputs, *in);
+        b->o.on_input(in, b->o.arg);
+    }
+    if (b->read_rc != 0) {
+        fail(b, b->read_rc, b->read_err.msg, STR_NULL);
+    } else if (b->spec.delegate != NULL) {
+        start_delegate(b);
+    } else {
+        evaluate(b);
+    }
+}
+
+static struct env_build *build_start(const struct env_build_opts *o)
+{
+    struct env_build *b = xcalloc(1, sizeof *b);
+    b->o = *o;
+    b->root = xstrdup(o->root);
+    arena_init(&b->arena);
+    env_vars_init(&b->base, &b->arena);
+    env_vars_init(&b->now, &b->arena);
+    env_vars_add_environ(&b->base, o->base);
+    env_vars_copy(&b->now, &b->base);
+    env_wire_init(&b->wire);
+    b->reading = true;
+    work_submit(o->lane, work_mount_key(b->root), read_files, on_files_read, b);
+    return b;
+}
+
+static void build_cancel(struct env_build *b)
+{
+    b->cancelled = true;
+    if (b->child != NULL) {
+        env_child_drop(b->child);
+    }
+    if (!b->reading) {
+        build_free(b);
+    }
+}
+
+static bool build_runs_programs(const struct env_build *b)
+{
+    return !b->reading && (b->spec.delegate != NULL || b->spec.script != NULL);
+}
+
+const struct env_builder env_builder = {
+    .name = "afloat",
+    .build = build_start,
+    .rebuild = build_start,
+    .cancel = build_cancel,
+    .runs_programs = build_runs_programs,
+};

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "env/env.h"
+#include "env/vars.h"
+
+// Programs that know an environment of their own: what to run, and what their answer means.
+
+struct env_delegate {
+    const char *name;
+    const char *argv[6];
+    const char *const *inputs; // NULL-terminated, relative to the root: watched whatever it says
+    /// Read `text`, what it printed, into `vars` (which hold the environment it was started with).
+    int (*read)(struct env_vars *vars, struct str text, struct err *e);
+};
+
+const struct env_delegate *env_delegate_find(const char *name); // NULL when there is none
+
+/// direnv only: the program's answer holds its list of watched files in a packed form. Returns that
+/// form, in the arena, also from the answer of a failed run; NULL when there is none.
+const char *env_direnv_watches(struct arena *a, struct str text);
+/// What `direnv show_dump` printed for it: calls `cb` for each file.
+int env_direnv_read_dump(struct str text,
+                         void (*cb)(const char *path, enum env_kind kind, void *arg), void *arg,
+                         struct err *e) MUST_CHECK;

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "env/spec.h"
+
+/// Who decides whether the files of a project may be used. Nothing of them is evaluated or run before.
+struct env_gate {
+    /// 0, or ERR_DENIED with a message that says what to type. Called on a worker: it may block, and
+    /// may touch only what `arg` owns. It may add inputs to the spec whose change can change the answer.
+    int (*check)(struct env_spec *s, void *arg, struct err *e);
+    void *arg;
+};
+
+/// The gate that asks the user's trust book, `$AFLOAT_HOME/trust.json` (see trust/trust.h), at every
+/// build. A project that only has an `.envrc` passes: direnv keeps a list of its own. `home` is copied;
+/// end it with env_gate_trust_fini().
+void env_gate_trust_init(struct env_gate *g, const char *home);
+void env_gate_trust_fini(struct env_gate *g);
+
+/// Trust the environment files of the project at `root` as they are now, and with `follow` whatever they
+/// will be. Blocks. ERR_NOT_FOUND when there are none.
+int env_gate_allow(const char *home, const char *root, bool follow, struct err *e) MUST_CHECK;
+/// Forget the project that `root` belongs to. Blocks. ERR_NOT_FOUND when it was not trusted.
+int env_gate_deny(const char *home, const char *root, struct err *e) MUST_CHECK;

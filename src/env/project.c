@@ -1,0 +1,78 @@
+// Find the project of a directory.
+
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "env/env.h"
+
+static const char *const marks[] = {".afloat/env.toml", "devenv.nix", "flake.nix", ".envrc",
+                                    "mise.toml"};
+
+static bool holds(const char *dir, const char *name)
+{
+    char *path = path_join(dir, name);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static bool is_marked(const char *dir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        if (holds(dir, marks[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_repository(const char *dir)
+{
+    return holds(dir, ".git");
+}
+
+// The nearest from `dir` up that satisfies `wanted`; NULL when none does. Caller frees.
+static char *nearest(const char *dir, bool (*wanted)(const char *dir))
+{
+    char *at = xstrdup(dir);
+    for (;;) {
+        if (wanted(at)) {
+            return at;
+        }
+        char *slash = strrchr(at, '/');
+        if (slash == NULL || at[1] == '\0') {
+            free(at);
+            return NULL;
+        }
+        slash[slash == at ? 1 : 0] = '\0';
+    }
+}
+
+int env_project_find(struct env_project *p, const char *dir, struct err *e)
+{
+    char real[PATH_MAX];
+    *p = (struct env_project){0};
+    if (realpath(dir, real) == NULL) {
+        return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : -errno, "cannot enter '%s': %s", dir,
+                       strerror(errno));
+    }
+    p->root = nearest(real, is_marked);
+    p->found = p->root != NULL;
+    if (p->root == NULL) {
+        p->root = nearest(real, is_repository);
+    }
+    if (p->root == NULL) {
+        p->root = xstrdup(real);
+    }
+    p->name = str_dup(path_base(str_of(p->root)));
+    return 0;
+}
+
+void env_project_fini(struct env_project *p)
+{
+    free(p->root);
+    free(p->name);
+    *p = (struct env_project){0};
+}

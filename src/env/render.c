@@ -1,0 +1,182 @@
+// Environments as shell text.
+//
+//     : afloat 1 7 321                     generation, and bytes of all that follows this line
+//     __afloat_set FOO 'new' '=old' '-'    one call per change, see runtime/env
+//     __afloat_list PATH '' '/p/bin' '' =
+//     __afloat_own '/p/bin' 3
+//     : end 7
+//
+// The text holds no code of anybody else's, only calls of our own functions with quoted words, so the
+// dialects differ in nothing but quoting. A shell evaluates it only when length and last line are
+// right: a file cut by a full disk never half applies.
+
+#include "env/render.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "env/merge.h"
+#include "env/shipped.h"
+
+static const char *const dialect_names[] = {"bash", "zsh", "fish", "sh"};
+
+static const char *const preludes[][2] = {
+    [ENV_BASH] = {"common.sh", "load.bash"},
+    [ENV_ZSH] = {"common.sh", "load.zsh"},
+    [ENV_FISH] = {"prelude.fish", NULL},
+    [ENV_SH] = {"common.sh", "load.sh"},
+};
+
+// fish: what is printable stands in quotes, all else as an escape outside of them, so that the text
+// is ASCII whatever the locale.
+static void quote_fish(struct buf *out, const char *value)
+{
+    bool open = false;
+    for (const char *p = value; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool plain = c >= ' ' && c < 0x7f;
+        if (plain != open) {
+            buf_addc(out, '\'');
+            open = plain;
+        }
+        if (!plain) {
+            buf_addf(out, c < 0x80 ? "\\x%02x" : "\\X%02x", c);
+        } else {
+            buf_addz(out, c == '\'' || c == '\\' ? "\\" : "");
+            buf_addc(out, *p);
+        }
+    }
+    buf_addz(out, open ? "'" : value[0] == '\0' ? "''" : "");
+}
+
+static void quote_posix(struct buf *out, const char *value)
+{
+    buf_addc(out, '\'');
+    for (const char *p = value; *p != '\0'; p++) {
+        if (*p == '\'') {
+            buf_addz(out, "'\\''");
+        } else {
+            buf_addc(out, *p);
+        }
+    }
+    buf_addc(out, '\'');
+}
+
+static void add_word(struct buf *out, enum env_dialect d, const char *value)
+{
+    buf_addc(out, ' ');
+    env_quote(out, d, value);
+}
+
+static void add_expected(struct buf *out, enum env_dialect d, const struct env_op *op)
+{
+    for (size_t i = 0; i < op->n_expect; i++) {
+        const char *value = op->expect[i].value;
+        char *word = value != NULL ? xasprintf("=%s", value) : xstrdup("-");
+        add_word(out, d, word);
+        free(word);
+    }
+}
+
+static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
+{
+    static const char *const calls[] = {"set", "unset", "list", "back"};
+    buf_addf(out, "__afloat_%s %s", calls[op->kind], op->name);
+    switch (op->kind) {
+    case ENV_OP_SET:
+        add_word(out, d, op->value);
+        add_expected(out, d, op);
+        break;
+    case ENV_OP_UNSET: add_expected(out, d, op); break;
+    case ENV_OP_LIST:
+        add_word(out, d, op->old);
+        add_word(out, d, op->front);
+        add_word(out, d, op->back);
+        buf_addz(out, op->outer ? " =" : " -");
+        break;
+    case ENV_OP_BACK:
+        add_word(out, d, op->value);
+        add_word(out, d, op->back);
+        break;
+    }
+    buf_addc(out, '\n');
+}
+
+bool env_dialect_of(const char *program, enum env_dialect *out)
+{
+    struct str name = path_base(str_of(program));
+    name = str_starts(name, "-") ? str_from(name, 1) : name;
+    for (size_t i = 0; i < ARRAY_LEN(dialect_names); i++) {
+        if (str_eqz(name, dialect_names[i])) {
+            *out = (enum env_dialect)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void env_session_render(struct env_session *s, const struct env_result *r, enum env_dialect d,
+                        struct buf *out)
+{
+    struct env_ops ops;
+    struct buf body;
+    unsigned long long generation = r != NULL ? r->generation : 0;
+    buf_init(&body, SIZE_MAX);
+    env_session_merge(s, r, &ops);
+    vec_foreach (op, &ops.all) {
+        add_op(&body, d, op);
+    }
+    buf_addz(&body, "__afloat_own");
+    add_word(&body, d, ops.path_front);
+    if (ops.count != 0) {
+        buf_addf(&body, " %llu\n", (unsigned long long)ops.count);
+    } else {
+        buf_addz(&body, " ''\n");
+    }
+    buf_addf(&body, ": end %llu\n", generation);
+    buf_addf(out, ": afloat 1 %llu %zu\n", generation, body.n);
+    buf_adds(out, buf_str(&body));
+    buf_fini(&body);
+    env_ops_fini(&ops);
+}
+
+void env_render_prelude(enum env_dialect d, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(preludes[d]) && preludes[d][i] != NULL; i++) {
+        buf_addz(out, env_shipped(preludes[d][i]));
+    }
+}
+
+int env_render_write(const char *dir, const char *name, struct str text, struct err *e)
+{
+    struct stat st;
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int rc = err_sys(e, "cannot use '%s'", dir);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
+    }
+    close(fd);
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        return err_set(e, ERR_DENIED, "'%s' is not a directory of yours that others cannot enter",
+                       dir);
+    }
+    char *path = path_join(dir, name);
+    int rc = path_write_atomic(path, text, 0600, e);
+    free(path);
+    return rc;
+}
+
+void env_quote(struct buf *out, enum env_dialect d, const char *value)
+{
+    if (d == ENV_FISH) {
+        quote_fish(out, value);
+    } else {
+        quote_posix(out, value);
+    }
+}

@@ -1,0 +1,6 @@
+#pragma once
+
+#include "env/env.h"
+
+/// Append `value` as one word of the dialect: the shell that reads it gets exactly these bytes.
+void env_quote(struct buf *out, enum env_dialect d, const char *value);

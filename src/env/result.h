@@ -1,0 +1,17 @@
+#pragma once
+
+#include "env/env.h"
+#include "env/vars.h"
+
+/// Fill `set`, `unset`, `prepend` and `append` of `r` with what makes `now` of `base`. Strings are
+/// copied into the result.
+void env_result_diff(struct env_result *r, const struct env_vars *base, const struct env_vars *now);
+
+/// Apply the four lists to `vars`.
+void env_result_apply(const struct env_result *r, struct env_vars *vars);
+
+/// Add an input, copied; a path that is there already is replaced when the new one has a hash.
+void env_result_add_input(struct env_result *r, const struct env_input *in);
+
+/// The list of that name, or NULL.
+const struct env_list *env_list_find(const struct env_list *lists, size_t n, const char *name);

@@ -1,0 +1,389 @@
+// Read env.toml and all it names.
+//
+//     env.toml ── include ──> common.toml ── include ──> ...      units, deepest first
+//         │ dotenv                │ dotenv
+//         v                       v
+//       .env                    .env.common                       texts kept, not evaluated
+//
+// Every path that is looked at becomes an input with the hash of the bytes that were read, or as
+// missing, before anything can fail: a build that fails still knows what to watch, and a file that
+// appears later is a change. A file behind a symbolic link is noted under both names.
+//
+// Not done here: running anything (script and delegates are only named), evaluating (spec_eval.c).
+
+#include "env/spec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "env/dotenv.h"
+#include "env/spec_int.h"
+
+static const char *const unit_keys[] = {"include", "dotenv", "script", "provider", "watch",
+                                        "env",     "path",   "unset",  "task",     NULL};
+
+// In the order in which `auto` looks for them.
+static const struct {
+    const char *provider, *file, *program;
+} delegates[] = {
+    {"devenv", "devenv.nix", "devenv"},
+    {"nix", "flake.nix", "nix"},
+    {"direnv", ".envrc", "direnv"},
+    {"mise", "mise.toml", "mise"},
+};
+
+struct reading {
+    struct env_spec *s;
+    const struct env_vars *base;
+    const char *provider;                   // as configured last
+    const char *open_files[ENV_SPEC_FILES]; // the chain of includes that is being read
+    size_t n_open;
+    size_t n_files;
+    struct err *e;
+};
+
+// ---- inputs ----------------------------------------------------------------------------------
+
+static struct env_input *input_of(struct env_spec *s, const char *path)
+{
+    vec_foreach (in, &s->inputs) {
+        if (strcmp(in->path, path) == 0) {
+            return in;
+        }
+    }
+    struct env_input in = {.path = arena_strdup(&s->arena, str_of(path)), .kind = ENV_MISSING};
+    vec_push(&s->inputs, in);
+    return vec_last(&s->inputs);
+}
+
+static void note_target(struct env_spec *s, const char *path, const struct env_input *like)
+{
+    char real[PATH_MAX];
+    if (realpath(path, real) != NULL && strcmp(real, path) != 0) {
+        struct env_input *target = input_of(s, real), copy = *like;
+        copy.path = target->path;
+        *target = target->hashed ? *target : copy;
+    }
+}
+
+// Read a file that is an input. 0, -ENOENT, or another error; `*text` lives in the arena.
+static int read_input(struct env_spec *s, const char *path, struct str *text, struct err *e)
+{
+    struct buf b;
+    struct env_input found = {.path = input_of(s, path)->path, .kind = ENV_FILE};
+    buf_init(&b, ENV_SPEC_FILE_MAX);
+    int rc = path_read(path, &b, e);
+    if (rc == 0) {
+        found.hashed = true;
+        sha256_of(buf_str(&b), found.hash);
+        *text = arena_str(&s->arena, buf_str(&b));
+    }
+    if (rc == -ENOENT || rc == -ENOTDIR) {
+        found.kind = ENV_MISSING;
+        rc = -ENOENT;
+    }
+    *input_of(s, path) = found;
+    note_target(s, path, &found);
+    buf_fini(&b);
+    return rc;
+}
+
+// ---- one file --------------------------------------------------------------------------------
+
+static const char *shown(struct env_spec *s, const char *path)
+{
+    struct str p = str_of(path);
+    size_t n = strlen(s->root);
+    return str_starts(p, s->root) && p.p[n] == '/' ? path + n + 1 : path;
+}
+
+static int read_dotenv(struct reading *r, struct env_unit *u)
+{
+    const char **names;
+    size_t n;
+    int rc = env__strings(&r->s->arena, u, u->toml, "dotenv", r->base, &names, &n, r->e);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct env_dotenv d = {.path = names[i]};
+        if (++r->n_files > ENV_SPEC_FILES) {
+            return err_set(r->e, ERR_TOO_LARGE, "more than %d files in one environment",
+                           ENV_SPEC_FILES);
+        }
+        rc = read_input(r->s, env__path(&r->s->arena, r->s->root, names[i]), &d.text, r->e);
+        if (rc == 0) {
+            vec_push(&u->dotenv, d);
+        }
+        rc = rc == -ENOENT ? 0 : rc;
+    }
+    return rc;
+}
+
+static int read_watch(struct reading *r, const struct env_unit *u)
+{
+    const char **names;
+    size_t n;
+    int rc = env__strings(&r->s->arena, u, u->toml, "watch", r->base, &names, &n, r->e);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        env_spec_add_input(r->s, env__path(&r->s->arena, r->s->root, names[i]));
+    }
+    return rc;
+}
+
+static int read_word(struct reading *r, const struct env_unit *u, const char *key, const char **out)
+{
+    const struct toml *v = toml_get(u->toml, key);
+    if (v == NULL) {
+        return 0;
+    }
+    if (v->type != TOML_STR || v->s.n == 0 || strlen(v->s.p) != v->s.n) {
+        return env__bad(u, v, r->e, "'%s' is not a text", key);
+    }
+    *out = v->s.p;
+    return 0;
+}
+
+static int read_script(struct reading *r, const struct env_unit *u)
+{
+    const char *script = NULL;
+    struct str text;
+    int rc = read_word(r, u, "script", &script);
+    if (rc != 0 || script == NULL) {
+        return rc;
+    }
+    r->s->script = env__path(&r->s->arena, r->s->root, script);
+    rc = read_input(r->s, r->s->script, &text, r->e);
+    return rc == 0 ? 0 : err_set(r->e, rc, "cannot read script '%s': %s", script, err_text(rc));
+}
+
+static int read_unit(struct reading *r, const char *path, const char *by);
+
+static int read_includes(struct reading *r, const struct env_unit *u, const char *path)
+{
+    const char **names;
+    size_t n;
+    char *dir = str_dup(path_dir(str_of(path)));
+    int rc = env__strings(&r->s->arena, u, u->toml, "include", r->base, &names, &n, r->e);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = read_unit(r, env__path(&r->s->arena, dir, names[i]), u->path);
+    }
+    free(dir);
+    return rc;
+}
+
+static int parse_unit(struct reading *r, struct env_unit *u, struct str text)
+{
+    struct toml *root;
+    int rc = toml_parse(&root, &r->s->arena, text, NULL, NULL, r->e);
+    if (rc != 0) {
+        struct err why = r->e != NULL ? *r->e : (struct err){0};
+        return err_set(r->e, rc, "%s: %s", u->path, why.msg);
+    }
+    u->toml = root;
+    return env__known(u, root, "key", unit_keys, r->e);
+}
+
+static int read_unit_text(struct reading *r, const char *path, struct str text)
+{
+    struct env_unit u = {.path = shown(r->s, path)};
+    int rc = parse_unit(r, &u, text);
+    rc = rc == 0 ? read_includes(r, &u, path) : rc;
+    rc = rc == 0 ? read_dotenv(r, &u) : rc;
+    rc = rc == 0 ? read_watch(r, &u) : rc;
+    rc = rc == 0 ? read_script(r, &u) : rc;
+    rc = rc == 0 ? read_word(r, &u, "provider", &r->provider) : rc;
+    if (rc != 0) {
+        vec_fini(&u.dotenv);
+        return rc;
+    }
+    vec_push(&r->s->units, u);
+    return 0;
+}
+
+// `by` is who includes it; NULL for env.toml, which need not exist.
+static int read_unit(struct reading *r, const char *path, const char *by)
+{
+    struct str text;
+    for (size_t i = 0; i < r->n_open; i++) {
+        if (strcmp(r->open_files[i], path) == 0) {
+            return err_set(r->e, ERR_INVALID, "'%s' includes itself", shown(r->s, path));
+        }
+    }
+    if (++r->n_files > ENV_SPEC_FILES) {
+        return err_set(r->e, ERR_TOO_LARGE, "more than %d files in one environment",
+                       ENV_SPEC_FILES);
+    }
+    int rc = read_input(r->s, path, &text, r->e);
+    if (rc == -ENOENT && by == NULL) {
+        return 0;
+    }
+    if (rc != 0) {
+        return by == NULL ? rc
+                          : err_set(r->e, rc, "cannot read '%s', included by '%s': %s",
+                                    shown(r->s, path), by, err_text(rc));
+    }
+    r->s->described = true;
+    r->open_files[r->n_open++] = path;
+    rc = read_unit_text(r, path, text);
+    r->n_open--;
+    return rc;
+}
+
+// ---- the delegate ----------------------------------------------------------------------------
+
+static bool is_installed(struct reading *r, const char *program)
+{
+    struct str rest = str_of(env_vars_get(r->base, STR("PATH")));
+    while (rest.n != 0) {
+        struct str dir = str_cut(&rest, ':');
+        char *path = arena_printf(&r->s->arena, STR_FMT "/%s", STR_ARG(dir), program);
+        if (dir.n != 0 && dir.p[0] == '/' && access(path, X_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int choose_delegate(struct reading *r)
+{
+    struct env_spec *s = r->s;
+    bool automatic = r->provider == NULL || strcmp(r->provider, "auto") == 0;
+    if (!automatic && strcmp(r->provider, "script") == 0 && s->script == NULL) {
+        return err_set(r->e, ERR_INVALID, "provider \"script\" needs the key 'script'");
+    }
+    bool known =
+        automatic || strcmp(r->provider, "toml") == 0 || strcmp(r->provider, "script") == 0;
+    for (size_t i = 0; i < ARRAY_LEN(delegates) && s->delegate == NULL; i++) {
+        bool named = !automatic && strcmp(r->provider, delegates[i].provider) == 0;
+        const char *file = env__path(&s->arena, s->root, delegates[i].file);
+        known = known || named;
+        if (!named && !automatic) {
+            continue;
+        }
+        env_spec_add_input(s, file);
+        if (named || (access(file, R_OK) == 0 && is_installed(r, delegates[i].program))) {
+            s->delegate = delegates[i].provider;
+            s->delegate_file = file;
+        }
+    }
+    return known ? 0
+                 : err_set(r->e, ERR_INVALID,
+                           "unknown provider '%s': auto, toml, script, direnv, devenv, nix or mise",
+                           r->provider);
+}
+
+// ---- shared with the evaluator ---------------------------------------------------------------
+
+int env__bad(const struct env_unit *u, const struct toml *at, struct err *e, const char *fmt, ...)
+{
+    char text[160];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return err_set(e, ERR_INVALID, "%s: line %u: %s", u->path, at->line, text);
+}
+
+int env__strings(struct arena *a, const struct env_unit *u, const struct toml *table,
+                 const char *key, const struct env_vars *vars, const char ***out, size_t *n,
+                 struct err *e)
+{
+    const struct toml *list = toml_get(table, key);
+    *n = 0;
+    *out = arena_calloc(a, (list != NULL ? list->n : 0) + 1, sizeof **out);
+    if (list != NULL && list->type != TOML_ARR) {
+        return env__bad(u, list, e, "'%s' is not a list of texts", key);
+    }
+    for (size_t i = 0; list != NULL && i < list->n; i++) {
+        const struct toml *item = &list->items[i];
+        struct buf text;
+        struct err why = {0};
+        if (item->type != TOML_STR || item->s.n == 0 || strlen(item->s.p) != item->s.n) {
+            return env__bad(u, item, e, "'%s' is not a list of texts", key);
+        }
+        buf_init(&text, ENV_SPEC_FILE_MAX);
+        int rc = env_expand(&text, item->s, vars, &why);
+        (*out)[(*n)++] = arena_strdup(a, buf_str(&text));
+        buf_fini(&text);
+        if (rc != 0) {
+            return env__bad(u, item, e, "%s", why.msg);
+        }
+    }
+    return 0;
+}
+
+const char *env__path(struct arena *a, const char *dir, const char *path)
+{
+    char *home = path_expand_home(path), *joined = path_join(dir, home),
+         *clean = path_clean(joined);
+    const char *out = arena_strdup(a, str_of(clean));
+    free(home);
+    free(joined);
+    free(clean);
+    return out;
+}
+
+int env__known(const struct env_unit *u, const struct toml *table, const char *what,
+               const char *const *keys, struct err *e)
+{
+    size_t n = 0;
+    while (keys[n] != NULL) {
+        n++;
+    }
+    if (table == NULL) {
+        return 0;
+    }
+    toml_foreach (m, table) {
+        size_t i = 0;
+        while (i < n && !str_eqz(m->key, keys[i])) {
+            i++;
+        }
+        if (i == n) {
+            const char *near = str_nearest(m->key, keys, n);
+            return env__bad(u, &m->value, e, "unknown %s '" STR_FMT "'%s%s%s", what,
+                            STR_ARG(m->key), near != NULL ? ", did you mean '" : "",
+                            near != NULL ? near : "", near != NULL ? "'?" : "");
+        }
+    }
+    return 0;
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+int env_spec_read(struct env_spec *s, const char *root, const struct env_vars *base, struct err *e)
+{
+    struct reading r = {.s = s, .base = base, .e = e};
+    *s = (struct env_spec){0};
+    arena_init(&s->arena);
+    s->root = arena_strdup(&s->arena, str_of(root));
+    int rc = read_unit(&r, env__path(&s->arena, root, ".afloat/env.toml"), NULL);
+    rc = rc == 0 ? choose_delegate(&r) : rc;
+    return rc == 0 ? env__tasks_read(s, base, e) : rc;
+}
+
+void env_spec_fini(struct env_spec *s)
+{
+    vec_foreach (u, &s->units) {
+        vec_fini(&u->dotenv);
+    }
+    vec_fini(&s->units);
+    vec_fini(&s->inputs);
+    vec_fini(&s->tasks);
+    arena_fini(&s->arena);
+}
+
+void env_spec_add_input(struct env_spec *s, const char *path)
+{
+    struct stat st;
+    struct env_input *in = input_of(s, path);
+    if (in->hashed) {
+        return;
+    }
+    in->kind = stat(path, &st) != 0 ? ENV_MISSING : S_ISDIR(st.st_mode) ? ENV_DIR : ENV_FILE;
+    struct env_input like = *in;
+    if (like.kind != ENV_MISSING) {
+        note_target(s, path, &like);
+    }
+}

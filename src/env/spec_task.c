@@ -1,0 +1,278 @@
+// The `[[task]]` tables: read, joined by name, put in order.
+//
+// `before = ["x"]` of a task is `after` of x, turned around here, so that nobody else has to know both
+// directions. The order is found by walking each task's predecessors first; meeting one that is still
+// being walked is a circle, and the way back to it is what the message shows.
+
+#include "base/path.h"
+#include "env/dotenv.h"
+#include "env/spec_int.h"
+
+enum { TASKS_MAX = 256 };
+
+static const char *const task_keys[] = {"name", "run", "after",  "before",   "status",
+                                        "cwd",  "env", "inputs", "in_shell", NULL};
+
+struct draft {
+    struct env_task task;
+    const struct env_unit *unit;
+    const struct toml *at;
+    const char **after, **before; // as written
+    size_t n_after, n_before;
+    vec(size_t) needs;
+    enum { FRESH, OPEN, PLACED } mark;
+};
+
+struct drafts {
+    struct env_spec *s;
+    const struct env_vars *vars;
+    struct err *e;
+    vec(struct draft) all;
+    vec(size_t) way; // being walked
+};
+
+static struct draft *draft_of(struct drafts *d, const char *name)
+{
+    vec_foreach (it, &d->all) {
+        if (strcmp(it->task.name, name) == 0) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+static int read_text(struct drafts *d, struct draft *t, const char *key, bool needed,
+                     const char **out)
+{
+    const struct toml *v = toml_get(t->at, key);
+    if (v == NULL && !needed) {
+        return 0;
+    }
+    if (v == NULL || v->type != TOML_STR || v->s.n == 0 || strlen(v->s.p) != v->s.n) {
+        return env__bad(t->unit, v != NULL ? v : t->at, d->e, "a task needs '%s' as a text", key);
+    }
+    *out = v->s.p;
+    return 0;
+}
+
+static int read_env(struct drafts *d, struct draft *t)
+{
+    const struct toml *table = toml_get(t->at, "env");
+    if (table == NULL) {
+        return 0;
+    }
+    if (table->type != TOML_TABLE) {
+        return env__bad(t->unit, table, d->e, "'env' of a task is not a table");
+    }
+    t->task.env = arena_calloc(&d->s->arena, table->n + 1, sizeof *t->task.env);
+    toml_foreach (m, table) {
+        bool text = m->value.type == TOML_STR && strlen(m->value.s.p) == m->value.s.n;
+        struct buf value;
+        struct err why = {0};
+        buf_init(&value, ENV_SPEC_FILE_MAX);
+        if (!text || !env_name_ok(m->key) || env_expand(&value, m->value.s, d->vars, &why) != 0) {
+            buf_fini(&value);
+            return env__bad(t->unit, &m->value, d->e, "'" STR_FMT "' is not a name with a text",
+                            STR_ARG(m->key));
+        }
+        t->task.env[t->task.n_env++] =
+            (struct env_var){m->key.p, arena_strdup(&d->s->arena, buf_str(&value))};
+        buf_fini(&value);
+    }
+    return 0;
+}
+
+static int read_lists(struct drafts *d, struct draft *t)
+{
+    struct arena *a = &d->s->arena;
+    size_t n = 0;
+    int rc = env__strings(a, t->unit, t->at, "after", d->vars, &t->after, &t->n_after, d->e);
+    rc = rc == 0
+             ? env__strings(a, t->unit, t->at, "before", d->vars, &t->before, &t->n_before, d->e)
+             : rc;
+    rc = rc == 0 ? env__strings(a, t->unit, t->at, "inputs", d->vars, &t->task.inputs, &n, d->e)
+                 : rc;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        t->task.inputs[i] = env__path(a, d->s->root, t->task.inputs[i]);
+    }
+    return rc;
+}
+
+static int read_rest(struct drafts *d, struct draft *t)
+{
+    const struct toml *in_shell = toml_get(t->at, "in_shell");
+    const char *cwd = ".";
+    if (in_shell != NULL && in_shell->type != TOML_BOOL) {
+        return env__bad(t->unit, in_shell, d->e, "'in_shell' is true or false");
+    }
+    t->task.in_shell = in_shell != NULL && in_shell->b;
+    int rc = read_text(d, t, "cwd", false, &cwd);
+    t->task.cwd = env__path(&d->s->arena, d->s->root, cwd);
+    return rc;
+}
+
+static int read_task(struct drafts *d, const struct env_unit *u, const struct toml *at)
+{
+    struct draft t = {.unit = u, .at = at};
+    if (at->type != TOML_TABLE) {
+        return env__bad(u, at, d->e, "'task' is written [[task]]");
+    }
+    int rc = env__known(u, at, "key of a task", task_keys, d->e);
+    rc = rc == 0 ? read_text(d, &t, "name", true, &t.task.name) : rc;
+    rc = rc == 0 ? read_text(d, &t, "run", true, &t.task.run) : rc;
+    rc = rc == 0 ? read_text(d, &t, "status", false, &t.task.status) : rc;
+    rc = rc == 0 ? read_env(d, &t) : rc;
+    rc = rc == 0 ? read_lists(d, &t) : rc;
+    rc = rc == 0 ? read_rest(d, &t) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct draft *old = draft_of(d, t.task.name);
+    if (old == NULL && d->all.n == TASKS_MAX) {
+        return env__bad(u, at, d->e, "more than %d tasks", TASKS_MAX);
+    }
+    if (old != NULL && old->unit == u) {
+        return env__bad(u, at, d->e, "there are two tasks '%s'", t.task.name);
+    }
+    if (old != NULL) {
+        *old = t;
+    } else {
+        vec_push(&d->all, t);
+    }
+    return 0;
+}
+
+static int read_all(struct drafts *d)
+{
+    vec_foreach (u, &d->s->units) {
+        const struct toml *list = toml_get(u->toml, "task");
+        if (list != NULL && list->type != TOML_ARR) {
+            return env__bad(u, list, d->e, "'task' is written [[task]]");
+        }
+        for (size_t i = 0; list != NULL && i < list->n; i++) {
+            int rc = read_task(d, u, &list->items[i]);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+    }
+    return 0;
+}
+
+// `first` must be over before `then` begins, whichever of them said so.
+static int link_one(struct drafts *d, struct draft *by, const char *name, bool name_is_first)
+{
+    struct draft *other = draft_of(d, name);
+    if (other == NULL) {
+        return env__bad(by->unit, by->at, d->e, "task '%s' names '%s', and there is no such task",
+                        by->task.name, name);
+    }
+    struct draft *first = name_is_first ? other : by, *then = name_is_first ? by : other;
+    vec_push(&then->needs, (size_t)(first - d->all.p));
+    return 0;
+}
+
+static int link_all(struct drafts *d)
+{
+    int rc = 0;
+    vec_foreach (t, &d->all) {
+        for (size_t i = 0; rc == 0 && i < t->n_after; i++) {
+            rc = link_one(d, t, t->after[i], true);
+        }
+        for (size_t i = 0; rc == 0 && i < t->n_before; i++) {
+            rc = link_one(d, t, t->before[i], false);
+        }
+    }
+    return rc;
+}
+
+static int fail_circle(struct drafts *d, size_t again)
+{
+    struct buf way;
+    size_t i = 0;
+    while (d->way.p[i] != again) {
+        i++;
+    }
+    buf_init(&way, 160);
+    for (; i < d->way.n; i++) {
+        buf_addf(&way, "'%s' after ", d->all.p[d->way.p[i]].task.name);
+    }
+    int rc = env__bad(d->all.p[again].unit, d->all.p[again].at, d->e, "tasks in a circle: %s'%s'",
+                      buf_z(&way), d->all.p[again].task.name);
+    buf_fini(&way);
+    return rc;
+}
+
+static int place(struct drafts *d, size_t at)
+{
+    struct draft *t = &d->all.p[at];
+    if (t->mark == PLACED) {
+        return 0;
+    }
+    if (t->mark == OPEN) {
+        return fail_circle(d, at);
+    }
+    t->mark = OPEN;
+    vec_push(&d->way, at);
+    t->task.after = arena_calloc(&d->s->arena, t->needs.n + 1, sizeof *t->task.after);
+    for (size_t i = 0; i < t->needs.n; i++) {
+        int rc = place(d, t->needs.p[i]);
+        if (rc != 0) {
+            return rc;
+        }
+        t->task.after[i] = d->all.p[t->needs.p[i]].task.name;
+    }
+    t->mark = PLACED;
+    (void)vec_pop(&d->way);
+    vec_push(&d->s->tasks, t->task);
+    return 0;
+}
+
+static const char **copy_words(struct arena *a, const char **words)
+{
+    size_t n = 0;
+    while (words[n] != NULL) {
+        n++;
+    }
+    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = arena_strdup(a, str_of(words[i]));
+    }
+    return copy;
+}
+
+int env__tasks_read(struct env_spec *s, const struct env_vars *vars, struct err *e)
+{
+    struct drafts d = {.s = s, .vars = vars, .e = e};
+    int rc = read_all(&d);
+    rc = rc == 0 ? link_all(&d) : rc;
+    for (size_t i = 0; rc == 0 && i < d.all.n; i++) {
+        rc = place(&d, i);
+    }
+    vec_foreach (t, &d.all) {
+        vec_fini(&t->needs);
+    }
+    vec_fini(&d.all);
+    vec_fini(&d.way);
+    return rc;
+}
+
+void env__tasks_copy(struct env_result *r, const struct env_spec *s)
+{
+    struct arena *a = &r->arena;
+    vec_foreach (t, &s->tasks) {
+        struct env_task copy = *t;
+        copy.name = arena_strdup(a, str_of(t->name));
+        copy.run = arena_strdup(a, str_of(t->run));
+        copy.status = t->status != NULL ? arena_strdup(a, str_of(t->status)) : NULL;
+        copy.cwd = arena_strdup(a, str_of(t->cwd));
+        copy.after = copy_words(a, t->after);
+        copy.inputs = copy_words(a, t->inputs);
+        copy.env = arena_calloc(a, t->n_env + 1, sizeof *copy.env);
+        for (size_t i = 0; i < t->n_env; i++) {
+            copy.env[i].name = arena_strdup(a, str_of(t->env[i].name));
+            copy.env[i].value = arena_strdup(a, str_of(t->env[i].value));
+        }
+        vec_push(&r->tasks, copy);
+    }
+}

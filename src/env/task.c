@@ -1,0 +1,524 @@
+// Run the tasks of a project.
+//
+//     waiting ── all it comes after are over ──> printing ──> asking ──> running ──> over
+//        │                                       (inputs)    (status)                 │
+//        └ one of them failed: blocked            same: skipped  0: skipped        failed
+//
+// Tasks that do not need each other run at the same time, RUNNING_MAX of them. One that fails blocks
+// only those that come after it. Tasks for the interactive shell, and all that come after one, are
+// only listed: the session runs them.
+//
+// A task says what it made by two files in a directory of ours that goes with us:
+// AFLOAT_TASK_EXPORTS_FILE (dotenv; variables for the shell and for later tasks) and
+// AFLOAT_TASK_OUTPUT_FILE (JSON; later tasks find all of them in AFLOAT_TASKS_OUTPUTS).
+
+#include "env/task.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "env/dotenv.h"
+#include "env/result.h"
+#include "loop/work.h"
+
+enum { RUNNING_MAX = 8, FILE_MAX = 1 << 20 };
+
+enum step { WAITING, PRINTING, ASKING, RUNNING, OVER, FAILED, SHELL };
+
+struct job {
+    struct env_tasks *all;
+    const struct env_task *task;
+    enum step step;
+    bool wanted; // not for the shell, and asked for
+    struct env_exec *exec;
+    char print[SHA256_HEX];
+    char *files[2]; // of outputs and exports
+};
+
+struct env_tasks {
+    struct env_tasks_opts o;
+    char *root;
+    char *dir; // for the files; NULL until the first task
+    struct arena arena;
+    struct env_vars base, exports;
+    struct buf outputs; // members of a JSON object
+    struct lane *lane;
+    struct job *jobs;
+    size_t n, n_wanted, n_over;
+    size_t printing; // jobs on the lane
+    bool cancelled, closed, ended;
+    const char *failed;
+    struct loop_task *task;
+};
+
+static void pump_soon(struct env_tasks *t);
+
+static void say(struct job *j, enum env_task_state state, const char *text)
+{
+    struct env_tasks *t = j->all;
+    struct env_task_progress p = {
+        .task = j->task, .state = state, .text = text, .done = t->n_over, .total = t->n_wanted};
+    t->o.progress(&p, t->o.arg);
+}
+
+static struct job *job_of(struct env_tasks *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (strcmp(t->jobs[i].task->name, name) == 0) {
+            return &t->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static void over(struct job *j, enum env_task_state state, const char *text)
+{
+    struct env_tasks *t = j->all;
+    bool bad = state == ENV_TASK_FAILED || state == ENV_TASK_BLOCKED;
+    j->step = bad ? FAILED : OVER;
+    t->n_over++;
+    if (bad && t->failed == NULL) {
+        t->failed = j->task->name;
+    }
+    say(j, state, text);
+    pump_soon(t);
+}
+
+// ---- what a task made ------------------------------------------------------------------------
+
+static void remove_files(struct job *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(j->files); i++) {
+        if (j->files[i] != NULL) {
+            unlink(j->files[i]);
+            free(j->files[i]);
+            j->files[i] = NULL;
+        }
+    }
+}
+
+static int take_exports(struct job *j, struct err *e)
+{
+    struct env_tasks *t = j->all;
+    struct buf text;
+    struct err why = {0};
+    buf_init(&text, FILE_MAX);
+    int rc = path_read(j->files[1], &text, e);
+    if (rc == 0 && env_dotenv_read(&t->exports, buf_str(&text), &why) != 0) {
+        rc = err_set(e, ERR_PARSE, "its exports: %s", why.msg);
+    }
+    buf_fini(&text);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int take_output(struct job *j, struct err *e)
+{
+    struct env_tasks *t = j->all;
+    struct buf text;
+    struct arena a;
+    struct json *doc;
+    struct err why = {0};
+    buf_init(&text, FILE_MAX);
+    arena_init(&a);
+    int rc = path_read(j->files[0], &text, e);
+    if (rc == 0 && text.n != 0) {
+        rc = json_parse(&doc, &a, buf_str(&text), NULL, &why);
+        if (rc == 0) {
+            struct jw w;
+            buf_addz(&t->outputs, t->outputs.n != 0 ? "," : "");
+            jw_init(&w, &t->outputs);
+            jw_strz(&w, j->task->name);
+            buf_addc(&t->outputs, ':');
+            json_write(&t->outputs, doc, 0);
+        } else {
+            err_set(e, rc, "its output is not JSON: %s", why.msg);
+        }
+    }
+    arena_fini(&a);
+    buf_fini(&text);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static char *print_path(const struct job *j)
+{
+    char *name = str_dup(str_of(j->task->name));
+    for (char *p = name; *p != '\0'; p++) {
+        *p = *p == '/' ? '_' : *p;
+    }
+    char *path = xasprintf("%s/.afloat/state/tasks/%s", j->all->root, name);
+    free(name);
+    return path;
+}
+
+// Best effort: without it the task runs again next time.
+static void keep_print(struct job *j)
+{
+    if (j->print[0] == '\0') {
+        return;
+    }
+    char *path = print_path(j), *dir = str_dup(path_dir(str_of(path)));
+    if (path_mkdirs(dir, 0700, NULL) == 0) {
+        (void)!path_write_atomic(path, str_of(j->print), 0600, NULL);
+    }
+    free(dir);
+    free(path);
+}
+
+// ---- running ---------------------------------------------------------------------------------
+
+static int make_files(struct job *j, struct err *e)
+{
+    struct env_tasks *t = j->all;
+    if (t->dir == NULL) {
+        const char *tmp = env_vars_get(&t->base, STR("TMPDIR"));
+        t->dir = path_join(tmp != NULL && tmp[0] == '/' ? tmp : "/tmp", "afloat-tasks-XXXXXX");
+        if (mkdtemp(t->dir) == NULL) {
+            int rc = err_sys(e, "cannot make '%s'", t->dir);
+            free(t->dir);
+            t->dir = NULL;
+            return rc;
+        }
+    }
+    j->files[0] = xasprintf("%s/output-%zu", t->dir, (size_t)(j - t->jobs));
+    j->files[1] = xasprintf("%s/exports-%zu", t->dir, (size_t)(j - t->jobs));
+    return 0;
+}
+
+static char **make_env(struct job *j)
+{
+    struct env_tasks *t = j->all;
+    struct env_vars vars;
+    struct arena *a = &t->arena;
+    env_vars_init(&vars, a);
+    env_vars_copy(&vars, &t->base);
+    env_result_apply(t->o.result, &vars);
+    env_vars_copy(&vars, &t->exports);
+    for (size_t i = 0; i < j->task->n_env; i++) {
+        env_vars_set(&vars, str_of(j->task->env[i].name), str_of(j->task->env[i].value));
+    }
+    const char *own[] = {arena_printf(a, "AFLOAT_TASK_OUTPUT_FILE=%s", j->files[0]),
+                         arena_printf(a, "AFLOAT_TASK_EXPORTS_FILE=%s", j->files[1]),
+                         arena_printf(a, "AFLOAT_TASKS_OUTPUTS={%s}", buf_z(&t->outputs)),
+                         arena_printf(a, "AFLOAT_PROJECT=%s", t->root),
+                         arena_printf(a, "PWD=%s", j->task->cwd)};
+    char **env = env_vars_block(&vars, own, ARRAY_LEN(own));
+    env_vars_fini(&vars);
+    return env;
+}
+
+static void on_line(struct str line, void *arg)
+{
+    struct job *j = arg;
+    char *text = str_dup(line);
+    if (j->step == RUNNING) {
+        say(j, ENV_TASK_OUTPUT, text);
+    }
+    free(text);
+}
+
+static void on_end(int code, const char *why, void *arg);
+
+static void run(struct job *j, enum step step, const char *command)
+{
+    struct env_tasks *t = j->all;
+    struct err e = {0};
+    int rc = j->files[0] == NULL ? make_files(j, &e) : 0;
+    if (rc == 0) {
+        char **env = make_env(j);
+        struct env_exec_opts o = {.loop = t->o.loop,
+                                  .command = command,
+                                  .cwd = j->task->cwd,
+                                  .env = (const char *const *)env,
+                                  .on_line = on_line,
+                                  .on_end = on_end,
+                                  .arg = j};
+        j->step = step;
+        rc = t->o.executor->start(&j->exec, &o, &e);
+        free(env);
+    }
+    if (rc != 0) {
+        over(j, ENV_TASK_FAILED, e.msg);
+    }
+}
+
+static void start_run(struct job *j)
+{
+    say(j, ENV_TASK_STARTED, "");
+    if (!j->all->closed) {
+        run(j, RUNNING, j->task->run);
+    }
+}
+
+static void finish(struct job *j, int code, const char *why)
+{
+    struct err e = {0};
+    int rc = code != 0 ? err_set(&e, code, "%s", why) : take_exports(j, &e);
+    rc = rc == 0 ? take_output(j, &e) : rc;
+    remove_files(j);
+    if (rc == 0) {
+        keep_print(j);
+    }
+    over(j, rc == 0 ? ENV_TASK_DONE : ENV_TASK_FAILED, rc == 0 ? "" : e.msg);
+}
+
+static void on_end(int code, const char *why, void *arg)
+{
+    struct job *j = arg;
+    j->exec = NULL;
+    if (j->step == RUNNING) {
+        finish(j, code, why);
+    } else if (j->all->cancelled) {
+        over(j, ENV_TASK_FAILED, "interrupted");
+    } else if (code == 0) {
+        over(j, ENV_TASK_SKIPPED, "");
+    } else {
+        start_run(j);
+    }
+}
+
+static bool same_as_last(struct job *j)
+{
+    struct buf old;
+    char *path = print_path(j);
+    buf_init(&old, SHA256_HEX);
+    bool same =
+        j->print[0] != '\0' && path_read(path, &old, NULL) == 0 && str_eqz(buf_str(&old), j->print);
+    buf_fini(&old);
+    free(path);
+    return same;
+}
+
+static void print_job(void *arg)
+{
+    struct job *j = arg;
+    env_task_print(j->task, j->print);
+}
+
+static void tasks_free(struct env_tasks *t);
+
+static void on_printed(void *arg)
+{
+    struct job *j = arg;
+    struct env_tasks *t = j->all;
+    t->printing--;
+    if (t->closed) {
+        tasks_free(t);
+    } else if (t->cancelled) {
+        over(j, ENV_TASK_FAILED, "interrupted");
+    } else if (!t->o.force && same_as_last(j)) {
+        over(j, ENV_TASK_SKIPPED, "");
+    } else if (!t->o.force && j->task->status != NULL) {
+        run(j, ASKING, j->task->status);
+    } else {
+        start_run(j);
+    }
+}
+
+// ---- the graph -------------------------------------------------------------------------------
+
+// NULL: it may start. "": it must wait. Else the name of one that failed.
+static const char *held_by(struct job *j)
+{
+    const char *held = NULL;
+    for (const char **name = j->task->after; *name != NULL; name++) {
+        struct job *first = job_of(j->all, *name);
+        if (first->step == FAILED) {
+            return *name;
+        }
+        held = first->wanted && first->step != OVER ? "" : held;
+    }
+    return held;
+}
+
+static size_t running(const struct env_tasks *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        n += t->jobs[i].step == PRINTING || t->jobs[i].step == ASKING || t->jobs[i].step == RUNNING;
+    }
+    return n;
+}
+
+static void begin(struct job *j)
+{
+    const char *held = held_by(j);
+    if (j->all->cancelled) {
+        over(j, ENV_TASK_BLOCKED, "interrupted");
+    } else if (held == NULL) {
+        j->step = PRINTING;
+        j->all->printing++;
+        work_submit(j->all->lane, 0, print_job, on_printed, j);
+    } else if (held[0] != '\0') {
+        over(j, ENV_TASK_BLOCKED, held);
+    }
+}
+
+static void end(struct env_tasks *t)
+{
+    size_t n;
+    const char **names = env_vars_names(&t->exports, &n);
+    struct env_var *vars = arena_calloc(&t->arena, n + 1, sizeof *vars);
+    for (size_t i = 0; i < n; i++) {
+        vars[i] = (struct env_var){names[i], env_vars_get(&t->exports, str_of(names[i]))};
+    }
+    struct env_tasks_end m = {.ok = t->failed == NULL && !t->cancelled,
+                              .exports = vars,
+                              .n_exports = n,
+                              .failed = t->failed};
+    t->ended = true;
+    t->o.end(&m, t->o.arg);
+}
+
+static void pump(void *arg)
+{
+    struct env_tasks *t = arg;
+    t->task = NULL;
+    for (size_t i = 0; i < t->n && !t->closed; i++) {
+        struct job *j = &t->jobs[i];
+        if (j->wanted && j->step == WAITING && running(t) < RUNNING_MAX) {
+            begin(j);
+        }
+    }
+    if (t->n_over == t->n_wanted && !t->ended && !t->closed) {
+        end(t);
+    }
+}
+
+static void pump_soon(struct env_tasks *t)
+{
+    if (t->task == NULL && !t->closed) {
+        t->task = loop_defer(t->o.loop, pump, t);
+    }
+}
+
+static void want(struct env_tasks *t, struct job *j)
+{
+    j->wanted = true;
+    for (const char **name = j->task->after; *name != NULL; name++) {
+        want(t, job_of(t, *name));
+    }
+}
+
+// Tasks for the shell, and those that come after one, are not ours.
+static void leave_to_shell(struct env_tasks *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct job *j = &t->jobs[i];
+        bool shell = j->task->in_shell;
+        for (const char **name = j->task->after; *name != NULL; name++) {
+            shell = shell || job_of(t, *name)->step == SHELL;
+        }
+        if (shell && !t->o.in_shell) {
+            j->step = SHELL;
+            j->wanted = false;
+        }
+        t->n_wanted += j->wanted;
+    }
+}
+
+static void tasks_free(struct env_tasks *t)
+{
+    if (t->printing != 0) {
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        remove_files(&t->jobs[i]);
+    }
+    if (t->dir != NULL) {
+        rmdir(t->dir);
+        free(t->dir);
+    }
+    lane_close(t->lane);
+    buf_fini(&t->outputs);
+    env_vars_fini(&t->base);
+    env_vars_fini(&t->exports);
+    arena_fini(&t->arena);
+    env_result_unref(t->o.result);
+    free(t->jobs);
+    free(t->root);
+    free(t);
+}
+
+static void free_later(void *arg)
+{
+    tasks_free(arg);
+}
+
+static void say_for_shell(void *arg)
+{
+    struct env_tasks *t = arg;
+    t->task = NULL;
+    for (size_t i = 0; i < t->n && !t->closed; i++) {
+        if (t->jobs[i].step == SHELL) {
+            say(&t->jobs[i], ENV_TASK_IN_SHELL, "");
+        }
+    }
+    pump_soon(t);
+}
+
+int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struct err *e)
+{
+    struct env_tasks *t = xcalloc(1, sizeof *t);
+    t->o = *o;
+    t->o.result = env_result_ref(o->result);
+    t->o.executor = o->executor != NULL ? o->executor : &env_executor_proc;
+    t->root = xstrdup(o->root);
+    arena_init(&t->arena);
+    env_vars_init(&t->base, &t->arena);
+    env_vars_init(&t->exports, &t->arena);
+    env_vars_add_environ(&t->base, o->base);
+    buf_init(&t->outputs, FILE_MAX);
+    t->lane = lane_open(o->loop, "tasks", 2);
+    t->n = o->result->tasks.n;
+    t->jobs = xcalloc(t->n + 1, sizeof *t->jobs);
+    for (size_t i = 0; i < t->n; i++) {
+        t->jobs[i] =
+            (struct job){.all = t, .task = &o->result->tasks.p[i], .wanted = o->only == NULL};
+    }
+    struct job *only = o->only != NULL ? job_of(t, o->only) : NULL;
+    if (o->only != NULL && only == NULL) {
+        int rc = err_set(e, ERR_NOT_FOUND, "there is no task '%s'", o->only);
+        tasks_free(t);
+        return rc;
+    }
+    if (only != NULL) {
+        want(t, only);
+    }
+    leave_to_shell(t);
+    t->task = loop_defer(o->loop, say_for_shell, t);
+    *out = t;
+    return 0;
+}
+
+void env_tasks_cancel(struct env_tasks *t)
+{
+    t->cancelled = true;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->jobs[i].exec != NULL) {
+            t->o.executor->cancel(t->jobs[i].exec);
+        }
+    }
+    pump_soon(t);
+}
+
+void env_tasks_close(struct env_tasks *t)
+{
+    if (t == NULL || t->closed) {
+        return;
+    }
+    t->closed = true;
+    if (t->task != NULL) {
+        loop_cancel(t->o.loop, t->task);
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->jobs[i].exec != NULL) {
+            t->o.executor->drop(t->jobs[i].exec);
+            t->jobs[i].exec = NULL;
+        }
+    }
+    if (t->printing == 0) {
+        loop_defer(t->o.loop, free_later, t);
+    }
+}

@@ -1,0 +1,83 @@
+// Has anything that a task depends on changed?
+//
+// The hash covers the command and, for every file that `inputs` names, its path and its bytes; a file
+// that is missing counts as missing. It is kept in the project's state directory after a success, one
+// small file a task, so that the next shell does not run what is done.
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "base/path.h"
+#include "env/task.h"
+
+enum { INPUT_MAX = 64 << 20, MATCHES_MAX = 4096 };
+
+static void add_text(struct sha256 *h, const char *text)
+{
+    sha256_add(h, text, strlen(text) + 1);
+}
+
+static void add_file(struct sha256 *h, const char *path)
+{
+    struct buf bytes;
+    uint8_t hash[SHA256_SIZE] = {0};
+    buf_init(&bytes, INPUT_MAX);
+    if (path_read(path, &bytes, NULL) == 0) {
+        sha256_of(buf_str(&bytes), hash);
+    }
+    add_text(h, path);
+    sha256_add(h, hash, sizeof hash);
+    buf_fini(&bytes);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// `*` in the last part of a path matches names in that directory.
+static void add_matches(struct sha256 *h, const char *pattern)
+{
+    char *dir = str_dup(path_dir(str_of(pattern)));
+    struct str base = path_base(str_of(pattern));
+    vec(char *) names = {0};
+    DIR *d = opendir(dir);
+    for (struct dirent *it; d != NULL && names.n < MATCHES_MAX && (it = readdir(d)) != NULL;) {
+        if (it->d_name[0] != '.' && str_glob(base, str_of(it->d_name))) {
+            vec_push(&names, path_join(dir, it->d_name));
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    if (names.n != 0) {
+        qsort(names.p, names.n, sizeof *names.p, by_text);
+    }
+    vec_foreach (name, &names) {
+        add_file(h, *name);
+        free(*name);
+    }
+    vec_fini(&names);
+    free(dir);
+}
+
+void env_task_print(const struct env_task *t, char out[SHA256_HEX])
+{
+    struct sha256 h;
+    uint8_t hash[SHA256_SIZE];
+    out[0] = '\0';
+    if (t->inputs[0] == NULL) {
+        return;
+    }
+    sha256_init(&h);
+    add_text(&h, t->run);
+    for (const char **in = t->inputs; *in != NULL; in++) {
+        if (strchr(*in, '*') != NULL) {
+            add_matches(&h, *in);
+        } else {
+            add_file(&h, *in);
+        }
+    }
+    sha256_final(&h, hash);
+    sha256_hex(hash, out);
+}

@@ -1,0 +1,221 @@
+// Environments as sets of names.
+//
+// Builders take one environment in and give one out; only the difference counts. Shells write a good
+// deal into their environment that is nobody's configuration (SHLVL, `_`, prompts, history), so that
+// a difference taken naively would carry one shell's state into another. `own_names` keeps those out,
+// at the one door through which all names come in.
+
+#include "env/vars.h"
+
+// What a shell, a prompt tool or another environment manager keeps for itself; `*` ends a prefix.
+static const char *const own_names[] = {
+    "_",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "SHELL",
+    "SHELLOPTS",
+    "BASH",
+    "BASHOPTS",
+    "BASH_*",
+    "BASHPID",
+    "HIST*",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "PROMPT",
+    "PROMPT_*",
+    "RPROMPT",
+    "PPID",
+    "UID",
+    "EUID",
+    "GID",
+    "EGID",
+    "IFS",
+    "OPTIND",
+    "OPTARG",
+    "OPTERR",
+    "RANDOM",
+    "SECONDS",
+    "LINENO",
+    "COLUMNS",
+    "LINES",
+    "COMP_*",
+    "READLINE_*",
+    "DIRSTACK",
+    "FUNCNAME",
+    "GROUPS",
+    "PIPESTATUS",
+    "EPOCH*",
+    "SRANDOM",
+    "FPATH",
+    "ZDOTDIR",
+    "ZSH_*",
+    "fish_*",
+    "__fish*",
+    "status",
+    "pipestatus",
+    "argv",
+    "history",
+    "version",
+    "hostname",
+    "DIRENV_*",
+    "STARSHIP_*",
+    "AFLOAT_SHELL",
+    "AFLOAT_PROJECT",
+    "AFLOAT_ENV_GENERATION",
+    "AFLOAT_RELOAD_*",
+    "AFLOAT_STATE",
+    "__afloat*",
+};
+
+static const char *const list_names[] = {
+    "PATH",
+    "MANPATH",
+    "INFOPATH",
+    "XDG_DATA_DIRS",
+    "XDG_CONFIG_DIRS",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "ACLOCAL_PATH",
+    "CMAKE_PREFIX_PATH",
+    "PYTHONPATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "CLASSPATH",
+    "GI_TYPELIB_PATH",
+    "XCURSOR_PATH",
+    "CDPATH",
+    "DYLD_LIBRARY_PATH",
+    "TERMINFO_DIRS",
+    "GOPATH",
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void env_vars_init(struct env_vars *v, struct arena *a)
+{
+    map_init(&v->map);
+    v->arena = a;
+}
+
+void env_vars_fini(struct env_vars *v)
+{
+    map_fini(&v->map);
+}
+
+void env_vars_set(struct env_vars *v, struct str name, struct str value)
+{
+    if (env_name_ok(name) && env_name_is_free(name)) {
+        map_set(&v->map, name, arena_strdup(v->arena, value));
+    }
+}
+
+void env_vars_unset(struct env_vars *v, struct str name)
+{
+    map_remove(&v->map, name);
+}
+
+const char *env_vars_get(const struct env_vars *v, struct str name)
+{
+    return map_get(&v->map, name);
+}
+
+void env_vars_add_environ(struct env_vars *v, const char *const *entries)
+{
+    for (; entries != NULL && *entries != NULL; entries++) {
+        struct str value = str_of(*entries), name = str_cut(&value, '=');
+        if (value.p != NULL) {
+            env_vars_set(v, name, value);
+        }
+    }
+}
+
+void env_vars_copy(struct env_vars *to, const struct env_vars *from)
+{
+    struct str name;
+    void *value;
+    for (size_t at = 0; map_next(&from->map, &at, &name, &value);) {
+        env_vars_set(to, name, str_of(value));
+    }
+}
+
+const char **env_vars_names(const struct env_vars *v, size_t *n)
+{
+    const char **names = arena_calloc(v->arena, v->map.n + 1, sizeof *names);
+    struct str name;
+    void *value;
+    *n = 0;
+    for (size_t at = 0; map_next(&v->map, &at, &name, &value);) {
+        names[(*n)++] = arena_strdup(v->arena, name);
+    }
+    qsort(names, *n, sizeof *names, by_bytes);
+    return names;
+}
+
+char **env_vars_block(const struct env_vars *v, const char *const *first, size_t n)
+{
+    size_t n_names, bytes = 0;
+    const char **names = env_vars_names(v, &n_names);
+    for (size_t i = 0; i < n; i++) {
+        bytes += strlen(first[i]) + 1;
+    }
+    for (size_t i = 0; i < n_names; i++) {
+        bytes += strlen(names[i]) + strlen(env_vars_get(v, str_of(names[i]))) + 2;
+    }
+    char **block = xmalloc((n + n_names + 1) * sizeof *block + bytes);
+    char *text = (char *)(block + n + n_names + 1);
+    for (size_t i = 0; i < n; i++) {
+        block[i] = text;
+        text = stpcpy(text, first[i]) + 1;
+    }
+    for (size_t i = 0; i < n_names; i++) {
+        block[n + i] = text;
+        text = stpcpy(text, names[i]);
+        *text++ = '=';
+        text = stpcpy(text, env_vars_get(v, str_of(names[i]))) + 1;
+    }
+    block[n + n_names] = NULL;
+    return block;
+}
+
+bool env_name_ok(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i], letter = (char)(c | 0x20);
+        bool digit = c >= '0' && c <= '9';
+        if (!(c == '_' || (letter >= 'a' && letter <= 'z') || (digit && i != 0))) {
+            return false;
+        }
+    }
+    return name.n != 0 && name.n <= 255;
+}
+
+bool env_name_is_free(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(own_names); i++) {
+        if (str_glob(str_of(own_names[i]), name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool env_name_is_list(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(list_names); i++) {
+        if (str_eqz(name, list_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}

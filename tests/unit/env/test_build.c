@@ -1,0 +1,279 @@
+// The builder with real programs: bash, direnv, and fakes of devenv, nix and mise that print what the
+// real ones were recorded to print.
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "unit/env/rig.h"
+
+// A program of that name in the project's `fake/`, which comes first in the outer PATH.
+static void fake(const char *name, const char *script)
+{
+    char *rel = xasprintf("fake/%s", name), *text = xasprintf("#!/bin/sh\n%s\n", script);
+    rig_write(rel, text);
+    char *path = rig_path(rel);
+    CHECK_INT(chmod(path, 0700), 0);
+    free((void *)(uintptr_t)rig.base[0]);
+    rig.base[0] = xasprintf("PATH=%s/fake:/usr/bin:/bin", rig.root);
+    free(path);
+    free(text);
+    free(rel);
+}
+
+TEST(a_script_is_captured_before_and_after)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n[env]\nSEEN = 'toml'\n");
+    rig_write("env.sh", "echo to the person; echo and so >&2\n"
+                        "export A=\"$SEEN-$(pwd)\" B=$'two\\nlines\\xff'\n"
+                        "export EMPTY=\n"
+                        "unset OUTER\n"
+                        "NOT_EXPORTED=1\n"
+                        "export PS1=x PROMPT_COMMAND=x\n"
+                        "f() { :; }; export -f f\n"
+                        "path_add bin tools\n"
+                        "watch_file 'go \"mod' missing.txt\n"
+                        "dotenv .env.script\n");
+    rig_write("go \"mod", "");
+    rig_write(".env.script",
+              "export D1='single # q'\nD2=\"double\" # c\nD3=plain text # c\nbad line\n"
+              "D4=$(touch ran) `touch ran`\n");
+    struct env_result *r = rig_build();
+    CHECK(r != NULL);
+    CHECK_STR(r->provider, "script");
+    char *a = xasprintf("toml-%s", rig.root), *ran = rig_path("ran");
+    CHECK_STR(rig_get(r, "A"), a);
+    CHECK_STR(rig_get(r, "B"), "two\nlines\xff");
+    CHECK_STR(rig_get(r, "EMPTY"), "");
+    CHECK_STR(rig_get(r, "SEEN"), "toml");
+    CHECK_STR(rig_get(r, "D1"), "single # q");
+    CHECK_STR(rig_get(r, "D2"), "double");
+    CHECK_STR(rig_get(r, "D3"), "plain text");
+    CHECK_STR(rig_get(r, "D4"), "$(touch ran) `touch ran`");
+    CHECK(access(ran, F_OK) != 0);
+    CHECK(rig_unset(r, "OUTER"));
+    CHECK_INT(r->set.n, 8);
+    CHECK_STR(rig_front(r, "PATH"), "$/bin $/tools");
+    CHECK(rig_input(r, "env.sh", ENV_FILE));
+    CHECK(rig_input(r, "go \"mod", ENV_FILE));
+    CHECK(rig_input(r, "missing.txt", ENV_FILE));
+    CHECK(rig_input(r, ".env.script", ENV_FILE));
+    CHECK(str_starts(buf_str(&rig.log), "to the person\nand so\n"));
+    free(a);
+    free(ran);
+    rig_close();
+}
+
+TEST(what_a_script_prints_is_never_evaluated)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    rig_write("env.sh",
+              "echo 'export EVIL=1'; echo '{\"v\":1,\"set\":{\"EVIL\":\"1\"}}'\nexport GOOD=1\n");
+    struct env_result *r = rig_build();
+    CHECK_STR(rig_get(r, "GOOD"), "1");
+    CHECK(rig_get(r, "EVIL") == NULL);
+    rig_close();
+}
+
+TEST(a_script_that_fails_is_a_clear_failure)
+{
+    static const char *const rows[][2] = {
+        {"echo what went wrong >&2; exit 3", "script 'env.sh': 'bash' ended with status 3"},
+        {"echo what went wrong >&2; return 2", "script 'env.sh': 'bash' ended with status 2"},
+        {"echo what went wrong >&2; kill -9 $$", "script 'env.sh': 'bash' was ended by signal 9"},
+        {"echo what went wrong >&2; trap - EXIT", "there is none on descriptor 3"},
+        {"echo what went wrong >&2; echo junk >&3", "not of the agreed form"},
+        {"echo what went wrong >&2; exec 3>&-; true", "there is none on descriptor 3"},
+    };
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        rig_write("env.sh", rows[i][0]);
+        CHECK(rig_build() == NULL);
+        if (strstr(rig.error, rows[i][1]) == NULL || strstr(rig.error, "what went wrong") == NULL) {
+            test_fail(__FILE__, __LINE__, "%s: %s", rows[i][0], rig.error);
+        }
+    }
+    rig_close();
+}
+
+TEST(nothing_is_run_until_the_project_is_trusted)
+{
+    rig_open();
+    rig.trusted = false;
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n[env]\nA = '1'\n");
+    rig_write("env.sh", "touch ran\n");
+    CHECK(rig_build() == NULL);
+    CHECK_INT(rig.code, ERR_DENIED);
+    CHECK(strstr(rig.error, "afloat env allow") != NULL);
+    char *ran = rig_path("ran");
+    CHECK(access(ran, F_OK) != 0);
+    CHECK(env_coord_get_result(rig.coord) == NULL);
+    rig.trusted = true;
+    CHECK(rig_build() != NULL);
+    CHECK(access(ran, F_OK) == 0);
+    free(ran);
+    rig_close();
+}
+
+TEST(a_build_that_takes_too_long_is_ended_with_all_it_started)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    rig_write("env.sh",
+              "trap '' TERM; (setsid sleep 1000 & echo $! >sleeper); echo on it; sleep 1000");
+    rig_start(NULL);
+    env_coord_reload(rig.coord, true);
+    char *sleeper = rig_path("sleeper");
+    while (access(sleeper, F_OK) != 0 || strstr(buf_z(&rig.log), "on it") == NULL) {
+        loop_run_once(&rig.loop, true);
+    }
+    env_coord_interrupt(rig.coord);
+    rig_wait(&rig.failed, 1);
+    CHECK_STR(rig.error, "interrupted\n");
+    CHECK_INT(env_coord_get_state(rig.coord), ENV_FAILED);
+    struct buf pid;
+    buf_init(&pid, 100);
+    CHECK_INT(path_read(sleeper, &pid, NULL), 0);
+    int sleeper_pid = atoi(buf_z(&pid));
+    while (kill(sleeper_pid, 0) == 0) { // KILL comes after the grace
+        rig_idle(20);
+    }
+    buf_fini(&pid);
+    free(sleeper);
+    rig_close();
+}
+
+TEST(a_slow_provider_runs_out_of_time)
+{
+    rig_open();
+    fake("mise", "echo still at it >&2; exec sleep 1000");
+    rig_write("mise.toml", "");
+    rig.timeout_ms = 300;
+    rig_start(NULL);
+    env_coord_reload(rig.coord, true);
+    rig_wait(&rig.failed, 1);
+    CHECK_INT(rig.code, ERR_TIMEOUT);
+    CHECK(strstr(rig.error, "'mise' took longer than 0 s\nstill at it\n") != NULL);
+    rig_close();
+}
+
+TEST(a_missing_or_babbling_delegate_is_a_clear_failure)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "provider = 'mise'\n");
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "cannot start 'mise': it is not installed") != NULL);
+    fake("mise", "echo Welcome to mise!");
+    env_coord_close(rig.coord);
+    rig.coord = NULL;
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "'mise' did not answer in JSON") != NULL);
+    fake("mise", "echo trouble >&2; echo '{}'; exit 9");
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "'mise' ended with status 9\ntrouble") != NULL);
+    fake("mise", "head -c 20000000 /dev/zero");
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "it printed more than 8 MiB") != NULL);
+    rig_close();
+}
+
+TEST(mise_is_a_delegate)
+{
+    rig_open();
+    fake("mise", "test \"$*\" = 'env --json' && cat recorded.json");
+    rig_write("mise.toml", "[env]\nNODE_ENV = 'development'\n");
+    rig_write("recorded.json",
+              "{\n  \"NODE_ENV\": \"development\",\n  \"PATH\": "
+              "\"/home/u/.local/share/mise/installs/node/20/bin:/usr/bin:/bin\"\n}\n");
+    struct env_result *r = rig_build();
+    CHECK_STR(r->provider, "mise");
+    CHECK_STR(rig_get(r, "NODE_ENV"), "development");
+    CHECK(strstr(rig_front(r, "PATH"), "/home/u/.local/share/mise/installs/node/20/bin") != NULL);
+    CHECK(rig_input(r, "mise.toml", ENV_FILE));
+    CHECK(rig_input(r, ".tool-versions", ENV_FILE));
+    rig_close();
+}
+
+static const char nix_recorded[] =
+    "{\"bashFunctions\":{\"buildPhase\":\" : \"},\"variables\":{"
+    "\"GREETING\":{\"type\":\"exported\",\"value\":\"hello\"},"
+    "\"HOME\":{\"type\":\"exported\",\"value\":\"/homeless-shelter\"},"
+    "\"PATH\":{\"type\":\"exported\",\"value\":\"/nix/store/aaa-gcc/bin:/nix/store/bbb-bash/bin\"},"
+    "\"buildInputs\":{\"type\":\"exported\",\"value\":\"\"},"
+    "\"envHostHostHooks\":{\"type\":\"array\",\"value\":[\"x\"]},"
+    "\"OPTIND\":{\"type\":\"var\",\"value\":\"1\"},"
+    "\"NOT_EXPORTED\":{\"type\":\"var\",\"value\":\"1\"},"
+    "\"XDG_DATA_DIRS\":{\"type\":\"exported\",\"value\":\"/nix/store/ccc/share\"}}}\n";
+
+TEST(nix_and_devenv_are_delegates)
+{
+    static const char *const rows[][2] = {{"nix", "flake.nix"}, {"devenv", "devenv.nix"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        rig_open();
+        fake(rows[i][0],
+             "test \"$*\" = 'print-dev-env --json' && cat recorded.json; echo evaluating >&2");
+        rig_write(rows[i][1], "{ }");
+        rig_write("recorded.json", nix_recorded);
+        rig_write(".afloat/env.toml", "[env]\nGREETING = '${GREETING} over'\n");
+        struct env_result *r = rig_build();
+        CHECK_STR(r->provider, rows[i][0]);
+        CHECK_STR(rig_get(r, "GREETING"), "hello over"); // keys of env.toml lie on top
+        CHECK_INT(r->set.n, 1);
+        CHECK_INT(r->unset.n, 0);
+        CHECK_STR(rig_front(r, "PATH"), "/nix/store/aaa-gcc/bin /nix/store/bbb-bash/bin");
+        CHECK_STR(rig_front(r, "XDG_DATA_DIRS"), "/nix/store/ccc/share");
+        CHECK(rig_input(r, rows[i][1], ENV_FILE));
+        CHECK_STR(buf_z(&rig.log), "evaluating\n");
+        rig_remove(rows[i][1]);
+        rig_close();
+    }
+}
+
+TEST(a_delegate_that_is_not_installed_is_passed_over_by_auto)
+{
+    rig_open();
+    rig_write("flake.nix", "{ }");
+    rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
+    struct env_result *r = rig_build();
+    CHECK_STR(r->provider, "toml");
+    CHECK_STR(rig_get(r, "A"), "1");
+    rig_close();
+}
+
+static void direnv(const char *command)
+{
+    char *line = xasprintf("cd '%s' && HOME='%s' XDG_DATA_HOME='%s/data' direnv %s", rig.root,
+                           test_dir(), test_dir(), command);
+    CHECK_INT(system(line), 0);
+    free(line);
+}
+
+TEST(real_direnv_is_a_delegate_and_its_own_allow_list_decides)
+{
+    if (access("/usr/bin/direnv", X_OK) != 0) {
+        test_skip("direnv is not installed");
+    }
+    rig_open();
+    rig_write(".envrc", "export FROM=direnv\nPATH_add bin\nunset OUTER\nwatch_file later.txt\n"
+                        "test -e later.txt && export LATER=\"$(cat later.txt)\"\ntrue\n");
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "is blocked") != NULL);
+    direnv("allow"); // which is an input: the next build begins by itself
+    rig_wait(&rig.ready, 1);
+    CHECK_STR(rig.result->provider, "direnv");
+    CHECK_STR(rig_get(rig.result, "FROM"), "direnv");
+    CHECK_STR(rig_front(rig.result, "PATH"), "$/bin");
+    CHECK(rig_unset(rig.result, "OUTER"));
+    CHECK_INT(rig.result->set.n, 1);
+    CHECK(rig_input(rig.result, "later.txt", ENV_MISSING));
+    unsigned before = rig.ready;
+    rig_write("later.txt", "now"); // a file of its watch list that appears
+    rig_wait(&rig.ready, before + 1);
+    CHECK_STR(rig_get(rig.result, "LATER"), "now");
+    rig_close();
+}

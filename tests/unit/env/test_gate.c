@@ -1,0 +1,70 @@
+// The gate with a real trust book.
+
+#include <unistd.h>
+
+#include "unit/env/rig.h"
+
+static struct env_gate gate;
+static char *home;
+
+static void begin(void)
+{
+    rig_open();
+    home = path_join(test_dir(), "home");
+    CHECK_INT(path_mkdirs(home, 0700, NULL), 0);
+    env_gate_trust_init(&gate, home);
+    rig.gate = &gate;
+}
+
+static void finish(void)
+{
+    rig_close();
+    env_gate_trust_fini(&gate);
+    free(home);
+}
+
+TEST(an_environment_is_used_after_it_was_allowed_and_only_as_it_was)
+{
+    begin();
+    rig_write(".afloat/env.toml", "dotenv = ['.env']\n[env]\nA = '1'\n");
+    rig_write(".env", "SECRET=1\n");
+    CHECK(rig_build() == NULL);
+    CHECK_INT(rig.code, ERR_DENIED);
+    CHECK(strstr(rig.error, "is not trusted: look at it, then type 'afloat env allow'") != NULL);
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0); // the book is an input
+    rig_wait(&rig.ready, 1);
+    CHECK_STR(rig_get(rig.result, "A"), "1");
+    unsigned before = rig.failed;
+    rig_write(".env", "SECRET=2\n"); // a file that it reads counts too
+    rig_wait(&rig.failed, before + 1);
+    CHECK_INT(rig.code, ERR_DENIED);
+    CHECK_STR(rig_get(env_coord_get_result(rig.coord), "SECRET"), "1");
+    rig_write(".env", "SECRET=1\n"); // every hash once trusted stays trusted
+    rig_wait(&rig.ready, 2);
+    CHECK_INT(env_gate_deny(home, rig.root, NULL), 0);
+    rig_wait(&rig.failed, before + 2);
+    CHECK_INT(env_gate_deny(home, rig.root, NULL), ERR_NOT_FOUND);
+    finish();
+}
+
+TEST(a_followed_project_stays_trusted_when_it_changes)
+{
+    begin();
+    rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
+    CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0);
+    CHECK(rig_build() != NULL);
+    rig_write(".afloat/env.toml", "[env]\nA = '2'\n");
+    rig_wait(&rig.ready, 2);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    CHECK_INT(rig.failed, 0);
+    finish();
+}
+
+TEST(a_project_without_files_of_ours_needs_no_trust)
+{
+    begin();
+    CHECK(rig_build() != NULL);
+    CHECK_INT(rig.result->set.n, 0);
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), ERR_NOT_FOUND);
+    finish();
+}
