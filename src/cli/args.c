@@ -3,7 +3,8 @@
 //     afloat [GLOBAL]... NOUN [GLOBAL]... [VERB] [FLAG | WORD]...
 //
 // Global flags may stand anywhere. The flags of a command stand behind its verb: only then is it
-// known which of them take a value. `--` ends the flags, `-` alone is a word.
+// known which of them take a value. `--` ends the flags, `-` alone is a word. Behind a program that a
+// command runs, flags are the program's.
 
 #include "cli/args.h"
 
@@ -12,7 +13,7 @@ struct walk {
     char *const *argv;
     int argc, i;
     const struct command *noun; // first row of the noun, until the verb is known
-    bool only_words;            // behind `--`
+    bool only_words;            // behind `--`, or a program
 };
 
 // ---- flags ---------------------------------------------------------------------------------
@@ -185,6 +186,7 @@ static int take_word(struct walk *w, const char *word, struct err *e)
             w->a->cmd = verb;
         } else {
             vec_push(&w->a->words, word);
+            w->only_words |= (w->a->cmd->mode & CMD_PROGRAM) != 0;
         }
         return 0;
     }

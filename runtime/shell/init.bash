@@ -1,0 +1,100 @@
+# What an Afloat shell does in bash: behind the functions of the environment, around ~/.bashrc.
+#
+# `pending` in the session's directory is there exactly while something is to be done; each line is
+# "ID KIND ARG". What was done is acknowledged by a file ack.ID that holds its status. Nothing here
+# starts a process: an idle prompt costs one look for a file and one comparison.
+
+__afloat_file=$AFLOAT_RELOAD_FILE
+__afloat_dir=${__afloat_file%/*}
+__afloat_seen_env=0
+__afloat_seen=0
+__afloat_path=$PATH
+
+# __afloat_ack ID STATUS
+__afloat_ack() {
+    builtin echo "$2" 2>/dev/null >|"$__afloat_dir/ack.$1"
+}
+
+# Run a task of the project in this shell. `exit` ends the task, not the shell; a `set -e` in it goes
+# with it.
+__afloat_task() {
+    local file=${1%% *} name=${1#* }
+    local code=0 had_e=$- outer=${BASH_ALIASES[exit]-}
+    builtin alias exit=return
+    builtin source "$__afloat_dir/$file" || code=$?
+    if [[ -n $outer ]]; then builtin alias exit="$outer"; else builtin unalias exit; fi
+    [[ $had_e == *e* ]] || builtin set +e
+    (( code == 0 )) || builtin printf 'afloat: task %s failed with %s; "afloat env task %s" runs it again\n' \
+        "$name" "$code" "$name" >&2
+    return "$code"
+}
+
+# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+__afloat_reload_apply() {
+    local code lines line id kind arg
+    [[ -e $__afloat_file ]] || return 0
+    builtin mapfile -t lines <"$__afloat_file"
+    for line in "${lines[@]}"; do
+        id=${line%% *} arg=${line#* } kind=${line#* }
+        kind=${kind%% *} arg=${arg#* } code=0
+        if [[ $kind == env && $id -gt $__afloat_seen_env ]]; then
+            __afloat_seen_env=$id
+            __afloat_load "$__afloat_dir/$arg" || code=$?
+        elif [[ $kind != env && -z $1 && $id -gt $__afloat_seen ]]; then
+            __afloat_seen=$id
+            case $kind in
+            note) builtin printf '%s\n' "$arg" >&2 ;;
+            task) __afloat_task "$arg" || code=$? ;;
+            esac
+        else
+            continue
+        fi
+        __afloat_ack "$id" "$code"
+    done
+}
+
+# Our directories belong in front of PATH, wherever another hook or an rc file has moved them.
+__afloat_restore_path() {
+    __afloat_refront
+    __afloat_path=$PATH
+}
+
+__afloat_reload_hook() {
+    local code=$?
+    __afloat_reload_apply
+    [[ $PATH == "$__afloat_path" ]] || __afloat_restore_path
+    [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
+    return "$code"
+}
+
+# PROMPT_COMMAND may be a list or a text; a new line ends whatever the text ends with.
+__afloat_install() {
+    if [[ ${PROMPT_COMMAND[*]-} != *__afloat_reload_hook* ]]; then
+        if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
+            PROMPT_COMMAND+=(__afloat_reload_hook)
+        else
+            PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}__afloat_reload_hook
+        fi
+    fi
+    builtin trap __afloat_on_signal URG
+}
+
+# A signal says that something is pending. It also comes when some rc file has dropped our hook.
+__afloat_on_signal() {
+    __afloat_install
+    __afloat_reload_apply quiet
+}
+
+# Ask for what changed, take what is there already.
+__afloat_reload_key() {
+    builtin echo key 2>/dev/null >|"$__afloat_dir/ask.reload"
+    __afloat_reload_apply
+}
+
+[[ ! -f ~/.bashrc ]] || source ~/.bashrc
+
+__afloat_install
+__afloat_reload_apply quiet
+__afloat_restore_path
+[[ $SHELLOPTS != *emacs* && $SHELLOPTS != *vi* ]] ||
+    bind -x "\"${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}\": __afloat_reload_key" 2>/dev/null

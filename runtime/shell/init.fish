@@ -1,0 +1,87 @@
+# What an Afloat shell does in fish: behind the functions of the environment and config.fish. See
+# init.bash for the words.
+
+set -g __afloat_file $AFLOAT_RELOAD_FILE
+set -g __afloat_dir (string replace -r '/[^/]*$' '' -- $__afloat_file)
+set -g __afloat_seen_env 0
+set -g __afloat_seen 0
+set -g __afloat_path $PATH
+
+# __afloat_ack ID STATUS
+function __afloat_ack
+    echo $argv[2] 2>/dev/null >$__afloat_dir/ack.$argv[1]
+end
+
+# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+function __afloat_reload_apply
+    test -e $__afloat_file; or return 0
+    set -l text
+    read -lz text <$__afloat_file
+    for line in (string split \n -- $text)
+        set -l words (string split -m 2 ' ' -- $line)
+        set -l code 0
+        if test (count $words) -lt 3
+            continue
+        else if test $words[2] = env -a $words[1] -gt $__afloat_seen_env
+            set -g __afloat_seen_env $words[1]
+            __afloat_load $__afloat_dir/$words[3]; or set code $status
+        else if test $words[2] != env -a -z "$argv[1]" -a $words[1] -gt $__afloat_seen
+            set -g __afloat_seen $words[1]
+            switch $words[2]
+                case note
+                    echo $words[3] >&2
+                case task
+                    set -l task (string split -m 1 ' ' -- $words[3])
+                    source $__afloat_dir/$task[1]; or set code $status
+                    test $code -eq 0
+                    or echo "afloat: task $task[2] failed with $code; 'afloat env task $task[2]' runs it again" >&2
+            end
+        else
+            continue
+        end
+        __afloat_ack $words[1] $code
+    end
+end
+
+# Our directories belong in front of PATH, wherever another hook or config file has moved them.
+function __afloat_restore_path
+    __afloat_refront
+    set -g __afloat_path $PATH
+end
+
+function __afloat_reload_hook --on-event fish_prompt
+    set -l code $status
+    __afloat_reload_apply
+    test "$PATH" = "$__afloat_path"; or __afloat_restore_path
+    return $code
+end
+
+# A signal says that something is pending.
+function __afloat_on_signal --on-signal URG
+    __afloat_reload_apply quiet
+end
+
+# Ask for what changed, take what is there already.
+function __afloat_reload_key
+    echo key 2>/dev/null >$__afloat_dir/ask.reload
+    __afloat_reload_apply quiet
+end
+
+# `$status` is for the user's own prompt to show.
+if test -n "$__afloat_marker"; and functions -q fish_prompt
+    functions -c fish_prompt __afloat_user_prompt
+    function fish_prompt
+        set -l code $status
+        echo -n '(afloat) '
+        __afloat_return $code
+        __afloat_user_prompt
+    end
+    function __afloat_return
+        return $argv[1]
+    end
+end
+
+__afloat_reload_apply quiet
+__afloat_restore_path
+set -q AFLOAT_RELOAD_KEYBIND; or set -l AFLOAT_RELOAD_KEYBIND '\e\C-r'
+bind (string unescape -- (string replace -a '\C-' '\c' -- $AFLOAT_RELOAD_KEYBIND)) __afloat_reload_key

@@ -1,0 +1,105 @@
+# What an Afloat shell does in zsh: behind the functions of the environment, around ~/.zshrc. See
+# init.bash for the words; the functions run under zsh's own options, whatever the user has set.
+
+if (( $#__afloat_user_zdotdir )); then
+    ZDOTDIR=$__afloat_user_zdotdir[1]
+else
+    unset ZDOTDIR
+fi
+[[ ${HISTFILE-} != $__afloat_zdotdir/* ]] || HISTFILE=${ZDOTDIR:-$HOME}/.zsh_history
+unset __afloat_user_zdotdir __afloat_zdotdir
+
+typeset -g __afloat_file=$AFLOAT_RELOAD_FILE
+typeset -g __afloat_dir=${__afloat_file%/*}
+typeset -gi __afloat_seen_env=0 __afloat_seen=0
+typeset -g __afloat_path=$PATH
+
+# __afloat_ack ID STATUS
+__afloat_ack() {
+    builtin print -r -- $2 2>/dev/null >|$__afloat_dir/ack.$1
+}
+
+# Run a task of the project in this shell. `exit` ends the task, not the shell; a `set -e` in it goes
+# with it.
+__afloat_task() {
+    local file=${1%% *} name=${1#* }
+    local code=0 outer=${aliases[exit]-}
+    local had_e=${options[errexit]}
+    aliases[exit]=return
+    builtin source $__afloat_dir/$file || code=$?
+    if [[ -n $outer ]]; then aliases[exit]=$outer; else unset 'aliases[exit]'; fi
+    [[ $had_e == on ]] || unsetopt errexit
+    (( code == 0 )) || builtin printf 'afloat: task %s failed with %s; "afloat env task %s" runs it again\n' \
+        "$name" "$code" "$name" >&2
+    return $code
+}
+
+# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+__afloat_reload_apply() {
+    [[ -e $__afloat_file ]] || return 0
+    local code line id kind arg
+    local -a lines
+    lines=("${(@f)$(<$__afloat_file)}")
+    for line in "${lines[@]}"; do
+        id=${line%% *} arg=${line#* } kind=${line#* }
+        kind=${kind%% *} arg=${arg#* } code=0
+        if [[ $kind == env && $id -gt $__afloat_seen_env ]]; then
+            __afloat_seen_env=$id
+            __afloat_load $__afloat_dir/$arg || code=$?
+        elif [[ $kind != env && -z ${1-} && $id -gt $__afloat_seen ]]; then
+            __afloat_seen=$id
+            case $kind in
+            (note) builtin print -r -- $arg >&2 ;;
+            (task) __afloat_task $arg || code=$? ;;
+            esac
+        else
+            continue
+        fi
+        __afloat_ack $id $code
+    done
+}
+
+# Our directories belong in front of PATH, wherever another hook or an rc file has moved them.
+__afloat_restore_path() {
+    __afloat_refront
+    __afloat_path=$PATH
+}
+
+__afloat_reload_hook() {
+    local code=$?
+    __afloat_reload_apply
+    [[ $PATH == "$__afloat_path" ]] || __afloat_restore_path
+    [[ -z $__afloat_marker || $PROMPT == '(afloat) '* ]] || PROMPT="(afloat) $PROMPT"
+    (( ${preexec_functions[(I)__afloat_install]} )) || __afloat_install
+    return $code
+}
+
+# Two hooks that watch over each other: whoever empties one list leaves the other.
+__afloat_install() {
+    typeset -ga precmd_functions preexec_functions
+    (( ${precmd_functions[(I)__afloat_reload_hook]} )) || precmd_functions+=(__afloat_reload_hook)
+    (( ${preexec_functions[(I)__afloat_install]} )) || preexec_functions+=(__afloat_install)
+    builtin trap __afloat_on_signal URG
+}
+
+# A signal says that something is pending. It also comes when some rc file has dropped our hook.
+__afloat_on_signal() {
+    __afloat_install
+    __afloat_reload_apply quiet
+}
+
+# Ask for what changed, take what is there already.
+__afloat_reload_key() {
+    builtin print -r key 2>/dev/null >|$__afloat_dir/ask.reload
+    __afloat_reload_apply quiet
+}
+
+[[ ! -f ${ZDOTDIR:-$HOME}/.zshrc ]] || source "${ZDOTDIR:-$HOME}/.zshrc"
+
+__afloat_install
+__afloat_reload_apply quiet
+__afloat_restore_path
+if [[ -o zle ]]; then
+    zle -N __afloat_reload_key
+    bindkey -- "${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}" __afloat_reload_key
+fi

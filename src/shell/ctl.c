@@ -1,0 +1,170 @@
+// The caller's side of a session's control socket.
+
+#include "shell/ctl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "client/dial.h"
+#include "client/interrupt.h"
+#include "shell/dir.h"
+
+enum { CONNECT_MS = 5000 };
+
+static int gone(struct err *e, const char *dir)
+{
+    return err_set(e, ERR_UNREACHABLE, "the shell of '%s' is gone", dir);
+}
+
+static int send_all(int fd, struct str bytes, uint64_t deadline, const char *dir, struct err *e)
+{
+    while (bytes.n != 0) {
+        ssize_t n = send(fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+        if (n > 0) {
+            bytes = str_from(bytes, (size_t)n);
+            continue;
+        }
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        int rc = errno == EAGAIN ? interrupt_wait(&p, 1, deadline) : ERR_UNREACHABLE;
+        if (rc <= 0) {
+            return rc == -EINTR ? err_set(e, rc, "interrupted") : gone(e, dir);
+        }
+    }
+    return 0;
+}
+
+static int receive_all(int fd, struct buf *answer, uint64_t deadline, const char *dir,
+                       struct err *e)
+{
+    char bytes[4096];
+    for (;;) {
+        ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+        if (n == 0) {
+            return answer->n != 0 ? 0 : gone(e, dir);
+        }
+        if (n > 0) {
+            buf_add(answer, bytes, (size_t)n);
+            continue;
+        }
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int rc = errno == EAGAIN ? interrupt_wait(&p, 1, deadline) : ERR_UNREACHABLE;
+        if (rc == -EINTR) {
+            return err_set(e, rc, "interrupted");
+        }
+        if (rc == 0) {
+            return err_set(e, ERR_TIMEOUT, "the shell of '%s' does not answer", dir);
+        }
+        if (rc < 0) {
+            return gone(e, dir);
+        }
+    }
+}
+
+/// A failure that the wrapper reports, as ours.
+static int check_answer(const struct buf *answer, const char *dir, struct err *e)
+{
+    struct arena a;
+    struct json *v = NULL;
+    arena_init(&a);
+    int rc = buf_ok(answer) ? json_parse(&v, &a, str_trim(buf_str(answer)), NULL, e)
+                            : err_set(e, ERR_TOO_LARGE, "the shell of '%s' says too much", dir);
+    int64_t code = json_int(json_get(v, "error_code"), 0);
+    if (rc == 0 && code < 0) {
+        struct str text = json_str(json_get(v, "error"), "it failed");
+        rc = err_set(e, (int)code, STR_FMT, STR_ARG(text));
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+static void write_request(struct buf *out, const char *op, const char *arg)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "op", op);
+    if (arg != NULL) {
+        jw_kstrz(&w, "arg", arg);
+    }
+    jw_end_obj(&w);
+    buf_addc(out, '\n');
+}
+
+/// True when the session of `dir` answers and has this project.
+static bool has_project(const char *dir, const char *project)
+{
+    struct buf answer;
+    struct arena a;
+    struct json *v = NULL;
+    struct err e;
+    buf_init(&answer, CTL_ANSWER_MAX);
+    arena_init(&a);
+    bool found = shell_dir_is_private(dir) && ctl_call(dir, "status", NULL, &answer, &e) == 0 &&
+                 json_parse(&v, &a, str_trim(buf_str(&answer)), NULL, &e) == 0 &&
+                 str_eqz(json_str(json_get(v, "project"), ""), project);
+    arena_fini(&a);
+    buf_fini(&answer);
+    return found;
+}
+
+char *ctl_find(void)
+{
+    const char *file = getenv("AFLOAT_RELOAD_FILE");
+    if (file == NULL || file[0] != '/') {
+        return NULL;
+    }
+    char *dir = str_dup(path_dir(str_of(file)));
+    char *sock = path_join(dir, "ctl.sock");
+    bool there = shell_dir_is_private(dir) && access(sock, F_OK) == 0;
+    free(sock);
+    if (!there) {
+        free(dir);
+        dir = NULL;
+    }
+    return dir;
+}
+
+char *ctl_find_project(const char *runtime, const char *project)
+{
+    char *parent = path_join(runtime, "shell"), *found = NULL;
+    struct dirent *entry;
+    DIR *dir = shell_dir_is_private(parent) ? opendir(parent) : NULL;
+    while (dir != NULL && found == NULL && (entry = readdir(dir)) != NULL) { // NOLINT
+        char *path = path_join(parent, entry->d_name);
+        if (entry->d_name[0] != '.' && has_project(path, project)) {
+            found = xstrdup(path);
+        }
+        free(path);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    free(parent);
+    return found;
+}
+
+int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answer, struct err *e)
+{
+    struct buf request;
+    char *sock = path_join(dir, "ctl.sock");
+    int fd = dial_unix(sock, interrupt_deadline(CONNECT_MS), e);
+    free(sock);
+    if (fd < 0) {
+        return fd == ERR_UNREACHABLE ? gone(e, dir) : fd;
+    }
+    uint64_t deadline = interrupt_deadline(CTL_WAIT_MS);
+    buf_init(&request, SIZE_MAX);
+    write_request(&request, op, arg);
+    int rc = send_all(fd, buf_str(&request), deadline, dir, e);
+    if (rc == 0) {
+        rc = receive_all(fd, answer, deadline, dir, e);
+    }
+    buf_fini(&request);
+    close(fd);
+    return rc == 0 ? check_answer(answer, dir, e) : rc;
+}

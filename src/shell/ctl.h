@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+// How other programs talk to a running `afloat shell`.
+//
+// Each shell session owns a directory, `$AFLOAT_RUNTIME/shell/<id>/`, 0700 and ours:
+//
+//     env.bash | env.zsh | env.fish   what the shell applies next (AFLOAT_RELOAD_FILE names it)
+//     ack.<n>                         the shell has applied generation <n>; holds its notices
+//     ask.<word>                      the shell asks for <word>: reload
+//     task.<id>                       the shell has run the task of that id; holds the exit code
+//     ctl.sock                        the socket of this header
+//
+// A call is one connection: a JSON object {"op": NAME, "arg": TEXT} on a line, and the answer, one
+// JSON object on a line, before the wrapper closes. An answer with "error_code" is a failure.
+//
+//     status   {"session","pid","shell","project","state","paused","generation","applied",
+//               "inputs","changed_files":[],"duration_ms","error"?}
+//              state: watching | building | ready (built, not applied yet) | reloaded | failed
+//     reload   builds if an input changed (arg "force": always) and answers with the status when the
+//              build is over; the shell applies it before its next command
+//     pause, resume                   the status
+//     error    {"error": TEXT or null}: the last failure's whole text
+//     inputs   {"inputs":[{"path","kind"}]}
+//     task     runs the task named by arg again: {"task","exit"} when it is over, or
+//              {"task","queued":true} for one that runs in the shell, at its next prompt
+
+enum { CTL_ANSWER_MAX = 16 << 20, CTL_WAIT_MS = 600000 };
+
+/// The directory of the Afloat shell that this process runs in: where AFLOAT_RELOAD_FILE lies, when
+/// it is ours, closed to others, and holds a control socket. Caller frees; NULL when there is none.
+char *ctl_find(void);
+
+/// The directory of a session under `runtime` (struct home) whose project is `project`: one that
+/// answers. For a terminal beside the shell. Caller frees; NULL when there is none.
+char *ctl_find_project(const char *runtime, const char *project);
+
+/// Ask the wrapper of session `dir`; blocking, for one thread, ended early by interrupt.h's signals.
+/// `arg` may be NULL. Appends the answer, one JSON object, to `answer`. ERR_UNREACHABLE when the
+/// wrapper is gone; a failure that it reports is returned with its own text.
+int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answer,
+             struct err *e) MUST_CHECK;

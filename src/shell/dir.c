@@ -1,0 +1,176 @@
+// The private directory of a shell session.
+//
+//     $AFLOAT_RUNTIME/shell/     locked while somebody makes or sweeps a session's directory
+//         qX3f9a/                locked by its session for as long as that lives
+//
+// The locks are of directories themselves (flock), so they end with their process, however it ends. A
+// session that was killed cannot clean up: the next one sees that its lock is free and does it.
+//
+// What lies here goes into a shell, so nobody else may have a way in: every step holds a descriptor
+// that was opened without following links and looked at through fstat.
+
+#include "shell/dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+enum { DEPTH_MAX = 4 };
+
+static bool is_private(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0;
+}
+
+static int open_dir_at(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/// Open a directory that must be ours alone.
+static int open_private(const char *path, struct err *e)
+{
+    struct stat st;
+    int fd = open_dir_at(AT_FDCWD, path);
+    if (fd < 0) {
+        return errno == ELOOP || errno == ENOTDIR
+                   ? err_set(e, ERR_DENIED, "'%s' is in the way and is no directory; remove it",
+                             path)
+                   : err_sys(e, "cannot open '%s'", path);
+    }
+    if (fstat(fd, &st) != 0 || !is_private(&st)) {
+        close(fd);
+        return err_set(e, ERR_DENIED,
+                       "others have access to '%s'; type 'chmod 700 %s', or remove it", path, path);
+    }
+    return fd;
+}
+
+// ---- removing ------------------------------------------------------------------------------
+
+static void remove_entries(int dirfd, int depth);
+
+static void remove_entry(int dirfd, const char *name, int depth)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || depth == 0) {
+        return;
+    }
+    int fd = open_dir_at(dirfd, name);
+    if (fd >= 0) {
+        remove_entries(fd, depth - 1);
+        unlinkat(dirfd, name, AT_REMOVEDIR);
+    }
+}
+
+/// Takes over `dirfd`.
+static void remove_entries(int dirfd, int depth)
+{
+    struct dirent *entry;
+    DIR *dir = fdopendir(dirfd);
+    if (dir == NULL) {
+        close(dirfd);
+        return;
+    }
+    while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): a stream of our own
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            remove_entry(dirfd, entry->d_name, depth);
+        }
+    }
+    closedir(dir);
+}
+
+/// Remove session `name` if its process is gone.
+static void sweep_one(int parent, const char *name)
+{
+    int fd = open_dir_at(parent, name);
+    if (fd < 0) {
+        return;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return;
+    }
+    remove_entries(fd, DEPTH_MAX);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void sweep(int parent)
+{
+    struct dirent *entry;
+    int fd = dup(parent);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe)
+        if (entry->d_name[0] != '.') {
+            sweep_one(parent, entry->d_name);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+/// Make the session's directory and lock it; `parent` is locked by us.
+static int make(struct shell_dir *d, const char *parent_path, struct err *e)
+{
+    d->path = path_join(parent_path, "XXXXXX");
+    if (mkdtemp(d->path) == NULL) {
+        return err_sys(e, "cannot make a directory in '%s'", parent_path);
+    }
+    d->id = strrchr(d->path, '/') + 1;
+    d->fd = open_private(d->path, e);
+    if (d->fd < 0) {
+        return d->fd;
+    }
+    return flock(d->fd, LOCK_EX | LOCK_NB) != 0 ? err_sys(e, "cannot lock '%s'", d->path) : 0;
+}
+
+int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e)
+{
+    *d = (struct shell_dir){.fd = -1};
+    char *parent_path = path_join(runtime, "shell");
+    int parent = -1;
+    int rc = path_mkdirs(parent_path, 0700, e);
+    if (rc == 0) {
+        rc = parent = open_private(parent_path, e);
+    }
+    if (rc >= 0 && flock(parent, LOCK_EX) != 0) {
+        rc = err_sys(e, "cannot lock '%s'", parent_path);
+    }
+    if (rc >= 0) {
+        sweep(parent);
+        rc = make(d, parent_path, e);
+    }
+    if (rc < 0) {
+        shell_dir_close(d);
+    }
+    if (parent >= 0) {
+        close(parent);
+    }
+    free(parent_path);
+    return rc < 0 ? rc : 0;
+}
+
+void shell_dir_close(struct shell_dir *d)
+{
+    if (d->fd >= 0) {
+        remove_entries(d->fd, DEPTH_MAX);
+    }
+    if (d->path != NULL) {
+        rmdir(d->path);
+    }
+    free(d->path);
+    *d = (struct shell_dir){.fd = -1};
+}
+
+bool shell_dir_is_private(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && is_private(&st);
+}

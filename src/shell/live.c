@@ -1,0 +1,265 @@
+// The session runs, the coordinator builds; here they meet.
+//
+//     building ──> status
+//     ready ──> rendered for this shell ──> offered ──> signal ──> ack ──> applied, status
+//     failed ──> status, and a note at the next prompt; the shell keeps what it has
+//
+// What is offered is always the newest result. The shell says by its ack which one it took, and only
+// then the next is rendered as a difference to that.
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "shell/live_int.h"
+#include "shell/rc.h"
+
+enum { CALM_MS = 3000, DAMAGED_MAX = 2 };
+
+static const char default_key[] = "\\e\\C-r";
+
+static const char *key_of(void)
+{
+    const char *key = getenv("AFLOAT_RELOAD_KEYBIND");
+    return key != NULL && key[0] != '\0' ? key : default_key;
+}
+
+void live__show(struct live *v, enum status_state s)
+{
+    struct run *r = v->run;
+    struct status st = {.state = s, .key = key_of()};
+    st.changed = (const char *const *)r->changed;
+    st.n_changed = r->n_changed;
+    st.duration_ms = r->result != NULL ? r->result->duration_ms : 0;
+    env_coord_get_inputs(r->coord, &st.n_inputs);
+    v->state = s;
+    session_show(v->session, &st);
+}
+
+/// What to show when nothing happens.
+static void show_rest(struct live *v)
+{
+    live__show(v, env_coord_is_paused(v->run->coord) ? STATUS_PAUSED
+                  : v->run->failure != NULL          ? STATUS_FAILED
+                                                     : STATUS_WATCHING);
+}
+
+static void on_calm(void *arg)
+{
+    struct live *v = arg;
+    if (v->state == STATUS_RELOADED) {
+        show_rest(v);
+    }
+}
+
+/// One line before the next prompt, in the mode that shows states there.
+static void note(struct live *v, const char *text)
+{
+    struct err e;
+    if (v->run->o->status == STATUS_PROMPT && offers_note(v->offers, str_of(text), &e) == 0) {
+        session_poke(v->session);
+    }
+}
+
+// ---- offering ------------------------------------------------------------------------------
+
+void live__offer(struct live *v)
+{
+    struct buf text;
+    struct err e;
+    buf_init(&text, SIZE_MAX);
+    env_session_render(v->merge, v->run->result, v->dialect, &text);
+    int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, &e);
+    buf_fini(&text);
+    if (rc < 0) {
+        free(v->run->failure);
+        v->run->failure = xasprintf("cannot hand the environment to the shell: %s", e.msg);
+        v->run->failure_code = rc;
+        live__failed(v);
+        return;
+    }
+    v->offered = v->run->result->generation;
+    session_poke(v->session);
+}
+
+int live__offer_task(struct live *v, const struct env_task *t, struct err *e)
+{
+    uint64_t id;
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "%s\n", t->run);
+    int rc = offers_task(v->offers, t->name, buf_str(&text), &id, e);
+    buf_fini(&text);
+    return rc;
+}
+
+static void on_acked(uint64_t id, int status, void *arg)
+{
+    struct live *v = arg;
+    if (id != v->offer_id) {
+        return; // a task or a note: the shell has said what there is to say
+    }
+    v->offer_id = 0;
+    if (status != 0 && v->damaged++ < DAMAGED_MAX) {
+        live__offer(v);
+        return;
+    }
+    v->damaged = 0;
+    bool first = v->applied == 0;
+    v->applied = v->offered;
+    env_session_applied(v->merge, v->offered);
+    if (v->state == STATUS_READY || v->state == STATUS_RELOADING) {
+        live__show(v, STATUS_RELOADED);
+        timer_start(&v->calm, CALM_MS);
+    } else if (first) {
+        show_rest(v);
+    }
+}
+
+static void on_asked(void *arg)
+{
+    struct live *v = arg;
+    v->by_key = env_coord_reload(v->run->coord, false);
+}
+
+// ---- messages of the coordinator -----------------------------------------------------------
+
+void live__building(struct live *v)
+{
+    live__show(v, STATUS_BUILDING);
+}
+
+void live__ready(struct live *v)
+{
+    struct env_result *r = v->run->built;
+    for (size_t i = 0; i < r->messages.n; i++) {
+        note(v, r->messages.p[i]);
+    }
+    live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
+    v->by_key = false;
+    live__offer(v);
+    live__answer_waiting(v);
+}
+
+void live__failed(struct live *v)
+{
+    v->by_key = false;
+    live__show(v, STATUS_FAILED);
+    note(v, "afloat: the environment failed, the old one stays; 'afloat env error' says why");
+    live__answer_waiting(v);
+}
+
+// ---- the start -----------------------------------------------------------------------------
+
+static void on_session_exit(struct session *s, int code, const char *why, void *arg)
+{
+    struct live *v = arg;
+    (void)s;
+    v->code = code;
+    v->over = true;
+    if (why != NULL) {
+        err_set(&v->why, ERR_NOT_FOUND, "%s", why);
+    }
+}
+
+static int open_session(struct live *v, struct arena *a, const struct rc_start *start,
+                        struct err *e)
+{
+    const char *tty = ttyname(STDIN_FILENO); // NOLINT(concurrency-mt-unsafe): one thread asks
+    vec(const char *) more = {0};
+    vec_push(&more, arena_printf(a, "AFLOAT_RELOAD_FILE=%s/pending", v->dir.path));
+    vec_push(&more, arena_printf(a, "AFLOAT_RELOAD_KEYBIND=%s", key_of()));
+    vec_push(&more, arena_printf(a, "AFLOAT_TTY=%s", tty != NULL ? tty : ""));
+    for (const char **it = start->env; *it != NULL; it++) {
+        vec_push(&more, *it);
+    }
+    vec_push(&more, NULL);
+    char **env = run__environ(v->run, more.p);
+    const struct session_opts o = {.loop = &v->run->loop,
+                                   .argv = start->argv,
+                                   .env = (const char *const *)env,
+                                   .cwd = v->run->o->cwd,
+                                   .terminal_in = STDIN_FILENO,
+                                   .terminal_out = STDOUT_FILENO,
+                                   .status = v->run->o->status,
+                                   .on_exit = on_session_exit,
+                                   .arg = v};
+    int rc = session_open(&v->session, &o, e);
+    free(env);
+    vec_fini(&more);
+    return rc;
+}
+
+/// What the shell finds when it starts: the environment, and the tasks that are its own.
+static int offer_first(struct live *v, struct err *e)
+{
+    struct run *r = v->run;
+    struct buf text;
+    if (r->result == NULL) {
+        return 0;
+    }
+    buf_init(&text, SIZE_MAX);
+    env_session_render(v->merge, r->result, v->dialect, &text);
+    int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, e);
+    v->offered = r->result->generation;
+    buf_fini(&text);
+    for (size_t i = 0; rc == 0 && i < r->built->tasks.n; i++) {
+        const struct env_task *t = &r->built->tasks.p[i];
+        rc = t->in_shell && !r->interrupted ? live__offer_task(v, t, e) : 0;
+    }
+    return rc;
+}
+
+static int start(struct live *v, struct arena *a, struct err *e)
+{
+    static const struct offers_cb cb = {.acked = on_acked, .asked = on_asked};
+    struct run *r = v->run;
+    struct rc_start how;
+    int rc = shell_dir_open(&v->dir, r->o->home->runtime, e);
+    if (rc < 0) {
+        return rc;
+    }
+    v->offers = offers_open(&r->loop, &v->dir, &cb, v);
+    rc = ctl_server_open(&v->ctl, &r->loop, &v->dir, live__on_call, v, e);
+    if (rc == 0) {
+        rc = rc_prepare(&how, a, &v->dir, v->program, v->dialect, r->o->marker,
+                        (const char *const *)environ, e);
+    }
+    rc = rc == 0 ? offer_first(v, e) : rc;
+    return rc == 0 ? open_session(v, a, &how, e) : rc;
+}
+
+static void close_live(struct live *v)
+{
+    live__end_calls(v);
+    timer_stop(&v->calm);
+    session_close(v->session);
+    offers_close(v->offers);
+    ctl_server_close(v->ctl);
+    env_session_free(v->merge);
+    shell_dir_close(&v->dir);
+}
+
+int live__run(struct run *r, struct err *e)
+{
+    struct live v = {.run = r, .state = STATUS_WATCHING, .dir.fd = -1};
+    struct arena a;
+    arena_init(&a);
+    v.program = run__shell(r->o, &v.dialect);
+    v.merge = env_session_new((const char *const *)environ);
+    timer_init(&v.calm, &r->loop, on_calm, &v);
+    int rc = start(&v, &a, e);
+    if (rc == 0) {
+        r->live = &v;
+        show_rest(&v);
+    }
+    while (rc == 0 && !v.over) {
+        loop_run_once(&r->loop, true);
+    }
+    r->live = NULL;
+    close_live(&v);
+    arena_fini(&a);
+    if (v.why.code != 0) {
+        return err_set(e, v.why.code, "%s", v.why.msg);
+    }
+    return rc < 0 ? rc : v.code;
+}

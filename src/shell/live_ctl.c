@@ -1,0 +1,251 @@
+// What the control socket is asked (shell/ctl.h has the list).
+
+#include <errno.h>
+
+#include "base/json.h"
+#include "shell/live_int.h"
+
+// ---- answers -------------------------------------------------------------------------------
+
+static void write_status(struct live *v, struct jw *w)
+{
+    struct run *r = v->run;
+    size_t n_inputs;
+    env_coord_get_inputs(r->coord, &n_inputs);
+    jw_obj(w);
+    jw_kstrz(w, "session", v->dir.id);
+    jw_kint(w, "pid", session_shell_pid(v->session));
+    jw_kstrz(w, "shell", v->program);
+    jw_kstrz(w, "project", r->project.root);
+    jw_kstrz(w, "state", status_state_name(v->state));
+    jw_kbool(w, "paused", env_coord_is_paused(r->coord));
+    jw_kint(w, "generation", r->result != NULL ? (int64_t)r->result->generation : 0);
+    jw_kint(w, "applied", (int64_t)v->applied);
+    jw_kint(w, "inputs", (int64_t)n_inputs);
+    jw_key(w, "changed_files");
+    jw_arr(w);
+    for (size_t i = 0; i < r->n_changed; i++) {
+        jw_strz(w, r->changed[i]);
+    }
+    jw_end_arr(w);
+    jw_kint(w, "duration_ms", r->result != NULL ? (int64_t)r->result->duration_ms : 0);
+    if (r->failure != NULL) {
+        jw_kstrz(w, "error", r->failure);
+    }
+    jw_end_obj(w);
+}
+
+static void write_error(struct live *v, struct jw *w)
+{
+    jw_obj(w);
+    jw_kstrz(w, "error", v->run->failure);
+    jw_end_obj(w);
+}
+
+static void write_inputs(struct live *v, struct jw *w)
+{
+    static const char *const kinds[] = {"file", "dir", "missing"};
+    size_t n;
+    const struct env_input *inputs = env_coord_get_inputs(v->run->coord, &n);
+    jw_obj(w);
+    jw_key(w, "inputs");
+    jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        jw_obj(w);
+        jw_kstrz(w, "path", inputs[i].path);
+        jw_kstrz(w, "kind", kinds[inputs[i].kind]);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
+
+typedef void write_fn(struct live *v, struct jw *w);
+
+static void answer(struct live *v, struct ctl_call *call, write_fn *write)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    write(v, &w);
+    ctl_answer(call, buf_str(&out));
+    buf_fini(&out);
+}
+
+void live__answer_waiting(struct live *v)
+{
+    while (v->waiting.n != 0) {
+        answer(v, vec_pop(&v->waiting), write_status);
+    }
+}
+
+// ---- tasks ---------------------------------------------------------------------------------
+
+static void answer_task(struct ctl_call *call, const char *name, const char *key, bool value)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "task", name);
+    if (strcmp(key, "exit") == 0) {
+        jw_kint(&w, key, value);
+    } else {
+        jw_kbool(&w, key, value);
+    }
+    jw_end_obj(&w);
+    ctl_answer(call, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void task_free(struct live_task *t)
+{
+    struct live *v = t->live;
+    for (size_t i = 0; i < v->tasks.n; i++) {
+        if (v->tasks.p[i] == t) {
+            vec_remove(&v->tasks, i);
+        }
+    }
+    env_tasks_close(t->tasks);
+    free(t->name);
+    free(t);
+}
+
+static void on_task_progress(const struct env_task_progress *p, void *arg)
+{
+    (void)p;
+    (void)arg;
+}
+
+static void on_task_end(const struct env_tasks_end *end, void *arg)
+{
+    struct live_task *t = arg;
+    answer_task(t->call, t->name, "exit", !end->ok);
+    task_free(t);
+}
+
+static const struct env_task *find_task(const struct live *v, const char *name)
+{
+    const struct env_result *r = v->run->built;
+    for (size_t i = 0; r != NULL && i < r->tasks.n; i++) {
+        if (strcmp(r->tasks.p[i].name, name) == 0) {
+            return &r->tasks.p[i];
+        }
+    }
+    return NULL;
+}
+
+static int start_task(struct live *v, struct ctl_call *call, const char *name, struct err *e)
+{
+    struct live_task *t = xcalloc(1, sizeof *t);
+    *t = (struct live_task){.live = v, .call = call, .name = xstrdup(name)};
+    const struct env_tasks_opts o = {.loop = &v->run->loop,
+                                     .result = v->run->built,
+                                     .base = (const char *const *)environ,
+                                     .root = v->run->project.root,
+                                     .only = name,
+                                     .force = true,
+                                     .progress = on_task_progress,
+                                     .end = on_task_end,
+                                     .arg = t};
+    vec_push(&v->tasks, t);
+    int rc = env_tasks_open(&t->tasks, &o, e);
+    if (rc < 0) {
+        task_free(t);
+    }
+    return rc;
+}
+
+// ---- questions -----------------------------------------------------------------------------
+
+static void on_status(struct live *v, struct ctl_call *call, const char *arg)
+{
+    (void)arg;
+    answer(v, call, write_status);
+}
+
+static void on_error(struct live *v, struct ctl_call *call, const char *arg)
+{
+    (void)arg;
+    answer(v, call, write_error);
+}
+
+static void on_inputs(struct live *v, struct ctl_call *call, const char *arg)
+{
+    (void)arg;
+    answer(v, call, write_inputs);
+}
+
+static void on_reload(struct live *v, struct ctl_call *call, const char *arg)
+{
+    bool force = arg != NULL && strcmp(arg, "force") == 0;
+    if (env_coord_reload(v->run->coord, force)) {
+        v->by_key = true;
+        vec_push(&v->waiting, call);
+    } else {
+        answer(v, call, write_status);
+    }
+}
+
+static void on_pause(struct live *v, struct ctl_call *call, const char *arg)
+{
+    (void)arg;
+    env_coord_pause(v->run->coord);
+    live__show(v, STATUS_PAUSED);
+    answer(v, call, write_status);
+}
+
+static void on_resume(struct live *v, struct ctl_call *call, const char *arg)
+{
+    (void)arg;
+    env_coord_resume(v->run->coord);
+    live__show(v, v->run->failure != NULL ? STATUS_FAILED : STATUS_WATCHING);
+    answer(v, call, write_status);
+}
+
+static void on_task(struct live *v, struct ctl_call *call, const char *arg)
+{
+    struct err e;
+    const struct env_task *t = arg != NULL ? find_task(v, arg) : NULL;
+    if (t == NULL) {
+        err_set(&e, ERR_NOT_FOUND, "the environment has no task '%s'", arg != NULL ? arg : "");
+        ctl_fail(call, e.code, e.msg);
+    } else if (!t->in_shell) {
+        if (start_task(v, call, arg, &e) < 0) {
+            ctl_fail(call, e.code, e.msg);
+        }
+    } else if (live__offer_task(v, t, &e) < 0) {
+        ctl_fail(call, e.code, e.msg);
+    } else {
+        answer_task(call, arg, "queued", true);
+    }
+}
+
+void live__on_call(struct ctl_call *call, const char *op, const char *arg, void *data)
+{
+    static const struct {
+        const char *op;
+        void (*fn)(struct live *v, struct ctl_call *call, const char *arg);
+    } rows[] = {
+        {"status", on_status}, {"reload", on_reload}, {"pause", on_pause}, {"resume", on_resume},
+        {"error", on_error},   {"inputs", on_inputs}, {"task", on_task},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcmp(op, rows[i].op) == 0) {
+            rows[i].fn(data, call, arg);
+            return;
+        }
+    }
+    ctl_fail(call, ERR_USAGE, "the shell does not know this question");
+}
+
+void live__end_calls(struct live *v)
+{
+    while (v->tasks.n != 0) {
+        task_free(*vec_last(&v->tasks));
+    }
+    vec_fini(&v->tasks);
+    vec_fini(&v->waiting);
+}

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/vec.h"
+#include "loop/timer.h"
+#include "shell/ctl_server.h"
+#include "shell/offers.h"
+#include "shell/run_int.h"
+#include "shell/session.h"
+
+// The running session between its parts: coordinator, offers, control socket, terminal.
+
+/// Somebody who waits for a task.
+struct live_task {
+    struct live *live;
+    struct ctl_call *call; // NULL once the socket is closed
+    struct env_tasks *tasks;
+    char *name;
+};
+
+struct live {
+    struct run *run;
+    enum env_dialect dialect;
+    const char *program;
+    struct shell_dir dir;
+    struct offers *offers;
+    struct ctl_server *ctl;
+    struct session *session;
+    struct env_session *merge;
+    enum status_state state;
+    bool by_key;                    // the build under way was asked for
+    uint64_t offer_id;              // of the environment that waits, 0 for none
+    uint64_t offered;               // its generation
+    uint64_t applied;               // generation that the shell has
+    unsigned damaged;               // times the shell refused it
+    struct timer calm;              // from "reloaded" back to "watching"
+    vec(struct ctl_call *) waiting; // for the end of a build
+    vec(struct live_task *) tasks;
+    int code;
+    struct err why;
+    bool over;
+};
+
+void live__show(struct live *v, enum status_state s);
+/// Offer the environment that `run` has now.
+void live__offer(struct live *v);
+/// Hand a task to the shell.
+int live__offer_task(struct live *v, const struct env_task *t, struct err *e) MUST_CHECK;
+/// The build is over: answer all who wait for it.
+void live__answer_waiting(struct live *v);
+
+/// A question on the control socket; `data` is the struct live.
+ctl_fn live__on_call;
+/// End what the control socket started.
+void live__end_calls(struct live *v);

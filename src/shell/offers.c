@@ -1,0 +1,263 @@
+// Files between the wrapper and its shell.
+//
+//     add ──> file NAME ──> `pending` replaced ──> (signal) ──> shell: NAME, then ack.ID
+//                                                                  │ directory event
+//     acked <── NAME and ack.ID removed, `pending` replaced or removed <──┘
+//
+// Every file is made whole elsewhere and renamed, so the shell never sees half of one. An event says
+// only that something happened; what did is found by looking for the answers that are due.
+
+#include "shell/offers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/vec.h"
+#include "env/env.h"
+#include "loop/timer.h"
+
+enum { POLL_MS = 200, ANSWER_MAX = 64 };
+
+struct offer {
+    uint64_t id;
+    const char *kind;
+    char *file; // of ours, or NULL
+    char *arg;  // what is said behind it
+};
+
+struct offers {
+    struct loop *loop;
+    const struct shell_dir *dir; // borrowed
+    struct offers_cb cb;
+    void *arg; // borrowed
+    vec(struct offer) waiting;
+    uint64_t last_id;
+    uv_fs_event_t events;
+    struct timer poll; // instead of events
+    bool closed;
+};
+
+static void remove_file(const struct offers *o, const char *name)
+{
+    unlinkat(o->dir->fd, name, 0); // gone already is fine
+}
+
+static void drop(struct offers *o, size_t i)
+{
+    struct offer *it = &o->waiting.p[i];
+    if (it->file != NULL) {
+        remove_file(o, it->file);
+    }
+    free(it->file);
+    free(it->arg);
+    vec_remove(&o->waiting, i);
+}
+
+/// Make `pending` say what waits.
+static int publish(struct offers *o, struct err *e)
+{
+    struct buf text;
+    if (o->waiting.n == 0) {
+        remove_file(o, "pending");
+        return 0;
+    }
+    buf_init(&text, SIZE_MAX);
+    vec_foreach (it, &o->waiting) {
+        buf_addf(&text, "%llu %s", (unsigned long long)it->id, it->kind);
+        buf_addf(&text, it->file != NULL ? " %s" : "%s", it->file != NULL ? it->file : "");
+        buf_addf(&text, it->arg != NULL ? " %s\n" : "%s\n", it->arg != NULL ? it->arg : "");
+    }
+    int rc = env_render_write(o->dir->path, "pending", buf_str(&text), e);
+    buf_fini(&text);
+    return rc;
+}
+
+// ---- answers -------------------------------------------------------------------------------
+
+/// Take the number that the shell wrote into `name`. False while it is not whole.
+static bool take_answer(const struct offers *o, const char *name, int64_t *out)
+{
+    char text[ANSWER_MAX];
+    int fd = openat(o->dir->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    if (n <= 0 || text[n - 1] != '\n') {
+        return false;
+    }
+    remove_file(o, name);
+    if (!str_to_i64(str_trim((struct str){text, (size_t)n}), out)) {
+        *out = -1;
+    }
+    return true;
+}
+
+/// One answer that has come, if any; its offer is dropped.
+static bool take_next(struct offers *o, uint64_t *id, int *status)
+{
+    char name[40];
+    int64_t value;
+    for (size_t i = 0; i < o->waiting.n; i++) {
+        *id = o->waiting.p[i].id;
+        snprintf(name, sizeof name, "ack.%llu", (unsigned long long)*id);
+        if (take_answer(o, name, &value)) {
+            *status = (int)value;
+            drop(o, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// A callback may add offers, and may close us: the memory stays until the handle has closed.
+static void look(struct offers *o)
+{
+    uint64_t id;
+    int status;
+    int64_t ignored;
+    bool any = false;
+    while (!o->closed && take_next(o, &id, &status)) {
+        any = true;
+        o->cb.acked(id, status, o->arg);
+    }
+    if (any && !o->closed && publish(o, NULL) < 0) {
+        remove_file(o, "pending"); // the old one is harmless too, but names files that are gone
+    }
+    if (!o->closed && take_answer(o, "ask.reload", &ignored)) {
+        o->cb.asked(o->arg);
+    }
+}
+
+static void on_event(uv_fs_event_t *h, const char *name, int events, int status)
+{
+    (void)name;
+    (void)events;
+    (void)status;
+    look(h->data);
+}
+
+static void on_poll(void *arg)
+{
+    struct offers *o = arg;
+    timer_start(&o->poll, POLL_MS); // first: looking may close us
+    look(o);
+}
+
+// ---- offers --------------------------------------------------------------------------------
+
+static void drop_kind(struct offers *o, const char *kind, uint64_t but)
+{
+    for (size_t i = o->waiting.n; i > 0; i--) {
+        const struct offer *it = &o->waiting.p[i - 1];
+        if (it->id != but && strcmp(it->kind, kind) == 0) {
+            drop(o, i - 1);
+        }
+    }
+}
+
+/// What may stand on a line of `pending`.
+static char *one_line(struct str text)
+{
+    struct buf line;
+    buf_init(&line, SIZE_MAX);
+    for (size_t i = 0; i < text.n; i++) {
+        if ((unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f) {
+            buf_addc(&line, text.p[i]);
+        }
+    }
+    char *z = xstrdup(buf_z(&line));
+    buf_fini(&line);
+    return z;
+}
+
+/// Add one whose file, if any, is written; the strings become ours.
+static int add(struct offers *o, const char *kind, char *file, char *arg, struct err *e)
+{
+    struct offer it = {.id = o->last_id, .kind = kind, .file = file, .arg = arg};
+    vec_push(&o->waiting, it);
+    int rc = publish(o, e);
+    if (rc < 0) {
+        drop(o, o->waiting.n - 1);
+    }
+    return rc;
+}
+
+static int add_file(struct offers *o, const char *kind, const char *arg, struct str text,
+                    struct err *e)
+{
+    char *name = xasprintf("%s.%llu", kind, (unsigned long long)++o->last_id);
+    int rc = env_render_write(o->dir->path, name, text, e);
+    if (rc < 0) {
+        free(name);
+        return rc;
+    }
+    return add(o, kind, name, arg != NULL ? one_line(str_of(arg)) : NULL, e);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct offers *o = h->data;
+    free(o);
+}
+
+struct offers *offers_open(struct loop *l, const struct shell_dir *d, const struct offers_cb *cb,
+                           void *arg)
+{
+    struct offers *o = xcalloc(1, sizeof *o);
+    *o = (struct offers){.loop = l, .dir = d, .cb = *cb, .arg = arg};
+    timer_init(&o->poll, l, on_poll, o);
+    int rc = uv_fs_event_init(&l->uv, &o->events); // touches nothing yet
+    o->events.data = o;
+    if (rc < 0 || uv_fs_event_start(&o->events, on_event, d->path, 0) < 0) {
+        timer_start(&o->poll, POLL_MS);
+    }
+    return o;
+}
+
+int offers_env(struct offers *o, struct str text, uint64_t *id, struct err *e)
+{
+    int rc = add_file(o, "env", NULL, text, e);
+    if (rc == 0) {
+        *id = o->last_id;
+        drop_kind(o, "env", *id);
+        rc = publish(o, e);
+    }
+    return rc;
+}
+
+int offers_task(struct offers *o, const char *name, struct str text, uint64_t *id, struct err *e)
+{
+    int rc = add_file(o, "task", name, text, e);
+    *id = o->last_id;
+    return rc;
+}
+
+int offers_note(struct offers *o, struct str text, struct err *e)
+{
+    o->last_id++;
+    drop_kind(o, "note", 0);
+    return add(o, "note", NULL, one_line(text), e);
+}
+
+bool offers_waiting(const struct offers *o)
+{
+    return o->waiting.n != 0;
+}
+
+void offers_close(struct offers *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    o->closed = true;
+    while (o->waiting.n != 0) {
+        drop(o, o->waiting.n - 1);
+    }
+    vec_fini(&o->waiting);
+    remove_file(o, "pending");
+    timer_stop(&o->poll);
+    uv_close((uv_handle_t *)&o->events, on_closed);
+}

@@ -1,0 +1,119 @@
+// One moving line below lines that stay.
+//
+// It is drawn with a carriage return and "erase to the end of the line", and never wraps, so that it can
+// be taken away again without knowing where on the screen it is.
+
+#include "shell/progress.h"
+
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/time.h"
+#include "base/utf8.h"
+#include "pty/tty.h"
+
+enum { TICK_MS = 100, SHOW_AFTER_MS = 150 };
+
+static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+
+static void put(const struct buf *b)
+{
+    size_t at = 0;
+    while (at < b->n) {
+        ssize_t n = write(STDERR_FILENO, b->p + at, b->n - at);
+        if (n <= 0) {
+            return; // nobody to tell
+        }
+        at += (size_t)n;
+    }
+}
+
+static void add_clean(struct buf *to, struct str line)
+{
+    for (size_t i = 0; i < line.n; i++) {
+        unsigned char c = (unsigned char)line.p[i];
+        if ((c >= ' ' && c != 0x7f) || c == '\t') {
+            buf_addc(to, line.p[i]);
+        }
+    }
+}
+
+static uint64_t elapsed_ms(const struct progress *p)
+{
+    return (time_mono_ns() - p->since_ns) / 1000000;
+}
+
+/// What is done before anybody could read it is not shown at all.
+static void draw(const struct progress *p, struct buf *b)
+{
+    if (!p->live || p->text == NULL || elapsed_ms(p) < SHOW_AFTER_MS) {
+        return;
+    }
+    struct winsize w = tty_size(STDERR_FILENO);
+    size_t room = w.ws_col > 20 ? (size_t)w.ws_col - 12 : 8;
+    buf_addf(b, "\r\033[K%s ", frames[p->frame % ARRAY_LEN(frames)]);
+    buf_add(b, p->text, utf8_cut(p->text, strlen(p->text), room));
+    buf_addf(b, " %.1f s", (double)elapsed_ms(p) / 1000);
+}
+
+static void erase(const struct progress *p, struct buf *b)
+{
+    if (p->live && p->text != NULL && elapsed_ms(p) >= SHOW_AFTER_MS) {
+        buf_addz(b, "\r\033[K");
+    }
+}
+
+static void on_tick(void *arg)
+{
+    struct progress *p = arg;
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    p->frame++;
+    draw(p, &b);
+    put(&b);
+    buf_fini(&b);
+    timer_start(&p->tick, TICK_MS);
+}
+
+void progress_init(struct progress *p, struct loop *l, bool terminal, bool quiet)
+{
+    *p = (struct progress){.live = terminal && !quiet, .quiet = quiet, .since_ns = time_mono_ns()};
+    timer_init(&p->tick, l, on_tick, p);
+}
+
+void progress_set(struct progress *p, const char *text)
+{
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    erase(p, &b);
+    free(p->text);
+    p->text = text != NULL ? xstrdup(text) : NULL;
+    draw(p, &b);
+    put(&b);
+    buf_fini(&b);
+    if (p->live && text != NULL) {
+        timer_start(&p->tick, TICK_MS);
+    } else {
+        timer_stop(&p->tick);
+    }
+}
+
+void progress_line(struct progress *p, struct str line)
+{
+    struct buf b;
+    if (p->quiet) {
+        return;
+    }
+    buf_init(&b, SIZE_MAX);
+    erase(p, &b);
+    add_clean(&b, line);
+    buf_addc(&b, '\n');
+    draw(p, &b);
+    put(&b);
+    buf_fini(&b);
+}
+
+void progress_fini(struct progress *p)
+{
+    progress_set(p, NULL);
+}

@@ -1,0 +1,138 @@
+// The rc files of a session, made of the texts in runtime/shell and the environment's functions.
+//
+//     bash   rc.bash             --noprofile --rcfile rc.bash -i
+//     zsh    zsh/.zshenv .zshrc  ZDOTDIR=zsh, put back by the first of the two
+//     fish   init.fish           --init-command: runs behind config.fish
+//
+// Nothing in these texts depends on the project: what does, a path say, comes by the environment or by
+// the files of offers.h, so that there is nothing to quote.
+
+#include "shell/rc.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/shipped.h"
+#include "shell/rc_int.h"
+
+static void add_shipped(struct buf *out, const char *name)
+{
+    for (const struct shipped *s = shipped_shell; s->rel != NULL; s++) {
+        if (strcmp(s->rel, name) == 0) {
+            buf_add(out, s->text, s->n);
+        }
+    }
+}
+
+static const char *lookup(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
+            return *env + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/// The marker, the environment's functions and our own, as one file.
+static int write_init(const char *dir, const char *name, enum env_dialect d, const char *script,
+                      bool marker, struct err *e)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    buf_addz(&text, d == ENV_FISH ? "set -g __afloat_marker " : "__afloat_marker=");
+    buf_addz(&text, marker ? "1\n" : "''\n");
+    env_render_prelude(d, &text);
+    add_shipped(&text, script);
+    int rc = env_render_write(dir, name, buf_str(&text), e);
+    buf_fini(&text);
+    return rc;
+}
+
+static const char **words(struct arena *a, const char *const *list, size_t n)
+{
+    const char **out = arena_calloc(a, n + 1, sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = list[i];
+    }
+    return out;
+}
+
+static int prepare_bash(struct rc_start *out, struct arena *a, const char *dir, const char *program,
+                        bool marker, struct err *e)
+{
+    const char *file = arena_printf(a, "%s/rc.bash", dir);
+    const char *const argv[] = {program, "--noprofile", "--rcfile", file, "-i"};
+    out->argv = words(a, argv, ARRAY_LEN(argv));
+    out->env = words(a, NULL, 0);
+    return write_init(dir, "rc.bash", ENV_BASH, "init.bash", marker, e);
+}
+
+static int write_zsh(const char *dir, bool marker, struct err *e)
+{
+    struct buf text;
+    if (mkdir(dir, 0700) != 0) {
+        return err_sys(e, "cannot make '%s'", dir);
+    }
+    buf_init(&text, SIZE_MAX);
+    add_shipped(&text, "zshenv.zsh");
+    int rc = env_render_write(dir, ".zshenv", buf_str(&text), e);
+    buf_fini(&text);
+    return rc < 0 ? rc : write_init(dir, ".zshrc", ENV_ZSH, "init.zsh", marker, e);
+}
+
+static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, const char *program,
+                       bool marker, const char *const *outer, struct err *e)
+{
+    const char *zdotdir = arena_printf(a, "%s/zsh", dir);
+    const char *before = lookup(outer, "ZDOTDIR");
+    const char *const argv[] = {program, "-i"};
+    const char *const env[] = {
+        arena_printf(a, "ZDOTDIR=%s", zdotdir),
+        arena_printf(a, "__AFLOAT_ZDOTDIR=%s", before != NULL ? before : "")};
+    out->argv = words(a, argv, ARRAY_LEN(argv));
+    out->env = words(a, env, before != NULL ? 2 : 1);
+    return write_zsh(zdotdir, marker, e);
+}
+
+/// A word in single quotes; fish knows two escapes in them.
+static const char *fish_quote(struct arena *a, const char *text)
+{
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    buf_addc(&out, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'' || *text == '\\') {
+            buf_addc(&out, '\\');
+        }
+        buf_addc(&out, *text);
+    }
+    buf_addc(&out, '\'');
+    const char *word = arena_strdup(a, buf_str(&out));
+    buf_fini(&out);
+    return word;
+}
+
+static int prepare_fish(struct rc_start *out, struct arena *a, const char *dir, const char *program,
+                        bool marker, struct err *e)
+{
+    const char *file = arena_printf(a, "%s/init.fish", dir);
+    const char *const argv[] = {program, "-i", "--init-command",
+                                arena_printf(a, "source %s", fish_quote(a, file))};
+    out->argv = words(a, argv, ARRAY_LEN(argv));
+    out->env = words(a, NULL, 0);
+    return write_init(dir, "init.fish", ENV_FISH, "init.fish", marker, e);
+}
+
+int rc_prepare(struct rc_start *out, struct arena *a, const struct shell_dir *dir,
+               const char *program, enum env_dialect d, bool marker, const char *const *outer,
+               struct err *e)
+{
+    switch (d) {
+    case ENV_ZSH: return prepare_zsh(out, a, dir->path, program, marker, outer, e);
+    case ENV_FISH: return prepare_fish(out, a, dir->path, program, marker, e);
+    default: return prepare_bash(out, a, dir->path, program, marker, e);
+    }
+}

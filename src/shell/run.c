@@ -1,0 +1,321 @@
+// `afloat shell`, from the command line to the exit code.
+//
+//     find the project ── trust ── first build ── tasks ──┬── interactive: session (live.c)
+//                                                         └── else: the program takes our place
+//
+// Without a terminal in whose foreground we are, nothing could be shown at a prompt and nothing typed:
+// that is as --no-reload. The program then runs in our process: it has our terminal, our parent and our
+// job, and its exit code needs no one to pass it on.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "env/gate.h"
+#include "loop/proc.h"
+#include "pty/tty.h"
+#include "shell/consent.h"
+#include "shell/run_int.h"
+#include "watch/watch.h"
+
+enum { EXIT_FAILED = 1, EXIT_CANNOT = 126, EXIT_MISSING = 127, EXIT_INTERRUPTED = 130 };
+
+void run__settle_result(struct run *r)
+{
+    env_result_unref(r->result);
+    r->result = r->n_exports == 0 ? env_result_ref(r->built)
+                                  : env_result_with(r->built, (const char *const *)environ,
+                                                    r->exports, r->n_exports);
+}
+
+// ---- messages of the coordinator -----------------------------------------------------------
+
+static void keep_changed(struct run *r, const char *const *changed, size_t n)
+{
+    for (size_t i = 0; i < r->n_changed; i++) {
+        free(r->changed[i]);
+    }
+    free(r->changed);
+    r->changed = xcalloc(n + 1, sizeof *r->changed);
+    r->n_changed = n;
+    for (size_t i = 0; i < n; i++) {
+        r->changed[i] = xstrdup(changed[i]);
+    }
+}
+
+static void keep_failure(struct run *r, int code, const char *text)
+{
+    free(r->failure);
+    r->failure = text != NULL ? xstrdup(text) : NULL;
+    r->failure_code = code;
+}
+
+static void on_building(const struct env_building *m, void *arg)
+{
+    struct run *r = arg;
+    keep_changed(r, m->changed, m->n_changed);
+    if (r->live != NULL) {
+        live__building(r->live);
+    }
+}
+
+static void on_ready(const struct env_ready *m, void *arg)
+{
+    struct run *r = arg;
+    env_result_unref(r->built);
+    r->built = env_result_ref(m->result);
+    run__settle_result(r);
+    keep_changed(r, m->changed, m->n_changed);
+    keep_failure(r, 0, NULL);
+    r->settled = true;
+    if (r->live != NULL) {
+        live__ready(r->live);
+    }
+}
+
+static void on_failed(const struct env_failed *m, void *arg)
+{
+    struct run *r = arg;
+    keep_changed(r, m->changed, m->n_changed);
+    keep_failure(r, m->code, m->text);
+    r->settled = true;
+    if (r->live != NULL) {
+        live__failed(r->live);
+    }
+}
+
+static void on_log(struct str line, void *arg)
+{
+    struct run *r = arg;
+    if (r->live == NULL) {
+        progress_line(&r->progress, line);
+    }
+}
+
+// ---- what to run ---------------------------------------------------------------------------
+
+const char *run__shell(const struct shell_opts *o, enum env_dialect *d)
+{
+    const char *program = o->program != NULL ? o->program : getenv("SHELL");
+    if (program != NULL && program[0] != '\0' && env_dialect_of(program, d) && *d != ENV_SH) {
+        return program;
+    }
+    *d = ENV_BASH;
+    return o->program != NULL ? o->program : "bash";
+}
+
+/// True when the entry names a variable that one of `more` sets.
+static bool is_set_by(const char *entry, const char *const *more)
+{
+    size_t n = strcspn(entry, "=");
+    for (; more != NULL && *more != NULL; more++) {
+        if (strncmp(entry, *more, n) == 0 && (*more)[n] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// `base` without what `more` sets, then `more`; one block.
+static char **overlay(char *const *base, const char *const *more)
+{
+    size_t n = 0, bytes = 0;
+    for (size_t i = 0; base[i] != NULL; i++) {
+        bytes += is_set_by(base[i], more) ? 0 : strlen(base[i]) + 1;
+        n++;
+    }
+    for (size_t i = 0; more[i] != NULL; i++) {
+        bytes += strlen(more[i]) + 1;
+        n++;
+    }
+    char **out = xmalloc((n + 1) * sizeof *out + bytes);
+    char *at = (char *)(out + n + 1);
+    size_t k = 0;
+    for (size_t i = 0; base[i] != NULL; i++) {
+        if (!is_set_by(base[i], more)) {
+            out[k++] = at;
+            at = stpcpy(at, base[i]) + 1;
+        }
+    }
+    for (size_t i = 0; more[i] != NULL; i++) {
+        out[k++] = at;
+        at = stpcpy(at, more[i]) + 1;
+    }
+    out[k] = NULL;
+    return out;
+}
+
+char **run__environ(const struct run *r, const char *const *more)
+{
+    struct arena a;
+    arena_init(&a);
+    vec(const char *) ours = {0};
+    vec_push(&ours, "AFLOAT_SHELL=1");
+    vec_push(&ours, arena_printf(&a, "AFLOAT_PROJECT=%s", r->project.root));
+    vec_push(&ours, arena_printf(&a, "AFLOAT_STATE=%s/.afloat/state", r->project.root));
+    if (r->result != NULL) {
+        vec_push(&ours, "AFLOAT_ENV_GENERATION=1");
+    }
+    for (; more != NULL && *more != NULL; more++) {
+        vec_push(&ours, *more);
+    }
+    vec_push(&ours, NULL);
+    char **base = env_result_environ(r->result, (const char *const *)environ);
+    char **out = overlay(base, ours.p);
+    free(base);
+    vec_fini(&ours);
+    arena_fini(&a);
+    return out;
+}
+
+/// Become the program. Returns only when that failed.
+static int become(const struct run *r, char *const *argv, struct err *e)
+{
+    sigset_t none;
+    char **env = run__environ(r, NULL);
+    environ = env;            // PATH is the environment's own
+    signal(SIGPIPE, SIG_DFL); // the loop ignores it; a program does not expect that
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(argv[0], argv);
+    int code = errno == ENOENT || errno == ENOTDIR ? EXIT_MISSING : EXIT_CANNOT;
+    err_sys(e, "cannot run '%s'", argv[0]);
+    return code;
+}
+
+static int become_shell(const struct run *r, struct err *e)
+{
+    enum env_dialect d;
+    const char *program = run__shell(r->o, &d);
+    char *with_string[] = {xstrdup(program), xstrdup("-c"), NULL, NULL};
+    char *plain[] = {with_string[0], NULL};
+    if (r->o->string != NULL) {
+        with_string[2] = xstrdup(r->o->string);
+    }
+    int code = become(r, r->o->string != NULL ? with_string : plain, e);
+    for (size_t i = 0; with_string[i] != NULL; i++) {
+        free(with_string[i]);
+    }
+    return code;
+}
+
+// ---- the whole -----------------------------------------------------------------------------
+
+static void open_coordinator(struct run *r, const struct env_gate *gate)
+{
+    const struct env_coord_opts o = {
+        .loop = &r->loop,
+        .watcher = r->watcher,
+        .root = r->project.root,
+        .base = (const char *const *)environ,
+        .gate = gate,
+        .cb = {.building = on_building, .ready = on_ready, .failed = on_failed, .log = on_log},
+        .arg = r};
+    r->coord = env_coord_open(&o);
+}
+
+static void close_run(struct run *r)
+{
+    env_tasks_close(r->tasks);
+    if (r->coord != NULL) {
+        env_coord_close(r->coord);
+    }
+    watcher_close(r->watcher);
+    keep_changed(r, NULL, 0);
+    free(r->changed);
+    keep_failure(r, 0, NULL);
+    env_result_unref(r->result);
+    env_result_unref(r->built);
+    env_project_fini(&r->project);
+    arena_fini(&r->arena);
+    loop_run(&r->loop); // what was closed ends
+    int rc = loop_close(&r->loop, NULL);
+    (void)rc; // the process ends now
+    proc_teardown();
+}
+
+/// The first line of a text, for a message of one line.
+static struct str first_line(const char *text)
+{
+    struct str rest = str_of(text);
+    return str_cut(&rest, '\n');
+}
+
+/// Not a session: the program runs only in an environment that is whole.
+static int run_program(struct run *r, struct err *e)
+{
+    if (r->interrupted) {
+        return EXIT_INTERRUPTED;
+    }
+    if (r->failure != NULL) {
+        struct str line = first_line(r->failure);
+        int code = r->failure_code == ERR_DENIED ? ERR_DENIED : ERR_INVALID;
+        return err_set(e, code, "the environment failed: " STR_FMT, STR_ARG(line));
+    }
+    if (!r->tasks_ok) {
+        return err_set(e, ERR_INVALID, "a task of the environment failed");
+    }
+    return r->o->words != NULL ? become(r, r->o->words, e) : become_shell(r, e);
+}
+
+static void say_failure(const struct run *r)
+{
+    if (r->interrupted) {
+        fputs("afloat: interrupted; this shell has the outer environment\n", stderr);
+    } else if (r->failure != NULL) {
+        struct str line = first_line(r->failure);
+        fprintf(stderr,
+                "afloat: the environment failed, this shell has the outer one: " STR_FMT
+                "\nafloat: 'afloat env error' says more\n",
+                STR_ARG(line));
+    } else if (!r->tasks_ok) {
+        fputs("afloat: a task failed; 'afloat env task NAME' runs it again\n", stderr);
+    }
+}
+
+static int run_all(struct run *r, struct err *e)
+{
+    struct env_gate gate;
+    struct consent *consent = NULL;
+    int rc =
+        consent_open(&consent, &gate, r->o->home, r->project.root, r->o->may_ask && r->terminal, e);
+    if (rc < 0) {
+        return rc;
+    }
+    open_coordinator(r, &gate);
+    first__build(r);
+    if (r->failure != NULL && r->failure_code == ERR_DENIED) {
+        rc = err_set(e, ERR_DENIED, "%s", r->failure);
+    } else if (r->interactive) {
+        say_failure(r);
+        rc = live__run(r, e);
+    } else {
+        rc = run_program(r, e);
+    }
+    env_coord_close(r->coord);
+    r->coord = NULL;
+    consent_close(consent);
+    return rc;
+}
+
+int shell_run(const struct shell_opts *o, struct err *e)
+{
+    struct run r = {.o = o};
+    bool in = tty_in_foreground(STDIN_FILENO);
+    arena_init(&r.arena);
+    r.terminal = in && isatty(STDERR_FILENO);
+    r.interactive =
+        o->reload && o->words == NULL && o->string == NULL && in && isatty(STDOUT_FILENO);
+    int rc = env_project_find(&r.project, o->cwd, e);
+    rc = rc == 0 ? proc_setup(e) : rc;
+    rc = rc == 0 ? loop_init(&r.loop, NULL, e) : rc;
+    if (rc < 0) {
+        env_project_fini(&r.project);
+        return rc;
+    }
+    r.watcher = r.interactive ? watcher_open(&r.loop, NULL, NULL) : NULL;
+    rc = run_all(&r, e);
+    close_run(&r);
+    return rc;
+}

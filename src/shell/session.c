@@ -1,0 +1,364 @@
+// A shell on the user's terminal, through a pseudo-terminal.
+//
+//     session_open ── terminal raw, shell spawned ──> running
+//     running ── the shell exits ──> what it wrote is delivered ──> over
+//     running ── HUP, TERM, INT, QUIT, or the terminal is gone ──> shell gets HUP, later KILL ──> over
+//     running ── TSTP ──> terminal given back, we stop ── CONT, in the foreground ──> running
+//
+// The terminal is given back before on_exit, so that whoever gets that may print. A shell that was hung
+// up and does not go is killed after two seconds; its background jobs live on, as they do when any
+// terminal is closed.
+//
+// We never write a byte into the pseudo-terminal that the user did not type.
+
+#include "shell/session.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "loop/proc.h"
+#include "loop/signal.h"
+#include "loop/timer.h"
+#include "pty/pty.h"
+#include "pty/pump.h"
+#include "pty/tty.h"
+#include "term/rowfilter.h"
+
+enum { KILL_AFTER_MS = 2000, EXIT_SIGNAL = 128 };
+
+static const int ends[] = {SIGHUP, SIGTERM, SIGINT, SIGQUIT};
+
+struct session {
+    struct loop *loop;
+    struct session_opts o;
+    struct pty pty;
+    struct proc *shell; // NULL once it is gone
+    struct pump *pump;
+    int in_fd, out_fd; // the user's terminal, opened by ourselves
+    int code;
+    struct err why;
+    bool started, over;
+    bool row;                // the bottom line is ours
+    struct rowfilter filter; // with a row
+    struct buf row_text;
+    struct timer kill_timer;
+    struct signal_watch *on_resize, *on_stop, *on_end[ARRAY_LEN(ends)];
+};
+
+// ---- the end -------------------------------------------------------------------------------
+
+static void finish(struct session *s)
+{
+    if (s->over) {
+        return;
+    }
+    s->over = true;
+    timer_stop(&s->kill_timer);
+    tty_give_back();
+    s->o.on_exit(s, s->code, s->started ? NULL : s->why.msg, s->o.arg);
+}
+
+static void on_kill_timer(void *arg)
+{
+    struct session *s = arg;
+    if (s->shell != NULL) {
+        proc_kill(s->shell, SIGKILL);
+    }
+}
+
+/// End the shell as a closed terminal does. `code` is ours then, not the shell's.
+static void hang_up(struct session *s, int code)
+{
+    if (s->over || timer_running(&s->kill_timer)) {
+        return;
+    }
+    s->code = code;
+    if (s->shell == NULL) {
+        finish(s);
+        return;
+    }
+    proc_kill(s->shell, SIGHUP);
+    proc_kill(s->shell, SIGCONT); // a stopped one hears nothing
+    timer_start(&s->kill_timer, KILL_AFTER_MS);
+}
+
+static int code_of(const struct proc_exit *x)
+{
+    if (!x->launched) {
+        return 127;
+    }
+    return x->signal != 0 ? EXIT_SIGNAL + x->signal : x->code;
+}
+
+static void on_shell_exit(struct proc *p, const struct proc_exit *x, void *arg)
+{
+    struct session *s = arg;
+    (void)p;
+    s->shell = NULL;
+    s->started = x->launched;
+    if (!x->launched) {
+        err_set(&s->why, x->code, "%s", x->why);
+    }
+    if (timer_running(&s->kill_timer)) {
+        finish(s); // hung up: `code` is set, and nobody reads the rest
+        return;
+    }
+    s->code = code_of(x);
+    pump_finish(s->pump);
+}
+
+static void on_pump_end(struct pump *p, enum pump_end how, void *arg)
+{
+    struct session *s = arg;
+    (void)p;
+    if (how == PUMP_HANGUP) {
+        hang_up(s, EXIT_SIGNAL + SIGHUP);
+    } else {
+        finish(s);
+    }
+}
+
+static void on_end_signal(int signum, void *arg)
+{
+    hang_up(arg, EXIT_SIGNAL + signum);
+}
+
+// ---- the row -------------------------------------------------------------------------------
+
+/// The window as the programs in it see it: without our row, unless one has the alternate screen.
+static struct winsize inner_size(const struct session *s)
+{
+    struct winsize w = tty_size(s->out_fd);
+    if (s->row && rowfilter_is_active(&s->filter)) {
+        w.ws_ypixel = (unsigned short)(w.ws_ypixel / w.ws_row * (w.ws_row - 1));
+        w.ws_row--;
+    }
+    return w;
+}
+
+static void draw_row(struct session *s, struct buf *out)
+{
+    if (s->filter.damaged && s->row_text.n != 0 && rowfilter_may_draw(&s->filter)) {
+        rowfilter_draw(&s->filter, buf_str(&s->row_text), out);
+    }
+}
+
+/// The pump's bytes on their way to the terminal.
+static void filter_output(struct str bytes, struct buf *to, void *arg)
+{
+    struct session *s = arg;
+    bool before = s->filter.alternate;
+    if (bytes.n == 0) {
+        rowfilter_end(&s->filter, to);
+        return;
+    }
+    rowfilter_feed(&s->filter, bytes, to);
+    draw_row(s, to);
+    if (s->filter.alternate != before) {
+        struct winsize w = inner_size(s);
+        pty_resize(&s->pty, &w);
+    }
+}
+
+/// Keep the bottom line from now on, and see that it is given back.
+static void take_row(struct session *s)
+{
+    struct winsize w = tty_size(s->out_fd);
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    rowfilter_begin(&s->filter, w.ws_row, w.ws_col, &out);
+    draw_row(s, &out);
+    pump_inject(s->pump, buf_str(&out));
+    buf_clear(&out);
+    rowfilter_leave(&s->filter, &out);
+    tty_set_farewell(buf_str(&out));
+    buf_fini(&out);
+}
+
+// ---- the window and stopping ---------------------------------------------------------------
+
+static void resize_row(struct session *s)
+{
+    struct winsize w = tty_size(s->out_fd);
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    rowfilter_resize(&s->filter, w.ws_row, w.ws_col, &out);
+    draw_row(s, &out);
+    pump_inject(s->pump, buf_str(&out));
+    buf_clear(&out);
+    rowfilter_leave(&s->filter, &out);
+    tty_set_farewell(buf_str(&out));
+    buf_fini(&out);
+}
+
+static void resize(struct session *s)
+{
+    if (s->row) {
+        resize_row(s);
+    }
+    struct winsize w = inner_size(s);
+    pty_resize(&s->pty, &w);
+}
+
+static void on_resize_signal(int signum, void *arg)
+{
+    (void)signum;
+    resize(arg);
+}
+
+/// Stopped from outside, we must not leave a raw terminal to the shell we came from. Continued in the
+/// background we stop again, as any program does that wants a terminal which is another job's.
+static void on_stop_signal(int signum, void *arg)
+{
+    struct session *s = arg;
+    (void)signum;
+    pump_pause(s->pump, true);
+    tty_give_back();
+    do {
+        raise(SIGSTOP);
+    } while (isatty(s->in_fd) && !tty_in_foreground(s->o.terminal_in));
+    if (tty_take(s->o.terminal_in, TTY_RAW, &s->why) < 0) {
+        hang_up(s, EXIT_SIGNAL + SIGHUP);
+        return;
+    }
+    pump_pause(s->pump, false);
+    if (s->row) {
+        take_row(s);
+    }
+    resize(s);
+}
+
+// ---- the start -----------------------------------------------------------------------------
+
+static int watch_signals(struct session *s, struct err *e)
+{
+    int rc = signal_open(&s->on_resize, s->loop, SIGWINCH, on_resize_signal, s, e);
+    if (rc == 0) {
+        rc = signal_open(&s->on_stop, s->loop, SIGTSTP, on_stop_signal, s, e);
+    }
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(ends); i++) {
+        rc = signal_open(&s->on_end[i], s->loop, ends[i], on_end_signal, s, e);
+    }
+    return rc;
+}
+
+static int open_terminals(struct session *s, struct err *e)
+{
+    int rc = tty_take(s->o.terminal_in, TTY_RAW, e);
+    if (rc == 0) {
+        rc = s->in_fd = tty_reopen(s->o.terminal_in, e);
+    }
+    if (rc >= 0) {
+        rc = s->out_fd = tty_reopen(s->o.terminal_out, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    struct winsize whole = tty_size(s->out_fd);
+    rowfilter_init(&s->filter, whole.ws_row, whole.ws_col);
+    struct winsize w = inner_size(s);
+    return pty_open(&s->pty, &w, tty_modes(), e);
+}
+
+static int start_shell(struct session *s, struct err *e)
+{
+    const struct proc_opts opts = {.argv = s->o.argv,
+                                   .env = s->o.env,
+                                   .cwd = s->o.cwd,
+                                   .in = PROC_FD,
+                                   .out = PROC_FD,
+                                   .err = PROC_FD,
+                                   .in_fd = s->pty.slave,
+                                   .out_fd = s->pty.slave,
+                                   .err_fd = s->pty.slave,
+                                   .terminal = true};
+    const struct proc_cb cb = {.on_exit = on_shell_exit};
+    return proc_spawn(&s->shell, s->loop, &opts, &cb, s, e);
+}
+
+static int start(struct session *s, struct err *e)
+{
+    const struct pump_cb cb = {.on_end = on_pump_end, .filter = s->row ? filter_output : NULL};
+    int rc = open_terminals(s, e);
+    if (rc == 0) {
+        rc = watch_signals(s, e);
+    }
+    if (rc == 0) {
+        rc = pump_open(&s->pump, s->loop, s->in_fd, s->out_fd, s->pty.master, &cb, s, e);
+    }
+    if (rc == 0 && s->row) {
+        take_row(s);
+    }
+    return rc == 0 ? start_shell(s, e) : rc;
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+int session_open(struct session **out, const struct session_opts *o, struct err *e)
+{
+    struct session *s = xcalloc(1, sizeof *s);
+    *s = (struct session){.loop = o->loop, .o = *o, .in_fd = -1, .out_fd = -1};
+    s->pty = (struct pty){.master = -1, .slave = -1};
+    s->row = o->status == STATUS_ROW;
+    buf_init(&s->row_text, SIZE_MAX);
+    timer_init(&s->kill_timer, o->loop, on_kill_timer, s);
+    int rc = start(s, e);
+    *out = s;
+    if (rc < 0) {
+        *out = NULL;
+        tty_give_back();
+        session_close(s);
+    }
+    return rc;
+}
+
+void session_close(struct session *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    timer_stop(&s->kill_timer);
+    pump_close(s->pump);
+    signal_close(s->on_resize);
+    signal_close(s->on_stop);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        signal_close(s->on_end[i]);
+    }
+    pty_close(&s->pty);
+    buf_fini(&s->row_text);
+    tty_set_farewell(STR_NULL);
+    if (s->in_fd >= 0) {
+        close(s->in_fd);
+    }
+    if (s->out_fd >= 0) {
+        close(s->out_fd);
+    }
+    free(s);
+}
+
+void session_poke(struct session *s)
+{
+    if (s->shell != NULL) {
+        kill(proc_pid(s->shell), SIGURG);
+    }
+}
+
+void session_show(struct session *s, const struct status *st)
+{
+    struct buf out;
+    if (!s->row || s->over) {
+        return;
+    }
+    buf_clear(&s->row_text);
+    status_render(st, s->filter.cols, &s->row_text);
+    s->filter.damaged = true;
+    buf_init(&out, SIZE_MAX);
+    draw_row(s, &out);
+    pump_inject(s->pump, buf_str(&out));
+    buf_fini(&out);
+}
+
+int session_shell_pid(const struct session *s)
+{
+    return s->shell != NULL ? proc_pid(s->shell) : 0;
+}

@@ -1,0 +1,141 @@
+// The state of the environment in words.
+//
+//      building  a.toml, b.env +2                                    press Ctrl-Alt-R
+//
+// A file's name is cut between characters and comes without control characters: it is the project's.
+
+#include "shell/status.h"
+
+#include <ctype.h>
+
+#include "base/path.h"
+#include "base/utf8.h"
+
+enum { NAMES_MAX = 3 };
+
+static const struct {
+    const char *name, *colour;
+} states[] = {
+#define X(id, name, colour) {name, colour},
+    STATUS_STATES(X)
+#undef X
+};
+
+bool status_mode_of(const char *name, enum status_mode *out)
+{
+    static const char *const names[] = {"prompt", "row", "none"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum status_mode)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *status_state_name(enum status_state s)
+{
+    return states[s].name;
+}
+
+// ---- pieces --------------------------------------------------------------------------------
+
+/// Append as much of `text` as fits into `*room` columns, without control characters.
+static void add_fitting(struct buf *out, struct str text, size_t *room)
+{
+    while (text.n != 0) {
+        uint32_t cp;
+        size_t n = utf8_decode(text, &cp);
+        size_t width = (size_t)utf8_char_width(cp);
+        bool printable = cp >= ' ' && cp != 0x7f && cp != 0xfffd && !(cp >= 0x80 && cp < 0xa0);
+        if (printable && width > *room) {
+            return;
+        }
+        if (printable) {
+            buf_add(out, text.p, n);
+            *room -= width;
+        }
+        text = str_from(text, n);
+    }
+}
+
+static void add_names(const struct status *s, struct buf *out)
+{
+    size_t n = MIN(s->n_changed, (size_t)NAMES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        buf_addz(out, i == 0 ? "  " : ", ");
+        buf_adds(out, path_base(str_of(s->changed[i])));
+    }
+    if (s->n_changed > n) {
+        buf_addf(out, " +%zu", s->n_changed - n);
+    }
+}
+
+static void add_duration(uint64_t ms, struct buf *out)
+{
+    if (ms < 1000) {
+        buf_addf(out, "%llu ms", (unsigned long long)ms);
+    } else if (ms < 60000) {
+        buf_addf(out, "%.1f s", (double)ms / 1000);
+    } else {
+        buf_addf(out, "%llu min %llu s", (unsigned long long)ms / 60000,
+                 (unsigned long long)ms / 1000 % 60);
+    }
+}
+
+static void add_left(const struct status *s, struct buf *out)
+{
+    buf_addf(out, " %s", states[s->state].name);
+    switch (s->state) {
+    case STATUS_BUILDING: add_names(s, out); break;
+    case STATUS_WATCHING:
+        buf_addf(out, "  %zu file%s", s->n_inputs, s->n_inputs == 1 ? "" : "s");
+        break;
+    case STATUS_FAILED: buf_addz(out, "  'afloat env error' says why"); break;
+    case STATUS_PAUSED: buf_addz(out, "  'afloat env resume' goes on"); break;
+    default: buf_addz(out, "  in "); add_duration(s->duration_ms, out);
+    }
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+void status_render(const struct status *s, size_t columns, struct buf *out)
+{
+    struct buf left, right;
+    size_t room = columns;
+    buf_init(&left, SIZE_MAX);
+    buf_init(&right, SIZE_MAX);
+    add_left(s, &left);
+    buf_addz(&right, "press ");
+    status_render_key(s->key, &right);
+    buf_addc(&right, ' ');
+    buf_addf(out, "\033[%sm", states[s->state].colour);
+    add_fitting(out, buf_str(&left), &room);
+    size_t wide = utf8_width(buf_str(&right));
+    if (room > wide) {
+        for (; room > wide; room--) {
+            buf_addc(out, ' ');
+        }
+        add_fitting(out, buf_str(&right), &room);
+    }
+    for (; room != 0; room--) {
+        buf_addc(out, ' ');
+    }
+    buf_addz(out, "\033[m");
+    buf_fini(&left);
+    buf_fini(&right);
+}
+
+void status_render_key(const char *key, struct buf *out)
+{
+    bool alt = strncmp(key, "\\e", 2) == 0;
+    const char *rest = key + (alt ? 2 : 0);
+    bool ctrl = strncmp(rest, "\\C-", 3) == 0;
+    rest += ctrl ? 3 : 0;
+    if ((!alt && !ctrl) || rest[0] == '\0' || rest[1] != '\0') {
+        buf_addz(out, key);
+        return;
+    }
+    buf_addf(out, "%s%s%c", ctrl ? "Ctrl-" : "", alt ? "Alt-" : "",
+             toupper((unsigned char)rest[0]));
+}
