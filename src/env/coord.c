@@ -197,7 +197,7 @@ static void on_input_changed(struct env_coord *c, struct input *in, int64_t at_n
     if (c->closed || c->paused || !is_changed(in) || (running && print_eq(&in->now, &in->start))) {
         return;
     }
-    if (timer_running(&c->quiet) || !is_from_inside(c, at_ns)) {
+    if (!is_from_inside(c, at_ns)) {
         c->strikes = 0;
         timer_stop(&c->quiet);
     } else if (c->strikes + 1 < ARRAY_LEN(quiet_ms)) {

@@ -105,6 +105,13 @@ static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
     buf_addc(out, '\n');
 }
 
+static void add_frame(struct buf *out, unsigned long long generation, struct buf *body)
+{
+    buf_addf(body, ": end %llu\n", generation);
+    buf_addf(out, ": afloat 1 %llu %zu\n", generation, body->n);
+    buf_adds(out, buf_str(body));
+}
+
 bool env_dialect_of(const char *program, enum env_dialect *out)
 {
     struct str name = path_base(str_of(program));
@@ -136,9 +143,7 @@ void env_session_render(struct env_session *s, const struct env_result *r, enum 
     } else {
         buf_addz(&body, " ''\n");
     }
-    buf_addf(&body, ": end %llu\n", generation);
-    buf_addf(out, ": afloat 1 %llu %zu\n", generation, body.n);
-    buf_adds(out, buf_str(&body));
+    add_frame(out, generation, &body);
     buf_fini(&body);
     env_ops_fini(&ops);
 }
@@ -179,4 +184,15 @@ void env_quote(struct buf *out, enum env_dialect d, const char *value)
     } else {
         quote_posix(out, value);
     }
+}
+
+void env_render_note(enum env_dialect d, const char *line, struct buf *out)
+{
+    struct buf body;
+    buf_init(&body, SIZE_MAX);
+    buf_addz(&body, "printf '%s\\n'");
+    add_word(&body, d, line);
+    buf_addz(&body, " >&2\n");
+    add_frame(out, 0, &body);
+    buf_fini(&body);
 }

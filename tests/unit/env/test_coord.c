@@ -207,6 +207,24 @@ TEST(a_failed_build_keeps_the_old_environment_and_watches_what_it_saw)
     hand_close();
 }
 
+TEST(a_build_that_fails_early_forgets_no_input)
+{
+    hand_open("in.txt");
+    rig_write("in.txt", "1");
+    hand_first("in.txt");
+    const char *in = hand.inputs[0];
+    hand.inputs[0] = NULL; // it fails before it looks at anything
+    rig_write("in.txt", "2");
+    rig_wait(&hand.started, 2);
+    hand_end(NULL);
+    rig_idle(40);
+    hand.inputs[0] = in;
+    rig_write("in.txt", "3");
+    rig_wait(&hand.started, 3);
+    hand_end("3");
+    hand_close();
+}
+
 TEST(an_input_that_appears_or_goes_is_a_change)
 {
     hand_open("deep/er/later.txt");

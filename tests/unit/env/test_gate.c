@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "env/spec.h"
 #include "unit/env/rig.h"
 
 static struct env_gate gate;
@@ -66,5 +67,29 @@ TEST(a_project_without_files_of_ours_needs_no_trust)
     CHECK(rig_build() != NULL);
     CHECK_INT(rig.result->set.n, 0);
     CHECK_INT(env_gate_allow(home, rig.root, false, NULL), ERR_NOT_FOUND);
+    finish();
+}
+
+TEST(bytes_that_were_read_before_the_trusted_ones_returned_are_refused)
+{
+    struct arena a;
+    struct env_vars vars;
+    struct env_spec spec;
+    struct err e = {0};
+    begin();
+    rig_write(".afloat/env.toml", "[env]\nA = 'good'\n");
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    arena_init(&a);
+    env_vars_init(&vars, &a);
+    rig_write(".afloat/env.toml", "[env]\nA = 'evil'\n");
+    CHECK_INT(env_spec_read(&spec, rig.root, &vars, &e), 0);
+    rig_write(".afloat/env.toml", "[env]\nA = 'good'\n"); // the book will find what it knows
+    CHECK_INT(gate.check(&spec, gate.arg, &e), ERR_DENIED);
+    env_spec_fini(&spec);
+    CHECK_INT(env_spec_read(&spec, rig.root, &vars, &e), 0);
+    CHECK_INT(gate.check(&spec, gate.arg, &e), 0);
+    env_spec_fini(&spec);
+    env_vars_fini(&vars);
+    arena_fini(&a);
     finish();
 }

@@ -467,8 +467,8 @@ TEST(shell_options_of_the_user_do_no_harm)
 {
     static const char *const options[] = {
         [ENV_BASH] = "set -u; set -f; set -o noclobber; IFS=x; shopt -s extglob nullglob\n",
-        [ENV_ZSH] = "setopt nounset ksharrays shwordsplit rcquotes noclobber globsubst noglob "
-                    "errreturn; IFS=x\n",
+        [ENV_ZSH] =
+            "setopt nounset ksharrays shwordsplit rcquotes noclobber globsubst errreturn; IFS=x\n",
         [ENV_FISH] = "set -g IFS x\n",
         [ENV_SH] = "set -u; set -f; set -C; IFS=x\n",
     };

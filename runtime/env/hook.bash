@@ -1,0 +1,81 @@
+
+# What `afloat hook bash` installs: the environment of the project that the shell is in. At an idle
+# prompt it compares two words and tests for one file.
+
+# the nearest directory from here up that describes an environment, in __afloat_hook_found
+__afloat_hook_find() {
+    local dir=$PWD
+    __afloat_hook_found=
+    while [[ -n $dir ]]; do
+        if [[ -e $dir/.afloat/env.toml || -e $dir/devenv.nix || -e $dir/flake.nix || -e $dir/.envrc || -e $dir/mise.toml ]]; then
+            __afloat_hook_found=$dir
+            return
+        fi
+        dir=${dir%/*}
+    done
+}
+
+__afloat_hook_leave() {
+    if [[ -n $__afloat_hook_root ]]; then
+        __afloat_load "$__afloat_hook_dir/leave"
+        if [[ -d $__afloat_hook_dir ]]; then
+            : >|"$__afloat_hook_dir/stop"
+        fi
+        __afloat_hook_root=
+    fi
+}
+
+__afloat_hook_enter() {
+    __afloat_hook_root=$1
+    __afloat_hook_n=0
+    __afloat_hook_dir=$__afloat_hook_base/$$-$((++__afloat_hook_count))
+    ("$__afloat_hook_program" env serve bash "$__afloat_hook_dir" "$1" $$ </dev/null >/dev/null 2>&1 &)
+}
+
+# evaluate the newest file that waits
+__afloat_hook_apply() {
+    local next=$((__afloat_hook_n + 1))
+    if [[ -z $__afloat_hook_root || ! -e $__afloat_hook_dir/env.$next ]]; then
+        return
+    fi
+    while [[ -e $__afloat_hook_dir/env.$((next + 1)) ]]; do
+        next=$((next + 1))
+    done
+    __afloat_hook_n=$next
+    if __afloat_load "$__afloat_hook_dir/env.$next"; then
+        : >|"$__afloat_hook_dir/ack.$next"
+    fi
+}
+
+__afloat_hook() {
+    local status=$?
+    if [[ $PWD != "$__afloat_hook_pwd" ]]; then
+        __afloat_hook_pwd=$PWD
+        __afloat_hook_find
+        if [[ $__afloat_hook_found != "$__afloat_hook_root" ]]; then
+            __afloat_hook_leave
+            if [[ -n $__afloat_hook_found ]]; then
+                __afloat_hook_enter "$__afloat_hook_found"
+            fi
+        fi
+    fi
+    __afloat_hook_apply
+    return "$status"
+}
+
+# inside an Afloat shell that one is at work already
+if [[ -z ${AFLOAT_SHELL-} ]]; then
+    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}"
+    if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
+        if [[ " ${PROMPT_COMMAND[*]} " != *" __afloat_hook "* ]]; then
+            PROMPT_COMMAND+=(__afloat_hook)
+        fi
+    elif [[ ${PROMPT_COMMAND-} != *__afloat_hook* ]]; then
+        PROMPT_COMMAND=${PROMPT_COMMAND-}
+        while [[ $PROMPT_COMMAND == *[[:space:]\;] ]]; do
+            PROMPT_COMMAND=${PROMPT_COMMAND%?}
+        done
+        PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND;}__afloat_hook
+    fi
+    trap __afloat_hook_apply URG
+fi

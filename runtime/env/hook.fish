@@ -1,0 +1,69 @@
+
+# What `afloat hook fish` installs; see hook.bash, which says the same for bash.
+
+function __afloat_hook_find
+    set -g __afloat_hook_found ''
+    set -l dir $PWD
+    while test -n "$dir"
+        if test -e $dir/.afloat/env.toml -o -e $dir/devenv.nix -o -e $dir/flake.nix -o -e $dir/.envrc -o -e $dir/mise.toml
+            set -g __afloat_hook_found $dir
+            return
+        end
+        set dir (string replace -r '/[^/]*$' '' -- $dir)
+    end
+end
+
+function __afloat_hook_leave
+    if test -n "$__afloat_hook_root"
+        __afloat_load $__afloat_hook_dir/leave
+        if test -d $__afloat_hook_dir
+            : >$__afloat_hook_dir/stop
+        end
+        set -g __afloat_hook_root ''
+    end
+end
+
+function __afloat_hook_enter
+    set -g __afloat_hook_root $argv[1]
+    set -g __afloat_hook_n 0
+    set -g __afloat_hook_count (math $__afloat_hook_count + 1)
+    set -g __afloat_hook_dir $__afloat_hook_base/$fish_pid-$__afloat_hook_count
+    $__afloat_hook_program env serve fish $__afloat_hook_dir $argv[1] $fish_pid </dev/null >/dev/null 2>&1 &
+    disown
+end
+
+function __afloat_hook_apply --on-signal SIGURG
+    test -n "$__afloat_hook_root"; or return 0
+    set -l next (math $__afloat_hook_n + 1)
+    test -e $__afloat_hook_dir/env.$next; or return 0
+    while test -e $__afloat_hook_dir/env.(math $next + 1)
+        set next (math $next + 1)
+    end
+    set -g __afloat_hook_n $next
+    if __afloat_load $__afloat_hook_dir/env.$next
+        : >$__afloat_hook_dir/ack.$next
+    end
+end
+
+function __afloat_hook --on-event fish_prompt
+    if test "$PWD" != "$__afloat_hook_pwd"
+        set -g __afloat_hook_pwd $PWD
+        __afloat_hook_find
+        if test "$__afloat_hook_found" != "$__afloat_hook_root"
+            __afloat_hook_leave
+            if test -n "$__afloat_hook_found"
+                __afloat_hook_enter $__afloat_hook_found
+            end
+        end
+    end
+    __afloat_hook_apply
+end
+
+if set -q AFLOAT_SHELL
+    functions -e __afloat_hook __afloat_hook_apply
+else
+    set -q __afloat_hook_root; or set -g __afloat_hook_root ''
+    set -q __afloat_hook_pwd; or set -g __afloat_hook_pwd ''
+    set -q __afloat_hook_count; or set -g __afloat_hook_count 0
+    set -q __afloat_hook_n; or set -g __afloat_hook_n 0
+end

@@ -1,0 +1,72 @@
+
+# What `afloat hook zsh` installs; see hook.bash, which says the same for bash.
+
+__afloat_hook_find() {
+    emulate -L zsh
+    local dir=$PWD
+    typeset -g __afloat_hook_found=
+    while [[ -n $dir ]]; do
+        if [[ -e $dir/.afloat/env.toml || -e $dir/devenv.nix || -e $dir/flake.nix || -e $dir/.envrc || -e $dir/mise.toml ]]; then
+            __afloat_hook_found=$dir
+            return
+        fi
+        dir=${dir%/*}
+    done
+}
+
+__afloat_hook_leave() {
+    emulate -L zsh
+    if [[ -n $__afloat_hook_root ]]; then
+        __afloat_load $__afloat_hook_dir/leave
+        if [[ -d $__afloat_hook_dir ]]; then
+            : >|$__afloat_hook_dir/stop
+        fi
+        typeset -g __afloat_hook_root=
+    fi
+}
+
+__afloat_hook_enter() {
+    emulate -L zsh -o no_bg_nice
+    typeset -g __afloat_hook_root=$1 __afloat_hook_n=0
+    typeset -g __afloat_hook_dir=$__afloat_hook_base/$$-$((++__afloat_hook_count))
+    $__afloat_hook_program env serve zsh $__afloat_hook_dir $1 $$ </dev/null >/dev/null 2>&1 &!
+}
+
+__afloat_hook_apply() {
+    emulate -L zsh
+    local next=$((__afloat_hook_n + 1))
+    if [[ -z $__afloat_hook_root || ! -e $__afloat_hook_dir/env.$next ]]; then
+        return 0
+    fi
+    while [[ -e $__afloat_hook_dir/env.$((next + 1)) ]]; do
+        next=$((next + 1))
+    done
+    typeset -g __afloat_hook_n=$next
+    if __afloat_load $__afloat_hook_dir/env.$next; then
+        : >|$__afloat_hook_dir/ack.$next
+    fi
+}
+
+__afloat_hook() {
+    if [[ $PWD != $__afloat_hook_pwd ]]; then
+        typeset -g __afloat_hook_pwd=$PWD
+        __afloat_hook_find
+        if [[ $__afloat_hook_found != $__afloat_hook_root ]]; then
+            __afloat_hook_leave
+            if [[ -n $__afloat_hook_found ]]; then
+                __afloat_hook_enter $__afloat_hook_found
+            fi
+        fi
+    fi
+    __afloat_hook_apply
+}
+
+if [[ -z ${AFLOAT_SHELL-} ]]; then
+    typeset -g __afloat_hook_root=${__afloat_hook_root-} __afloat_hook_pwd=${__afloat_hook_pwd-}
+    typeset -gi __afloat_hook_count=${__afloat_hook_count-0} __afloat_hook_n=${__afloat_hook_n-0}
+    typeset -ga precmd_functions
+    if (( ! ${precmd_functions[(Ie)__afloat_hook]} )); then
+        precmd_functions+=(__afloat_hook)
+    fi
+    TRAPURG() { __afloat_hook_apply }
+fi

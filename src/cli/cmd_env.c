@@ -1,0 +1,540 @@
+// `afloat env`: the environment of a project.
+//
+//     in an Afloat shell, or beside one of the same project ── its wrapper is asked (shell/ctl.h)
+//     elsewhere ─────────────────────────────────────────────  it is built once, here
+//
+// `show` and `diff` always build: what they print is what a new shell would get, on the environment
+// outside of ours.
+
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "cli/env_once.h"
+#include "env/gate.h"
+#include "shell/ctl.h"
+
+// The wrapper's directory: of the shell we are in, else of one of the same project. NULL: none.
+static char *find_shell(struct cli *c)
+{
+    struct env_project p;
+    char *dir = ctl_find();
+    if (dir == NULL && env_project_find(&p, ".", NULL) == 0) {
+        dir = ctl_find_project(c->home.runtime, p.root);
+        env_project_fini(&p);
+    }
+    return dir;
+}
+
+// Ask the wrapper. 0 with `answer` (in `arena`), or a negative code.
+static int call_shell(const char *dir, const char *op, const char *arg, struct arena *arena,
+                      struct json **answer, struct err *e)
+{
+    struct buf text;
+    buf_init(&text, CTL_ANSWER_MAX);
+    int rc = ctl_call(dir, op, arg, &text, e);
+    struct str kept = arena_str(arena, str_trim(buf_str(&text)));
+    buf_fini(&text);
+    return rc == 0 ? json_parse(answer, arena, kept, NULL, e) : rc;
+}
+
+static int wrapper_pid(const char *dir)
+{
+    struct arena a;
+    struct json *status = NULL;
+    int pid = 0;
+    arena_init(&a);
+    if (dir != NULL && call_shell(dir, "status", NULL, &a, &status, NULL) == 0) {
+        int64_t n = json_int(json_get(status, "pid"), 0);
+        pid = n > 0 && n < INT_MAX ? (int)n : 0;
+    }
+    arena_fini(&a);
+    return pid;
+}
+
+static int fail_build(struct cli *c, const struct env_once *o)
+{
+    struct str rest = str_of(o->error), first = str_cut(&rest, '\n');
+    out_error(&c->out, STR_FMT, STR_ARG(first));
+    if (rest.n != 0) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        while (rest.n != 0) {
+            out_escape(&text, str_cut(&rest, '\n'));
+            buf_addc(&text, '\n');
+        }
+        fputs(buf_z(&text), stderr);
+        buf_fini(&text);
+    }
+    return cli__exit_of(o->code);
+}
+
+static void print_json(struct cli *c, struct buf *json)
+{
+    buf_addc(json, '\n');
+    out_add(&c->out, buf_str(json));
+}
+
+// Build for a command that needs the result; an exit code other than 0 has been explained.
+static int build(struct cli *c, struct env_once *o)
+{
+    struct err e = {0};
+    char *shell = ctl_find();
+    int rc = env_once_build(o, c, NULL, wrapper_pid(shell), &e);
+    free(shell);
+    if (rc != 0) {
+        return cli__fail(c, &e);
+    }
+    return o->result != NULL ? EXIT_OK : fail_build(c, o);
+}
+
+// ---- show and diff -----------------------------------------------------------------------------
+
+struct change {
+    const char *name, *before, *after; // NULL: not set
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct change *)a)->name, ((const struct change *)b)->name);
+}
+
+static const char *value_in(char *const *environment, const char *name)
+{
+    size_t n = strlen(name);
+    for (; *environment != NULL; environment++) {
+        if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=') {
+            return *environment + n + 1;
+        }
+    }
+    return NULL;
+}
+
+typedef vec(struct change) changes;
+
+static void add_change(changes *all, const struct env_once *o, char *const *after, const char *name)
+{
+    struct change ch = {name, value_in(o->outer, name), value_in(after, name)};
+    vec_foreach (old, all) {
+        if (strcmp(old->name, name) == 0) {
+            return;
+        }
+    }
+    vec_push(all, ch);
+}
+
+// What the environment changes, by name. `after` must outlive it.
+static void find_changes(changes *all, const struct env_once *o, char *const *after)
+{
+    const struct env_result *r = o->result;
+    vec_foreach (v, &r->set) {
+        add_change(all, o, after, v->name);
+    }
+    vec_foreach (name, &r->unset) {
+        add_change(all, o, after, *name);
+    }
+    vec_foreach (l, &r->prepend) {
+        add_change(all, o, after, l->name);
+    }
+    vec_foreach (l, &r->append) {
+        add_change(all, o, after, l->name);
+    }
+    if (all->n != 0) {
+        qsort(all->p, all->n, sizeof *all->p, by_name);
+    }
+}
+
+static void print_values(struct cli *c, const changes *all)
+{
+    vec_foreach (ch, all) {
+        if (ch->after != NULL) {
+            out_addf(&c->out, "%s=%s\n", ch->name, ch->after);
+        }
+    }
+}
+
+static void print_diff(struct cli *c, const changes *all)
+{
+    bool values = args_has(&c->args, FLAG_VALUES);
+    vec_foreach (ch, all) {
+        char sign = ch->after == NULL ? '-' : ch->before == NULL ? '+' : '~';
+        out_addf(&c->out, "%c %s", sign, ch->name);
+        if (values && ch->after != NULL) {
+            out_add(&c->out, STR("="));
+            out_text(&c->out, str_of(ch->after));
+        }
+        out_add(&c->out, STR("\n"));
+    }
+}
+
+static void print_changes_json(struct cli *c, const struct env_once *o, const changes *all)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "project", o->project.root);
+    jw_kstrz(&w, "provider", o->result->provider);
+    jw_key(&w, "set");
+    jw_obj(&w);
+    vec_foreach (ch, all) {
+        if (ch->after != NULL) {
+            jw_kstrz(&w, ch->name, ch->after);
+        }
+    }
+    jw_end_obj(&w);
+    jw_key(&w, "unset");
+    jw_arr(&w);
+    vec_foreach (ch, all) {
+        if (ch->after == NULL) {
+            jw_strz(&w, ch->name);
+        }
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    print_json(c, &text);
+    buf_fini(&text);
+}
+
+static int show(struct cli *c, void (*print)(struct cli *c, const changes *all))
+{
+    struct env_once o;
+    int code = build(c, &o);
+    if (code == EXIT_OK) {
+        changes all = {0};
+        char **after = env_result_environ(o.result, (const char *const *)o.outer);
+        find_changes(&all, &o, after);
+        if (c->json) {
+            print_changes_json(c, &o, &all);
+        } else {
+            print(c, &all);
+        }
+        vec_fini(&all);
+        free(after);
+    }
+    env_once_fini(&o);
+    return code;
+}
+
+int cmd_env_show(struct cli *c)
+{
+    return show(c, print_values);
+}
+
+int cmd_env_diff(struct cli *c)
+{
+    return show(c, print_diff);
+}
+
+// ---- error, inputs, status ---------------------------------------------------------------------
+
+int cmd_env_error(struct cli *c)
+{
+    struct arena a;
+    struct json *answer = NULL;
+    struct env_once o = {0};
+    struct err e = {0};
+    char *dir = find_shell(c);
+    arena_init(&a);
+    int rc = dir != NULL ? call_shell(dir, "error", NULL, &a, &answer, &e)
+                         : env_once_build(&o, c, NULL, 0, &e);
+    struct str text = dir != NULL ? json_str(json_get(answer, "error"), NULL) : str_of(o.error);
+    if (rc == 0 && c->json) {
+        struct buf body;
+        struct jw w;
+        buf_init(&body, SIZE_MAX);
+        jw_init(&w, &body);
+        jw_obj(&w);
+        jw_key(&w, "error");
+        if (text.n != 0) {
+            jw_str(&w, text);
+        } else {
+            jw_null(&w);
+        }
+        jw_end_obj(&w);
+        print_json(c, &body);
+        buf_fini(&body);
+    } else if (rc == 0) {
+        for (struct str rest = str_trim(text); rest.n != 0;) {
+            out_text(&c->out, str_cut(&rest, '\n'));
+            out_add(&c->out, STR("\n"));
+        }
+    }
+    if (dir == NULL) {
+        env_once_fini(&o);
+    }
+    free(dir);
+    arena_fini(&a);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
+
+static const char *kind_name(enum env_kind kind)
+{
+    return kind == ENV_DIR ? "dir" : kind == ENV_MISSING ? "missing" : "file";
+}
+
+static void inputs_to_json(struct buf *text, const struct env_once *o)
+{
+    struct jw w;
+    jw_init(&w, text);
+    jw_obj(&w);
+    jw_key(&w, "inputs");
+    jw_arr(&w);
+    for (size_t i = 0; i < o->n_inputs; i++) {
+        jw_obj(&w);
+        jw_kstrz(&w, "path", o->inputs[i].path);
+        jw_kstrz(&w, "kind", kind_name(o->inputs[i].kind));
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+}
+
+int cmd_env_inputs(struct cli *c)
+{
+    struct arena a;
+    struct json *answer = NULL;
+    struct err e = {0};
+    struct buf text;
+    char *dir = find_shell(c);
+    int rc;
+    arena_init(&a);
+    buf_init(&text, SIZE_MAX);
+    if (dir != NULL) {
+        rc = call_shell(dir, "inputs", NULL, &a, &answer, &e);
+        json_write(&text, answer, 0);
+    } else {
+        struct env_once o;
+        rc = env_once_build(&o, c, NULL, 0, &e);
+        inputs_to_json(&text, &o);
+        env_once_fini(&o);
+        rc = rc == 0 ? json_parse(&answer, &a, arena_str(&a, buf_str(&text)), NULL, &e) : rc;
+    }
+    if (rc == 0 && c->json) {
+        print_json(c, &text);
+    } else if (rc == 0) {
+        json_foreach_item (it, json_get(answer, "inputs")) {
+            out_text(&c->out, json_str(json_get(it, "path"), ""));
+            bool missing = str_eqz(json_str(json_get(it, "kind"), ""), "missing");
+            out_add(&c->out, missing ? STR(" (missing)\n") : STR("\n"));
+        }
+    }
+    buf_fini(&text);
+    arena_fini(&a);
+    free(dir);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
+
+static void print_status(struct cli *c, const struct json *s)
+{
+    static const char *const keys[] = {"project",    "state",  "shell",
+                                       "generation", "inputs", "error"};
+    struct table t;
+    table_init(&t, 2);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct json *v = json_get(s, keys[i]);
+        if (v == NULL || v->type == JSON_NULL) {
+            continue;
+        }
+        table_add(&t, OUT_DIM, str_of(keys[i]));
+        if (v->type == JSON_INT) {
+            table_addf(&t, "%lld", (long long)v->i);
+        } else {
+            struct str text = json_str(v, "");
+            table_add(&t, OUT_PLAIN, str_cut(&text, '\n'));
+        }
+    }
+    if (json_bool(json_get(s, "paused"), false)) {
+        table_add(&t, OUT_DIM, STR("paused"));
+        table_add(&t, OUT_YELLOW, STR("yes"));
+    }
+    table_print(&t, &c->out);
+    table_fini(&t);
+}
+
+// The state where no shell runs: as a build finds it.
+static int status_once(struct cli *c, struct arena *a, struct json **out, struct err *e)
+{
+    struct env_once o;
+    struct buf text;
+    struct jw w;
+    int rc = env_once_build(&o, c, NULL, 0, e);
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "project", o.project.root);
+    jw_kstrz(&w, "state",
+             o.result != NULL       ? "ready"
+             : o.code == ERR_DENIED ? "untrusted"
+                                    : "failed");
+    jw_kstrz(&w, "provider", o.result != NULL ? o.result->provider : NULL);
+    jw_kint(&w, "inputs", (int64_t)o.n_inputs);
+    if (o.error != NULL) {
+        jw_kstrz(&w, "error", o.error);
+    }
+    jw_end_obj(&w);
+    rc = rc == 0 ? json_parse(out, a, arena_str(a, buf_str(&text)), NULL, e) : rc;
+    buf_fini(&text);
+    env_once_fini(&o);
+    return rc;
+}
+
+// Print an answer of the wrapper, as JSON or for people.
+static void print_answer(struct cli *c, const struct json *answer)
+{
+    if (c->json) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, answer, 0);
+        print_json(c, &text);
+        buf_fini(&text);
+    } else {
+        print_status(c, answer);
+    }
+}
+
+int cmd_env_status(struct cli *c)
+{
+    struct arena a;
+    struct json *answer = NULL;
+    struct err e = {0};
+    char *dir = find_shell(c);
+    arena_init(&a);
+    int rc = dir != NULL ? call_shell(dir, "status", NULL, &a, &answer, &e)
+                         : status_once(c, &a, &answer, &e);
+    if (rc == 0) {
+        print_answer(c, answer);
+    }
+    arena_fini(&a);
+    free(dir);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
+
+// ---- what only a running shell can do ------------------------------------------------------------
+
+int cmd_env_tell(struct cli *c)
+{
+    struct arena a;
+    struct json *answer = NULL;
+    struct err e = {0};
+    const char *op = c->cmd->verb;
+    char *dir = find_shell(c);
+    arena_init(&a);
+    int rc = dir == NULL
+                 ? err_set(&e, ERR_NOT_FOUND,
+                           "no Afloat shell runs in this project: start one with 'afloat shell'")
+                 : call_shell(dir, op, strcmp(op, "reload") == 0 ? "force" : NULL, &a, &answer, &e);
+    if (rc == 0) {
+        print_answer(c, answer);
+        rc = str_eqz(json_str(json_get(answer, "state"), ""), "failed") && strcmp(op, "reload") == 0
+                 ? err_set(&e, ERR_INVALID, "the environment failed: 'afloat env error' says why")
+                 : 0;
+    }
+    arena_fini(&a);
+    free(dir);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
+
+static int task_in_shell(struct cli *c, const char *dir, const char *name)
+{
+    struct arena a;
+    struct json *answer = NULL;
+    struct err e = {0};
+    arena_init(&a);
+    int rc = call_shell(dir, "task", name, &a, &answer, &e);
+    int64_t code = json_int(json_get(answer, "exit"), 0);
+    if (rc == 0 && json_bool(json_get(answer, "queued"), false)) {
+        out_note(&c->out, "task %s runs at the next prompt", name);
+    }
+    arena_fini(&a);
+    return rc != 0 ? cli__fail(c, &e) : code == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_env_task(struct cli *c)
+{
+    const char *name = args_word(&c->args, 0);
+    char *dir = find_shell(c);
+    if (dir != NULL) {
+        int code = task_in_shell(c, dir, name);
+        free(dir);
+        return code;
+    }
+    struct env_once o;
+    int code = build(c, &o);
+    code = code == EXIT_OK ? env_once_task(&o, c, name) : code;
+    env_once_fini(&o);
+    return code;
+}
+
+// ---- trust, and a first file ---------------------------------------------------------------------
+
+static int change_trust(struct cli *c, bool allow)
+{
+    struct env_project p;
+    struct err e = {0};
+    const char *dir = args_word(&c->args, 0);
+    int rc = env_project_find(&p, dir != NULL ? dir : ".", &e);
+    rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
+    if (rc == 0 && allow) {
+        rc = env_gate_allow(c->home.dir, p.root, args_has(&c->args, FLAG_FOLLOW), &e);
+    } else if (rc == 0) {
+        rc = env_gate_deny(c->home.dir, p.root, &e);
+    }
+    if (rc == 0) {
+        out_note(&c->out, "%s the environment of '%s'",
+                 allow ? "trusted" : "no longer trusted:", p.root);
+    }
+    env_project_fini(&p);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
+
+int cmd_env_allow(struct cli *c)
+{
+    return change_trust(c, true);
+}
+
+int cmd_env_deny(struct cli *c)
+{
+    return change_trust(c, false);
+}
+
+static const char template[] = "# The environment of this project: 'afloat shell' enters it.\n"
+                               "# dotenv = [\".env\"]\n"
+                               "# script = \"env.sh\"\n"
+                               "\n"
+                               "[env]\n"
+                               "# NAME = \"value\"\n"
+                               "# HOME_BIN = \"${HOME}/bin\"\n"
+                               "\n"
+                               "[path]\n"
+                               "prepend = [\"bin\"]\n"
+                               "\n"
+                               "# [[task]]\n"
+                               "# name = \"deps\"\n"
+                               "# run = \"make deps\"\n"
+                               "# status = \"test -d deps\"\n";
+
+int cmd_env_init(struct cli *c)
+{
+    struct err e = {0};
+    char cwd[PATH_MAX];
+    int rc = getcwd(cwd, sizeof cwd) == NULL ? err_sys(&e, "cannot find the working directory") : 0;
+    char *dir = path_join(rc == 0 ? cwd : "/", ".afloat"), *file = path_join(dir, "env.toml");
+    if (rc == 0 && access(file, F_OK) == 0) {
+        rc = err_set(&e, ERR_CONFLICT, "'%s' is there already", file);
+    }
+    rc = rc == 0 ? path_mkdirs(dir, 0755, &e) : rc;
+    rc = rc == 0 ? path_write_atomic(file, str_of(template), 0644, &e) : rc;
+    rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
+    rc = rc == 0 ? env_gate_allow(c->home.dir, cwd, false, &e) : rc;
+    if (rc == 0) {
+        out_addf(&c->out, "%s\n", file);
+        out_note(&c->out, "trusted as it is now; after an edit type 'afloat env allow'");
+    }
+    free(dir);
+    free(file);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}

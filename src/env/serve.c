@@ -1,0 +1,286 @@
+// The process behind `afloat hook`.
+//
+// It never touches the shell: it writes numbered files, and the shell looks for the next number at its
+// prompt, which costs one test and no process. A signal that does nothing by default (SIGURG, for which
+// the hook has a trap) lets the shell look before its next command too. Files go when they are
+// acknowledged; all of them go in the end, since they may hold secrets.
+
+#include "env/serve.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "env/render.h"
+#include "env/shipped.h"
+#include "loop/signal.h"
+#include "loop/timer.h"
+#include "watch/watch.h"
+
+enum { LOOK_MS = 1000 }; // whether the shell lives, where the kernel cannot tell
+
+struct serve {
+    const struct env_serve_opts *o;
+    struct loop loop;
+    struct watcher *watcher;
+    struct watch *watch; // of the directory
+    struct env_coord *coord;
+    struct env_session *session;
+    unsigned long n;         // of the last file
+    uint64_t generations[8]; // of the last files, by n; 0 for a note
+    uv_poll_t shell;
+    int shell_fd; // -1: none
+    struct timer look;
+    struct signal_watch *term;
+    bool over;
+};
+
+static void stop(struct serve *s)
+{
+    if (s->over) {
+        return;
+    }
+    s->over = true;
+    timer_stop(&s->look);
+    env_coord_close(s->coord);
+    watch_close(s->watch);
+    watcher_close(s->watcher);
+    signal_close(s->term);
+    if (s->shell_fd >= 0) {
+        uv_close((uv_handle_t *)&s->shell, NULL);
+    }
+}
+
+// ---- the shell's life ------------------------------------------------------------------------
+
+static void on_shell_end(uv_poll_t *p, int status, int events)
+{
+    (void)status;
+    (void)events;
+    stop(container_of(p, struct serve, shell));
+}
+
+static void on_look(void *arg)
+{
+    struct serve *s = arg;
+    if (kill(s->o->pid, 0) != 0 && errno == ESRCH) {
+        stop(s);
+    } else {
+        timer_start(&s->look, LOOK_MS);
+    }
+}
+
+static void on_term(int signum, void *arg)
+{
+    (void)signum;
+    stop(arg);
+}
+
+// The terminal is the shell's, with its keys and its hang-up: those must not end us before what we wrote
+// is gone.
+static void part_from_terminal(void)
+{
+    static const int keys[] = {SIGHUP, SIGINT, SIGQUIT, SIGTTOU};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        signal(keys[i], SIG_IGN);
+    }
+}
+
+static void watch_shell(struct serve *s)
+{
+    s->shell_fd = (int)syscall(SYS_pidfd_open, s->o->pid, 0);
+    if (s->shell_fd < 0 || uv_poll_init(&s->loop.uv, &s->shell, s->shell_fd) != 0) {
+        s->shell_fd = -1;
+        timer_start(&s->look, 0);
+        return;
+    }
+    uv_poll_start(&s->shell, UV_READABLE, on_shell_end);
+}
+
+// ---- files -----------------------------------------------------------------------------------
+
+static void remove_file(const struct serve *s, const char *name)
+{
+    char *path = path_join(s->o->dir, name);
+    unlink(path);
+    free(path);
+}
+
+static void write_file(struct serve *s, const char *name, struct str text)
+{
+    struct err e = {0};
+    if (env_render_write(s->o->dir, name, text, &e) != 0) {
+        stop(s); // the directory is gone or the disk is full: the shell keeps what it has
+    }
+}
+
+// Offer one text under the next number, and let the shell know.
+static void offer(struct serve *s, struct str text, uint64_t generation)
+{
+    char name[32];
+    snprintf(name, sizeof name, "env.%lu", ++s->n);
+    s->generations[s->n % ARRAY_LEN(s->generations)] = generation;
+    write_file(s, name, text);
+    kill(s->o->pid, SIGURG);
+}
+
+static void offer_result(struct serve *s, struct env_result *r)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    env_session_render(s->session, r, s->o->dialect, &text);
+    offer(s, buf_str(&text), r->generation);
+    buf_clear(&text);
+    env_session_render(s->session, NULL, s->o->dialect, &text);
+    write_file(s, "leave", buf_str(&text));
+    buf_fini(&text);
+}
+
+static void offer_note(struct serve *s, const char *text)
+{
+    struct buf out;
+    struct str first = str_of(text);
+    first = str_cut(&first, '\n');
+    char *line = xasprintf("afloat: " STR_FMT, STR_ARG(first));
+    buf_init(&out, SIZE_MAX);
+    env_render_note(s->o->dialect, line, &out);
+    offer(s, buf_str(&out), 0);
+    buf_fini(&out);
+    free(line);
+}
+
+static void take_ack(struct serve *s, const char *name)
+{
+    uint64_t n;
+    if (!str_to_u64(str_of(name + 4), &n) || n == 0 || n > s->n) {
+        return;
+    }
+    uint64_t generation = s->generations[n % ARRAY_LEN(s->generations)];
+    if (generation != 0) {
+        env_session_applied(s->session, generation);
+    }
+    remove_file(s, name);
+    for (uint64_t i = n > ARRAY_LEN(s->generations) ? n - ARRAY_LEN(s->generations) : 1; i <= n;
+         i++) {
+        char old[32];
+        snprintf(old, sizeof old, "env.%llu", (unsigned long long)i);
+        remove_file(s, old);
+    }
+}
+
+static void on_dir(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct serve *s = arg;
+    (void)w;
+    for (size_t i = 0; i < batch->n && !s->over; i++) {
+        const char *name = strrchr(batch->changes[i].path, '/') + 1;
+        if (batch->changes[i].kind == WATCH_DELETED) {
+            continue;
+        }
+        if (strcmp(name, "stop") == 0) {
+            stop(s);
+        } else if (strncmp(name, "ack.", 4) == 0) {
+            take_ack(s, name);
+        }
+    }
+}
+
+// ---- the coordinator -------------------------------------------------------------------------
+
+static void on_building(const struct env_building *m, void *arg)
+{
+    (void)m;
+    (void)arg;
+}
+
+static void on_ready(const struct env_ready *m, void *arg)
+{
+    offer_result(arg, m->result);
+}
+
+static void on_failed(const struct env_failed *m, void *arg)
+{
+    offer_note(arg, m->text);
+}
+
+static void start(struct serve *s)
+{
+    static const char *const none[] = {NULL};
+    struct watch_opts w = {.path = s->o->dir, .ignore = none};
+    struct env_coord_opts c = {
+        .loop = &s->loop,
+        .watcher = s->watcher,
+        .root = s->o->root,
+        .base = s->o->base,
+        .gate = s->o->gate,
+        .cb = {.building = on_building, .ready = on_ready, .failed = on_failed},
+        .arg = s};
+    s->coord = env_coord_open(&c);
+    watch_shell(s);
+    if (signal_open(&s->term, &s->loop, SIGTERM, on_term, s, NULL) != 0 ||
+        watch_open(&s->watch, s->watcher, &w, on_dir, s, NULL) != 0) {
+        stop(s);
+        return;
+    }
+    env_coord_reload(s->coord, true);
+}
+
+static void remove_dir(const char *path)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *it; d != NULL && (it = readdir(d)) != NULL;) {
+        unlinkat(dirfd(d), it->d_name, 0);
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    rmdir(path);
+}
+
+static int run(struct serve *s, struct err *e)
+{
+    int rc = loop_init(&s->loop, NULL, e);
+    if (rc != 0) {
+        return rc;
+    }
+    timer_init(&s->look, &s->loop, on_look, s);
+    s->watcher = watcher_open(&s->loop, NULL, NULL);
+    s->session = env_session_new(s->o->base);
+    start(s);
+    loop_run(&s->loop);
+    env_session_free(s->session);
+    if (s->shell_fd >= 0) {
+        close(s->shell_fd);
+    }
+    return loop_close(&s->loop, e);
+}
+
+int env_serve(const struct env_serve_opts *o, struct err *e)
+{
+    struct serve s = {.o = o, .shell_fd = -1};
+    part_from_terminal();
+    if (mkdir(o->dir, 0700) != 0) { // one that is there already is somebody else's
+        return err_sys(e, "cannot make '%s'", o->dir);
+    }
+    int rc = run(&s, e);
+    remove_dir(o->dir);
+    return rc;
+}
+
+void env_hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out)
+{
+    static const char *const files[] = {
+        [ENV_BASH] = "hook.bash", [ENV_ZSH] = "hook.zsh", [ENV_FISH] = "hook.fish"};
+    bool fish = d == ENV_FISH;
+    env_render_prelude(d, out);
+    buf_addz(out, fish ? "\nset -g __afloat_hook_program " : "\n__afloat_hook_program=");
+    env_quote(out, d, program);
+    buf_addz(out, fish ? "\nset -g __afloat_hook_base " : "\n__afloat_hook_base=");
+    env_quote(out, d, base);
+    buf_addc(out, '\n');
+    buf_addz(out, env_shipped(files[d]));
+}

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "env/env.h"
+#include "env/gate.h"
+
+// `afloat hook`: the environment in a shell of the user's own, by a process in the background.
+//
+// The hook's text (runtime/env/hook.*) starts one such process whenever the shell enters a project, with
+// the shell's environment, and says by `dir` where the two meet:
+//
+//     env.<n>   n = 1, 2, ...: what the shell evaluates next, see env_session_render()
+//     leave     what takes everything back
+//     ack.<n>   written by the shell when it has evaluated env.<n>
+//     stop      written by the shell when it has left the project
+
+struct env_serve_opts {
+    const char *root;
+    const char *dir; // made by us, 0700, and removed in the end; its parent must be ours alone
+    enum env_dialect dialect;
+    int pid;                 // of the shell: when it ends, so do we
+    const char *const *base; // its environment
+    const struct env_gate *gate;
+};
+
+/// Keep the environment built until the shell leaves or ends. Blocks for all that time.
+int env_serve(const struct env_serve_opts *o, struct err *e) MUST_CHECK;
+
+/// The lines for the rc file of a shell; `program` is our own path, `base` the directory below which
+/// shells and their processes meet.
+void env_hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out);

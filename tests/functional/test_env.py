@@ -1,0 +1,269 @@
+"""`afloat env` and `afloat hook`, with real shells on a terminal."""
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import termios
+
+import pytest
+
+from conftest import BIN, retry
+from test_shell import RC, Terminal
+
+SHELLS = ["bash", "zsh", "fish"]
+HOOK = {
+    "bash": 'eval "$("%s" hook bash)"\n',
+    "zsh": 'eval "$("%s" hook zsh)"\n',
+    "fish": '"%s" hook fish | source\n',
+}
+
+
+class Shell:
+    """An interactive shell of the user's own, with the hook in its rc file."""
+
+    def __init__(self, place, shell, more="", env=None):
+        self.t = Terminal()
+        self.shell = shell
+        self.n = 0
+        name, text = RC[shell]
+        path = place.user / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + more + HOOK[shell] % BIN)
+        self.process = subprocess.Popen(
+            [f"/usr/bin/{shell}", "-i"], stdin=self.t.theirs, stdout=self.t.theirs, stderr=self.t.theirs,
+            cwd=place.dir, start_new_session=True, env={**place.home.env, **(env or {})},
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.t.expect("P> ")
+
+    def get(self, name):
+        """The value of a variable in the environment of the shell."""
+        self.n += 1
+        self.t.send(f"printf '@{self.n}=%s=\\n' \"${name}\"\n")
+        value = self.t.expect(rb"@%d=([^=\r\n]*)=\r?\n" % self.n).group(1).decode()
+        self.t.expect("P> ")
+        return value
+
+    def type(self, line):
+        self.t.send(line + "\n")
+        self.t.expect("P> ")
+
+    def wait(self, name, value):
+        retry(lambda: self.get(name) == value)
+
+    def close(self):
+        self.t.close()  # as a terminal that is closed
+        self.process.wait(30)
+
+
+class Place:
+    def __init__(self, home, dir):
+        self.home = home
+        self.dir = dir
+        self.user = dir / "user"
+        self.user.mkdir()
+        home.env.update(HOME=str(self.user), TERM="xterm-256color", LANG="C.UTF-8")
+        self.shells = []
+
+    def project(self, name, text, trust=True):
+        path = self.dir / name
+        (path / ".afloat").mkdir(parents=True, exist_ok=True)
+        (path / ".afloat/env.toml").write_text(text)
+        if trust:
+            self.home.ok("env", "allow", "--follow", str(path))
+        return path
+
+    def start(self, shell, **more):
+        if shutil.which(shell) is None:
+            pytest.skip(f"{shell} is not installed")
+        s = Shell(self, shell, **more)
+        self.shells.append(s)
+        return s
+
+    def helpers(self):
+        """Directories of processes in the background."""
+        d = self.home.runtime / "hook"
+        return list(d.iterdir()) if d.exists() else []
+
+
+@pytest.fixture
+def place(home, tmp_path):
+    p = Place(home, tmp_path)
+    yield p
+    for s in p.shells:
+        s.close()
+    retry(lambda: p.helpers() == [])  # nothing is left behind
+
+
+# ---- env ------------------------------------------------------------------------------------------
+
+
+def test_an_environment_is_shown_once_it_is_allowed(place):
+    project = place.project("p", '[env]\nFOO = "bar"\n[path]\nprepend = ["bin"]\n[unset]\nnames = ["GONE"]\n',
+                            trust=False)
+    env = {**place.home.env, "GONE": "x", "PATH": "/usr/bin:/bin"}
+    def afloat(*args):
+        return subprocess.run([BIN, *args], cwd=project, env=env, capture_output=True, text=True)
+    r = afloat("env")
+    assert r.returncode == 4 and "type 'afloat env allow'" in r.stderr, r
+    assert "untrusted" in afloat("env", "status").stdout
+    assert afloat("env", "allow").returncode == 0
+    assert afloat("env").stdout == f"FOO=bar\nPATH={project}/bin:/usr/bin:/bin\n"
+    assert afloat("env", "diff").stdout == "+ FOO\n- GONE\n~ PATH\n"
+    assert afloat("env", "diff", "--values").stdout.startswith("+ FOO=bar\n- GONE\n")
+    shown = json.loads(afloat("env", "show", "--json").stdout)
+    assert shown["set"]["FOO"] == "bar" and shown["unset"] == ["GONE"]
+    assert f"{project}/.afloat/env.toml\n" in afloat("env", "inputs").stdout
+    assert f"{project}/.envrc (missing)\n" in afloat("env", "inputs").stdout
+    (project / ".afloat/env.toml").write_text("[env]\nFOO = 1\nFOO = 2\n")
+    afloat("env", "allow")
+    r = afloat("env")
+    assert r.returncode == 1 and ".afloat/env.toml: line 3" in r.stderr, r
+    assert ".afloat/env.toml: line 3" in afloat("env", "error").stdout
+    (project / ".afloat/env.toml").write_text("[env]\nFOO = 1\n")
+    assert afloat("env", "allow").returncode == 0
+    assert afloat("env").stdout == "FOO=1\n"
+    assert afloat("env", "deny").returncode == 0
+    assert afloat("env").returncode == 4
+    assert afloat("env", "reload").returncode == 3
+
+
+def test_init_writes_a_file_that_is_trusted(place):
+    d = place.dir / "fresh"
+    d.mkdir()
+    def afloat(*args):
+        return subprocess.run([BIN, *args], cwd=d, env=place.home.env, capture_output=True, text=True)
+    r = afloat("env", "init")
+    assert r.returncode == 0 and r.stdout == f"{d}/.afloat/env.toml\n", r
+    assert afloat("env").returncode == 0
+    assert afloat("env", "init").returncode == 7  # it is there already
+
+
+def test_a_task_runs_without_a_shell(place):
+    project = place.project("p", '[env]\nFOO = "bar"\n[[task]]\nname = "a"\nrun = "echo a $FOO"\n'
+                                 '[[task]]\nname = "b"\nrun = "echo b; exit 3"\nafter = ["a"]\n')
+    def afloat(*args):
+        return subprocess.run([BIN, *args], cwd=project, env=place.home.env, capture_output=True, text=True)
+    r = afloat("env", "task", "b")
+    assert r.returncode == 1 and r.stdout == "a bar\nb\n" and "task b: failed" in r.stderr, r
+    assert afloat("env", "task", "a").returncode == 0
+    assert afloat("env", "task", "c").returncode == 3
+
+
+# ---- hook -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_cd_in_out_and_between(place, shell):
+    one = place.project("one", '[env]\nFOO = "one"\nONLY = "1"\n[path]\nprepend = ["bin"]\n')
+    two = place.project("two", '[env]\nFOO = "two"\n')
+    inner = place.project("one/inner", '[env]\nFOO = "inner"\n')
+    s = place.start(shell)
+    path = s.get("PATH")
+    assert s.get("FOO") == ""
+    s.type(f"cd {one}")
+    s.wait("FOO", "one")
+    assert s.get("PATH") == f"{one}/bin:{path}"
+    s.type("cd .afloat")  # deeper in the same project: nothing happens
+    assert s.get("FOO") == "one" and len(place.helpers()) == 1
+    s.type(f"cd {two}")
+    assert s.get("ONLY") == "" and s.get("PATH") == path  # the old one is gone at once
+    s.wait("FOO", "two")
+    s.type("cd -")
+    s.wait("ONLY", "1")
+    s.type(f"cd {inner}")
+    s.wait("FOO", "inner")
+    assert s.get("ONLY") == ""  # the nearest one counts, alone
+    s.type(f"cd {place.dir}")
+    assert s.get("FOO") == "" and s.get("PATH") == path and s.get("AFLOAT_ENV_GENERATION") == ""
+    if shell != "fish":
+        s.type(f"pushd {one} >/dev/null")
+        s.wait("FOO", "one")
+        s.type("popd >/dev/null")
+        assert s.get("FOO") == ""
+    retry(lambda: place.helpers() == [])
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_edit_is_there_at_the_prompt(place, shell):
+    one = place.project("one", '[env]\nFOO = "1"\nOLD = "x"\n')
+    s = place.start(shell)
+    s.type(f"cd {one}")
+    s.wait("FOO", "1")
+    assert s.get("AFLOAT_ENV_GENERATION") == "1"
+    (one / ".afloat/env.toml").write_text('[env]\nFOO = "2"\n')
+    s.wait("FOO", "2")
+    assert s.get("OLD") == ""
+    (one / ".afloat/env.toml").write_text('[env\n')  # broken: the old one stays, and it is said
+    s.t.send("\n")
+    retry(lambda: s.get("FOO") == "2" and b"afloat: .afloat/env.toml: line 1" in s.t.seen)
+    (one / ".afloat/env.toml").unlink()  # deleted: everything is restored
+    s.wait("FOO", "")
+
+
+def test_what_is_not_trusted_is_announced_and_not_used(place):
+    one = place.project("one", '[env]\nFOO = "1"\n', trust=False)
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    retry(lambda: s.get("FOO") == "" and b"is not trusted: look at it" in s.t.seen)
+    place.home.ok("env", "allow", str(one))
+    s.wait("FOO", "1")
+
+
+def test_inside_an_afloat_shell_the_hook_does_nothing(place):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    for shell in SHELLS:
+        if shutil.which(shell):
+            s = place.start(shell, env={"AFLOAT_SHELL": "1"})
+            s.type(f"cd {one}")
+            assert s.get("FOO") == "" and place.helpers() == []
+
+
+@pytest.mark.parametrize("before", ["", "PROMPT_COMMAND='BEFORE=1; '\n", "PROMPT_COMMAND='BEFORE=1'\n",
+                                    "PROMPT_COMMAND=('BEFORE=1' ':')\n"])
+def test_the_hook_does_no_harm_to_prompt_command(place, before):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    s = place.start("bash", more=before)
+    s.type(f"cd {one}")
+    s.wait("FOO", "1")
+    s.t.send("(exit 7)\necho status=$? before=$BEFORE\n")
+    m = s.t.expect(rb"status=(\d+) before=(1?)\r")
+    assert m.group(1) == b"7" and m.group(2) == (b"1" if before else b"")
+    assert b"syntax error" not in s.t.seen
+
+
+def test_an_idle_prompt_starts_no_process(place):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    s.wait("FOO", "1")
+    pid = str(s.process.pid)
+    trace = place.dir / "trace"
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    tracer = subprocess.Popen(["strace", "-f", "-e", "trace=process", "-o", str(trace), "-p", pid],
+                              stderr=subprocess.PIPE)
+    tracer.stderr.readline()  # attached
+    s.type(":")
+    s.type(":")
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait()
+    assert not re.search(r"\b(fork|vfork|clone|clone3|execve)\(", trace.read_text()), trace.read_text()
+
+
+def test_a_shell_that_is_killed_takes_its_process_along(place):
+    one = place.project("one", '[env]\nSECRET = "1"\n')
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    s.wait("SECRET", "1")
+    assert len(place.helpers()) == 1
+    os.kill(s.process.pid, signal.SIGKILL)
+    s.process.wait()
+    retry(lambda: place.helpers() == [])
+
+
+def test_the_hook_knows_its_shells(place):
+    r = place.home.cli("hook", "ksh")
+    assert r.returncode == 2 and "bash, zsh or fish" in r.stderr, r
