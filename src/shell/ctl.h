@@ -7,17 +7,18 @@
 //
 // Each shell session owns a directory, `$AFLOAT_RUNTIME/shell/<id>/`, 0700 and ours:
 //
-//     env.bash | env.zsh | env.fish   what the shell applies next (AFLOAT_RELOAD_FILE names it)
-//     ack.<n>                         the shell has applied generation <n>; holds its notices
-//     ask.<word>                      the shell asks for <word>: reload
-//     task.<id>                       the shell has run the task of that id; holds the exit code
+//     pending                         what waits for the shell (AFLOAT_RELOAD_FILE); see offers.h
+//     env.<id>  task.<id>             what its lines name
+//     ack.<id>                        the shell has done that line; holds the status
+//     ask.reload                      the shell's key was pressed
 //     ctl.sock                        the socket of this header
+//     rc.bash  zsh/  init.fish        the shell's rc files
 //
 // A call is one connection: a JSON object {"op": NAME, "arg": TEXT} on a line, and the answer, one
 // JSON object on a line, before the wrapper closes. An answer with "error_code" is a failure.
 //
-//     status   {"session","pid","shell","project","state","paused","generation","applied",
-//               "inputs","changed_files":[],"duration_ms","error"?}
+//     status   {"session","pid","shell_pid","shell","project","state","paused","generation",
+//               "applied","inputs","changed_files":[],"duration_ms","error"?}; pid is the wrapper's
 //              state: watching | building | ready (built, not applied yet) | reloaded | failed
 //     reload   builds if an input changed (arg "force": always) and answers with the status when the
 //              build is over; the shell applies it before its next command

@@ -1,6 +1,6 @@
 // What the control socket is asked (shell/ctl.h has the list).
 
-#include <errno.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "shell/live_int.h"
@@ -14,7 +14,8 @@ static void write_status(struct live *v, struct jw *w)
     env_coord_get_inputs(r->coord, &n_inputs);
     jw_obj(w);
     jw_kstrz(w, "session", v->dir.id);
-    jw_kint(w, "pid", session_shell_pid(v->session));
+    jw_kint(w, "pid", getpid());
+    jw_kint(w, "shell_pid", session_shell_pid(v->session));
     jw_kstrz(w, "shell", v->program);
     jw_kstrz(w, "project", r->project.root);
     jw_kstrz(w, "state", status_state_name(v->state));

@@ -274,17 +274,11 @@ static void say_failure(const struct run *r)
     }
 }
 
-static int run_all(struct run *r, struct err *e)
+static int run_trusted(struct run *r, const struct env_gate *gate, struct err *e)
 {
-    struct env_gate gate;
-    struct consent *consent = NULL;
-    int rc =
-        consent_open(&consent, &gate, r->o->home, r->project.root, r->o->may_ask && r->terminal, e);
-    if (rc < 0) {
-        return rc;
-    }
-    open_coordinator(r, &gate);
+    open_coordinator(r, gate);
     first__build(r);
+    int rc;
     if (r->failure != NULL && r->failure_code == ERR_DENIED) {
         rc = err_set(e, ERR_DENIED, "%s", r->failure);
     } else if (r->interactive) {
@@ -295,7 +289,17 @@ static int run_all(struct run *r, struct err *e)
     }
     env_coord_close(r->coord);
     r->coord = NULL;
-    consent_close(consent);
+    return rc;
+}
+
+static int run_all(struct run *r, struct err *e)
+{
+    struct env_gate gate;
+    env_gate_trust_init(&gate, r->o->home->dir);
+    bool may_ask = r->o->may_ask && r->terminal;
+    int rc = consent_get(&gate, r->o->home, r->project.root, may_ask, e);
+    rc = rc == 0 ? run_trusted(r, &gate, e) : rc;
+    env_gate_trust_fini(&gate);
     return rc;
 }
 
