@@ -313,13 +313,11 @@ static struct input *find_input(struct env_coord *c, const char *path)
 
 // ---- builds ----------------------------------------------------------------------------------
 
-// The builder says what it read. A watched file that had changed again by then would have ended the
-// build, so what was read is at least as new as what the watcher saw.
+// The builder says what it read.
 static void take_read(struct input *in, const struct env_input *found)
 {
     in->start = (struct print){.known = true, .there = found->kind != ENV_MISSING};
     memcpy(in->start.hash, found->hash, sizeof in->start.hash);
-    in->now = in->now.known ? in->start : in->now;
 }
 
 static void on_input(const struct env_input *found, void *arg)
