@@ -31,8 +31,8 @@ __afloat_task() {
 
 # Do what is pending; with an argument only what nobody can see: somebody may be typing.
 __afloat_reload_apply() {
-    local code lines line id kind arg
     [[ -e $__afloat_file ]] || return 0
+    local code lines line id kind arg
     builtin mapfile -t lines <"$__afloat_file"
     for line in "${lines[@]}"; do
         id=${line%% *} arg=${line#* } kind=${line#* }
@@ -59,10 +59,11 @@ __afloat_restore_path() {
     __afloat_path=$PATH
 }
 
+# Runs at every prompt, so what it calls is only called when there is a reason.
 __afloat_reload_hook() {
     local code=$?
-    __afloat_reload_apply
-    [[ $PATH == "$__afloat_path" ]] || __afloat_restore_path
+    [[ ! -e $__afloat_file ]] || __afloat_reload_apply
+    [ "$PATH" = "$__afloat_path" ] || __afloat_restore_path
     [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
     return "$code"
 }

@@ -65,9 +65,10 @@ __afloat_restore_path() {
     __afloat_path=$PATH
 }
 
+# Runs at every prompt, so what it calls is only called when there is a reason.
 __afloat_reload_hook() {
     local code=$?
-    __afloat_reload_apply
+    [[ ! -e $__afloat_file ]] || __afloat_reload_apply
     [[ $PATH == "$__afloat_path" ]] || __afloat_restore_path
     [[ -z $__afloat_marker || $PROMPT == '(afloat) '* ]] || PROMPT="(afloat) $PROMPT"
     (( ${preexec_functions[(I)__afloat_install]} )) || __afloat_install

@@ -8,8 +8,8 @@
 // The kernel hands out at most 4 KiB of a pseudo-terminal per read, so many reads make one write.
 //
 // Invariants:
-//   - `up` and `down` hold what was read and not yet written. The terminal is read while `up` has
-//     room, the master while `down` is empty; each is written while its buffer is not.
+//   - `up` and `down` hold what was read and not yet written. A side is read exactly while its buffer
+//     has room, and written while its buffer is not empty.
 //   - on_end is called from the deferred queue, once, and nothing is polled after it was decided.
 
 #include "pty/pump.h"
@@ -25,11 +25,16 @@ enum {
 
 static char scratch[ROOM]; // of the loop thread, filled and emptied within one call
 
+struct side {
+    uv_poll_t poll;
+    int events; // waited for now
+};
+
 struct pump {
     struct loop *loop;
     struct pump_cb cb;
     void *arg; // borrowed
-    uv_poll_t in, out, master;
+    struct side in, out, master;
     int in_fd, out_fd, master_fd;
     struct buf up, down;
     size_t last_left; // bytes that may still be read, once finishing
@@ -92,10 +97,11 @@ static void take_terminal(struct pump *p)
     }
 }
 
-/// Read the master until it has no more. Returns how much came.
+/// Read the master until it has no more or `down` is full. Returns how much came.
 static size_t take_master(struct pump *p)
 {
-    size_t want = p->finishing ? MIN(p->last_left, (size_t)ROOM) : ROOM;
+    size_t room = p->down.n < ROOM ? ROOM - p->down.n : 0;
+    size_t want = p->finishing ? MIN(p->last_left, room) : room;
     size_t got = 0;
     while (got < want) {
         ssize_t n = read(p->master_fd, scratch + got, want - got);
@@ -106,10 +112,10 @@ static size_t take_master(struct pump *p)
     }
     p->last_left -= p->finishing ? got : 0;
     struct str bytes = {scratch, got};
-    if (p->cb.filter != NULL) {
-        p->cb.filter(bytes, &p->down, p->arg);
-    } else {
+    if (p->cb.filter == NULL) {
         buf_adds(&p->down, bytes);
+    } else if (got != 0 || p->finishing) {
+        p->cb.filter(bytes, &p->down, p->arg);
     }
     return got;
 }
@@ -126,11 +132,11 @@ static void move_up(struct pump *p)
 static void move_down(struct pump *p)
 {
     do {
-        bool looked = p->down.n == 0;
-        size_t got = looked ? take_master(p) : 0;
+        bool had_room = p->down.n < ROOM;
+        size_t got = take_master(p);
         if (!flush(p->out_fd, &p->down)) {
             end(p, PUMP_HANGUP);
-        } else if (p->finishing && looked && got == 0 && p->down.n == 0) {
+        } else if (p->finishing && had_room && got == 0 && p->down.n == 0) {
             end(p, PUMP_DRAINED);
         }
     } while (p->finishing && !p->ended && p->down.n == 0);
@@ -140,12 +146,17 @@ static void move_down(struct pump *p)
 
 static void on_ready(uv_poll_t *h, int status, int events);
 
-static void want(uv_poll_t *h, int events)
+/// Libuv takes a handle out of the kernel's set and puts it in again, so it is not told what it knows.
+static void want(struct side *s, int events)
 {
+    if (events == s->events) {
+        return;
+    }
+    s->events = events;
     if (events == 0) {
-        uv_poll_stop(h);
+        uv_poll_stop(&s->poll);
     } else {
-        uv_poll_start(h, events, on_ready);
+        uv_poll_start(&s->poll, events, on_ready);
     }
 }
 
@@ -153,7 +164,7 @@ static void rearm(struct pump *p)
 {
     bool live = !p->ended && !p->paused;
     bool up_room = p->up.n < ROOM && !p->finishing;
-    int master = (p->down.n == 0 ? UV_READABLE : 0) | (p->up.n != 0 ? UV_WRITABLE : 0);
+    int master = (p->down.n < ROOM ? UV_READABLE : 0) | (p->up.n != 0 ? UV_WRITABLE : 0);
     want(&p->in, live && up_room ? UV_READABLE : 0);
     want(&p->out, live && p->down.n != 0 ? UV_WRITABLE : 0);
     want(&p->master, live ? master : 0);
@@ -164,13 +175,13 @@ static void on_ready(uv_poll_t *h, int status, int events)
 {
     struct pump *p = h->data;
     (void)status;
-    if (h == &p->in) {
+    if (h == &p->in.poll) {
         take_terminal(p);
     }
-    if (h != &p->out) {
+    if (h != &p->out.poll) {
         move_up(p);
     }
-    if (h == &p->out || (h == &p->master && (events & UV_WRITABLE) != events)) {
+    if (h == &p->out.poll || (h == &p->master.poll && (events & UV_WRITABLE) != events)) {
         move_down(p);
     }
     rearm(p);
@@ -212,9 +223,9 @@ int pump_open(struct pump **out, struct loop *l, int terminal_in, int terminal_o
     buf_init(&p->up, ROOM);
     buf_init(&p->down, SIZE_MAX);
     *out = p;
-    int rc = adopt(p, &p->in, terminal_in);
-    rc = rc == 0 ? adopt(p, &p->out, terminal_out) : rc;
-    rc = rc == 0 ? adopt(p, &p->master, master) : rc;
+    int rc = adopt(p, &p->in.poll, terminal_in);
+    rc = rc == 0 ? adopt(p, &p->out.poll, terminal_out) : rc;
+    rc = rc == 0 ? adopt(p, &p->master.poll, master) : rc;
     if (rc < 0) {
         *out = NULL;
         pump_close(p);
@@ -227,7 +238,7 @@ int pump_open(struct pump **out, struct loop *l, int terminal_in, int terminal_o
 void pump_finish(struct pump *p)
 {
     p->finishing = true;
-    if (!p->ended && p->down.n == 0) {
+    if (!p->ended) {
         move_down(p);
     }
     rearm(p);
@@ -257,7 +268,7 @@ void pump_close(struct pump *p)
     if (p == NULL) {
         return;
     }
-    uv_poll_t *handles[] = {&p->in, &p->out, &p->master};
+    uv_poll_t *handles[] = {&p->in.poll, &p->out.poll, &p->master.poll};
     unsigned n = p->n_handles;
     if (p->end_task != NULL) {
         loop_cancel(p->loop, p->end_task);

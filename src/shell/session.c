@@ -38,6 +38,7 @@ struct session {
     int code;
     struct err why;
     bool started, over;
+    bool hung_up;            // `code` is decided, and nobody reads what the shell still says
     bool row;                // the bottom line is ours
     struct rowfilter filter; // with a row
     struct buf row_text;
@@ -69,9 +70,10 @@ static void on_kill_timer(void *arg)
 /// End the shell as a closed terminal does. `code` is ours then, not the shell's.
 static void hang_up(struct session *s, int code)
 {
-    if (s->over || timer_running(&s->kill_timer)) {
+    if (s->over || s->hung_up) {
         return;
     }
+    s->hung_up = true;
     s->code = code;
     if (s->shell == NULL) {
         finish(s);
@@ -99,8 +101,8 @@ static void on_shell_exit(struct proc *p, const struct proc_exit *x, void *arg)
     if (!x->launched) {
         err_set(&s->why, x->code, "%s", x->why);
     }
-    if (timer_running(&s->kill_timer)) {
-        finish(s); // hung up: `code` is set, and nobody reads the rest
+    if (s->hung_up) {
+        finish(s);
         return;
     }
     s->code = code_of(x);

@@ -358,6 +358,15 @@ def test_prompt_command_in_every_form(place, form):
     assert place.end(t) == 0
 
 
+def test_the_hook_comes_behind_all_others_of_a_list(place):
+    place.rc("bash", "PROMPT_COMMAND=('true' 'PATH=/usr/bin:/bin')\n")
+    place.write('[path]\nprepend = ["bin"]\n')
+    place.trust()
+    t = place.enter()
+    assert ask(t, "printenv PATH").startswith(f"{place.project}/bin:")
+    assert place.end(t) == 0
+
+
 def test_a_hook_that_was_dropped_comes_back(place):
     place.write('[env]\nFOO = "one"\n')
     place.trust()
@@ -490,6 +499,19 @@ def test_a_signal_ends_the_shell_with_us(place, signum):
     assert is_gone(pid)
     assert t.modes()[3] & termios.ICANON
     assert list((place.home.runtime / "shell").iterdir()) == []
+
+
+def test_a_shell_that_will_not_go_is_killed(place):
+    place.trust()
+    for end in (lambda t: t.process.send_signal(signal.SIGTERM), lambda t: t.close()):
+        t = place.enter()
+        pid = place.ctl("status")["shell_pid"]
+        ask(t, "trap '' HUP TERM")
+        end(t)
+        assert t.process.wait(DEADLINE) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+        wait_gone(pid)
+        if t.ours is None:
+            place.open.remove(t)
 
 
 def test_a_killed_wrapper_takes_its_shell_along_and_the_next_one_cleans_up(place):
