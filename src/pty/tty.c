@@ -2,7 +2,7 @@
 //
 //     as it was ── tty_take ──> quiet or raw ── tty_give_back ──> as it was
 //                                    │
-//                                    └── exit(), abort(), a crash: the same, by atexit and handlers
+//                                    └── exit(), a deadly signal: the same, by atexit and handlers
 //
 // A raw terminal without its program is useless to most people, so the way back must not depend on
 // anybody remembering it. The handlers do what is allowed in a signal handler, no more: write and
@@ -32,9 +32,10 @@ static struct {
     bool armed;
 } tty; // a handler can reach nothing but a static
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+static const int deadly[] = {SIGSEGV, SIGBUS,  SIGILL, SIGFPE, SIGABRT,
+                             SIGINT,  SIGTERM, SIGHUP, SIGQUIT};
 
-static void on_crash(int signum)
+static void on_deadly(int signum)
 {
     tty_give_back();
     signal(signum, SIG_DFL);
@@ -45,14 +46,14 @@ static void on_crash(int signum)
 /// seen by atexit.
 static void arm(void)
 {
-    struct sigaction sa = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND}, old;
+    struct sigaction sa = {.sa_handler = on_deadly, .sa_flags = (int)SA_RESETHAND}, old;
     if (tty.armed) {
         return;
     }
     tty.armed = true;
-    for (size_t i = 0; i < ARRAY_LEN(crashes); i++) {
-        if (sigaction(crashes[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
-            sigaction(crashes[i], &sa, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(deadly); i++) {
+        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
+            sigaction(deadly[i], &sa, NULL);
         }
     }
     if (atexit(tty_give_back) != 0) {

@@ -120,7 +120,7 @@ void first__build(struct run *r)
     struct err e;
     bool mine = r->terminal && tty_take(STDIN_FILENO, TTY_QUIET, &e) == 0;
     int rc = signal_open(&watch, &r->loop, SIGINT, on_interrupt, r, &e);
-    (void)rc; // without it Ctrl-C ends us, terminal given back
+    (void)rc; // without it Ctrl-C ends us, as other signals do now: the terminal is given back
     progress_init(&r->progress, &r->loop, r->terminal, r->o->quiet);
     progress_set(&r->progress, "building the environment");
     build(r);

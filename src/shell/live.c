@@ -157,8 +157,15 @@ static void on_session_exit(struct session *s, int code, const char *why, void *
     v->code = code;
     v->over = true;
     if (why != NULL) {
-        err_set(&v->why, ERR_NOT_FOUND, "%s", why);
+        fprintf(stderr, "afloat: %s\n", why);
     }
+}
+
+static void on_session_resize(struct session *s, void *arg)
+{
+    struct live *v = arg;
+    (void)s;
+    live__show(v, v->state);
 }
 
 static int open_session(struct live *v, struct arena *a, const struct rc_start *start,
@@ -181,6 +188,7 @@ static int open_session(struct live *v, struct arena *a, const struct rc_start *
                                    .terminal_in = STDIN_FILENO,
                                    .terminal_out = STDOUT_FILENO,
                                    .status = v->run->o->status,
+                                   .on_resize = on_session_resize,
                                    .on_exit = on_session_exit,
                                    .arg = v};
     int rc = session_open(&v->session, &o, e);
@@ -258,8 +266,5 @@ int live__run(struct run *r, struct err *e)
     r->live = NULL;
     close_live(&v);
     arena_fini(&a);
-    if (v.why.code != 0) {
-        return err_set(e, v.why.code, "%s", v.why.msg);
-    }
     return rc < 0 ? rc : v.code;
 }

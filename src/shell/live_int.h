@@ -36,7 +36,6 @@ struct live {
     vec(struct ctl_call *) waiting; // for the end of a build
     vec(struct live_task *) tasks;
     int code;
-    struct err why;
     bool over;
 };
 

@@ -170,7 +170,7 @@ char **run__environ(const struct run *r, const char *const *more)
 }
 
 /// Become the program. Returns only when that failed.
-static int become(const struct run *r, char *const *argv, struct err *e)
+static int become(const struct run *r, char *const *argv)
 {
     sigset_t none;
     char **env = run__environ(r, NULL);
@@ -180,11 +180,11 @@ static int become(const struct run *r, char *const *argv, struct err *e)
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(argv[0], argv);
     int code = errno == ENOENT || errno == ENOTDIR ? EXIT_MISSING : EXIT_CANNOT;
-    err_sys(e, "cannot run '%s'", argv[0]);
+    fprintf(stderr, "afloat: cannot run '%s': %s\n", argv[0], err_text(-errno));
     return code;
 }
 
-static int become_shell(const struct run *r, struct err *e)
+static int become_shell(const struct run *r)
 {
     enum env_dialect d;
     const char *program = run__shell(r->o, &d);
@@ -193,7 +193,7 @@ static int become_shell(const struct run *r, struct err *e)
     if (r->o->string != NULL) {
         with_string[2] = xstrdup(r->o->string);
     }
-    int code = become(r, r->o->string != NULL ? with_string : plain, e);
+    int code = become(r, r->o->string != NULL ? with_string : plain);
     for (size_t i = 0; with_string[i] != NULL; i++) {
         free(with_string[i]);
     }
@@ -256,7 +256,7 @@ static int run_program(struct run *r, struct err *e)
     if (!r->tasks_ok) {
         return err_set(e, ERR_INVALID, "a task of the environment failed");
     }
-    return r->o->words != NULL ? become(r, r->o->words, e) : become_shell(r, e);
+    return r->o->words != NULL ? become(r, r->o->words) : become_shell(r);
 }
 
 static void say_failure(const struct run *r)

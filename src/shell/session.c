@@ -185,12 +185,12 @@ static void resize_row(struct session *s)
     struct buf out;
     buf_init(&out, SIZE_MAX);
     rowfilter_resize(&s->filter, w.ws_row, w.ws_col, &out);
-    draw_row(s, &out);
     pump_inject(s->pump, buf_str(&out));
     buf_clear(&out);
     rowfilter_leave(&s->filter, &out);
     tty_set_farewell(buf_str(&out));
     buf_fini(&out);
+    buf_clear(&s->row_text); // it may be too wide now
 }
 
 static void resize(struct session *s)
@@ -204,8 +204,12 @@ static void resize(struct session *s)
 
 static void on_resize_signal(int signum, void *arg)
 {
+    struct session *s = arg;
     (void)signum;
-    resize(arg);
+    resize(s);
+    if (s->o.on_resize != NULL) {
+        s->o.on_resize(s, s->o.arg);
+    }
 }
 
 /// Stopped from outside, we must not leave a raw terminal to the shell we came from. Continued in the

@@ -16,6 +16,8 @@ struct session_opts {
     const char *cwd;
     int terminal_in, terminal_out; // the user's terminal, in its foreground; borrowed
     enum status_mode status;
+    /// The window has another size, and what is shown has to be shown again; may be NULL.
+    void (*on_resize)(struct session *s, void *arg);
     /// The shell is over and the terminal given back. `code` is the exit code of the process: the
     /// shell's, 128+n when a signal ended it or us. `why` (may be NULL) says why it could not start.
     void (*on_exit)(struct session *s, int code, const char *why, void *arg);

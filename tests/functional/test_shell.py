@@ -243,7 +243,7 @@ def test_a_running_program_is_left_alone(place, shell):
     t.send("more\r")
     t.expect(rb"more\r\nmore\r\n")
     t.send("\x04")
-    t.expect(rb"after-")
+    t.expect(rb"after-two")
     assert ask(t, "printenv FOO") == "two"
     assert place.end(t) == 0
 
@@ -554,7 +554,7 @@ def test_a_shell_that_is_not_there(place):
     place.trust()
     t = place.start("--shell", "/nonexistent/bash")
     t.expect(rb"cannot run '/nonexistent/bash'")
-    assert t.process.wait(DEADLINE) != 0
+    assert t.process.wait(DEADLINE) == 127
 
 
 # ---- bytes -----------------------------------------------------------------------------------
@@ -643,6 +643,19 @@ def test_ctrl_c_goes_in_without_the_environment(place):
     assert place.end(t) == 0
 
 
+def test_a_signal_before_the_shell_gives_the_terminal_back(place):
+    os.mkfifo(place.project / "gate")
+    place.write('script = "env.sh"\n')
+    place.write("read -r x < gate\n", "env.sh")
+    place.trust()
+    t = place.start()
+    t.expect(rb"building the environment")
+    assert not t.modes()[3] & termios.ECHO
+    t.process.send_signal(signal.SIGTERM)
+    assert t.process.wait(DEADLINE) == -signal.SIGTERM
+    assert t.modes()[3] & termios.ECHO
+
+
 def test_the_window_and_its_pixels(place):
     place.trust()
     t = place.enter()
@@ -691,6 +704,10 @@ def test_the_row_shows_the_state_and_leaves_programs_one_line_less(place):
     assert b"\x1b[1;23r" in t.seen
     assert re.search(rb"\x1b\[24;1H\x1b\[m.*watching.*press Ctrl-Alt-R", t.seen)
     assert ask(t, "stty size") == "23 80"
+    t.resize(12, 40)
+    t.expect(rb"\x1b\[12;1H\x1b\[m\x1b\[m watching  \d files     press Ctrl-Alt-R \x1b\[m\x1b8")
+    t.resize(24, 80)
+    t.expect(rb"\x1b\[24;1H\x1b\[m\x1b\[m watching  \d files {45}press Ctrl-Alt-R \x1b\[m\x1b8")
     place.write('[env]\nFOO = "two"\n')
     t.expect(rb"\x1b\[97;44m building  env.toml")
     t.expect(rb"\x1b\[30;42m ready")
@@ -763,7 +780,8 @@ def test_a_program_runs_in_the_environment_with_its_own_code(place):
     done = place.home.cli("shell", "-c", "echo $FOO; exit 8", cwd=place.project)
     assert (done.returncode, done.stdout) == (8, "one\n")
     assert place.home.cli("shell", "printenv", "--help", cwd=place.project).returncode == 0
-    assert place.home.cli("shell", "no-such-program", cwd=place.project).returncode == 127
+    done = place.home.cli("shell", "no-such-program", cwd=place.project)
+    assert done.returncode == 127 and "cannot run 'no-such-program'" in done.stderr
     done = place.home.cli("shell", "--no-reload", cwd=place.project, input="echo $FOO; exit 6\n")
     assert (done.returncode, done.stdout) == (6, "one\n")
     done = place.home.cli("shell", cwd=place.project, input="echo $FOO; exit 5\n")
