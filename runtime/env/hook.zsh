@@ -17,18 +17,18 @@ __afloat_hook_find() {
 __afloat_hook_leave() {
     emulate -L zsh
     if [[ -n $__afloat_hook_root ]]; then
+        typeset -g __afloat_hook_root= # first: a trap may look in between
         __afloat_load $__afloat_hook_dir/leave
         if [[ -d $__afloat_hook_dir ]]; then
             : >|$__afloat_hook_dir/stop
         fi
-        typeset -g __afloat_hook_root=
     fi
 }
 
 __afloat_hook_enter() {
     emulate -L zsh -o no_bg_nice
-    typeset -g __afloat_hook_root=$1 __afloat_hook_n=0
-    typeset -g __afloat_hook_dir=$__afloat_hook_base/$$-$((++__afloat_hook_count))
+    typeset -g __afloat_hook_n=0 __afloat_hook_dir=$__afloat_hook_base/$$-$((++__afloat_hook_count))
+    typeset -g __afloat_hook_root=$1 # last: a trap may look in between
     $__afloat_hook_program env serve zsh $__afloat_hook_dir $1 $$ </dev/null >/dev/null 2>&1 &!
 }
 

@@ -29,11 +29,9 @@ void api_stop(struct api *api)
 
 void api_free(struct api *api)
 {
-    if (api == NULL) {
-        return; // the start failed before there was one
-    }
     if (api != NULL) {
         vec_fini(&api->validations);
+        api__free_shells(api->shells);
     }
     free(api);
 }

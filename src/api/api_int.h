@@ -19,6 +19,7 @@ struct api {
     struct api_host host;
     uint64_t started_ms; // monotonic
     struct trust_hub *trust;
+    struct api_shells *shells;            // what shells told; NULL while there was none
     struct gen_engine *engine;            // NULL while there is none
     struct plugins *plugins;              // the same
     struct improvements *improvements;    // the same
@@ -28,3 +29,4 @@ struct api {
 
 /// End the processes of validate.c; each is answered with a failure.
 void api__end_validations(struct api *api);
+void api__free_shells(struct api_shells *t); // NULL is allowed

@@ -7,8 +7,8 @@
 
 #include "base/path.h"
 #include "cli/cli_int.h"
-#include "env/serve.h"
 #include "loop/proc.h"
+#include "shell/hook.h"
 
 // $AFLOAT_RUNTIME/hook, where shells and their processes meet.
 static int meeting_place(struct cli *c, char **out, struct err *e)
@@ -34,7 +34,7 @@ int cmd_hook(struct cli *c)
     if (rc == 0) {
         struct buf text;
         buf_init(&text, SIZE_MAX);
-        env_hook_text(d, program, place, &text);
+        hook_text(d, program, place, &text);
         out_add(&c->out, buf_str(&text));
         buf_fini(&text);
     }
@@ -50,13 +50,14 @@ static int serve(struct cli *c, enum env_dialect d, int pid, struct err *e)
         return rc;
     }
     env_gate_trust_init(&gate, c->home.dir);
-    struct env_serve_opts o = {.dialect = d,
-                               .dir = args_word(&c->args, 1),
-                               .root = args_word(&c->args, 2),
-                               .pid = pid,
-                               .base = (const char *const *)environ,
-                               .gate = &gate};
-    rc = env_serve(&o, e);
+    struct hook_opts o = {.dialect = d,
+                          .dir = args_word(&c->args, 1),
+                          .root = args_word(&c->args, 2),
+                          .pid = pid,
+                          .base = (const char *const *)environ,
+                          .gate = &gate,
+                          .socket = c->home.socket};
+    rc = hook_serve(&o, e);
     env_gate_trust_fini(&gate);
     proc_teardown();
     return rc;

@@ -112,6 +112,44 @@ static void add_frame(struct buf *out, unsigned long long generation, struct buf
     buf_adds(out, buf_str(body));
 }
 
+// A directory of ours that nobody else may enter; not through a link.
+static int open_private(const char *dir, struct err *e)
+{
+    struct stat st;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return err_sys(e, "cannot use '%s'", dir);
+    }
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        close(fd);
+        return err_set(e, ERR_DENIED, "'%s' is not a directory of yours that others cannot enter",
+                       dir);
+    }
+    return fd;
+}
+
+// Not synced: what is here lives no longer than its shell.
+static int write_new(int dirfd, const char *name, struct str text)
+{
+    int rc = 0;
+    int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return -errno;
+    }
+    while (rc == 0 && text.n != 0) {
+        ssize_t n = write(fd, text.p, text.n);
+        if (n >= 0) {
+            text = str_from(text, (size_t)n);
+        } else if (errno != EINTR) {
+            rc = -errno;
+        }
+    }
+    if (close(fd) != 0 && rc == 0) {
+        rc = -errno;
+    }
+    return rc;
+}
+
 bool env_dialect_of(const char *program, enum env_dialect *out)
 {
     struct str name = path_base(str_of(program));
@@ -157,23 +195,22 @@ void env_render_prelude(enum env_dialect d, struct buf *out)
 
 int env_render_write(const char *dir, const char *name, struct str text, struct err *e)
 {
-    struct stat st;
-    int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        int rc = err_sys(e, "cannot use '%s'", dir);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return rc;
+    int fd = open_private(dir, e);
+    if (fd < 0) {
+        return fd;
     }
+    char *other = xasprintf(".%s.new", name);
+    unlinkat(fd, other, 0); // of one that was killed
+    int rc = write_new(fd, other, text);
+    if (rc == 0 && renameat(fd, other, fd, name) != 0) {
+        rc = -errno;
+    }
+    if (rc != 0) {
+        unlinkat(fd, other, 0);
+        err_set(e, rc, "cannot write '%s/%s': %s", dir, name, err_text(rc));
+    }
+    free(other);
     close(fd);
-    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
-        return err_set(e, ERR_DENIED, "'%s' is not a directory of yours that others cannot enter",
-                       dir);
-    }
-    char *path = path_join(dir, name);
-    int rc = path_write_atomic(path, text, 0600, e);
-    free(path);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 
 #include "shell/live_int.h"
 #include "shell/rc.h"
+#include "shell/report.h"
 
 enum { CALM_MS = 3000, DAMAGED_MAX = 2 };
 
@@ -106,6 +107,7 @@ static void on_acked(uint64_t id, int status, void *arg)
     v->damaged = 0;
     bool first = v->applied == 0;
     v->applied = v->offered;
+    report_applied(v->run->report, v->applied);
     env_session_applied(v->merge, v->offered);
     if (v->state == STATUS_READY || v->state == STATUS_RELOADING) {
         live__show(v, STATUS_RELOADED);
@@ -217,6 +219,19 @@ static int offer_first(struct live *v, struct err *e)
     return rc;
 }
 
+/// The first build was over before there was a session to speak of.
+static void tell_first(struct live *v)
+{
+    struct run *r = v->run;
+    struct env_ready good = {.result = r->built};
+    struct env_failed bad = {.code = r->failure_code, .text = r->failure};
+    if (r->failure != NULL) {
+        report_failed(r->report, &bad);
+    } else if (r->built != NULL) {
+        report_ready(r->report, &good);
+    }
+}
+
 static int start(struct live *v, struct arena *a, struct err *e)
 {
     static const struct offers_cb cb = {.acked = on_acked, .asked = on_asked};
@@ -226,6 +241,7 @@ static int start(struct live *v, struct arena *a, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    r->report = report_open(&r->loop, r->o->home->socket, v->dir.id, r->project.root, getpid());
     v->offers = offers_open(&r->loop, &v->dir, &cb, v);
     rc = ctl_server_open(&v->ctl, &r->loop, &v->dir, live__on_call, v, e);
     if (rc == 0) {
@@ -240,6 +256,8 @@ static void close_live(struct live *v)
 {
     live__end_calls(v);
     timer_stop(&v->calm);
+    report_close(v->run->report);
+    v->run->report = NULL;
     session_close(v->session);
     offers_close(v->offers);
     ctl_server_close(v->ctl);
@@ -258,6 +276,7 @@ int live__run(struct run *r, struct err *e)
     int rc = start(&v, &a, e);
     if (rc == 0) {
         r->live = &v;
+        tell_first(&v);
         show_rest(&v);
     }
     while (rc == 0 && !v.over) {

@@ -16,6 +16,7 @@
 #include "loop/proc.h"
 #include "pty/tty.h"
 #include "shell/consent.h"
+#include "shell/report.h"
 #include "shell/run_int.h"
 #include "watch/watch.h"
 
@@ -56,6 +57,7 @@ static void on_building(const struct env_building *m, void *arg)
     struct run *r = arg;
     keep_changed(r, m->changed, m->n_changed);
     if (r->live != NULL) {
+        report_building(r->report, m);
         live__building(r->live);
     }
 }
@@ -70,6 +72,7 @@ static void on_ready(const struct env_ready *m, void *arg)
     keep_failure(r, 0, NULL);
     r->settled = true;
     if (r->live != NULL) {
+        report_ready(r->report, m);
         live__ready(r->live);
     }
 }
@@ -81,6 +84,7 @@ static void on_failed(const struct env_failed *m, void *arg)
     keep_failure(r, m->code, m->text);
     r->settled = true;
     if (r->live != NULL) {
+        report_failed(r->report, m);
         live__failed(r->live);
     }
 }

@@ -9,6 +9,7 @@
 // session on the terminal (live.c).
 
 struct live;
+struct report;
 
 struct run {
     const struct shell_opts *o; // borrowed
@@ -32,7 +33,8 @@ struct run {
     struct progress progress;
     struct env_tasks *tasks;
     bool tasks_over, tasks_ok;
-    struct live *live; // NULL until the session runs
+    struct live *live;     // NULL until the session runs
+    struct report *report; // to the hub; the same
 };
 
 /// Make `result` of `built` and the exports.

@@ -21,6 +21,13 @@ HOOK = {
 }
 
 
+def save(path, text):
+    """As an editor does: by rename."""
+    other = path.with_suffix(".new")
+    other.write_text(text)
+    other.replace(path)
+
+
 class Shell:
     """An interactive shell of the user's own, with the hook in its rc file."""
 
@@ -117,12 +124,12 @@ def test_an_environment_is_shown_once_it_is_allowed(place):
     assert shown["set"]["FOO"] == "bar" and shown["unset"] == ["GONE"]
     assert f"{project}/.afloat/env.toml\n" in afloat("env", "inputs").stdout
     assert f"{project}/.envrc (missing)\n" in afloat("env", "inputs").stdout
-    (project / ".afloat/env.toml").write_text("[env]\nFOO = 1\nFOO = 2\n")
+    save(project / ".afloat/env.toml", "[env]\nFOO = 1\nFOO = 2\n")
     afloat("env", "allow")
     r = afloat("env")
     assert r.returncode == 1 and ".afloat/env.toml: line 3" in r.stderr, r
     assert ".afloat/env.toml: line 3" in afloat("env", "error").stdout
-    (project / ".afloat/env.toml").write_text("[env]\nFOO = 1\n")
+    save(project / ".afloat/env.toml", "[env]\nFOO = 1\n")
     assert afloat("env", "allow").returncode == 0
     assert afloat("env").stdout == "FOO=1\n"
     assert afloat("env", "deny").returncode == 0
@@ -193,10 +200,10 @@ def test_an_edit_is_there_at_the_prompt(place, shell):
     s.type(f"cd {one}")
     s.wait("FOO", "1")
     assert s.get("AFLOAT_ENV_GENERATION") == "1"
-    (one / ".afloat/env.toml").write_text('[env]\nFOO = "2"\n')
+    save(one / ".afloat/env.toml", '[env]\nFOO = "2"\n')
     s.wait("FOO", "2")
     assert s.get("OLD") == ""
-    (one / ".afloat/env.toml").write_text('[env\n')  # broken: the old one stays, and it is said
+    save(one / ".afloat/env.toml", '[env\n')  # broken: the old one stays, and it is said
     s.t.send("\n")
     retry(lambda: s.get("FOO") == "2" and b"afloat: .afloat/env.toml: line 1" in s.t.seen)
     (one / ".afloat/env.toml").unlink()  # deleted: everything is restored
@@ -267,3 +274,77 @@ def test_a_shell_that_is_killed_takes_its_process_along(place):
 def test_the_hook_knows_its_shells(place):
     r = place.home.cli("hook", "ksh")
     assert r.returncode == 2 and "bash, zsh or fish" in r.stderr, r
+
+
+# ---- the hub ----------------------------------------------------------------------------------------
+
+
+def events(home):
+    return home.http("GET", "/events?types=env.*&limit=100", headers=["Accept: application/json"]).json()["events"]
+
+
+def test_a_running_hub_is_told_and_knows_who_is_there(place, hub):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    def types():
+        s.type(":")
+        return [e["type"] for e in events(place.home)]
+    good = ["env.building", "env.ready", "env.applied"]
+    retry(lambda: types() == good)
+    save(one / ".afloat/env.toml", '[env]\nFOO = "2"\n')
+    retry(lambda: types() == good + good)
+    save(one / ".afloat/env.toml", "[env\n")
+    retry(lambda: types() == good + good + ["env.building", "env.failed"])
+    told = events(place.home)
+    assert told[3]["changed_files"] == [".afloat/env.toml"] and told[3]["project"] == str(one)
+    assert [e["generation"] for e in told] == [1, 1, 1, 2, 2, 2, 3, 3]
+    assert "line 1" in told[7]["error"] and told[7]["shell"].startswith(str(s.process.pid))
+    shells = place.home.http("GET", f"/env?path={one}").json()["shells"]
+    assert [(x["state"], x["pid"]) for x in shells] == [("failed", s.process.pid)], shells
+    assert place.home.http("GET", "/env?path=/nowhere").json()["shells"] == []
+    s.close()
+    place.shells.remove(s)
+    assert retry(lambda: place.home.http("GET", "/env").json() == {"shells": []})
+
+
+def test_a_hub_that_starts_later_is_told_how_things_stand(place, start_hub):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    s.wait("FOO", "1")
+    start_hub()
+    retry(lambda: [e["type"] for e in events(place.home)] == ["env.applied"])
+
+
+def test_only_shells_report(place, hub):
+    def report(**more):
+        body = {"type": "env.ready", "shell": "1-1", "project": "/p", "pid": os.getpid(), **more}
+        return place.home.http("POST", "/env", json.dumps(body).encode()).status
+    assert report() == 200
+    assert report(type="hub.started") == 400
+    assert report(pid=0) == 400
+    assert report(error="x" * 70000) in (400, 413)
+    assert [x["shell"] for x in place.home.http("GET", "/env").json()["shells"]] == ["1-1"]
+
+
+def test_an_afloat_shell_tells_the_hub_too(place, hub):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    (place.user / ".bashrc").write_text(RC["bash"][1])
+    t = Terminal()
+    process = subprocess.Popen(
+        [BIN, "shell"], stdin=t.theirs, stdout=t.theirs, stderr=t.theirs, cwd=one, start_new_session=True,
+        env={**place.home.env, "SHELL": "/usr/bin/bash"},
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    t.expect("P> ")
+    retry(lambda: [e["type"] for e in events(place.home)] == ["env.ready", "env.applied"])
+    shells = place.home.http("GET", "/env").json()["shells"]
+    assert [(x["state"], x["pid"], x["project"]) for x in shells] == [("applied", process.pid, str(one))]
+    t.send("afloat() { \"%s\" \"$@\"; }; afloat env status --json\n" % BIN)
+    status = json.loads(t.expect(rb"(\{\"session\".*?\})\r?\n").group(1))
+    assert status["project"] == str(one) and status["applied"] == 1
+    t.send("afloat env show | head -1; afloat env inputs | head -1; afloat env pause | grep -c state.*paused\n")
+    t.expect(rb"FOO=1\r\n.*\.afloat/env\.toml\r\n1\r\n")
+    t.send("exit 3\n")
+    assert process.wait(30) == 3
+    t.close()

@@ -5,7 +5,7 @@
 // the hook has a trap) lets the shell look before its next command too. Files go when they are
 // acknowledged; all of them go in the end, since they may hold secrets.
 
-#include "env/serve.h"
+#include "shell/hook.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,17 +19,19 @@
 #include "env/shipped.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
+#include "shell/report.h"
 #include "watch/watch.h"
 
 enum { LOOK_MS = 1000 }; // whether the shell lives, where the kernel cannot tell
 
 struct serve {
-    const struct env_serve_opts *o;
+    const struct hook_opts *o;
     struct loop loop;
     struct watcher *watcher;
     struct watch *watch; // of the directory
     struct env_coord *coord;
     struct env_session *session;
+    struct report *report;
     unsigned long n;         // of the last file
     uint64_t generations[8]; // of the last files, by n; 0 for a note
     uv_poll_t shell;
@@ -46,6 +48,7 @@ static void stop(struct serve *s)
     }
     s->over = true;
     timer_stop(&s->look);
+    report_close(s->report);
     env_coord_close(s->coord);
     watch_close(s->watch);
     watcher_close(s->watcher);
@@ -128,16 +131,18 @@ static void offer(struct serve *s, struct str text, uint64_t generation)
     kill(s->o->pid, SIGURG);
 }
 
+// What takes it back is there before the result is: a shell may leave as soon as it has it.
 static void offer_result(struct serve *s, struct env_result *r)
 {
-    struct buf text;
+    struct buf text, leave;
     buf_init(&text, SIZE_MAX);
+    buf_init(&leave, SIZE_MAX);
     env_session_render(s->session, r, s->o->dialect, &text);
+    env_session_render(s->session, NULL, s->o->dialect, &leave);
+    write_file(s, "leave", buf_str(&leave));
     offer(s, buf_str(&text), r->generation);
-    buf_clear(&text);
-    env_session_render(s->session, NULL, s->o->dialect, &text);
-    write_file(s, "leave", buf_str(&text));
     buf_fini(&text);
+    buf_fini(&leave);
 }
 
 static void offer_note(struct serve *s, const char *text)
@@ -162,6 +167,7 @@ static void take_ack(struct serve *s, const char *name)
     uint64_t generation = s->generations[n % ARRAY_LEN(s->generations)];
     if (generation != 0) {
         env_session_applied(s->session, generation);
+        report_applied(s->report, generation);
     }
     remove_file(s, name);
     for (uint64_t i = n > ARRAY_LEN(s->generations) ? n - ARRAY_LEN(s->generations) : 1; i <= n;
@@ -193,18 +199,22 @@ static void on_dir(struct watch *w, const struct watch_batch *batch, void *arg)
 
 static void on_building(const struct env_building *m, void *arg)
 {
-    (void)m;
-    (void)arg;
+    struct serve *s = arg;
+    report_building(s->report, m);
 }
 
 static void on_ready(const struct env_ready *m, void *arg)
 {
-    offer_result(arg, m->result);
+    struct serve *s = arg;
+    report_ready(s->report, m);
+    offer_result(s, m->result);
 }
 
 static void on_failed(const struct env_failed *m, void *arg)
 {
-    offer_note(arg, m->text);
+    struct serve *s = arg;
+    report_failed(s->report, m);
+    offer_note(s, m->text);
 }
 
 static void start(struct serve *s)
@@ -219,6 +229,8 @@ static void start(struct serve *s)
         .gate = s->o->gate,
         .cb = {.building = on_building, .ready = on_ready, .failed = on_failed},
         .arg = s};
+    struct str id = path_base(str_of(s->o->dir));
+    s->report = report_open(&s->loop, s->o->socket, id.p, s->o->root, s->o->pid);
     s->coord = env_coord_open(&c);
     watch_shell(s);
     if (signal_open(&s->term, &s->loop, SIGTERM, on_term, s, NULL) != 0 ||
@@ -259,7 +271,7 @@ static int run(struct serve *s, struct err *e)
     return loop_close(&s->loop, e);
 }
 
-int env_serve(const struct env_serve_opts *o, struct err *e)
+int hook_serve(const struct hook_opts *o, struct err *e)
 {
     struct serve s = {.o = o, .shell_fd = -1};
     part_from_terminal();
@@ -271,7 +283,7 @@ int env_serve(const struct env_serve_opts *o, struct err *e)
     return rc;
 }
 
-void env_hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out)
+void hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out)
 {
     static const char *const files[] = {
         [ENV_BASH] = "hook.bash", [ENV_ZSH] = "hook.zsh", [ENV_FISH] = "hook.fish"};

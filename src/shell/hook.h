@@ -13,18 +13,19 @@
 //     ack.<n>   written by the shell when it has evaluated env.<n>
 //     stop      written by the shell when it has left the project
 
-struct env_serve_opts {
+struct hook_opts {
     const char *root;
     const char *dir; // made by us, 0700, and removed in the end; its parent must be ours alone
     enum env_dialect dialect;
     int pid;                 // of the shell: when it ends, so do we
     const char *const *base; // its environment
     const struct env_gate *gate;
+    const char *socket; // of the hub, which is told when one runs
 };
 
 /// Keep the environment built until the shell leaves or ends. Blocks for all that time.
-int env_serve(const struct env_serve_opts *o, struct err *e) MUST_CHECK;
+int hook_serve(const struct hook_opts *o, struct err *e) MUST_CHECK;
 
 /// The lines for the rc file of a shell; `program` is our own path, `base` the directory below which
 /// shells and their processes meet.
-void env_hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out);
+void hook_text(enum env_dialect d, const char *program, const char *base, struct buf *out);

@@ -1,0 +1,169 @@
+// Environments of shells: they build them, the hub only knows and tells.
+//
+// A shell reports each step (POST /env); it becomes an event of the stream, and the last one of each
+// shell is kept for GET /env. A shell that ends says nothing: who has gone is seen by its process.
+
+#include <errno.h>
+#include <signal.h>
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "base/vec.h"
+#include "event/event.h"
+#include "proto/events.h"
+
+enum { SHELLS_MAX = 256, FIELDS_MAX = 64 * 1024 };
+
+struct api_shell {
+    char *shell, *project;
+    char *type;   // of the last report
+    char *fields; // its members as JSON
+    int64_t pid;
+};
+
+struct api_shells {
+    vec(struct api_shell) all;
+};
+
+// ---- who is there ------------------------------------------------------------------------------
+
+static void free_shell(struct api_shell *s)
+{
+    free(s->shell);
+    free(s->project);
+    free(s->type);
+    free(s->fields);
+}
+
+static bool is_gone(const struct api_shell *s)
+{
+    return kill((pid_t)s->pid, 0) != 0 && errno == ESRCH;
+}
+
+static void sweep(struct api_shells *t)
+{
+    for (size_t i = 0; i < t->all.n; i++) {
+        if (is_gone(&t->all.p[i])) {
+            free_shell(&t->all.p[i]);
+            vec_remove(&t->all, i);
+            i--;
+        }
+    }
+}
+
+static void keep(struct api *api, const struct api_shell *s)
+{
+    if (api->shells == NULL) {
+        api->shells = xcalloc(1, sizeof *api->shells);
+    }
+    struct api_shells *t = api->shells;
+    sweep(t);
+    vec_foreach (old, &t->all) {
+        if (strcmp(old->shell, s->shell) == 0) {
+            free_shell(old);
+            *old = *s;
+            return;
+        }
+    }
+    if (t->all.n == SHELLS_MAX) {
+        free_shell(&t->all.p[0]);
+        vec_remove(&t->all, 0);
+    }
+    vec_push(&t->all, *s);
+}
+
+void api__free_shells(struct api_shells *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    vec_foreach (s, &t->all) {
+        free_shell(s);
+    }
+    vec_fini(&t->all);
+    free(t);
+}
+
+// ---- operations --------------------------------------------------------------------------------
+
+static bool is_env_type(struct str type)
+{
+    static const enum event_id known[] = {EVENT_ENV_BUILDING, EVENT_ENV_READY, EVENT_ENV_FAILED,
+                                          EVENT_ENV_APPLIED};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_eqz(type, event_infos[known[i]].type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The members of the event, without the braces.
+static void write_fields(struct buf *out, const struct json *params)
+{
+    static const char *const keys[] = {"shell",         "project",     "generation",
+                                       "changed_files", "duration_ms", "error",
+                                       "added",         "changed",     "removed"};
+    bool first = true;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct json *v = json_get(params, keys[i]);
+        if (v != NULL) {
+            buf_addf(out, "%s\"%s\":", first ? "" : ",", keys[i]);
+            json_write(out, v, 0);
+            first = false;
+        }
+    }
+}
+
+void op_ENV_REPORT(struct api *api, struct op_call *c)
+{
+    struct str type = json_str(json_get(c->params, "type"), "");
+    int64_t pid = json_int(json_get(c->params, "pid"), 0);
+    struct buf fields;
+    if (!is_env_type(type) || pid < 2 || pid > INT32_MAX) {
+        op_fail(
+            c, PROBLEM_INVALID_BODY, NULL,
+            "'type' is env.building, env.ready, env.failed or env.applied; 'pid' is the shell's");
+        return;
+    }
+    buf_init(&fields, FIELDS_MAX);
+    write_fields(&fields, c->params);
+    if (!buf_ok(&fields)) {
+        op_fail(c, PROBLEM_TOO_LARGE, NULL, "the report is larger than %d bytes", FIELDS_MAX);
+    } else if (event_emit(api->events, type, STR_NULL, buf_str(&fields)) == 0) {
+        op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
+                "no event id could be reserved on disk");
+    } else {
+        struct api_shell s = {.shell = str_dup(json_str(json_get(c->params, "shell"), "")),
+                              .project = str_dup(json_str(json_get(c->params, "project"), "")),
+                              .type = str_dup(type),
+                              .fields = str_dup(buf_str(&fields)),
+                              .pid = pid};
+        keep(api, &s);
+        op_answer(c, 200, STR("{\"ok\":true}"));
+    }
+    buf_fini(&fields);
+}
+
+void op_ENV_SHOW(struct api *api, struct op_call *c)
+{
+    struct str path = json_str(json_get(c->params, "path"), "");
+    struct buf out;
+    bool first = true;
+    buf_init(&out, SIZE_MAX);
+    buf_addz(&out, "{\"shells\":[");
+    if (api->shells != NULL) {
+        sweep(api->shells);
+        vec_foreach (s, &api->shells->all) {
+            if (path.n == 0 || str_eqz(path, s->project)) {
+                const char *state = strchr(s->type, '.') + 1;
+                buf_addf(&out, "%s{\"state\":\"%s\",\"pid\":%lld,%s}", first ? "" : ",", state,
+                         (long long)s->pid, s->fields);
+                first = false;
+            }
+        }
+    }
+    buf_addz(&out, "]}");
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}

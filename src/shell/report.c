@@ -1,0 +1,114 @@
+// News of a shell's environment, as POST /env takes them.
+
+#include "shell/report.h"
+
+#include "base/json.h"
+#include "client/announce.h"
+#include "proto/events.h"
+#include "proto/ops.h"
+
+enum { BODY_MAX = 48 * 1024, ERROR_MAX = 8 * 1024 };
+
+struct report {
+    struct announce *announce;
+    char *shell, *project;
+    int pid;
+};
+
+struct news {
+    enum event_id type;
+    uint64_t generation;
+    uint64_t duration_ms;
+    const char *const *changed;
+    size_t n_changed;
+    const char *error; // NULL: none
+};
+
+static void tell(struct report *r, const struct news *n)
+{
+    struct buf body;
+    struct jw w;
+    buf_init(&body, BODY_MAX);
+    jw_init(&w, &body);
+    jw_obj(&w);
+    jw_kstrz(&w, "type", event_infos[n->type].type);
+    jw_kstrz(&w, "shell", r->shell);
+    jw_kstrz(&w, "project", r->project);
+    jw_kint(&w, "pid", r->pid);
+    jw_kint(&w, "generation", (int64_t)n->generation);
+    jw_key(&w, "changed_files");
+    jw_arr(&w);
+    for (size_t i = 0; i < n->n_changed; i++) {
+        jw_strz(&w, n->changed[i]);
+    }
+    jw_end_arr(&w);
+    jw_kint(&w, "duration_ms", (int64_t)n->duration_ms);
+    if (n->error != NULL) {
+        struct str text = str_of(n->error);
+        text.n = MIN(text.n, (size_t)ERROR_MAX);
+        jw_kstr(&w, "error", text);
+    }
+    jw_end_obj(&w);
+    if (buf_ok(&body)) {
+        announce_send(r->announce, ops[OP_ENV_REPORT].path, buf_str(&body));
+    }
+    buf_fini(&body);
+}
+
+struct report *report_open(struct loop *l, const char *socket, const char *shell,
+                           const char *project, int pid)
+{
+    struct report *r = xcalloc(1, sizeof *r);
+    r->announce = announce_open(l, socket);
+    r->shell = xstrdup(shell);
+    r->project = xstrdup(project);
+    r->pid = pid;
+    return r;
+}
+
+void report_close(struct report *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    announce_close(r->announce);
+    free(r->shell);
+    free(r->project);
+    free(r);
+}
+
+void report_building(struct report *r, const struct env_building *m)
+{
+    struct news n = {.type = EVENT_ENV_BUILDING,
+                     .generation = m->generation,
+                     .changed = m->changed,
+                     .n_changed = m->n_changed};
+    tell(r, &n);
+}
+
+void report_ready(struct report *r, const struct env_ready *m)
+{
+    struct news n = {.type = EVENT_ENV_READY,
+                     .generation = m->result->generation,
+                     .duration_ms = m->result->duration_ms,
+                     .changed = m->changed,
+                     .n_changed = m->n_changed};
+    tell(r, &n);
+}
+
+void report_failed(struct report *r, const struct env_failed *m)
+{
+    struct news n = {.type = EVENT_ENV_FAILED,
+                     .generation = m->generation,
+                     .duration_ms = m->duration_ms,
+                     .changed = m->changed,
+                     .n_changed = m->n_changed,
+                     .error = m->text};
+    tell(r, &n);
+}
+
+void report_applied(struct report *r, uint64_t generation)
+{
+    struct news n = {.type = EVENT_ENV_APPLIED, .generation = generation};
+    tell(r, &n);
+}
