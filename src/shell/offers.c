@@ -23,7 +23,8 @@ struct offer {
     uint64_t id;
     const char *kind;
     char *file; // of ours, or NULL
-    char *arg;  // what is said behind it
+    char *arg;  // what is said behind it, or NULL
+    bool stale; // another is about to take its place
 };
 
 struct offers {
@@ -64,6 +65,9 @@ static int publish(struct offers *o, struct err *e)
     }
     buf_init(&text, SIZE_MAX);
     vec_foreach (it, &o->waiting) {
+        if (it->stale) {
+            continue;
+        }
         buf_addf(&text, "%llu %s", (unsigned long long)it->id, it->kind);
         buf_addf(&text, it->file != NULL ? " %s" : "%s", it->file != NULL ? it->file : "");
         buf_addf(&text, it->arg != NULL ? " %s\n" : "%s\n", it->arg != NULL ? it->arg : "");
@@ -148,16 +152,6 @@ static void on_poll(void *arg)
 
 // ---- offers --------------------------------------------------------------------------------
 
-static void drop_kind(struct offers *o, const char *kind, uint64_t but)
-{
-    for (size_t i = o->waiting.n; i > 0; i--) {
-        const struct offer *it = &o->waiting.p[i - 1];
-        if (it->id != but && strcmp(it->kind, kind) == 0) {
-            drop(o, i - 1);
-        }
-    }
-}
-
 /// What may stand on a line of `pending`.
 static char *one_line(struct str text)
 {
@@ -173,28 +167,49 @@ static char *one_line(struct str text)
     return z;
 }
 
-/// Add one whose file, if any, is written; the strings become ours.
-static int add(struct offers *o, const char *kind, char *file, char *arg, struct err *e)
+static void set_stale(struct offers *o, const char *kind, bool stale)
+{
+    vec_foreach (it, &o->waiting) {
+        it->stale = strcmp(it->kind, kind) == 0 ? stale : it->stale;
+    }
+}
+
+static void drop_stale(struct offers *o)
+{
+    for (size_t i = o->waiting.n; i > 0; i--) {
+        if (o->waiting.p[i - 1].stale) {
+            drop(o, i - 1);
+        }
+    }
+}
+
+/// Add one whose file, if any, is written, in place of others of its kind if `alone`. The strings
+/// become ours. Nothing is taken away before the new list is in place.
+static int add(struct offers *o, const char *kind, char *file, char *arg, bool alone, struct err *e)
 {
     struct offer it = {.id = o->last_id, .kind = kind, .file = file, .arg = arg};
+    set_stale(o, kind, alone);
     vec_push(&o->waiting, it);
     int rc = publish(o, e);
     if (rc < 0) {
         drop(o, o->waiting.n - 1);
+        set_stale(o, kind, false);
     }
+    drop_stale(o);
     return rc;
 }
 
-static int add_file(struct offers *o, const char *kind, const char *arg, struct str text,
+static int add_file(struct offers *o, const char *kind, char *arg, struct str text, bool alone,
                     struct err *e)
 {
     char *name = xasprintf("%s.%llu", kind, (unsigned long long)++o->last_id);
     int rc = env_render_write(o->dir->path, name, text, e);
     if (rc < 0) {
         free(name);
+        free(arg);
         return rc;
     }
-    return add(o, kind, name, arg != NULL ? one_line(str_of(arg)) : NULL, e);
+    return add(o, kind, name, arg, alone, e);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -219,27 +234,22 @@ struct offers *offers_open(struct loop *l, const struct shell_dir *d, const stru
 
 int offers_env(struct offers *o, struct str text, uint64_t *id, struct err *e)
 {
-    int rc = add_file(o, "env", NULL, text, e);
-    if (rc == 0) {
-        *id = o->last_id;
-        drop_kind(o, "env", *id);
-        rc = publish(o, e);
-    }
+    int rc = add_file(o, "env", NULL, text, true, e);
+    *id = rc == 0 ? o->last_id : *id;
     return rc;
 }
 
 int offers_task(struct offers *o, const char *name, struct str text, uint64_t *id, struct err *e)
 {
-    int rc = add_file(o, "task", name, text, e);
-    *id = o->last_id;
+    int rc = add_file(o, "task", one_line(str_of(name)), text, false, e);
+    *id = rc == 0 ? o->last_id : *id;
     return rc;
 }
 
 int offers_note(struct offers *o, struct str text, struct err *e)
 {
     o->last_id++;
-    drop_kind(o, "note", 0);
-    return add(o, "note", NULL, one_line(text), e);
+    return add(o, "note", NULL, one_line(text), true, e);
 }
 
 bool offers_waiting(const struct offers *o)

@@ -1,8 +1,10 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "lib/fault.h"
 #include "shell/offers.h"
 #include "unit/loop.h"
 
@@ -150,6 +152,41 @@ TEST(hostile_answers_are_no_harm)
     CHECK_INT(acked_status, -1);
     free(fifo);
     free(link);
+    finish();
+}
+
+/// Every line of `pending` names a file that is there and holds one of the texts.
+static void check_whole(const char *a, const char *b)
+{
+    unsigned id;
+    char name[40], line[200];
+    snprintf(line, sizeof line, "%s", content("pending"));
+    CHECK_INT(sscanf(line, "%u env %39s", &id, name), 2);
+    const char *text = content(name);
+    CHECK(strcmp(text, a) == 0 || strcmp(text, b) == 0);
+}
+
+TEST(on_a_full_disk_what_waited_still_waits)
+{
+    unsigned long points = 0;
+    uint64_t id, first;
+    begin();
+    CHECK_INT(offers_env(offers, STR("old"), &first, NULL), 0);
+    for (unsigned long n = 1;; n++) {
+        id = 0;
+        fault_at(n, ENOSPC, n % 2 == 0);
+        int rc = offers_env(offers, STR("new"), &id, NULL);
+        unsigned long hits = fault_hits();
+        fault_off();
+        CHECK((rc == 0) == (id != 0));
+        check_whole(rc == 0 ? "new" : "old", "new");
+        if (hits == 0) {
+            break;
+        }
+        points++;
+    }
+    printf("%lu points failed\n", points);
+    CHECK(points > 0);
     finish();
 }
 
