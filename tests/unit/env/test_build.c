@@ -275,5 +275,10 @@ TEST(real_direnv_is_a_delegate_and_its_own_allow_list_decides)
     rig_write("later.txt", "now"); // a file of its watch list that appears
     rig_wait(&rig.ready, before + 1);
     CHECK_STR(rig_get(rig.result, "LATER"), "now");
+    before = rig.ready;
+    rig_remove(".envrc"); // without it there is nothing left of it
+    rig_wait(&rig.ready, before + 1);
+    CHECK_STR(rig.result->provider, "toml");
+    CHECK_INT(rig.result->set.n + rig.result->unset.n + rig.result->prepend.n, 0);
     rig_close();
 }

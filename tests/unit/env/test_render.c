@@ -485,6 +485,24 @@ TEST(shell_options_of_the_user_do_no_harm)
     }
 }
 
+TEST(a_read_only_variable_stops_nothing)
+{
+    for (enum env_dialect d = ENV_BASH; d <= ENV_ZSH; d++) {
+        if (!sh_open(d)) {
+            continue;
+        }
+        sh_apply(RESULT("A=1", "B=1", "C=1"));
+        buf_addz(&sh.script, "readonly A C\n");
+        sh_apply(RESULT("A=2", "B=2"));
+        sh_apply(RESULT("A=3", "B=3"));
+        sh_run();
+        CHECK_ENV("A", "1");
+        CHECK_ENV("B", "3");
+        CHECK_ENV("C", "1");
+        sh_close();
+    }
+}
+
 TEST(applying_120_variables_forks_nothing_and_is_quick)
 {
     char *clock = file("clock");

@@ -1,6 +1,9 @@
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/time.h"
+#include "env/spec.h"
+#include "lib/fault.h"
 #include "unit/env/rig.h"
 
 TEST(every_key_of_env_toml_has_its_effect)
@@ -176,5 +179,42 @@ TEST(a_toml_environment_is_built_in_a_few_milliseconds)
     printf("env.toml with 120 variables: best of 10 %.2f ms\n", (double)best / 1e6);
     CHECK(best < 50000000); // ten times the budget: this build has sanitizers
     buf_fini(&text);
+    rig_close();
+}
+
+TEST(a_disk_that_fails_anywhere_is_a_failure_and_no_crash)
+{
+    struct arena a;
+    struct env_vars vars;
+    unsigned long failed = 0;
+    rig_open();
+    rig_write(".afloat/env.toml",
+              "include = ['c.toml']\ndotenv = ['.env']\nscript = 'env.sh'\n[env]\nA = '1'\n");
+    rig_write(".afloat/c.toml", "[env]\nB = '1'\n");
+    rig_write(".env", "C=1\n");
+    rig_write("env.sh", "true\n");
+    arena_init(&a);
+    env_vars_init(&vars, &a);
+    env_vars_set(&vars, STR("PATH"), STR("/usr/bin"));
+    for (unsigned long n = 1;; n++) {
+        struct env_spec spec;
+        struct err e = {0};
+        fault_at(n, EIO, false);
+        int rc = env_spec_read(&spec, rig.root, &vars, &e);
+        unsigned long hits = fault_hits();
+        fault_off();
+        CHECK(spec.inputs.n != 0); // whatever failed, something can be watched
+        env_spec_fini(&spec);
+        if (hits == 0) {
+            CHECK_INT(rc, 0);
+            break;
+        }
+        failed++;
+        CHECK(rc != 0 && e.msg[0] != '\0');
+    }
+    printf("points that failed: %lu\n", failed);
+    CHECK(failed != 0);
+    env_vars_fini(&vars);
+    arena_fini(&a);
     rig_close();
 }
