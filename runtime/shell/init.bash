@@ -9,6 +9,7 @@ __afloat_dir=${__afloat_file%/*}
 __afloat_seen_env=0
 __afloat_seen=0
 __afloat_path=$PATH
+__afloat_said=
 
 # __afloat_ack ID STATUS
 __afloat_ack() {
@@ -29,6 +30,24 @@ __afloat_task() {
     return "$code"
 }
 
+# What was said while somebody may have been typing is shown at the prompt.
+__afloat_tell() {
+    local lines
+    __afloat_said=
+    builtin mapfile -t lines <"$__afloat_dir/said"
+    builtin printf '%s\n' "${lines[@]}" >&2
+    : >|"$__afloat_dir/said"
+}
+
+# Take over the rendered environment in file $2; quietly if there is a $1.
+__afloat_take() {
+    [[ -n $1 ]] || { __afloat_load "$2"; return; }
+    __afloat_load "$2" 2>>"$__afloat_dir/said"
+    local code=$?
+    [[ ! -s $__afloat_dir/said ]] || __afloat_said=1
+    return "$code"
+}
+
 # Do what is pending; with an argument only what nobody can see: somebody may be typing.
 __afloat_reload_apply() {
     [[ -e $__afloat_file ]] || return 0
@@ -39,8 +58,8 @@ __afloat_reload_apply() {
         kind=${kind%% *} arg=${arg#* } code=0
         if [[ $kind == env && $id -gt $__afloat_seen_env ]]; then
             __afloat_seen_env=$id
-            __afloat_load "$__afloat_dir/$arg" || code=$?
-        elif [[ $kind != env && -z $1 && $id -gt $__afloat_seen ]]; then
+            __afloat_take "${1-}" "$__afloat_dir/$arg" || code=$?
+        elif [[ $kind != env && -z ${1-} && $id -gt $__afloat_seen ]]; then
             __afloat_seen=$id
             case $kind in
             note) builtin printf '%s\n' "$arg" >&2 ;;
@@ -63,6 +82,7 @@ __afloat_restore_path() {
 __afloat_reload_hook() {
     local code=$?
     [[ ! -e $__afloat_file ]] || __afloat_reload_apply
+    [[ -z $__afloat_said ]] || __afloat_tell
     [ "$PATH" = "$__afloat_path" ] || __afloat_restore_path
     [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
     return "$code"

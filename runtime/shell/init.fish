@@ -6,10 +6,32 @@ set -g __afloat_dir (string replace -r '/[^/]*$' '' -- $__afloat_file)
 set -g __afloat_seen_env 0
 set -g __afloat_seen 0
 set -g __afloat_path $PATH
+set -g __afloat_said
 
 # __afloat_ack ID STATUS
 function __afloat_ack
     echo $argv[2] 2>/dev/null >$__afloat_dir/ack.$argv[1]
+end
+
+# What was said while somebody may have been typing is shown at the prompt.
+function __afloat_tell
+    set -g __afloat_said
+    set -l text
+    read -lz text <$__afloat_dir/said
+    echo -n $text >&2
+    echo -n >$__afloat_dir/said
+end
+
+# Take over the rendered environment in file $argv[2]; quietly if there is an $argv[1].
+function __afloat_take
+    if test -z "$argv[1]"
+        __afloat_load $argv[2]
+        return
+    end
+    __afloat_load $argv[2] 2>>$__afloat_dir/said
+    set -l code $status
+    test -s $__afloat_dir/said; and set -g __afloat_said 1
+    return $code
 end
 
 # Do what is pending; with an argument only what nobody can see: somebody may be typing.
@@ -24,7 +46,7 @@ function __afloat_reload_apply
             continue
         else if test $words[2] = env -a $words[1] -gt $__afloat_seen_env
             set -g __afloat_seen_env $words[1]
-            __afloat_load $__afloat_dir/$words[3]; or set code $status
+            __afloat_take "$argv[1]" $__afloat_dir/$words[3]; or set code $status
         else if test $words[2] != env -a -z "$argv[1]" -a $words[1] -gt $__afloat_seen
             set -g __afloat_seen $words[1]
             switch $words[2]
@@ -52,6 +74,7 @@ end
 function __afloat_reload_hook --on-event fish_prompt
     set -l code $status
     __afloat_reload_apply
+    test -z "$__afloat_said"; or __afloat_tell
     test "$PATH" = "$__afloat_path"; or __afloat_restore_path
     return $code
 end

@@ -12,7 +12,7 @@ unset __afloat_user_zdotdir __afloat_zdotdir
 typeset -g __afloat_file=$AFLOAT_RELOAD_FILE
 typeset -g __afloat_dir=${__afloat_file%/*}
 typeset -gi __afloat_seen_env=0 __afloat_seen=0
-typeset -g __afloat_path=$PATH
+typeset -g __afloat_path=$PATH __afloat_said=
 
 # __afloat_ack ID STATUS
 __afloat_ack() {
@@ -34,6 +34,22 @@ __afloat_task() {
     return $code
 }
 
+# What was said while somebody may have been typing is shown at the prompt.
+__afloat_tell() {
+    __afloat_said=
+    builtin print -r -- "$(<$__afloat_dir/said)" >&2
+    : >|$__afloat_dir/said
+}
+
+# Take over the rendered environment in file $2; quietly if there is a $1.
+__afloat_take() {
+    [[ -n $1 ]] || { __afloat_load $2; return }
+    __afloat_load $2 2>>|$__afloat_dir/said
+    local code=$?
+    [[ ! -s $__afloat_dir/said ]] || __afloat_said=1
+    return $code
+}
+
 # Do what is pending; with an argument only what nobody can see: somebody may be typing.
 __afloat_reload_apply() {
     [[ -e $__afloat_file ]] || return 0
@@ -45,7 +61,7 @@ __afloat_reload_apply() {
         kind=${kind%% *} arg=${arg#* } code=0
         if [[ $kind == env && $id -gt $__afloat_seen_env ]]; then
             __afloat_seen_env=$id
-            __afloat_load $__afloat_dir/$arg || code=$?
+            __afloat_take "${1-}" $__afloat_dir/$arg || code=$?
         elif [[ $kind != env && -z ${1-} && $id -gt $__afloat_seen ]]; then
             __afloat_seen=$id
             case $kind in
@@ -69,6 +85,7 @@ __afloat_restore_path() {
 __afloat_reload_hook() {
     local code=$?
     [[ ! -e $__afloat_file ]] || __afloat_reload_apply
+    [[ -z $__afloat_said ]] || __afloat_tell
     [[ $PATH == "$__afloat_path" ]] || __afloat_restore_path
     [[ -z $__afloat_marker || $PROMPT == '(afloat) '* ]] || PROMPT="(afloat) $PROMPT"
     (( ${preexec_functions[(I)__afloat_install]} )) || __afloat_install

@@ -51,8 +51,3 @@ void pty_resize(const struct pty *p, const struct winsize *size)
 {
     ioctl(p->master, TIOCSWINSZ, size); // fails only for a descriptor that is no terminal
 }
-
-pid_t pty_foreground(const struct pty *p)
-{
-    return tcgetpgrp(p->master);
-}

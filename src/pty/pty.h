@@ -22,6 +22,3 @@ void pty_close(struct pty *p);
 
 /// Tell the programs on the slave that their window is of this size now, pixels included.
 void pty_resize(const struct pty *p, const struct winsize *size);
-
-/// The process group in the foreground of the slave, or -1.
-pid_t pty_foreground(const struct pty *p);

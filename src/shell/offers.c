@@ -252,11 +252,6 @@ int offers_note(struct offers *o, struct str text, struct err *e)
     return add(o, "note", NULL, one_line(text), true, e);
 }
 
-bool offers_waiting(const struct offers *o)
-{
-    return o->waiting.n != 0;
-}
-
 void offers_close(struct offers *o)
 {
     if (o == NULL) {

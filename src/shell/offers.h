@@ -40,5 +40,4 @@ int offers_task(struct offers *o, const char *name, struct str text, uint64_t *i
 /// of a note that waits.
 int offers_note(struct offers *o, struct str text, struct err *e) MUST_CHECK;
 
-bool offers_waiting(const struct offers *o);
 void offers_close(struct offers *o); // NULL is allowed; no callback follows

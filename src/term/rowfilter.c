@@ -93,16 +93,6 @@ static struct control parse_control(struct str s)
     return c;
 }
 
-static bool is_screen_switch(const struct control *c)
-{
-    for (unsigned i = 0; i < c->n; i++) {
-        if (c->params[i] == 47 || c->params[i] == 1047 || c->params[i] == 1049) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool has_param(const struct control *c, unsigned value)
 {
     for (unsigned i = 0; i < c->n; i++) {
@@ -111,6 +101,11 @@ static bool has_param(const struct control *c, unsigned value)
         }
     }
     return false;
+}
+
+static bool is_screen_switch(const struct control *c)
+{
+    return has_param(c, 47) || has_param(c, 1047) || has_param(c, 1049);
 }
 
 /// The region is the terminal's, not the screen's: it is widened before the one is entered, and

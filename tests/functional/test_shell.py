@@ -231,6 +231,26 @@ def test_a_line_that_is_being_typed_stays(place, shell):
     assert place.end(t) == 0
 
 
+def test_what_there_is_to_say_waits_for_the_prompt(place, shell):
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    t = place.enter(shell=shell)
+    ask(t, "set -gx FOO mine" if shell == "fish" else "export FOO=mine")
+    t.expect(PROMPT)
+    t.send("echo ha''lf")
+    t.expect(rb"ha.*lf")
+    place.rebuild('[env]\nFOO = "two"\n')
+    if shell != "bash":
+        place.wait_applied()
+    before = t.at
+    t.send("-line\r")
+    t.expect(rb"half-line.*FOO was changed in this shell and stays as it is\r\n.*P> ")
+    assert b"was changed" not in t.seen[before:t.seen.index(b"half-line")]
+    assert t.seen.count(b"was changed") == 1
+    assert ask(t, "printenv FOO") == "mine"
+    assert place.end(t) == 0
+
+
 def test_a_running_program_is_left_alone(place, shell):
     place.write('[env]\nFOO = "one"\n')
     place.trust()
