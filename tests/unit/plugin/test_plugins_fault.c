@@ -33,7 +33,8 @@ static void set_up(struct ground *g)
     plugs_write(&g->h, "plugins/a.lua", "tool a\n");
     plugs_write(&g->h, "plugins/edited/init.lua", "tool v1\n");
     plugs_write(&g->h, "plugins/edited/more/part.lua", "-- 1\n");
-    plugs_write(&g->h, "profiles/default/plugins/z/plugin.json", "{\"name\": \"zed\", \"server\": \"main.lua\"}");
+    plugs_write(&g->h, "profiles/default/plugins/z/plugin.json",
+                "{\"name\": \"zed\", \"server\": \"main.lua\"}");
     plugs_write(&g->h, "profiles/default/plugins/z/main.lua", "tool z\n");
     plugs_open(&g->h);
     CHECK(serves(g, 1) && plugs_has_tool(&g->h, "a") && plugs_has_tool(&g->h, "z"));
