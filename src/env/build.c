@@ -93,9 +93,10 @@ static void succeed(struct env_build *b)
     build_free(b);
 }
 
-static void add_input(struct env_build *b, const char *path, enum env_kind kind)
+static void add_input(struct env_build *b, const char *path, enum env_kind kind, bool guess)
 {
-    struct env_input in = {.path = env__path(&b->arena, b->root, path), .kind = kind};
+    struct env_input in = {
+        .path = env__path(&b->arena, b->root, path), .kind = kind, .guess = guess};
     vec_push(&b->inputs, in);
     b->o.on_input(&in, b->o.arg);
 }
@@ -134,7 +135,7 @@ static int run(struct env_build *b, const char *const *argv, bool side,
 
 static void on_wire_input(const char *path, enum env_kind kind, void *arg)
 {
-    add_input(arg, path, kind);
+    add_input(arg, path, kind, kind == ENV_FILE); // what is not said is taken for a file
 }
 
 static int on_script_side(struct str bytes, void *arg, struct err *e)
@@ -210,12 +211,17 @@ static void read_delegate(struct env_build *b)
     evaluate(b);
 }
 
+static void on_dump_input(const char *path, enum env_kind kind, void *arg)
+{
+    add_input(arg, path, kind, false);
+}
+
 static void on_dump_end(const struct env_child_end *end, void *arg)
 {
     struct env_build *b = arg;
     struct err e = {0};
     b->child = NULL;
-    if (end->code != 0 || env_direnv_read_dump(end->out, on_wire_input, b, &e) != 0) {
+    if (end->code != 0 || env_direnv_read_dump(end->out, on_dump_input, b, &e) != 0) {
         b->o.on_log(STR("afloat: direnv did not tell which files it read; only .envrc is watched"),
                     b->o.arg);
     }
@@ -245,7 +251,7 @@ static void start_delegate(struct env_build *b)
     struct err e = {0};
     b->delegate = env_delegate_find(b->spec.delegate);
     for (const char *const *in = b->delegate->inputs; *in != NULL; in++) {
-        add_input(b, *in, ENV_FILE);
+        add_input(b, *in, ENV_FILE, true);
     }
     int rc = run(b, b->delegate->argv, false, on_delegate_end, NULL, &e);
     if (rc != 0) {

@@ -12,7 +12,7 @@
 //   - a change is an input whose two differ; a touch, or a save that was taken back, is none.
 //   - an input that changed after the build read it, but before it was watched, differs at once: the
 //     builder reports the hash of what it read. Where only another program knows (direnv's list), a
-//     file that changed after the build began counts as changed.
+//     file that changed after the build began, or is gone by now, counts as changed.
 //   - while paused `now` goes on being noted; resuming compares.
 //   - a failed build leaves `built` of what it saw, so it is not repeated until something changes; its
 //     inputs are added to those of the last good build, never taken away.
@@ -223,12 +223,14 @@ static void take_change(struct input *in, const struct watch_change *ch)
 // The first look at a file. Is it still what the build read?
 static void take_first(struct input *in, const struct watch_change *ch)
 {
+    bool was_there = in->in.kind == ENV_FILE && !in->in.guess;
     in->now = (struct print){.known = true};
+    in->in.kind = ENV_MISSING;
     if (ch != NULL) {
         take_change(in, ch);
     }
     if (in->fresh) {
-        bool later = ch != NULL && ch->ctime_ns > in->since_ns - CLOCK_SLACK_NS;
+        bool later = ch != NULL ? ch->ctime_ns > in->since_ns - CLOCK_SLACK_NS : was_there;
         in->built = in->now;
         in->built.there = later ? !in->now.there : in->now.there;
         in->fresh = false;
@@ -336,6 +338,13 @@ static void on_input(const struct env_input *found, void *arg)
         vec_push(&c->inputs, in);
     }
     in->build = c->generation;
+    if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) { // it was a file, or missing
+        watch_close(in->watch);
+        in->watch = NULL;
+        in->in.kind = ENV_DIR;
+        in->built = in->start = in->now = (struct print){0};
+        watch_input(c, in);
+    }
     if (found->hashed || found->kind == ENV_MISSING) {
         take_read(in, found);
     } else if (is_new) {

@@ -54,6 +54,7 @@ enum env_kind { ENV_FILE, ENV_DIR, ENV_MISSING };
 struct env_input {
     const char *path; // absolute
     enum env_kind kind;
+    bool guess;  // nobody looked: `kind` is only likely
     bool hashed; // `hash` is of the bytes that were used; false: only another program knows
     uint8_t hash[SHA256_SIZE];
 };

@@ -38,7 +38,7 @@ static struct env_build *hand_start(const struct env_build_opts *o)
     hand.running = b;
     hand.started++;
     for (size_t i = 0; hand.inputs[i] != NULL; i++) {
-        struct env_input in = {.path = hand.inputs[i], .kind = ENV_FILE};
+        struct env_input in = {.path = hand.inputs[i], .kind = ENV_FILE, .guess = true};
         o->on_input(&in, o->arg);
     }
     if (hand.writes) {
@@ -438,6 +438,28 @@ TEST(a_deleted_env_toml_restores_everything)
     rig_write(".afloat/env.toml", "[env]\nA = '2'\n");
     rig_wait(&rig.ready, 3);
     CHECK_STR(rig_get(rig.result, "A"), "2");
+    rig_close();
+}
+
+TEST(a_change_anywhere_in_a_watched_directory_is_a_change)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "watch = ['src']\n");
+    rig_write("src", "a file at first");
+    CHECK(rig_build() != NULL);
+    rig_remove("src");
+    rig_wait(&rig.ready, 2);
+    rig_write("src/deep/er/a.c", "1");
+    CHECK(rig_build() != NULL); // a directory that appears is seen by the next build
+    rig_idle(60);
+    unsigned before = rig.ready;
+    rig_write("src/deep/er/a.c", "2");
+    rig_wait(&rig.ready, before + 1);
+    rig_write("src/other.c", "new");
+    rig_wait(&rig.ready, before + 2);
+    rig_write("elsewhere.c", "not watched");
+    rig_idle(80);
+    CHECK_INT(rig.ready, before + 2);
     rig_close();
 }
 
