@@ -26,7 +26,7 @@ static struct {
     struct env_result *result;
 } heard;
 
-static void die(const char *what, const struct err *e)
+static NORETURN void die(const char *what, const struct err *e)
 {
     fprintf(stderr, "bench_env: %s: %s\n", what, e->msg);
     exit(1);
@@ -48,7 +48,7 @@ static void on_ready(const struct env_ready *m, void *arg)
     heard.result = env_result_ref(m->result);
 }
 
-static void on_failed(const struct env_failed *m, void *arg)
+static NORETURN void on_failed(const struct env_failed *m, void *arg)
 {
     (void)arg;
     fprintf(stderr, "bench_env: %s", m->text);
