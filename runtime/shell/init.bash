@@ -8,8 +8,8 @@ __afloat_file=$AFLOAT_RELOAD_FILE
 __afloat_dir=${__afloat_file%/*}
 __afloat_seen_env=0
 __afloat_seen=0
-__afloat_path=$PATH
 __afloat_said=
+__afloat_settled=
 
 # __afloat_ack ID STATUS
 __afloat_ack() {
@@ -75,16 +75,21 @@ __afloat_reload_apply() {
 # Our directories belong in front of PATH, wherever another hook or an rc file has moved them.
 __afloat_restore_path() {
     __afloat_refront
-    __afloat_path=$PATH
 }
 
-# Runs at every prompt, so what it calls is only called when there is a reason.
+# Something waits, or somebody has changed PATH or the prompt.
+__afloat_settle() {
+    __afloat_reload_apply
+    [[ -z $__afloat_said ]] || __afloat_tell
+    __afloat_restore_path
+    [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
+    __afloat_settled=$PS1$PATH
+}
+
+# Runs at every prompt: one command when there is nothing to do.
 __afloat_reload_hook() {
     local code=$?
-    [[ ! -e $__afloat_file ]] || __afloat_reload_apply
-    [[ -z $__afloat_said ]] || __afloat_tell
-    [ "$PATH" = "$__afloat_path" ] || __afloat_restore_path
-    [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
+    [[ ! -e $__afloat_file && $__afloat_said$PS1$PATH == "$__afloat_settled" ]] || __afloat_settle
     return "$code"
 }
 
