@@ -191,6 +191,26 @@ int secrets_get(const char *path, const char *name, char **out, struct err *e)
     return rc;
 }
 
+int secrets_read_file(const char *path, char **out, struct err *e)
+{
+    struct buf text;
+    *out = NULL;
+    buf_init(&text, SECRET_VALUE_MAX);
+    int rc = private__read(path, &text, e);
+    struct str value = str_trim(buf_str(&text));
+    if (rc == 0 && (value.n == 0 || str_index(value, '\0') >= 0)) {
+        rc = err_set(e, ERR_INVALID, "'%s' holds no secret", path);
+    }
+    if (rc == 0) {
+        *out = str_dup(value);
+    }
+    if (text.p != NULL) {
+        explicit_bzero(text.p, text.n);
+    }
+    buf_fini(&text);
+    return rc;
+}
+
 int secrets_list(const char *path, struct secret_names *out, struct err *e)
 {
     struct doc d;

@@ -19,6 +19,10 @@ int secrets_remove(const char *path, const char *name, struct err *e) MUST_CHECK
 /// The value in `*out`, NUL-terminated; the caller frees it. ERR_NOT_FOUND when there is none.
 int secrets_get(const char *path, const char *name, char **out, struct err *e) MUST_CHECK;
 
+/// The one secret that the file `path` holds, without white space at its ends; the caller frees it.
+/// Only a file that nobody else can read: ERR_DENIED, with the command that mends it, else.
+int secrets_read_file(const char *path, char **out, struct err *e) MUST_CHECK;
+
 /// The names, sorted. The caller's storage, ended with secret_names_fini().
 struct secret_names {
     char **p;
