@@ -22,7 +22,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
     X(EVENT, "event")                                                                              \
     X(CONFIG, "config")                                                                            \
     X(PROC, "proc")                                                                                \
-    X(LOOP, "loop")
+    X(LOOP, "loop")                                                                                \
+    X(AGENT, "agent")
 
 enum log_component {
 #define X(id, name) LOG_##id,

@@ -1,0 +1,377 @@
+// One call to a provider: its tries, one after the other, until an answer is whole.
+//
+//     provider_start ──> [queue] ──> try ── head ── bytes ──> sse ──> wire ──> on_delta
+//                                     ^                                  │
+//                        on_retry ────┤ wait <── failed, idle, cut ──────┤
+//                                     │                                  │ end marker
+//                        on_fail <────┘ no more tries                    └──> on_done
+//
+// What is handed out before the end can be taken back: deltas are void after on_retry. What cannot
+// be, the calls of tools, is handed out only when the end marker was seen. So a cut stream may be
+// asked for again at any point and no tool runs twice.
+//
+// A try makes progress when its head or the end of a line arrives; bytes alone are none, or a server
+// that drips them could hold us for ever.
+//
+// Invariants:
+//   - `idle` runs exactly while `running && !paused`.
+//   - once `gone`, no callback is made; the call is freed by whoever set `busy`, else at once.
+//   - a try's reply is there while `trying`, on_done included.
+
+#include <assert.h>
+#include <sys/random.h>
+
+#include "agent/provider_int.h"
+#include "base/log.h"
+
+enum {
+    EVENT_MAX = 10 * 1024 * 1024 + 64 * 1024, // an event of 10 MiB passes, with its frame
+    PLAIN_MAX = 64 * 1024,                    // of an answer that is no stream
+    BODY_MAX = 64 * 1024 * 1024,              // of a request
+};
+
+static void on_idle(void *arg);
+
+// ---- the life of a try ----------------------------------------------------------------------
+
+static void stop_transport(struct provider_call *call, bool clean)
+{
+    if (call->running) {
+        call->running = false;
+        timer_stop(&call->idle);
+        call->kind->transport->stop(call, clean);
+    }
+}
+
+static void end_try(struct provider_call *call)
+{
+    stop_transport(call, false);
+    if (call->trying) {
+        call->trying = false;
+        sse_fini(&call->sse);
+        wire_reply_fini(&call->reply);
+        buf_fini(&call->plain);
+    }
+}
+
+static void free_call(struct provider_call *call)
+{
+    end_try(call);
+    timer_stop(&call->wait);
+    if (call->task != NULL) {
+        loop_cancel(call->service->loop, call->task);
+    }
+    if (call->kind->transport->close != NULL) {
+        call->kind->transport->close(call);
+    }
+    if (call->key != NULL) {
+        explicit_bzero(call->key, strlen(call->key));
+        free(call->key);
+    }
+    call->service->n_calls--;
+    buf_fini(&call->body);
+    free(call);
+}
+
+static void progress(struct provider_call *call)
+{
+    if (call->running && !call->paused) {
+        timer_start(&call->idle, call->choice->retry.idle_ms);
+    }
+}
+
+// ---- failing --------------------------------------------------------------------------------
+
+static uint64_t throw_dice(void)
+{
+    uint64_t dice = 0;
+    (void)!getrandom(&dice, sizeof dice, GRND_NONBLOCK); // without luck: no jitter
+    return dice;
+}
+
+// A key that was changed since: its file or secret is the truth, once.
+static bool has_new_key(struct provider_call *call, const struct provider_error *e)
+{
+    if (e->fault != PROVIDER_AUTH || call->reread) {
+        return false;
+    }
+    call->reread = true;
+    char *key = provider__read_key(call->choice);
+    if (key == NULL || strcmp(key, call->choice->key) == 0) {
+        free(key);
+        return false;
+    }
+    call->key = key;
+    return true;
+}
+
+static bool may_retry(struct provider_call *call, const struct provider_error *e, uint64_t *wait_ms)
+{
+    bool told = call->told && call->cb.on_retry == NULL;
+    struct loop *l = call->service->loop;
+    return !told && provider__worth_retry(e->fault) &&
+           retry_next(&call->retry, &call->choice->retry, loop_now(l), e->retry_after_ms,
+                      throw_dice(), wait_ms);
+}
+
+static void tell_failure(struct provider_call *call, const struct provider_error *e, bool again,
+                         uint64_t wait_ms)
+{
+    log_warn(LOG_AGENT, "provider=%s fault=%s status=%d try=%u wait_ms=%llu message=%s",
+             call->choice->provider, provider_fault_name(e->fault), e->status, e->tries,
+             (unsigned long long)wait_ms, LOGQ(str_of(e->message)).z);
+    call->busy = true;
+    if (!again) {
+        call->cb.on_fail(call, e, call->arg);
+    } else if (call->cb.on_retry != NULL) {
+        call->cb.on_retry(call, e, wait_ms, call->arg);
+    }
+    call->busy = false;
+}
+
+static void fail_try(struct provider_call *call, struct provider_error *e)
+{
+    uint64_t wait_ms = 0;
+    bool again = has_new_key(call, e);
+    if (call->asked_ms != 0) { // the head knows better than the message
+        e->retry_after_ms = call->asked_ms;
+    }
+    e->tries = call->retry.failed + 1;
+    end_try(call);
+    again = again || may_retry(call, e, &wait_ms);
+    tell_failure(call, e, again, wait_ms);
+    if (!again || call->gone) {
+        free_call(call);
+    } else {
+        timer_start(&call->wait, wait_ms);
+    }
+}
+
+static void on_idle(void *arg)
+{
+    struct provider_call *call = arg;
+    struct provider_error e;
+    provider__fault(&e, PROVIDER_IDLE, call->choice->provider, "was silent for %llu s",
+                    (unsigned long long)(call->choice->retry.idle_ms / 1000));
+    fail_try(call, &e);
+}
+
+// ---- succeeding -----------------------------------------------------------------------------
+
+static void succeed(struct provider_call *call)
+{
+    struct provider_response r;
+    stop_transport(call, true);
+    wire_reply_finish(&call->reply, call->kind->wire->kind, &r);
+    call->busy = true;
+    call->cb.on_done(call, &r, call->arg);
+    free_call(call);
+}
+
+static void on_delta(void *arg, const struct provider_delta *d)
+{
+    struct provider_call *call = arg;
+    if (!call->gone) {
+        call->told = true;
+        call->cb.on_delta(call, d, call->arg);
+    }
+}
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    struct provider_call *call = arg;
+    int rc = wire_event(call->kind->wire, &call->reply, ev, &call->feed);
+    return rc != 0 ? rc : call->gone || call->reply.ended || call->reply.failed;
+}
+
+// What the stream has come to; the call may be gone afterwards.
+static void look_at_reply(struct provider_call *call, int rc)
+{
+    const char *who = call->choice->provider;
+    struct provider_error e;
+    if (call->reply.failed) {
+        provider__judge(&e, who, call->status, &call->reply.fault);
+    } else if (rc < 0) {
+        provider__judge_rc(&e, who, true, &call->feed);
+    } else {
+        if (call->reply.ended) {
+            succeed(call);
+        }
+        return;
+    }
+    fail_try(call, &e);
+}
+
+// ---- what transports report -----------------------------------------------------------------
+
+const char *provider__key(const struct provider_call *call)
+{
+    return call->key != NULL ? call->key : call->choice->key;
+}
+
+void provider__head(struct provider_call *call, const struct http_reply *reply)
+{
+    struct str type = http_reply_get(reply, "content-type");
+    call->status = reply->status;
+    call->stream = reply->status == 200 && !str_starts(type, "application/json");
+    call->asked_ms =
+        reply->status == 200 ? 0 : provider__asked_ms(reply, loop_wall(call->service->loop));
+    progress(call);
+}
+
+void provider__bytes(struct provider_call *call, struct str bytes)
+{
+    if (!call->stream) {
+        buf_add(&call->plain, bytes.p, MIN(bytes.n, PLAIN_MAX - call->plain.n));
+        return;
+    }
+    if (str_index(bytes, '\n') >= 0 || str_index(bytes, '\r') >= 0) {
+        progress(call);
+    }
+    call->busy = true;
+    int rc = sse_feed(&call->sse, bytes, &call->feed);
+    call->busy = false;
+    if (call->gone) {
+        free_call(call);
+    } else {
+        look_at_reply(call, rc);
+    }
+}
+
+void provider__end(struct provider_call *call, int rc, const struct err *e)
+{
+    const char *who = call->choice->provider;
+    struct provider_error why;
+    if (rc != 0) {
+        provider__judge_rc(&why, who, call->status != 0, e);
+    } else if (!call->stream) {
+        provider__judge_body(&why, who, call->status, buf_str(&call->plain));
+    } else if (call->reply.finished) {
+        succeed(call);
+        return;
+    } else {
+        provider__fault(&why, PROVIDER_CUT, who, "ended its answer in the middle");
+    }
+    fail_try(call, &why);
+}
+
+// ---- starting -------------------------------------------------------------------------------
+
+static void begin_try(void *arg)
+{
+    struct provider_call *call = arg;
+    struct err e = {0};
+    call->task = NULL;
+    call->trying = true;
+    call->told = call->stream = false;
+    call->status = 0;
+    call->asked_ms = 0;
+    call->feed = (struct err){0};
+    buf_init(&call->plain, PLAIN_MAX);
+    sse_init(&call->sse, EVENT_MAX, on_event, call);
+    wire_reply_init(&call->reply, on_delta, call);
+    if (call->kind->transport->start(call, &e) != 0) {
+        struct provider_error why;
+        provider__judge_rc(&why, call->choice->provider, false, &e);
+        fail_try(call, &why);
+        return;
+    }
+    call->running = true;
+    if (call->paused) {
+        call->kind->transport->pause(call, true);
+    }
+    progress(call);
+}
+
+static int write_body(struct provider_call *call, const struct provider_ask *ask, struct err *e)
+{
+    struct str model = json_str(json_get(ask->request, "model"), NULL);
+    int rc = wire_check(ask->request, e);
+    if (rc != 0) {
+        return rc;
+    }
+    model = model.n != 0 ? model : str_of(call->choice->model);
+    wire_write(call->kind->wire, &call->body, ask->request, model);
+    if (!buf_ok(&call->body)) {
+        return err_set(e, ERR_INVALID, "the request is larger than %d bytes", BODY_MAX);
+    }
+    return 0;
+}
+
+int provider_start(struct provider_call **out, struct providers *s, const struct provider_ask *ask,
+                   const struct provider_cb *cb, void *arg, struct err *e)
+{
+    struct provider_call *call = xcalloc(1, sizeof *call);
+    *call = (struct provider_call){
+        .service = s, .choice = ask->choice, .kind = ask->choice->impl, .cb = *cb, .arg = arg};
+    *out = NULL;
+    buf_init(&call->body, BODY_MAX);
+    int rc = write_body(call, ask, e);
+    if (rc != 0) {
+        buf_fini(&call->body);
+        free(call);
+        return rc;
+    }
+    s->n_calls++;
+    timer_init(&call->wait, s->loop, begin_try, call);
+    timer_init(&call->idle, s->loop, on_idle, call);
+    if (call->kind->transport->open != NULL) {
+        call->kind->transport->open(call, ask);
+    }
+    call->task = loop_defer(s->loop, begin_try, call);
+    *out = call;
+    return 0;
+}
+
+void provider_cancel(struct provider_call *call)
+{
+    call->gone = true;
+    stop_transport(call, false);
+    if (!call->busy) {
+        free_call(call);
+    }
+}
+
+void provider_pause(struct provider_call *call, bool paused)
+{
+    if (call->paused == paused) {
+        return;
+    }
+    call->paused = paused;
+    if (!call->running) {
+        return;
+    }
+    call->kind->transport->pause(call, paused);
+    timer_stop(&call->idle);
+    progress(call);
+}
+
+static void write_tokens(struct jw *w, const char *key, int64_t n)
+{
+    jw_key(w, key);
+    if (n < 0) {
+        jw_null(w);
+    } else {
+        jw_int(w, n);
+    }
+}
+
+void provider_write_usage(struct jw *w, const struct provider_usage *u)
+{
+    write_tokens(w, "input", u->input);
+    write_tokens(w, "cached", u->cached);
+    write_tokens(w, "output", u->output);
+    write_tokens(w, "reasoning", u->reasoning);
+}
+
+void provider_write_error(struct jw *w, const struct provider_error *e)
+{
+    jw_obj(w);
+    jw_kstrz(w, "code", provider_fault_name(e->fault));
+    jw_kstrz(w, "message", e->message);
+    if (e->status != 0) {
+        jw_kint(w, "status", e->status);
+    }
+    jw_kint(w, "tries", e->tries);
+    jw_end_obj(w);
+}

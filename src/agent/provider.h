@@ -1,0 +1,148 @@
+#pragma once
+
+#include "agent/retry.h"
+#include "base/json.h"
+#include "loop/loop.h"
+
+// Model providers behind one call.
+//
+//     struct provider_ask ask = {.choice = &session->choice, .request = request, .n = 3};
+//     rc = provider_start(&call, service, &ask, &callbacks, arg, &e);
+//
+// on_delta comes as the model speaks, then exactly one of on_done and on_fail. Failed tries are
+// repeated in here (retry.h, docs/internals/providers.md). Callbacks come from the loop's deferred
+// queue or from timers, never from inside a call of ours; they may cancel, pause, or start other
+// calls. All of it belongs to the loop thread and nothing blocks.
+//
+// The request, in the neutral form that hooks see and requests.jsonl keeps:
+//
+//     {"model": "...",                      left out or "": the choice's
+//      "system": "...",
+//      "messages": [
+//        {"role": "user", "content": "text"},
+//        {"role": "assistant", "content": [
+//          {"type": "reasoning", "kind": "anthropic", "data": {...}},
+//          {"type": "text", "text": "..."},
+//          {"type": "tool_call", "id": "...", "name": "...", "input": {...}}]},
+//        {"role": "tool", "content": [
+//          {"type": "tool_result", "tool_call_id": "...", "output": "...", "success": true}]}],
+//      "tools": [{"name": "...", "description": "...", "input_schema": {...}}],
+//      "params": {"max_tokens": 1000, ...}}
+//
+// `content` is a text or a list of items. Roles are user, assistant, tool and system (a remark in
+// between); tool_result may stand in a user's message too. An assistant message is the `content` of
+// a response as it came: reasoning items are opaque, go back unchanged to the API that made them
+// (`kind`) and are left out for any other. Each tool_call needs its tool_result in what follows
+// before the next assistant message; APIs refuse a request without. Members of `params` are sent as
+// they are and replace what we would send; `max_tokens` is translated.
+
+struct providers;       // the service, see agent/providers.h
+struct provider_choice; // which provider, model and key, see there
+struct provider_call;
+
+// ---- what comes back ------------------------------------------------------------------------
+
+/// A piece of the answer: exactly one of the two is not empty. Well-formed UTF-8, borrowed.
+struct provider_delta {
+    struct str text;
+    struct str reasoning; // for people; what goes back to the model is in response.content
+};
+
+/// Tokens; -1 is unknown. `cached` is part of `input`, `reasoning` of `output`.
+struct provider_usage {
+    int64_t input, cached, output, reasoning;
+};
+
+/// One call of a tool, as the model asked for it.
+struct provider_tool_call {
+    struct str id, name;
+    const struct json *input; // an object, always
+    /// NULL, or why what the model wrote is not an object (`input` is {} then): not to be run, but
+    /// answered with this text as a failed result, so that the model can mend it.
+    const char *bad_input;
+};
+
+/// At most so much of the answer's text is kept in memory; deltas go on beyond.
+enum { PROVIDER_TEXT_MAX = 2 * 1024 * 1024 };
+
+/// The whole answer; borrowed for the call of on_done. This is the one place where the provider
+/// accumulates: who shows or stores deltas needs no second copy.
+struct provider_response {
+    struct str text;        // all of it, or the first PROVIDER_TEXT_MAX bytes
+    uint64_t text_left_out; // bytes beyond that
+    struct json content;    // an array: what an assistant message holds, see above
+    const struct provider_tool_call *tool_calls;
+    size_t n_tool_calls;
+    struct provider_usage usage;
+    const char *stop_reason; // end_turn, tool_use, max_tokens, refusal or pause_turn
+};
+
+/// What went wrong: FAULT(ID, "name for events", worth another try)
+#define PROVIDER_FAULTS(X)                                                                         \
+    X(UNREACHABLE, "PROVIDER_UNREACHABLE", true)   /* no connection, no TLS, no answer */          \
+    X(OVERLOADED, "PROVIDER_OVERLOADED", true)     /* 408, 409, 5xx, or the same in the stream */  \
+    X(RATE_LIMITED, "PROVIDER_RATE_LIMITED", true) /* 429 */                                       \
+    X(CUT, "PROVIDER_CUT", true)                   /* the stream ended before the answer did */    \
+    X(IDLE, "PROVIDER_IDLE", true)                 /* no progress for retry.idle_ms */             \
+    X(QUOTA, "PROVIDER_QUOTA", false)              /* out of credit: a person has to act */        \
+    X(AUTH, "PROVIDER_AUTH", false)                /* no key, or one that is refused */            \
+    X(CONTEXT, "CONTEXT_OVERFLOW", false)          /* the request is too long: compact it */       \
+    X(REJECTED, "PROVIDER_REJECTED", false)        /* the API refuses the request */               \
+    X(TOO_LARGE, "PROVIDER_TOO_LARGE", false)      /* the answer passes our bounds */              \
+    X(SCENARIO, "SCENARIO_FAILED", false)          /* the scripted model cannot play its part */
+
+enum provider_fault {
+#define X(id, name, retry) PROVIDER_##id,
+    PROVIDER_FAULTS(X)
+#undef X
+        PROVIDER_FAULT__COUNT
+};
+
+const char *provider_fault_name(enum provider_fault fault);
+
+struct provider_error {
+    enum provider_fault fault;
+    int status;              // of HTTP; 0 when there was none
+    unsigned tries;          // made so far
+    uint64_t retry_after_ms; // what the provider asked for, or 0
+    char message[480];       // for people, one line; never holds a key
+};
+
+/// `arg` is borrowed from provider_start() to on_done, on_fail or provider_cancel().
+struct provider_cb {
+    void (*on_delta)(struct provider_call *call, const struct provider_delta *d, void *arg);
+    /// The try failed with `why`; the next one begins in `wait_ms`. All deltas since the start, or
+    /// since the last on_retry, are void: the model will not know them and the answer begins anew.
+    /// Who journals them marks them as aborted. Tools need no care: calls come with on_done only.
+    /// NULL: nothing handed out may be taken back, so a try that has given a delta is not repeated.
+    void (*on_retry)(struct provider_call *call, const struct provider_error *why, uint64_t wait_ms,
+                     void *arg);
+    void (*on_done)(struct provider_call *call, const struct provider_response *r, void *arg);
+    /// No more tries; deltas since the last on_retry are void as there.
+    void (*on_fail)(struct provider_call *call, const struct provider_error *why, void *arg);
+};
+
+// ---- asking ---------------------------------------------------------------------------------
+
+/// Read during provider_start() only, except for `choice`, which must stay until the call is over.
+struct provider_ask {
+    const struct provider_choice *choice;
+    const struct json *request;
+    uint64_t n; // which model request of its session this is, from 1; the scripted provider counts
+};
+
+/// Begin. Returns ERR_INVALID, with no callback to follow, for a request that is not in the neutral
+/// form (a hook may have made it); whatever else goes wrong comes by on_fail. The call is freed when
+/// on_done or on_fail returns.
+int provider_start(struct provider_call **out, struct providers *s, const struct provider_ask *ask,
+                   const struct provider_cb *cb, void *arg, struct err *e) MUST_CHECK;
+/// End it now; no callback follows. Not after on_done or on_fail; inside them it does nothing.
+void provider_cancel(struct provider_call *call);
+/// Stop or go on receiving, for a caller that cannot keep up. No delta comes while paused, and the
+/// idle time-out rests.
+void provider_pause(struct provider_call *call, bool paused);
+
+/// Write {input, cached, output, reasoning}, null for what is unknown; the object is open already.
+void provider_write_usage(struct jw *w, const struct provider_usage *u);
+/// Write the error as {code, message, status?, tries}.
+void provider_write_error(struct jw *w, const struct provider_error *e);

@@ -1,0 +1,394 @@
+// What a failure means: worth another try, a person's task, or a reason to make the request shorter.
+//
+// Status codes alone do not tell: 429 is a rate that passes or a quota that does not, 400 a mistake
+// or a context that is full. So what the API says is looked at first (its code and type, then words
+// of the message that are known to mean one thing), and the status only when that is not known.
+//
+// Messages come from outside: they are made one line, cut, and cleaned of keys before they are kept.
+
+#include <ctype.h>
+#include <stdarg.h>
+
+#include "agent/provider_int.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/utf8.h"
+
+enum { SAID_MAX = 320 };
+
+static const struct {
+    const char *name;
+    bool retry;
+} faults[PROVIDER_FAULT__COUNT] = {
+#define X(id, name, retry) [PROVIDER_##id] = {name, retry},
+    PROVIDER_FAULTS(X)
+#undef X
+};
+
+struct hint {
+    const char *word;
+    enum provider_fault fault;
+};
+
+// Parts of a code or type.
+static const struct hint codes[] = {
+    {"context_length_exceeded", PROVIDER_CONTEXT},
+    {"request_too_large", PROVIDER_CONTEXT},
+    {"insufficient_quota", PROVIDER_QUOTA},
+    {"enforced_spend_limit", PROVIDER_QUOTA},
+    {"credit_balance", PROVIDER_QUOTA},
+    {"billing_", PROVIDER_QUOTA},
+    {"usage_limit", PROVIDER_QUOTA},
+    {"scenario", PROVIDER_SCENARIO},
+    {"rate_limit", PROVIDER_RATE_LIMITED},
+    {"overloaded", PROVIDER_OVERLOADED},
+    {"server_error", PROVIDER_OVERLOADED},
+    {"api_error", PROVIDER_OVERLOADED},
+    {"invalid_api_key", PROVIDER_AUTH},
+    {"authentication_error", PROVIDER_AUTH},
+    {"permission_error", PROVIDER_AUTH},
+};
+
+// Parts of a message, where servers give no code. Lower case.
+static const struct hint words[] = {
+    {"prompt is too long", PROVIDER_CONTEXT},
+    {"maximum context length", PROVIDER_CONTEXT},
+    {"exceeds the context window", PROVIDER_CONTEXT},
+    {"exceed the available context size", PROVIDER_CONTEXT},
+    {"exceed context limit", PROVIDER_CONTEXT},
+    {"input is too long", PROVIDER_CONTEXT},
+    {"credit balance is too low", PROVIDER_QUOTA},
+    {"exceeded your current quota", PROVIDER_QUOTA},
+};
+
+static bool holds(struct str s, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= s.n; i++) {
+        if (strncasecmp(s.p + i, word, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_hint(const struct hint *hints, size_t n, struct str s, enum provider_fault *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (holds(s, hints[i].word)) {
+            *out = hints[i].fault;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum provider_fault by_status(int status)
+{
+    if (status == 401 || status == 403) {
+        return PROVIDER_AUTH;
+    }
+    if (status == 402) {
+        return PROVIDER_QUOTA;
+    }
+    if (status == 413) {
+        return PROVIDER_CONTEXT;
+    }
+    if (status == 429) {
+        return PROVIDER_RATE_LIMITED;
+    }
+    // an error inside a good answer that says nothing we know: the server's own trouble
+    bool passing = status == 408 || status == 409 || status >= 500 || status == 200;
+    return passing ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
+}
+
+static enum provider_fault judge(int status, const struct wire_fault *f)
+{
+    enum provider_fault fault;
+    bool known = find_hint(codes, ARRAY_LEN(codes), f->code, &fault) ||
+                 find_hint(codes, ARRAY_LEN(codes), f->type, &fault) ||
+                 find_hint(words, ARRAY_LEN(words), f->message, &fault);
+    if (known) {
+        return fault;
+    }
+    if (status == 200 && holds(f->type, "invalid_request")) {
+        return PROVIDER_REJECTED;
+    }
+    int64_t code;
+    bool is_status = status == 200 && str_to_i64(f->code, &code) && code >= 400 && code < 600;
+    return by_status(is_status ? (int)code : status);
+}
+
+// One clean line of what a server said.
+static void write_said(struct buf *out, struct str said)
+{
+    struct buf line;
+    said = str_trim(said);
+    buf_init(&line, SIZE_MAX);
+    buf_add(&line, said.p, utf8_cut(said.p, said.n, SAID_MAX));
+    for (size_t i = 0; i < line.n; i++) {
+        if ((unsigned char)line.p[i] < ' ') {
+            line.p[i] = ' ';
+        }
+    }
+    log_redact(out, buf_str(&line));
+    buf_fini(&line);
+}
+
+static void set_message(struct provider_error *out, struct str text)
+{
+    size_t n = utf8_cut(text.p, text.n, sizeof out->message - 1);
+    if (n != 0) {
+        memcpy(out->message, text.p, n);
+    }
+    out->message[n] = '\0';
+}
+
+void provider__judge(struct provider_error *out, const char *who, int status,
+                     const struct wire_fault *fault)
+{
+    struct buf text;
+    struct str said = fault->message.n != 0 ? fault->message : fault->code;
+    *out = (struct provider_error){.fault = judge(status, fault), .status = status};
+    out->retry_after_ms = provider__asked_text(fault->message);
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "'%s' ", who);
+    if (status == 200) {
+        buf_addz(&text, "failed while it answered");
+    } else {
+        buf_addf(&text, "answered with status %d", status);
+    }
+    if (said.n != 0) {
+        buf_addz(&text, ": ");
+        write_said(&text, said);
+    }
+    set_message(out, buf_str(&text));
+    buf_fini(&text);
+}
+
+// {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
+// {"detail": "text"} are in use.
+static void read_fault(struct wire_fault *f, const struct json *body)
+{
+    const struct json *error = json_get(body, "error");
+    const struct json *said = json_get(error, "message");
+    const struct json *code = json_ptr(error, "/details/error_code");
+    said = said != NULL ? said : json_get(body, "message");
+    said = said != NULL ? said : json_get(body, "detail");
+    said = error != NULL && error->type == JSON_STR ? error : said;
+    f->message = json_str(said, NULL);
+    f->type = json_str(json_get(error, "type"), NULL);
+    f->code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
+}
+
+void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body)
+{
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct wire_fault fault = {0};
+    struct json *v = NULL;
+    struct arena a;
+    arena_init(&a);
+    body = str_trim(body);
+    if (json_parse(&v, &a, body, &opts, NULL) == 0) {
+        read_fault(&fault, v);
+    } else if (body.n != 0 &&
+               body.p[0] != '<') { // pages of proxies say nothing in their first line
+        fault.message = body;
+    }
+    provider__judge(out, who, status, &fault);
+    arena_fini(&a);
+}
+
+void provider__fault(struct provider_error *out, enum provider_fault fault, const char *who,
+                     const char *fmt, ...)
+{
+    char text[sizeof out->message];
+    struct buf clean;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    *out = (struct provider_error){.fault = fault};
+    buf_init(&clean, SIZE_MAX);
+    buf_addf(&clean, "'%s' ", who);
+    log_redact(&clean, str_of(text));
+    set_message(out, buf_str(&clean));
+    buf_fini(&clean);
+}
+
+void provider__judge_rc(struct provider_error *out, const char *who, bool had_head,
+                        const struct err *e)
+{
+    if (e->code == ERR_TOO_LARGE) {
+        provider__fault(out, PROVIDER_TOO_LARGE, who, "answered too much: %s", e->msg);
+    } else if (e->code == ERR_INVALID || e->code == ERR_UNSUPPORTED) {
+        provider__fault(out, PROVIDER_REJECTED, who, "cannot be asked: %s", e->msg);
+    } else if (had_head) {
+        provider__fault(out, PROVIDER_CUT, who, "was cut off while it answered: %s", e->msg);
+    } else {
+        provider__fault(out, PROVIDER_UNREACHABLE, who, "cannot be reached: %s", e->msg);
+    }
+}
+
+bool provider__worth_retry(enum provider_fault fault)
+{
+    return faults[fault].retry;
+}
+
+const char *provider_fault_name(enum provider_fault fault)
+{
+    return faults[fault].name;
+}
+
+// ---- how long to wait -----------------------------------------------------------------------
+
+// Digits, with a fraction or not, in milliseconds if it counted seconds; `*s` moves behind them.
+static bool take_number(struct str *s, double *out)
+{
+    double value = 0, place = 1;
+    size_t n = 0;
+    bool digits = false, point = false;
+    for (; n < s->n && n < 20 && (isdigit((unsigned char)s->p[n]) || (s->p[n] == '.' && !point));
+         n++) {
+        if (s->p[n] == '.') {
+            point = true;
+            continue;
+        }
+        digits = true;
+        place = point ? place / 10 : place;
+        value = point ? value + (s->p[n] - '0') * place : value * 10 + (s->p[n] - '0');
+    }
+    *s = str_from(*s, n);
+    *out = value;
+    return digits;
+}
+
+static const struct {
+    const char *unit;
+    double ms;
+} units[] = {{"ms", 1}, {"seconds", 1e3}, {"second", 1e3}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}};
+
+static double take_unit(struct str *s)
+{
+    while (s->n != 0 && s->p[0] == ' ') {
+        *s = str_from(*s, 1);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (str_starts(*s, units[i].unit)) {
+            *s = str_from(*s, strlen(units[i].unit));
+            return units[i].ms;
+        }
+    }
+    return 0;
+}
+
+static uint64_t whole_ms(double ms)
+{
+    return ms > 0 && ms < 1e12 ? (uint64_t)(ms + 0.999) : 0; // rather later than sooner
+}
+
+// "6m0s", "1.5s", "20 ms"
+static uint64_t parse_span(struct str s)
+{
+    double number, ms = 0;
+    while (take_number(&s, &number)) {
+        double unit = take_unit(&s);
+        if (unit <= 0) {
+            return 0;
+        }
+        ms += number * unit;
+    }
+    return whole_ms(ms);
+}
+
+static int64_t month_of(struct str name)
+{
+    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    for (unsigned i = 0; i < 12; i++) {
+        if (name.n == 3 && memcmp(name.p, names + (size_t)i * 3, 3) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+// Sun, 15 Nov 2026 05:01:12 GMT
+static uint64_t until_date(struct str s, int64_t wall_ms)
+{
+    unsigned day, year, hour, min, sec;
+    char month[4], text[40];
+    snprintf(text, sizeof text, STR_FMT, STR_ARG(s));
+    if (sscanf(text, "%*3s, %2u %3s %4u %2u:%2u:%2u GMT", &day, month, &year, &hour, &min, &sec) !=
+        6) {
+        return 0;
+    }
+    int64_t m = month_of(str_of(month));
+    if (m == 0 || year < 1970 || day == 0 || day > 31) {
+        return 0;
+    }
+    int64_t at = time_days(year, (unsigned)m, day) * 86400 + hour * 3600 + min * 60 + sec;
+    return at * 1000 > wall_ms ? (uint64_t)(at * 1000 - wall_ms) : 0;
+}
+
+static uint64_t parse_retry_after(struct str s, int64_t wall_ms)
+{
+    struct str rest = s;
+    double seconds;
+    if (take_number(&rest, &seconds) && rest.n == 0) {
+        return whole_ms(seconds * 1000);
+    }
+    return until_date(s, wall_ms);
+}
+
+// What counts is the reset of a limit that is used up: "6m0s", or a time.
+static uint64_t until_reset(struct str reset, int64_t wall_ms)
+{
+    int64_t at;
+    if (time_parse(reset, &at)) {
+        return at > wall_ms ? (uint64_t)(at - wall_ms) : 0;
+    }
+    return parse_span(reset);
+}
+
+static const struct {
+    const char *remaining, *reset;
+} limits[] = {
+    {"x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"},
+    {"x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"},
+    {"anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"},
+    {"anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"},
+    {"anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"},
+    {"anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"},
+};
+
+uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms)
+{
+    struct str ms = str_trim(http_reply_get(reply, "retry-after-ms"));
+    struct str after = str_trim(http_reply_get(reply, "retry-after"));
+    uint64_t wait = 0;
+    double number;
+    if (take_number(&ms, &number) && ms.n == 0) {
+        return whole_ms(number);
+    }
+    if (after.n != 0) {
+        return parse_retry_after(after, wall_ms);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        if (str_eqz(http_reply_get(reply, limits[i].remaining), "0")) {
+            wait = MAX(wait, until_reset(http_reply_get(reply, limits[i].reset), wall_ms));
+        }
+    }
+    return wait;
+}
+
+uint64_t provider__asked_text(struct str message)
+{
+    static const char phrase[] = "try again in ";
+    size_t n = sizeof phrase - 1;
+    for (size_t i = 0; i + n < message.n; i++) {
+        if (strncasecmp(message.p + i, phrase, n) == 0) {
+            return parse_span(str_from(message, i + n));
+        }
+    }
+    return 0;
+}

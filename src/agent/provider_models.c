@@ -1,0 +1,135 @@
+// GET models: what a provider offers.
+//
+// Both families answer {"data": [{"id": "..."}, ...]}. A list is asked for by a person who waits, so
+// it is one request without retries, and short in its patience.
+
+#include "agent/provider_int.h"
+
+enum { TIMEOUT_MS = 15 * 1000, MODELS_MAX = 10000 };
+
+struct provider_models {
+    struct providers *service;
+    const struct provider_choice *choice; // borrowed
+    provider_models_cb *cb;
+    void *arg;
+    struct http_call *http; // NULL: none, and `task` tells what is known
+    struct loop_task *task;
+    struct err e; // of a request that could not be sent
+};
+
+static void answer(struct provider_models *m, const char *const *names, size_t n,
+                   const struct provider_error *why)
+{
+    provider_models_cb *cb = m->cb;
+    void *arg = m->arg;
+    m->service->n_calls--;
+    free(m);
+    cb(names, n, why, arg);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void answer_list(struct provider_models *m, const struct json *data, struct arena *a)
+{
+    const char **names = arena_calloc(a, data->n + 1, sizeof *names);
+    size_t n = 0;
+    json_foreach_item (row, data) {
+        struct str id = json_str(json_get(row, "id"), NULL);
+        if (id.n != 0 && n < MODELS_MAX) {
+            names[n++] = arena_strdup(a, id);
+        }
+    }
+    qsort(names, n, sizeof *names, by_name);
+    answer(m, names, n, NULL);
+}
+
+static void read_list(struct provider_models *m, struct str body)
+{
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct provider_error why;
+    struct json *v = NULL;
+    struct arena a;
+    arena_init(&a);
+    int rc = json_parse(&v, &a, body, &opts, NULL);
+    const struct json *data = json_get(rc == 0 ? v : NULL, "data");
+    if (data != NULL && data->type == JSON_ARR) {
+        answer_list(m, data, &a);
+    } else {
+        provider__fault(&why, PROVIDER_REJECTED, m->choice->provider,
+                        "answered with something that is no list of models");
+        answer(m, NULL, 0, &why);
+    }
+    arena_fini(&a);
+}
+
+static void on_done(struct http_call *http, int rc, const struct http_reply *reply,
+                    const struct err *e, void *arg)
+{
+    struct provider_models *m = arg;
+    struct provider_error why;
+    (void)http;
+    if (rc != 0) {
+        provider__judge_rc(&why, m->choice->provider, reply->status != 0, e);
+    } else if (reply->status != 200) {
+        provider__judge_body(&why, m->choice->provider, reply->status, reply->body);
+    } else {
+        read_list(m, reply->body);
+        return;
+    }
+    answer(m, NULL, 0, &why);
+}
+
+static void tell_at_once(void *arg)
+{
+    struct provider_models *m = arg;
+    const char *const *names = (const char *const *)&m->choice->model;
+    struct provider_error why;
+    if (m->e.code == 0) {
+        answer(m, names, 1, NULL); // scripted: the one it has
+    } else {
+        provider__judge_rc(&why, m->choice->provider, false, &m->e);
+        answer(m, NULL, 0, &why);
+    }
+}
+
+static int send_request(struct provider_models *m)
+{
+    static const struct http_cb cb = {.on_done = on_done};
+    struct http_header headers[PROVIDER_HEADERS_MAX];
+    struct http_request q;
+    struct arena a;
+    arena_init(&a);
+    provider__http_request(&q, headers, &a, m->choice, m->choice->impl->models_path,
+                           m->choice->key);
+    q.timeout_ms = TIMEOUT_MS;
+    int rc = http_client_send(&m->http, m->service->client, &q, &cb, m, &m->e);
+    arena_fini(&a);
+    return rc;
+}
+
+struct provider_models *provider_models_get(struct providers *s,
+                                            const struct provider_choice *choice,
+                                            provider_models_cb *cb, void *arg)
+{
+    struct provider_models *m = xcalloc(1, sizeof *m);
+    *m = (struct provider_models){.service = s, .choice = choice, .cb = cb, .arg = arg};
+    s->n_calls++;
+    if (choice->impl->models_path == NULL || send_request(m) != 0) {
+        m->task = loop_defer(s->loop, tell_at_once, m);
+    }
+    return m;
+}
+
+void provider_models_cancel(struct provider_models *m)
+{
+    if (m->http != NULL) {
+        http_client_cancel(m->http);
+    } else {
+        loop_cancel(m->service->loop, m->task);
+    }
+    m->service->n_calls--;
+    free(m);
+}

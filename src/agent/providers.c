@@ -1,0 +1,462 @@
+// Which provider, which model, which key.
+//
+//     wish  >  AFLOAT_PROVIDER, AFLOAT_MODEL  >  [model]  >  a built-in one with a key  >  scripted
+//
+// The environment is the client's, as it travelled with the session; the hub's own decides nothing.
+// Keys are known to the log as secrets as soon as they are read, so no line, event or error can show
+// one.
+//
+// Does not do: keep keys. A choice belongs to its session and goes with it.
+
+#include "agent/providers.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "agent/provider_int.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "config/secrets.h"
+#include "loop/work.h"
+
+static const struct provider_kind kinds[] = {
+    {"openai-responses", &wire_responses, &provider_transport_http, "/responses", "/models", false},
+    {"openai-chat", &wire_chat, &provider_transport_http, "/chat/completions", "/models", false},
+    {"anthropic", &wire_anthropic, &provider_transport_http, "/v1/messages", "/v1/models", true},
+    {"scripted", &wire_responses, &provider_transport_scripted, NULL, NULL, false},
+};
+
+static const char *const built_in[] = {"openai", "anthropic"};
+
+static const char *const our_variables[] = {"AFLOAT_PROVIDER", "AFLOAT_MODEL", "AFLOAT_SCENARIO"};
+
+const struct provider_kind *provider__kind(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (str_eqz(name, kinds[i].name)) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+// ---- the service ----------------------------------------------------------------------------
+
+struct providers *providers_open(struct loop *l, struct http_client *client)
+{
+    struct providers *s = xcalloc(1, sizeof *s);
+    s->loop = l;
+    s->client = client;
+    return s;
+}
+
+void providers_close(struct providers *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    assert(s->n_calls == 0);
+    provider__http_close_drains(s);
+    lane_close(s->lane);
+    free(s);
+}
+
+// ---- looking things up ----------------------------------------------------------------------
+
+/// The value of a variable in the client's environment; NULL when it is not there or empty.
+static const char *get_variable(const struct provider_wish *wish, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *const *v = wish->env; v != NULL && *v != NULL; v++) {
+        if (strncmp(*v, name, n) == 0 && (*v)[n] == '=') {
+            return (*v)[n + 1] != '\0' ? *v + n + 1 : NULL;
+        }
+    }
+    return NULL;
+}
+
+/// A text setting of a provider; NULL when it has none, or an empty one.
+static const char *get_setting(const struct config *c, const char *pattern, const char *provider)
+{
+    const struct config_entry *entry = config_find_named(c, pattern, provider);
+    return entry != NULL && entry->value->type == JSON_STR && entry->value->s.n != 0
+               ? entry->value->s.p
+               : NULL;
+}
+
+static bool is_given(const char *z)
+{
+    return z != NULL && z[0] != '\0';
+}
+
+static bool has_key_variable(const struct config *c, const struct provider_wish *wish,
+                             const char *provider)
+{
+    const char *name = get_setting(c, "providers.*.api_key_env", provider);
+    return name != NULL && get_variable(wish, name) != NULL;
+}
+
+// ---- keys -----------------------------------------------------------------------------------
+
+static int take_key(struct provider_choice *ch, char *key, struct err *e)
+{
+    struct str s = str_trim(str_of(key));
+    int rc = 0;
+    ch->key = str_dup(s);
+    explicit_bzero(key, strlen(key));
+    free(key);
+    for (size_t i = 0; i < s.n && rc == 0; i++) {
+        if ((unsigned char)ch->key[i] <= ' ' || (unsigned char)ch->key[i] >= 0x7f) {
+            rc = err_set(e, ERR_INVALID,
+                         "the key of provider '%s' holds spaces or control characters",
+                         ch->provider);
+        }
+    }
+    log_add_secret(str_of(ch->key));
+    return rc;
+}
+
+static int read_key_env(struct provider_choice *ch, const struct provider_wish *wish,
+                        const char *name, struct err *e)
+{
+    const char *value = get_variable(wish, name);
+    if (value == NULL) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "no key for provider '%s': set the environment variable %s", ch->provider,
+                       name);
+    }
+    return take_key(ch, xstrdup(value), e);
+}
+
+static char *read_kept_key(const struct provider_choice *ch, struct err *e)
+{
+    char *key = NULL;
+    int rc = ch->key_secret != NULL ? secrets_get(ch->secrets, ch->key_secret, &key, e)
+                                    : secrets_read_file(ch->key_file, &key, e);
+    return rc == 0 ? key : NULL;
+}
+
+static int read_kept(struct provider_choice *ch, struct err *e)
+{
+    struct err own;
+    e = e != NULL ? e : &own;
+    char *key = read_kept_key(ch, e);
+    if (key == NULL) {
+        return err_prefix(e, "no key for provider '%s'", ch->provider);
+    }
+    return take_key(ch, key, e);
+}
+
+// A path in a setting: `~` is the home directory, others start at AFLOAT_HOME.
+static char *setting_path(const struct provider_wish *wish, const char *path)
+{
+    const char *home = get_variable(wish, "HOME");
+    if (path[0] == '~' && path[1] == '/' && home != NULL) {
+        return xasprintf("%s%s", home, path + 1);
+    }
+    return path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", wish->home->dir, path);
+}
+
+static int find_key(struct provider_choice *ch, const struct config *c,
+                    const struct provider_wish *wish, struct err *e)
+{
+    const char *env = get_setting(c, "providers.*.api_key_env", ch->provider);
+    const char *secret = get_setting(c, "providers.*.api_key_secret", ch->provider);
+    const char *file = get_setting(c, "providers.*.api_key_file", ch->provider);
+    bool kept = secret != NULL || file != NULL;
+    if (env != NULL && (!kept || get_variable(wish, env) != NULL)) {
+        return read_key_env(ch, wish, env, e);
+    }
+    if (!kept) {
+        return 0; // a server that asks for none
+    }
+    ch->secrets = xstrdup(wish->home->secrets);
+    ch->key_secret = secret != NULL ? xstrdup(secret) : NULL;
+    ch->key_file = secret == NULL ? setting_path(wish, file) : NULL;
+    return read_kept(ch, e);
+}
+
+char *provider__read_key(const struct provider_choice *choice)
+{
+    if (choice->key_secret == NULL && choice->key_file == NULL) {
+        return NULL;
+    }
+    char *raw = read_kept_key(choice, NULL);
+    if (raw == NULL) {
+        return NULL;
+    }
+    char *key = str_dup(str_trim(str_of(raw)));
+    explicit_bzero(raw, strlen(raw));
+    free(raw);
+    log_add_secret(str_of(key));
+    return key;
+}
+
+// ---- choosing -------------------------------------------------------------------------------
+
+static bool is_provider(const struct config *c, const char *name)
+{
+    return get_setting(c, "providers.*.kind", name) != NULL;
+}
+
+static int refuse_unknown(const struct config *c, const char *name, struct err *e)
+{
+    const char *names[64];
+    const char *at_name;
+    size_t n = 0, at = 0;
+    while (n < ARRAY_LEN(names) && (at_name = config_next_name(c, "providers", &at)) != NULL) {
+        names[n++] = at_name;
+    }
+    const char *nearest = str_nearest(str_of(name), names, n);
+    return err_set(e, ERR_NOT_FOUND, "there is no provider '%s'%s%s%s", name,
+                   nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                   nearest != NULL ? "'" : "");
+}
+
+// "PROVIDER/MODEL" where PROVIDER is one; the slash of other names is part of the model's.
+static void split_model(const struct config *c, struct provider_choice *ch, const char *model)
+{
+    const char *slash = strchr(model, '/');
+    if (slash != NULL && ch->provider == NULL) {
+        char *name = xstrndup(model, (size_t)(slash - model));
+        if (is_provider(c, name)) {
+            ch->provider = name;
+            ch->model = xstrdup(slash + 1);
+            return;
+        }
+        free(name);
+    }
+    ch->model = xstrdup(model);
+}
+
+static void choose_provider(struct provider_choice *ch, const struct config *c,
+                            const struct provider_wish *wish)
+{
+    const char *asked = get_variable(wish, "AFLOAT_PROVIDER");
+    asked = asked != NULL ? asked : config_str(c, "model.provider");
+    if (is_given(asked)) {
+        ch->provider = xstrdup(asked);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(built_in); i++) {
+        if (has_key_variable(c, wish, built_in[i])) {
+            ch->provider = xstrdup(built_in[i]);
+            return;
+        }
+    }
+    ch->provider = xstrdup("scripted");
+    ch->fallback = true;
+}
+
+// A model's name in [model] belongs to the provider named there, if one is.
+static const char *configured_model(const struct provider_choice *ch, const struct config *c)
+{
+    const char *provider = config_str(c, "model.provider");
+    const char *name = config_str(c, "model.name");
+    bool ours = !is_given(provider) || strcmp(provider, ch->provider) == 0;
+    return ours && is_given(name) ? name : get_setting(c, "providers.*.model", ch->provider);
+}
+
+static int choose_model(struct provider_choice *ch, const struct config *c, struct err *e)
+{
+    const char *model = configured_model(ch, c);
+    if (is_given(ch->model)) {
+        return 0;
+    }
+    free(ch->model);
+    ch->model = NULL;
+    if (model == NULL && strcmp(ch->kind, "scripted") != 0) {
+        return err_set(
+            e, ERR_NOT_FOUND,
+            "no model for provider '%s': name one with -m MODEL or [model] name; `afloat "
+            "models %s` lists them",
+            ch->provider, ch->provider);
+    }
+    ch->model = xstrdup(model != NULL ? model : "scripted");
+    return 0;
+}
+
+static int choose_scenario(struct provider_choice *ch, const struct config *c,
+                           const struct provider_wish *wish, struct err *e)
+{
+    const char *path = get_variable(wish, "AFLOAT_SCENARIO");
+    const char *setting = get_setting(c, "providers.*.scenario", ch->provider);
+    if (path == NULL) {
+        ch->scenario = setting != NULL ? setting_path(wish, setting) : NULL;
+        return 0;
+    }
+    if (path[0] != '/' && wish->cwd == NULL) {
+        return err_set(e, ERR_INVALID, "AFLOAT_SCENARIO must be an absolute path, not '%s'", path);
+    }
+    ch->scenario = path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", wish->cwd, path);
+    return 0;
+}
+
+static double price_of(const struct config *c, const char *pattern, const char *model)
+{
+    const struct config_entry *entry = config_find_named(c, pattern, model);
+    return entry != NULL ? json_double(entry->value, (double)NAN) : (double)NAN;
+}
+
+static void take_settings(struct provider_choice *ch, const struct config *c)
+{
+    ch->retry = (struct retry_policy){
+        .tries = (unsigned)config_int(c, "retry.tries"),
+        .first_ms = (uint64_t)config_int(c, "retry.first_ms"),
+        .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
+        .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
+    };
+    ch->prices = (struct provider_prices){
+        .input = price_of(c, "prices.*.input", ch->model),
+        .cached = price_of(c, "prices.*.cached", ch->model),
+        .output = price_of(c, "prices.*.output", ch->model),
+    };
+}
+
+static int choose_address(struct provider_choice *ch, const struct config *c, struct err *e)
+{
+    const char *url = get_setting(c, "providers.*.base_url", ch->provider);
+    if (url == NULL) {
+        return err_set(e, ERR_INVALID, "provider '%s' has no base_url", ch->provider);
+    }
+    size_t n = strlen(url);
+    while (n != 0 && url[n - 1] == '/') {
+        n--;
+    }
+    ch->base_url = xstrndup(url, n);
+    return 0;
+}
+
+static int choose_kind(struct provider_choice *ch, const struct config *c, struct err *e)
+{
+    const char *kind = get_setting(c, "providers.*.kind", ch->provider);
+    if (kind == NULL) {
+        return refuse_unknown(c, ch->provider, e);
+    }
+    ch->impl = provider__kind(str_of(kind));
+    assert(ch->impl != NULL); // the schema lists the same names
+    ch->kind = xstrdup(kind);
+    return 0;
+}
+
+static void choose_names(struct provider_choice *ch, const struct config *c,
+                         const struct provider_wish *wish)
+{
+    const char *model = is_given(wish->model) ? wish->model : get_variable(wish, "AFLOAT_MODEL");
+    if (is_given(wish->provider)) {
+        ch->provider = xstrdup(wish->provider);
+    }
+    if (is_given(model)) {
+        split_model(c, ch, model);
+    }
+    if (ch->provider == NULL) {
+        choose_provider(ch, c, wish);
+    }
+}
+
+static int resolve(struct provider_choice *ch, const struct config *c,
+                   const struct provider_wish *wish, struct err *e)
+{
+    choose_names(ch, c, wish);
+    int rc = choose_kind(ch, c, e);
+    if (rc == 0) {
+        rc = choose_model(ch, c, e);
+    }
+    if (rc == 0 && ch->impl->path == NULL) {
+        rc = choose_scenario(ch, c, wish, e);
+    } else if (rc == 0) {
+        rc = choose_address(ch, c, e);
+        rc = rc == 0 ? find_key(ch, c, wish, e) : rc;
+    }
+    if (rc == 0) {
+        take_settings(ch, c);
+    }
+    return rc;
+}
+
+int providers_resolve(struct provider_choice *out, const struct config *c,
+                      const struct provider_wish *wish, struct err *e)
+{
+    *out = (struct provider_choice){0};
+    int rc = resolve(out, c, wish, e);
+    if (rc != 0) {
+        provider_choice_fini(out);
+    }
+    return rc;
+}
+
+void provider_choice_fini(struct provider_choice *choice)
+{
+    if (choice->key != NULL) {
+        explicit_bzero(choice->key, strlen(choice->key));
+    }
+    char *owned[] = {choice->provider, choice->kind,       choice->model,
+                     choice->base_url, choice->scenario,   choice->key,
+                     choice->key_file, choice->key_secret, choice->secrets};
+    for (size_t i = 0; i < ARRAY_LEN(owned); i++) {
+        free(owned[i]);
+    }
+    *choice = (struct provider_choice){0};
+}
+
+// ---- what is known about them ---------------------------------------------------------------
+
+double provider_cost(const struct provider_choice *choice, const struct provider_usage *u)
+{
+    const struct provider_prices *p = &choice->prices;
+    double cached_price = isnan(p->cached) ? p->input : p->cached;
+    if (u->input < 0 || u->output < 0) {
+        return (double)NAN;
+    }
+    double cached = (double)MIN(MAX(u->cached, 0), u->input);
+    return (((double)u->input - cached) * p->input + cached * cached_price +
+            (double)u->output * p->output) /
+           1e6;
+}
+
+bool providers_owns_variable(const struct config *c, struct str name)
+{
+    const char *provider;
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LEN(our_variables); i++) {
+        if (str_eqz(name, our_variables[i])) {
+            return true;
+        }
+    }
+    while ((provider = config_next_name(c, "providers", &at)) != NULL) {
+        const char *variable = get_setting(c, "providers.*.api_key_env", provider);
+        if (variable != NULL && str_eqz(name, variable)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_row(struct jw *w, const struct config *c, const struct provider_wish *wish,
+                      const char *name, const char *chosen)
+{
+    bool kept = get_setting(c, "providers.*.api_key_secret", name) != NULL ||
+                get_setting(c, "providers.*.api_key_file", name) != NULL;
+    jw_obj(w);
+    jw_kstrz(w, "name", name);
+    jw_kstrz(w, "kind", get_setting(c, "providers.*.kind", name));
+    jw_kstrz(w, "base_url", get_setting(c, "providers.*.base_url", name));
+    jw_kstrz(w, "model", get_setting(c, "providers.*.model", name));
+    jw_kbool(w, "has_key", kept || has_key_variable(c, wish, name));
+    jw_kbool(w, "default", strcmp(name, chosen) == 0);
+    jw_end_obj(w);
+}
+
+void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish)
+{
+    struct provider_choice ch = {0};
+    const char *name;
+    size_t at = 0;
+    choose_names(&ch, c, wish);
+    jw_arr(w);
+    while ((name = config_next_name(c, "providers", &at)) != NULL) {
+        write_row(w, c, wish, name, ch.provider);
+    }
+    jw_end_arr(w);
+    provider_choice_fini(&ch);
+}

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "agent/provider.h"
+#include "config/config.h"
+
+// The providers as a whole: the service that calls run on, which provider and model a session asks
+// with which key, and what providers offer. All but the cost belongs to the loop thread.
+
+struct http_client;
+struct provider_kind; // agent/provider_int.h
+
+/// `client` is borrowed until providers_close().
+struct providers *providers_open(struct loop *l, struct http_client *client);
+/// Calls under way must be over or cancelled first (asserted); before the client closes. NULL is
+/// allowed.
+void providers_close(struct providers *s);
+
+// ---- choosing -------------------------------------------------------------------------------
+
+/// USD per million tokens, from [prices] alone; NAN is unknown.
+struct provider_prices {
+    double input, cached, output;
+};
+
+/// The caller's storage, ended with provider_choice_fini(). Members are read-only.
+struct provider_choice {
+    char *provider; // its name: "openai", "work"
+    char *kind;     // "openai-responses", "openai-chat", "anthropic", "scripted"
+    char *model;
+    char *base_url; // without a slash at the end; NULL for scripted
+    char *scenario; // absolute path; NULL: the built-in one; of scripted only
+    bool fallback;  // scripted answers although nobody asked for it: the client must say so
+    struct retry_policy retry;
+    struct provider_prices prices;
+    // private to agent/
+    const struct provider_kind *impl;
+    char *key;        // NULL: none
+    char *key_file;   // where it came from, to be read again when it is refused; NULL: elsewhere
+    char *key_secret; // the same, a name in `secrets`
+    char *secrets;
+};
+
+/// What a session says. Everything is borrowed for the call.
+struct provider_wish {
+    const char *provider;   // NULL or "": as the rest says
+    const char *model;      // the same; "PROVIDER/MODEL" names both, when there is such a provider
+    const char *const *env; // the client's "NAME=value", NULL at the end; NULL: none
+    const char *cwd; // the client's directory, for a relative AFLOAT_SCENARIO; NULL: refuse one
+    const struct home *home;
+};
+
+/// Choose. The provider is what the wish says, else AFLOAT_PROVIDER of its environment, else
+/// model.provider, else the first of `openai` and `anthropic` whose key is found, else `scripted`
+/// with `fallback` set. The model likewise: wish, AFLOAT_MODEL, model.name (unless it was set for
+/// another provider), the provider's own `model`. Keys are never taken from the hub's environment.
+/// Reads at most one small file (the key's).
+/// ERR_NOT_FOUND for an unknown provider (with the nearest name), no model or no key; ERR_INVALID,
+/// ERR_DENIED for settings or key files that cannot be used. No message holds a key.
+int providers_resolve(struct provider_choice *out, const struct config *c,
+                      const struct provider_wish *wish, struct err *e) MUST_CHECK;
+void provider_choice_fini(struct provider_choice *choice);
+
+/// The cost of `u` in USD; NAN when a price or number that it needs is unknown.
+double provider_cost(const struct provider_choice *choice, const struct provider_usage *u);
+
+/// Names of variables in a client's environment that belong to providers and not to tools:
+/// AFLOAT_PROVIDER, AFLOAT_MODEL, AFLOAT_SCENARIO and whatever an api_key_env names.
+bool providers_owns_variable(const struct config *c, struct str name);
+
+/// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, default}.
+/// `wish` decides about keys and the default as in providers_resolve().
+void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish);
+
+// ---- models ---------------------------------------------------------------------------------
+
+/// The models of a provider, sorted by name; or `why` and n 0. Borrowed for the call.
+typedef void provider_models_cb(const char *const *names, size_t n,
+                                const struct provider_error *why, void *arg);
+struct provider_models;
+
+/// Ask `GET models`, once, without retries. `choice` must stay until the callback, which comes
+/// exactly once unless cancelled; then the handle is gone.
+struct provider_models *provider_models_get(struct providers *s,
+                                            const struct provider_choice *choice,
+                                            provider_models_cb *cb, void *arg);
+void provider_models_cancel(struct provider_models *m);

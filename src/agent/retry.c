@@ -1,0 +1,33 @@
+// How long to wait before the next try, or not at all.
+//
+// Doubling spreads a crowd of clients over time, and the dice (a tenth either way) keeps them from
+// coming back in step. What a server asks for is taken as the least it will bear: waiting less only
+// earns the next refusal.
+
+#include "agent/retry.h"
+
+enum { BACKOFF_MAX_MS = 60 * 1000 };
+
+static uint64_t backoff(const struct retry_policy *p, unsigned failed, uint64_t dice)
+{
+    uint64_t ms = p->first_ms;
+    for (unsigned i = 1; i < failed && ms < BACKOFF_MAX_MS; i++) {
+        ms *= 2;
+    }
+    ms = MIN(ms, (uint64_t)BACKOFF_MAX_MS);
+    return ms * 9 / 10 + dice % (ms / 5 + 1);
+}
+
+bool retry_next(struct retry *r, const struct retry_policy *p, uint64_t now_ms, uint64_t asked_ms,
+                uint64_t dice, uint64_t *wait_ms)
+{
+    if (r->failed++ == 0) {
+        r->first_fail = now_ms;
+    }
+    if (r->failed >= p->tries || asked_ms > RETRY_PAUSE_MAX_MS) {
+        return false;
+    }
+    uint64_t own = backoff(p, r->failed, dice);
+    *wait_ms = MAX(own, asked_ms);
+    return asked_ms > own || now_ms - r->first_fail + own <= p->total_ms;
+}

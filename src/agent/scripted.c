@@ -1,0 +1,326 @@
+// A scene of a scenario as the bytes of a Responses stream.
+//
+// The scripted model is no second way through the program: it only takes the place of the server.
+// What it says goes through the same parser and the same loop as any other answer, so whatever is
+// proved with it is proved for the real path.
+//
+//     {"text": ..., "tool_calls": [...]} ──> created, delta, delta, ..., item.done, ..., completed
+//
+// Events are made one at a time, so a long text is never there twice.
+
+#include "agent/scripted.h"
+
+#include <ctype.h>
+
+#include "net/sse.h"
+
+const char scripted_builtin[] =
+    "{\"text\": \"I am the scripted demo model: I play a part and understand nothing. Let me look "
+    "around to show you a tool call.\", \"tool_calls\": [{\"name\": \"list_files\", \"input\": "
+    "{}}]}\n"
+    "{\"text\": \"These are the files of the working directory. To talk to a real model set "
+    "OPENAI_API_KEY or ANTHROPIC_API_KEY, or name a provider in config.toml; to write me another "
+    "part set AFLOAT_SCENARIO to a file of your own.\"}\n";
+
+// ---- reading a scene ------------------------------------------------------------------------
+
+static struct str find_line(struct str scenario, uint64_t n)
+{
+    while (scenario.n != 0) {
+        struct str line = str_trim(str_cut(&scenario, '\n'));
+        if (line.n != 0 && --n == 0) {
+            return line;
+        }
+    }
+    return STR("{\"text\": \"(end of scenario)\"}");
+}
+
+static int check(const struct json *line, struct err *e)
+{
+    static const struct {
+        const char *key;
+        enum json_type type;
+    } rows[] = {{"text", JSON_STR},       {"reasoning", JSON_STR}, {"when", JSON_STR},
+                {"tool_calls", JSON_ARR}, {"usage", JSON_OBJ},     {"error", JSON_OBJ},
+                {"delay_ms", JSON_INT},   {"delta_ms", JSON_INT}};
+    if (line->type != JSON_OBJ) {
+        return err_set(e, ERR_PARSE, "it must be an object");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct json *v = json_get(line, rows[i].key);
+        if (v != NULL && v->type != rows[i].type) {
+            return err_set(e, ERR_PARSE, "'%s' must be of type %s", rows[i].key,
+                           json_type_name(&(struct json){.type = rows[i].type}));
+        }
+    }
+    json_foreach_item (call, json_get(line, "tool_calls")) {
+        if (json_str(json_get(call, "name"), NULL).n == 0) {
+            return err_set(e, ERR_PARSE, "each of 'tool_calls' needs a 'name'");
+        }
+    }
+    return 0;
+}
+
+static uint64_t get_ms(const struct json *obj, const char *key)
+{
+    return (uint64_t)MAX(json_int(json_get(obj, key), 0), 0);
+}
+
+int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, struct err *e)
+{
+    struct err own;
+    e = e != NULL ? e : &own;
+    *s = (struct scripted_scene){.n = n};
+    arena_init(&s->arena);
+    int rc = json_parse(&s->line, &s->arena, find_line(scenario, n), NULL, e);
+    if (rc == 0) {
+        rc = check(s->line, e);
+    }
+    if (rc != 0) {
+        return err_prefix(e, "line %llu of the scenario", (unsigned long long)n);
+    }
+    s->text = json_str(json_get(s->line, "text"), NULL);
+    s->delay_ms = get_ms(s->line, "delay_ms");
+    s->delta_ms = get_ms(s->line, "delta_ms");
+    return 0;
+}
+
+void scripted_fini(struct scripted_scene *s)
+{
+    arena_fini(&s->arena);
+}
+
+struct str scripted_when(const struct scripted_scene *s)
+{
+    return json_str(json_get(s->line, "when"), NULL);
+}
+
+// ---- failing --------------------------------------------------------------------------------
+
+enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number, int *status,
+                                 uint64_t *retry_after_ms)
+{
+    const struct json *error = json_get(s->line, "error");
+    int64_t code = json_int(json_get(error, "status"), 500);
+    double after = json_double(json_get(error, "retry_after"), 0);
+    if (error == NULL || number > json_int(json_get(error, "times"), 1)) {
+        return SCRIPTED_ANSWERS;
+    }
+    if (json_bool(json_get(error, "cut"), false)) {
+        return SCRIPTED_IS_CUT;
+    }
+    *status = code >= 400 && code <= 599 ? (int)code : 500;
+    *retry_after_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0;
+    return SCRIPTED_FAILS;
+}
+
+static void write_error(struct buf *out, struct str code, struct str message)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_key(&w, "error");
+    jw_obj(&w);
+    jw_kstr(&w, "code", code);
+    jw_kstr(&w, "message", message);
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+}
+
+void scripted_write_error(struct buf *out, const struct scripted_scene *s)
+{
+    const struct json *error = json_get(s->line, "error");
+    write_error(out, json_str(json_get(error, "code"), ""),
+                json_str(json_get(error, "message"), "the scenario says so"));
+}
+
+void scripted_write_fault(struct buf *out, const char *message)
+{
+    write_error(out, STR("scenario_failed"), str_of(message));
+}
+
+// ---- speaking -------------------------------------------------------------------------------
+
+// An event under construction: its JSON, framed when it is whole.
+struct event {
+    struct buf json;
+    struct jw w;
+    const char *type;
+};
+
+static void event_begin(struct event *ev, const char *type)
+{
+    ev->type = type;
+    buf_init(&ev->json, SIZE_MAX);
+    jw_init(&ev->w, &ev->json);
+    jw_obj(&ev->w);
+    jw_kstrz(&ev->w, "type", type);
+}
+
+static void event_end(struct event *ev, struct buf *out)
+{
+    jw_end_obj(&ev->w);
+    sse_write(out, STR_NULL, str_of(ev->type), buf_str(&ev->json));
+    buf_fini(&ev->json);
+}
+
+static void item_begin(struct event *ev, struct scripted_scene *s, const char *type)
+{
+    event_begin(ev, "response.output_item.done");
+    jw_kint(&ev->w, "output_index", s->items++);
+    jw_key(&ev->w, "item");
+    jw_obj(&ev->w);
+    jw_kstrz(&ev->w, "type", type);
+}
+
+static void item_end(struct event *ev, struct buf *out)
+{
+    jw_end_obj(&ev->w);
+    event_end(ev, out);
+}
+
+static void write_delta(struct scripted_scene *s, const char *type, struct str delta,
+                        struct buf *out)
+{
+    struct event ev;
+    event_begin(&ev, type);
+    jw_kint(&ev.w, "output_index", s->items);
+    jw_kstr(&ev.w, "delta", delta);
+    event_end(&ev, out);
+}
+
+static void say_opening(struct scripted_scene *s, struct buf *out)
+{
+    struct event ev;
+    event_begin(&ev, "response.created");
+    jw_key(&ev.w, "response");
+    jw_obj(&ev.w);
+    jw_key(&ev.w, "id");
+    jw_strf(&ev.w, "resp_%llu", (unsigned long long)s->n);
+    jw_end_obj(&ev.w);
+    event_end(&ev, out);
+}
+
+static void say_reasoning(struct scripted_scene *s, struct buf *out)
+{
+    struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);
+    struct event ev;
+    if (reasoning.n == 0) {
+        return;
+    }
+    write_delta(s, "response.reasoning_summary_text.delta", reasoning, out);
+    item_begin(&ev, s, "reasoning");
+    jw_key(&ev.w, "id");
+    jw_strf(&ev.w, "rs_%llu", (unsigned long long)s->n);
+    jw_kstrz(&ev.w, "encrypted_content", "scripted");
+    item_end(&ev, out);
+}
+
+// A word and the spaces behind it.
+static size_t word_length(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && !isspace((unsigned char)s.p[n])) {
+        n++;
+    }
+    while (n < s.n && isspace((unsigned char)s.p[n])) {
+        n++;
+    }
+    return n;
+}
+
+static void say_word(struct scripted_scene *s, struct buf *out)
+{
+    struct str rest = str_from(s->text, s->said);
+    struct str word = {rest.p, word_length(rest)};
+    s->said += word.n;
+    write_delta(s, "response.output_text.delta", word, out);
+}
+
+static void end_text(struct scripted_scene *s, struct buf *out)
+{
+    struct event ev;
+    if (s->text.n != 0) {
+        item_begin(&ev, s, "message");
+        jw_kstrz(&ev.w, "role", "assistant");
+        item_end(&ev, out);
+    }
+}
+
+static void say_calls(struct scripted_scene *s, struct buf *out)
+{
+    unsigned i = 0;
+    json_foreach_item (call, json_get(s->line, "tool_calls")) {
+        const struct json *input = json_get(call, "input");
+        struct event ev;
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, input, 0);
+        item_begin(&ev, s, "function_call");
+        jw_key(&ev.w, "call_id");
+        jw_strf(&ev.w, "call_%llu_%u", (unsigned long long)s->n, ++i);
+        jw_kstr(&ev.w, "name", json_get(call, "name")->s);
+        jw_kstr(&ev.w, "arguments",
+                input == NULL             ? STR("{}")
+                : input->type == JSON_STR ? input->s
+                                          : buf_str(&text));
+        item_end(&ev, out);
+        buf_fini(&text);
+    }
+}
+
+static void write_usage(struct jw *w, const struct scripted_scene *s, uint64_t input_tokens)
+{
+    const struct json *usage = json_get(s->line, "usage");
+    jw_key(w, "usage");
+    jw_obj(w);
+    jw_kint(w, "input_tokens", json_int(json_get(usage, "input"), (int64_t)input_tokens));
+    jw_key(w, "input_tokens_details");
+    jw_obj(w);
+    jw_kint(w, "cached_tokens", json_int(json_get(usage, "cached"), 0));
+    jw_end_obj(w);
+    jw_kint(w, "output_tokens", json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4));
+    jw_key(w, "output_tokens_details");
+    jw_obj(w);
+    jw_kint(w, "reasoning_tokens", json_int(json_get(usage, "reasoning"), 0));
+    jw_end_obj(w);
+    jw_end_obj(w);
+}
+
+static void say_end(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
+{
+    struct event ev;
+    event_begin(&ev, "response.completed");
+    jw_key(&ev.w, "response");
+    jw_obj(&ev.w);
+    jw_kstrz(&ev.w, "status", "completed");
+    write_usage(&ev.w, s, input_tokens);
+    jw_end_obj(&ev.w);
+    event_end(&ev, out);
+}
+
+bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
+{
+    enum { OPENING, WORDS, END, OVER };
+    if (s->stage == OPENING) {
+        say_opening(s, out);
+        say_reasoning(s, out);
+        s->stage = WORDS;
+        return true;
+    }
+    if (s->stage == WORDS && s->cut && s->said * 2 >= s->text.n) {
+        s->stage = OVER;
+    }
+    if (s->stage == WORDS && s->said < s->text.n) {
+        say_word(s, out);
+        return true;
+    }
+    if (s->stage == OVER) {
+        return false;
+    }
+    end_text(s, out);
+    say_calls(s, out);
+    say_end(s, input_tokens, out);
+    s->stage = OVER;
+    return true;
+}

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "base/buf.h"
+#include "base/json.h"
+
+// The scripted model's part, as bytes: what a server of the Responses API would send. No clock and
+// no file in here; provider_scripted.c brings both.
+
+/// One line of a scenario and how far it was played. The caller's storage; read-only outside.
+struct scripted_scene {
+    uint64_t delay_ms; // before anything is said
+    uint64_t delta_ms; // between two words
+    bool cut;          // set it to have the connection break in the middle of the text
+    // private
+    struct arena arena;
+    struct json *line; // an object
+    uint64_t n;        // of the request, from 1
+    struct str text;
+    size_t said;    // bytes of it that were told
+    unsigned stage; // what comes next
+    int64_t items;  // of the answer, complete so far
+};
+
+/// Take line `n` of `scenario` (JSON lines; empty ones do not count). Past the last line it is the
+/// answer "(end of scenario)". ERR_PARSE, naming the line, for one that is not a scene.
+/// `scenario` must outlive the scene. Call scripted_fini() whatever is returned.
+int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n,
+                  struct err *e) MUST_CHECK;
+void scripted_fini(struct scripted_scene *s);
+
+/// What must occur in the last message to the model: its `when`; p NULL when it has none.
+struct str scripted_when(const struct scripted_scene *s);
+
+enum scripted_fate { SCRIPTED_ANSWERS, SCRIPTED_FAILS, SCRIPTED_IS_CUT };
+
+/// What becomes of try `number` (from 1). When it fails `*status` is the answer's and
+/// `*retry_after_ms` what it asks for, or 0.
+enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number, int *status,
+                                 uint64_t *retry_after_ms);
+/// The body of an answer that failed: the scene's error, or one of ours.
+void scripted_write_error(struct buf *out, const struct scripted_scene *s);
+void scripted_write_fault(struct buf *out, const char *message);
+
+/// Append the next events: the opening, one word, the calls, the end. `input_tokens` stands in the
+/// usage when the scene gives none. False, with nothing appended, when all was said.
+bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out);
+
+/// What is played when no scenario is set.
+extern const char scripted_builtin[];

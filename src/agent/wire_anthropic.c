@@ -1,0 +1,363 @@
+// anthropic: POST {base_url}/v1/messages.
+//
+// Messages alternate between user and assistant, so neighbours of one side become one message; in a
+// user's message results of tools come first, as the API demands. Blocks of thinking go back with
+// their signature, in front of the calls they led to. What has been sent before is marked for the
+// provider's cache: the system prompt and the end of the conversation.
+//
+// The stream numbers its blocks: start, deltas, stop. Tokens come in two parts: input at the start
+// (what was cached is not in it and is added), output at the end.
+
+#include "agent/wire.h"
+
+// The API wants a bound and has no default. Enough for a long file, and every current model takes it.
+enum { MAX_TOKENS = 16384 };
+
+// ---- the request ----------------------------------------------------------------------------
+
+static bool is_assistant(const struct json *message)
+{
+    return wire_is_role(message, "assistant");
+}
+
+static void write_cache_mark(struct jw *w)
+{
+    jw_key(w, "cache_control");
+    jw_obj(w);
+    jw_kstrz(w, "type", "ephemeral");
+    jw_end_obj(w);
+}
+
+static void write_text(struct jw *w, const struct json *item, bool mark)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_kstr(w, "text", wire_item_text(item));
+    if (mark) {
+        write_cache_mark(w);
+    }
+    jw_end_obj(w);
+}
+
+static void write_call(struct jw *w, const struct json *item)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "tool_use");
+    jw_kstr(w, "id", json_get(item, "id")->s);
+    jw_kstr(w, "name", json_get(item, "name")->s);
+    jw_key(w, "input");
+    wire_write_object(w, json_get(item, "input"));
+    jw_end_obj(w);
+}
+
+static void write_result(struct jw *w, const struct json *item, bool mark)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "tool_result");
+    jw_kstr(w, "tool_use_id", json_get(item, "tool_call_id")->s);
+    jw_key(w, "content");
+    wire_write_as_text(w, json_get(item, "output"));
+    jw_kbool(w, "is_error", !json_bool(json_get(item, "success"), true));
+    if (mark) {
+        write_cache_mark(w);
+    }
+    jw_end_obj(w);
+}
+
+static bool is_written(const struct json *item)
+{
+    enum wire_item_type type = wire_item_type(item);
+    if (type == WIRE_TEXT) {
+        return wire_item_text(item).n != 0; // the API refuses empty ones
+    }
+    return type != WIRE_REASONING || wire_item_reasoning(item, wire_anthropic.kind) != NULL;
+}
+
+static void write_item(struct jw *w, const struct json *item, bool mark)
+{
+    enum wire_item_type type = wire_item_type(item);
+    if (type == WIRE_TEXT) {
+        write_text(w, item, mark);
+    } else if (type == WIRE_CALL) {
+        write_call(w, item);
+    } else if (type == WIRE_RESULT) {
+        write_result(w, item, mark);
+    } else {
+        jw_value(w, wire_item_reasoning(item, wire_anthropic.kind));
+    }
+}
+
+// A run of messages of one side; `end` is behind its last one.
+struct run {
+    const struct json *at, *end;
+};
+
+static size_t run_items(const struct run *run)
+{
+    size_t n = 0;
+    for (const struct json *m = run->at; m < run->end; m++) {
+        wire_foreach_item(item, json_get(m, "content"))
+        {
+            n += is_written(item);
+        }
+    }
+    return n;
+}
+
+// Results in one pass, everything else in another; `*left` counts down to the one that is marked.
+static void write_run_part(struct jw *w, const struct run *run, bool results, size_t *left,
+                           bool mark)
+{
+    for (const struct json *m = run->at; m < run->end; m++) {
+        wire_foreach_item(item, json_get(m, "content"))
+        {
+            if (is_written(item) && (wire_item_type(item) == WIRE_RESULT) == results) {
+                *left -= 1;
+                write_item(w, item, mark && *left == 0);
+            }
+        }
+    }
+}
+
+static void write_run(struct jw *w, const struct run *run, bool last)
+{
+    size_t left = run_items(run);
+    if (left == 0) {
+        return;
+    }
+    jw_obj(w);
+    jw_kstrz(w, "role", is_assistant(run->at) ? "assistant" : "user");
+    jw_key(w, "content");
+    jw_arr(w);
+    write_run_part(w, run, true, &left, last);
+    write_run_part(w, run, false, &left, last);
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
+
+static void write_messages(struct jw *w, const struct json *messages)
+{
+    const struct json *end = json_items_end(messages);
+    struct run run = {.end = json_items(messages)};
+    jw_key(w, "messages");
+    jw_arr(w);
+    while (run.end < end) {
+        run.at = run.end;
+        while (run.end < end && is_assistant(run.end) == is_assistant(run.at)) {
+            run.end++;
+        }
+        write_run(w, &run, run.end == end);
+    }
+    jw_end_arr(w);
+}
+
+static void write_system(struct jw *w, struct str system)
+{
+    jw_key(w, "system");
+    jw_arr(w);
+    write_text(w, &(struct json){.type = JSON_STR, .s = system}, true);
+    jw_end_arr(w);
+}
+
+static void write_tools(struct jw *w, const struct json *tools)
+{
+    jw_key(w, "tools");
+    jw_arr(w);
+    json_foreach_item (tool, tools) {
+        const struct json *schema = json_get(tool, "input_schema");
+        jw_obj(w);
+        jw_kstr(w, "name", json_get(tool, "name")->s);
+        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+        jw_key(w, "input_schema");
+        if (json_get(schema, "type") != NULL) {
+            jw_value(w, schema);
+        } else {
+            jw_raw(w, STR("{\"type\":\"object\"}")); // the API insists on a type
+        }
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_request(struct jw *w, const struct json *request, struct str model)
+{
+    struct str system = json_str(json_get(request, "system"), NULL);
+    const struct json *tools = json_get(request, "tools");
+    jw_kstr(w, "model", model);
+    jw_kbool(w, "stream", true);
+    if (!wire_param_given(request, "max_tokens")) {
+        jw_kint(w, "max_tokens", MAX_TOKENS);
+    }
+    if (system.n != 0) {
+        write_system(w, system);
+    }
+    if (json_items(tools) != json_items_end(tools)) {
+        write_tools(w, tools);
+    }
+    write_messages(w, json_get(request, "messages"));
+    wire_write_params(w, request, "max_tokens");
+}
+
+// ---- the stream -----------------------------------------------------------------------------
+
+static int64_t index_of(const struct json *event)
+{
+    return json_int(json_get(event, "index"), 0);
+}
+
+static struct str delta_of(const struct json *event, const char *member)
+{
+    return json_str(json_get(json_get(event, "delta"), member), NULL);
+}
+
+static void start_call(struct wire_reply *r, int64_t key, const struct json *block)
+{
+    struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
+    call->id = wire_reply_keep(r, json_str(json_get(block, "id"), NULL));
+    call->name = wire_reply_keep(r, json_str(json_get(block, "name"), NULL));
+}
+
+static void on_block_start(struct wire_reply *r, const struct json *event)
+{
+    const struct json *block = json_get(event, "content_block");
+    struct str type = json_str(json_get(block, "type"), NULL);
+    int64_t key = index_of(event);
+    if (str_eqz(type, "text")) {
+        wire_reply_text(r, key, json_str(json_get(block, "text"), NULL));
+    } else if (str_eqz(type, "tool_use")) {
+        start_call(r, key, block);
+    } else if (str_eqz(type, "thinking")) {
+        wire_reply_add(r, WIRE_REASONING, key);
+    } else if (str_eqz(type, "redacted_thinking")) {
+        const struct json *data = wire_reply_keep_json(r, block);
+        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+    }
+}
+
+static void append_to(struct wire_reply *r, enum wire_item_type type, int64_t key, struct str s)
+{
+    struct wire_item *item = wire_reply_find(r, type, key);
+    if (item != NULL) {
+        wire_reply_append(r, &item->body, s);
+    }
+}
+
+static void on_block_delta(struct wire_reply *r, const struct json *event)
+{
+    int64_t key = index_of(event);
+    struct str type = delta_of(event, "type");
+    if (str_eqz(type, "text_delta")) {
+        wire_reply_text(r, key, delta_of(event, "text"));
+    } else if (str_eqz(type, "input_json_delta")) {
+        append_to(r, WIRE_CALL, key, delta_of(event, "partial_json"));
+    } else if (str_eqz(type, "thinking_delta")) {
+        append_to(r, WIRE_REASONING, key, delta_of(event, "thinking"));
+        wire_reply_reasoning(r, delta_of(event, "thinking"));
+    } else if (str_eqz(type, "signature_delta")) {
+        struct wire_item *item = wire_reply_find(r, WIRE_REASONING, key);
+        if (item != NULL) {
+            wire_reply_append(r, &item->seal, delta_of(event, "signature"));
+        }
+    }
+}
+
+// A block of thinking is complete: make it what it has to be when it goes back.
+static void on_block_stop(struct wire_reply *r, const struct json *event)
+{
+    struct wire_item *item = wire_reply_find(r, WIRE_REASONING, index_of(event));
+    if (item == NULL || item->data != NULL) {
+        return;
+    }
+    struct json_member members[] = {
+        {STR("type"), {.type = JSON_STR, .s = STR("thinking")}},
+        {STR("thinking"), {.type = JSON_STR, .s = buf_str(&item->body)}},
+        {STR("signature"), {.type = JSON_STR, .s = buf_str(&item->seal)}},
+    };
+    struct json block = {.type = JSON_OBJ, .n = ARRAY_LEN(members), .members = members};
+    item->data = wire_reply_keep_json(r, &block);
+}
+
+static void take_input_usage(struct wire_reply *r, const struct json *usage)
+{
+    int64_t fresh = wire_tokens(json_get(usage, "input_tokens"));
+    int64_t read = wire_tokens(json_get(usage, "cache_read_input_tokens"));
+    int64_t made = wire_tokens(json_get(usage, "cache_creation_input_tokens"));
+    if (fresh >= 0) {
+        r->usage.cached = MAX(read, 0);
+        r->usage.input = fresh + r->usage.cached + MAX(made, 0);
+    }
+}
+
+static void on_message_start(struct wire_reply *r, const struct json *event)
+{
+    take_input_usage(r, json_ptr(event, "/message/usage"));
+}
+
+static void on_message_delta(struct wire_reply *r, const struct json *event)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } reasons[] = {
+        {"max_tokens", "max_tokens"},
+        {"model_context_window_exceeded", "max_tokens"},
+        {"refusal", "refusal"},
+        {"pause_turn", "pause_turn"},
+    };
+    const struct json *usage = json_get(event, "usage");
+    struct str reason = delta_of(event, "stop_reason");
+    take_input_usage(r, usage);
+    r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
+    r->finished = r->finished || reason.n != 0;
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (str_eqz(reason, reasons[i].theirs)) {
+            r->stop_reason = reasons[i].ours;
+        }
+    }
+}
+
+static void on_message_stop(struct wire_reply *r, const struct json *event)
+{
+    (void)event;
+    r->ended = true;
+}
+
+// The details can hold the code that tells a spent budget from a mere rate.
+static void on_error(struct wire_reply *r, const struct json *event)
+{
+    const struct json *error = json_get(event, "error");
+    const struct json *code = json_ptr(error, "/details/error_code");
+    wire_reply_fail(r, error);
+    if (code != NULL) {
+        r->fault.code = wire_reply_keep(r, json_str(code, NULL));
+    }
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct wire_reply *r, const struct json *event);
+} events[] = {
+    {"message_start", on_message_start},
+    {"content_block_start", on_block_start},
+    {"content_block_delta", on_block_delta},
+    {"content_block_stop", on_block_stop},
+    {"message_delta", on_message_delta},
+    {"message_stop", on_message_stop},
+    {"error", on_error},
+};
+
+static void read_event(struct wire_reply *r, const struct json *event)
+{
+    struct str type = json_str(json_get(event, "type"), NULL);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        if (str_eqz(type, events[i].type)) {
+            events[i].take(r, event);
+            return;
+        }
+    }
+}
+
+const struct wire wire_anthropic = {
+    .kind = "anthropic",
+    .write = write_request,
+    .event = read_event,
+};

@@ -1,0 +1,252 @@
+// openai-chat: POST {base_url}/chat/completions, what most other servers speak.
+//
+// A message has one text and, of the assistant, its calls; each result is a message of its own that
+// must follow them. There is no place for reasoning to go back to, so it is left out.
+//
+// In the stream a call is in pieces: id and name in the first, the arguments in all, told apart by
+// `index`. Servers differ: some leave out the index, repeat names, give arguments as an object, or
+// end without `[DONE]`; a finish_reason and a clean end of the stream are enough.
+
+#include "agent/wire.h"
+
+// ---- the request ----------------------------------------------------------------------------
+
+static void write_results(struct jw *w, const struct json *message)
+{
+    wire_foreach_item(item, json_get(message, "content"))
+    {
+        if (wire_item_type(item) == WIRE_RESULT) {
+            jw_obj(w);
+            jw_kstrz(w, "role", "tool");
+            jw_kstr(w, "tool_call_id", json_get(item, "tool_call_id")->s);
+            jw_key(w, "content");
+            wire_write_as_text(w, json_get(item, "output"));
+            jw_end_obj(w);
+        }
+    }
+}
+
+static void write_calls(struct jw *w, const struct json *message)
+{
+    jw_key(w, "tool_calls");
+    jw_arr(w);
+    wire_foreach_item(item, json_get(message, "content"))
+    {
+        if (wire_item_type(item) == WIRE_CALL) {
+            const struct json *input = json_get(item, "input");
+            bool object = input != NULL && input->type == JSON_OBJ;
+            jw_obj(w);
+            jw_kstr(w, "id", json_get(item, "id")->s);
+            jw_kstrz(w, "type", "function");
+            jw_key(w, "function");
+            jw_obj(w);
+            jw_kstr(w, "name", json_get(item, "name")->s);
+            jw_key(w, "arguments");
+            wire_write_as_text(w,
+                               object ? input : &(struct json){.type = JSON_STR, .s = STR("{}")});
+            jw_end_obj(w);
+            jw_end_obj(w);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static void write_texts(struct jw *w, const struct json *message)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    wire_foreach_item(item, json_get(message, "content"))
+    {
+        if (wire_item_type(item) == WIRE_TEXT) {
+            buf_adds(&text, wire_item_text(item));
+        }
+    }
+    jw_kstr(w, "content", buf_str(&text));
+    buf_fini(&text);
+}
+
+static void write_message(struct jw *w, const struct json *message)
+{
+    bool text = wire_has_item(message, WIRE_TEXT);
+    bool calls = wire_has_item(message, WIRE_CALL);
+    bool assistant = wire_is_role(message, "assistant");
+    write_results(w, message);
+    if (!text && !calls) {
+        return;
+    }
+    jw_obj(w);
+    jw_kstrz(w, "role",
+             assistant                         ? "assistant"
+             : wire_is_role(message, "system") ? "system"
+                                               : "user");
+    if (text) {
+        write_texts(w, message);
+    } else {
+        jw_kstrz(w, "content", NULL);
+    }
+    if (calls) {
+        write_calls(w, message);
+    }
+    jw_end_obj(w);
+}
+
+static void write_tools(struct jw *w, const struct json *tools)
+{
+    jw_arr(w);
+    json_foreach_item (tool, tools) {
+        jw_obj(w);
+        jw_kstrz(w, "type", "function");
+        jw_key(w, "function");
+        jw_obj(w);
+        jw_kstr(w, "name", json_get(tool, "name")->s);
+        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+        jw_key(w, "parameters");
+        wire_write_object(w, json_get(tool, "input_schema"));
+        jw_end_obj(w);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_messages(struct jw *w, const struct json *request)
+{
+    struct str system = json_str(json_get(request, "system"), NULL);
+    jw_key(w, "messages");
+    jw_arr(w);
+    if (system.n != 0) {
+        jw_obj(w);
+        jw_kstrz(w, "role", "system");
+        jw_kstr(w, "content", system);
+        jw_end_obj(w);
+    }
+    json_foreach_item (message, json_get(request, "messages")) {
+        write_message(w, message);
+    }
+    jw_end_arr(w);
+}
+
+static void write_request(struct jw *w, const struct json *request, struct str model)
+{
+    const struct json *tools = json_get(request, "tools");
+    jw_kstr(w, "model", model);
+    jw_kbool(w, "stream", true);
+    if (!wire_param_given(request, "stream_options")) {
+        jw_key(w, "stream_options");
+        jw_obj(w);
+        jw_kbool(w, "include_usage", true);
+        jw_end_obj(w);
+    }
+    write_messages(w, request);
+    if (json_items(tools) != json_items_end(tools)) {
+        jw_key(w, "tools");
+        write_tools(w, tools);
+    }
+    wire_write_params(w, request, "max_tokens");
+}
+
+// ---- the stream -----------------------------------------------------------------------------
+
+// The call that a piece belongs to. A new id under an index that has one already is a new call.
+static struct wire_item *find_call(struct wire_reply *r, int64_t key, struct str id)
+{
+    struct wire_item *call = wire_reply_find(r, WIRE_CALL, key);
+    if (call != NULL && (id.n == 0 || call->id.n == 0 || str_eq(call->id, id))) {
+        return call;
+    }
+    return wire_reply_add(r, WIRE_CALL, key);
+}
+
+static void take_arguments(struct wire_reply *r, struct wire_item *call, const struct json *v)
+{
+    if (v != NULL && v->type == JSON_OBJ) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, v, 0);
+        wire_reply_append(r, &call->body, buf_str(&text));
+        buf_fini(&text);
+    } else {
+        wire_reply_append(r, &call->body, json_str(v, NULL));
+    }
+}
+
+static void take_call(struct wire_reply *r, const struct json *piece)
+{
+    const struct json *function = json_get(piece, "function");
+    struct str id = json_str(json_get(piece, "id"), NULL);
+    struct wire_item *call = find_call(r, json_int(json_get(piece, "index"), 0), id);
+    if (call->id.n == 0) {
+        call->id = wire_reply_keep(r, id);
+    }
+    if (call->name.n == 0) {
+        call->name = wire_reply_keep(r, json_str(json_get(function, "name"), NULL));
+    }
+    take_arguments(r, call, json_get(function, "arguments"));
+}
+
+static void take_delta(struct wire_reply *r, const struct json *delta)
+{
+    struct str reasoning = json_str(json_get(delta, "reasoning_content"), NULL);
+    if (reasoning.n == 0) {
+        reasoning = json_str(json_get(delta, "reasoning"), NULL);
+    }
+    wire_reply_reasoning(r, reasoning);
+    wire_reply_text(r, 0, json_str(json_get(delta, "content"), NULL));
+    wire_reply_text(r, 0, json_str(json_get(delta, "refusal"), NULL));
+    json_foreach_item (piece, json_get(delta, "tool_calls")) {
+        if (wire_reply_fits(r)) {
+            take_call(r, piece);
+        }
+    }
+}
+
+static void take_finish(struct wire_reply *r, struct str reason)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } reasons[] = {
+        {"length", "max_tokens"},
+        {"content_filter", "refusal"},
+    };
+    r->finished = true;
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (str_eqz(reason, reasons[i].theirs)) {
+            r->stop_reason = reasons[i].ours;
+        }
+    }
+}
+
+static void take_usage(struct wire_reply *r, const struct json *usage)
+{
+    r->usage = (struct provider_usage){
+        .input = wire_tokens(json_get(usage, "prompt_tokens")),
+        .cached = wire_tokens(json_ptr(usage, "/prompt_tokens_details/cached_tokens")),
+        .output = wire_tokens(json_get(usage, "completion_tokens")),
+        .reasoning = wire_tokens(json_ptr(usage, "/completion_tokens_details/reasoning_tokens")),
+    };
+}
+
+static void read_event(struct wire_reply *r, const struct json *event)
+{
+    const struct json *error = json_get(event, "error");
+    const struct json *usage = json_get(event, "usage");
+    const struct json *choice = json_at(json_get(event, "choices"), 0);
+    if (error != NULL && error->type != JSON_NULL) {
+        wire_reply_fail(r, error);
+        return;
+    }
+    if (usage != NULL && usage->type == JSON_OBJ) {
+        take_usage(r, usage);
+    }
+    take_delta(r, json_get(choice, "delta"));
+    struct str reason = json_str(json_get(choice, "finish_reason"), NULL);
+    if (reason.n != 0) {
+        take_finish(r, reason);
+    }
+}
+
+const struct wire wire_chat = {
+    .kind = "openai-chat",
+    .done_marker = true,
+    .write = write_request,
+    .event = read_event,
+};

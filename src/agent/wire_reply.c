@@ -1,0 +1,297 @@
+// The answer under construction, whatever format it comes in.
+//
+// The three formats differ in how they cut an answer into events and agree in what it is: texts,
+// calls of tools and blocks of reasoning, in an order that must be kept when they go back. Texts lie
+// one behind the other in one buffer and an item only knows its part of it, so nothing is kept
+// twice.
+//
+//     events ──> wire_<format>.c ──> items, text ──> wire_reply_finish() ──> response
+//
+// Invariants:
+//   - memory is bounded whatever the server sends: PROVIDER_TEXT_MAX of text (the rest is told but
+//     not kept), KEPT_MAX of everything else, ITEMS_MAX items.
+//   - deltas are told in the order in which they came, and never twice.
+
+#include "agent/wire.h"
+#include "base/utf8.h"
+
+enum { ITEMS_MAX = 1024, KEPT_MAX = 16 * 1024 * 1024, TOKENS_MAX = 1000 * 1000 * 1000 };
+
+static struct str first_str(const struct json *obj, const char *key)
+{
+    return json_str(json_get(obj, key), NULL);
+}
+
+static void tell(struct wire_reply *r, struct provider_delta d)
+{
+    if (d.text.n + d.reasoning.n != 0) {
+        r->on_delta(r->arg, &d);
+    }
+}
+
+static struct wire_item *text_item(struct wire_reply *r, int64_t key)
+{
+    if (r->items.n != 0 && vec_last(&r->items)->type == WIRE_TEXT &&
+        vec_last(&r->items)->key == key) {
+        return vec_last(&r->items);
+    }
+    return wire_reply_add(r, WIRE_TEXT, key);
+}
+
+// ---- finishing ------------------------------------------------------------------------------
+
+static struct json json_of_str(struct str s)
+{
+    return (struct json){.type = JSON_STR, .s = s};
+}
+
+static struct json make_object(struct wire_reply *r, const struct json_member *members, uint32_t n)
+{
+    struct json_member *copy = arena_alloc(&r->arena, n * sizeof *copy);
+    memcpy(copy, members, n * sizeof *copy);
+    return (struct json){.type = JSON_OBJ, .n = n, .members = copy};
+}
+
+static const struct json *empty_object(struct wire_reply *r)
+{
+    struct json *v = arena_alloc(&r->arena, sizeof *v);
+    *v = (struct json){.type = JSON_OBJ};
+    return v;
+}
+
+// What the model wrote as input: an object, nothing at all (no input), or a mistake of its own.
+static void read_input(struct wire_reply *r, struct wire_item *item, struct provider_tool_call *out)
+{
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct json *v = NULL;
+    struct err e;
+    out->input = NULL;
+    out->bad_input = NULL;
+    if (str_trim(buf_str(&item->body)).n == 0) {
+        out->input = empty_object(r);
+    } else if (json_parse(&v, &r->arena, buf_str(&item->body), &opts, &e) != 0) {
+        out->bad_input = arena_printf(&r->arena, "the input is not JSON: %s", e.msg);
+    } else if (v->type != JSON_OBJ) {
+        out->bad_input = arena_printf(&r->arena, "the input is of type %s and must be an object",
+                                      json_type_name(v));
+    }
+    if (out->input == NULL) {
+        out->input = out->bad_input != NULL ? empty_object(r) : v;
+    }
+}
+
+static struct json finish_call(struct wire_reply *r, struct wire_item *item)
+{
+    if (item->id.n == 0) {
+        item->id = str_of(arena_printf(&r->arena, "call_%zu", r->calls.n + 1));
+    }
+    struct provider_tool_call call = {.id = item->id, .name = item->name};
+    read_input(r, item, &call);
+    vec_push(&r->calls, call);
+    struct json_member members[] = {
+        {STR("type"), json_of_str(STR("tool_call"))},
+        {STR("id"), json_of_str(call.id)},
+        {STR("name"), json_of_str(call.name)},
+        {STR("input"), *call.input},
+    };
+    return make_object(r, members, ARRAY_LEN(members));
+}
+
+static struct json finish_text(struct wire_reply *r, const struct wire_item *item)
+{
+    struct str text = {buf_z(&r->text) + item->at, item->n};
+    struct json_member members[] = {
+        {STR("type"), json_of_str(STR("text"))},
+        {STR("text"), json_of_str(text)},
+    };
+    return make_object(r, members, ARRAY_LEN(members));
+}
+
+static struct json finish_reasoning(struct wire_reply *r, const struct wire_item *item,
+                                    const char *kind)
+{
+    struct json_member members[] = {
+        {STR("type"), json_of_str(STR("reasoning"))},
+        {STR("kind"), json_of_str(str_of(kind))},
+        {STR("data"), *item->data},
+    };
+    return make_object(r, members, ARRAY_LEN(members));
+}
+
+static bool is_void(const struct wire_item *item)
+{
+    return (item->type == WIRE_TEXT && item->n == 0) ||
+           (item->type == WIRE_REASONING && item->data == NULL);
+}
+
+static struct json finish_items(struct wire_reply *r, const char *kind)
+{
+    struct json content = {.type = JSON_ARR};
+    content.items = arena_alloc(&r->arena, (r->items.n + 1) * sizeof *content.items);
+    vec_foreach (item, &r->items) {
+        if (is_void(item)) {
+            continue;
+        }
+        content.items[content.n++] = item->type == WIRE_CALL   ? finish_call(r, item)
+                                     : item->type == WIRE_TEXT ? finish_text(r, item)
+                                                               : finish_reasoning(r, item, kind);
+    }
+    return content;
+}
+
+// ---- building -------------------------------------------------------------------------------
+
+void wire_reply_init(struct wire_reply *r, wire_delta_fn *on_delta, void *arg)
+{
+    *r = (struct wire_reply){.on_delta = on_delta, .arg = arg};
+    r->usage = (struct provider_usage){-1, -1, -1, -1};
+    arena_init(&r->arena);
+    arena_init(&r->scratch);
+    buf_init(&r->text, PROVIDER_TEXT_MAX);
+}
+
+void wire_reply_fini(struct wire_reply *r)
+{
+    vec_foreach (item, &r->items) {
+        buf_fini(&item->body);
+        buf_fini(&item->seal);
+    }
+    vec_fini(&r->items);
+    vec_fini(&r->calls);
+    buf_fini(&r->text);
+    arena_fini(&r->scratch);
+    arena_fini(&r->arena);
+}
+
+void wire_reply_text(struct wire_reply *r, int64_t key, struct str text)
+{
+    if (text.n == 0 || !wire_reply_fits(r)) {
+        return;
+    }
+    struct wire_item *item = text_item(r, key);
+    size_t room = r->left_out != 0 ? 0 : r->text.max - r->text.n;
+    size_t n = room >= text.n ? text.n : utf8_cut(text.p, text.n, room);
+    if (item->n == 0) {
+        item->at = r->text.n;
+    }
+    buf_add(&r->text, text.p, n);
+    item->n += n;
+    r->left_out += text.n - n;
+    tell(r, (struct provider_delta){.text = text});
+}
+
+void wire_reply_reasoning(struct wire_reply *r, struct str text)
+{
+    tell(r, (struct provider_delta){.reasoning = text});
+}
+
+struct wire_item *wire_reply_add(struct wire_reply *r, enum wire_item_type type, int64_t key)
+{
+    struct wire_item item = {.type = type, .key = key, .at = r->text.n};
+    buf_init(&item.body, KEPT_MAX);
+    buf_init(&item.seal, KEPT_MAX);
+    vec_push(&r->items, item);
+    return vec_last(&r->items);
+}
+
+struct wire_item *wire_reply_find(struct wire_reply *r, enum wire_item_type type, int64_t key)
+{
+    for (size_t i = r->items.n; i-- > 0;) {
+        if (r->items.p[i].type == type && r->items.p[i].key == key) {
+            return &r->items.p[i];
+        }
+    }
+    return NULL;
+}
+
+struct str wire_reply_keep(struct wire_reply *r, struct str s)
+{
+    r->kept += s.n;
+    return wire_reply_fits(r) ? arena_str(&r->arena, s) : STR_NULL;
+}
+
+const struct json *wire_reply_keep_json(struct wire_reply *r, const struct json *v)
+{
+    struct buf text;
+    struct json *copy = NULL;
+    buf_init(&text, KEPT_MAX);
+    json_write(&text, v, 0);
+    struct str kept = wire_reply_keep(r, buf_str(&text));
+    if (buf_ok(&text) && json_parse(&copy, &r->arena, kept, NULL, NULL) != 0) {
+        copy = NULL; // past the bounds, which wire_reply_fits() tells
+    }
+    buf_fini(&text);
+    return copy;
+}
+
+void wire_reply_append(struct wire_reply *r, struct buf *b, struct str s)
+{
+    r->kept += s.n;
+    if (wire_reply_fits(r)) {
+        buf_adds(b, s);
+    }
+}
+
+int64_t wire_tokens(const struct json *v)
+{
+    int64_t n = json_int(v, -1);
+    return n >= 0 && n <= TOKENS_MAX ? n : -1;
+}
+
+void wire_reply_fail(struct wire_reply *r, const struct json *error)
+{
+    struct str text = json_str(error, NULL);
+    const struct json *code = json_get(error, "code");
+    r->failed = true;
+    r->fault.message = wire_reply_keep(r, text.n != 0 ? text : first_str(error, "message"));
+    r->fault.type = wire_reply_keep(r, first_str(error, "type"));
+    r->fault.code = wire_reply_keep(r, json_str(code, NULL));
+    if (code != NULL && code->type == JSON_INT) {
+        r->fault.code = str_of(arena_printf(&r->arena, "%lld", (long long)code->i));
+    }
+}
+
+bool wire_reply_fits(const struct wire_reply *r)
+{
+    return r->kept <= KEPT_MAX && r->items.n <= ITEMS_MAX;
+}
+
+void wire_reply_finish(struct wire_reply *r, const char *kind, struct provider_response *out)
+{
+    struct json content = finish_items(r, kind);
+    const char *natural = r->calls.n != 0 ? "tool_use" : "end_turn";
+    *out = (struct provider_response){
+        .text = buf_str(&r->text),
+        .text_left_out = r->left_out,
+        .content = content,
+        .tool_calls = r->calls.p,
+        .n_tool_calls = r->calls.n,
+        .usage = r->usage,
+        .stop_reason = r->stop_reason != NULL ? r->stop_reason : natural,
+    };
+}
+
+int wire_event(const struct wire *wire, struct wire_reply *r, const struct sse_event *ev,
+               struct err *e)
+{
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct str data = str_trim(ev->data);
+    struct json *v = NULL;
+    if (wire->done_marker && str_eqz(data, "[DONE]")) {
+        r->ended = r->finished || r->items.n != 0; // an end of nothing is no answer
+        return 0;
+    }
+    if (data.n == 0 || data.p[0] != '{') {
+        return 0;
+    }
+    int rc = json_parse(&v, &r->scratch, data, &opts, e);
+    if (rc != 0) {
+        return err_prefix(e, "an event is not JSON");
+    }
+    wire->event(r, v);
+    arena_fini(&r->scratch);
+    if (!wire_reply_fits(r)) {
+        return err_set(e, ERR_TOO_LARGE, "the answer has more parts than any model means");
+    }
+    return 0;
+}

@@ -1,0 +1,212 @@
+// The neutral request: is it one, and the pieces that every writer needs.
+//
+// A request passes the hooks of plugins before it comes here, so it may be anything. It is checked
+// once, as a whole and with the place named, and from there on the writers may take it as it is.
+
+#include "agent/wire.h"
+
+static const char *const type_names[WIRE_ITEM__COUNT] = {
+    [WIRE_TEXT] = "text",
+    [WIRE_CALL] = "tool_call",
+    [WIRE_RESULT] = "tool_result",
+    [WIRE_REASONING] = "reasoning",
+};
+
+// What an item needs besides its type; NULL ends the list.
+static const char *const type_needs[WIRE_ITEM__COUNT][3] = {
+    [WIRE_TEXT] = {"text"},
+    [WIRE_CALL] = {"id", "name"},
+    [WIRE_RESULT] = {"tool_call_id"},
+    [WIRE_REASONING] = {"kind"},
+};
+
+static const char *const roles[] = {"user", "assistant", "tool", "system"};
+
+static bool is_str(const struct json *v)
+{
+    return v != NULL && v->type == JSON_STR;
+}
+
+static bool is_absent_or(const struct json *v, enum json_type type)
+{
+    return v == NULL || v->type == JSON_NULL || v->type == type;
+}
+
+static int check_item(const struct json *item, size_t message, struct err *e)
+{
+    if (is_str(item)) {
+        return 0;
+    }
+    enum wire_item_type type = wire_item_type(item);
+    if (type == WIRE_ITEM__COUNT) {
+        return err_set(e, ERR_INVALID, "messages[%zu]: content of unknown type '" STR_FMT "'",
+                       message, STR_ARG(json_str(json_get(item, "type"), "")));
+    }
+    for (const char *const *need = type_needs[type]; *need != NULL; need++) {
+        if (!is_str(json_get(item, *need))) {
+            return err_set(e, ERR_INVALID, "messages[%zu]: a %s needs a text '%s'", message,
+                           type_names[type], *need);
+        }
+    }
+    return 0;
+}
+
+static bool role_known(const struct json *message)
+{
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+        if (wire_is_role(message, roles[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_message(const struct json *message, size_t at, struct err *e)
+{
+    const struct json *content = json_get(message, "content");
+    if (!role_known(message)) {
+        return err_set(e, ERR_INVALID,
+                       "messages[%zu]: role must be user, assistant, tool or system", at);
+    }
+    if (content == NULL || (content->type != JSON_STR && content->type != JSON_ARR)) {
+        return err_set(e, ERR_INVALID, "messages[%zu]: content must be a text or a list", at);
+    }
+    wire_foreach_item(item, content)
+    {
+        int rc = check_item(item, at, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int check_tools(const struct json *tools, struct err *e)
+{
+    if (!is_absent_or(tools, JSON_ARR)) {
+        return err_set(e, ERR_INVALID, "tools must be a list");
+    }
+    json_foreach_item (tool, tools) {
+        if (!is_str(json_get(tool, "name"))) {
+            return err_set(e, ERR_INVALID, "tools: each needs a text 'name'");
+        }
+    }
+    return 0;
+}
+
+int wire_check(const struct json *request, struct err *e)
+{
+    const struct json *messages = json_get(request, "messages");
+    if (messages == NULL || messages->type != JSON_ARR || messages->n == 0) {
+        return err_set(e, ERR_INVALID, "messages must be a list with at least one message");
+    }
+    if (!is_absent_or(json_get(request, "model"), JSON_STR) ||
+        !is_absent_or(json_get(request, "system"), JSON_STR)) {
+        return err_set(e, ERR_INVALID, "model and system must be texts");
+    }
+    if (!is_absent_or(json_get(request, "params"), JSON_OBJ)) {
+        return err_set(e, ERR_INVALID, "params must be an object");
+    }
+    for (uint32_t i = 0; i < messages->n; i++) {
+        int rc = check_message(&messages->items[i], i, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return check_tools(json_get(request, "tools"), e);
+}
+
+const struct json *wire_items(const struct json *content)
+{
+    return is_str(content) ? content : json_items(content);
+}
+
+const struct json *wire_items_end(const struct json *content)
+{
+    return is_str(content) ? content + 1 : json_items_end(content);
+}
+
+enum wire_item_type wire_item_type(const struct json *item)
+{
+    struct str name = is_str(item) ? STR("text") : json_str(json_get(item, "type"), NULL);
+    unsigned type = 0;
+    while (type < WIRE_ITEM__COUNT && !str_eqz(name, type_names[type])) {
+        type++;
+    }
+    return (enum wire_item_type)type;
+}
+
+struct str wire_item_text(const struct json *item)
+{
+    return is_str(item) ? item->s : json_str(json_get(item, "text"), NULL);
+}
+
+const struct json *wire_item_reasoning(const struct json *item, const char *kind)
+{
+    return str_eqz(json_str(json_get(item, "kind"), NULL), kind) ? json_get(item, "data") : NULL;
+}
+
+bool wire_is_role(const struct json *message, const char *role)
+{
+    return str_eqz(json_str(json_get(message, "role"), NULL), role);
+}
+
+bool wire_has_item(const struct json *message, enum wire_item_type type)
+{
+    wire_foreach_item(item, json_get(message, "content"))
+    {
+        if (wire_item_type(item) == type && (type != WIRE_TEXT || wire_item_text(item).n != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void wire_write_as_text(struct jw *w, const struct json *v)
+{
+    if (v == NULL || v->type == JSON_NULL) {
+        jw_strz(w, "");
+    } else if (v->type == JSON_STR) {
+        jw_str(w, v->s);
+    } else {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, v, 0);
+        jw_str(w, buf_str(&text));
+        buf_fini(&text);
+    }
+}
+
+void wire_write_object(struct jw *w, const struct json *v)
+{
+    if (v != NULL && v->type == JSON_OBJ) {
+        jw_value(w, v);
+    } else {
+        jw_obj(w);
+        jw_end_obj(w);
+    }
+}
+
+bool wire_param_given(const struct json *request, const char *name)
+{
+    return json_get(json_get(request, "params"), name) != NULL;
+}
+
+void wire_write_params(struct jw *w, const struct json *request, const char *max_tokens_name)
+{
+    json_foreach_member (m, json_get(request, "params")) {
+        bool limit = str_eqz(m->key, "max_tokens");
+        jw_key_str(w, limit ? str_of(max_tokens_name) : m->key);
+        jw_value(w, &m->value);
+    }
+}
+
+void wire_write(const struct wire *wire, struct buf *out, const struct json *request,
+                struct str model)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    wire->write(&w, request, model);
+    jw_end_obj(&w);
+}

@@ -1,0 +1,259 @@
+// openai-responses: POST {base_url}/responses.
+//
+// The conversation is a flat list of items, stateless (`store: false`): a message, a function_call,
+// its function_call_output, and reasoning items, whose encrypted content is asked for and sent back
+// as it came, in front of the calls it led to.
+//
+// Of the stream little is needed. Text comes in deltas; everything else is complete in
+// `response.output_item.done`, so the deltas of arguments are not looked at. The end is
+// `response.completed` or `response.incomplete`, with the usage; without one the answer was cut.
+
+#include "agent/wire.h"
+
+// ---- the request ----------------------------------------------------------------------------
+
+static void write_text(struct jw *w, const struct json *message, struct str text)
+{
+    bool assistant = wire_is_role(message, "assistant");
+    bool system = wire_is_role(message, "system");
+    if (text.n == 0) {
+        return;
+    }
+    jw_obj(w);
+    jw_kstrz(w, "type", "message");
+    jw_kstrz(w, "role", assistant ? "assistant" : system ? "developer" : "user");
+    jw_key(w, "content");
+    jw_arr(w);
+    jw_obj(w);
+    jw_kstrz(w, "type", assistant ? "output_text" : "input_text");
+    jw_kstr(w, "text", text);
+    jw_end_obj(w);
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
+
+static void write_call(struct jw *w, const struct json *item)
+{
+    const struct json *input = json_get(item, "input");
+    jw_obj(w);
+    jw_kstrz(w, "type", "function_call");
+    jw_kstr(w, "call_id", json_get(item, "id")->s);
+    jw_kstr(w, "name", json_get(item, "name")->s);
+    jw_key(w, "arguments");
+    if (input != NULL && input->type == JSON_OBJ) {
+        wire_write_as_text(w, input);
+    } else {
+        jw_strz(w, "{}");
+    }
+    jw_end_obj(w);
+}
+
+static void write_result(struct jw *w, const struct json *item)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "function_call_output");
+    jw_kstr(w, "call_id", json_get(item, "tool_call_id")->s);
+    jw_key(w, "output");
+    wire_write_as_text(w, json_get(item, "output"));
+    jw_end_obj(w);
+}
+
+static void write_item(struct jw *w, const struct json *message, const struct json *item)
+{
+    enum wire_item_type type = wire_item_type(item);
+    if (type == WIRE_TEXT) {
+        write_text(w, message, wire_item_text(item));
+    } else if (type == WIRE_CALL) {
+        write_call(w, item);
+    } else if (type == WIRE_RESULT) {
+        write_result(w, item);
+    } else {
+        const struct json *data = wire_item_reasoning(item, wire_responses.kind);
+        if (data != NULL) {
+            jw_value(w, data);
+        }
+    }
+}
+
+static void write_tools(struct jw *w, const struct json *tools)
+{
+    jw_arr(w);
+    json_foreach_item (tool, tools) {
+        jw_obj(w);
+        jw_kstrz(w, "type", "function");
+        jw_kstr(w, "name", json_get(tool, "name")->s);
+        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+        jw_key(w, "parameters");
+        wire_write_object(w, json_get(tool, "input_schema"));
+        jw_kbool(w, "strict", false);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_request(struct jw *w, const struct json *request, struct str model)
+{
+    struct str system = json_str(json_get(request, "system"), NULL);
+    const struct json *tools = json_get(request, "tools");
+    jw_kstr(w, "model", model);
+    jw_kbool(w, "stream", true);
+    if (!wire_param_given(request, "store")) {
+        jw_kbool(w, "store", false);
+    }
+    if (!wire_param_given(request, "include")) {
+        jw_key(w, "include");
+        jw_arr(w);
+        jw_strz(w, "reasoning.encrypted_content");
+        jw_end_arr(w);
+    }
+    if (system.n != 0) {
+        jw_kstr(w, "instructions", system);
+    }
+    if (json_items(tools) != json_items_end(tools)) {
+        jw_key(w, "tools");
+        write_tools(w, tools);
+    }
+    jw_key(w, "input");
+    jw_arr(w);
+    json_foreach_item (message, json_get(request, "messages")) {
+        wire_foreach_item(item, json_get(message, "content"))
+        {
+            write_item(w, message, item);
+        }
+    }
+    jw_end_arr(w);
+    wire_write_params(w, request, "max_output_tokens");
+}
+
+// ---- the stream -----------------------------------------------------------------------------
+
+static void take_message(struct wire_reply *r, int64_t key, const struct json *item)
+{
+    if (wire_reply_find(r, WIRE_TEXT, key) != NULL) {
+        return; // it came in deltas
+    }
+    json_foreach_item (part, json_get(item, "content")) {
+        wire_reply_text(r, key, json_str(json_get(part, "text"), NULL));
+        wire_reply_text(r, key, json_str(json_get(part, "refusal"), NULL));
+    }
+}
+
+static void take_call(struct wire_reply *r, int64_t key, const struct json *item)
+{
+    if (wire_reply_find(r, WIRE_CALL, key) != NULL) {
+        return;
+    }
+    struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
+    call->id = wire_reply_keep(r, json_str(json_get(item, "call_id"), NULL));
+    call->name = wire_reply_keep(r, json_str(json_get(item, "name"), NULL));
+    wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
+}
+
+static void take_item(struct wire_reply *r, int64_t key, const struct json *item)
+{
+    struct str type = json_str(json_get(item, "type"), NULL);
+    if (!wire_reply_fits(r)) {
+        return;
+    }
+    if (str_eqz(type, "message")) {
+        take_message(r, key, item);
+    } else if (str_eqz(type, "function_call")) {
+        take_call(r, key, item);
+    } else if (str_eqz(type, "reasoning") && wire_reply_find(r, WIRE_REASONING, key) == NULL) {
+        const struct json *data = wire_reply_keep_json(r, item);
+        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+    }
+}
+
+static void on_text(struct wire_reply *r, const struct json *event)
+{
+    wire_reply_text(r, json_int(json_get(event, "output_index"), 0),
+                    json_str(json_get(event, "delta"), NULL));
+}
+
+static void on_reasoning(struct wire_reply *r, const struct json *event)
+{
+    wire_reply_reasoning(r, json_str(json_get(event, "delta"), NULL));
+}
+
+static void on_item(struct wire_reply *r, const struct json *event)
+{
+    take_item(r, json_int(json_get(event, "output_index"), (int64_t)r->items.n),
+              json_get(event, "item"));
+}
+
+static void take_usage(struct wire_reply *r, const struct json *usage)
+{
+    r->usage = (struct provider_usage){
+        .input = wire_tokens(json_get(usage, "input_tokens")),
+        .cached = wire_tokens(json_ptr(usage, "/input_tokens_details/cached_tokens")),
+        .output = wire_tokens(json_get(usage, "output_tokens")),
+        .reasoning = wire_tokens(json_ptr(usage, "/output_tokens_details/reasoning_tokens")),
+    };
+}
+
+static void on_completed(struct wire_reply *r, const struct json *event)
+{
+    const struct json *response = json_get(event, "response");
+    if (r->items.n == 0) { // a server that says everything at the end only
+        int64_t key = 0;
+        json_foreach_item (item, json_get(response, "output")) {
+            take_item(r, key++, item);
+        }
+    }
+    take_usage(r, json_get(response, "usage"));
+    r->ended = true;
+}
+
+static void on_incomplete(struct wire_reply *r, const struct json *event)
+{
+    struct str why = json_str(json_ptr(event, "/response/incomplete_details/reason"), NULL);
+    r->stop_reason = str_eqz(why, "content_filter") ? "refusal" : "max_tokens";
+    on_completed(r, event);
+}
+
+static void on_failed(struct wire_reply *r, const struct json *event)
+{
+    wire_reply_fail(r, json_ptr(event, "/response/error"));
+}
+
+static void on_error(struct wire_reply *r, const struct json *event)
+{
+    const struct json *error = json_get(event, "error");
+    wire_reply_fail(r, error != NULL ? error : event);
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct wire_reply *r, const struct json *event);
+} events[] = {
+    {"response.output_text.delta", on_text},
+    {"response.refusal.delta", on_text},
+    {"response.reasoning_summary_text.delta", on_reasoning},
+    {"response.reasoning_text.delta", on_reasoning},
+    {"response.output_item.done", on_item},
+    {"response.completed", on_completed},
+    {"response.incomplete", on_incomplete},
+    {"response.failed", on_failed},
+    {"error", on_error},
+};
+
+static void read_event(struct wire_reply *r, const struct json *event)
+{
+    struct str type = json_str(json_get(event, "type"), NULL);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        if (str_eqz(type, events[i].type)) {
+            events[i].take(r, event);
+            return;
+        }
+    }
+    if (type.n == 0 && json_get(event, "error") != NULL) {
+        on_error(r, event);
+    }
+}
+
+const struct wire wire_responses = {
+    .kind = "openai-responses",
+    .write = write_request,
+    .event = read_event,
+};
