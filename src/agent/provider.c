@@ -18,7 +18,6 @@
 //   - once `gone`, no callback is made; the call is freed by whoever set `busy`, else at once.
 //   - a try's reply is there while `trying`, on_done included.
 
-#include <assert.h>
 #include <sys/random.h>
 
 #include "agent/provider_int.h"
@@ -29,8 +28,6 @@ enum {
     PLAIN_MAX = 64 * 1024,                    // of an answer that is no stream
     BODY_MAX = 64 * 1024 * 1024,              // of a request
 };
-
-static void on_idle(void *arg);
 
 // ---- the life of a try ----------------------------------------------------------------------
 
@@ -181,7 +178,7 @@ static int on_event(void *arg, const struct sse_event *ev)
 {
     struct provider_call *call = arg;
     int rc = wire_event(call->kind->wire, &call->reply, ev, &call->feed);
-    return rc != 0 ? rc : call->gone || call->reply.ended || call->reply.failed;
+    return rc != 0 ? rc : call->reply.ended || call->reply.failed;
 }
 
 // What the stream has come to; the call may be gone afterwards.
@@ -326,7 +323,6 @@ int provider_start(struct provider_call **out, struct providers *s, const struct
 void provider_cancel(struct provider_call *call)
 {
     call->gone = true;
-    stop_transport(call, false);
     if (!call->busy) {
         free_call(call);
     }

@@ -144,102 +144,6 @@ static void set_message(struct provider_error *out, struct str text)
     out->message[n] = '\0';
 }
 
-void provider__judge(struct provider_error *out, const char *who, int status,
-                     const struct wire_fault *fault)
-{
-    struct buf text;
-    struct str said = fault->message.n != 0 ? fault->message : fault->code;
-    *out = (struct provider_error){.fault = judge(status, fault), .status = status};
-    out->retry_after_ms = provider__asked_text(fault->message);
-    buf_init(&text, SIZE_MAX);
-    buf_addf(&text, "'%s' ", who);
-    if (status == 200) {
-        buf_addz(&text, "failed while it answered");
-    } else {
-        buf_addf(&text, "answered with status %d", status);
-    }
-    if (said.n != 0) {
-        buf_addz(&text, ": ");
-        write_said(&text, said);
-    }
-    set_message(out, buf_str(&text));
-    buf_fini(&text);
-}
-
-// {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
-// {"detail": "text"} are in use.
-static void read_fault(struct wire_fault *f, const struct json *body)
-{
-    const struct json *error = json_get(body, "error");
-    const struct json *said = json_get(error, "message");
-    const struct json *code = json_ptr(error, "/details/error_code");
-    said = said != NULL ? said : json_get(body, "message");
-    said = said != NULL ? said : json_get(body, "detail");
-    said = error != NULL && error->type == JSON_STR ? error : said;
-    f->message = json_str(said, NULL);
-    f->type = json_str(json_get(error, "type"), NULL);
-    f->code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
-}
-
-void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body)
-{
-    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
-    struct wire_fault fault = {0};
-    struct json *v = NULL;
-    struct arena a;
-    arena_init(&a);
-    body = str_trim(body);
-    if (json_parse(&v, &a, body, &opts, NULL) == 0) {
-        read_fault(&fault, v);
-    } else if (body.n != 0 &&
-               body.p[0] != '<') { // pages of proxies say nothing in their first line
-        fault.message = body;
-    }
-    provider__judge(out, who, status, &fault);
-    arena_fini(&a);
-}
-
-void provider__fault(struct provider_error *out, enum provider_fault fault, const char *who,
-                     const char *fmt, ...)
-{
-    char text[sizeof out->message];
-    struct buf clean;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    *out = (struct provider_error){.fault = fault};
-    buf_init(&clean, SIZE_MAX);
-    buf_addf(&clean, "'%s' ", who);
-    log_redact(&clean, str_of(text));
-    set_message(out, buf_str(&clean));
-    buf_fini(&clean);
-}
-
-void provider__judge_rc(struct provider_error *out, const char *who, bool had_head,
-                        const struct err *e)
-{
-    if (e->code == ERR_TOO_LARGE) {
-        provider__fault(out, PROVIDER_TOO_LARGE, who, "answered too much: %s", e->msg);
-    } else if (e->code == ERR_INVALID || e->code == ERR_UNSUPPORTED) {
-        provider__fault(out, PROVIDER_REJECTED, who, "cannot be asked: %s", e->msg);
-    } else if (had_head) {
-        provider__fault(out, PROVIDER_CUT, who, "was cut off while it answered: %s", e->msg);
-    } else {
-        provider__fault(out, PROVIDER_UNREACHABLE, who, "cannot be reached: %s", e->msg);
-    }
-}
-
-bool provider__worth_retry(enum provider_fault fault)
-{
-    return faults[fault].retry;
-}
-
-const char *provider_fault_name(enum provider_fault fault)
-{
-    return faults[fault].name;
-}
-
 // ---- how long to wait -----------------------------------------------------------------------
 
 // Digits, with a fraction or not, in milliseconds if it counted seconds; `*s` moves behind them.
@@ -361,6 +265,117 @@ static const struct {
     {"anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"},
 };
 
+// "Please try again in 11.054s."
+static uint64_t asked_text(struct str message)
+{
+    static const char phrase[] = "try again in ";
+    size_t n = sizeof phrase - 1;
+    for (size_t i = 0; i + n < message.n; i++) {
+        if (strncasecmp(message.p + i, phrase, n) == 0) {
+            return parse_span(str_from(message, i + n));
+        }
+    }
+    return 0;
+}
+
+// ---- judging --------------------------------------------------------------------------------
+
+void provider__judge(struct provider_error *out, const char *who, int status,
+                     const struct wire_fault *fault)
+{
+    struct buf text;
+    struct str said = fault->message.n != 0 ? fault->message : fault->code;
+    *out = (struct provider_error){.fault = judge(status, fault), .status = status};
+    out->retry_after_ms = asked_text(fault->message);
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "'%s' ", who);
+    if (status == 200) {
+        buf_addz(&text, "failed while it answered");
+    } else {
+        buf_addf(&text, "answered with status %d", status);
+    }
+    if (said.n != 0) {
+        buf_addz(&text, ": ");
+        write_said(&text, said);
+    }
+    set_message(out, buf_str(&text));
+    buf_fini(&text);
+}
+
+// {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
+// {"detail": "text"} are in use.
+static void read_fault(struct wire_fault *f, const struct json *body)
+{
+    const struct json *error = json_get(body, "error");
+    const struct json *said = json_get(error, "message");
+    const struct json *code = json_ptr(error, "/details/error_code");
+    said = said != NULL ? said : json_get(body, "message");
+    said = said != NULL ? said : json_get(body, "detail");
+    said = error != NULL && error->type == JSON_STR ? error : said;
+    f->message = json_str(said, NULL);
+    f->type = json_str(json_get(error, "type"), NULL);
+    f->code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
+}
+
+void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body)
+{
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct wire_fault fault = {0};
+    struct json *v = NULL;
+    struct arena a;
+    arena_init(&a);
+    body = str_trim(body);
+    if (json_parse(&v, &a, body, &opts, NULL) == 0) {
+        read_fault(&fault, v);
+    } else if (body.n != 0 &&
+               body.p[0] != '<') { // pages of proxies say nothing in their first line
+        fault.message = body;
+    }
+    provider__judge(out, who, status, &fault);
+    arena_fini(&a);
+}
+
+void provider__fault(struct provider_error *out, enum provider_fault fault, const char *who,
+                     const char *fmt, ...)
+{
+    char text[sizeof out->message];
+    struct buf clean;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    *out = (struct provider_error){.fault = fault};
+    buf_init(&clean, SIZE_MAX);
+    buf_addf(&clean, "'%s' ", who);
+    log_redact(&clean, str_of(text));
+    set_message(out, buf_str(&clean));
+    buf_fini(&clean);
+}
+
+void provider__judge_rc(struct provider_error *out, const char *who, bool had_head,
+                        const struct err *e)
+{
+    if (e->code == ERR_TOO_LARGE) {
+        provider__fault(out, PROVIDER_TOO_LARGE, who, "answered too much: %s", e->msg);
+    } else if (e->code == ERR_INVALID || e->code == ERR_UNSUPPORTED) {
+        provider__fault(out, PROVIDER_REJECTED, who, "cannot be asked: %s", e->msg);
+    } else if (had_head) {
+        provider__fault(out, PROVIDER_CUT, who, "was cut off while it answered: %s", e->msg);
+    } else {
+        provider__fault(out, PROVIDER_UNREACHABLE, who, "cannot be reached: %s", e->msg);
+    }
+}
+
+bool provider__worth_retry(enum provider_fault fault)
+{
+    return faults[fault].retry;
+}
+
+const char *provider_fault_name(enum provider_fault fault)
+{
+    return faults[fault].name;
+}
+
 uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms)
 {
     struct str ms = str_trim(http_reply_get(reply, "retry-after-ms"));
@@ -379,16 +394,4 @@ uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms)
         }
     }
     return wait;
-}
-
-uint64_t provider__asked_text(struct str message)
-{
-    static const char phrase[] = "try again in ";
-    size_t n = sizeof phrase - 1;
-    for (size_t i = 0; i + n < message.n; i++) {
-        if (strncasecmp(message.p + i, phrase, n) == 0) {
-            return parse_span(str_from(message, i + n));
-        }
-    }
-    return 0;
 }

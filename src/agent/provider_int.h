@@ -15,8 +15,8 @@
 //     providers.c         choosing
 
 /// How the bytes of an answer come. Reports go to provider__head(), provider__bytes() and
-/// provider__end(), from the loop's queue or a timer; each may end the try before it returns, so it
-/// is the last thing a transport does with it.
+/// provider__end(), from the loop's queue or a timer. The last, and bytes of a stream (status 200),
+/// may end the try before they return, so they are the last thing a transport does with it.
 struct provider_transport {
     /// Keep what is needed of the request; may be NULL, as may close.
     void (*open)(struct provider_call *call, const struct provider_ask *ask);
@@ -40,7 +40,6 @@ struct provider_kind {
     const char *models_path; // the same; NULL: none
     bool own_key_header;     // x-api-key and a version, not a bearer token
 };
-const struct provider_kind *provider__kind(struct str name); // NULL when there is none
 
 struct providers {
     struct loop *loop;
@@ -84,7 +83,7 @@ struct provider_call {
 
 /// The key to send, or NULL.
 const char *provider__key(const struct provider_call *call);
-/// The answer's head. `headers` are looked at only now.
+/// The answer's head, borrowed for the call.
 void provider__head(struct provider_call *call, const struct http_reply *reply);
 void provider__bytes(struct provider_call *call, struct str bytes);
 /// The answer's end; `rc` 0 when it ended well, else `e` says how not.
@@ -97,7 +96,7 @@ void provider__judge(struct provider_error *out, const char *who, int status,
                      const struct wire_fault *fault);
 /// The same for the body of an answer that is no stream.
 void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body);
-/// A failure of our own: "who: text".
+/// A failure of our own: "'who' text".
 void provider__fault(struct provider_error *out, enum provider_fault fault, const char *who,
                      const char *fmt, ...) PRINTF_LIKE(4, 5);
 /// The same for a request that came to nothing.
@@ -106,8 +105,6 @@ void provider__judge_rc(struct provider_error *out, const char *who, bool had_he
 bool provider__worth_retry(enum provider_fault fault);
 /// How long the head of a refusal asks us to wait; 0 when it does not say.
 uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms);
-/// The same out of a message ("try again in 11.054s").
-uint64_t provider__asked_text(struct str message);
 
 // ---- HTTP -----------------------------------------------------------------------------------
 

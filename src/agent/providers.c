@@ -15,30 +15,20 @@
 
 #include "agent/provider_int.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "config/secrets.h"
 #include "loop/work.h"
 
 static const struct provider_kind kinds[] = {
     {"openai-responses", &wire_responses, &provider_transport_http, "/responses", "/models", false},
     {"openai-chat", &wire_chat, &provider_transport_http, "/chat/completions", "/models", false},
-    {"anthropic", &wire_anthropic, &provider_transport_http, "/v1/messages", "/v1/models", true},
+    {"anthropic", &wire_anthropic, &provider_transport_http, "/v1/messages",
+     "/v1/models?limit=1000", true},
     {"scripted", &wire_responses, &provider_transport_scripted, NULL, NULL, false},
 };
 
 static const char *const built_in[] = {"openai", "anthropic"};
 
 static const char *const our_variables[] = {"AFLOAT_PROVIDER", "AFLOAT_MODEL", "AFLOAT_SCENARIO"};
-
-const struct provider_kind *provider__kind(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (str_eqz(name, kinds[i].name)) {
-            return &kinds[i];
-        }
-    }
-    return NULL;
-}
 
 // ---- the service ----------------------------------------------------------------------------
 
@@ -327,14 +317,23 @@ static int choose_address(struct provider_choice *ch, const struct config *c, st
     return 0;
 }
 
+static const struct provider_kind *find_kind(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(kinds[i].name, name) != 0) {
+        i++;
+        assert(i < ARRAY_LEN(kinds)); // the schema lists the same names
+    }
+    return &kinds[i];
+}
+
 static int choose_kind(struct provider_choice *ch, const struct config *c, struct err *e)
 {
     const char *kind = get_setting(c, "providers.*.kind", ch->provider);
     if (kind == NULL) {
         return refuse_unknown(c, ch->provider, e);
     }
-    ch->impl = provider__kind(str_of(kind));
-    assert(ch->impl != NULL); // the schema lists the same names
+    ch->impl = find_kind(kind);
     ch->kind = xstrdup(kind);
     return 0;
 }

@@ -46,7 +46,7 @@ struct provider_wish {
     const char *model;      // the same; "PROVIDER/MODEL" names both, when there is such a provider
     const char *const *env; // the client's "NAME=value", NULL at the end; NULL: none
     const char *cwd; // the client's directory, for a relative AFLOAT_SCENARIO; NULL: refuse one
-    const struct home *home;
+    const struct home *home; // for paths of settings and secrets; never NULL
 };
 
 /// Choose. The provider is what the wish says, else AFLOAT_PROVIDER of its environment, else

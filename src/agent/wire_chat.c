@@ -1,7 +1,7 @@
 // openai-chat: POST {base_url}/chat/completions, what most other servers speak.
 //
-// A message has one text and, of the assistant, its calls; each result is a message of its own that
-// must follow them. There is no place for reasoning to go back to, so it is left out.
+// A message has one text and, of the assistant, its calls; each result is a message of its own, and
+// they must follow the calls before anything else is said. There is no place for reasoning to go back to, so it is left out.
 //
 // In the stream a call is in pieces: id and name in the first, the arguments in all, told apart by
 // `index`. Servers differ: some leave out the index, repeat names, give arguments as an object, or
@@ -70,7 +70,6 @@ static void write_message(struct jw *w, const struct json *message)
     bool text = wire_has_item(message, WIRE_TEXT);
     bool calls = wire_has_item(message, WIRE_CALL);
     bool assistant = wire_is_role(message, "assistant");
-    write_results(w, message);
     if (!text && !calls) {
         return;
     }
@@ -108,9 +107,24 @@ static void write_tools(struct jw *w, const struct json *tools)
     jw_end_arr(w);
 }
 
+// Whatever stands between two assistant messages: results go first, right behind their calls.
+static const struct json *write_run(struct jw *w, const struct json *at, const struct json *end)
+{
+    const struct json *stop = at;
+    while (stop < end && !wire_is_role(stop, "assistant")) {
+        write_results(w, stop++);
+    }
+    for (; at < stop; at++) {
+        write_message(w, at);
+    }
+    return stop;
+}
+
 static void write_messages(struct jw *w, const struct json *request)
 {
     struct str system = json_str(json_get(request, "system"), NULL);
+    const struct json *messages = json_get(request, "messages");
+    const struct json *end = json_items_end(messages);
     jw_key(w, "messages");
     jw_arr(w);
     if (system.n != 0) {
@@ -119,8 +133,11 @@ static void write_messages(struct jw *w, const struct json *request)
         jw_kstr(w, "content", system);
         jw_end_obj(w);
     }
-    json_foreach_item (message, json_get(request, "messages")) {
-        write_message(w, message);
+    for (const struct json *at = json_items(messages); at < end; at++) {
+        at = write_run(w, at, end);
+        if (at < end) {
+            write_message(w, at);
+        }
     }
     jw_end_arr(w);
 }

@@ -91,6 +91,18 @@ static void write_tools(struct jw *w, const struct json *tools)
     jw_end_arr(w);
 }
 
+// Models from before there was reasoning refuse to be asked for it.
+static bool can_reason(struct str model)
+{
+    static const char *const old[] = {"gpt-3", "gpt-4", "chatgpt-"};
+    for (size_t i = 0; i < ARRAY_LEN(old); i++) {
+        if (str_starts(model, old[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
     struct str system = json_str(json_get(request, "system"), NULL);
@@ -100,7 +112,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
     if (!wire_param_given(request, "store")) {
         jw_kbool(w, "store", false);
     }
-    if (!wire_param_given(request, "include")) {
+    if (can_reason(model) && !wire_param_given(request, "include")) {
         jw_key(w, "include");
         jw_arr(w);
         jw_strz(w, "reasoning.encrypted_content");
@@ -149,6 +161,16 @@ static void take_call(struct wire_reply *r, int64_t key, const struct json *item
     wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
 }
 
+// Without its encrypted content an item means something only to a server that has stored it.
+static void take_reasoning(struct wire_reply *r, int64_t key, const struct json *item)
+{
+    bool sealed = json_str(json_get(item, "encrypted_content"), NULL).n != 0;
+    if (sealed && wire_reply_find(r, WIRE_REASONING, key) == NULL) {
+        const struct json *data = wire_reply_keep_json(r, item);
+        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+    }
+}
+
 static void take_item(struct wire_reply *r, int64_t key, const struct json *item)
 {
     struct str type = json_str(json_get(item, "type"), NULL);
@@ -159,9 +181,8 @@ static void take_item(struct wire_reply *r, int64_t key, const struct json *item
         take_message(r, key, item);
     } else if (str_eqz(type, "function_call")) {
         take_call(r, key, item);
-    } else if (str_eqz(type, "reasoning") && wire_reply_find(r, WIRE_REASONING, key) == NULL) {
-        const struct json *data = wire_reply_keep_json(r, item);
-        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+    } else if (str_eqz(type, "reasoning")) {
+        take_reasoning(r, key, item);
     }
 }
 
