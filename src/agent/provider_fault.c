@@ -152,8 +152,7 @@ static bool take_number(struct str *s, double *out)
     double value = 0, place = 1;
     size_t n = 0;
     bool digits = false, point = false;
-    for (; n < s->n && n < 20 && (isdigit((unsigned char)s->p[n]) || (s->p[n] == '.' && !point));
-         n++) {
+    for (; n < s->n && (isdigit((unsigned char)s->p[n]) || (s->p[n] == '.' && !point)); n++) {
         if (s->p[n] == '.') {
             point = true;
             continue;
@@ -174,12 +173,17 @@ static const struct {
 
 static double take_unit(struct str *s)
 {
+    size_t n = 0;
     while (s->n != 0 && s->p[0] == ' ') {
         *s = str_from(*s, 1);
     }
+    while (n < s->n && isalpha((unsigned char)s->p[n])) {
+        n++;
+    }
+    struct str word = {s->p, n};
+    *s = str_from(*s, n);
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        if (str_starts(*s, units[i].unit)) {
-            *s = str_from(*s, strlen(units[i].unit));
+        if (str_eqz(word, units[i].unit)) {
             return units[i].ms;
         }
     }
@@ -188,7 +192,7 @@ static double take_unit(struct str *s)
 
 static uint64_t whole_ms(double ms)
 {
-    return ms > 0 && ms < 1e12 ? (uint64_t)(ms + 0.999) : 0; // rather later than sooner
+    return ms > 0 ? (uint64_t)(MIN(ms, 1e12) + 0.999) : 0; // rather later than sooner
 }
 
 // "6m0s", "1.5s", "20 ms"
@@ -196,16 +200,12 @@ static uint64_t parse_span(struct str s)
 {
     double number, ms = 0;
     while (take_number(&s, &number)) {
-        double unit = take_unit(&s);
-        if (unit <= 0) {
-            return 0;
-        }
-        ms += number * unit;
+        ms += number * take_unit(&s);
     }
     return whole_ms(ms);
 }
 
-static int64_t month_of(struct str name)
+static unsigned month_of(struct str name)
 {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     for (unsigned i = 0; i < 12; i++) {
@@ -216,21 +216,26 @@ static int64_t month_of(struct str name)
     return 0;
 }
 
+static bool take_part(struct str *s, char end, uint64_t max, uint64_t *out)
+{
+    return str_to_u64(str_cut(s, end), out) && *out <= max;
+}
+
 // Sun, 15 Nov 2026 05:01:12 GMT
 static uint64_t until_date(struct str s, int64_t wall_ms)
 {
-    unsigned day, year, hour, min, sec;
-    char month[4], text[40];
-    snprintf(text, sizeof text, STR_FMT, STR_ARG(s));
-    if (sscanf(text, "%*3s, %2u %3s %4u %2u:%2u:%2u GMT", &day, month, &year, &hour, &min, &sec) !=
-        6) {
+    uint64_t day, year, hour, min, sec;
+    str_cut(&s, ' ');
+    if (!take_part(&s, ' ', 31, &day)) {
         return 0;
     }
-    int64_t m = month_of(str_of(month));
-    if (m == 0 || year < 1970 || day == 0 || day > 31) {
+    unsigned month = month_of(str_cut(&s, ' '));
+    if (month == 0 || !take_part(&s, ' ', 9999, &year) || !take_part(&s, ':', 23, &hour) ||
+        !take_part(&s, ':', 59, &min) || !take_part(&s, ' ', 60, &sec) || !str_eqz(s, "GMT")) {
         return 0;
     }
-    int64_t at = time_days(year, (unsigned)m, day) * 86400 + hour * 3600 + min * 60 + sec;
+    int64_t at = time_days((int64_t)year, month, (unsigned)day) * 86400 +
+                 (int64_t)(hour * 3600 + min * 60 + sec);
     return at * 1000 > wall_ms ? (uint64_t)(at * 1000 - wall_ms) : 0;
 }
 

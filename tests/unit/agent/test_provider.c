@@ -417,9 +417,32 @@ TEST(a_pause_is_found_in_whatever_form_it_is_asked_for)
     }
 }
 
+TEST(a_pause_that_says_nothing_is_none)
+{
+    static const char *const lines[] = {
+        "retry-after: soon\r\n",
+        "retry-after: -5\r\n",
+        "retry-after: 5 parsecs\r\n",
+        "retry-after: Thu, 01 Jan 2026 00:00\r\n",
+        "retry-after: Thu, 01 Jan 2025 00:00:05 GMT\r\n",
+        "retry-after-ms: .\r\n",
+        "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: 7 moons\r\n",
+    };
+    format = &mock_formats[0];
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        begin_failures(1, 429, lines[i], "{}");
+        check_hello();
+        check_waits(1, 200);
+        mock_end();
+    }
+}
+
 TEST(a_pause_that_nobody_would_wait_for_ends_the_call)
 {
     format = &mock_formats[1];
+    begin_failures(1, 429, "Retry-After: 999999999999999999999999999\r\n", "{}");
+    check_fault(PROVIDER_RATE_LIMITED, 1, "429");
+    mock_end();
     begin_failures(1, 429, "Retry-After: 86400\r\n", "{}");
     check_fault(PROVIDER_RATE_LIMITED, 1, "429");
     CHECK_INT(mock.why.retry_after_ms, 86400000);
