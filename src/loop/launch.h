@@ -5,18 +5,29 @@
 
 // What proc.c and the program afloat-launch say to each other.
 //
-//     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES] -- PROGRAM ARG...
+//     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES]
+//                   [-x] [-b RULE]... [-n] -- PROGRAM ARG...
 //
 // -s  stay as supervisor            -3  descriptor 3 is for the program
 // -d  working directory             -f  soft limit of open files
 // -c  descriptor 0 is a terminal that becomes the program's controlling one; core dumps stay as they
 //     were, since a person works there
+// -x  run it in a box (with -s)     -n  the box has the network
+// -b  a rule of the box
+//
+// A rule is a letter and an absolute path without symbolic links, `.` and `..`; outer paths come
+// before inner ones. What no rule names can be read, not written.
+//
+//     w  a directory that can be written       r  what can only be read, in one that can be written
+//     h  what cannot be seen                   k  a directory that must not appear: as r, and made
+//     t  the directory that is /tmp               for the time being if it is missing
+//                                              f  the same for a file
 //
 // Its environment is the program's. Descriptors 0 to 2 (and 3) are the program's, 4 is the channel:
 // a socket on which the launcher sends reports, and a supervisor receives orders. The channel
 // closing without a report of failure means that the program runs (or, with -s, see LAUNCH_ENDED).
 
-enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4 };
+enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 128 };
 
 // letter, resource, member of struct proc_opts
 #define LAUNCH_LIMITS(X)                                                                           \
@@ -30,6 +41,11 @@ enum launch_kind {
     LAUNCH_NO_SETUP,   // value is the errno: a limit or descriptor could not be set
     LAUNCH_NO_DIR,     // value is the errno: cannot enter DIR
     LAUNCH_NO_PROGRAM, // value is the errno: cannot execute PROGRAM
+    // the box cannot be made, and nothing was run; value is the errno
+    LAUNCH_NO_NAMESPACE,
+    LAUNCH_NO_MOUNT,
+    LAUNCH_NO_LANDLOCK,
+    LAUNCH_NO_FILTER,
 };
 
 struct launch_report {

@@ -134,7 +134,8 @@ static void note_failure(struct proc *p, const struct launch_report *r)
     } else {
         err_set(&p->why, code, "cannot prepare '%s': %s", p->program, text);
     }
-    p->result = (struct proc_exit){.code = code, .why = p->why.msg};
+    p->result = (struct proc_exit){
+        .code = code, .why = p->why.msg, .no_box = r->kind >= LAUNCH_NO_NAMESPACE ? r->kind : 0};
 }
 
 static void take_report(struct proc *p, const struct launch_report *r)
@@ -184,14 +185,13 @@ static size_t count(const char *const *list)
     return n;
 }
 
-/// A list as libuv wants it: pointers that it could write through, and does not. `room` places are
-/// left free in front.
-static char **pointers(struct arena *a, const char *const *list, size_t room)
+/// A list as libuv wants it: pointers that it could write through, and does not.
+static char **pointers(struct arena *a, const char *const *list)
 {
     size_t n = count(list);
-    char **out = arena_calloc(a, room + n + 1, sizeof *out);
+    char **out = arena_calloc(a, n + 1, sizeof *out);
     if (n != 0) {
-        memcpy(out + room, list, n * sizeof *out);
+        memcpy(out, list, n * sizeof *out);
     }
     return out;
 }
@@ -203,31 +203,51 @@ static void add_number(struct arena *a, char **args, size_t *n, char letter, uin
     }
 }
 
+static void add_word(struct arena *a, char **args, size_t *n, const char *word)
+{
+    args[(*n)++] = arena_strdup(a, str_of(word));
+}
+
+static void add_box(struct arena *a, char **args, size_t *n, const struct proc_opts *o)
+{
+    assert(o->box == NULL || o->supervise);
+    if (o->box != NULL) {
+        add_word(a, args, n, "-x");
+    }
+    for (size_t i = 0; i < count(o->box); i++) {
+        add_word(a, args, n, "-b");
+        add_word(a, args, n, o->box[i]);
+    }
+    if (o->network) {
+        add_word(a, args, n, "-n");
+    }
+}
+
 /// The launcher's command line: its options, then the program's own words.
 static char **command_line(struct arena *a, const struct proc_opts *o)
 {
-    char *options[OPTIONS_MAX];
-    size_t n = 0;
-    options[n++] = arena_strdup(a, STR("afloat-launch"));
+    size_t max = OPTIONS_MAX + 2 * count(o->box), words = count(o->argv), n = 0;
+    char **args = arena_calloc(a, max + words + 1, sizeof *args);
+    add_word(a, args, &n, "afloat-launch");
     if (o->supervise) {
-        options[n++] = arena_strdup(a, STR("-s"));
+        add_word(a, args, &n, "-s");
     }
     if (o->fd3 != 0) {
-        options[n++] = arena_strdup(a, STR("-3"));
+        add_word(a, args, &n, "-3");
     }
     if (o->terminal) {
-        options[n++] = arena_strdup(a, STR("-c"));
+        add_word(a, args, &n, "-c");
     }
-    options[n++] = arena_strdup(a, STR("-d"));
-    options[n++] = arena_strdup(a, str_of(o->cwd != NULL ? o->cwd : "/"));
-    add_number(a, options, &n, 'f', o->file_limit != 0 ? o->file_limit : launcher.files);
-#define X(letter, resource, member) add_number(a, options, &n, letter, o->member);
+    add_word(a, args, &n, "-d");
+    add_word(a, args, &n, o->cwd != NULL ? o->cwd : "/");
+    add_number(a, args, &n, 'f', o->file_limit != 0 ? o->file_limit : launcher.files);
+#define X(letter, resource, member) add_number(a, args, &n, letter, o->member);
     LAUNCH_LIMITS(X)
 #undef X
-    options[n++] = arena_strdup(a, STR("--"));
-    assert(n <= OPTIONS_MAX);
-    char **args = pointers(a, o->argv, n);
-    memcpy(args, options, n * sizeof *args);
+    add_box(a, args, &n, o);
+    add_word(a, args, &n, "--");
+    assert(n <= max);
+    memcpy(args + n, o->argv, words * sizeof *args);
     return args;
 }
 
@@ -238,7 +258,9 @@ static int open_streams(struct proc *p, const struct proc_opts *o, uv_stdio_cont
     if (rc == 0) {
         rc = proc__stream_open(p, &p->out, 1, o->out, o->out_fd, &stdio[1], &child_fds[1]);
     }
-    if (rc == 0) {
+    if (rc == 0 && o->err == PROC_STDOUT) {
+        stdio[2] = stdio[1];
+    } else if (rc == 0) {
         rc = proc__stream_open(p, &p->err, 2, o->err, o->err_fd, &stdio[2], &child_fds[2]);
     }
     stdio[LAUNCH_EXTRA_FD].flags = o->fd3 != 0 ? UV_INHERIT_FD : UV_IGNORE;
@@ -257,7 +279,7 @@ static int spawn_launcher(struct proc *p, const struct proc_opts *o, uv_stdio_co
     const uv_process_options_t opts = {
         .file = file,
         .args = command_line(&a, o),
-        .env = pointers(&a, o->env, 0),
+        .env = pointers(&a, o->env),
         .stdio = stdio,
         .stdio_count = N_STDIO,
         .exit_cb = on_process_exit,

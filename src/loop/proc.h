@@ -17,6 +17,7 @@ enum proc_stdio {
     PROC_PIPE,    // a pipe: proc_write() for stdin, on_output for stdout and stderr
     PROC_INHERIT, // ours
     PROC_FD,      // the descriptor in `*_fd`, borrowed for the call
+    PROC_STDOUT,  // stderr only: with stdout, in the order in which it is written
 };
 
 struct proc_exit {
@@ -24,6 +25,7 @@ struct proc_exit {
     int signal;      // signal that ended it, or 0
     bool launched;   // false: the program could not be started, `code` is the negative errno
     const char *why; // not launched: what failed, for people; else NULL. Borrowed for the call
+    int no_box; // not launched because its box could not be made: which enum launch_kind; else 0
 };
 
 struct proc_cb {
@@ -43,9 +45,11 @@ struct proc_opts {
     enum proc_stdio in, out, err;
     int in_fd, out_fd, err_fd; // for PROC_FD
     int fd3;                   // given to the child as descriptor 3; 0 for none
-    bool terminal;       // `in_fd` is a terminal: make it the controlling one, keep core dumps
-    bool supervise;      // proc_kill(), its end and our own death end every descendant
-    uint64_t file_limit; // soft RLIMIT_NOFILE; 0: what the hub was started with
+    bool terminal;             // `in_fd` is a terminal: make it the controlling one, keep core dumps
+    bool supervise;            // proc_kill(), its end and our own death end every descendant
+    const char *const *box;    // rules as in loop/launch.h, NULL at the end; needs `supervise`
+    bool network;              // in a box
+    uint64_t file_limit;       // soft RLIMIT_NOFILE; 0: what the hub was started with
     uint64_t memory_limit, cpu_limit_s, process_limit, file_size_limit; // 0: as the hub's own
 };
 

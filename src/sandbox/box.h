@@ -50,6 +50,8 @@ void box_free(struct box *b);
 
 /// The rules for proc_opts.box; NULL for danger-full-access. Borrowed from the box.
 const char *const *box_rules(const struct box *b);
+const char *box_dir(const struct box *b); // the working directory, its real path
+bool box_network(const struct box *b);
 
 /// May a file with this real path (absolute, no symbolic links, no `.` or `..`) be read, may it be
 /// made or changed? `why` (may be NULL) gets the reason, a constant for the model to read.

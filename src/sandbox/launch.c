@@ -17,6 +17,13 @@
 // sweep walks /proc/PID/task/TID/children from ourselves down. It may miss a process that is born
 // meanwhile; that one is found by the next sweep, since its parent is dead and we are its reaper.
 //
+// With a box (-b) the program runs in namespaces of its own, and one more of us stands between:
+//
+//     afloat-launch ── init (process 1 in there: mounts, then waits) ── program (walls, then exec)
+//
+// When init ends, the kernel ends whoever is left in there, wherever it went. What the box is made of
+// is in launch_box.c (mounts), launch_keep.c (names that must not appear) and launch_walls.c.
+//
 // It allocates nothing, reads no file but /proc, and prints only when started by hand. It does not
 // stop a descendant from killing us: the program dies with us then (PDEATHSIG), its children need
 // not; keeping them in is the sandbox's business.
@@ -34,6 +41,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -41,12 +49,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sandbox/launch_int.h"
+
 enum {
     GRACE_MS = 2000,    // between TERM and KILL
     AGAIN_MS = 20,      // between the first two sweeps of KILL, then twice that, and so on
     AGAIN_MAX = 1000,   // for those whom the kernel cannot end now
     SWEEP_MAX = 32768,  // processes one sweep can see; the next sees the rest
     REAP_MAX = 1024,    // zombies buried before looking at the channel again
+    COUNT_MS = 50,      // between two looks at how many processes are in a box
     EXIT_UNUSABLE = 125 // we could not even begin
 };
 
@@ -57,6 +68,7 @@ struct request {
     const char *dir;
     rlim_t files;
     rlim_t limits[RLIM_NLIMITS]; // 0: as inherited
+    struct launch_box box;
     char **argv;
 };
 
@@ -68,9 +80,10 @@ static void report(enum launch_kind kind, int value)
     send(LAUNCH_CHANNEL_FD, &r, sizeof r, MSG_NOSIGNAL); // nobody there: nobody to tell
 }
 
-static _Noreturn void fail(enum launch_kind kind)
+_Noreturn void launch__fail(enum launch_kind kind)
 {
     report(kind, errno);
+    keep__drop();
     _exit(127);
 }
 
@@ -103,6 +116,15 @@ static bool parse_limit(struct request *r, int letter, const char *text)
     return false;
 }
 
+static bool parse_rule(struct launch_box *b, const char *rule)
+{
+    if (b->n == LAUNCH_RULES_MAX || strchr("wrhktf", rule[0]) == NULL || rule[1] != '/') {
+        return false;
+    }
+    b->rules[b->n++] = rule;
+    return true;
+}
+
 static bool parse_option(struct request *r, int letter, const char *text)
 {
     switch (letter) {
@@ -111,6 +133,9 @@ static bool parse_option(struct request *r, int letter, const char *text)
     case 'c': r->terminal = true; return true;
     case 'd': r->dir = text; return true;
     case 'f': return parse_number(text, &r->files);
+    case 'b': return parse_rule(&r->box, text);
+    case 'x': r->box.on = true; return true;
+    case 'n': r->box.network = true; return true;
     case '?': return false;
     default: return parse_limit(r, letter, text);
     }
@@ -120,13 +145,13 @@ static bool parse_request(struct request *r, int argc, char **argv)
 {
     int letter;
     opterr = 0;
-    while ((letter = getopt(argc, argv, "+s3cd:f:m:t:u:z:")) != -1) {
+    while ((letter = getopt(argc, argv, "+s3cxnd:f:m:t:u:z:b:")) != -1) {
         if (!parse_option(r, letter, optarg)) {
             return false;
         }
     }
     r->argv = argv + optind;
-    return r->dir != NULL && r->argv[0] != NULL;
+    return r->dir != NULL && r->argv[0] != NULL && (r->supervise || !r->box.on);
 }
 
 // ---- becoming the program ------------------------------------------------------------------
@@ -150,7 +175,7 @@ static void close_others(const struct request *r)
     }
     if (fcntl(LAUNCH_CHANNEL_FD, F_SETFD, FD_CLOEXEC) != 0 ||
         close_range(LAUNCH_CHANNEL_FD + 1, UINT_MAX, 0) != 0) {
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
     }
 }
 
@@ -159,12 +184,12 @@ static void set_limit(unsigned resource, rlim_t value, bool both)
 {
     struct rlimit l;
     if (getrlimit(resource, &l) != 0) {
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
     }
     l.rlim_cur = value < l.rlim_max ? value : l.rlim_max;
     l.rlim_max = both ? l.rlim_cur : l.rlim_max;
     if (setrlimit(resource, &l) != 0) {
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
     }
 }
 
@@ -221,13 +246,16 @@ static _Noreturn void become(const struct request *r)
 {
     set_limits(r);
     if (r->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) { // we lead a session without one
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
     }
     if (chdir(r->dir) != 0) {
-        fail(LAUNCH_NO_DIR);
+        launch__fail(LAUNCH_NO_DIR);
+    }
+    if (r->box.on) {
+        walls__enter(&r->box);
     }
     exec_program(r->argv);
-    fail(LAUNCH_NO_PROGRAM);
+    launch__fail(LAUNCH_NO_PROGRAM);
 }
 
 // ---- sweeping descendants ------------------------------------------------------------------
@@ -316,7 +344,8 @@ enum phase { RUNNING, ENDING, KILLING };
 
 static struct {
     pid_t program;
-    int status; // of the program, once `over`
+    int status;  // of the program, once `over`
+    int *in_box; // shared with init: the status of the program in a box, -1 before
     bool over;
     enum phase phase;
     int64_t kill_at;  // in ENDING
@@ -341,7 +370,7 @@ static bool reap(void)
             return pid == 0;
         }
         if (pid == sv.program) {
-            sv.status = status;
+            sv.status = sv.in_box != NULL && *sv.in_box != -1 ? *sv.in_box : status;
             sv.over = true;
         }
     }
@@ -425,9 +454,83 @@ static _Noreturn void supervise(void)
         advance_phase();
         wait_for_event();
     }
+    keep__drop();
     report(LAUNCH_ENDED, sv.status);
     _exit(0);
 }
+
+// ---- the first process of a box --------------------------------------------------------------
+
+/// How many processes there are.
+static size_t count_processes(void)
+{
+    _Alignas(struct dirent64) char entries[4096];
+    size_t count = 0;
+    ssize_t n;
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && (n = getdents64(fd, entries, sizeof entries)) > 0) {
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *d = (const void *)(entries + at);
+            at += d->d_reclen;
+            count += d->d_name[0] >= '0' && d->d_name[0] <= '9';
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return count;
+}
+
+/// RLIMIT_NPROC bounds everybody but root, so for root we count.
+static void wait_for_child(size_t crowd)
+{
+    const struct timespec t = {.tv_nsec = COUNT_MS * 1000000L};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    if (geteuid() != 0 || crowd == SIZE_MAX) {
+        sigwaitinfo(&child, NULL);
+    } else if (sigtimedwait(&child, NULL, &t) < 0 && count_processes() > crowd) {
+        *sv.in_box = SIGKILL;
+        _exit(0);
+    }
+}
+
+/// Bury the dead until the program is among them; our own end ends all the others.
+static _Noreturn void watch_over(pid_t program, rlim_t limit)
+{
+    size_t crowd = limit != 0 ? count_processes() + limit : SIZE_MAX;
+    int status;
+    pid_t pid;
+    close_range(0, UINT_MAX, 0);
+    for (;;) {
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            if (pid == program) {
+                *sv.in_box = status;
+                _exit(0);
+            }
+        }
+        wait_for_child(crowd);
+    }
+}
+
+static _Noreturn void become_init(const struct request *r)
+{
+    keep__forget();
+    box__mount(&r->box);
+    pid_t program = fork();
+    if (program < 0) {
+        launch__fail(LAUNCH_NO_SETUP);
+    }
+    if (program == 0) {
+        setsid();
+        reset_signals();
+        become(r);
+    }
+    watch_over(program, r->limits[RLIMIT_NPROC]);
+}
+
+// ---- starting --------------------------------------------------------------------------------
 
 /// In the program's process: die when the supervisor does, lead a session, and go on as ever.
 static _Noreturn void become_child(const struct request *r, pid_t supervisor)
@@ -441,6 +544,22 @@ static _Noreturn void become_child(const struct request *r, pid_t supervisor)
     become(r);
 }
 
+static _Noreturn void split_box(const struct request *r)
+{
+    sv.in_box =
+        mmap(NULL, sizeof *sv.in_box, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sv.in_box == MAP_FAILED) {
+        launch__fail(LAUNCH_NO_SETUP);
+    }
+    *sv.in_box = -1;
+    keep__make(&r->box);
+    sv.program = box__fork();
+    if (sv.program == 0) {
+        become_init(r);
+    }
+    supervise();
+}
+
 static _Noreturn void split(const struct request *r)
 {
     sigset_t child;
@@ -450,11 +569,14 @@ static _Noreturn void split(const struct request *r)
     sigprocmask(SIG_BLOCK, &child, NULL);
     signal(SIGCHLD, on_child);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
+    }
+    if (r->box.on) {
+        split_box(r);
     }
     sv.program = fork();
     if (sv.program < 0) {
-        fail(LAUNCH_NO_SETUP);
+        launch__fail(LAUNCH_NO_SETUP);
     }
     if (sv.program == 0) {
         become_child(r, self);

@@ -1,0 +1,419 @@
+// From what a session asks for to the rules of its box.
+//
+//     policy ── real paths ──> w  the working directory and `writable`
+//                              r, k  their .git and .afloat (box_git.c)
+//                              h  the home of Afloat, its sockets, `hide`
+//                              r  the folders of the home that a command may read
+//            ── sorted, outer paths first ──> the launcher, and the questions below
+//
+// A question is answered by the innermost rule around a path, which is what the launcher's mounts
+// do as well: of two mounts the inner one counts.
+//
+// The home of Afloat is hidden whole, with holes, instead of hiding its secrets one by one: a file
+// that is replaced by rename while a command runs would come out from under its mount.
+
+#include "sandbox/box.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "sandbox/box_int.h"
+
+static const char *const mode_names[] = {"read-only", "workspace-write", "danger-full-access"};
+
+/// What can be read in the home of Afloat.
+static const char *const readable[] = {"plugins", "shared", "profiles", "lua", "skills", "bots"};
+
+/// Sockets behind which somebody does what a command may not. Without network none can be reached
+/// anyway.
+static const char *const sockets[] = {
+    "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio",         "/run/libvirt",
+    "/run/dbus",        "/run/systemd",    "/run/user",   "/run/snapd.socket",
+};
+
+// ---- rules -----------------------------------------------------------------------------------
+
+void box__add(struct box *b, char kind, const char *path)
+{
+    vec_push(&b->rules, xasprintf("%c%s", kind, path));
+}
+
+/// Shorter first, so what lies around comes before what lies inside. Of two rules for one path the
+/// later one counts: it is the one that takes away.
+static int compare(const void *a, const void *b)
+{
+    static const char order[] = "twrkfh";
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    size_t nx = strlen(x), ny = strlen(y);
+    if (nx != ny) {
+        return nx < ny ? -1 : 1;
+    }
+    int rc = strcmp(x + 1, y + 1);
+    return rc != 0 ? rc : (int)(strchr(order, x[0]) - strchr(order, y[0]));
+}
+
+static bool same_path(const char *x, const char *y)
+{
+    return strcmp(x + 1, y + 1) == 0;
+}
+
+/// Sort, and keep only the rule that counts of each path.
+static void settle(struct box *b)
+{
+    size_t n = 0;
+    qsort(b->rules.p, b->rules.n, sizeof *b->rules.p, compare);
+    for (size_t i = 0; i < b->rules.n; i++) {
+        const char *rule = b->rules.p[i];
+        if (n > 0 && same_path(b->rules.p[n - 1], rule)) {
+            free((char *)(uintptr_t)b->rules.p[--n]);
+        }
+        b->rules.p[n++] = rule;
+    }
+    b->rules.n = n;
+    vec_push(&b->rules, NULL);
+}
+
+static bool beneath(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return n == 1 || (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+}
+
+/// The innermost rule around `path`; "" when none is.
+static const char *find_rule(const struct box *b, const char *path)
+{
+    for (size_t i = b->rules.n; i-- > 0;) {
+        if (b->rules.p[i] != NULL && beneath(path, b->rules.p[i] + 1)) {
+            return b->rules.p[i];
+        }
+    }
+    return "";
+}
+
+static char find(const struct box *b, const char *path)
+{
+    return find_rule(b, path)[0];
+}
+
+// ---- from the policy ---------------------------------------------------------------------------
+
+static char *real_path(const char *path)
+{
+    char *expanded = path_expand_home(path);
+    char *real = realpath(expanded, NULL);
+    free(expanded);
+    return real;
+}
+
+static bool is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/// True when a part of `path` is `name`.
+static bool has_part(const char *path, const char *name)
+{
+    struct str rest = str_of(path);
+    while (rest.n != 0) {
+        if (str_eqz(str_cut(&rest, '/'), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// A worktree of ours lies in the home, and that is the one place there that is anybody's to write.
+static bool is_own_worktree(const struct box *b, const char *path)
+{
+    char *trees = b->home != NULL ? path_join(b->home, "worktrees") : NULL;
+    bool own = trees != NULL && beneath(path, trees) && strcmp(path, trees) != 0;
+    free(trees);
+    return own;
+}
+
+static int check_writable(const struct box *b, const char *path, struct err *e)
+{
+    if (strcmp(path, "/") == 0) {
+        return err_set(e, ERR_DENIED,
+                       "'/' cannot be opened for writing in parts: name a directory, or use the "
+                       "sandbox mode danger-full-access");
+    }
+    if (is_own_worktree(b, path)) {
+        return 0;
+    }
+    if ((b->home != NULL && beneath(path, b->home)) || has_part(path, ".git") ||
+        has_part(path, ".afloat")) {
+        return err_set(e, ERR_DENIED,
+                       "'%s' is not for tools to write: choose another directory, or use the "
+                       "sandbox mode read-only",
+                       path);
+    }
+    return 0;
+}
+
+static int add_writable(struct box *b, const char *path, struct err *e)
+{
+    int rc = check_writable(b, path, e);
+    if (rc == 0) {
+        box__add(b, 'w', path);
+        rc = box__protect(b, path, e);
+    }
+    return rc;
+}
+
+static int add_writables(struct box *b, const struct box_policy *p, struct err *e)
+{
+    int rc = add_writable(b, b->dir, e);
+    for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL && rc == 0; i++) {
+        char *real = real_path(p->writable[i]);
+        if (real != NULL && is_dir(real)) { // a list for several machines may name what is not here
+            rc = add_writable(b, real, e);
+        }
+        free(real);
+    }
+    return rc;
+}
+
+static void add_home(struct box *b, const char *runtime)
+{
+    char *real = runtime != NULL ? real_path(runtime) : NULL;
+    if (b->home != NULL) {
+        box__add(b, 'h', b->home);
+        for (size_t i = 0; i < ARRAY_LEN(readable); i++) {
+            char *path = path_join(b->home, readable[i]);
+            char *folder = realpath(path, NULL);
+            if (folder != NULL && is_dir(folder)) {
+                box__add(b, 'r', folder);
+            }
+            free(folder);
+            free(path);
+        }
+    }
+    if (real != NULL) {
+        box__add(b, 'h', real);
+    }
+    free(real);
+}
+
+static int add_hidden(struct box *b, const char *path, struct err *e)
+{
+    char *real = real_path(path);
+    int rc = 0;
+    if (real != NULL && beneath(b->dir, real)) {
+        rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
+    } else if (real != NULL) {
+        box__add(b, 'h', real);
+    }
+    free(real);
+    return rc;
+}
+
+static int add_all_hidden(struct box *b, const struct box_policy *p, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; p->hide != NULL && p->hide[i] != NULL && rc == 0; i++) {
+        rc = add_hidden(b, p->hide[i], e);
+    }
+    for (size_t i = 0; p->network && i < ARRAY_LEN(sockets) && rc == 0; i++) {
+        rc = add_hidden(b, sockets[i], e);
+    }
+    return rc;
+}
+
+static int fill(struct box *b, const struct box_policy *p, struct err *e)
+{
+    b->home = p->home != NULL ? real_path(p->home) : NULL;
+    b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
+    add_home(b, p->runtime);
+    int rc = add_all_hidden(b, p, e);
+    if (b->tmp_dir != NULL) {
+        box__add(b, 't', b->tmp_dir);
+    }
+    if (rc == 0 && b->mode == BOX_WORKSPACE_WRITE) {
+        rc = add_writables(b, p, e);
+    } else if (beneath(b->dir, "/tmp") || is_own_worktree(b, b->dir)) {
+        box__add(b, 'r', b->dir); // it lies in a place that commands do not see
+    }
+    settle(b);
+    if (rc == 0 && find(b, b->dir) == 'h') {
+        rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
+    }
+    if (rc == 0 && b->rules.n > LAUNCH_RULES_MAX) {
+        rc = err_set(e, ERR_TOO_LARGE, "too many directories to open or hide: shorten the lists");
+    }
+    return rc;
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+const char *box_mode_name(enum box_mode mode)
+{
+    return mode_names[mode];
+}
+
+bool box_mode_parse(struct str name, enum box_mode *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(mode_names); i++) {
+        if (str_eqz(name, mode_names[i])) {
+            *out = (enum box_mode)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_same(const char *path, const char *other)
+{
+    char *real = other != NULL ? real_path(other) : NULL;
+    bool same = real != NULL && strcmp(real, path) == 0;
+    free(real);
+    return same;
+}
+
+enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
+                              const char **why)
+{
+    char *dir = real_path(working_dir);
+    char *hub = home != NULL ? real_path(home) : NULL;
+    *why = NULL;
+    if (dir == NULL || wanted == BOX_READ_ONLY) {
+        wanted = BOX_READ_ONLY;
+    } else if (strcmp(dir, "/") == 0) {
+        *why = "the working directory is /: tools can only read; --sandbox asks for more";
+    } else if (is_same(dir, "~")) {
+        *why = "the working directory is your home: tools can only read; --sandbox asks for more";
+    } else if (hub != NULL && beneath(hub, dir)) {
+        *why = "the working directory holds Afloat's own files: tools can only read; --sandbox "
+               "asks for more";
+    }
+    free(hub);
+    free(dir);
+    return *why != NULL ? BOX_READ_ONLY : wanted;
+}
+
+int box_new(struct box **out, const struct box_policy *p, struct err *e)
+{
+    struct box *b = xcalloc(1, sizeof *b);
+    int rc = 0;
+    *out = NULL;
+    b->mode = p->mode;
+    b->network = p->network || p->mode == BOX_FULL_ACCESS;
+    b->dir = real_path(p->working_dir);
+    if (b->dir == NULL || !is_dir(b->dir)) {
+        rc = err_set(e, ERR_NOT_FOUND, "the working directory '%s' is gone", p->working_dir);
+    } else if (p->mode != BOX_FULL_ACCESS) {
+        rc = fill(b, p, e);
+    }
+    if (rc < 0) {
+        box_free(b);
+        return rc;
+    }
+    *out = b;
+    return 0;
+}
+
+void box_free(struct box *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    vec_foreach (rule, &b->rules) {
+        free((char *)(uintptr_t)*rule);
+    }
+    vec_fini(&b->rules);
+    free(b->dir);
+    free(b->home);
+    free(b->tmp_dir);
+    free(b);
+}
+
+const char *const *box_rules(const struct box *b)
+{
+    return b->mode == BOX_FULL_ACCESS ? NULL : b->rules.p;
+}
+
+const char *box_dir(const struct box *b)
+{
+    return b->dir;
+}
+
+bool box_network(const struct box *b)
+{
+    return b->network;
+}
+
+static bool refuse(const char **why, const char *text)
+{
+    if (why != NULL) {
+        *why = text;
+    }
+    return false;
+}
+
+bool box_may_read(const struct box *b, const char *real, const char **why)
+{
+    char kind = find(b, real);
+    if (b->mode == BOX_FULL_ACCESS) {
+        return true;
+    }
+    if (kind == 'h' || (kind == 0 && beneath(real, "/tmp"))) {
+        return refuse(why, "it is hidden from tools");
+    }
+    return true;
+}
+
+/// Tools that run in the hub can tell a `.git` further down, too.
+static bool is_guarded(const char *rule, const char *real)
+{
+    const char *rest = real + strlen(rule + 1);
+    return strchr("rkf", rule[0]) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
+}
+
+bool box_may_write(const struct box *b, const char *real, const char **why)
+{
+    const char *rule = find_rule(b, real);
+    if (b->mode == BOX_FULL_ACCESS) {
+        return true;
+    }
+    if (rule[0] == 'h') {
+        return refuse(why, "it is hidden from tools");
+    }
+    if (rule[0] == 't') {
+        return true;
+    }
+    if (b->mode == BOX_READ_ONLY) {
+        return refuse(why, "the sandbox is read-only");
+    }
+    if (rule[0] == '\0') {
+        return refuse(why, "it lies outside the working directory");
+    }
+    return is_guarded(rule, real) ? refuse(why, ".git and .afloat are not for tools to write")
+                                  : true;
+}
+
+char *box_map(const struct box *b, const char *path)
+{
+    char *clean = path_clean(path);
+    if (b->mode == BOX_FULL_ACCESS || !beneath(clean, "/tmp") || find(b, clean) != 0) {
+        return clean;
+    }
+    char *mapped =
+        b->tmp_dir != NULL ? xasprintf("%s%s", b->tmp_dir, clean + strlen("/tmp")) : NULL;
+    free(clean);
+    return mapped;
+}
+
+int box_explain(int kind, int errnum, struct err *e)
+{
+    static const char ways[] = "allow it on this machine (`afloat doctor` says how), or use the "
+                               "sandbox mode danger-full-access";
+    const char *what = kind == LAUNCH_NO_NAMESPACE  ? "the kernel allows no user namespace here"
+                       : kind == LAUNCH_NO_MOUNT    ? "the kernel refuses a mount"
+                       : kind == LAUNCH_NO_LANDLOCK ? "the kernel has no Landlock"
+                                                    : "the kernel refuses a system call filter";
+    return err_set(e, ERR_UNSUPPORTED, "no sandbox: %s (%s); nothing was run: %s", what,
+                   strerror(errnum), ways);
+}

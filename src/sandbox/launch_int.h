@@ -1,0 +1,56 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "loop/launch.h"
+
+// The parts of afloat-launch. What fails ends the process with a report to the hub.
+
+/// What the box of this command is, from the command line: rules as in loop/launch.h.
+struct launch_box {
+    bool on;
+    const char *rules[LAUNCH_RULES_MAX];
+    size_t n;
+    bool network;
+};
+
+static inline char launch_rule_kind(const char *rule)
+{
+    return rule[0];
+}
+
+static inline const char *launch_rule_path(const char *rule)
+{
+    return rule + 1;
+}
+
+/// Tell the hub, with errno, and end.
+_Noreturn void launch__fail(enum launch_kind kind);
+/// True when `path` is `dir` or lies beneath it.
+bool launch__beneath(const char *path, const char *dir);
+/// Open a path on which no symbolic link lies (the last part may be one); -1 with errno.
+int launch__open(const char *path);
+
+// ---- namespaces and mounts: launch_box.c ---------------------------------------------------------
+
+/// Fork into new user, mount, process and IPC namespaces in which we are who we were. Returns as
+/// fork() does; in the child, ids are in place.
+pid_t box__fork(void);
+/// In the child: make the mounts.
+void box__mount(const struct launch_box *b);
+
+// ---- names that must not appear: launch_keep.c ---------------------------------------------------
+
+/// In the supervisor, before the fork: make what the rules `k` and `f` name, for the time being.
+void keep__make(const struct launch_box *b);
+/// In the child: they are not ours to take away.
+void keep__forget(void);
+/// When nobody is left: take away what is still as we made it and in nobody else's use.
+void keep__drop(void);
+
+// ---- the process itself: launch_walls.c ----------------------------------------------------------
+
+/// In the process that becomes the program, last of all: privileges, Landlock, system calls.
+void walls__enter(const struct launch_box *b);

@@ -1,0 +1,126 @@
+// The walls around the process itself, entered last and in this order:
+//
+//     privileges ── no_new_privs ── Landlock ── seccomp
+//
+// The mounts have made the view; what follows keeps it so. Without privileges nobody can change the
+// mounts, Landlock says once more what can be written (and closes other processes and abstract
+// sockets), and the filter takes away the calls that neither of them covers.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sandbox/bpf_int.h"
+#include "sandbox/landlock_int.h"
+#include "sandbox/launch_int.h"
+
+enum {
+    READ = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR,
+    WRITE = READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG |
+            FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE,
+    DEVICES = WRITE | FS_IOCTL_DEV,
+};
+
+// ---- privileges ------------------------------------------------------------------------------
+
+/// What root keeps: being let into files whoever owns them, as root is used to. In a namespace where
+/// only one id is mapped even this means nothing; anyone but root loses it with the program's start.
+static bool is_kept(unsigned cap)
+{
+    return cap == CAP_CHOWN || cap == CAP_DAC_OVERRIDE || cap == CAP_FOWNER || cap == CAP_FSETID;
+}
+
+static void drop_privileges(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2] = {{0}};
+    for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
+            launch__fail(LAUNCH_NO_NAMESPACE);
+        }
+        if (is_kept(cap)) {
+            caps[cap / 32].permitted |= 1U << cap % 32;
+            caps[cap / 32].effective |= 1U << cap % 32;
+        }
+    }
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (syscall(SYS_capset, &head, caps) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        launch__fail(LAUNCH_NO_NAMESPACE);
+    }
+}
+
+// ---- Landlock --------------------------------------------------------------------------------
+
+static void grant(int ruleset, int abi, const char *path, uint64_t access)
+{
+    int fd = launch__open(path);
+    if (fd < 0 || landlock_grant(ruleset, abi, fd, access) != 0) {
+        launch__fail(LAUNCH_NO_LANDLOCK);
+    }
+    close(fd);
+}
+
+static void enter_landlock(const struct launch_box *b)
+{
+    int abi = landlock_abi();
+    if (abi == 0) {
+        errno = EOPNOTSUPP;
+        launch__fail(LAUNCH_NO_LANDLOCK);
+    }
+    int ruleset = landlock_create(abi, b->network);
+    if (ruleset < 0) {
+        launch__fail(LAUNCH_NO_LANDLOCK);
+    }
+    grant(ruleset, abi, "/", READ);
+    grant(ruleset, abi, "/tmp", WRITE);
+    grant(ruleset, abi, "/dev", DEVICES);
+    for (size_t i = 0; i < b->n; i++) {
+        if (launch_rule_kind(b->rules[i]) == 'w') {
+            grant(ruleset, abi, launch_rule_path(b->rules[i]), WRITE);
+        }
+    }
+    if (landlock_restrict(ruleset) != 0) {
+        launch__fail(LAUNCH_NO_LANDLOCK);
+    }
+    close(ruleset);
+}
+
+// ---- the filter ------------------------------------------------------------------------------
+
+static void enter_filter(bool network)
+{
+    const uint32_t allow = SECCOMP_RET_ALLOW;
+    const uint32_t offline = network ? allow : SECCOMP_RET_ERRNO | ENETUNREACH;
+    const struct bpf_rule rules[] = {
+#define REFUSE(name) {__NR_##name, SECCOMP_RET_ERRNO | EPERM, 0, BPF_ANY_ARG, 0, 0},
+#define REFUSE_IF(name, arg, bits)                                                                 \
+    {__NR_##name, allow, arg, BPF_CLEAR, bits, SECCOMP_RET_ERRNO | EPERM},
+#define ABSENT(name)  {__NR_##name, SECCOMP_RET_ERRNO | ENOSYS, 0, BPF_ANY_ARG, 0, 0},
+#define OFFLINE(name) {__NR_##name, offline, 0, BPF_ANY_ARG, 0, 0},
+#include "sandbox/tool_calls.def"
+#undef REFUSE
+#undef REFUSE_IF
+#undef ABSENT
+#undef OFFLINE
+    };
+    static struct bpf program;
+    bpf_start(&program);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        bpf_add(&program, &rules[i]);
+    }
+    bpf_return(&program, allow);
+    if (bpf_enter(&program) != 0) {
+        launch__fail(LAUNCH_NO_FILTER);
+    }
+}
+
+void walls__enter(const struct launch_box *b)
+{
+    drop_privileges();
+    enter_landlock(b);
+    enter_filter(b->network);
+}

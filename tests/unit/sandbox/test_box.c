@@ -1,0 +1,167 @@
+// What a policy becomes: rules, and answers for tools that run in the hub.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "unit/sandbox/boxed.h"
+
+static struct box *open_box(void)
+{
+    struct box *b = NULL;
+    struct err e = {0};
+    if (box_new(&b, &boxed.policy, &e) != 0) {
+        test_fail(__FILE__, __LINE__, "%s", e.msg);
+    }
+    return b;
+}
+
+static void check_refused(const char *says)
+{
+    struct box *b = NULL;
+    struct err e = {0};
+    CHECK_INT(box_new(&b, &boxed.policy, &e), ERR_DENIED);
+    CHECK(b == NULL);
+    if (strstr(e.msg, says) == NULL) {
+        test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", e.msg, says);
+    }
+}
+
+TEST(modes_have_names)
+{
+    enum box_mode mode;
+    CHECK(box_mode_parse(STR("workspace-write"), &mode) && mode == BOX_WORKSPACE_WRITE);
+    CHECK(box_mode_parse(STR("read-only"), &mode) && mode == BOX_READ_ONLY);
+    CHECK(!box_mode_parse(STR("none"), &mode));
+    CHECK_STR(box_mode_name(BOX_FULL_ACCESS), "danger-full-access");
+}
+
+TEST(questions_are_answered_by_the_innermost_rule)
+{
+    static const struct {
+        const char *path;
+        bool read, write;
+    } rows[] = {
+        {"ws", true, true},
+        {"ws/a/b", true, true},
+        {"wsx", true, false},
+        {"outside/safe", true, false},
+        {"ws/.git", true, false},
+        {"ws/.git/hooks/x", true, false},
+        {"ws/.gitignore", true, true},
+        {"ws/.afloat/env.toml", true, false},
+        {"ws/deep/.git/config", true, false},
+        {"home/token", false, false},
+        {"home/secrets.json", false, false},
+        {"home/sessions/s/events.jsonl", false, false},
+        {"home/plugins/p.lua", true, false},
+        {"home/run/hub.sock", false, false},
+        {"hidden", false, false},
+        {"hidden/key", false, false},
+        {"hiddenx", true, false},
+    };
+    boxed_begin(true);
+    boxed_save("ws/.git/config", "");
+    struct box *b = open_box();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *path = boxed_path(rows[i].path), *why = NULL;
+        if (box_may_read(b, path, &why) != rows[i].read ||
+            box_may_write(b, path, &why) != rows[i].write) {
+            test_fail(__FILE__, __LINE__, "%s: %s", rows[i].path, why != NULL ? why : "both");
+        }
+    }
+    box_free(b);
+    boxed.policy.mode = BOX_READ_ONLY;
+    b = open_box();
+    CHECK(!box_may_write(b, boxed_path("ws/a"), NULL) && box_may_read(b, boxed_path("ws/a"), NULL));
+    box_free(b);
+    boxed.policy.mode = BOX_FULL_ACCESS;
+    b = open_box();
+    CHECK(box_rules(b) == NULL && box_network(b));
+    CHECK(box_may_write(b, boxed_path("home/token"), NULL));
+    box_free(b);
+    boxed_end();
+}
+
+TEST(directories_that_are_not_for_writing_are_refused)
+{
+    boxed_begin(true);
+    boxed_save("ws/.git/x/y", "");
+    boxed_save("home/worktrees/slug/bot-1/f", "");
+    boxed.policy.working_dir = boxed_path("ws/.git/x");
+    check_refused("not for tools to write");
+    boxed.policy.working_dir = boxed_path("home/plugins");
+    check_refused("not for tools to write");
+    boxed.policy.working_dir = boxed.hidden;
+    check_refused("hidden");
+    boxed.policy.working_dir = "/";
+    check_refused("'/'");
+    boxed.policy.working_dir = boxed_path("home/worktrees/slug/bot-1");
+    struct box *b = open_box();
+    CHECK(box_may_write(b, boxed_path("home/worktrees/slug/bot-1/f"), NULL));
+    CHECK(!box_may_read(b, boxed_path("home/worktrees/slug/bot-2/f"), NULL));
+    box_free(b);
+    boxed_end();
+}
+
+TEST(a_worktree_in_the_home_of_afloat_can_be_worked_in)
+{
+    boxed_begin(true);
+    boxed_save("home/worktrees/slug/bot-1/f", "");
+    boxed_save("home/worktrees/slug/bot-2/f", "");
+    snprintf(boxed.ws, sizeof boxed.ws, "%s", boxed_path("home/worktrees/slug/bot-1"));
+    CHECK_INT(boxed_run("echo x > f && ! ls ../bot-2 && ! cat ../../../token && ! touch ../n"), 0);
+    CHECK(boxed_holds("home/worktrees/slug/bot-1/f", "x\n"));
+    boxed_end();
+}
+
+TEST(more_directories_can_be_opened)
+{
+    const char *more[] = {NULL, "/nonexistent/for/sure", NULL};
+    boxed_begin(true);
+    more[0] = boxed_path("outside");
+    boxed.policy.writable = more;
+    CHECK_INT(boxed_run("echo x > ../outside/safe && ! mkdir ../outside/.git"), 0);
+    CHECK(boxed_holds("outside/safe", "x\n"));
+    CHECK(!boxed_exists("outside/.git"));
+    boxed_end();
+}
+
+TEST(tmp_is_the_sessions_own)
+{
+    char tmp[300];
+    boxed_begin(true);
+    boxed_save("home/sessions/s/tmp/old", "kept");
+    snprintf(tmp, sizeof tmp, "%s", boxed_path("home/sessions/s/tmp"));
+    boxed.policy.tmp_dir = tmp;
+    CHECK_INT(boxed_run("cat /tmp/old && echo x > /tmp/new"), 0);
+    CHECK(boxed_holds("home/sessions/s/tmp/new", "x\n"));
+    struct box *b = open_box();
+    char *path = box_map(b, "/tmp/a/../b");
+    CHECK(str_ends(str_of(path), "/home/sessions/s/tmp/b") && box_may_write(b, path, NULL));
+    free(path);
+    CHECK(!box_may_read(b, "/tmp/b", NULL));
+    box_free(b);
+    boxed.policy.tmp_dir = NULL;
+    b = open_box();
+    CHECK(box_map(b, "/tmp/b") == NULL);
+    box_free(b);
+    boxed_end();
+}
+
+TEST(a_home_directory_is_not_a_workspace_unless_asked_for)
+{
+    const char *why;
+    boxed_begin(true);
+    setenv("HOME", boxed.ws, 1);
+    CHECK_INT(box_choose_mode(BOX_WORKSPACE_WRITE, boxed.ws, boxed.home, &why), BOX_READ_ONLY);
+    CHECK(strstr(why, "your home") != NULL);
+    CHECK_INT(box_choose_mode(BOX_WORKSPACE_WRITE, boxed.base, boxed.home, &why), BOX_READ_ONLY);
+    CHECK(strstr(why, "Afloat") != NULL);
+    CHECK_INT(box_choose_mode(BOX_WORKSPACE_WRITE, "/", boxed.home, &why), BOX_READ_ONLY);
+    CHECK(why != NULL);
+    CHECK_INT(box_choose_mode(BOX_WORKSPACE_WRITE, boxed_path("outside"), boxed.home, &why),
+              BOX_WORKSPACE_WRITE);
+    CHECK(why == NULL);
+    boxed_end();
+}

@@ -1,0 +1,521 @@
+// Attempts to get out of the box, each by a real command in a real one. What an attempt could change
+// if a wall were missing is only ever a file of the test's own directory or the attempt's own
+// process.
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "loop/launch.h"
+#include "sandbox/bpf_int.h"
+#include "unit/sandbox/boxed.h"
+
+/// Run scripts that must all fail.
+static void check_refused(const char *const *scripts)
+{
+    for (; *scripts != NULL; scripts++) {
+        int rc = boxed_run(*scripts);
+        if (rc <= 0) {
+            test_fail(__FILE__, __LINE__, "'%s' ended with %d: %s %s", *scripts, rc,
+                      buf_z(&boxed.cmd.out), boxed.cmd.why.msg);
+        }
+    }
+}
+
+struct attempt {
+    const char *name;
+    int expect;
+};
+
+static void check_attempts(const struct attempt *list)
+{
+    char script[80];
+    for (; list->name != NULL; list++) {
+        snprintf(script, sizeof script, "exec ./escape %s", list->name);
+        int rc = boxed_run(script);
+        if (rc != list->expect) {
+            test_fail(__FILE__, __LINE__, "%s: %d (%s), not %d: %s%s", list->name, rc,
+                      rc > 0 ? strerror(rc) : "it did", list->expect, buf_z(&boxed.cmd.out),
+                      boxed.cmd.why.msg);
+        }
+    }
+}
+
+static const char *const write_outside[] = {
+    "echo bad > ../outside/safe",
+    "echo bad >> ../outside/safe",
+    "touch ../outside/new",
+    "rm ../outside/safe",
+    "mv ../outside ../gone",
+    "mkdir ../new",
+    "ln ../outside/safe hard",
+    "ln -s ../outside/safe link && echo bad > link",
+    "ln -s ../outside dir && touch dir/new",
+    "rmdir ../ws",
+    "mv ../ws ../moved",
+    NULL,
+};
+
+static void check_outside_is_safe(void)
+{
+    CHECK(boxed_holds("outside/safe", "safe"));
+    CHECK(!boxed_exists("outside/new"));
+    CHECK(!boxed_exists("new"));
+    CHECK(boxed_exists("ws"));
+}
+
+TEST(a_command_works_in_its_working_directory)
+{
+    boxed_begin(true);
+    CHECK_INT(boxed_run("echo yours > file && mkdir d && mv file d/f && ln -s f d/l && cat d/l && "
+                        "echo x > /tmp/x && cat /tmp/x && echo > /dev/null && test -e /proc/self"),
+              0);
+    CHECK_STR(buf_z(&boxed.cmd.out), "yours\nx\n");
+    CHECK(boxed_holds("ws/d/f", "yours\n"));
+    boxed_end();
+}
+
+TEST(what_lies_outside_cannot_be_written)
+{
+    boxed_begin(true);
+    check_refused(write_outside);
+    check_outside_is_safe();
+    boxed_end();
+}
+
+TEST(what_lies_outside_cannot_be_written_when_all_of_it_is_in_tmp)
+{
+    boxed_begin(false);
+    for (const char *const *script = write_outside; *script != NULL; script++) {
+        CHECK(boxed_run(*script) >= 0); // some work, in a /tmp of their own
+    }
+    check_outside_is_safe();
+    CHECK_INT(boxed_run("test -f file && echo bad > /tmp/unseen"), 0);
+    CHECK_INT(access("/tmp/unseen", F_OK), -1);
+    boxed_end();
+}
+
+TEST(an_ordinary_user_has_the_same_walls)
+{
+    static const struct attempt calls[] = {
+        {"inet", ENETUNREACH}, {"userns", EPERM}, {"mount", EPERM},     {"ptrace", EPERM},
+        {"io_uring", EPERM},   {"bomb", EAGAIN},  {"kill_init", ESRCH}, {NULL, 0},
+    };
+    static const char *const git[] = {"echo bad > .git/config", "mv .git g", "mkdir .afloat", NULL};
+    boxed_begin_as_nobody();
+    boxed_save("ws/.git/config", "good");
+    check_refused(write_outside);
+    check_outside_is_safe();
+    check_refused(git);
+    CHECK(boxed_holds("ws/.git/config", "good"));
+    CHECK(!boxed_exists("ws/.afloat"));
+    boxed.process_limit = 64;
+    check_attempts(calls);
+    boxed_end();
+}
+
+TEST(read_only_means_that_nothing_can_be_written)
+{
+    static const char *const tries[] = {"echo bad > file", "touch new", "rm file", "mkdir .git",
+                                        NULL};
+    boxed_begin(true);
+    boxed.policy.mode = BOX_READ_ONLY;
+    check_refused(tries);
+    check_refused(write_outside);
+    CHECK(boxed_holds("ws/file", "mine"));
+    CHECK_INT(boxed_run("cat file; echo x > /tmp/x"), 0);
+    boxed_end();
+}
+
+// ---- .git and .afloat ------------------------------------------------------------------------
+
+TEST(a_repository_cannot_be_changed_renamed_or_removed)
+{
+    static const char *const tries[] = {
+        "echo bad > .git/config",
+        "mkdir .git/hooks",
+        "touch .git/hooks-new",
+        "mv .git g",
+        "rm -rf .git",
+        "rmdir .git",
+        "mkdir d && mv d .git",
+        "ln -s /tmp .git/l",
+        "echo bad > .afloat/plugins/p.lua",
+        "mv .afloat a",
+        NULL,
+    };
+    boxed_begin(true);
+    boxed_save("ws/.git/config", "good");
+    boxed_save("ws/.afloat/plugins/p.lua", "good");
+    check_refused(tries);
+    CHECK(boxed_holds("ws/.git/config", "good"));
+    CHECK(boxed_holds("ws/.afloat/plugins/p.lua", "good"));
+    CHECK(!boxed_exists("ws/.git/hooks"));
+    CHECK_INT(boxed_run("cat .git/config"), 0);
+    boxed_end();
+}
+
+TEST(a_repository_behind_a_link_cannot_be_changed)
+{
+    static const char *const tries[] = {
+        "echo bad > .git/config", "rm .git", "mv .git g", "ln -sfn /tmp .git", "mv real r",
+        "echo bad > real/config", NULL,
+    };
+    boxed_begin(true);
+    boxed_save("ws/real/config", "good");
+    CHECK_INT(symlink("real", boxed_path("ws/.git")), 0);
+    check_refused(tries);
+    CHECK(boxed_holds("ws/.git/config", "good"));
+    boxed_end();
+}
+
+TEST(a_link_that_leads_nowhere_is_refused)
+{
+    struct box *box;
+    struct err e = {0};
+    boxed_begin(true);
+    CHECK_INT(symlink("later", boxed_path("ws/.git")), 0);
+    CHECK_INT(box_new(&box, &boxed.policy, &e), ERR_DENIED);
+    CHECK(strstr(e.msg, "leads nowhere") != NULL);
+    boxed_end();
+}
+
+TEST(a_repository_cannot_appear_and_nothing_is_left_behind)
+{
+    static const char *const tries[] = {
+        "mkdir .git",      "mkdir d && mv d .git",      "ln -s d .git",
+        "echo x > .git",   "mkdir .git/hooks",          "rmdir .git",
+        "mkdir -p .git/a", "echo x > .afloat/env.toml", NULL,
+    };
+    boxed_begin(true);
+    check_refused(tries);
+    CHECK(!boxed_exists("ws/.git"));
+    CHECK(!boxed_exists("ws/.afloat"));
+    boxed_end();
+}
+
+TEST(a_name_is_kept_away_until_the_last_command_of_the_directory_has_ended)
+{
+    struct boxed_cmd first;
+    boxed_begin(true);
+    boxed_start(&first, "echo ready; while ! test -e stop; do mkdir .git 2>/dev/null && echo bad; "
+                        "done; mkdir .git || echo good");
+    boxed_wait_for(&first, "ready");
+    CHECK_INT(boxed_run("mkdir .git"), 1); // the second one comes and goes
+    CHECK(boxed_exists("ws/.git"));
+    boxed_save("ws/stop", "");
+    boxed_wait(&first);
+    CHECK(strstr(buf_z(&first.out), "bad") == NULL);
+    CHECK(strstr(buf_z(&first.out), "good") != NULL);
+    CHECK(!boxed_exists("ws/.git"));
+    boxed_free(&first);
+    boxed_end();
+}
+
+TEST(a_name_left_behind_by_a_power_cut_goes_with_the_next_command)
+{
+    struct boxed_cmd cmd;
+    boxed_begin(true);
+    boxed_start(&cmd, "echo ready; sleep 1000");
+    boxed_wait_for(&cmd, "ready");
+    CHECK(boxed_exists("ws/.git"));
+    CHECK_INT(kill(proc_pid(cmd.proc), SIGKILL), 0); // the one who would have taken it away
+    CHECK_INT(boxed_wait(&cmd), -SIGKILL);
+    CHECK(boxed_exists("ws/.git"));
+    CHECK_INT(boxed_run("mkdir .git/hooks"), 1);
+    CHECK(!boxed_exists("ws/.git"));
+    CHECK(!boxed_exists("ws/.afloat"));
+    boxed_free(&cmd);
+    boxed_end();
+}
+
+TEST(what_a_person_begins_meanwhile_stays)
+{
+    struct boxed_cmd cmd;
+    boxed_begin(true);
+    boxed_start(&cmd, "echo ready; while ! test -e stop; do :; done");
+    boxed_wait_for(&cmd, "ready");
+    boxed_save("ws/.git/config", "by a person");
+    boxed_save("ws/stop", "");
+    CHECK_INT(boxed_wait(&cmd), 0);
+    CHECK(boxed_holds("ws/.git/config", "by a person"));
+    boxed_free(&cmd);
+    boxed_end();
+}
+
+static void make_worktree(void)
+{
+    static const char script[] =
+        "cd ../outside && git init -q -b main repo && cd repo && git config user.name n && "
+        "git config user.email e@x && git commit -q --allow-empty -m one && "
+        "git worktree add -q -b afloat/bot-1 ../../ws2 && rm -rf ../../ws && mv ../../ws2 ../../ws "
+        "&& "
+        "git worktree repair ../../ws";
+    boxed.policy.mode = BOX_FULL_ACCESS;
+    if (boxed_run("git --version") != 0) {
+        test_skip("git is not installed");
+    }
+    if (boxed_run(script) != 0) {
+        test_fail(__FILE__, __LINE__, "%s", buf_z(&boxed.cmd.out));
+    }
+    boxed.policy.mode = BOX_WORKSPACE_WRITE;
+}
+
+TEST(in_a_linked_worktree_commits_work_and_hooks_and_configuration_are_closed)
+{
+    static const char *const tries[] = {
+        "echo bad > ../outside/repo/.git/config",
+        "echo bad > ../outside/repo/.git/hooks/post-commit",
+        "echo bad > ../outside/repo/.git/HEAD",
+        "git update-ref refs/heads/main HEAD~0 0000000000000000000000000000000000000001",
+        "git branch other",
+        "git config core.fsmonitor bad",
+        "git config --worktree core.fsmonitor bad",
+        "echo bad > $(git rev-parse --git-dir)/config.worktree",
+        "echo bad > $(git rev-parse --git-dir)/commondir",
+        "mv $(git rev-parse --git-dir) $(git rev-parse --git-dir)x",
+        "echo bad > .git",
+        "rm .git",
+        "mv .git g",
+        NULL,
+    };
+    boxed_begin(true);
+    make_worktree();
+    if (boxed_run("echo text > new && git add new && git commit -q -m two && git log --oneline") !=
+        0) {
+        test_fail(__FILE__, __LINE__, "%s", buf_z(&boxed.cmd.out));
+    }
+    CHECK(strstr(buf_z(&boxed.cmd.out), "two") != NULL);
+    check_refused(tries);
+    CHECK(!boxed_exists("outside/repo/.git/worktrees/ws2/config.worktree"));
+    CHECK(!boxed_exists("outside/repo/.git/hooks/post-commit"));
+    CHECK_INT(boxed_run("git status --short"), 0);
+    boxed_end();
+}
+
+TEST(a_git_file_that_names_a_directory_which_does_not_name_it_opens_nothing)
+{
+    static const char *const tries[] = {"touch ../outside/worktrees/x/new",
+                                        "touch ../outside/objects/n", NULL};
+    char text[400];
+    boxed_begin(true);
+    boxed_save("outside/worktrees/x/commondir", "../..\n");
+    boxed_save("outside/worktrees/x/gitdir", "/somewhere/else/.git\n");
+    boxed_save("outside/objects/o", "");
+    snprintf(text, sizeof text, "gitdir: %s\n", boxed_path("outside/worktrees/x"));
+    boxed_save("ws/.git", text);
+    check_refused(tries);
+    CHECK(!boxed_exists("outside/worktrees/x/new"));
+    boxed_end();
+}
+
+// ---- secrets ---------------------------------------------------------------------------------
+
+static const char *const read_secrets[] = {
+    "cat ../home/token",       "cat ../home/secrets.json", "cat ../home/trust.json",
+    "cat ../hidden/key",       "ls ../home/run/*",         "cat ../home/run/hub.sock",
+    "touch ../home/new",       "touch ../hidden/new",      "echo bad > ../home/plugins/p.lua",
+    "mkdir ../home/plugins/q", "mv ../home ../h",          NULL,
+};
+
+TEST(secrets_sockets_and_hidden_files_are_out_of_reach)
+{
+    boxed_begin(true);
+    check_refused(read_secrets);
+    CHECK_INT(boxed_run("cat ../home/plugins/p.lua"), 0); // what may be read can be
+    CHECK(boxed_holds("home/plugins/p.lua", "plugin"));
+    boxed.policy.network = true;
+    check_refused(read_secrets);
+    boxed_end();
+}
+
+TEST(secrets_inside_the_working_directory_are_out_of_reach)
+{
+    static const char *const tries[] = {"cat home/token", "cat hidden/key", "rm -rf home",
+                                        "mv hidden h",    "touch home/new", NULL};
+    boxed_begin(true);
+    boxed.policy.working_dir = boxed.base;
+    snprintf(boxed.ws, sizeof boxed.ws, "%s", boxed.base);
+    check_refused(tries);
+    CHECK_INT(boxed_run("touch new && cat home/plugins/p.lua"), 0);
+    CHECK(boxed_holds("home/token", "TOKEN"));
+    boxed_end();
+}
+
+TEST(a_secret_that_is_replaced_while_a_command_runs_stays_out_of_reach)
+{
+    struct boxed_cmd cmd;
+    boxed_begin(true);
+    boxed_start(&cmd, "echo ready; while ! test -e go; do :; done; "
+                      "cat ../home/secrets.json ../hidden/key");
+    boxed_wait_for(&cmd, "ready");
+    boxed_save("home/secrets.json", "SECRET2"); // by rename
+    boxed_save("hidden/key", "KEY2");
+    boxed_save("ws/go", "");
+    CHECK(boxed_wait(&cmd) > 0);
+    CHECK(strstr(buf_z(&cmd.out), "SECRET") == NULL);
+    CHECK(strstr(buf_z(&cmd.out), "KEY") == NULL);
+    boxed_free(&cmd);
+    boxed_end();
+}
+
+// ---- system calls, other processes -----------------------------------------------------------
+
+TEST(system_calls_that_lead_out_are_refused)
+{
+    static const struct attempt calls[] = {
+        {"inet", ENETUNREACH},
+        {"udp6", ENETUNREACH},
+        {"unix", ENETUNREACH},
+        {"netlink", ENETUNREACH},
+        {"pair", 0},
+        {"ptrace", EPERM},
+        {"peek", EPERM},
+        {"userns", EPERM},
+        {"clone", EPERM},
+        {"mount", EPERM},
+        {"remount", EPERM},
+        {"umount", EPERM},
+        {"io_uring", EPERM},
+        {"bpf", EPERM},
+        {"handle", EPERM},
+        {"keys", EPERM},
+        {"init_environ", EACCES},
+        {"init_root", EACCES},
+        {"init_mem", EACCES},
+        {"kill_init", ESRCH},
+        {NULL, 0},
+    };
+    boxed_begin(true);
+    check_attempts(calls);
+    boxed_end();
+}
+
+TEST(the_network_is_there_when_allowed)
+{
+    static const struct attempt calls[] = {{"inet", 0}, {"udp6", 0}, {"unix", 0}, {NULL, 0}};
+    boxed_begin(true);
+    boxed.policy.network = true;
+    check_attempts(calls);
+    boxed_end();
+}
+
+TEST(the_machine_cannot_be_steered_through_proc_and_devices)
+{
+    boxed_begin(true);
+    CHECK(boxed_run("exec ./escape sysrq") > 0);
+    CHECK(boxed_run("exec ./escape core_pattern") > 0);
+    CHECK(boxed_run("exec ./escape device") > 0);
+    CHECK_INT(boxed_run("ls /dev | grep -v -x -E 'fd|full|null|ptmx|pts|random|shm|std(in|out|err)|"
+                        "tty|urandom|zero'"),
+              1);
+    boxed_end();
+}
+
+TEST(other_processes_cannot_be_seen)
+{
+    char script[120];
+    boxed_begin(true);
+    snprintf(script, sizeof script, "test -d /proc/1 && ! test -d /proc/%d && ! kill -0 %d",
+             (int)getpid(), (int)getpid());
+    if (getpid() < 100) {
+        test_skip("the numbers of processes begin anew here");
+    }
+    CHECK_INT(boxed_run(script), 0);
+    boxed_end();
+}
+
+TEST(a_daemon_ends_with_the_command)
+{
+    boxed_begin(true);
+    // It holds the output open; that this ends says that it is gone.
+    CHECK_INT(boxed_run("mkfifo up; setsid -f sh -c 'setsid -f sh -c \"echo x > up; sleep 1000\"'; "
+                        "read -r line < up; exit 3"),
+              3);
+    boxed_end();
+}
+
+TEST(a_fork_bomb_is_bounded)
+{
+    boxed_begin(true);
+    boxed.process_limit = 64;
+    int rc = boxed_run("exec ./escape bomb");
+    CHECK(rc == EAGAIN || rc == -SIGKILL); // root has no limit of its own and is ended
+    boxed_end();
+}
+
+TEST(a_killed_supervisor_takes_the_command_with_it)
+{
+    struct boxed_cmd cmd;
+    boxed_begin(true);
+    boxed_start(&cmd, "trap '' TERM; echo ready; while :; do sleep 1; done");
+    boxed_wait_for(&cmd, "ready");
+    CHECK_INT(kill(proc_pid(cmd.proc), SIGKILL), 0);
+    CHECK_INT(boxed_wait(&cmd), -SIGKILL); // its output has ended
+    boxed_free(&cmd);
+    boxed_end();
+}
+
+// ---- a machine that cannot -------------------------------------------------------------------
+
+/// From here on a system call fails for us and all we start, as on a machine without it.
+static void lose_call(uint32_t nr, unsigned arg, uint32_t bits, int error)
+{
+    static struct bpf program;
+    const struct bpf_rule rule = {
+        nr,   bits != 0 ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | (uint32_t)error,
+        arg,  bits != 0 ? BPF_CLEAR : BPF_ANY_ARG,
+        bits, SECCOMP_RET_ERRNO | (uint32_t)error};
+    bpf_start(&program);
+    bpf_add(&program, &rule);
+    bpf_return(&program, SECCOMP_RET_ALLOW);
+    CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    CHECK_INT(bpf_enter(&program), 0);
+}
+
+static void check_not_run(int kind, const char *says)
+{
+    struct err e = {0};
+    CHECK_INT(boxed_run("touch ran"), BOXED_NOT_LAUNCHED);
+    CHECK_INT(boxed.cmd.exit.no_box, kind);
+    CHECK(!boxed_exists("ws/ran"));
+    CHECK(!boxed_exists("ws/.git"));
+    CHECK_INT(box_explain(kind, -boxed.cmd.exit.code, &e), ERR_UNSUPPORTED);
+    CHECK(strstr(e.msg, says) != NULL);
+    CHECK(strstr(e.msg, "danger-full-access") != NULL);
+    boxed.policy.mode = BOX_FULL_ACCESS;
+    CHECK_INT(boxed_run("touch ran"), 0); // the way out
+    boxed_end();
+}
+
+TEST(without_user_namespaces_nothing_is_run)
+{
+    boxed_begin(true);
+    lose_call(SYS_clone, 0, CLONE_NEWUSER, EPERM);
+    check_not_run(LAUNCH_NO_NAMESPACE, "no user namespace");
+}
+
+TEST(without_mounts_nothing_is_run)
+{
+    boxed_begin(true);
+    lose_call(SYS_mount_setattr, 0, 0, EPERM);
+    check_not_run(LAUNCH_NO_MOUNT, "refuses a mount");
+}
+
+TEST(without_landlock_nothing_is_run)
+{
+    boxed_begin(true);
+    lose_call(444, 0, 0, ENOSYS); // landlock_create_ruleset
+    check_not_run(LAUNCH_NO_LANDLOCK, "no Landlock");
+}
+
+TEST(without_a_filter_nothing_is_run)
+{
+    boxed_begin(true);
+    lose_call(SYS_prctl, 0, 0, EINVAL);
+    CHECK_INT(boxed_run("touch ran"), BOXED_NOT_LAUNCHED);
+    CHECK(!boxed_exists("ws/ran"));
+    boxed_end();
+}
