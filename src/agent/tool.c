@@ -1,0 +1,236 @@
+// One call of a built-in tool, from its input to its result.
+//
+//     start ── input fits the schema? ──no──────────────────────────────┐
+//       │ yes                                                           │
+//       ▼ lane                              loop                        ▼
+//     box_new, tool's function ──> no command: result ─────────────> on_done
+//                             └──> command: tool_shell.c, process ──────▲
+//
+// The call is the lane's alone while it is there; the loop only sets `cancelled`, which the long
+// walks look at. Every way through ends in tool__finish(), once.
+
+#include "agent/tool.h"
+
+#include <assert.h>
+
+#include "agent/tool_int.h"
+#include "base/schema.h"
+
+static const struct tool tools[] = {
+#define TOOL(id, name_, effect_, description_, ...)                                                \
+    {{.name = name_, .description = description_, .schema = #__VA_ARGS__, .effect = effect_},      \
+     tool_run_##id},
+#include "agent/tools.def"
+#undef TOOL
+};
+
+enum { TIMEOUT_MS = 120 * 1000 };
+
+static const struct tool *find(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
+        if (str_eqz(name, tools[i].info.name)) {
+            return &tools[i];
+        }
+    }
+    return NULL;
+}
+
+// ---- copying what was borrowed ---------------------------------------------------------------
+
+static const char *copy_text(struct arena *a, const char *z)
+{
+    return z != NULL ? arena_strdup(a, str_of(z)) : NULL;
+}
+
+static const char *const *copy_list(struct arena *a, const char *const *list)
+{
+    size_t n = 0;
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = copy_text(a, list[i]);
+    }
+    return copy;
+}
+
+static const struct json *copy_json(struct arena *a, const struct json *v)
+{
+    struct buf text;
+    struct json *copy = NULL;
+    buf_init(&text, SIZE_MAX);
+    json_write(&text, v, 0);
+    struct json_opts opts = {.max_depth = JSON_DEPTH_MAX, .dup = JSON_DUP_LAST};
+    int rc = json_parse(&copy, a, arena_str(a, buf_str(&text)), &opts, NULL);
+    assert(rc == 0 || copy == NULL); // one deeper than we read: null, which fits no schema
+    buf_fini(&text);
+    return copy;
+}
+
+static void copy_env(struct tool_call *c, const struct tool_env *env)
+{
+    const struct box_policy *p = env->policy;
+    struct arena *a = &c->arena;
+    c->loop = env->loop;
+    c->lane = env->lane;
+    c->policy = *p;
+    c->policy.working_dir = copy_text(a, p->working_dir);
+    c->policy.writable = copy_list(a, p->writable);
+    c->policy.hide = copy_list(a, p->hide);
+    c->policy.home = copy_text(a, p->home);
+    c->policy.runtime = copy_text(a, p->runtime);
+    c->policy.tmp_dir = copy_text(a, p->tmp_dir);
+    c->environment = copy_list(a, env->environment);
+    c->outputs_dir = copy_text(a, env->outputs_dir);
+    c->call_id = copy_text(a, env->call_id);
+    c->timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
+}
+
+// ---- the way through -------------------------------------------------------------------------
+
+static void fail(struct tool_call *c, const char *error)
+{
+    struct tool_result r = {.output = buf_str(&c->text), .error = error};
+    tool__finish(c, &r);
+}
+
+static void on_prepared(void *arg)
+{
+    struct tool_call *c = arg;
+    struct tool_result good = {.success = true};
+    if (atomic_load(&c->cancelled)) {
+        fail(c, "interrupted");
+    } else if (c->why.code != 0) {
+        fail(c, c->why.msg);
+    } else if (c->command.argv != NULL) {
+        tool__spawn(c);
+    } else {
+        good.output = buf_str(&c->text);
+        tool__finish(c, &good);
+    }
+}
+
+static void prepare(void *arg)
+{
+    struct tool_call *c = arg;
+    int rc = box_new(&c->box, &c->policy, &c->why);
+    if (rc == 0) {
+        rc = c->tool->run(c, &c->why);
+    }
+    c->why.code = rc;
+}
+
+/// Is the input what the tool takes?
+static int check_input(struct tool_call *c)
+{
+    struct json *schema = NULL;
+    int rc = json_parse(&schema, &c->arena, str_of(c->tool->info.schema), NULL, NULL);
+    assert(rc == 0 && schema_check(schema, NULL) == 0);
+    return schema_fit(schema, c->input, "input", &c->why);
+}
+
+void tool__finish(struct tool_call *c, const struct tool_result *r)
+{
+    timer_stop(&c->timer);
+    c->cb.on_done(c, r, c->arg);
+    tool_output_free(c->output);
+    box_free(c->box);
+    buf_fini(&c->text);
+    buf_fini(&c->cut);
+    arena_fini(&c->arena);
+    free(c);
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+const struct tool_info *tool_at(size_t i)
+{
+    return i < ARRAY_LEN(tools) ? &tools[i].info : NULL;
+}
+
+const struct tool_info *tool_find(struct str name)
+{
+    const struct tool *t = find(name);
+    return t != NULL ? &t->info : NULL;
+}
+
+int tool_call_start(struct tool_call **out, const struct tool_env *env, struct str name,
+                    const struct json *input, const struct tool_cb *cb, void *arg, struct err *e)
+{
+    const struct tool *tool = find(name);
+    *out = NULL;
+    if (tool == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "there is no tool '" STR_FMT "'", STR_ARG(name));
+    }
+    struct tool_call *c = xcalloc(1, sizeof *c);
+    c->tool = tool;
+    c->cb = *cb;
+    c->arg = arg;
+    arena_init(&c->arena);
+    buf_init(&c->text, SIZE_MAX);
+    buf_init(&c->cut, SIZE_MAX);
+    copy_env(c, env);
+    c->input = copy_json(&c->arena, input);
+    *out = c;
+    c->why.code = check_input(c);
+    if (c->why.code != 0) {
+        loop_defer(c->loop, on_prepared, c);
+    } else {
+        work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
+    }
+    return 0;
+}
+
+void tool_call_cancel(struct tool_call *c)
+{
+    atomic_store(&c->cancelled, true);
+    if (c->proc != NULL) {
+        tool__stop(c);
+    }
+}
+
+/// Patterns are those of a person, names of variables mostly upper case: case does not count.
+static bool matches(struct str name, const char *pattern)
+{
+    char low[2][256];
+    struct str texts[2] = {name, str_of(pattern)};
+    for (int k = 0; k < 2; k++) {
+        size_t n = MIN(texts[k].n, sizeof low[k]);
+        for (size_t i = 0; i < n; i++) {
+            char ch = texts[k].p[i];
+            low[k][i] = (char)(ch >= 'A' && ch <= 'Z' ? ch + 32 : ch);
+        }
+        texts[k] = (struct str){low[k], n};
+    }
+    return str_glob(texts[1], texts[0]);
+}
+
+static bool is_dropped(const char *variable, const char *const *drop)
+{
+    struct str rest = str_of(variable);
+    struct str name = str_cut(&rest, '=');
+    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
+        if (matches(name, drop[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *const *tool_environment(const char *const *client, const char *const *drop,
+                                    struct arena *a)
+{
+    size_t n = 0, kept = 0;
+    while (client != NULL && client[n] != NULL) {
+        n++;
+    }
+    const char **list = arena_calloc(a, n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_dropped(client[i], drop)) {
+            list[kept++] = client[i];
+        }
+    }
+    return list;
+}

@@ -1,0 +1,300 @@
+// The tools that read and write one file, and the one that lists.
+//
+// All of it runs on the lane. A text too long for the model is given in parts that end at a line,
+// with the number of the next one; nothing here goes into the outputs directory.
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/tool_int.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+
+enum { LINES = 2000, ENTRIES_MAX = 2000, DEPTH_MAX = 20 };
+
+/// The member `name` of the input as a path of ours.
+static int input_path(struct tool_call *c, const char *fallback, char **out, struct err *e)
+{
+    return tool__path(c, json_str(json_get(c->input, "path"), fallback), out, e);
+}
+
+static int read_whole(struct tool_call *c, const char *path, struct buf *text, struct err *e)
+{
+    int fd = tool__open(c, path, false, NULL, e);
+    if (fd < 0) {
+        return fd;
+    }
+    buf_init(text, TOOL_FILE_MAX);
+    int rc = tool__read_text(fd, path, text, e);
+    close(fd);
+    if (rc < 0) {
+        buf_fini(text);
+    }
+    return rc;
+}
+
+// ---- read_file -------------------------------------------------------------------------------
+
+static struct str cut_line(struct str *rest)
+{
+    ptrdiff_t i = str_index(*rest, '\n');
+    struct str line = {rest->p, i >= 0 ? (size_t)i + 1 : rest->n};
+    *rest = str_from(*rest, line.n);
+    return line;
+}
+
+static void add_line(struct buf *out, struct str line)
+{
+    size_t n = utf8_cut(line.p, line.n, TOOL_OUTPUT_MAX - out->n);
+    buf_add(out, line.p, n);
+    if (n < line.n) {
+        buf_addf(out, "\n[%zu bytes of this line left out]\n", line.n - n);
+    }
+}
+
+/// Lines `first` to `first + limit - 1`, as far as they fit; a first line that does not is cut.
+static void add_lines(struct buf *out, struct str text, int64_t first, int64_t limit)
+{
+    int64_t number = 1;
+    while (text.n != 0 && number < first) {
+        cut_line(&text);
+        number++;
+    }
+    if (text.n == 0 && first > 1) {
+        buf_addf(out, "[the file has %lld lines]\n", (long long)number - 1);
+    }
+    while (text.n != 0 && number - first < limit) {
+        struct str rest = text, line = cut_line(&rest);
+        if (out->n != 0 && out->n + line.n > TOOL_OUTPUT_MAX) {
+            break;
+        }
+        add_line(out, line);
+        text = rest;
+        number++;
+    }
+    if (text.n != 0) {
+        buf_addf(out, "[more follows: go on with offset %lld]\n", (long long)number);
+    }
+}
+
+int tool_run_READ_FILE(struct tool_call *c, struct err *e)
+{
+    struct buf text;
+    char *path;
+    int rc = input_path(c, "", &path, e);
+    if (rc == 0) {
+        rc = read_whole(c, path, &text, e);
+    }
+    if (rc == 0) {
+        add_lines(&c->text, buf_str(&text), json_int(json_get(c->input, "offset"), 1),
+                  json_int(json_get(c->input, "limit"), LINES));
+        buf_fini(&text);
+    }
+    return rc;
+}
+
+// ---- write_file, edit_file -------------------------------------------------------------------
+
+int tool_run_WRITE_FILE(struct tool_call *c, struct err *e)
+{
+    struct str text = json_str(json_get(c->input, "content"), "");
+    char *path;
+    int rc = input_path(c, "", &path, e);
+    if (rc == 0 && text.n > TOOL_FILE_MAX) {
+        rc = err_set(e, ERR_TOO_LARGE, "content is larger than %d MiB", TOOL_FILE_MAX >> 20);
+    }
+    if (rc == 0) {
+        rc = tool__write(c, path, text, e);
+    }
+    if (rc == 0) {
+        buf_addf(&c->text, "wrote %zu bytes to %s\n", text.n, path);
+    }
+    return rc;
+}
+
+static size_t count(struct str text, struct str what)
+{
+    size_t n = 0;
+    const char *at;
+    while ((at = memmem(text.p, text.n, what.p, what.n)) != NULL) {
+        text = str_from(text, (size_t)(at - text.p) + what.n);
+        n++;
+    }
+    return n;
+}
+
+static void replace(struct buf *out, struct str text, struct str old, struct str new)
+{
+    const char *at;
+    while ((at = memmem(text.p, text.n, old.p, old.n)) != NULL) {
+        size_t before = (size_t)(at - text.p);
+        buf_add(out, text.p, before);
+        buf_adds(out, new);
+        text = str_from(text, before + old.n);
+    }
+    buf_adds(out, text);
+}
+
+static int check_count(size_t n, bool all, const char *path, struct err *e)
+{
+    if (n == 0) {
+        return err_set(e, ERR_NOT_FOUND, "'old' does not occur in '%s': read the file again", path);
+    }
+    if (n > 1 && !all) {
+        return err_set(e, ERR_CONFLICT,
+                       "'old' occurs %zu times in '%s': give more of what is around it, or set all",
+                       n, path);
+    }
+    return 0;
+}
+
+static int edit(struct tool_call *c, const char *path, struct str text, struct err *e)
+{
+    struct str old = json_str(json_get(c->input, "old"), "");
+    struct str new = json_str(json_get(c->input, "new"), "");
+    struct buf changed;
+    size_t n = count(text, old);
+    int rc = check_count(n, json_bool(json_get(c->input, "all"), false), path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    buf_init(&changed, TOOL_FILE_MAX);
+    replace(&changed, text, old, new);
+    if (!buf_ok(&changed)) {
+        rc = err_set(e, ERR_TOO_LARGE, "'%s' would be larger than %d MiB", path,
+                     TOOL_FILE_MAX >> 20);
+    } else {
+        rc = tool__write(c, path, buf_str(&changed), e);
+    }
+    buf_fini(&changed);
+    if (rc == 0) {
+        buf_addf(&c->text, "replaced %zu in %s\n", n, path);
+    }
+    return rc;
+}
+
+int tool_run_EDIT_FILE(struct tool_call *c, struct err *e)
+{
+    struct buf text;
+    char *path;
+    int rc = input_path(c, "", &path, e);
+    if (rc == 0) {
+        rc = read_whole(c, path, &text, e);
+    }
+    if (rc == 0) {
+        rc = edit(c, path, (struct str){buf_z(&text), text.n}, e);
+        buf_fini(&text);
+    }
+    return rc;
+}
+
+// ---- list_files ------------------------------------------------------------------------------
+
+struct entry {
+    char *name; // in the arena
+    unsigned char type;
+};
+
+struct listing {
+    struct tool_call *call;
+    size_t left;  // entries that may still be shown
+    bool cut;     // there were more
+    size_t depth; // levels to go down
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+static unsigned char type_of(int dir, const struct dirent *d)
+{
+    struct stat st;
+    if (d->d_type != DT_UNKNOWN || fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return d->d_type;
+    }
+    return S_ISDIR(st.st_mode) ? DT_DIR : S_ISLNK(st.st_mode) ? DT_LNK : DT_REG;
+}
+
+static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth);
+
+static void list_below(struct listing *l, int fd, const char *real, const char *shown,
+                       const struct entry *it, size_t depth)
+{
+    struct arena *a = &l->call->arena;
+    char *inner = arena_printf(a, "%s/%s", strcmp(real, "/") == 0 ? "" : real, it->name);
+    if (!box_may_read(l->call->box, inner, NULL)) {
+        return;
+    }
+    int below = openat(fd, it->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below >= 0) {
+        list_dir(l, below, inner, arena_printf(a, "%s%s/", shown, it->name), depth);
+    }
+}
+
+static void show(struct listing *l, const char *shown, const struct entry *it)
+{
+    struct buf *out = &l->call->text;
+    char *name = arena_printf(&l->call->arena, "%s%s", shown, it->name);
+    tool_output_clean(out, str_of(name));
+    buf_addz(out, it->type == DT_DIR ? "/\n" : it->type == DT_LNK ? "@\n" : "\n");
+    l->left--;
+}
+
+/// Takes `fd`. A link is shown and not followed; a repository's own files are many and say little.
+static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth)
+{
+    vec(struct entry) entries = {0};
+    DIR *dir = fdopendir(fd);
+    const struct dirent *d;
+    if (dir == NULL) {
+        close(fd);
+        return;
+    }
+    while ((d = readdir(dir)) != NULL && entries.n < (64 << 10)) {
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0) {
+            const struct entry one = {arena_strdup(&l->call->arena, str_of(d->d_name)),
+                                      type_of(fd, d)};
+            vec_push(&entries, one);
+        }
+    }
+    if (entries.n != 0) {
+        qsort(entries.p, entries.n, sizeof *entries.p, by_name);
+    }
+    vec_foreach (it, &entries) {
+        if (l->left == 0 || atomic_load(&l->call->cancelled)) {
+            l->cut = true;
+            break;
+        }
+        show(l, shown, it);
+        if (it->type == DT_DIR && depth < l->depth && strcmp(it->name, ".git") != 0) {
+            list_below(l, fd, real, shown, it, depth + 1);
+        }
+    }
+    vec_fini(&entries);
+    closedir(dir);
+}
+
+int tool_run_LIST_FILES(struct tool_call *c, struct err *e)
+{
+    struct listing l = {.call = c, .left = ENTRIES_MAX};
+    char *path, *real;
+    l.depth = (size_t)MIN(json_int(json_get(c->input, "depth"), 1), DEPTH_MAX);
+    int rc = input_path(c, ".", &path, e);
+    int fd = rc == 0 ? tool__open(c, path, true, &real, e) : rc;
+    if (fd < 0) {
+        return fd;
+    }
+    list_dir(&l, fd, real, "", 1);
+    if (c->text.n == 0) {
+        buf_addz(&c->text, "[empty]\n");
+    }
+    if (l.cut) {
+        buf_addz(&c->text, "[more follows: list a directory further down]\n");
+    }
+    return 0;
+}

@@ -1,0 +1,271 @@
+// Files of a call, inside the borders of its box.
+//
+// The hub itself could open anything the user can, so a path is never judged by its text. It is
+// opened first, without its content (O_PATH), then the kernel is asked where that really is, and
+// that place is what the box is asked about. From there on only the descriptor counts: whoever
+// swaps a link or a directory meanwhile changes what the path means, not what was opened. Links of
+// /proc lead anywhere the hub's own descriptors do, so they are not followed, and files of /proc and
+// /sys are not for file tools at all: there is the shell for that, whose /proc is its own.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "agent/tool_int.h"
+#include "base/path.h"
+#include "base/utf8.h"
+
+/// Open without content; -1 with errno.
+static int open_path(const char *path)
+{
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/// Where an open file really is, in the arena; NULL when it has no place (any more).
+static char *real_path(struct tool_call *c, int fd)
+{
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path);
+    struct str real = {path, n > 0 ? (size_t)n : 0};
+    if (real.n == 0 || real.n == sizeof path || path[0] != '/' || str_ends(real, " (deleted)")) {
+        return NULL;
+    }
+    return arena_strdup(&c->arena, real);
+}
+
+static bool is_kernel_made(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) != 0 || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC;
+}
+
+/// Big outputs of this session may be read, although they lie in the home of Afloat.
+static bool is_output(const struct tool_call *c, const char *real)
+{
+    char *dir = c->outputs_dir != NULL ? realpath(c->outputs_dir, NULL) : NULL;
+    size_t n = dir != NULL ? strlen(dir) : 0;
+    bool inside = n != 0 && strncmp(real, dir, n) == 0 && real[n] == '/';
+    free(dir);
+    return inside;
+}
+
+static int check_readable(struct tool_call *c, int fd, const char *path, bool dir, char **out,
+                          struct err *e)
+{
+    struct stat st;
+    const char *why = "it is not a file of a disk";
+    char *real = real_path(c, fd);
+    if (fstat(fd, &st) != 0) {
+        return err_sys(e, "cannot look at '%s'", path);
+    }
+    if (dir && !S_ISDIR(st.st_mode)) {
+        return err_set(e, -ENOTDIR, "'%s' is not a directory", path);
+    }
+    if (!dir && !S_ISREG(st.st_mode)) {
+        return err_set(e, ERR_INVALID, "'%s' is %s, not a file", path,
+                       S_ISDIR(st.st_mode) ? "a directory" : "something special");
+    }
+    if (real == NULL || is_kernel_made(fd) ||
+        !(box_may_read(c->box, real, &why) || is_output(c, real))) {
+        return err_set(e, ERR_DENIED, "'%s' may not be read: %s", path, why);
+    }
+    if (out != NULL) {
+        *out = real;
+    }
+    return 0;
+}
+
+/// The content of what was opened without.
+static int open_content(int fd, const char *path, bool dir, struct err *e)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    int content =
+        open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (dir ? O_DIRECTORY : 0));
+    return content >= 0 ? content : err_sys(e, "cannot open '%s'", path);
+}
+
+int tool__path(struct tool_call *c, struct str path, char **out, struct err *e)
+{
+    if (memchr(path.p, '\0', path.n) != NULL || path.n >= PATH_MAX) {
+        return err_set(e, ERR_INVALID, "that is not the name of a file");
+    }
+    char *text = str_dup(path);
+    char *expanded = path_expand_home(text);
+    char *joined = path_join(box_dir(c->box), expanded);
+    char *mapped = box_map(c->box, joined);
+    *out = mapped != NULL ? arena_strdup(&c->arena, str_of(mapped)) : NULL;
+    int rc = 0;
+    if (mapped == NULL) {
+        rc = err_set(e, ERR_DENIED, "'%s' lies in /tmp, of which every command has its own", text);
+    }
+    free(mapped);
+    free(joined);
+    free(expanded);
+    free(text);
+    return rc;
+}
+
+int tool__open(struct tool_call *c, const char *path, bool dir, char **real, struct err *e)
+{
+    int fd = open_path(path);
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc = check_readable(c, fd, path, dir, real, e);
+    if (rc == 0) {
+        rc = open_content(fd, path, dir, e);
+    }
+    close(fd);
+    return rc;
+}
+
+int tool__read_text(int fd, const char *path, struct buf *out, struct err *e)
+{
+    ssize_t n;
+    char *room;
+    while ((room = buf_reserve(out, 64 << 10)) != NULL) {
+        n = read(fd, room, 64 << 10);
+        if (n < 0) {
+            return err_sys(e, "cannot read '%s'", path);
+        }
+        if (n == 0) {
+            break;
+        }
+        buf_grow(out, (size_t)n);
+    }
+    if (room == NULL) {
+        return err_set(e, ERR_TOO_LARGE, "'%s' is larger than %d MiB: use the shell", path,
+                       TOOL_FILE_MAX >> 20);
+    }
+    if (!utf8_valid(buf_str(out)) || (out->n != 0 && memchr(out->p, '\0', out->n) != NULL)) {
+        return err_set(e, ERR_INVALID, "'%s' is a binary file (%zu bytes), not UTF-8 text", path,
+                       out->n);
+    }
+    return 0;
+}
+
+// ---- writing ---------------------------------------------------------------------------------
+
+/// Where a file is to be written: its directory, open, and its name there.
+struct place {
+    int dir;
+    char *name;     // in the arena
+    struct stat st; // of the file there is
+    bool exists;
+};
+
+static int check_writable(struct tool_call *c, const char *real, const char *path, struct err *e)
+{
+    const char *why = NULL;
+    if (!box_may_write(c->box, real, &why)) {
+        return err_set(e, ERR_DENIED, "'%s' may not be written: %s", path, why);
+    }
+    return 0;
+}
+
+/// Make the directories of `rel` beneath `dir`, which is closed; returns the last one.
+static int make_dirs(int dir, const char *rel, const char *path, struct err *e)
+{
+    char name[NAME_MAX + 1];
+    struct str rest = str_of(rel);
+    while (rest.n != 0 && dir >= 0) {
+        struct str part = str_cut(&rest, '/');
+        int next = -ENAMETOOLONG;
+        if (part.n <= NAME_MAX) {
+            snprintf(name, sizeof name, STR_FMT, STR_ARG(part));
+            bool made = mkdirat(dir, name, 0777) == 0 || errno == EEXIST;
+            next = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+            next = next < 0 ? -errno : next;
+        }
+        close(dir);
+        dir = next;
+    }
+    return dir >= 0 ? dir
+                    : err_set(e, dir, "cannot make the directory of '%s': %s", path, err_text(dir));
+}
+
+/// A file that exists: its real directory, whatever links led there.
+static int find_existing(struct tool_call *c, int fd, const char *path, struct place *p,
+                         struct err *e)
+{
+    char *real = real_path(c, fd);
+    if (fstat(fd, &p->st) != 0 || real == NULL || !S_ISREG(p->st.st_mode) || is_kernel_made(fd)) {
+        return err_set(e, ERR_INVALID, "'%s' is not a file that can be written", path);
+    }
+    int rc = check_writable(c, real, path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    p->exists = true;
+    p->name = arena_strdup(&c->arena, path_base(str_of(real)));
+    p->dir = open_path(arena_strdup(&c->arena, path_dir(str_of(real))));
+    if (p->dir < 0) {
+        return err_sys(e, "cannot open the directory of '%s'", path);
+    }
+    return 0;
+}
+
+/// A file that does not: the nearest directory that exists, and the way from there.
+static int find_new(struct tool_call *c, const char *path, struct place *p, struct err *e)
+{
+    struct stat st;
+    struct str up = path_dir(str_of(path));
+    int fd;
+    if (lstat(path, &st) == 0) {
+        return err_set(e, ERR_DENIED, "'%s' is a symbolic link that leads nowhere", path);
+    }
+    while ((fd = open_path(arena_strdup(&c->arena, up))) < 0 && errno == ENOENT && up.n > 1) {
+        up = path_dir(up);
+    }
+    char *real = fd >= 0 ? real_path(c, fd) : NULL;
+    if (real == NULL) {
+        return err_sys(e, "cannot open the directory of '%s'", path);
+    }
+    const char *rest = path + up.n + (up.n > 1);
+    char *target = arena_printf(&c->arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
+    int rc = check_writable(c, target, path, e);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    struct str name = path_base(str_of(rest));
+    size_t n_dirs = (size_t)(name.p - rest);
+    p->name = arena_strdup(&c->arena, name);
+    char *dirs = arena_strdup(&c->arena, (struct str){rest, n_dirs > 0 ? n_dirs - 1 : 0});
+    p->dir = make_dirs(fd, dirs, path, e);
+    return p->dir < 0 ? p->dir : 0;
+}
+
+int tool__write(struct tool_call *c, const char *path, struct str text, struct err *e)
+{
+    struct place p = {.dir = -1};
+    char file[64 + NAME_MAX];
+    int fd = open_path(path);
+    if (fd < 0 && errno != ENOENT) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc = fd >= 0 ? find_existing(c, fd, path, &p, e) : find_new(c, path, &p, e);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p.dir, p.name);
+    rc = path_write_atomic(file, text, p.exists ? p.st.st_mode & 0777 : 0644, NULL);
+    if (rc == 0 && p.exists && p.st.st_uid != geteuid()) { // root, in somebody's tree
+        rc = fchownat(p.dir, p.name, p.st.st_uid, p.st.st_gid, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+                                                                                         : -errno;
+    }
+    close(p.dir);
+    return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+}

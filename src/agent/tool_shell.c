@@ -1,0 +1,313 @@
+// Tools that are programs: the shell, and grep for search_files.
+//
+// Every program runs under a supervisor, in the session's box unless that is danger-full-access, so
+// its end, a time-out, an interrupt and our own death end everything it has started. stdout and
+// stderr are one pipe: the model reads what a terminal would have shown, in that order.
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "agent/tool_int.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "loop/launch.h"
+
+enum { GRACE_MS = 2000, PROCESSES = 4096, NAME_LEN = 100 };
+
+// ---- what to run, on the lane ----------------------------------------------------------------
+
+static const char **words(struct tool_call *c, size_t n)
+{
+    return arena_calloc(&c->arena, n + 1, sizeof(const char *));
+}
+
+static char *text_of(struct tool_call *c, const struct json *v, const char *fallback)
+{
+    return arena_strdup(&c->arena, json_str(v, fallback));
+}
+
+static int check_text(const struct json *v, const char *what, struct err *e)
+{
+    struct str s = json_str(v, "");
+    if (memchr(s.p, '\0', s.n) != NULL) {
+        return err_set(e, ERR_INVALID, "%s holds a NUL, which no program can be given", what);
+    }
+    return 0;
+}
+
+static int choose_dir(struct tool_call *c, struct err *e)
+{
+    const struct json *cwd = json_get(c->input, "cwd");
+    char *path, *real;
+    c->command.cwd = box_dir(c->box);
+    if (cwd == NULL) {
+        return 0;
+    }
+    if (str_starts(json_str(cwd, ""), "/tmp")) { // only the box knows its /tmp
+        c->command.cwd = text_of(c, cwd, "");
+        return 0;
+    }
+    int rc = tool__path(c, json_str(cwd, ""), &path, e);
+    int fd = rc == 0 ? tool__open(c, path, true, &real, e) : rc;
+    if (fd < 0) {
+        return fd;
+    }
+    close(fd);
+    c->command.cwd = real;
+    return 0;
+}
+
+int tool_run_SHELL(struct tool_call *c, struct err *e)
+{
+    const struct json *cmd = json_get(c->input, "cmd");
+    const struct json *limit = json_get(c->input, "timeout_s");
+    int rc = check_text(cmd, "cmd", e);
+    if (rc == 0) {
+        rc = choose_dir(c, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    double seconds = json_double(limit != NULL ? limit : json_get(c->input, "timeout"), 0);
+    if (seconds > 0) {
+        c->timeout_ms = MAX(1, (uint64_t)(seconds * 1000));
+    }
+    const char **argv = words(c, 3);
+    argv[0] = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = text_of(c, cmd, "");
+    c->command.argv = argv;
+    return 0;
+}
+
+/// A "-" alone would be its input.
+static const char *search_path(struct tool_call *c)
+{
+    char *path = text_of(c, json_get(c->input, "path"), ".");
+    return path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path;
+}
+
+int tool_run_SEARCH_FILES(struct tool_call *c, struct err *e)
+{
+    const struct json *glob = json_get(c->input, "glob");
+    size_t n = 0;
+    int rc = check_text(json_get(c->input, "pattern"), "pattern", e);
+    if (rc == 0) {
+        rc = check_text(json_get(c->input, "path"), "path", e);
+    }
+    if (rc == 0) {
+        rc = check_text(glob, "glob", e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const char **argv = words(c, 8);
+    argv[n++] = "grep";
+    argv[n++] = "-rIHnE";
+    argv[n++] = "--exclude-dir=.git";
+    if (glob != NULL) {
+        argv[n++] = arena_printf(&c->arena, "--include=" STR_FMT, STR_ARG(json_str(glob, "")));
+    }
+    argv[n++] = "-e";
+    argv[n++] = text_of(c, json_get(c->input, "pattern"), "");
+    argv[n++] = "--";
+    argv[n++] = search_path(c);
+    c->command.argv = argv;
+    c->command.cwd = box_dir(c->box);
+    c->command.nothing = 1; // grep's way to say that it found none
+    return 0;
+}
+
+// ---- its end ---------------------------------------------------------------------------------
+
+static bool is_boxed(const struct tool_call *c)
+{
+    return box_rules(c->box) != NULL;
+}
+
+/// A model that does not know why a download failed tries ten other ways.
+static void explain_network(struct tool_call *c)
+{
+    static const char *const signs[] = {"Network is unreachable", "resolve host", "resolution",
+                                        "resolving", "connect to"};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
+        if (strstr(buf_z(&c->text), signs[i]) != NULL) {
+            buf_addz(&c->text, "[the network is off in this sandbox]\n");
+            return;
+        }
+    }
+}
+
+/// Files that moved while the box was being made are no fault of the machine.
+static bool is_machine(const struct proc_exit *x)
+{
+    return x->no_box != 0 && !(x->no_box == LAUNCH_NO_MOUNT &&
+                               (x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR));
+}
+
+/// Why it counts as failed, in the arena; NULL: it does not.
+static const char *judge(struct tool_call *c, struct tool_result *r)
+{
+    const struct proc_exit *x = &c->exit;
+    if (!x->launched && is_machine(x)) {
+        box_explain(x->no_box, -x->code, &c->why);
+        r->problem = "SANDBOX_UNAVAILABLE";
+        return c->why.msg;
+    }
+    if (!x->launched) {
+        return c->why.msg;
+    }
+    if (c->timed_out) {
+        return arena_printf(&c->arena, "timed out after %g s", (double)c->timeout_ms / 1000);
+    }
+    if (atomic_load(&c->cancelled)) {
+        return "interrupted";
+    }
+    if (x->signal != 0) {
+        return arena_printf(&c->arena, "signal %d", x->signal);
+    }
+    return x->code != 0 ? arena_printf(&c->arena, "exit %d", x->code) : NULL;
+}
+
+static void on_output_done(void *arg)
+{
+    struct tool_call *c = arg;
+    struct tool_result r = {0};
+    tool_output_text(c->output, &c->text, &r.left_out);
+    if (c->command.nothing != 0 && c->exit.code == c->command.nothing && c->text.n == 0) {
+        buf_addz(&c->text, "no matches\n");
+        c->exit.code = 0;
+    }
+    r.error = judge(c, &r);
+    r.success = r.error == NULL;
+    if (!r.success && is_boxed(c) && !box_network(c->box)) {
+        explain_network(c);
+    }
+    r.output = buf_str(&c->text);
+    tool__finish(c, &r);
+}
+
+static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
+{
+    struct tool_call *c = arg;
+    (void)p;
+    c->exit = *x;
+    c->proc = NULL;
+    timer_stop(&c->timer);
+    if (x->why != NULL) {
+        err_set(&c->why, x->code, "%s", x->why);
+    }
+    tool_output_end(c->output, on_output_done, c);
+}
+
+// ---- its run ---------------------------------------------------------------------------------
+
+/// Characters that were cut in two wait for their other half.
+static void report_progress(struct tool_call *c, struct str bytes)
+{
+    struct buf text;
+    if (c->cb.on_progress == NULL) {
+        return;
+    }
+    buf_adds(&c->cut, bytes);
+    size_t n = utf8_cut(c->cut.p, c->cut.n, c->cut.n);
+    buf_init(&text, SIZE_MAX);
+    tool_output_clean(&text, (struct str){c->cut.p, n});
+    buf_drop(&c->cut, n);
+    if (text.n != 0) {
+        c->cb.on_progress(c, buf_str(&text), c->arg);
+    }
+    buf_fini(&text);
+}
+
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
+{
+    struct tool_call *c = arg;
+    (void)which;
+    if (bytes.n == 0) {
+        return;
+    }
+    if (!tool_output_add(c->output, bytes)) {
+        proc_pause(p, true);
+    }
+    report_progress(c, bytes);
+}
+
+static void on_room(void *arg)
+{
+    struct tool_call *c = arg;
+    if (c->proc != NULL) {
+        proc_pause(c->proc, false);
+    }
+}
+
+static void on_timeout(void *arg)
+{
+    struct tool_call *c = arg;
+    c->timed_out = true;
+    tool__stop(c);
+}
+
+/// The client's TMPDIR does not exist in a box.
+static const char *const *command_env(struct tool_call *c)
+{
+    size_t n = 0, kept = 0;
+    while (c->environment[n] != NULL) {
+        n++;
+    }
+    const char **env = words(c, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!str_starts(str_of(c->environment[i]), "TMPDIR=")) {
+            env[kept++] = c->environment[i];
+        }
+    }
+    env[kept] = "TMPDIR=/tmp";
+    return env;
+}
+
+/// A call id comes from a model; only plain characters of it become the name of a file.
+static char *output_path(struct tool_call *c)
+{
+    char name[NAME_LEN + 1];
+    struct str id = str_of(c->call_id != NULL ? c->call_id : "");
+    size_t n = MIN(id.n, NAME_LEN);
+    for (size_t i = 0; i < n; i++) {
+        char ch = id.p[i];
+        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+                     (ch >= '0' && ch <= '9') || ch == '-' || ch == '_' || (ch == '.' && i > 0);
+        name[i] = (char)(plain ? ch : '_');
+    }
+    name[n] = '\0';
+    return arena_printf(&c->arena, "%s/%s.txt", c->outputs_dir, n != 0 ? name : "_");
+}
+
+void tool__spawn(struct tool_call *c)
+{
+    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
+    bool boxed = is_boxed(c);
+    const struct proc_opts opts = {
+        .argv = c->command.argv,
+        .env = boxed ? command_env(c) : c->environment,
+        .cwd = c->command.cwd,
+        .out = PROC_PIPE,
+        .err = PROC_STDOUT,
+        .supervise = true,
+        .box = box_rules(c->box),
+        .network = boxed && box_network(c->box),
+        .process_limit = boxed ? PROCESSES : 0,
+    };
+    c->output = tool_output_new(c->lane, output_path(c), on_room, c);
+    timer_init(&c->timer, c->loop, on_timeout, c);
+    if (proc_spawn(&c->proc, c->loop, &opts, &cb, c, &c->why) < 0) {
+        struct tool_result r = {.error = c->why.msg};
+        tool__finish(c, &r);
+        return;
+    }
+    timer_start(&c->timer, c->timeout_ms);
+}
+
+void tool__stop(struct tool_call *c)
+{
+    proc_pause(c->proc, false); // what it still says while it ends is read
+    proc_end(c->proc, GRACE_MS);
+}
