@@ -21,6 +21,8 @@
 #include "client/holder.h"
 #include "client/start.h"
 #include "config/config.h"
+#include "sandbox/box.h"
+#include "sandbox/policy.h"
 
 int cmd_version(struct cli *c)
 {
@@ -221,7 +223,7 @@ static void check_limits(struct doctor *d)
            "raise the hard limit: ulimit -Hn", "at most %llu", (unsigned long long)files.rlim_max);
 }
 
-// Things of the kernel that later make the sandbox; nothing fails for want of them now.
+// Parts of the kernel that the sandbox is made of; whether it can be made is tried below.
 static void check_kernel(struct doctor *d)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
@@ -240,6 +242,30 @@ static void check_kernel(struct doctor *d)
            "sudo sysctl user.max_user_namespaces=15000", "at most %lld", spaces);
 }
 
+/// Tools are refused where it cannot be had, unless the mode is one that wants none.
+static void check_sandbox(struct doctor *d, const struct config *config)
+{
+    static const char remedy[] =
+        "sudo sysctl user.max_user_namespaces=15000 (and, where they exist, "
+        "kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0); a "
+        "container needs --security-opt seccomp=unconfined --security-opt apparmor=unconfined";
+    const char *mode = config != NULL ? config_str(config, "sandbox.mode") : "workspace-write";
+    bool network = config != NULL && config_bool(config, "sandbox.network");
+    struct err e = {0};
+    if (strcmp(mode, "danger-full-access") == 0) {
+        report(d, "sandbox", WARN, "set sandbox.mode: tools may do all that you may",
+               "switched off by the settings");
+    } else if (box_probe(&e) < 0) {
+        report(d, "sandbox", FAIL, remedy, "%s", e.msg);
+    } else {
+        report(
+            d, "sandbox", FINE, NULL,
+            "namespaces, mounts, Landlock ABI %d and a filter of system calls are in force; mode "
+            "%s, network %s",
+            policy_landlock_abi(), mode, network ? "on" : "off");
+    }
+}
+
 static void check_settings(struct doctor *d)
 {
     struct config_sources src = {
@@ -254,6 +280,7 @@ static void check_settings(struct doctor *d)
            rc < 0         ? e.msg
            : diags.n != 0 ? diags.p[0].message
                           : "no fault found");
+    check_sandbox(d, rc < 0 ? NULL : config);
     config_free(config);
     config_diags_fini(&diags);
 }

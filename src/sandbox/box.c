@@ -63,7 +63,9 @@ static bool same_path(const char *x, const char *y)
 static void settle(struct box *b)
 {
     size_t n = 0;
-    qsort(b->rules.p, b->rules.n, sizeof *b->rules.p, compare);
+    if (b->rules.n != 0) {
+        qsort(b->rules.p, b->rules.n, sizeof *b->rules.p, compare);
+    }
     for (size_t i = 0; i < b->rules.n; i++) {
         const char *rule = b->rules.p[i];
         if (n > 0 && same_path(b->rules.p[n - 1], rule)) {
@@ -408,8 +410,8 @@ char *box_map(const struct box *b, const char *path)
 
 int box_explain(int kind, int errnum, struct err *e)
 {
-    static const char ways[] = "allow it on this machine (`afloat doctor` says how), or use the "
-                               "sandbox mode danger-full-access";
+    static const char ways[] = "allow it (see 'afloat doctor') or use the sandbox mode "
+                               "danger-full-access";
     const char *what = kind == LAUNCH_NO_NAMESPACE  ? "the kernel allows no user namespace here"
                        : kind == LAUNCH_NO_MOUNT    ? "the kernel refuses a mount"
                        : kind == LAUNCH_NO_LANDLOCK ? "the kernel has no Landlock"

@@ -67,3 +67,7 @@ char *box_map(const struct box *b, const char *path);
 /// What the launcher said when it could not make a box, with the ways out: "the kernel allows no
 /// user namespaces here (Operation not permitted): ...". Into `e`, code ERR_UNSUPPORTED.
 int box_explain(int kind, int errnum, struct err *e);
+
+/// Make a box and run /bin/true in it. Blocks, with a loop of its own: for a program that is not the
+/// hub. ERR_UNSUPPORTED with the cause when there is none to be had.
+int box_probe(struct err *e) MUST_CHECK;

@@ -212,6 +212,7 @@ def test_doctor_is_well_with_and_without_a_hub(home):
     assert "running" in checks["hub"]["detail"] and any(n.startswith("hub: ") for n in checks)
     assert all(c["status"] != "fail" for c in checks.values())
     assert len(home.ok("doctor").splitlines()) == len(checks)
+    assert "Landlock" in checks["sandbox"]["detail"] and "network off" in checks["sandbox"]["detail"]
 
 
 def test_doctor_finds_faults_and_names_the_remedy(home):
@@ -225,6 +226,12 @@ def test_doctor_finds_faults_and_names_the_remedy(home):
     assert {n for n, c in checks.items() if c["status"] == "fail"} == {"home", "token", "settings"}
     assert checks["home"]["hint"] == f"chmod go-w '{home.dir}'" in done.stdout
     assert checks["token"]["hint"] == f"chmod 600 '{home.dir}/token'"
+
+
+def test_doctor_says_what_the_settings_do_to_the_sandbox(home):
+    (home.dir / "config.toml").write_text('[sandbox]\nmode = "danger-full-access"\n')
+    checks = {c["name"]: c for c in home.json("doctor")["checks"]}
+    assert checks["sandbox"]["status"] == "warn" and "switched off" in checks["sandbox"]["detail"]
 
 
 def test_doctor_sees_a_hub_that_was_killed_and_creates_nothing(home):
