@@ -145,6 +145,7 @@ static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *b
         .box = box_rules(box),
         .network = box_network(box),
         .process_limit = boxed.process_limit,
+        .fd3 = boxed.fd3,
     };
     if (proc_spawn(&cmd->proc, &boxed.loop, &opts, &cb, cmd, &e) != 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);

@@ -27,6 +27,7 @@ struct boxed {
     const char *hide[2];
     struct box_policy policy;
     uint64_t process_limit;
+    int fd3;              // given to the command as descriptor 3; 0 for none
     struct boxed_cmd cmd; // the last one of boxed_run()
 };
 
