@@ -187,6 +187,7 @@ void tool_call_cancel(struct tool_call *c)
 {
     atomic_store(&c->cancelled, true);
     if (c->proc != NULL) {
+        c->interrupted = true;
         tool__stop(c);
     }
 }

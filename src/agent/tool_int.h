@@ -40,8 +40,8 @@ struct tool_call {
     struct proc *proc;
     struct timer timer;
     struct tool_output *output;
-    struct buf cut; // the beginning of a character whose rest was not read yet
-    bool timed_out;
+    struct buf cut;              // the beginning of a character whose rest was not read yet
+    bool timed_out, interrupted; // ended by us, before it was over
     struct proc_exit exit;
 };
 

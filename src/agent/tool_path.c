@@ -163,6 +163,11 @@ struct place {
     bool exists;
 };
 
+static char *join(struct tool_call *c, const char *dir, const char *name)
+{
+    return arena_printf(&c->arena, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+}
+
 static int check_writable(struct tool_call *c, const char *real, const char *path, struct err *e)
 {
     const char *why = NULL;
@@ -201,17 +206,14 @@ static int find_existing(struct tool_call *c, int fd, const char *path, struct p
     if (fstat(fd, &p->st) != 0 || real == NULL || !S_ISREG(p->st.st_mode) || is_kernel_made(fd)) {
         return err_set(e, ERR_INVALID, "'%s' is not a file that can be written", path);
     }
-    int rc = check_writable(c, real, path, e);
-    if (rc < 0) {
-        return rc;
-    }
     p->exists = true;
     p->name = arena_strdup(&c->arena, path_base(str_of(real)));
     p->dir = open_path(arena_strdup(&c->arena, path_dir(str_of(real))));
-    if (p->dir < 0) {
+    char *dir = p->dir >= 0 ? real_path(c, p->dir) : NULL;
+    if (dir == NULL) {
         return err_sys(e, "cannot open the directory of '%s'", path);
     }
-    return 0;
+    return check_writable(c, join(c, dir, p->name), path, e); // of what is open, not of its path
 }
 
 /// A file that does not: the nearest directory that exists, and the way from there.
@@ -228,11 +230,14 @@ static int find_new(struct tool_call *c, const char *path, struct place *p, stru
     }
     char *real = fd >= 0 ? real_path(c, fd) : NULL;
     if (real == NULL) {
-        return err_sys(e, "cannot open the directory of '%s'", path);
+        int rc = err_sys(e, "cannot open the directory of '%s'", path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
     }
     const char *rest = path + up.n + (up.n > 1);
-    char *target = arena_printf(&c->arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
-    int rc = check_writable(c, target, path, e);
+    int rc = check_writable(c, join(c, real, rest), path, e);
     if (rc < 0) {
         close(fd);
         return rc;
@@ -258,6 +263,9 @@ int tool__write(struct tool_call *c, const char *path, struct str text, struct e
         close(fd);
     }
     if (rc < 0) {
+        if (p.dir >= 0) {
+            close(p.dir);
+        }
         return rc;
     }
     snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p.dir, p.name);

@@ -160,7 +160,7 @@ static const char *judge(struct tool_call *c, struct tool_result *r)
     if (c->timed_out) {
         return arena_printf(&c->arena, "timed out after %g s", (double)c->timeout_ms / 1000);
     }
-    if (atomic_load(&c->cancelled)) {
+    if (c->interrupted) {
         return "interrupted";
     }
     if (x->signal != 0) {

@@ -571,6 +571,28 @@ TEST(file_tools_write_where_commands_may)
     end();
 }
 
+TEST(a_directory_that_is_swapped_meanwhile_does_not_lead_outside)
+{
+    struct boxed_cmd swapper;
+    int good = 0;
+    begin();
+    boxed_save("ws/d/safe", "inner");
+    CHECK_INT(symlink("../outside", boxed_path("ws/link")), 0);
+    boxed_start(&swapper, "exec ./escape swap");
+    boxed_wait_for(&swapper, "ready");
+    for (int i = 0; i < test_loops(300); i++) {
+        call("write_file", "{'path': 'd/safe', 'content': 'bad'}");
+        good += got.success;
+        call("edit_file", "{'path': 'd/safe', 'old': 'safe', 'new': 'bad'}");
+        CHECK(boxed_holds("outside/safe", "safe"));
+    }
+    CHECK(good > 0 && boxed_holds("outside/safe", "safe"));
+    boxed_save("ws/stop", "");
+    CHECK_INT(boxed_wait(&swapper), 0);
+    boxed_free(&swapper);
+    end();
+}
+
 TEST(files_of_tmp_are_those_that_commands_see)
 {
     char tmp[400];

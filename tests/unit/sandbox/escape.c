@@ -175,6 +175,19 @@ static int try_bomb(void)
     return 0;
 }
 
+/// A directory and a link to another one change places until there is a file `stop`.
+static int try_swap(void)
+{
+    puts("ready");
+    fflush(stdout);
+    while (access("stop", F_OK) != 0) {
+        if (renameat2(AT_FDCWD, "d", AT_FDCWD, "link", RENAME_EXCHANGE) != 0) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -204,6 +217,7 @@ static const struct {
     {"device", try_device},
     {"whiteout", try_whiteout},
     {"bomb", try_bomb},
+    {"swap", try_swap},
 };
 
 int main(int argc, char **argv)
