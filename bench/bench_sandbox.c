@@ -18,7 +18,7 @@ enum way { PLAIN, SUPERVISED, BOXED, N_WAYS };
 static struct loop l;
 static bool over;
 
-static void die(const char *what, const char *why)
+static NORETURN void die(const char *what, const char *why)
 {
     fprintf(stderr, "bench_sandbox: %s: %s\n", what, why);
     exit(1);

@@ -143,6 +143,36 @@ void tool__finish(struct tool_call *c, const struct tool_result *r)
     free(c);
 }
 
+// ---- the environment --------------------------------------------------------------------------
+
+/// Patterns are those of a person, names of variables mostly upper case: case does not count.
+static bool matches(struct str name, const char *pattern)
+{
+    char low[2][256];
+    struct str texts[2] = {name, str_of(pattern)};
+    for (int k = 0; k < 2; k++) {
+        size_t n = MIN(texts[k].n, sizeof low[k]);
+        for (size_t i = 0; i < n; i++) {
+            char ch = texts[k].p[i];
+            low[k][i] = (char)(ch >= 'A' && ch <= 'Z' ? ch + 32 : ch);
+        }
+        texts[k] = (struct str){low[k], n};
+    }
+    return str_glob(texts[1], texts[0]);
+}
+
+static bool is_dropped(const char *variable, const char *const *drop)
+{
+    struct str rest = str_of(variable);
+    struct str name = str_cut(&rest, '=');
+    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
+        if (matches(name, drop[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // ---- public ----------------------------------------------------------------------------------
 
 const struct tool_info *tool_at(size_t i)
@@ -190,34 +220,6 @@ void tool_call_cancel(struct tool_call *c)
         c->interrupted = true;
         tool__stop(c);
     }
-}
-
-/// Patterns are those of a person, names of variables mostly upper case: case does not count.
-static bool matches(struct str name, const char *pattern)
-{
-    char low[2][256];
-    struct str texts[2] = {name, str_of(pattern)};
-    for (int k = 0; k < 2; k++) {
-        size_t n = MIN(texts[k].n, sizeof low[k]);
-        for (size_t i = 0; i < n; i++) {
-            char ch = texts[k].p[i];
-            low[k][i] = (char)(ch >= 'A' && ch <= 'Z' ? ch + 32 : ch);
-        }
-        texts[k] = (struct str){low[k], n};
-    }
-    return str_glob(texts[1], texts[0]);
-}
-
-static bool is_dropped(const char *variable, const char *const *drop)
-{
-    struct str rest = str_of(variable);
-    struct str name = str_cut(&rest, '=');
-    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
-        if (matches(name, drop[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 const char *const *tool_environment(const char *const *client, const char *const *drop,

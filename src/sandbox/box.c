@@ -249,6 +249,31 @@ static int fill(struct box *b, const struct box_policy *p, struct err *e)
     return rc;
 }
 
+// ---- questions -------------------------------------------------------------------------------
+
+static bool is_same(const char *path, const char *other)
+{
+    char *real = other != NULL ? real_path(other) : NULL;
+    bool same = real != NULL && strcmp(real, path) == 0;
+    free(real);
+    return same;
+}
+
+static bool refuse(const char **why, const char *text)
+{
+    if (why != NULL) {
+        *why = text;
+    }
+    return false;
+}
+
+/// Tools that run in the hub can tell a `.git` further down, too.
+static bool is_guarded(const char *rule, const char *real)
+{
+    const char *rest = real + strlen(rule + 1);
+    return strchr("rkf", rule[0]) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
+}
+
 // ---- public ----------------------------------------------------------------------------------
 
 const char *box_mode_name(enum box_mode mode)
@@ -265,14 +290,6 @@ bool box_mode_parse(struct str name, enum box_mode *out)
         }
     }
     return false;
-}
-
-static bool is_same(const char *path, const char *other)
-{
-    char *real = other != NULL ? real_path(other) : NULL;
-    bool same = real != NULL && strcmp(real, path) == 0;
-    free(real);
-    return same;
 }
 
 enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
@@ -347,14 +364,6 @@ bool box_network(const struct box *b)
     return b->network;
 }
 
-static bool refuse(const char **why, const char *text)
-{
-    if (why != NULL) {
-        *why = text;
-    }
-    return false;
-}
-
 bool box_may_read(const struct box *b, const char *real, const char **why)
 {
     char kind = find(b, real);
@@ -365,13 +374,6 @@ bool box_may_read(const struct box *b, const char *real, const char **why)
         return refuse(why, "it is hidden from tools");
     }
     return true;
-}
-
-/// Tools that run in the hub can tell a `.git` further down, too.
-static bool is_guarded(const char *rule, const char *real)
-{
-    const char *rest = real + strlen(rule + 1);
-    return strchr("rkf", rule[0]) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
 }
 
 bool box_may_write(const struct box *b, const char *real, const char **why)

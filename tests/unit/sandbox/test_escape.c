@@ -216,6 +216,26 @@ TEST(a_name_is_kept_away_until_the_last_command_of_the_directory_has_ended)
     boxed_end();
 }
 
+TEST(many_commands_at_once_neither_fail_nor_let_a_name_through)
+{
+    struct boxed_cmd cmds[6];
+    boxed_begin(true);
+    for (int round = 0; round < test_loops(10); round++) {
+        for (size_t i = 0; i < ARRAY_LEN(cmds); i++) {
+            boxed_start(&cmds[i], "mkdir .git && exit 1; mkdir .afloat && exit 1; exit 0");
+        }
+        for (size_t i = 0; i < ARRAY_LEN(cmds); i++) {
+            int rc = boxed_wait(&cmds[i]);
+            if (rc != 0) {
+                test_fail(__FILE__, __LINE__, "%d: %s%s", rc, buf_z(&cmds[i].out), cmds[i].why.msg);
+            }
+            boxed_free(&cmds[i]);
+        }
+        CHECK(!boxed_exists("ws/.git") && !boxed_exists("ws/.afloat"));
+    }
+    boxed_end();
+}
+
 TEST(a_name_left_behind_by_a_power_cut_goes_with_the_next_command)
 {
     struct boxed_cmd cmd;
