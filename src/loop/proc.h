@@ -45,11 +45,11 @@ struct proc_opts {
     enum proc_stdio in, out, err;
     int in_fd, out_fd, err_fd; // for PROC_FD
     int fd3;                   // given to the child as descriptor 3; 0 for none
-    bool terminal;             // `in_fd` is a terminal: make it the controlling one, keep core dumps
-    bool supervise;            // proc_kill(), its end and our own death end every descendant
-    const char *const *box;    // rules as in loop/launch.h, NULL at the end; needs `supervise`
-    bool network;              // in a box
-    uint64_t file_limit;       // soft RLIMIT_NOFILE; 0: what the hub was started with
+    bool terminal;          // `in_fd` is a terminal: make it the controlling one, keep core dumps
+    bool supervise;         // proc_kill(), its end and our own death end every descendant
+    const char *const *box; // rules as in loop/launch.h, NULL at the end; needs `supervise`
+    bool network;           // in a box
+    uint64_t file_limit;    // soft RLIMIT_NOFILE; 0: what the hub was started with
     uint64_t memory_limit, cpu_limit_s, process_limit, file_size_limit; // 0: as the hub's own
 };
 
