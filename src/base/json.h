@@ -66,7 +66,7 @@ bool json_bool(const struct json *v, bool fallback);
 const char *json_type_name(const struct json *v);
 bool json_equal(const struct json *a, const struct json *b); // members in any order; 1 == 1.0
 /// A copy with strings of its own, NUL-terminated; NULL of NULL.
-struct json *json_copy(struct arena *a, const struct json *v);
+struct json *json_clone(struct arena *a, const struct json *v);
 
 // Bounds for the loops below: both NULL for what is not an array (not an object).
 static inline const struct json *json_items(const struct json *v)

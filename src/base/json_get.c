@@ -254,7 +254,7 @@ static void copy_into(struct arena *a, struct json *to, const struct json *v)
     }
 }
 
-struct json *json_copy(struct arena *a, const struct json *v)
+struct json *json_clone(struct arena *a, const struct json *v)
 {
     struct json *copy = v != NULL ? arena_alloc(a, sizeof *copy) : NULL;
     if (copy != NULL) {

@@ -174,7 +174,7 @@ static struct json *complete_result(struct json *v, const struct hook_args *a)
         if (json_get(v, defaults[i].name) == NULL && defaults[i].value != NULL) {
             struct json_member *m = &members[v->n++];
             m->key = str_of(defaults[i].name);
-            m->value = *json_copy(a->arena, defaults[i].value);
+            m->value = *json_clone(a->arena, defaults[i].value);
             v->members = members;
         }
     }
@@ -195,7 +195,7 @@ int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
         return rc;
     }
     assert(a->n != 0);
-    struct json *mine = json_copy(a->arena, value);
+    struct json *mine = json_clone(a->arena, value);
     a->values[a->n - 1] = shape == SHAPE_RESULT ? complete_result(mine, a) : mine;
     return 0;
 }
@@ -254,10 +254,10 @@ int hook_ctx_take(struct hook_ctx *c, const struct json *state, const struct jso
         return rc;
     }
     if (state != NULL) {
-        c->state = json_copy(c->arena, state);
+        c->state = json_clone(c->arena, state);
     }
     if (memory != NULL) {
-        c->memory = is_empty(memory) ? &nothing : json_copy(c->arena, memory);
+        c->memory = is_empty(memory) ? &nothing : json_clone(c->arena, memory);
     }
     return 0;
 }

@@ -182,8 +182,8 @@ static struct plugin_place configured(struct plugin_places *p, const struct conf
         .hot = hot_of(json_get(c->value, "hot"), HOT_YES),
         .enabled = json_bool(json_get(c->value, "enabled"), true),
         .required = json_bool(json_get(c->value, "required"), false),
-        .options = json_copy(&p->arena, json_get(c->value, "options")),
-        .prefer = prefer != NULL && prefer->n != 0 ? json_copy(&p->arena, prefer) : NULL,
+        .options = json_clone(&p->arena, json_get(c->value, "options")),
+        .prefer = prefer != NULL && prefer->n != 0 ? json_clone(&p->arena, prefer) : NULL,
         .said_path = c->path != NULL ? xstrdup(c->path) : NULL,
         .said_line = (int)MIN(c->line, (uint32_t)INT32_MAX),
         .name = path == NULL ? str_dup(json_str(name, "")) : NULL,
@@ -218,7 +218,7 @@ static void add_chosen(struct plugin_places *p, const struct json *entry)
     struct plugin_place *there = find_configured(p, path);
     if (there != NULL) {
         there->hot = hot_of(json_get(entry, "hot"), there->hot);
-        there->options = options != NULL ? json_copy(&p->arena, options) : there->options;
+        there->options = options != NULL ? json_clone(&p->arena, options) : there->options;
         free(path);
         return;
     }
@@ -227,7 +227,7 @@ static void add_chosen(struct plugin_places *p, const struct json *entry)
                                  .source = "choice",
                                  .hot = hot_of(json_get(entry, "hot"), HOT_YES),
                                  .enabled = true,
-                                 .options = json_copy(&p->arena, options)});
+                                 .options = json_clone(&p->arena, options)});
 }
 
 void places_configured(struct plugin_places *p, const struct config *c, const struct json *choices,

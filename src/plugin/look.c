@@ -297,7 +297,7 @@ static void places_copy(struct plugin_places *to, const struct plugin_places *fr
         struct plugin_place copy = *p;
         copy.path = xstrdup(p->path);
         copy.said_path = NULL;
-        copy.options = json_copy(&to->arena, p->options);
+        copy.options = json_clone(&to->arena, p->options);
         vec_push(&to->list, copy);
     }
 }

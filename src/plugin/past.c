@@ -38,8 +38,8 @@ static struct past_unit unit_read(struct arena *a, struct str unit, const struct
         .hash = text_of(a, rec, "hash"),
         .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
         .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
-        .options = json_copy(a, json_get(rec, "options")),
-        .prefer = json_copy(a, json_get(rec, "prefer")),
+        .options = json_clone(a, json_get(rec, "options")),
+        .prefer = json_clone(a, json_get(rec, "prefer")),
     };
 }
 

@@ -489,7 +489,7 @@ void plugins_install(struct plugins *ps, const char *owner, const struct plugin_
                                  .order = (int)ps->installed.list.n,
                                  .hot = list[i].hot,
                                  .enabled = true,
-                                 .options = json_copy(&ps->installed.arena, list[i].options),
+                                 .options = json_clone(&ps->installed.arena, list[i].options),
                                  .said_path = xstrdup(owner)};
         vec_push(&ps->installed.list, p);
     }

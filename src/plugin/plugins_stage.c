@@ -51,7 +51,7 @@ struct plug_origin plug__origin(const struct plug *p)
 static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_diag *fault)
 {
     const struct plugin_shape *shape = &v->content->shape;
-    const struct json *given = json_copy(&v->arena, o->options);
+    const struct json *given = json_clone(&v->arena, o->options);
     v->code = (struct plugin_code){
         .unit = arena_strdup(&v->arena, str_of(v->plug->unit)),
         .name = arena_strdup(&v->arena, str_of(shape->name)),

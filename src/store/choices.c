@@ -104,7 +104,7 @@ static void object_change(struct object *o, const struct json *from, const struc
 static void make_all(struct choices *c)
 {
     arena_fini(&c->all.arena);
-    c->all.json = json_copy(&c->all.arena, c->disk.json);
+    c->all.json = json_clone(&c->all.arena, c->disk.json);
     for (const struct pending *p = c->waiting; p != NULL; p = p->next) {
         if (!p->bad) {
             object_change(&c->all, c->all.json, p);

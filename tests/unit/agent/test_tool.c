@@ -87,6 +87,9 @@ static int start(const char *name, const char *input, struct err *e)
     struct tool_cb cb = {got.want_progress ? on_progress : NULL, on_done};
     struct json *v = NULL;
     struct arena a;
+    if (strcmp(name, "shell") == 0 || strcmp(name, "search_files") == 0) {
+        boxed_need();
+    }
     arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(input), NULL, NULL), 0);
     buf_clear(&got.output);

@@ -55,6 +55,43 @@ static void make_base(void)
     free(tool);
 }
 
+static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *box)
+{
+    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
+    static const char *const env[] = {"PATH=/usr/bin:/bin", "HOME=/nonexistent",
+                                      "GIT_CONFIG_NOSYSTEM=1", NULL};
+    const char *argv[] = {"/bin/sh", "-c", script, NULL};
+    struct err e = {0};
+    struct proc_opts opts = {
+        .argv = argv,
+        .env = env,
+        .cwd = boxed.ws,
+        .out = PROC_PIPE,
+        .err = PROC_STDOUT,
+        .supervise = true,
+        .box = box_rules(box),
+        .network = box_network(box),
+        .process_limit = boxed.process_limit,
+        .fd3 = boxed.fd3,
+    };
+    if (proc_spawn(&cmd->proc, &boxed.loop, &opts, &cb, cmd, &e) != 0) {
+        test_fail(__FILE__, __LINE__, "%s", e.msg);
+    }
+}
+
+/// Is there a box to be had on this machine at all?
+static void look_for_box(void)
+{
+    struct boxed_cmd cmd = {0};
+    struct box *box = NULL;
+    CHECK_INT(box_new(&box, &boxed.policy, NULL), 0);
+    buf_init(&cmd.out, SIZE_MAX);
+    spawn(&cmd, "true", box);
+    boxed.missing = boxed_wait(&cmd) < 0 ? cmd.why : (struct err){0};
+    box_free(box);
+    boxed_free(&cmd);
+}
+
 void boxed_begin(bool outside_tmp)
 {
     struct err e = {0};
@@ -72,6 +109,14 @@ void boxed_begin(bool outside_tmp)
         .home = boxed.home,
         .runtime = boxed.runtime,
     };
+    look_for_box();
+}
+
+void boxed_need(void)
+{
+    if (boxed.missing.code != 0) {
+        test_skip(boxed.missing.msg);
+    }
 }
 
 void boxed_begin_as_nobody(void)
@@ -128,34 +173,11 @@ bool boxed_exists(const char *name)
     return lstat(boxed_path(name), &st) == 0;
 }
 
-static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *box)
-{
-    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
-    static const char *const env[] = {"PATH=/usr/bin:/bin", "HOME=/nonexistent",
-                                      "GIT_CONFIG_NOSYSTEM=1", NULL};
-    const char *argv[] = {"/bin/sh", "-c", script, NULL};
-    struct err e = {0};
-    struct proc_opts opts = {
-        .argv = argv,
-        .env = env,
-        .cwd = boxed.ws,
-        .out = PROC_PIPE,
-        .err = PROC_STDOUT,
-        .supervise = true,
-        .box = box_rules(box),
-        .network = box_network(box),
-        .process_limit = boxed.process_limit,
-        .fd3 = boxed.fd3,
-    };
-    if (proc_spawn(&cmd->proc, &boxed.loop, &opts, &cb, cmd, &e) != 0) {
-        test_fail(__FILE__, __LINE__, "%s", e.msg);
-    }
-}
-
 void boxed_start(struct boxed_cmd *cmd, const char *script)
 {
     struct box *box = NULL;
     struct err e = {0};
+    boxed_need();
     *cmd = (struct boxed_cmd){0};
     buf_init(&cmd->out, SIZE_MAX);
     if (box_new(&box, &boxed.policy, &e) != 0) {

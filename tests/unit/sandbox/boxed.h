@@ -29,6 +29,7 @@ struct boxed {
     uint64_t process_limit;
     int fd3;              // given to the command as descriptor 3; 0 for none
     struct boxed_cmd cmd; // the last one of boxed_run()
+    struct err missing;   // why this machine gives no box; code 0: it does
 };
 
 extern struct boxed boxed;
@@ -38,6 +39,8 @@ void boxed_begin(bool outside_tmp);
 /// The same as an ordinary user; skips the test where that cannot be.
 void boxed_begin_as_nobody(void);
 void boxed_end(void);
+/// Skip the test where the kernel gives no box (a chroot, a container without user namespaces).
+void boxed_need(void);
 
 /// A path beneath the base, valid until the next four calls.
 const char *boxed_path(const char *name);
