@@ -374,7 +374,7 @@ void look__fetch(struct plugins *ps, const struct past_unit *list, size_t n)
         vec_push(&f->wanted, ((struct glance){.path = xstrdup(list[i].path)}));
         vec_push(&f->hashes, xstrdup(list[i].hash));
     }
-    work_submit(ps->lane, 0, fetch_work, fetch_done, f);
+    work_submit(ps->keeper, 0, fetch_work, fetch_done, f);
 }
 
 // ---- roots and watches ------------------------------------------------------------------------

@@ -212,7 +212,7 @@ void past__keep(struct plugins *ps, const struct loaded *v)
     struct keeping *k = xcalloc(1, sizeof *k);
     k->content = content_ref(v->content);
     k->versions = xstrdup(ps->versions);
-    work_submit(ps->lane, 0, keep_work, keep_done, k);
+    work_submit(ps->keeper, 0, keep_work, keep_done, k);
     if (past__hold(ps, v->plug->unit) == NULL) {
         good_set(ps, str_of(v->code.path), str_of(v->content->tree.hash));
     }
@@ -294,7 +294,7 @@ static void prune(struct plugins *ps)
         keep_hash(pr, str_of(hash));
     }
     ps->pruning = pr;
-    work_submit(ps->lane, 0, prune_work, prune_done, pr);
+    work_submit(ps->keeper, 0, prune_work, prune_done, pr);
 }
 
 // ---- records ------------------------------------------------------------------------------------

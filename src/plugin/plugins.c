@@ -366,6 +366,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->on = !o->off;
     ps->all_dirty = true;
     ps->lane = lane_open(o->loop, "plugins", 1);
+    ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
     map_init(&ps->good);
     places_init(&ps->places);
@@ -432,12 +433,20 @@ static void free_now(void *arg)
     free(ps);
 }
 
+static void keeper_done(void *arg)
+{
+    struct plugins *ps = arg;
+    struct lane *lane = ps->lane;
+    work_submit(lane, 0, nothing, free_now, ps);
+    lane_close(lane);
+}
+
 void plugins_free(struct plugins *ps)
 {
     if (ps != NULL) {
-        struct lane *lane = ps->lane;
-        work_submit(lane, 0, nothing, free_now, ps);
-        lane_close(lane);
+        struct lane *keeper = ps->keeper;
+        work_submit(keeper, 0, nothing, keeper_done, ps);
+        lane_close(keeper);
     }
 }
 

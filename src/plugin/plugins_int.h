@@ -103,8 +103,9 @@ struct past {
 struct plugins {
     struct plugins_opts opts;
     struct gen_source *source;
-    struct lane *lane;
-    char *versions; // state/versions
+    struct lane *lane;   // looks at what lies on disk
+    struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
+    char *versions;      // state/versions
     bool on, stopped;
 
     // what lies on disk

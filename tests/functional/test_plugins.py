@@ -182,6 +182,24 @@ def test_the_tools_changed_event_comes_once_for_what_really_changed(home, start_
     assert len([e for e in stream.seen if e["type"] == "generation.committed"]) == last
 
 
+def test_many_reloads_leave_nothing_open(home, start_hub):
+    for n in range(20):
+        plug(home, f"p{n}", answer(n, f"timer.every(60, function() end)\nwatch.directory('{home.dir}', {{}}, function() end)\n"
+                                  "on('plugin_start', function() end)").replace("what", f"t{n}"))
+    hub = calm(home, start_hub)
+
+    def descriptors():
+        return len(os.listdir(f"/proc/{hub.pid}/fd"))
+
+    reload(home, force=True)
+    before = descriptors()
+    for _ in range(20 * LOOPS):
+        report = reload(home, force=True)
+        assert report["ok"] and len([n for n in report["changed"] if n.startswith("p")]) == 20
+    retry(lambda: descriptors() <= before)
+    assert len(tools(home)) == 20 and rows(home)["p7"]["revision"] == 20 * LOOPS + 2
+
+
 # ---- nothing changed -------------------------------------------------------------------------------
 
 
@@ -232,6 +250,7 @@ def test_an_edit_that_keeps_size_and_times_is_seen_with_force(home, start_hub):
 
 # ---- broken ----------------------------------------------------------------------------------------
 
+PATIENT = "[limits]\nload_ms = 20000\nlua_ms = 20000\nstart_ms = 20000\n"  # for a busy machine
 LOADS = {
     "throw": ("error('boom')", "LOAD_FAILED", 3, "boom"),
     "syntax": ("x = = 1", "LOAD_FAILED", 3, "unexpected symbol"),
@@ -249,6 +268,8 @@ LOADS = {
 @pytest.mark.parametrize("how", LOADS)
 def test_a_save_that_breaks_at_load_changes_nothing_and_says_why(home, start_hub, how):
     code, name, line, says = LOADS[how]
+    if name != "LOAD_TIMEOUT":
+        configure(home, PATIENT)
     beat = "timer.every(0.01, function() events.emit('user.beat', {}) end)"
     plug(home, "p", answer("good", beat + "\non_permission(function() return 'deny', 'by p' end)"))
     plug(home, "q", answer("other"))
@@ -308,11 +329,12 @@ LIFE = {
     "memory": "local s = 'x' while true do s = s .. s end",
     "exit": "os.exit(3)",
 }
+LIMITS = {"hang": "[limits]\nlua_ms = 100\n", "wait": "[limits]\nstart_ms = 300\n"}
 
 
 @pytest.mark.parametrize("how", LIFE)
 def test_a_start_that_fails_is_told_once_and_the_plugin_serves(home, start_hub, how):
-    calm(home, start_hub, "[limits]\nstart_ms = 300\n")
+    calm(home, start_hub, LIMITS.get(how, PATIENT))
     plug(home, "p", answer(1, f"on('plugin_start', function()\n{LIFE[how]}\nend)"))
     report = reload(home)
     (problem,) = diagnostics(report, "p")
@@ -324,11 +346,11 @@ def test_a_start_that_fails_is_told_once_and_the_plugin_serves(home, start_hub, 
 @pytest.mark.parametrize("how", LIFE)
 def test_a_shutdown_that_fails_does_not_keep_the_old_code(home, start_hub, how):
     plug(home, "p", answer(1, f"on('plugin_shutdown', function()\n{LIFE[how]}\nend)"))
-    calm(home, start_hub, "[limits]\nstart_ms = 300\n")
+    calm(home, start_hub, LIMITS.get(how, PATIENT))
     plug(home, "p", answer(2))
     report = reload(home)
     (problem,) = diagnostics(report, "p")
-    assert problem["code"] == ("SHUTDOWN_TIMEOUT" if how in ("hang", "wait") else "SHUTDOWN_FAILED")
+    assert problem["code"] == ("SHUTDOWN_TIMEOUT" if how in LIMITS else "SHUTDOWN_FAILED")
     assert report["ok"] and ask(home, "p")["v"] == 2
     assert not diagnostics(reload(home), "p")
 
@@ -354,6 +376,7 @@ TWICE = {
     "TOOL_CONFLICT": "tool { name = 'n', run = function() return NAME end }",
     "COMMAND_CONFLICT": "command { name = 'n', run = function() return NAME end }",
     "PROMPT_CONFLICT": "prompt { id = 'n', text = NAME }",
+    "FLAG_CONFLICT": "flag { name = 'n', type = 'boolean', default = false, description = NAME }",
 }
 
 

@@ -415,34 +415,39 @@ def test_state_outlives_versions_and_being_switched_off(home, start_hub):
 def test_what_a_plugin_owns_ends_with_it(home, start_hub):
     watched = home.dir / "watched"
     watched.mkdir()
-    plug(home, "p", f"timer.every(0.01, function() events.emit('user.tick', {{}}) end)\n"
-         f"watch.directory('{watched}', {{}}, function() events.emit('user.seen', {{}}) end)\n"
-         "events.on('user.ping', function() events.emit('user.pong', {}) end)\n"
-         "on('plugin.loaded', function() events.emit('user.loaded', {}) end)")
-    calm(home, start_hub)
+    path = plug(home, "p", "timer.every(0.01, function() events.emit('user.tick', {}) end)\n"
+                f"watch.directory('{watched}', {{}}, function() events.emit('user.seen', {{}}) end)\n"
+                "events.on('user.ping', function() events.emit('user.pong', {}) end)\n"
+                "on('plugin.loaded', function() events.emit('user.loaded', {}) end)")
+    start_hub()
 
-    def ping(event):
+    def say(event):
         call(home, "POST", "/events", {"type": event, "data": {}})
 
     stream = Stream(home, "user.*")
     stream.until("user.tick")
-    ping("user.ping")
+    say("user.ping")
     stream.until("user.pong")
-    for end in (lambda: call(home, "POST", "/plugin/p/disable"), lambda: (os.unlink(home.dir / "plugins/p.lua"), reload(home))):
+    (watched / "file").write_text("")
+    stream.until("user.seen")
+    for n, end in enumerate((lambda: call(home, "POST", "/plugin/p/disable"), lambda: (path.unlink(), reload(home)))):
         end()
-        ping("user.mark")
-        after = stream.until("user.mark")["id"]
-        (watched / "file").write_text(str(after))
-        ping("user.ping")
-        # a plugin that loads now has a timer of the same length and a watch of the same place, all of which fire
-        plug(home, "q", f"timer.after(0.05, function() events.emit('user.end', {{}}) end)\n-- {after}")
-        reload(home)
-        stream.until("user.end")
-        late = [e["type"] for e in stream.seen if e["id"] > after and e["type"] in
-                ("user.tick", "user.seen", "user.pong", "user.loaded")]
-        assert late == []
-        call(home, "POST", "/plugin/p/enable")
-        if (home.dir / "plugins/p.lua").exists():
+        say("user.mark")
+        mark = stream.until("user.mark")["id"]
+        # another plugin with a slower timer, the same watch and the same event: when they fired, p's would have
+        plug(home, f"q{n}", "timer.after(0.05, function() events.emit('user.late', {}) end)\n"
+             f"watch.directory('{watched}', {{}}, function() events.emit('user.other', {{}}) end)\n"
+             "events.on('user.ping', function() events.emit('user.heard', {}) end)")
+        retry(lambda: rows(home).get(f"q{n}", {}).get("serving"))
+        (watched / "file").write_text(str(mark))
+        say("user.ping")
+        wanted = {"user.late", "user.other", "user.heard"}
+        while wanted:
+            wanted.discard(stream.next()["type"])
+        assert not [e for e in stream.seen if e["id"] > mark and e["type"] in
+                    ("user.tick", "user.seen", "user.pong", "user.loaded")]
+        if n == 0:
+            call(home, "POST", "/plugin/p/enable")
             stream.until("user.tick")
 
 
@@ -456,7 +461,7 @@ def test_a_failed_save_leaves_no_half_of_a_plugin(home, start_hub):
              "command { name = 'c', run = function() return 'c' end }\n"
              "on_permission(function() return 'deny', 'by p' end)\n" + answer("whole"))
     plug(home, "p", whole)
-    calm(home, start_hub)
+    start_hub()
     for n in range(3):
         plug(home, "p", whole.replace("whole", f"half {n}") + "error('at the very end')")
         assert reload(home)["failed"] == ["p"]
