@@ -1,0 +1,177 @@
+#pragma once
+
+#include "base/json.h"
+#include "config/config.h"
+#include "gen/engine.h"
+#include "loop/loop.h"
+#include "proto/problems.h"
+
+// Sessions: conversations with a model, each with its journal, run on the generations of plugins.
+//
+//     agent_session_new ──> session ──> agent_send ──> turn ──> steps (model request, tool calls)
+//                              │                         │
+//                              └── journal (store) ──written──> live view (event log), agent_feed
+//
+// Every function belongs to the loop thread and returns at once; callbacks come once, on the loop
+// thread, never from inside the call. docs/internals/agent.md tells how a turn goes.
+
+struct agent;
+struct session;
+struct choices;
+struct event_log;
+struct providers;
+struct store;
+struct trust;
+
+// ---- what lies above ----------------------------------------------------------------------------
+
+/// Plugins as sessions see them; agent/ and plugin/ do not know each other. Results are borrowed until
+/// the loop turns.
+struct agent_host {
+    /// Is `u` part of a session, and how? Improvements of other sessions and plugins of other projects
+    /// are not.
+    enum agent_reach {
+        AGENT_NEVER,
+        AGENT_LISTED, // when the session names it, or has all
+        AGENT_ALWAYS, // modules of the hub, required plugins, what the session itself wrote
+    } (*reach)(void *arg, const struct gen_unit *u, const char *session, const char *working_dir);
+    /// Is there a plugin of that name, serving or not?
+    bool (*known)(void *arg, struct str name);
+    /// The i-th required plugin, NULL behind the last.
+    const char *(*required)(void *arg, size_t i);
+    /// A file of a plugin, by its path in it; `p` NULL when there is none.
+    struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
+    /// Somebody works in `dir`, does no more.
+    void (*enter)(void *arg, const char *dir);
+    void (*leave)(void *arg, const char *dir);
+    /// Write an improvement for one session and reload; `done` with the report (NULL: the hub stops), or
+    /// with `e`. Not from inside.
+    void (*save)(void *arg, struct str name, struct str content, const char *session,
+                 void (*done)(void *arg, const struct gen_report *r, const struct err *e),
+                 void *done_arg);
+    void *arg;
+};
+
+/// Borrowed until agent_free(), but for `config`.
+struct agent_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config; // see agent_set_config()
+    struct store *store;
+    struct event_log *events;
+    struct choices *choices;
+    struct trust *trust;
+    struct providers *providers;
+    struct gen_engine *engine;
+    struct agent_host host;
+};
+
+/// Open; sessions that a killed hub left running are marked before `ready` comes.
+struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg);
+/// Interrupt every turn and let nothing begin; `done` when the last one is over and written. Before the
+/// engine closes.
+void agent_stop(struct agent *a, loop_fn *done, void *arg);
+void agent_free(struct agent *a); // when the store is closed; NULL is allowed
+void agent_set_config(struct agent *a, const struct config *c);
+
+// ---- answers ------------------------------------------------------------------------------------
+
+/// Why not; borrowed for the callback.
+struct agent_no {
+    enum problem problem;
+    char detail[300];
+    char hint[120]; // may be empty
+};
+
+/// `s` is good until the loop turns; NULL: `no` says why.
+typedef void agent_session_cb(void *arg, struct session *s, const struct agent_no *no);
+/// A JSON text, or `no`.
+typedef void agent_text_cb(void *arg, struct str json, const struct agent_no *no);
+
+// ---- sessions -----------------------------------------------------------------------------------
+
+/// Make one. `params` are those of POST /session; borrowed for the call.
+void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg);
+/// Find one, in memory or in the store.
+void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg);
+/// Change what `params` name: those of PATCH /session/{id}.
+void agent_session_patch(struct session *s, const struct json *params, agent_session_cb *cb,
+                         void *arg);
+/// End it: its turn is interrupted, queued messages are dropped. `purge`: with its files.
+void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg);
+/// A new session with the events up to `seq` (0: all of them) and the same settings.
+void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg);
+/// `{sessions, next}` of GET /session: `state` and `cursor` may be empty.
+void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
+                        agent_text_cb *cb, void *arg);
+
+const char *agent_session_id(const struct session *s);
+/// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.
+void agent_session_write(const struct session *s, struct jw *w);
+/// The object of GET /session/{id}/pipeline: the plugins of its next step, and for each hook point the
+/// handlers in the order in which they run.
+void agent_session_write_pipeline(struct session *s, struct jw *w);
+
+// ---- turns --------------------------------------------------------------------------------------
+
+#define AGENT_TURN_STATES(X)                                                                       \
+    X(RUNNING, "running")                                                                          \
+    X(WAITING, "waiting")                                                                          \
+    X(COMPLETED, "completed")                                                                      \
+    X(FAILED, "failed")                                                                            \
+    X(INTERRUPTED, "interrupted")
+
+/// What became of a message.
+struct agent_sent {
+    const char *turn_id;
+    bool queued;
+    size_t position;   // in the queue, from 1
+    uint64_t after;    // the journal's seq before it: where a reader of this turn begins
+    struct session *s; // good until the loop turns
+};
+/// Accepted: it is in the journal, synced. NULL: `no` says why.
+typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struct agent_no *no);
+
+/// Send a message: it begins a turn, or is queued behind the one that runs (unless `reject`).
+void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
+/// Wait until the turn has ended or a person is needed; the answer is that of `wait: true`. A turn that
+/// is not known (any more) is NOT_FOUND.
+void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg);
+
+/// End the turn that runs, if there is one.
+void agent_interrupt(struct session *s);
+/// Say something to the turn that runs: the model hears it with its next request, which begins at once.
+void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *arg);
+
+/// A person decides about a call.
+struct agent_decision {
+    bool allow;
+    enum agent_remember { AGENT_ONCE, AGENT_SESSION, AGENT_PROJECT } remember;
+    struct str reason; // may be empty
+};
+void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
+                  agent_text_cb *cb, void *arg);
+/// A person answers a question; any JSON.
+void agent_answer(struct session *s, struct str question_id, const struct json *answer,
+                  agent_text_cb *cb, void *arg);
+/// Replace old messages by a summary now; 409 while a turn runs.
+void agent_compact(struct session *s, agent_text_cb *cb, void *arg);
+
+// ---- the journal, read --------------------------------------------------------------------------
+
+/// `{events, next}` of GET /session/{id}/events.
+void agent_events(struct session *s, uint64_t after, size_t limit, agent_text_cb *cb, void *arg);
+
+struct agent_feed;
+/// Told on the loop thread that there may be something to read, or that the feed has ended.
+typedef void agent_wake(void *arg);
+
+/// Follow the journal behind `after` as server-sent events whose id is `seq`. `turn` (NULL: no end): the
+/// feed ends behind the last event of that turn.
+struct agent_feed *agent_feed_open(struct session *s, uint64_t after, const char *turn,
+                                   agent_wake *wake, void *arg);
+void agent_feed_close(struct agent_feed *f); // NULL is allowed
+/// Whole frames, borrowed until agent_feed_next(); empty when there is nothing now.
+struct str agent_feed_peek(struct agent_feed *f);
+void agent_feed_next(struct agent_feed *f); // all that was peeked has been taken over
+bool agent_feed_ended(const struct agent_feed *f);
