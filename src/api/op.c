@@ -61,6 +61,13 @@ void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t 
     c->face->stream(c, f, after);
 }
 
+void op_answer_source(struct op_call *c, struct op_source *s)
+{
+    assert(!c->answered && (ops[c->id].flags & OP_MAY_STREAM) != 0);
+    c->answered = true;
+    c->face->source(c, s);
+}
+
 // ---- parameters ----------------------------------------------------------------------------
 
 static bool fits(char type, const struct json *v)

@@ -12,10 +12,26 @@
 struct api; // everything handlers work on; see api/api.h
 struct op_call;
 
+/// Frames of server-sent events that do not come from the hub's log; made by a handler, ended by the
+/// face with close().
+struct op_source {
+    const struct op_source_ops *ops;
+};
+struct op_source_ops {
+    /// Begin; `wake` is called when there is something to send, or nothing will come any more.
+    void (*start)(struct op_source *s, void (*wake)(void *arg), void *arg);
+    /// Whole frames, borrowed until next(); empty when there is nothing now.
+    struct str (*peek)(struct op_source *s);
+    void (*next)(struct op_source *s); // all that was peeked was taken over
+    bool (*ended)(const struct op_source *s);
+    void (*close)(struct op_source *s); // also when start() was never called
+};
+
 /// What a face does with an answer. `body` is borrowed for the call.
 struct op_face {
     void (*answer)(struct op_call *c, int status, const char *content_type, struct str body);
     void (*stream)(struct op_call *c, const struct event_filter *f, uint64_t after);
+    void (*source)(struct op_call *c, struct op_source *s);
 };
 
 struct op_call {
@@ -23,7 +39,7 @@ struct op_call {
     const struct json *params; // object; names and types are checked, path and query included
     struct arena *arena;       // lives until the answer
     bool over_socket;          // the caller is this user, over the Unix socket
-    bool wants_stream;         // OP_STREAMS: the caller accepts server-sent events
+    bool wants_stream;         // OP_STREAMS, OP_MAY_STREAM: the caller accepts server-sent events
     uint64_t last_event_id;    // of the Last-Event-ID header; UINT64_MAX when there was none
     const char *location;      // set by a handler that answers 201
     const struct op_face *face;
@@ -41,6 +57,8 @@ void op_answer_text(struct op_call *c, const char *content_type, struct str text
 void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after);
+/// Answer with the frames of `s`, which is given away.
+void op_answer_source(struct op_call *c, struct op_source *s);
 
 /// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
 /// unknown names. Returns true, or false with the problem, its text and a hint filled in.

@@ -120,7 +120,7 @@ static void write_responses(struct jw *w, const struct op *op)
     jw_key(w, "content");
     jw_obj(w);
     write_content(w, (op->flags & OP_TEXT) != 0 ? "text/plain" : "application/json");
-    if ((op->flags & OP_STREAMS) != 0) {
+    if ((op->flags & (OP_STREAMS | OP_MAY_STREAM)) != 0) {
         write_content(w, "text/event-stream");
     }
     jw_end_obj(w);

@@ -14,11 +14,12 @@ enum op_id {
 enum op_method { OP_GET, OP_POST, OP_PUT, OP_PATCH, OP_DELETE };
 
 enum op_flags {
-    OP_MUTATES = 1, // changes something: Origin is checked, Idempotency-Key is honoured
-    OP_STREAMS = 2, // may answer with server-sent events
-    OP_OPEN = 4,    // needs no authentication
-    OP_TEXT = 8,    // answers text/plain instead of JSON
-    OP_SOCKET = 16, // only over the Unix socket: never for browsers, models or the network
+    OP_MUTATES = 1,     // changes something: Origin is checked, Idempotency-Key is honoured
+    OP_STREAMS = 2,     // may answer with server-sent events
+    OP_OPEN = 4,        // needs no authentication
+    OP_TEXT = 8,        // answers text/plain instead of JSON
+    OP_SOCKET = 16,     // only over the Unix socket: never for browsers, models or the network
+    OP_MAY_STREAM = 32, // answers JSON, or server-sent events to who asks for them
 };
 
 struct op {

@@ -37,26 +37,44 @@ static void on_answer(struct op_call *op, int status, const char *type, struct s
     call__free(r); // last: the answer may lie in its arena
 }
 
+/// The head of a stream; false when nobody is there to read one.
+static bool begin_stream(struct call *r)
+{
+    struct reply reply = {.status = 200,
+                          .type = "text/event-stream",
+                          .headers = "X-Accel-Buffering: no\r\n",
+                          .streamed = true,
+                          .head_only = r->head_only,
+                          .origin = echoed_origin(r)};
+    if (r->conn != NULL) {
+        http__reply(r->conn, &reply, r->head_only ? r->keep : !r->old);
+    }
+    return r->conn != NULL && !r->head_only;
+}
+
 static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t after)
 {
     struct call *r = container_of(op, struct call, op);
     struct conn *c = r->conn;
-    if (c != NULL) {
-        struct reply reply = {.status = 200,
-                              .type = "text/event-stream",
-                              .headers = "X-Accel-Buffering: no\r\n",
-                              .streamed = true,
-                              .head_only = r->head_only,
-                              .origin = echoed_origin(r)};
-        http__reply(c, &reply, r->head_only ? r->keep : !r->old);
-        if (!r->head_only) {
-            stream__start(c, f, after, !r->old);
-        }
+    if (begin_stream(r)) {
+        stream__start(c, f, after, !r->old);
     }
     call__free(r);
 }
 
-static const struct op_face face = {.answer = on_answer, .stream = on_stream};
+static void on_source(struct op_call *op, struct op_source *s)
+{
+    struct call *r = container_of(op, struct call, op);
+    struct conn *c = r->conn;
+    if (begin_stream(r)) {
+        stream__start_source(c, s, !r->old);
+    } else {
+        s->ops->close(s);
+    }
+    call__free(r);
+}
+
+static const struct op_face face = {.answer = on_answer, .stream = on_stream, .source = on_source};
 
 static void answer_options(struct conn *c, struct call *r)
 {
@@ -151,11 +169,12 @@ static uint64_t last_event_id(struct str value)
     return str_to_u64(value, &id) ? id : UINT64_MAX;
 }
 
-// Streams are the default of operations that have them; who wants the list asks for JSON.
+// Of OP_STREAMS a stream is the default, of OP_MAY_STREAM it is JSON; who wants the other one says so.
 static bool wants_stream(const struct asked *a)
 {
     struct str accept = a->fields.accept;
-    if ((a->match.op->flags & OP_STREAMS) == 0) {
+    unsigned flags = a->match.op->flags;
+    if ((flags & (OP_STREAMS | OP_MAY_STREAM)) == 0) {
         return false;
     }
     while (accept.n != 0) {
@@ -168,7 +187,7 @@ static bool wants_stream(const struct asked *a)
             return false;
         }
     }
-    return true;
+    return (flags & OP_STREAMS) != 0;
 }
 
 static void run_op(struct conn *c, struct call *r)
