@@ -13,7 +13,8 @@
 //                              └── journal (store) ──written──> live view (event log), agent_feed
 //
 // Every function belongs to the loop thread and returns at once; callbacks come once, on the loop
-// thread, never from inside the call. docs/internals/agent.md tells how a turn goes.
+// thread, and may come from inside the call where something is refused. docs/internals/agent.md tells
+// how a turn goes.
 
 struct agent;
 struct session;
@@ -37,8 +38,8 @@ struct agent_host {
     } (*reach)(void *arg, const struct gen_unit *u, const char *session, const char *working_dir);
     /// Is there a plugin of that name, serving or not?
     bool (*known)(void *arg, struct str name);
-    /// The i-th required plugin, NULL behind the last.
-    const char *(*required)(void *arg, size_t i);
+    /// The i-th plugin that is required of a session in `working_dir`, NULL behind the last.
+    const char *(*required)(void *arg, size_t i, const char *working_dir);
     /// A file of a plugin, by its path in it; `p` NULL when there is none.
     struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
     /// Somebody works in `dir`, does no more.
@@ -106,6 +107,8 @@ void agent_session_list(struct agent *a, struct str state, struct str cursor, si
                         agent_text_cb *cb, void *arg);
 
 const char *agent_session_id(const struct session *s);
+/// What the client's environment holds for providers, keys among it; NULL at the end, NULL for none.
+const char *const *agent_session_variables(const struct session *s);
 /// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.
 void agent_session_write(const struct session *s, struct jw *w);
 /// The object of GET /session/{id}/pipeline: the plugins of its next step, and for each hook point the
@@ -134,8 +137,8 @@ typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struc
 
 /// Send a message: it begins a turn, or is queued behind the one that runs (unless `reject`).
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
-/// Wait until the turn has ended or a person is needed; the answer is that of `wait: true`. A turn that
-/// is not known (any more) is NOT_FOUND.
+/// Wait until the turn has ended or a person is needed; the answer is that of `wait: true`. To be called
+/// from inside agent_sent_cb.
 void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg);
 
 /// End the turn that runs, if there is one.

@@ -1,0 +1,174 @@
+// The agent: the table of sessions, start and stop.
+//
+// At the start sessions that the index calls running or waiting were left behind by a hub that was
+// killed: their open turns are closed in the journal and they are marked crashed, one after the other,
+// before anybody may connect. At the stop every turn is interrupted and the agent waits until what they
+// have to write is written.
+//
+// `n_busy` counts everything of ours that will call back: the agent goes when it is 0.
+
+#include <stdarg.h>
+
+#include "agent/agent_int.h"
+#include "base/log.h"
+
+void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    no->problem = p;
+    snprintf(no->hint, sizeof no->hint, "%s", hint != NULL ? hint : "");
+    va_start(args, fmt);
+    vsnprintf(no->detail, sizeof no->detail, fmt, args);
+    va_end(args);
+}
+
+// ---- stop ---------------------------------------------------------------------------------------
+
+static void on_idle(void *arg)
+{
+    struct agent *a = arg;
+    a->idle_task = NULL;
+    if (a->n_busy == 0 && a->stopped != NULL) {
+        loop_fn *stopped = a->stopped;
+        a->stopped = NULL;
+        lane_close(a->files);
+        lane_close(a->requests);
+        lane_close(a->tools);
+        a->files = a->requests = a->tools = NULL;
+        stopped(a->stopped_arg);
+    }
+}
+
+static void check_idle(struct agent *a)
+{
+    if (a->n_busy == 0 && a->stopping && a->stopped != NULL && a->idle_task == NULL) {
+        a->idle_task = loop_defer(a->o.loop, on_idle, a);
+    }
+}
+
+void agent__hold(struct agent *a)
+{
+    a->n_busy++;
+}
+
+void agent__release(struct agent *a)
+{
+    a->n_busy--;
+    check_idle(a);
+}
+
+void agent_stop(struct agent *a, loop_fn *done, void *arg)
+{
+    size_t at = 0;
+    struct str id;
+    void *s;
+    a->stopping = true;
+    a->stopped = done;
+    a->stopped_arg = arg;
+    while (map_next(&a->sessions, &at, &id, &s)) {
+        agent_interrupt(s);
+    }
+    check_idle(a);
+}
+
+void agent_free(struct agent *a)
+{
+    size_t at = 0;
+    struct str id;
+    void *s;
+    if (a == NULL) {
+        return;
+    }
+    while (map_next(&a->sessions, &at, &id, &s)) {
+        agent__session_free(s);
+    }
+    map_fini(&a->sessions);
+    free(a);
+}
+
+void agent_set_config(struct agent *a, const struct config *c)
+{
+    a->o.config = c;
+}
+
+// ---- start --------------------------------------------------------------------------------------
+
+/// Sessions that were left behind, marked one after the other.
+struct marking {
+    struct agent *a;
+    vec(struct session *) list;
+    size_t at;
+    unsigned asked; // states
+};
+
+static const char *const left[] = {"running", "waiting"};
+
+static void mark_next(struct marking *m);
+
+static void on_marked(struct session *s, int status, const struct err *e, void *arg)
+{
+    struct marking *m = arg;
+    if (status < 0) {
+        log_error(LOG_HUB, "session=%s cannot be marked crashed: %s", s->id,
+                  LOGQ(str_of(e->msg)).z);
+    }
+    agent__session_free(s);
+    mark_next(m);
+}
+
+static void mark_next(struct marking *m)
+{
+    struct agent *a = m->a;
+    if (m->at < m->list.n) {
+        agent__session_mark_crashed(m->list.p[m->at++], on_marked, m);
+        return;
+    }
+    if (m->list.n != 0) {
+        log_warn(LOG_HUB, "sessions=crashed n=%zu", m->list.n);
+    }
+    vec_fini(&m->list);
+    free(m);
+    a->ready(a->ready_arg);
+    agent__release(a);
+}
+
+static void list_next(struct marking *m);
+
+static void on_left(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    struct marking *m = arg;
+    if (status < 0) {
+        log_error(LOG_HUB, "sessions left behind cannot be listed: %s", LOGQ(str_of(e->msg)).z);
+    }
+    for (size_t i = 0; status == 0 && i < r->n; i++) {
+        vec_push(&m->list, agent__session_of_row(m->a, &r->rows[i]));
+    }
+    list_next(m);
+}
+
+static void list_next(struct marking *m)
+{
+    if (m->asked == ARRAY_LEN(left)) {
+        mark_next(m);
+        return;
+    }
+    struct store_filter f = {.state = str_of(left[m->asked++])};
+    store_list(m->a->o.store, &f, STR_NULL, 0, on_left, m);
+}
+
+struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
+{
+    struct agent *a = xcalloc(1, sizeof *a);
+    struct marking *m = xcalloc(1, sizeof *m);
+    a->o = *o;
+    a->ready = ready;
+    a->ready_arg = arg;
+    map_init(&a->sessions);
+    a->files = lane_open(o->loop, "agent", 2);
+    a->requests = lane_open(o->loop, "requests", 1);
+    a->tools = lane_open(o->loop, "tools", 4);
+    m->a = a;
+    agent__hold(a);
+    list_next(m);
+    return a;
+}

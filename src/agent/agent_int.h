@@ -1,0 +1,364 @@
+#pragma once
+
+#include "agent/agent.h"
+#include "agent/pipeline.h"
+#include "agent/prompt.h"
+#include "agent/providers.h"
+#include "agent/talk.h"
+#include "agent/tool.h"
+#include "agent/toolbox.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "hook/args.h"
+#include "loop/timer.h"
+#include "loop/work.h"
+#include "proto/events.h"
+#include "sandbox/box.h"
+#include "store/store.h"
+
+// What the files of a session share.
+//
+//     agent.c            the table of sessions, start and stop
+//     session.c          one session: made, found, changed, ended     session_meta.c  as JSON
+//     session_journal.c  events: written, then shown                  session_feed.c  and read
+//     session_load.c     the conversation, from the journal           talk.c
+//     session_fork.c     a copy
+//     turn.c             a turn from its beginning to its end         pipeline.c      hooks
+//     turn_model.c       one request to the model                     prompt.c        system prompt
+//     turn_tools.c       the calls that it asks for                   toolbox.c       tools
+//     turn_compact.c     a conversation that became too long          permission.c    people
+
+struct turn;
+
+// ---- the service --------------------------------------------------------------------------------
+
+struct agent {
+    struct agent_opts o;
+    struct map sessions;  // id -> struct session, those in memory
+    struct session *warm; // with a conversation in memory, used last first
+    size_t n_warm;
+    struct lane *files;    // prompts' files
+    struct lane *requests; // requests.jsonl, in order
+    struct lane *tools;    // file tools
+    size_t n_busy;         // jobs that must end before the agent may go
+    struct loop_task *idle_task;
+    bool stopping;
+    loop_fn *ready, *stopped;
+    void *ready_arg, *stopped_arg;
+};
+
+/// Something of ours is under way: agent_stop() waits for it.
+void agent__hold(struct agent *a);
+void agent__release(struct agent *a);
+
+void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+// ---- a session ----------------------------------------------------------------------------------
+
+#define SESSION_STATES(X)                                                                          \
+    X(IDLE, "idle")                                                                                \
+    X(RUNNING, "running")                                                                          \
+    X(WAITING, "waiting")                                                                          \
+    X(ENDED, "ended")                                                                              \
+    X(CRASHED, "crashed")
+
+enum session_state {
+#define X(id, name) SESSION_##id,
+    SESSION_STATES(X)
+#undef X
+};
+
+enum session_permission { PERMISSION_DENY, PERMISSION_ASK, PERMISSION_AUTO };
+
+enum { TURN_ID = 24, ASK_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
+
+/// A message that waits for its turn.
+struct session_message {
+    char turn_id[TURN_ID];
+    char *text;
+    bool accepted; // it is in the journal, synced
+    bool compact;  // no message: the conversation is to be made shorter
+};
+
+/// Who waits for a turn: `wait: true`.
+struct turn_waiter {
+    char turn_id[TURN_ID];
+    agent_text_cb *cb;
+    void *arg;
+};
+
+/// Who waits for the end of a session.
+struct session_ender {
+    agent_session_cb *cb;
+    void *arg;
+};
+
+/// An event on its way into the journal; freed when it is shown.
+struct session_note;
+
+struct session {
+    struct agent *agent;
+    char *id;
+    enum session_state state;
+    int64_t started_at, ended_at; // ms since 1970; 0: not
+    // what was asked for
+    char *title, *working_dir, *bot;
+    char *want_provider, *want_model; // NULL: as the rest says
+    bool all_plugins;                 // those of [session] plugins
+    vec(char *) plugins;              // else these, in this order
+    vec(char *) disabled_tools;
+    enum box_mode sandbox;
+    bool network;
+    enum session_permission permission;
+    bool keep_requests;
+    // of the client, in memory only
+    char **environment; // "NAME=value", NULL at the end; tools get it
+    char **variables;   // the same of providers: AFLOAT_MODEL, keys
+    struct provider_choice choice;
+    bool chosen;
+    char *provider, *model; // as chosen last, for the row
+    bool fallback;
+    // what happened
+    uint64_t turns, requests, asks, calls, last_seq;
+    struct provider_usage usage;
+    double cost; // NAN: unknown
+    char *prompt_summary, *response_summary;
+    const char *end_reason; // NULL: none yet
+    vec(struct talk_memory) remembered;
+    vec(char *) left_open; // turns that the journal does not end, while it is being loaded
+    // in work
+    struct talk *talk; // NULL: not loaded
+    struct session *warmer, *cooler;
+    struct turn *turn;  // NULL: none runs
+    bool entered;       // the host knows of the directory
+    bool ending, purge; // DELETE came; its files go too
+    vec(struct session_ender) enders;
+    vec(struct session_message) queue;
+    struct session_note *notes, **notes_end;
+    struct agent_feed *feeds;
+    vec(struct turn_waiter) waiters;
+};
+
+const char *agent__session_state_name(enum session_state state);
+/// Begin the turn of the next message, or be idle; end, if that was asked for.
+void agent__session_next(struct session *s);
+void agent__session_set_state(struct session *s, enum session_state state); // tells who listens
+/// Answer those who wait for this turn.
+void agent__session_answer(struct session *s, const char *turn_id, struct str json);
+/// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
+int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
+                         struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
+void agent__session_enter(struct session *s); // the host is told of its directory, or not any more
+void agent__session_leave(struct session *s);
+void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
+
+// ---- session_meta.c -----------------------------------------------------------------------------
+
+struct session *agent__session_new(struct agent *a, struct str id);
+void agent__session_free(struct session *s);
+/// A new session with the settings and the environment of `s`.
+void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
+/// Settings and environment of `from`, as a copy.
+void agent__session_copy_settings(struct session *to, const struct session *from);
+/// One that is in the store, as it is there.
+struct session *agent__session_of_row(struct agent *a, const struct store_row *row);
+/// metadata.json as text.
+void agent__session_write_meta(const struct session *s, struct jw *w);
+/// Fill in from metadata.json; what is missing or wrong stays as it is.
+void agent__session_read_meta(struct session *s, const struct json *meta);
+/// Write metadata.json; `cb` may be NULL.
+void agent__session_save(struct session *s, store_done *cb, void *arg);
+void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost);
+/// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong.
+bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no);
+/// Choose provider and model anew.
+bool agent__session_choose(struct session *s, struct agent_no *no);
+
+// ---- session_journal.c --------------------------------------------------------------------------
+
+/// One event being written. Members go between begin and end:
+///
+///     struct note n;
+///     jw_kstr(note__begin(&n, s, t, EVENT_MESSAGE_DELTA), "text", text);
+///     note__end(&n, STORE_WRITTEN, NULL, NULL);
+struct note {
+    struct session *s;
+    enum event_id event;
+    struct buf fields;
+    struct jw w;
+};
+typedef void note_done(void *arg, int status, const struct err *e);
+
+/// `t` may be NULL: the event belongs to no turn.
+struct jw *note__begin(struct note *n, struct session *s, const struct turn *t,
+                       enum event_id event);
+/// Append it. It is shown, and `done` (may be NULL) called, when it and all before it are written.
+void note__end(struct note *n, enum store_durability durability, note_done *done, void *arg);
+
+// ---- session_feed.c -----------------------------------------------------------------------------
+
+void agent__session_wake_feeds(struct session *s);
+void agent__session_end_feeds(struct session *s); // the session goes
+
+// ---- session_load.c -----------------------------------------------------------------------------
+
+typedef void session_loaded(struct session *s, int status, const struct err *e, void *arg);
+/// Have the conversation in memory; `done` is never called from inside.
+void agent__session_load(struct session *s, session_loaded *done, void *arg);
+/// The session was used: conversations not used for long are forgotten.
+void agent__session_touch(struct session *s);
+void agent__session_cool(struct session *s); // forget it now
+/// Close the turns that a killed hub left open, and say so.
+void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg);
+
+// ---- a turn -------------------------------------------------------------------------------------
+
+#define TURN_STEPS(X)                                                                              \
+    X(LOAD, "load")                 /* the conversation, prompt files */                           \
+    X(BEGIN, "begin")               /* on_begin */                                                 \
+    X(USER_MESSAGE, "user_message") /* on_user_message */                                          \
+    X(PROMPT, "prompt")             /* sections that are functions */                              \
+    X(BEFORE_MODEL, "before_model") /* on_before_model */                                          \
+    X(REQUEST, "request")           /* requests.jsonl */                                           \
+    X(MODEL, "model")               /* the provider streams */                                     \
+    X(AFTER_MODEL, "after_model")   /* on_after_model */                                           \
+    X(TOOLS, "tools")               /* calls run */                                                \
+    X(COMPACT, "compact")           /* a summary is made */                                        \
+    X(FINAL, "final")               /* on_final */                                                 \
+    X(ERROR, "error")               /* on_error */                                                 \
+    X(DONE, "done")                 /* on_done */                                                  \
+    X(CLOSE, "close")               /* the last event is written */
+
+enum turn_step {
+#define X(id, name) TURN_##id,
+    TURN_STEPS(X)
+#undef X
+};
+
+enum turn_state {
+#define X(id, name) TURN_IS_##id,
+    AGENT_TURN_STATES(X)
+#undef X
+};
+
+/// One call of a tool on its way; see turn_tools.c.
+struct use;
+
+/// What the model said, as on_after_model left it. In the step's arena.
+struct turn_reply {
+    struct str text;
+    const struct json *content; // what goes back to the model
+    const struct json *calls;   // array of {id, name, input, bad_input?}
+    struct str stop_reason;
+    uint64_t left_out; // bytes of text that nobody kept
+};
+
+/// Pieces of the stream that are not in the journal yet.
+struct turn_delta {
+    struct buf text;
+    bool reasoning; // what kind they are
+    bool writing, paused;
+    struct loop_task *task;
+};
+
+struct turn {
+    struct session *s;
+    char id[TURN_ID];
+    enum turn_step step;
+    enum turn_state state;
+    unsigned n_steps;   // requests to the model
+    unsigned n_loading; // files and journal, at the beginning
+    uint64_t since_ns;
+    bool interrupted;
+    bool only_compacts;
+    struct arena arena;      // of the turn: ctx, results
+    struct arena step_arena; // of the step: request, reply, calls
+    struct hook_ctx ctx;
+    struct str text; // what the user said, as on_user_message left it
+    struct pipe pipe;
+    struct gen *gen;        // of the step, pinned
+    struct hook_set *hooks; // of the session's plugins in it
+    struct gen_unit **units;
+    size_t n_units;
+    struct arena unit_arena; // of `units`
+    struct toolbox tools;
+    struct loop_task *next; // a step that begins in the next turn of the loop
+    // the prompt
+    struct prompt_files *files; // read for this turn
+    struct prompt_job *prompt;  // sections under way
+    // the model
+    const struct json *request;
+    struct provider_call *call;
+    bool keeping; // a line of requests.jsonl is being written
+    struct turn_reply reply;
+    struct turn_delta delta;
+    struct provider_usage usage; // of the turn
+    double cost;
+    bool compacted;  // in this step, once
+    bool compacting; // the request under way makes a summary
+    size_t compact_keep;
+    // tools
+    vec(struct use *) uses, spent; // of this step, of earlier ones
+    size_t n_open;                 // uses not done
+    size_t n_asking;               // of them, wait for a person
+    vec(struct json) calls;        // made so far, for `wait`; in the turn's arena
+    size_t heard;                  // of what was said to this turn while it ran
+    // the end
+    struct str final;
+    char error_code[48];
+    struct str error;
+};
+
+/// Begin the turn of a message that was accepted. `compact`: there is no message, the conversation is
+/// only made shorter.
+void turn__start(struct session *s, const char *turn_id, struct str text, bool compact);
+/// Go on with `step` in the loop's next turn.
+void turn__go(struct turn *t, enum turn_step step);
+void turn__interrupt(struct turn *t);
+/// It cannot go on.
+void turn__fail(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/// Whatever the step was waiting for came: shall it go on? False: it was interrupted, and ends.
+bool turn__alive(struct turn *t);
+/// Answer who waits: a person is needed.
+void turn__tell_waiting(struct turn *t);
+/// Raise a point of the turn itself.
+void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
+                 pipe_done *done);
+/// A handler with on_error = "block" failed: true, and the turn fails.
+bool turn__blocked(struct turn *t, enum hook_point_id point);
+
+// turn_model.c
+/// Pin the newest generation and take the session's plugins in it. False: the turn failed.
+bool turn__pin(struct turn *t);
+void turn__prompt(struct turn *t);
+void turn__before_model(struct turn *t);
+void turn__request(struct turn *t);
+void turn__after_model(struct turn *t);
+void turn__cancel_model(struct turn *t);
+/// The skills of the step; the caller ends `out` with skills_fini().
+void turn__skills(const struct turn *t, struct skills *out);
+/// Send t->request to the provider.
+void turn__ask(struct turn *t);
+/// The members of a message of the model's, and the message into the conversation.
+void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
+
+// turn_tools.c
+void turn__tools(struct turn *t);
+/// Give up all calls; t->n_open goes down as they end.
+void turn__cancel_tools(struct turn *t);
+void turn__retire_tools(struct turn *t); // the step is over
+void turn__free_tools(struct turn *t);
+
+// turn_compact.c
+/// Make the conversation shorter; then goes on with TURN_PROMPT, or to the end.
+void turn__compact(struct turn *t);
+void turn__compact_reply(struct turn *t, struct str summary);
+
+// permission.c
+
+/// What a call waits for.
+enum ask_kind { ASK_NOTHING, ASK_PERMISSION, ASK_QUESTION };
+
+/// The member `pending` of the row and of `wait`.
+void agent__session_write_pending(const struct session *s, struct jw *w);

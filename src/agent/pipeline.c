@@ -1,0 +1,114 @@
+// The hook points of a turn: who listens, who changed what.
+//
+// A handler of the hub's Lua ends in the call that starts it, most of the time; then `done` comes from
+// inside pipe_start() and nothing was allocated. One that waits comes back later. Callers treat both
+// alike: what follows a point stands in `done`.
+
+#include "agent/pipeline.h"
+
+#include "gen/gen.h"
+
+static const char *unit_of(const struct hook *h)
+{
+    const struct gen_item *it = h != NULL ? gen_item_of(h) : NULL;
+    return it != NULL ? gen_item_unit(it)->name : NULL;
+}
+
+static void on_changed(struct hook_args *args, const struct hook_run *run)
+{
+    struct pipe *p = container_of(args, struct pipe, args);
+    const char *name = unit_of(run->hook);
+    vec_foreach (it, &p->changed_by) {
+        if (name == NULL || strcmp(*it, name) == 0) {
+            return;
+        }
+    }
+    if (name != NULL) {
+        vec_push(&p->changed_by, name);
+    }
+}
+
+static void on_over(struct hook_run *run, void *arg)
+{
+    struct pipe *p = arg;
+    (void)run;
+    p->running = false;
+    if (p->done != NULL) {
+        p->done(p, p->arg);
+    }
+}
+
+static const struct hook_list *list_of(const struct hook_set *hooks, enum hook_point_id point)
+{
+    const struct hook_point *hp = &hook_points[point];
+    return hooks != NULL ? hook_set_get(hooks, str_of(hp->name), hp->kind) : NULL;
+}
+
+bool pipe_heard(const struct hook_set *hooks, enum hook_point_id point)
+{
+    return list_of(hooks, point) != NULL;
+}
+
+void pipe_start(struct pipe *p, const struct pipe_opts *o)
+{
+    const struct hook_list *list = list_of(o->hooks, o->point);
+    p->args = (struct hook_args){.point = o->point,
+                                 .ctx = o->ctx,
+                                 .values = {o->a, o->b},
+                                 .n = o->b != NULL ? 2 : o->a != NULL,
+                                 .arena = o->arena,
+                                 .changed = on_changed};
+    p->changed_by.n = 0;
+    p->done = o->done;
+    p->arg = o->arg;
+    p->run.result = HOOK_KEEP;
+    p->run.by = NULL;
+    if (list == NULL) {
+        on_over(&p->run, p);
+        return;
+    }
+    struct hook_run_opts run = {.list = list,
+                                .loop = o->loop,
+                                .args = &p->args,
+                                .subject = o->subject,
+                                .may_wait = hook_points[o->point].may_wait,
+                                .done = hook_points[o->point].may_wait ? on_over : NULL,
+                                .arg = p};
+    p->running = true;
+    if (hook_run_start(&p->run, &run)) {
+        on_over(&p->run, p);
+    }
+}
+
+void pipe_cancel(struct pipe *p)
+{
+    if (p->running) {
+        p->running = false;
+        hook_run_cancel(&p->run);
+    }
+}
+
+void pipe_fini(struct pipe *p)
+{
+    vec_fini(&p->changed_by);
+}
+
+const struct json *pipe_value(const struct pipe *p)
+{
+    return p->args.n != 0 ? p->args.values[p->args.n - 1] : NULL;
+}
+
+const char *pipe_by(const struct pipe *p)
+{
+    return unit_of(p->run.by);
+}
+
+void pipe_write_changed(const struct pipe *p, struct jw *w)
+{
+    jw_key(w, "changed_by");
+    jw_arr(w);
+    vec_foreach (name, &p->changed_by) {
+        jw_strz(w, *name);
+    }
+    jw_end_arr(w);
+}

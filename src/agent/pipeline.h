@@ -1,0 +1,49 @@
+#pragma once
+
+#include "base/vec.h"
+#include "hook/args.h"
+#include "hook/run.h"
+
+// One hook point raised for a turn, in the caller's storage.
+
+struct pipe;
+/// The handlers have run; `p->run.result` says how, p->args.values what they left. Never after
+/// pipe_cancel().
+typedef void pipe_done(struct pipe *p, void *arg);
+
+struct pipe {
+    struct hook_run run;
+    struct hook_args args;
+    bool running;
+    vec(const char *) changed_by; // units, once each; borrowed from the generation
+    pipe_done *done;
+    void *arg;
+};
+
+/// What to raise. `a`, `b` are the values behind ctx; NULL: there is none.
+struct pipe_opts {
+    const struct hook_set *hooks;
+    struct loop *loop;
+    enum hook_point_id point;
+    struct hook_ctx *ctx;
+    struct arena *arena;
+    const struct json *a, *b;
+    struct str subject; // a tool's name
+    pipe_done *done;    // may be called before this returns; NULL for a point that may not wait
+    void *arg;
+};
+
+/// Does anybody listen? Callers build no arguments for nobody.
+bool pipe_heard(const struct hook_set *hooks, enum hook_point_id point);
+/// Run the handlers. Nobody listening is HOOK_KEEP at once.
+void pipe_start(struct pipe *p, const struct pipe_opts *o);
+/// Give it up.
+void pipe_cancel(struct pipe *p);
+void pipe_fini(struct pipe *p); // not while it runs
+
+/// The last value, as the handlers left it.
+const struct json *pipe_value(const struct pipe *p);
+/// The unit whose handler gave the answer or refused; NULL.
+const char *pipe_by(const struct pipe *p);
+/// The member `changed_by`: the units that changed the value.
+void pipe_write_changed(const struct pipe *p, struct jw *w);

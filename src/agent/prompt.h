@@ -1,0 +1,73 @@
+#pragma once
+
+#include "agent/skills.h"
+#include "gen/gen.h"
+#include "loop/work.h"
+
+// The system prompt of a request:
+//
+//     instructions · where the session works · AGENTS.md · sections of plugins · skills
+//
+// Files are read once a turn on a lane (prompt_files), sections of plugins are asked at every step,
+// because a step runs on the newest generation.
+
+struct hook_ctx;
+struct trust;
+
+// ---- files --------------------------------------------------------------------------------------
+
+enum { PROMPT_AGENTS_MAX = 64 * 1024 };
+
+struct prompt_files {
+    struct skills skills;  // the user's first, then the trusted ones of the project
+    struct str agents;     // AGENTS.md, when it is trusted; else empty
+    const char *untrusted; // "AGENTS.md" when it is there and not trusted; NULL
+    // private
+    char *home, *dir;
+    struct trust_place *place;
+    struct skills found;
+    char agents_hash[80];
+    void (*done)(struct prompt_files *f, void *arg);
+    void *arg;
+    const struct trust *trust;
+};
+
+/// Read the files for a session in `dir`; `done` comes on the loop thread, never from inside, and may
+/// free `f`. `trust` is asked then.
+struct prompt_files *prompt_files_read(struct lane *lane, const char *home, const char *dir,
+                                       const struct trust *trust,
+                                       void (*done)(struct prompt_files *f, void *arg), void *arg);
+void prompt_files_free(struct prompt_files *f); // after `done`; NULL is allowed
+
+// ---- sections of plugins ------------------------------------------------------------------------
+
+struct prompt_section {
+    int64_t priority;
+    struct str text;
+};
+
+struct prompt_job;
+/// All sections are there, by priority and then in the order of the units.
+typedef void prompt_sections_cb(const struct prompt_section *list, size_t n, void *arg);
+
+/// Collect the sections of `units`; functions are called with `ctx`. A section that fails is left out
+/// (its plugin's statistics have the error). Texts lie in `a`. `done` may come before this returns; then
+/// NULL is returned. The generation of the units stays pinned by the caller.
+struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, struct hook_ctx *ctx,
+                                   struct arena *a, prompt_sections_cb *done, void *arg);
+/// Give up; `done` does not come. Sections that cannot be given up end by themselves.
+void prompt_cancel(struct prompt_job *j);
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+struct prompt_parts {
+    const char *instructions; // NULL: the built-in ones
+    const char *working_dir, *sandbox;
+    bool network;
+    struct str agents;
+    const struct prompt_section *sections;
+    size_t n_sections;
+    const struct skill *skills;
+    size_t n_skills;
+};
+void prompt_write(struct buf *out, const struct prompt_parts *p);

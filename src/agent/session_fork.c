@@ -1,0 +1,163 @@
+// A copy of a session up to an event: the same settings, the same past, a journal of its own.
+//
+//     agent_session_new ──> pages of the old journal ──> appended to the new one ──> session.updated
+//
+// Events are written anew, with the numbers of the new journal; turns that the copy cuts in two count as
+// interrupted when it is loaded.
+
+#include "agent/agent_int.h"
+
+enum { PAGE = 512 };
+
+struct forking {
+    struct agent *a;
+    char *from, *to;
+    uint64_t after, upto;
+    agent_session_cb *cb;
+    void *arg;
+};
+
+static void fork_free(struct forking *f)
+{
+    struct agent *a = f->a;
+    free(f->from);
+    free(f->to);
+    free(f);
+    agent__release(a);
+}
+
+static void fork_fail(struct forking *f, const char *why)
+{
+    struct agent_no no;
+    agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", why);
+    f->cb(f->arg, NULL, &no);
+    fork_free(f);
+}
+
+static void on_noted(void *arg, int status, const struct err *e)
+{
+    struct forking *f = arg;
+    struct session *s = map_get(&f->a->sessions, str_of(f->to));
+    if (status < 0 || s == NULL) {
+        fork_fail(f, status < 0 ? e->msg : "the session is gone");
+        return;
+    }
+    f->cb(f->arg, s, NULL);
+    fork_free(f);
+}
+
+static void note_fork(struct forking *f)
+{
+    struct session *s = map_get(&f->a->sessions, str_of(f->to));
+    struct note n;
+    if (s == NULL) {
+        fork_fail(f, "the session is gone");
+        return;
+    }
+    struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
+    jw_kstrz(w, "forked_from", f->from);
+    jw_kint(w, "forked_at", (int64_t)f->after);
+    note__end(&n, STORE_SYNCED, on_noted, f);
+}
+
+static void read_page(struct forking *f);
+
+static void on_copied(void *arg, int status, const struct store_appended *a, const struct err *e)
+{
+    struct forking *f = arg;
+    (void)a;
+    if (status < 0) {
+        fork_fail(f, e->msg);
+    } else {
+        read_page(f);
+    }
+}
+
+/// One event without what the new journal says itself.
+static bool copy_event(struct forking *f, struct str line, struct arena *a, struct store_event *out)
+{
+    static const char *const own[] = {"seq", "ts", "type", "session"};
+    struct json *ev;
+    struct buf fields;
+    if (json_parse(&ev, a, line, NULL, NULL) < 0 ||
+        (uint64_t)json_int(json_get(ev, "seq"), 0) > f->upto) {
+        return false;
+    }
+    buf_init(&fields, SIZE_MAX);
+    buf_addf(&fields, "\"session\":\"%s\"", f->to);
+    json_foreach_member (m, ev) {
+        bool skip = false;
+        for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+            skip = skip || str_eqz(m->key, own[i]);
+        }
+        if (!skip) {
+            struct json key = {.type = JSON_STR, .s = m->key};
+            buf_addc(&fields, ',');
+            json_write(&fields, &key, 0);
+            buf_addc(&fields, ':');
+            json_write(&fields, &m->value, 0);
+        }
+    }
+    out->type = json_str(json_get(ev, "type"), "");
+    out->fields = arena_str(a, buf_str(&fields));
+    buf_fini(&fields);
+    return true;
+}
+
+static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
+{
+    struct forking *f = arg;
+    struct arena a;
+    vec(struct store_event) events = {0};
+    if (status < 0) {
+        fork_fail(f, e->msg);
+        return;
+    }
+    arena_init(&a);
+    struct str lines = p->lines;
+    struct store_event ev;
+    while (lines.n != 0 && copy_event(f, str_cut(&lines, '\n'), &a, &ev)) {
+        vec_push(&events, ev);
+    }
+    f->after = MIN(p->next, f->upto);
+    if (events.n != 0) {
+        store_append(f->a->o.store, str_of(f->to), events.p, events.n, STORE_WRITTEN, on_copied, f);
+    } else {
+        note_fork(f);
+    }
+    vec_fini(&events);
+    arena_fini(&a);
+}
+
+static void read_page(struct forking *f)
+{
+    if (f->after >= f->upto) {
+        note_fork(f);
+    } else {
+        store_read(f->a->o.store, str_of(f->from), f->after, PAGE, on_page, f);
+    }
+}
+
+static void on_made(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct forking *f = arg;
+    if (s == NULL) {
+        f->cb(f->arg, NULL, no);
+        fork_free(f);
+        return;
+    }
+    f->to = xstrdup(s->id);
+    read_page(f);
+}
+
+void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg)
+{
+    struct forking *f = xcalloc(1, sizeof *f);
+    f->a = s->agent;
+    f->from = xstrdup(s->id);
+    f->upto = seq != 0 ? MIN(seq, s->last_seq) : s->last_seq;
+    f->cb = cb;
+    f->arg = arg;
+    agent__hold(f->a);
+    agent__session_copy(s, on_made, f);
+}

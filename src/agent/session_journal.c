@@ -1,0 +1,131 @@
+// Events of a session: written first, then shown.
+//
+//     note__end ──> store_append ──written or synced──> in order ──> event log, feeds, `done`
+//
+// The store answers appends that ask for a sync later than those that do not, so answers may come out of
+// order; what is shown may not. Each event waits here until all before it are in the journal.
+//
+// An event that could not be written is not shown. Whoever needs it is told through `done`.
+
+#include "agent/agent_int.h"
+#include "base/log.h"
+#include "event/event.h"
+
+enum { FIELDS_MAX = STORE_LINE_MAX - 4096 };
+
+struct session_note {
+    struct session_note *next;
+    struct session *s;
+    enum event_id event;
+    char *fields; // with the braces of an object
+    size_t n;
+    bool answered;
+    int status;
+    struct err e;
+    uint64_t seq;
+    note_done *done;
+    void *arg;
+};
+
+struct jw *note__begin(struct note *n, struct session *s, const struct turn *t, enum event_id event)
+{
+    n->s = s;
+    n->event = event;
+    buf_init(&n->fields, FIELDS_MAX);
+    jw_init(&n->w, &n->fields);
+    jw_obj(&n->w);
+    if (t != NULL) {
+        jw_kstrz(&n->w, "turn", t->id);
+        jw_kint(&n->w, "step", t->n_steps);
+    }
+    return &n->w;
+}
+
+/// The members without the braces around them.
+static struct str members(const struct session_note *p)
+{
+    return (struct str){p->fields + 1, p->n - 2};
+}
+
+static void show(const struct session_note *p)
+{
+    struct buf live;
+    struct str m = members(p);
+    buf_init(&live, SIZE_MAX);
+    buf_addf(&live, "\"seq\":%llu%s", (unsigned long long)p->seq, m.n != 0 ? "," : "");
+    buf_adds(&live, m);
+    event_emit(p->s->agent->o.events, str_of(event_infos[p->event].type), str_of(p->s->id),
+               buf_str(&live));
+    buf_fini(&live);
+    p->s->last_seq = p->seq;
+}
+
+static void settle(struct session_note *p)
+{
+    struct agent *a = p->s->agent;
+    if (p->status == 0) {
+        show(p);
+        agent__session_wake_feeds(p->s);
+    } else {
+        log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
+                  LOGQ(str_of(p->e.msg)).z);
+    }
+    if (p->done != NULL) {
+        p->done(p->arg, p->status, p->status < 0 ? &p->e : NULL);
+    }
+    free(p->fields);
+    free(p);
+    agent__release(a);
+}
+
+static void on_appended(void *arg, int status, const struct store_appended *a, const struct err *e)
+{
+    struct session_note *p = arg;
+    struct session *s = p->s;
+    p->answered = true;
+    p->status = status;
+    p->seq = status == 0 ? a->first_seq : 0;
+    if (e != NULL) {
+        p->e = *e;
+    }
+    while (s->notes != NULL && s->notes->answered) {
+        struct session_note *head = s->notes;
+        bool last = head->next == NULL;
+        s->notes = head->next;
+        if (last) {
+            s->notes_end = &s->notes;
+        }
+        settle(head); // the last thing: the session may go with its last event
+        if (last) {
+            return;
+        }
+    }
+}
+
+void note__end(struct note *n, enum store_durability durability, note_done *done, void *arg)
+{
+    struct session *s = n->s;
+    struct session_note *p = xcalloc(1, sizeof *p);
+    struct buf line;
+    jw_end_obj(&n->w);
+    if (!buf_ok(
+            &n->fields)) { // nothing that we write is so large, but models and plugins are not us
+        buf_fini(&n->fields);
+        buf_init(&n->fields, FIELDS_MAX);
+        buf_addz(&n->fields, "{\"truncated\":true}");
+    }
+    p->s = s;
+    p->event = n->event;
+    p->fields = buf_take(&n->fields, &p->n);
+    p->done = done;
+    p->arg = arg;
+    *s->notes_end = p;
+    s->notes_end = &p->next;
+    agent__hold(s->agent);
+    buf_init(&line, SIZE_MAX);
+    buf_addf(&line, "\"session\":\"%s\"%s", s->id, p->n > 2 ? "," : "");
+    buf_adds(&line, members(p));
+    struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = buf_str(&line)};
+    store_append(s->agent->o.store, str_of(s->id), &ev, 1, durability, on_appended, p);
+    buf_fini(&line);
+}

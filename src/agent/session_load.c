@@ -1,0 +1,246 @@
+// The conversation of a session, from its journal; and what is done about sessions that were left
+// running when the hub was killed.
+//
+// An idle session is a row in the index and, if it was used lately, its settings. The messages are read
+// when a turn needs them and kept for the WARM sessions used last.
+
+#include "agent/agent_int.h"
+
+enum { WARM = 16, PAGE = 4096 };
+
+struct loading {
+    struct session *s;
+    struct talk *talk;
+    struct talk_facts facts;
+    uint64_t after;
+    int status;
+    struct err e;
+    session_loaded *done;
+    void *arg;
+};
+
+// ---- warm ones ----------------------------------------------------------------------------------
+
+static void unlink_warm(struct session *s)
+{
+    struct agent *a = s->agent;
+    *(s->warmer != NULL ? &s->warmer->cooler : &a->warm) = s->cooler;
+    if (s->cooler != NULL) {
+        s->cooler->warmer = s->warmer;
+    }
+    s->warmer = s->cooler = NULL;
+    a->n_warm--;
+}
+
+void agent__session_cool(struct session *s)
+{
+    if (s->talk != NULL) {
+        unlink_warm(s);
+        talk_free(s->talk);
+        s->talk = NULL;
+    }
+}
+
+static void link_warm(struct session *s)
+{
+    struct agent *a = s->agent;
+    s->cooler = a->warm;
+    if (a->warm != NULL) {
+        a->warm->warmer = s;
+    }
+    a->warm = s;
+    a->n_warm++;
+}
+
+/// The one not used for longest that may go.
+static struct session *coolest(const struct agent *a)
+{
+    struct session *found = NULL;
+    for (struct session *s = a->warm; s != NULL; s = s->cooler) {
+        found = s->turn == NULL ? s : found;
+    }
+    return found;
+}
+
+void agent__session_touch(struct session *s)
+{
+    struct agent *a = s->agent;
+    if (s->talk != NULL) {
+        unlink_warm(s);
+        link_warm(s);
+    }
+    struct session *last = a->n_warm > WARM ? coolest(a) : NULL;
+    if (last != NULL && last != s) {
+        agent__session_cool(last);
+    }
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static void take_facts(struct session *s, struct talk_facts *f)
+{
+    s->turns = MAX(s->turns, f->turns);
+    s->requests = MAX(s->requests, f->requests);
+    s->asks = MAX(s->asks, f->asks);
+    s->calls = MAX(s->calls, f->calls);
+    if (f->has_usage) {
+        s->usage = f->usage;
+        s->cost = f->cost;
+    }
+    vec_foreach (m, &s->remembered) {
+        free(m->tool);
+    }
+    vec_fini(&s->remembered);
+    s->remembered.p = f->remembered.p;
+    s->remembered.n = f->remembered.n;
+    s->remembered.cap = f->remembered.cap;
+    f->remembered.p = NULL;
+    f->remembered.n = f->remembered.cap = 0;
+    for (size_t i = 0; i < f->open.n; i++) {
+        vec_push(&s->left_open, f->open.p[i]);
+    }
+    f->open.n = 0;
+}
+
+/// Open turns of a journal that is loaded for a turn of its own are those that wait: not left behind.
+static void forget_open(struct session *s)
+{
+    vec_foreach (id, &s->left_open) {
+        free(*id);
+    }
+    vec_fini(&s->left_open);
+}
+
+static void loading_end(void *arg)
+{
+    struct loading *l = arg;
+    struct session *s = l->s;
+    struct agent *a = s->agent;
+    if (l->status == 0 && s->talk == NULL) {
+        s->talk = l->talk;
+        l->talk = NULL;
+        link_warm(s);
+        take_facts(s, &l->facts);
+    }
+    talk_free(l->talk);
+    l->done(s, l->status, l->status < 0 ? &l->e : NULL, l->arg);
+    if (l->status == 0) { // else the session may be gone
+        forget_open(s);
+    }
+    talk_facts_fini(&l->facts);
+    free(l);
+    agent__release(a);
+}
+
+static void take_lines(struct loading *l, struct str lines)
+{
+    while (lines.n != 0) {
+        struct str line = str_cut(&lines, '\n');
+        struct arena a;
+        struct json *ev;
+        arena_init(&a);
+        if (json_parse(&ev, &a, line, NULL, NULL) == 0) {
+            talk_replay(l->talk, &l->facts, ev);
+        }
+        arena_fini(&a);
+    }
+}
+
+static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
+{
+    struct loading *l = arg;
+    if (status < 0) {
+        l->status = status;
+        l->e = *e;
+        loading_end(l);
+        return;
+    }
+    take_lines(l, p->lines);
+    l->after = p->next;
+    if (p->n != 0 && p->next < p->last_seq) {
+        store_read(l->s->agent->o.store, str_of(l->s->id), l->after, PAGE, on_page, l);
+    } else {
+        loading_end(l);
+    }
+}
+
+void agent__session_load(struct session *s, session_loaded *done, void *arg)
+{
+    struct loading *l = xcalloc(1, sizeof *l);
+    l->s = s;
+    l->done = done;
+    l->arg = arg;
+    talk_facts_init(&l->facts);
+    agent__hold(s->agent);
+    if (s->talk != NULL) {
+        loop_defer(s->agent->o.loop, loading_end, l);
+        return;
+    }
+    l->talk = talk_new();
+    store_read(s->agent->o.store, str_of(s->id), 0, PAGE, on_page, l);
+}
+
+// ---- left behind --------------------------------------------------------------------------------
+
+struct crash {
+    struct session *s;
+    session_loaded *done;
+    void *arg;
+};
+
+static void on_crash_saved(void *arg, int status, const struct err *e)
+{
+    struct crash c = *(struct crash *)arg;
+    free(arg);
+    agent__session_cool(c.s);
+    c.done(c.s, status, e, c.arg);
+}
+
+static void on_crash_noted(void *arg, int status, const struct err *e)
+{
+    struct crash *c = arg;
+    if (status < 0) {
+        on_crash_saved(c, status, e);
+    } else {
+        agent__session_save(c->s, on_crash_saved, c);
+    }
+}
+
+static void note_crashed_turn(struct session *s, const char *turn)
+{
+    struct note n;
+    struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
+    jw_kstrz(w, "turn", turn);
+    jw_key(w, "error");
+    jw_obj(w);
+    jw_kstrz(w, "code", "CRASHED");
+    jw_kstrz(w, "message", "the hub ended while this turn ran or waited");
+    jw_end_obj(w);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}
+
+static void on_crash_loaded(struct session *s, int status, const struct err *e, void *arg)
+{
+    struct crash *c = arg;
+    struct note n;
+    if (status < 0) {
+        on_crash_saved(c, status, e);
+        return;
+    }
+    vec_foreach (id, &s->left_open) {
+        note_crashed_turn(s, *id);
+    }
+    s->state = SESSION_CRASHED;
+    s->end_reason = "crashed";
+    jw_kstrz(note__begin(&n, s, NULL, EVENT_SESSION_UPDATED), "state", "crashed");
+    note__end(&n, STORE_SYNCED, on_crash_noted, c);
+}
+
+void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg)
+{
+    struct crash *c = xcalloc(1, sizeof *c);
+    c->s = s;
+    c->done = done;
+    c->arg = arg;
+    agent__session_load(s, on_crash_loaded, c);
+}

@@ -1,0 +1,172 @@
+// Which plugins a session has in a generation, and in what order.
+//
+//     modules of the hub · required plugins that are not listed · the list, in its order
+//     (without one: [session] plugins, or all in load order) · what the session itself wrote
+//
+// A plugin that is required, or that the session names, and does not serve is a guard that is missing:
+// no turn begins without it.
+
+#include "agent/agent_int.h"
+#include "hook/set.h"
+
+/// The names that the session, or the configuration for it, lists; NULL: all of them.
+static const char *const *listed(const struct session *s, size_t *n)
+{
+    if (!s->all_plugins) {
+        static const char *const none[1] = {NULL};
+        *n = s->plugins.n;
+        return s->plugins.n != 0 ? (const char *const *)s->plugins.p : none;
+    }
+    return config_strings(s->agent->o.config, "session.plugins", n);
+}
+
+static bool is_listed(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    return h->reach(h->arg, u, s->id, s->working_dir);
+}
+
+struct picked {
+    struct gen_unit **p;
+    size_t n;
+};
+
+static void pick(struct picked *out, struct gen_unit *u)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->p[i] == u) {
+            return;
+        }
+    }
+    out->p[out->n++] = u;
+}
+
+static int pick_listed(const struct session *s, struct gen *g, const char *const *names, size_t n,
+                       struct picked *out, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct gen_unit *u = gen_unit_find(g, str_of(names[i]));
+        if (u == NULL || reach_of(s, u) == AGENT_NEVER) {
+            return err_set(e, ERR_NOT_FOUND, "plugin '%.100s' of this session is not serving",
+                           names[i]);
+        }
+        pick(out, u);
+    }
+    return 0;
+}
+
+static int check_required(const struct session *s, struct gen *g, struct err *e)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    const char *name;
+    for (size_t i = 0; (name = h->required(h->arg, i, s->working_dir)) != NULL; i++) {
+        struct gen_unit *u = gen_unit_find(g, str_of(name));
+        if (u == NULL) {
+            return err_set(e, ERR_NOT_FOUND, "required plugin '%.100s' is not serving", name);
+        }
+    }
+    return 0;
+}
+
+int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
+                         struct gen_unit ***out, size_t *n, struct err *e)
+{
+    struct picked all = {.p = arena_calloc(a, gen_count(g) + 1, sizeof *all.p)};
+    size_t n_names = 0;
+    const char *const *names = listed(s, &n_names);
+    for (size_t i = 0; i < gen_count(g); i++) {
+        struct gen_unit *u = gen_at(g, i);
+        enum agent_reach reach = reach_of(s, u);
+        if (names == NULL ? reach != AGENT_NEVER
+                          : reach == AGENT_ALWAYS && !is_listed(names, n_names, u->name)) {
+            pick(&all, u);
+        }
+    }
+    int rc = pick_listed(s, g, names, names != NULL ? n_names : 0, &all, e);
+    *out = all.p;
+    *n = all.n;
+    return rc < 0 ? rc : check_required(s, g, e);
+}
+
+// ---- shown --------------------------------------------------------------------------------------
+
+static void write_handlers(const struct hook_list *list, struct jw *w)
+{
+    jw_arr(w);
+    for (size_t i = 0; list != NULL && i < list->n; i++) {
+        const struct hook *h = list->hooks[i];
+        const struct gen_item *it = gen_item_of(h);
+        jw_obj(w);
+        jw_kstrz(w, "plugin", it != NULL ? gen_item_unit(it)->name : NULL);
+        jw_kint(w, "priority", h->priority);
+        if (h->name != NULL) {
+            jw_kstrz(w, "name", h->name);
+        }
+        if (h->filter != NULL) {
+            jw_kstrz(w, "filter", h->filter);
+        }
+        jw_kint(w, "timeout_ms", h->timeout_ms);
+        jw_kstrz(w, "on_error", h->on_error == HOOK_BLOCK ? "block" : "continue");
+        jw_kbool(w, "live", hook_is_live(h));
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_points(const struct hook_set *set, struct jw *w)
+{
+    jw_key(w, "hooks");
+    jw_arr(w);
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        const struct hook_point *p = &hook_points[i];
+        const struct hook_list *list = hook_set_get(set, str_of(p->name), p->kind);
+        if (list != NULL) {
+            jw_obj(w);
+            jw_kstrz(w, "hook", p->name);
+            jw_kstrz(w, "kind", hook_kind_name(p->kind));
+            jw_key(w, "handlers");
+            write_handlers(list, w);
+            jw_end_obj(w);
+        }
+    }
+    jw_end_arr(w);
+}
+
+void agent_session_write_pipeline(struct session *s, struct jw *w)
+{
+    struct gen *g = gen_current(s->agent->o.engine);
+    struct arena a;
+    struct gen_unit **units = NULL;
+    size_t n = 0;
+    struct err e = {0};
+    arena_init(&a);
+    int rc = g != NULL ? agent__session_units(s, g, &a, &units, &n, &e) : 0;
+    struct str *names = arena_calloc(&a, n + 1, sizeof *names);
+    jw_obj(w);
+    jw_kint(w, "generation", g != NULL ? (int64_t)gen_number(g) : 0);
+    jw_key(w, "plugins");
+    jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = str_of(units[i]->name);
+        jw_str(w, names[i]);
+    }
+    jw_end_arr(w);
+    jw_kstrz(w, "unavailable", rc < 0 ? e.msg : NULL);
+    if (g != NULL) {
+        struct hook_set *set = gen_hooks_of(g, names, n);
+        write_points(set, w);
+        hook_set_free(set);
+    }
+    jw_end_obj(w);
+    arena_fini(&a);
+}

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+// Skills: Markdown with a name, a line that says what it is for, and a body that is read when needed.
+// Plain memory; reading blocks and belongs on a lane.
+
+enum { SKILLS_MAX = 256, SKILL_BYTES = 256 * 1024 };
+
+struct skill {
+    struct str name, description, body;
+    struct str path; // of the project's: relative to its root; else empty
+    char hash[80];   // of the project's, for trust; else empty
+};
+
+/// All strings lie in the arena. The caller's storage.
+struct skills {
+    struct arena arena;
+    vec(struct skill) list;
+};
+void skills_init(struct skills *s);
+void skills_fini(struct skills *s);
+
+/// Read a skill: `+++` TOML or `---` with `key: value` lines in front, or neither; `name` is what it is
+/// called when it does not say. A front that is not closed or not TOML is ERR_PARSE. What is returned
+/// points into `text` and `a`.
+int skill_parse(struct skill *out, struct str text, struct str name, struct arena *a,
+                struct err *e) MUST_CHECK;
+
+/// Add the skills of a directory: NAME.md and NAME/SKILL.md. With `hashed` path and hash are filled in,
+/// the path being `prefix`/NAME. What cannot be read is passed over. A missing directory has none.
+void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed);
+
+/// The first of that name; NULL when there is none.
+const struct skill *skills_find(const struct skills *s, struct str name);

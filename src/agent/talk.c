@@ -1,0 +1,411 @@
+// The conversation of a session.
+//
+// Messages lie in one arena that only grows: what compaction throws away is given back when the talk is
+// freed, which happens whenever a session has been idle for long. They are kept in the form in which
+// requests hold them, so that a request shares them and nothing is copied from step to step.
+
+#include "agent/talk.h"
+
+#include <math.h>
+
+#include "agent/make.h"
+#include "base/utf8.h"
+
+static const char no_result[] = "there is no result: the turn ended first";
+static const char interrupted[] = "[the user interrupted the turn before this point]";
+
+struct talk {
+    struct arena arena;
+    vec(struct json) messages;
+    struct json view;          // the array over `messages`
+    const struct json *asking; // content of the last assistant message while calls are open
+    vec(struct json) results;  // so far, in the order in which they came
+    vec(struct str) said;      // and not heard yet
+    size_t heard;              // in this turn
+};
+
+struct talk *talk_new(void)
+{
+    struct talk *t = xcalloc(1, sizeof *t);
+    arena_init(&t->arena);
+    return t;
+}
+
+void talk_free(struct talk *t)
+{
+    if (t != NULL) {
+        vec_fini(&t->messages);
+        vec_fini(&t->results);
+        vec_fini(&t->said);
+        arena_fini(&t->arena);
+        free(t);
+    }
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+static void add(struct talk *t, const char *role, struct json content)
+{
+    struct json *m = make_obj(&t->arena, 2);
+    make_put(m, "role", make_strz(role));
+    make_put(m, "content", content);
+    vec_push(&t->messages, *m);
+}
+
+static bool is_call(const struct json *item)
+{
+    return str_eqz(json_str(json_get(item, "type"), ""), "tool_call");
+}
+
+static struct json make_result(struct talk *t, struct str id, struct str output, bool success)
+{
+    struct json *r = make_obj(&t->arena, 4);
+    make_put(r, "type", make_strz("tool_result"));
+    make_put(r, "tool_call_id", make_str(id));
+    make_put(r, "output", make_str(output));
+    make_put(r, "success", make_bool(success));
+    return *r;
+}
+
+/// Take the result of a call out of those that came.
+static struct json take_result(struct talk *t, struct str id)
+{
+    for (size_t i = 0; i < t->results.n; i++) {
+        struct json r = t->results.p[i];
+        if (str_eq(json_str(json_get(&r, "tool_call_id"), ""), id)) {
+            vec_remove(&t->results, i);
+            return r;
+        }
+    }
+    return make_result(t, id, str_of(no_result), false);
+}
+
+/// The calls that are open get their answers, in their own order.
+static void settle(struct talk *t)
+{
+    if (t->asking == NULL) {
+        return;
+    }
+    struct json *list = make_arr(&t->arena, t->asking->n);
+    json_foreach_item (it, t->asking) {
+        if (is_call(it)) {
+            make_push(list, take_result(t, json_str(json_get(it, "id"), "")));
+        }
+    }
+    t->asking = NULL;
+    t->results.n = 0;
+    add(t, "tool", *list);
+}
+
+const struct json *talk_messages(struct talk *t)
+{
+    settle(t);
+    t->view = (struct json){.type = JSON_ARR, .n = (uint32_t)t->messages.n, .items = t->messages.p};
+    return &t->view;
+}
+
+size_t talk_count(const struct talk *t)
+{
+    return t->messages.n;
+}
+
+void talk_user(struct talk *t, struct str text)
+{
+    talk_hear(t, SIZE_MAX);
+    settle(t);
+    t->heard = 0;
+    add(t, "user", make_str(arena_str(&t->arena, text)));
+}
+
+void talk_say(struct talk *t, struct str text)
+{
+    vec_push(&t->said, arena_str(&t->arena, text));
+}
+
+size_t talk_unheard(const struct talk *t)
+{
+    return t->said.n;
+}
+
+size_t talk_hear(struct talk *t, size_t total)
+{
+    while (t->said.n != 0 && t->heard < total) {
+        settle(t);
+        add(t, "user", make_str(t->said.p[0]));
+        vec_remove(&t->said, 0);
+        t->heard++;
+    }
+    return t->heard;
+}
+
+static struct str role_of(const struct json *message)
+{
+    return json_str(json_get(message, "role"), "");
+}
+
+void talk_replace_user(struct talk *t, struct str text)
+{
+    for (size_t i = t->messages.n; i-- > 0;) {
+        if (str_eqz(role_of(&t->messages.p[i]), "user")) {
+            t->messages.p[i].members[1].value = make_str(arena_str(&t->arena, text));
+            return;
+        }
+    }
+}
+
+void talk_assistant(struct talk *t, const struct json *content)
+{
+    bool says = content->type == JSON_ARR ? content->n != 0 : json_str(content, "").n != 0;
+    settle(t);
+    if (!says) {
+        return; // APIs take no empty message
+    }
+    struct json *mine = json_copy(&t->arena, content);
+    add(t, "assistant", *mine);
+    json_foreach_item (it, mine) {
+        if (is_call(it)) {
+            t->asking = mine;
+        }
+    }
+}
+
+void talk_result(struct talk *t, struct str call_id, struct str output, bool success,
+                 struct str error)
+{
+    struct str id = arena_str(&t->arena, call_id), text = arena_str(&t->arena, output);
+    if (!success && error.n != 0) { // not every API has a place for it
+        text = str_of(arena_printf(&t->arena, STR_FMT "%s[failed: " STR_FMT "]", STR_ARG(output),
+                                   output.n != 0 ? "\n" : "", STR_ARG(error)));
+    }
+    vec_push(&t->results, make_result(t, id, text, success));
+}
+
+void talk_remark(struct talk *t, struct str text)
+{
+    settle(t);
+    add(t, "system", make_str(arena_str(&t->arena, text)));
+}
+
+void talk_interrupted(struct talk *t)
+{
+    talk_remark(t, str_of(interrupted));
+}
+
+// ---- making it shorter --------------------------------------------------------------------------
+
+size_t talk_tail(struct talk *t)
+{
+    settle(t);
+    for (size_t i = t->messages.n; i-- > 0;) {
+        if (str_eqz(role_of(&t->messages.p[i]), "user")) {
+            return t->messages.n - i;
+        }
+    }
+    return 0;
+}
+
+void talk_compact(struct talk *t, struct str summary, size_t keep)
+{
+    settle(t);
+    keep = MIN(keep, t->messages.n);
+    struct json *last = t->messages.p + (t->messages.n - keep);
+    const char *text =
+        arena_printf(&t->arena, "[Summary of the conversation so far]\n" STR_FMT, STR_ARG(summary));
+    struct json *kept = arena_calloc(&t->arena, keep + 1, sizeof *kept);
+    memcpy(kept, last, keep * sizeof *kept);
+    t->messages.n = 0;
+    add(t, "user", make_strz(text));
+    for (size_t i = 0; i < keep; i++) {
+        vec_push(&t->messages, kept[i]);
+    }
+}
+
+size_t talk_trim(struct talk *t, size_t max)
+{
+    size_t n = 0;
+    settle(t);
+    vec_foreach (m, &t->messages) {
+        struct json *content = &m->members[1].value;
+        for (size_t i = 0; str_eqz(role_of(m), "tool") && i < content->n; i++) {
+            struct str *output = &content->items[i].members[2].value.s;
+            if (output->n > max) {
+                size_t cut = utf8_cut(output->p, output->n, max);
+                *output = str_of(arena_printf(&t->arena, "%.*s\n[%zu bytes left out]", (int)cut,
+                                              output->p, output->n - cut));
+                n++;
+            }
+        }
+    }
+    return n;
+}
+
+// ---- from a journal -----------------------------------------------------------------------------
+
+void talk_facts_init(struct talk_facts *f)
+{
+    *f = (struct talk_facts){0};
+}
+
+void talk_facts_fini(struct talk_facts *f)
+{
+    vec_foreach (id, &f->open) {
+        free(*id);
+    }
+    vec_foreach (m, &f->remembered) {
+        free(m->tool);
+    }
+    vec_fini(&f->open);
+    vec_fini(&f->remembered);
+    free(f->first_text);
+    free(f->last_text);
+    *f = (struct talk_facts){0};
+}
+
+/// The number in "t12", "p3"; 0 when it is none.
+static uint64_t number_of(const struct json *id)
+{
+    uint64_t n = 0;
+    return str_to_u64(str_from(json_str(id, ""), 1), &n) ? n : 0;
+}
+
+static void open_turn(struct talk_facts *f, struct str id)
+{
+    vec_foreach (it, &f->open) {
+        if (str_eqz(id, *it)) {
+            return;
+        }
+    }
+    vec_push(&f->open, str_dup(id));
+}
+
+static void close_turn(struct talk_facts *f, struct str id)
+{
+    for (size_t i = 0; i < f->open.n; i++) {
+        if (str_eqz(id, f->open.p[i])) {
+            free(f->open.p[i]);
+            vec_remove(&f->open, i);
+            return;
+        }
+    }
+}
+
+static void keep_text(char **place, struct str text, bool once)
+{
+    if (!once || *place == NULL) {
+        free(*place);
+        *place = str_dup(text);
+    }
+}
+
+/// A message that was queued stands where its turn began, not where it was accepted: see turn.started.
+static void replay_user(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    struct str text = json_str(json_get(ev, "text"), "");
+    struct str turn = json_str(json_get(ev, "turn"), "");
+    if (json_get(ev, "original_text") != NULL) {
+        talk_replace_user(t, text);
+    } else if (json_bool(json_get(ev, "steer"), false)) {
+        talk_say(t, text);
+    } else {
+        f->turns = MAX(f->turns, number_of(json_get(ev, "turn")));
+        open_turn(f, turn);
+        keep_text(&f->first_text, text, true);
+    }
+}
+
+static void replay_message(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    if (str_eqz(json_str(json_get(ev, "role"), ""), "user")) {
+        replay_user(t, f, ev);
+        return;
+    }
+    const struct json *content = json_get(ev, "content"), *text = json_get(ev, "text");
+    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
+    talk_hear(t, (size_t)MAX(json_int(json_get(ev, "heard"), 0), 0));
+    talk_assistant(t, content != NULL ? content : text);
+    keep_text(&f->last_text, json_str(text, ""), false);
+}
+
+static void replay_turn_started(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)f;
+    if (!json_bool(json_get(ev, "compact"), false)) {
+        talk_user(t, json_str(json_get(ev, "text"), ""));
+    }
+}
+
+static void replay_result(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    f->calls++;
+    talk_result(t, json_str(json_get(ev, "call_id"), ""), json_str(json_get(ev, "output"), ""),
+                json_bool(json_get(ev, "success"), true), json_str(json_get(ev, "error"), ""));
+}
+
+static void replay_usage(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)t;
+    const struct json *u = json_get(ev, "usage");
+    f->usage = (struct provider_usage){.input = json_int(json_get(u, "input"), -1),
+                                       .cached = json_int(json_get(u, "cached"), -1),
+                                       .output = json_int(json_get(u, "output"), -1),
+                                       .reasoning = json_int(json_get(u, "reasoning"), -1)};
+    f->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
+    f->has_usage = true;
+    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
+}
+
+static void replay_compacted(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)f;
+    size_t keep = (size_t)MAX(json_int(json_get(ev, "kept"), 0), 0);
+    talk_compact(t, json_str(json_get(ev, "summary"), ""), keep);
+}
+
+static void replay_ended(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    bool cut = str_eqz(json_str(json_get(ev, "type"), ""), "turn.interrupted");
+    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
+    close_turn(f, json_str(json_get(ev, "turn"), ""));
+    talk_hear(t, SIZE_MAX);
+    if (cut && json_get(ev, "step") != NULL) {
+        talk_interrupted(t);
+    }
+}
+
+static void replay_asked(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)t;
+    const struct json *id = json_get(ev, "request_id");
+    f->asks = MAX(f->asks, number_of(id != NULL ? id : json_get(ev, "question_id")));
+}
+
+static void replay_decided(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)t;
+    if (str_eqz(json_str(json_get(ev, "remember"), ""), "session")) {
+        struct talk_memory m = {.tool = str_dup(json_str(json_get(ev, "tool"), "")),
+                                .allow = str_eqz(json_str(json_get(ev, "decision"), ""), "allow")};
+        vec_push(&f->remembered, m);
+    }
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
+} replays[] = {{"message.completed", replay_message},   {"turn.started", replay_turn_started},
+               {"tool.completed", replay_result},       {"usage.updated", replay_usage},
+               {"session.compacted", replay_compacted}, {"turn.completed", replay_ended},
+               {"turn.failed", replay_ended},           {"turn.interrupted", replay_ended},
+               {"permission.requested", replay_asked},  {"permission.decided", replay_decided},
+               {"question.asked", replay_asked}};
+
+void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
+{
+    struct str type = json_str(json_get(event, "type"), "");
+    for (size_t i = 0; i < ARRAY_LEN(replays); i++) {
+        if (str_eqz(type, replays[i].type)) {
+            replays[i].take(t, f, event);
+            return;
+        }
+    }
+}

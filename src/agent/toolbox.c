@@ -1,0 +1,193 @@
+// Which tools a step has.
+//
+// A name belongs to one tool. Plugins come first for theirs: the engine let one take a built-in's name
+// only when it said `override`. APIs allow no colon in names, so what people write as PLUGIN:TOOL is
+// PLUGIN__TOOL for a model; both are understood.
+
+#include "agent/toolbox.h"
+
+#include "agent/make.h"
+#include "store/choices.h"
+
+static const struct {
+    const char *name, *description, *schema;
+    enum tool_effect effect;
+} own_tools[] = {
+#define X(id, tool, does, about, input)                                                            \
+    [OWN_##id] = {.name = (tool), .description = (about), .schema = (input), .effect = (does)},
+    TOOLBOX_OWN(X)
+#undef X
+};
+
+static bool is_off(const struct toolbox_rules *r, struct str name, struct arena *a)
+{
+    const char *key = arena_printf(a, "tools." STR_FMT ".off", STR_ARG(name));
+    bool off = r->choices != NULL && json_bool(choices_get(r->choices, str_of(key)), false);
+    for (size_t i = 0; i < r->n_disabled && !off; i++) {
+        off = str_eqz(name, r->disabled[i]);
+    }
+    return off;
+}
+
+static const struct tool_entry *find_exact(const struct toolbox *t, struct str name)
+{
+    vec_foreach (it, &t->list) {
+        if (str_eq(it->name, name)) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+static const struct json *parse(const char *text, struct arena *a)
+{
+    struct json *v;
+    return json_parse(&v, a, arena_str(a, str_of(text)), NULL, NULL) == 0 ? v : NULL;
+}
+
+// ---- of plugins ---------------------------------------------------------------------------------
+
+static bool holds(struct gen_unit *const *units, size_t n, const struct gen_unit *u)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (units[i] == u) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Does the plain name belong to `it` among these units?
+static bool owns_name(const struct toolbox *t, const struct gen *g, struct gen_unit *const *units,
+                      size_t n, const struct gen_item *it)
+{
+    struct str name = str_of(gen_item_name(it));
+    const struct gen_item *owner = gen_item_find(g, GEN_TOOL, name);
+    if (owner != NULL && holds(units, n, gen_item_unit(owner))) {
+        return owner == it;
+    }
+    return find_exact(t, name) == NULL;
+}
+
+/// The tool is called like one that is built in and may not replace it.
+static bool hidden_by_builtin(const struct gen_item *it, const struct json *about)
+{
+    struct str name = str_of(gen_item_name(it));
+    bool builtin = tool_find(name) != NULL;
+    for (size_t i = 1; i < ARRAY_LEN(own_tools) && !builtin; i++) {
+        builtin = str_eqz(name, own_tools[i].name);
+    }
+    return builtin && !json_bool(json_get(about, "override"), false);
+}
+
+static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct gen_item *it,
+                     bool plain, struct arena *a)
+{
+    const struct json *about = parse(gen_item_about(it), a);
+    const char *unit = gen_item_unit(it)->name, *name = gen_item_name(it);
+    const char *full = arena_printf(a, "%s:%s", unit, name);
+    struct tool_entry e = {.name = str_of(plain ? name : arena_printf(a, "%s__%s", unit, name)),
+                           .description = json_str(json_get(about, "description"), ""),
+                           .schema = json_get(about, "input_schema"),
+                           .effect = TOOL_RUNS,
+                           .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
+                           .item = it};
+    if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&
+        !(plain && hidden_by_builtin(it, about))) {
+        vec_push(&t->list, e);
+    }
+}
+
+static void add_plugins(struct toolbox *t, const struct gen *g, struct gen_unit *const *units,
+                        size_t n, const struct toolbox_rules *r, struct arena *a)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < gen_unit_count(units[i]); k++) {
+            struct gen_item *it = gen_unit_at(units[i], k);
+            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
+                add_item(t, r, it, owns_name(t, g, units, n, it), a);
+            }
+        }
+    }
+}
+
+// ---- built in -----------------------------------------------------------------------------------
+
+static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, struct tool_entry e,
+                        const char *schema, struct arena *a)
+{
+    if (find_exact(t, e.name) == NULL && !is_off(r, e.name, a)) {
+        e.schema = parse(schema, a);
+        vec_push(&t->list, e);
+    }
+}
+
+static void add_builtins(struct toolbox *t, const struct toolbox_rules *r, struct arena *a)
+{
+    const struct tool_info *info;
+    for (size_t i = 0; (info = tool_at(i)) != NULL; i++) {
+        struct tool_entry e = {.name = str_of(info->name),
+                               .description = str_of(info->description),
+                               .effect = info->effect,
+                               .builtin = info};
+        add_builtin(t, r, e, info->schema, a);
+    }
+    for (size_t i = 1; i < ARRAY_LEN(own_tools); i++) {
+        struct tool_entry e = {.name = str_of(own_tools[i].name),
+                               .description = str_of(own_tools[i].description),
+                               .effect = own_tools[i].effect,
+                               .own = (enum toolbox_own)i};
+        add_builtin(t, r, e, own_tools[i].schema, a);
+    }
+}
+
+// ---- public -------------------------------------------------------------------------------------
+
+void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const *units, size_t n,
+                  const struct toolbox_rules *rules, struct arena *a)
+{
+    t->list.n = 0;
+    add_plugins(t, g, units, n, rules, a);
+    add_builtins(t, rules, a);
+}
+
+void toolbox_fini(struct toolbox *t)
+{
+    vec_fini(&t->list);
+}
+
+static bool is_called(const struct tool_entry *e, struct str unit, struct str name)
+{
+    return e->item != NULL && str_eqz(unit, gen_item_unit(e->item)->name) &&
+           str_eqz(name, gen_item_name(e->item));
+}
+
+const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name)
+{
+    const struct tool_entry *e = find_exact(t, name);
+    ptrdiff_t colon = str_index(name, ':');
+    if (e != NULL || colon < 0) {
+        return e;
+    }
+    struct str unit = {name.p, (size_t)colon};
+    vec_foreach (it, &t->list) {
+        if (is_called(it, unit, str_from(name, (size_t)colon + 1))) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+const struct json *toolbox_json(const struct toolbox *t, struct arena *a)
+{
+    static const struct json anything = {.type = JSON_OBJ};
+    struct json *list = make_arr(a, t->list.n);
+    vec_foreach (it, &t->list) {
+        struct json *tool = make_obj(a, 3);
+        make_put(tool, "name", make_str(it->name));
+        make_put(tool, "description", make_str(it->description));
+        make_put(tool, "input_schema", it->schema != NULL ? *it->schema : anything);
+        make_push(list, *tool);
+    }
+    return list;
+}

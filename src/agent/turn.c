@@ -1,0 +1,472 @@
+// A turn from its beginning to its end: named steps, each entered from the loop's deferred queue.
+//
+//     load ─> begin ─> user_message ─> ┌─> prompt ─> before_model ─> request ─> model ─> after_model ─┐
+//                                      │      ▲                                    │                  │
+//                                      │      └──────────── compact <── too long ──┘                  │
+//                                      └───────────────── tools <───────── calls ─────────────────────┤
+//                        close <─ done <─ (error) <────────────────────────── final <── no more calls ┘
+//
+// Whatever happens ends in `done`, once: on_done runs, the last event is written and synced, and only
+// then those who wait are told. Interrupting cancels what the step waits for; what cannot be cancelled
+// (a file being read) is waited for, and turn__alive() sends the turn to its end.
+//
+// Invariants:
+//   - exactly one of these holds: a step is about to be entered (`next`), something the step waits for
+//     is under way, or the code of a step runs.
+//   - all events of a turn are in the journal before its last one (they are written in order), so no
+//     callback of a note comes after the turn is gone.
+
+#include <math.h>
+#include <stdarg.h>
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/utf8.h"
+
+static const struct json empty_object = {.type = JSON_OBJ}, empty_array = {.type = JSON_ARR};
+
+// ---- steps --------------------------------------------------------------------------------------
+
+static void load(struct turn *t);
+static void begin(struct turn *t);
+static void user_message(struct turn *t);
+static void finish_text(struct turn *t);
+static void tell_error(struct turn *t);
+static void done(struct turn *t);
+static void close_turn(struct turn *t);
+
+static void (*const enters[])(struct turn *t) = {
+    [TURN_LOAD] = load,
+    [TURN_BEGIN] = begin,
+    [TURN_USER_MESSAGE] = user_message,
+    [TURN_PROMPT] = turn__prompt,
+    [TURN_BEFORE_MODEL] = turn__before_model,
+    [TURN_REQUEST] = turn__request,
+    [TURN_AFTER_MODEL] = turn__after_model,
+    [TURN_TOOLS] = turn__tools,
+    [TURN_COMPACT] = turn__compact,
+    [TURN_FINAL] = finish_text,
+    [TURN_ERROR] = tell_error,
+    [TURN_DONE] = done,
+    [TURN_CLOSE] = close_turn,
+};
+
+static const char *const step_names[] = {
+#define X(id, name) [TURN_##id] = (name),
+    TURN_STEPS(X)
+#undef X
+};
+
+static const char *const turn_states[] = {
+#define X(id, name) [TURN_IS_##id] = (name),
+    AGENT_TURN_STATES(X)
+#undef X
+};
+
+static void on_next(void *arg)
+{
+    struct turn *t = arg;
+    t->next = NULL;
+    log_debug(LOG_HUB, "session=%s turn=%s step=%s", t->s->id, t->id, step_names[t->step]);
+    enters[t->step](t);
+}
+
+void turn__go(struct turn *t, enum turn_step step)
+{
+    t->step = step;
+    t->next = loop_defer(t->s->agent->o.loop, on_next, t);
+}
+
+void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
+                 pipe_done *after)
+{
+    struct pipe_opts o = {.hooks = t->hooks,
+                          .loop = t->s->agent->o.loop,
+                          .point = point,
+                          .ctx = &t->ctx,
+                          .arena = &t->step_arena,
+                          .a = value,
+                          .done = after,
+                          .arg = t};
+    pipe_start(&t->pipe, &o);
+}
+
+bool turn__blocked(struct turn *t, enum hook_point_id point)
+{
+    const struct pipe *p = &t->pipe;
+    if (p->run.result != HOOK_DENY) {
+        return false;
+    }
+    const char *by = pipe_by(p);
+    turn__fail(t, "PLUGIN_FAILED", "%s of '%s' failed and blocks: %s", hook_points[point].name,
+               by != NULL ? by : "a plugin", p->run.fault.msg);
+    return true;
+}
+
+// ---- the beginning ------------------------------------------------------------------------------
+
+static void loaded(struct turn *t)
+{
+    if (--t->n_loading != 0 || !turn__alive(t)) {
+        return;
+    }
+    if (t->error_code[0] != '\0') {
+        turn__go(t, TURN_ERROR);
+        return;
+    }
+    struct note n;
+    struct jw *w = note__begin(&n, t->s, t, EVENT_TURN_STARTED);
+    jw_kstr(w, "text", t->text);
+    if (t->only_compacts) {
+        jw_kbool(w, "compact", true);
+    } else {
+        talk_user(t->s->talk, t->text);
+    }
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+    if (turn__pin(t)) {
+        turn__go(t, TURN_BEGIN);
+    }
+}
+
+static void on_loaded(struct session *s, int status, const struct err *e, void *arg)
+{
+    struct turn *t = arg;
+    if (status < 0) {
+        snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
+        t->error = str_of(arena_printf(&t->arena, "the journal cannot be read: %s", e->msg));
+        t->state = TURN_IS_FAILED;
+    } else {
+        agent__session_touch(s);
+    }
+    loaded(t);
+}
+
+static void on_files(struct prompt_files *f, void *arg)
+{
+    struct turn *t = arg;
+    t->files = f;
+    loaded(t);
+}
+
+static void load(struct turn *t)
+{
+    struct agent *a = t->s->agent;
+    struct agent_no no;
+    if (!agent__session_choose(t->s, &no)) {
+        turn__fail(t, "PROVIDER_FAILED", "%s", no.detail);
+        return;
+    }
+    t->ctx.model = str_of(t->s->model);
+    agent__session_enter(t->s);
+    t->n_loading = 2;
+    agent__session_load(t->s, on_loaded, t);
+    prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
+}
+
+static void on_begun(struct pipe *p, void *arg)
+{
+    (void)p;
+    turn__go(arg, ((struct turn *)arg)->only_compacts ? TURN_COMPACT : TURN_USER_MESSAGE);
+}
+
+static void begin(struct turn *t)
+{
+    turn__raise(t, POINT_BEGIN, NULL, on_begun);
+}
+
+static void on_user_message(struct pipe *p, void *arg)
+{
+    struct turn *t = arg;
+    struct note n;
+    if (turn__blocked(t, POINT_USER_MESSAGE)) {
+        return;
+    }
+    if (p->run.result == HOOK_VALUE) {
+        struct str text = arena_str(&t->arena, json_str(pipe_value(p), ""));
+        struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_COMPLETED);
+        jw_kstrz(w, "role", "user");
+        jw_kstr(w, "text", text);
+        jw_kstr(w, "original_text", t->text);
+        pipe_write_changed(p, w);
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
+        talk_replace_user(t->s->talk, text);
+        t->text = t->ctx.user_text = text;
+    }
+    turn__go(t, TURN_PROMPT);
+}
+
+static void user_message(struct turn *t)
+{
+    struct json *text = arena_alloc(&t->arena, sizeof *text);
+    *text = make_str(t->text);
+    turn__raise(t, POINT_USER_MESSAGE, text, on_user_message);
+}
+
+void turn__start(struct session *s, const char *turn_id, struct str text, bool compact)
+{
+    struct turn *t = xcalloc(1, sizeof *t);
+    t->s = s;
+    memcpy(t->id, turn_id, sizeof t->id);
+    t->since_ns = time_mono_ns();
+    t->only_compacts = compact;
+    arena_init(&t->arena);
+    arena_init(&t->step_arena);
+    arena_init(&t->unit_arena);
+    buf_init(&t->delta.text, SIZE_MAX);
+    t->text = arena_str(&t->arena, text);
+    t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
+                               .turn_id = str_of(t->id),
+                               .working_dir = str_of(s->working_dir),
+                               .user_text = t->text,
+                               .bot = str_of(s->bot),
+                               .state = &empty_object,
+                               .memory = &empty_array,
+                               .arena = &t->arena};
+    s->turn = t;
+    agent__hold(s->agent);
+    turn__go(t, TURN_LOAD);
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+void turn__fail(struct turn *t, const char *code, const char *fmt, ...)
+{
+    va_list args;
+    char text[600];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    snprintf(t->error_code, sizeof t->error_code, "%s", code);
+    t->error = arena_str(&t->arena, str_of(text));
+    t->state = TURN_IS_FAILED;
+    turn__go(t, TURN_ERROR);
+}
+
+bool turn__alive(struct turn *t)
+{
+    if (t->interrupted) {
+        turn__go(t, TURN_DONE);
+    }
+    return !t->interrupted;
+}
+
+/// What a step waits for, given up. Steps that are not here cannot be: they see it when they come back.
+static void cancel_prompt(struct turn *t)
+{
+    prompt_cancel(t->prompt);
+    t->prompt = NULL;
+    turn__go(t, TURN_DONE);
+}
+
+static void cancel_pipe(struct turn *t)
+{
+    pipe_cancel(&t->pipe);
+    turn__go(t, TURN_DONE);
+}
+
+static void cancel_model(struct turn *t)
+{
+    turn__cancel_model(t);
+    turn__go(t, TURN_DONE);
+}
+
+static void cancel_compact(struct turn *t)
+{
+    if (!t->keeping) {
+        turn__cancel_model(t);
+        cancel_pipe(t);
+    }
+}
+
+static void (*const cancels[])(struct turn *t) = {
+    [TURN_BEGIN] = cancel_pipe,        [TURN_USER_MESSAGE] = cancel_pipe,
+    [TURN_PROMPT] = cancel_prompt,     [TURN_BEFORE_MODEL] = cancel_pipe,
+    [TURN_MODEL] = cancel_model,       [TURN_AFTER_MODEL] = cancel_pipe,
+    [TURN_TOOLS] = turn__cancel_tools, [TURN_COMPACT] = cancel_compact,
+    [TURN_FINAL] = cancel_pipe,        [TURN_CLOSE] = NULL,
+};
+
+void turn__interrupt(struct turn *t)
+{
+    if (t->interrupted || t->step >= TURN_ERROR) {
+        return; // it ends already
+    }
+    t->interrupted = true;
+    t->state = TURN_IS_INTERRUPTED;
+    if (t->next != NULL) {
+        loop_cancel(t->s->agent->o.loop, t->next);
+        turn__go(t, TURN_DONE);
+    } else if (cancels[t->step] != NULL) {
+        cancels[t->step](t);
+    }
+}
+
+static void on_final(struct pipe *p, void *arg)
+{
+    struct turn *t = arg;
+    if (turn__blocked(t, POINT_FINAL)) {
+        return;
+    }
+    struct str text = t->reply.text;
+    if (p->run.result == HOOK_VALUE) {
+        text = json_str(pipe_value(p), "");
+    }
+    turn__note_reply(t, text, p->run.result == HOOK_VALUE ? p : NULL);
+    t->state = TURN_IS_COMPLETED;
+    turn__go(t, TURN_DONE);
+}
+
+static void finish_text(struct turn *t)
+{
+    struct json *text = arena_alloc(&t->step_arena, sizeof *text);
+    *text = make_str(t->reply.text);
+    turn__raise(t, POINT_FINAL, text, on_final);
+}
+
+static void on_told(struct pipe *p, void *arg)
+{
+    (void)p;
+    turn__go(arg, TURN_DONE);
+}
+
+static void tell_error(struct turn *t)
+{
+    struct json *error = make_obj(&t->arena, 3);
+    make_put(error, "code", make_strz(t->error_code));
+    make_put(error, "message", make_str(t->error));
+    make_put(error, "where", make_strz("turn"));
+    turn__raise(t, POINT_ERROR, error, on_told);
+}
+
+static void on_done(struct pipe *p, void *arg)
+{
+    (void)p;
+    turn__go(arg, TURN_CLOSE);
+}
+
+static void done(struct turn *t)
+{
+    t->ctx.outcome = str_of(turn_states[t->state]);
+    turn__raise(t, POINT_DONE, NULL, on_done);
+}
+
+// ---- told and gone ------------------------------------------------------------------------------
+
+static void write_error(const struct turn *t, struct jw *w)
+{
+    jw_key(w, "error");
+    jw_obj(w);
+    jw_kstrz(w, "code", t->error_code);
+    jw_kstr(w, "message", t->error);
+    jw_end_obj(w);
+}
+
+/// The answer of `wait: true`.
+static void write_answer(const struct turn *t, enum turn_state state, struct jw *w)
+{
+    jw_obj(w);
+    jw_kstrz(w, "turn_id", t->id);
+    jw_kstrz(w, "state", turn_states[state]);
+    jw_kstr(w, "text", t->final);
+    agent__session_write_usage(w, &t->usage, t->cost);
+    jw_key(w, "tool_calls");
+    jw_arr(w);
+    vec_foreach (call, &t->calls) {
+        jw_value(w, call);
+    }
+    jw_end_arr(w);
+    if (state == TURN_IS_WAITING) {
+        agent__session_write_pending(t->s, w);
+    }
+    if (state == TURN_IS_FAILED) {
+        write_error(t, w);
+    }
+    jw_end_obj(w);
+}
+
+static void answer(struct turn *t, enum turn_state state)
+{
+    struct session *s = t->s;
+    struct buf out;
+    struct jw w;
+    char id[TURN_ID];
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    memcpy(id, t->id, sizeof id);
+    write_answer(t, state, &w);
+    agent__session_answer(s, id, buf_str(&out));
+    buf_fini(&out);
+}
+
+void turn__tell_waiting(struct turn *t)
+{
+    answer(t, TURN_IS_WAITING);
+}
+
+static void turn_free(struct turn *t)
+{
+    turn__free_tools(t);
+    pipe_fini(&t->pipe);
+    hook_set_free(t->hooks);
+    gen_unpin(t->gen);
+    toolbox_fini(&t->tools);
+    prompt_files_free(t->files);
+    buf_fini(&t->delta.text);
+    vec_fini(&t->calls);
+    arena_fini(&t->arena);
+    arena_fini(&t->step_arena);
+    arena_fini(&t->unit_arena);
+    free(t);
+}
+
+static void on_closed(void *arg, int status, const struct err *e)
+{
+    struct turn *t = arg;
+    struct session *s = t->s;
+    struct agent *a = s->agent;
+    if (status < 0) { // it happened, but nobody will know after a restart
+        t->state = TURN_IS_FAILED;
+        snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
+        t->error = str_of(arena_printf(&t->arena, "%s", e->msg));
+    }
+    s->turn = NULL;
+    agent__session_touch(s);
+    agent__session_next(s);
+    answer(t, t->state);
+    turn_free(t);
+    agent__release(a);
+}
+
+static const enum event_id last_events[] = {[TURN_IS_COMPLETED] = EVENT_TURN_COMPLETED,
+                                            [TURN_IS_FAILED] = EVENT_TURN_FAILED,
+                                            [TURN_IS_INTERRUPTED] = EVENT_TURN_INTERRUPTED};
+static const char *const end_reasons[] = {[TURN_IS_COMPLETED] = "complete",
+                                          [TURN_IS_FAILED] = "failed",
+                                          [TURN_IS_INTERRUPTED] = "interrupted"};
+
+static void close_turn(struct turn *t)
+{
+    struct session *s = t->s;
+    struct note n;
+    struct jw *w = note__begin(&n, s, t, last_events[t->state]);
+    if (t->state == TURN_IS_COMPLETED) {
+        size_t cut = utf8_cut(t->final.p, t->final.n, SUMMARY_BYTES);
+        agent__session_set(&s->response_summary, (struct str){t->final.p, cut});
+        jw_kstr(w, "text", t->final);
+    } else if (t->state == TURN_IS_FAILED) {
+        write_error(t, w);
+    }
+    if (s->talk != NULL) {
+        talk_hear(s->talk, SIZE_MAX);
+    }
+    if (s->talk != NULL && t->state == TURN_IS_INTERRUPTED) {
+        talk_interrupted(s->talk);
+    }
+    agent__session_write_usage(w, &t->usage, t->cost);
+    jw_kint(w, "duration_ms", (int64_t)((time_mono_ns() - t->since_ns) / 1000000));
+    jw_kint(w, "request", (int64_t)s->requests);
+    s->end_reason = end_reasons[t->state];
+    note__end(&n, STORE_SYNCED, on_closed, t);
+}

@@ -1,0 +1,175 @@
+// A conversation that became too long for the model, or that somebody wants shorter.
+//
+//     older messages ──as text, each cut──> a request for a summary ──> on_compact ──> session.compacted
+//                                                                          └─> the turn's step, once more
+//
+// What was said last (from the last message of the user on) stays as it is. When there is nothing before
+// that, the results of tools in it are cut instead. Once a step; a second overflow fails the turn.
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+#include "base/utf8.h"
+
+enum { PART_MAX = 2000, TEXT_MAX = 200 * 1000, RESULT_MAX = 2000 };
+
+static const char task[] = "Summarise the conversation below for yourself: you will go on with it "
+                           "and see only your summary. "
+                           "Keep what was asked, what was decided, names of files and commands, "
+                           "what worked and what did not, "
+                           "and what is still to be done. Answer with the summary only.\n\n";
+
+static void add_cut(struct buf *out, struct str text)
+{
+    size_t n = utf8_cut(text.p, text.n, PART_MAX);
+    buf_add(out, text.p, n);
+    if (n < text.n) {
+        buf_addf(out, " [%zu bytes left out]", text.n - n);
+    }
+}
+
+static void add_item(struct buf *out, const struct json *item)
+{
+    struct str type = json_str(json_get(item, "type"), "");
+    if (str_eqz(type, "text")) {
+        add_cut(out, json_str(json_get(item, "text"), ""));
+    } else if (str_eqz(type, "tool_result")) {
+        add_cut(out, json_str(json_get(item, "output"), ""));
+    } else if (str_eqz(type, "tool_call")) {
+        struct buf input;
+        buf_init(&input, SIZE_MAX);
+        json_write(&input, json_get(item, "input"), 0);
+        buf_addf(out, "[calls " STR_FMT " ", STR_ARG(json_str(json_get(item, "name"), "")));
+        add_cut(out, buf_str(&input));
+        buf_addz(out, "]");
+        buf_fini(&input);
+    }
+}
+
+/// The messages as one text, the newest of them when it becomes too long.
+static void write_talk(struct buf *out, const struct json *messages, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct json *m = &messages->items[i], *content = json_get(m, "content");
+        buf_addf(out, STR_FMT ": ", STR_ARG(json_str(json_get(m, "role"), "")));
+        if (content != NULL && content->type == JSON_STR) {
+            add_cut(out, content->s);
+        }
+        json_foreach_item (it, content) {
+            add_item(out, it);
+        }
+        buf_addz(out, "\n\n");
+    }
+    if (out->n > TEXT_MAX) {
+        size_t from = out->n - TEXT_MAX;
+        while (from < out->n && ((unsigned char)out->p[from] & 0xC0) == 0x80) {
+            from++;
+        }
+        buf_drop(out, from);
+    }
+}
+
+static void go_on(struct turn *t)
+{
+    t->compacting = false;
+    t->compacted = true;
+    if (t->only_compacts) {
+        t->state = TURN_IS_COMPLETED;
+        turn__go(t, TURN_DONE);
+    } else {
+        turn__go(t, TURN_PROMPT);
+    }
+}
+
+static void on_compact(struct pipe *p, void *arg)
+{
+    struct turn *t = arg;
+    struct note n;
+    if (turn__blocked(t, POINT_COMPACT)) {
+        return;
+    }
+    struct str summary = json_str(pipe_value(p), "");
+    struct jw *w = note__begin(&n, t->s, t, EVENT_SESSION_COMPACTED);
+    jw_kstr(w, "summary", summary);
+    jw_kint(w, "kept", (int64_t)t->compact_keep);
+    if (p->run.result == HOOK_VALUE) {
+        pipe_write_changed(p, w);
+    }
+    note__end(&n, STORE_SYNCED, NULL, NULL);
+    talk_compact(t->s->talk, summary, t->compact_keep);
+    t->final = arena_str(&t->arena, summary);
+    go_on(t);
+}
+
+void turn__compact_reply(struct turn *t, struct str summary)
+{
+    struct json *text = arena_alloc(&t->step_arena, sizeof *text);
+    *text = make_str(arena_str(&t->step_arena, summary));
+    turn__raise(t, POINT_COMPACT, text, on_compact);
+}
+
+static const struct json *make_request(struct turn *t, struct str text)
+{
+    struct arena *a = &t->step_arena;
+    struct json *request = make_obj(a, 4), *messages = make_arr(a, 1), *m = make_obj(a, 2);
+    make_put(m, "role", make_strz("user"));
+    make_put(m, "content", make_str(text));
+    make_push(messages, *m);
+    make_put(request, "model", make_strz(t->s->choice.model));
+    make_put(request, "messages", *messages);
+    make_put(request, "tools", *make_arr(a, 0));
+    make_put(request, "params", *make_obj(a, 0));
+    return request;
+}
+
+void turn__compact(struct turn *t)
+{
+    struct talk *talk = t->s->talk;
+    size_t tail = t->only_compacts ? 0 : talk_tail(talk), n = talk_messages(talk)->n - tail;
+    struct buf text;
+    if (n == 0) {
+        bool cut = !t->only_compacts && talk_trim(talk, RESULT_MAX) != 0;
+        if (cut || t->only_compacts) {
+            go_on(t);
+        } else {
+            turn__fail(t, "CONTEXT_OVERFLOW",
+                       "the conversation is too long for the model and cannot "
+                       "be made shorter");
+        }
+        return;
+    }
+    buf_init(&text, SIZE_MAX);
+    buf_addz(&text, task);
+    struct buf talked;
+    buf_init(&talked, SIZE_MAX);
+    write_talk(&talked, talk_messages(talk), n);
+    buf_adds(&text, buf_str(&talked));
+    buf_fini(&talked);
+    t->compacting = true;
+    t->compact_keep = tail;
+    t->request = make_request(t, arena_str(&t->step_arena, buf_str(&text)));
+    buf_fini(&text);
+    turn__request(t);
+}
+
+// ---- asked for ----------------------------------------------------------------------------------
+
+void agent_compact(struct session *s, agent_text_cb *cb, void *arg)
+{
+    struct agent_no no;
+    if (s->turn != NULL || s->queue.n != 0) {
+        agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
+    } else if (s->state == SESSION_ENDED || s->ending) {
+        agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
+    } else if (s->agent->stopping) {
+        agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else {
+        struct session_message m = {.text = xstrdup(""), .accepted = true, .compact = true};
+        snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);
+        vec_push(&s->queue, m);
+        agent_wait(s, m.turn_id, cb, arg);
+        agent__session_set_state(s, SESSION_RUNNING);
+        agent__session_next(s);
+        return;
+    }
+    cb(arg, STR_NULL, &no);
+}

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "agent/agent_int.h"
+
+// One call of a tool, from what the model asked for to what it reads. See turn_tools.c.
+
+struct use {
+    struct turn *t;
+    struct str id;                 // the model's
+    struct str name;               // of the tool, as on_tool_call left it
+    const struct json *call;       // {tool_name, tool_call_id, input} as handlers see it
+    const struct json *said;       // the input as the model wrote it
+    const struct json *result;     // {output, success, error?, ...}
+    const struct tool_entry *tool; // NULL: there is none
+    struct pipe pipe;
+    uint64_t since_ns;
+    const char *resolved_by; // a unit; NULL: the tool itself ran
+    bool noted;              // tool.called is on its way
+    bool synced;             // it is on the disk: the tool may begin
+    bool allowed;            // by plugins, policy and people
+    bool over;
+    // what runs it
+    struct hook_ctx ctx;
+    struct gen_call gen;
+    bool calling;
+    struct tool_call *running;
+    struct use_save *saving;
+    size_t progress; // bytes told so far
+    bool telling;    // one is being written
+    // whom it waits for
+    enum ask_kind asking;
+    char ask_id[ASK_ID];
+    struct timer patience;
+};
+
+/// A call has its result: on_tool_result, and then the model. `error` may be NULL.
+void use__finish(struct use *u, struct str output, bool success, const char *error);
+/// May it run? Goes on to use__resolve() or ends it.
+void use__permit(struct use *u);
+/// Nothing is against it any more.
+void use__resolve(struct use *u);
+/// Nobody will answer: the turn ends.
+void use__stop_asking(struct use *u);
+/// The tool `ask_user`.
+void use__ask_user(struct use *u, const struct json *input);
+
+// use_own.c: tools that need the session itself
+void use__run_own(struct use *u);
+void use__drop_save(struct use *u); // the report has nobody to go to
