@@ -25,6 +25,7 @@ void api_stop(struct api *api)
     lane_close(api->files);
     api->files = NULL;
     api__end_validations(api);
+    api__end_asking(api);
 }
 
 void api_free(struct api *api)
@@ -55,6 +56,12 @@ void api_set_plugins(struct api *api, struct plugins *plugins, struct improvemen
 {
     api->plugins = plugins;
     api->improvements = improvements;
+}
+
+void api_set_agent(struct api *api, struct agent *agent, struct providers *providers)
+{
+    api->agent = agent;
+    api->providers = providers;
 }
 
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)

@@ -8,6 +8,7 @@
 // What the operations work on. Things that lie above api/ (the listener, the process itself) are
 // reached through `struct api_host`, which main/ fills in.
 
+struct agent;
 struct choices;
 struct gen_engine;
 struct improvements;
@@ -65,6 +66,10 @@ void api_list_plugins(const struct api *api,
                       void (*row)(void *arg, const char *name, const char *state,
                                   const char *error),
                       void *arg);
+
+/// The sessions, and what model requests run on; NULL while there are none.
+struct providers;
+void api_set_agent(struct api *api, struct agent *agent, struct providers *providers);
 
 int64_t api_generation(const struct api *api);
 double api_uptime_s(const struct api *api);

@@ -5,6 +5,7 @@
 
 // What the handlers of api/ share.
 
+struct asking;
 struct validation;
 
 struct api {
@@ -23,10 +24,15 @@ struct api {
     struct gen_engine *engine;            // NULL while there is none
     struct plugins *plugins;              // the same
     struct improvements *improvements;    // the same
+    struct agent *agent;                  // the same
+    struct providers *providers;          // the same
     struct lane *files;                   // reads and writes plugins' files
+    vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c
 };
 
 /// End the processes of validate.c; each is answered with a failure.
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
+/// End the requests of provider.c in the same way.
+void api__end_asking(struct api *api);

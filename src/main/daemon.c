@@ -30,6 +30,7 @@
 #include "loop/proc.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
+#include "main/agent_glue.h"
 #include "main/hublog.h"
 #include "main/instance.h"
 #include "main/live.h"
@@ -69,6 +70,7 @@ struct daemon {
     struct event_log *events;
     struct api *api;
     struct live *live;
+    struct agent_glue *agent;
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
@@ -108,6 +110,9 @@ static void apply_config(struct daemon *d)
     }
     if (d->live != NULL) {
         live_set_config(d->live, c);
+    }
+    if (d->agent != NULL) {
+        agent_glue_set_config(d->agent, c);
     }
     if (d->server != NULL) {
         size_t n;
@@ -330,6 +335,9 @@ static void step_listen(void *arg)
     struct err e = {0};
     struct server_opts opts = {
         .api = d->api, .events = d->events, .version = d->opts.version, .build = d->opts.build};
+    if (d->stopping) {
+        return;
+    }
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
         apply_config(d);
@@ -350,6 +358,27 @@ static void step_listen(void *arg)
     printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
            (long long)api_generation(d->api));
     fflush(stdout);
+}
+
+static void step_agent(void *arg)
+{
+    struct daemon *d = arg;
+    struct agent_glue_opts opts = {.loop = &d->loop,
+                                   .home = &d->home,
+                                   .config = settings_config(d->settings),
+                                   .store = d->store,
+                                   .events = d->events,
+                                   .choices = d->choices,
+                                   .trust = trust_hub_book(d->trust),
+                                   .engine = live_engine(d->live),
+                                   .plugins = live_plugins(d->live),
+                                   .improvements = live_improvements(d->live),
+                                   .version = d->opts.version};
+    if (d->stopping) {
+        return;
+    }
+    d->agent = agent_glue_open(&opts, step_listen, d);
+    api_set_agent(d->api, agent_glue_agent(d->agent), agent_glue_providers(d->agent));
 }
 
 static void step_lua(void *arg, int status, const struct err *choices_fault)
@@ -375,7 +404,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
         fail_start(d, &e);
         return;
     }
-    d->live = live_open(&opts, step_listen, d);
+    d->live = live_open(&opts, step_agent, d);
     api_set_engine(d->api, live_engine(d->live));
     api_set_plugins(d->api, live_plugins(d->live), live_improvements(d->live));
     if (settings_watch(d->settings, live_watcher(d->live), &e) < 0) {
@@ -492,6 +521,9 @@ static void on_live_closed(void *arg)
     if (d->api != NULL) {
         api_stop(d->api);
     }
+    if (d->agent != NULL) {
+        agent_glue_close(d->agent);
+    }
     trust_hub_close(d->trust);
     d->trust = NULL;
     if (d->events != NULL) {
@@ -520,10 +552,25 @@ static void on_server_closed(void *arg)
     }
 }
 
+static void on_agent_stopped(void *arg)
+{
+    struct daemon *d = arg;
+    if (d->server != NULL) {
+        server_close(d->server, GRACE_MS, on_server_closed, d);
+    } else {
+        on_server_closed(d);
+    }
+}
+
+// Turns end first: who waits for one is answered before the connections go.
 static void close_server(void *arg)
 {
     struct daemon *d = arg;
-    server_close(d->server, GRACE_MS, on_server_closed, d);
+    if (d->agent != NULL) {
+        agent_glue_stop(d->agent, on_agent_stopped, d);
+    } else {
+        on_agent_stopped(d);
+    }
 }
 
 static void begin_stop(struct daemon *d, const char *reason)
@@ -545,7 +592,7 @@ static void begin_stop(struct daemon *d, const char *reason)
         unlink(d->home.socket);
         loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
     } else {
-        on_server_closed(d);
+        close_server(d);
     }
 }
 
@@ -624,6 +671,7 @@ static void serve(struct daemon *d)
 static void finish(struct daemon *d)
 {
     struct err e = {0};
+    agent_glue_free(d->agent);
     api_free(d->api);
     choices_free(d->choices);
     free(d->shipped);

@@ -1,0 +1,130 @@
+// Model providers: which there are, and what they offer.
+//
+// Keys are the client's: the hub's own environment decides nothing. Who lists providers names the
+// variables that he has (not their values), and models are asked for with the key of a session.
+
+#include "agent/providers.h"
+#include "api/handlers.h"
+#include "api/session_int.h"
+
+/// "A,B" as an environment in which both are set.
+static const char *const *fake_env(struct op_call *c)
+{
+    struct str rest = json_str(json_get(c->params, "keys"), "");
+    const char **list = arena_calloc(c->arena, rest.n + 2, sizeof *list);
+    for (size_t n = 0; rest.n != 0;) {
+        struct str name = str_trim(str_cut(&rest, ','));
+        if (name.n != 0) {
+            list[n++] = arena_printf(c->arena, STR_FMT "=set", STR_ARG(name));
+        }
+    }
+    return list;
+}
+
+void op_PROVIDER_LIST(struct api *api, struct op_call *c)
+{
+    struct provider_wish wish = {.env = fake_env(c), .home = api->home};
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "providers");
+    providers_write_list(&w, api->config, &wish);
+    jw_kstrz(&w, "next", NULL);
+    jw_end_obj(&w);
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
+struct asking {
+    struct api *api;
+    struct op_call *call;
+    struct provider_choice choice;
+    struct provider_models *models;
+};
+
+static void asking_end(struct asking *q)
+{
+    struct api *api = q->api;
+    for (size_t i = 0; i < api->asking.n; i++) {
+        if (api->asking.p[i] == q) {
+            vec_remove(&api->asking, i);
+        }
+    }
+    provider_choice_fini(&q->choice);
+    free(q);
+}
+
+void api__end_asking(struct api *api)
+{
+    while (api->asking.n != 0) {
+        struct asking *q = api->asking.p[0];
+        provider_models_cancel(q->models);
+        op_fail(q->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        asking_end(q);
+    }
+    vec_fini(&api->asking);
+}
+
+static void on_models(const char *const *names, size_t n, const struct provider_error *why,
+                      void *arg)
+{
+    struct asking *q = arg;
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "models");
+    jw_arr(&w);
+    for (size_t i = 0; i < n; i++) {
+        jw_strz(&w, names[i]);
+    }
+    jw_end_arr(&w);
+    jw_kstrz(&w, "next", NULL);
+    jw_end_obj(&w);
+    if (why != NULL) {
+        op_fail(q->call, PROBLEM_PROVIDER_FAILED, NULL, "%s", why->message);
+    } else {
+        op_answer(q->call, 200, buf_str(&out));
+    }
+    buf_fini(&out);
+    asking_end(q);
+}
+
+static void ask_models(struct api *api, struct op_call *c, const char *const *env)
+{
+    struct asking *q = xcalloc(1, sizeof *q);
+    struct err e = {0};
+    const char *name = arena_strdup(c->arena, json_str(json_get(c->params, "name"), ""));
+    struct provider_wish wish = {.provider = name, .env = env, .home = api->home};
+    q->api = api;
+    q->call = c;
+    if (api->providers == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
+        free(q);
+    } else if (providers_resolve(&q->choice, api->config, &wish, &e) < 0) {
+        op_fail(c, PROBLEM_NOT_FOUND, NULL, "%s", e.msg);
+        free(q);
+    } else {
+        vec_push(&api->asking, q);
+        q->models = provider_models_get(api->providers, &q->choice, on_models, q);
+    }
+}
+
+static void of_session(struct session_op *o, struct session *s)
+{
+    ask_models(o->api, o->call, agent_session_variables(s));
+    free(o);
+}
+
+void op_PROVIDER_MODELS(struct api *api, struct op_call *c)
+{
+    const struct json *id = json_get(c->params, "session");
+    if (id == NULL) {
+        ask_models(api, c, NULL);
+    } else {
+        api__with_session_of(api, c, json_str(id, ""), of_session);
+    }
+}

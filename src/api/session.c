@@ -1,0 +1,183 @@
+// Sessions: begin, list, show, change, end, copy.
+
+#include "api/handlers.h"
+#include "api/session_int.h"
+
+enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
+
+// ---- shared -------------------------------------------------------------------------------------
+
+static bool has_agent(struct api *api, struct op_call *c)
+{
+    if (api->agent == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "there are no sessions: the hub starts or stops");
+    }
+    return api->agent != NULL;
+}
+
+static struct session_op *op_new(struct api *api, struct op_call *c)
+{
+    struct session_op *o = xcalloc(1, sizeof *o);
+    *o = (struct session_op){.api = api, .call = c};
+    return o;
+}
+
+void api__session_no(struct session_op *o, const struct agent_no *no)
+{
+    op_fail(o->call, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+    free(o);
+}
+
+static void on_found(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    if (s == NULL) {
+        api__session_no(o, no);
+    } else {
+        o->run(o, s);
+    }
+}
+
+void api__with_session(struct api *api, struct op_call *c,
+                       void (*run)(struct session_op *o, struct session *s))
+{
+    api__with_session_of(api, c, json_str(json_get(c->params, "id"), ""), run);
+}
+
+void api__with_session_of(struct api *api, struct op_call *c, struct str id,
+                          void (*run)(struct session_op *o, struct session *s))
+{
+    if (has_agent(api, c)) {
+        struct session_op *o = op_new(api, c);
+        o->run = run;
+        agent_session_get(api->agent, id, on_found, o);
+    }
+}
+
+void api__session_text(void *arg, struct str json, const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    if (no != NULL) {
+        api__session_no(o, no);
+        return;
+    }
+    op_answer(o->call, 200, json);
+    free(o);
+}
+
+static void answer_row(struct session_op *o, int status, const struct session *s)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    agent_session_write(s, &w);
+    op_answer(o->call, status, buf_str(&out));
+    buf_fini(&out);
+    free(o);
+}
+
+void api__session_row(void *arg, struct session *s, const struct agent_no *no)
+{
+    if (s == NULL) {
+        api__session_no(arg, no);
+    } else {
+        answer_row(arg, 200, s);
+    }
+}
+
+static void on_made(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    if (s == NULL) {
+        api__session_no(o, no);
+        return;
+    }
+    o->call->location = arena_printf(o->call->arena, "/session/%s", agent_session_id(s));
+    answer_row(o, 201, s);
+}
+
+// ---- handlers -----------------------------------------------------------------------------------
+
+void op_SESSION_NEW(struct api *api, struct op_call *c)
+{
+    if (has_agent(api, c)) {
+        agent_session_new(api->agent, c->params, on_made, op_new(api, c));
+    }
+}
+
+void op_SESSION_LIST(struct api *api, struct op_call *c)
+{
+    int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
+    if (limit < 1 || limit > LONGEST_LIST) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
+    } else if (has_agent(api, c)) {
+        agent_session_list(api->agent, json_str(json_get(c->params, "state"), ""),
+                           json_str(json_get(c->params, "cursor"), ""), (size_t)limit,
+                           api__session_text, op_new(api, c));
+    }
+}
+
+static void show(struct session_op *o, struct session *s)
+{
+    answer_row(o, 200, s);
+}
+
+void op_SESSION_SHOW(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, show);
+}
+
+static void patch(struct session_op *o, struct session *s)
+{
+    agent_session_patch(s, o->call->params, api__session_row, o);
+}
+
+void op_SESSION_PATCH(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, patch);
+}
+
+static void end(struct session_op *o, struct session *s)
+{
+    bool purge = json_bool(json_get(o->call->params, "purge"), false);
+    agent_session_end(s, purge, api__session_row, o);
+}
+
+void op_SESSION_END(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, end);
+}
+
+static void copy(struct session_op *o, struct session *s)
+{
+    int64_t seq = json_int(json_get(o->call->params, "seq"), 0);
+    if (seq < 0) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'seq' must be the number of an event");
+        free(o);
+        return;
+    }
+    agent_session_fork(s, (uint64_t)seq, on_made, o);
+}
+
+void op_SESSION_FORK(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, copy);
+}
+
+static void pipeline(struct session_op *o, struct session *s)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    agent_session_write_pipeline(s, &w);
+    op_answer(o->call, 200, buf_str(&out));
+    buf_fini(&out);
+    free(o);
+}
+
+void op_SESSION_PIPELINE(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, pipeline);
+}

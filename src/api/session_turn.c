@@ -1,0 +1,148 @@
+// Turns: say something, wait, interrupt, steer, decide, answer.
+//
+//     POST message ── accepted (in the journal) ─┬─ 202 {turn_id}
+//                                                ├─ wait: true ── 200 at its end, or when a person is needed
+//                                                └─ Accept: text/event-stream ── its events
+
+#include "api/handlers.h"
+#include "api/session_feed.h"
+#include "api/session_int.h"
+
+static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, 4096);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "turn_id", sent->turn_id);
+    if (sent->queued) {
+        jw_kbool(&w, "queued", true);
+        jw_kint(&w, "position", (int64_t)sent->position);
+    }
+    jw_end_obj(&w);
+    op_answer(o->call, 202, buf_str(&out));
+    buf_fini(&out);
+    free(o);
+}
+
+static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    if (sent == NULL) {
+        api__session_no(o, no);
+    } else if (o->call->wants_stream) {
+        op_answer_source(o->call, session_feed_new(sent->s, sent->after, sent->turn_id));
+        free(o);
+    } else if (json_bool(json_get(o->call->params, "wait"), false)) {
+        agent_wait(sent->s, sent->turn_id, api__session_text, o);
+    } else {
+        answer_accepted(o, sent);
+    }
+}
+
+static void message(struct session_op *o, struct session *s)
+{
+    struct str text = json_str(json_get(o->call->params, "text"), "");
+    struct str busy = json_str(json_get(o->call->params, "if_busy"), "queue");
+    bool reject = str_eqz(busy, "reject");
+    if (text.n == 0) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
+        free(o);
+    } else if (!reject && !str_eqz(busy, "queue")) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'if_busy' must be queue or reject");
+        free(o);
+    } else {
+        agent_send(s, text, reject, on_sent, o);
+    }
+}
+
+void op_SESSION_MESSAGE(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, message);
+}
+
+static void interrupt(struct session_op *o, struct session *s)
+{
+    agent_interrupt(s);
+    op_answer(o->call, 200, STR("{\"ok\":true}"));
+    free(o);
+}
+
+void op_SESSION_INTERRUPT(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, interrupt);
+}
+
+static void steer(struct session_op *o, struct session *s)
+{
+    struct str text = json_str(json_get(o->call->params, "text"), "");
+    if (text.n == 0) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
+        free(o);
+        return;
+    }
+    agent_steer(s, text, api__session_text, o);
+}
+
+void op_SESSION_STEER(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, steer);
+}
+
+static void compact(struct session_op *o, struct session *s)
+{
+    agent_compact(s, api__session_text, o);
+}
+
+void op_SESSION_COMPACT(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, compact);
+}
+
+static bool read_remember(struct str text, enum agent_remember *out)
+{
+    static const char *const names[] = {
+        [AGENT_ONCE] = "once", [AGENT_SESSION] = "session", [AGENT_PROJECT] = "project"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eqz(text, names[i])) {
+            *out = (enum agent_remember)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void decide(struct session_op *o, struct session *s)
+{
+    const struct json *p = o->call->params;
+    struct str decision = json_str(json_get(p, "decision"), "");
+    struct agent_decision d = {.allow = str_eqz(decision, "allow"),
+                               .reason = json_str(json_get(p, "reason"), "")};
+    if (!d.allow && !str_eqz(decision, "deny")) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'decision' must be allow or deny");
+        free(o);
+    } else if (!read_remember(json_str(json_get(p, "remember"), "once"), &d.remember)) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'remember' must be once, session or project");
+        free(o);
+    } else {
+        agent_decide(s, json_str(json_get(p, "request_id"), ""), &d, api__session_text, o);
+    }
+}
+
+void op_SESSION_PERMISSION(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, decide);
+}
+
+static void answer(struct session_op *o, struct session *s)
+{
+    const struct json *p = o->call->params;
+    agent_answer(s, json_str(json_get(p, "question_id"), ""), json_get(p, "answer"),
+                 api__session_text, o);
+}
+
+void op_SESSION_ANSWER(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, answer);
+}

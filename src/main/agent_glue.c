@@ -1,0 +1,293 @@
+// Plugins and improvements as sessions see them, and the improvements that sessions write.
+//
+//     plugin_save ── scope: this session ── file written ── reload of that one ── report
+//
+// The scope is said before the file is there, so that what an agent writes is never active anywhere else,
+// not for a moment. A name that a person or another session uses is refused.
+
+#include "main/agent_glue.h"
+
+#include "agent/agent.h"
+#include "agent/providers.h"
+#include "base/path.h"
+#include "loop/work.h"
+#include "net/http_client.h"
+#include "plugin/improvements.h"
+#include "plugin/manifest.h"
+#include "plugin/plugins.h"
+#include "store/tree.h"
+
+#define IMPROVEMENTS "improvements/"
+
+enum { CONTENT_MAX = 256 * 1024 };
+
+struct agent_glue {
+    struct agent_glue_opts o;
+    struct http_client *http;
+    struct providers *providers;
+    struct agent *agent;
+    struct lane *files;
+    loop_fn *done;
+    void *done_arg;
+};
+
+// ---- which plugins ------------------------------------------------------------------------------
+
+static enum agent_reach reach_improvement(struct agent_glue *g, struct str name,
+                                          const char *session)
+{
+    if (g->o.improvements == NULL) {
+        return AGENT_NEVER;
+    }
+    struct scope s = scopes_get(improvements_scopes(g->o.improvements), name);
+    if (s.kind == SCOPE_SESSION) {
+        return strcmp(s.of, session) == 0 ? AGENT_ALWAYS : AGENT_NEVER;
+    }
+    return s.kind == SCOPE_ALL ? AGENT_LISTED : AGENT_NEVER;
+}
+
+static enum agent_reach reach(void *arg, const struct gen_unit *u, const char *session,
+                              const char *working_dir)
+{
+    struct agent_glue *g = arg;
+    struct str name = str_of(u->name);
+    struct plugin_row row;
+    if (str_starts(name, IMPROVEMENTS)) {
+        return reach_improvement(g, str_from(name, strlen(IMPROVEMENTS)), session);
+    }
+    if (g->o.plugins == NULL || !plugins_find(g->o.plugins, name, &row)) {
+        return AGENT_ALWAYS; // a module of the hub
+    }
+    if (!plugins_reaches(g->o.plugins, name, working_dir)) {
+        return AGENT_NEVER;
+    }
+    return row.required ? AGENT_ALWAYS : AGENT_LISTED;
+}
+
+static bool known(void *arg, struct str name)
+{
+    struct agent_glue *g = arg;
+    struct plugin_row row;
+    if (str_starts(name, IMPROVEMENTS)) {
+        return gen_state_of(g->o.engine, name) != GEN_REMOVED;
+    }
+    return g->o.plugins != NULL && plugins_find(g->o.plugins, name, &row);
+}
+
+static const char *required(void *arg, size_t i, const char *working_dir)
+{
+    struct agent_glue *g = arg;
+    size_t n = g->o.plugins != NULL ? plugins_count(g->o.plugins) : 0;
+    for (size_t k = 0; k < n; k++) {
+        struct plugin_row row = plugins_at(g->o.plugins, k);
+        bool ours =
+            row.project == NULL || plugins_reaches(g->o.plugins, str_of(row.name), working_dir);
+        if (row.required && ours && i-- == 0) {
+            return row.name;
+        }
+    }
+    return NULL;
+}
+
+static struct str file(void *arg, const struct gen_unit *u, const char *path)
+{
+    struct agent_glue *g = arg;
+    struct plugin_row row;
+    if (g->o.plugins == NULL || !plugins_find(g->o.plugins, str_of(u->name), &row) ||
+        row.tree == NULL) {
+        return STR_NULL;
+    }
+    const struct tree_file *f = tree_find(row.tree, str_of(path));
+    return f != NULL ? f->bytes : STR_NULL;
+}
+
+static void enter(void *arg, const char *dir)
+{
+    struct agent_glue *g = arg;
+    if (g->o.plugins != NULL) {
+        plugins_enter_dir(g->o.plugins, dir);
+    }
+}
+
+static void leave(void *arg, const char *dir)
+{
+    struct agent_glue *g = arg;
+    if (g->o.plugins != NULL) {
+        plugins_leave_dir(g->o.plugins, dir);
+    }
+}
+
+// ---- plugin_save --------------------------------------------------------------------------------
+
+struct saving {
+    struct agent_glue *g;
+    char *name, *content, *path;
+    int rc;
+    struct err e;
+    void (*done)(void *arg, const struct gen_report *r, const struct err *e);
+    void *arg;
+};
+
+static void saving_end(struct saving *s, const struct gen_report *r, const struct err *e)
+{
+    s->done(s->arg, r, e);
+    free(s->name);
+    free(s->content);
+    free(s->path);
+    free(s);
+}
+
+static void on_report(const struct gen_report *r, void *arg)
+{
+    saving_end(arg, r, NULL);
+}
+
+static void write_file(void *arg) // on a lane
+{
+    struct saving *s = arg;
+    char *dir = str_dup(path_dir(str_of(s->path)));
+    s->rc = path_mkdirs(dir, 0700, &s->e);
+    if (s->rc == 0) {
+        s->rc = path_write_atomic(s->path, str_of(s->content), 0600, &s->e);
+    }
+    free(dir);
+}
+
+static void on_written(void *arg)
+{
+    struct saving *s = arg;
+    struct str unit = str_of(s->name);
+    if (s->rc < 0) {
+        saving_end(s, NULL, &s->e);
+        return;
+    }
+    struct gen_request req = {.trigger = "agent", .names = &unit, .n_names = 1, .wait_all = true};
+    gen_request(s->g->o.engine, &req, on_report, s);
+}
+
+static void on_refused(void *arg)
+{
+    struct saving *s = arg;
+    saving_end(s, NULL, &s->e);
+}
+
+static int check_save(struct agent_glue *g, struct str name, struct str content,
+                      const char *session, struct err *e)
+{
+    if (g->o.improvements == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "plugins cannot be written here: improvements are off");
+    }
+    if (!plugin_name_valid(name)) {
+        return err_set(e, ERR_INVALID,
+                       "'%.*s' is no name for a plugin: it has to be like 'roll-dice'",
+                       (int)MIN(name.n, (size_t)64), name.p);
+    }
+    if (content.n > CONTENT_MAX || memchr(content.p, '\0', content.n) != NULL) {
+        return err_set(e, ERR_TOO_LARGE, "the code is no text of at most %d bytes", CONTENT_MAX);
+    }
+    struct scope s = scopes_get(improvements_scopes(g->o.improvements), name);
+    char *unit = xasprintf(IMPROVEMENTS STR_FMT, STR_ARG(name));
+    bool taken = s.kind == SCOPE_ALL ? gen_state_of(g->o.engine, str_of(unit)) != GEN_REMOVED
+                                     : s.kind != SCOPE_SESSION || strcmp(s.of, session) != 0;
+    free(unit);
+    return taken ? err_set(e, ERR_CONFLICT, "the name '%.*s' is taken: choose another", (int)name.n,
+                           name.p)
+                 : 0;
+}
+
+static void save(void *arg, struct str name, struct str content, const char *session,
+                 void (*done)(void *arg, const struct gen_report *r, const struct err *e),
+                 void *done_arg)
+{
+    struct agent_glue *g = arg;
+    struct saving *s = xcalloc(1, sizeof *s);
+    s->g = g;
+    s->done = done;
+    s->arg = done_arg;
+    if (check_save(g, name, content, session, &s->e) < 0) {
+        loop_defer(g->o.loop, on_refused, s);
+        return;
+    }
+    s->name = xasprintf(IMPROVEMENTS STR_FMT, STR_ARG(name));
+    s->content = str_dup(content);
+    s->path = xasprintf("%s/lua/improvements/" STR_FMT ".lua", g->o.home->dir, STR_ARG(name));
+    scopes_set(improvements_scopes(g->o.improvements), name, SCOPE_SESSION, str_of(session));
+    work_submit(g->files, 0, write_file, on_written, s);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg)
+{
+    struct agent_glue *g = xcalloc(1, sizeof *g);
+    char *name = xasprintf("afloat/%s", o->version);
+    g->o = *o;
+    g->http = http_client_open(o->loop, name);
+    g->providers = providers_open(o->loop, g->http);
+    g->files = lane_open(o->loop, "improvements", 1);
+    free(name);
+    struct agent_opts opts = {.loop = o->loop,
+                              .home = o->home,
+                              .config = o->config,
+                              .store = o->store,
+                              .events = o->events,
+                              .choices = o->choices,
+                              .trust = o->trust,
+                              .providers = g->providers,
+                              .engine = o->engine,
+                              .host = {.reach = reach,
+                                       .known = known,
+                                       .required = required,
+                                       .file = file,
+                                       .enter = enter,
+                                       .leave = leave,
+                                       .save = save,
+                                       .arg = g}};
+    g->agent = agent_open(&opts, ready, arg);
+    return g;
+}
+
+struct agent *agent_glue_agent(struct agent_glue *g)
+{
+    return g->agent;
+}
+
+struct providers *agent_glue_providers(struct agent_glue *g)
+{
+    return g->providers;
+}
+
+void agent_glue_set_config(struct agent_glue *g, const struct config *c)
+{
+    agent_set_config(g->agent, c);
+}
+
+static void on_stopped(void *arg)
+{
+    struct agent_glue *g = arg;
+    lane_close(g->files);
+    g->done(g->done_arg);
+}
+
+void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg)
+{
+    g->done = done;
+    g->done_arg = arg;
+    agent_stop(g->agent, on_stopped, g);
+}
+
+void agent_glue_close(struct agent_glue *g)
+{
+    providers_close(g->providers);
+    http_client_close(g->http);
+    g->providers = NULL;
+    g->http = NULL;
+}
+
+void agent_glue_free(struct agent_glue *g)
+{
+    if (g != NULL) {
+        agent_free(g->agent);
+        free(g);
+    }
+}

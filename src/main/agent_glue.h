@@ -1,0 +1,44 @@
+#pragma once
+
+#include "loop/loop.h"
+
+// The agent in its place in the hub: providers on a client of their own, plugins as sessions see them.
+
+struct agent;
+struct agent_glue;
+struct choices;
+struct config;
+struct event_log;
+struct gen_engine;
+struct home;
+struct improvements;
+struct plugins;
+struct providers;
+struct store;
+struct trust;
+
+/// Everything is borrowed until agent_glue_free(), but for `config`.
+struct agent_glue_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config; // see agent_glue_set_config()
+    struct store *store;
+    struct event_log *events;
+    struct choices *choices;
+    struct trust *trust;
+    struct gen_engine *engine;
+    struct plugins *plugins;           // NULL: none
+    struct improvements *improvements; // NULL: none
+    const char *version;
+};
+
+/// Open; `ready` comes when sessions left by a killed hub are marked.
+struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg);
+struct agent *agent_glue_agent(struct agent_glue *g);
+struct providers *agent_glue_providers(struct agent_glue *g);
+void agent_glue_set_config(struct agent_glue *g, const struct config *c);
+/// Interrupt every turn; `done` when all is written. Before live_close().
+void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg);
+/// Nothing is asked of providers any more: let them go. After api_stop().
+void agent_glue_close(struct agent_glue *g);
+void agent_glue_free(struct agent_glue *g); // when the store is closed; NULL is allowed
