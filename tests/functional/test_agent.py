@@ -1,0 +1,788 @@
+"""Sessions and turns through the HTTP API, with the scripted model: what runs, what is journaled, what is
+shown, what the model reads."""
+import json
+import os
+import random
+import select
+import signal
+import time
+
+import pytest
+
+from conftest import DEADLINE, Hub, retry
+
+
+class Session:
+    """One session over the socket."""
+
+    def __init__(self, home, dir, scenario=None, env=None, **params):
+        self.home = home
+        self.dir = dir
+        dir.mkdir(exist_ok=True)
+        env = {"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted", **(env or {})}
+        if scenario is not None:
+            path = dir / f"scenario-{random.random()}.jsonl"
+            path.write_text("".join(json.dumps(x) + "\n" for x in scenario))
+            env["AFLOAT_SCENARIO"] = str(path)
+        made = call(home, "POST", "/session", {"working_dir": str(dir), "env": env, **params}, 201)
+        self.id = made["id"]
+        self.row = made
+
+    def call(self, method, path="", body=None, status=200):
+        return call(self.home, method, f"/session/{self.id}{path}", body, status)
+
+    def ask(self, text="go", **more):
+        return self.call("POST", "/message", {"text": text, "wait": True, **more})
+
+    def send(self, text="go", status=202, **more):
+        return self.call("POST", "/message", {"text": text, **more}, status)
+
+    def events(self, *types):
+        found, after = [], 0
+        while True:
+            page = self.call("GET", f"/events?after={after}")
+            found += page["events"]
+            if not page["events"]:
+                break
+            after = page["next"]
+        assert [e["seq"] for e in found] == list(range(1, len(found) + 1))
+        return [e for e in found if not types or e["type"] in types]
+
+    def wait_for(self, type, **fields):
+        def look():
+            return [e for e in self.events(type) if all(e.get(k) == v for k, v in fields.items())]
+        return retry(look)[-1]
+
+    def requests(self):
+        path = self.home.dir / "sessions" / self.id / "requests.jsonl"
+        return [json.loads(x) for x in path.read_text().splitlines()]
+
+    def results(self):
+        """What the model was told about its calls, in order."""
+        last = self.requests()[-1]["body"]["messages"]
+        return [r for m in last if m["role"] == "tool" for r in m["content"]]
+
+
+def call(home, method, path, body=None, status=200):
+    raw = json.dumps(body).encode() if body is not None else b""
+    answer = home.http(method, path, raw)
+    assert answer.status == status, answer.body
+    return answer.json() if answer.body else None
+
+
+def plugin(home, name, code):
+    path = home.dir / "plugins" / f"{name}.lua"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(code)
+    report = call(home, "POST", "/reload", {})
+    assert name not in report["failed"], report
+
+
+def one_call(_tool="shell", **input):
+    return {"text": "", "tool_calls": [{"name": _tool, "input": input}]}
+
+
+@pytest.fixture
+def work(home):
+    return home.dir.parent / (home.dir.name + "-work")
+
+
+@pytest.fixture(autouse=True)
+def remove_work(work):
+    yield
+    import shutil
+    shutil.rmtree(work, ignore_errors=True)
+
+
+# ---- a turn -------------------------------------------------------------------------------------
+
+def test_a_turn_with_a_tool_is_journaled_and_answered(home, hub, work):
+    s = Session(home, work, [{"text": "I'll look.", "tool_calls": [
+        {"name": "shell", "input": {"cmd": "echo from-$PWD"}}]}, {"text": "Done."}])
+    assert s.row["state"] == "idle" and s.row["fallback"] is False
+    done = s.ask("hello")
+    assert done["state"] == "completed" and done["text"] == "Done." and done["turn_id"] == "t1"
+    assert [c["tool"] for c in done["tool_calls"]] == ["shell"]
+    types = [e["type"] for e in s.events()]
+    for type in ("session.created", "turn.started", "message.delta", "tool.called", "tool.completed",
+                 "usage.updated", "turn.completed"):
+        assert type in types, types
+    assert types.index("tool.called") < types.index("tool.completed") < types.index("turn.completed")
+    assert s.wait_for("tool.completed")["output"] == f"from-{work}\n"
+    assert s.results()[0]["output"] == f"from-{work}\n"
+    row = s.call("GET")
+    assert row["state"] == "idle" and row["usage"]["input"] > 0 and row["response_summary"] == "Done."
+    assert [m["body"]["messages"][0] for m in s.requests()] == [{"role": "user", "content": "hello"}] * 2
+
+
+def test_the_next_turn_knows_what_was_said(home, hub, work):
+    s = Session(home, work, [{"text": "one"}, {"text": "two"}])
+    s.ask("first")
+    s.ask("second")
+    said = [(m["role"], m["content"] if isinstance(m["content"], str) else m["content"][0]["text"])
+            for m in s.requests()[-1]["body"]["messages"]]
+    assert said == [("user", "first"), ("assistant", "one"), ("user", "second")]
+
+
+def test_parallel_calls_run_together_and_are_answered_in_order(home, hub, work):
+    first = "until [ -e b ]; do sleep 0.01; done; echo first"
+    s = Session(home, work, [{"tool_calls": [{"name": "shell", "input": {"cmd": first}},
+                                             {"name": "shell", "input": {"cmd": "touch b; echo second"}}]},
+                             {"text": "ok"}])
+    assert s.ask()["state"] == "completed"
+    assert [r["output"] for r in s.results()] == ["first\n", "second\n"]
+
+
+def test_a_bad_input_and_an_unknown_tool_are_results(home, hub, work):
+    s = Session(home, work, [{"tool_calls": [{"name": "shell", "input": {"cmd": 7}},
+                                             {"name": "nonsense", "input": {}}]}, {"text": "ok"}])
+    assert s.ask()["state"] == "completed"
+    bad, unknown = s.events("tool.completed")
+    assert not bad["success"] and "input.cmd" in bad["error"]
+    assert not unknown["success"] and "nonsense" in unknown["error"]
+    assert "input.cmd" in s.results()[0]["output"]
+
+
+def test_the_events_of_a_session_stream_with_the_journals_seq(home, hub, work):
+    s = Session(home, work, [{"text": "a b c"}])
+    s.ask()
+    last = s.events()[-1]["seq"]
+    with home.connect() as c:
+        c.sendall(f"GET /session/{s.id}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+                  "Last-Event-ID: 1\r\n\r\n".encode())
+        seen = b""
+        while f"id: {last}\n".encode() not in seen:
+            seen += c.recv(65536)
+        ids = [int(x[4:]) for x in seen.decode().splitlines() if x.startswith("id: ")]
+        assert ids == list(range(2, last + 1))
+        s.call("PATCH", "", {"title": "new"})
+        while b'"title":"new"' not in seen:
+            seen += c.recv(65536)
+
+
+def test_a_message_can_stream_its_turn(home, hub, work):
+    s = Session(home, work, [{"text": "a b c"}])
+    answer = home.http("POST", f"/session/{s.id}/message", b'{"text":"go"}', ["Accept: text/event-stream"])
+    assert answer.status == 200 and "text/event-stream" in answer.headers["content-type"]
+    types = [x[7:] for x in answer.body.decode().splitlines() if x.startswith("event: ")]
+    assert types[0] == "message.completed" and types[-1] == "turn.completed"
+
+
+def test_the_live_view_shows_what_is_in_the_journal(home, hub, work):
+    s = Session(home, work, [{"text": "hello there"}])
+    with home.connect() as c:
+        c.sendall(f"GET /events?session={s.id} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        seen = c.recv(65536)
+        s.ask()
+        while b"turn.completed" not in seen or b'"state":"idle"' not in seen:
+            seen += c.recv(65536)
+    shown = [json.loads(x[6:]) for x in seen.decode().splitlines() if x.startswith("data: {")]
+    journal = {e["seq"]: e for e in s.events()}
+    assert len(shown) > 5
+    for e in shown:
+        written = journal[e["seq"]]
+        assert {k: v for k, v in e.items() if k not in ("id", "ts")} == \
+               {k: v for k, v in written.items() if k != "ts"}
+
+
+# ---- queue, reject, steer, interrupt ------------------------------------------------------------
+
+def test_messages_queue_and_run_in_order(home, hub, work):
+    s = Session(home, work, [one_call(cmd="until [ -e go ]; do sleep 0.01; done"), {"text": "one"},
+                             {"text": "two"}, {"text": "three"}])
+    assert s.send("a") == {"turn_id": "t1"}
+    assert s.send("b") == {"turn_id": "t2", "queued": True, "position": 1}
+    assert s.send("c") == {"turn_id": "t3", "queued": True, "position": 2}
+    assert s.send("d", 409, if_busy="reject")["code"] == "TURN_RUNNING"
+    (work / "go").touch()
+    s.wait_for("turn.completed", turn="t3")
+    assert [e["turn"] for e in s.events("turn.completed")] == ["t1", "t2", "t3"]
+    said = [m["content"] for m in s.requests()[-1]["body"]["messages"] if m["role"] == "user"]
+    assert said == ["a", "b", "c"]
+
+
+def test_interrupt_and_steer_without_a_turn(home, hub, work):
+    s = Session(home, work, [])
+    assert s.call("POST", "/interrupt") == {"ok": True}
+    assert s.call("POST", "/steer", {"text": "x"}, 409)["code"] == "NO_TURN"
+    assert call(home, "POST", "/session/nope/message", {"text": "x"}, 404)["code"] == "NOT_FOUND"
+    assert s.send("", 400)["code"] == "INVALID_BODY"
+
+
+def test_steering_is_heard_with_the_next_request(home, hub, work):
+    s = Session(home, work, [one_call(cmd="until [ -e go ]; do sleep 0.01; done; echo out"), {"text": "ok"}])
+    s.send("start")
+    s.wait_for("tool.called")
+    assert s.call("POST", "/steer", {"text": "other way"}) == {"ok": True}
+    (work / "go").touch()
+    s.wait_for("turn.completed")
+    roles = [m["role"] for m in s.requests()[-1]["body"]["messages"]]
+    assert roles == ["user", "assistant", "tool", "user"]
+    assert s.results()[0]["output"] == "out\n"
+
+
+def test_steering_a_model_that_speaks_begins_its_answer_anew(home, hub, work):
+    s = Session(home, work, [{"text": "slow " * 50, "delta_ms": 200}, {"text": "new"}])
+    s.send("start")
+    s.wait_for("message.delta")
+    s.call("POST", "/steer", {"text": "stop that"})
+    s.wait_for("turn.completed")
+    assert s.events("message.aborted")
+    assert s.events("turn.completed")[0]["text"] == "new"
+    assert [m["content"] for m in s.requests()[-1]["body"]["messages"]] == ["start", "stop that"]
+
+
+def test_interrupt_ends_a_running_command_with_its_children(home, hub, work):
+    s = Session(home, work, [one_call(cmd="echo $$ > pid; (sleep 1000 & echo $! > child; wait)")],
+                sandbox="danger-full-access")
+    s.send()
+    pids = [int(retry(lambda: (work / n).exists() and (work / n).read_text().strip())) for n in ("pid", "child")]
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    for pid in pids:
+        retry(lambda: not os.path.exists(f"/proc/{pid}") or
+              open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z")
+    done = s.wait_for("tool.completed")
+    assert not done["success"] and done["error"] == "interrupted"
+    assert s.call("GET")["state"] == "idle"
+
+
+@pytest.mark.parametrize("point", ["begin", "user_message", "before_model", "after_model", "tool_call",
+                                   "permission", "resolve_tool", "tool_result", "final"])
+def test_interrupt_while_a_hook_waits(home, hub, work, point):
+    plugin(home, "slow", f"""
+        on_{point}({{ timeout_ms = 60000 }}, function() log.info("inside {point}") timer.sleep(60) end)
+        on_done(function(ctx) log.info("done as " .. ctx.outcome) end)""")
+    s = Session(home, work, [one_call(cmd="true"), {"text": "end"}])
+    s.send()
+    retry(lambda: f"inside {point}" in home.log.read_text())
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    assert home.log.read_text().count("done as interrupted") == 1
+    assert len(s.events("turn.completed", "turn.failed", "turn.interrupted")) == 1
+    assert s.call("GET")["state"] == "idle"
+
+
+def test_interrupt_while_a_prompt_section_waits(home, hub, work):
+    plugin(home, "slow", """
+        prompt { id = "p", text = function() log.info("inside prompt") timer.sleep(60) return "x" end }""")
+    s = Session(home, work, [{"text": "x"}])
+    s.send()
+    retry(lambda: "inside prompt" in home.log.read_text())
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+
+
+def test_interrupt_while_the_model_speaks_and_what_it_knows_then(home, hub, work):
+    s = Session(home, work, [{"text": "slow " * 50, "delta_ms": 200}, {"text": "new"}])
+    s.send("start")
+    s.wait_for("message.delta")
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    s.ask("again")
+    messages = s.requests()[-1]["body"]["messages"]
+    assert [m["role"] for m in messages] == ["user", "system", "user"]
+    assert "interrupted" in messages[1]["content"]
+
+
+def test_interrupt_while_a_plugins_tool_runs(home, hub, work):
+    plugin(home, "slow", """
+        tool { name = "nap", description = "sleep", run = function(ctx) ctx.progress("asleep") timer.sleep(60) end }""")
+    s = Session(home, work, [one_call("nap")])
+    s.send()
+    assert s.wait_for("tool.progress")["text"] == "asleep"
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    assert s.wait_for("tool.completed")["error"] == "interrupted"
+
+
+def test_interrupt_while_a_person_is_asked(home, hub, work):
+    s = Session(home, work, [one_call(cmd="touch ran")], permission="ask")
+    s.send()
+    s.wait_for("permission.requested")
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    decided = s.wait_for("permission.decided")
+    assert decided["decision"] == "deny" and decided["by"] == "nobody"
+    assert not (work / "ran").exists()
+
+
+# ---- people -------------------------------------------------------------------------------------
+
+def test_a_person_allows_or_denies(home, hub, work):
+    s = Session(home, work, [one_call(cmd="touch one"), {"text": "first"}, one_call(cmd="touch two"),
+                             {"text": "second"}], permission="ask")
+    waiting = s.ask()
+    assert waiting["state"] == "waiting" and s.call("GET")["state"] == "waiting"
+    request = waiting["pending"][0]
+    assert request["call"]["tool_name"] == "shell" and request["call"]["input"] == {"cmd": "touch one"}
+    assert not (work / "one").exists()
+    path = f"/permission/{request['request_id']}"
+    assert s.call("POST", path, {"decision": "allow"}) == {"ok": True}
+    s.wait_for("turn.completed", turn="t1")
+    assert (work / "one").exists()
+    assert s.call("POST", path, {"decision": "allow"}, 409)["code"] == "ALREADY_DECIDED"
+    assert s.call("POST", "/permission/p99", {"decision": "allow"}, 404)["code"] == "NOT_FOUND"
+    assert s.call("POST", path, {"decision": "maybe"}, 400)["code"] == "INVALID_BODY"
+    request = s.ask()["pending"][0]
+    s.call("POST", f"/permission/{request['request_id']}", {"decision": "deny", "reason": "not now"})
+    s.wait_for("turn.completed", turn="t2")
+    assert not (work / "two").exists()
+    assert "not now" in s.results()[-1]["output"]
+
+
+def test_a_decision_is_remembered_for_the_session_also_after_a_restart(home, start_hub, work):
+    hub = start_hub()
+    s = Session(home, work, [one_call(cmd="touch one"), {"text": "x"}], permission="ask")
+    request = s.ask()["pending"][0]
+    s.call("POST", f"/permission/{request['request_id']}", {"decision": "allow", "remember": "session"})
+    s.wait_for("turn.completed")
+    hub.close()
+    start_hub()
+    path = work / "again.jsonl"
+    path.write_text("\n\n" + "\n".join(json.dumps(x) for x in
+                                       [{"text": "0"}, {"text": "1"}, one_call(cmd="touch two"), {"text": "y"}]))
+    s.call("PATCH", "", {"env": {"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted",
+                                 "AFLOAT_SCENARIO": str(path)}})
+    assert s.ask()["state"] == "completed"
+    assert (work / "two").exists()
+
+
+def test_reading_needs_nobody_and_deny_denies(home, hub, work):
+    s = Session(home, work, [one_call("list_files"), {"text": "x"}, one_call(cmd="touch no"), {"text": "y"}],
+                permission="deny")
+    assert s.ask()["state"] == "completed" and s.events("tool.completed")[0]["success"]
+    s.ask()
+    assert not (work / "no").exists()
+    assert s.wait_for("permission.decided")["by"] == "policy"
+
+
+def test_a_permission_that_nobody_answers_is_denied(home, start_hub, work):
+    (home.dir / "config.toml").write_text("[session]\nanswer_s = 1\n")
+    start_hub()
+    s = Session(home, work, [one_call(cmd="touch ran"), {"text": "x"}], permission="ask")
+    s.send()
+    s.wait_for("turn.completed")
+    decided = s.wait_for("permission.decided")
+    assert decided["decision"] == "deny" and decided["by"] == "nobody"
+    assert not (work / "ran").exists()
+
+
+def test_ask_user(home, hub, work):
+    s = Session(home, work, [one_call("ask_user", question="which?", choices=["a", "b"]), {"text": "x"}])
+    waiting = s.ask()
+    asked = waiting["pending"][0]
+    assert waiting["state"] == "waiting" and asked["question"] == "which?" and asked["choices"] == ["a", "b"]
+    assert s.call("POST", f"/answer/{asked['question_id']}", {"answer": "b"}) == {"ok": True}
+    s.wait_for("turn.completed")
+    assert s.results()[0]["output"] == "b"
+    assert s.wait_for("question.answered")["answer"] == "b"
+
+
+# ---- the pipeline -------------------------------------------------------------------------------
+
+def test_the_seeds_logger_sees_a_whole_turn(home, hub, work):
+    plugin(home, "logger", """
+        on_begin(function(ctx) ctx.state.n = 0 log.info("begin " .. ctx.session_id .. " " .. ctx.working_dir) end)
+        on_tool_call(function(ctx, call) ctx.state.n = ctx.state.n + 1 log.info("tool " .. call.tool_name) end)
+        on_done(function(ctx) log.info("used " .. ctx.state.n .. " tools, " .. ctx.outcome) end)""")
+    s = Session(home, work, [one_call(cmd="true"), one_call(cmd="true"), {"text": "x"}], plugins=["logger"])
+    s.ask()
+    log = home.log.read_text()
+    assert f"begin {s.id} {work}" in log and log.count("tool shell") == 2
+    assert log.count("used 2 tools, completed") == 1
+
+
+def test_the_seeds_footer_is_stored_streamed_and_told(home, hub, work):
+    plugin(home, "footer", 'on_final(function(ctx, text) return text .. "\\n-- via footer" end)')
+    s = Session(home, work, [{"text": "body"}, {"text": "next"}])
+    assert s.ask()["text"] == "body\n-- via footer"
+    message = s.events("message.completed")[-1]
+    assert message["text"] == "body\n-- via footer" and message["changed_by"] == ["footer"]
+    assert s.wait_for("turn.completed")["text"] == "body\n-- via footer"
+    s.ask("more")
+    told = s.requests()[-1]["body"]["messages"][1]
+    assert told["content"][0]["text"] == "body\n-- via footer"
+
+
+def test_the_seeds_blocker_really_blocks(home, hub, work):
+    plugin(home, "blocker", """
+        on_resolve_tool({ tool = "shell" }, function(ctx, call)
+          if call.input.cmd:find("rm -rf", 1, true) then
+            return { output = "blocked", success = false, error = "policy" }
+          end
+        end)""")
+    (work).mkdir(exist_ok=True)
+    (work / "precious").write_text("x")
+    s = Session(home, work, [one_call(cmd="rm -rf precious"), one_call(cmd="touch harmless"), {"text": "x"}])
+    s.ask()
+    assert (work / "precious").exists() and (work / "harmless").exists()
+    blocked, ran = s.events("tool.completed")
+    assert blocked["resolved_by"] == "blocker" and blocked["output"] == "blocked" and blocked["error"] == "policy"
+    assert "resolved_by" not in ran
+    assert s.results()[0]["output"].startswith("blocked")
+
+
+def test_the_seeds_mocker_answers_in_place_of_a_tool(home, hub, work):
+    plugin(home, "mocker", """
+        on_resolve_tool({ tool = "read_*" }, function(ctx, call)
+          return ToolResult { output = "mock of " .. call.input.path, success = true }
+        end)""")
+    s = Session(home, work, [one_call("read_file", path="/etc/shadow"), {"text": "x"}])
+    s.ask()
+    assert s.results()[0]["output"] == "mock of /etc/shadow"
+    assert s.wait_for("tool.completed")["resolved_by"] == "mocker"
+
+
+def test_what_on_tool_call_returns_is_what_runs(home, hub, work):
+    plugin(home, "editor", """
+        on_tool_call({ tool = "shell" }, function(ctx, call) call.input.cmd = "echo changed" return call end)""")
+    s = Session(home, work, [one_call(cmd="touch original"), {"text": "x"}])
+    s.ask()
+    called = s.wait_for("tool.called")
+    assert called["input"] == {"cmd": "echo changed"} and called["original_input"] == {"cmd": "touch original"}
+    assert called["changed_by"] == ["editor"]
+    assert not (work / "original").exists() and s.results()[0]["output"] == "changed\n"
+
+
+def test_a_changed_call_is_checked_again(home, hub, work):
+    plugin(home, "editor", 'on_tool_call(function(ctx, call) call.input.cmd = 7 return call end)')
+    s = Session(home, work, [one_call(cmd="touch original"), {"text": "x"}])
+    s.ask()
+    assert "input.cmd" in s.wait_for("tool.completed")["error"]
+    assert not (work / "original").exists()
+
+
+def test_what_on_tool_result_returns_is_what_the_model_reads(home, hub, work):
+    plugin(home, "cutter", 'on_tool_result(function(ctx, call, result) result.output = "cut" return result end)')
+    s = Session(home, work, [one_call(cmd="echo long"), {"text": "x"}])
+    s.ask()
+    assert s.results()[0]["output"] == "cut"
+    done = s.wait_for("tool.completed")
+    assert done["output"] == "cut" and done["changed_by"] == ["cutter"]
+
+
+@pytest.mark.parametrize("code, why", [
+    ('return "deny", "not here"', "not here"), ('error("broken")', "broken"), ("timer.sleep(60)", "time")])
+def test_on_permission_refuses_and_fails_closed(home, hub, work, code, why):
+    plugin(home, "guard", f"on_permission({{ timeout_ms = 200 }}, function(ctx, call) {code} end)")
+    s = Session(home, work, [one_call(cmd="touch ran"), {"text": "x"}])
+    s.ask()
+    assert not (work / "ran").exists()
+    decided = s.wait_for("permission.decided")
+    assert decided["decision"] == "deny" and decided["by"] == "guard"
+    assert why in s.results()[0]["output"]
+
+
+def test_on_permission_can_ask_a_person(home, hub, work):
+    plugin(home, "guard", 'on_permission(function(ctx, call) return "ask" end)')
+    s = Session(home, work, [one_call("list_files"), {"text": "x"}])
+    request = s.ask()["pending"][0]
+    s.call("POST", f"/permission/{request['request_id']}", {"decision": "allow"})
+    s.wait_for("turn.completed")
+    assert s.wait_for("tool.completed")["success"]
+
+
+def test_on_before_model_may_answer_itself(home, hub, work):
+    plugin(home, "answerer", """
+        on_before_model(function(ctx, request)
+          if #request.messages == 1 then
+            return { response = { text = "", tool_calls = { { name = "shell", input = { cmd = "echo mine" } } } } }
+          end
+        end)""")
+    s = Session(home, work, [{"text": "from the model"}])
+    assert s.ask()["text"] == "from the model"
+    assert s.results()[0]["output"] == "mine\n" and len(s.requests()) == 1
+
+
+def test_requests_and_answers_can_be_changed(home, hub, work):
+    plugin(home, "changer", """
+        on_user_message(function(ctx, text) return text .. "!" end)
+        on_before_model(function(ctx, request) request.system = "short" return request end)
+        on_after_model(function(ctx, response) response.text = response.text:upper() return response end)""")
+    s = Session(home, work, [{"text": "quiet"}])
+    assert s.ask("hey")["text"] == "QUIET"
+    body = s.requests()[0]["body"]
+    assert body["system"] == "short" and body["messages"][0]["content"] == "hey!"
+    changed = [e for e in s.events("message.completed") if e["role"] == "user"][-1]
+    assert changed["original_text"] == "hey" and changed["changed_by"] == ["changer"]
+
+
+def test_memory_reaches_the_next_request(home, hub, work):
+    plugin(home, "reminder", 'on_begin(function(ctx) table.insert(ctx.memory, "remember the milk") end)')
+    s = Session(home, work, [{"text": "x"}, {"text": "y"}])
+    s.ask()
+    assert s.requests()[0]["body"]["messages"][-1] == {"role": "system", "content": "remember the milk"}
+
+
+def test_a_failed_turn_tells_on_error_and_on_done_once(home, hub, work):
+    plugin(home, "watcher", """
+        on_error(function(ctx, e) log.info("error " .. e.code) end)
+        on_done(function(ctx) log.info("over " .. ctx.outcome) end)""")
+    s = Session(home, work, [{"error": {"status": 400, "times": 9}, "text": "x"}])
+    failed = s.ask()
+    assert failed["state"] == "failed" and failed["error"]["code"] == "PROVIDER_REJECTED"
+    log = home.log.read_text()
+    assert log.count("error PROVIDER_REJECTED") == 1 and log.count("over failed") == 1
+    assert s.wait_for("turn.failed")["error"]["code"] == "PROVIDER_REJECTED"
+
+
+def test_a_cut_answer_is_void_and_comes_again(home, hub, work):
+    s = Session(home, work, [{"error": {"status": 500, "times": 1}, "text": "after a failure"}])
+    assert s.ask()["text"] == "after a failure"
+    assert s.wait_for("message.aborted")["error"]["status"] == 500
+
+
+def test_a_listed_plugin_that_does_not_serve_stops_the_turn(home, hub, work):
+    plugin(home, "guard", "on_begin(function() end)")
+    s = Session(home, work, [{"text": "x"}], plugins=["guard"])
+    call(home, "POST", "/plugin/guard/disable")
+    refused = s.send("go", 409)
+    assert refused["code"] == "PLUGIN_UNAVAILABLE" and "guard" in refused["detail"]
+    call(home, "POST", "/plugin/guard/enable")
+    assert s.ask()["state"] == "completed"
+
+
+def test_unknown_and_doubled_plugins_are_refused(home, hub, work):
+    plugin(home, "one", "on_begin(function() end)")
+    work.mkdir(exist_ok=True)
+    for plugins in (["nope"], ["one", "one"]):
+        no = call(home, "POST", "/session", {"plugins": plugins, "working_dir": str(work)}, 400)
+        assert plugins[0] in no["detail"]
+
+
+def test_sessions_have_their_own_plugins_in_their_own_order(home, hub, work):
+    for name in ("a", "b"):
+        plugin(home, name, f'on_final(function(ctx, text) return text .. "{name}" end)')
+    assert Session(home, work, [{"text": "x"}], plugins=["b", "a"]).ask()["text"] == "xba"
+    assert Session(home, work, [{"text": "x"}], plugins=["a", "b"]).ask()["text"] == "xab"
+    assert Session(home, work, [{"text": "x"}], plugins=["a"]).ask()["text"] == "xa"
+    assert Session(home, work, [{"text": "x"}], plugins=[]).ask()["text"] == "x"
+    s = Session(home, work, [{"text": "x"}], plugins=["b", "a"])
+    shown = s.call("GET", "/pipeline")
+    final = [h for h in shown["hooks"] if h["hook"] == "on_final"][0]
+    assert [h["plugin"] for h in final["handlers"]] == ["b", "a"] and final["kind"] == "chain"
+    assert s.call("PATCH", "", {"plugins": ["a"]})["plugins"] == ["a"]
+    assert s.ask()["text"] == "xa"
+
+
+def test_a_step_runs_on_one_generation_and_the_next_on_the_newest(home, hub, work):
+    plugin(home, "tag", 'on_tool_result(function(c, call, r) r.output = "old" return r end)')
+    s = Session(home, work, [one_call(cmd="until [ -e go ]; do sleep 0.01; done"), one_call(cmd="true"),
+                             {"text": "x"}])
+    s.send()
+    s.wait_for("tool.called")
+    plugin(home, "tag", 'on_tool_result(function(c, call, r) r.output = "new" return r end)')
+    (work / "go").touch()
+    s.wait_for("turn.completed")
+    assert [e["output"] for e in s.events("tool.completed")] == ["old", "new"]
+
+
+def test_tools_of_plugins_are_called_by_both_names(home, hub, work):
+    plugin(home, "dice", """
+        tool { name = "roll", description = "roll", input = { sides = "integer" },
+               run = function(ctx, input) return "rolled " .. input.sides end }""")
+    s = Session(home, work, [one_call("roll", sides=6), one_call("dice:roll", sides=8),
+                             one_call("roll", sides="x"), {"text": "x"}])
+    s.ask()
+    first, second, third = s.results()
+    assert first["output"] == "rolled 6" and second["output"] == "rolled 8" and not third["success"]
+    names = [t["name"] for t in s.requests()[0]["body"]["tools"]]
+    assert "roll" in names and "shell" in names and "ask_user" in names
+    t = Session(home, work, [{"text": "x"}], disabled_tools=["roll", "shell"])
+    t.ask()
+    names = [x["name"] for x in t.requests()[0]["body"]["tools"]]
+    assert "roll" not in names and "shell" not in names and "read_file" in names
+
+
+def test_an_agent_writes_a_plugin_and_uses_it_in_the_same_turn(home, hub, work):
+    code = 'tool { name = "double", description = "twice", input = { n = "integer" },\n' \
+           '       run = function(ctx, input) return tostring(2 * input.n) end }'
+    s = Session(home, work, [one_call("plugin_save", name="twice", content=code), one_call("double", n=21),
+                             {"text": "x"}])
+    assert s.ask()["state"] == "completed"
+    saved, used = s.events("tool.completed")
+    assert saved["success"], saved
+    assert used["output"] == "42", used
+    other = Session(home, work, [one_call("double", n=1), one_call("plugin_save", name="twice", content="x"),
+                                 {"text": "x"}])
+    other.ask()
+    unknown, taken = other.events("tool.completed")
+    assert "no tool" in unknown["error"] and "taken" in taken["error"]
+
+
+def test_prompt_sections_skills_and_agents(home, hub, work):
+    plugin(home, "style", """
+        prompt("Prefer small commits.")
+        prompt { id = "where", priority = 5, text = function(ctx) return "You are in " .. ctx.working_dir end }""")
+    (home.dir / "skills").mkdir()
+    (home.dir / "skills" / "deploy.md").write_text('+++\ndescription = "how to deploy"\n+++\nPush the button.\n')
+    work.mkdir(exist_ok=True)
+    (work / ".git").mkdir()
+    (work / "AGENTS.md").write_text("Be brave.\n")
+    s = Session(home, work, [one_call("skill", name="deploy"), {"text": "x"}, {"text": "y"}])
+    s.ask()
+    system = s.requests()[0]["body"]["system"]
+    assert "Prefer small commits." in system and f"You are in {work}" in system
+    assert system.index("You are in") < system.index("Prefer small")
+    assert "- deploy: how to deploy" in system and "Push the button" not in system
+    assert "Be brave." not in system
+    assert s.results()[0]["output"] == "Push the button."
+    call(home, "POST", "/trust", {"path": str(work)})
+    s.ask()
+    assert "Be brave." in s.requests()[-1]["body"]["system"]
+
+
+def test_too_long_is_compacted_once(home, hub, work):
+    plugin(home, "marker", 'on_compact(function(ctx, summary) return summary .. " (marked)" end)')
+    over = {"error": {"status": 400, "times": 1, "code": "context_length_exceeded",
+                      "message": "context_length_exceeded"}, "text": "never"}
+    s = Session(home, work, [{"text": "one"}, over, {"text": "the summary"}, {"text": "after"}])
+    s.ask("first")
+    assert s.ask("second")["text"] == "after"
+    done = s.wait_for("session.compacted")
+    assert done["summary"] == "the summary (marked)"
+    messages = s.requests()[-1]["body"]["messages"]
+    assert "the summary (marked)" in messages[0]["content"] and messages[-1]["content"] == "second"
+    assert s.call("POST", "/compact")["state"] == "completed"
+
+
+# ---- the environment travels --------------------------------------------------------------------
+
+def test_two_clients_with_their_own_path_and_directory(home, hub, work):
+    found = []
+    for name in ("left", "right"):
+        dir = work / name
+        (dir / "bin").mkdir(parents=True)
+        tool = dir / "bin" / "whoami-here"
+        tool.write_text(f"#!/bin/sh\necho {name} in $PWD with $MINE\n")
+        tool.chmod(0o755)
+        s = Session(home, dir, [one_call(cmd="whoami-here"), {"text": "x"}],
+                    env={"PATH": f"{dir}/bin:{os.environ['PATH']}", "MINE": name, "MY_API_TOKEN": "hidden-token"})
+        s.ask()
+        found.append(s.wait_for("tool.completed")["output"])
+        assert "hidden-token" not in (home.dir / "sessions" / s.id / "metadata.json").read_text()
+    assert found == [f"{n} in {work / n} with {n}\n" for n in ("left", "right")]
+
+
+def test_keys_are_in_memory_only(home, hub, work):
+    secret = "sk-very-secret-value-1234567890"
+    s = Session(home, work, [one_call(cmd="env"), {"text": "x"}],
+                env={"OPENAI_API_KEY": secret, "AFLOAT_MODEL": "scripted"})
+    s.ask()
+    assert "OPENAI" not in s.wait_for("tool.completed")["output"]
+    for path in home.dir.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+
+
+# ---- life ---------------------------------------------------------------------------------------
+
+def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):
+    a, b = Session(home, work, [{"text": "x"}]), Session(home, work, [{"text": "x"}], title="second")
+    rows = call(home, "GET", "/session")["sessions"]
+    assert [r["id"] for r in rows] == [b.id, a.id] and rows[0]["title"] == "second"
+    page = call(home, "GET", "/session?limit=1")
+    assert [r["id"] for r in page["sessions"]] == [b.id]
+    assert [r["id"] for r in call(home, "GET", f"/session?limit=1&cursor={page['next']}")["sessions"]] == [a.id]
+    assert a.call("DELETE")["state"] == "ended"
+    assert a.send("x", 409)["code"] == "SESSION_ENDED"
+    assert a.call("GET")["state"] == "ended"
+    assert b.call("PATCH", "", {"permission": "never"}, 400)["code"] == "INVALID_BODY"
+    b.call("DELETE", "?purge=true")
+    assert b.call("GET", "", None, 404)["code"] == "NOT_FOUND"
+    assert not (home.dir / "sessions" / b.id).exists()
+
+
+def test_a_fork_goes_on_by_itself(home, hub, work):
+    s = Session(home, work, [{"text": "one"}, {"text": "two"}, {"text": "three"}])
+    s.ask("a")
+    cut = s.events()[-1]["seq"]
+    s.ask("b")
+    made = s.call("POST", "/fork", {"seq": cut}, 201)
+    assert made["id"] != s.id
+    fork = Session.__new__(Session)
+    fork.home, fork.id, fork.dir = home, made["id"], work
+    assert fork.ask("c")["state"] == "completed"
+    said = [m["content"] for m in fork.requests()[-1]["body"]["messages"] if m["role"] == "user"]
+    assert said == ["a", "c"]
+    assert [e["text"] for e in s.events("turn.started")] == ["a", "b"]
+
+
+def test_a_session_goes_on_after_a_restart(home, start_hub, work):
+    hub = start_hub()
+    scenario = [one_call(cmd="echo kept"), {"text": "one"}, {"text": "two"}]
+    s = Session(home, work, scenario)
+    s.ask("first")
+    before = s.requests()[-1]["body"]["messages"]
+    hub.close()
+    start_hub()
+    path = work / "again.jsonl"
+    path.write_text("".join(json.dumps(x) + "\n" for x in scenario))
+    assert s.call("GET")["state"] == "idle"
+    s.call("PATCH", "", {"env": {"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted",
+                                 "AFLOAT_SCENARIO": str(path)}})
+    assert s.ask("second")["text"] == "two"
+    after = s.requests()[-1]
+    assert after["n"] == 3 and after["body"]["messages"][:len(before)] == before
+
+
+def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work):
+    hub = start_hub()
+    s = Session(home, work, [one_call(cmd="sleep 1000")])
+    with home.connect() as c:
+        body = b'{"text":"go","wait":true}'
+        c.sendall(f"POST /session/{s.id}/message HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        s.wait_for("tool.called")
+        hub.process.send_signal(signal.SIGTERM)
+        answer = c.recv(65536)
+    assert b'"state":"interrupted"' in answer
+    hub.process.wait(DEADLINE)
+    hub.close()
+    start_hub()
+    assert s.call("GET")["state"] == "idle" and s.events("turn.interrupted")
+
+
+# ---- kill -9 ------------------------------------------------------------------------------------
+
+def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
+    """Kill the hub at a random time while a model speaks; afterwards the journal has all that was seen."""
+    rounds = 6 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+    work = home.dir / "work"
+    hits = 0
+    seed = random.randrange(1 << 30)
+    dice = random.Random(seed)
+    for i in range(rounds):
+        hub = Hub(home)
+        s = Session(home, work, [one_call(cmd="echo tool"), {"text": "word " * 200, "delta_ms": 3}])
+        with home.connect() as c:
+            c.sendall(f"GET /session/{s.id}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode())
+            accepted = s.send("go")
+            seen = b""
+            end = time.monotonic() + dice.uniform(0.05, 0.5)
+            while time.monotonic() < end:
+                if select.select([c], [], [], max(0, end - time.monotonic()))[0]:
+                    seen += c.recv(65536)
+            os.kill(hub.pid, signal.SIGKILL)
+            hub.process.wait()
+            while chunk := c.recv(65536):
+                seen += chunk
+        frames = [json.loads(x[6:]) for x in seen.decode(errors="ignore").split("\n") if x.startswith("data: ")
+                  and x.endswith("}")]
+        running = frames and not any(e["type"] == "turn.completed" for e in frames)
+        hits += bool(running and any(e["type"] == "message.delta" for e in frames))
+        again = Hub(home)
+        journal = {e["seq"]: e for e in s.events()}
+        for e in frames:
+            assert journal[e["seq"]] == e, f"seed {seed} round {i}"
+        assert any(e.get("turn") == accepted["turn_id"] and e["type"] == "message.completed"
+                   for e in journal.values())
+        if running:
+            assert s.call("GET")["state"] == "crashed", f"seed {seed} round {i}"
+            assert s.wait_for("turn.failed")["error"]["code"] == "CRASHED"
+        s.call("PATCH", "", {"env": {"AFLOAT_PROVIDER": "scripted", "PATH": os.environ["PATH"]}})
+        assert s.ask("and now?")["state"] == "completed"
+        again.close()
+    print(f"killed {rounds} times, {hits} of them while the model spoke")
+    assert hits > 0
