@@ -141,8 +141,17 @@ bool out_flush(struct out *o)
             o->fault = errno;
         }
     }
-    buf_clear(&o->data);
+    if (o->fault == EINTR) { // who goes on after Ctrl-C, see out_resume(), loses nothing
+        buf_drop(&o->data, o->data.n - rest.n);
+    } else {
+        buf_clear(&o->data);
+    }
     return o->fault == 0;
+}
+
+void out_resume(struct out *o)
+{
+    o->fault = o->fault == EINTR ? 0 : o->fault;
 }
 
 // ---- stderr --------------------------------------------------------------------------------

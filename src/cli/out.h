@@ -34,6 +34,8 @@ void out_body(struct out *o, struct str body);
 
 /// Write what was gathered. False once something could not be written.
 bool out_flush(struct out *o);
+/// A signal that held up the writing has been dealt with: the next flush writes what was left.
+void out_resume(struct out *o);
 
 /// One line on stderr behind "afloat: "; notes are left out when quiet.
 void out_note(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);

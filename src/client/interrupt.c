@@ -49,6 +49,13 @@ int interrupt_seen(void)
     return seen;
 }
 
+int interrupt_take(void)
+{
+    int signum = seen; // none can come in between: they are let through by ppoll() alone
+    seen = 0;
+    return signum;
+}
+
 uint64_t interrupt_deadline(uint64_t ms)
 {
     return time_mono_ns() + ms * 1000000;

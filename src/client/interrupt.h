@@ -12,6 +12,8 @@ void interrupt_catch(void);
 
 /// The signal that came, or 0.
 int interrupt_seen(void);
+/// The same, and it is forgotten: the waits below wait again. For who has dealt with it.
+int interrupt_take(void);
 
 /// Wait until one of `fds` is ready (returns 1), the monotonic clock has reached `deadline_ns` (0;
 /// a deadline of 0 is never) or a caught signal came (-EINTR, also when it came earlier).

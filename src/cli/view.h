@@ -1,0 +1,37 @@
+#pragma once
+
+#include "base/json.h"
+#include "cli/live.h"
+
+// The events of a session, shown: as Markdown and cards on a terminal, as plain text elsewhere, or one
+// event a line.
+
+enum view_mode {
+    VIEW_LIVE,  // a terminal that can be drawn on
+    VIEW_PLAIN, // messages on stdout when they are whole; all else is talk
+    VIEW_JSON,  // events as they came
+};
+
+struct view {
+    enum view_mode mode;
+    struct out *out; // borrowed
+    struct live live;
+    struct buf said;  // what was streamed of the message in hand
+    struct buf final; // the last message that was shown whole
+    bool echo;        // show the user's messages too
+    bool thinking;    // a hint that stands for a message to come is on the screen
+};
+
+void view_init(struct view *v, enum view_mode mode, struct out *out);
+void view_fini(struct view *v);
+
+/// Show one event: `ev` is `data`, parsed (NULL when it could not be). Flushes; false when stdout
+/// cannot be written.
+bool view_event(struct view *v, struct str type, const struct json *ev, struct str data);
+
+/// Whatever is half drawn is printed for good, so that something else can be.
+void view_settle(struct view *v);
+
+/// Text from outside for people: on a terminal without control characters, else as it is. It ends with
+/// a line feed.
+void view_text(struct out *o, struct str text);
