@@ -108,6 +108,7 @@ struct session {
     bool all_plugins;                 // those of [session] plugins
     vec(char *) plugins;              // else these, in this order
     vec(char *) disabled_tools;
+    vec(char *) writable; // directories that its tools may write besides the working directory
     enum box_mode sandbox;
     bool network;
     enum session_permission permission;

@@ -92,8 +92,10 @@ void agent__session_free(struct session *s)
     }
     clear_names(&s->plugins);
     clear_names(&s->disabled_tools);
+    clear_names(&s->writable);
     vec_fini(&s->plugins);
     vec_fini(&s->disabled_tools);
+    vec_fini(&s->writable);
     free_list(s->environment);
     free_list(s->variables);
     if (s->chosen) {
@@ -179,11 +181,45 @@ static bool take_disabled(struct session *s, const struct json *v, struct agent_
     return true;
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool take_writable(struct session *s, const struct json *v, struct agent_no *no)
+{
+    char **names;
+    size_t n;
+    json_foreach_item (it, v) {
+        char *path = str_dup(json_str(it, ""));
+        bool fits = is_directory(path);
+        if (!fits) {
+            agent__no(no, PROBLEM_INVALID_BODY, NULL,
+                      "'writable' must be directories that exist, with their absolute paths: "
+                      "'%.150s' is not",
+                      path);
+        }
+        free(path);
+        if (!fits) {
+            return false;
+        }
+    }
+    if (!read_names(v, &names, &n)) {
+        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'writable' must be a list of directories");
+        return false;
+    }
+    clear_names(&s->writable);
+    vec_fini(&s->writable);
+    s->writable.p = names;
+    s->writable.n = s->writable.cap = n;
+    return true;
+}
+
 static bool take_working_dir(struct session *s, const struct json *v, struct agent_no *no)
 {
     char *path = str_dup(json_str(v, ""));
-    struct stat st;
-    bool fits = path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    bool fits = is_directory(path);
     if (fits) {
         free(s->working_dir);
         s->working_dir = path_clean(path);
@@ -338,6 +374,7 @@ static const struct {
     bool (*take)(struct session *s, const struct json *v, struct agent_no *no);
 } takes[] = {{"plugins", take_plugins},
              {"disabled_tools", take_disabled},
+             {"writable", take_writable},
              {"bot", take_bot},
              {"working_dir", take_working_dir},
              {"env", take_env},
@@ -404,6 +441,8 @@ void agent__session_copy_settings(struct session *to, const struct session *from
     copy_texts(&to->plugins.p, &to->plugins.n, &to->plugins.cap, from->plugins.p, from->plugins.n);
     copy_texts(&to->disabled_tools.p, &to->disabled_tools.n, &to->disabled_tools.cap,
                from->disabled_tools.p, from->disabled_tools.n);
+    copy_texts(&to->writable.p, &to->writable.n, &to->writable.cap, from->writable.p,
+               from->writable.n);
     to->sandbox = from->sandbox;
     to->network = from->network;
     to->permission = from->permission;
@@ -465,6 +504,7 @@ static void write_settings(const struct session *s, struct jw *w)
         write_names(w, "plugins", s->plugins.p, s->plugins.n);
     }
     write_names(w, "disabled_tools", s->disabled_tools.p, s->disabled_tools.n);
+    write_names(w, "writable", s->writable.p, s->writable.n);
     jw_kstrz(w, "working_dir", s->working_dir);
     jw_kstrz(w, "provider", s->provider);
     jw_kstrz(w, "model", s->model);
@@ -585,7 +625,7 @@ static const char *end_reason_of(struct str name)
 
 void agent__session_read_meta(struct session *s, const struct json *meta)
 {
-    static const char *const plain[] = {"title",   "disabled_tools", "sandbox",
+    static const char *const plain[] = {"title",   "disabled_tools", "writable",  "sandbox",
                                         "network", "keep_requests",  "permission"};
     struct agent_no no;
     struct str state = json_str(json_get(meta, "state"), "");

@@ -200,9 +200,12 @@ static void run_builtin(struct use *u)
     size_t n_writable, n_hide;
     const char *const *writable = config_strings(c, "sandbox.writable", &n_writable);
     const char *const *hide = config_strings(c, "sandbox.hide", &n_hide);
-    const char **w = arena_calloc(arena, n_writable + 1, sizeof *w);
+    const char **w = arena_calloc(arena, n_writable + s->writable.n + 1, sizeof *w);
     const char **h = arena_calloc(arena, n_hide + 1, sizeof *h);
     memcpy(w, writable, n_writable * sizeof *w);
+    for (size_t i = 0; i < s->writable.n; i++) {
+        w[n_writable + i] = s->writable.p[i];
+    }
     memcpy(h, hide, n_hide * sizeof *h);
     struct box_policy policy = {.mode = s->sandbox,
                                 .network = s->network,
