@@ -59,18 +59,38 @@ static int unknown_flag(const struct walk *w, struct str name, struct err *e)
                : err_set(e, ERR_USAGE, "unknown flag '--" STR_FMT "'", STR_ARG(name));
 }
 
+// Flags that take one of a few words.
+static const struct {
+    enum flag_id id;
+    const char *words; // with '|' between them
+    const char *told;
+} choices[] = {
+    {FLAG_COLOR, "auto|always|never", "auto, always or never"},
+    {FLAG_ENGINE, "native", "native; other engines come later"},
+    {FLAG_PERMISSION, "auto|ask|deny", "auto, ask or deny"},
+    {FLAG_REMEMBER, "once|session|project", "once, session or project"},
+    {FLAG_SANDBOX, "read-only|workspace-write|danger-full-access",
+     "read-only, workspace-write or danger-full-access"},
+};
+
+static bool is_among(struct str words, const char *value)
+{
+    bool found = false;
+    while (words.n != 0 && !found) {
+        found = str_eqz(str_cut(&words, '|'), value);
+    }
+    return found;
+}
+
 static int check_value(enum flag_id id, const char *value, struct err *e)
 {
-    static const char *const whens[] = {"auto", "always", "never"};
-    if (id != FLAG_COLOR) {
-        return 0;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(whens); i++) {
-        if (strcmp(value, whens[i]) == 0) {
-            return 0;
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+        if (choices[i].id == id && !is_among(str_of(choices[i].words), value)) {
+            return err_set(e, ERR_USAGE, "'--%s' takes %s, not '%s'", flags[id].name,
+                           choices[i].told, value);
         }
     }
-    return err_set(e, ERR_USAGE, "'--color' takes auto, always or never, not '%s'", value);
+    return 0;
 }
 
 // Note flag `id`. `value` is what stood behind `=` or the letter, or NULL: then a flag that takes

@@ -5,6 +5,8 @@
 #include "cli/cli_int.h"
 #include "proto/ops.h"
 
+_Static_assert(FLAG__COUNT <= 64, "a command has a bit for each flag");
+
 const struct flag flags[FLAG__COUNT] = {
 #define FLAG(id, nm, sh, val, glob, hlp)                                                           \
     [FLAG_##id] = {.name = nm, .letter = sh, .value = val, .global = glob, .help = hlp},

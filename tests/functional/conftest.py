@@ -137,11 +137,11 @@ class Home:
         self.running.append(process)
         return process
 
-    def on_terminal(self, *args):
+    def on_terminal(self, *args, **more):
         """Start a command on a terminal of its own; returns the process and our end."""
         ours, theirs = pty.openpty()
         process = self.popen(*args, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **more)
         os.close(theirs)
         return process, os.fdopen(ours, "r+b", buffering=0)
 

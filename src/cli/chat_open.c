@@ -1,0 +1,305 @@
+// Which session a chat is about: a new one, the last one of this directory, or one by its id.
+//
+// A session that is taken up again gets the environment of this client too: the keys of a hub that was
+// restarted are gone, and a person may have another PATH today. Its events are read once, for the place
+// where reading goes on, the history of the prompt and a look at how it ended.
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/chat_int.h"
+#include "cli/sessions.h"
+
+enum { REQUEST_MAX = 16 << 20 };
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+// ---- what the flags say --------------------------------------------------------------------
+
+static void write_list(struct jw *w, const char *key, struct str names)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    while (names.n != 0) {
+        struct str name = str_trim(str_cut(&names, ','));
+        if (name.n != 0) {
+            jw_str(w, name);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static int write_dir(struct chat *t, struct jw *w, const char *key, const char *given)
+{
+    char *path = given != NULL ? realpath(given, NULL) : getcwd(NULL, 0);
+    if (path == NULL) {
+        out_error(&t->c->out, "cannot use the directory '%s': %s", given != NULL ? given : ".",
+                  err_text(-errno));
+        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
+    if (key != NULL) {
+        jw_key(w, key);
+    }
+    jw_strz(w, path);
+    free(path);
+    return EXIT_OK;
+}
+
+static int write_added_dirs(struct chat *t, struct jw *w)
+{
+    int code = EXIT_OK;
+    if (!args_has(&t->c->args, FLAG_ADD_DIR)) {
+        return code;
+    }
+    jw_key(w, "writable");
+    jw_arr(w);
+    vec_foreach (f, &t->c->args.flags) {
+        if (f->id == FLAG_ADD_DIR && code == EXIT_OK) {
+            code = write_dir(t, w, NULL, f->value);
+        }
+    }
+    jw_end_arr(w);
+    return code;
+}
+
+static void write_model(struct chat *t, struct jw *w)
+{
+    const char *model = args_value(&t->c->args, FLAG_MODEL);
+    const char *provider = args_value(&t->c->args, FLAG_PROVIDER);
+    struct arena arena;
+    arena_init(&arena);
+    if (model != NULL && provider == NULL) {
+        provider = chat__cut_provider(t->c, &arena, &model);
+    }
+    if (provider != NULL) {
+        jw_kstrz(w, "provider", provider);
+    }
+    if (model != NULL) {
+        jw_kstrz(w, "model", model);
+    }
+    arena_fini(&arena);
+}
+
+// What both a new session and one that is taken up again are told.
+static void write_choices(struct chat *t, struct jw *w)
+{
+    static const struct {
+        enum flag_id flag;
+        const char *key;
+    } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}};
+    const struct args *a = &t->c->args;
+    write_model(t, w);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (args_has(a, texts[i].flag)) {
+            jw_kstrz(w, texts[i].key, args_value(a, texts[i].flag));
+        }
+    }
+    if (args_has(a, FLAG_NETWORK)) {
+        jw_kbool(w, "network", true);
+    }
+    if (args_has(a, FLAG_PLUGINS) || args_has(a, FLAG_NO_PLUGINS)) {
+        write_list(w, "plugins",
+                   args_has(a, FLAG_NO_PLUGINS) ? STR_NULL : str_of(args_value(a, FLAG_PLUGINS)));
+    }
+}
+
+static int write_body(struct chat *t, struct buf *body, bool fresh)
+{
+    struct jw w;
+    const char *cwd = args_value(&t->c->args, FLAG_CWD);
+    jw_init(&w, body);
+    jw_obj(&w);
+    int code = fresh || cwd != NULL ? write_dir(t, &w, "working_dir", cwd) : EXIT_OK;
+    write_choices(t, &w);
+    if (fresh && args_has(&t->c->args, FLAG_ENGINE)) {
+        jw_kstrz(&w, "engine", args_value(&t->c->args, FLAG_ENGINE));
+    }
+    if (code == EXIT_OK) {
+        code = write_added_dirs(t, &w);
+    }
+    if (code == EXIT_OK) {
+        jw_key(&w, "env");
+        code = chat__write_env(t->c, &w);
+    }
+    if (code == EXIT_OK) {
+        jw_end_obj(&w);
+    }
+    return code;
+}
+
+// ---- requests ------------------------------------------------------------------------------
+
+static void take_row(struct chat *t, const struct json *row)
+{
+    struct str id = text_of(row, "id");
+    snprintf(t->id, sizeof t->id, STR_FMT, STR_ARG(id));
+    if (json_bool(json_get(row, "fallback"), false)) {
+        out_note(&t->c->out, "no model key found: this is the scripted demo model");
+    }
+}
+
+static int send_body(struct chat *t, const char *method, const char *path, bool fresh)
+{
+    struct client_answer a;
+    struct arena arena;
+    struct buf body;
+    client_answer_init(&a);
+    arena_init(&arena);
+    buf_init(&body, REQUEST_MAX);
+    int code = write_body(t, &body, fresh);
+    struct client_request r = {.method = method, .path = path, .body = buf_str(&body)};
+    if (code == EXIT_OK) {
+        code = ask_request(t->c, &r, &a);
+    }
+    if (code == EXIT_OK && a.status / 100 != 2) {
+        code = ask_problem(t->c, &a);
+    }
+    const struct json *row = code == EXIT_OK ? ask_json(t->c, &arena, &a) : NULL;
+    if (row != NULL) {
+        take_row(t, row);
+    }
+    buf_fini(&body);
+    arena_fini(&arena);
+    client_answer_fini(&a);
+    return code != EXIT_OK || row != NULL ? code : EXIT_FAILED;
+}
+
+// ---- looking back --------------------------------------------------------------------------
+
+struct past {
+    struct arena arena;
+    struct str said, answered; // the last of each
+};
+
+static void look_at(struct chat *t, struct past *p, const struct json *ev)
+{
+    struct str text = text_of(ev, "text");
+    bool changed = json_get(ev, "original_text") != NULL; // by a plugin: not as it was said
+    if (!str_eqz(text_of(ev, "type"), "message.completed") || text.n == 0) {
+        return;
+    }
+    if (str_eqz(text_of(ev, "role"), "user") && !changed) {
+        edit_remember(&t->line, text);
+        p->said = arena_str(&p->arena, text);
+        p->answered = STR_NULL;
+    } else if (str_eqz(text_of(ev, "role"), "assistant")) {
+        p->answered = arena_str(&p->arena, text);
+    }
+}
+
+static int look_back(struct chat *t, struct past *p)
+{
+    int code = EXIT_OK;
+    for (bool more = true; more && code == EXIT_OK;) {
+        struct arena arena;
+        const struct json *v;
+        arena_init(&arena);
+        code = sessions__events(t->c, t->id, t->seq, &arena, &v);
+        const struct json *events = json_get(v, "events");
+        json_foreach_item (ev, events) {
+            look_at(t, p, ev);
+        }
+        more = json_at(events, 0) != NULL;
+        t->seq = (uint64_t)json_int(json_get(v, "next"), (int64_t)t->seq);
+        arena_fini(&arena);
+    }
+    return code;
+}
+
+static void show_past(struct chat *t, const struct past *p)
+{
+    struct out *o = &t->c->out;
+    out_note(o, "session %s goes on", t->id);
+    if (t->view.mode != VIEW_LIVE || p->said.n == 0) {
+        return;
+    }
+    out_tinted(o, OUT_BOLD, STR("> "));
+    view_text(o, p->said);
+    live_add(&t->view.live, p->answered);
+    live_end(&t->view.live);
+    out_flush(o);
+}
+
+struct last {
+    char *here;
+    char *id; // CHAT_ID_MAX bytes; "" until it is found
+};
+
+static bool is_last(const struct json *row, void *arg)
+{
+    struct last *l = arg;
+    bool fits =
+        str_eqz(text_of(row, "working_dir"), l->here) && !str_eqz(text_of(row, "state"), "ended");
+    if (fits) {
+        snprintf(l->id, CHAT_ID_MAX, STR_FMT, STR_ARG(text_of(row, "id")));
+    }
+    return !fits;
+}
+
+// The newest session of this directory that can go on.
+static int find_last(struct chat *t, char id[CHAT_ID_MAX])
+{
+    const char *given = args_value(&t->c->args, FLAG_CWD);
+    struct last l = {.here = realpath(given != NULL ? given : ".", NULL), .id = id};
+    id[0] = '\0';
+    int code = l.here != NULL ? sessions__each(t->c, is_last, &l) : EXIT_OK;
+    if (code == EXIT_OK && id[0] == '\0') {
+        out_error(&t->c->out, "no session of this directory can go on; 'afloat chat' begins one");
+        code = EXIT_NOT_FOUND;
+    }
+    free(l.here);
+    return code;
+}
+
+// ---- shared --------------------------------------------------------------------------------
+
+int chat__new(struct chat *t)
+{
+    t->seq = 0;
+    return send_body(t, "POST", ops[OP_SESSION_NEW].path, true);
+}
+
+int chat__resume(struct chat *t, const char *id)
+{
+    struct past p = {0};
+    char path[2 * CHAT_ID_MAX];
+    int code = sessions__resolve(t->c, id, t->id, sizeof t->id);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    snprintf(path, sizeof path, "/session/%s", t->id);
+    arena_init(&p.arena);
+    t->seq = 0;
+    code = send_body(t, "PATCH", path, false);
+    if (code == EXIT_OK) {
+        code = look_back(t, &p);
+    }
+    if (code == EXIT_OK) {
+        show_past(t, &p);
+    }
+    arena_fini(&p.arena);
+    return code;
+}
+
+int chat__open(struct chat *t)
+{
+    const struct args *a = &t->c->args;
+    if (args_has(a, FLAG_RESUME)) {
+        return chat__resume(t, args_value(a, FLAG_RESUME));
+    }
+    if (!args_has(a, FLAG_CONTINUE)) {
+        return chat__new(t);
+    }
+    char id[CHAT_ID_MAX];
+    int code = find_last(t, id);
+    return code == EXIT_OK ? chat__resume(t, id) : code;
+}
+
+int chat__row(struct chat *t, struct arena *arena, const struct json **out)
+{
+    struct ask_param params[] = {{"id", t->id}};
+    return ask_value(t->c, OP_SESSION_SHOW, params, ARRAY_LEN(params), arena, out);
+}

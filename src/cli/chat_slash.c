@@ -1,0 +1,363 @@
+// What can be said to the chat itself: lines that begin with '/'.
+//
+// Our own commands are a table; every other name is looked for among the commands that plugins
+// contribute, as PLUGIN:NAME or as NAME alone. A command that fails says so, and the chat goes on.
+
+#include "cli/chat_int.h"
+#include "cli/report.h"
+#include "cli/sessions.h"
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+static void print_output(struct chat *t, const struct json *output)
+{
+    if (output != NULL && output->type == JSON_STR) {
+        view_text(&t->c->out, output->s);
+    } else if (output != NULL && output->type != JSON_NULL) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, output, 2);
+        view_text(&t->c->out, buf_str(&text));
+        buf_fini(&text);
+    }
+}
+
+// ---- lists ---------------------------------------------------------------------------------
+
+// A table of a list that the hub gives: one row each, the first column bold.
+static int print_list(struct chat *t, enum op_id op, const struct ask_param *param,
+                      const char *list, const char *const *keys)
+{
+
+    struct arena arena;
+    struct table table;
+    const struct json *v;
+    size_t columns = 0;
+    while (keys[columns] != NULL) {
+        columns++;
+    }
+    arena_init(&arena);
+    table_init(&table, columns);
+    int code = ask_value(t->c, op, param, param != NULL ? 1 : 0, &arena, &v);
+    json_foreach_item (row, json_get(v, list)) {
+        for (size_t i = 0; i < columns; i++) {
+            table_add(&table, i == 0 ? OUT_BOLD : OUT_PLAIN, text_of(row, keys[i]));
+        }
+    }
+    table_print(&table, &t->c->out);
+    table_fini(&table);
+    arena_fini(&arena);
+    return code;
+}
+
+static bool slash_tools(struct chat *t, struct str arg)
+{
+    static const char *const keys[] = {"name", "plugin", "description", NULL};
+    (void)arg;
+    print_list(t, OP_TOOL_LIST, NULL, "tools", keys);
+    return true;
+}
+
+static bool slash_plugins(struct chat *t, struct str arg)
+{
+    static const char *const keys[] = {"name", "state", "layer", NULL};
+    (void)arg;
+    print_list(t, OP_PLUGIN_LIST, NULL, "plugins", keys);
+    return true;
+}
+
+// ---- the session ---------------------------------------------------------------------------
+
+static void print_model(struct chat *t, const struct json *row)
+{
+    struct str provider = text_of(row, "provider"), model = text_of(row, "model");
+    out_note(&t->c->out, "the model is " STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
+}
+
+static void list_providers(struct chat *t)
+{
+    static const char *const columns[] = {"name", "kind", "model", NULL};
+    struct buf keys;
+    buf_init(&keys, 64 << 10);
+    chat__write_keys(t->c, &keys);
+    struct ask_param param = {"keys", keys.n != 0 ? buf_z(&keys) : NULL};
+    print_list(t, OP_PROVIDER_LIST, &param, "providers", columns);
+    buf_fini(&keys);
+}
+
+static bool slash_model(struct chat *t, struct str arg)
+{
+    struct arena arena;
+    const struct json *row = NULL;
+    arena_init(&arena);
+    const char *model = arena_strdup(&arena, arg);
+    if (arg.n == 0) {
+        list_providers(t);
+        chat__row(t, &arena, &row);
+    } else {
+        const char *provider = chat__cut_provider(t->c, &arena, &model);
+        struct ask_param params[] = {{"id", t->id}, {"provider", provider}, {"model", model}};
+        ask_value(t->c, OP_SESSION_PATCH, params, ARRAY_LEN(params), &arena, &row);
+    }
+    if (row != NULL) {
+        print_model(t, row);
+    }
+    arena_fini(&arena);
+    return true;
+}
+
+static bool slash_cost(struct chat *t, struct str arg)
+{
+    static const char *const counts[] = {"input", "cached", "output", "reasoning"};
+    struct arena arena;
+    struct table table;
+    const struct json *row;
+    (void)arg;
+    arena_init(&arena);
+    table_init(&table, 2);
+    int code = chat__row(t, &arena, &row);
+    const struct json *usage = json_get(row, "usage");
+    for (size_t i = 0; i < ARRAY_LEN(counts) && code == EXIT_OK; i++) {
+        int64_t n = json_int(json_get(usage, counts[i]), -1);
+        table_add(&table, OUT_PLAIN, str_of(counts[i]));
+        if (n < 0) {
+            table_add(&table, OUT_DIM, STR("unknown"));
+        } else {
+            table_addf(&table, "%lld", (long long)n);
+        }
+    }
+    double cost = json_double(json_get(usage, "cost_usd"), -1);
+    if (code == EXIT_OK) {
+        table_add(&table, OUT_PLAIN, STR("cost"));
+        if (cost < 0) {
+            table_add(&table, OUT_DIM, STR("unknown: [prices] has no price of this model"));
+        } else {
+            table_addf(&table, "%.4f USD", cost);
+        }
+    }
+    table_print(&table, &t->c->out);
+    table_fini(&table);
+    arena_fini(&arena);
+    return true;
+}
+
+static bool slash_compact(struct chat *t, struct str arg)
+{
+    struct arena arena;
+    const struct json *v;
+    struct ask_param params[] = {{"id", t->id}};
+    (void)arg;
+    arena_init(&arena);
+    if (ask_value(t->c, OP_SESSION_COMPACT, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
+        out_note(&t->c->out, "what was said is a summary now");
+    }
+    arena_fini(&arena);
+    return true;
+}
+
+static bool slash_new(struct chat *t, struct str arg)
+{
+    char old[CHAT_ID_MAX];
+    uint64_t seq = t->seq;
+    (void)arg;
+    memcpy(old, t->id, sizeof old);
+    if (chat__new(t) == EXIT_OK) {
+        out_note(&t->c->out, "session %s begins; '/resume %s' goes back", t->id, old);
+    } else {
+        memcpy(t->id, old, sizeof old);
+        t->seq = seq;
+    }
+    return true;
+}
+
+struct recent {
+    struct table table;
+    int left;
+};
+
+static bool add_recent(const struct json *row, void *arg)
+{
+    struct recent *r = arg;
+    table_add(&r->table, OUT_BOLD, text_of(row, "id"));
+    table_add(&r->table, OUT_PLAIN, text_of(row, "state"));
+    table_add(&r->table, OUT_PLAIN, text_of(row, "title"));
+    table_add(&r->table, OUT_DIM, text_of(row, "working_dir"));
+    return --r->left > 0;
+}
+
+static bool slash_resume(struct chat *t, struct str arg)
+{
+    char old[CHAT_ID_MAX];
+    uint64_t seq = t->seq;
+    if (arg.n == 0) {
+        struct recent r = {.left = 10};
+        table_init(&r.table, 4);
+        sessions__each(t->c, add_recent, &r);
+        table_print(&r.table, &t->c->out);
+        table_fini(&r.table);
+        return true;
+    }
+    char *id = str_dup(arg);
+    memcpy(old, t->id, sizeof old);
+    if (chat__resume(t, id) != EXIT_OK) {
+        memcpy(t->id, old, sizeof old);
+        t->seq = seq;
+    }
+    free(id);
+    return true;
+}
+
+// ---- the hub -------------------------------------------------------------------------------
+
+static bool slash_reload(struct chat *t, struct str arg)
+{
+    struct arena arena;
+    const struct json *report;
+    (void)arg;
+    arena_init(&arena);
+    if (ask_value(t->c, OP_RELOAD, NULL, 0, &arena, &report) == EXIT_OK) {
+        report_print(&t->c->out, report);
+    }
+    arena_fini(&arena);
+    return true;
+}
+
+static bool slash_plugin(struct chat *t, struct str arg)
+{
+    chat__write_plugin(t, arg);
+    return true;
+}
+
+static bool slash_quit(struct chat *t, struct str arg)
+{
+    (void)t;
+    (void)arg;
+    return false;
+}
+
+static bool slash_help(struct chat *t, struct str arg);
+
+static const struct slash {
+    const char *name, *args, *help;
+    bool (*run)(struct chat *t, struct str arg); // false: leave
+} slashes[] = {
+    {"help", "", "this list", slash_help},
+    {"model", "[[PROVIDER/]MODEL]", "show the models, or take another one", slash_model},
+    {"tools", "", "the tools", slash_tools},
+    {"plugins", "", "the plugins", slash_plugins},
+    {"plugin", "NAME WHAT IT DOES", "have the model write a plugin, and check it", slash_plugin},
+    {"reload", "", "take over what changed", slash_reload},
+    {"cost", "", "what this session has used", slash_cost},
+    {"compact", "", "replace what was said by a summary", slash_compact},
+    {"new", "", "begin a new session", slash_new},
+    {"resume", "[ID]", "show recent sessions, or go on with one", slash_resume},
+    {"quit", "", "leave; the session stays", slash_quit},
+};
+
+// ---- commands of plugins -------------------------------------------------------------------
+
+static bool slash_help(struct chat *t, struct str arg)
+{
+    struct arena arena;
+    struct table table;
+    const struct json *v;
+    (void)arg;
+    arena_init(&arena);
+    table_init(&table, 2);
+    for (size_t i = 0; i < ARRAY_LEN(slashes); i++) {
+        const struct slash *s = &slashes[i];
+        table_addf(&table, "/%s%s%s", s->name, s->args[0] != '\0' ? " " : "", s->args);
+        table_add(&table, OUT_PLAIN, str_of(s->help));
+    }
+    ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
+    json_foreach_item (command, json_get(v, "commands")) {
+        struct str name = text_of(command, "name");
+        table_addf(&table, "/" STR_FMT, STR_ARG(name));
+        table_add(&table, OUT_PLAIN, text_of(command, "description"));
+    }
+    table_print(&table, &t->c->out);
+    out_add(&t->c->out, STR("Alt-Enter begins a new line. Ctrl-C interrupts a turn; twice, it "
+                            "leaves.\n"));
+    table_fini(&table);
+    arena_fini(&arena);
+    return true;
+}
+
+// The full name of the command that `name` means; STR_NULL when there is none, or several.
+static struct str find_command(const struct json *contributed, struct str name)
+{
+    struct str found = STR_NULL;
+    size_t n = 0;
+    json_foreach_item (command, contributed) {
+        struct str full = text_of(command, "name"), last = full;
+        str_cut(&last, ':');
+        if (str_eq(full, name)) {
+            return full;
+        }
+        if (last.n != 0 && str_eq(last, name)) {
+            found = full;
+            n++;
+        }
+    }
+    return n == 1 ? found : STR_NULL;
+}
+
+static char *args_as_json(struct arena *arena, struct str arg)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_arr(&w);
+    while (arg.n != 0) {
+        struct str word = str_cut(&arg, ' ');
+        if (word.n != 0) {
+            jw_str(&w, word);
+        }
+    }
+    jw_end_arr(&w);
+    char *out = arena_strdup(arena, buf_str(&text));
+    buf_fini(&text);
+    return out;
+}
+
+static void run_contributed(struct chat *t, struct str name, struct str arg)
+{
+    struct arena arena;
+    const struct json *v;
+    arena_init(&arena);
+    int code = ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
+    struct str full = find_command(json_get(v, "commands"), name);
+    if (code == EXIT_OK && full.n == 0) {
+        out_error(&t->c->out, "there is no command '/" STR_FMT "'; /help lists them",
+                  STR_ARG(name));
+    } else if (code == EXIT_OK) {
+        struct ask_param params[] = {{"name", arena_strdup(&arena, full)},
+                                     {"args", args_as_json(&arena, arg)}};
+        if (ask_value(t->c, OP_COMMAND_RUN, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
+            print_output(t, json_get(v, "output"));
+        }
+    }
+    arena_fini(&arena);
+}
+
+bool chat__slash(struct chat *t, struct str line)
+{
+    struct str arg = str_from(line, 1);
+    struct str name = str_cut(&arg, ' ');
+    bool stays = true;
+    const struct slash *found = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(slashes); i++) {
+        found = str_eqz(name, slashes[i].name) ? &slashes[i] : found;
+    }
+    if (found != NULL) {
+        stays = found->run(t, str_trim(arg));
+    } else {
+        run_contributed(t, name, str_trim(arg));
+    }
+    out_flush(&t->c->out);
+    return stays;
+}

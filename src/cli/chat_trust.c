@@ -1,0 +1,45 @@
+// What a project brings takes part in its sessions once it is trusted. Until then a chat says, once,
+// that something waits: a plugin that is silently missing looks like one that does not work.
+
+#include "cli/chat_int.h"
+#include "trust/trust.h"
+
+// The environment is the shell's affair, bots are run by themselves.
+static bool takes_part(enum trust_kind kind)
+{
+    return kind == TRUST_PLUGIN || kind == TRUST_CONFIG || kind == TRUST_SKILL ||
+           kind == TRUST_AGENTS;
+}
+
+static size_t count_waiting(const struct trust *t, const struct trust_place *p,
+                            const struct trust_scan *s)
+{
+    size_t n = 0;
+    vec_foreach (it, &s->items) {
+        n += takes_part(it->kind) && it->error == NULL &&
+             trust_ask(t, p, it->kind, it->path, it->tree.hash) == TRUST_NO;
+    }
+    return n;
+}
+
+// What cannot be read is not trusted either; the hub and `afloat trust` say why.
+void chat__announce_untrusted(struct cli *c, const char *dir)
+{
+    struct trust_place p = {0};
+    struct trust_scan s = {0};
+    struct trust *t = NULL;
+    if (trust_place_of(&p, c->home.dir, dir, NULL) == 0) {
+        int rc = trust_open(&t, c->home.dir, NULL);
+        (void)rc; // an empty book then
+        size_t n = trust_scan(&s, p.root, NULL) == 0 ? count_waiting(t, &p, &s) : 0;
+        if (n != 0) {
+            out_note(&c->out,
+                     "%zu item%s of '%s' %s not trusted and take%s no part; 'afloat trust "
+                     "--dry-run' shows what there is",
+                     n, n == 1 ? "" : "s", p.root, n == 1 ? "is" : "are", n == 1 ? "s" : "");
+        }
+        trust_scan_fini(&s);
+        trust_close(t);
+    }
+    trust_place_fini(&p);
+}

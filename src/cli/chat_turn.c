@@ -1,0 +1,203 @@
+// One turn, from the message to its end.
+//
+//     POST message ──> turn id
+//     GET events, behind the last one seen ──> shown ──┬─ the turn's end ──> exit code
+//          ^                                           ├─ a question ──> the person ──> POST answer ─┐
+//          │                                           └─ Ctrl-C ──> POST interrupt ────────────────┤
+//          └────────────────────────────────────────────────────────────────────────────────────────┘
+//
+// The stream is left whenever something else has to be said, and taken up again behind the last event:
+// the hub keeps them, so nothing is lost and nothing shown twice. Ctrl-C once asks for the turn's end,
+// twice leaves at once. A closed terminal ends us, not the turn: the session can be taken up again.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/chat_int.h"
+#include "client/interrupt.h"
+#include "pty/tty.h"
+
+static const struct {
+    const char *type;
+    int exit;
+} ends[] = {{"turn.completed", EXIT_OK},
+            {"turn.failed", EXIT_FAILED},
+            {"turn.interrupted", EXIT_INTERRUPTED},
+            {"session.ended", EXIT_OK}};
+
+static const char *end_of(const struct chat *t, struct str type, const struct json *ev)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct str turn = json_str(json_get(ev, "turn"), "");
+        bool ours = turn.n == 0 || (t->turn[0] != '\0' && str_eqz(turn, t->turn));
+        if (str_eqz(type, ends[i].type) && ours) {
+            return ends[i].type;
+        }
+    }
+    return NULL;
+}
+
+static int exit_of(const struct chat *t)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        if (strcmp(t->end, ends[i].type) == 0) {
+            return ends[i].exit;
+        }
+    }
+    return EXIT_FAILED;
+}
+
+// ---- one event -----------------------------------------------------------------------------
+
+// Who only watches and cannot be asked leaves the answer to others.
+static void note_asked(struct chat *t, struct str type, const struct json *ev)
+{
+    if (!t->person && t->turn[0] == '\0') {
+        return;
+    }
+    if (str_eqz(type, "permission.requested") || str_eqz(type, "question.asked")) {
+        arena_fini(&t->asked_in);
+        t->asked = json_clone(&t->asked_in, ev);
+    }
+}
+
+static int on_event(const struct client_event *e, void *arg)
+{
+    struct chat *t = arg;
+    struct arena arena;
+    struct json *ev = NULL;
+    uint64_t seq;
+    arena_init(&arena);
+    if (json_parse(&ev, &arena, e->data, NULL, NULL) < 0) {
+        ev = NULL;
+    }
+    if (str_to_u64(e->id, &seq)) {
+        t->seq = seq;
+    }
+    bool written = view_event(&t->view, e->type, ev, e->data);
+    note_asked(t, e->type, ev);
+    t->end = end_of(t, e->type, ev);
+    arena_fini(&arena);
+    return !written ? -EPIPE : t->asked != NULL || t->end != NULL ? -ECANCELED : 0;
+}
+
+static int stream(struct chat *t, struct client_answer *a, struct err *e)
+{
+    struct client_peer to = {.socket = t->c->home.socket};
+    char path[CHAT_ID_MAX + 64];
+    snprintf(path, sizeof path, "/session/%s/events?after=%llu", t->id, (unsigned long long)t->seq);
+    struct client_request r = {.method = "GET", .path = path, .accept = "text/event-stream"};
+    return client_stream(&to, &r, a, on_event, t, e);
+}
+
+// ---- what ends the stream ------------------------------------------------------------------
+
+// Returns 0 when the turn is still to be followed.
+static int on_signal(struct chat *t)
+{
+    int signum = interrupt_take();
+    bool again = t->interrupted || t->turn[0] == '\0';
+    out_resume(&t->c->out);
+    if (signum != SIGHUP && !again) {
+        chat__interrupt(t);
+    }
+    if (signum == SIGINT && !again) {
+        return 0;
+    }
+    view_settle(&t->view);
+    if (signum != SIGHUP) {
+        out_note(&t->c->out, "left; 'afloat chat --resume %s' goes on with this session", t->id);
+    }
+    return EXIT_INTERRUPTED;
+}
+
+static int on_lost(struct chat *t, const struct err *e)
+{
+    view_settle(&t->view);
+    out_error(&t->c->out,
+              "the hub went away in the middle of the turn%s%s; 'afloat chat --resume %s' goes on "
+              "with this session",
+              e->msg[0] != '\0' ? ": " : "", e->msg, t->id);
+    return EXIT_UNREACHABLE;
+}
+
+// Returns 0 when the stream is to be taken up again, else 1 with the exit code in `*code`.
+static int judge(struct chat *t, int rc, const struct client_answer *a, const struct err *e,
+                 int *code)
+{
+    if (t->c->out.fault != 0 && t->c->out.fault != EINTR) {
+        *code = EXIT_FAILED;
+    } else if (rc == -EINTR || interrupt_seen() != 0) {
+        *code = on_signal(t);
+    } else if (t->end != NULL) {
+        *code = exit_of(t);
+        return 1;
+    } else if (t->asked != NULL) {
+        *code = chat__settle_asked(t);
+    } else if (rc == 0 && a->status / 100 != 2) {
+        *code = ask_problem(t->c, a);
+    } else {
+        *code = on_lost(t, e);
+    }
+    return *code != EXIT_OK;
+}
+
+// ---- shared --------------------------------------------------------------------------------
+
+int chat__say(struct chat *t, struct str text)
+{
+    struct arena arena;
+    const struct json *v;
+    char *copy = str_dup(text);
+    struct ask_param params[] = {{"id", t->id}, {"text", copy}};
+    arena_init(&arena);
+    int code = ask_value(t->c, OP_SESSION_MESSAGE, params, ARRAY_LEN(params), &arena, &v);
+    struct str turn = json_str(json_get(v, "turn_id"), "");
+    snprintf(t->turn, sizeof t->turn, STR_FMT, STR_ARG(turn));
+    if (json_bool(json_get(v, "queued"), false)) {
+        out_note(&t->c->out, "a turn is running; this comes when it has ended");
+    }
+    arena_fini(&arena);
+    free(copy);
+    return code == EXIT_OK ? chat__follow(t) : code;
+}
+
+int chat__follow(struct chat *t)
+{
+    int code = EXIT_OK;
+    t->end = NULL;
+    t->asked = NULL;
+    t->interrupted = false;
+    if (t->person) {
+        int rc =
+            tty_take(STDIN_FILENO, TTY_QUIET, NULL); // what is typed now is for the next prompt
+        (void)rc;                                    // in the background we only print
+    }
+    for (bool ended = false; !ended;) {
+        struct client_answer a;
+        struct err e = {0};
+        client_answer_init(&a);
+        int rc = stream(t, &a, &e);
+        ended = judge(t, rc, &a, &e, &code) != 0;
+        client_answer_fini(&a);
+    }
+    tty_give_back();
+    return code;
+}
+
+void chat__interrupt(struct chat *t)
+{
+    struct client_peer to = {.socket = t->c->home.socket};
+    struct client_answer a;
+    struct err e = {0};
+    char path[CHAT_ID_MAX + 32];
+    snprintf(path, sizeof path, "/session/%s/interrupt", t->id);
+    struct client_request r = {.method = "POST", .path = path, .body = STR("{}")};
+    client_answer_init(&a);
+    if (client_call(&to, &r, &a, &e) < 0 && e.code != -EINTR) {
+        out_error(&t->c->out, "cannot interrupt the turn: %s", e.msg);
+    }
+    client_answer_fini(&a);
+    t->interrupted = true;
+}

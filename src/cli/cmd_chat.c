@@ -1,0 +1,207 @@
+// `afloat chat`: one turn, or a prompt.
+//
+//     chat TEXT, chat -, something | chat [TEXT]     one turn, then the exit code it ended with
+//     chat, on a terminal                            a line, a turn, a line, ...; '/' begins a command
+//
+// The session lives in the hub. What is here is its view and the person's hand: leaving, or a terminal
+// that closes, ends neither.
+
+#include <unistd.h>
+
+#include "cli/chat_int.h"
+#include "cli/sessions.h"
+#include "client/interrupt.h"
+#include "pty/tty.h"
+
+// ---- what is said --------------------------------------------------------------------------
+
+// TEXT, and behind it what is piped in. `*out` stays empty on a terminal without TEXT.
+static int gather_text(struct cli *c, struct buf *out)
+{
+    const char *word = args_word(&c->args, 0);
+    bool all = word != NULL && strcmp(word, "-") == 0;
+    struct err e = {0};
+    if (word != NULL && !all) {
+        buf_addz(out, word);
+    }
+    size_t before = out->n;
+    if (!all && isatty(STDIN_FILENO) == 1) {
+        return EXIT_OK;
+    }
+    if (before != 0) {
+        buf_addz(out, "\n\n");
+    }
+    size_t from = out->n;
+    if (cli__read_all(STDIN_FILENO, out, &e) < 0) {
+        return cli__fail(c, &e);
+    }
+    if (out->n == from) {
+        buf_cut(out, before);
+    }
+    if (memchr(buf_z(out), '\0', out->n) != NULL) {
+        out_error(&c->out, "what is said must be text: there is a zero byte in it");
+        return EXIT_USAGE;
+    }
+    if (str_trim(buf_str(out)).n == 0) {
+        out_error(&c->out, "there is nothing to say: give a TEXT, or pipe one in");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+// ---- the prompt ----------------------------------------------------------------------------
+
+static void greet(struct chat *t)
+{
+    struct arena arena;
+    const struct json *row;
+    arena_init(&arena);
+    if (chat__row(t, &arena, &row) == EXIT_OK) {
+        struct str provider = json_str(json_get(row, "provider"), "");
+        struct str model = json_str(json_get(row, "model"), "");
+        out_note(&t->c->out, "session %s with " STR_FMT "/" STR_FMT "; /help lists the commands",
+                 t->id, STR_ARG(provider), STR_ARG(model));
+    }
+    arena_fini(&arena);
+}
+
+// One line that was entered; returns 0 to go on, else 1 with the exit code in `*code`.
+static int take_line(struct chat *t, int *code)
+{
+    char *line = str_dup(str_trim(edit_text(&t->line)));
+    bool stays = true;
+    edit_remember(&t->line, str_of(line));
+    if (line[0] == '/') {
+        stays = chat__slash(t, str_of(line));
+    } else if (line[0] != '\0') {
+        *code = chat__say(t, str_of(line));
+        // an answer that failed or was interrupted is no reason to leave; a hub that is gone is
+        stays = *code == EXIT_OK || *code == EXIT_FAILED || *code == EXIT_CONFLICT ||
+                (*code == EXIT_INTERRUPTED && t->end != NULL);
+    }
+    if (stays) {
+        *code = EXIT_OK;
+    }
+    free(line);
+    return !stays;
+}
+
+static int prompt(struct chat *t)
+{
+    int code = EXIT_OK;
+    bool warned = false; // Ctrl-C came on an empty line
+    for (bool ended = false; !ended;) {
+        enum chat_line line = chat__read_line(t, &t->line);
+        bool empty = edit_text(&t->line).n == 0;
+        bool twice = line == CHAT_INTERRUPTED && warned && empty;
+        if (line == CHAT_INTERRUPTED && !twice) {
+            warned = empty;
+            out_note(&t->c->out, empty ? "Ctrl-C again leaves" : "thrown away");
+        } else if (line == CHAT_LINE) {
+            warned = false;
+            ended = take_line(t, &code) != 0;
+        } else {
+            ended = true;
+            code = line == CHAT_LEFT ? EXIT_OK : EXIT_INTERRUPTED;
+        }
+        ended = ended || t->c->out.fault != 0;
+    }
+    return code;
+}
+
+// ---- the command ---------------------------------------------------------------------------
+
+static int check_flags(struct cli *c)
+{
+    if (args_has(&c->args, FLAG_BOT)) {
+        out_error(&c->out, "'--bot' comes with bots, which are not there yet");
+        return EXIT_USAGE;
+    }
+    if (args_has(&c->args, FLAG_PLUGINS) && args_has(&c->args, FLAG_NO_PLUGINS)) {
+        out_error(&c->out, "'--plugins' and '--no-plugins' exclude each other");
+        return EXIT_USAGE;
+    }
+    if (args_has(&c->args, FLAG_CONTINUE) && args_has(&c->args, FLAG_RESUME)) {
+        out_error(&c->out, "'--continue' and '--resume' exclude each other");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+static bool is_person(const struct cli *c)
+{
+    return tty_in_foreground(STDIN_FILENO) && c->out.terminal && !c->json &&
+           !args_has(&c->args, FLAG_NO_INPUT);
+}
+
+static bool can_draw(const struct out *o)
+{
+    const char *term = getenv("TERM");
+    return o->terminal && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
+// Run `body` with a chat that has its view and its person.
+static int with_chat(struct cli *c, int (*body)(struct chat *t, struct str text), struct str text)
+{
+    struct chat t = {.c = c};
+    bool json = c->json;
+    t.drawable = can_draw(&c->out) && !json;
+    t.person = is_person(c);
+    c->json = false; // events are printed by the view, other answers are not data
+    view_init(&t.view, json ? VIEW_JSON : t.drawable ? VIEW_LIVE : VIEW_PLAIN, &c->out);
+    arena_init(&t.asked_in);
+    chat__person_init(&t);
+    interrupt_catch();
+    int code = body(&t, text);
+    chat__person_fini(&t);
+    arena_fini(&t.asked_in);
+    view_fini(&t.view);
+    return code;
+}
+
+static int talk(struct chat *t, struct str text)
+{
+    const char *cwd = args_value(&t->c->args, FLAG_CWD);
+    int code = chat__open(t);
+    if (code == EXIT_OK) {
+        chat__announce_untrusted(t->c, cwd != NULL ? cwd : ".");
+    }
+    if (code != EXIT_OK || text.n != 0) {
+        return code != EXIT_OK ? code : chat__say(t, text);
+    }
+    greet(t);
+    return prompt(t);
+}
+
+int cmd_chat(struct cli *c)
+{
+    struct buf text;
+    buf_init(&text, CHAT_TEXT_MAX);
+    int code = check_flags(c);
+    if (code == EXIT_OK) {
+        code = gather_text(c, &text);
+    }
+    if (code == EXIT_OK && text.n == 0 && !is_person(c)) {
+        out_error(&c->out, "without a TEXT 'chat' needs a terminal to ask on");
+        code = EXIT_USAGE;
+    }
+    if (code == EXIT_OK) {
+        code = with_chat(c, talk, buf_str(&text));
+    }
+    buf_fini(&text);
+    return code;
+}
+
+static int watch(struct chat *t, struct str given)
+{
+    char *z = str_dup(given);
+    int code = sessions__resolve(t->c, z, t->id, sizeof t->id);
+    free(z);
+    t->view.echo = true;
+    return code == EXIT_OK ? chat__follow(t) : code;
+}
+
+int cmd_session_attach(struct cli *c)
+{
+    return with_chat(c, watch, str_of(args_word(&c->args, 0)));
+}

@@ -1,0 +1,110 @@
+// Which providers there are, and what models one of them offers.
+//
+// Keys are the client's. The list is asked for with the names of the variables that hold some; the
+// models of a provider are asked for with the key itself, which the hub takes from a session: where
+// there is a key here, one is made for the question and removed behind it.
+
+#include "cli/chat_int.h"
+#include "cli/sessions.h"
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+// ---- providers -----------------------------------------------------------------------------
+
+static void print_providers(struct cli *c, const struct json *providers)
+{
+    struct table t;
+    table_init(&t, 5);
+    json_foreach_item (p, providers) {
+        bool key = json_bool(json_get(p, "has_key"), false);
+        bool scripted = str_eqz(text_of(p, "kind"), "scripted");
+        table_add(&t, OUT_BOLD, text_of(p, "name"));
+        table_add(&t, OUT_PLAIN, text_of(p, "kind"));
+        table_add(&t, OUT_PLAIN, text_of(p, "model"));
+        table_add(&t, key || scripted ? OUT_GREEN : OUT_DIM,
+                  scripted ? STR("no key needed")
+                  : key    ? STR("has a key")
+                           : STR("no key"));
+        table_add(&t, OUT_DIM, json_bool(json_get(p, "default"), false) ? STR("default") : STR(""));
+    }
+    table_print(&t, &c->out);
+    table_fini(&t);
+}
+
+static int list_providers(struct cli *c, const char *keys, struct arena *arena)
+{
+    const struct json *v;
+    struct ask_param params[] = {{"keys", keys[0] != '\0' ? keys : NULL}};
+    int code = ask_value(c, OP_PROVIDER_LIST, params, ARRAY_LEN(params), arena, &v);
+    if (v != NULL) {
+        print_providers(c, json_get(v, "providers"));
+    }
+    return code;
+}
+
+// ---- models --------------------------------------------------------------------------------
+
+// A session that holds our keys; its id lives in `arena`. It is with the scripted provider, which needs
+// neither key nor model: nothing is said in it.
+static int make_session(struct cli *c, struct arena *arena, const char **id)
+{
+    const struct json *row = NULL;
+    struct buf env;
+    struct jw w;
+    buf_init(&env, CHAT_TEXT_MAX);
+    jw_init(&w, &env);
+    int code = chat__write_env(c, &w);
+    if (code == EXIT_OK) {
+        struct ask_param params[] = {{"provider", "scripted"}, {"env", buf_z(&env)}};
+        code = sessions__ask(c, OP_SESSION_NEW, params, ARRAY_LEN(params), arena, &row);
+    }
+    *id = row != NULL ? arena_strdup(arena, text_of(row, "id")) : NULL;
+    buf_fini(&env);
+    return code;
+}
+
+static void remove_session(struct cli *c, const char *id, struct arena *arena)
+{
+    const struct json *v;
+    struct ask_param params[] = {{"id", id}, {"purge", "true"}};
+    sessions__ask(c, OP_SESSION_END, params, ARRAY_LEN(params), arena, &v);
+}
+
+static int list_models(struct cli *c, const char *name, bool keys, struct arena *arena)
+{
+    const struct json *v = NULL;
+    const char *session = NULL;
+    int code = keys ? make_session(c, arena, &session) : EXIT_OK;
+    if (code == EXIT_OK) {
+        struct ask_param params[] = {{"name", name}, {"session", session}};
+        code = ask_value(c, OP_PROVIDER_MODELS, params, ARRAY_LEN(params), arena, &v);
+    }
+    json_foreach_item (model, json_get(v, "models")) {
+        out_text(&c->out, json_str(model, ""));
+        out_add(&c->out, STR("\n"));
+    }
+    if (session != NULL) {
+        remove_session(c, session, arena);
+    }
+    return code;
+}
+
+int cmd_models(struct cli *c)
+{
+    struct arena arena;
+    struct buf keys;
+    const char *name = args_word(&c->args, 0);
+    arena_init(&arena);
+    buf_init(&keys, 64 << 10);
+    int code = chat__write_keys(c, &keys);
+    if (code == EXIT_OK) {
+        code = name != NULL ? list_models(c, name, keys.n != 0, &arena)
+                            : list_providers(c, buf_z(&keys), &arena);
+    }
+    buf_fini(&keys);
+    arena_fini(&arena);
+    return code;
+}

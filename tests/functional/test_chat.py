@@ -1,0 +1,351 @@
+"""`afloat chat`, `sessions` and `models` with a real hub and the scripted provider."""
+import http.server
+import json
+import signal
+import threading
+
+import pytest
+
+from chat_rig import Terminal
+from conftest import retry
+
+
+@pytest.fixture
+def script(home, tmp_path):
+    """Write a scenario and let every command of this home play it."""
+
+    def write(*lines):
+        path = tmp_path / "scenario.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        home.env["AFLOAT_PROVIDER"] = "scripted"
+        home.env["AFLOAT_SCENARIO"] = str(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def place(tmp_path):
+    dir = tmp_path / "work"
+    dir.mkdir()
+    return dir
+
+
+def newest(home):
+    return home.json("sessions")["sessions"][0]
+
+
+# ---- one turn ------------------------------------------------------------------------------
+
+
+def test_one_turn_prints_the_answer(home, hub, script, place):
+    script({"text": "The **answer** is 42."})
+    done = home.cli("chat", "what is it?", cwd=place)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "The **answer** is 42.\n", "")
+    row = newest(home)
+    assert row["state"] == "idle" and row["working_dir"] == str(place)
+    assert row["provider"] == "scripted" and not row["fallback"]
+
+
+def test_the_demo_model_says_what_it_is(home, hub, place):
+    done = home.cli("chat", "hello", cwd=place)
+    assert done.returncode == 0 and done.stdout.strip()
+    assert done.stderr.count("no model key found: this is the scripted demo model") == 1
+    assert newest(home)["fallback"]
+
+
+def test_json_is_the_journal_as_it_is_written(home, hub, script, place):
+    script({"text": "two words", "usage": {"input": 5, "cached": 1, "output": 2}})
+    done = home.cli("chat", "hi", "--json", cwd=place)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    types = [e["type"] for e in events]
+    assert done.returncode == 0 and types[0] == "session.created" and types[-1] == "turn.completed"
+    assert "message.delta" in types and events[-1]["text"] == "two words"
+    kept = home.http("GET", f"/session/{newest(home)['id']}/events").json()["events"]
+    assert [e["type"] for e in kept][:len(types)] == types
+
+
+def test_a_provider_that_fails_fails_the_turn(home, hub, script, place):
+    script({"when": "never said", "text": "x"})
+    done = home.cli("chat", "hello", cwd=place)
+    assert done.returncode == 1 and done.stderr.startswith("afloat: the turn failed: ")
+
+
+def test_a_session_goes_on_by_id_and_by_place(home, hub, script, place, tmp_path):
+    script({"text": "first"}, {"text": "second"}, {"text": "third"})
+    assert home.ok("chat", "one", cwd=place) == "first\n"
+    id = newest(home)["id"]
+    done = home.cli("chat", "two", "--resume", id, cwd=place)
+    assert (done.returncode, done.stdout) == (0, "second\n") and f"session {id} goes on" in done.stderr
+    assert home.ok("chat", "three", "-c", cwd=place) == "third\n"
+    assert len(home.json("sessions")["sessions"]) == 1
+    missing = home.cli("chat", "x", "-c", cwd=tmp_path)
+    assert missing.returncode == 3 and "no session of this directory" in missing.stderr
+    assert home.cli("chat", "x", "--resume", "nosuch").returncode == 3
+
+
+def test_what_is_not_trusted_is_announced_once(home, hub, script, place):
+    script({"text": "one"}, {"text": "one"})
+    (place / ".afloat" / "plugins").mkdir(parents=True)
+    (place / ".afloat" / "plugins" / "p.lua").write_text("on_done(function() end)\n")
+    (place / "AGENTS.md").write_text("be brief\n")
+    done = home.cli("chat", "hi", cwd=place)
+    assert done.returncode == 0 and done.stderr.count("2 items of ") == 1
+    home.ok("trust", cwd=place)
+    assert home.cli("chat", "hi", cwd=place).stderr == ""
+
+
+def test_two_clients_have_each_their_own_path_and_place(home, hub, script, tmp_path):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "pwd; mine"}}]}, {"text": "done"})
+    for name in ("a", "b"):
+        bin = tmp_path / name / "bin"
+        bin.mkdir(parents=True)
+        (bin / "mine").write_text(f"#!/bin/sh\necho tool of {name}\n")
+        (bin / "mine").chmod(0o755)
+        done = home.cli("chat", "go", "--json", cwd=tmp_path / name,
+                        env={"PATH": f"{bin}:/usr/bin:/bin"})
+        outputs = [e["output"] for e in map(json.loads, done.stdout.splitlines())
+                   if e["type"] == "tool.completed"]
+        assert len(outputs) == 1 and f"tool of {name}" in outputs[0]
+        assert str(tmp_path / name) in outputs[0]
+
+
+def test_more_directories_can_be_written_when_the_flag_says_so(home, hub, script, place, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": f"echo x > {other}/made"}}]}, {"text": "done"})
+    assert home.ok("chat", "go", cwd=place) == "done\n"
+    assert not (other / "made").exists()
+    assert home.ok("chat", "go", "--add-dir", "../other", cwd=place) == "done\n"
+    assert (other / "made").exists()
+    assert newest(home)["writable"] == [str(other)]
+    assert home.cli("chat", "go", "--add-dir", "nosuch", cwd=place).returncode == 3
+    assert home.http("POST", "/session", b'{"writable": ["relative"]}').status == 400
+
+
+# ---- on a terminal -------------------------------------------------------------------------
+
+
+def test_a_conversation_with_tools(home, hub, script, place):
+    script({"text": "I look.", "tool_calls": [{"name": "shell", "input": {"cmd": "echo from the tool"}}]},
+           {"when": "from the tool", "text": "It *works*."}, {"text": "Bye."})
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"It works\.")
+    t.prompt()
+    t.type("thanks\r")
+    t.read(rb"Bye\.")
+    t.prompt()
+    t.type("/cost\r")
+    t.read(rb"output")
+    t.prompt()
+    t.type("\x04")
+    assert t.rest() == 0 and t.is_usual()
+    rows = t.screen().split("\n")
+    at = rows.index("> go")
+    assert rows[at + 1:at + 4] == ["I look.", "● shell  echo from the tool", "  from the tool"]
+    assert rows[at + 4].startswith("  ✓ shell ") and rows[at + 5] == "It works."
+
+
+def test_ctrl_c_interrupts_what_a_real_hub_does(home, hub, script, place):
+    script({"text": "word " * 500, "delta_ms": 50}, {"text": "calm again"})
+    t = Terminal(home, "chat", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"word word word")
+    t.type("\x03")
+    t.read(rb"interrupted")
+    t.prompt()
+    assert newest(home)["state"] == "idle"
+    t.type("again\r")
+    t.read(rb"calm again")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0 and t.is_usual()
+
+
+@pytest.mark.parametrize("key, ran", [("a", True), ("d", False)])
+def test_a_person_decides_what_runs(home, hub, script, place, key, ran):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
+    t = Terminal(home, "chat", "go", "--permission", "ask", cwd=place)
+    t.read(rb"shell.* wants to run: .*echo here > made.*\[d\]eny\? \r")
+    t.type(key + "\r")
+    t.read(rb"done")
+    assert t.rest() == 0
+    assert (place / "made").exists() == ran
+
+
+def test_without_a_terminal_nothing_runs_that_must_be_asked_for(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
+    done = home.cli("chat", "go", "--permission", "ask", cwd=place)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "nobody is at a terminal to ask" in done.stderr
+    assert not (place / "made").exists()
+
+
+def test_a_question_of_the_model_is_answered(home, hub, script, place):
+    script({"tool_calls": [{"name": "ask_user",
+                            "input": {"question": "Which colour?", "choices": ["red", "blue"]}}]},
+           {"when": "blue", "text": "It is blue."})
+    t = Terminal(home, "chat", "go", cwd=place)
+    t.read(rb"Which colour\?.*2\. blue.*answer> \r")
+    t.type("2\r")
+    t.read(rb"It is blue\.")
+    assert t.rest() == 0
+
+
+def test_a_hub_that_is_killed_in_a_turn_can_be_gone_on_with(home, script, place):
+    script({"text": "word " * 500, "delta_ms": 50})
+    t = Terminal(home, "chat", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"word word word")
+    home.kill_hub(signal.SIGKILL)
+    assert t.rest() == 5 and t.is_usual()
+    said = t.screen().replace("\n", "")
+    id = said.partition("chat --resume ")[2].partition("'")[0]
+    assert home.json("sessions", "show", id)["state"] == "crashed"
+    script(*[{"text": "where were we"}] * 2)
+    done = home.cli("chat", "go on", "--resume", id, cwd=place)
+    assert (done.returncode, done.stdout) == (0, "where were we\n")
+
+
+def test_slash_commands_of_the_session(home, hub, script, place):
+    script({"text": "one"}, {"text": "summary"}, {"text": "more"})
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    (home.dir / "plugins" / "greeter.lua").write_text(
+        'command { name = "hello", description = "greets",'
+        ' run = function(args) return "hi " .. table.concat(args, "+") end }\n'
+        'tool { name = "wave", description = "waves", run = function() return "waved" end }\n')
+    home.ok("reload")
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    first = newest(home)["id"]
+    t.type("/hello big world\r")
+    t.read(rb"hi big\+world")
+    t.prompt()
+    t.type("/help\r")
+    t.read(rb"/greeter:hello +greets")
+    t.prompt()
+    for line, words in (("/tools", rb"wave +greeter +waves"), ("/plugins", rb"greeter"), ("/reload", rb"generation"),
+                        ("/model", rb"the model is scripted/"), ("/new", rb"session .* begins")):
+        t.type(line + "\r")
+        t.read(words)
+        t.prompt()
+    assert newest(home)["id"] != first
+    t.type(f"/resume {first}\r")
+    t.read(rb"goes on")
+    t.prompt()
+    t.type("hello\r")
+    t.read(rb"one")
+    t.prompt()
+
+    def compacted():  # the last turn may still be putting its things away
+        t.type("/compact\r")
+        return b"what was said is a summary now" in t.prompt()
+
+    retry(compacted)
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_the_model_writes_a_plugin_and_the_person_saves_it(home, hub, script, place):
+    bad = "Here:\n```lua\ntool { name = }\n```\n"
+    good = ('Better:\n```lua\nplugin { api = "1.0", name = "dice" }\n'
+            'command { name = "roll", description = "d", run = function() return "rolled 4" end }\n```\n')
+    script({"text": bad}, {"when": "does not load", "text": good})
+    t = Terminal(home, "chat", cwd=place)
+    t.prompt()
+    t.type("/plugin dice rolls a die\r")
+    t.read(rb"it does not load: ")
+    t.read(rb"it loads: .*save it, so that it runs in the hub with your rights\? \[y/N\] \r")
+    assert not (home.dir / "plugins" / "dice.lua").exists()
+    t.type("y\r")
+    t.read(rb"saved as ")
+    t.prompt()
+    assert "rolled 4" in (home.dir / "plugins" / "dice.lua").read_text()
+
+    def rolled():
+        t.type("/roll\r")
+        return b"rolled 4" in t.prompt()
+
+    retry(rolled)
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+# ---- sessions and models -------------------------------------------------------------------
+
+
+def test_sessions_are_listed_shown_and_ended(home, hub, script, place):
+    script({"text": "one"})
+    assert "afloat chat" in home.cli("sessions").stderr
+    home.ok("chat", "hello", cwd=place)
+    row = newest(home)
+    assert row["id"] in home.ok("sessions") and str(place) in home.ok("sessions", "list")
+    assert home.json("sessions", "show", row["id"][:-1])["id"] == row["id"]
+    assert "working_dir" in home.ok("session", "get", row["id"])
+    assert "hooks" in home.json("sessions", "pipeline", row["id"])
+    assert "generation" in home.ok("sessions", "pipeline", row["id"])
+    home.ok("sessions", "end", row["id"])
+    assert home.json("sessions", "show", row["id"])["state"] == "ended"
+    home.ok("sessions", "end", row["id"], "--purge")
+    assert home.cli("sessions", "show", row["id"]).returncode == 3
+    assert home.cli("sessions", "show", "nosuch").returncode == 3
+
+
+def test_another_terminal_watches_and_answers(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]},
+           {"tool_calls": [{"name": "ask_user", "input": {"question": "Which?"}}]},
+           {"when": "that one", "text": "done at last"})
+    id = home.http("POST", "/session", json.dumps({
+        "working_dir": str(place), "permission": "ask", "env": home.env}).encode()).json()["id"]
+    t = Terminal(home, "sessions", "attach", id, "--no-input", "--color", "never")
+    home.http("POST", f"/session/{id}/message", b'{"text": "go"}')
+    t.read(rb"> go")
+    retry(lambda: home.json("sessions", "show", id)["pending"])
+    home.ok("sessions", "allow", id)
+    retry(lambda: "question_id" in str(home.json("sessions", "show", id)["pending"]))
+    home.ok("sessions", "answer", id, "that one")
+    t.read(rb"done at last")
+    assert (place / "made").exists()
+    assert home.cli("sessions", "deny", id).returncode == 3
+    t.type("\x03")
+    assert t.rest() == 130
+
+
+def test_models_lists_providers_and_whose_key_is_here(home, hub):
+    rows = {p["name"]: p for p in home.json("models", env={"OPENAI_API_KEY": "k"})["providers"]}
+    assert rows["openai"]["has_key"] and not rows["anthropic"]["has_key"]
+    listed = home.ok("models")
+    assert "openai" in listed and "scripted" in listed and "no key" in listed
+    assert home.cli("models", "nosuch").returncode == 3
+
+
+def test_models_of_a_provider_are_asked_for_with_the_clients_key(home, start_hub):
+    keys = []
+
+    class Provider(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            keys.append((self.path, self.headers["Authorization"]))
+            body = b'{"data": [{"id": "small"}, {"id": "large"}]}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    (home.dir / "config.toml").write_text(
+        '[providers.work]\nkind = "openai-chat"\napi_key_env = "WORK_KEY"\n'
+        f'base_url = "http://127.0.0.1:{server.server_port}/v1"\n')
+    start_hub()
+    assert home.ok("models", "work", env={"WORK_KEY": "k-1"}).split() == ["large", "small"]
+    assert keys == [("/v1/models", "Bearer k-1")]
+    assert home.json("sessions")["sessions"] == []
+    server.shutdown()
+    server.server_close()
