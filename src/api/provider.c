@@ -98,7 +98,8 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
     struct asking *q = xcalloc(1, sizeof *q);
     struct err e = {0};
     const char *name = arena_strdup(c->arena, json_str(json_get(c->params, "name"), ""));
-    struct provider_wish wish = {.provider = name, .env = env, .home = api->home};
+    // some model, whichever: who asks for the list need not have chosen one
+    struct provider_wish wish = {.provider = name, .model = "any", .env = env, .home = api->home};
     q->api = api;
     q->call = c;
     if (api->providers == NULL) {
