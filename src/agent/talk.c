@@ -160,7 +160,7 @@ void talk_assistant(struct talk *t, const struct json *content)
     if (!says) {
         return; // APIs take no empty message
     }
-    struct json *mine = json_copy(&t->arena, content);
+    struct json *mine = json_clone(&t->arena, content);
     add(t, "assistant", *mine);
     json_foreach_item (it, mine) {
         if (is_call(it)) {

@@ -444,7 +444,7 @@ static const struct json *copy_calls(struct turn *t, const struct provider_respo
         struct json *call = make_obj(&t->step_arena, 4);
         make_put(call, "id", make_str(arena_str(&t->step_arena, c->id)));
         make_put(call, "name", make_str(arena_str(&t->step_arena, c->name)));
-        make_put(call, "input", *json_copy(&t->step_arena, c->input));
+        make_put(call, "input", *json_clone(&t->step_arena, c->input));
         if (c->bad_input != NULL) {
             make_put(call, "bad_input", make_str(arena_str(&t->step_arena, str_of(c->bad_input))));
         }
@@ -466,7 +466,7 @@ static void on_response(struct provider_call *call, const struct provider_respon
     }
     t->reply = (struct turn_reply){
         .text = arena_str(&t->step_arena, r->text),
-        .content = json_copy(&t->step_arena, &r->content),
+        .content = json_clone(&t->step_arena, &r->content),
         .calls = copy_calls(t, r),
         .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
         .left_out = r->text_left_out,

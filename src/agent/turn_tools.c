@@ -39,9 +39,9 @@ static void remember_call(struct use *u, int64_t ms)
     static const struct json null = {.type = JSON_NULL};
     make_put(row, "call_id", make_str(arena_str(a, u->id)));
     make_put(row, "tool", make_str(arena_str(a, u->name)));
-    make_put(row, "input", *json_copy(a, json_get(u->call, "input")));
+    make_put(row, "input", *json_clone(a, json_get(u->call, "input")));
     make_put(row, "success", make_bool(json_bool(json_get(u->result, "success"), true)));
-    make_put(row, "error", error != NULL ? *json_copy(a, error) : null);
+    make_put(row, "error", error != NULL ? *json_clone(a, error) : null);
     make_put(row, "duration_ms", make_int(ms));
     vec_push(&u->t->calls, *row);
 }

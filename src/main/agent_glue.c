@@ -105,7 +105,7 @@ static void enter(void *arg, const char *dir)
 {
     struct agent_glue *g = arg;
     if (g->o.plugins != NULL) {
-        plugins_enter_dir(g->o.plugins, dir);
+        plugins_enter_dir(g->o.plugins, dir, NULL, NULL);
     }
 }
 
