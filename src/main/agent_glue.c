@@ -161,6 +161,7 @@ static void on_written(void *arg)
         saving_end(s, NULL, &s->e);
         return;
     }
+    improvements_put(s->g->o.improvements, str_from(unit, strlen(IMPROVEMENTS)), str_of(s->content));
     struct gen_request req = {.trigger = "agent", .names = &unit, .n_names = 1, .wait_all = true};
     gen_request(s->g->o.engine, &req, on_report, s);
 }

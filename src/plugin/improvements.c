@@ -198,6 +198,11 @@ static void take_change(struct improvements *imp, const struct watch_change *c)
     struct str base = path_base(str_of(c->path));
     struct str name = {base.p, base.n - strlen(".lua")};
     struct file *f = file_make(imp, name, c->path);
+    char hash[SHA256_HEX];
+    sha256_hex(c->hash, hash);
+    if (f->exists && c->kind != WATCH_DELETED && strcmp(f->hash, hash) == 0) {
+        return; // improvements_put() was first
+    }
     free(f->bytes);
     f->bytes = NULL;
     f->n = 0;
@@ -213,7 +218,7 @@ static void take_change(struct improvements *imp, const struct watch_change *c)
     f->too_large = c->bytes.p == NULL;
     f->bytes = f->too_large ? NULL : str_dup(c->bytes);
     f->n = f->too_large ? 0 : c->bytes.n;
-    sha256_hex(c->hash, f->hash);
+    memcpy(f->hash, hash, sizeof hash);
 }
 
 static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
@@ -465,6 +470,19 @@ bool improvements_listen(const struct improvements *imp)
         }
     }
     return false;
+}
+
+void improvements_put(struct improvements *imp, struct str name, struct str bytes)
+{
+    char *path = xasprintf("%s/" STR_FMT ".lua", imp->opts.dir, STR_ARG(name));
+    struct watch_change c = {.path = path, .kind = WATCH_CHANGED, .size = bytes.n};
+    struct sha256 sum;
+    sha256_init(&sum);
+    sha256_add(&sum, bytes.p, bytes.n);
+    sha256_final(&sum, c.hash);
+    c.bytes = bytes.n <= VM_CHUNK_MAX ? bytes : STR_NULL;
+    take_change(imp, &c);
+    free(path);
 }
 
 struct scopes *improvements_scopes(struct improvements *imp)

@@ -54,6 +54,10 @@ void improvements_event(struct improvements *imp, struct str name, struct str da
 /// Does any that serves listen to anything? Cheap, to spare the work of telling nobody.
 bool improvements_listen(const struct improvements *imp);
 
+/// The file of `name` was written with these bytes by whoever calls: the next run need not wait until
+/// the watcher has seen it.
+void improvements_put(struct improvements *imp, struct str name, struct str bytes);
+
 /// For whom improvement `name` (without "improvements/") is active.
 struct scopes *improvements_scopes(struct improvements *imp);
 
