@@ -326,6 +326,9 @@ void turn__tell_waiting(struct turn *t);
 /// Raise a point of the turn itself.
 void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
                  pipe_done *done);
+/// pipe_failed of every point that a turn raises: into the journal.
+void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
+                       const struct hook_run *run);
 /// A handler with on_error = "block" failed: true, and the turn fails.
 bool turn__blocked(struct turn *t, enum hook_point_id point);
 

@@ -238,7 +238,9 @@ void use__permit(struct use *u)
                           .a = u->call,
                           .subject = u->name,
                           .done = on_permission,
-                          .arg = u};
+                          .arg = u,
+                          .failed = turn__hook_failed,
+                          .failed_arg = t};
     pipe_start(&u->pipe, &o);
 }
 

@@ -38,6 +38,17 @@ static void on_over(struct hook_run *run, void *arg)
     }
 }
 
+static void on_fault(void *arg, struct hook *h, enum hook_answer how, const struct hook_run *run,
+                     bool switched_off)
+{
+    struct pipe *p = arg;
+    (void)how;
+    (void)switched_off;
+    if (p->failed != NULL) {
+        p->failed(p->failed_arg, unit_of(h), h, run);
+    }
+}
+
 static const struct hook_list *list_of(const struct hook_set *hooks, enum hook_point_id point)
 {
     const struct hook_point *hp = &hook_points[point];
@@ -61,6 +72,8 @@ void pipe_start(struct pipe *p, const struct pipe_opts *o)
     p->changed_by.n = 0;
     p->done = o->done;
     p->arg = o->arg;
+    p->failed = o->failed;
+    p->failed_arg = o->failed_arg;
     p->run.result = HOOK_KEEP;
     p->run.by = NULL;
     if (list == NULL) {
@@ -73,6 +86,7 @@ void pipe_start(struct pipe *p, const struct pipe_opts *o)
                                 .subject = o->subject,
                                 .may_wait = hook_points[o->point].may_wait,
                                 .done = hook_points[o->point].may_wait ? on_over : NULL,
+                                .fault = on_fault,
                                 .arg = p};
     p->running = true;
     if (hook_run_start(&p->run, &run)) {

@@ -11,13 +11,18 @@ struct pipe;
 /// pipe_cancel().
 typedef void pipe_done(struct pipe *p, void *arg);
 
+/// A handler of `unit` (may be NULL) failed; `run->fault` says how.
+typedef void pipe_failed(void *arg, const char *unit, const struct hook *h,
+                         const struct hook_run *run);
+
 struct pipe {
     struct hook_run run;
     struct hook_args args;
     bool running;
     vec(const char *) changed_by; // units, once each; borrowed from the generation
     pipe_done *done;
-    void *arg;
+    pipe_failed *failed;
+    void *arg, *failed_arg;
 };
 
 /// What to raise. `a`, `b` are the values behind ctx; NULL: there is none.
@@ -31,6 +36,8 @@ struct pipe_opts {
     struct str subject; // a tool's name
     pipe_done *done;    // may be called before this returns; NULL for a point that may not wait
     void *arg;
+    pipe_failed *failed; // NULL: nobody wants to know
+    void *failed_arg;
 };
 
 /// Does anybody listen? Callers build no arguments for nobody.

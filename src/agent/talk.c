@@ -155,7 +155,8 @@ void talk_replace_user(struct talk *t, struct str text)
 
 void talk_assistant(struct talk *t, const struct json *content)
 {
-    bool says = content->type == JSON_ARR ? content->n != 0 : json_str(content, "").n != 0;
+    bool list = content != NULL && content->type == JSON_ARR;
+    bool says = list ? content->n != 0 : json_str(content, "").n != 0;
     settle(t);
     if (!says) {
         return; // APIs take no empty message

@@ -89,8 +89,24 @@ void turn__raise(struct turn *t, enum hook_point_id point, const struct json *va
                           .arena = &t->step_arena,
                           .a = value,
                           .done = after,
-                          .arg = t};
+                          .arg = t,
+                          .failed = turn__hook_failed,
+                          .failed_arg = t};
     pipe_start(&t->pipe, &o);
+}
+
+void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
+                       const struct hook_run *run)
+{
+    struct turn *t = arg;
+    struct note n;
+    struct jw *w = note__begin(&n, t->s, t, EVENT_PLUGIN_ERROR);
+    jw_kstrz(w, "plugin", unit);
+    jw_kstrz(w, "hook", h->point);
+    jw_kstrz(w, "path", run->fault.path[0] != '\0' ? run->fault.path : NULL);
+    jw_kint(w, "line", run->fault.line);
+    jw_kstrz(w, "message", run->fault.msg);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 
 bool turn__blocked(struct turn *t, enum hook_point_id point)

@@ -360,8 +360,13 @@ static void raise_delta(struct turn *t, const char *kind, struct str text)
     arena_init(&a);
     struct json *delta = make_obj(&a, 1);
     make_put(delta, kind, make_str(text));
-    struct pipe_opts o = {
-        .hooks = t->hooks, .point = POINT_MODEL_DELTA, .ctx = &t->ctx, .arena = &a, .a = delta};
+    struct pipe_opts o = {.hooks = t->hooks,
+                          .point = POINT_MODEL_DELTA,
+                          .ctx = &t->ctx,
+                          .arena = &a,
+                          .a = delta,
+                          .failed = turn__hook_failed,
+                          .failed_arg = t};
     pipe_start(&p, &o);
     pipe_fini(&p);
     arena_fini(&a);

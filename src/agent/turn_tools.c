@@ -120,7 +120,9 @@ static void raise_point(struct use *u, enum hook_point_id point, const struct js
                           .b = b,
                           .subject = u->name,
                           .done = done,
-                          .arg = u};
+                          .arg = u,
+                          .failed = turn__hook_failed,
+                          .failed_arg = t};
     pipe_start(&u->pipe, &o);
 }
 

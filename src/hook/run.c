@@ -86,6 +86,9 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
     if (k->fault != NULL) {
         k->fault(k->arg, h, how, r, switched_off);
     }
+    if (r->on_fault != NULL) {
+        r->on_fault(r->arg, h, how, r, switched_off);
+    }
 }
 
 // ---- answers ------------------------------------------------------------------------------
@@ -200,6 +203,7 @@ bool hook_run_start(struct hook_run *run, const struct hook_run_opts *o)
     run->loop = o->loop;
     run->subject = o->subject;
     run->done = o->done;
+    run->on_fault = o->fault;
     run->arg = o->arg;
     run->waiting = false;
     run->since_ns = time_mono_ns();

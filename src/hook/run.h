@@ -28,7 +28,8 @@ struct hook_run_opts {
     void *args;         // handed to the targets, never looked at; borrowed until the end
     struct str subject; // what filters look at (a tool's name); borrowed until the end
     bool may_wait;
-    hook_run_done *done; // NULL unless may_wait
+    hook_run_done *done;  // NULL unless may_wait
+    hook_fault_cb *fault; // told besides the set's own listener, with `arg`; NULL: nobody
     void *arg;
 };
 
@@ -56,6 +57,7 @@ struct hook_run {
     uint64_t since_ns;
     struct timer deadline;
     hook_run_done *done;
+    hook_fault_cb *on_fault;
     void *arg;
     bool entering, waiting;
 };

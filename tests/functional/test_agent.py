@@ -515,6 +515,22 @@ def test_memory_reaches_the_next_request(home, hub, work):
     assert s.requests()[0]["body"]["messages"][-1] == {"role": "system", "content": "remember the milk"}
 
 
+def test_a_handler_that_throws_is_in_the_journal_and_changes_nothing(home, hub, work):
+    plugin(home, "broken", 'on_final(function(ctx, text)\n  error("oh no")\nend)')
+    s = Session(home, work, [{"text": "body"}])
+    assert s.ask()["text"] == "body"
+    told = s.wait_for("plugin.error")
+    assert told["plugin"] == "broken" and told["hook"] == "on_final" and "oh no" in told["message"]
+    assert told["line"] == 2 and told["path"].endswith("broken.lua")
+
+
+def test_a_handler_that_blocks_fails_the_turn(home, hub, work):
+    plugin(home, "strict", 'on_user_message({ on_error = "block" }, function() error("no") end)')
+    s = Session(home, work, [{"text": "x"}])
+    failed = s.ask()
+    assert failed["state"] == "failed" and "strict" in failed["error"]["message"]
+
+
 def test_a_failed_turn_tells_on_error_and_on_done_once(home, hub, work):
     plugin(home, "watcher", """
         on_error(function(ctx, e) log.info("error " .. e.code) end)
