@@ -11,14 +11,15 @@
 #include "base/log.h"
 #include "event/event.h"
 
-enum { FIELDS_MAX = STORE_LINE_MAX - 4096 };
+enum { FIELDS_MAX = STORE_LINE_MAX - 4096, LIVE_MAX = 256 * 1024 };
 
 struct session_note {
     struct session_note *next;
     struct session *s;
     enum event_id event;
-    char *fields; // with the braces of an object
+    char *fields; // with the braces of an object; `session` is the first member
     size_t n;
+    size_t own; // bytes of that member and its comma
     bool answered;
     int status;
     struct err e;
@@ -34,6 +35,7 @@ struct jw *note__begin(struct note *n, struct session *s, const struct turn *t, 
     buf_init(&n->fields, FIELDS_MAX);
     jw_init(&n->w, &n->fields);
     jw_obj(&n->w);
+    jw_kstrz(&n->w, "session", s->id);
     if (t != NULL) {
         jw_kstrz(&n->w, "turn", t->id);
         jw_kint(&n->w, "step", t->n_steps);
@@ -47,13 +49,18 @@ static struct str members(const struct session_note *p)
     return (struct str){p->fields + 1, p->n - 2};
 }
 
+/// The stream says `session` itself. What would fill it alone is told as cut, and read from the journal.
 static void show(const struct session_note *p)
 {
     struct buf live;
-    struct str m = members(p);
+    struct str m = str_from(members(p), p->own);
     buf_init(&live, SIZE_MAX);
     buf_addf(&live, "\"seq\":%llu%s", (unsigned long long)p->seq, m.n != 0 ? "," : "");
-    buf_adds(&live, m);
+    if (m.n > LIVE_MAX) {
+        buf_addf(&live, "\"truncated\":true,\"bytes\":%zu", m.n);
+    } else {
+        buf_adds(&live, m);
+    }
     event_emit(p->s->agent->o.events, str_of(event_infos[p->event].type), str_of(p->s->id),
                buf_str(&live));
     buf_fini(&live);
@@ -106,26 +113,22 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
 {
     struct session *s = n->s;
     struct session_note *p = xcalloc(1, sizeof *p);
-    struct buf line;
     jw_end_obj(&n->w);
     if (!buf_ok(
             &n->fields)) { // nothing that we write is so large, but models and plugins are not us
         buf_fini(&n->fields);
         buf_init(&n->fields, FIELDS_MAX);
-        buf_addz(&n->fields, "{\"truncated\":true}");
+        buf_addf(&n->fields, "{\"session\":\"%s\",\"truncated\":true}", s->id);
     }
     p->s = s;
     p->event = n->event;
     p->fields = buf_take(&n->fields, &p->n);
+    p->own = strlen("\"session\":\"\",") + strlen(s->id);
     p->done = done;
     p->arg = arg;
     *s->notes_end = p;
     s->notes_end = &p->next;
     agent__hold(s->agent);
-    buf_init(&line, SIZE_MAX);
-    buf_addf(&line, "\"session\":\"%s\"%s", s->id, p->n > 2 ? "," : "");
-    buf_adds(&line, members(p));
-    struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = buf_str(&line)};
+    struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = members(p)};
     store_append(s->agent->o.store, str_of(s->id), &ev, 1, durability, on_appended, p);
-    buf_fini(&line);
 }
