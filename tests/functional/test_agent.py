@@ -681,12 +681,17 @@ def test_two_clients_with_their_own_path_and_directory(home, hub, work):
     assert found == [f"{n} in {work / n} with {n}\n" for n in ("left", "right")]
 
 
-def test_keys_are_in_memory_only(home, hub, work):
-    secret = "sk-very-secret-value-1234567890"
-    s = Session(home, work, [one_call(cmd="env"), {"text": "x"}],
-                env={"OPENAI_API_KEY": secret, "AFLOAT_MODEL": "scripted"})
+def test_keys_are_in_memory_only(home, start_hub, work):
+    (home.dir / "config.toml").write_text(
+        '[providers.mine]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "MYCRED"\n')
+    start_hub()
+    secret = "very-secret-value-1234567890"
+    s = Session(home, work, [one_call(cmd="env"), {"text": "x"}], env={"MYCRED": secret, "PLAIN": "seen"})
+    s.call("PATCH", "", {"env": {**{"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted"}, "MYCRED": secret,
+                                 "PLAIN": "seen", "AFLOAT_SCENARIO": str(next(work.glob("scenario-*")))}})
     s.ask()
-    assert "OPENAI" not in s.wait_for("tool.completed")["output"]
+    output = s.wait_for("tool.completed")["output"]
+    assert "PLAIN=seen" in output and "MYCRED" not in output and "AFLOAT_" not in output
     for path in home.dir.rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
