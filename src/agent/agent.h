@@ -42,8 +42,9 @@ struct agent_host {
     const char *(*required)(void *arg, size_t i, const char *working_dir);
     /// A file of a plugin, by its path in it; `p` NULL when there is none.
     struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
-    /// Somebody works in `dir`, does no more.
-    void (*enter)(void *arg, const char *dir);
+    /// Somebody works in `dir`, does no more. `entered` (may be NULL) comes once, later, when what the
+    /// directory brings serves.
+    void (*enter)(void *arg, const char *dir, loop_fn *entered, void *entered_arg);
     void (*leave)(void *arg, const char *dir);
     /// Write an improvement for one session and reload; `done` with the report (NULL: the hub stops), or
     /// with `e`. Not from inside.

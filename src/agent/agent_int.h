@@ -150,7 +150,9 @@ void agent__session_answer(struct session *s, const char *turn_id, struct str js
 /// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
-void agent__session_enter(struct session *s); // the host is told of its directory, or not any more
+/// The host is told of its directory, if it was not yet: then true, and `entered` (may be NULL) comes when
+/// what the directory brings serves.
+bool agent__session_enter(struct session *s, loop_fn *entered, void *arg);
 void agent__session_leave(struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
 

@@ -74,6 +74,16 @@ static void creation_fail(struct creation *c, enum problem p, const char *why)
     agent__release(a);
 }
 
+/// It is there, and so is what its directory brings: only now is it shown to who asked for it.
+static void on_entered(void *arg)
+{
+    struct creation *c = arg;
+    struct agent *a = c->s->agent;
+    c->cb(c->arg, c->s, NULL);
+    free(c);
+    agent__release(a);
+}
+
 static void on_created(void *arg, int status, const struct err *e)
 {
     struct creation *c = arg;
@@ -83,10 +93,9 @@ static void on_created(void *arg, int status, const struct err *e)
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
-    agent__session_enter(s);
-    c->cb(c->arg, s, NULL);
-    free(c);
-    agent__release(s->agent);
+    if (!agent__session_enter(s, on_entered, c)) {
+        on_entered(c);
+    }
 }
 
 static void on_stored(void *arg, int status, const struct err *e)
@@ -299,13 +308,15 @@ const char *const *agent_session_variables(const struct session *s)
     return (const char *const *)s->variables;
 }
 
-void agent__session_enter(struct session *s)
+bool agent__session_enter(struct session *s, loop_fn *entered, void *arg)
 {
     const struct agent_host *h = &s->agent->o.host;
-    if (!s->entered && s->working_dir != NULL) {
+    bool now = !s->entered && s->working_dir != NULL;
+    if (now) {
         s->entered = true;
-        h->enter(h->arg, s->working_dir);
+        h->enter(h->arg, s->working_dir, entered, arg);
     }
+    return now;
 }
 
 void agent__session_leave(struct session *s)
@@ -388,7 +399,7 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
     }
     agent__session_leave(s);
     bool fits = agent__session_take(s, params, &no);
-    agent__session_enter(s);
+    (void)agent__session_enter(s, NULL, NULL);
     if (fits && s->turn == NULL) {
         (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
     }

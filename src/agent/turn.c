@@ -166,6 +166,11 @@ static void on_files(struct prompt_files *f, void *arg)
     loaded(t);
 }
 
+static void on_entered(void *arg)
+{
+    loaded(arg);
+}
+
 static void load(struct turn *t)
 {
     struct agent *a = t->s->agent;
@@ -175,8 +180,10 @@ static void load(struct turn *t)
         return;
     }
     t->ctx.model = str_of(t->s->model);
-    agent__session_enter(t->s);
     t->n_loading = 2;
+    if (agent__session_enter(t->s, on_entered, t)) {
+        t->n_loading++;
+    }
     agent__session_load(t->s, on_loaded, t);
     prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
 }

@@ -101,11 +101,31 @@ static struct str file(void *arg, const struct gen_unit *u, const char *path)
     return f != NULL ? f->bytes : STR_NULL;
 }
 
-static void enter(void *arg, const char *dir)
+/// Somebody who waits until a directory is entered.
+struct entering {
+    loop_fn *entered;
+    void *arg;
+};
+
+static void on_entered(void *arg, const char *dir)
+{
+    struct entering e = *(struct entering *)arg;
+    (void)dir;
+    free(arg);
+    if (e.entered != NULL) {
+        e.entered(e.arg);
+    }
+}
+
+static void enter(void *arg, const char *dir, loop_fn *entered, void *entered_arg)
 {
     struct agent_glue *g = arg;
     if (g->o.plugins != NULL) {
-        plugins_enter_dir(g->o.plugins, dir, NULL, NULL);
+        struct entering *e = xmalloc(sizeof *e);
+        *e = (struct entering){entered, entered_arg};
+        plugins_enter_dir(g->o.plugins, dir, on_entered, e);
+    } else if (entered != NULL) {
+        loop_defer(g->o.loop, entered, entered_arg);
     }
 }
 
@@ -161,7 +181,8 @@ static void on_written(void *arg)
         saving_end(s, NULL, &s->e);
         return;
     }
-    improvements_put(s->g->o.improvements, str_from(unit, strlen(IMPROVEMENTS)), str_of(s->content));
+    improvements_put(s->g->o.improvements, str_from(unit, strlen(IMPROVEMENTS)),
+                     str_of(s->content));
     struct gen_request req = {.trigger = "agent", .names = &unit, .n_names = 1, .wait_all = true};
     gen_request(s->g->o.engine, &req, on_report, s);
 }
