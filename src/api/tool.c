@@ -8,6 +8,7 @@
 
 #include "api/handlers.h"
 #include "api/plugin_int.h"
+#include "api/tool_int.h"
 #include "base/schema.h"
 #include "hook/args.h"
 #include "hook/run.h"
@@ -60,6 +61,36 @@ static void write_tool(const struct api *api, const struct gen *g, const struct 
     jw_end_obj(w);
 }
 
+static void write_builtin(const struct api *api, const struct tool_info *t, struct arena *a,
+                          struct jw *w)
+{
+    jw_obj(w);
+    jw_kstrz(w, "name", t->name);
+    jw_kbool(w, "builtin", true);
+    jw_kstrz(w, "description", t->description);
+    jw_key(w, "input_schema");
+    jw_raw(w, str_of(t->schema));
+    jw_kbool(w, "enabled", !is_off(api, t->name, a));
+    jw_end_obj(w);
+}
+
+/// The built-in tool of that name, unless a plugin has taken its place.
+static const struct tool_info *find_builtin(const struct gen *g, struct str name)
+{
+    return gen_item_find(g, GEN_TOOL, name) == NULL ? tool_find(name) : NULL;
+}
+
+static void write_builtins(const struct api *api, const struct gen *g, struct arena *a,
+                           struct jw *w)
+{
+    const struct tool_info *t;
+    for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
+        if (find_builtin(g, str_of(t->name)) != NULL) {
+            write_builtin(api, t, a, w);
+        }
+    }
+}
+
 void op_TOOL_LIST(struct api *api, struct op_call *c)
 {
     struct gen *g = api__current(api, c);
@@ -82,6 +113,7 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
             }
         }
     }
+    write_builtins(api, g, c->arena, &w);
     jw_end_arr(&w);
     jw_kint(&w, "generation", (int64_t)gen_number(g));
     jw_end_obj(&w);
@@ -109,11 +141,30 @@ struct choosing {
     bool changed;
 };
 
+static void answer_row(struct api *api, struct op_call *c)
+{
+    struct gen *g = api__current(api, c);
+    const struct tool_info *builtin = g != NULL ? find_builtin(g, api__name(c)) : NULL;
+    const struct gen_item *it = g != NULL && builtin == NULL ? find_tool(g, c) : NULL;
+    struct buf out;
+    struct jw w;
+    if (builtin == NULL && it == NULL) {
+        return; // answered
+    }
+    buf_init(&out, API_ANSWER_MAX);
+    jw_init(&w, &out);
+    if (builtin != NULL) {
+        write_builtin(api, builtin, c->arena, &w);
+    } else {
+        write_tool(api, g, it, c->arena, &w);
+    }
+    op_answer(c, 200, buf_str(&out));
+    buf_fini(&out);
+}
+
 static void on_chosen(void *arg, int status, const struct err *e)
 {
     struct choosing ch = *(struct choosing *)arg;
-    struct gen *g;
-    struct gen_item *it;
     free(arg);
     if (status < 0) {
         op_fail(ch.call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
@@ -125,25 +176,18 @@ static void on_chosen(void *arg, int status, const struct err *e)
         event_emit(ch.api->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
                    str_of(fields));
     }
-    if ((g = api__current(ch.api, ch.call)) != NULL && (it = find_tool(g, ch.call)) != NULL) {
-        struct buf out;
-        struct jw w;
-        buf_init(&out, API_ANSWER_MAX);
-        jw_init(&w, &out);
-        write_tool(ch.api, g, it, ch.call->arena, &w);
-        op_answer(ch.call, 200, buf_str(&out));
-        buf_fini(&out);
-    }
+    answer_row(ch.api, ch.call);
 }
 
 static void switch_tool(struct api *api, struct op_call *c, bool on)
 {
     struct gen *g = api__current(api, c);
-    struct gen_item *it = g != NULL ? find_tool(g, c) : NULL;
-    if (it == NULL) {
-        return;
+    const struct tool_info *builtin = g != NULL ? find_builtin(g, api__name(c)) : NULL;
+    const struct gen_item *it = g != NULL && builtin == NULL ? find_tool(g, c) : NULL;
+    if (builtin == NULL && it == NULL) {
+        return; // answered
     }
-    const char *name = full_name(g, it, c->arena);
+    const char *name = builtin != NULL ? builtin->name : full_name(g, it, c->arena);
     const char *key = arena_printf(c->arena, "tools.%s.off", name);
     struct choosing *ch = xmalloc(sizeof *ch);
     *ch = (struct choosing){.api = api, .call = c, .changed = is_off(api, name, c->arena) == on};
@@ -166,11 +210,12 @@ void op_TOOL_DISABLE(struct api *api, struct op_call *c)
 struct tool_run {
     struct api *api;
     struct op_call *call;
-    struct gen *gen; // pinned
-    struct gen_item *item;
-    char *dir;              // real path that it works in, entered; NULL: none
-    struct hook_set *hooks; // of the units that reach this call
-    bool asks;              // the tool wants a person's permission
+    struct gen *gen;                 // pinned
+    struct gen_item *item;           // NULL: a built-in tool
+    const struct tool_info *builtin; // NULL: one of a plugin
+    char *dir;                       // real path that it works in, entered; NULL: none
+    struct hook_set *hooks;          // of the units that reach this call
+    bool asks;                       // the tool wants a person's permission
     struct hook_run permission;
     struct hook_args args;
     struct hook_ctx ctx;
@@ -221,8 +266,27 @@ static void on_result(struct gen_call *target, int status, const struct json *re
     run_end(r);
 }
 
+static void on_builtin(void *arg, const struct tool_result *t)
+{
+    struct tool_run *r = arg;
+    struct json_member members[] = {
+        {.key = STR("output"), .value = {.type = JSON_STR, .s = t->output}},
+        {.key = STR("success"), .value = {.type = JSON_BOOL, .b = t->success}},
+        {.key = STR("error"), .value = {.type = JSON_STR, .s = str_of(t->error)}},
+    };
+    const struct json result = {
+        .type = JSON_OBJ, .n = t->error != NULL ? 3 : 2, .members = members};
+    answer_result(r, &result);
+    run_end(r);
+}
+
 static void run_allowed(struct tool_run *r)
 {
+    if (r->builtin != NULL) {
+        api__builtin_run(r->api, r->builtin, json_get(r->args.values[0], "input"), r->dir,
+                         on_builtin, r);
+        return;
+    }
     const struct gen_target *face = gen_item_face(r->item);
     r->target = (struct gen_call){
         .input = json_get(r->args.values[0], "input"), .ctx = &r->ctx, .done = on_result, .arg = r};
@@ -303,12 +367,22 @@ static void ask_permission(struct tool_run *r)
     }
 }
 
+/// The schema of the tool's input; NULL: it takes anything.
+static const struct json *schema_of(const struct tool_run *r)
+{
+    struct json *schema = NULL;
+    struct arena *a = r->call->arena;
+    if (r->item != NULL) {
+        return json_get(about_of(r->item, a), "input_schema");
+    }
+    return json_parse(&schema, a, str_of(r->builtin->schema), NULL, NULL) == 0 ? schema : NULL;
+}
+
 /// The input with the schema's defaults; NULL, answered, when it does not fit.
-static const struct json *check_input(struct op_call *c, const struct gen_item *it)
+static const struct json *check_input(const struct tool_run *r)
 {
     static const struct json nothing = {.type = JSON_OBJ};
-    const struct json *given = json_get(c->params, "input");
-    const struct json *schema = json_get(about_of(it, c->arena), "input_schema");
+    const struct json *given = json_get(r->call->params, "input"), *schema = schema_of(r);
     struct err e = {0};
     if (given == NULL) {
         given = &nothing;
@@ -317,22 +391,27 @@ static const struct json *check_input(struct op_call *c, const struct gen_item *
         return given;
     }
     if (schema_fit(schema, given, "input", &e) < 0) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e.msg);
+        op_fail(r->call, PROBLEM_INVALID_BODY, NULL, "%s", e.msg);
         return NULL;
     }
-    return schema_defaults(schema, given, c->arena);
+    return schema_defaults(schema, given, r->call->arena);
+}
+
+static const char *run_name(const struct tool_run *r)
+{
+    return r->item != NULL ? full_name(r->gen, r->item, r->call->arena) : r->builtin->name;
 }
 
 static void begin_run(struct tool_run *r, const struct json *input)
 {
     static const struct json state = {.type = JSON_OBJ}, memory = {.type = JSON_ARR};
     struct arena *a = r->call->arena;
-    const struct json *about = about_of(r->item, a);
+    const struct json *about = r->item != NULL ? about_of(r->item, a) : NULL;
     r->asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask");
     r->ctx = (struct hook_ctx){
         .working_dir = str_of(r->dir), .state = &state, .memory = &memory, .arena = a};
     r->args = (struct hook_args){.point = POINT_PERMISSION, .ctx = &r->ctx, .n = 1, .arena = a};
-    r->args.values[0] = make_call(r->call, full_name(r->gen, r->item, a), input);
+    r->args.values[0] = make_call(r->call, run_name(r), input);
     ask_permission(r);
 }
 
@@ -341,18 +420,23 @@ static bool find_callable(struct tool_run *r)
 {
     struct op_call *c = r->call;
     struct gen *g = api__current(r->api, c);
-    r->item = g != NULL ? find_tool(g, c) : NULL;
-    if (r->item == NULL) {
+    if (g == NULL) {
         return false;
     }
     r->gen = gen_pin(g);
-    const char *name = full_name(g, r->item, c->arena);
-    if (is_off(r->api, name, c->arena)) {
+    r->builtin = find_builtin(g, api__name(c));
+    r->item = r->builtin == NULL ? find_tool(g, c) : NULL;
+    if (r->item == NULL && r->builtin == NULL) {
+        return false;
+    }
+    if (is_off(r->api, run_name(r), c->arena)) {
         op_fail(c, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
-                "tool '%s' is switched off", name);
-    } else if (!api__reaches(r->api, gen_item_unit(r->item), r->dir)) {
+                "tool '%s' is switched off", run_name(r));
+    } else if (r->item != NULL && !api__reaches(r->api, gen_item_unit(r->item), r->dir)) {
         op_fail(c, PROBLEM_NOT_FOUND, "give a 'working_dir' in its project",
-                "tool '%s' belongs to another project or session", name);
+                "tool '%s' belongs to another project or session", run_name(r));
+    } else if (r->builtin != NULL && r->dir == NULL) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "built-in tools need a 'working_dir'");
     } else {
         return true;
     }
@@ -361,7 +445,7 @@ static bool find_callable(struct tool_run *r)
 
 static void run_entered(struct tool_run *r)
 {
-    const struct json *input = find_callable(r) ? check_input(r->call, r->item) : NULL;
+    const struct json *input = find_callable(r) ? check_input(r) : NULL;
     if (input != NULL) {
         begin_run(r, input);
     } else {

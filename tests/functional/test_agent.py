@@ -807,3 +807,19 @@ def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
         again.close()
     print(f"killed {rounds} times, {hits} of them while the model spoke")
     assert hits > 0
+
+
+def test_built_in_tools_run_outside_a_session_in_the_sandbox(home, hub, cli):
+    names = {t["name"] for t in json.loads(cli("tool", "list", "--json").stdout)["tools"] if t.get("builtin")}
+    assert {"shell", "read_file", "write_file", "edit_file", "list_files", "search_files"} <= names
+    here = home.dir.parent / "ws"
+    here.mkdir(exist_ok=True)
+    got = json.loads(cli("tool", "run", "write_file", '{"path": "f", "content": "x"}', "--cwd", str(here),
+                         "--json").stdout)
+    assert got["success"] and (here / "f").read_text() == "x"
+    escape = json.dumps({"path": str(home.dir / "config.toml"), "content": "x"})
+    got = json.loads(cli("tool", "run", "write_file", escape, "--cwd", str(here), "--json").stdout)
+    assert not got["success"] and not (home.dir / "config.toml").exists()
+    assert cli("tool", "disable", "write_file").returncode == 0
+    assert cli("tool", "run", "write_file", '{"path": "g", "content": "x"}', "--cwd", str(here)).returncode == 7
+    assert not (here / "g").exists()
