@@ -5,112 +5,25 @@
 //                     ── keep ──> what it did to hub.state stays; it is what require "plugin.NAME" sees
 //                     ── free ──> owner, references and, with the last version, the state
 //
-//     plugin_load.c    running files, require             offer.c        calling tools, commands, prompts
-//     plugin_api.c     the authoring API                  offer_tool.c   schemas and results of tools
-//     plugin_table.c   the same as one table              offer_route.c  requests and answers of routes
-//     plugin_link.c    from plugin to plugin              agent_args.c   ctx, call, result, ...
+//     plugin_home.c    states, and hub.state beyond them  offer.c        calling tools, commands, prompts
+//     plugin_load.c    running files, require             offer_tool.c   schemas and results of tools
+//     plugin_api.c     the authoring API                  offer_route.c  requests and answers of routes
+//     plugin_table.c   the same as one table              agent_args.c   ctx, call, result, ...
+//     plugin_link.c    from plugin to plugin
 //
 // A version that fails is taken apart here, before load() returns: its registrations are taken back
 // while their owner still lives, and hub.state is as it was.
 //
+// Versions share a state, so one that fills it may only have had too little room beside the version that
+// serves: it gets a second try in a state of its own.
+//
 // Invariants:
-//   - a home has as many `versions` as were loaded into it and not freed.
 //   - between load() and keep() or free() of a version its changes of hub.state are written down, and
 //     nothing else runs in that state.
 
 #include <lauxlib.h>
 
-#include "base/sha256.h"
 #include "bind/plugin_int.h"
-
-// ---- homes --------------------------------------------------------------------------------------
-
-char *plugin__namespace(const struct plugin_code *code)
-{
-    uint8_t hash[SHA256_SIZE];
-    char hex[SHA256_HEX];
-    if (code->project == NULL) {
-        return xstrdup(code->name);
-    }
-    sha256_of(str_of(code->project), hash); // the same plugin of another project is another one
-    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
-}
-
-static vm_ref make_env_meta(struct plugin__home *h)
-{
-    lua_State *L = vm_main(h->vm);
-    lua_newtable(L);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    lua_setfield(L, -2, "__index");
-    return refs_take(L, h->own);
-}
-
-static struct plugin__home *home_open(struct plugin__plugins *ps)
-{
-    struct plugin__home *h = xcalloc(1, sizeof *h);
-    h->plugins = ps;
-    h->vm = bind_vm_open(ps->bind);
-    h->own = vm_owner_open(h->vm, "plugin", 0);
-    h->env_meta = make_env_meta(h);
-    h->state = state_new(h->vm);
-    vm_add_lib(h->vm, "state", state_open_lib);
-    plugin__open_api(h->vm);
-    vm_replace(h->vm, "_G", "require", plugin__require);
-    return h;
-}
-
-static void home_close(struct plugin__home *h)
-{
-    state_free(h->state);
-    vm_owner_close(h->own);
-    vm_close(h->vm);
-    free(h->key);
-    free(h);
-}
-
-/// No version is left: what it keeps in hub.state keeps the Lua state, until the hub stops.
-static void home_leave(struct plugin__home *h)
-{
-    if (--h->versions != 0 || (h->key != NULL && state_count(h->state) != 0)) {
-        return;
-    }
-    if (h->key != NULL) {
-        map_remove(&h->plugins->homes, str_of(h->key));
-    }
-    home_close(h);
-}
-
-/// A state in which nothing can run any more serves no new version; it goes with its last one.
-static void home_give_up(struct plugin__home *h)
-{
-    map_remove(&h->plugins->homes, str_of(h->key));
-    free(h->key);
-    h->key = NULL;
-    if (h->versions == 0) {
-        home_close(h);
-    }
-}
-
-static struct plugin__home *home_for(struct plugin__plugins *ps, const struct plugin_code *code,
-                                     bool dry_run)
-{
-    char *key = plugin__namespace(code);
-    struct plugin__home *h = dry_run ? NULL : map_get(&ps->homes, str_of(key));
-    if (h != NULL && vm_get_stats(h->vm).dead) {
-        home_give_up(h);
-        h = NULL;
-    }
-    if (h == NULL) {
-        h = home_open(ps);
-        h->key = dry_run ? NULL : xstrdup(key);
-        if (!dry_run) {
-            map_set(&ps->homes, str_of(key), h);
-        }
-    }
-    free(key);
-    h->versions++;
-    return h;
-}
 
 // ---- versions -----------------------------------------------------------------------------------
 
@@ -125,7 +38,7 @@ static void version_free(struct plugin__version *v)
     bind_owner_close(v->owner);
     gen_diag_fini(&v->fault);
     arena_fini(&v->arena);
-    home_leave(v->home);
+    plugin__home_leave(v->home);
     free(v);
 }
 
@@ -141,29 +54,56 @@ static void take_back_all(struct gen_unit *u)
 
 // ---- the runner ---------------------------------------------------------------------------------
 
-static int runner_load(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
-                       struct plugin_version **out, struct gen_diag *fault)
+static struct plugin__version *version_new(struct plugin__plugins *ps,
+                                           const struct plugin_code *code, struct gen_unit *u,
+                                           bool dry_run)
 {
-    struct plugin__plugins *ps = arg;
     struct plugin__version *v = xcalloc(1, sizeof *v);
     v->head.runner = &ps->runner;
     v->head.code = code;
-    v->home = home_for(ps, code, dry_run);
+    v->home = plugin__home_enter(ps, code, dry_run);
     v->unit = u;
     v->owner = bind_owner_open(ps->bind, v->home->vm, u);
     v->owner->plugin = v;
     arena_init(&v->arena);
     map_init(&v->modules);
-    state_end_alone(v->home->state, true); // an earlier version that was neither kept nor freed yet
-    state_begin_alone(v->home->state);
+    return v;
+}
+
+/// Load once. On failure `crowded` says whether it filled a state that it shares with other versions.
+static int load(struct plugin__plugins *ps, const struct plugin_code *code, struct gen_unit *u,
+                bool dry_run, struct plugin_version **out, struct gen_diag *fault, bool *crowded)
+{
+    struct plugin__version *v = version_new(ps, code, u, dry_run);
+    struct plugin__home *h = v->home;
+    state_end_alone(h->state, true); // an earlier version that was neither kept nor freed yet
+    state_begin_alone(h->state);
     int rc = plugin__run(v, fault);
+    *crowded = vm_get_stats(h->vm).dead && h->versions > 1;
     if (rc < 0) {
         take_back_all(u);
         version_free(v);
         return rc;
     }
+    plugin__home_say(v);
     *out = &v->head;
     return 0;
+}
+
+static int runner_load(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
+                       struct plugin_version **out, struct gen_diag *fault)
+{
+    struct plugin__plugins *ps = arg;
+    bool crowded;
+    if (plugin__home_refuses(ps, code, fault)) {
+        return ERR_DENIED;
+    }
+    int rc = load(ps, code, u, dry_run, out, fault, &crowded);
+    if (rc < 0 && crowded) {
+        gen_diag_fini(fault);
+        rc = load(ps, code, u, dry_run, out, fault, &crowded);
+    }
+    return rc;
 }
 
 static void runner_keep(struct plugin_version *head)
@@ -171,6 +111,12 @@ static void runner_keep(struct plugin_version *head)
     struct plugin__version *v = container_of(head, struct plugin__version, head);
     state_end_alone(v->home->state, true);
     map_set(&v->home->plugins->live, str_of(v->unit->name), v);
+}
+
+static bool runner_dead(const struct plugin_version *head)
+{
+    const struct plugin__version *v = (const struct plugin__version *)head; // its first member
+    return vm_get_stats(v->home->vm).dead;
 }
 
 static void on_told(void *arg, const struct gen_diag *fault)
@@ -189,6 +135,11 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct plugin__version *v = container_of(head, struct plugin__version, head);
+    if (runner_dead(head)) { // nobody can be told; whoever waits there is let go
+        vm_kill(v->home->vm);
+        gen_life_done(call, NULL);
+        return;
+    }
     bind__owner_tell(v->owner, BIND_SHUTDOWN, why, on_told, call);
 }
 
@@ -217,22 +168,18 @@ struct plugin__plugins *plugin__open(struct bind *b)
         .leave = runner_leave,
         .free = runner_free,
         .memory = runner_memory,
+        .dead = runner_dead,
         .arg = ps,
     };
     map_init(&ps->homes);
+    map_init(&ps->kept);
     map_init(&ps->live);
     return ps;
 }
 
 void plugin__close(struct plugin__plugins *ps)
 {
-    struct str key;
-    void *home;
-    for (size_t at = 0; map_next(&ps->homes, &at, &key, &home);) {
-        assert(((struct plugin__home *)home)->versions == 0);
-        home_close(home);
-    }
-    map_fini(&ps->homes);
+    plugin__homes_close(ps);
     map_fini(&ps->live);
     free(ps);
 }

@@ -13,7 +13,7 @@ struct plugin__module;
 /// The Lua state of one plugin, kept over its versions; a dry run has one of its own.
 struct plugin__home {
     struct plugin__plugins *plugins;
-    char *key; // its namespace; NULL: of a dry run, or given up
+    char *key; // its namespace; NULL: of a dry run, or full and given up
     struct vm *vm;
     struct state *state;
     struct vm_owner *own;
@@ -40,6 +40,7 @@ struct plugin__plugins {
     struct bind *bind;
     struct plugin_runner runner;
     struct map homes; // struct plugin__home by namespace
+    struct map kept;  // struct plugin__kept by namespace: what is known beyond a state
     struct map live;  // struct plugin__version by the unit's name: what was committed last
     unsigned depth;   // calls from plugin to plugin that are inside each other
 };
@@ -50,8 +51,23 @@ struct plugin__plugins *plugin__open(struct bind *b);
 void plugin__close(struct plugin__plugins *ps);
 /// The plugin whose code runs on `L`; raises when it is none's.
 struct plugin__version *plugin__running(lua_State *L, const char *fn);
+
+// ---- plugin_home.c ------------------------------------------------------------------------------
+
 /// What store and state of a plugin are kept under; the caller frees it.
 char *plugin__namespace(const struct plugin_code *code);
+/// The state for one more version of `code`: the one that there is, else a new one with what was kept.
+struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
+                                        bool dry_run);
+/// A version is gone. With the last one the state is closed, and what hub.state holds is kept.
+void plugin__home_leave(struct plugin__home *h);
+/// Has this very code filled its state too often? Then true, and `fault` is the caller's to free.
+bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
+                          struct gen_diag *fault);
+/// Note with `v`, which has loaded, what it could not be given of the state before; once.
+void plugin__home_say(struct plugin__version *v);
+/// No version is left.
+void plugin__homes_close(struct plugin__plugins *ps);
 
 // ---- plugin_load.c ------------------------------------------------------------------------------
 

@@ -128,10 +128,11 @@ static void fall_back(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct plugin_place *place = p->entry->place;
     const char *good = p->serving == NULL ? past__good(ps, place->path) : NULL;
+    bool bad = good != NULL && strcmp(good, p->failed) == 0 && p->failed_mark == p->mark;
     if (p->serving != NULL) {
         p->want = p->serving->content;
         p->mark = p->serving->mark;
-    } else if (good != NULL && is_trusted(ps, place, good)) {
+    } else if (good != NULL && !bad && is_trusted(ps, place, good)) {
         p->want = get(ps, good, place->path, missing);
     }
 }
@@ -279,7 +280,7 @@ static void settle(const struct plugins *ps, struct plug *p)
     bool same = p->want != NULL && now != NULL && now->mark == p->mark &&
                 strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
     bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
-    if (p->want != NULL && (!same || forced)) {
+    if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
         p->todo = TODO_LOAD;
     } else if (p->want == NULL && now != NULL) {
         p->todo = TODO_REMOVE;

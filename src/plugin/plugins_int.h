@@ -190,6 +190,8 @@ struct plug_origin {
     const struct json *options, *prefer;
 };
 struct plug_origin plug__origin(const struct plug *p);
+/// Is what serves dead? Then it is loaded again, and when that fails nothing serves.
+bool plug__is_dead(const struct plug *p);
 
 // ---- past.c: what was kept --------------------------------------------------------------------
 

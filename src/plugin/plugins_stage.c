@@ -47,6 +47,12 @@ struct plug_origin plug__origin(const struct plug *p)
                                 .prefer = of->prefer};
 }
 
+bool plug__is_dead(const struct plug *p)
+{
+    const struct plugin_version *run = p->serving != NULL ? p->serving->run : NULL;
+    return run != NULL && run->runner->dead != NULL && run->runner->dead(run);
+}
+
 /// What the runner gets to see; everything in it lives as long as the version.
 static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_diag *fault)
 {
@@ -253,6 +259,19 @@ static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
     }
 }
 
+/// Load what is good in the place of what failed, where nothing serves or what serves is dead.
+static struct loaded *load_back(struct plug *p, struct gen_stage *s)
+{
+    struct content *back = plug__is_dead(p) ? p->serving->content : p->back;
+    if (back == NULL || strcmp(back->tree.hash, p->want->tree.hash) == 0) {
+        return NULL;
+    }
+    struct gen_diag fault = {0};
+    struct loaded *v = load(p, back, s, &fault);
+    gen_diag_fini(&fault);
+    return v;
+}
+
 /// It failed: remember it, so that it is tried again only when something changed, and go on with what
 /// is good.
 static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
@@ -268,14 +287,16 @@ static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
         gen_diag_fini(&p->failure);
         p->failure = gen_diag_copy(&p->verdict);
     }
-    struct gen_diag second = {0};
-    struct loaded *v = p->back != NULL && p->back != p->want ? load(p, p->back, s, &second) : NULL;
-    gen_diag_fini(&second);
+    struct loaded *v = load_back(p, s);
     if (v != NULL) {
         put(p, v, s);
-    } else {
-        gen_stage_refuse(s, p->unit, GEN_FAILED, &p->verdict);
+        return;
     }
+    if (plug__is_dead(p)) {
+        gen_stage_remove(s, p->unit, GEN_REMOVE);
+        p->todo = TODO_REMOVE;
+    }
+    gen_stage_refuse(s, p->unit, GEN_FAILED, &p->verdict);
 }
 
 static void stage_load(struct plug *p, struct gen_stage *s)

@@ -48,5 +48,8 @@ struct plugin_runner {
     /// Nothing of its unit can be entered any more, or it was never committed.
     void (*free)(struct plugin_version *v);
     size_t (*memory)(const struct plugin_version *v); // bytes in use
+    /// Can nothing of it run any more? Then it is to be loaded again; who runs it asks for that with a
+    /// request of its own. NULL: that does not happen.
+    bool (*dead)(const struct plugin_version *v);
     void *arg;
 };

@@ -157,6 +157,9 @@ static struct plug *plug_new(const char *name, const char *const *files, bool is
         vec_push(&p->tree.files, f);
     }
     p->shape.server = p->tree.files.p[0].path;
+    uint8_t hash[SHA256_SIZE];
+    sha256_of(p->tree.files.p[0].bytes, hash);
+    sha256_hex(hash, p->tree.hash);
     qsort(p->tree.files.p, p->tree.files.n, sizeof *p->tree.files.p, by_path);
     if (plugs.permissions != NULL) {
         CHECK_INT(json_parse(&permissions, a, str_of(plugs.permissions), NULL, NULL), 0);

@@ -23,6 +23,9 @@ static int run_load(void *arg, const struct plugin_code *code, struct gen_unit *
     h->tries++;
     while (rest.n != 0) {
         struct str line = str_trim(str_cut(&rest, '\n'));
+        if (str_eqz(line, "once") && h->tries > 1) {
+            line = STR("throw");
+        }
         if (str_eqz(line, "throw")) {
             *fault = gen_diag_copy(&(struct gen_diag){
                 .code = DIAG_LOAD_FAILED, .path = code->path, .line = 1, .message = "it threw"});
@@ -62,8 +65,16 @@ static void run_leave(struct plugin_version *v, enum gen_reason why, struct gen_
 
 static void run_free(struct plugin_version *v)
 {
-    ((struct program *)v)->owner->frees++;
+    struct plugs *h = ((struct program *)v)->owner;
+    h->frees++;
+    h->dead = h->dead == v ? NULL : h->dead;
     free(v);
+}
+
+static bool run_dead(const struct plugin_version *v)
+{
+    const struct program *p = (const struct program *)v;
+    return p->owner->dead == v;
 }
 
 static size_t run_memory(const struct plugin_version *v)
@@ -132,6 +143,7 @@ void plugs_open(struct plugs *h)
                                        .leave = run_leave,
                                        .free = run_free,
                                        .memory = run_memory,
+                                       .dead = run_dead,
                                        .arg = h};
     h->watcher = watcher_open(&h->loop, NULL, NULL);
     h->engine = gen_open(&h->loop, on_event, h);

@@ -1,7 +1,8 @@
 #pragma once
 
 // A small hub for plugins: loop, engine, store, choices, trust and the plugins' source, with a runner
-// whose programs are a line: "tool NAME" offers a tool, "throw" fails, anything else loads.
+// whose programs are lines: "tool NAME" offers a tool, "throw" fails, "once" too unless it is the first
+// load of all, anything else loads.
 
 #include "config/config.h"
 #include "config/home.h"
@@ -22,7 +23,8 @@ struct plugs {
     struct gen_engine *engine;
     struct plugins *plugins;
     struct plugin_runner runner;
-    const char *repo; // given to the next plugs_open(); NULL: none
+    const struct plugin_version *dead; // of which the runner says so; NULL: none
+    const char *repo;                  // given to the next plugs_open(); NULL: none
     size_t tries, loads, frees, enters, leaves;
     struct buf events; // types, a line each
     bool loaded, closed;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "plugin/plugins_int.h"
 #include "unit/plugin/plugs.h"
 
 static void begin(struct plugs *h)
@@ -454,5 +455,65 @@ TEST(switched_off_none_is_loaded_and_on_again_all_are)
     plugins_switch(h.plugins, true);
     plugs_reload(&h, false, false);
     CHECK(plugs_has_tool(&h, "a"));
+    end(&h);
+}
+
+// ---- a version that is dead ---------------------------------------------------------------------
+
+static void kill_version(struct plugs *h, const char *name)
+{
+    const struct loaded *v = plugs_row(h, name).unit->data;
+    h->dead = v->run;
+}
+
+TEST(a_version_that_is_dead_is_loaded_again_and_no_other_is)
+{
+    struct plugs h;
+    begin(&h);
+    plugs_write(&h, "plugins/a.lua", "tool a\n");
+    plugs_write(&h, "plugins/b.lua", "tool b\n");
+    plugs_open(&h);
+    kill_version(&h, "a");
+    const struct gen_report *r = plugs_reload(&h, false, false);
+    CHECK(r->ok && r->committed);
+    CHECK_INT(plugs_row(&h, "a").unit->revision, 2);
+    CHECK_INT(plugs_row(&h, "b").unit->revision, 1);
+    CHECK_INT(h.loads, 3);
+    end(&h);
+}
+
+TEST(a_dead_version_is_loaded_again_when_the_new_file_is_broken)
+{
+    struct plugs h;
+    begin(&h);
+    plugs_write(&h, "plugins/a.lua", "tool a\n");
+    plugs_open(&h);
+    kill_version(&h, "a");
+    plugs_write(&h, "plugins/a.lua", "throw\n");
+    plugs_reload(&h, false, false);
+    CHECK(plugs_has_tool(&h, "a"));
+    CHECK_INT(plugs_row(&h, "a").unit->revision, 2);
+    CHECK_INT(plugs_row(&h, "a").state, GEN_FAILED);
+    CHECK(plugs_diag(&h, DIAG_LOAD_FAILED) != NULL);
+    end(&h);
+}
+
+TEST(a_dead_version_that_does_not_load_again_is_gone_until_its_file_changes)
+{
+    struct plugs h;
+    begin(&h);
+    plugs_write(&h, "plugins/a.lua", "tool a\nonce\n");
+    plugs_open(&h);
+    kill_version(&h, "a");
+    plugs_reload(&h, false, false);
+    CHECK(plugs_row(&h, "a").unit == NULL);
+    CHECK_INT(plugs_row(&h, "a").state, GEN_FAILED);
+    CHECK(!plugs_has_tool(&h, "a"));
+    CHECK_INT(h.tries, 2);
+    plugs_reload(&h, false, false);
+    CHECK_INT(h.tries, 2);
+    plugs_write(&h, "plugins/a.lua", "tool b\n");
+    plugs_reload(&h, false, false);
+    CHECK(plugs_has_tool(&h, "b"));
     end(&h);
 }

@@ -1,0 +1,264 @@
+// The Lua states of plugins, and what of a plugin outlives its state.
+//
+//     first version ──> home opens ──> hub.state as it was kept
+//     last version gone ─────────────> hub.state is kept as plain data ──> the state is closed
+//     the state is full for good ────> the same at once; a run of the engine ("memory") loads the
+//                                      version that serves into a new one, and what waits in the old
+//                                      one ends with STALE_HANDLE
+//
+// What is kept lies here until the hub stops, by namespace: a plugin that is switched off and on, or
+// whose file comes back, finds its data again. It is bounded by half the memory limit. Functions and
+// other things that cannot be carried are named in a diagnostic of the next version.
+//
+// Code that fills whatever it is given must not keep the hub rebuilding: a text in whose code the state
+// was full twice within a minute is not run any more until it is another one.
+//
+// Invariants:
+//   - a home has as many `versions` as were loaded into it and not freed.
+//   - `homes` holds one home for a namespace at most, and none that was found full: those have no key
+//     and go with their last version.
+
+#include <lauxlib.h>
+
+#include "base/sha256.h"
+#include "base/time.h"
+#include "bind/plugin_int.h"
+#include "store/tree.h"
+
+static const uint64_t calm_ns = 60ull * 1000000000; // that long after a death another one is news
+
+/// What is known of a plugin beyond its Lua state.
+struct plugin__kept {
+    struct arena arena;
+    const struct json *data; // of hub.state, in `arena`; NULL: nothing
+    struct buf lost;         // what of it could not be carried; for the next version
+    bool full;               // the state before was full; the same
+    char struck[SHA256_HEX]; // content in whose code the state was full last, at `struck_ns`
+    uint64_t struck_ns;
+    char banned[SHA256_HEX]; // content that is not run any more; "": none
+};
+
+// ---- what is kept -------------------------------------------------------------------------------
+
+static struct plugin__kept *kept_get(struct plugin__plugins *ps, const char *key)
+{
+    struct plugin__kept *k = map_get(&ps->kept, str_of(key));
+    if (k == NULL) {
+        k = xcalloc(1, sizeof *k);
+        arena_init(&k->arena);
+        buf_init(&k->lost, SIZE_MAX);
+        map_set(&ps->kept, str_of(key), k);
+    }
+    return k;
+}
+
+static void kept_free(struct plugin__kept *k)
+{
+    arena_fini(&k->arena);
+    buf_fini(&k->lost);
+    free(k);
+}
+
+static void forget_data(struct plugin__kept *k)
+{
+    arena_fini(&k->arena);
+    arena_init(&k->arena);
+    k->data = NULL;
+}
+
+static void save(struct plugin__home *h)
+{
+    struct bind *b = h->plugins->bind;
+    size_t max = (size_t)b->limits.memory_mb << 19; // half of it
+    if (b->stopped || state_count(h->state) == 0) {
+        return;
+    }
+    struct plugin__kept *k = kept_get(h->plugins, h->key);
+    struct buf lost;
+    buf_init(&lost, SIZE_MAX);
+    forget_data(k);
+    k->data = state_save(h->state, &k->arena, max, &lost);
+    if (lost.n != 0) { // what was lost before and not told yet is not lost twice
+        buf_clear(&k->lost);
+        buf_adds(&k->lost, buf_str(&lost));
+    }
+    buf_fini(&lost);
+}
+
+// ---- a state that is full -------------------------------------------------------------------------
+
+/// The state was full in the code of `v`.
+static void strike(struct plugin__home *h, const struct plugin__version *v)
+{
+    struct plugin__kept *k = kept_get(h->plugins, h->key);
+    const char *hash = v->head.code->tree->hash;
+    uint64_t now = time_mono_ns();
+    if (strcmp(k->struck, hash) == 0 && now - k->struck_ns < calm_ns) {
+        memcpy(k->banned, hash, sizeof k->banned);
+    }
+    memcpy(k->struck, hash, sizeof k->struck);
+    k->struck_ns = now;
+}
+
+static void on_death(void *arg, struct vm_owner *owner)
+{
+    struct plugin__home *h = arg;
+    struct bind *b = h->plugins->bind;
+    if (h->key == NULL) {
+        return; // of a dry run
+    }
+    const struct bind_owner *o = bind_owner_find(b, owner);
+    if (o != NULL && o->unit->life == GEN_CURRENT) { // one that loads fails by itself
+        strike(h, o->plugin);
+    }
+    gen_request(b->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
+}
+
+// ---- homes --------------------------------------------------------------------------------------
+
+static vm_ref make_env_meta(struct plugin__home *h)
+{
+    lua_State *L = vm_main(h->vm);
+    lua_newtable(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_setfield(L, -2, "__index");
+    return refs_take(L, h->own);
+}
+
+static struct plugin__home *home_open(struct plugin__plugins *ps)
+{
+    struct plugin__home *h = xcalloc(1, sizeof *h);
+    h->plugins = ps;
+    h->vm = bind_vm_open(ps->bind);
+    h->own = vm_owner_open(h->vm, "plugin", 0);
+    h->env_meta = make_env_meta(h);
+    h->state = state_new(h->vm);
+    vm_add_lib(h->vm, "state", state_open_lib);
+    plugin__open_api(h->vm);
+    vm_replace(h->vm, "_G", "require", plugin__require);
+    vm_on_death(h->vm, on_death, h);
+    return h;
+}
+
+static void home_close(struct plugin__home *h)
+{
+    state_free(h->state);
+    vm_owner_close(h->own);
+    vm_close(h->vm);
+    free(h->key);
+    free(h);
+}
+
+/// A state in which nothing can run any more serves no new version; it goes with its last one.
+static void give_up(struct plugin__home *h)
+{
+    save(h);
+    kept_get(h->plugins, h->key)->full = true;
+    map_remove(&h->plugins->homes, str_of(h->key));
+    free(h->key);
+    h->key = NULL;
+}
+
+static struct plugin__home *home_open_for(struct plugin__plugins *ps, const char *key)
+{
+    struct plugin__home *h = home_open(ps);
+    struct plugin__kept *k = map_get(&ps->kept, str_of(key));
+    h->key = xstrdup(key);
+    map_set(&ps->homes, str_of(key), h);
+    if (k != NULL && k->data != NULL) {
+        state_restore(h->state, k->data);
+        forget_data(k);
+    }
+    return h;
+}
+
+// ---- inside bind/ -------------------------------------------------------------------------------
+
+char *plugin__namespace(const struct plugin_code *code)
+{
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    if (code->project == NULL) {
+        return xstrdup(code->name);
+    }
+    sha256_of(str_of(code->project), hash); // the same plugin of another project is another one
+    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
+}
+
+struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
+                                        bool dry_run)
+{
+    char *key = plugin__namespace(code);
+    struct plugin__home *h = dry_run ? NULL : map_get(&ps->homes, str_of(key));
+    if (h != NULL && vm_get_stats(h->vm).dead) {
+        give_up(h); // a version is in it: the last one would have closed it
+        h = NULL;
+    }
+    if (h == NULL) {
+        h = dry_run ? home_open(ps) : home_open_for(ps, key);
+    }
+    free(key);
+    h->versions++;
+    return h;
+}
+
+void plugin__home_leave(struct plugin__home *h)
+{
+    if (--h->versions != 0) {
+        return;
+    }
+    if (h->key != NULL) {
+        save(h);
+        map_remove(&h->plugins->homes, str_of(h->key));
+    }
+    home_close(h);
+}
+
+bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
+                          struct gen_diag *fault)
+{
+    char *key = plugin__namespace(code);
+    const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
+    bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, code->tree->hash) == 0;
+    free(key);
+    if (banned) {
+        struct gen_diag d = {.code = DIAG_MEMORY_LIMIT,
+                             .origin = code->shape->origin,
+                             .path = code->path,
+                             .message = "it fills its memory again and again, and is not run until "
+                                        "it changes"};
+        *fault = gen_diag_copy(&d);
+    }
+    return banned;
+}
+
+void plugin__home_say(struct plugin__version *v)
+{
+    const char *key = v->home->key;
+    struct plugin__kept *k = key != NULL ? map_get(&v->home->plugins->kept, str_of(key)) : NULL;
+    if (k == NULL || (!k->full && k->lost.n == 0)) {
+        return;
+    }
+    char *text =
+        xasprintf("%s%s%s",
+                  k->full ? "its Lua state was full and was made anew: it was loaded again "
+                            "with the plain data of hub.state"
+                          : "what hub.state held could not be carried over",
+                  k->lost.n == 0 ? "" : (k->full ? "; lost: " : ": "), buf_z(&k->lost));
+    bind__note(v->owner, k->full ? DIAG_MEMORY_LIMIT : DIAG_CHANGE_DROPPED, NULL, 0, text);
+    free(text);
+    k->full = false;
+    buf_clear(&k->lost);
+}
+
+void plugin__homes_close(struct plugin__plugins *ps)
+{
+    struct str key;
+    void *kept;
+    assert(ps->homes.n == 0);
+    for (size_t at = 0; map_next(&ps->kept, &at, &key, &kept);) {
+        kept_free(kept);
+    }
+    map_fini(&ps->homes);
+    map_fini(&ps->kept);
+}
