@@ -157,6 +157,9 @@ void bind_on_emit(struct bind *b, bind_emit_fn *fn, void *arg);
 
 // ---- log ------------------------------------------------------------------------------------
 
+/// Keep a line of a unit that runs elsewhere, cut to 2 KiB; the hub's own log does not get it.
+void bind_log_add(struct bind *b, struct str unit, enum log_level level, struct str text);
+
 /// Write the last lines that a unit logged, oldest first, as {ts, level, text} into an open array.
 /// They outlive a reload of the unit.
 void bind_log_write(const struct bind *b, struct str unit, struct jw *w);

@@ -41,6 +41,7 @@ struct bind {
     struct map progress;             // struct agent_ctx by the bytes of its number
     struct plugin__plugins *plugins; // see plugin.c
     struct plugins *all_plugins;     // NULL: none are loaded here
+    struct modules *modules;         // NULL: none are here
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
     bind_emit_fn *emitted; // NULL: nobody asks

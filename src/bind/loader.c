@@ -1,4 +1,4 @@
-// hub.loader: the reload transaction as Lua sees it.
+// hub.loader: the reload transaction as Lua sees it, in the hub's modules and in plugins.
 //
 // Whatever is asked for here goes the way of every reload: a request to the engine, whose answer is
 // the report of the run that covers it. So these functions wait, or take a callback; a file that
@@ -103,10 +103,20 @@ static int request(lua_State *L, char *unit, int callback)
 
 // ---- functions ------------------------------------------------------------------------------
 
+/// The hub's modules, whoever asks; raises where there are none.
+static struct modules *modules_of(lua_State *L, const char *fn)
+{
+    struct modules *ms = bind_of(L)->modules;
+    if (ms == NULL) {
+        luaL_error(L, "%s: there are no modules in this hub", fn);
+    }
+    return ms;
+}
+
 /// reload(module [, fn]) -> ok, report; a protected module: false, "PROTECTED"
 static int lib_reload(lua_State *L)
 {
-    struct space *sp = space__of(L);
+    struct modules *ms = modules_of(L, "loader.reload");
     struct str name = bind__check_str(L, 1, "loader.reload", "module");
     lua_settop(L, 2);
     name = str_starts(name, "lua:") ? str_from(name, 4) : name;
@@ -115,7 +125,7 @@ static int lib_reload(lua_State *L)
         lua_pushliteral(L, "PROTECTED");
         return 2;
     }
-    if (!modules_knows(sp->ms, name)) {
+    if (!modules_knows(ms, name)) {
         return bind__fail(L, "there is no module '" STR_FMT "'", STR_ARG(name));
     }
     bind__op_check(L, 2, "loader.reload");
@@ -164,7 +174,7 @@ static void push_row(lua_State *L, const struct module *m)
 /// list() -> the loaded modules, in load order: {name, path, layer, revision, protected}
 static int lib_list(lua_State *L)
 {
-    struct space *sp = space__of(L);
+    const struct space *sp = modules_of(L, "loader.list")->space;
     const struct gen *g = gen_current(bind_of(L)->engine);
     lua_Integer n = 0;
     lua_newtable(L);

@@ -51,7 +51,7 @@ void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, s
     struct bind *b = bind;
     struct str unit = str_of(owner != NULL ? vm_owner_name(owner) : "lua");
     text.n = utf8_cut(text.p, text.n, TEXT_MAX);
-    ring_add(ring_of(b, unit), level, text, loop_wall(b->loop));
+    bind_log_add(b, unit, level, text);
     log_write(level, LOG_HUB, "unit=%s text=%s", LOGQ(unit).z, LOGQ(text).z);
 }
 
@@ -68,6 +68,12 @@ void bind__logs_close(struct bind *b)
         vec_fini(&r->lines);
         free(r);
     }
+}
+
+void bind_log_add(struct bind *b, struct str unit, enum log_level level, struct str text)
+{
+    text.n = utf8_cut(text.p, text.n, TEXT_MAX);
+    ring_add(ring_of(b, unit), level, text, loop_wall(b->loop));
 }
 
 void bind_log_write(const struct bind *b, struct str unit, struct jw *w)

@@ -14,6 +14,7 @@
 
 #include "bind/modules.h"
 
+#include "bind/bind_int.h"
 #include "bind/loader.h"
 #include "bind/modules_int.h"
 #include "config/config.h"
@@ -388,6 +389,7 @@ struct modules *modules_open(const struct modules_opts *o)
 {
     struct modules *ms = xcalloc(1, sizeof *ms);
     ms->bind = o->bind;
+    ms->bind->modules = ms;
     ms->loop = o->loop;
     ms->engine = o->engine;
     ms->watcher = o->watcher;
@@ -414,6 +416,7 @@ void modules_close(struct modules *ms)
         return;
     }
     modules_stop(ms);
+    ms->bind->modules = NULL;
     space_close(ms->space);
     files__fini(&ms->files);
     vec_foreach (pattern, &ms->patterns) {

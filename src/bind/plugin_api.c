@@ -269,10 +269,10 @@ static int l_tool_result(lua_State *L)
     return 1;
 }
 
-/// `state` and `hooks` under the names that the hub's modules know, too.
+/// `state`, `hooks` and `loader` under the names that the hub's modules know, too.
 static void add_aliases(lua_State *L)
 {
-    static const char *const names[] = {"state", "hooks"};
+    static const char *const names[] = {"state", "hooks", "loader"};
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         lua_getfield(L, -1, names[i]);

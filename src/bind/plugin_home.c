@@ -22,6 +22,7 @@
 
 #include "base/sha256.h"
 #include "base/time.h"
+#include "bind/loader.h"
 #include "bind/plugin_int.h"
 #include "store/tree.h"
 
@@ -134,6 +135,7 @@ static struct plugin__home *home_open(struct plugin__plugins *ps)
     h->env_meta = make_env_meta(h);
     h->state = state_new(h->vm);
     vm_add_lib(h->vm, "state", state_open_lib);
+    vm_add_lib(h->vm, "loader", loader_open_lib);
     plugin__open_api(h->vm);
     vm_replace(h->vm, "_G", "require", plugin__require);
     vm_on_death(h->vm, on_death, h);

@@ -3,6 +3,8 @@
 //     hub's stream ──reader──> improvements that listen
 //     improvement: events.emit("improvement.x") ──> other improvements, modules that subscribed
 //
+//     improvement: log.info(text) ──> the lines of its unit, beside those of modules and plugins
+//
 // An improvement asks for two things only, an event of its own names and the list of worktrees; the
 // settings it sees are a copy with what looks like a secret blanked.
 
@@ -127,6 +129,14 @@ static void write_config(void *arg, struct buf *out)
     buf_fini(&text);
 }
 
+static void on_log(void *arg, const char *name, enum log_level level, struct str text)
+{
+    struct improve *im = arg;
+    char *unit = xasprintf("improvements/%s", name);
+    bind_log_add(im->opts.bind, str_of(unit), level, text);
+    free(unit);
+}
+
 // ---- hooks ---------------------------------------------------------------------------------
 
 static void write_args(const void *args, struct jw *w)
@@ -173,6 +183,7 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         .args = &args,
         .config = write_config,
         .call = on_call,
+        .log = on_log,
         .arg = im,
         .debounce_ms = (unsigned)config_int(o->config, "watch.debounce_ms"),
         .poll_ms = (unsigned)config_int(o->config, "watch.poll_ms"),

@@ -92,3 +92,54 @@ def test_a_plugin_that_fills_its_memory_is_loaded_anew_and_no_other(home, start_
     put(home, "hoarder.lua", HOARDER + "-- mended")
     retry(lambda: rows(home)["hoarder"]["state"] == "loaded")
     assert get(home, "/api/plugins/hoarder/loads")[1] == {"loads": 3}
+
+
+# ---- loader ----------------------------------------------------------------------------------------
+
+BOSS = """
+local loader = require "hub.loader"
+assert(loader == hub.loader and loader == _G.loader)
+route("POST", "/load", function(req) local ok, report = loader.load_plugin(req.query.path, req.query.name)
+  return { ok = ok, added = report.added } end)
+route("POST", "/reload", function(req) local ok, report = loader.reload_plugin(req.query.name)
+  return { ok = ok, changed = report and report.changed or {} } end)
+route("POST", "/unload", function(req) local n, report = loader.unload_plugin(req.query.name)
+  return { n = n, ok = report.ok } end)
+route("POST", "/module", function(req) local ok, report = loader.reload(req.query.name)
+  return { ok = ok, report = report } end)
+route("GET", "/list", function() local names = {}
+  for i, p in ipairs(loader.list_plugins()) do names[i] = p.name end
+  return { names = names, modules = #loader.list(), found = #loader.discover() } end)
+"""
+
+
+def test_a_plugin_loads_reloads_and_unloads_others_and_modules(home, start_hub):
+    put(home, "boss.lua", BOSS)
+    save(home.dir / "elsewhere/extra.lua", COUNTER)
+    save(home.dir / "lua/user/init.lua", "return {}")
+    start_hub()
+    boss = "/api/plugins/boss"
+    path = home.dir / "elsewhere/extra.lua"
+    assert get(home, f"{boss}/load?path={path}&name=extra", "POST")[1] == {"ok": True, "added": ["extra"]}
+    assert get(home, "/api/plugins/extra/n")[1] == {"n": 1}
+    assert get(home, f"{boss}/reload?name=extra", "POST")[1] == {"ok": True, "changed": ["extra"]}
+    got = get(home, f"{boss}/list")[1]
+    assert got["names"] == ["extra", "boss"] and got["found"] == 2 and got["modules"] >= 5
+    assert get(home, f"{boss}/unload?name=extra", "POST")[1] == {"n": 0, "ok": True}
+    assert get(home, "/api/plugins/extra/n")[0] == 404
+    assert get(home, f"{boss}/module?name=hub.state", "POST")[1] == {"ok": False, "report": "PROTECTED"}
+    got = get(home, f"{boss}/module?name=user.init", "POST")[1]
+    assert got["ok"] and got["report"]["changed"] == ["lua:user.init"]
+    assert get(home, f"{boss}/module?name=user.none", "POST")[1] == \
+           {"report": "there is no module 'user.none'"}
+
+
+# ---- improvements ----------------------------------------------------------------------------------
+
+
+def test_what_an_improvement_logs_is_among_its_lines(home, start_hub):
+    save(home.dir / "lua/improvements/talks.lua", 'log.warn("it is up")\nprint("printed")')
+    start_hub()
+    lines = retry(lambda: get(home, "/plugin/improvements%2Ftalks/logs")[1]["lines"])
+    assert [(x["level"], x["text"]) for x in lines] == [("warn", "it is up"), ("info", "printed")]
+    assert "it is up" in home.ok("plugin", "logs", "improvements/talks")
