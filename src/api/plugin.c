@@ -192,7 +192,9 @@ static void switch_plugin(struct api *api, struct op_call *c, bool on)
     if (!api__may_change(api, c) || !api__row_of(api, c, &row)) {
         return;
     }
-    if (row.scope != NULL) {
+    if (row.inside) {
+        api__refuse_inside(c, &row);
+    } else if (row.scope != NULL) {
         switch_improvement(api, c, &row, on);
     } else if (row.p.required && !on) {
         op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",

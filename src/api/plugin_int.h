@@ -28,6 +28,7 @@ bool api__reaches(const struct api *api, const struct gen_unit *u, const char *d
 struct api_row {
     struct plugin_row p;
     const char *scope; // of an improvement; NULL: a plugin
+    bool inside;       // a plugin that is part of one of the hub's modules
 };
 
 size_t api__row_count(const struct api *api);
@@ -35,6 +36,8 @@ struct api_row api__row_at(const struct api *api, size_t i);
 bool api__row_find(const struct api *api, struct str name, struct api_row *out);
 /// Find the row of the request; answered with 404 and the nearest name when there is none.
 bool api__row_of(struct api *api, struct op_call *c, struct api_row *out);
+/// Answer that a plugin inside a module is changed there.
+void api__refuse_inside(struct op_call *c, const struct api_row *r);
 /// The row as an object; `whole` adds content, stats, last_error, diagnostics and outputs.
 void api__row_write(const struct api *api, const struct api_row *r, bool whole, struct jw *w);
 /// What a route, tool or command cost so far; NULL: nobody counts.

@@ -1,8 +1,8 @@
 // Plugins and improvements as rows: what is known of them without running any of their code.
 //
-// A plugin's row comes from the plugins' source, which knows entries, layers and what lies on disk. An
-// improvement's comes from the generation and the last report, since it is no more than a unit; both
-// are one list here, plugins first.
+// A plugin's row comes from the plugins' source, which knows entries, layers and what lies on disk. That
+// of an improvement, or of a plugin inside a module (plugins{...} of user/init.lua), comes from the
+// generation and the last report, since it is no more than a unit. All are one list here, plugins first.
 
 #include "api/plugin_int.h"
 #include "base/time.h"
@@ -42,22 +42,91 @@ static struct api_row improvement_row(const struct api *api, const char *unit,
     };
 }
 
-/// Improvement number `i`: those that serve, then those that only failed; `i` runs down to 0.
-static bool improvement_at(const struct api *api, size_t i, struct api_row *out)
+// ---- plugins inside modules ------------------------------------------------------------------
+
+static bool is_inside(const char *origin)
+{
+    return origin != NULL && strcmp(origin, "init") == 0;
+}
+
+/// Why nothing serves under that name, if it is of a plugin inside a module; NULL: it is not.
+static const struct gen_diag *inside_fault(const struct gen_report *r, const char *unit)
+{
+    for (size_t i = 0; i < r->n_diags; i++) {
+        const struct gen_diag *d = &r->diags[i];
+        if (d->plugin != NULL && strcmp(d->plugin, unit) == 0 && is_inside(d->origin)) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+/// `u` may be NULL: then `d` says why.
+static struct api_row inside_row(const struct api *api, const char *unit, const struct gen_unit *u,
+                                 const struct gen_diag *d)
+{
+    const struct plugin_version *v = u != NULL ? u->data : NULL;
+    return (struct api_row){
+        .p = {.name = unit,
+              .path = u != NULL ? u->path : d->path,
+              .source = "lua",
+              .layer = u != NULL ? u->layer : "user",
+              .host = "hub",
+              .state = gen_state_of(api->engine, str_of(unit)),
+              .enabled = true,
+              .unit = u,
+              .hash = u != NULL ? u->hash : NULL,
+              .metadata = v != NULL ? v->metadata : NULL},
+        .inside = true,
+    };
+}
+
+// ---- both ------------------------------------------------------------------------------------
+
+/// What serves as `u`, if it is an improvement or inside a module.
+static bool serving_row(const struct api *api, const struct gen_unit *u, struct api_row *out)
+{
+    if (is_improvement(u->name)) {
+        *out = improvement_row(api, u->name, u);
+        return true;
+    }
+    if (is_inside(u->origin)) {
+        *out = inside_row(api, u->name, u, NULL);
+        return true;
+    }
+    return false;
+}
+
+/// The same for a name under which nothing serves.
+static bool failed_row(const struct api *api, const struct gen_report *r,
+                       const struct gen_report_row *row, struct api_row *out)
+{
+    if (row->serving || row->state == GEN_REMOVED) {
+        return false;
+    }
+    if (is_improvement(row->name)) {
+        *out = improvement_row(api, row->name, NULL);
+        return true;
+    }
+    const struct gen_diag *d = inside_fault(r, row->name);
+    if (d != NULL) {
+        *out = inside_row(api, row->name, NULL, d);
+    }
+    return d != NULL;
+}
+
+/// Number `i` of these: those that serve, then those that only failed; `i` runs down to 0.
+static bool unit_row_at(const struct api *api, size_t i, struct api_row *out)
 {
     struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
     const struct gen_report *r = api->engine != NULL ? gen_last_report(api->engine) : NULL;
     for (size_t k = 0; g != NULL && k < gen_count(g); k++) {
-        const struct gen_unit *u = gen_at(g, k);
-        if (is_improvement(u->name) && i-- == 0) {
-            *out = improvement_row(api, u->name, u);
+        if (serving_row(api, gen_at(g, k), out) && i-- == 0) {
             return true;
         }
     }
     for (size_t k = 0; r != NULL && k < r->n_rows; k++) {
-        const struct gen_report_row *row = &r->rows[k];
-        if (is_improvement(row->name) && !row->serving && row->state != GEN_REMOVED && i-- == 0) {
-            *out = improvement_row(api, row->name, NULL);
+        if (failed_row(api, r, &r->rows[k], out) && i-- == 0) {
             return true;
         }
     }
@@ -84,7 +153,7 @@ size_t api__row_count(const struct api *api)
 {
     struct api_row row;
     size_t n = 0;
-    while (improvement_at(api, n, &row)) {
+    while (unit_row_at(api, n, &row)) {
         n++;
     }
     return plugin_count(api) + n;
@@ -97,7 +166,7 @@ struct api_row api__row_at(const struct api *api, size_t i)
     if (i < plugins) {
         row.p = settle(api, plugins_at(api->plugins, i));
     } else {
-        improvement_at(api, i - plugins, &row);
+        unit_row_at(api, i - plugins, &row);
     }
     return row;
 }
@@ -109,7 +178,7 @@ bool api__row_find(const struct api *api, struct str name, struct api_row *out)
         out->p = settle(api, out->p);
         return true;
     }
-    for (size_t i = 0; improvement_at(api, i, out); i++) {
+    for (size_t i = 0; unit_row_at(api, i, out); i++) {
         if (str_eqz(name, out->p.name)) {
             return true;
         }
@@ -133,6 +202,12 @@ bool api__row_of(struct api *api, struct op_call *c, struct api_row *out)
             near != NULL ? arena_printf(c->arena, "did you mean '%s'?", near) : NULL,
             "Plugin not found: %.*s", (int)MIN(name.n, 100), name.p);
     return false;
+}
+
+void api__refuse_inside(struct op_call *c, const struct api_row *r)
+{
+    op_fail(c, PROBLEM_CONFLICT, "change it in that file", "plugin '%s' is part of '%s'", r->p.name,
+            r->p.path);
 }
 
 // ---- what a unit contributes -----------------------------------------------------------------
@@ -174,6 +249,13 @@ static void write_items(const struct gen_unit *u, enum gen_kind kind, const char
     jw_end_arr(w);
 }
 
+/// Does the manifest say that? Without one the name is known, and the API.
+static bool is_declared(const struct json *manifest, struct str key)
+{
+    return manifest != NULL ? json_get_str(manifest, key) != NULL
+                            : str_eqz(key, "api") || str_eqz(key, "name");
+}
+
 /// What the manifest says, then what only the code says.
 static void write_metadata(const struct api_row *r, struct jw *w)
 {
@@ -189,7 +271,7 @@ static void write_metadata(const struct api_row *r, struct jw *w)
         jw_value(w, &m->value);
     }
     json_foreach_member (m, r->p.metadata) {
-        if (first != NULL && json_get_str(first, m->key) == NULL) {
+        if (!is_declared(first, m->key)) {
             jw_key_str(w, m->key);
             jw_value(w, &m->value);
         }

@@ -165,7 +165,11 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
     if (!api__may_change(api, c) || !name_fits(c, name)) {
         return;
     }
-    bool known = api__row_find(api, name, &row) && is_own(&row.p);
+    bool found = api__row_find(api, name, &row), known = found && is_own(&row.p);
+    if (found && row.inside) { // its path is that of a whole module
+        api__refuse_inside(c, &row);
+        return;
+    }
     struct api_validation v = {.content = content};
     place(api, c, known ? &row.p : NULL, &v);
     if (!api__check_lang(c, json_str(json_get(c->params, "lang"), ""), known ? v.server : NULL,
@@ -327,6 +331,8 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
     if (p->required) {
         op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",
                 "plugin '%s' is required and cannot be removed", p->name);
+    } else if (row.inside) {
+        api__refuse_inside(c, &row);
     } else if (row.scope != NULL) {
         remove_files(change_new(api, c), improvement_path(api, c, &row));
     } else if (strcmp(p->source, "discovered") == 0) {

@@ -1,5 +1,5 @@
-// The plugin functions of hub.loader: load_plugin, reload_plugin, unload_plugin, discover, load_many,
-// list_plugins, and plugins{...} of the user's init.lua.
+// The plugin functions of hub.loader: load_plugin, reload_plugin, unload_plugin, discover, load_many and
+// list_plugins. What user/init.lua installs with plugins{...} is in modules_plugins.c.
 //
 // They are entries and requests like everybody else's: what they change is taken by a run of the engine,
 // whose report is the answer. Entries made here live in memory, as long as who made them.

@@ -17,6 +17,7 @@
 #include "bind/bind_int.h"
 #include "bind/loader.h"
 #include "bind/modules_int.h"
+#include "bind/plugin_int.h"
 #include "config/config.h"
 #include "loop/work.h"
 #include "watch/ignore.h"
@@ -56,6 +57,8 @@ struct space *space__open(struct modules *ms)
     sp->state = state_new(sp->vm);
     vm_add_lib(sp->vm, "state", state_open_lib);
     vm_add_lib(sp->vm, "loader", loader_open_lib);
+    plugin__open_api(sp->vm);
+    vm_replace(sp->vm, "_G", "plugins", installs__call);
     vm_replace(sp->vm, "_G", "require", load__require);
     vm_on_death(sp->vm, rebuild__on_death, sp);
     return sp;
@@ -70,6 +73,7 @@ static void module_free(struct module *m)
     files__text_unref(m->struck);
     files__text_unref(m->banned);
     vec_fini(&m->wants);
+    free(m->installed);
     free(m->name);
     free(m->unit_name);
     free(m);
@@ -98,6 +102,13 @@ void space__retire(struct space *sp)
 {
     sp->closing = true;
     if (sp->alive == 0) {
+        space_close(sp);
+    }
+}
+
+void space__leave(struct space *sp)
+{
+    if (--sp->alive == 0 && sp->closing) {
         space_close(sp);
     }
 }
@@ -154,10 +165,9 @@ void version__free(struct version *v)
     gen_diag_fini(&v->fault);
     files__text_unref(v->text);
     vec_fini(&v->deps);
+    installs__free(v->installs);
     free(v);
-    if (--sp->alive == 0 && sp->closing) {
-        space_close(sp);
-    }
+    space__leave(sp);
 }
 
 static bool push_callback(lua_State *L, const struct version *v, const char *name)
@@ -280,6 +290,11 @@ static void source_leave(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
+    struct plugin_version *plugin = inside__plugin(u);
+    if (plugin != NULL) {
+        plugin->runner->leave(plugin, why, call);
+        return;
+    }
     struct version *v = u->data;
     struct life *l = life_new(call);
     if (why != GEN_RELOAD) { // _before_reload was called at commit, while the old table was whole
@@ -294,6 +309,11 @@ static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
+    struct plugin_version *plugin = inside__plugin(u);
+    if (plugin != NULL) {
+        plugin->runner->enter(plugin, why, call);
+        return;
+    }
     struct version *v = u->data;
     struct life *l = life_new(call);
     if (why == GEN_RELOAD) {
@@ -305,7 +325,11 @@ static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
 static void source_release(void *arg, struct gen_unit *u)
 {
     (void)arg;
-    version__free(u->data);
+    if (inside__plugin(u) != NULL) {
+        inside__release(u);
+    } else {
+        version__free(u->data);
+    }
 }
 
 static const struct gen_source_ops source_ops = {
@@ -442,7 +466,9 @@ struct modules_stats modules_get_stats(const struct modules *ms)
     struct str name;
     void *m;
     for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &m);) {
+        const char *installed = ((struct module *)m)->installed;
         s.loaded += ((struct module *)m)->live != NULL;
+        s.installs += installed != NULL && installed[0] != '\0';
     }
     return s;
 }

@@ -39,9 +39,10 @@ bool modules_knows(const struct modules *ms, struct str name);
 
 /// What is there, for tests and status.
 struct modules_stats {
-    size_t loaded; // modules
-    size_t memory; // bytes of the shared state
-    size_t keys;   // of hub.state
-    size_t files;  // seen in all roots
+    size_t loaded;   // modules
+    size_t memory;   // bytes of the shared state
+    size_t keys;     // of hub.state
+    size_t files;    // seen in all roots
+    size_t installs; // modules that installed plugins by plugins{path = ...}
 };
 struct modules_stats modules_get_stats(const struct modules *ms);

@@ -76,7 +76,8 @@ static bool is_changed(const struct module *m)
 static bool is_named(const struct gen_request *req, const struct module *m)
 {
     for (size_t i = 0; i < req->n_names; i++) {
-        if (str_eqz(req->names[i], m->name) || str_eqz(req->names[i], m->unit_name)) {
+        if (str_eqz(req->names[i], m->name) || str_eqz(req->names[i], m->unit_name) ||
+            installs__has(m->live, req->names[i])) {
             return true;
         }
     }

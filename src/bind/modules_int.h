@@ -94,12 +94,13 @@ struct version {
     enum version_outcome outcome;
     struct gen_diag
         fault; // of the load or of _before_reload; its message is NULL when there is none
-    struct module *blame;   // a module whose failure it was told of
-    size_t grew;            // bytes that its load left behind, in a rebuild
-    bool in_cycle;          // it was part of a circle of requires
-    bool thrown;            // judged: not to be taken
-    bool spoilt;            // judged: its whole group is not
-    struct version *parent; // of its group: union-find
+    struct module *blame;      // a module whose failure it was told of
+    size_t grew;               // bytes that its load left behind, in a rebuild
+    bool in_cycle;             // it was part of a circle of requires
+    bool thrown;               // judged: not to be taken
+    bool spoilt;               // judged: its whole group is not
+    struct version *parent;    // of its group: union-find
+    struct installs *installs; // what its file said with plugins{...}; NULL: nothing
 };
 
 /// What a run does with a module: nothing, look at it, run it again.
@@ -122,6 +123,7 @@ struct module {
         *struck; // in whose code the state was full last, at `struck_ns`; may be NULL
     uint64_t struck_ns;
     struct files__text *banned; // fills the state whenever it runs, so it is not run; may be NULL
+    char *installed;            // entries of plugins{...} that were handed over; NULL: none yet
     vm_ref forward;             // metatable of its former tables
     enum module_mark mark;      // of the run under way
     bool forced, visited;
@@ -142,7 +144,7 @@ struct space {
     struct gen_stage *stage;       // NULL outside of stage()
     size_t grown, measured;        // of a rebuild: see load_measured()
     struct module *guilty;         // in whose code the state died; NULL: nobody's, or it did not
-    size_t alive;                  // versions
+    size_t alive;                  // versions, and plugins inside them
     bool closing;                  // free it with its last version
 };
 
@@ -172,6 +174,7 @@ bool modules__call(struct version *v, const char *name, enum gen_code failed, en
 struct module *modules__get(struct space *sp, struct str name); // made when it is new
 struct space *space__open(struct modules *ms);
 void space__retire(struct space *sp); // close it as soon as no version is left
+void space__leave(struct space *sp);  // one less is alive in it
 void version__free(struct version *v);
 bool modules__is_protected(const struct module *m);
 struct space *space__of(lua_State *L);
@@ -207,6 +210,28 @@ void rebuild__commit(struct modules *ms);
 /// In a rebuild: the text of `m` that served until now; otherwise NULL.
 struct files__text *rebuild__text(const struct module *m);
 vm_died_fn rebuild__on_death; // with the space
+
+// ---- modules_plugins.c: plugins{...} ---------------------------------------------------------
+
+/// plugins{...} as Lua calls it.
+int installs__call(lua_State *L);
+/// `v` was put: put the plugins inside it, too, and take out those that only the version before had.
+void installs__put(struct gen_stage *s, struct version *v);
+/// `v` was refused, and what served is dead: the plugins inside that go.
+void installs__remove(struct gen_stage *s, const struct version *v);
+/// `v` serves: so do its plugins, and its entries are handed over.
+void installs__commit(struct version *v);
+void installs__free(struct installs *list); // NULL is allowed
+/// Did the file of `v` (may be NULL) say a plugin of that name?
+bool installs__has(const struct version *v, struct str name);
+
+/// The plugin that a unit of ours is; NULL: it is a module.
+struct plugin_version;
+struct plugin_version *inside__plugin(const struct gen_unit *u);
+/// The version of whose code a unit of ours is; NULL: of a plugin inside one that serves no more.
+struct version *inside__version(const struct gen_unit *u);
+/// The unit of a plugin is released.
+void inside__release(struct gen_unit *u);
 
 // ---- modules_stage.c: judge and say ---------------------------------------------------------
 

@@ -272,7 +272,7 @@ static struct version *caller_of(lua_State *L, struct space *sp)
         return *vec_last(&sp->loading);
     }
     struct bind_owner *o = bind_owner_running(L);
-    return o != NULL ? o->unit->data : NULL;
+    return o != NULL ? inside__version(o->unit) : NULL;
 }
 
 static int raise_cycle(lua_State *L, struct space *sp, struct module *m)

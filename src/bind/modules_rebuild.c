@@ -78,6 +78,7 @@ static void adopt(struct space *sp, const struct module *old)
     m->struck_ns = old->struck_ns;
     keep_text(&m->struck, old->struck);
     keep_text(&m->banned, old->banned);
+    m->installed = old->installed != NULL ? xstrdup(old->installed) : NULL;
     vec_foreach (want, &old->wants) {
         list__add(&m->wants, modules__get(sp, str_of((*want)->name)));
     }
@@ -201,8 +202,8 @@ void rebuild__on_death(void *arg, struct vm_owner *owner)
         return; // of a dry run; or of a rebuild, which looks by itself
     }
     struct bind_owner *o = bind_owner_find(ms->bind, owner);
-    if (o != NULL) {
-        struct version *v = o->unit->data;
+    struct version *v = o != NULL ? inside__version(o->unit) : NULL;
+    if (v != NULL) {
         sp->guilty = v->module;
         strike(v);
     }

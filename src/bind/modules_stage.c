@@ -180,6 +180,7 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
     }
     if (sp->ms->former != NULL) {
         gen_stage_remove(s, m->unit_name, GEN_REMOVE); // what served is dead
+        installs__remove(s, v);
     }
     if (!is_blameless(v)) {
         gen_stage_refuse(s, m->unit_name, GEN_FAILED, &v->fault);
@@ -242,7 +243,10 @@ static void put(struct gen_stage *s, struct version *v)
     }
     if (!gen_stage_put(s, v->unit)) {
         v->thrown = true;
-    } else if (files__find(&m->space->ms->files, str_of(m->name)) == NULL) {
+        return;
+    }
+    installs__put(s, v);
+    if (files__find(&m->space->ms->files, str_of(m->name)) == NULL) {
         struct gen_diag d = held_diag(v->text->path); // run again for the sake of what it requires
         gen_unit_note(v->unit, &d);
     }
@@ -435,6 +439,7 @@ void stage__commit(struct modules *ms)
     }
     vec_foreach (it, &sp->staged) {
         replace(sp, (*it)->module, *it);
+        installs__commit(*it);
     }
     sp->staged.n = 0;
     if (ms->former != NULL) {

@@ -29,16 +29,20 @@
 
 static void version_free(struct plugin__version *v)
 {
-    struct plugin__plugins *ps = v->home->plugins;
+    struct plugin__plugins *ps = v->owner->bind->plugins;
     if (map_get(&ps->live, str_of(v->unit->name)) == v) {
         map_remove(&ps->live, str_of(v->unit->name));
     }
-    state_end_alone(v->home->state, false);
+    if (v->home != NULL) {
+        state_end_alone(v->home->state, false);
+    }
     plugin__modules_free(v);
     bind_owner_close(v->owner);
     gen_diag_fini(&v->fault);
     arena_fini(&v->arena);
-    plugin__home_leave(v->home);
+    if (v->home != NULL) {
+        plugin__home_leave(v->home);
+    }
     free(v);
 }
 
@@ -59,14 +63,8 @@ static struct plugin__version *version_new(struct plugin__plugins *ps,
                                            bool dry_run)
 {
     struct plugin__version *v = xcalloc(1, sizeof *v);
-    v->head.runner = &ps->runner;
-    v->head.code = code;
     v->home = plugin__home_enter(ps, code, dry_run);
-    v->unit = u;
-    v->owner = bind_owner_open(ps->bind, v->home->vm, u);
-    v->owner->plugin = v;
-    arena_init(&v->arena);
-    map_init(&v->modules);
+    plugin__version_init(v, ps, code, v->home->vm, u);
     return v;
 }
 
@@ -109,14 +107,16 @@ static int runner_load(void *arg, const struct plugin_code *code, struct gen_uni
 static void runner_keep(struct plugin_version *head)
 {
     struct plugin__version *v = container_of(head, struct plugin__version, head);
-    state_end_alone(v->home->state, true);
-    map_set(&v->home->plugins->live, str_of(v->unit->name), v);
+    if (v->home != NULL) {
+        state_end_alone(v->home->state, true);
+    }
+    map_set(&v->owner->bind->plugins->live, str_of(v->unit->name), v);
 }
 
 static bool runner_dead(const struct plugin_version *head)
 {
     const struct plugin__version *v = (const struct plugin__version *)head; // its first member
-    return vm_get_stats(v->home->vm).dead;
+    return vm_get_stats(v->owner->vm).dead;
 }
 
 static void on_told(void *arg, const struct gen_diag *fault)
@@ -136,7 +136,7 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
 {
     struct plugin__version *v = container_of(head, struct plugin__version, head);
     if (runner_dead(head)) { // nobody can be told; whoever waits there is let go
-        vm_kill(v->home->vm);
+        vm_kill(v->owner->vm);
         gen_life_done(call, NULL);
         return;
     }
@@ -151,7 +151,7 @@ static void runner_free(struct plugin_version *head)
 static size_t runner_memory(const struct plugin_version *head)
 {
     const struct plugin__version *v = (const struct plugin__version *)head; // its first member
-    return vm_get_stats(v->home->vm).memory;
+    return vm_get_stats(v->owner->vm).memory;
 }
 
 // ---- inside bind/ -------------------------------------------------------------------------------
@@ -182,6 +182,18 @@ void plugin__close(struct plugin__plugins *ps)
     plugin__homes_close(ps);
     map_fini(&ps->live);
     free(ps);
+}
+
+void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
+                          const struct plugin_code *code, struct vm *vm, struct gen_unit *u)
+{
+    v->head.runner = &ps->runner;
+    v->head.code = code;
+    v->unit = u;
+    v->owner = bind_owner_open(ps->bind, vm, u);
+    v->owner->plugin = v;
+    arena_init(&v->arena);
+    map_init(&v->modules);
 }
 
 struct plugin__version *plugin__running(lua_State *L, const char *fn)

@@ -269,10 +269,10 @@ static int l_tool_result(lua_State *L)
     return 1;
 }
 
-/// `state`, `hooks` and `loader` under the names that the hub's modules know, too.
-static void add_aliases(lua_State *L)
+void plugin__open_aliases(struct vm *vm)
 {
     static const char *const names[] = {"state", "hooks", "loader"};
+    lua_State *L = vm_main(vm);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         lua_getfield(L, -1, names[i]);
@@ -308,5 +308,4 @@ void plugin__open_api(struct vm *vm)
         lua_setfield(L, -2, functions[i].name);
     }
     lua_pop(L, 1);
-    add_aliases(L);
 }

@@ -137,6 +137,7 @@ static struct plugin__home *home_open(struct plugin__plugins *ps)
     vm_add_lib(h->vm, "state", state_open_lib);
     vm_add_lib(h->vm, "loader", loader_open_lib);
     plugin__open_api(h->vm);
+    plugin__open_aliases(h->vm);
     vm_replace(h->vm, "_G", "require", plugin__require);
     vm_on_death(h->vm, on_death, h);
     return h;

@@ -24,7 +24,7 @@ struct plugin__home {
 /// One version of one plugin.
 struct plugin__version {
     struct plugin_version head; // first
-    struct plugin__home *home;
+    struct plugin__home *home;  // NULL: it is part of one of the hub's modules
     struct bind_owner *owner;
     struct gen_unit *unit;
     struct arena arena;                   // of head.metadata
@@ -49,6 +49,10 @@ struct plugin__plugins {
 
 struct plugin__plugins *plugin__open(struct bind *b);
 void plugin__close(struct plugin__plugins *ps);
+/// Begin a version of `code` in `vm`, as the staging unit `u`. `v` is zeroed and lies at the beginning of
+/// its block, which the runner's free() ends.
+void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
+                          const struct plugin_code *code, struct vm *vm, struct gen_unit *u);
 /// The plugin whose code runs on `L`; raises when it is none's.
 struct plugin__version *plugin__running(lua_State *L, const char *fn);
 
@@ -74,6 +78,9 @@ void plugin__homes_close(struct plugin__plugins *ps);
 /// Run the server file of `v` and take in what it returns. 0, or a negative code and `fault` (the
 /// caller's to free).
 int plugin__run(struct plugin__version *v, struct gen_diag *fault) MUST_CHECK;
+/// The same for the value at `idx` of `L`: a table, or a function of ctx.
+int plugin__run_value(struct plugin__version *v, lua_State *L, int idx,
+                      struct gen_diag *fault) MUST_CHECK;
 void plugin__modules_free(struct plugin__version *v);
 int plugin__require(lua_State *L);
 
@@ -86,6 +93,8 @@ int plugin__push_link(lua_State *L, const char *name);
 
 /// Set the globals of plugins: plugin, tool, route, command, prompt, flag, ...
 void plugin__open_api(struct vm *vm);
+/// state, hooks and loader also as hub.state, ...: in a plugin's own Lua state.
+void plugin__open_aliases(struct vm *vm);
 int plugin__api_plugin(lua_State *L); // plugin{...}
 int plugin__api_prompt(lua_State *L);
 int plugin__api_preserve(lua_State *L);

@@ -56,7 +56,7 @@ static int call_across(struct plugin__version *v, const char *key, int n_args, s
                        struct arena *a, struct err *e)
 {
     struct entry en = {.owner = v->owner->owner, .budget_ms = v->owner->bind->limits.lua_ms};
-    lua_State *to = entry_begin(&en, v->home->vm);
+    lua_State *to = entry_begin(&en, v->owner->vm);
     int rc = 0;
     if (!push_field(v, to, key) || !lua_isfunction(to, -1)) {
         rc = err_set(e, ERR_NOT_FOUND, "'%s' is no function of plugin '%s' any more", key,
@@ -128,7 +128,7 @@ static int l_index(lua_State *L)
     const char *key = lua_tostring(L, 2);
     struct bind__scratch *s = bind__scratch(L);
     struct entry en = {0}; // a stack of the other state; nothing runs on it
-    lua_State *to = entry_begin(&en, v->home->vm);
+    lua_State *to = entry_begin(&en, v->owner->vm);
     bool found = push_field(v, to, key), is_function = lua_isfunction(to, -1);
     int rc = found && !is_function ? value_read(&value, &s->arena, to, -1, &e) : 0;
     entry_end(&en);

@@ -90,6 +90,16 @@ static void push_ctx(lua_State *L, const struct plugin_code *code)
     }
 }
 
+/// Register what the value at `idx` holds, if it is a table.
+static void install_table(lua_State *L, int idx)
+{
+    if (lua_istable(L, idx)) {
+        lua_pushcfunction(L, plugin__install);
+        lua_pushvalue(L, idx);
+        lua_call(L, 1, 0);
+    }
+}
+
 /// Run the file (1) and, if it returns a function, that with the options (2) and ctx (3); register what
 /// the table that comes out of it holds.
 static int run_server(lua_State *L)
@@ -107,11 +117,19 @@ static int run_server(lua_State *L)
             return luaL_error(L, "the function that the plugin returns must give a table");
         }
     }
-    if (lua_istable(L, 4)) {
-        lua_pushcfunction(L, plugin__install);
-        lua_pushvalue(L, 4);
-        lua_call(L, 1, 0);
+    install_table(L, 4);
+    return 1;
+}
+
+/// The same for a value that was at hand: call it (1) with ctx (2) if it is a function.
+static int run_value(lua_State *L)
+{
+    if (lua_isfunction(L, 1)) {
+        lua_call(L, 1, 1);
+    } else {
+        lua_settop(L, 1);
     }
+    install_table(L, 1);
     return 1;
 }
 
@@ -143,6 +161,22 @@ static enum entry_status run_entry(struct plugin__version *v, struct entry *en,
     return entry_run(en, 3);
 }
 
+/// Keep what it returned, or say why it failed; the entry is over.
+static int end_run(struct plugin__version *v, struct entry *en, enum entry_status status,
+                   struct gen_diag *fault)
+{
+    if (status == ENTRY_DONE) {
+        lua_pushvalue(en->L, 1);
+        v->value = refs_take(en->L, v->owner->owner);
+    } else {
+        log_traceback(v, en->fault);
+        bool inner = v->fault.message != NULL && strstr(en->fault->message, v->fault.message);
+        *fault = inner ? gen_diag_copy(&v->fault) : diag_of(v, en->fault);
+    }
+    entry_end(en);
+    return status == ENTRY_DONE ? 0 : ERR_INVALID;
+}
+
 static int fail_empty(const struct plugin__version *v, struct gen_diag *fault)
 {
     char *chunk = chunk_name(v->head.code, v->head.code->shape->server);
@@ -166,17 +200,19 @@ int plugin__run(struct plugin__version *v, struct gen_diag *fault)
         return fail_empty(v, fault);
     }
     make_env(v);
-    int rc = run_entry(v, &en, file) == ENTRY_DONE ? 0 : ERR_INVALID;
-    if (rc == 0) {
-        lua_pushvalue(en.L, 1);
-        v->value = refs_take(en.L, v->owner->owner);
-    } else {
-        log_traceback(v, en.fault);
-        bool inner = v->fault.message != NULL && strstr(en.fault->message, v->fault.message);
-        *fault = inner ? gen_diag_copy(&v->fault) : diag_of(v, en.fault);
-    }
-    entry_end(&en);
-    return rc;
+    return end_run(v, &en, run_entry(v, &en, file), fault);
+}
+
+int plugin__run_value(struct plugin__version *v, lua_State *L, int idx, struct gen_diag *fault)
+{
+    struct entry en = {
+        .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = v->owner->bind->limits.load_ms};
+    lua_State *to = entry_begin(&en, v->owner->vm);
+    lua_pushcfunction(to, run_value);
+    lua_pushvalue(L, idx);
+    lua_xmove(L, to, 1);
+    push_ctx(to, v->head.code);
+    return end_run(v, &en, entry_run(&en, 2), fault);
 }
 
 // ---- require ------------------------------------------------------------------------------------

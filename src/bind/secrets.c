@@ -73,7 +73,7 @@ static int l_get(lua_State *L)
     lua_settop(L, 2);
     bind__op_check(L, 2, "secrets.get");
     const struct plugin__version *v = bind_owner_running(L)->plugin;
-    if (v != NULL && !may_read(v->head.code, name)) {
+    if (v != NULL && v->home != NULL && !may_read(v->head.code, name)) {
         return bind__fail(L,
                           "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
                           "permissions in its plugin.json",

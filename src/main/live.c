@@ -60,12 +60,24 @@ static void on_watch_warning(const struct watch_warning *w, void *arg)
     gen_warn(v->engine, &d);
 }
 
-static void on_loaded(const struct gen_report *r, void *arg)
+static void on_installed(const struct gen_report *r, void *arg)
 {
     struct live *v = arg;
     if (r != NULL && !v->closing) {
         v->loaded(v->loaded_arg);
     }
+}
+
+/// What the modules of the first run installed is loaded by a second one.
+static void on_loaded(const struct gen_report *r, void *arg)
+{
+    struct live *v = arg;
+    if (r != NULL && v->plugins != NULL && modules_get_stats(v->modules).installs != 0) {
+        struct gen_request again = {.trigger = "start", .wait_all = true};
+        gen_request(v->engine, &again, on_installed, v);
+        return;
+    }
+    on_installed(r, arg);
 }
 
 /// AFLOAT_DEV_LUA, as an absolute path; NULL when it is not set. Caller frees.

@@ -143,3 +143,100 @@ def test_what_an_improvement_logs_is_among_its_lines(home, start_hub):
     lines = retry(lambda: get(home, "/plugin/improvements%2Ftalks/logs")[1]["lines"])
     assert [(x["level"], x["text"]) for x in lines] == [("warn", "it is up"), ("info", "printed")]
     assert "it is up" in home.ok("plugin", "logs", "improvements/talks")
+
+
+# ---- plugins {...} of the user's init.lua ----------------------------------------------------------
+
+PARTS = """{ api = "1.0", description = "the same everywhere",
+  hooks = { on_tool_call = function() end, on_final = function() end },
+  tools = { { name = "greet", description = "greets", input = { who = "string?" },
+              run = function(ctx, input) return "hi " .. (input.who or "you") end } },
+  routes = { ["GET /hi/:who"] = function(req) return { hi = req.params.who } end },
+  commands = { { name = "hello", run = function() return "hello" end } },
+  prompt = { id = "style", text = "Be brief." } }"""
+FILE = "return " + PARTS
+WITH_OPTIONS = "return function(options, ctx) route('GET', '/options', function() return options end) end"
+CONTRIBUTED = ("hooks", "tools", "routes", "commands")
+
+
+def init(home, *entries):
+    save(home.dir / "lua/user/init.lua", "plugins {\n" + ",\n".join(entries) + "\n}\n")
+
+
+def four_forms(home):
+    save(home.dir / "elsewhere/by-path.lua", WITH_OPTIONS)
+    save(home.dir / "lua/user/by_module.lua", WITH_OPTIONS)
+    save(home.dir / "lua/user/wide/init.lua", WITH_OPTIONS)
+    return ['{ name = "by-table", tools = { mine = function() return "t" end } }',
+            'function(ctx) route("GET", "/name", function() return { name = ctx.name } end) end',
+            '{ module = "user.by_module", options = { n = 1 } }',
+            '{ module = "user.wide", options = { n = 2 } }',
+            f'{{ path = "{home.dir}/elsewhere/by-path.lua", options = {{ n = 3 }}, hot = true }}',
+            '{ path = "../../elsewhere/none.lua" }']
+
+
+def test_the_four_forms_of_plugins_in_init(home, start_hub):
+    init(home, *four_forms(home))
+    assert "generation=2" in start_hub().ready, "what init.lua installs is there before anybody may connect"
+    got = rows(home)
+    assert {n for n, r in got.items() if r["state"] == "loaded"} == \
+           {"by-table", "init-2", "by_module", "wide", "by-path"}
+    assert {r["source"] for r in got.values()} == {"lua"}
+    assert got["by-table"]["path"] == str(home.dir / "lua/user/init.lua")
+    assert get(home, "/tool/mine", "POST")[1]["output"] == "t"
+    assert get(home, "/api/plugins/init-2/name")[1] == {"name": "init-2"}
+    for n, name in enumerate(("by_module", "wide", "by-path"), 1):
+        assert get(home, f"/api/plugins/{name}/options")[1] == {"n": n}
+    assert got["none"]["state"] == "failed", "a place with nothing in it is told"
+    added = [name for g in get(home, "/generations")[1]["generations"] for name in g["added"]]
+    assert {n for n, r in got.items() if r["serving"]} <= set(added)
+
+
+def test_a_reload_of_init_that_drops_entries_drops_their_plugins(home, start_hub):
+    forms = four_forms(home)
+    init(home, *forms)
+    start_hub()
+    assert len(rows(home)) == 6
+    init(home, forms[0], forms[2])
+    retry(lambda: set(rows(home)) == {"by-table", "by_module"})
+    assert get(home, "/api/plugins/by-path/options")[0] == 404
+    init(home, "{ name = 'by-table', tools = 7 }", forms[2])
+    retry(lambda: rows(home)["by-table"]["state"] == "failed")
+    assert rows(home)["by-table"]["serving"] and rows(home)["by-table"]["error"]
+    assert get(home, "/tool/mine", "POST")[1]["output"] == "t", "its last good version goes on"
+    save(home.dir / "lua/user/init.lua", "return {}")
+    retry(lambda: rows(home) == {})
+
+
+def test_one_inside_init_contributes_what_it_does_as_a_file(home, start_hub):
+    put(home, "same.lua", FILE)
+    start_hub()
+    as_file, shown = rows(home)["same"], get(home, "/plugin/same")[1]
+    (home.dir / "plugins/same.lua").unlink()
+    home.ok("reload")
+    assert rows(home) == {}
+    init(home, PARTS.replace("{ api", '{ name = "same", api', 1))
+    home.ok("reload")
+    as_table = rows(home)["same"]
+    assert {k: as_table[k] for k in CONTRIBUTED} == {k: as_file[k] for k in CONTRIBUTED}
+    assert as_table["metadata"] == as_file["metadata"]
+    assert get(home, "/plugin/same")[1]["outputs"] == shown["outputs"]
+    assert get(home, "/api/plugins/same/hi/Ada")[1] == {"hi": "Ada"}
+    assert home.ok("same:hello").strip() == "hello"
+
+
+def test_one_inside_init_is_changed_in_its_file_only(home, start_hub):
+    init(home, '{ name = "mine", tools = { t = function() log.info("ran") return 1 end } }',
+         "{ name = 'broken', hooks = 7 }")
+    start_hub()
+    text = (home.dir / "lua/user/init.lua").read_text()
+    assert rows(home)["broken"]["state"] == "failed" and not rows(home)["broken"]["serving"]
+    for what in (("remove", "mine"), ("disable", "mine"), ("enable", "broken")):
+        done = home.cli("plugin", *what)
+        assert done.returncode != 0 and "is part of" in done.stderr
+    assert home.cli("plugin", "save", "mine", "-", input="return {}").returncode != 0
+    assert (home.dir / "lua/user/init.lua").read_text() == text
+    get(home, "/tool/t", "POST")
+    assert "ran" in home.ok("plugin", "logs", "mine")
+    home.cli("plugin", "reload", "mine")
+    assert rows(home)["mine"]["revision"] == 2

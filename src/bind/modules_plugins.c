@@ -1,0 +1,400 @@
+// plugins{...}: user/init.lua installs more plugins.
+//
+//     plugins { {path = "~/x", options = {...}}, {module = "user.y"},    entries: the plugins' source loads
+//               {name = "z", tools = {...}}, function(ctx) ... end }     inside: units of their own, here
+//
+// What lies inside the file is run at once, each with a unit (origin "init") and an owner of its own, by
+// the code that takes in what a plugin's file returns. The units wait for the verdict on the module's
+// version and come with it: put when it is put, thrown away when it is. One that fails is refused alone,
+// and its last good version, if there is one, goes on. With the next version of the module they are
+// replaced, and those that it does not name any more go.
+//
+// Entries are handed over when the version is committed, if they are not what they were, and taken by a
+// run of their own: the plugins' source had looked at the disk before this file ran.
+//
+// Invariants:
+//   - a unit of origin "init" has a struct inside as its data, and counts as alive in its space.
+//   - the list of a version names everything that it asked for, also what failed: so its successor knows
+//     what is to go. No name is in it twice, so that nothing said of one touches the unit of another.
+
+#include "base/path.h"
+#include "bind/modules_int.h"
+#include "bind/plugin_int.h"
+#include "plugin/plugins.h"
+#include "store/tree.h"
+
+#define NUMBERED "init-" // and its place: the name of a plugin that says none
+
+static const char origin[] = "init";
+
+/// A plugin inside a module; freed by its unit's release.
+struct inside {
+    struct plugin__version v; // first
+    struct plugin_code code;
+    struct module *module; // whose text it is part of
+};
+
+/// What became of one of the plugins inside.
+struct outcome {
+    char *name;
+    struct gen_unit *unit; // until it is committed; NULL: it failed
+    struct gen_diag fault;
+};
+
+/// What the file of one version asked for.
+struct installs {
+    lua_Integer n; // entries of all kinds
+    vec(struct outcome) inside;
+    vec(struct plugin_install) entries; // strings in `arena`
+    struct arena arena;
+};
+
+static struct installs *installs_of(struct version *v)
+{
+    if (v->installs == NULL) {
+        v->installs = xcalloc(1, sizeof *v->installs);
+        arena_init(&v->installs->arena);
+    }
+    return v->installs;
+}
+
+static const struct outcome *find(const struct version *v, struct str name)
+{
+    for (size_t i = 0; v != NULL && v->installs != NULL && i < v->installs->inside.n; i++) {
+        if (str_eqz(name, v->installs->inside.p[i].name)) {
+            return &v->installs->inside.p[i];
+        }
+    }
+    return NULL;
+}
+
+static void fail(struct version *v, const char *name, enum gen_code code, const char *message)
+{
+    struct gen_diag d = {.code = code, .origin = origin, .path = v->text->path, .message = message};
+    struct outcome o = {.name = xstrdup(name), .fault = gen_diag_copy(&d)};
+    vec_push(&installs_of(v)->inside, o);
+}
+
+// ---- inside the file ----------------------------------------------------------------------------
+
+static struct inside *inside_new(struct version *v, const char *name)
+{
+    static const struct plugin_shape shape = {
+        .api = MANIFEST_API, .origin = origin, .lang = LANG_LUA};
+    static const struct tree no_files = {.is_file = true};
+    struct space *sp = v->module->space;
+    struct inside *in = xcalloc(1, sizeof *in);
+    struct gen_unit_spec spec = {.name = name,
+                                 .path = v->text->path,
+                                 .layer = v->text->layer,
+                                 .host = "hub",
+                                 .origin = origin,
+                                 .hash = v->unit->hash,
+                                 .data = in};
+    struct gen_unit *u = gen_stage_unit(sp->stage, &spec);
+    in->module = v->module;
+    in->code = (struct plugin_code){
+        .unit = u->name, .name = u->name, .path = u->path, .tree = &no_files, .shape = &shape};
+    plugin__version_init(&in->v, sp->ms->bind->plugins, &in->code, sp->vm, u);
+    sp->alive++;
+    return in;
+}
+
+/// The value at `idx` is a plugin: run it for a unit of its own.
+static void add_inside(lua_State *L, struct version *v, const char *name, int idx)
+{
+    struct inside *in = inside_new(v, name);
+    struct outcome o = {.name = xstrdup(name), .unit = in->v.unit};
+    if (plugin__run_value(&in->v, L, idx, &o.fault) < 0) {
+        o.unit = NULL; // it is not put, and so goes when the stage ends
+    }
+    vec_push(&installs_of(v)->inside, o);
+}
+
+/// The name that the table at `idx` says; NULL: it says none. Kept on the stack.
+static const char *said_name(lua_State *L, int idx)
+{
+    bool said = lua_istable(L, idx) && bind__field(L, idx, "name");
+    return said && lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+}
+
+/// Is it a name that plugins without one get?
+static bool is_number(const char *name)
+{
+    size_t n = strlen(NUMBERED);
+    return strncmp(name, NUMBERED, n) == 0 && name[n + strspn(name + n, "0123456789")] == '\0';
+}
+
+static void install_inside(lua_State *L, struct version *v, const char *number, int idx)
+{
+    const char *said = said_name(L, idx);
+    const char *name = said != NULL ? said : number;
+    if (said != NULL && (!plugin_name_valid(str_of(said)) || is_number(said))) {
+        fail(
+            v, number, DIAG_NAME_INVALID,
+            lua_pushfstring(L, "'%s' is no name of a plugin: it has to be like 'my-plugin'", said));
+    } else if (find(v, str_of(name)) != NULL) {
+        fail(v, number, DIAG_NAME_DUPLICATE,
+             lua_pushfstring(L, "there is a plugin '%s' in plugins{...} already", name));
+    } else {
+        add_inside(L, v, name, idx);
+    }
+}
+
+// ---- entries ------------------------------------------------------------------------------------
+
+/// Where the module of that name lies, as a plugin: its file, or the directory of its init.lua. NULL: it
+/// is none of the user's.
+static const char *module_path(struct version *v, struct arena *a, struct str name)
+{
+    const struct files__text *t = files__find(&v->module->space->ms->files, name);
+    if (t == NULL || strcmp(t->layer, "user") != 0) {
+        return NULL;
+    }
+    struct str path = str_of(t->path);
+    return arena_strdup(a, str_ends(path, "/init.lua") ? path_dir(path) : path);
+}
+
+/// The text at `idx` as it is meant in the module's file: expanded, absolute; raises.
+static const char *entry_path(lua_State *L, int idx, const struct version *v, struct arena *a)
+{
+    const char *said = bind__check_z(L, idx, "plugins", "path");
+    if (said[0] == '\0') { // it would be the directory of the file itself
+        luaL_error(L, "plugins: path is empty");
+    }
+    char *home = path_expand_home(said), *dir = str_dup(path_dir(str_of(v->text->path)));
+    char *joined = path_join(dir, home);
+    const char *path = arena_strdup(a, str_of(joined));
+    free(joined);
+    free(dir);
+    free(home);
+    return path;
+}
+
+static enum plugin_hot check_hot(lua_State *L, int idx)
+{
+    bool manual = lua_type(L, idx) == LUA_TSTRING && strcmp(lua_tostring(L, idx), "manual") == 0;
+    if (!manual && !lua_isboolean(L, idx)) {
+        luaL_error(L, "plugins: hot must be true, false or 'manual'");
+    }
+    return manual ? HOT_MANUAL : lua_toboolean(L, idx) ? HOT_YES : HOT_NO;
+}
+
+/// Read the entry at 1, {path =, options =, hot =} or {module =, ...}, for the version at 2; raises.
+static int read_entry(lua_State *L)
+{
+    static const char *const keys[] = {"path", "module", "options", "hot", NULL};
+    struct version *v = lua_touserdata(L, 2);
+    struct arena *a = &v->installs->arena;
+    struct plugin_install one = {.hot = HOT_YES};
+    struct json *options = NULL;
+    struct err e = {0};
+    bind__check_keys(L, 1, "plugins", keys);
+    if (bind__field(L, 1, "hot")) {
+        one.hot = check_hot(L, -1);
+    }
+    if (bind__field(L, 1, "options") && value_read(&options, a, L, -1, &e) < 0) {
+        return luaL_error(L, "plugins: options: %s", e.msg);
+    }
+    one.options = options;
+    if (bind__field(L, 1, "path")) {
+        one.path = entry_path(L, -1, v, a);
+    } else {
+        bind__field(L, 1, "module");
+        one.path = module_path(v, a, bind__check_str(L, -1, "plugins", "module"));
+    }
+    if (one.path == NULL) {
+        return luaL_error(L, "plugins: there is no module '%s' in the user's directory",
+                          lua_tostring(L, -1));
+    }
+    vec_push(&v->installs->entries, one);
+    return 0;
+}
+
+static void install_entry(lua_State *L, struct version *v, const char *number, int idx)
+{
+    lua_pushcfunction(L,
+                      read_entry); // runs no Lua: nothing is caught here but what it raises itself
+    lua_pushvalue(L, idx);
+    lua_pushlightuserdata(L, v);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
+        fail(v, number, DIAG_MANIFEST_INVALID, lua_tostring(L, -1));
+    }
+}
+
+static bool is_entry(lua_State *L, int idx)
+{
+    bool is = lua_istable(L, idx) && (bind__field(L, idx, "path") || bind__field(L, idx, "module"));
+    lua_settop(L, idx);
+    return is;
+}
+
+// ---- plugins{...} ---------------------------------------------------------------------------------
+
+/// The version of user.init that loads now; raises when none does.
+static struct version *loading_version(lua_State *L)
+{
+    struct space *sp = space__of(L);
+    struct version *v = sp->stage != NULL && sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
+    if (v == NULL || strcmp(v->module->name, "user.init") != 0 || bind__owner(L)->plugin != NULL) {
+        luaL_error(L, "plugins: only user/init.lua says this, while it loads");
+    }
+    return v;
+}
+
+int installs__call(lua_State *L)
+{
+    struct version *v = loading_version(L);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkstack(L, 16, "plugins");
+    lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_settop(L, 1);
+        const char *number =
+            lua_pushfstring(L, NUMBERED "%d", (int)++installs_of(v)->n); // for what says no name
+        lua_rawgeti(L, 1, i);
+        if (is_entry(L, 3)) {
+            install_entry(L, v, number, 3);
+        } else if (lua_istable(L, 3) || lua_isfunction(L, 3)) {
+            install_inside(L, v, number, 3);
+        } else {
+            fail(v, number, DIAG_MANIFEST_INVALID, "a plugin is a table or a function");
+        }
+    }
+    return 0;
+}
+
+// ---- with the module's version --------------------------------------------------------------------
+
+/// What stood until now under the name of the module of `v`; NULL: nothing.
+static const struct version *served(const struct version *v)
+{
+    const struct modules *ms = v->module->space->ms;
+    const struct module *old = ms->former != NULL
+                                   ? map_get(&ms->former->modules, str_of(v->module->name))
+                                   : v->module->twin;
+    return old != NULL ? old->live : NULL;
+}
+
+static void put(struct gen_stage *s, struct outcome *o, bool dead)
+{
+    if (o->unit != NULL) {
+        o->unit = gen_stage_put(s, o->unit) ? o->unit : NULL;
+        return;
+    }
+    if (dead) {
+        gen_stage_remove(s, o->name, GEN_REMOVE); // the last good one cannot go on
+    }
+    gen_stage_refuse(s, o->name, GEN_FAILED, &o->fault);
+}
+
+static void remove_others(struct gen_stage *s, const struct version *old, const struct version *v)
+{
+    for (size_t i = 0; old != NULL && old->installs != NULL && i < old->installs->inside.n; i++) {
+        const char *name = old->installs->inside.p[i].name;
+        if (find(v, str_of(name)) == NULL) {
+            gen_stage_remove(s, name, GEN_REMOVE);
+        }
+    }
+}
+
+void installs__put(struct gen_stage *s, struct version *v)
+{
+    bool dead = v->module->space->ms->former != NULL;
+    remove_others(s, served(v), v);
+    for (size_t i = 0; v->installs != NULL && i < v->installs->inside.n; i++) {
+        put(s, &v->installs->inside.p[i], dead);
+    }
+}
+
+void installs__remove(struct gen_stage *s, const struct version *v)
+{
+    remove_others(s, served(v), NULL);
+}
+
+/// The entries as one text, to see whether they are others; the caller frees it.
+static char *entries_text(const struct installs *list)
+{
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t i = 0; list != NULL && i < list->entries.n; i++) {
+        buf_addf(&b, "%s %d ", list->entries.p[i].path, (int)list->entries.p[i].hot);
+        json_write(&b, list->entries.p[i].options, 0);
+        buf_addc(&b, '\n');
+    }
+    return buf_take(&b, NULL);
+}
+
+static void commit_entries(struct module *m, const struct installs *list)
+{
+    struct plugins *all = m->space->ms->bind->all_plugins;
+    char *text = entries_text(list);
+    bool same = strcmp(text, m->installed != NULL ? m->installed : "") == 0;
+    free(m->installed);
+    m->installed = text;
+    if (!same && all != NULL) {
+        plugins_install(all, m->unit_name, list != NULL ? list->entries.p : NULL,
+                        list != NULL ? list->entries.n : 0);
+        gen_request(m->space->ms->engine, &(struct gen_request){.trigger = "lua"}, NULL, NULL);
+    }
+}
+
+void installs__commit(struct version *v)
+{
+    for (size_t i = 0; v->installs != NULL && i < v->installs->inside.n; i++) {
+        struct outcome *o = &v->installs->inside.p[i];
+        if (o->unit != NULL) {
+            struct inside *in = o->unit->data;
+            in->v.head.runner->keep(&in->v.head);
+            o->unit = NULL;
+        }
+    }
+    commit_entries(v->module, v->installs);
+}
+
+void installs__free(struct installs *list)
+{
+    if (list == NULL) {
+        return;
+    }
+    vec_foreach (o, &list->inside) {
+        gen_diag_fini(&o->fault);
+        free(o->name);
+    }
+    vec_fini(&list->inside);
+    vec_fini(&list->entries);
+    arena_fini(&list->arena);
+    free(list);
+}
+
+bool installs__has(const struct version *v, struct str name)
+{
+    return find(v, name) != NULL;
+}
+
+// ---- units ----------------------------------------------------------------------------------------
+
+static struct inside *inside_of(const struct gen_unit *u)
+{
+    return strcmp(u->origin, origin) == 0 ? u->data : NULL;
+}
+
+struct plugin_version *inside__plugin(const struct gen_unit *u)
+{
+    struct inside *in = inside_of(u);
+    return in != NULL ? &in->v.head : NULL;
+}
+
+struct version *inside__version(const struct gen_unit *u)
+{
+    const struct inside *in = inside_of(u);
+    return in != NULL ? in->module->live : u->data;
+}
+
+void inside__release(struct gen_unit *u)
+{
+    struct inside *in = u->data;
+    struct space *sp = in->module->space;
+    in->v.head.runner->free(&in->v.head);
+    space__leave(sp);
+}
