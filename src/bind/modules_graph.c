@@ -70,7 +70,7 @@ static struct files__text *text_of(const struct module *m)
 static bool is_changed(const struct module *m)
 {
     bool known = m->live != NULL || m->wanted || m->attempted || is_required(m->space, m);
-    return known && !files__text_same(text_of(m), m->seen);
+    return known && (!files__text_same(text_of(m), m->seen) || installs__are_stale(m->live));
 }
 
 static bool is_named(const struct gen_request *req, const struct module *m)
@@ -121,7 +121,8 @@ static bool must_run(const struct module *m)
     if (text == NULL || (modules__is_protected(m) && m->live != NULL)) {
         return false;
     }
-    return m->forced || m->live == NULL || !files__text_same(text, m->live->text);
+    return m->forced || m->live == NULL || !files__text_same(text, m->live->text) ||
+           installs__are_stale(m->live);
 }
 
 /// Modules that were asked for by name are known from then on.

@@ -222,6 +222,8 @@ void installs__remove(struct gen_stage *s, const struct version *v);
 /// `v` serves: so do its plugins, and its entries are handed over.
 void installs__commit(struct version *v);
 void installs__free(struct installs *list); // NULL is allowed
+/// Was the feature `plugins` switched since the file of `v` (may be NULL) said its plugins?
+bool installs__are_stale(const struct version *v);
 /// Did the file of `v` (may be NULL) say a plugin of that name?
 bool installs__has(const struct version *v, struct str name);
 

@@ -12,6 +12,8 @@
 // Entries are handed over when the version is committed, if they are not what they were, and taken by a
 // run of their own: the plugins' source had looked at the disk before this file ran.
 //
+// With the feature `plugins` off nothing inside is run; when it is switched, the file runs again.
+//
 // Invariants:
 //   - a unit of origin "init" has a struct inside as its data, and counts as alive in its space.
 //   - the list of a version names everything that it asked for, also what failed: so its successor knows
@@ -44,6 +46,7 @@ struct outcome {
 /// What the file of one version asked for.
 struct installs {
     lua_Integer n; // entries of all kinds
+    bool off;      // the feature `plugins` was: nothing inside was run
     vec(struct outcome) inside;
     vec(struct plugin_install) entries; // strings in `arena`
     struct arena arena;
@@ -73,6 +76,11 @@ static void fail(struct version *v, const char *name, enum gen_code code, const 
     struct gen_diag d = {.code = code, .origin = origin, .path = v->text->path, .message = message};
     struct outcome o = {.name = xstrdup(name), .fault = gen_diag_copy(&d)};
     vec_push(&installs_of(v)->inside, o);
+}
+
+static bool is_off(const struct bind *b)
+{
+    return b->all_plugins != NULL && !plugins_is_on(b->all_plugins);
 }
 
 // ---- inside the file ----------------------------------------------------------------------------
@@ -248,6 +256,7 @@ int installs__call(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkstack(L, 16, "plugins");
     lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
+    bool off = installs_of(v)->off = is_off(bind_of(L));
     for (lua_Integer i = 1; i <= n; i++) {
         lua_settop(L, 1);
         const char *number =
@@ -255,6 +264,8 @@ int installs__call(lua_State *L)
         lua_rawgeti(L, 1, i);
         if (is_entry(L, 3)) {
             install_entry(L, v, number, 3);
+        } else if (off) {
+            continue;
         } else if (lua_istable(L, 3) || lua_isfunction(L, 3)) {
             install_inside(L, v, number, 3);
         } else {
@@ -365,6 +376,12 @@ void installs__free(struct installs *list)
     vec_fini(&list->entries);
     arena_fini(&list->arena);
     free(list);
+}
+
+bool installs__are_stale(const struct version *v)
+{
+    return v != NULL && v->installs != NULL && v->installs->n != 0 &&
+           v->installs->off != is_off(v->module->space->ms->bind);
 }
 
 bool installs__has(const struct version *v, struct str name)

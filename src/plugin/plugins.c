@@ -467,6 +467,11 @@ void plugins_switch(struct plugins *ps, bool on)
     }
 }
 
+bool plugins_is_on(const struct plugins *ps)
+{
+    return ps->on;
+}
+
 void plugins_trust_changed(struct plugins *ps)
 {
     ps->all_dirty = true;

@@ -43,6 +43,7 @@ void plugins_free(struct plugins *ps);
 void plugins_set_config(struct plugins *ps, const struct config *c);
 /// The feature `plugins` is on or off: off unloads all of them.
 void plugins_switch(struct plugins *ps, bool on);
+bool plugins_is_on(const struct plugins *ps);
 /// Trust changed.
 void plugins_trust_changed(struct plugins *ps);
 

@@ -240,3 +240,16 @@ def test_one_inside_init_is_changed_in_its_file_only(home, start_hub):
     assert "ran" in home.ok("plugin", "logs", "mine")
     home.cli("plugin", "reload", "mine")
     assert rows(home)["mine"]["revision"] == 2
+
+
+def test_the_feature_switches_those_inside_init_too(home, start_hub):
+    forms = four_forms(home)
+    init(home, forms[0], forms[4])
+    start_hub()
+    assert get(home, "/tool/mine", "POST")[0] == 200
+    home.ok("feature", "disable", "plugins")
+    retry(lambda: get(home, "/tool/mine", "POST")[0] == 404)
+    retry(lambda: get(home, "/api/plugins/by-path/options")[0] == 404)
+    home.ok("feature", "enable", "plugins")
+    retry(lambda: get(home, "/tool/mine", "POST")[0] == 200)
+    retry(lambda: get(home, "/api/plugins/by-path/options")[0] == 200)
