@@ -66,6 +66,7 @@ static void write_builtin(const struct api *api, const struct tool_info *t, stru
 {
     jw_obj(w);
     jw_kstrz(w, "name", t->name);
+    jw_kstrz(w, "plugin", NULL);
     jw_kbool(w, "builtin", true);
     jw_kstrz(w, "description", t->description);
     jw_key(w, "input_schema");

@@ -72,7 +72,8 @@ def diagnostics(report, plugin):
 
 
 def tools(home):
-    return {t["name"]: t["plugin"] for t in call(home, "GET", "/tool")[1]["tools"]}
+    """Those of plugins, by name."""
+    return {t["name"]: t["plugin"] for t in call(home, "GET", "/tool")[1]["tools"] if t["plugin"]}
 
 
 def answer(value, more=""):
