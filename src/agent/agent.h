@@ -42,10 +42,11 @@ struct agent_host {
     const char *(*required)(void *arg, size_t i, const char *working_dir);
     /// A file of a plugin, by its path in it; `p` NULL when there is none.
     struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
-    /// Somebody works in `dir`, does no more. `entered` (may be NULL) comes once, later, when what the
-    /// directory brings serves.
-    void (*enter)(void *arg, const char *dir, loop_fn *entered, void *entered_arg);
-    void (*leave)(void *arg, const char *dir);
+    /// Somebody works in `dir`: `done`, not from inside, when what its project brings serves, with the
+    /// real path (NULL: there is nothing to leave); and works there no more.
+    void (*enter)(void *arg, const char *dir, void (*done)(void *arg, const char *real_dir),
+                  void *done_arg);
+    void (*leave)(void *arg, const char *real_dir);
     /// Write an improvement for one session and reload; `done` with the report (NULL: the hub stops), or
     /// with `e`. Not from inside.
     void (*save)(void *arg, struct str name, struct str content, const char *session,

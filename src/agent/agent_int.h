@@ -88,6 +88,13 @@ struct turn_waiter {
     void *arg;
 };
 
+/// Who waits until the host knows of the directory.
+typedef void session_entered(struct session *s, void *arg);
+struct session_entrant {
+    session_entered *done;
+    void *arg;
+};
+
 /// Who waits for the end of a session.
 struct session_ender {
     agent_session_cb *cb;
@@ -131,8 +138,10 @@ struct session {
     // in work
     struct talk *talk; // NULL: not loaded
     struct session *warmer, *cooler;
-    struct turn *turn;  // NULL: none runs
-    bool entered;       // the host knows of the directory
+    struct turn *turn; // NULL: none runs
+    char *real_dir;    // the host knows of the directory by this; NULL: it does not
+    bool entering;     // it is being told
+    vec(struct session_entrant) entrants;
     bool ending, purge; // DELETE came; its files go too
     vec(struct session_ender) enders;
     vec(struct session_message) queue;
@@ -150,10 +159,11 @@ void agent__session_answer(struct session *s, const char *turn_id, struct str js
 /// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
-/// The host is told of its directory, if it was not yet: then true, and `entered` (may be NULL) comes when
-/// what the directory brings serves.
-bool agent__session_enter(struct session *s, loop_fn *entered, void *arg);
-void agent__session_leave(struct session *s);
+/// The host is told of its directory; `done` when plugins of the project serve, at once when they do.
+void agent__session_enter(struct session *s, session_entered *done, void *arg);
+void agent__session_leave(struct session *s); // and not any more
+/// Where the session works, as the host knows it.
+const char *agent__session_place(const struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
 
 // ---- session_meta.c -----------------------------------------------------------------------------
@@ -173,8 +183,11 @@ void agent__session_read_meta(struct session *s, const struct json *meta);
 /// Write metadata.json; `cb` may be NULL.
 void agent__session_save(struct session *s, store_done *cb, void *arg);
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost);
-/// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong.
+/// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong. Plugins are
+/// not looked up yet.
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no);
+/// Are all plugins that it lists known? In its directory: after agent__session_enter().
+bool agent__session_knows_plugins(const struct session *s, struct agent_no *no);
 /// Choose provider and model anew.
 bool agent__session_choose(struct session *s, struct agent_no *no);
 

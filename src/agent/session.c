@@ -69,17 +69,8 @@ static void creation_fail(struct creation *c, enum problem p, const char *why)
     struct agent *a = c->s->agent;
     agent__no(&no, p, NULL, "%s", why);
     c->cb(c->arg, NULL, &no);
+    agent__session_leave(c->s);
     agent__session_free(c->s);
-    free(c);
-    agent__release(a);
-}
-
-/// It is there, and so is what its directory brings: only now is it shown to who asked for it.
-static void on_entered(void *arg)
-{
-    struct creation *c = arg;
-    struct agent *a = c->s->agent;
-    c->cb(c->arg, c->s, NULL);
     free(c);
     agent__release(a);
 }
@@ -93,9 +84,9 @@ static void on_created(void *arg, int status, const struct err *e)
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
-    if (!agent__session_enter(s, on_entered, c)) {
-        on_entered(c);
-    }
+    c->cb(c->arg, s, NULL);
+    free(c);
+    agent__release(s->agent);
 }
 
 static void on_stored(void *arg, int status, const struct err *e)
@@ -124,19 +115,30 @@ static void choose_mode(void *arg) // on a lane: it looks at the disk
     }
 }
 
-static void on_mode(void *arg)
+/// Plugins of the project are there now, and may be named.
+static void on_entered(struct session *s, void *arg)
 {
     struct creation *c = arg;
-    struct session *s = c->s;
+    struct agent_no no;
     struct buf meta;
     struct jw w;
     char dir[128];
+    if (!agent__session_knows_plugins(s, &no)) {
+        creation_fail(c, no.problem, no.detail);
+        return;
+    }
     buf_init(&meta, SIZE_MAX);
     jw_init(&w, &meta);
     agent__session_write_meta(s, &w);
     snprintf(dir, sizeof dir, "sessions/%s", s->id);
     store_session_new(s->agent->o.store, str_of(s->id), str_of(dir), buf_str(&meta), on_stored, c);
     buf_fini(&meta);
+}
+
+static void on_mode(void *arg)
+{
+    struct creation *c = arg;
+    agent__session_enter(c->s, on_entered, c);
 }
 
 static void make_id(char out[16])
@@ -308,23 +310,51 @@ const char *const *agent_session_variables(const struct session *s)
     return (const char *const *)s->variables;
 }
 
-bool agent__session_enter(struct session *s, loop_fn *entered, void *arg)
+const char *agent__session_place(const struct session *s)
+{
+    return s->real_dir != NULL ? s->real_dir : s->working_dir;
+}
+
+static void on_entered_dir(void *arg, const char *real_dir)
+{
+    struct session *s = arg;
+    struct agent *a = s->agent;
+    s->entering = false;
+    s->real_dir = real_dir != NULL ? xstrdup(real_dir) : NULL;
+    struct session_entrant *list = s->entrants.p;
+    size_t n = s->entrants.n;
+    s->entrants.p = NULL; // theirs may be the end of the session
+    s->entrants.n = s->entrants.cap = 0;
+    for (size_t i = 0; i < n; i++) {
+        list[i].done(s, list[i].arg);
+    }
+    free(list);
+    agent__release(a);
+}
+
+void agent__session_enter(struct session *s, session_entered *done, void *arg)
 {
     const struct agent_host *h = &s->agent->o.host;
-    bool now = !s->entered && s->working_dir != NULL;
-    if (now) {
-        s->entered = true;
-        h->enter(h->arg, s->working_dir, entered, arg);
+    struct session_entrant e = {.done = done, .arg = arg};
+    if (s->real_dir != NULL) {
+        done(s, arg);
+        return;
     }
-    return now;
+    vec_push(&s->entrants, e);
+    if (!s->entering) {
+        s->entering = true;
+        agent__hold(s->agent);
+        h->enter(h->arg, s->working_dir, on_entered_dir, s);
+    }
 }
 
 void agent__session_leave(struct session *s)
 {
     const struct agent_host *h = &s->agent->o.host;
-    if (s->entered) {
-        s->entered = false;
-        h->leave(h->arg, s->working_dir);
+    if (s->real_dir != NULL) {
+        h->leave(h->arg, s->real_dir);
+        free(s->real_dir);
+        s->real_dir = NULL;
     }
 }
 
@@ -362,7 +392,7 @@ static void on_changed(void *arg, int status, const struct err *e)
 static bool try_change(struct session *s, const struct json *params, struct agent_no *no)
 {
     struct session *probe = agent__session_new(s->agent, str_of(s->id));
-    bool fits = agent__session_take(probe, params, no);
+    bool fits = agent__session_take(probe, params, no) && agent__session_knows_plugins(probe, no);
     bool chooses = json_get(params, "provider") != NULL || json_get(params, "model") != NULL;
     if (fits && chooses) {
         const char *provider = s->want_provider, *model = s->want_model;
@@ -397,9 +427,10 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
         answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    agent__session_leave(s);
+    if (json_get(params, "working_dir") != NULL) {
+        agent__session_leave(s); // entered again when a message comes
+    }
     bool fits = agent__session_take(s, params, &no);
-    (void)agent__session_enter(s, NULL, NULL);
     if (fits && s->turn == NULL) {
         (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
     }
@@ -468,10 +499,22 @@ static void on_end_noted(void *arg, int status, const struct err *e)
     }
 }
 
+static void finish_end(struct session *s);
+
+static void on_entered_last(struct session *s, void *arg)
+{
+    (void)arg;
+    finish_end(s);
+}
+
 /// No turn runs and none waits.
 static void finish_end(struct session *s)
 {
     struct note n;
+    if (s->entering) {
+        agent__session_enter(s, on_entered_last, NULL);
+        return;
+    }
     agent__session_leave(s);
     if (s->state == SESSION_ENDED) {
         on_end_noted(s, 0, NULL);
@@ -657,7 +700,7 @@ static void refuse_later(struct agent *a, agent_sent_cb *cb, void *arg, const st
     loop_defer(a->o.loop, on_sent_answer, q);
 }
 
-void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+static void send_now(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
 {
     struct agent_no no;
     if (!may_send(s, reject, &no)) {
@@ -687,6 +730,34 @@ void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *
         agent__session_set_state(s, SESSION_RUNNING);
         agent__session_save(s, on_written, q);
     }
+}
+
+/// A message to a session whose directory the host does not know (yet): after a restart.
+struct early {
+    char *text;
+    size_t n;
+    bool reject;
+    agent_sent_cb *cb;
+    void *arg;
+};
+
+static void on_place_known(struct session *s, void *arg)
+{
+    struct early q = *(struct early *)arg;
+    free(arg);
+    send_now(s, (struct str){q.text, q.n}, q.reject, q.cb, q.arg);
+    free(q.text);
+}
+
+void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+{
+    if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || s->agent->stopping) {
+        send_now(s, text, reject, cb, arg);
+        return;
+    }
+    struct early *q = xmalloc(sizeof *q);
+    *q = (struct early){.text = str_dup(text), .n = text.n, .reject = reject, .cb = cb, .arg = arg};
+    agent__session_enter(s, on_place_known, q);
 }
 
 static void be_idle(struct session *s)

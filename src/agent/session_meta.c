@@ -110,6 +110,8 @@ void agent__session_free(struct session *s)
     vec_fini(&s->queue);
     vec_fini(&s->remembered);
     vec_fini(&s->enders);
+    vec_fini(&s->entrants);
+    free(s->real_dir);
     vec_fini(&s->waiters);
     free(s);
 }
@@ -146,11 +148,6 @@ static bool take_plugins(struct session *s, const struct json *v, struct agent_n
                 return false;
             }
         }
-        if (!s->agent->o.host.known(s->agent->o.host.arg, name)) {
-            agent__no(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
-                      "there is no plugin '%.*s'", (int)MIN(name.n, (size_t)100), name.p);
-            return false;
-        }
     }
     char **names;
     size_t n;
@@ -163,6 +160,19 @@ static bool take_plugins(struct session *s, const struct json *v, struct agent_n
     s->plugins.p = names;
     s->plugins.n = s->plugins.cap = n;
     s->all_plugins = false;
+    return true;
+}
+
+bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    vec_foreach (name, &s->plugins) {
+        if (!h->known(h->arg, str_of(*name))) {
+            agent__no(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
+                      "there is no plugin '%.100s'", *name);
+            return false;
+        }
+    }
     return true;
 }
 

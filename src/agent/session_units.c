@@ -33,7 +33,7 @@ static bool is_listed(const char *const *names, size_t n, const char *name)
 static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
 {
     const struct agent_host *h = &s->agent->o.host;
-    return h->reach(h->arg, u, s->id, s->working_dir);
+    return h->reach(h->arg, u, s->id, agent__session_place(s));
 }
 
 struct picked {
@@ -69,7 +69,7 @@ static int check_required(const struct session *s, struct gen *g, struct err *e)
 {
     const struct agent_host *h = &s->agent->o.host;
     const char *name;
-    for (size_t i = 0; (name = h->required(h->arg, i, s->working_dir)) != NULL; i++) {
+    for (size_t i = 0; (name = h->required(h->arg, i, agent__session_place(s))) != NULL; i++) {
         struct gen_unit *u = gen_unit_find(g, str_of(name));
         if (u == NULL) {
             return err_set(e, ERR_NOT_FOUND, "required plugin '%.100s' is not serving", name);

@@ -166,8 +166,9 @@ static void on_files(struct prompt_files *f, void *arg)
     loaded(t);
 }
 
-static void on_entered(void *arg)
+static void on_entered(struct session *s, void *arg)
 {
+    (void)s;
     loaded(arg);
 }
 
@@ -180,12 +181,10 @@ static void load(struct turn *t)
         return;
     }
     t->ctx.model = str_of(t->s->model);
-    t->n_loading = 2;
-    if (agent__session_enter(t->s, on_entered, t)) {
-        t->n_loading++;
-    }
+    t->n_loading = 3;
     agent__session_load(t->s, on_loaded, t);
     prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
+    agent__session_enter(t->s, on_entered, t);
 }
 
 static void on_begun(struct pipe *p, void *arg)

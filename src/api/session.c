@@ -2,7 +2,6 @@
 
 #include "api/handlers.h"
 #include "api/session_int.h"
-#include "plugin/plugins.h"
 
 enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
@@ -90,10 +89,6 @@ void api__session_row(void *arg, struct session *s, const struct agent_no *no)
 static void on_made(void *arg, struct session *s, const struct agent_no *no)
 {
     struct session_op *o = arg;
-    if (o->dir != NULL) { // the session is there by itself now
-        plugins_leave_dir(o->api->plugins, o->dir);
-        free(o->dir);
-    }
     if (s == NULL) {
         api__session_no(o, no);
         return;
@@ -104,28 +99,9 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 
 // ---- handlers -----------------------------------------------------------------------------------
 
-static void on_entered(void *arg, const char *dir)
-{
-    struct session_op *o = arg;
-    o->dir = dir != NULL ? xstrdup(dir) : NULL;
-    if (has_agent(o->api, o->call)) {
-        agent_session_new(o->api->agent, o->call->params, on_made, o);
-    } else {
-        free(o->dir);
-        free(o);
-    }
-}
-
-/// The project of its directory is open before its plugins are looked at.
 void op_SESSION_NEW(struct api *api, struct op_call *c)
 {
-    struct str dir = json_str(json_get(c->params, "working_dir"), "");
-    if (!has_agent(api, c)) {
-        return;
-    }
-    if (api->plugins != NULL && dir.n != 0 && dir.p[0] == '/') {
-        plugins_enter_dir(api->plugins, arena_strdup(c->arena, dir), on_entered, op_new(api, c));
-    } else {
+    if (has_agent(api, c)) {
         agent_session_new(api->agent, c->params, on_made, op_new(api, c));
     }
 }

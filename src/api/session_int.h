@@ -10,7 +10,6 @@ struct session_op {
     struct api *api;
     struct op_call *call;
     void (*run)(struct session_op *o, struct session *s);
-    char *dir; // real path that was entered for it; NULL: none
 };
 
 /// Find the session of the path and run `run`, which answers and ends the operation; answered here when

@@ -101,39 +101,37 @@ static struct str file(void *arg, const struct gen_unit *u, const char *path)
     return f != NULL ? f->bytes : STR_NULL;
 }
 
-/// Somebody who waits until a directory is entered.
-struct entering {
-    loop_fn *entered;
+/// Without plugins nobody needs to know; the answer still comes later.
+struct nobody {
+    void (*done)(void *arg, const char *real_dir);
     void *arg;
 };
 
-static void on_entered(void *arg, const char *dir)
+static void on_nobody(void *arg)
 {
-    struct entering e = *(struct entering *)arg;
-    (void)dir;
+    struct nobody n = *(struct nobody *)arg;
     free(arg);
-    if (e.entered != NULL) {
-        e.entered(e.arg);
-    }
+    n.done(n.arg, NULL);
 }
 
-static void enter(void *arg, const char *dir, loop_fn *entered, void *entered_arg)
+static void enter(void *arg, const char *dir, void (*done)(void *arg, const char *real_dir),
+                  void *done_arg)
 {
     struct agent_glue *g = arg;
     if (g->o.plugins != NULL) {
-        struct entering *e = xmalloc(sizeof *e);
-        *e = (struct entering){entered, entered_arg};
-        plugins_enter_dir(g->o.plugins, dir, on_entered, e);
-    } else if (entered != NULL) {
-        loop_defer(g->o.loop, entered, entered_arg);
+        plugins_enter_dir(g->o.plugins, dir, done, done_arg);
+        return;
     }
+    struct nobody *n = xmalloc(sizeof *n);
+    *n = (struct nobody){.done = done, .arg = done_arg};
+    loop_defer(g->o.loop, on_nobody, n);
 }
 
-static void leave(void *arg, const char *dir)
+static void leave(void *arg, const char *real_dir)
 {
     struct agent_glue *g = arg;
     if (g->o.plugins != NULL) {
-        plugins_leave_dir(g->o.plugins, dir);
+        plugins_leave_dir(g->o.plugins, real_dir);
     }
 }
 

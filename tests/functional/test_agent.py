@@ -582,6 +582,28 @@ def test_sessions_have_their_own_plugins_in_their_own_order(home, hub, work):
     assert s.ask()["text"] == "xa"
 
 
+def test_a_projects_plugins_reach_sessions_in_it_only(home, start_hub, work):
+    hub = start_hub()
+    inside, outside = work / "project", work / "elsewhere"
+    (inside / ".afloat" / "plugins").mkdir(parents=True)
+    (inside / ".afloat" / "plugins" / "tag.lua").write_text('on_final(function(ctx, text) return text .. "!" end)')
+    call(home, "POST", "/trust", {"path": str(inside)})
+    s = Session(home, inside, [{"text": "x"}, {"text": "y"}], plugins=["tag"])
+    assert s.ask()["text"] == "x!"
+    assert Session(home, inside, [{"text": "x"}]).ask()["text"] == "x!"
+    assert Session(home, outside, [{"text": "x"}]).ask()["text"] == "x"
+    (work / "link").symlink_to(inside)
+    linked = Session(home, work / "link", [{"text": "x"}], plugins=["tag"])
+    assert linked.ask()["text"] == "x!"
+    linked.call("DELETE")
+    assert s.ask()["text"] == "y!"
+    t = Session(home, outside, [{"text": "x"}], plugins=["tag"])
+    assert t.send("go", 409)["code"] == "PLUGIN_UNAVAILABLE"
+    hub.close()
+    start_hub()
+    assert s.ask()["text"].endswith("!")
+
+
 def test_a_step_runs_on_one_generation_and_the_next_on_the_newest(home, hub, work):
     plugin(home, "tag", 'on_tool_result(function(c, call, r) r.output = "old" return r end)')
     s = Session(home, work, [one_call(cmd="until [ -e go ]; do sleep 0.01; done"), one_call(cmd="true"),
