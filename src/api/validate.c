@@ -142,7 +142,7 @@ static void write_files(const struct api_validation *v, struct jw *w)
     jw_end_obj(w);
 }
 
-static void write_request(const struct api_validation *v, struct buf *out)
+static void write_request(const struct api_validation *v, int64_t load_ms, struct buf *out)
 {
     struct jw w;
     jw_init(&w, out);
@@ -157,6 +157,7 @@ static void write_request(const struct api_validation *v, struct buf *out)
         jw_value(&w, v->options);
     }
     jw_kbool(&w, "test", v->test);
+    jw_kint(&w, "load_ms", load_ms);
     jw_key(&w, "points");
     jw_arr(&w);
     for (size_t i = 0; i < POINT__COUNT; i++) {
@@ -212,7 +213,7 @@ void api__validate(struct api *api, const struct api_validation *what, api_valid
     buf_init(&v->request, SIZE_MAX);
     buf_init(&v->answer, ANSWER_BYTES);
     timer_init(&v->deadline, api->loop, on_deadline, v);
-    write_request(what, &v->request);
+    write_request(what, config_int(api->config, "limits.load_ms"), &v->request);
     vec_push(&api->validations, v);
     loop_defer(api->loop, begin, v);
 }

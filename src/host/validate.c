@@ -26,7 +26,7 @@
 enum {
     MEMORY = 256 << 20,     // bytes beside those of the program itself
     REQUEST_MAX = 64 << 20, // a plugin's files as JSON
-    TEST_BUDGET_MS = 5000,  // for a plugin and all its tests
+    TEST_BUDGET_MS = 5000,  // for all its tests
     NAMES_MAX = 256,        // of points and events
 };
 
@@ -147,13 +147,20 @@ static void write_value(struct jw *w, lua_State *L)
     arena_fini(&a);
 }
 
+/// The time that a load has, and room for the plugin's own tests.
+static uint32_t budget_of(const struct json *request)
+{
+    int64_t load_ms = json_int(json_get(request, "load_ms"), VM_LOAD_BUDGET_MS);
+    bool tests = json_bool(json_get(request, "test"), false);
+    return (uint32_t)load_ms + (tests ? TEST_BUDGET_MS : 0);
+}
+
 static void run(const struct json *request, struct jw *w)
 {
     struct vm *vm = vm_open(&(struct vm_opts){.trust = VM_USER});
-    bool tests = json_bool(json_get(request, "test"), false);
     struct entry en = {.kind = ENTRY_LOAD,
                        .owner = vm_owner_open(vm, "validate", 1),
-                       .budget_ms = tests ? TEST_BUDGET_MS : 0};
+                       .budget_ms = budget_of(request)};
     lua_State *L = entry_begin(&en, vm);
     struct str recorder = {recorder_lua[0].text, recorder_lua[0].n};
     if (entry_push_chunk(&en, recorder, "=recorder") == 0 &&
