@@ -112,12 +112,12 @@ void agent_ctx_push(struct agent_ctx *c, lua_State *L, struct bind *b, struct ho
 
 int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
 {
-    const struct json *values[CTX_FIELDS] = {0};
-    uint64_t changed;
-    struct arena a;
     if (c->of == NULL || c->of->arena == NULL || !record_touched(vm, c->id)) {
         return 0;
     }
+    const struct json *values[CTX_FIELDS] = {0};
+    uint64_t changed;
+    struct arena a;
     arena_init(&a);
     int rc = record_read(vm, c->id, &a, values, &changed, e);
     bool state = changed >> CTX_STATE & 1, memory = changed >> CTX_MEMORY & 1;
@@ -313,13 +313,13 @@ enum hook_answer agent_args_take(struct agent_args *f, struct hook_run *run, lua
 
 const char *agent_args_dropped(const struct agent_args *f, struct vm *vm, const struct hook_args *a)
 {
-    const struct json *values[RECORD_FIELDS] = {0};
-    uint64_t changed = 0;
     record_id id = a->n != 0 ? f->ids[a->n - 1] : 0;
-    struct arena scratch;
     if (id == 0 || !record_touched(vm, id)) {
         return NULL;
     }
+    const struct json *values[RECORD_FIELDS] = {0};
+    uint64_t changed = 0;
+    struct arena scratch;
     arena_init(&scratch);
     bool unreadable = record_read(vm, id, &scratch, values, &changed, NULL) < 0;
     arena_fini(&scratch);

@@ -208,15 +208,27 @@ static void warn_dropped(struct hooks__inside *c, lua_State *L)
                ar.linedefined, text);
 }
 
+/// What it changed in ctx counts. False: that cannot be kept.
+static bool take_ctx(struct hooks__inside *c)
+{
+    if (!record_touched(c->en.vm, c->args.ctx.id)) {
+        return true; // almost always: what follows is not even made ready
+    }
+    struct err e = {0};
+    if (agent_ctx_take(&c->args.ctx, c->en.vm, &e) == 0) {
+        return true;
+    }
+    hook_run_fault(c->run, NULL, 0, "%s", e.msg);
+    return false;
+}
+
 static enum hook_answer answer_of(struct hooks__inside *c)
 {
     struct hook_run *run = c->run;
     lua_State *L = c->en.L;
-    struct err e = {0};
     enum hook_kind kind = run->hook->kind;
     bool agent = c->handler->agent, nothing = c->en.n_results == 0 || lua_isnil(L, 1);
-    if (agent && agent_ctx_take(&c->args.ctx, c->en.vm, &e) < 0) {
-        hook_run_fault(run, NULL, 0, "%s", e.msg);
+    if (agent && !take_ctx(c)) {
         return HOOK_FAILED;
     }
     if (agent && kind == HOOK_CHAIN && nothing) {
@@ -256,6 +268,19 @@ static void on_entry_done(struct entry *en, enum entry_status status)
     hook_run_answer(run, leave(c, status));
 }
 
+/// Push the handler and its arguments; returns how many.
+static int push_call(struct hooks__inside *c)
+{
+    const struct handler *h = c->handler;
+    lua_State *L = c->en.L;
+    if (!h->agent) {
+        lua_checkstack(L, HOOKS_ARGS_MAX + 8); // a stack that is no larger than it must be is cheap
+    }
+    refs_push(L, h->fn);
+    return h->agent ? agent_args_push(&c->args, L, h->o->bind, c->run->args)
+                    : hooks__args_push(c->run->args, L);
+}
+
 static enum hook_answer enter(void *data, struct hook_run *run)
 {
     struct handler *h = data;
@@ -269,11 +294,9 @@ static enum hook_answer enter(void *data, struct hook_run *run)
     c->en.owner = h->o->owner;
     c->en.budget_ms = MIN(b->limits.lua_ms, run->timeout_ms);
     c->en.done = run->may_wait ? on_entry_done : NULL;
-    lua_State *L = entry_begin(&c->en, h->o->vm);
-    lua_checkstack(L, HOOKS_ARGS_MAX + 8);
-    refs_push(L, h->fn);
-    int n = h->agent ? agent_args_push(&c->args, L, b, run->args) : hooks__args_push(run->args, L);
-    enum entry_status status = entry_run(&c->en, n);
+    c->en.now = run->since_ns;
+    entry_begin(&c->en, h->o->vm);
+    enum entry_status status = entry_run(&c->en, push_call(c));
     if (status == ENTRY_WAITING) {
         run->target_data = c;
         return HOOK_LATER;

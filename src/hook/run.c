@@ -122,6 +122,7 @@ static bool settle(struct hook_run *r, struct hook *h, enum hook_answer a)
     }
     r->failed++;
     note_fault(r, h, a);
+    r->since_ns = time_mono_ns(); // the next one does not pay for the log
     if (!is_enforcing(h)) {
         return true;
     }

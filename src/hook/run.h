@@ -38,6 +38,7 @@ struct hook_run {
     void *args;
     struct hook *hook;   // the handler that is inside
     uint32_t timeout_ms; // its time in all
+    uint64_t since_ns;   // when it was entered, monotonic
     bool may_wait;
     struct hook_fault fault; // of the handler that was inside last; msg "" when it is content
     void *target_data;       // the target's own, while one of its handlers is inside
@@ -54,7 +55,6 @@ struct hook_run {
     struct loop *loop;
     struct str subject;
     size_t at; // next handler
-    uint64_t since_ns;
     struct timer deadline;
     hook_run_done *done;
     hook_fault_cb *on_fault;

@@ -72,7 +72,9 @@ static struct outside enter(struct entry *en)
 {
     struct vm *vm = en->vm;
     struct outside was = {vm->active, vm->running, vm->level, vm->lenient};
-    en->deadline = time_mono_ns() + (uint64_t)en->budget_ms * 1000000;
+    uint64_t now = en->now != 0 ? en->now : time_mono_ns();
+    en->now = 0; // what comes after a wait has its own beginning
+    en->deadline = now + (uint64_t)en->budget_ms * 1000000;
     if (was.active != NULL && was.active->deadline < en->deadline) {
         en->deadline = was.active->deadline;
     }

@@ -41,6 +41,7 @@ struct entry {
     uint32_t budget_ms;     // 0: VM_BUDGET_MS or VM_LOAD_BUDGET_MS; starts anew after each wait
     struct vm_owner *owner; // borrowed, may be NULL
     entry_done_cb *done;    // NULL: this entry may not wait
+    uint64_t now;           // monotonic ns if the caller has just looked, else 0; of the first run
     void *arg;              // the caller's
     // for the caller to read
     lua_State *L;

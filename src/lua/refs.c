@@ -1,8 +1,8 @@
 // References from C to Lua values, by owner.
 //
-// Values lie in one Lua table at small integers; beside it a C array says whose each is and
-// which generation of its slot. A reference is slot and generation, so one that was dropped can
-// never mean what the slot holds later. An owner's slots form a list: dropping all is one walk.
+// Values lie in Lua's registry; a C array says where each is, whose it is and which generation
+// of its slot. A reference is slot and generation, so one that was dropped can never mean what the
+// slot holds later. An owner's slots form a list: dropping all is one walk.
 
 #include "lua/refs.h"
 
@@ -11,11 +11,11 @@
 struct slot {
     uint32_t generation; // even: free; odd: in use
     uint32_t next, prev; // of the owner's list, or of the free one; 0 ends it
+    int value;           // registry reference
     struct vm_owner *owner;
 };
 
 struct refs__table {
-    int table;              // registry reference
     vec(struct slot) slots; // [0] is never used
     uint32_t free;
     struct vm_owner *owners;
@@ -34,10 +34,6 @@ static struct refs__table *table_of(struct vm *vm)
 {
     if (vm->refs == NULL) {
         vm->refs = xcalloc(1, sizeof *vm->refs);
-        vm->lenient++; // an error here would leave half a table
-        lua_newtable(vm->L);
-        vm->refs->table = luaL_ref(vm->L, LUA_REGISTRYINDEX);
-        vm->lenient--;
         vec_push(&vm->refs->slots, ((struct slot){0}));
     }
     return vm->refs;
@@ -91,10 +87,7 @@ static void drop_slot(struct vm *vm, uint32_t i)
     s->next = t->free;
     t->free = i;
     vm->lenient++;
-    lua_rawgeti(vm->L, LUA_REGISTRYINDEX, t->table);
-    lua_pushnil(vm->L);
-    lua_rawseti(vm->L, -2, i);
-    lua_pop(vm->L, 1);
+    luaL_unref(vm->L, LUA_REGISTRYINDEX, s->value);
     vm->lenient--;
 }
 
@@ -152,10 +145,7 @@ vm_ref refs_take(lua_State *L, struct vm_owner *o)
     uint32_t i = take_slot(t);
     link_slot(t, i, o);
     o->vm->lenient++; // half a reference must not be left behind
-    lua_rawgeti(L, LUA_REGISTRYINDEX, t->table);
-    lua_insert(L, -2);
-    lua_rawseti(L, -2, i);
-    lua_pop(L, 1);
+    t->slots.p[i].value = luaL_ref(L, LUA_REGISTRYINDEX);
     o->vm->lenient--;
     return (uint64_t)t->slots.p[i].generation << 32 | i;
 }
@@ -168,9 +158,7 @@ bool refs_push(lua_State *L, vm_ref ref)
         lua_pushnil(L);
         return false;
     }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, vm->refs->table);
-    lua_rawgeti(L, -1, i);
-    lua_remove(L, -2);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, vm->refs->slots.p[i].value);
     return true;
 }
 

@@ -54,6 +54,7 @@ void vm_close(struct vm *vm)
     refs__close(vm);
     record__close(vm);
     lua_close(vm->L);
+    alloc__close(vm);
     free(vm);
 }
 

@@ -55,6 +55,8 @@ struct vm {
     uint64_t secret[2];       // what addresses are hidden with
     lua_CFunction own_format; // Lua's string.format
     // memory: alloc.c
+    struct alloc__cell *slabs; // all, by their first cell
+    struct alloc__cell *cells; // the free ones
     size_t used, peak, memory_max, block_max;
     size_t n_big; // blocks of VM__BIG and more
     uint64_t refusals;
@@ -101,6 +103,9 @@ void *alloc__lua(void *ud, void *p, size_t old, size_t want);
 /// Collect everything and decide whether the state is dead. After the memory limit was passed, in an
 /// entry of `owner`.
 void alloc__recover(struct vm *vm, struct vm_owner *owner);
+
+/// Give the memory back, after lua_close().
+void alloc__close(struct vm *vm);
 
 // ---- limit.c --------------------------------------------------------------------------------
 

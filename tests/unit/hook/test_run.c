@@ -1,3 +1,4 @@
+#include "base/time.h"
 #include "unit/hook/fake.h"
 
 // ---- kinds --------------------------------------------------------------------------------------
@@ -67,6 +68,41 @@ TEST(a_chain_keeps_the_previous_value_on_an_error)
     CHECK_INT(r.failed, 1);
     CHECK_STR(h[1]->last_error, "b broke");
     CHECK_INT(h[1]->stats.errors, 1);
+    hook_set_free(s);
+}
+
+static uint64_t noted_ns;
+
+static void note_end(void *arg, struct hook *h, enum hook_answer how, const struct hook_run *r,
+                     bool switched_off)
+{
+    (void)arg;
+    (void)h;
+    (void)how;
+    (void)r;
+    (void)switched_off;
+    noted_ns = time_mono_ns();
+}
+
+static void look_when(void *arg)
+{
+    struct hook_run *const *run = arg;
+    CHECK((*run)->since_ns >= noted_ns);
+}
+
+TEST(the_time_that_noting_a_fault_takes_is_not_the_next_handlers)
+{
+    struct hook_run run, *inside = &run;
+    struct fake f[2] = {{.id = "a", .answer = HOOK_FAILED},
+                        {.id = "b", .answer = HOOK_KEEP, .inside = look_when, .arg = &inside}};
+    struct hook *h[2] = {fake_hook(&f[0], "e", HOOK_CHAIN, NULL),
+                         fake_hook(&f[1], "e", HOOK_CHAIN, NULL)};
+    struct hook_set *s = fake_set(h, 2, &(struct hook_keeper){.fault = note_end});
+    struct fake_args args = {0};
+    CHECK(hook_run_start(&run, &(struct hook_run_opts){
+                                   .list = hook_set_get(s, STR("e"), HOOK_CHAIN), .args = &args}));
+    CHECK_INT(f[1].calls, 1);
+    CHECK(noted_ns != 0);
     hook_set_free(s);
 }
 

@@ -156,6 +156,23 @@ TEST(waiting_stops_the_clock_and_starts_it_anew)
     vm_close(vm);
 }
 
+TEST(the_time_that_the_caller_has_seen_counts_for_the_first_run_alone)
+{
+    struct vm *vm = waiting_vm();
+    struct entry late = {.budget_ms = 60000, .now = 1}; // a minute that was over long ago
+    luaL_loadstring(entry_begin(&late, vm), "while true do end");
+    CHECK_INT(entry_run(&late, 0), ENTRY_FAILED);
+    CHECK_INT(vm_get_stats(vm).ticks, 1);
+    entry_end(&late);
+    struct entry en = {.budget_ms = 60000, .done = on_done, .now = 1};
+    luaL_loadstring(entry_begin(&en, vm), "wait() for i = 1, 10000 do end");
+    CHECK_INT(entry_run(&en, 0), ENTRY_WAITING);
+    wake_with(0);
+    CHECK_INT(ended_as, ENTRY_DONE);
+    entry_end(&en);
+    vm_close(vm);
+}
+
 TEST(where_code_cannot_wait_it_is_told_so)
 {
     struct vm *vm = waiting_vm();

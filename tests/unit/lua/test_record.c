@@ -194,6 +194,22 @@ TEST(a_record_that_was_kept_reads_no_freed_object)
     end(&f);
 }
 
+TEST(a_record_that_was_kept_unread_is_never_the_next_one)
+{
+    struct fixture f = {0};
+    CHECK_INT(run_record(&f, "kept = ..."), ENTRY_DONE);
+    record_drop(f.vm, f.id);
+    struct entry en = {.budget_ms = 5000};
+    entry_begin(&en, f.vm);
+    CHECK_INT(entry_push_chunk(&en, STR("assert(kept ~= ...) return kept.input"), "@r.lua"), 0);
+    record_id id = record_push(en.L, &call_type, &f.call); // takes the same place
+    CHECK_INT(entry_run(&en, 1), ENTRY_FAILED);
+    CHECK_STR(en.fault->message, "this 'call' belongs to a call that has ended");
+    record_drop(f.vm, id);
+    entry_end(&en);
+    end(&f);
+}
+
 TEST(a_table_made_in_the_place_of_a_record_is_not_the_record)
 {
     // the record is collected while its handler runs; new tables may lie where it was

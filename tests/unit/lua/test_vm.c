@@ -277,6 +277,29 @@ TEST(texts_of_values_show_no_addresses)
     vm_close(vm);
 }
 
+TEST(blocks_of_every_size_keep_what_they_hold_and_go)
+{
+    struct vm *vm = run_vm(VM_USER);
+    const char *source =
+        "collectgarbage()\n"
+        "local before, all = collectgarbage('count'), {}\n"
+        "for round = 1, 3 do\n"
+        "  for i = 1, 300 do\n"
+        "    local t = {text = ('x'):rep(i) .. i} all[i] = t\n"
+        "    for k = 1, i % 20 do t[k] = i * k end\n" // 48, 64, 128 bytes
+        "    for k = i % 20, 4, -1 do t[k] = nil end t.more, t.still = i, i\n"
+        "  end\n"
+        "  for i, t in ipairs(all) do\n"
+        "    assert(t.text == ('x'):rep(i) .. i and t.more == i and t.still == i)\n"
+        "    for k = 1, math.min(i % 20, 3) do assert(t[k] == i * k) end\n"
+        "  end\n"
+        "end\n"
+        "all = nil collectgarbage() collectgarbage()\n"
+        "return collectgarbage('count') - before < 8";
+    CHECK_LUA(vm, source, "true");
+    vm_close(vm);
+}
+
 TEST(ten_thousand_states_come_and_go)
 {
     for (int i = 0; i < 10000; i++) {
