@@ -7,10 +7,37 @@ set -g __afloat_seen_env 0
 set -g __afloat_seen 0
 set -g __afloat_path $PATH
 set -g __afloat_said
+set -g __afloat_failed
 
 # __afloat_ack ID STATUS
 function __afloat_ack
     echo $argv[2] 2>/dev/null >$__afloat_dir/ack.$argv[1]
+end
+
+# __afloat_needs NAME: false, and says so, when this task failed here
+function __afloat_needs
+    contains -- $argv[1] $__afloat_failed; or return 0
+    echo "afloat: it comes after task $argv[1], which failed" >&2
+    return 1
+end
+
+# `return` in a file that is read ends the function that reads it.
+function __afloat_read
+    source $argv[1]
+end
+
+# __afloat_task FILE NAME: run a task of the project in this shell. `exit` in a file that is read ends
+# the file; the directory is as before afterwards. What is local here has names that no task uses.
+function __afloat_task
+    set -l __afloat_code 0
+    set -l __afloat_here $PWD
+    set -g __afloat_failed (string match -v -- $argv[2] $__afloat_failed)
+    __afloat_read $__afloat_dir/$argv[1]; or set __afloat_code $status
+    builtin cd $__afloat_here 2>/dev/null
+    test $__afloat_code -eq 0; and return 0
+    set -ga __afloat_failed $argv[2]
+    echo "afloat: task $argv[2] failed with $__afloat_code; 'afloat env task $argv[2]' runs it again" >&2
+    return $__afloat_code
 end
 
 # What was said while somebody may have been typing is shown at the prompt.
@@ -53,10 +80,7 @@ function __afloat_reload_apply
                 case note
                     echo $words[3] >&2
                 case task
-                    set -l task (string split -m 1 ' ' -- $words[3])
-                    source $__afloat_dir/$task[1]; or set code $status
-                    test $code -eq 0
-                    or echo "afloat: task $task[2] failed with $code; 'afloat env task $task[2]' runs it again" >&2
+                    __afloat_task (string split -m 1 ' ' -- $words[3]); or set code $status
             end
         else
             continue

@@ -12,26 +12,36 @@ unset __afloat_user_zdotdir __afloat_zdotdir
 typeset -g __afloat_file=$AFLOAT_RELOAD_FILE
 typeset -g __afloat_dir=${__afloat_file%/*}
 typeset -gi __afloat_seen_env=0 __afloat_seen=0
-typeset -g __afloat_path=$PATH __afloat_said=
+typeset -g __afloat_path=$PATH __afloat_said= __afloat_failed=
 
 # __afloat_ack ID STATUS
 __afloat_ack() {
     builtin print -r -- $2 2>/dev/null >|$__afloat_dir/ack.$1
 }
 
-# Run a task of the project in this shell. `exit` ends the task, not the shell; a `set -e` in it goes
-# with it.
+# __afloat_needs NAME: false, and says so, when this task failed here
+__afloat_needs() {
+    [[ $__afloat_failed != *$'\n'"$1"$'\n'* ]] && return
+    builtin printf 'afloat: it comes after task %s, which failed\n' "$1" >&2
+    return 1
+}
+
+# Run a task of the project in this shell. `exit` ends the task, not the shell; directory and `set -e`
+# are as before afterwards. What is local here has names that no task uses.
 __afloat_task() {
-    local file=${1%% *} name=${1#* }
-    local code=0 outer=${aliases[exit]-}
-    local had_e=${options[errexit]}
+    local __afloat_name=${1#* } __afloat_code=0 __afloat_exit=${aliases[exit]-}
+    local __afloat_had=${options[errexit]} __afloat_here=$PWD __afloat_there=${OLDPWD-}
+    __afloat_failed=${__afloat_failed//$'\n'"$__afloat_name"$'\n'/}
     aliases[exit]=return
-    builtin source $__afloat_dir/$file || code=$?
-    if [[ -n $outer ]]; then aliases[exit]=$outer; else unset 'aliases[exit]'; fi
-    [[ $had_e == on ]] || unsetopt errexit
-    (( code == 0 )) || builtin printf 'afloat: task %s failed with %s; "afloat env task %s" runs it again\n' \
-        "$name" "$code" "$name" >&2
-    return $code
+    builtin source $__afloat_dir/${1%% *} || __afloat_code=$?
+    if [[ -n $__afloat_exit ]]; then aliases[exit]=$__afloat_exit; else unset 'aliases[exit]'; fi
+    [[ $__afloat_had == on ]] || unsetopt errexit
+    builtin cd -q $__afloat_here 2>/dev/null && OLDPWD=$__afloat_there
+    (( __afloat_code == 0 )) && return
+    __afloat_failed+=$'\n'$__afloat_name$'\n'
+    builtin printf 'afloat: task %s failed with %s; "afloat env task %s" runs it again\n' \
+        "$__afloat_name" "$__afloat_code" "$__afloat_name" >&2
+    return $__afloat_code
 }
 
 # What was said while somebody may have been typing is shown at the prompt.

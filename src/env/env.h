@@ -222,7 +222,7 @@ enum env_task_state {
     ENV_TASK_SKIPPED,  // `status` said so, or no input changed
     ENV_TASK_FAILED,   // `text` says why
     ENV_TASK_BLOCKED,  // not run: one that it comes after failed; `text` names it
-    ENV_TASK_IN_SHELL, // left for the session
+    ENV_TASK_IN_SHELL, // left for the session: said when all others are over
 };
 
 struct env_task_progress {

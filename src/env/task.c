@@ -6,7 +6,7 @@
 //
 // Tasks that do not need each other run at the same time, RUNNING_MAX of them. One that fails blocks
 // only those that come after it. Tasks for the interactive shell, and all that come after one, are
-// only listed: the session runs them.
+// only listed, in the end, when it is known that nothing they come after failed: the session runs them.
 //
 // A task says what it made by two files in a directory of ours that goes with us:
 // AFLOAT_TASK_EXPORTS_FILE (dotenv; variables for the shell and for later tasks) and
@@ -32,6 +32,7 @@ struct job {
     const struct env_task *task;
     enum step step;
     bool wanted; // not for the shell, and asked for
+    bool left;   // for the shell, and asked for
     struct env_exec *exec;
     char print[SHA256_HEX];
     char *files[2]; // of outputs and exports
@@ -355,6 +356,24 @@ static void begin(struct job *j)
     }
 }
 
+// What is left for the shell, in order; one that comes after a failed one is not run there either.
+static void say_for_shell(struct env_tasks *t)
+{
+    for (size_t i = 0; i < t->n && !t->closed; i++) {
+        struct job *j = &t->jobs[i];
+        if (!j->left) {
+            continue;
+        }
+        const char *held = held_by(j);
+        if (t->cancelled || (held != NULL && held[0] != '\0')) {
+            j->step = FAILED;
+            say(j, ENV_TASK_BLOCKED, t->cancelled ? "interrupted" : held);
+        } else {
+            say(j, ENV_TASK_IN_SHELL, "");
+        }
+    }
+}
+
 static void end(struct env_tasks *t)
 {
     size_t n;
@@ -382,7 +401,10 @@ static void pump(void *arg)
         }
     }
     if (t->n_over == t->n_wanted && !t->ended && !t->closed) {
-        end(t);
+        say_for_shell(t);
+        if (!t->closed) {
+            end(t);
+        }
     }
 }
 
@@ -412,6 +434,7 @@ static void leave_to_shell(struct env_tasks *t)
         }
         if (shell && !t->o.in_shell) {
             j->step = SHELL;
+            j->left = j->wanted;
             j->wanted = false;
         }
         t->n_wanted += j->wanted;
@@ -446,18 +469,6 @@ static void free_later(void *arg)
     tasks_free(arg);
 }
 
-static void say_for_shell(void *arg)
-{
-    struct env_tasks *t = arg;
-    t->task = NULL;
-    for (size_t i = 0; i < t->n && !t->closed; i++) {
-        if (t->jobs[i].step == SHELL) {
-            say(&t->jobs[i], ENV_TASK_IN_SHELL, "");
-        }
-    }
-    pump_soon(t);
-}
-
 int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struct err *e)
 {
     struct env_tasks *t = xcalloc(1, sizeof *t);
@@ -487,7 +498,7 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
         want(t, only);
     }
     leave_to_shell(t);
-    t->task = loop_defer(o->loop, say_for_shell, t);
+    pump_soon(t);
     *out = t;
     return 0;
 }

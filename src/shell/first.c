@@ -41,6 +41,10 @@ static void on_task(const struct env_task_progress *p, void *arg)
     struct run *r = arg;
     struct buf line;
     const char *word = task_word(p->state);
+    if (p->state == ENV_TASK_IN_SHELL) {
+        vec_push(&r->left, arena_strdup(&r->arena, str_of(p->task->name)));
+        return;
+    }
     buf_init(&line, SIZE_MAX);
     if (p->state == ENV_TASK_STARTED) {
         buf_addf(&line, "task %s (%zu of %zu)", p->task->name, p->done + 1, p->total);

@@ -13,6 +13,7 @@
 #include "shell/live_int.h"
 #include "shell/rc.h"
 #include "shell/report.h"
+#include "shell/task_text.h"
 
 enum { CALM_MS = 3000, DAMAGED_MAX = 2 };
 
@@ -82,12 +83,26 @@ void live__offer(struct live *v)
     session_poke(v->session);
 }
 
-int live__offer_task(struct live *v, const struct env_task *t, struct err *e)
+static const struct env_task *find_task(const struct env_result *r, const char *name)
+{
+    for (size_t i = 0; r != NULL && i < r->tasks.n; i++) {
+        if (strcmp(r->tasks.p[i].name, name) == 0) {
+            return &r->tasks.p[i];
+        }
+    }
+    return NULL;
+}
+
+int live__offer_task(struct live *v, const char *name, bool force, struct err *e)
 {
     uint64_t id;
     struct buf text;
+    const struct env_task *t = find_task(v->run->built, name);
+    if (t == NULL) { // a newer environment has it no more
+        return err_set(e, ERR_NOT_FOUND, "there is no task '%s'", name);
+    }
     buf_init(&text, SIZE_MAX);
-    buf_addf(&text, "%s\n", t->run);
+    task_text(t, v->dialect, force, &text);
     int rc = offers_task(v->offers, t->name, buf_str(&text), &id, e);
     buf_fini(&text);
     return rc;
@@ -212,9 +227,9 @@ static int offer_first(struct live *v, struct err *e)
     int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, e);
     v->offered = r->result->generation;
     buf_fini(&text);
-    for (size_t i = 0; rc == 0 && i < r->built->tasks.n; i++) {
-        const struct env_task *t = &r->built->tasks.p[i];
-        rc = t->in_shell && !r->interrupted ? live__offer_task(v, t, e) : 0;
+    for (size_t i = 0; rc == 0 && i < r->left.n; i++) {
+        rc = live__offer_task(v, r->left.p[i], false, e);
+        rc = rc == ERR_NOT_FOUND ? 0 : rc;
     }
     return rc;
 }

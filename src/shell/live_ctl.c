@@ -110,32 +110,39 @@ static void task_free(struct live_task *t)
         }
     }
     env_tasks_close(t->tasks);
+    vec_foreach (name, &t->left) {
+        free(*name);
+    }
+    vec_fini(&t->left);
     free(t->name);
     free(t);
 }
 
 static void on_task_progress(const struct env_task_progress *p, void *arg)
 {
-    (void)p;
-    (void)arg;
+    struct live_task *t = arg;
+    if (p->state == ENV_TASK_IN_SHELL) {
+        vec_push(&t->left, xstrdup(p->task->name));
+    }
 }
 
+/// What could be run without the shell is over; the rest waits for its next prompt.
 static void on_task_end(const struct env_tasks_end *end, void *arg)
 {
     struct live_task *t = arg;
-    answer_task(t->call, t->name, "exit", !end->ok);
-    task_free(t);
-}
-
-static const struct env_task *find_task(const struct live *v, const char *name)
-{
-    const struct env_result *r = v->run->built;
-    for (size_t i = 0; r != NULL && i < r->tasks.n; i++) {
-        if (strcmp(r->tasks.p[i].name, name) == 0) {
-            return &r->tasks.p[i];
-        }
+    struct err e;
+    int rc = 0;
+    for (size_t i = 0; end->ok && rc == 0 && i < t->left.n; i++) {
+        rc = live__offer_task(t->live, t->left.p[i], true, &e);
     }
-    return NULL;
+    if (rc < 0) {
+        ctl_fail(t->call, e.code, e.msg);
+    } else if (end->ok && t->left.n != 0) {
+        answer_task(t->call, t->name, "queued", true);
+    } else {
+        answer_task(t->call, t->name, "exit", !end->ok);
+    }
+    task_free(t);
 }
 
 static int start_task(struct live *v, struct ctl_call *call, const char *name, struct err *e)
@@ -209,18 +216,10 @@ static void on_resume(struct live *v, struct ctl_call *call, const char *arg)
 static void on_task(struct live *v, struct ctl_call *call, const char *arg)
 {
     struct err e;
-    const struct env_task *t = arg != NULL ? find_task(v, arg) : NULL;
-    if (t == NULL) {
-        err_set(&e, ERR_NOT_FOUND, "the environment has no task '%s'", arg != NULL ? arg : "");
+    int rc = v->run->built == NULL ? err_set(&e, ERR_NOT_FOUND, "there is no environment yet")
+                                   : start_task(v, call, arg != NULL ? arg : "", &e);
+    if (rc < 0) {
         ctl_fail(call, e.code, e.msg);
-    } else if (!t->in_shell) {
-        if (start_task(v, call, arg, &e) < 0) {
-            ctl_fail(call, e.code, e.msg);
-        }
-    } else if (live__offer_task(v, t, &e) < 0) {
-        ctl_fail(call, e.code, e.msg);
-    } else {
-        answer_task(call, arg, "queued", true);
     }
 }
 

@@ -15,6 +15,7 @@ struct live_task {
     struct ctl_call *call; // NULL once the socket is closed
     struct env_tasks *tasks;
     char *name;
+    vec(char *) left; // for the shell itself
 };
 
 struct live {
@@ -42,8 +43,8 @@ struct live {
 void live__show(struct live *v, enum status_state s);
 /// Offer the environment that `run` has now.
 void live__offer(struct live *v);
-/// Hand a task to the shell.
-int live__offer_task(struct live *v, const struct env_task *t, struct err *e) MUST_CHECK;
+/// Hand a task to the shell; with `force` whatever its `status` says.
+int live__offer_task(struct live *v, const char *name, bool force, struct err *e) MUST_CHECK;
 /// The build is over: answer all who wait for it.
 void live__answer_waiting(struct live *v);
 

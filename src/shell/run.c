@@ -232,6 +232,7 @@ static void close_run(struct run *r)
     env_result_unref(r->result);
     env_result_unref(r->built);
     env_project_fini(&r->project);
+    vec_fini(&r->left);
     arena_fini(&r->arena);
     loop_run(&r->loop); // what was closed ends
     int rc = loop_close(&r->loop, NULL);

@@ -19,7 +19,7 @@ struct run {
     struct env_coord *coord;
     struct env_result *built;  // as the coordinator built it; NULL: never
     struct env_result *result; // the same with the exports of tasks: what the shell gets
-    struct arena arena;        // of the exports
+    struct arena arena;        // of the exports and `left`
     struct env_var *exports;
     size_t n_exports;
     char *failure; // text of the last failure; NULL when the last build was good
@@ -33,8 +33,9 @@ struct run {
     struct progress progress;
     struct env_tasks *tasks;
     bool tasks_over, tasks_ok;
-    struct live *live;     // NULL until the session runs
-    struct report *report; // to the hub; the same
+    vec(const char *) left; // names of the tasks for the shell itself, in order; of the arena
+    struct live *live;      // NULL until the session runs
+    struct report *report;  // to the hub; the same
 };
 
 /// Make `result` of `built` and the exports.

@@ -477,6 +477,53 @@ def test_a_failing_task_leaves_the_shell_alive(place, shell):
     assert place.end(t, "exit 5\r") == 5
 
 
+def test_a_task_in_the_shell_has_its_directory_and_variables_for_itself(place, shell):
+    place.write('[[task]]\nname = "here"\nrun = "echo \\"in-$PWD-$ONLY-$name\\""\nin_shell = true\n'
+                'cwd = "sub"\n[task.env]\nONLY = "it\'s ${HOME}"\n')
+    (place.project / "sub").mkdir()
+    place.trust()
+    t = place.enter(shell=shell)
+    assert f"in-{place.project}/sub-it's {place.user}-\r\n".encode() in t.seen
+    assert ask(t, "pwd; printenv ONLY") == str(place.project)
+    assert place.end(t) == 0
+
+
+def test_the_status_of_a_task_in_the_shell_says_that_there_is_nothing_to_do(place, shell):
+    place.write('[[task]]\nname = "once"\nrun = "echo ra-$LINES_IT; touch done"\nin_shell = true\n'
+                'cwd = "sub"\nstatus = "test -e $MARK"\n[task.env]\nMARK = "done"\nLINES_IT = "n"\n')
+    (place.project / "sub").mkdir()
+    place.trust()
+    t = place.enter(shell=shell)
+    assert b"ra-n\r\n" in t.seen and (place.project / "sub/done").exists()
+    place.end(t)
+    t = place.enter(shell=shell)
+    assert b"ra-n" not in t.seen
+    assert place.ctl("task", "once") == {"task": "once", "queued": True}  # by hand it always runs
+    t.send("\r")
+    t.expect(rb"ra-n\r\n")
+    assert place.end(t) == 0
+
+
+def test_what_comes_after_a_task_in_the_shell(place, shell):
+    place.write('[[task]]\nname = "outer"\nrun = "test -e good"\n'
+                '[[task]]\nname = "never"\nrun = "echo nev-$N"\nin_shell = true\nafter = ["outer"]\nenv.N="er"\n'
+                '[[task]]\nname = "in it"\nrun = "test -e good; or return 4"\nin_shell = true\n'
+                '[[task]]\nname = "then"\nrun = "echo th-$N; exit 0"\nafter = ["in it"]\nenv.N = "en"\n'
+                .replace("; or return", "; or return" if shell == "fish" else " || return"))
+    place.trust()
+    t = place.enter(shell=shell)
+    assert b"task never not run: outer" in t.seen
+    assert b"task in it failed with 4" in t.seen
+    assert b"task then failed" in t.seen and b"comes after task in it" in t.seen
+    assert b"nev-er" not in t.seen and b"th-en" not in t.seen
+    (place.project / "good").touch()
+    for name, said in (("then", rb"th-en\r\n"), ("never", rb"nev-er\r\n")):
+        assert place.ctl("task", name) == {"task": name, "queued": True}
+        t.send("\r")
+        t.expect(said)
+    assert place.end(t) == 0
+
+
 def test_tasks_run_before_the_shell_with_their_exports(place):
     place.write('[[task]]\nname = "deps"\n'
                 'run = "echo wor''king; echo GOT=it > $AFLOAT_TASK_EXPORTS_FILE"\n')

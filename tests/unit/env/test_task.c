@@ -173,10 +173,26 @@ TEST(tasks_for_the_shell_are_left_to_it_with_all_that_come_after)
     struct env_tasks_opts o = opts();
     run(&o);
     CHECK(got.ok);
-    CHECK_STR(buf_z(&got.said), "sh in-shell\nz in-shell\na started\na done\n");
+    CHECK_STR(buf_z(&got.said), "a started\na done\nsh in-shell\nz in-shell\n");
     o.in_shell = true;
     run(&o);
     CHECK(before("a done", "sh started") && before("sh done", "z started"));
+    finish();
+}
+
+TEST(what_comes_after_a_failed_one_is_not_left_to_the_shell)
+{
+    begin("[[task]]\nname = 'a'\nrun = 'exit 1'\n"
+          "[[task]]\nname = 'sh'\nrun = 'true'\nin_shell = true\nafter = ['a']\n"
+          "[[task]]\nname = 'z'\nrun = 'true'\nafter = ['sh']\n"
+          "[[task]]\nname = 'other'\nrun = 'true'\nin_shell = true\n");
+    struct env_tasks_opts o = opts();
+    run(&o);
+    CHECK(before("a failed", "sh blocked: a") && before("sh blocked: a", "z blocked: sh"));
+    CHECK(strstr(buf_z(&got.said), "other in-shell") != NULL);
+    o.only = "other";
+    run(&o);
+    CHECK_STR(buf_z(&got.said), "other in-shell\n");
     finish();
 }
 
