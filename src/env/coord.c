@@ -32,6 +32,7 @@
 #include "base/time.h"
 #include "env/build.h"
 #include "env/env.h"
+#include "env/look.h"
 #include "env/result.h"
 #include "loop/timer.h"
 #include "watch/watch.h"
@@ -53,13 +54,15 @@ struct print {
 
 struct input {
     struct env_coord *coord;
-    struct env_input in; // its path is ours
+    struct env_input in; // its path is that of `seen`
     struct watch *watch; // NULL: not watched
     struct print built, start, now;
     uint64_t build;   // the last that named it
     bool fresh;       // reported without a hash in a build that the first batch is compared with
     int64_t since_ns; // wall time at which that build began
     unsigned dirt;    // of a directory: counts changes in it
+    struct env_looked seen; // by the last look; its path is ours
+    struct print asked;     // `now` when that began
 };
 
 struct env_coord {
@@ -77,6 +80,7 @@ struct env_coord {
     unsigned strikes;           // builds in a row that were disturbed from inside
     struct timer quiet;
     struct loop_task *task; // begins a build
+    struct env_look *look;  // somebody asked whether anything changed
     struct env_result *result;
     char *error;
     vec(struct input *) inputs;
@@ -141,7 +145,7 @@ static bool any_changed(const struct env_coord *c)
 static void free_input(struct input *in)
 {
     watch_close(in->watch);
-    free((void *)(uintptr_t)in->in.path);
+    free(in->seen.path);
     free(in);
 }
 
@@ -334,7 +338,8 @@ static void on_input(const struct env_input *found, void *arg)
         in = xcalloc(1, sizeof *in);
         in->coord = c;
         in->in = *found;
-        in->in.path = xstrdup(found->path);
+        in->seen.path = xstrdup(found->path);
+        in->in.path = in->seen.path;
         vec_push(&c->inputs, in);
     }
     in->build = c->generation;
@@ -469,6 +474,64 @@ static void on_quiet(void *arg)
     begin_soon(arg);
 }
 
+static bool is_busy(const struct env_coord *c)
+{
+    return c->task != NULL || c->build != NULL || timer_running(&c->quiet);
+}
+
+static void begin_by_hand(struct env_coord *c)
+{
+    c->strikes = 0;
+    timer_stop(&c->quiet);
+    begin_soon(c);
+}
+
+// ---- looking ---------------------------------------------------------------------------------
+
+// What the watcher said since the look began is newer.
+static void take_look(struct input *in, const struct env_looked *f)
+{
+    char *path = in->seen.path;
+    in->seen = *f;
+    in->seen.path = path;
+    if (!print_eq(&in->now, &in->asked)) {
+        return;
+    }
+    in->now = (struct print){.known = true, .there = f->there};
+    memcpy(in->now.hash, f->hash, sizeof in->now.hash);
+    in->in.kind = f->there ? ENV_FILE : ENV_MISSING;
+}
+
+static void on_looked(const struct env_looked *all, size_t n, void *arg)
+{
+    struct env_coord *c = arg;
+    c->look = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct input *in = find_input(c, all[i].path);
+        if (in != NULL && in->in.kind != ENV_DIR) {
+            take_look(in, &all[i]);
+        }
+    }
+    if (any_changed(c) && c->build == NULL) {
+        begin_by_hand(c);
+    } else if (!is_busy(c) && c->o.cb.unchanged != NULL) {
+        c->o.cb.unchanged(c->o.arg);
+    }
+}
+
+static void start_look(struct env_coord *c)
+{
+    vec(struct env_looked) files = {0};
+    vec_foreach (in, &c->inputs) {
+        if ((*in)->in.kind != ENV_DIR) {
+            (*in)->asked = (*in)->now;
+            vec_push(&files, (*in)->seen);
+        }
+    }
+    c->look = env_look_start(c->o.lane, files.p, files.n, on_looked, c);
+    vec_fini(&files);
+}
+
 static void say_interrupted(void *arg)
 {
     struct env_coord *c = arg;
@@ -517,11 +580,11 @@ struct env_coord *env_coord_open(const struct env_coord_opts *o)
 bool env_coord_reload(struct env_coord *c, bool force)
 {
     if (force || c->generation == 0 || (c->build == NULL && any_changed(c))) {
-        c->strikes = 0;
-        timer_stop(&c->quiet);
-        begin_soon(c);
+        begin_by_hand(c);
+    } else if (!is_busy(c) && c->look == NULL) {
+        start_look(c);
     }
-    return c->task != NULL || c->build != NULL || timer_running(&c->quiet);
+    return is_busy(c);
 }
 
 void env_coord_pause(struct env_coord *c)
@@ -560,6 +623,7 @@ void env_coord_close(struct env_coord *c)
     }
     c->closed = true;
     timer_stop(&c->quiet);
+    env_look_drop(c->look);
     if (c->task != NULL) {
         loop_cancel(c->o.loop, c->task);
     }

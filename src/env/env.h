@@ -130,6 +130,8 @@ struct env_coord_cb {
     void (*ready)(const struct env_ready *m, void *arg);
     void (*failed)(const struct env_failed *m, void *arg);
     void (*log)(struct str line, void *arg); // what a provider printed; may be NULL
+    void (*unchanged)(
+        void *arg); // env_coord_reload() has looked, and nothing is built; may be NULL
 };
 
 struct env_builder; // env/build.h
@@ -154,7 +156,9 @@ struct env_coord;
 struct env_coord *env_coord_open(const struct env_coord_opts *o);
 
 /// Build now. Without `force` only when an input is other than the last build saw it, or there was no
-/// build. Returns true when a build is under way after the call. Works while paused too.
+/// build; files are looked at for that, whether or not the watcher has seen the last save. True when a
+/// build is under way, false when that is looked for: `building` or `unchanged` follows. Works while
+/// paused too.
 bool env_coord_reload(struct env_coord *c, bool force);
 /// While paused changes are noted, not built; a running build goes on. Resuming builds if an input is
 /// other than the last build saw it.

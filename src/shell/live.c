@@ -135,7 +135,8 @@ static void on_acked(uint64_t id, int status, void *arg)
 static void on_asked(void *arg)
 {
     struct live *v = arg;
-    v->by_key = env_coord_reload(v->run->coord, false);
+    env_coord_reload(v->run->coord, false);
+    v->by_key = true;
 }
 
 // ---- messages of the coordinator -----------------------------------------------------------
@@ -162,6 +163,12 @@ void live__failed(struct live *v)
     v->by_key = false;
     live__show(v, STATUS_FAILED);
     note(v, "afloat: the environment failed, the old one stays; 'afloat env error' says why");
+    live__answer_waiting(v);
+}
+
+void live__unchanged(struct live *v)
+{
+    v->by_key = false;
     live__answer_waiting(v);
 }
 

@@ -188,13 +188,9 @@ static void on_inputs(struct live *v, struct ctl_call *call, const char *arg)
 
 static void on_reload(struct live *v, struct ctl_call *call, const char *arg)
 {
-    bool force = arg != NULL && strcmp(arg, "force") == 0;
-    if (env_coord_reload(v->run->coord, force)) {
-        v->by_key = true;
-        vec_push(&v->waiting, call);
-    } else {
-        answer(v, call, write_status);
-    }
+    env_coord_reload(v->run->coord, arg != NULL && strcmp(arg, "force") == 0);
+    v->by_key = true;
+    vec_push(&v->waiting, call);
 }
 
 static void on_pause(struct live *v, struct ctl_call *call, const char *arg)

@@ -89,6 +89,14 @@ static void on_failed(const struct env_failed *m, void *arg)
     }
 }
 
+static void on_unchanged(void *arg)
+{
+    struct run *r = arg;
+    if (r->live != NULL) {
+        live__unchanged(r->live);
+    }
+}
+
 static void on_log(struct str line, void *arg)
 {
     struct run *r = arg;
@@ -208,14 +216,17 @@ static int become_shell(const struct run *r)
 
 static void open_coordinator(struct run *r, const struct env_gate *gate)
 {
-    const struct env_coord_opts o = {
-        .loop = &r->loop,
-        .watcher = r->watcher,
-        .root = r->project.root,
-        .base = (const char *const *)environ,
-        .gate = gate,
-        .cb = {.building = on_building, .ready = on_ready, .failed = on_failed, .log = on_log},
-        .arg = r};
+    const struct env_coord_opts o = {.loop = &r->loop,
+                                     .watcher = r->watcher,
+                                     .root = r->project.root,
+                                     .base = (const char *const *)environ,
+                                     .gate = gate,
+                                     .cb = {.building = on_building,
+                                            .ready = on_ready,
+                                            .failed = on_failed,
+                                            .log = on_log,
+                                            .unchanged = on_unchanged},
+                                     .arg = r};
     r->coord = env_coord_open(&o);
 }
 

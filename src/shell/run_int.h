@@ -50,6 +50,7 @@ int live__run(struct run *r, struct err *e) MUST_CHECK;
 void live__building(struct live *v);
 void live__ready(struct live *v);
 void live__failed(struct live *v);
+void live__unchanged(struct live *v); // a reload was asked for, and there was nothing to build
 
 /// The shell to run, by option, $SHELL, or bash; and its dialect.
 const char *run__shell(const struct shell_opts *o, enum env_dialect *d);

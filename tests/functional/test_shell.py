@@ -330,6 +330,20 @@ def test_the_key_rebuilds(place, shell):
     assert place.end(t) == 0
 
 
+def test_a_reload_right_after_a_save_is_never_too_early(place):
+    place.write('[env]\nFOO = "0"\n')
+    place.trust()
+    t = place.enter()
+    place.wait_applied()
+    for i in range(1, 11):
+        place.write(f'[env]\nFOO = "{i}"\n')
+        assert place.ctl("reload")["generation"] == i + 1
+        assert ask(t, "printenv FOO") == str(i)
+    before = place.ctl("status")["generation"]
+    assert place.ctl("reload")["generation"] == before  # nothing changed
+    assert place.end(t) == 0
+
+
 def test_questions_are_answered(place):
     place.write('[env]\nFOO = "one"\n')
     place.trust()

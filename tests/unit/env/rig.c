@@ -52,6 +52,12 @@ static void on_failed(const struct env_failed *m, void *arg)
     rig.code = m->code;
 }
 
+static void on_unchanged(void *arg)
+{
+    (void)arg;
+    rig.unchanged++;
+}
+
 static void on_log(struct str line, void *arg)
 {
     (void)arg;
@@ -133,7 +139,7 @@ void rig_start(const struct env_builder *builder)
                                .gate = rig.gate != NULL ? rig.gate : &gate,
                                .builder = builder,
                                .timeout_ms = rig.timeout_ms,
-                               .cb = {on_building, on_ready, on_failed, on_log}};
+                               .cb = {on_building, on_ready, on_failed, on_log, on_unchanged}};
     rig.coord = env_coord_open(&o);
 }
 

@@ -20,7 +20,7 @@ struct rig {
     const struct env_gate *gate; // instead of that
     struct env_coord *coord;
     // what was heard
-    unsigned building, ready, failed;
+    unsigned building, ready, failed, unchanged;
     struct buf heard; // "building a,b\nready\n" and so on
     struct buf log;   // lines of providers
     char *error;      // of the last failure

@@ -132,6 +132,42 @@ static void hand_first(const char *rel)
     (void)rel;
 }
 
+TEST(a_reload_sees_a_save_that_the_watcher_has_not)
+{
+    rig_open();
+    watcher_close(rig.watcher); // nobody tells
+    rig.watcher = NULL;
+    rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
+    rig_start(NULL);
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.ready, 1);
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.unchanged, 1);
+    rig_write(".afloat/env.toml", "[env]\nA = '2'\n");
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.ready, 2);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    rig_write(".afloat/env.toml", "[env]\nA = '2'\n"); // saved again as it was
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.unchanged, 2);
+    rig_remove(".afloat/env.toml");
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.ready, 3);
+    CHECK(rig_get(rig.result, "A") == NULL);
+    CHECK_INT(rig.building, 3);
+    rig_close();
+}
+
+TEST(a_reload_that_looks_can_be_closed)
+{
+    hand_open("in.txt");
+    rig_write("in.txt", "1");
+    hand_first("in.txt");
+    CHECK(!env_coord_reload(rig.coord, false));
+    hand_close();
+    CHECK_INT(rig.unchanged, 0);
+}
+
 TEST(a_change_builds_and_says_which_file)
 {
     hand_open("in.txt");
