@@ -263,6 +263,14 @@ void pump_inject(struct pump *p, struct str bytes)
     rearm(p);
 }
 
+void pump_answer(struct pump *p, struct str bytes)
+{
+    if (bytes.n <= ROOM - p->up.n) {
+        buf_adds(&p->up, bytes);
+        rearm(p);
+    }
+}
+
 void pump_close(struct pump *p)
 {
     if (p == NULL) {

@@ -41,5 +41,9 @@ void pump_pause(struct pump *p, bool paused);
 /// at the end of a sequence.
 void pump_inject(struct pump *p, struct str bytes);
 
+/// Let the program read bytes of our own, behind what was typed so far: what it asked the terminal and a
+/// filter's owner answers. Dropped when it reads nothing and the way is full.
+void pump_answer(struct pump *p, struct str bytes);
+
 /// Stop for good and free; no callback follows. NULL is allowed.
 void pump_close(struct pump *p);

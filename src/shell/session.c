@@ -9,7 +9,8 @@
 // up and does not go is killed after two seconds; its background jobs live on, as they do when any
 // terminal is closed.
 //
-// We never write a byte into the pseudo-terminal that the user did not type.
+// We never write a byte into the pseudo-terminal that the user did not type, but for one thing: with a row
+// a program that asks for the size of the terminal gets its answer from us.
 
 #include "shell/session.h"
 
@@ -149,12 +150,16 @@ static void draw_row(struct session *s, struct buf *out)
 static void filter_output(struct str bytes, struct buf *to, void *arg)
 {
     struct session *s = arg;
+    struct buf back;
     bool before = s->filter.alternate;
     if (bytes.n == 0) {
         rowfilter_end(&s->filter, to);
         return;
     }
-    rowfilter_feed(&s->filter, bytes, to);
+    buf_init(&back, SIZE_MAX);
+    rowfilter_feed(&s->filter, bytes, to, &back);
+    pump_answer(s->pump, buf_str(&back));
+    buf_fini(&back);
     draw_row(s, to);
     if (s->filter.alternate != before) {
         struct winsize w = inner_size(s);
@@ -169,6 +174,8 @@ static void take_row(struct session *s)
     struct buf out;
     buf_init(&out, SIZE_MAX);
     rowfilter_begin(&s->filter, w.ws_row, w.ws_col, &out);
+    s->filter.x = w.ws_xpixel;
+    s->filter.y = w.ws_ypixel;
     draw_row(s, &out);
     pump_inject(s->pump, buf_str(&out));
     buf_clear(&out);
@@ -185,7 +192,12 @@ static void resize_row(struct session *s)
     struct buf out;
     buf_init(&out, SIZE_MAX);
     rowfilter_resize(&s->filter, w.ws_row, w.ws_col, &out);
+    s->filter.x = w.ws_xpixel;
+    s->filter.y = w.ws_ypixel;
     pump_inject(s->pump, buf_str(&out));
+    buf_clear(&out);
+    rowfilter_report(&s->filter, &out);
+    pump_answer(s->pump, buf_str(&out));
     buf_clear(&out);
     rowfilter_leave(&s->filter, &out);
     tty_set_farewell(buf_str(&out));

@@ -9,6 +9,8 @@
 //     CSI J, CSI ? J       erased: the row is drawn again
 //     CSI ! p, ESC c, ESC # 8, CSI ? 3 h/l    reset: region and row again
 //     CSI ? 47, 1047, 1049 h/l     the alternate screen has all rows
+//     CSI 18 t             how many rows: answered by us, the terminal would count ours
+//     CSI ? 2048 h/l, CSI ? 2048 $ p    reports of the size by the terminal: made by us for the same reason
 //
 // All else passes as it came: strings (OSC, DCS, APC: titles, links, clipboard, images) without being
 // held at all, whatever their length; a control sequence longer than any that we change, too. Held is
@@ -30,6 +32,8 @@ enum state {
 };
 
 enum { PARAMS_MAX = 16, ROWS_MIN = 4, BEL = 7, CAN = 24, SUB = 26, ESC = 27 };
+
+enum { MODE_REPORTS = 2048 };
 
 /// A control sequence, taken apart.
 struct control {
@@ -103,6 +107,53 @@ static bool has_param(const struct control *c, unsigned value)
     return false;
 }
 
+// ---- the size ------------------------------------------------------------------------------
+
+/// Rows that the program has.
+static unsigned program_rows(const struct rowfilter *f)
+{
+    return rowfilter_is_active(f) ? usable(f) : f->rows;
+}
+
+/// Write a mode sequence anew, without the mode that is ours.
+static void strip_reports(struct rowfilter *f, struct control *c)
+{
+    unsigned n = 0;
+    size_t at = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        if (c->params[i] != MODE_REPORTS) {
+            c->params[n++] = c->params[i];
+        }
+    }
+    c->n = n;
+    for (unsigned i = 0; i < n; i++) { // PARAMS_MAX numbers of 5 digits fit
+        at += (size_t)snprintf(f->held + at, sizeof f->held - at, "%s%u", i == 0 ? "\033[?" : ";",
+                               c->params[i]);
+    }
+    if (n != 0) {
+        f->held[at++] = c->final;
+    }
+    f->n_held = at;
+}
+
+/// A question about the size is answered, and not passed on. Returns false when it is none.
+static bool answer_size(struct rowfilter *f, const struct control *c, struct buf *back)
+{
+    bool one = !c->odd && c->n == 1;
+    if (one && c->prefix == 0 && c->inter == 0 && c->final == 't' && c->params[0] == 18) {
+        buf_addf(back, "\033[8;%u;%ut", program_rows(f), f->cols);
+    } else if (one && c->prefix == '?' && c->inter == '$' && c->final == 'p' &&
+               c->params[0] == MODE_REPORTS) {
+        buf_addf(back, "\033[?%d;%d$y", MODE_REPORTS, f->reports ? 1 : 2);
+    } else {
+        return false;
+    }
+    f->n_held = 0;
+    return true;
+}
+
+// ---- modes and movements -------------------------------------------------------------------
+
 static bool is_screen_switch(const struct control *c)
 {
     return has_param(c, 47) || has_param(c, 1047) || has_param(c, 1049);
@@ -110,7 +161,7 @@ static bool is_screen_switch(const struct control *c)
 
 /// The region is the terminal's, not the screen's: it is widened before the one is entered, and
 /// narrowed after it is left, so that the cursor which the switch saves is the program's.
-static void switch_screen(struct rowfilter *f, bool on, struct buf *out)
+static void switch_screen(struct rowfilter *f, bool on, struct buf *out, struct buf *back)
 {
     bool change = on != f->alternate;
     if (on && change && rowfilter_is_active(f)) {
@@ -124,13 +175,21 @@ static void switch_screen(struct rowfilter *f, bool on, struct buf *out)
         add_region(f, out);
         f->damaged = true;
     }
+    if (change) {
+        rowfilter_report(f, back);
+    }
 }
 
-static void private_mode(struct rowfilter *f, const struct control *c, struct buf *out)
+static void private_mode(struct rowfilter *f, struct control *c, struct buf *out, struct buf *back)
 {
     bool on = c->final == 'h';
+    if (has_param(c, MODE_REPORTS)) {
+        strip_reports(f, c);
+        f->reports = on;
+        rowfilter_report(f, back);
+    }
     if (is_screen_switch(c)) {
-        switch_screen(f, on, out);
+        switch_screen(f, on, out, back);
         return;
     }
     flush_held(f, out);
@@ -172,12 +231,14 @@ static void move_to(struct rowfilter *f, const struct control *c, struct buf *ou
 }
 
 /// A control sequence is complete in `held`.
-static void on_control(struct rowfilter *f, struct buf *out)
+static void on_control(struct rowfilter *f, struct buf *out, struct buf *back)
 {
     struct control c = parse_control((struct str){f->held + 2, f->n_held - 2});
     bool plain = !c.odd && c.prefix == 0 && c.inter == 0;
     if (!c.odd && c.prefix == '?' && c.inter == 0 && (c.final == 'h' || c.final == 'l')) {
-        private_mode(f, &c, out);
+        private_mode(f, &c, out, back);
+    } else if (answer_size(f, &c, back)) {
+        return;
     } else if (!rowfilter_is_active(f)) {
         flush_held(f, out);
     } else if (plain && c.final == 'r') {
@@ -204,7 +265,7 @@ static void on_control(struct rowfilter *f, struct buf *out)
 
 static void reset_all(struct rowfilter *f, struct buf *out)
 {
-    f->origin = f->saved = f->alternate = f->synchronized = false;
+    f->origin = f->saved = f->alternate = f->synchronized = f->reports = false;
     f->bottom = 0;
     if (rowfilter_is_active(f)) {
         add_region(f, out);
@@ -260,7 +321,7 @@ static unsigned missing_after(unsigned missing, unsigned char c)
     return c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
 }
 
-static void on_control_byte(struct rowfilter *f, char c, struct buf *out)
+static void on_control_byte(struct rowfilter *f, char c, struct buf *out, struct buf *back)
 {
     if (c == CAN || c == SUB) { // gives up the sequence
         flush_held(f, out);
@@ -275,7 +336,7 @@ static void on_control_byte(struct rowfilter *f, char c, struct buf *out)
     f->held[f->n_held++] = c;
     if (c >= '@' && c <= '~') {
         f->state = GROUND;
-        on_control(f, out);
+        on_control(f, out, back);
     } else if (f->n_held == sizeof f->held) {
         flush_held(f, out);
         f->state = CONTROL_LONG;
@@ -304,7 +365,7 @@ static void on_passed_byte(struct rowfilter *f, char c, struct buf *out)
     }
 }
 
-static void on_byte(struct rowfilter *f, char c, struct buf *out)
+static void on_byte(struct rowfilter *f, char c, struct buf *out, struct buf *back)
 {
     bool string = f->state == STRING || f->state == STRING_ESC;
     if (c == ESC && !string) {
@@ -314,7 +375,7 @@ static void on_byte(struct rowfilter *f, char c, struct buf *out)
     switch (f->state) {
     case ESCAPE: on_escape(f, c, out); break;
     case ESCAPE_INTER: on_escape_inter(f, c, out); break;
-    case CONTROL: on_control_byte(f, c, out); break;
+    case CONTROL: on_control_byte(f, c, out, back); break;
     default: on_passed_byte(f, c, out);
     }
 }
@@ -326,7 +387,7 @@ void rowfilter_init(struct rowfilter *f, unsigned rows, unsigned cols)
     *f = (struct rowfilter){.rows = rows, .cols = cols};
 }
 
-void rowfilter_feed(struct rowfilter *f, struct str in, struct buf *out)
+void rowfilter_feed(struct rowfilter *f, struct str in, struct buf *out, struct buf *back)
 {
     size_t i = 0;
     while (i < in.n) {
@@ -340,7 +401,7 @@ void rowfilter_feed(struct rowfilter *f, struct str in, struct buf *out)
             f->characters = 0;
             i = run;
         } else {
-            on_byte(f, in.p[i++], out);
+            on_byte(f, in.p[i++], out, back);
         }
     }
 }
@@ -363,6 +424,15 @@ void rowfilter_resize(struct rowfilter *f, unsigned rows, unsigned cols, struct 
     if (rowfilter_is_active(f)) {
         add_region(f, out);
         f->damaged = true;
+    }
+}
+
+void rowfilter_report(const struct rowfilter *f, struct buf *back)
+{
+    unsigned rows = program_rows(f);
+    if (f->reports) {
+        buf_addf(back, "\033[48;%u;%u;%u;%ut", rows, f->cols,
+                 f->rows != 0 ? f->y / f->rows * rows : 0, f->x);
     }
 }
 

@@ -818,8 +818,9 @@ def test_a_full_screen_program_has_the_whole_window(place):
     assert place.end(t) == 0
 
 
-def test_every_line_reaches_the_scrollback_and_the_row_survives(place):
-    """In a real terminal emulator: tmux."""
+@pytest.fixture
+def emulator(place):
+    """A row session in a real terminal emulator of 80 by 24: tmux. What runs tmux, and its screen."""
     if not shutil.which("tmux"):
         pytest.skip("tmux is not installed")
     place.trust()
@@ -829,25 +830,106 @@ def test_every_line_reaches_the_scrollback_and_the_row_survives(place):
     def tmux(*args):
         return subprocess.run(["tmux", "-S", sock, "-f", "/dev/null", *args], env=env, text=True,
                               capture_output=True, check=True, timeout=DEADLINE).stdout
+
+    def screen(*more):
+        return tmux("capture-pane", "-p", *more).splitlines()
     tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(place.project),
          f"{BIN} shell --status row")
     try:
-        def screen(*more):
-            return tmux("capture-pane", "-p", *more).splitlines()
         retry(lambda: any("(afloat) P>" in x for x in screen()))
-        for command in ("seq -f num-%g 200", "printf '\\033[2J\\033[H'; clear", "printf '\\033c'",
-                        "printf '\\033[r\\033[999;1Hlow\\n'", "printf '\\033[!p'"):
-            tmux("send-keys", command, "Enter")
-            tmux("send-keys", "echo fi''nished", "Enter")
-            retry(lambda: any(x.strip() == "finished" for x in screen()))
-            retry(lambda: "watching" in screen()[-1])
-            if command.startswith("seq"):
-                lines = screen("-S", "-")
-                assert [x for x in lines if x.startswith("num-")] == [f"num-{i}" for i in range(1, 201)]
-            tmux("send-keys", "clear", "Enter")
-            retry(lambda: not any(x.strip() == "finished" for x in screen()))
+        yield tmux, screen
     finally:
         tmux("kill-server")
+
+
+def test_every_line_reaches_the_scrollback_and_the_row_survives(emulator):
+    tmux, screen = emulator
+    for command in ("seq -f num-%g 200", "printf '\\033[2J\\033[H'; clear", "printf '\\033c'",
+                    "printf '\\033[r\\033[999;1Hlow\\n'", "printf '\\033[!p'"):
+        tmux("send-keys", command, "Enter")
+        tmux("send-keys", "echo fi''nished", "Enter")
+        retry(lambda: any(x.strip() == "finished" for x in screen()))
+        retry(lambda: "watching" in screen()[-1])
+        if command.startswith("seq"):
+            lines = screen("-S", "-")
+            assert [x for x in lines if x.startswith("num-")] == [f"num-{i}" for i in range(1, 201)]
+        tmux("send-keys", "clear", "Enter")
+        retry(lambda: not any(x.strip() == "finished" for x in screen()))
+
+
+# Draws frame after frame by addressing the cursor, as monitors do, on the screen that it is told and by the
+# size that the terminal says; then it waits for a key.
+MONITOR = r"""
+import os, re, sys, termios, tty
+alternate = sys.argv[1] == "alternate"
+modes = termios.tcgetattr(0)
+tty.setraw(0)
+write = lambda text: os.write(1, text.encode())
+
+def size():
+    write("\033[18t")
+    said = b""
+    while not said.endswith(b"t"):
+        said += os.read(0, 1)
+    return [int(x) for x in re.findall(rb"\d+", said)[1:]]
+
+write("\033[?1049h\033[?25l" if alternate else "\033[?25l")
+rows, cols = size()
+for frame in range(60):
+    write("\033[H" if frame % 2 else "\033[2J\033[r\033[H")
+    for row in range(1, rows + 1):
+        write(f"\033[{row};1Hframe {frame} row {row} of {rows}\033[K\033[{row};{cols - 1}H|")
+    write(f"\033[{rows + 1};1H\033[J" if frame % 3 == 0 else "")
+    write(f"\033[{rows};1Hframe {frame} row {rows} of {rows}")
+os.read(0, 1)
+write("\033[?1049l\033[?25h" if alternate else "\033[H\033[2J\033[?25h")
+termios.tcsetattr(0, termios.TCSANOW, modes)
+"""
+
+
+@pytest.mark.parametrize("which, rows", [("main", 23), ("alternate", 24)])
+def test_a_monitor_redraws_the_whole_screen(place, emulator, which, rows):
+    tmux, screen = emulator
+    (place.project / "monitor.py").write_text(MONITOR)
+    tmux("send-keys", f"python3 monitor.py {which}", "Enter")
+    retry(lambda: f"frame 59 row {rows} of {rows}" in screen()[rows - 1])
+    lines = screen()
+    assert [x.split(" of ")[0] for x in lines[:rows]] == [f"frame 59 row {i}" for i in range(1, rows + 1)]
+    if rows == 23:
+        retry(lambda: "watching" in screen()[-1])
+    tmux("send-keys", "q")
+    retry(lambda: "watching" in screen()[-1])
+    tmux("send-keys", "stty size", "Enter")
+    retry(lambda: "23 80" in screen())
+
+
+# Asks for reports of the size, and shows two of them.
+REPORTS = r"""
+import os, sys, termios, tty
+modes = termios.tcgetattr(0)
+tty.setraw(0)
+os.write(1, b"\033[?2048h")
+for i in range(2):
+    said = b""
+    while not said.endswith(b"t"):
+        said += os.read(0, 1)
+    os.write(1, b"report " + said[1:] + b"\r\n")
+os.write(1, b"\033[?2048l")
+termios.tcsetattr(0, termios.TCSANOW, modes)
+"""
+
+
+def test_reports_of_the_size_are_those_of_the_programs_own_window(place):
+    place.trust()
+    (place.project / "reports.py").write_text(REPORTS)
+    t = place.enter("--status", "row", rows=24, cols=80)
+    t.send("python3 reports.py\r")
+    t.expect(rb"report \[48;23;80;0;0t")
+    t.resize(30, 90, 900, 600)
+    t.expect(rb"report \[48;29;90;580;900t")
+    t.expect(PROMPT)
+    assert b"\x1b[?2048" not in t.seen
+    assert place.end(t) == 0
 
 
 # ---- one program -----------------------------------------------------------------------------

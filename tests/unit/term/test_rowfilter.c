@@ -4,31 +4,35 @@
 // A terminal of 24 rows: 23 are the program's.
 
 static struct rowfilter f;
-static struct buf out;
+static struct buf out, back;
 
 static void begin(void)
 {
     rowfilter_init(&f, 24, 80);
     buf_init(&out, SIZE_MAX);
+    buf_init(&back, SIZE_MAX);
 }
 
 static const char *feed(const char *text)
 {
     buf_clear(&out);
-    rowfilter_feed(&f, str_of(text), &out);
+    buf_clear(&back);
+    rowfilter_feed(&f, str_of(text), &out, &back);
     return buf_z(&out);
 }
 
 static void finish(void)
 {
     buf_fini(&out);
+    buf_fini(&back);
 }
 
 TEST(what_cannot_reach_the_row_passes_as_it_came)
 {
     static const char *const texts[] = {
         "plain text\r\n\ttab \xe2\x82\xac \xf0\x9f\x98\x80",
-        "\033[31;1mred\033[m\033[K\033[2K\033[1A\033[5B\033[3C\033[4D\033[6n\033[c\033[>c\033[18t",
+        "\033[31;1mred\033[m\033[K\033[2K\033[1A\033[5B\033[3C\033[4D\033[6n\033[c\033[>c\033["
+        "14t\033[19t",
         "\033[5;10H\033[23;1H\033[H\033[;5H\033[12d\033[5G\033[2;10r\033[1;23r",
         "\033[?25l\033[?2004h\033[?1000;1006h\033[>1u\033[<u\033[?u\033[>4;2m\033[?2026$p",
         "\033[4:3m\033[38:2::1:2:3m\033[2 q\033[10;20;5;6$r\033[?1;2r",
@@ -90,6 +94,44 @@ TEST(erasing_asks_for_the_row_again)
     finish();
 }
 
+TEST(who_asks_for_the_size_is_told_the_programs_rows)
+{
+    begin();
+    CHECK_STR(feed("a\033[18tb"), "ab");
+    CHECK_STR(buf_z(&back), "\033[8;23;80t");
+    feed("\033[?1049h");
+    CHECK_STR(feed("\033[18t"), "");
+    CHECK_STR(buf_z(&back), "\033[8;24;80t");
+    finish();
+}
+
+TEST(reports_of_the_size_are_the_programs_rows)
+{
+    begin();
+    f.x = 800;
+    f.y = 480;
+    CHECK_STR(feed("\033[?2048$p"), "");
+    CHECK_STR(buf_z(&back), "\033[?2048;2$y");
+    CHECK_STR(feed("\033[?2048h"), "");
+    CHECK_STR(buf_z(&back), "\033[48;23;80;460;800t");
+    CHECK_STR(feed("\033[?2048$p"), "");
+    CHECK_STR(buf_z(&back), "\033[?2048;1$y");
+    CHECK_STR(feed("\033[?2004;2048;1049h"), "\0337\033[r\0338\033[?2004;1049h");
+    CHECK_STR(buf_z(&back), "\033[48;23;80;460;800t\033[48;24;80;480;800t");
+    feed("\033[?1049l");
+    CHECK_STR(buf_z(&back), "\033[48;23;80;460;800t");
+    buf_clear(&out);
+    rowfilter_resize(&f, 40, 100, &out);
+    buf_clear(&back);
+    rowfilter_report(&f, &back);
+    CHECK_STR(buf_z(&back), "\033[48;39;100;468;800t");
+    CHECK_STR(feed("\033[?25;2048l"), "\033[?25l");
+    CHECK_STR(buf_z(&back), "");
+    rowfilter_report(&f, &back);
+    CHECK_STR(buf_z(&back), "");
+    finish();
+}
+
 TEST(a_reset_gives_the_region_back)
 {
     begin();
@@ -147,12 +189,12 @@ TEST(a_sequence_may_come_in_pieces)
     struct buf whole;
     buf_init(&whole, SIZE_MAX);
     begin();
-    rowfilter_feed(&f, (struct str){text, sizeof text - 1}, &whole);
+    rowfilter_feed(&f, (struct str){text, sizeof text - 1}, &whole, &back);
     for (size_t cut = 1; cut < sizeof text - 1; cut++) {
         rowfilter_init(&f, 24, 80);
         buf_clear(&out);
-        rowfilter_feed(&f, (struct str){text, cut}, &out);
-        rowfilter_feed(&f, (struct str){text + cut, sizeof text - 1 - cut}, &out);
+        rowfilter_feed(&f, (struct str){text, cut}, &out, &back);
+        rowfilter_feed(&f, (struct str){text + cut, sizeof text - 1 - cut}, &out, &back);
         CHECK(str_eq(buf_str(&out), buf_str(&whole)));
     }
     buf_fini(&whole);
@@ -165,7 +207,7 @@ TEST(a_sequence_without_end_is_not_kept_for_ever)
     feed("\033[");
     for (int i = 0; i < 1000; i++) {
         buf_clear(&out);
-        rowfilter_feed(&f, STR("1;"), &out);
+        rowfilter_feed(&f, STR("1;"), &out, &back);
         CHECK(f.n_held <= sizeof f.held);
     }
     CHECK_INT(out.n, 2); // it passes as it comes
