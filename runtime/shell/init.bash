@@ -6,6 +6,8 @@
 
 __afloat_file=$AFLOAT_RELOAD_FILE
 __afloat_dir=${__afloat_file%/*}
+__afloat_front=${__AFLOAT_FRONT-} # without reloads nobody else says it
+unset __AFLOAT_FRONT
 __afloat_seen_env=0
 __afloat_seen=0
 __afloat_said=
@@ -134,5 +136,5 @@ __afloat_reload_key() {
 __afloat_install
 __afloat_reload_apply quiet
 __afloat_restore_path
-[[ $SHELLOPTS != *emacs* && $SHELLOPTS != *vi* ]] ||
+[[ -z $__afloat_file ]] || [[ $SHELLOPTS != *emacs* && $SHELLOPTS != *vi* ]] ||
     bind -x "\"${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}\": __afloat_reload_key" 2>/dev/null

@@ -3,6 +3,8 @@
 
 set -g __afloat_file $AFLOAT_RELOAD_FILE
 set -g __afloat_dir (string replace -r '/[^/]*$' '' -- $__afloat_file)
+set -g __afloat_front $__AFLOAT_FRONT # without reloads nobody else says it
+set -e __AFLOAT_FRONT
 set -g __afloat_seen_env 0
 set -g __afloat_seen 0
 set -g __afloat_path $PATH
@@ -131,4 +133,4 @@ end
 __afloat_reload_apply quiet
 __afloat_restore_path
 set -q AFLOAT_RELOAD_KEYBIND; or set -l AFLOAT_RELOAD_KEYBIND '\e\C-r'
-bind (string unescape -- (string replace -a '\C-' '\c' -- $AFLOAT_RELOAD_KEYBIND)) __afloat_reload_key
+test -z "$__afloat_file"; or bind (string unescape -- (string replace -a '\C-' '\c' -- $AFLOAT_RELOAD_KEYBIND)) __afloat_reload_key

@@ -11,6 +11,8 @@ unset __afloat_user_zdotdir __afloat_zdotdir
 
 typeset -g __afloat_file=$AFLOAT_RELOAD_FILE
 typeset -g __afloat_dir=${__afloat_file%/*}
+typeset -g __afloat_front=${__AFLOAT_FRONT-} # without reloads nobody else says it
+unset __AFLOAT_FRONT
 typeset -gi __afloat_seen_env=0 __afloat_seen=0
 typeset -g __afloat_path=$PATH __afloat_said= __afloat_failed=
 
@@ -127,7 +129,7 @@ __afloat_reload_key() {
 __afloat_install
 __afloat_reload_apply quiet
 __afloat_restore_path
-if [[ -o zle ]]; then
+if [[ -o zle && -n $__afloat_file ]]; then
     zle -N __afloat_reload_key
     bindkey -- "${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}" __afloat_reload_key
 fi

@@ -267,7 +267,7 @@ static int start(struct live *v, struct arena *a, struct err *e)
     v->offers = offers_open(&r->loop, &v->dir, &cb, v);
     rc = ctl_server_open(&v->ctl, &r->loop, &v->dir, live__on_call, v, e);
     if (rc == 0) {
-        rc = rc_prepare(&how, a, &v->dir, v->program, v->dialect, r->o->marker,
+        rc = rc_prepare(&how, a, v->dir.path, v->program, v->dialect, r->o->marker,
                         (const char *const *)environ, e);
     }
     rc = rc == 0 ? offer_first(v, e) : rc;

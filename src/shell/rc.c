@@ -14,6 +14,7 @@
 
 #include "base/path.h"
 #include "base/shipped.h"
+#include "env/render.h"
 #include "shell/rc_int.h"
 
 static void add_shipped(struct buf *out, const char *name)
@@ -73,7 +74,7 @@ static int prepare_bash(struct rc_start *out, struct arena *a, const char *dir, 
 static int write_zsh(const char *dir, bool marker, struct err *e)
 {
     struct buf text;
-    if (mkdir(dir, 0700) != 0) {
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
         return err_sys(e, "cannot make '%s'", dir);
     }
     buf_init(&text, SIZE_MAX);
@@ -97,42 +98,33 @@ static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, c
     return write_zsh(zdotdir, marker, e);
 }
 
-/// A word in single quotes; fish knows two escapes in them.
-static const char *fish_quote(struct arena *a, const char *text)
+static const char *fish_source(struct arena *a, const char *file)
 {
     struct buf out;
     buf_init(&out, SIZE_MAX);
-    buf_addc(&out, '\'');
-    for (; *text != '\0'; text++) {
-        if (*text == '\'' || *text == '\\') {
-            buf_addc(&out, '\\');
-        }
-        buf_addc(&out, *text);
-    }
-    buf_addc(&out, '\'');
-    const char *word = arena_strdup(a, buf_str(&out));
+    buf_addz(&out, "source ");
+    env_quote(&out, ENV_FISH, file);
+    const char *line = arena_strdup(a, buf_str(&out));
     buf_fini(&out);
-    return word;
+    return line;
 }
 
 static int prepare_fish(struct rc_start *out, struct arena *a, const char *dir, const char *program,
                         bool marker, struct err *e)
 {
     const char *file = arena_printf(a, "%s/init.fish", dir);
-    const char *const argv[] = {program, "-i", "--init-command",
-                                arena_printf(a, "source %s", fish_quote(a, file))};
+    const char *const argv[] = {program, "-i", "--init-command", fish_source(a, file)};
     out->argv = words(a, argv, ARRAY_LEN(argv));
     out->env = words(a, NULL, 0);
     return write_init(dir, "init.fish", ENV_FISH, "init.fish", marker, e);
 }
 
-int rc_prepare(struct rc_start *out, struct arena *a, const struct shell_dir *dir,
-               const char *program, enum env_dialect d, bool marker, const char *const *outer,
-               struct err *e)
+int rc_prepare(struct rc_start *out, struct arena *a, const char *dir, const char *program,
+               enum env_dialect d, bool marker, const char *const *outer, struct err *e)
 {
     switch (d) {
-    case ENV_ZSH: return prepare_zsh(out, a, dir->path, program, marker, outer, e);
-    case ENV_FISH: return prepare_fish(out, a, dir->path, program, marker, e);
-    default: return prepare_bash(out, a, dir->path, program, marker, e);
+    case ENV_ZSH: return prepare_zsh(out, a, dir, program, marker, outer, e);
+    case ENV_FISH: return prepare_fish(out, a, dir, program, marker, e);
+    default: return prepare_bash(out, a, dir, program, marker, e);
     }
 }

@@ -7,8 +7,6 @@
 // that is as --no-reload. The program then runs in our process: it has our terminal, our parent and our
 // job, and its exit code needs no one to pass it on.
 
-#include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -20,7 +18,7 @@
 #include "shell/run_int.h"
 #include "watch/watch.h"
 
-enum { EXIT_FAILED = 1, EXIT_CANNOT = 126, EXIT_MISSING = 127, EXIT_INTERRUPTED = 130 };
+enum { EXIT_INTERRUPTED = 130 };
 
 void run__settle_result(struct run *r)
 {
@@ -181,37 +179,6 @@ char **run__environ(const struct run *r, const char *const *more)
     return out;
 }
 
-/// Become the program. Returns only when that failed.
-static int become(const struct run *r, char *const *argv)
-{
-    sigset_t none;
-    char **env = run__environ(r, NULL);
-    environ = env;            // PATH is the environment's own
-    signal(SIGPIPE, SIG_DFL); // the loop ignores it; a program does not expect that
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execvp(argv[0], argv);
-    int code = errno == ENOENT || errno == ENOTDIR ? EXIT_MISSING : EXIT_CANNOT;
-    fprintf(stderr, "afloat: cannot run '%s': %s\n", argv[0], err_text(-errno));
-    return code;
-}
-
-static int become_shell(const struct run *r)
-{
-    enum env_dialect d;
-    const char *program = run__shell(r->o, &d);
-    char *with_string[] = {xstrdup(program), xstrdup("-c"), NULL, NULL};
-    char *plain[] = {with_string[0], NULL};
-    if (r->o->string != NULL) {
-        with_string[2] = xstrdup(r->o->string);
-    }
-    int code = become(r, r->o->string != NULL ? with_string : plain);
-    for (size_t i = 0; with_string[i] != NULL; i++) {
-        free(with_string[i]);
-    }
-    return code;
-}
-
 // ---- the whole -----------------------------------------------------------------------------
 
 static void open_coordinator(struct run *r, const struct env_gate *gate)
@@ -258,23 +225,6 @@ static struct str first_line(const char *text)
     return str_cut(&rest, '\n');
 }
 
-/// Not a session: the program runs only in an environment that is whole.
-static int run_program(struct run *r, struct err *e)
-{
-    if (r->interrupted) {
-        return EXIT_INTERRUPTED;
-    }
-    if (r->failure != NULL) {
-        struct str line = first_line(r->failure);
-        int code = r->failure_code == ERR_DENIED ? ERR_DENIED : ERR_INVALID;
-        return err_set(e, code, "the environment failed: " STR_FMT, STR_ARG(line));
-    }
-    if (!r->tasks_ok) {
-        return err_set(e, ERR_INVALID, "a task of the environment failed");
-    }
-    return r->o->words != NULL ? become(r, r->o->words) : become_shell(r);
-}
-
 static void say_failure(const struct run *r)
 {
     if (r->interrupted) {
@@ -288,6 +238,28 @@ static void say_failure(const struct run *r)
     } else if (!r->tasks_ok) {
         fputs("afloat: a task failed; 'afloat env task NAME' runs it again\n", stderr);
     }
+}
+
+/// Not a session: the program runs only in an environment that is whole. A person at a terminal is told
+/// and gets a shell all the same, as with a session.
+static int run_program(struct run *r, struct err *e)
+{
+    if (become__is_interactive(r)) {
+        say_failure(r);
+        return become__run(r, e);
+    }
+    if (r->interrupted) {
+        return EXIT_INTERRUPTED;
+    }
+    if (r->failure != NULL) {
+        struct str line = first_line(r->failure);
+        int code = r->failure_code == ERR_DENIED ? ERR_DENIED : ERR_INVALID;
+        return err_set(e, code, "the environment failed: " STR_FMT, STR_ARG(line));
+    }
+    if (!r->tasks_ok) {
+        return err_set(e, ERR_INVALID, "a task of the environment failed");
+    }
+    return become__run(r, e);
 }
 
 static int run_trusted(struct run *r, const struct env_gate *gate, struct err *e)

@@ -52,6 +52,12 @@ void live__ready(struct live *v);
 void live__failed(struct live *v);
 void live__unchanged(struct live *v); // a reload was asked for, and there was nothing to build
 
+/// True when what runs without a session is a shell that a person types into.
+bool become__is_interactive(const struct run *r);
+/// Become the program, the string's shell or the shell. Returns only on failure: the exit code, or a
+/// negative code with `e`.
+int become__run(const struct run *r, struct err *e) MUST_CHECK;
+
 /// The shell to run, by option, $SHELL, or bash; and its dialect.
 const char *run__shell(const struct shell_opts *o, enum env_dialect *d);
 

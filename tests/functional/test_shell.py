@@ -951,6 +951,43 @@ def test_a_program_runs_in_the_environment_with_its_own_code(place):
     assert (done.returncode, done.stdout) == (5, "one\n")
 
 
+def test_without_reloads_a_shell_has_marker_and_path_all_the_same(place, shell):
+    place.write('[env]\nFOO = "one"\n[path]\nprepend = ["bin", "bin2"]\n')
+    place.trust()
+    outer = "set -gx PATH /usr/bin /bin" if shell == "fish" else "export PATH=/usr/bin:/bin"
+    place.rc(shell, outer + "\n")
+    t = place.enter("--no-reload", shell=shell, env={"AFLOAT_RELOAD_FILE": "/nowhere/pending"})
+    front = f"{place.project}/bin:{place.project}/bin2:/usr/bin:/bin"
+    assert ask(t, "printenv PATH FOO AFLOAT_ENV_GENERATION") == f"{front}\none\n1"
+    assert ask(t, "printenv __AFLOAT_FRONT; echo =\"$AFLOAT_RELOAD_FILE\"=") == "=="
+    t.send(outer + "\r")  # as another hook does
+    t.expect(PROMPT)
+    assert ask(t, "printenv PATH") == front
+    keys = {"bash": "bind -X", "zsh": "bindkey", "fish": "bind"}[shell]
+    assert ask(t, f"{keys} | grep -c afloat") == "0"  # nobody would hear it
+    t.send("exit 4\r")
+    assert t.process.wait(DEADLINE) == 4
+
+
+def test_without_reloads_and_marker(place):
+    place.trust()
+    t = place.start("--no-reload", env={"AFLOAT_SHELL_MARKER": "false"})
+    t.expect(rb"P> ")
+    assert b"(afloat)" not in t.seen
+    t.send("exit\r")
+    assert t.process.wait(DEADLINE) == 0
+
+
+def test_without_reloads_a_failed_environment_is_said_and_the_shell_starts(place):
+    place.write("[env\n")
+    place.trust()
+    t = place.start("--no-reload")
+    t.expect(rb"the environment failed, this shell has the outer one: .*env.toml")
+    t.expect(PROMPT)
+    t.send("exit\r")
+    assert t.process.wait(DEADLINE) == 0
+
+
 def test_a_program_is_not_run_without_its_environment(place):
     place.write('[env]\nFOO = "one"\n')
     done = place.home.cli("shell", "touch", "ran", cwd=place.project)

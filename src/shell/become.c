@@ -1,0 +1,115 @@
+// A program in our own process: it has our terminal, our parent and our job, and its exit code needs no one
+// to pass it on.
+//
+// A shell that a person types into gets our rc files here too, for the marker and for the order of PATH.
+// There is no session whose directory they could lie in, and nobody to remove them later. But nothing in
+// them depends on a project: all such shells share one set, written anew each time.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "shell/dir.h"
+#include "shell/rc.h"
+#include "shell/run_int.h"
+
+enum { EXIT_CANNOT = 126, EXIT_MISSING = 127 };
+
+/// Become the program, with `more` (or NULL) in its environment. Returns only when that failed.
+static int become(const struct run *r, const char *const *argv, const char *const *more)
+{
+    sigset_t none;
+    char **env = run__environ(r, more);
+    environ = env;            // PATH is the environment's own
+    signal(SIGPIPE, SIG_DFL); // the loop ignores it; a program does not expect that
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(argv[0], (char *const *)(uintptr_t)argv); // leaves them as they are
+    int code = errno == ENOENT || errno == ENOTDIR ? EXIT_MISSING : EXIT_CANNOT;
+    fprintf(stderr, "afloat: cannot run '%s': %s\n", argv[0], err_text(-errno));
+    return code;
+}
+
+/// "PATH" of what the environment puts in front, for the shell to put it there again behind its rc files.
+static const char *front_of(const struct run *r, struct arena *a)
+{
+    const char *front = "";
+    for (size_t i = 0; r->result != NULL && i < r->result->prepend.n; i++) {
+        const struct env_list *l = &r->result->prepend.p[i];
+        for (size_t k = 0; strcmp(l->name, "PATH") == 0 && k < l->n; k++) {
+            front = arena_printf(a, "%s%s%s", front, k != 0 ? ":" : "", l->items[k]);
+        }
+    }
+    return front;
+}
+
+/// Where the rc files of shells without a session lie. They are the same for all, hold no secret and stay:
+/// nobody is there to remove them when the shell ends.
+static const char *common_rc_dir(const struct run *r, struct arena *a, struct err *e)
+{
+    const char *parent = arena_printf(a, "%s/rc", r->o->home->runtime);
+    const char *dir = arena_printf(a, "%s/%s", parent, r->o->marker ? "marker" : "plain");
+    if (path_mkdirs(dir, 0700, e) < 0) {
+        return NULL;
+    }
+    if (!shell_dir_is_private(parent)) {
+        err_set(e, ERR_DENIED, "'%s' is a link or open to others; remove it", parent);
+        return NULL;
+    }
+    return dir;
+}
+
+/// No file of a session to look for: there may be one of the shell that we were started from.
+static const char **shell_env(const struct run *r, const struct rc_start *how, struct arena *a)
+{
+    size_t n = 0;
+    while (how->env[n] != NULL) {
+        n++;
+    }
+    const char **env = arena_calloc(a, n + 3, sizeof *env);
+    memcpy(env, how->env, n * sizeof *env);
+    env[n] = "AFLOAT_RELOAD_FILE=";
+    env[n + 1] = arena_printf(a, "__AFLOAT_FRONT=%s", front_of(r, a));
+    return env;
+}
+
+static int become_interactive(const struct run *r, struct err *e)
+{
+    enum env_dialect d;
+    const char *program = run__shell(r->o, &d);
+    struct rc_start how;
+    struct arena a;
+    arena_init(&a);
+    const char *dir = common_rc_dir(r, &a, e);
+    int rc = dir == NULL ? e->code
+                         : rc_prepare(&how, &a, dir, program, d, r->o->marker,
+                                      (const char *const *)environ, e);
+    if (rc == 0) {
+        rc = become(r, how.argv, shell_env(r, &how, &a));
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+bool become__is_interactive(const struct run *r)
+{
+    return r->o->words == NULL && r->o->string == NULL && isatty(STDIN_FILENO) &&
+           isatty(STDERR_FILENO);
+}
+
+int become__run(const struct run *r, struct err *e)
+{
+    enum env_dialect d;
+    const char *shell = run__shell(r->o, &d);
+    const char *const string[] = {shell, "-c", r->o->string, NULL};
+    const char *const plain[] = {shell, NULL};
+    if (become__is_interactive(r)) {
+        return become_interactive(r, e);
+    }
+    return become(r,
+                  r->o->words != NULL    ? (const char *const *)r->o->words
+                  : r->o->string != NULL ? string
+                                         : plain,
+                  NULL);
+}
