@@ -27,7 +27,7 @@ __afloat_hook_leave() {
 
 __afloat_hook_enter() {
     __afloat_hook_n=0
-    __afloat_hook_dir=$__afloat_hook_base/$$-$((++__afloat_hook_count))
+    __afloat_hook_dir=$__afloat_hook_base/$$-$__afloat_hook_id-$((++__afloat_hook_count))
     __afloat_hook_root=$1 # last: a trap may look in between
     ("$__afloat_hook_program" env serve bash "$__afloat_hook_dir" "$1" $$ </dev/null >/dev/null 2>&1 &)
 }

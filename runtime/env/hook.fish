@@ -26,7 +26,7 @@ end
 function __afloat_hook_enter
     set -g __afloat_hook_n 0
     set -g __afloat_hook_count (math $__afloat_hook_count + 1)
-    set -g __afloat_hook_dir $__afloat_hook_base/$fish_pid-$__afloat_hook_count
+    set -g __afloat_hook_dir $__afloat_hook_base/$fish_pid-$__afloat_hook_id-$__afloat_hook_count
     set -g __afloat_hook_root $argv[1]
     $__afloat_hook_program env serve fish $__afloat_hook_dir $argv[1] $fish_pid </dev/null >/dev/null 2>&1 &
     disown

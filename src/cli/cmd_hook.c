@@ -7,7 +7,9 @@
 
 #include "base/path.h"
 #include "cli/cli_int.h"
+#include "cli/shell_config.h"
 #include "loop/proc.h"
+#include "shell/dir.h"
 #include "shell/hook.h"
 
 // $AFLOAT_RUNTIME/hook, where shells and their processes meet.
@@ -15,7 +17,10 @@ static int meeting_place(struct cli *c, char **out, struct err *e)
 {
     *out = path_join(c->home.runtime, "hook");
     int rc = home_prepare(&c->home, e);
-    return rc == 0 ? path_mkdirs(*out, 0700, e) : rc;
+    rc = rc == 0 ? path_mkdirs(*out, 0700, e) : rc;
+    return rc == 0 && !shell_dir_is_private(*out)
+               ? err_set(e, ERR_DENIED, "'%s' is a link or open to others; remove it", *out)
+               : rc;
 }
 
 int cmd_hook(struct cli *c)
@@ -56,6 +61,7 @@ static int serve(struct cli *c, enum env_dialect d, int pid, struct err *e)
                           .pid = pid,
                           .base = (const char *const *)environ,
                           .gate = &gate,
+                          .build_timeout_ms = shell_config_read(c).build_timeout_ms,
                           .socket = c->home.socket};
     rc = hook_serve(&o, e);
     env_gate_trust_fini(&gate);

@@ -4,27 +4,8 @@
 #include <unistd.h>
 
 #include "cli/cli_int.h"
-#include "config/config.h"
+#include "cli/shell_config.h"
 #include "shell/shell.h"
-
-/// The user's settings; a broken file is no reason to be without a shell.
-static bool wants_marker(struct cli *c)
-{
-    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
-    struct config *config = NULL;
-    struct config_diags diags;
-    struct err e;
-    config_diags_init(&diags);
-    bool marker = true;
-    if (config_load(&config, &src, &diags, &e) == 0) {
-        marker = config_bool(config, "shell.marker");
-    } else {
-        out_note(&c->out, "%s", e.msg);
-    }
-    config_free(config);
-    config_diags_fini(&diags);
-    return marker;
-}
 
 static int read_options(struct cli *c, struct shell_opts *o, struct err *e)
 {
@@ -64,7 +45,9 @@ int cmd_shell(struct cli *c)
     if (rc == 0) {
         char **words = program_words(&c->args);
         o.words = words;
-        o.marker = wants_marker(c);
+        struct shell_config config = shell_config_read(c);
+        o.marker = config.marker;
+        o.build_timeout_ms = config.build_timeout_ms;
         rc = shell_run(&o, &e);
         free(words);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "cli/shell_config.h"
 #include "env/gate.h"
 #include "loop/proc.h"
 
@@ -95,6 +96,7 @@ static int build(struct env_once *o, struct cli *c, struct err *e)
                                   .root = o->project.root,
                                   .base = (const char *const *)o->outer,
                                   .gate = &gate,
+                                  .timeout_ms = shell_config_read(c).build_timeout_ms,
                                   .cb = {on_building, on_ready, on_failed, on_log},
                                   .arg = &b};
     struct env_coord *coord = env_coord_open(&opts);

@@ -26,7 +26,8 @@ struct message {
     struct announce *a;
     char *path, *body;
     char *socket;
-    bool sent; // a hub took it
+    struct identity hub; // who was there when the call began
+    bool sent;           // it was taken
 };
 
 struct announce {
@@ -66,6 +67,7 @@ static void free_announce(struct announce *a)
 static void call_hub(void *arg)
 {
     struct message *m = arg;
+    m->hub = identity_of(m->socket); // before the call: one that comes meanwhile is another
     struct client_peer hub = {.socket = m->socket};
     struct client_request r = {
         .method = "POST", .path = m->path, .body = str_of(m->body), .timeout_ms = CALL_MS};
@@ -80,7 +82,7 @@ static void on_called(void *arg)
     struct message *m = arg;
     struct announce *a = m->a;
     a->under_way--;
-    a->told = m->sent ? identity_of(a->socket) : (struct identity){0};
+    a->told = m->sent ? m->hub : (struct identity){0};
     free(m->path);
     free(m->body);
     free(m->socket);

@@ -116,13 +116,17 @@ static void sweep(int parent)
 
 // ---- public --------------------------------------------------------------------------------
 
-/// Make the session's directory and lock it; `parent` is locked by us.
-static int make(struct shell_dir *d, const char *parent_path, struct err *e)
+/// Make `path`, where XXXXXX at the end stands for any name if so wanted, and lock it; the parent is
+/// locked by us.
+static int make(struct shell_dir *d, const char *path, bool any_name, struct err *e)
 {
-    d->path = path_join(parent_path, "XXXXXX");
-    if (mkdtemp(d->path) == NULL) {
-        return err_sys(e, "cannot make a directory in '%s'", parent_path);
+    char *made = xstrdup(path);
+    if (any_name ? mkdtemp(made) == NULL : mkdir(made, 0700) != 0) {
+        int rc = err_sys(e, "cannot make '%s'", path);
+        free(made);
+        return rc;
     }
+    d->path = made;
     d->id = strrchr(d->path, '/') + 1;
     d->fd = open_private(d->path, e);
     if (d->fd < 0) {
@@ -131,21 +135,19 @@ static int make(struct shell_dir *d, const char *parent_path, struct err *e)
     return flock(d->fd, LOCK_EX | LOCK_NB) != 0 ? err_sys(e, "cannot lock '%s'", d->path) : 0;
 }
 
-int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e)
+/// Make `path` in a parent that is ours alone, after what dead processes left there is removed.
+static int make_in(struct shell_dir *d, const char *parent_path, const char *path, bool any_name,
+                   struct err *e)
 {
     *d = (struct shell_dir){.fd = -1};
-    char *parent_path = path_join(runtime, "shell");
-    int parent = -1;
-    int rc = path_mkdirs(parent_path, 0700, e);
-    if (rc == 0) {
-        rc = parent = open_private(parent_path, e);
-    }
+    int parent = open_private(parent_path, e);
+    int rc = parent;
     if (rc >= 0 && flock(parent, LOCK_EX) != 0) {
         rc = err_sys(e, "cannot lock '%s'", parent_path);
     }
     if (rc >= 0) {
         sweep(parent);
-        rc = make(d, parent_path, e);
+        rc = make(d, path, any_name, e);
     }
     if (rc < 0) {
         shell_dir_close(d);
@@ -153,8 +155,26 @@ int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e)
     if (parent >= 0) {
         close(parent);
     }
-    free(parent_path);
     return rc < 0 ? rc : 0;
+}
+
+int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e)
+{
+    char *parent = path_join(runtime, "shell"), *path = path_join(parent, "XXXXXX");
+    *d = (struct shell_dir){.fd = -1};
+    int rc = path_mkdirs(parent, 0700, e);
+    rc = rc == 0 ? make_in(d, parent, path, true, e) : rc;
+    free(path);
+    free(parent);
+    return rc;
+}
+
+int shell_dir_make(struct shell_dir *d, const char *path, struct err *e)
+{
+    char *parent = str_dup(path_dir(str_of(path)));
+    int rc = make_in(d, parent, path, false, e);
+    free(parent);
+    return rc;
 }
 
 void shell_dir_close(struct shell_dir *d)

@@ -14,6 +14,10 @@ struct shell_dir {
 /// ends it with shell_dir_close().
 int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e) MUST_CHECK;
 
+/// The same for a directory whose name somebody else chose: `path` is made, and one that a dead process
+/// left there under that name is gone before. Its parent must be there and ours alone.
+int shell_dir_make(struct shell_dir *d, const char *path, struct err *e) MUST_CHECK;
+
 /// Remove it with all that is in it.
 void shell_dir_close(struct shell_dir *d);
 

@@ -7,18 +7,18 @@
 
 #include "shell/hook.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/time.h"
 #include "env/render.h"
 #include "env/shipped.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
+#include "shell/dir.h"
 #include "shell/report.h"
 #include "watch/watch.h"
 
@@ -227,6 +227,7 @@ static void start(struct serve *s)
         .root = s->o->root,
         .base = s->o->base,
         .gate = s->o->gate,
+        .timeout_ms = s->o->build_timeout_ms,
         .cb = {.building = on_building, .ready = on_ready, .failed = on_failed},
         .arg = s};
     struct str id = path_base(str_of(s->o->dir));
@@ -239,18 +240,6 @@ static void start(struct serve *s)
         return;
     }
     env_coord_reload(s->coord, true);
-}
-
-static void remove_dir(const char *path)
-{
-    DIR *d = opendir(path);
-    for (struct dirent *it; d != NULL && (it = readdir(d)) != NULL;) {
-        unlinkat(dirfd(d), it->d_name, 0);
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    rmdir(path);
 }
 
 static int run(struct serve *s, struct err *e)
@@ -274,12 +263,13 @@ static int run(struct serve *s, struct err *e)
 int hook_serve(const struct hook_opts *o, struct err *e)
 {
     struct serve s = {.o = o, .shell_fd = -1};
+    struct shell_dir dir;
     part_from_terminal();
-    if (mkdir(o->dir, 0700) != 0) { // one that is there already is somebody else's
-        return err_sys(e, "cannot make '%s'", o->dir);
+    int rc = shell_dir_make(&dir, o->dir, e);
+    if (rc == 0) {
+        rc = run(&s, e);
+        shell_dir_close(&dir);
     }
-    int rc = run(&s, e);
-    remove_dir(o->dir);
     return rc;
 }
 
@@ -293,6 +283,7 @@ void hook_text(enum env_dialect d, const char *program, const char *base, struct
     env_quote(out, d, program);
     buf_addz(out, fish ? "\nset -g __afloat_hook_base " : "\n__afloat_hook_base=");
     env_quote(out, d, base);
-    buf_addc(out, '\n');
+    buf_addf(out, fish ? "\nset -g __afloat_hook_id %llx\n" : "\n__afloat_hook_id=%llx\n",
+             (unsigned long long)time_wall_ms()); // a process id alone may come again
     buf_addz(out, env_shipped(files[d]));
 }

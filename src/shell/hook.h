@@ -15,12 +15,14 @@
 
 struct hook_opts {
     const char *root;
-    const char *dir; // made by us, 0700, and removed in the end; its parent must be ours alone
+    const char *
+        dir; // made by us, 0700, and removed in the end; ERR_DENIED if its parent is not ours alone
     enum env_dialect dialect;
     int pid;                 // of the shell: when it ends, so do we
     const char *const *base; // its environment
     const struct env_gate *gate;
-    const char *socket; // of the hub, which is told when one runs
+    uint64_t build_timeout_ms; // of a program that builds; 0: the usual
+    const char *socket;        // of the hub, which is told when one runs
 };
 
 /// Keep the environment built until the shell leaves or ends. Blocks for all that time.

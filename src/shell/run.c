@@ -188,6 +188,7 @@ static void open_coordinator(struct run *r, const struct env_gate *gate)
                                      .root = r->project.root,
                                      .base = (const char *const *)environ,
                                      .gate = gate,
+                                     .timeout_ms = r->o->build_timeout_ms,
                                      .cb = {.building = on_building,
                                             .ready = on_ready,
                                             .failed = on_failed,

@@ -16,7 +16,8 @@ struct shell_opts {
     bool reload;  // false: --no-reload
     bool may_ask; // false: --no-input
     bool quiet;
-    bool marker; // show in the prompt that this is an Afloat shell
+    uint64_t build_timeout_ms; // of a program that builds; 0: the usual
+    bool marker;               // show in the prompt that this is an Afloat shell
 };
 
 /// Run it. Returns the exit code of the process, or a negative code with `e` filled in: ERR_DENIED when

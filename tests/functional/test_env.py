@@ -271,6 +271,69 @@ def test_a_shell_that_is_killed_takes_its_process_along(place):
     retry(lambda: place.helpers() == [])
 
 
+def helper_pid(dir):
+    """The process that serves this directory."""
+    for p in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{p}/cmdline", "rb") as f:
+                if str(dir).encode() in f.read().split(b"\0"):
+                    return int(p)
+        except (OSError, ValueError):
+            pass
+    return None
+
+
+def test_what_a_killed_process_left_goes_when_the_next_one_starts(place):
+    one = place.project("one", '[env]\nSECRET = "1"\n')
+    s = place.start("bash")
+    s.type(f"cd {one}")
+    s.wait("SECRET", "1")
+    [left] = place.helpers()
+    os.kill(retry(lambda: helper_pid(left)), signal.SIGKILL)
+    s.type("cd /")
+    assert s.get("SECRET") == ""
+    assert left.exists()
+    s.type(f"cd {one}")
+    s.wait("SECRET", "1")
+    assert not left.exists() and len(place.helpers()) == 1
+
+
+def test_a_meeting_place_that_is_not_ours_alone_is_refused(place, tmp_path):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    trap = place.home.runtime / "hook"
+    serve = ["env", "serve", "bash", str(trap / "1-1"), str(one), str(os.getpid())]
+    trap.symlink_to(target)
+    for args in (["hook", "bash"], serve):
+        r = place.home.cli(*args)
+        assert r.returncode == 4 and str(trap) in r.stderr and r.stdout == "", r
+    trap.unlink()
+    trap.mkdir()
+    trap.chmod(0o777)
+    for args in (["hook", "bash"], serve):
+        r = place.home.cli(*args)
+        assert r.returncode == 4 and str(trap) in r.stderr and r.stdout == "", r
+    assert list(trap.iterdir()) == [] and list(target.iterdir()) == []
+    trap.chmod(0o700)
+    (trap / "1-1").symlink_to(target)
+    r = place.home.cli(*serve)
+    assert r.returncode == 1 and list(target.iterdir()) == [], r
+    (trap / "1-1").unlink()
+
+
+def test_a_program_that_takes_too_long_is_ended(place):
+    one = place.project("one", 'script = "env.sh"\n', trust=False)
+    os.mkfifo(one / "gate")
+    (one / "env.sh").write_text("read -r x < gate\n")
+    place.home.ok("env", "allow", "--follow", str(one))
+    (place.home.dir / "config.toml").write_text("[shell]\nbuild_timeout_s = 1\n")
+    r = place.home.cli("env", "show", cwd=one)
+    assert r.returncode == 124 and "took longer than 1 s" in r.stderr, r
+    r = place.home.cli("shell", "true", cwd=one)
+    assert r.returncode == 1 and "took longer than 1 s" in r.stderr, r
+
+
 def test_the_hook_knows_its_shells(place):
     r = place.home.cli("hook", "ksh")
     assert r.returncode == 2 and "bash, zsh or fish" in r.stderr, r

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,4 +78,43 @@ TEST(a_link_or_an_open_directory_is_refused)
     CHECK(strstr(e.msg, "chmod 700") != NULL);
     free(shell);
     free(other);
+}
+
+TEST(a_name_that_a_dead_process_left_is_free_again_and_a_living_one_is_not)
+{
+    struct shell_dir a, b;
+    struct err e = {0};
+    struct stat st;
+    char *path = at("hook-1"), *left = path_join(path, "env.1");
+    CHECK_INT(mkdir(path, 0700), 0);
+    CHECK_INT(path_write_atomic(left, STR("secret"), 0600, NULL), 0);
+    CHECK_INT(shell_dir_make(&a, path, &e), 0);
+    CHECK(lstat(left, &st) != 0);
+    CHECK_INT(shell_dir_make(&b, path, &e), -EEXIST);
+    CHECK_INT(lstat(path, &st), 0);
+    shell_dir_close(&a);
+    CHECK(lstat(path, &st) != 0);
+    free(left);
+    free(path);
+}
+
+TEST(a_parent_that_others_may_enter_is_refused_and_what_is_in_it_stays)
+{
+    struct shell_dir d;
+    struct err e = {0};
+    struct stat st;
+    char *parent = at("open"), *path = path_join(parent, "1"), *link = at("link");
+    CHECK_INT(mkdir(parent, 0700), 0);
+    CHECK_INT(mkdir(path, 0700), 0);
+    CHECK_INT(chmod(parent, 0755), 0);
+    CHECK_INT(shell_dir_make(&d, path, &e), ERR_DENIED);
+    CHECK_INT(lstat(path, &st), 0);
+    CHECK_INT(chmod(parent, 0700), 0);
+    CHECK_INT(symlink(parent, link), 0);
+    char *through = path_join(link, "2");
+    CHECK_INT(shell_dir_make(&d, through, &e), ERR_DENIED);
+    free(through);
+    free(link);
+    free(path);
+    free(parent);
 }

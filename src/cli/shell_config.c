@@ -1,0 +1,26 @@
+// Settings of `[shell]`.
+
+#include "cli/shell_config.h"
+
+#include <unistd.h>
+
+#include "config/config.h"
+
+struct shell_config shell_config_read(struct cli *c)
+{
+    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
+    struct shell_config out = {.marker = true}; // 0: the coordinator's own limit
+    struct config *config = NULL;
+    struct config_diags diags;
+    struct err e;
+    config_diags_init(&diags);
+    if (config_load(&config, &src, &diags, &e) == 0) {
+        out.marker = config_bool(config, "shell.marker");
+        out.build_timeout_ms = (uint64_t)config_int(config, "shell.build_timeout_s") * 1000;
+    } else {
+        out_note(&c->out, "%s", e.msg);
+    }
+    config_free(config);
+    config_diags_fini(&diags);
+    return out;
+}
