@@ -241,6 +241,19 @@ def test_the_hook_does_no_harm_to_prompt_command(place, before):
     assert b"syntax error" not in s.t.seen
 
 
+@pytest.mark.parametrize("shell, prompt", [
+    ("bash", "PS1='[$seen]P> '\n"), ("zsh", "PROMPT='[%?]P> '\n"),
+    ("fish", "function fish_prompt; echo -n \"[$status]P> \"; end\n")])
+def test_the_hook_keeps_the_status_for_the_prompt(place, shell, prompt):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    s = place.start(shell, more=prompt)
+    if shell == "bash":  # what comes behind us at the prompt
+        s.type("PROMPT_COMMAND+='; seen=$?'")
+    for command in ("sh -c 'exit 7'", f"cd {one}; sh -c 'exit 7'", "cd /; sh -c 'exit 7'"):
+        s.t.send(command + "\n")
+        s.t.expect(rb"\[7\]P> ")
+
+
 def test_an_idle_prompt_starts_no_process(place):
     one = place.project("one", '[env]\nFOO = "1"\n')
     s = place.start("bash")

@@ -751,6 +751,14 @@ def test_the_window_and_its_pixels(place):
 
 # ---- programs --------------------------------------------------------------------------------
 
+def test_scripts_find_the_terminal_outside(place):
+    place.trust()
+    t = place.enter()
+    assert ask(t, "printenv AFLOAT_TTY") == os.ttyname(t.theirs)
+    assert ask(t, "tty") != os.ttyname(t.theirs)
+    assert place.end(t) == 0
+
+
 def test_vim_edits_and_leaves(place):
     place.trust()
     t = place.enter(rows=24, cols=80)
