@@ -92,13 +92,14 @@ static int build(struct env_once *o, struct cli *c, struct err *e)
         return rc;
     }
     env_gate_trust_init(&gate, c->home.dir);
-    struct env_coord_opts opts = {.loop = &loop,
-                                  .root = o->project.root,
-                                  .base = (const char *const *)o->outer,
-                                  .gate = &gate,
-                                  .timeout_ms = shell_config_read(c).build_timeout_ms,
-                                  .cb = {on_building, on_ready, on_failed, on_log},
-                                  .arg = &b};
+    struct env_coord_opts opts = {
+        .loop = &loop,
+        .root = o->project.root,
+        .base = (const char *const *)o->outer,
+        .gate = &gate,
+        .timeout_ms = shell_config_read(c).build_timeout_ms,
+        .cb = {.building = on_building, .ready = on_ready, .failed = on_failed, .log = on_log},
+        .arg = &b};
     struct env_coord *coord = env_coord_open(&opts);
     env_coord_reload(coord, true);
     while (!b.over) {
