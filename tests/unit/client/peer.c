@@ -86,12 +86,23 @@ pid_t peer_start_silent(const char *path, const char *answer)
     return start(path, answer, 4096, 0, 1);
 }
 
-const char *peer_request(pid_t pid, const char *path)
+static void wait_for_end(pid_t pid)
 {
-    static struct buf text;
     int status;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+}
+
+void peer_kill(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    wait_for_end(pid);
+}
+
+const char *peer_request(pid_t pid, const char *path)
+{
+    static struct buf text;
+    wait_for_end(pid);
     buf_fini(&text);
     buf_init(&text, 1 << 17);
     char *name = xasprintf("%s.request", path);

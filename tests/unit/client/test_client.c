@@ -148,8 +148,7 @@ TEST(a_hub_that_never_answers_times_out)
     client_answer_init(&a);
     CHECK_INT(client_call(&(struct client_peer){.socket = path}, &r, &a, NULL), ERR_TIMEOUT);
     client_answer_fini(&a);
-    kill(pid, SIGKILL);
-    peer_request(pid, path);
+    peer_kill(pid);
     free(path);
 }
 
