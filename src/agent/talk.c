@@ -213,7 +213,9 @@ void talk_compact(struct talk *t, struct str summary, size_t keep)
     const char *text =
         arena_printf(&t->arena, "[Summary of the conversation so far]\n" STR_FMT, STR_ARG(summary));
     struct json *kept = arena_calloc(&t->arena, keep + 1, sizeof *kept);
-    memcpy(kept, last, keep * sizeof *kept);
+    if (keep != 0) {
+        memcpy(kept, last, keep * sizeof *kept);
+    }
     t->messages.n = 0;
     add(t, "user", make_strz(text));
     for (size_t i = 0; i < keep; i++) {
