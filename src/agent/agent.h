@@ -52,6 +52,10 @@ struct agent_host {
     void (*save)(void *arg, struct str name, struct str content, const char *session,
                  void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                  void *done_arg);
+    /// A session was made, a fork with its past; one has ended, and its journal says so. Once each; `s` is
+    /// good for the call.
+    void (*made)(void *arg, const struct session *s);
+    void (*ended)(void *arg, const struct session *s);
     void *arg;
 };
 

@@ -170,8 +170,10 @@ void agent__session_set(char **place, struct str value); // NUL-terminated copy;
 
 struct session *agent__session_new(struct agent *a, struct str id);
 void agent__session_free(struct session *s);
-/// A new session with the settings and the environment of `s`.
+/// A new session with the settings and the environment of `s`. Who gives it a past tells that it was
+/// made when that is there.
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
+void agent__session_tell_made(const struct session *s);
 /// Settings and environment of `from`, as a copy.
 void agent__session_copy_settings(struct session *to, const struct session *from);
 /// One that is in the store, as it is there.

@@ -59,6 +59,7 @@ static void answer_session(struct agent *a, agent_session_cb *cb, void *arg, str
 struct creation {
     struct session *s;
     bool mode_asked;
+    bool copy; // its past is still to come: who copies tells that it was made
     agent_session_cb *cb;
     void *arg;
 };
@@ -84,6 +85,9 @@ static void on_created(void *arg, int status, const struct err *e)
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
+    if (!c->copy) {
+        agent__session_tell_made(s);
+    }
     c->cb(c->arg, s, NULL);
     free(c);
     agent__release(s->agent);
@@ -151,10 +155,11 @@ static void make_id(char out[16])
     }
 }
 
-static void create(struct session *s, bool mode_asked, agent_session_cb *cb, void *arg)
+static void create(const struct creation *wish)
 {
-    struct creation *c = xcalloc(1, sizeof *c);
-    *c = (struct creation){.s = s, .mode_asked = mode_asked, .cb = cb, .arg = arg};
+    struct session *s = wish->s;
+    struct creation *c = xmalloc(sizeof *c);
+    *c = *wish;
     agent__hold(s->agent);
     work_submit(s->agent->files, 0, choose_mode, on_mode, c);
 }
@@ -172,12 +177,19 @@ void agent_session_new(struct agent *a, const struct json *params, agent_session
             s->working_dir = xstrdup("/");
         }
         if (agent__session_choose(s, &no)) {
-            create(s, json_get(params, "sandbox") != NULL, cb, arg);
+            bool asked = json_get(params, "sandbox") != NULL;
+            create(&(struct creation){.s = s, .mode_asked = asked, .cb = cb, .arg = arg});
             return;
         }
     }
     agent__session_free(s);
     answer_session(a, cb, arg, NULL, &no);
+}
+
+void agent__session_tell_made(const struct session *s)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    h->made(h->arg, s);
 }
 
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
@@ -188,7 +200,8 @@ void agent__session_copy(const struct session *s, agent_session_cb *cb, void *ar
     struct session *copy = agent__session_new(s->agent, str_of(id));
     agent__session_copy_settings(copy, s);
     if (agent__session_choose(copy, &no)) {
-        create(copy, true, cb, arg);
+        create(
+            &(struct creation){.s = copy, .mode_asked = true, .copy = true, .cb = cb, .arg = arg});
     } else {
         agent__session_free(copy);
         answer_session(s->agent, cb, arg, NULL, &no);
@@ -499,6 +512,16 @@ static void on_end_noted(void *arg, int status, const struct err *e)
     }
 }
 
+/// It ended now: an end that is asked for again, to purge it, is none.
+static void on_first_end_noted(void *arg, int status, const struct err *e)
+{
+    struct session *s = arg;
+    if (status == 0) {
+        s->agent->o.host.ended(s->agent->o.host.arg, s);
+    }
+    on_end_noted(s, status, e);
+}
+
 static void finish_end(struct session *s);
 
 static void on_entered_last(struct session *s, void *arg)
@@ -525,7 +548,7 @@ static void finish_end(struct session *s)
     s->end_reason = s->end_reason != NULL ? s->end_reason : "complete";
     agent__session_cool(s);
     note__begin(&n, s, NULL, EVENT_SESSION_ENDED);
-    note__end(&n, STORE_SYNCED, on_end_noted, s);
+    note__end(&n, STORE_SYNCED, on_first_end_noted, s);
 }
 
 /// A message whose turn will not come.

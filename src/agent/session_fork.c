@@ -42,6 +42,7 @@ static void on_noted(void *arg, int status, const struct err *e)
         fork_fail(f, status < 0 ? e->msg : "the session is gone");
         return;
     }
+    agent__session_tell_made(s);
     f->cb(f->arg, s, NULL);
     fork_free(f);
 }

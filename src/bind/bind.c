@@ -106,6 +106,11 @@ void bind_set_plugins(struct bind *b, struct plugins *ps)
     b->all_plugins = ps;
 }
 
+void bind_set_sessions(struct bind *b, const struct bind_sessions *s)
+{
+    b->sessions = s != NULL ? *s : (struct bind_sessions){0};
+}
+
 void bind_set_config(struct bind *b, const struct config *c)
 {
     b->config = c;

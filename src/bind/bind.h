@@ -60,6 +60,22 @@ struct bind *bind_open(const struct bind_opts *o);
 /// Who finds, loads and lists plugins, for hub.loader; NULL: nobody. Borrowed until the next call.
 void bind_set_plugins(struct bind *b, struct plugins *ps);
 
+/// The answer to a question about sessions, a JSON text; `why` is not NULL when there is none. Borrowed.
+typedef void bind_session_cb(void *arg, struct str json, const char *why);
+
+/// Sessions, for hub.sessions and hub.send: bind/ does not know the agent. Each answer comes once, never
+/// from inside, also when nobody wants it any more.
+struct bind_sessions {
+    /// `{sessions: [row, ...]}`, those started last first.
+    void (*list)(void *arg, bind_session_cb *cb, void *cb_arg);
+    /// Send a message; the answer is empty. Both texts are borrowed for the call.
+    void (*send)(void *arg, struct str id, struct str text, bind_session_cb *cb, void *cb_arg);
+    void *arg;
+};
+
+/// Who has them; copied. NULL: nobody, not yet or not any more.
+void bind_set_sessions(struct bind *b, const struct bind_sessions *s);
+
 /// The settings were read again; `c` is borrowed until the next call.
 void bind_set_config(struct bind *b, const struct config *c);
 

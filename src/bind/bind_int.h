@@ -42,6 +42,7 @@ struct bind {
     struct plugin__plugins *plugins; // see plugin.c
     struct plugins *all_plugins;     // NULL: none are loaded here
     struct modules *modules;         // NULL: none are here
+    struct bind_sessions sessions;   // no functions: nobody has any
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
     bind_emit_fn *emitted; // NULL: nobody asks

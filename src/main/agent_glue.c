@@ -11,6 +11,7 @@
 #include "agent/providers.h"
 #include "base/path.h"
 #include "loop/work.h"
+#include "main/agent_lua.h"
 #include "net/http_client.h"
 #include "plugin/improvements.h"
 #include "plugin/manifest.h"
@@ -27,6 +28,8 @@ struct agent_glue {
     struct providers *providers;
     struct agent *agent;
     struct lane *files;
+    loop_fn *ready;
+    void *ready_arg;
     loop_fn *done;
     void *done_arg;
 };
@@ -235,6 +238,28 @@ static void save(void *arg, struct str name, struct str content, const char *ses
     work_submit(g->files, 0, write_file, on_written, s);
 }
 
+// ---- Lua ----------------------------------------------------------------------------------------
+
+static void made(void *arg, const struct session *s)
+{
+    struct agent_glue *g = arg;
+    agent_lua_tell(g->o.bind, "agent_created", s);
+}
+
+static void ended(void *arg, const struct session *s)
+{
+    struct agent_glue *g = arg;
+    agent_lua_tell(g->o.bind, "agent_deleted", s);
+}
+
+/// Not before: a session that a killed hub left running must be marked before it gets a message.
+static void on_ready(void *arg)
+{
+    struct agent_glue *g = arg;
+    agent_lua_open(g->o.bind, g->agent);
+    g->ready(g->ready_arg);
+}
+
 // ---- life ---------------------------------------------------------------------------------------
 
 struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg)
@@ -242,6 +267,8 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
     struct agent_glue *g = xcalloc(1, sizeof *g);
     char *name = xasprintf("afloat/%s", o->version);
     g->o = *o;
+    g->ready = ready;
+    g->ready_arg = arg;
     g->http = http_client_open(o->loop, name);
     g->providers = providers_open(o->loop, g->http);
     g->files = lane_open(o->loop, "improvements", 1);
@@ -262,8 +289,10 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .enter = enter,
                                        .leave = leave,
                                        .save = save,
+                                       .made = made,
+                                       .ended = ended,
                                        .arg = g}};
-    g->agent = agent_open(&opts, ready, arg);
+    g->agent = agent_open(&opts, on_ready, g);
     return g;
 }
 
@@ -286,6 +315,8 @@ static void on_stopped(void *arg)
 {
     struct agent_glue *g = arg;
     lane_close(g->files);
+    agent_lua_close(g->o.bind);
+    g->o.bind = NULL;
     g->done(g->done_arg);
 }
 

@@ -6,6 +6,7 @@
 
 struct agent;
 struct agent_glue;
+struct bind;
 struct choices;
 struct config;
 struct event_log;
@@ -17,7 +18,7 @@ struct providers;
 struct store;
 struct trust;
 
-/// Everything is borrowed until agent_glue_free(), but for `config`.
+/// Everything is borrowed until agent_glue_free(), but for `config`, and `bind`: until it has stopped.
 struct agent_glue_opts {
     struct loop *loop;
     const struct home *home;
@@ -29,6 +30,7 @@ struct agent_glue_opts {
     struct gen_engine *engine;
     struct plugins *plugins;           // NULL: none
     struct improvements *improvements; // NULL: none
+    struct bind *bind;                 // gets the sessions for Lua
     const char *version;
 };
 

@@ -373,6 +373,7 @@ static void step_agent(void *arg)
                                    .engine = live_engine(d->live),
                                    .plugins = live_plugins(d->live),
                                    .improvements = live_improvements(d->live),
+                                   .bind = live_bind(d->live),
                                    .version = d->opts.version};
     if (d->stopping) {
         return;

@@ -222,6 +222,11 @@ struct gen_engine *live_engine(struct live *v)
     return v->engine;
 }
 
+struct bind *live_bind(struct live *v)
+{
+    return v->bind;
+}
+
 struct watcher *live_watcher(struct live *v)
 {
     return v->watcher;

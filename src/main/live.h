@@ -6,6 +6,7 @@
 // Everything that is replaced while the hub runs: the watcher, the transaction engine and the Lua on
 // top of it, opened and closed together.
 
+struct bind;
 struct choices;
 struct config;
 struct event_log;
@@ -40,6 +41,7 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
 void live_close(struct live *v, loop_fn *done, void *arg);
 
 struct gen_engine *live_engine(struct live *v);
+struct bind *live_bind(struct live *v);
 struct watcher *live_watcher(struct live *v);
 struct plugins *live_plugins(struct live *v);           // NULL: none are loaded (safe)
 struct improvements *live_improvements(struct live *v); // the same

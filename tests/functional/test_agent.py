@@ -845,3 +845,72 @@ def test_built_in_tools_run_outside_a_session_in_the_sandbox(home, hub, cli):
     assert cli("tool", "disable", "write_file").returncode == 0
     assert cli("tool", "run", "write_file", '{"path": "g", "content": "x"}', "--cwd", str(here)).returncode == 7
     assert not (here / "g").exists()
+
+
+# ---- sessions in Lua ----------------------------------------------------------------------------
+
+LUA_SESSIONS = """
+local seen = {}
+for _, event in ipairs { "agent_created", "agent_deleted" } do
+  hooks.on(event, "watch", function(row) seen[#seen + 1] = { event = event, row = row } end)
+end
+route("GET", "/seen", function() return json.array(seen) end)
+route("GET", "/sessions", function() return hub.sessions() end)
+route("POST", "/send", function(req)
+  local ok, why = hub.send(req.json.id, req.json.text)
+  return { ok = ok, why = why }
+end)
+"""
+
+
+def test_lua_lists_sessions_sends_to_one_and_sees_both_events(home, hub, work):
+    plugin(home, "desk", LUA_SESSIONS)
+
+    def seen():
+        return [(x["event"], x["row"]["id"], x["row"]["state"]) for x in call(home, "GET", "/api/plugins/desk/seen")]
+
+    def send(id, text):
+        return call(home, "POST", "/api/plugins/desk/send", {"id": id, "text": text})
+    a = Session(home, work, [{"when": "from Lua", "text": "heard"}, {"text": "again"}], title="first")
+    b = Session(home, work, [])
+    assert retry(lambda: len(seen()) == 2 and seen()) == [("agent_created", a.id, "idle"),
+                                                         ("agent_created", b.id, "idle")]
+    rows = call(home, "GET", "/api/plugins/desk/sessions")
+    assert [r["id"] for r in rows] == [b.id, a.id]
+    assert rows == call(home, "GET", "/session")["sessions"]
+    assert rows[1]["title"] == "first" and rows[1]["working_dir"] == str(work) and rows[1]["model"]
+    assert send(a.id, "a word from Lua") == {"ok": True}
+    assert a.wait_for("message.completed", role="assistant")["text"] == "heard"
+    assert [e["text"] for e in a.events("turn.started")] == ["a word from Lua"]
+    a.call("DELETE")
+    assert send(a.id, "more")["why"] == f"hub.send: session '{a.id}' has ended"
+    assert send("none", "x")["why"] == "hub.send: there is no session 'none'"
+    a.call("DELETE", "?purge=true")
+    b.call("DELETE", "?purge=true")
+    assert retry(lambda: len(seen()) >= 4 and seen())[2:] == [("agent_deleted", a.id, "ended"),
+                                                             ("agent_deleted", b.id, "ended")]
+    assert call(home, "GET", "/api/plugins/desk/sessions") == []
+
+
+GREETER = """
+hooks.on("agent_created", "greet", function(s)
+  local past = fs.read(config.data_dir() .. "/sessions/" .. s.id .. "/events.jsonl")
+  hub.send(s.id, (past:find("forked_from", 1, true) and "welcome back, " or "hello ") .. s.title)
+end)
+"""
+
+
+def test_a_module_greets_every_new_session(home, start_hub, work):
+    """Also a fork, and that not before its past is there."""
+    init = home.dir / "lua" / "user" / "init.lua"
+    init.parent.mkdir(parents=True, exist_ok=True)
+    init.write_text(GREETER)
+    start_hub()
+    s = Session(home, work, [{"text": "one"}, {"text": "two"}], title="you")
+    assert s.wait_for("turn.completed")
+    made = s.call("POST", "/fork", {}, 201)
+    fork = Session.__new__(Session)
+    fork.home, fork.id, fork.dir = home, made["id"], work
+    assert [e["text"] for e in s.events("turn.started")] == ["hello you"]
+    said = retry(lambda: len(fork.events("turn.started")) == 2 and fork.events("turn.started"))
+    assert [e["text"] for e in said] == ["hello you", "welcome back, you"]
