@@ -344,6 +344,25 @@ bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
 
 // ---- life ---------------------------------------------------------------------------------------
 
+/// A number over the settings that say which plugins there are and how they are watched.
+static uint64_t config_mark(const struct config *c)
+{
+    static const uint64_t seed[2] = {5, 6};
+    const struct config_entry *e;
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
+        struct str key = str_of(e->key);
+        if (str_starts(key, "plugins.") || str_starts(key, "watch.") || str_eqz(key, "profile")) {
+            buf_addf(&b, "%s %s %u ", e->key, e->path != NULL ? e->path : "", e->line);
+            json_write(&b, e->value, 0);
+        }
+    }
+    uint64_t mark = map_hash_seeded(seed, buf_str(&b));
+    buf_fini(&b);
+    return mark;
+}
+
 static void open_repo(struct plugins *ps)
 {
     struct trust_place place = {0};
@@ -365,6 +384,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->opts = *o;
     ps->on = !o->off;
     ps->all_dirty = true;
+    ps->config_mark = config_mark(o->config);
     ps->lane = lane_open(o->loop, "plugins", 1);
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
@@ -452,7 +472,12 @@ void plugins_free(struct plugins *ps)
 
 void plugins_set_config(struct plugins *ps, const struct config *c)
 {
+    uint64_t mark = config_mark(c);
     ps->opts.config = c;
+    if (mark == ps->config_mark) {
+        return;
+    }
+    ps->config_mark = mark;
     ps->all_dirty = true;
     look__roots(ps);
     plugins__ask(ps, "config");

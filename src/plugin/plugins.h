@@ -39,7 +39,7 @@ void plugins_stop(struct plugins *ps);
 /// When gen_close() is done. Memory goes when the worker is done. NULL is allowed.
 void plugins_free(struct plugins *ps);
 
-/// The settings were read again: entries are made anew by the next run, which this asks for.
+/// The settings were read again; when those about plugins differ, a run is asked for that takes them.
 void plugins_set_config(struct plugins *ps, const struct config *c);
 /// The feature `plugins` is on or off: off unloads all of them.
 void plugins_switch(struct plugins *ps, bool on);

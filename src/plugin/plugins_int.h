@@ -107,6 +107,7 @@ struct plugins {
     struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
     char *versions;      // state/versions
     bool on, stopped;
+    uint64_t config_mark; // of the settings that are about plugins
 
     // what lies on disk
     vec(struct plugin_root) roots;
