@@ -62,8 +62,9 @@ struct provider_tool_call {
     const char *bad_input;
 };
 
-/// At most so much of the answer's text is kept in memory; deltas go on beyond.
-enum { PROVIDER_TEXT_MAX = 2 * 1024 * 1024 };
+/// At most so much of the answer's text is kept in memory; deltas go on beyond. At the end of a turn it
+/// is there several times over (conversation, events, what is sent), so it is what bounds a long answer.
+enum { PROVIDER_TEXT_MAX = 256 * 1024 };
 
 /// The whole answer; borrowed for the call of on_done. This is the one place where the provider
 /// accumulates: who shows or stores deltas needs no second copy.

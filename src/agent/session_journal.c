@@ -17,7 +17,8 @@ struct session_note {
     struct session_note *next;
     struct session *s;
     enum event_id event;
-    char *fields; // with the braces of an object; `session` is the first member
+    char *
+        fields; // with the braces of an object; `session` is the first member; NULL: too much to show
     size_t n;
     size_t own; // bytes of that member and its comma
     bool answered;
@@ -49,17 +50,22 @@ static struct str members(const struct session_note *p)
     return (struct str){p->fields + 1, p->n - 2};
 }
 
+static size_t shown_bytes(const struct session_note *p)
+{
+    return p->n - 2 > p->own ? p->n - 2 - p->own : 0;
+}
+
 /// The stream says `session` itself. What would fill it alone is told as cut, and read from the journal.
 static void show(const struct session_note *p)
 {
     struct buf live;
-    struct str m = str_from(members(p), p->own);
+    size_t n = shown_bytes(p);
     buf_init(&live, SIZE_MAX);
-    buf_addf(&live, "\"seq\":%llu%s", (unsigned long long)p->seq, m.n != 0 ? "," : "");
-    if (m.n > LIVE_MAX) {
-        buf_addf(&live, "\"truncated\":true,\"bytes\":%zu", m.n);
+    buf_addf(&live, "\"seq\":%llu%s", (unsigned long long)p->seq, n != 0 ? "," : "");
+    if (p->fields == NULL) {
+        buf_addf(&live, "\"truncated\":true,\"bytes\":%zu", n);
     } else {
-        buf_adds(&live, m);
+        buf_adds(&live, str_from(members(p), p->own));
     }
     event_emit(p->s->agent->o.events, str_of(event_infos[p->event].type), str_of(p->s->id),
                buf_str(&live));
@@ -131,4 +137,9 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
     agent__hold(s->agent);
     struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = members(p)};
     store_append(s->agent->o.store, str_of(s->id), &ev, 1, durability, on_appended, p);
+    if (shown_bytes(p) >
+        LIVE_MAX) { // the store has its copy, and a large one more is worth sparing
+        free(p->fields);
+        p->fields = NULL;
+    }
 }

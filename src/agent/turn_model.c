@@ -17,7 +17,7 @@
 #include "base/path.h"
 #include "base/time.h"
 
-enum { DELTA_MAX = 256 * 1024 };
+enum { DELTA_MAX = 64 * 1024 };
 
 // ---- the generation of a step -------------------------------------------------------------------
 
@@ -458,6 +458,19 @@ static const struct json *copy_calls(struct turn *t, const struct provider_respo
     return list;
 }
 
+/// The text of an answer with one piece of it is that piece; only more than one are joined anew.
+static struct str text_of(struct turn *t, const struct provider_response *r,
+                          const struct json *content)
+{
+    json_foreach_item (it, content) {
+        struct str text = json_str(json_get(it, "text"), NULL);
+        if (text.n == r->text.n && str_eqz(json_str(json_get(it, "type"), ""), "text")) {
+            return text;
+        }
+    }
+    return arena_str(&t->step_arena, r->text);
+}
+
 static void on_response(struct provider_call *call, const struct provider_response *r, void *arg)
 {
     struct turn *t = arg;
@@ -469,9 +482,10 @@ static void on_response(struct provider_call *call, const struct provider_respon
         turn__compact_reply(t, r->text);
         return;
     }
+    const struct json *content = json_clone(&t->step_arena, &r->content);
     t->reply = (struct turn_reply){
-        .text = arena_str(&t->step_arena, r->text),
-        .content = json_clone(&t->step_arena, &r->content),
+        .text = text_of(t, r, content),
+        .content = content,
         .calls = copy_calls(t, r),
         .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
         .left_out = r->text_left_out,

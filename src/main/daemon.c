@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,6 +52,7 @@ enum {
     CODE_S = 60,
     CODE_SSH_S = 600,
     EXIT_CONFLICT = 7,
+    LARGE_BYTES = 128 << 10, // memory from so much on goes back to the system when it is freed
 };
 
 #define DEFAULT_ADDRESS "127.0.0.1:4700"
@@ -685,12 +687,21 @@ static void finish(struct daemon *d)
     settings_close(d->settings);
 }
 
+/// Left to itself, malloc takes the largest block it ever freed for the usual size and keeps as much twice
+/// over: one long answer, and a hub that runs for weeks stays as large as it was then.
+static void bound_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
+}
+
 int daemon_run(const struct daemon_opts *opts)
 {
     struct daemon d = {.opts = *opts, .instance = {-1, -1}};
     struct err e = {0};
     umask(077);
     signal(SIGPIPE, SIG_IGN);
+    bound_heap();
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
         fprintf(stderr, "afloat: %s\n", e.msg);
         d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;

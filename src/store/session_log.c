@@ -25,7 +25,7 @@
 #include "base/path.h"
 #include "store/session_int.h"
 
-enum { BATCH_MAX = 8 << 20, PAGE_MAX = 1 << 20, INDEX_MS = 250 };
+enum { BATCH_MAX = 8 << 20, PAGE_MAX = 256 << 10, INDEX_MS = 250 };
 
 // ---- opening ------------------------------------------------------------------------------
 
