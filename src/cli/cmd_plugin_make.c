@@ -1,6 +1,6 @@
 // Plugins, written: new, validate, test, verify, save, add.
 //
-// `new` needs no hub: it writes files. The others ask the hub, which runs the code in a process that is
+// `new` needs no hub: it writes files, and tells one that runs. The others ask the hub, which runs the code in a process that is
 // locked in. A plugin is named by its name, by a path (whatever has a slash or is there), or by "-".
 
 #include <errno.h>
@@ -130,6 +130,24 @@ static void tell_new(struct cli *c, const char *base, const char *name)
     }
 }
 
+/// A running hub sees the files by itself, a little later; asked to reload, it has the plugin before the
+/// next command is typed. What is wrong with others is not for this command to say.
+static void tell_hub(struct cli *c)
+{
+    struct client_peer hub = {.socket = c->home.socket};
+    struct client_request r = {.method = op_method_name(ops[OP_RELOAD].method),
+                               .path = ops[OP_RELOAD].path,
+                               .body = STR("{}")};
+    struct client_answer a;
+    struct err e;
+    client_answer_init(&a);
+    int rc = client_call(&hub, &r, &a, &e);
+    if (rc < 0 && rc != ERR_UNREACHABLE) {
+        out_note(&c->out, "the hub did not answer (%s); it will see the plugin by itself", e.msg);
+    }
+    client_answer_fini(&a);
+}
+
 int cmd_plugin_new(struct cli *c)
 {
     const char *name = args_word(&c->args, 0), *lang = args_value(&c->args, FLAG_LANG);
@@ -155,6 +173,7 @@ int cmd_plugin_new(struct cli *c)
                   access(file, F_OK) == 0 ? file : dir);
         code = EXIT_CONFLICT;
     } else if ((code = write_scaffold(c, base, name)) == EXIT_OK) {
+        tell_hub(c);
         tell_new(c, base, name);
     }
     free(file);

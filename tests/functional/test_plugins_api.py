@@ -588,6 +588,13 @@ def test_new_writes_a_plugin_that_works_and_passes_its_own_test(hub, home, flags
     assert home.cli("plugin", "verify", "my-greet").returncode == 0
 
 
+def test_new_tells_the_hub_and_waits_for_no_watcher(home, start_hub):
+    (home.dir / "config.toml").write_text("[watch]\ndebounce_ms = 10000\n")
+    start_hub()
+    home.ok("plugin", "new", "my-greet")
+    assert row(home, "my-greet")["serving"]
+
+
 def test_a_failing_test_of_a_plugin_fails_the_command(hub, home, tmp_path):
     (tmp_path / "p.lua").write_text("if test then test('wrong', function(t) t.equal(1, 2) end) end")
     done = home.cli("plugin", "test", str(tmp_path / "p.lua"))
