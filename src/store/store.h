@@ -115,7 +115,7 @@ struct store_page {
 };
 typedef void store_page_cb(void *arg, int status, const struct store_page *p, const struct err *e);
 
-/// Up to `limit` events behind `after`, and about 1 MiB of them at most (one larger event is given
+/// Up to `limit` events behind `after`, and about 256 KiB of them at most (one larger event is given
 /// whole). Sees all that was appended by earlier calls.
 void store_read(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
                 void *arg);
