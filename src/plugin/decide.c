@@ -10,7 +10,7 @@
 // then everything is decided once more.
 //
 // Invariants:
-//   - a plug whose todo is TODO_NOTHING is not mentioned to the engine.
+//   - a plug whose act is ACT_NOTHING is not mentioned to the engine.
 //   - `want` and `back` are borrowed: from a slot, from what serves, or from `fetched`, all of which
 //     stay until the run has ended.
 
@@ -281,18 +281,18 @@ static void settle(const struct plugins *ps, struct plug *p)
                 strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
     bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
     if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
-        p->todo = TODO_LOAD;
+        p->act = ACT_LOAD;
     } else if (p->want == NULL && now != NULL) {
-        p->todo = TODO_REMOVE;
+        p->act = ACT_REMOVE;
     } else if (!is_said(p) || p->entry == NULL) {
-        p->todo = TODO_SAY;
+        p->act = ACT_SAY;
     }
 }
 
 static void decide(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct hold *h = standing_hold(ps, p);
-    p->todo = TODO_NOTHING;
+    p->act = ACT_NOTHING;
     p->want = p->back = NULL;
     p->why = GEN_REMOVE;
     p->needs_restart = false;
@@ -383,7 +383,7 @@ bool decide__all(struct plugins *ps)
         if ((*p)->touched) {
             decide(ps, *p, &missing);
         } else {
-            (*p)->todo = TODO_NOTHING;
+            (*p)->act = ACT_NOTHING;
         }
     }
     bool whole = missing.n == 0 || again; // what is not kept any more is not asked for twice
@@ -398,7 +398,7 @@ bool decide__all(struct plugins *ps)
 bool decide__anything(const struct plugins *ps)
 {
     for (size_t i = 0; i < ps->plugs.n; i++) {
-        if (ps->plugs.p[i]->todo != TODO_NOTHING) {
+        if (ps->plugs.p[i]->act != ACT_NOTHING) {
             return true;
         }
     }

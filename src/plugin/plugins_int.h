@@ -52,7 +52,7 @@ struct loaded {
 };
 
 /// What the next stage does with a plug.
-enum todo { TODO_NOTHING, TODO_LOAD, TODO_REMOVE, TODO_SAY };
+enum plug_act { ACT_NOTHING, ACT_LOAD, ACT_REMOVE, ACT_SAY };
 
 struct plug {
     struct plugins *owner;
@@ -66,7 +66,7 @@ struct plug {
     struct gen_diag verdict; // a copy, why; message NULL: nothing is wrong
     enum gen_state said_state; // the same, as the last run said it
     struct gen_diag said;
-    enum todo todo;
+    enum plug_act act;
     enum gen_reason why;     // of a removal
     uint64_t mark;           // of what is wanted
     struct loaded *staged;   // of the run under way

@@ -294,7 +294,7 @@ static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
     }
     if (plug__is_dead(p)) {
         gen_stage_remove(s, p->unit, GEN_REMOVE);
-        p->todo = TODO_REMOVE;
+        p->act = ACT_REMOVE;
     }
     gen_stage_refuse(s, p->unit, GEN_FAILED, &p->verdict);
 }
@@ -334,13 +334,13 @@ void stage__plugins(void *plugins, struct gen_stage *s)
 {
     struct plugins *ps = plugins;
     static void (*const how[])(struct plug *, struct gen_stage *) = {
-        [TODO_LOAD] = stage_load, [TODO_REMOVE] = stage_remove, [TODO_SAY] = stage_say};
+        [ACT_LOAD] = stage_load, [ACT_REMOVE] = stage_remove, [ACT_SAY] = stage_say};
     vec_foreach (p, &ps->plugs) {
         if ((*p)->serving != NULL) {
             gen_stage_reorder((*p)->serving->unit, (*p)->order);
         }
-        if (how[(*p)->todo] != NULL) {
-            how[(*p)->todo](*p, s);
+        if (how[(*p)->act] != NULL) {
+            how[(*p)->act](*p, s);
         }
     }
 }
@@ -356,13 +356,13 @@ static void commit(struct plug *p)
             p->serving->run->runner->keep(p->serving->run);
         }
         past__keep(p->owner, p->serving);
-    } else if (p->todo == TODO_REMOVE) {
+    } else if (p->act == ACT_REMOVE) {
         p->serving = NULL;
     }
     gen_diag_fini(&p->said);
     p->said_state = p->state;
     p->said = gen_diag_copy(&p->verdict);
-    p->todo = TODO_NOTHING;
+    p->act = ACT_NOTHING;
 }
 
 void stage__plugins_commit(void *plugins)
@@ -370,7 +370,7 @@ void stage__plugins_commit(void *plugins)
     struct plugins *ps = plugins;
     for (size_t i = ps->plugs.n; i-- > 0;) {
         struct plug *p = ps->plugs.p[i];
-        if (p->todo != TODO_NOTHING) {
+        if (p->act != ACT_NOTHING) {
             commit(p);
         }
         if (p->entry == NULL && p->serving == NULL && past__hold(ps, p->unit) == NULL) {
@@ -386,7 +386,7 @@ void stage__plugins_abort(void *plugins)
     struct plugins *ps = plugins;
     vec_foreach (p, &ps->plugs) {
         (*p)->staged = NULL;
-        (*p)->todo = TODO_NOTHING;
+        (*p)->act = ACT_NOTHING;
     }
     plugins__end_run(ps);
 }

@@ -44,12 +44,12 @@ TEST(the_users_own_home_makes_no_project)
     put_dir("user/work");
     CHECK_INT(symlink(at("home"), at("user/.afloat")), 0);
     put_dir("me/.afloat");
-    put_dir("me/work");
+    put_dir("me/code");
     CHECK_INT(setenv("HOME", at("me"), 1), 0);
     CHECK_INT(trust_place_of(&p, at("home"), at("user/work"), NULL), ERR_NOT_FOUND);
-    CHECK_INT(trust_place_of(&p, at("home"), at("me/work"), NULL), ERR_NOT_FOUND);
-    put_dir("me/work/.afloat");
-    check_place("me/work", "me/work", "me/work");
+    CHECK_INT(trust_place_of(&p, at("home"), at("me/code"), NULL), ERR_NOT_FOUND);
+    put_dir("me/code/.afloat");
+    check_place("me/code", "me/code", "me/code");
 }
 
 TEST(a_directory_that_is_in_no_project_is_told_so)

@@ -33,7 +33,7 @@ TEST(every_kind_of_item_is_found)
         {".afloat/plugins/big/init.lua", ".afloat/plugins/big", "big", TRUST_PLUGIN},
         {".afloat/plugins/p.py", ".afloat/plugins/p.py", "p", TRUST_PLUGIN},
         {".afloat/shared/plugins/s.mjs", ".afloat/shared/plugins/s.mjs", "s", TRUST_PLUGIN},
-        {".afloat/profiles/work/plugins/w.c", ".afloat/profiles/work/plugins/w.c", "w",
+        {".afloat/profiles/night/plugins/w.c", ".afloat/profiles/night/plugins/w.c", "w",
          TRUST_PLUGIN},
         {".afloat/env.toml", ".afloat/env.toml", "env", TRUST_ENV},
         {".afloat/config.toml", ".afloat/config.toml", "config", TRUST_CONFIG},
