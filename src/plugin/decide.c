@@ -233,12 +233,6 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
 
 // ---- held versions ----------------------------------------------------------------------------
 
-static const char *hash_on_disk(const struct plugins *ps, const struct plug *p)
-{
-    const struct slot *s = p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
-    return s != NULL && s->content != NULL ? s->content->tree.hash : "";
-}
-
 static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h,
                         want_list *missing)
 {
@@ -263,7 +257,7 @@ static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
     if (h == NULL) {
         return NULL;
     }
-    bool changed = strcmp(h->over, hash_on_disk(ps, p)) != 0;
+    bool changed = strcmp(h->over, look__hash(ps, p)) != 0;
     bool forced = ps->force && was_asked(ps, p->unit);
     if (ps->undo_to == 0 && (changed || forced)) {
         past__release(ps, p->unit);

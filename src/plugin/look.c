@@ -44,10 +44,10 @@ struct look {
 
 // ---- on the worker ----------------------------------------------------------------------------
 
-static bool is_beneath(const char *path, const char *dir)
+bool look__is_beneath(const char *path, const char *dir)
 {
     size_t n = strlen(dir);
-    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+    return path != NULL && strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
 static bool is_dirty(struct look *lk, const char *path)
@@ -56,7 +56,7 @@ static bool is_dirty(struct look *lk, const char *path)
         return true;
     }
     vec_foreach (d, &lk->dirty) {
-        if (is_beneath(*d, path)) {
+        if (look__is_beneath(*d, path)) {
             return true;
         }
     }
@@ -103,6 +103,13 @@ struct slot *look__slot(const struct plugins *ps, const char *path)
         }
     }
     return NULL;
+}
+
+const char *look__hash(const struct plugins *ps, const struct plug *p)
+{
+    const struct slot *s =
+        p != NULL && p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
+    return s != NULL && s->content != NULL ? s->content->tree.hash : "";
 }
 
 static void slot_free(struct slot *s)
@@ -440,7 +447,7 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
 static bool is_watched(const struct plugins *ps, const char *path)
 {
     for (size_t i = 0; i < ps->watched.n; i++) {
-        if (is_beneath(path, ps->watched.p[i])) {
+        if (look__is_beneath(path, ps->watched.p[i])) {
             return true;
         }
     }

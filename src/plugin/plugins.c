@@ -223,12 +223,6 @@ static void project_enter(struct plugins *ps, struct trust_place *place)
     look__roots(ps);
 }
 
-static bool lies_in(const char *dir, const char *root)
-{
-    size_t n = strlen(root);
-    return dir != NULL && strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
-}
-
 /// Somebody who came; where that is, is found out on a worker.
 struct visit {
     struct plugins *ps;
@@ -306,7 +300,7 @@ void plugins_leave_dir(struct plugins *ps, const char *real_dir)
 {
     struct project *inner = NULL; // the nearest one around it
     vec_foreach (pr, &ps->projects) {
-        if (lies_in(real_dir, pr->place.root) &&
+        if (look__is_beneath(real_dir, pr->place.root) &&
             (inner == NULL || strlen(pr->place.root) > strlen(inner->place.root))) {
             inner = pr;
         }
@@ -322,7 +316,8 @@ static bool is_shadowed(const struct plugins *ps, const struct plug *p, const ch
     for (size_t i = 0; i < ps->plugs.n; i++) {
         const struct plug *q = ps->plugs.p[i];
         const struct loaded *v = q->serving;
-        if (q != p && v != NULL && v->code.project != NULL && lies_in(dir, v->code.project) &&
+        if (q != p && v != NULL && v->code.project != NULL &&
+            look__is_beneath(dir, v->code.project) &&
             strcmp(v->code.name, p->serving->code.name) == 0) {
             return true;
         }
@@ -339,7 +334,7 @@ bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
         return p == NULL; // not a plugin: improvements and modules have rules of their own
     }
     const char *project = p->serving->code.project;
-    return project != NULL ? lies_in(dir, project) : !is_shadowed(ps, p, dir);
+    return project != NULL ? look__is_beneath(dir, project) : !is_shadowed(ps, p, dir);
 }
 
 // ---- life ---------------------------------------------------------------------------------------

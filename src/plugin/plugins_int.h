@@ -163,6 +163,10 @@ void plugins__looked(struct plugins *ps);
 void look__fetch(struct plugins *ps, const struct past_unit *list, size_t n);
 void plugins__fetched(struct plugins *ps);
 struct slot *look__slot(const struct plugins *ps, const char *path); // NULL when not known
+/// The hash of what lies on disk for a plug, "" for nothing; `p` may be NULL.
+const char *look__hash(const struct plugins *ps, const struct plug *p);
+/// Is `path` the directory `dir` or something below it? NULL is not.
+bool look__is_beneath(const char *path, const char *dir);
 void look__free(struct plugins *ps);
 /// Open the roots of the user and of every project, and watch them and all configured places.
 void look__roots(struct plugins *ps);

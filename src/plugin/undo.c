@@ -41,13 +41,6 @@ static bool is_serving(const struct plug *p, const struct json *rec)
     return v != NULL && is_version(rec, v->content->tree.hash, v->mark);
 }
 
-static const char *disk_hash(const struct plugins *ps, const struct plug *p)
-{
-    const struct slot *s =
-        p != NULL && p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
-    return s != NULL && s->content != NULL ? s->content->tree.hash : "";
-}
-
 static bool is_current_set(const struct plugins *ps, const struct json *set)
 {
     size_t serving = 0;
@@ -92,7 +85,7 @@ static void hold_all(struct plugins *ps, const struct json *set)
     json_foreach_member (m, set) {
         char *unit = str_dup(m->key);
         const struct plug *p = plugins__plug(ps, unit);
-        const char *over = disk_hash(ps, p);
+        const char *over = look__hash(ps, p);
         bool plain = p != NULL && p->entry != NULL && p->entry->enabled &&
                      is_version(&m->value, over, decide__mark(p->entry->place, unit));
         if (plain) {
@@ -104,7 +97,7 @@ static void hold_all(struct plugins *ps, const struct json *set)
     }
     vec_foreach (p, &ps->plugs) {
         if ((*p)->serving != NULL && json_get(set, (*p)->unit) == NULL) {
-            past__hold_add(ps, str_of((*p)->unit), NULL, disk_hash(ps, *p));
+            past__hold_add(ps, str_of((*p)->unit), NULL, look__hash(ps, *p));
         }
     }
 }
