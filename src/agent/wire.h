@@ -101,6 +101,15 @@ void wire_reply_fail(struct wire_reply *r, const struct json *error);
 /// False once an answer passed the bounds: more items or bytes than any model means.
 bool wire_reply_fits(const struct wire_reply *r);
 
+/// What to do with an event of that `type`.
+struct wire_event {
+    const char *type;
+    void (*take)(struct wire_reply *r, const struct json *event);
+};
+/// Hand `event` to the row of its type; false when there is none.
+bool wire_reply_dispatch(struct wire_reply *r, const struct json *event,
+                         const struct wire_event *rows, size_t n);
+
 /// Turn a complete reply into a response, which borrows from it.
 void wire_reply_finish(struct wire_reply *r, const char *kind, struct provider_response *out);
 

@@ -332,10 +332,7 @@ static void on_error(struct wire_reply *r, const struct json *event)
     }
 }
 
-static const struct {
-    const char *type;
-    void (*take)(struct wire_reply *r, const struct json *event);
-} events[] = {
+static const struct wire_event events[] = {
     {"message_start", on_message_start},
     {"content_block_start", on_block_start},
     {"content_block_delta", on_block_delta},
@@ -347,13 +344,7 @@ static const struct {
 
 static void read_event(struct wire_reply *r, const struct json *event)
 {
-    struct str type = json_str(json_get(event, "type"), NULL);
-    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-        if (str_eqz(type, events[i].type)) {
-            events[i].take(r, event);
-            return;
-        }
-    }
+    (void)wire_reply_dispatch(r, event, events, ARRAY_LEN(events));
 }
 
 const struct wire wire_anthropic = {

@@ -256,6 +256,19 @@ bool wire_reply_fits(const struct wire_reply *r)
     return r->kept <= KEPT_MAX && r->items.n <= ITEMS_MAX;
 }
 
+bool wire_reply_dispatch(struct wire_reply *r, const struct json *event,
+                         const struct wire_event *rows, size_t n)
+{
+    struct str type = json_str(json_get(event, "type"), NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(type, rows[i].type)) {
+            rows[i].take(r, event);
+            return true;
+        }
+    }
+    return false;
+}
+
 void wire_reply_finish(struct wire_reply *r, const char *kind, struct provider_response *out)
 {
     struct json content = finish_items(r, kind);

@@ -244,10 +244,7 @@ static void on_error(struct wire_reply *r, const struct json *event)
     wire_reply_fail(r, error != NULL ? error : event);
 }
 
-static const struct {
-    const char *type;
-    void (*take)(struct wire_reply *r, const struct json *event);
-} events[] = {
+static const struct wire_event events[] = {
     {"response.output_text.delta", on_text},
     {"response.refusal.delta", on_text},
     {"response.reasoning_summary_text.delta", on_reasoning},
@@ -261,14 +258,9 @@ static const struct {
 
 static void read_event(struct wire_reply *r, const struct json *event)
 {
-    struct str type = json_str(json_get(event, "type"), NULL);
-    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-        if (str_eqz(type, events[i].type)) {
-            events[i].take(r, event);
-            return;
-        }
-    }
-    if (type.n == 0 && json_get(event, "error") != NULL) {
+    bool known = wire_reply_dispatch(r, event, events, ARRAY_LEN(events));
+    bool typed = json_str(json_get(event, "type"), NULL).n != 0;
+    if (!known && !typed && json_get(event, "error") != NULL) {
         on_error(r, event);
     }
 }

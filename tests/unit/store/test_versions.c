@@ -7,27 +7,8 @@
 #include "lib/fault.h"
 #include "store/versions.h"
 #include "store/walk.h"
+#include "unit/store/files.h"
 #include "unit/test.h"
-
-static const char *at(const char *rel)
-{
-    static char text[4][4096];
-    static unsigned turn;
-    char *out = text[turn++ % 4];
-    snprintf(out, sizeof text[0], "%s/%s", test_dir(), rel);
-    return out;
-}
-
-static void put(const char *rel, const char *text)
-{
-    char *dir = str_dup(path_dir(str_of(at(rel))));
-    CHECK_INT(path_mkdirs(dir, 0700, NULL), 0);
-    free(dir);
-    FILE *f = fopen(at(rel), "w");
-    CHECK(f != NULL);
-    CHECK(fputs(text, f) >= 0);
-    CHECK_INT(fclose(f), 0);
-}
 
 /// Keep what lies at `rel`; returns its hash, in one of a few buffers.
 static const char *keep(const char *rel)
