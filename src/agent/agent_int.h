@@ -19,12 +19,15 @@
 // What the files of a session share.
 //
 //     agent.c            the table of sessions, start and stop
-//     session.c          one session: made, found, changed, ended     session_meta.c  as JSON
+//     session.c          one session: found, changed, ended           session_new.c   made
+//     session_send.c     its messages                                 session_meta.c  as JSON
+//     session_settings.c what requests may ask for
 //     session_journal.c  events: written, then shown                  session_feed.c  and read
 //     session_load.c     the conversation, from the journal           talk.c
 //     session_fork.c     a copy
 //     turn.c             a turn from its beginning to its end         pipeline.c      hooks
-//     turn_model.c       one request to the model                     prompt.c        system prompt
+//     turn_prompt.c      a step begins                                prompt.c        system prompt
+//     turn_model.c       around one request to the model              turn_stream.c   its stream
 //     turn_tools.c       the calls that it asks for                   toolbox.c       tools
 //     turn_compact.c     a conversation that became too long          permission.c    people
 
@@ -151,6 +154,14 @@ struct session {
 };
 
 const char *agent__session_state_name(enum session_state state);
+const char *agent__session_permission_name(enum session_permission permission);
+/// Call `cb` in the loop's next turn: with `s`, when it is still there then, or with `no`.
+void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
+                           const struct agent_no *no);
+/// Messages that were accepted and whose turns will not come are said to be interrupted.
+void agent__session_drop_queue(struct session *s);
+/// No turn runs and none waits: write the end, remove the files if that was asked for, answer.
+void agent__session_finish_end(struct session *s);
 /// Begin the turn of the next message, or be idle; end, if that was asked for.
 void agent__session_next(struct session *s);
 void agent__session_set_state(struct session *s, enum session_state state); // tells who listens
@@ -166,7 +177,7 @@ void agent__session_leave(struct session *s); // and not any more
 const char *agent__session_place(const struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
 
-// ---- session_meta.c -----------------------------------------------------------------------------
+// ---- session_settings.c, session_meta.c ---------------------------------------------------------
 
 struct session *agent__session_new(struct agent *a, struct str id);
 void agent__session_free(struct session *s);
@@ -188,6 +199,8 @@ void agent__session_write_usage(struct jw *w, const struct provider_usage *u, do
 /// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong. Plugins are
 /// not looked up yet.
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no);
+/// The same out of metadata.json: what does not fit any more is left as it is.
+void agent__session_take_stored(struct session *s, const struct json *meta);
 /// Are all plugins that it lists known? In its directory: after agent__session_enter().
 bool agent__session_knows_plugins(const struct session *s, struct agent_no *no);
 /// Choose provider and model anew.
@@ -349,20 +362,24 @@ void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
 /// A handler with on_error = "block" failed: true, and the turn fails.
 bool turn__blocked(struct turn *t, enum hook_point_id point);
 
-// turn_model.c
+// turn_prompt.c
 /// Pin the newest generation and take the session's plugins in it. False: the turn failed.
 bool turn__pin(struct turn *t);
 void turn__prompt(struct turn *t);
+/// The skills of the step; the caller ends `out` with skills_fini().
+void turn__skills(const struct turn *t, struct skills *out);
+
+// turn_model.c
 void turn__before_model(struct turn *t);
 void turn__request(struct turn *t);
 void turn__after_model(struct turn *t);
-void turn__cancel_model(struct turn *t);
-/// The skills of the step; the caller ends `out` with skills_fini().
-void turn__skills(const struct turn *t, struct skills *out);
-/// Send t->request to the provider.
-void turn__ask(struct turn *t);
 /// The members of a message of the model's, and the message into the conversation.
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
+
+// turn_stream.c
+/// Send t->request to the provider.
+void turn__ask(struct turn *t);
+void turn__cancel_model(struct turn *t);
 
 // turn_tools.c
 void turn__tools(struct turn *t);

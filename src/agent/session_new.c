@@ -1,0 +1,162 @@
+// A session is made: its settings are taken, its directory entered, its files written, its event synced.
+//
+//     agent_session_new ──> choose_mode (lane) ──> enter ──> store ──> session.created ──> the caller
+//
+// Nobody sees it before the event is in the journal; whatever fails before that leaves no session.
+
+#include <assert.h>
+#include <sys/random.h>
+
+#include "agent/agent_int.h"
+
+struct creation {
+    struct session *s;
+    bool mode_asked;
+    bool copy; // its past is still to come: who copies tells that it was made
+    agent_session_cb *cb;
+    void *arg;
+};
+
+static void creation_fail(struct creation *c, enum problem p, const char *why)
+{
+    struct agent_no no;
+    struct agent *a = c->s->agent;
+    agent__no(&no, p, NULL, "%s", why);
+    c->cb(c->arg, NULL, &no);
+    agent__session_leave(c->s);
+    agent__session_free(c->s);
+    free(c);
+    agent__release(a);
+}
+
+static void on_created(void *arg, int status, const struct err *e)
+{
+    struct creation *c = arg;
+    struct session *s = c->s;
+    if (status < 0) {
+        creation_fail(c, PROBLEM_STORE_FAILED, e->msg);
+        return;
+    }
+    map_set(&s->agent->sessions, str_of(s->id), s);
+    if (!c->copy) {
+        agent__session_tell_made(s);
+    }
+    c->cb(c->arg, s, NULL);
+    free(c);
+    agent__release(s->agent);
+}
+
+static void on_stored(void *arg, int status, const struct err *e)
+{
+    struct creation *c = arg;
+    struct note n;
+    if (status < 0) {
+        creation_fail(c, PROBLEM_STORE_FAILED, e->msg);
+        return;
+    }
+    struct jw *w = note__begin(&n, c->s, NULL, EVENT_SESSION_CREATED);
+    jw_kstrz(w, "working_dir", c->s->working_dir);
+    jw_kstrz(w, "provider", c->s->provider);
+    jw_kstrz(w, "model", c->s->model);
+    jw_kstrz(w, "title", c->s->title);
+    note__end(&n, STORE_SYNCED, on_created, c);
+}
+
+static void choose_mode(void *arg) // on a lane: it looks at the disk
+{
+    struct creation *c = arg;
+    const char *why;
+    if (!c->mode_asked) {
+        c->s->sandbox =
+            box_choose_mode(c->s->sandbox, c->s->working_dir, c->s->agent->o.home->dir, &why);
+    }
+}
+
+/// Plugins of the project are there now, and may be named.
+static void on_entered(struct session *s, void *arg)
+{
+    struct creation *c = arg;
+    struct agent_no no;
+    struct buf meta;
+    struct jw w;
+    char dir[128];
+    if (!agent__session_knows_plugins(s, &no)) {
+        creation_fail(c, no.problem, no.detail);
+        return;
+    }
+    buf_init(&meta, SIZE_MAX);
+    jw_init(&w, &meta);
+    agent__session_write_meta(s, &w);
+    snprintf(dir, sizeof dir, "sessions/%s", s->id);
+    store_session_new(s->agent->o.store, str_of(s->id), str_of(dir), buf_str(&meta), on_stored, c);
+    buf_fini(&meta);
+}
+
+static void on_mode(void *arg)
+{
+    struct creation *c = arg;
+    agent__session_enter(c->s, on_entered, c);
+}
+
+static void make_id(char out[16])
+{
+    uint8_t bytes[6];
+    ssize_t n = getrandom(bytes, sizeof bytes, 0);
+    assert(n == (ssize_t)sizeof bytes); // cannot fail for so few, once the machine is up
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    }
+}
+
+static void create(const struct creation *wish)
+{
+    struct session *s = wish->s;
+    struct creation *c = xmalloc(sizeof *c);
+    *c = *wish;
+    agent__hold(s->agent);
+    work_submit(s->agent->files, 0, choose_mode, on_mode, c);
+}
+
+void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg)
+{
+    char id[16];
+    struct agent_no no;
+    make_id(id);
+    struct session *s = agent__session_new(a, str_of(id));
+    if (a->stopping) {
+        agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (agent__session_take(s, params, &no)) {
+        if (s->working_dir == NULL) {
+            s->working_dir = xstrdup("/");
+        }
+        if (agent__session_choose(s, &no)) {
+            bool asked = json_get(params, "sandbox") != NULL;
+            create(&(struct creation){.s = s, .mode_asked = asked, .cb = cb, .arg = arg});
+            return;
+        }
+    }
+    agent__session_free(s);
+    agent__answer_session(a, cb, arg, NULL, &no);
+}
+
+void agent__session_tell_made(const struct session *s)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    h->made(h->arg, s);
+}
+
+void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
+{
+    char id[16];
+    struct agent_no no;
+    make_id(id);
+    struct session *copy = agent__session_new(s->agent, str_of(id));
+    agent__session_copy_settings(copy, s);
+    if (agent__session_choose(copy, &no)) {
+        create(
+            &(struct creation){.s = copy, .mode_asked = true, .copy = true, .cb = cb, .arg = arg});
+    } else {
+        agent__session_free(copy);
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+    }
+}

@@ -1,0 +1,302 @@
+// The line of messages in front of a session's turn, and who waits for one.
+//
+//     agent_send ──> queue ──journal synced──> accepted ──> agent__session_next ──> turn
+//                                                               ▲               │
+//                                                               └──── it ended ─┘
+//
+// Every message goes through the queue, also the first one, so there is one way in. A turn begins when
+// its message is accepted (in the journal, synced, and metadata.json says `running`) and none runs.
+//
+// Invariants:
+//   - at most one turn runs; messages run in the order in which they were sent.
+//   - the state is `running` or `waiting` exactly while a turn runs or messages are queued.
+
+#include "agent/agent_int.h"
+#include "base/utf8.h"
+
+// ---- messages -----------------------------------------------------------------------------------
+
+struct sending {
+    struct session *s;
+    char turn_id[TURN_ID];
+    unsigned open; // writes under way
+    bool queued;
+    size_t position;
+    uint64_t after;
+    int status;
+    struct err e;
+    agent_sent_cb *cb;
+    void *arg;
+};
+
+static struct session_message *find_message(struct session *s, const char *turn_id)
+{
+    vec_foreach (m, &s->queue) {
+        if (strcmp(m->turn_id, turn_id) == 0) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+static void refuse_message(struct sending *q, struct session_message *m)
+{
+    struct session *s = q->s;
+    struct agent_no no;
+    agent__no(&no, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", q->e.msg);
+    free(m->text);
+    vec_remove(&s->queue, m - s->queue.p);
+    q->cb(q->arg, NULL, &no);
+}
+
+static void on_sent(struct sending *q)
+{
+    struct session *s = q->s;
+    struct session_message *m = find_message(s, q->turn_id);
+    if (q->status < 0) {
+        refuse_message(q, m);
+    } else {
+        struct agent_sent sent = {.turn_id = q->turn_id,
+                                  .queued = q->queued,
+                                  .position = q->position,
+                                  .after = q->after,
+                                  .s = s};
+        m->accepted = true;
+        q->cb(q->arg, &sent, NULL);
+    }
+    free(q);
+    agent__session_next(s);
+}
+
+static void on_written(void *arg, int status, const struct err *e)
+{
+    struct sending *q = arg;
+    if (status < 0) {
+        q->status = status;
+        q->e = *e;
+    }
+    if (--q->open == 0) {
+        on_sent(q);
+    }
+}
+
+/// May a message be sent now?
+static bool may_send(struct session *s, bool reject, struct agent_no *no)
+{
+    struct gen_engine *engine = s->agent->o.engine;
+    struct arena a;
+    struct gen_unit **units;
+    size_t n;
+    struct err e = {0};
+    if (s->agent->stopping || gen_current(engine) == NULL) {
+        agent__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return false;
+    }
+    if (s->state == SESSION_ENDED || s->ending) {
+        agent__no(no, PROBLEM_SESSION_ENDED, "POST /session/{id}/fork goes on from it",
+                  "session '%s' has ended", s->id);
+        return false;
+    }
+    if (reject && (s->turn != NULL || s->queue.n != 0)) {
+        agent__no(no, PROBLEM_TURN_RUNNING, "leave 'if_busy' out to queue it",
+                  "a turn runs in session '%s'", s->id);
+        return false;
+    }
+    if (s->queue.n >= SESSION_QUEUE) {
+        agent__no(no, PROBLEM_RATE_LIMITED, NULL, "%d messages wait already", SESSION_QUEUE);
+        return false;
+    }
+    arena_init(&a);
+    int rc = agent__session_units(s, gen_current(engine), &a, &units, &n, &e);
+    arena_fini(&a);
+    if (rc < 0) {
+        agent__no(no, PROBLEM_PLUGIN_UNAVAILABLE, "`afloat plugins` says why", "%s", e.msg);
+    }
+    return rc == 0;
+}
+
+static void note_message(struct sending *q, struct str text)
+{
+    struct note n;
+    struct jw *w = note__begin(&n, q->s, NULL, EVENT_MESSAGE_COMPLETED);
+    jw_kstrz(w, "turn", q->turn_id);
+    jw_kstrz(w, "role", "user");
+    jw_kstr(w, "text", text);
+    if (q->queued) {
+        jw_kbool(w, "queued", true);
+    }
+    note__end(&n, STORE_SYNCED, on_written, q);
+}
+
+struct sent_answer {
+    struct agent *a;
+    struct agent_no no;
+    agent_sent_cb *cb;
+    void *arg;
+};
+
+static void on_sent_answer(void *arg)
+{
+    struct sent_answer q = *(struct sent_answer *)arg;
+    free(arg);
+    q.cb(q.arg, NULL, &q.no);
+    agent__release(q.a);
+}
+
+static void refuse_later(struct agent *a, agent_sent_cb *cb, void *arg, const struct agent_no *no)
+{
+    struct sent_answer *q = xmalloc(sizeof *q);
+    *q = (struct sent_answer){.a = a, .no = *no, .cb = cb, .arg = arg};
+    agent__hold(a);
+    loop_defer(a->o.loop, on_sent_answer, q);
+}
+
+static void send_now(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+{
+    struct agent_no no;
+    if (!may_send(s, reject, &no)) {
+        refuse_later(s->agent, cb, arg, &no);
+        return;
+    }
+    struct sending *q = xcalloc(1, sizeof *q);
+    struct session_message m = {.text = str_dup(text)};
+    bool idle = s->turn == NULL && s->queue.n == 0;
+    snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);
+    *q = (struct sending){.s = s,
+                          .open = 1 + idle,
+                          .queued = !idle,
+                          .position = s->queue.n + (s->turn != NULL),
+                          .after = s->last_seq,
+                          .cb = cb,
+                          .arg = arg};
+    memcpy(q->turn_id, m.turn_id, sizeof q->turn_id);
+    vec_push(&s->queue, m);
+    note_message(q, text);
+    if (idle) {
+        s->end_reason = NULL;
+        if (s->prompt_summary == NULL) {
+            size_t cut = utf8_cut(text.p, text.n, SUMMARY_BYTES);
+            agent__session_set(&s->prompt_summary, (struct str){text.p, cut});
+        }
+        agent__session_set_state(s, SESSION_RUNNING);
+        agent__session_save(s, on_written, q);
+    }
+}
+
+/// A message to a session whose directory the host does not know (yet): after a restart.
+struct early {
+    char *text;
+    size_t n;
+    bool reject;
+    agent_sent_cb *cb;
+    void *arg;
+};
+
+static void on_place_known(struct session *s, void *arg)
+{
+    struct early q = *(struct early *)arg;
+    free(arg);
+    send_now(s, (struct str){q.text, q.n}, q.reject, q.cb, q.arg);
+    free(q.text);
+}
+
+void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+{
+    if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || s->agent->stopping) {
+        send_now(s, text, reject, cb, arg);
+        return;
+    }
+    struct early *q = xmalloc(sizeof *q);
+    *q = (struct early){.text = str_dup(text), .n = text.n, .reject = reject, .cb = cb, .arg = arg};
+    agent__session_enter(s, on_place_known, q);
+}
+
+/// A message whose turn will not come.
+static void drop_message(struct session *s, size_t i)
+{
+    struct session_message m = s->queue.p[i];
+    struct note n;
+    char answer[96];
+    vec_remove(&s->queue, i);
+    jw_kstrz(note__begin(&n, s, NULL, EVENT_TURN_INTERRUPTED), "turn", m.turn_id);
+    note__end(&n, STORE_SYNCED, NULL, NULL);
+    snprintf(answer, sizeof answer, "{\"turn_id\":\"%s\",\"state\":\"interrupted\",\"text\":\"\"}",
+             m.turn_id);
+    agent__session_answer(s, m.turn_id, str_of(answer));
+    free(m.text);
+}
+
+void agent__session_drop_queue(struct session *s)
+{
+    while (s->queue.n != 0 && s->queue.p[s->queue.n - 1].accepted) {
+        drop_message(s, s->queue.n - 1);
+    }
+}
+
+static void be_idle(struct session *s)
+{
+    if (s->state == SESSION_RUNNING || s->state == SESSION_WAITING) {
+        agent__session_set_state(s, SESSION_IDLE);
+        agent__session_save(s, NULL, NULL);
+    }
+}
+
+void agent__session_next(struct session *s)
+{
+    if (s->turn != NULL) {
+        return;
+    }
+    if (s->ending || s->agent->stopping) {
+        agent__session_drop_queue(s);
+    }
+    if (s->queue.n == 0) {
+        be_idle(s);
+        if (s->ending) {
+            agent__session_finish_end(s);
+        }
+    } else if (s->queue.p[0].accepted) {
+        struct session_message m = s->queue.p[0];
+        vec_remove(&s->queue, 0);
+        turn__start(s, m.turn_id, str_of(m.text), m.compact);
+        free(m.text);
+    }
+}
+
+// ---- waiting ------------------------------------------------------------------------------------
+
+void agent__session_answer(struct session *s, const char *turn_id, struct str json)
+{
+    for (size_t i = 0; i < s->waiters.n;) {
+        struct turn_waiter w = s->waiters.p[i];
+        if (strcmp(w.turn_id, turn_id) == 0) {
+            vec_remove(&s->waiters, i);
+            w.cb(w.arg, json, NULL);
+        } else {
+            i++;
+        }
+    }
+}
+
+void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg)
+{
+    struct turn_waiter w = {.cb = cb, .arg = arg};
+    snprintf(w.turn_id, sizeof w.turn_id, "%s", turn_id);
+    vec_push(&s->waiters, w);
+}
+
+static void on_interrupt(void *arg, struct session *s, const struct agent_no *no)
+{
+    (void)arg;
+    (void)no;
+    if (s != NULL && s->turn != NULL) {
+        turn__interrupt(s->turn);
+    } else if (s != NULL) {
+        agent__session_next(s);
+    }
+}
+
+void agent_interrupt(struct session *s)
+{
+    // later: a handler of the turn may be the one who asks
+    agent__answer_session(s->agent, on_interrupt, NULL, s, NULL);
+}

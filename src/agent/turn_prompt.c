@@ -1,0 +1,161 @@
+// A step begins: the newest generation is pinned, and the request to the model made from it.
+//
+//     pin ──> tools of the generation ──> prompt sections (may be functions) ──> t->request
+//
+// Plugins that changed while the last step ran count from here on; within a step nothing changes.
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+
+// ---- the generation of a step -------------------------------------------------------------------
+
+bool turn__pin(struct turn *t)
+{
+    struct gen *g = gen_current(t->s->agent->o.engine);
+    struct gen_unit **units;
+    struct arena a;
+    struct err e = {0};
+    size_t n;
+    if (g == NULL) {
+        turn__fail(t, "STOPPING", "the hub is stopping");
+        return false;
+    }
+    arena_init(&a);
+    if (agent__session_units(t->s, g, &a, &units, &n, &e) < 0) {
+        arena_fini(&a);
+        turn__fail(t, "PLUGIN_UNAVAILABLE", "%s", e.msg);
+        return false;
+    }
+    struct str *names = arena_calloc(&a, n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = str_of(units[i]->name);
+    }
+    hook_set_free(t->hooks);
+    struct gen *old = t->gen;
+    t->gen = gen_pin(g);
+    t->hooks = gen_hooks_of(g, names, n);
+    gen_unpin(old);
+    arena_fini(&t->unit_arena);
+    t->unit_arena = a;
+    t->units = units;
+    t->n_units = n;
+    return true;
+}
+
+// ---- the prompt ---------------------------------------------------------------------------------
+
+/// The skills of the session: files', then plugins'.
+static void plugin_skills(const struct turn *t, struct skills *out)
+{
+    const struct agent_host *h = &t->s->agent->o.host;
+    for (size_t i = 0; i < t->n_units; i++) {
+        for (size_t k = 0; k < gen_unit_count(t->units[i]); k++) {
+            const struct gen_item *it = gen_unit_at(t->units[i], k);
+            struct json *about;
+            struct skill sk;
+            struct str text = arena_str(&out->arena, str_of(gen_item_about(it)));
+            if (gen_item_kind(it) != GEN_SKILL || gen_item_is_off(it) ||
+                json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
+                continue;
+            }
+            const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
+            struct str bytes = h->file(h->arg, t->units[i], path);
+            struct str name = arena_str(&out->arena, str_of(gen_item_name(it)));
+            if (bytes.p != NULL &&
+                skill_parse(&sk, arena_str(&out->arena, bytes), name, &out->arena, NULL) == 0 &&
+                skills_find(out, sk.name) == NULL) {
+                vec_push(&out->list, sk);
+            }
+        }
+    }
+}
+
+void turn__skills(const struct turn *t, struct skills *out)
+{
+    skills_init(out);
+    vec_foreach (sk, &t->files->skills.list) {
+        vec_push(&out->list, *sk);
+    }
+    plugin_skills(t, out);
+}
+
+static struct str make_prompt(struct turn *t, const struct prompt_section *sections, size_t n)
+{
+    struct session *s = t->s;
+    struct skills skills;
+    struct buf out;
+    turn__skills(t, &skills);
+    struct prompt_parts parts = {.working_dir = s->working_dir,
+                                 .sandbox = box_mode_name(s->sandbox),
+                                 .network = s->network,
+                                 .agents = t->files->agents,
+                                 .sections = sections,
+                                 .n_sections = n,
+                                 .skills = skills.list.p,
+                                 .n_skills = skills.list.n};
+    buf_init(&out, SIZE_MAX);
+    prompt_write(&out, &parts);
+    struct str text = arena_str(&t->step_arena, buf_str(&out));
+    buf_fini(&out);
+    skills_fini(&skills);
+    return text;
+}
+
+/// The messages, and behind them what plugins put into ctx.memory.
+static struct json make_messages(struct turn *t)
+{
+    const struct json *said = talk_messages(t->s->talk), *memory = t->ctx.memory;
+    struct json *list = make_arr(&t->step_arena, said->n + (size_t)memory->n);
+    json_foreach_item (it, said) {
+        make_push(list, *it);
+    }
+    json_foreach_item (it, memory) {
+        if (it->type == JSON_STR) {
+            struct json *m = make_obj(&t->step_arena, 2);
+            make_put(m, "role", make_strz("system"));
+            make_put(m, "content", *it);
+            make_push(list, *m);
+        } else {
+            make_push(list, *it);
+        }
+    }
+    return *list;
+}
+
+static void on_sections(const struct prompt_section *sections, size_t n, void *arg)
+{
+    static const struct json no_params = {.type = JSON_OBJ};
+    struct turn *t = arg;
+    struct json *request = make_obj(&t->step_arena, 5);
+    t->prompt = NULL;
+    make_put(request, "model", make_strz(t->s->choice.model));
+    make_put(request, "system", make_str(make_prompt(t, sections, n)));
+    make_put(request, "messages", make_messages(t));
+    make_put(request, "tools", *toolbox_json(&t->tools, &t->step_arena));
+    make_put(request, "params", no_params);
+    t->request = request;
+    turn__go(t, TURN_BEFORE_MODEL);
+}
+
+void turn__prompt(struct turn *t)
+{
+    struct session *s = t->s;
+    struct toolbox_rules rules = {.choices = s->agent->o.choices,
+                                  .disabled = s->disabled_tools.p,
+                                  .n_disabled = s->disabled_tools.n};
+    if (!turn__pin(t)) {
+        return;
+    }
+    turn__retire_tools(t);
+    arena_fini(&t->step_arena);
+    arena_init(&t->step_arena);
+    t->reply = (struct turn_reply){0};
+    t->n_steps++;
+    t->heard = talk_hear(s->talk, SIZE_MAX);
+    toolbox_fill(&t->tools, t->gen, t->units, t->n_units, &rules, &t->step_arena);
+    struct prompt_job *job =
+        prompt_sections(t->units, t->n_units, &t->ctx, &t->step_arena, on_sections, t);
+    if (job != NULL) {
+        t->prompt = job;
+    }
+}

@@ -1,0 +1,247 @@
+// The stream of one request: what the model says, journaled while it says it.
+//
+// Pieces of the stream are journaled as they come, several of one turn of the loop as one event, and
+// while one is being written the next gather behind it. A model that talks faster than the disk takes is
+// paused at DELTA_MAX bytes, so memory does not depend on how much it says.
+//
+//     on_delta ──> delta.text ──deferred──> message.delta ──written──> the next one
+//
+// A try that failed makes its pieces void: message.aborted says so, and the answer begins anew.
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+
+enum { DELTA_MAX = 64 * 1024 };
+
+static void write_delta(struct turn *t);
+
+static void on_delta_written(void *arg, int status, const struct err *e)
+{
+    struct turn *t = arg;
+    struct turn_delta *d = &t->delta;
+    (void)e;
+    d->writing = false;
+    if (status < 0 && t->call != NULL) { // nothing is shown that is not written: it cannot go on
+        turn__cancel_model(t);
+        turn__fail(t, "STORE_FAILED", "the journal cannot be written: %s", e->msg);
+        return;
+    }
+    if (d->text.n != 0) {
+        write_delta(t);
+    }
+    if (d->paused && t->call != NULL) {
+        d->paused = false;
+        provider_pause(t->call, false);
+    }
+}
+
+/// Journal what has gathered.
+static void write_delta(struct turn *t)
+{
+    struct turn_delta *d = &t->delta;
+    struct note n;
+    if (d->text.n != 0) {
+        struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_DELTA);
+        jw_kstr(w, d->reasoning ? "reasoning" : "text", buf_str(&d->text));
+        buf_clear(&d->text);
+        d->writing = true;
+        note__end(&n, STORE_WRITTEN, on_delta_written, t);
+    }
+}
+
+static void on_delta_task(void *arg)
+{
+    struct turn *t = arg;
+    t->delta.task = NULL;
+    if (!t->delta.writing) {
+        write_delta(t);
+    }
+}
+
+static void flush_deltas(struct turn *t)
+{
+    if (t->delta.task != NULL) {
+        loop_cancel(t->s->agent->o.loop, t->delta.task);
+        t->delta.task = NULL;
+    }
+    write_delta(t);
+}
+
+/// Handlers of on_model_delta see every piece, and may not wait.
+static void raise_delta(struct turn *t, const char *kind, struct str text)
+{
+    struct pipe p = {0};
+    struct arena a;
+    arena_init(&a);
+    struct json *delta = make_obj(&a, 1);
+    make_put(delta, kind, make_str(text));
+    struct pipe_opts o = {.hooks = t->hooks,
+                          .point = POINT_MODEL_DELTA,
+                          .ctx = &t->ctx,
+                          .arena = &a,
+                          .a = delta,
+                          .failed = turn__hook_failed,
+                          .failed_arg = t};
+    pipe_start(&p, &o);
+    pipe_fini(&p);
+    arena_fini(&a);
+}
+
+static void on_delta(struct provider_call *call, const struct provider_delta *piece, void *arg)
+{
+    struct turn *t = arg;
+    struct turn_delta *d = &t->delta;
+    bool reasoning = piece->reasoning.n != 0;
+    struct str text = reasoning ? piece->reasoning : piece->text;
+    if (t->compacting) {
+        return;
+    }
+    if (pipe_heard(t->hooks, POINT_MODEL_DELTA)) {
+        raise_delta(t, reasoning ? "reasoning" : "text", text);
+    }
+    if (d->reasoning != reasoning) {
+        write_delta(t);
+        d->reasoning = reasoning;
+    }
+    buf_adds(&d->text, text);
+    if (!d->writing && d->task == NULL) {
+        d->task = loop_defer(t->s->agent->o.loop, on_delta_task, t);
+    }
+    if (d->text.n > DELTA_MAX && d->writing && !d->paused) {
+        d->paused = true;
+        provider_pause(call, true);
+    }
+}
+
+static void on_retry(struct provider_call *call, const struct provider_error *why, uint64_t wait_ms,
+                     void *arg)
+{
+    struct turn *t = arg;
+    struct note n;
+    (void)call;
+    flush_deltas(t);
+    struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_ABORTED);
+    jw_key(w, "error");
+    provider_write_error(w, why);
+    jw_kint(w, "retry_in_ms", (int64_t)wait_ms);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}
+
+/// Sum up; what is unknown once stays so.
+static void add_tokens(int64_t *sum, int64_t n)
+{
+    *sum = *sum < 0 || n < 0 ? -1 : *sum + n;
+}
+
+static void add_usage(struct provider_usage *sum, const struct provider_usage *u)
+{
+    add_tokens(&sum->input, u->input);
+    add_tokens(&sum->cached, u->cached);
+    add_tokens(&sum->output, u->output);
+    add_tokens(&sum->reasoning, u->reasoning);
+}
+
+static void count_usage(struct turn *t, const struct provider_usage *u)
+{
+    struct session *s = t->s;
+    struct note n;
+    double cost = provider_cost(&s->choice, u);
+    add_usage(&s->usage, u);
+    add_usage(&t->usage, u);
+    s->cost += cost; // NAN stays NAN
+    t->cost += cost;
+    struct jw *w = note__begin(&n, s, t, EVENT_USAGE_UPDATED);
+    agent__session_write_usage(w, &s->usage, s->cost);
+    jw_kint(w, "request", (int64_t)s->requests);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}
+
+static const struct json *copy_calls(struct turn *t, const struct provider_response *r)
+{
+    struct json *list = make_arr(&t->step_arena, r->n_tool_calls);
+    for (size_t i = 0; i < r->n_tool_calls; i++) {
+        const struct provider_tool_call *c = &r->tool_calls[i];
+        struct json *call = make_obj(&t->step_arena, 4);
+        make_put(call, "id", make_str(arena_str(&t->step_arena, c->id)));
+        make_put(call, "name", make_str(arena_str(&t->step_arena, c->name)));
+        make_put(call, "input", *json_clone(&t->step_arena, c->input));
+        if (c->bad_input != NULL) {
+            make_put(call, "bad_input", make_str(arena_str(&t->step_arena, str_of(c->bad_input))));
+        }
+        make_push(list, *call);
+    }
+    return list;
+}
+
+/// The text of an answer with one piece of it is that piece; only more than one are joined anew.
+static struct str text_of(struct turn *t, const struct provider_response *r,
+                          const struct json *content)
+{
+    json_foreach_item (it, content) {
+        struct str text = json_str(json_get(it, "text"), NULL);
+        if (text.n == r->text.n && str_eqz(json_str(json_get(it, "type"), ""), "text")) {
+            return text;
+        }
+    }
+    return arena_str(&t->step_arena, r->text);
+}
+
+static void on_response(struct provider_call *call, const struct provider_response *r, void *arg)
+{
+    struct turn *t = arg;
+    (void)call;
+    t->call = NULL;
+    flush_deltas(t);
+    count_usage(t, &r->usage);
+    if (t->compacting) {
+        turn__compact_reply(t, r->text);
+        return;
+    }
+    const struct json *content = json_clone(&t->step_arena, &r->content);
+    t->reply = (struct turn_reply){
+        .text = text_of(t, r, content),
+        .content = content,
+        .calls = copy_calls(t, r),
+        .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
+        .left_out = r->text_left_out,
+    };
+    turn__go(t, TURN_AFTER_MODEL);
+}
+
+static void on_fail(struct provider_call *call, const struct provider_error *why, void *arg)
+{
+    struct turn *t = arg;
+    (void)call;
+    t->call = NULL;
+    flush_deltas(t);
+    if (why->fault == PROVIDER_CONTEXT && !t->compacted && !t->compacting) {
+        turn__go(t, TURN_COMPACT);
+        return;
+    }
+    turn__fail(t, provider_fault_name(why->fault), "%s", why->message);
+}
+
+void turn__ask(struct turn *t)
+{
+    static const struct provider_cb callbacks = {
+        .on_delta = on_delta, .on_retry = on_retry, .on_done = on_response, .on_fail = on_fail};
+    struct session *s = t->s;
+    struct provider_ask q = {.choice = &s->choice, .request = t->request, .n = s->requests};
+    struct err e = {0};
+    if (!t->compacting) {
+        t->step = TURN_MODEL;
+    }
+    if (provider_start(&t->call, s->agent->o.providers, &q, &callbacks, t, &e) < 0) {
+        t->call = NULL;
+        turn__fail(t, "INVALID_REQUEST", "%s", e.msg);
+    }
+}
+
+void turn__cancel_model(struct turn *t)
+{
+    if (t->call != NULL) {
+        provider_cancel(t->call);
+        t->call = NULL;
+    }
+    flush_deltas(t);
+}
