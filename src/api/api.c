@@ -64,6 +64,11 @@ void api_set_agent(struct api *api, struct agent *agent, struct providers *provi
     api->providers = providers;
 }
 
+void api_set_bots(struct api *api, struct bots *bots)
+{
+    api->bots = bots;
+}
+
 void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)
 {
     api->config = config;

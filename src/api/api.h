@@ -70,6 +70,9 @@ void api_list_plugins(const struct api *api,
 /// The sessions, and what model requests run on; NULL while there are none.
 struct providers;
 void api_set_agent(struct api *api, struct agent *agent, struct providers *providers);
+/// The bots; NULL while there are none.
+struct bots;
+void api_set_bots(struct api *api, struct bots *bots);
 
 int64_t api_generation(const struct api *api);
 double api_uptime_s(const struct api *api);

@@ -26,6 +26,7 @@ struct api {
     struct improvements *improvements; // the same
     struct agent *agent;               // the same
     struct providers *providers;       // the same
+    struct bots *bots;                 // the same
     uint64_t tool_runs;                // built-in tools run so far, for the names of their outputs
     struct lane *files;                // reads and writes plugins' files
     vec(struct asking *) asking;       // providers, see provider.c

@@ -1,0 +1,84 @@
+// Bots, their memory, skills, history, runs and worktrees: thin faces over bot/bots.h, whose functions
+// take an operation's parameters and answer with a JSON text.
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "bot/bots.h"
+
+/// One operation while bot/ works on it.
+struct bot_op {
+    struct op_call *call;
+    int status;           // of success
+    const char *location; // of what was made: its path, up to the name
+    const char *name;     // the member of the answer that names it
+};
+
+static void answer(void *arg, struct str json, const struct agent_no *no)
+{
+    struct bot_op *o = arg;
+    struct op_call *c = o->call;
+    if (no != NULL) {
+        op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+    } else {
+        struct json *made = NULL;
+        if (o->location != NULL && json_parse(&made, c->arena, json, NULL, NULL) == 0) {
+            struct str name = json_str(json_get(made, o->name), "");
+            c->location = arena_printf(c->arena, "%s" STR_FMT, o->location, STR_ARG(name));
+        }
+        op_answer(c, o->status, json);
+    }
+    free(o);
+}
+
+static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bot_op *as)
+{
+    if (api->bots == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "there are no bots: the hub starts or stops");
+        return;
+    }
+    struct bot_op *o = xmalloc(sizeof *o);
+    *o = *as;
+    o->call = c;
+    fn(api->bots, c->params, answer, o);
+}
+
+#define ASK(id, fn)                                                                                \
+    void op_##id(struct api *api, struct op_call *c)                                               \
+    {                                                                                              \
+        ask(api, c, fn, &(struct bot_op){.status = 200});                                          \
+    }
+
+#define MAKE(id, fn, path, key)                                                                    \
+    void op_##id(struct api *api, struct op_call *c)                                               \
+    {                                                                                              \
+        ask(api, c, fn, &(struct bot_op){.status = 201, .location = path, .name = key});           \
+    }
+
+ASK(BOT_LIST, bots_list)
+MAKE(BOT_CREATE, bots_create, "/bots/", "name")
+ASK(BOT_IMPORT, bots_import)
+ASK(BOT_SHOW, bots_show)
+ASK(BOT_PATCH, bots_patch)
+ASK(BOT_DELETE, bots_delete)
+ASK(MEMORY_LIST, bots_memory_list)
+ASK(MEMORY_CLEAR, bots_memory_clear)
+ASK(MEMORY_GET, bots_memory_get)
+ASK(MEMORY_SET, bots_memory_set)
+ASK(MEMORY_REMOVE, bots_memory_remove)
+ASK(HISTORY_LIST, bots_history_list)
+ASK(HISTORY_SHOW, bots_history_show)
+MAKE(RUN_START, bots_run, "/runs/", "run_id")
+ASK(RUN_LIST, bots_run_list)
+ASK(RUN_SHOW, bots_run_show)
+ASK(RUN_DIFF, bots_run_diff)
+ASK(RUN_STOP, bots_run_stop)
+ASK(RUN_INPUT, bots_run_input)
+ASK(RUN_APPLY, bots_run_apply)
+ASK(RUN_MERGE, bots_run_merge)
+ASK(RUN_DISCARD, bots_run_discard)
+ASK(WORKTREE_LIST, bots_worktree_list)
+ASK(WORKTREE_CLEAN, bots_worktree_clean)
+ASK(SKILL_LIST, bots_skill_list)
+ASK(SKILL_SHOW, bots_skill_show)
+ASK(SKILL_SAVE, bots_skill_save)
+ASK(SKILL_REMOVE, bots_skill_remove)

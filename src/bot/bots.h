@@ -1,0 +1,117 @@
+#pragma once
+
+#include "agent/agent.h"
+
+// Bots: named agents with instructions, skills, memory, history, and runs that work on branches of
+// their own.
+//
+//     bots_run ──> run: worktree ──> iterations (a session of agent/ each) ──> work on its branch
+//                                                                                │
+//     a person: bots_run_diff, bots_run_apply, bots_run_merge, bots_run_discard <┘
+//
+// One service, on the loop thread. Every operation takes the parameters of its row in proto/ops.def,
+// checked for names and types, borrowed for the call, and answers once with a JSON text or with `no`;
+// the answer may come from inside the call where something is refused. docs/internals/bots.md tells
+// how a run goes.
+
+struct bots;
+struct watcher;
+
+/// Everything is borrowed until bots_free(), but for `config`.
+struct bots_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct config *config; // see bots_set_config()
+    struct store *store;
+    struct event_log *events;
+    struct trust *trust;
+    struct agent *agent;
+    struct watcher *watcher; // for --wake-on
+    /// A worktree was made or is gone; may be NULL. The strings are good for the call.
+    void (*worktree)(void *arg, bool created, const char *path, const char *branch,
+                     const char *repository);
+    void *arg;
+};
+
+/// Open, and give `agent` its kit. What runs of a killed hub left behind is brought in afterwards,
+/// without holding anything up.
+struct bots *bots_open(const struct bots_opts *o);
+void bots_set_config(struct bots *b, const struct config *c);
+/// End every run as interrupted, its work kept, and let none begin; `done` when the last record is
+/// written. Before agent_stop().
+void bots_stop(struct bots *b, loop_fn *done, void *arg);
+void bots_free(struct bots *b); // after agent_free(); NULL is allowed
+
+/// An operation; see the top.
+typedef void bots_fn(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg);
+
+// ---- bots ---------------------------------------------------------------------------------------
+
+/// `{bots: [{name, description, source: user|project, path, error?}], next: null}`, by name. With
+/// `working_dir` those of its trusted project too; the user's win.
+bots_fn bots_list;
+/// The row of `bots_show`; NAME_TAKEN when there is one.
+bots_fn bots_create;
+/// The row with `settings` (effective: defaults < file), `instructions`, `skills`, `memory_count`,
+/// `session_count`, `runs`, `diagnostics`. The last three are those of the workspace of
+/// `working_dir` or `project`, absent without either.
+bots_fn bots_show;
+bots_fn bots_patch;  // the row
+bots_fn bots_delete; // `{deleted, history: kept|trash}`
+bots_fn bots_import; // the report of bot/import.h
+
+// ---- memory, of one bot in one workspace --------------------------------------------------------
+
+bots_fn bots_memory_list;   // `{project, entries: {key: value}, diagnostics}`
+bots_fn bots_memory_get;    // `{project, key, value}`
+bots_fn bots_memory_set;    // `{project, key, value}`
+bots_fn bots_memory_remove; // `{project, key, removed: true}`
+bots_fn bots_memory_clear;  // `{project, removed: N}`
+
+// ---- skills -------------------------------------------------------------------------------------
+
+bots_fn
+    bots_skill_list; // `{skills: [{name, description, source: bot|user|project, path}], diagnostics, next: null}`
+bots_fn bots_skill_show;   // one, with `body`
+bots_fn bots_skill_save;   // the same
+bots_fn bots_skill_remove; // `{removed: NAME}`
+
+// ---- history ------------------------------------------------------------------------------------
+
+bots_fn bots_history_list; // `{project, sessions: [metadata], next}`, newest first
+/// `id` is a session's, or its number: its metadata with `view`, the text of `section`.
+bots_fn bots_history_show;
+
+// ---- runs ---------------------------------------------------------------------------------------
+
+/// Begin: `{run_id, session_id, branch, worktree, ...}` as bots_run_show gives it, when its first
+/// iteration has begun (`session_id` is that one's).
+bots_fn bots_run;
+/// `{runs: [the record without `iterations`], next}`, newest first; of all bots and workspaces unless
+/// `bot`, `working_dir` or `project` say which.
+bots_fn bots_run_list;
+/// The record: `{run_id, bot, project, state: running|ended, end_reason, action, wants_merge, branch,
+/// worktree, repository, working_dir, base_branch, base, start, head, prompt, options, iterations:
+/// [{number, session_id, end_reason, summary}], started_at, ended_at, summary, not_kept, commits,
+/// notes, error?, applied_at?, merged_at?, merged_into?, discarded_at?, resume: the command}`. `id`
+/// may be a unique beginning.
+bots_fn bots_run_show;
+bots_fn bots_run_diff;    // `{run_id, files: [paths], commits, patch, cut, protected}`
+bots_fn bots_run_apply;   // the record
+bots_fn bots_run_merge;   // the record
+bots_fn bots_run_discard; // the record
+/// End it: once as Ctrl-C does, a second time (or with `force`) at once. The record when it has
+/// ended; also when it had.
+bots_fn bots_run_stop;
+/// Say something to it: `{taken: steered|queued}`.
+bots_fn bots_run_input;
+
+bots_fn
+    bots_worktree_list; // `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left,
+                        // bytes, age_s, uncommitted, unmerged}], next: null}`
+bots_fn bots_worktree_clean; // `{removed: [paths], kept: [{path, why}], dry_run}`
+
+// ---- conversations ------------------------------------------------------------------------------
+
+/// POST /session with `bot`: a session with its instructions, skills and memory, in its history.
+void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg);
