@@ -1,5 +1,7 @@
 #pragma once
 
+#include "agent/skills.h"
+#include "agent/tool.h"
 #include "base/json.h"
 #include "config/config.h"
 #include "gen/engine.h"
@@ -59,6 +61,43 @@ struct agent_host {
     void *arg;
 };
 
+// ---- bots, which lie above ------------------------------------------------------------------------
+
+/// What a session of a bot is, beyond the parameters of POST /session. Everything is copied.
+struct agent_role {
+    struct str bot, project;     // names, for its metadata
+    struct str dir;              // its files lie in DIR/<id>, relative to the home
+    struct str run_id;           // empty: a conversation, not an iteration of a run
+    int64_t number;              // of the session in its workspace
+    struct str branch, worktree; // may be empty
+    struct str before;           // the session whose conversation it goes on with; may be empty
+    bool autonomous;             // nobody is there: what a person would be asked is denied
+};
+
+/// What a session of a bot is told, at the beginning of each turn.
+struct agent_lore {
+    struct skills skills;    // before those of the user and the project; owner of the arena below
+    struct str instructions; // in the arena of `skills`; empty: the built-in ones
+    struct str notes;        // a part of the prompt, such as what it remembers; may be empty
+    bool told;               // its messages name the skills already
+};
+
+/// The answer of a tool; `error` is empty exactly when it succeeded.
+typedef void agent_kit_done(void *arg, struct str output, struct str error);
+
+/// What bots bring to their sessions: agent/ and bot/ meet here only.
+struct agent_kit {
+    /// Their tools; the last one has no name.
+    const struct tool_info *tools;
+    /// Run one, its input fits the schema. `done` once, from inside or later; `s` may be gone by then.
+    void (*call)(void *arg, struct session *s, struct str tool, const struct json *input,
+                 agent_kit_done *done, void *done_arg);
+    /// Fill in `out`, which is initialised; `done` once, never from inside. The session stays until then.
+    void (*learn)(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
+                  void *done_arg);
+    void *arg;
+};
+
 /// Borrowed until agent_free(), but for `config`.
 struct agent_opts {
     struct loop *loop;
@@ -80,6 +119,8 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg);
 void agent_stop(struct agent *a, loop_fn *done, void *arg);
 void agent_free(struct agent *a); // when the store is closed; NULL is allowed
 void agent_set_config(struct agent *a, const struct config *c);
+/// Copied; before the first session of a bot is made or found.
+void agent_set_kit(struct agent *a, const struct agent_kit *kit);
 
 // ---- answers ------------------------------------------------------------------------------------
 
@@ -99,6 +140,9 @@ typedef void agent_text_cb(void *arg, struct str json, const struct agent_no *no
 
 /// Make one. `params` are those of POST /session; borrowed for the call.
 void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg);
+/// The same for a bot.
+void agent_session_new_as(struct agent *a, const struct json *params, const struct agent_role *role,
+                          agent_session_cb *cb, void *arg);
 /// Find one, in memory or in the store.
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg);
 /// Change what `params` name: those of PATCH /session/{id}.
@@ -106,6 +150,14 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
                          void *arg);
 /// End it: its turn is interrupted, queued messages are dropped. `purge`: with its files.
 void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg);
+/// The same, for a bot: what its metadata say of the end. An iteration of a run is always ended so.
+struct agent_end {
+    const char *reason; // of `end_reason`: complete, limit, interrupted, failed
+    struct str action;  // what became of its work; may be empty
+    struct str summary; // may be empty: what it answered last
+};
+void agent_session_close(struct session *s, const struct agent_end *end, agent_session_cb *cb,
+                         void *arg);
 /// A new session with the events up to `seq` (0: all of them) and the same settings.
 void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg);
 /// `{sessions, next}` of GET /session: `state` and `cursor` may be empty.
@@ -113,6 +165,9 @@ void agent_session_list(struct agent *a, struct str state, struct str cursor, si
                         agent_text_cb *cb, void *arg);
 
 const char *agent_session_id(const struct session *s);
+/// What it was made as; all empty when no bot's. Borrowed from the session.
+const struct agent_role *agent_session_role(const struct session *s);
+const char *agent_session_dir(const struct session *s); // where it works
 /// What the client's environment holds for providers, keys among it; NULL at the end, NULL for none.
 const char *const *agent_session_variables(const struct session *s);
 /// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.

@@ -24,7 +24,7 @@
 //     session_settings.c what requests may ask for
 //     session_journal.c  events: written, then shown                  session_feed.c  and read
 //     session_load.c     the conversation, from the journal           talk.c
-//     session_fork.c     a copy
+//     session_fork.c     a copy                                     session_role.c  of bots
 //     turn.c             a turn from its beginning to its end         pipeline.c      hooks
 //     turn_prompt.c      a step begins                                prompt.c        system prompt
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
@@ -37,6 +37,7 @@ struct turn;
 
 struct agent {
     struct agent_opts o;
+    struct agent_kit kit; // no tools: there are no bots
     struct map sessions;  // id -> struct session, those in memory
     struct session *warm; // with a conversation in memory, used last first
     size_t n_warm;
@@ -113,7 +114,9 @@ struct session {
     enum session_state state;
     int64_t started_at, ended_at; // ms since 1970; 0: not
     // what was asked for
-    char *title, *working_dir, *bot;
+    char *title, *working_dir;
+    struct agent_role role; // in its arena; `dir` is set for every session
+    struct arena role_arena;
     char *want_provider, *want_model; // NULL: as the rest says
     bool all_plugins;                 // those of [session] plugins
     vec(char *) plugins;              // else these, in this order
@@ -136,6 +139,8 @@ struct session {
     double cost; // NAN: unknown
     char *prompt_summary, *response_summary;
     const char *end_reason; // NULL: none yet
+    const char *closed_as;  // why its bot ended it; NULL: it did not
+    char *closing_summary, *action;
     vec(struct talk_memory) remembered;
     vec(char *) left_open; // turns that the journal does not end, while it is being loaded
     // in work
@@ -206,6 +211,23 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no);
 /// Choose provider and model anew.
 bool agent__session_choose(struct session *s, struct agent_no *no);
 
+// ---- session_role.c -----------------------------------------------------------------------------
+
+void agent__session_set_role(struct session *s, const struct agent_role *r);
+/// A conversation with the same bot, of no run.
+void agent__session_copy_role(struct session *to, const struct session *from);
+/// The members of the row and of metadata.json that are a bot's.
+void agent__session_write_role(const struct session *s, struct jw *w);
+/// `dir` is the session's own, relative to the home.
+void agent__session_read_role(struct session *s, const struct json *meta, struct str dir);
+/// Where a file of the session lies. Caller frees.
+char *agent__session_path(const struct session *s, const char *name);
+/// Take over the conversation of the session before it, if that is in memory.
+void agent__session_inherit(struct session *s);
+const struct tool_info *agent__session_tools(const struct session *s); // NULL: it is no bot's
+void agent__lore_init(struct agent_lore *l);
+void agent__lore_fini(struct agent_lore *l);
+
 // ---- session_journal.c --------------------------------------------------------------------------
 
 /// One event being written. Members go between begin and end:
@@ -240,6 +262,8 @@ void agent__session_load(struct session *s, session_loaded *done, void *arg);
 /// The session was used: conversations not used for long are forgotten.
 void agent__session_touch(struct session *s);
 void agent__session_cool(struct session *s); // forget it now
+/// The conversation of `from`, if it is in memory, is that of `s` now.
+void agent__session_move_talk(struct session *s, struct session *from);
 /// Close the turns that a killed hub left open, and say so.
 void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg);
 
@@ -317,6 +341,7 @@ struct turn {
     struct loop_task *next; // a step that begins in the next turn of the loop
     // the prompt
     struct prompt_files *files; // read for this turn
+    struct agent_lore lore;     // of a bot
     struct prompt_job *prompt;  // sections under way
     // the model
     const struct json *request;

@@ -173,6 +173,10 @@ static void ask_person(struct use *u, const char *by)
 void use__ask_user(struct use *u, const struct json *input)
 {
     struct note n;
+    if (u->t->s->role.autonomous) {
+        use__finish(u, STR(""), false, "nobody is there to answer: decide for yourself");
+        return;
+    }
     begin_asking(u, ASK_QUESTION);
     struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_QUESTION_ASKED);
     jw_kstrz(w, "question_id", u->ask_id);
@@ -220,6 +224,8 @@ static void on_permission(struct pipe *p, void *arg)
     if (v == DENY) {
         bool policy = u->t->s->permission == PERMISSION_DENY;
         deny(u, policy ? "policy" : "person", policy ? "permission = \"deny\"" : "remembered");
+    } else if (v == ASK && u->t->s->role.autonomous) {
+        deny(u, "policy", "it wants a person's permission, and this bot works alone");
     } else if (v == ASK) {
         ask_person(u, by);
     } else {

@@ -276,11 +276,14 @@ static void write_skills(struct buf *out, const struct prompt_parts *p)
 
 void prompt_write(struct buf *out, const struct prompt_parts *p)
 {
-    buf_addz(out, p->instructions != NULL ? p->instructions : builtin_instructions);
+    buf_adds(out, p->instructions.n != 0 ? p->instructions : str_of(builtin_instructions));
     write_place(out, p);
     if (p->agents.n != 0) {
         buf_addf(out, "\n## Instructions of the project (AGENTS.md)\n" STR_FMT "\n",
                  STR_ARG(str_trim(p->agents)));
+    }
+    if (p->notes.n != 0) {
+        buf_addf(out, "\n" STR_FMT "\n", STR_ARG(str_trim(p->notes)));
     }
     for (size_t i = 0; i < p->n_sections; i++) {
         struct str text = str_trim(p->sections[i].text);

@@ -6,7 +6,7 @@
 
 // The system prompt of a request:
 //
-//     instructions · where the session works · AGENTS.md · sections of plugins · skills
+//     instructions · where the session works · AGENTS.md · notes of a bot · sections of plugins · skills
 //
 // Files are read once a turn on a lane (prompt_files), sections of plugins are asked at every step,
 // because a step runs on the newest generation.
@@ -61,7 +61,8 @@ void prompt_cancel(struct prompt_job *j);
 // ---- the whole ----------------------------------------------------------------------------------
 
 struct prompt_parts {
-    const char *instructions; // NULL: the built-in ones
+    struct str instructions; // empty: the built-in ones
+    struct str notes;        // of a bot; may be empty
     const char *working_dir, *sandbox;
     bool network;
     struct str agents;

@@ -374,8 +374,15 @@ void agent__session_finish_end(struct session *s)
     }
     s->state = SESSION_ENDED;
     s->ended_at = loop_wall(s->agent->o.loop);
-    s->end_reason = s->end_reason != NULL ? s->end_reason : "complete";
-    agent__session_cool(s);
+    s->end_reason = s->closed_as != NULL    ? s->closed_as
+                    : s->end_reason != NULL ? s->end_reason
+                                            : "complete";
+    if (s->closing_summary != NULL) {
+        agent__session_set(&s->response_summary, str_of(s->closing_summary));
+    }
+    if (s->role.run_id.n == 0) { // else the next iteration goes on with it
+        agent__session_cool(s);
+    }
     note__begin(&n, s, NULL, EVENT_SESSION_ENDED);
     note__end(&n, STORE_SYNCED, on_first_end_noted, s);
 }

@@ -3,15 +3,20 @@
 //
 // An idle session is a row in the index and, if it was used lately, its settings. The messages are read
 // when a turn needs them and kept for the WARM sessions used last.
+//
+// A session of a bot may go on with the conversation of another (`before`), and that with one more: the
+// journals of the whole chain are read, the oldest first. Of those only the messages count and the
+// number of requests; a session that is gone ends the chain.
 
 #include "agent/agent_int.h"
 
-enum { WARM = 16, PAGE = 4096 };
+enum { WARM = 16, PAGE = 4096, CHAIN_MAX = 10000 };
 
 struct loading {
     struct session *s;
+    vec(char *) chain; // ids, the session's own first; read from the end
     struct talk *talk;
-    struct talk_facts facts;
+    struct talk_facts facts, past; // of its own journal, of those before
     uint64_t after;
     int status;
     struct err e;
@@ -50,6 +55,16 @@ static void link_warm(struct session *s)
     }
     a->warm = s;
     a->n_warm++;
+}
+
+void agent__session_move_talk(struct session *s, struct session *from)
+{
+    if (from->talk != NULL && s->talk == NULL) {
+        unlink_warm(from);
+        s->talk = from->talk;
+        from->talk = NULL;
+        link_warm(s);
+    }
 }
 
 /// The one not used for longest that may go.
@@ -121,6 +136,7 @@ static void loading_end(void *arg)
         l->talk = NULL;
         link_warm(s);
         take_facts(s, &l->facts);
+        s->requests = MAX(s->requests, l->past.requests);
     }
     talk_free(l->talk);
     l->done(s, l->status, l->status < 0 ? &l->e : NULL, l->arg);
@@ -128,8 +144,20 @@ static void loading_end(void *arg)
         forget_open(s);
     }
     talk_facts_fini(&l->facts);
+    talk_facts_fini(&l->past);
+    vec_foreach (id, &l->chain) {
+        free(*id);
+    }
+    vec_fini(&l->chain);
     free(l);
     agent__release(a);
+}
+
+static void loading_fail(struct loading *l, int status, const struct err *e)
+{
+    l->status = status;
+    l->e = *e;
+    loading_end(l);
 }
 
 static void take_lines(struct loading *l, struct str lines)
@@ -140,27 +168,72 @@ static void take_lines(struct loading *l, struct str lines)
         struct json *ev;
         arena_init(&a);
         if (json_parse(&ev, &a, line, NULL, NULL) == 0) {
-            talk_replay(l->talk, &l->facts, ev);
+            talk_replay(l->talk, l->chain.n == 1 ? &l->facts : &l->past, ev);
         }
         arena_fini(&a);
     }
+}
+
+static void on_page(void *arg, int status, const struct store_page *p, const struct err *e);
+
+static void read_page(struct loading *l)
+{
+    const char *id = l->chain.p[l->chain.n - 1];
+    store_read(l->s->agent->o.store, str_of(id), l->after, PAGE, on_page, l);
 }
 
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
 {
     struct loading *l = arg;
     if (status < 0) {
-        l->status = status;
-        l->e = *e;
-        loading_end(l);
+        loading_fail(l, status, e);
         return;
     }
     take_lines(l, p->lines);
     l->after = p->next;
     if (p->n != 0 && p->next < p->last_seq) {
-        store_read(l->s->agent->o.store, str_of(l->s->id), l->after, PAGE, on_page, l);
+        read_page(l);
+    } else if (l->chain.n > 1) {
+        free(l->chain.p[--l->chain.n]);
+        l->after = 0;
+        read_page(l);
     } else {
         loading_end(l);
+    }
+}
+
+static void find_before(struct loading *l, struct str id);
+
+static void on_before(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    struct loading *l = arg;
+    struct arena a;
+    struct json *meta = NULL;
+    if (status < 0) {
+        loading_fail(l, status, e);
+        return;
+    }
+    if (r->n == 0) {
+        read_page(l);
+        return;
+    }
+    arena_init(&a);
+    vec_push(&l->chain, str_dup(r->rows[0].id));
+    if (json_parse(&meta, &a, r->rows[0].meta, NULL, NULL) < 0) {
+        meta = NULL; // without a past
+    }
+    find_before(l, json_str(json_get(meta, "before"), ""));
+    arena_fini(&a);
+}
+
+/// Follow the chain; then read.
+static void find_before(struct loading *l, struct str id)
+{
+    if (id.n == 0 || l->chain.n >= CHAIN_MAX) { // a chain that long is a circle
+        read_page(l);
+    } else {
+        struct store_filter f = {.id = id};
+        store_list(l->s->agent->o.store, &f, STR_NULL, 1, on_before, l);
     }
 }
 
@@ -171,13 +244,15 @@ void agent__session_load(struct session *s, session_loaded *done, void *arg)
     l->done = done;
     l->arg = arg;
     talk_facts_init(&l->facts);
+    talk_facts_init(&l->past);
     agent__hold(s->agent);
     if (s->talk != NULL) {
         loop_defer(s->agent->o.loop, loading_end, l);
         return;
     }
     l->talk = talk_new();
-    store_read(s->agent->o.store, str_of(s->id), 0, PAGE, on_page, l);
+    vec_push(&l->chain, xstrdup(s->id));
+    find_before(l, s->role.before);
 }
 
 // ---- left behind --------------------------------------------------------------------------------

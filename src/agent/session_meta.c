@@ -81,7 +81,7 @@ static void write_settings(const struct session *s, struct jw *w)
     jw_kbool(w, "network", s->network);
     jw_kstrz(w, "permission", agent__session_permission_name(s->permission));
     jw_kbool(w, "keep_requests", s->keep_requests);
-    jw_kstrz(w, "bot", s->bot);
+    agent__session_write_role(s, w);
     write_time(w, "started_at", s->started_at);
     write_time(w, "ended_at", s->ended_at);
     jw_kstrz(w, "prompt_summary", s->prompt_summary);
@@ -133,15 +133,14 @@ static void write_summed(const struct session *s, struct jw *w)
 
 void agent__session_write_meta(const struct session *s, struct jw *w)
 {
-    static const char *const of_bots[] = {"session_number", "run_id", "project",
-                                          "action",         "branch", "worktree"};
     jw_obj(w);
     jw_kstrz(w, "session_id", s->id);
     write_settings(s, w);
     write_summed(s, w);
-    for (size_t i = 0; i < ARRAY_LEN(of_bots); i++) {
-        jw_kstrz(w, of_bots[i], NULL);
+    if (s->role.before.n != 0) {
+        jw_kstr(w, "before", s->role.before);
     }
+    jw_kbool(w, "autonomous", s->role.autonomous);
     jw_kstrz(w, "want_provider", s->want_provider);
     jw_kstrz(w, "want_model", s->want_model);
     write_environment(s, w);
@@ -186,7 +185,6 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     }
     agent__session_take_stored(s, meta);
     agent__session_set(&s->working_dir, json_str(json_get(meta, "working_dir"), ""));
-    agent__session_set(&s->bot, json_str(json_get(meta, "bot"), ""));
     agent__session_set(&s->provider, json_str(json_get(meta, "provider"), ""));
     agent__session_set(&s->model, json_str(json_get(meta, "model"), ""));
     agent__session_set(&s->want_provider, json_str(json_get(meta, "want_provider"), ""));
@@ -202,11 +200,12 @@ struct session *agent__session_of_row(struct agent *a, const struct store_row *r
 {
     struct session *s = agent__session_new(a, row->id);
     struct arena arena;
-    struct json *meta;
+    struct json *meta = NULL;
     arena_init(&arena);
     if (json_parse(&meta, &arena, row->meta, NULL, NULL) == 0) {
         agent__session_read_meta(s, meta);
     }
+    agent__session_read_role(s, meta, row->dir);
     s->last_seq = row->last_seq;
     arena_fini(&arena);
     return s;

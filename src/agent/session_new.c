@@ -38,6 +38,7 @@ static void on_created(void *arg, int status, const struct err *e)
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
+    agent__session_inherit(s);
     if (!c->copy) {
         agent__session_tell_made(s);
     }
@@ -59,6 +60,9 @@ static void on_stored(void *arg, int status, const struct err *e)
     jw_kstrz(w, "provider", c->s->provider);
     jw_kstrz(w, "model", c->s->model);
     jw_kstrz(w, "title", c->s->title);
+    if (c->s->role.bot.n != 0) {
+        agent__session_write_role(c->s, w);
+    }
     note__end(&n, STORE_SYNCED, on_created, c);
 }
 
@@ -79,7 +83,6 @@ static void on_entered(struct session *s, void *arg)
     struct agent_no no;
     struct buf meta;
     struct jw w;
-    char dir[128];
     if (!agent__session_knows_plugins(s, &no)) {
         creation_fail(c, no.problem, no.detail);
         return;
@@ -87,8 +90,9 @@ static void on_entered(struct session *s, void *arg)
     buf_init(&meta, SIZE_MAX);
     jw_init(&w, &meta);
     agent__session_write_meta(s, &w);
-    snprintf(dir, sizeof dir, "sessions/%s", s->id);
+    char *dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id);
     store_session_new(s->agent->o.store, str_of(s->id), str_of(dir), buf_str(&meta), on_stored, c);
+    free(dir);
     buf_fini(&meta);
 }
 
@@ -117,13 +121,22 @@ static void create(const struct creation *wish)
     work_submit(s->agent->files, 0, choose_mode, on_mode, c);
 }
 
-void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg)
+/// `role` may be NULL: no bot's.
+static void make(struct agent *a, const struct json *params, const struct agent_role *role,
+                 agent_session_cb *cb, void *arg)
 {
     char id[16];
     struct agent_no no;
+    struct str bot = json_str(json_get(params, "bot"), "");
     make_id(id);
     struct session *s = agent__session_new(a, str_of(id));
-    if (a->stopping) {
+    if (role != NULL) {
+        agent__session_set_role(s, role);
+    }
+    if (bot.n != 0 && !str_eq(bot, s->role.bot)) {
+        agent__no(&no, PROBLEM_NOT_FOUND, "`afloat bots` lists them", "there is no bot '%.*s'",
+                  (int)MIN(bot.n, (size_t)64), bot.p);
+    } else if (a->stopping) {
         agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (agent__session_take(s, params, &no)) {
         if (s->working_dir == NULL) {
@@ -137,6 +150,17 @@ void agent_session_new(struct agent *a, const struct json *params, agent_session
     }
     agent__session_free(s);
     agent__answer_session(a, cb, arg, NULL, &no);
+}
+
+void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg)
+{
+    make(a, params, NULL, cb, arg);
+}
+
+void agent_session_new_as(struct agent *a, const struct json *params, const struct agent_role *role,
+                          agent_session_cb *cb, void *arg)
+{
+    make(a, params, role, cb, arg);
 }
 
 void agent__session_tell_made(const struct session *s)

@@ -49,6 +49,8 @@ struct session *agent__session_new(struct agent *a, struct str id)
     s->id = str_dup(id);
     s->notes_end = &s->notes;
     s->all_plugins = true;
+    arena_init(&s->role_arena);
+    s->role.dir = STR("sessions");
     s->started_at = loop_wall(a->o.loop);
     s->usage = (struct provider_usage){0};
     s->network = config_bool(c, "sandbox.network");
@@ -65,16 +67,9 @@ void agent__session_free(struct session *s)
 {
     agent__session_cool(s);
     agent__session_end_feeds(s);
-    char *texts[] = {s->id,
-                     s->title,
-                     s->working_dir,
-                     s->bot,
-                     s->want_provider,
-                     s->want_model,
-                     s->provider,
-                     s->model,
-                     s->prompt_summary,
-                     s->response_summary};
+    char *texts[] = {s->id,     s->title,          s->working_dir,     s->closing_summary,
+                     s->action, s->want_provider,  s->want_model,      s->provider,
+                     s->model,  s->prompt_summary, s->response_summary};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         free(texts[i]);
     }
@@ -100,6 +95,7 @@ void agent__session_free(struct session *s)
     vec_fini(&s->enders);
     vec_fini(&s->entrants);
     free(s->real_dir);
+    arena_fini(&s->role_arena);
     vec_fini(&s->waiters);
     free(s);
 }
@@ -263,13 +259,6 @@ static bool take_engine(struct session *s, const struct json *v, struct agent_no
     return true;
 }
 
-static bool take_bot(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)s;
-    agent__no(no, PROBLEM_NOT_FOUND, NULL, "there is no bot '%.*s'", STR_ARG(json_str(v, "")));
-    return false;
-}
-
 static bool take_network(struct session *s, const struct json *v, struct agent_no *no)
 {
     (void)no;
@@ -373,7 +362,6 @@ static const struct {
 } takes[] = {{"plugins", take_plugins},
              {"disabled_tools", take_disabled},
              {"writable", take_writable},
-             {"bot", take_bot},
              {"working_dir", take_working_dir},
              {"env", take_env},
              {"provider", take_provider},
@@ -467,6 +455,7 @@ static void copy_texts(char ***out, size_t *n, size_t *cap, char *const *from, s
 
 void agent__session_copy_settings(struct session *to, const struct session *from)
 {
+    agent__session_copy_role(to, from);
     agent__session_set(&to->title, str_of(from->title));
     agent__session_set(&to->working_dir, str_of(from->working_dir));
     agent__session_set(&to->want_provider, str_of(from->want_provider));

@@ -70,12 +70,16 @@ static bool owns_name(const struct toolbox *t, const struct gen *g, struct gen_u
 }
 
 /// The tool is called like one that is built in and may not replace it.
-static bool hidden_by_builtin(const struct gen_item *it, const struct json *about)
+static bool hidden_by_builtin(const struct toolbox_rules *r, const struct gen_item *it,
+                              const struct json *about)
 {
     struct str name = str_of(gen_item_name(it));
     bool builtin = tool_find(name) != NULL;
     for (size_t i = 1; i < ARRAY_LEN(own_tools) && !builtin; i++) {
         builtin = str_eqz(name, own_tools[i].name);
+    }
+    for (size_t i = 0; r->kit != NULL && r->kit[i].name != NULL && !builtin; i++) {
+        builtin = str_eqz(name, r->kit[i].name);
     }
     return builtin && !json_bool(json_get(about, "override"), false);
 }
@@ -93,7 +97,7 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
                            .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
                            .item = it};
     if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&
-        !(plain && hidden_by_builtin(it, about))) {
+        !(plain && hidden_by_builtin(r, it, about))) {
         vec_push(&t->list, e);
     }
 }
@@ -138,6 +142,13 @@ static void add_builtins(struct toolbox *t, const struct toolbox_rules *r, struc
                                .effect = own_tools[i].effect,
                                .own = (enum toolbox_own)i};
         add_builtin(t, r, e, own_tools[i].schema, a);
+    }
+    for (info = r->kit; info != NULL && info->name != NULL; info++) {
+        struct tool_entry e = {.name = str_of(info->name),
+                               .description = str_of(info->description),
+                               .effect = info->effect,
+                               .kit = true};
+        add_builtin(t, r, e, info->schema, a);
     }
 }
 

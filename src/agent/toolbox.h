@@ -44,8 +44,9 @@ struct tool_entry {
     const struct json *schema; // NULL: anything
     enum tool_effect effect;
     bool asks;                       // wants a person's permission whatever the mode
-    const struct tool_info *builtin; // one of these three
+    const struct tool_info *builtin; // one of these four
     enum toolbox_own own;
+    bool kit; // a bot's
     struct gen_item *item;
 };
 
@@ -58,6 +59,7 @@ struct toolbox_rules {
     const struct choices *choices; // tools.NAME.off
     char *const *disabled;         // of the session
     size_t n_disabled;
+    const struct tool_info *kit; // tools of bots, the last one without a name; NULL: no bot's
 };
 
 /// Fill `t`, emptied first. Plain names belong to the plugin that owns them in `g`, when it is one of

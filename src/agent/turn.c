@@ -172,6 +172,21 @@ static void on_entered(struct session *s, void *arg)
     loaded(arg);
 }
 
+static void on_learned(void *arg)
+{
+    loaded(arg);
+}
+
+/// What a bot is told.
+static void learn(struct turn *t)
+{
+    const struct agent_kit *kit = &t->s->agent->kit;
+    if (t->s->role.bot.n != 0 && kit->learn != NULL) {
+        t->n_loading++;
+        kit->learn(kit->arg, t->s, &t->lore, on_learned, t);
+    }
+}
+
 static void load(struct turn *t)
 {
     struct agent *a = t->s->agent;
@@ -184,6 +199,7 @@ static void load(struct turn *t)
     t->n_loading = 3;
     agent__session_load(t->s, on_loaded, t);
     prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
+    learn(t);
     agent__session_enter(t->s, on_entered, t);
 }
 
@@ -237,12 +253,13 @@ void turn__start(struct session *s, const char *turn_id, struct str text, bool c
     arena_init(&t->step_arena);
     arena_init(&t->unit_arena);
     buf_init(&t->delta.text, SIZE_MAX);
+    agent__lore_init(&t->lore);
     t->text = arena_str(&t->arena, text);
     t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
                                .turn_id = str_of(t->id),
                                .working_dir = str_of(s->working_dir),
                                .user_text = t->text,
-                               .bot = str_of(s->bot),
+                               .bot = s->role.bot,
                                .state = &empty_object,
                                .memory = &empty_array,
                                .arena = &t->arena};
@@ -435,6 +452,7 @@ static void turn_free(struct turn *t)
     gen_unpin(t->gen);
     toolbox_fini(&t->tools);
     prompt_files_free(t->files);
+    agent__lore_fini(&t->lore);
     buf_fini(&t->delta.text);
     vec_fini(&t->calls);
     arena_fini(&t->arena);

@@ -126,7 +126,7 @@ void turn__request(struct turn *t)
     }
     struct keeping *k = xcalloc(1, sizeof *k);
     k->t = t;
-    k->path = xasprintf("%s/%s/requests.jsonl", s->agent->o.home->sessions, s->id);
+    k->path = agent__session_path(s, "requests.jsonl");
     buf_init(&k->line, SIZE_MAX);
     write_kept(t, &k->line);
     t->keeping = true;

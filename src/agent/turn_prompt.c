@@ -44,7 +44,6 @@ bool turn__pin(struct turn *t)
 
 // ---- the prompt ---------------------------------------------------------------------------------
 
-/// The skills of the session: files', then plugins'.
 static void plugin_skills(const struct turn *t, struct skills *out)
 {
     const struct agent_host *h = &t->s->agent->o.host;
@@ -70,11 +69,17 @@ static void plugin_skills(const struct turn *t, struct skills *out)
     }
 }
 
+/// The skills of the session: its bot's, files', then plugins'.
 void turn__skills(const struct turn *t, struct skills *out)
 {
+    const struct skills *files[] = {&t->lore.skills, &t->files->skills};
     skills_init(out);
-    vec_foreach (sk, &t->files->skills.list) {
-        vec_push(&out->list, *sk);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        vec_foreach (sk, &files[i]->list) {
+            if (skills_find(out, sk->name) == NULL) {
+                vec_push(&out->list, *sk);
+            }
+        }
     }
     plugin_skills(t, out);
 }
@@ -85,14 +90,17 @@ static struct str make_prompt(struct turn *t, const struct prompt_section *secti
     struct skills skills;
     struct buf out;
     turn__skills(t, &skills);
-    struct prompt_parts parts = {.working_dir = s->working_dir,
+    size_t told = t->lore.told ? t->lore.skills.list.n : 0; // the bot's come first
+    struct prompt_parts parts = {.instructions = t->lore.instructions,
+                                 .notes = t->lore.notes,
+                                 .working_dir = s->working_dir,
                                  .sandbox = box_mode_name(s->sandbox),
                                  .network = s->network,
                                  .agents = t->files->agents,
                                  .sections = sections,
                                  .n_sections = n,
-                                 .skills = skills.list.p,
-                                 .n_skills = skills.list.n};
+                                 .skills = skills.list.p + told,
+                                 .n_skills = skills.list.n - told};
     buf_init(&out, SIZE_MAX);
     prompt_write(&out, &parts);
     struct str text = arena_str(&t->step_arena, buf_str(&out));
@@ -142,7 +150,8 @@ void turn__prompt(struct turn *t)
     struct session *s = t->s;
     struct toolbox_rules rules = {.choices = s->agent->o.choices,
                                   .disabled = s->disabled_tools.p,
-                                  .n_disabled = s->disabled_tools.n};
+                                  .n_disabled = s->disabled_tools.n,
+                                  .kit = agent__session_tools(s)};
     if (!turn__pin(t)) {
         return;
     }

@@ -217,18 +217,20 @@ static void run_builtin(struct use *u)
                                 .home = a->o.home->dir,
                                 .runtime = a->o.home->runtime};
     static const char *const nothing[] = {NULL};
+    char *outputs = agent__session_path(s, "outputs");
     struct tool_env env = {
         .loop = a->o.loop,
         .lane = a->tools,
         .policy = &policy,
         .environment = s->environment != NULL ? (const char *const *)s->environment : nothing,
-        .outputs_dir = arena_printf(arena, "%s/%s/outputs", a->o.home->sessions, s->id),
+        .outputs_dir = outputs,
         .call_id = arena_strdup(arena, u->id)};
     if (tool_call_start(&u->running, &env, str_of(u->tool->builtin->name),
                         json_get(u->call, "input"), &callbacks, u, &e) < 0) {
         u->running = NULL;
         use__finish(u, STR(""), false, e.msg);
     }
+    free(outputs);
 }
 
 /// What is too long for a model: head and tail.
@@ -286,6 +288,8 @@ static void run_if_ready(struct use *u)
         run_plugin(u);
     } else if (u->tool->builtin != NULL) {
         run_builtin(u);
+    } else if (u->tool->kit) {
+        use__run_kit(u);
     } else {
         use__run_own(u);
     }
@@ -432,6 +436,7 @@ static bool give_up(struct use *u)
     pipe_cancel(&u->pipe);
     use__stop_asking(u);
     use__drop_save(u);
+    use__drop_kit(u);
     if (u->running != NULL) {
         tool_call_cancel(u->running);
         return false;

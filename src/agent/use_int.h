@@ -25,6 +25,7 @@ struct use {
     bool calling;
     struct tool_call *running;
     struct use_save *saving;
+    struct use_kit *kit;
     size_t progress; // bytes told so far
     bool telling;    // one is being written
     // whom it waits for
@@ -47,3 +48,7 @@ void use__ask_user(struct use *u, const struct json *input);
 // use_own.c: tools that need the session itself
 void use__run_own(struct use *u);
 void use__drop_save(struct use *u); // the report has nobody to go to
+
+// session_role.c: tools of bots
+void use__run_kit(struct use *u);
+void use__drop_kit(struct use *u); // the answer has nobody to go to

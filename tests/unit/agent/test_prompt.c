@@ -36,7 +36,7 @@ TEST(the_prompt_of_a_full_session)
                                         {.priority = 0, .text = STR("  Second.  ")}};
     struct skill skills[] = {{.name = STR("deploy"), .description = STR("how to deploy")},
                              {.name = STR("plain")}};
-    struct prompt_parts p = {.instructions = "Do as told.",
+    struct prompt_parts p = {.instructions = STR("Do as told."),
                              .working_dir = "/w",
                              .sandbox = "read-only",
                              .network = true,

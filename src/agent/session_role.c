@@ -1,0 +1,190 @@
+// Sessions that belong to a bot: their role, what they are told, and the conversation that goes on from
+// one to the next.
+//
+//     iteration 1: session a ──closed──> iteration 2: session b (before = a) ──closed──> ...
+//                    │ talk ──────────────────▲ moved while it is in memory,
+//                    └ journal ───────────────┘ else read again, the whole chain (session_load.c)
+//
+// agent/ knows nothing of bots but this: a directory of their own, members of metadata.json, a kit of
+// tools and, at the beginning of each turn, a lore. bot/ lies above and brings both.
+
+#include "agent/agent_int.h"
+#include "agent/use_int.h"
+#include "base/path.h"
+
+// ---- the role -----------------------------------------------------------------------------------
+
+void agent__session_set_role(struct session *s, const struct agent_role *r)
+{
+    struct arena *a = &s->role_arena;
+    s->role = (struct agent_role){.bot = arena_str(a, r->bot),
+                                  .project = arena_str(a, r->project),
+                                  .dir = arena_str(a, r->dir),
+                                  .run_id = arena_str(a, r->run_id),
+                                  .number = r->number,
+                                  .branch = arena_str(a, r->branch),
+                                  .worktree = arena_str(a, r->worktree),
+                                  .before = arena_str(a, r->before),
+                                  .autonomous = r->autonomous};
+}
+
+void agent__session_copy_role(struct session *to, const struct session *from)
+{
+    struct agent_role r = {.bot = from->role.bot,
+                           .project = from->role.project,
+                           .dir = from->role.dir,
+                           .before = from->role.before};
+    agent__session_set_role(to, &r);
+}
+
+static void write_text(struct jw *w, const char *key, struct str value)
+{
+    if (value.n != 0) {
+        jw_kstr(w, key, value);
+    } else {
+        jw_kstrz(w, key, NULL);
+    }
+}
+
+void agent__session_write_role(const struct session *s, struct jw *w)
+{
+    const struct agent_role *r = &s->role;
+    write_text(w, "bot", r->bot);
+    write_text(w, "project", r->project);
+    write_text(w, "run_id", r->run_id);
+    jw_key(w, "session_number");
+    if (r->number != 0) {
+        jw_int(w, r->number);
+    } else {
+        jw_null(w);
+    }
+    write_text(w, "branch", r->branch);
+    write_text(w, "worktree", r->worktree);
+    jw_kstrz(w, "action", s->action);
+}
+
+void agent__session_read_role(struct session *s, const struct json *meta, struct str dir)
+{
+    struct agent_role r = {.bot = json_str(json_get(meta, "bot"), ""),
+                           .project = json_str(json_get(meta, "project"), ""),
+                           .dir = path_dir(dir),
+                           .run_id = json_str(json_get(meta, "run_id"), ""),
+                           .number = json_int(json_get(meta, "session_number"), 0),
+                           .branch = json_str(json_get(meta, "branch"), ""),
+                           .worktree = json_str(json_get(meta, "worktree"), ""),
+                           .before = json_str(json_get(meta, "before"), ""),
+                           .autonomous = json_bool(json_get(meta, "autonomous"), false)};
+    agent__session_set_role(s, &r);
+    agent__session_set(&s->action, json_str(json_get(meta, "action"), ""));
+}
+
+const struct agent_role *agent_session_role(const struct session *s)
+{
+    return &s->role;
+}
+
+const char *agent_session_dir(const struct session *s)
+{
+    return s->working_dir;
+}
+
+char *agent__session_path(const struct session *s, const char *name)
+{
+    return xasprintf("%s/" STR_FMT "/%s/%s", s->agent->o.home->dir, STR_ARG(s->role.dir), s->id,
+                     name);
+}
+
+void agent_session_close(struct session *s, const struct agent_end *end, agent_session_cb *cb,
+                         void *arg)
+{
+    s->closed_as = end->reason;
+    agent__session_set(&s->action, end->action);
+    agent__session_set(&s->closing_summary, end->summary);
+    agent_session_end(s, false, cb, arg);
+}
+
+// ---- the conversation goes on -------------------------------------------------------------------
+
+/// Does nothing and nobody need an ended session in memory?
+static bool is_spent(const struct session *s)
+{
+    return s->state == SESSION_ENDED && !s->ending && s->turn == NULL && s->talk == NULL &&
+           s->notes == NULL && s->feeds == NULL && s->queue.n == 0 && s->waiters.n == 0 &&
+           !s->entering;
+}
+
+void agent__session_inherit(struct session *s)
+{
+    struct agent *a = s->agent;
+    struct session *old = s->role.before.n != 0 ? map_get(&a->sessions, s->role.before) : NULL;
+    if (old == NULL || old->turn != NULL) {
+        return;
+    }
+    s->requests = MAX(s->requests, old->requests);
+    agent__session_move_talk(s, old);
+    if (is_spent(old)) { // a run may have any number of iterations
+        map_remove(&a->sessions, str_of(old->id));
+        agent__session_free(old);
+    }
+}
+
+// ---- the kit ------------------------------------------------------------------------------------
+
+void agent_set_kit(struct agent *a, const struct agent_kit *kit)
+{
+    a->kit = *kit;
+}
+
+const struct tool_info *agent__session_tools(const struct session *s)
+{
+    return s->role.bot.n != 0 ? s->agent->kit.tools : NULL;
+}
+
+void agent__lore_init(struct agent_lore *l)
+{
+    *l = (struct agent_lore){0};
+    skills_init(&l->skills);
+}
+
+void agent__lore_fini(struct agent_lore *l)
+{
+    skills_fini(&l->skills);
+}
+
+/// Waits for the answer of a bot's tool; the turn may be gone by then.
+struct use_kit {
+    struct use *u; // NULL: nobody wants to know
+    struct agent *agent;
+};
+
+static void on_kit_done(void *arg, struct str output, struct str error)
+{
+    struct use_kit *k = arg;
+    struct use *u = k->u;
+    struct agent *a = k->agent;
+    free(k);
+    if (u != NULL) {
+        const char *why = error.n != 0 ? arena_strdup(&u->t->step_arena, error) : NULL;
+        u->kit = NULL;
+        use__finish(u, output, why == NULL, why);
+    }
+    agent__release(a);
+}
+
+void use__run_kit(struct use *u)
+{
+    struct agent *a = u->t->s->agent;
+    struct use_kit *k = xmalloc(sizeof *k);
+    *k = (struct use_kit){.u = u, .agent = a};
+    u->kit = k;
+    agent__hold(a);
+    a->kit.call(a->kit.arg, u->t->s, u->name, json_get(u->call, "input"), on_kit_done, k);
+}
+
+void use__drop_kit(struct use *u)
+{
+    if (u->kit != NULL) {
+        u->kit->u = NULL;
+        u->kit = NULL;
+    }
+}
