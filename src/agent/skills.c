@@ -10,9 +10,13 @@
 
 #include <dirent.h>
 
+#include "base/front.h"
 #include "base/path.h"
 #include "base/toml.h"
+#include "base/utf8.h"
 #include "store/tree.h"
+
+enum { WORDS_MAX = 200 }; // bytes of a description that is the first line of the text
 
 void skills_init(struct skills *s)
 {
@@ -23,37 +27,11 @@ void skills_init(struct skills *s)
 void skills_fini(struct skills *s)
 {
     vec_fini(&s->list);
+    vec_fini(&s->faults);
     arena_fini(&s->arena);
 }
 
 // ---- one file -----------------------------------------------------------------------------------
-
-/// The next line of `*rest`, without its end.
-static struct str next_line(struct str *rest)
-{
-    struct str line = str_cut(rest, '\n');
-    return line.n != 0 && line.p[line.n - 1] == '\r' ? (struct str){line.p, line.n - 1} : line;
-}
-
-/// What stands between the first line and the next one that is `fence`; `*rest` is what follows it.
-static bool cut_front(struct str text, const char *fence, struct str *front, struct str *rest)
-{
-    struct str at = text;
-    if (!str_eqz(next_line(&at), fence)) {
-        return false;
-    }
-    front->p = at.p;
-    while (at.n != 0) {
-        struct str line = next_line(&at);
-        if (str_eqz(line, fence)) {
-            front->n = (size_t)(line.p - front->p);
-            *rest = at;
-            return true;
-        }
-    }
-    *front = STR_NULL;
-    return true;
-}
 
 static struct str text_of(const struct toml *doc, const char *key)
 {
@@ -73,18 +51,10 @@ static int take_toml(struct skill *out, struct str front, struct arena *a, struc
     return rc;
 }
 
-static struct str unquoted(struct str s)
+static void take_lines(struct skill *out, struct str head)
 {
-    bool quoted = s.n >= 2 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.n - 1] == s.p[0];
-    return quoted ? (struct str){s.p + 1, s.n - 2} : s;
-}
-
-static void take_lines(struct skill *out, struct str front)
-{
-    while (front.n != 0) {
-        struct str value = next_line(&front);
-        struct str key = str_trim(str_cut(&value, ':'));
-        value = unquoted(str_trim(value));
+    struct str key, value;
+    while (front_pair(&head, &key, &value)) {
         if (str_eqz(key, "name") && value.n != 0) {
             out->name = value;
         } else if (str_eqz(key, "description")) {
@@ -97,59 +67,103 @@ static void take_lines(struct skill *out, struct str front)
 static struct str first_words(struct str text)
 {
     while (text.n != 0) {
-        struct str line = str_trim(next_line(&text));
+        struct str line = str_trim(front_line(&text));
         while (line.n != 0 && line.p[0] == '#') {
             line = str_trim(str_from(line, 1));
         }
         if (line.n != 0) {
-            return (struct str){line.p, MIN(line.n, (size_t)200)};
+            return (struct str){line.p, utf8_cut(line.p, line.n, WORDS_MAX)};
         }
     }
     return STR("");
 }
 
+static int check_name(const struct skill *sk, struct err *e)
+{
+    for (size_t i = 0; i < sk->name.n; i++) {
+        if ((unsigned char)sk->name.p[i] < ' ' || sk->name.p[i] == 0x7F) {
+            return err_set(e, ERR_PARSE, "the name of the skill has control characters");
+        }
+    }
+    return 0;
+}
+
 int skill_parse(struct skill *out, struct str text, struct str name, struct arena *a, struct err *e)
 {
-    struct str front = STR_NULL;
-    *out = (struct skill){.name = name, .body = text};
-    bool toml = cut_front(text, "+++", &front, &out->body);
-    bool lines = !toml && cut_front(text, "---", &front, &out->body);
-    if ((toml || lines) && front.p == NULL) {
-        return err_set(e, ERR_PARSE, "the front matter of skill '%.*s' is not closed",
-                       (int)MIN(name.n, (size_t)64), name.p);
+    struct front f = front_split(text);
+    int rc = 0;
+    *out = (struct skill){.name = name, .body = str_trim(f.body)};
+    switch (f.kind) {
+    case FRONT_UNCLOSED:
+        rc = err_set(e, ERR_PARSE, "the front matter of skill '%.*s' is not closed",
+                     (int)MIN(name.n, (size_t)64), name.p);
+        break;
+    case FRONT_TOML: rc = take_toml(out, f.head, a, e); break;
+    case FRONT_LINES: take_lines(out, f.head); break;
+    case FRONT_NONE: out->description = first_words(f.body); break;
     }
-    int rc = toml ? take_toml(out, front, a, e) : 0;
-    if (lines) {
-        take_lines(out, front);
-    }
-    out->body = str_trim(out->body);
-    if (!toml && !lines) {
-        out->description = first_words(text);
-    }
-    return rc;
+    return rc == 0 ? check_name(out, e) : rc;
 }
 
 // ---- a directory --------------------------------------------------------------------------------
+
+static void add_fault(struct skills *s, const char *file, const char *message)
+{
+    vec_push(&s->faults, ((struct skill_fault){arena_str(&s->arena, str_of(file)),
+                                               arena_str(&s->arena, str_of(message))}));
+}
+
+/// Add the skill in `bytes`, whose file is called `entry`. False, and a fault, when it is none.
+static bool add_skill(struct skills *s, const char *file, struct str name, struct str bytes)
+{
+    struct skill sk;
+    struct err e = {0};
+    int rc = bytes.n > SKILL_BYTES ? err_set(&e, ERR_TOO_LARGE, "above %d bytes", SKILL_BYTES)
+                                   : skill_parse(&sk, arena_str(&s->arena, bytes),
+                                                 arena_str(&s->arena, name), &s->arena, &e);
+    if (rc < 0) {
+        add_fault(s, file, e.msg);
+        return false;
+    }
+    sk.file = arena_str(&s->arena, str_of(file));
+    vec_push(&s->list, sk);
+    return true;
+}
+
+/// NAME of NAME.md.
+static struct str stem_of(struct str entry)
+{
+    return str_ends(entry, ".md") ? (struct str){entry.p, entry.n - 3} : entry;
+}
+
+/// Add the skill that is the whole of `t`: a file NAME.md, or a directory with SKILL.md.
+static bool add_tree(struct skills *s, const struct tree *t, const char *path, struct str entry)
+{
+    bool is_md = str_ends(entry, ".md");
+    const struct tree_file *f = t->is_file ? &t->files.p[0] : tree_find(t, STR("SKILL.md"));
+    if (f == NULL || t->is_file != is_md) {
+        return false; // something else lies there
+    }
+    char *file = t->is_file ? xstrdup(path) : path_join(path, "SKILL.md");
+    bool added = add_skill(s, file, stem_of(entry), f->bytes);
+    free(file);
+    return added;
+}
 
 /// Read `dir`/`entry` as a skill; what is not one is passed over.
 static void read_entry(struct skills *s, const char *dir, const char *entry, const char *prefix,
                        bool hashed)
 {
     struct tree t;
-    struct skill sk;
-    struct str name = str_of(entry);
+    struct err e = {0};
     char *path = path_join(dir, entry);
-    bool file = str_ends(name, ".md");
-    if (tree_read(&t, path, NULL) == 0) {
-        const struct tree_file *f = t.is_file ? &t.files.p[0] : tree_find(&t, STR("SKILL.md"));
-        name = arena_str(&s->arena, (struct str){name.p, name.n - (file ? 3 : 0)});
-        if (f != NULL && f->bytes.n <= SKILL_BYTES && t.is_file == file &&
-            skill_parse(&sk, arena_str(&s->arena, f->bytes), name, &s->arena, NULL) == 0) {
-            if (hashed) {
-                sk.path = str_of(arena_printf(&s->arena, "%s/%s", prefix, entry));
-                snprintf(sk.hash, sizeof sk.hash, "%s", t.hash);
-            }
-            vec_push(&s->list, sk);
+    if (tree_read(&t, path, &e) < 0) {
+        add_fault(s, path, e.msg);
+    } else {
+        if (add_tree(s, &t, path, str_of(entry)) && hashed) {
+            struct skill *sk = vec_last(&s->list);
+            sk->path = str_of(arena_printf(&s->arena, "%s/%s", prefix, entry));
+            snprintf(sk->hash, sizeof sk->hash, "%s", t.hash);
         }
         tree_fini(&t);
     }
@@ -181,6 +195,24 @@ void skills_read(struct skills *s, const char *dir, const char *prefix, bool has
         free(*name);
     }
     vec_fini(&names);
+}
+
+void skills_read_tree(struct skills *s, const struct tree *t, const char *root, const char *under)
+{
+    vec_foreach (f, &t->files) {
+        struct str rest = str_of(f->path);
+        if (!str_starts(rest, under) || s->list.n >= SKILLS_MAX) {
+            continue;
+        }
+        rest = str_from(rest, strlen(under));
+        struct str entry = str_cut(&rest, '/');
+        bool is_file = rest.p == NULL && str_ends(entry, ".md");
+        if (entry.n != 0 && entry.p[0] != '.' && (is_file || str_eqz(rest, "SKILL.md"))) {
+            char *file = path_join(root, f->path);
+            add_skill(s, file, is_file ? stem_of(entry) : entry, f->bytes);
+            free(file);
+        }
+    }
 }
 
 const struct skill *skills_find(const struct skills *s, struct str name)

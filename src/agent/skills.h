@@ -11,27 +11,38 @@ enum { SKILLS_MAX = 256, SKILL_BYTES = 256 * 1024 };
 
 struct skill {
     struct str name, description, body;
+    struct str file; // absolute, where it was read; of a plugin's empty
     struct str path; // of the project's: relative to its root; else empty
     char hash[80];   // of the project's, for trust; else empty
+};
+
+/// What looks like a skill and is none.
+struct skill_fault {
+    struct str file, message;
 };
 
 /// All strings lie in the arena. The caller's storage.
 struct skills {
     struct arena arena;
     vec(struct skill) list;
+    vec(struct skill_fault) faults;
 };
 void skills_init(struct skills *s);
 void skills_fini(struct skills *s);
 
 /// Read a skill: `+++` TOML or `---` with `key: value` lines in front, or neither; `name` is what it is
-/// called when it does not say. A front that is not closed or not TOML is ERR_PARSE. What is returned
-/// points into `text` and `a`.
+/// called when it does not say. A front that is not closed or not TOML, and a name with control characters,
+/// are ERR_PARSE. What is returned points into `text` and `a`.
 int skill_parse(struct skill *out, struct str text, struct str name, struct arena *a,
                 struct err *e) MUST_CHECK;
 
 /// Add the skills of a directory: NAME.md and NAME/SKILL.md. With `hashed` path and hash are filled in,
-/// the path being `prefix`/NAME. What cannot be read is passed over. A missing directory has none.
+/// the path being `prefix`/NAME. What cannot be read is a fault. A missing directory has none.
 void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed);
+
+struct tree;
+/// The same for those below `under` ("skills/") in a tree that was read from `root`, without path and hash.
+void skills_read_tree(struct skills *s, const struct tree *t, const char *root, const char *under);
 
 /// The first of that name; NULL when there is none.
 const struct skill *skills_find(const struct skills *s, struct str name);

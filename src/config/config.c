@@ -234,22 +234,6 @@ static void write_entry(struct jw *w, const struct config_entry *e)
     jw_end_obj(w);
 }
 
-static void write_diag(struct jw *w, const struct config_diag *d)
-{
-    jw_obj(w);
-    jw_kstrz(w, "severity", d->severity == CONFIG_ERROR ? "error" : "warning");
-    jw_kstrz(w, "path", d->path);
-    if (d->line != 0) {
-        jw_kint(w, "line", d->line);
-        jw_kint(w, "col", d->col);
-    }
-    jw_kstrz(w, "message", d->message);
-    if (d->hint != NULL) {
-        jw_kstrz(w, "hint", d->hint);
-    }
-    jw_end_obj(w);
-}
-
 void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w)
 {
     const struct config_entry *e;
@@ -262,10 +246,6 @@ void config_write_json(const struct config *c, const struct config_diags *d, str
     }
     jw_end_arr(w);
     jw_key(w, "diagnostics");
-    jw_arr(w);
-    for (size_t i = 0; d != NULL && i < d->n; i++) {
-        write_diag(w, &d->p[i]);
-    }
-    jw_end_arr(w);
+    config_diags_write(d, w);
     jw_end_obj(w);
 }

@@ -54,6 +54,20 @@ struct config_diags {
 void config_diags_init(struct config_diags *d);
 void config_diags_fini(struct config_diags *d);
 
+struct config_place {
+    const char *path;
+    uint32_t line, col;
+};
+
+/// Add a diagnostic; control characters in its text are replaced. `hint` may be NULL. An error
+/// marks `d` as broken. Past a limit one last entry says that there are more.
+void config_diags_add(struct config_diags *d, enum config_severity severity, struct config_place at,
+                      const char *hint, const char *fmt, ...) PRINTF_LIKE(5, 6);
+/// Whether further diagnostics would not be listed.
+bool config_diags_full(const struct config_diags *d);
+/// Write [{severity, path, line?, col?, message, hint?}]; NULL is an empty list.
+void config_diags_write(const struct config_diags *d, struct jw *w);
+
 // ---- loading ------------------------------------------------------------------------------
 
 struct config;

@@ -29,16 +29,3 @@ void config__put(struct config *c, const struct schema__key *key, struct config_
 
 /// Sort, once everything is there.
 void config__finish(struct config *c);
-
-struct config__place {
-    const char *path;
-    uint32_t line, col;
-};
-
-/// Add a diagnostic; control characters in its text are replaced. `hint` may be NULL. An error
-/// marks `d` as broken. Past a limit one last entry says that there are more.
-void config__diag(struct config_diags *d, enum config_severity severity, struct config__place at,
-                  const char *hint, const char *fmt, ...) PRINTF_LIKE(5, 6);
-
-/// Whether further diagnostics would not be listed.
-bool config__diags_full(const struct config_diags *d);

@@ -27,33 +27,20 @@ static char *printable(const char *z)
     return b.p != NULL ? buf_take(&b, NULL) : xstrdup("");
 }
 
-void config__diag(struct config_diags *d, enum config_severity severity, struct config__place at,
-                  const char *hint, const char *fmt, ...)
+static void write_diag(struct jw *w, const struct config_diag *d)
 {
-    char message[MESSAGE_MAX];
-    va_list ap;
-
-    d->broken = d->broken || severity == CONFIG_ERROR;
-    if (config__diags_full(d)) {
-        return;
+    jw_obj(w);
+    jw_kstrz(w, "severity", d->severity == CONFIG_ERROR ? "error" : "warning");
+    jw_kstrz(w, "path", d->path);
+    if (d->line != 0) {
+        jw_kint(w, "line", d->line);
+        jw_kint(w, "col", d->col);
     }
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
-    bool full = d->n == DIAGS_MAX;
-    vec_push(d, ((struct config_diag){
-                    .severity = severity,
-                    .path = xstrdup(at.path),
-                    .line = at.line,
-                    .col = at.col,
-                    .message = printable(full ? "more problems are not listed" : message),
-                    .hint = hint != NULL && !full ? printable(hint) : NULL,
-                }));
-}
-
-bool config__diags_full(const struct config_diags *d)
-{
-    return d->n > DIAGS_MAX;
+    jw_kstrz(w, "message", d->message);
+    if (d->hint != NULL) {
+        jw_kstrz(w, "hint", d->hint);
+    }
+    jw_end_obj(w);
 }
 
 void config_diags_init(struct config_diags *d)
@@ -70,4 +57,42 @@ void config_diags_fini(struct config_diags *d)
     }
     free(d->p);
     *d = (struct config_diags){0};
+}
+
+void config_diags_add(struct config_diags *d, enum config_severity severity, struct config_place at,
+                      const char *hint, const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list ap;
+
+    d->broken = d->broken || severity == CONFIG_ERROR;
+    if (config_diags_full(d)) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    bool full = d->n == DIAGS_MAX;
+    vec_push(d, ((struct config_diag){
+                    .severity = severity,
+                    .path = xstrdup(at.path),
+                    .line = at.line,
+                    .col = at.col,
+                    .message = printable(full ? "more problems are not listed" : message),
+                    .hint = hint != NULL && !full ? printable(hint) : NULL,
+                }));
+}
+
+bool config_diags_full(const struct config_diags *d)
+{
+    return d->n > DIAGS_MAX;
+}
+
+void config_diags_write(const struct config_diags *d, struct jw *w)
+{
+    jw_arr(w);
+    for (size_t i = 0; d != NULL && i < d->n; i++) {
+        write_diag(w, &d->p[i]);
+    }
+    jw_end_arr(w);
 }

@@ -26,9 +26,9 @@ struct table {
 
 // ---- complaints -----------------------------------------------------------------------------
 
-static struct config__place place(const struct layer *l, uint32_t line, uint32_t col)
+static struct config_place place(const struct layer *l, uint32_t line, uint32_t col)
 {
-    return (struct config__place){l->path, line, col};
+    return (struct config_place){l->path, line, col};
 }
 
 static const char *mend_hint(const struct layer *l)
@@ -56,8 +56,8 @@ static void add_wrong_value(struct layer *l, const struct schema__key *k, const 
     struct buf found;
     buf_init(&found, KEY_MAX);
     describe(k, v, &found);
-    config__diag(l->d, CONFIG_ERROR, place(l, v->line, v->col), mend_hint(l),
-                 "expected %s for '%s', found %s", expected, key, buf_z(&found));
+    config_diags_add(l->d, CONFIG_ERROR, place(l, v->line, v->col), mend_hint(l),
+                     "expected %s for '%s', found %s", expected, key, buf_z(&found));
     l->broken = true;
     buf_fini(&found);
 }
@@ -78,7 +78,7 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
     struct buf b;
     size_t n = strlen(t->text);
 
-    if (config__diags_full(l->d)) {
+    if (config_diags_full(l->d)) {
         return; // looking for the nearest name is slow, and a hostile file has many
     }
     arena_init(&names);
@@ -91,7 +91,7 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
     if (nearest != NULL) {
         buf_addf(&b, ", did you mean '%s'?", nearest);
     }
-    config__diag(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL, "%s", buf_z(&b));
+    config_diags_add(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL, "%s", buf_z(&b));
     buf_fini(&b);
     arena_fini(&names);
 }
@@ -100,8 +100,8 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
 static void add_policy(struct layer *l, const struct toml_member *m)
 {
     if (l->origin != CONFIG_SYSTEM) {
-        config__diag(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL,
-                     "[policy] counts only in " CONFIG_SYSTEM_PATH);
+        config_diags_add(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL,
+                         "[policy] counts only in " CONFIG_SYSTEM_PATH);
     }
 }
 
@@ -209,8 +209,8 @@ static void read_plugin(struct layer *l, const struct toml *item)
         }
     }
     if ((toml_get(item, "path") != NULL) == (toml_get(item, "name") != NULL)) {
-        config__diag(l->d, CONFIG_ERROR, place(l, item->line, item->col), mend_hint(l),
-                     "expected either 'path' or 'name' in [[plugins]]");
+        config_diags_add(l->d, CONFIG_ERROR, place(l, item->line, item->col), mend_hint(l),
+                         "expected either 'path' or 'name' in [[plugins]]");
         l->broken = true;
     }
     struct json *json = plugin_to_json(l, item);
@@ -279,9 +279,9 @@ static void read_member(struct layer *l, const struct table *t, const struct tom
     if (step.key == NULL && step.prefix.n == 0) {
         add_unknown(l, t, m);
     } else if (step.any && !schema__name_ok(m->key)) {
-        config__diag(l->d, CONFIG_ERROR, place(l, m->line, m->col), mend_hint(l),
-                     "expected a name of 1 to 256 printable bytes in [%.*s]",
-                     (int)strlen(t->text) - 1, t->text);
+        config_diags_add(l->d, CONFIG_ERROR, place(l, m->line, m->col), mend_hint(l),
+                         "expected a name of 1 to 256 printable bytes in [%.*s]",
+                         (int)strlen(t->text) - 1, t->text);
         l->broken = true;
     } else {
         read_known(l, t, m, step);
@@ -313,8 +313,8 @@ static struct toml *read_file(struct layer *l)
     buf_fini(&text);
     if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
         const char *behind = line != 0 ? strstr(e.msg, ": ") : NULL; // the place is said once
-        config__diag(l->d, CONFIG_ERROR, place(l, line, col), mend_hint(l), "%s",
-                     behind != NULL ? behind + 2 : e.msg);
+        config_diags_add(l->d, CONFIG_ERROR, place(l, line, col), mend_hint(l), "%s",
+                         behind != NULL ? behind + 2 : e.msg);
         l->broken = true;
     }
     return root;

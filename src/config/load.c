@@ -39,9 +39,9 @@ static bool may_set(struct layer *l, const struct layer__value *v)
     if (narrow || rule == SCHEMA_ALWAYS || rule == SCHEMA_ADD) {
         return true;
     }
-    config__diag(l->d, CONFIG_WARNING, (struct config__place){l->path, v->line, v->col},
-                 "it is ignored here; set it in your own config.toml", "a project may not %s '%s'",
-                 rule == SCHEMA_NARROW ? "widen" : "set", v->text);
+    config_diags_add(l->d, CONFIG_WARNING, (struct config_place){l->path, v->line, v->col},
+                     "it is ignored here; set it in your own config.toml",
+                     "a project may not %s '%s'", rule == SCHEMA_NARROW ? "widen" : "set", v->text);
     return false;
 }
 
@@ -236,8 +236,8 @@ static void check_public_url(const struct config *c, struct config_diags *d)
 {
     const struct config_entry *url = config_find(c, "public_url");
     if (url->value->s.n != 0 && url->path != NULL && !config_bool(c, "behind_proxy")) {
-        config__diag(d, CONFIG_WARNING, (struct config__place){url->path, url->line, 1},
-                     "set behind_proxy = true", "'public_url' has no effect without a proxy");
+        config_diags_add(d, CONFIG_WARNING, (struct config_place){url->path, url->line, 1},
+                         "set behind_proxy = true", "'public_url' has no effect without a proxy");
     }
 }
 
@@ -247,9 +247,9 @@ static void check_providers(const struct config *c, struct config_diags *d)
     for (size_t at = 0; (name = config_next_name(c, "providers", &at)) != NULL;) {
         const struct config_entry *any = &c->slots[at - 1]->entry;
         if (config_find_named(c, "providers.*.kind", name) == NULL && any->path != NULL) {
-            config__diag(d, CONFIG_WARNING, (struct config__place){any->path, any->line, 1},
-                         "add kind = \"openai-chat\" or another", "provider '%s' has no 'kind'",
-                         name);
+            config_diags_add(d, CONFIG_WARNING, (struct config_place){any->path, any->line, 1},
+                             "add kind = \"openai-chat\" or another", "provider '%s' has no 'kind'",
+                             name);
         }
     }
 }

@@ -40,7 +40,7 @@ TEST(a_front_of_toml_of_lines_or_none)
 TEST(a_front_that_is_not_closed_is_no_skill)
 {
     static const char *const bad[] = {"+++\nname = \"x\"\n", "---\nname: x\n",
-                                      "+++\nname = \n+++\n"};
+                                      "+++\nname = \n+++\n", "+++\nname = \"a\\nb\"\n+++\n"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct arena a;
         struct skill sk;
@@ -76,6 +76,22 @@ TEST(a_directory_gives_files_and_folders_by_name)
     CHECK_INT(strlen(s.list.p[0].hash), 64);
     CHECK_SPAN(skills_find(&s, STR("small"))->description, "a small one");
     CHECK(skills_find(&s, STR("broken")) == NULL);
+    CHECK_INT(s.faults.n, 1); // what is no Markdown is none either
+    CHECK(str_ends(s.faults.p[0].file, "/broken.md"));
+    CHECK_SPAN(s.faults.p[0].message, "the front matter of skill 'broken' is not closed");
     skills_fini(&s);
     free(folder);
+}
+
+TEST(a_long_first_line_is_cut_at_a_character)
+{
+    struct arena a;
+    struct skill sk;
+    char text[400];
+    memset(text, 'x', 199);
+    snprintf(text + 199, sizeof text - 199, "\xC3\xA9 and more");
+    arena_init(&a);
+    CHECK_INT(parse(text, &sk, &a), 0);
+    CHECK_INT(sk.description.n, 199);
+    arena_fini(&a);
 }
