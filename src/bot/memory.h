@@ -1,0 +1,50 @@
+#pragma once
+
+#include "base/json.h"
+#include "base/vec.h"
+
+// `memory.json` of a workspace: {"entries": {key: value}}. Changed under the workspace's lock by reading,
+// changing and renaming, so that of two writers neither is lost. Members of the file that we do not know
+// stay, and so do values that are not strings.
+//
+// A file that is not what it should be is set aside as `memory.json.corrupt-<time>`, byte for byte, and
+// the call goes on with an empty memory; `note` says where it went. Everything here blocks; on any thread
+// and in any process. `dir` is workspace.dir, which need not exist for reading.
+
+enum {
+    MEMORY_KEY = 200,         // bytes of a key
+    MEMORY_VALUE = 64 * 1024, // of a value
+    MEMORY_ENTRIES = 1000,
+    MEMORY_BYTES = 16 << 20, // of the file
+};
+
+struct memory_entry {
+    struct str key;
+    struct str text;          // a string as it is, anything else as JSON
+    const struct json *value; // never NULL
+};
+
+/// The caller's storage, ended with memory_fini(), on failure too.
+struct memory {
+    struct arena arena;
+    vec(struct memory_entry) list; // by key
+    char note[300];                // what was set aside, for a person; else empty
+};
+
+/// No file is an empty memory. ERR_TOO_LARGE and failed reads leave the file alone.
+int memory_load(struct memory *m, const char *dir, struct err *e) MUST_CHECK;
+void memory_fini(struct memory *m);
+const struct memory_entry *memory_find(const struct memory *m, struct str key); // NULL: none
+
+/// Set a key to a string. ERR_INVALID for an empty key, control characters in it, or bytes that are not
+/// UTF-8; ERR_TOO_LARGE beyond the limits. On failure the old file is whole. `note` (may be NULL) is as in
+/// struct memory.
+int memory_set(const char *dir, struct str key, struct str value, char note[300],
+               struct err *e) MUST_CHECK;
+/// ERR_NOT_FOUND when there is no such key.
+int memory_remove(const char *dir, struct str key, char note[300], struct err *e) MUST_CHECK;
+/// Take all keys out; `*n` (may be NULL) is how many there were.
+int memory_clear(const char *dir, size_t *n, char note[300], struct err *e) MUST_CHECK;
+
+/// The members of {"entries": {...}} of GET /bots/{bot}/memory, into an object that is open.
+void memory_write(const struct memory *m, struct jw *w);

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "agent/skills.h"
+#include "bot/catalog.h"
+
+// The skills of a bot: its own first, then the user's in `$AFLOAT_HOME/skills`, then those of the trusted
+// project. The first of a name wins.
+//
+//     on a lane: skillset_read ──> on the loop: skillset_judge (asks trust)
+
+#define SKILL_ORIGINS(X)                                                                           \
+    X(BOT, "bot")                                                                                  \
+    X(USER, "user")                                                                                \
+    X(PROJECT, "project")
+enum skill_origin {
+#define X(id, name) SKILL_OF_##id,
+    SKILL_ORIGINS(X)
+#undef X
+};
+const char *skill_origin_name(enum skill_origin o);
+
+struct skillset_item {
+    enum skill_origin origin;
+    const struct skill *skill;
+    const char *file; // absolute
+};
+
+struct skillset_diag {
+    const char *file, *message;
+};
+
+/// The caller's storage; texts lie in `skills` and `arena`.
+struct skillset {
+    struct arena arena;
+    struct skills skills;
+    vec(struct skillset_item) list;  // by name
+    vec(struct skillset_diag) diags; // skills that could not be read, and so are none
+    size_t untrusted;                // of the project's
+    // private
+    struct trust_place place;
+};
+
+/// Read all skills for `bot` (NULL: those of no bot) and somebody who works in `dir` (NULL: no project).
+/// Blocks; on any thread.
+void skillset_read(struct skillset *s, const char *home, const struct catalog_bot *bot,
+                   const char *dir);
+/// Take out what is not trusted and what has the name of another. On the loop thread.
+void skillset_judge(struct skillset *s, const struct trust *t);
+void skillset_fini(struct skillset *s);
+const struct skillset_item *skillset_find(const struct skillset *s, struct str name); // NULL: none
+
+// ---- changing them, blocking, on any thread ------------------------------------------------------------
+
+struct skillset_new {
+    struct str name; // ^[a-z0-9][a-z0-9_-]{0,63}$
+    struct str description, body;
+};
+
+/// Write `bots/<bot>/skills/<name>.md`, or `skills/<name>.md` with `bot` NULL, by rename; one that is there
+/// is replaced and goes to `trash/`. ERR_INVALID for a bad name, an empty body, or text that is not UTF-8;
+/// ERR_TOO_LARGE. `*file` (may be NULL) is where it went; caller frees.
+int skillset_save(const char *home, const char *bot, const struct skillset_new *n, char **file,
+                  struct err *e) MUST_CHECK;
+/// Move it to `trash/`, NAME.md or NAME/. ERR_NOT_FOUND.
+int skillset_remove(const char *home, const char *bot, struct str name, struct err *e) MUST_CHECK;

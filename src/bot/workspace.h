@@ -1,0 +1,47 @@
+#pragma once
+
+#include "bot/slug.h"
+
+// What a bot keeps for one project: `$AFLOAT_HOME/bots/<bot>/workspaces/<slug>/` with
+//
+//     workspace.json   {"path": "/real/path"}: whose it is; made once, never changed by us
+//     memory.json      memory.h
+//     session_number   history_number.h: the last number given out
+//     history/<id>/    what sessions leave
+//     lock             held for moments by who changes memory or takes a number
+//
+// Everything here blocks; on any thread and in any process.
+
+struct workspace {
+    char *bot, *slug;
+    char *dir;   // absolute
+    char *rel;   // relative to the home: "bots/<bot>/workspaces/<slug>"
+    char *path;  // of the project; NULL when nobody claimed the workspace
+    bool exists; // on disk
+};
+
+enum workspace_how {
+    WORKSPACE_LOOK, // make nothing; the answer is what WORKSPACE_MAKE would give now
+    WORKSPACE_MAKE,
+};
+
+/// The workspace of `bot` for the project at `path`: the real path of the main repository's root, or of
+/// the directory where there is no git. Found again by that path; else the slug that is free, claimed so
+/// that no other path can have it. Of two at once each gets his own.
+/// The caller ends `*w` with workspace_fini(), on failure too.
+int workspace_of_path(struct workspace *w, const char *home, const char *bot, const char *path,
+                      enum workspace_how how, struct err *e) MUST_CHECK;
+/// The one that is called `slug` (--project), whoever it belongs to. ERR_INVALID for a bad slug.
+int workspace_of_slug(struct workspace *w, const char *home, const char *bot, const char *slug,
+                      enum workspace_how how, struct err *e) MUST_CHECK;
+void workspace_fini(struct workspace *w);
+
+/// All workspaces of a bot, by slug; `cb` gets each for the time of the call.
+int workspace_each(const char *home, const char *bot,
+                   void (*cb)(void *arg, const struct workspace *w), void *arg,
+                   struct err *e) MUST_CHECK;
+
+/// Lock `dir` against other runs and processes; waits 5 s at most (ERR_TIMEOUT). Returns a descriptor for
+/// workspace_unlock(), or a negative code. Killed holders lock nothing.
+int workspace_lock(const char *dir, struct err *e) MUST_CHECK;
+void workspace_unlock(int fd);
