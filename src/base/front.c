@@ -27,8 +27,9 @@ struct str front_line(struct str *rest)
     return line.n != 0 && line.p[line.n - 1] == '\r' ? (struct str){line.p, line.n - 1} : line;
 }
 
-/// Look for the closing `fence` in `rest`, which follows the first.
-static struct front close_at(struct str rest, const char *fence, enum front_kind kind)
+/// Look for the closing `fence` in `rest`, which follows the first line of `all`.
+static struct front close_at(struct str all, struct str rest, const char *fence,
+                             enum front_kind kind)
 {
     struct str at = rest;
     while (at.n != 0) {
@@ -37,7 +38,7 @@ static struct front close_at(struct str rest, const char *fence, enum front_kind
             return (struct front){kind, {rest.p, (size_t)(line.p - rest.p)}, at};
         }
     }
-    return (struct front){.kind = FRONT_UNCLOSED};
+    return (struct front){.kind = FRONT_UNCLOSED, .body = all};
 }
 
 struct front front_split(struct str text)
@@ -47,7 +48,7 @@ struct front front_split(struct str text)
     struct str first = front_line(&rest);
     for (size_t i = 0; i < ARRAY_LEN(fences); i++) {
         if (is_fence(first, fences[i].fence)) {
-            return close_at(rest, fences[i].fence, fences[i].kind);
+            return close_at(all.body, rest, fences[i].fence, fences[i].kind);
         }
     }
     return all;

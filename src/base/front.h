@@ -20,7 +20,7 @@ enum front_kind {
 struct front {
     enum front_kind kind;
     struct str head; // without its fences; empty unless TOML or LINES
-    struct str body; // not trimmed
+    struct str body; // not trimmed; of NONE and UNCLOSED everything
 };
 
 /// Split `text`; a byte order mark in front, CR before LF and spaces behind a fence do not matter.

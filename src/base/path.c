@@ -241,25 +241,35 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
     return rc;
 }
 
-static int replace_in(int dir, const char *name, struct str bytes, mode_t mode)
+/// Give the file `temp` its `name`: in place of what is there, or only when nothing is. `temp` is gone
+/// afterwards.
+static int place(int dir, const char *temp, const char *name, bool replace)
+{
+    int rc = replace ? renameat(dir, temp, dir, name) : linkat(dir, temp, dir, name, 0);
+    rc = rc == 0 ? 0 : -errno;
+    if (!replace || rc != 0) {
+        unlinkat(dir, temp, 0);
+    }
+    return rc;
+}
+
+static int write_in(int dir, const char *name, struct str bytes, mode_t mode, bool replace)
 {
     char temp[TEMP_NAME];
     int rc = temp_name(temp);
     if (rc == 0) {
         rc = write_new(dir, temp, bytes, mode);
     }
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = place(dir, temp, name, replace);
     }
-    if (renameat(dir, temp, dir, name) != 0) {
+    if (rc == 0 && fsync(dir) != 0) {
         rc = -errno;
-        unlinkat(dir, temp, 0);
-        return rc;
     }
-    return fsync(dir) == 0 ? 0 : -errno;
+    return rc;
 }
 
-int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
+static int write_whole(const char *path, struct str bytes, mode_t mode, bool replace, struct err *e)
 {
     struct str last = path_base(str_of(path));
     if (last.n == 0 || path[strlen(path) - 1] == '/') {
@@ -270,8 +280,21 @@ int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct er
     int rc = dir >= 0 ? 0 : -errno;
     free(parent);
     if (rc == 0) {
-        rc = replace_in(dir, last.p, bytes, mode); // the last part runs to the end of `path`
+        rc = write_in(dir, last.p, bytes, mode, replace); // the last part runs to the end of `path`
         close(dir);
     }
+    if (rc == -EEXIST) {
+        return err_set(e, ERR_CONFLICT, "'%s' exists already", path);
+    }
     return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+}
+
+int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
+{
+    return write_whole(path, bytes, mode, true, e);
+}
+
+int path_write_new(const char *path, struct str bytes, mode_t mode, struct err *e)
+{
+    return write_whole(path, bytes, mode, false, e);
 }

@@ -41,3 +41,7 @@ int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /// the temporary one is gone, with one exception: when only the last sync, that of the directory,
 /// fails, the new bytes are in place but may not survive a power cut.
 int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
+
+/// The same for a file that is not there yet: ERR_CONFLICT when anything has that name, and it is left
+/// alone. Of several at once exactly one wins.
+int path_write_new(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;

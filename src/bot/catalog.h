@@ -21,7 +21,6 @@ struct catalog_bot {
     enum bot_origin origin;
     const char *dir;          // absolute, where it lies
     const char *file;         // absolute path of its config.md
-    bool has_file;            // a user's bot may be a directory with history alone: then not listed
     int status;               // of reading config.md: 0, or a negative code and `err`
     struct err err;           // "PATH:LINE:COLUMN: ..."
     struct bot_config config; // the defaults when status < 0
@@ -61,19 +60,12 @@ int catalog_find(const struct catalog *c, struct str name, const struct catalog_
 int catalog_create(const char *home, const char *name, struct str description,
                    struct str instructions, struct err *e) MUST_CHECK;
 
-/// What PATCH /bots/{bot} may change. STR_NULL and BOT_UNSET: not asked for.
-struct catalog_patch {
-    const struct json
-        *keys; // an object, NULL for none: a key of config.md and its value, null to take
-               // it out; `worktree` is a boolean or an object
-    struct str instructions; // p NULL: they stay
-};
-
-/// Change keys and instructions of `bots/<bot>/config.md` by rename. Lines that are not touched, comments
-/// among them, stay byte for byte. The result is parsed before it is written: what config.md may not say
-/// is ERR_INVALID and changes nothing. ERR_NOT_FOUND; ERR_PARSE when the file is broken as it is.
-int catalog_patch(const char *home, const char *name, const struct catalog_patch *p,
-                  struct err *e) MUST_CHECK;
+/// Change `bots/<bot>/config.md` by rename: `keys` and `instructions` as in bot_config_edit(), either may
+/// be missing (NULL, p NULL). The result is read before it is written: what config.md may not say is
+/// ERR_INVALID, a key that it does not know too, and nothing is changed. ERR_NOT_FOUND; ERR_PARSE when the
+/// file is broken as it is; ERR_UNSUPPORTED where only a person can do it.
+int catalog_patch(const char *home, const char *name, const struct json *keys,
+                  struct str instructions, struct err *e) MUST_CHECK;
 
 /// Move the bot to `trash/`: config.md and skills/, its workspaces stay; with `history` everything.
 /// ERR_NOT_FOUND. `*where` (may be NULL) is the directory in the trash; caller frees.

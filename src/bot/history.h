@@ -7,14 +7,6 @@
 // What the sessions of a bot left: `workspaces/<slug>/history/<id>/{metadata.json, events.jsonl}`, written
 // by the agent's sessions through the store and found through its index.
 
-// ---- numbers: blocking, on any thread and in any process ---------------------------------------------
-
-/// The next session number of a workspace: above all that were ever given out there or lie in its history.
-/// Never given twice, whoever is killed when. `dir` is workspace.dir and must exist.
-int history_number_take(const char *dir, uint64_t *out, struct err *e) MUST_CHECK;
-/// Numbers up to `n` are used: for history that comes from elsewhere.
-int history_number_raise(const char *dir, uint64_t n, struct err *e) MUST_CHECK;
-
 // ---- rows: pure --------------------------------------------------------------------------------------
 
 /// One session as its metadata.json tells it. Texts lie in the arena given.

@@ -33,6 +33,6 @@ enum { HISTORY_VIEW_BYTES = 32 << 20, HISTORY_LIMIT = 50 };
 int history_view(struct buf *out, const char *dir, const struct history_wish *w,
                  struct err *e) MUST_CHECK;
 
-/// The response alone, or the commands as `[{command, success, exit, duration_ms}]`, for GET
-/// /bots/{bot}/history/{id}: `{commands: [...], response: "..."}` into an object that is open.
+/// `commands: [{command, done, success, error, duration_ms}], response: "..."` for GET
+/// /bots/{bot}/history/{id}, into an object that is open. On failure nothing was written.
 int history_view_write(struct jw *w, const char *dir, struct err *e) MUST_CHECK;

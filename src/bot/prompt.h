@@ -33,6 +33,6 @@ struct bot_prompt {
 /// Append the prompt to `out`, whose maximum is the limit (see buf_ok()). On any thread.
 void bot_prompt_write(struct buf *out, const struct bot_prompt *p);
 
-/// The same for a conversation with a bot (`chat --bot`): without Status' session and without what only a
-/// run can do.
+/// The same as instructions of a conversation with a bot (`chat --bot`): without what only a run has, the
+/// number, the branch, the input and the tool that ends it.
 void bot_prompt_write_chat(struct buf *out, const struct bot_prompt *p);

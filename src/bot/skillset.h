@@ -22,21 +22,15 @@ const char *skill_origin_name(enum skill_origin o);
 struct skillset_item {
     enum skill_origin origin;
     const struct skill *skill;
-    const char *file; // absolute
 };
 
-struct skillset_diag {
-    const char *file, *message;
-};
-
-/// The caller's storage; texts lie in `skills` and `arena`.
+/// The caller's storage; all texts lie in `skills`.
 struct skillset {
-    struct arena arena;
-    struct skills skills;
-    vec(struct skillset_item) list;  // by name
-    vec(struct skillset_diag) diags; // skills that could not be read, and so are none
-    size_t untrusted;                // of the project's
+    struct skills skills;           // all that was read; its `faults` are those that are none
+    vec(struct skillset_item) list; // after skillset_judge(): those that count, by name
+    size_t untrusted;               // of the project's
     // private
+    size_t n_bot, n_user; // where in `skills` the next place begins
     struct trust_place place;
 };
 

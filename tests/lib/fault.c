@@ -74,6 +74,7 @@ WRAP(int, renameat, (int ad, const char *a, int bd, const char *b), (ad, a, bd, 
 WRAP(int, ftruncate, (int fd, off_t n), (fd, n))
 WRAP(int, ftruncate64, (int fd, off64_t n), (fd, n))
 WRAP(int, link, (const char *a, const char *b), (a, b))
+WRAP(int, linkat, (int ad, const char *a, int bd, const char *b, int flags), (ad, a, bd, b, flags))
 WRAP(int, mkdir, (const char *p, mode_t mode), (p, mode))
 WRAP(int, unlink, (const char *p), (p))
 

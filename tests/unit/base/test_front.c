@@ -15,9 +15,9 @@ TEST(a_front_is_split_from_its_body)
         {"\xEF\xBB\xBF+++ \na = 1\n+++\t\nbody", FRONT_TOML, "a = 1\n", "body"},
         {"+++\n+++", FRONT_TOML, "", ""},
         {"---\na: 1\n---\nbody", FRONT_LINES, "a: 1\n", "body"},
-        {"---\na: 1\n+++\nbody", FRONT_UNCLOSED, "", ""},
-        {"+++", FRONT_UNCLOSED, "", ""},
-        {"+++\na = 1\n ++ +\n", FRONT_UNCLOSED, "", ""},
+        {"---\na: 1\n+++\nbody", FRONT_UNCLOSED, "", "---\na: 1\n+++\nbody"},
+        {"\xEF\xBB\xBF+++", FRONT_UNCLOSED, "", "+++"},
+        {"+++\na = 1\n ++ +\n", FRONT_UNCLOSED, "", "+++\na = 1\n ++ +\n"},
         {"\n+++\n+++\n", FRONT_NONE, "", "\n+++\n+++\n"},
         {"++++\nbody", FRONT_NONE, "", "++++\nbody"},
         {"\xEF\xBB\xBF"

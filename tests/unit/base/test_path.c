@@ -234,6 +234,40 @@ TEST(a_symlink_is_replaced_not_written_through)
     check_file(in_dir("target"), "old");
 }
 
+TEST(a_new_file_is_never_put_in_place_of_another)
+{
+    struct err e;
+    CHECK_INT(path_write_new(in_dir("f"), STR("first"), 0640, NULL), 0);
+    CHECK_INT(mode_of(in_dir("f")), 0640);
+    CHECK_INT(path_write_new(in_dir("f"), STR("second"), 0600, &e), ERR_CONFLICT);
+    CHECK(strstr(e.msg, "exists already") != NULL);
+    check_file(in_dir("f"), "first");
+    CHECK_INT(symlink("nowhere", in_dir("link")), 0);
+    CHECK_INT(path_write_new(in_dir("link"), STR("x"), 0600, NULL), ERR_CONFLICT);
+    CHECK_INT(count_entries(test_dir()), 2);
+}
+
+TEST(a_new_file_is_whole_or_not_there)
+{
+    unsigned long failed = 0;
+    for (unsigned long n = 1;; n++, failed++) {
+        fault_at(n, ENOSPC, false);
+        int rc = path_write_new(in_dir("f"), STR("new"), 0600, NULL);
+        fault_off();
+        if (fault_hits() == 0) {
+            CHECK_INT(rc, 0);
+            break;
+        }
+        CHECK_INT(rc, -ENOSPC);
+        if (count_entries(test_dir()) != 0) { // the last sync: of the directory
+            check_file(in_dir("f"), "new");
+            CHECK_INT(unlink(in_dir("f")), 0);
+        }
+    }
+    fprintf(stderr, "%lu points failed\n", failed);
+    CHECK(failed >= 4);
+}
+
 // How many calls that can be made to fail a write takes. The last is the sync of the directory.
 static unsigned long count_calls(void)
 {

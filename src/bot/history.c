@@ -1,0 +1,308 @@
+// The sessions of a bot, as lists.
+//
+// The store's index has a row for each session with the text of its metadata.json, so that a list is one
+// query and no directory is read: a workspace with ten thousand sessions is listed, and its last five
+// summaries found, without touching their files. Rows are parsed a page at a time.
+
+#include "bot/history.h"
+
+#include "base/json.h"
+#include "base/time.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+
+enum {
+    PAGE = 200,        // rows looked at in one turn of the loop
+    RECENT_MAX = 20,   // that may be asked for
+    RECENT_LOOK = 100, // rows that are looked at for them
+    TABLE_CHARS = 80,
+};
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+static struct str text_of(const struct json *meta, const char *key, struct arena *a)
+{
+    return arena_str(a, json_str(json_get(meta, key), ""));
+}
+
+static int64_t count_of(const struct json *v, int64_t fallback)
+{
+    int64_t n = json_int(v, fallback);
+    return n >= 0 ? n : fallback;
+}
+
+struct history_row history_row_of(const struct store_row *r, struct arena *a)
+{
+    struct json *meta = NULL;
+    struct history_row row = {
+        .id = arena_str(a, r->id), .dir = arena_str(a, r->dir), .started_at = r->started_at};
+    if (json_parse(&meta, a, arena_str(a, r->meta), NULL, NULL) < 0) {
+        meta = NULL;
+    }
+    const struct json *tokens = json_get(meta, "tokens");
+    row.number = (uint64_t)count_of(json_get(meta, "session_number"), 0);
+    row.run_id = text_of(meta, "run_id", a);
+    row.summary = text_of(meta, "response_summary", a);
+    row.prompt = text_of(meta, "prompt_summary", a);
+    row.action = text_of(meta, "action", a);
+    row.end_reason = text_of(meta, "end_reason", a);
+    row.model = text_of(meta, "model", a);
+    row.branch = text_of(meta, "branch", a);
+    row.duration_secs = count_of(json_get(meta, "duration_secs"), 0);
+    row.commands = count_of(json_get(meta, "command_count"), 0);
+    row.input_tokens = count_of(json_get(tokens, "input_tokens"), -1);
+    row.output_tokens = count_of(json_get(tokens, "output_tokens"), -1);
+    return row;
+}
+
+static bool is_space(uint32_t c)
+{
+    return c <= ' ' || (c >= 0x7F && c <= 0xA0) || c == 0x2028 || c == 0x2029;
+}
+
+void history_write_line(struct buf *out, struct str text, size_t max)
+{
+    size_t n = 0, before_dots = out->n;
+    bool gap = false;
+    for (size_t i = 0, len; i < text.n; i += len) {
+        uint32_t c;
+        char bytes[4];
+        len = utf8_decode(str_from(text, i), &c);
+        gap = gap || is_space(c);
+        if (is_space(c)) {
+            continue;
+        }
+        size_t need = gap && n != 0 ? 2 : 1;
+        if (n + need > max) {
+            buf_cut(out, before_dots);
+            buf_addz(out, max > 3 ? "..." : "");
+            return;
+        }
+        if (need == 2) {
+            buf_addc(out, ' ');
+        }
+        buf_add(out, bytes, utf8_encode(c, bytes));
+        n += need;
+        gap = false;
+        before_dots = n + 3 <= max ? out->n : before_dots;
+    }
+}
+
+static void write_duration(char out[32], int64_t secs)
+{
+    int64_t hours = secs / 3600, minutes = secs / 60 % 60;
+    if (hours != 0) {
+        snprintf(out, 32, "%lldh%02lldm", (long long)hours, (long long)minutes);
+    } else if (minutes != 0) {
+        snprintf(out, 32, "%lldm%02llds", (long long)minutes, (long long)(secs % 60));
+    } else {
+        snprintf(out, 32, "%llds", (long long)secs);
+    }
+}
+
+static void write_row(struct buf *out, const struct history_row *r)
+{
+    char time[TIME_TEXT] = "", duration[32];
+    time_format(r->started_at, time);
+    write_duration(duration, r->duration_secs);
+    buf_addf(out, "%-8llu %.10s %.5s  %-8s  %-8lld  ", (unsigned long long)r->number, time,
+             strlen(time) > 16 ? time + 11 : "", duration, (long long)r->commands);
+    history_write_line(out, r->summary.n != 0 ? r->summary : r->prompt, TABLE_CHARS);
+    buf_addc(out, '\n');
+}
+
+void history_write_table(struct buf *out, const struct history_row *rows, size_t n)
+{
+    if (n == 0) {
+        buf_addz(out, "There are no sessions yet.\n");
+        return;
+    }
+    buf_addf(out, "%-8s %-16s  %-8s  %-8s  %s\n", "Session", "Date", "Duration", "Commands",
+             "Summary");
+    for (size_t i = 0; i < n; i++) {
+        write_row(out, &rows[i]);
+    }
+    buf_addf(out, "%zu session%s\n", n, n == 1 ? "" : "s");
+}
+
+// ---- asking the store ---------------------------------------------------------------------------
+
+struct ask {
+    struct store *store;
+    char *dir; // "bots/.../history/"
+    history_page_cb *cb;
+    void *arg;
+    size_t want;              // recent
+    char *except;             // recent: a run
+    char *which;              // find
+    uint64_t number;          // find: 0 when it is none
+    size_t matches;           // find: ids that begin so
+    struct arena found_arena; // find: of `found`
+    struct history_row found; // the first of them
+};
+
+static struct ask *ask_new(struct store *s, struct str rel, history_page_cb *cb, void *arg)
+{
+    struct ask *q = xcalloc(1, sizeof *q);
+    q->store = s;
+    q->dir = xasprintf(STR_FMT "/history/", STR_ARG(rel));
+    q->cb = cb;
+    q->arg = arg;
+    arena_init(&q->found_arena);
+    return q;
+}
+
+/// Answer, then free.
+static void ask_end(struct ask *q, int status, const struct history_page *p, const struct err *e)
+{
+    q->cb(q->arg, status, p, e);
+    arena_fini(&q->found_arena);
+    free(q->dir);
+    free(q->except);
+    free(q->which);
+    free(q);
+}
+
+static void ask_store(struct ask *q, struct str id, struct str cursor, size_t limit,
+                      store_rows_cb *cb)
+{
+    struct store_filter f = {.id = id, .dir = str_of(q->dir)};
+    store_list(q->store, &f, cursor, limit, cb, q);
+}
+
+/// Parse the rows that `keep` (NULL: all) wants, at most `max`, and answer with them.
+static void answer_rows(struct ask *q, const struct store_rows *r, size_t max,
+                        bool (*keep)(const struct ask *q, const struct history_row *row))
+{
+    struct arena a;
+    vec(struct history_row) rows = {0};
+    arena_init(&a);
+    for (size_t i = 0; i < r->n && rows.n < max; i++) {
+        struct history_row row = history_row_of(&r->rows[i], &a);
+        if (keep == NULL || keep(q, &row)) {
+            vec_push(&rows, row);
+        }
+    }
+    struct history_page p = {rows.p, rows.n, keep == NULL ? r->next : STR_NULL};
+    ask_end(q, 0, &p, NULL);
+    vec_fini(&rows);
+    arena_fini(&a);
+}
+
+static void on_list(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    if (status < 0) {
+        ask_end(arg, status, NULL, e);
+    } else {
+        answer_rows(arg, r, SIZE_MAX, NULL);
+    }
+}
+
+void history_list(struct store *s, struct str rel, struct str cursor, size_t limit,
+                  history_page_cb *cb, void *arg)
+{
+    ask_store(ask_new(s, rel, cb, arg), STR_NULL, cursor, limit, on_list);
+}
+
+static bool has_summary(const struct ask *q, const struct history_row *row)
+{
+    return row->summary.n != 0 && (q->except == NULL || !str_eqz(row->run_id, q->except));
+}
+
+static void on_recent(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    struct ask *q = arg;
+    if (status < 0) {
+        ask_end(q, status, NULL, e);
+    } else {
+        answer_rows(q, r, q->want, has_summary);
+    }
+}
+
+void history_recent(struct store *s, struct str rel, size_t n, struct str except,
+                    history_page_cb *cb, void *arg)
+{
+    struct ask *q = ask_new(s, rel, cb, arg);
+    q->want = MIN(n, (size_t)RECENT_MAX);
+    q->except = except.n != 0 ? str_dup(except) : NULL;
+    ask_store(q, STR_NULL, STR_NULL, RECENT_LOOK, on_recent);
+}
+
+// ---- one of them --------------------------------------------------------------------------------
+
+static void found(struct ask *q)
+{
+    struct history_page p = {&q->found, 1, STR_NULL};
+    ask_end(q, 0, &p, NULL);
+}
+
+static void not_found(struct ask *q)
+{
+    struct err e = {0};
+    int rc = q->matches > 1
+                 ? err_set(&e, ERR_CONFLICT, "%zu sessions begin with '%s': type more of it",
+                           q->matches, q->which)
+                 : err_set(&e, ERR_NOT_FOUND, "there is no session '%s' here", q->which);
+    ask_end(q, rc, NULL, &e);
+}
+
+/// True when `r` is the session with the number; one whose id begins so is noted.
+static bool look_at(struct ask *q, const struct store_row *r)
+{
+    struct arena a;
+    arena_init(&a);
+    struct history_row row = history_row_of(r, &a);
+    bool is_number = q->number != 0 && row.number == q->number;
+    bool begins = str_starts(r->id, q->which);
+    if (is_number || (begins && q->matches == 0)) {
+        q->found = history_row_of(r, &q->found_arena);
+    }
+    q->matches += begins;
+    arena_fini(&a);
+    return is_number;
+}
+
+static void on_search(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    struct ask *q = arg;
+    if (status < 0) {
+        ask_end(q, status, NULL, e);
+        return;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        if (look_at(q, &r->rows[i])) {
+            found(q);
+            return;
+        }
+    }
+    if (r->next.n != 0) {
+        ask_store(q, STR_NULL, r->next, PAGE, on_search);
+    } else if (q->matches == 1) {
+        found(q);
+    } else {
+        not_found(q);
+    }
+}
+
+static void on_exact(void *arg, int status, const struct store_rows *r, const struct err *e)
+{
+    struct ask *q = arg;
+    if (status == 0 && r->n == 1) {
+        answer_rows(q, r, 1, NULL);
+    } else if (status == 0) {
+        ask_store(q, STR_NULL, STR_NULL, PAGE, on_search);
+    } else {
+        ask_end(q, status, NULL, e);
+    }
+}
+
+void history_find(struct store *s, struct str rel, struct str which, history_page_cb *cb, void *arg)
+{
+    struct ask *q = ask_new(s, rel, cb, arg);
+    struct str digits = str_starts(which, "#") ? str_from(which, 1) : which;
+    q->which = str_dup(which);
+    if (!str_to_u64(digits, &q->number)) {
+        q->number = 0;
+    }
+    ask_store(q, str_of(q->which), STR_NULL, 1, on_exact);
+}

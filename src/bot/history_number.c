@@ -1,0 +1,102 @@
+// Session numbers.
+//
+// The last number lies in `session_number`, replaced by rename under the workspace's lock before it is given
+// out: whoever is killed afterwards has used it up. A workspace without the file, or with one that cannot be
+// read, begins above the highest number of its history, so numbers are never given twice after a loss either.
+
+#include "bot/history_number.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "bot/workspace.h"
+
+enum { NUMBER_BYTES = 64, META_BYTES = 16 << 20 };
+
+static uint64_t number_of_session(const char *history, const char *id)
+{
+    struct buf text;
+    struct arena a;
+    struct json *meta;
+    uint64_t number = 0;
+    char *path = xasprintf("%s/%s/metadata.json", history, id);
+    buf_init(&text, META_BYTES);
+    arena_init(&a);
+    if (path_read(path, &text, NULL) == 0 &&
+        json_parse(&meta, &a, buf_str(&text), NULL, NULL) == 0) {
+        int64_t n = json_int(json_get(meta, "session_number"), 0);
+        number = n > 0 ? (uint64_t)n : 0;
+    }
+    arena_fini(&a);
+    buf_fini(&text);
+    free(path);
+    return number;
+}
+
+/// The highest number that lies in the history.
+static int scan_history(const char *dir, uint64_t *last, struct err *e)
+{
+    char *history = path_join(dir, "history");
+    DIR *d = opendir(history);
+    int rc = d != NULL || errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", history);
+    *last = 0;
+    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
+        if (it->d_name[0] != '.') {
+            *last = MAX(*last, number_of_session(history, it->d_name));
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(history);
+    return rc;
+}
+
+static int read_last(const char *dir, const char *path, uint64_t *last, struct err *e)
+{
+    struct buf text;
+    buf_init(&text, NUMBER_BYTES);
+    int rc = path_read(path, &text, e);
+    bool good = rc == 0 && str_to_u64(str_trim(buf_str(&text)), last) && *last < INT64_MAX;
+    buf_fini(&text);
+    bool gone = rc == -ENOENT || rc == 0 || rc == ERR_TOO_LARGE;
+    return good ? 0 : gone ? scan_history(dir, last, e) : rc;
+}
+
+static int write_last(const char *path, uint64_t last, struct err *e)
+{
+    char line[NUMBER_BYTES];
+    snprintf(line, sizeof line, "%llu\n", (unsigned long long)last);
+    return path_write_atomic(path, str_of(line), 0600, e);
+}
+
+/// Move the last number on: by one, or to `at_least`.
+static int move_on(const char *dir, uint64_t at_least, uint64_t *out, struct err *e)
+{
+    uint64_t last = 0;
+    int fd = workspace_lock(dir, e);
+    if (fd < 0) {
+        return fd;
+    }
+    char *path = path_join(dir, "session_number");
+    int rc = read_last(dir, path, &last, e);
+    uint64_t next = at_least != 0 ? MAX(last, at_least) : last + 1;
+    rc = rc == 0 ? write_last(path, next, e) : rc;
+    free(path);
+    workspace_unlock(fd);
+    *out = next;
+    return rc;
+}
+
+int history_number_take(const char *dir, uint64_t *out, struct err *e)
+{
+    return move_on(dir, 0, out, e);
+}
+
+int history_number_raise(const char *dir, uint64_t n, struct err *e)
+{
+    uint64_t ignored;
+    return n == 0 ? 0 : move_on(dir, MIN(n, (uint64_t)INT64_MAX - 1), &ignored, e);
+}

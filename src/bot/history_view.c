@@ -1,0 +1,389 @@
+// One session as text, from its metadata and its journal.
+//
+//     events.jsonl ── line by line ──> calls (tool.called, tool.completed) and what was said
+//                                      (message.completed; deltas where a message never completed)
+//
+// What a killed or interrupted session said is in its deltas only: they count until a completed message
+// replaces them, and are shown when none does. Lines that are no events, a torn last one among them, are
+// passed over. Pages are counted from the end, because the end of a session is what a bot looks for.
+
+#include "bot/history_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "bot/history.h"
+
+enum { COMMAND_CHARS = 400, ERROR_CHARS = 60, META_BYTES = 16 << 20, ID_BYTES = 200 };
+
+static const char *const section_names[] = {
+#define X(id, name) [HISTORY_##id] = (name),
+    HISTORY_SECTIONS(X)
+#undef X
+};
+
+bool history_section_parse(struct str name, enum history_section *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(section_names); i++) {
+        if (str_eqz(name, section_names[i])) {
+            *out = (enum history_section)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- the events ---------------------------------------------------------------------------------
+
+struct call {
+    char *command; // of a shell: what was typed; else tool and input
+    char *error;   // NULL: none
+    bool is_shell, done, success;
+    int64_t duration_ms;
+};
+
+struct replay {
+    vec(struct call) calls;
+    struct map open; // call_id -> index + 1, as a pointer
+    struct buf said;
+    struct buf pieces; // of a message that has not completed
+};
+
+static void replay_init(struct replay *r)
+{
+    *r = (struct replay){0};
+    map_init(&r->open);
+    buf_init(&r->said, HISTORY_VIEW_BYTES);
+    buf_init(&r->pieces, HISTORY_VIEW_BYTES);
+}
+
+static void replay_fini(struct replay *r)
+{
+    vec_foreach (c, &r->calls) {
+        free(c->command);
+        free(c->error);
+    }
+    vec_fini(&r->calls);
+    map_fini(&r->open);
+    buf_fini(&r->said);
+    buf_fini(&r->pieces);
+}
+
+static void say(struct replay *r, struct str text)
+{
+    text = str_trim(text);
+    if (text.n != 0) {
+        buf_addz(&r->said, r->said.n != 0 ? "\n\n" : "");
+        buf_adds(&r->said, text);
+    }
+    buf_clear(&r->pieces);
+}
+
+static struct str field(const struct json *ev, const char *name)
+{
+    return json_str(json_get(ev, name), "");
+}
+
+static void on_delta(struct replay *r, const struct json *ev)
+{
+    buf_adds(&r->pieces, field(ev, "text"));
+}
+
+static void on_aborted(struct replay *r, const struct json *ev)
+{
+    (void)ev;
+    buf_clear(&r->pieces);
+}
+
+static void on_message(struct replay *r, const struct json *ev)
+{
+    if (str_eqz(field(ev, "role"), "assistant")) {
+        say(r, field(ev, "text"));
+    }
+}
+
+static void on_called(struct replay *r, const struct json *ev)
+{
+    struct call c = {.is_shell = str_eqz(field(ev, "tool"), "shell")};
+    const struct json *input = json_get(ev, "input");
+    struct buf line, json;
+    buf_init(&line, SIZE_MAX);
+    buf_init(&json, SIZE_MAX);
+    if (c.is_shell && field(input, "cmd").n != 0) {
+        history_write_line(&line, field(input, "cmd"), COMMAND_CHARS);
+    } else {
+        json_write(&json, input, 0);
+        buf_adds(&line, field(ev, "tool"));
+        buf_addc(&line, ' ');
+        history_write_line(&line, buf_str(&json), COMMAND_CHARS);
+    }
+    c.command = str_dup(buf_str(&line));
+    buf_fini(&json);
+    buf_fini(&line);
+    vec_push(&r->calls, c);
+    map_set(&r->open, field(ev, "call_id"), (void *)(uintptr_t)r->calls.n);
+}
+
+static void on_completed(struct replay *r, const struct json *ev)
+{
+    uintptr_t at = (uintptr_t)map_remove(&r->open, field(ev, "call_id"));
+    if (at == 0) {
+        return;
+    }
+    struct call *c = &r->calls.p[at - 1];
+    c->done = true;
+    c->success = json_bool(json_get(ev, "success"), false);
+    c->duration_ms = json_int(json_get(ev, "duration_ms"), 0);
+    c->error = field(ev, "error").n != 0 ? str_dup(field(ev, "error")) : NULL;
+}
+
+static void on_line(struct replay *r, struct str line)
+{
+    static const struct {
+        const char *type;
+        void (*take)(struct replay *r, const struct json *ev);
+    } takes[] = {{"message.delta", on_delta},
+                 {"message.aborted", on_aborted},
+                 {"message.completed", on_message},
+                 {"tool.called", on_called},
+                 {"tool.completed", on_completed}};
+    struct arena a;
+    struct json *ev;
+    struct json_opts opts = {.dup = JSON_DUP_LAST};
+    arena_init(&a);
+    if (json_parse(&ev, &a, line, &opts, NULL) == 0) {
+        for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
+            if (str_eqz(field(ev, "type"), takes[i].type)) {
+                takes[i].take(r, ev);
+            }
+        }
+    }
+    arena_fini(&a);
+}
+
+// ---- the files ----------------------------------------------------------------------------------
+
+/// Move to where the last HISTORY_VIEW_BYTES begin; the line that is cut there is no event.
+static int seek_to_end(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return -errno;
+    }
+    off_t from = st.st_size > HISTORY_VIEW_BYTES ? st.st_size - HISTORY_VIEW_BYTES : 0;
+    return S_ISREG(st.st_mode) && lseek(fd, from, SEEK_SET) >= 0 ? 0 : -EINVAL;
+}
+
+static int read_all(int fd, struct buf *out)
+{
+    for (;;) {
+        char *room = buf_reserve(out, 64 * 1024);
+        ssize_t n = room != NULL ? read(fd, room, 64 * 1024) : 0;
+        if (n > 0) {
+            buf_grow(out, (size_t)n);
+        } else if (n == 0 || errno != EINTR) {
+            return n == 0 ? 0 : -errno;
+        }
+    }
+}
+
+static int read_events(const char *dir, struct buf *out, struct err *e)
+{
+    char *path = path_join(dir, "events.jsonl");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int rc = fd < 0 ? -errno : seek_to_end(fd);
+    rc = rc == 0 ? read_all(fd, out) : rc;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (rc < 0) {
+        err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
+    }
+    free(path);
+    return rc;
+}
+
+/// The row that the metadata gives; `*there` is false without any.
+static struct history_row read_meta(const char *dir, struct arena *a, bool *there)
+{
+    struct buf text;
+    char *path = path_join(dir, "metadata.json");
+    buf_init(&text, META_BYTES);
+    *there = path_read(path, &text, NULL) == 0;
+    struct store_row row = {.id = path_base(str_of(dir)), .meta = buf_str(&text)};
+    struct history_row out = history_row_of(&row, a);
+    buf_fini(&text);
+    free(path);
+    return out;
+}
+
+struct session {
+    struct arena arena;
+    struct history_row row;
+    struct replay replay;
+};
+
+static void session_fini(struct session *s)
+{
+    replay_fini(&s->replay);
+    arena_fini(&s->arena);
+}
+
+/// The caller ends `s` in any case.
+static int session_read(struct session *s, const char *dir, struct err *e)
+{
+    struct buf text;
+    bool has_meta;
+    struct err why = {0};
+    arena_init(&s->arena);
+    replay_init(&s->replay);
+    s->row = read_meta(dir, &s->arena, &has_meta);
+    buf_init(&text, HISTORY_VIEW_BYTES + 64 * 1024);
+    int rc = read_events(dir, &text, &why);
+    if (rc == -ENOENT) {
+        rc = has_meta ? 0 : err_set(&why, ERR_NOT_FOUND, "there is no session in '%s'", dir);
+    }
+    struct str rest = buf_str(&text);
+    while (rc == 0 && rest.n != 0) {
+        on_line(&s->replay, str_cut(&rest, '\n'));
+    }
+    say(&s->replay, buf_str(&s->replay.pieces));
+    buf_fini(&text);
+    return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
+}
+
+// ---- as text ------------------------------------------------------------------------------------
+
+static void write_fact(struct buf *out, const char *name, struct str text)
+{
+    if (text.n != 0) {
+        buf_addf(out, "- %s: ", name);
+        history_write_line(out, text, COMMAND_CHARS);
+        buf_addc(out, '\n');
+    }
+}
+
+static void write_header(struct buf *out, const struct history_row *r, size_t calls)
+{
+    buf_addf(out, "# Session %llu (" STR_FMT ")\n\n", (unsigned long long)r->number,
+             STR_ARG(r->id));
+    write_fact(out, "Model", r->model);
+    write_fact(out, "Prompt", r->prompt);
+    write_fact(out, "Summary", r->summary);
+    write_fact(out, "Action", r->action);
+    write_fact(out, "Ended", r->end_reason);
+    write_fact(out, "Branch", r->branch);
+    buf_addf(out, "- Duration: %llds, commands: %zu\n", (long long)r->duration_secs, calls);
+}
+
+static void write_commands(struct buf *out, const struct replay *r)
+{
+    buf_addz(out, "\n## Commands\n");
+    vec_foreach (c, &r->calls) {
+        buf_addf(out, "%s%s [", c->is_shell ? "$ " : "", c->command);
+        if (c->done && !c->success && c->error != NULL) {
+            history_write_line(out, str_of(c->error), ERROR_CHARS);
+        } else {
+            buf_addz(out, !c->done ? "not finished" : c->success ? "ok" : "failed");
+        }
+        buf_addf(out, "] (%lldms)\n", (long long)c->duration_ms);
+    }
+}
+
+static void write_response(struct buf *out, const struct replay *r)
+{
+    buf_addz(out, "\n## Full Response\n");
+    buf_adds(out, buf_str(&r->said));
+    buf_addc(out, '\n');
+}
+
+/// The lines [first, last) of `text`, counted from 0.
+static struct str lines_of(struct str text, uint64_t first, uint64_t last)
+{
+    size_t from = text.n, at = 0;
+    for (uint64_t line = 0; at < text.n && line < last; line++) {
+        from = line == first ? at : from;
+        ptrdiff_t end = str_index(str_from(text, at), '\n');
+        at = end < 0 ? text.n : at + (size_t)end + 1;
+    }
+    return (struct str){text.p + MIN(from, at), at - MIN(from, at)};
+}
+
+static uint64_t count_lines(struct str text)
+{
+    uint64_t n = 0;
+    while (text.n != 0) {
+        (void)str_cut(&text, '\n');
+        n++;
+    }
+    return n;
+}
+
+static void write_page(struct buf *out, struct str text, const struct history_wish *w)
+{
+    uint64_t n = count_lines(text), limit = w->limit != 0 ? w->limit : n;
+    uint64_t last = n - MIN(w->offset, n), first = last - MIN(limit, last);
+    buf_adds(out, lines_of(text, first, last));
+    if (first == 0 && last == n) {
+        return;
+    }
+    if (out->n != 0 && out->p[out->n - 1] != '\n') {
+        buf_addc(out, '\n');
+    }
+    buf_addf(out, "[lines %llu-%llu of %llu]", (unsigned long long)MIN(first + 1, last),
+             (unsigned long long)last, (unsigned long long)n);
+    if (first != 0) {
+        buf_addf(out, " Earlier content: offset=%llu", (unsigned long long)(n - first));
+    }
+    buf_addc(out, '\n');
+}
+
+int history_view(struct buf *out, const char *dir, const struct history_wish *w, struct err *e)
+{
+    struct session s;
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    int rc = session_read(&s, dir, e);
+    if (rc == 0) {
+        write_header(&text, &s.row, s.replay.calls.n);
+        if (w->section != HISTORY_RESPONSE) {
+            write_commands(&text, &s.replay);
+        }
+        if (w->section != HISTORY_COMMANDS) {
+            write_response(&text, &s.replay);
+        }
+        write_page(out, buf_str(&text), w);
+    }
+    buf_fini(&text);
+    session_fini(&s);
+    return rc;
+}
+
+int history_view_write(struct jw *w, const char *dir, struct err *e)
+{
+    struct session s;
+    int rc = session_read(&s, dir, e);
+    if (rc == 0) {
+        jw_key(w, "commands");
+        jw_arr(w);
+        vec_foreach (c, &s.replay.calls) {
+            jw_obj(w);
+            jw_kstrz(w, "command", c->command);
+            jw_kbool(w, "done", c->done);
+            jw_kbool(w, "success", c->success);
+            jw_kstrz(w, "error", c->error);
+            jw_kint(w, "duration_ms", c->duration_ms);
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
+        jw_kstr(w, "response", buf_str(&s.replay.said));
+    }
+    session_fini(&s);
+    return rc;
+}

@@ -1,0 +1,327 @@
+// What a bot remembers.
+//
+//     change:  lock ── read ── parse ── set a member ── write beside, sync, rename ── unlock
+//     load:            read ── parse ──> entries by key
+//
+// The file is the only copy, and it is read again under the lock: two runs, or a run and a command, change
+// it in turn. Reading takes no lock, for a rename shows the old file or the new one, never a half.
+//
+// Invariant: a damaged file is never written over. It is renamed, under the lock, after it was read again
+// there and found damaged still.
+
+#include "bot/memory.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/time.h"
+#include "base/utf8.h"
+#include "bot/workspace.h"
+
+enum { NOTE = 300 };
+
+/// The file as it was read. Strings of `root` point into `text`.
+struct file {
+    char *path;
+    struct arena arena;
+    struct buf text;
+    struct json *root; // an object
+};
+
+static void file_init(struct file *f, const char *dir)
+{
+    f->path = path_join(dir, "memory.json");
+    f->root = NULL;
+    arena_init(&f->arena);
+    buf_init(&f->text, MEMORY_BYTES);
+}
+
+static void file_fini(struct file *f)
+{
+    free(f->path);
+    arena_fini(&f->arena);
+    buf_fini(&f->text);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static int parse(struct file *f, struct err *e)
+{
+    struct json_opts opts = {.dup = JSON_DUP_LAST};
+    int rc = json_parse(&f->root, &f->arena, buf_str(&f->text), &opts, e);
+    if (rc < 0) {
+        return err_set(e, ERR_CORRUPT, "%s", e->msg);
+    }
+    const struct json *entries = json_get(f->root, "entries");
+    if (f->root->type != JSON_OBJ) {
+        return err_set(e, ERR_CORRUPT, "not an object");
+    }
+    return entries == NULL || entries->type == JSON_OBJ
+               ? 0
+               : err_set(e, ERR_CORRUPT, "'entries' is not an object");
+}
+
+/// ERR_CORRUPT for a file that is not ours to understand.
+static int file_read(struct file *f, struct err *e)
+{
+    buf_clear(&f->text);
+    int rc = path_read(f->path, &f->text, e);
+    if (rc == -ENOENT || rc == -ENOTDIR) {
+        f->root = arena_calloc(&f->arena, 1, sizeof *f->root);
+        f->root->type = JSON_OBJ;
+        return 0;
+    }
+    return rc < 0 ? rc : parse(f, e);
+}
+
+/// Rename a damaged file. Under the lock.
+static int set_aside(struct file *f, const struct err *why, char note[NOTE], struct err *e)
+{
+    int64_t now = time_wall_ms();
+    char *kept = xasprintf("%s.corrupt-%lld", f->path, (long long)now);
+    while (access(kept, F_OK) == 0) {
+        free(kept);
+        kept = xasprintf("%s.corrupt-%lld", f->path, (long long)++now);
+    }
+    int rc = rename(f->path, kept) == 0
+                 ? 0
+                 : err_sys(e, "'%s' is damaged (%s) and cannot be set aside", f->path, why->msg);
+    if (rc == 0 && note != NULL) {
+        int n = snprintf(note, NOTE,
+                         "the memory was damaged (%.80s) and begins empty; it is kept as '%s'",
+                         why->msg, kept);
+        note[utf8_cut(note, (size_t)MIN(n, NOTE - 1), NOTE - 1)] = '\0';
+    }
+    free(kept);
+    return rc;
+}
+
+/// Read under the lock; what is damaged is set aside.
+static int file_read_locked(struct file *f, char note[NOTE], struct err *e)
+{
+    struct err why = {0};
+    int rc = file_read(f, &why);
+    if (rc == ERR_CORRUPT) {
+        rc = set_aside(f, &why, note, e);
+        return rc < 0 ? rc : file_read(f, e);
+    }
+    return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct memory_entry *x = a, *y = b;
+    return str_cmp(x->key, y->key);
+}
+
+static struct str text_of(struct memory *m, const struct json *v)
+{
+    struct buf b;
+    if (v->type == JSON_STR) {
+        return v->s;
+    }
+    buf_init(&b, SIZE_MAX);
+    json_write(&b, v, 0);
+    struct str text = arena_str(&m->arena, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+static void take_entries(struct memory *m, const struct json *entries)
+{
+    json_foreach_member (it, entries) {
+        struct memory_entry entry = {.key = arena_str(&m->arena, it->key),
+                                     .value = json_clone(&m->arena, &it->value)};
+        entry.text = text_of(m, entry.value);
+        vec_push(&m->list, entry);
+    }
+    if (m->list.n != 0) {
+        qsort(m->list.p, m->list.n, sizeof *m->list.p, by_key);
+    }
+}
+
+int memory_load(struct memory *m, const char *dir, struct err *e)
+{
+    struct file f;
+    struct err why = {0};
+    *m = (struct memory){0};
+    arena_init(&m->arena);
+    file_init(&f, dir);
+    int rc = file_read(&f, &why);
+    if (rc == ERR_CORRUPT) {
+        int fd = workspace_lock(dir, e);
+        rc = fd >= 0 ? file_read_locked(&f, m->note, e) : fd;
+        if (fd >= 0) {
+            workspace_unlock(fd);
+        }
+    } else if (rc < 0) {
+        err_set(e, rc, "%s", why.msg);
+    }
+    if (rc == 0) {
+        take_entries(m, json_get(f.root, "entries"));
+    }
+    file_fini(&f);
+    return rc;
+}
+
+void memory_fini(struct memory *m)
+{
+    vec_fini(&m->list);
+    arena_fini(&m->arena);
+}
+
+const struct memory_entry *memory_find(const struct memory *m, struct str key)
+{
+    vec_foreach (it, &m->list) {
+        if (str_eq(it->key, key)) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+// ---- changing -----------------------------------------------------------------------------------
+
+/// A copy of `obj` (NULL: empty) with `key` set to `value`, or without it when that is NULL.
+static struct json *with_member(struct arena *a, const struct json *obj, struct str key,
+                                const struct json *value)
+{
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    bool found = false;
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, (obj != NULL ? obj->n : 0) + 1, sizeof *out->members);
+    json_foreach_member (it, obj) {
+        bool same = str_eq(it->key, key);
+        found = found || same;
+        if (!same || value != NULL) {
+            out->members[out->n++] = same ? (struct json_member){key, *value} : *it;
+        }
+    }
+    if (!found && value != NULL) {
+        out->members[out->n++] = (struct json_member){key, *value};
+    }
+    return out;
+}
+
+static int file_save(struct file *f, const struct json *entries, struct err *e)
+{
+    struct buf out;
+    struct json *root = with_member(&f->arena, f->root, STR("entries"), entries);
+    buf_init(&out, MEMORY_BYTES);
+    json_write(&out, root, 2);
+    buf_addc(&out, '\n');
+    int rc = buf_ok(&out) ? path_write_atomic(f->path, buf_str(&out), 0600, e)
+                          : err_set(e, ERR_TOO_LARGE,
+                                    "the memory would be above %d bytes: remove something first",
+                                    MEMORY_BYTES);
+    buf_fini(&out);
+    return rc;
+}
+
+/// What is asked for; `value` NULL takes the key out, `all` every key.
+struct change {
+    struct str key;
+    const struct json *value;
+    bool all;
+    size_t removed;
+};
+
+static int apply(struct file *f, struct change *ch, struct err *e)
+{
+    const struct json *entries = json_get(f->root, "entries");
+    const struct json none = {.type = JSON_OBJ};
+    bool there = json_get_str(entries, ch->key) != NULL;
+    size_t n = entries != NULL ? entries->n : 0;
+    if (ch->all) {
+        ch->removed = n;
+        return n == 0 ? 0 : file_save(f, &none, e);
+    }
+    if (ch->value == NULL && !there) {
+        return err_set(e, ERR_NOT_FOUND, "nothing is remembered as '%.*s'", STR_ARG(ch->key));
+    }
+    if (ch->value != NULL && !there && n >= MEMORY_ENTRIES) {
+        return err_set(e, ERR_TOO_LARGE, "the memory is full (%d entries): remove something first",
+                       MEMORY_ENTRIES);
+    }
+    return file_save(f, with_member(&f->arena, entries, ch->key, ch->value), e);
+}
+
+static int change(const char *dir, struct change *ch, char note[NOTE], struct err *e)
+{
+    struct file f;
+    if (note != NULL) {
+        note[0] = '\0';
+    }
+    int fd = workspace_lock(dir, e);
+    if (fd < 0) {
+        return fd;
+    }
+    file_init(&f, dir);
+    int rc = file_read_locked(&f, note, e);
+    rc = rc == 0 ? apply(&f, ch, e) : rc;
+    file_fini(&f);
+    workspace_unlock(fd);
+    return rc;
+}
+
+static int check_key(struct str key, struct err *e)
+{
+    bool ok = key.n != 0 && utf8_valid(key);
+    for (size_t i = 0; ok && i < key.n; i++) {
+        ok = (unsigned char)key.p[i] >= ' ' && key.p[i] != 0x7F;
+    }
+    if (!ok) {
+        return err_set(e, ERR_INVALID, "a key of the memory is text without control characters");
+    }
+    return key.n <= MEMORY_KEY
+               ? 0
+               : err_set(e, ERR_TOO_LARGE, "a key of the memory has at most %d bytes", MEMORY_KEY);
+}
+
+static int check_value(struct str value, struct err *e)
+{
+    if (value.n > MEMORY_VALUE) {
+        return err_set(e, ERR_TOO_LARGE, "a value of the memory has at most %d bytes, this has %zu",
+                       MEMORY_VALUE, value.n);
+    }
+    return utf8_valid(value) && (value.n == 0 || memchr(value.p, 0, value.n) == NULL)
+               ? 0
+               : err_set(e, ERR_INVALID, "a value of the memory is text in UTF-8");
+}
+
+int memory_set(const char *dir, struct str key, struct str value, char note[NOTE], struct err *e)
+{
+    const struct json v = {.type = JSON_STR, .s = value};
+    struct change ch = {.key = key, .value = &v};
+    int rc = check_key(key, e);
+    rc = rc == 0 ? check_value(value, e) : rc;
+    return rc == 0 ? change(dir, &ch, note, e) : rc;
+}
+
+int memory_remove(const char *dir, struct str key, char note[NOTE], struct err *e)
+{
+    struct change ch = {.key = key};
+    return change(dir, &ch, note, e);
+}
+
+int memory_clear(const char *dir, size_t *n, char note[NOTE], struct err *e)
+{
+    struct change ch = {.all = true};
+    int rc = change(dir, &ch, note, e);
+    if (n != NULL) {
+        *n = ch.removed;
+    }
+    return rc;
+}
+
+void memory_write(const struct memory *m, struct jw *w)
+{
+    jw_key(w, "entries");
+    jw_obj(w);
+    vec_foreach (it, &m->list) {
+        jw_key_str(w, it->key);
+        jw_value(w, it->value);
+    }
+    jw_end_obj(w);
+}

@@ -1,0 +1,257 @@
+// The skills of a bot, from up to four places.
+//
+//     $AFLOAT_HOME/bots/BOT/skills   ┐
+//     skills/ of a project's bot     ├─ the bot's own     ┐
+//     $AFLOAT_HOME/skills            ── the user's        ├─ first of a name wins
+//     <root>/.afloat/skills          ── the project's     ┘  when its bytes are trusted
+//
+// They are read anew for each iteration: a skill that a bot saves in one is there in the next. A skill that
+// cannot be read is told and left out.
+
+#include "bot/skillset.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/front.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "bot/history.h"
+#include "bot/trash.h"
+
+enum { DESCRIPTION_CHARS = 500, NAME_BYTES = 64 };
+
+static const char *const origin_names[] = {
+#define X(id, name) [SKILL_OF_##id] = (name),
+    SKILL_ORIGINS(X)
+#undef X
+};
+
+const char *skill_origin_name(enum skill_origin o)
+{
+    return origin_names[o];
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static void read_own(struct skillset *s, const char *home, const struct catalog_bot *bot)
+{
+    char *dir = xasprintf("%s/bots/%s/skills", home, bot->name);
+    skills_read(&s->skills, dir, "skills", false);
+    if (bot->origin == BOT_OF_PROJECT) {
+        skills_read_tree(&s->skills, &bot->tree, bot->dir, "skills/");
+    }
+    free(dir);
+}
+
+void skillset_read(struct skillset *s, const char *home, const struct catalog_bot *bot,
+                   const char *dir)
+{
+    *s = (struct skillset){0};
+    skills_init(&s->skills);
+    if (bot != NULL) {
+        read_own(s, home, bot);
+    }
+    s->n_bot = s->skills.list.n;
+    char *user = path_join(home, "skills");
+    skills_read(&s->skills, user, "skills", false);
+    s->n_user = s->skills.list.n;
+    if (dir != NULL && trust_place_of(&s->place, home, dir, NULL) == 0) {
+        char *theirs = path_join(s->place.root, ".afloat/skills");
+        skills_read(&s->skills, theirs, ".afloat/skills", true);
+        free(theirs);
+    }
+    free(user);
+}
+
+static enum skill_origin origin_of(const struct skillset *s, size_t i)
+{
+    return i < s->n_bot ? SKILL_OF_BOT : i < s->n_user ? SKILL_OF_USER : SKILL_OF_PROJECT;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct skillset_item *x = a, *y = b;
+    return str_cmp(x->skill->name, y->skill->name);
+}
+
+void skillset_judge(struct skillset *s, const struct trust *t)
+{
+    for (size_t i = 0; i < s->skills.list.n; i++) {
+        const struct skill *sk = &s->skills.list.p[i];
+        enum skill_origin origin = origin_of(s, i);
+        bool trusted = origin != SKILL_OF_PROJECT ||
+                       trust_ask(t, &s->place, TRUST_SKILL, sk->path.p, sk->hash) != TRUST_NO;
+        if (!trusted) {
+            s->untrusted++;
+        } else if (skillset_find(s, sk->name) == NULL) {
+            vec_push(&s->list, ((struct skillset_item){origin, sk}));
+        }
+    }
+    if (s->list.n != 0) {
+        qsort(s->list.p, s->list.n, sizeof *s->list.p, by_name);
+    }
+}
+
+void skillset_fini(struct skillset *s)
+{
+    vec_fini(&s->list);
+    skills_fini(&s->skills);
+    trust_place_fini(&s->place);
+}
+
+const struct skillset_item *skillset_find(const struct skillset *s, struct str name)
+{
+    vec_foreach (it, &s->list) {
+        if (str_eq(it->skill->name, name)) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+// ---- saving -------------------------------------------------------------------------------------
+
+static int check_name(struct str name, struct err *e)
+{
+    bool ok = name.n != 0 && name.n <= NAME_BYTES && name.p[0] != '-' && name.p[0] != '_';
+    for (size_t i = 0; ok && i < name.n; i++) {
+        char c = name.p[i];
+        ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    }
+    return ok ? 0
+              : err_set(e, ERR_INVALID,
+                        "'%.*s' cannot be a skill's name: use a-z, 0-9, '_' and '-', 64 at most, "
+                        "beginning with a letter or digit",
+                        (int)MIN(name.n, (size_t)80), name.p);
+}
+
+static int check_text(const struct skillset_new *n, struct err *e)
+{
+    if (!utf8_valid(n->body) || !utf8_valid(n->description) ||
+        (n->body.n != 0 && memchr(n->body.p, 0, n->body.n) != NULL)) {
+        return err_set(e, ERR_INVALID, "a skill is text in UTF-8");
+    }
+    if (str_trim(n->body).n == 0) {
+        return err_set(e, ERR_INVALID, "the body of a skill says what to do: it cannot be empty");
+    }
+    return n->body.n <= SKILL_BYTES / 2
+               ? 0
+               : err_set(e, ERR_TOO_LARGE, "a skill has at most %d bytes", SKILL_BYTES / 2);
+}
+
+static char *skills_dir(const char *home, const char *bot)
+{
+    return bot != NULL ? xasprintf("%s/bots/%s/skills", home, bot) : path_join(home, "skills");
+}
+
+/// The file of the skill `name` in `dir`, or NULL; caller frees.
+static char *find_file(const char *dir, struct str name)
+{
+    struct skills s;
+    skills_init(&s);
+    skills_read(&s, dir, "skills", false);
+    const struct skill *sk = skills_find(&s, name);
+    char *file = sk != NULL ? str_dup(sk->file) : NULL;
+    skills_fini(&s);
+    return file;
+}
+
+/// What is to be moved when a skill goes: its file, or the directory of its SKILL.md.
+static char *entry_of(const char *file)
+{
+    struct str s = str_of(file);
+    return str_dup(str_ends(s, "/SKILL.md") ? path_dir(s) : s);
+}
+
+/// A copy of the old file in the trash, by a second name for it.
+static int keep_old(const char *home, const char *file, struct err *e)
+{
+    char *room, *kept = NULL;
+    int rc = trash_room(home, "skill", &room, e);
+    if (rc == 0) {
+        struct str base = path_base(str_of(file));
+        kept = xasprintf("%s/" STR_FMT, room, STR_ARG(base));
+        rc = link(file, kept) == 0 ? 0 : err_sys(e, "cannot keep '%s' in the trash", file);
+    }
+    free(kept);
+    free(room);
+    return rc;
+}
+
+/// One that brings a front of its own is saved without it: ours says what it is called.
+static void write_skill(struct buf *out, const struct skillset_new *n)
+{
+    struct front f = front_split(n->body);
+    bool has_front = f.kind == FRONT_TOML || f.kind == FRONT_LINES;
+    buf_addf(out, "---\nname: " STR_FMT "\ndescription: \"", STR_ARG(n->name));
+    history_write_line(out, n->description, DESCRIPTION_CHARS);
+    buf_addf(out, "\"\n---\n\n" STR_FMT "\n", STR_ARG(str_trim(has_front ? f.body : n->body)));
+}
+
+static int put_file(const char *home, const char *file, const char *old,
+                    const struct skillset_new *n, struct err *e)
+{
+    struct buf text;
+    int rc = old != NULL && strcmp(old, file) == 0 ? keep_old(home, old, e) : 0;
+    buf_init(&text, SKILL_BYTES);
+    write_skill(&text, n);
+    rc = rc == 0 ? path_write_atomic(file, buf_str(&text), 0600, e) : rc;
+    buf_fini(&text);
+    if (rc == 0 && old != NULL && strcmp(old, file) != 0) {
+        char *entry = entry_of(old), *where;
+        rc = trash_move(home, "skill", entry, &where, e);
+        free(where);
+        free(entry);
+    }
+    return rc;
+}
+
+int skillset_save(const char *home, const char *bot, const struct skillset_new *n, char **file,
+                  struct err *e)
+{
+    int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
+    rc = rc == 0 ? check_name(n->name, e) : rc;
+    rc = rc == 0 ? check_text(n, e) : rc;
+    if (file != NULL) {
+        *file = NULL;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    char *dir = skills_dir(home, bot);
+    char *path = xasprintf("%s/" STR_FMT ".md", dir, STR_ARG(n->name));
+    char *old = find_file(dir, n->name);
+    rc = path_mkdirs(dir, 0700, e);
+    rc = rc == 0 ? put_file(home, path, old, n, e) : rc;
+    if (rc == 0 && file != NULL) {
+        *file = path;
+        path = NULL;
+    }
+    free(old);
+    free(path);
+    free(dir);
+    return rc;
+}
+
+int skillset_remove(const char *home, const char *bot, struct str name, struct err *e)
+{
+    int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    char *dir = skills_dir(home, bot);
+    char *file = find_file(dir, name);
+    if (file == NULL) {
+        rc = err_set(e, ERR_NOT_FOUND, "there is no skill '%.*s' in '%s'",
+                     (int)MIN(name.n, (size_t)64), name.p, dir);
+    } else {
+        char *entry = entry_of(file), *where;
+        rc = trash_move(home, "skill", entry, &where, e);
+        free(where);
+        free(entry);
+    }
+    free(file);
+    free(dir);
+    return rc;
+}
