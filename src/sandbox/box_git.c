@@ -94,6 +94,7 @@ static void add_beneath(struct box *b, char kind, const char *dir, const char *n
 
 static void open_worktree(struct box *b, const char *own, const char *common)
 {
+    box__add(b, 'r', common); // it may lie in a place that commands do not see
     for (size_t i = 0; i < ARRAY_LEN(worktree_writes); i++) {
         add_beneath(b, 'w', common, worktree_writes[i]);
     }
