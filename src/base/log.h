@@ -23,7 +23,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
     X(CONFIG, "config")                                                                            \
     X(PROC, "proc")                                                                                \
     X(LOOP, "loop")                                                                                \
-    X(AGENT, "agent")
+    X(AGENT, "agent")                                                                              \
+    X(GIT, "git")
 
 enum log_component {
 #define X(id, name) LOG_##id,

@@ -73,8 +73,7 @@ struct git_look {
 };
 
 typedef void git_look_cb(void *arg, int status, const struct err *e, const struct git_look *r);
-/// ERR_NOT_FOUND when `dir` is in no repository, ERR_UNSUPPORTED when git is missing or too old to
-/// be of use.
+/// ERR_NOT_FOUND when `dir` is in no repository, ERR_UNSUPPORTED when there is no git.
 struct git_job *git_look(struct git *g, const char *dir, git_look_cb *cb, void *arg);
 
 // ---- a worktree ------------------------------------------------------------------------------
@@ -130,8 +129,8 @@ struct git_committed {
     bool committed;     // there was something
     const char *head;   // of the branch now
     const char *rescue; // a branch that holds what could not go to ours, else ""
-    /// Will be lost with the directory: ignored files (whole directories end with a slash, links
-    /// and copies made by git_add() are not named), and repositories made inside it.
+    /// Will be lost with the directory: ignored files (copies made by git_add() among them; whole
+    /// directories end with a slash), and repositories made inside it.
     struct git_names ignored, nested;
     struct git_names notes;
 };
@@ -140,7 +139,7 @@ typedef void git_commit_cb(void *arg, int status, const struct err *e,
                            const struct git_committed *r);
 /// Commit all that lies uncommitted to the branch; `link` as it was given to git_add(): these are
 /// taken away before. Wherever HEAD has gone, nothing is lost: work that does not follow on the
-/// branch goes to `BRANCH-rescue`. Nothing may run in the directory any more: locks that a killed
+/// branch goes to `BRANCH-rescue-ID`. Nothing may run in the directory any more: locks that a killed
 /// git has left are removed. ERR_NOT_FOUND when the directory or its registration is gone.
 struct git_job *git_commit(struct git *g, const struct git_worktree *w, const char *root,
                            const char *const *link, const char *message, git_commit_cb *cb,
@@ -238,7 +237,7 @@ struct git_list {
 };
 
 typedef void git_list_cb(void *arg, int status, const struct err *e, const struct git_list *r);
-/// The worktrees of the repository that `repo` is in.
+/// The worktrees of the repository that `repo` is in; ERR_NOT_FOUND when it is in none.
 struct git_job *git_list(struct git *g, const char *repo, git_list_cb *cb, void *arg);
 
 struct git_measure {

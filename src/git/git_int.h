@@ -1,0 +1,229 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/vec.h"
+#include "git/git.h"
+#include "loop/proc.h"
+#include "loop/timer.h"
+#include "loop/work.h"
+#include "sandbox/box.h"
+
+// A job is a table of steps, run one after the other by job.c. Each operation keeps its own struct
+// with a `struct git_job` as first member.
+
+/// One step. `begin` may ask for a command with job__run(); without one, and without `work`, the
+/// step is over and `end` is not called. A negative return ends the job with that failure.
+struct step {
+    const char *name;                               // NULL ends the table
+    int (*begin)(struct git_job *j, struct err *e); // loop thread; may be NULL
+    int (*work)(struct git_job *j, struct err *e);  // instead of a command: a thread of the lane
+    int (*end)(struct git_job *j, struct err *e);   // loop thread, afterwards; may be NULL
+};
+
+// clang-format off
+#define STEP_COMMAND(name, begin, end) {name, begin, NULL, end}
+#define STEP_WORK(name, work)          {name, NULL, work, NULL}
+#define STEP_THINK(name, begin)        {name, begin, NULL, NULL}
+#define STEPS_END                      {NULL, NULL, NULL, NULL}
+// clang-format on
+
+/// Where commands of a job run. All is borrowed from the job's arena.
+struct place {
+    const char *dir;       // working directory
+    const char *git_dir;   // NULL: as git finds it from `dir`
+    const char *work_tree; // with `git_dir`
+    const char *index;     // an index file of our own, NULL for the usual one
+    struct box *box;       // owned; NULL for none
+};
+
+/// The command of a step: filled in by job__run() and the step, read back in `end`.
+struct command {
+    vec(const char *) argv, env;
+    struct str in;      // for its stdin, borrowed from the arena
+    size_t max;         // of `out`
+    bool cut_ok;        // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
+    bool may_fail;      // an exit code but 0 is for `end` to judge
+    bool outlives_us;   // it writes the user's files: better whole without us than half with us
+    struct buf out;     // what it printed
+    struct buf grumble; // the beginning of its stderr
+    int code;
+    bool wanted, cut;
+};
+
+struct git {
+    struct loop *loop;
+    struct lane *lane;
+    struct git_job *jobs;
+    char *program, *path, *user_home, *xdg_config_home, *home, *runtime, *tmp_dir;
+    uint64_t timeout_ms;
+    bool closing;
+};
+
+struct git_job {
+    struct git *git;
+    struct git_job *next, **link; // among git->jobs
+    struct arena arena;
+    const struct step *steps, *undo; // `undo` may be NULL; its failures are only logged
+    size_t at;
+    void (*report)(struct git_job *j, int status, const struct err *e);
+    struct place place;
+    struct command cmd;
+    struct proc *proc;
+    struct timer limit;
+    int status; // the first failure
+    struct err err;
+    struct err step_err; // of the step under way, also on the lane
+    int step_status;
+    bool undoing, cancelled, settled;
+    bool moved;       // the step has chosen what comes next
+    const char *turn; // what it holds, or waits for
+    bool holds, waiting;
+    char *tmp; // a directory of this job alone, or NULL; removed at the end
+    vec(const char *) notes;
+
+    // found by LOOK_STEPS
+    struct git_look look;
+    const char *cdup;                   // from the directory to the root, as git says it
+    const char *user_name, *user_email; // NULL: not configured
+
+    // found by STATE_STEPS
+    const char *tree;        // the checkout as it is
+    bool changed;            // it is not as in `look.head`
+    struct git_names nested; // untracked repositories in it, which are in no tree
+};
+
+// ---- job.c -----------------------------------------------------------------------------------
+
+/// A job of `size` bytes, zeroed; it begins after the current callback. `undo` may be NULL.
+void *job__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
+               void (*report)(struct git_job *j, int status, const struct err *e));
+/// Go on with another table, from its first step.
+void job__become(struct git_job *j, const struct step *steps);
+/// The last thing that a step does: wait until no other job holds `key`, then hold it until
+/// job__release() or the job's end.
+void job__take_turn(struct git_job *j, const char *key);
+void job__release(struct git_job *j);
+/// From here on the outcome is certain: a cancel comes too late.
+void job__settle(struct git_job *j);
+
+/// The step runs `git VERB ARG...`; NULL at the end.
+void job__run(struct git_job *j, ...) __attribute__((sentinel));
+void job__arg(struct git_job *j, const char *arg);
+void job__env(struct git_job *j, const char *name, const char *value);
+/// The command takes no locks just to remember what it found.
+void job__only_reads(struct git_job *j);
+/// Hand `names` to its stdin, each with a NUL.
+void job__feed(struct git_job *j, const struct git_names *names);
+/// What the command printed, without the newline at its end, copied.
+const char *job__line(struct git_job *j);
+/// The same, when it is the id of a commit or tree; ERR_CORRUPT otherwise.
+int job__id(struct git_job *j, const char **out, struct err *e) MUST_CHECK;
+/// It has failed: `what` and what it said.
+int job__grumble(struct git_job *j, int code, const char *what, struct err *e);
+
+char *job__dup(struct git_job *j, const char *z);
+const char *const *job__dup_list(struct git_job *j, const char *const *list); // never NULL
+void job__note(struct git_job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct git_names job__notes(struct git_job *j);
+/// Names in `text` that end with NUL, `max` at most; copied.
+struct git_names job__names(struct git_job *j, struct str text, size_t max);
+bool job__is_id(const char *id); // of a commit or tree: 40 or 64 hex digits
+
+/// A lane step: make `j->tmp`.
+int job__make_tmp(struct git_job *j, struct err *e);
+
+// ---- look.c ----------------------------------------------------------------------------------
+
+// clang-format off
+#define LOOK_STEPS                                              \
+    STEP_COMMAND("look", look__begin, look__end),               \
+    STEP_COMMAND("branch", look__ask_branch, look__take_branch),\
+    STEP_COMMAND("settings", look__ask, look__read),            \
+    {"files", NULL, look__files, look__go_root}
+// clang-format on
+int look__begin(struct git_job *j, struct err *e); // looks at j->place.dir
+int look__end(struct git_job *j, struct err *e);
+int look__ask_branch(struct git_job *j, struct err *e);
+int look__take_branch(struct git_job *j, struct err *e);
+int look__ask(struct git_job *j, struct err *e);
+int look__read(struct git_job *j, struct err *e);
+int look__files(struct git_job *j, struct err *e);
+int look__go_root(struct git_job *j, struct err *e); // j->place.dir becomes the root
+/// ERR_UNSUPPORTED, with the way out, unless it is a checkout with at least one commit.
+int look__need_commit(struct git_job *j, struct err *e);
+/// The command makes a commit: it has the user's name, or one of ours where there is none.
+void look__identity(struct git_job *j);
+
+// ---- state.c: a checkout as it is, as a tree ---------------------------------------------------
+
+// clang-format off
+#define STATE_STEPS                                                \
+    STEP_WORK("temporary index", state__copy_index),               \
+    STEP_COMMAND("add", state__add, state__added),                 \
+    STEP_COMMAND("changes", state__ask_changes, state__changes),   \
+    STEP_COMMAND("nested", state__drop_nested, NULL),              \
+    STEP_COMMAND("write tree", state__write, state__written)
+// clang-format on
+int state__copy_index(struct git_job *j, struct err *e);
+int state__add(struct git_job *j, struct err *e);
+int state__added(struct git_job *j, struct err *e);
+int state__ask_changes(struct git_job *j, struct err *e);
+int state__changes(struct git_job *j, struct err *e);
+int state__drop_nested(struct git_job *j, struct err *e);
+int state__write(struct git_job *j, struct err *e);
+int state__written(struct git_job *j, struct err *e);
+
+// ---- own.c: a worktree of ours, after somebody else has worked there ----------------------------
+
+/// Lane steps. Find its registration and make `j->place` it, with a box: for looking, while somebody
+/// may work there; and, when nobody does, with what a session may have broken put right.
+int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
+int own__take_over(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
+/// Git in a box can write the directories of a branch and its log only when they are there; git
+/// outside removes them when it packs branches. Blocks.
+void own__make_ref_dirs(const char *common, const char *branch);
+/// Remove a worktree and then its registration; without git, which would read what lies there. It is
+/// fine when either is gone. Blocks.
+int own__forget(const char *common, const char *dir, struct err *e) MUST_CHECK;
+struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w);
+
+// ---- take.c: what applying and merging have in common --------------------------------------------
+
+struct take_job {
+    struct git_job j;
+    const char *branch, *ref, *start;
+    const char *merged; // the tree of a merge without conflicts
+    struct git_taken out;
+    git_take_cb *cb;
+    void *arg;
+};
+
+void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
+                const char *root, const char *branch, const char *start, git_take_cb *cb,
+                void *arg);
+/// The command merges two commits without touching anything; afterwards `merged` is the tree, or it
+/// is ERR_CONFLICT with the paths.
+void take__merge(struct take_job *t, const char *ours, const char *theirs);
+int take__merged(struct git_job *j, struct err *e);
+/// The command lists what differs between two trees; afterwards `out.paths`.
+void take__compare(struct take_job *t, const char *from, const char *to);
+int take__compared(struct git_job *j, struct err *e);
+
+// ---- files.c: what needs no git --------------------------------------------------------------
+
+/// Remove a directory and all in it. Links are removed, not followed; other file systems are left.
+/// Nothing there is fine.
+int files__remove(const char *path, struct err *e) MUST_CHECK;
+/// Copy a file with its mode and times. Nothing there is fine: then there is no copy either.
+int files__copy(const char *from, const char *to, struct err *e) MUST_CHECK;
+/// A regular file in `from_dir`, or a link, to the same place in `to_dir`. Never leaves either.
+int files__carry(const char *from_dir, const char *to_dir, const char *name,
+                 struct err *e) MUST_CHECK;
+/// A link `dir`/`name` that leads to `target`; directories on the way are made.
+int files__link(const char *dir, const char *name, const char *target, struct err *e) MUST_CHECK;
+void files__measure(const char *dir, struct git_measure *m);
+/// Remove what is no file, directory or link and has a name that git opens (`.gitignore` ...): to
+/// open a FIFO waits for ever.
+void files__disarm(const char *dir);
+bool files__exists(const char *path); // links are not followed

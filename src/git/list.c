@@ -1,0 +1,237 @@
+// What worktrees and branches there are, and what would be lost with one.
+
+#include "git/git_int.h"
+
+struct list_job {
+    struct git_job j;
+    vec(struct git_entry) entries;
+    git_list_cb *cb;
+    void *arg;
+    // deleting a branch
+    const char *branch, *ref, *commit;
+    bool gone;
+    git_done_cb *done;
+};
+
+static struct list_job *self(struct git_job *j)
+{
+    return container_of(j, struct list_job, j);
+}
+
+// ---- the list --------------------------------------------------------------------------------
+
+static int ask_list(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "worktree", "list", "--porcelain", "-z", NULL);
+    job__only_reads(j);
+    j->cmd.may_fail = true;
+    return 0;
+}
+
+/// One attribute of the entry under way: a word, and what follows it.
+static void take_attribute(struct git_job *j, struct git_entry *entry, struct str row)
+{
+    struct str value = row, word = str_cut(&value, ' ');
+    if (str_eqz(word, "HEAD")) {
+        entry->head = arena_strdup(&j->arena, value);
+    } else if (str_eqz(word, "branch")) {
+        entry->branch = arena_strdup(&j->arena, str_starts(value, "refs/heads/")
+                                                    ? str_from(value, strlen("refs/heads/"))
+                                                    : value);
+    }
+    entry->bare = entry->bare || str_eqz(word, "bare");
+    entry->locked = entry->locked || str_eqz(word, "locked");
+    entry->prunable = entry->prunable || str_eqz(word, "prunable");
+}
+
+static int take_list(struct git_job *j, struct err *e)
+{
+    struct list_job *k = self(j);
+    struct str rest = buf_str(&j->cmd.out);
+    if (j->cmd.code != 0) {
+        return job__grumble(j, ERR_NOT_FOUND, j->place.dir, e);
+    }
+    while (rest.n != 0) {
+        struct str row = str_cut(&rest, '\0');
+        if (str_starts(row, "worktree ")) {
+            struct git_entry entry = {
+                .path = arena_strdup(&j->arena, str_from(row, strlen("worktree "))),
+                .head = "",
+                .branch = "",
+            };
+            vec_push(&k->entries, entry);
+        } else if (k->entries.n != 0) {
+            take_attribute(j, vec_last(&k->entries), row);
+        }
+    }
+    return 0;
+}
+
+static void report_list(struct git_job *j, int status, const struct err *e)
+{
+    struct list_job *k = self(j);
+    struct git_list list = {0};
+    if (status == 0) {
+        list = (struct git_list){k->entries.p, k->entries.n};
+    }
+    k->cb(k->arg, status, e, &list);
+    vec_fini(&k->entries);
+}
+
+struct git_job *git_list(struct git *g, const char *repo, git_list_cb *cb, void *arg)
+{
+    static const struct step steps[] = {STEP_COMMAND("list", ask_list, take_list), STEPS_END};
+    struct list_job *k = job__new(g, sizeof *k, steps, NULL, report_list);
+    k->cb = cb;
+    k->arg = arg;
+    k->j.place.dir = job__dup(&k->j, repo);
+    return &k->j;
+}
+
+// ---- deleting a branch -----------------------------------------------------------------------
+
+static int ask_tip(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "rev-parse", "-q", "--verify", self(j)->ref, NULL);
+    j->cmd.may_fail = true;
+    return 0;
+}
+
+static int take_tip(struct git_job *j, struct err *e)
+{
+    struct list_job *k = self(j);
+    k->gone = j->cmd.code != 0;
+    return k->gone || strcmp(job__line(j), k->commit) == 0
+               ? 0
+               : err_set(e, ERR_CONFLICT, "the branch '%s' has moved and is kept", k->branch);
+}
+
+static int delete_ref(struct git_job *j, struct err *e)
+{
+    struct list_job *k = self(j);
+    if (k->gone) {
+        return 0;
+    }
+    vec_foreach (entry, &k->entries) {
+        if (strcmp(entry->branch, k->branch) == 0) {
+            return err_set(e, ERR_CONFLICT, "the branch '%s' is checked out in '%s'", k->branch,
+                           entry->path);
+        }
+    }
+    job__run(j, "update-ref", "--no-deref", "-d", k->ref, k->commit, NULL);
+    return 0;
+}
+
+static void report_deleted(struct git_job *j, int status, const struct err *e)
+{
+    struct list_job *k = self(j);
+    k->done(k->arg, status, e);
+    vec_fini(&k->entries);
+}
+
+struct git_job *git_delete_branch(struct git *g, const char *common, const char *branch,
+                                  const char *commit, git_done_cb *cb, void *arg)
+{
+    // clang-format off
+    static const struct step steps[] = {
+        STEP_COMMAND("tip", ask_tip, take_tip),
+        STEP_COMMAND("list", ask_list, take_list),
+        STEP_COMMAND("delete", delete_ref, NULL),
+        STEPS_END
+    };
+    // clang-format on
+    struct list_job *k = job__new(g, sizeof *k, steps, NULL, report_deleted);
+    k->done = cb;
+    k->arg = arg;
+    k->branch = job__dup(&k->j, branch);
+    k->commit = job__dup(&k->j, commit);
+    k->ref = arena_printf(&k->j.arena, "refs/heads/%s", branch);
+    k->j.place.dir = k->j.place.git_dir = job__dup(&k->j, common);
+    return &k->j;
+}
+
+// ---- measuring -------------------------------------------------------------------------------
+
+struct measure_job {
+    struct git_job j;
+    struct git_worktree of;
+    struct git_measure out;
+    git_measure_cb *cb;
+    void *arg;
+};
+
+static struct measure_job *measuring(struct git_job *j)
+{
+    return container_of(j, struct measure_job, j);
+}
+
+static int walk(struct git_job *j, struct err *e)
+{
+    struct measure_job *k = measuring(j);
+    files__measure(k->of.dir, &k->out);
+    return own__enter(j, &k->of, e);
+}
+
+static int ask_status(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all",
+             "--ignore-submodules=all", NULL);
+    job__only_reads(j);
+    return 0;
+}
+
+static int take_status(struct git_job *j, struct err *e)
+{
+    struct str out = buf_str(&j->cmd.out);
+    (void)e;
+    for (size_t i = 0; i < out.n; i++) {
+        measuring(j)->out.uncommitted += out.p[i] == '\0';
+    }
+    return 0;
+}
+
+static int ask_commits(struct git_job *j, struct err *e)
+{
+    const char *branch = measuring(j)->of.branch;
+    (void)e;
+    job__run(j, "rev-list", "--count", arena_printf(&j->arena, "refs/heads/%s", branch), "--not",
+             arena_printf(&j->arena, "--exclude=%s", branch), "--branches", "--remotes", "--",
+             NULL);
+    j->cmd.may_fail = true; // the branch may be gone
+    return 0;
+}
+
+static int take_commits(struct git_job *j, struct err *e)
+{
+    (void)e;
+    str_to_u64(str_of(job__line(j)), &measuring(j)->out.commits);
+    return 0;
+}
+
+static void report_measure(struct git_job *j, int status, const struct err *e)
+{
+    struct measure_job *k = measuring(j);
+    static const struct git_measure nothing;
+    k->cb(k->arg, status, e, status == 0 ? &k->out : &nothing);
+}
+
+struct git_job *git_measure(struct git *g, const struct git_worktree *w, git_measure_cb *cb,
+                            void *arg)
+{
+    // clang-format off
+    static const struct step steps[] = {
+        STEP_WORK("walk", walk),
+        STEP_COMMAND("status", ask_status, take_status),
+        STEP_COMMAND("commits", ask_commits, take_commits),
+        STEPS_END
+    };
+    // clang-format on
+    struct measure_job *k = job__new(g, sizeof *k, steps, NULL, report_measure);
+    k->cb = cb;
+    k->arg = arg;
+    k->of = own__dup(&k->j, w);
+    return &k->j;
+}

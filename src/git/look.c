@@ -1,0 +1,268 @@
+// What a directory is to git.
+//
+// One rev-parse answers nearly all. Its answers are lines, and paths may hold newlines; but options
+// that it does not know it prints as they are, so one of ours stands between the answers. Where
+// there is no commit yet it stops at HEAD, with all before it said.
+//
+// A repository is known by its common directory, the same from each of its worktrees; the directory
+// that people know it by is that of its main checkout.
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "git/git_int.h"
+
+#define NEXT "--afloat-next"
+
+struct look_job {
+    struct git_job j;
+    git_look_cb *cb;
+    void *arg;
+};
+
+// ---- rev-parse -------------------------------------------------------------------------------
+
+int look__begin(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "rev-parse", "--is-bare-repository", "--is-inside-work-tree",
+             "--is-shallow-repository", NEXT, "--show-superproject-working-tree", NEXT,
+             "--show-cdup", NEXT, "--path-format=absolute", "--git-common-dir", NEXT, "--git-dir",
+             NEXT, "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", "--", NULL);
+    job__only_reads(j);
+    j->cmd.may_fail = true;
+    return 0;
+}
+
+/// The answer up to the next mark, without its newline.
+static struct str take_answer(struct str *rest)
+{
+    static const char mark[] = NEXT "\n";
+    size_t n = sizeof mark - 1;
+    for (size_t i = 0; i + n <= rest->n; i++) {
+        if ((i == 0 || rest->p[i - 1] == '\n') && memcmp(rest->p + i, mark, n) == 0) {
+            struct str answer = {rest->p, i == 0 ? 0 : i - 1};
+            *rest = str_from(*rest, i + n);
+            return answer;
+        }
+    }
+    struct str answer = *rest;
+    *rest = STR_NULL;
+    return answer;
+}
+
+static int not_found(struct git_job *j, struct err *e)
+{
+    return job__grumble(j, ERR_NOT_FOUND, j->place.dir, e);
+}
+
+static void take_head(struct git_job *j, struct str rest)
+{
+    struct git_look *l = &j->look;
+    l->head = arena_strdup(&j->arena, str_cut(&rest, '\n'));
+    l->tree = arena_strdup(&j->arena, str_cut(&rest, '\n'));
+    struct str name = str_cut(&rest, '\n');
+    l->branch = arena_strdup(&j->arena, str_starts(name, "refs/heads/")
+                                            ? str_from(name, strlen("refs/heads/"))
+                                            : STR(""));
+    l->unborn = !job__is_id(l->head) || !job__is_id(l->tree);
+    if (l->unborn) {
+        l->head = l->tree = "";
+    }
+}
+
+int look__end(struct git_job *j, struct err *e)
+{
+    struct git_look *l = &j->look;
+    struct str rest = buf_str(&j->cmd.out);
+    struct str flags = take_answer(&rest);
+    l->bare = str_eqz(str_cut(&flags, '\n'), "true");
+    bool inside = str_eqz(str_cut(&flags, '\n'), "true");
+    l->shallow = str_eqz(str_cut(&flags, '\n'), "true");
+    l->in_submodule = take_answer(&rest).n != 0;
+    j->cdup = arena_strdup(&j->arena, take_answer(&rest));
+    l->common = arena_strdup(&j->arena, take_answer(&rest));
+    l->git_dir = arena_strdup(&j->arena, take_answer(&rest));
+    if (l->git_dir[0] != '/' || l->common[0] != '/') {
+        return not_found(j, e);
+    }
+    if (!l->bare && !inside) {
+        return err_set(e, ERR_NOT_FOUND, "'%s' is inside a git directory, not a checkout",
+                       j->place.dir);
+    }
+    take_head(j, rest);
+    return 0;
+}
+
+int look__ask_branch(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (j->look.unborn) {
+        job__run(j, "symbolic-ref", "-q", "--short", "HEAD", NULL);
+        j->cmd.may_fail = true;
+    }
+    return 0;
+}
+
+int look__take_branch(struct git_job *j, struct err *e)
+{
+    (void)e;
+    j->look.branch = job__line(j);
+    return 0;
+}
+
+// ---- settings --------------------------------------------------------------------------------
+
+int look__ask(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "config", "-z", "--get-regexp",
+             "^(user\\.(name|email)|core\\.sparsecheckout|extensions\\.partialclone)$", NULL);
+    j->cmd.may_fail = true; // that it found none
+    return 0;
+}
+
+int look__read(struct git_job *j, struct err *e)
+{
+    struct str rest = buf_str(&j->cmd.out);
+    (void)e;
+    while (rest.n != 0) {
+        struct str value = str_cut(&rest, '\0');
+        struct str key = str_cut(&value, '\n');
+        if (str_eqz(key, "user.name") && value.n != 0) {
+            j->user_name = arena_strdup(&j->arena, value);
+        } else if (str_eqz(key, "user.email") && value.n != 0) {
+            j->user_email = arena_strdup(&j->arena, value);
+        } else if (str_eqz(key, "core.sparsecheckout")) {
+            j->look.sparse = str_caseeqz(value, "true") || str_eqz(value, "1");
+        } else if (str_eqz(key, "extensions.partialclone")) {
+            j->look.partial = true;
+        }
+    }
+    return 0;
+}
+
+// ---- files -----------------------------------------------------------------------------------
+
+static const struct {
+    const char *file, *doing;
+} operations[] = {
+    {"MERGE_HEAD", "merge"},    {"rebase-merge", "rebase"},
+    {"rebase-apply", "rebase"}, {"CHERRY_PICK_HEAD", "cherry-pick"},
+    {"REVERT_HEAD", "revert"},  {"BISECT_LOG", "bisect"},
+};
+
+static bool has(const char *dir, const char *name)
+{
+    char *path = path_join(dir, name);
+    bool there = files__exists(path);
+    free(path);
+    return there;
+}
+
+static int make_real(struct git_job *j, const char **path, struct err *e)
+{
+    char *real = realpath(*path, NULL);
+    if (real == NULL) {
+        return err_sys(e, "cannot look at '%s'", *path);
+    }
+    *path = job__dup(j, real);
+    free(real);
+    return 0;
+}
+
+/// The main checkout is around the repository, unless that lies elsewhere (a submodule, a bare one).
+static const char *find_main(struct git_job *j)
+{
+    struct str common = str_of(j->look.common);
+    if (!j->look.bare && str_eqz(path_base(common), ".git")) {
+        return arena_strdup(&j->arena, path_dir(common));
+    }
+    return j->look.bare || j->look.linked ? j->look.common : j->look.root;
+}
+
+int look__files(struct git_job *j, struct err *e)
+{
+    struct git_look *l = &j->look;
+    char *root = path_join(j->place.dir, j->cdup);
+    l->root = l->bare ? "" : job__dup(j, root);
+    free(root);
+    int rc = l->bare ? 0 : make_real(j, &l->root, e);
+    if (rc == 0) {
+        rc = make_real(j, &l->common, e);
+    }
+    if (rc == 0) {
+        rc = make_real(j, &l->git_dir, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    l->linked = strcmp(l->git_dir, l->common) != 0;
+    l->main_root = find_main(j);
+    l->has_submodules = !l->bare && has(l->root, ".gitmodules");
+    l->doing = "";
+    for (size_t i = 0; i < ARRAY_LEN(operations) && l->doing[0] == '\0'; i++) {
+        l->doing = has(l->git_dir, operations[i].file) ? operations[i].doing : "";
+    }
+    return 0;
+}
+
+int look__go_root(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (!j->look.bare) {
+        j->place.dir = j->look.root;
+    }
+    return 0;
+}
+
+int look__need_commit(struct git_job *j, struct err *e)
+{
+    if (j->look.bare) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "'%s' is a bare repository: work in a checkout of it ('git worktree add')",
+                       j->look.common);
+    }
+    if (j->look.unborn) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "'%s' has no commit yet: make one ('git commit --allow-empty -m start')",
+                       j->look.root);
+    }
+    return 0;
+}
+
+/// In a box git may not see where the user's name is written.
+void look__identity(struct git_job *j)
+{
+    static const char *const names[] = {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"};
+    static const char *const emails[] = {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"};
+    bool boxed = j->place.box != NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (j->user_name == NULL || boxed) {
+            job__env(j, names[i], j->user_name != NULL ? j->user_name : "afloat");
+        }
+        if (j->user_email == NULL || boxed) {
+            job__env(j, emails[i], j->user_email != NULL ? j->user_email : "afloat@localhost");
+        }
+    }
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+static void report(struct git_job *j, int status, const struct err *e)
+{
+    struct look_job *k = container_of(j, struct look_job, j);
+    static const struct git_look nothing;
+    k->cb(k->arg, status, e, status == 0 ? &j->look : &nothing);
+}
+
+struct git_job *git_look(struct git *g, const char *dir, git_look_cb *cb, void *arg)
+{
+    static const struct step steps[] = {LOOK_STEPS, STEPS_END};
+    struct look_job *k = job__new(g, sizeof *k, steps, NULL, report);
+    k->cb = cb;
+    k->arg = arg;
+    k->j.place.dir = job__dup(&k->j, dir);
+    return &k->j;
+}
