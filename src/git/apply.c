@@ -1,0 +1,356 @@
+// Put the work of a branch on the user's checkout, uncommitted: all of it or nothing.
+//
+//          START ──────────────> the branch's tree            what was done
+//            └────> U, the checkout as it is (state.c)        what the user did meanwhile
+//                        └── merge-tree: base START ──> R     or conflicts, and we stop
+//     the files: U ──> R, by an index of ours: checked, then written
+//
+// Two commits that nobody else sees, both children of START, make START the base of the merge
+// whatever the branch's own history has become.
+//
+// Before it writes, git compares every file that it will change with U. What it does not look at are
+// ignored files where R has a new one, so we look ourselves. The user's index is never touched.
+//
+// When writing fails half way (a full disk) the files are put back from U. When the hub is killed
+// half way, git goes on without it. When git is killed too (a power cut), some files are as in R and
+// one may be incomplete: applying again finishes the job, since what is there already is the same
+// change on both sides. U stays in the object store for weeks.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "git/git_int.h"
+
+enum { PATHS_MAX = 10000 };
+
+struct apply_job {
+    struct take_job t;
+    const char *ours, *theirs;      // commits
+    struct git_names added, others; // paths that R adds, paths that it changes or removes
+    const char **new_dirs;          // directories that come with them, outer ones first
+    size_t n_new_dirs;
+    bool writing; // files may have changed
+};
+
+static struct apply_job *self(struct git_job *j)
+{
+    return container_of(j, struct apply_job, t.j);
+}
+
+// ---- the merge -------------------------------------------------------------------------------
+
+static int make_ours(struct git_job *j, struct err *e)
+{
+    (void)e;
+    job__run(j, "commit-tree", j->tree, "-p", self(j)->t.start, "-m", "the checkout", NULL);
+    look__identity(j);
+    j->cmd.may_fail = true;
+    return 0;
+}
+
+static int take_ours(struct git_job *j, struct err *e)
+{
+    return j->cmd.code == 0
+               ? job__id(j, &self(j)->ours, e)
+               : err_set(e, ERR_NOT_FOUND, "the commit '%s' is gone", self(j)->t.start);
+}
+
+static int make_theirs(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    job__run(j, "commit-tree", arena_printf(&j->arena, "%s^{tree}", k->t.ref), "-p", k->t.start,
+             "-m", "the branch", NULL);
+    look__identity(j);
+    j->cmd.may_fail = true;
+    return 0;
+}
+
+static int take_theirs(struct git_job *j, struct err *e)
+{
+    return j->cmd.code == 0
+               ? job__id(j, &self(j)->theirs, e)
+               : err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", self(j)->t.branch);
+}
+
+static int merge(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    take__merge(&k->t, k->ours, k->theirs);
+    return 0;
+}
+
+// ---- what it means for the files ---------------------------------------------------------------
+
+static bool is_there_already(struct git_job *j)
+{
+    return strcmp(self(j)->t.merged, j->tree) == 0;
+}
+
+static int ask_paths(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    if (!is_there_already(j)) {
+        job__run(j, "diff-tree", "-r", "-z", "--name-status", "--no-renames", j->tree, k->t.merged,
+                 "--", NULL);
+    }
+    return 0;
+}
+
+static int take_paths(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    struct str rest = buf_str(&j->cmd.out);
+    struct buf all, added, others;
+    (void)e;
+    buf_init(&all, SIZE_MAX);
+    buf_init(&added, SIZE_MAX);
+    buf_init(&others, SIZE_MAX);
+    while (rest.n != 0) {
+        struct str kind = str_cut(&rest, '\0'), path = str_cut(&rest, '\0');
+        struct buf *to = str_eqz(kind, "A") ? &added : &others;
+        buf_add(&all, path.p, path.n + 1); // the NUL, too
+        buf_add(to, path.p, path.n + 1);
+    }
+    k->t.out.paths = job__names(j, buf_str(&all), PATHS_MAX);
+    k->added = job__names(j, buf_str(&added), SIZE_MAX);
+    k->others = job__names(j, buf_str(&others), SIZE_MAX);
+    buf_fini(&others);
+    buf_fini(&added);
+    buf_fini(&all);
+    return 0;
+}
+
+static int in_the_way(struct apply_job *k, const char *path, struct err *e)
+{
+    const char **p = arena_calloc(&k->t.j.arena, 1, sizeof *p);
+    p[0] = job__dup(&k->t.j, path);
+    k->t.out.paths = (struct git_names){.p = p, .n = 1};
+    return err_set(e, ERR_CONFLICT, "'%s' is in the way: move it and try again", path);
+}
+
+static void expect_dir(struct apply_job *k, const char *path)
+{
+    k->new_dirs[k->n_new_dirs++] = job__dup(&k->t.j, path);
+}
+
+/// How many of the files that go, or change, are `path` or lie beneath it?
+static size_t count_others(const struct apply_job *k, const char *path)
+{
+    size_t n = strlen(path), count = 0;
+    for (size_t i = 0; i < k->others.n; i++) {
+        const char *other = k->others.p[i];
+        count += strncmp(other, path, n) == 0 && (other[n] == '\0' || other[n] == '/');
+    }
+    return count;
+}
+
+/// A new file may come in the place of a directory only if all that is in there goes.
+static bool is_all_ours(const struct apply_job *k, const char *full, const char *path)
+{
+    struct git_measure m = {0};
+    files__measure(full, &m);
+    return !m.partial && m.files <= count_others(k, path);
+}
+
+/// May R have a file at `path`, or (not `last`) a directory? What U does not know there is the
+/// user's: a file that is ignored, a link, a repository of its own.
+static int check_place(struct apply_job *k, const char *root, const char *path, bool last,
+                       struct err *e)
+{
+    struct stat st;
+    char *full = path_join(root, path), *git = path_join(full, ".git");
+    bool missing = lstat(full, &st) != 0, fits = missing;
+    if (missing && !last) {
+        expect_dir(k, path);
+    } else if (!missing && S_ISDIR(st.st_mode)) {
+        fits = !files__exists(git) && (!last || is_all_ours(k, full, path));
+    } else if (!missing) {
+        fits = count_others(k, path) != 0;
+    }
+    free(git);
+    free(full);
+    return fits ? 0 : in_the_way(k, path, e);
+}
+
+static int check_way(struct apply_job *k, const char *root, const char *path, struct err *e)
+{
+    int rc = 0;
+    for (const char *slash = strchr(path, '/'); slash != NULL && rc == 0;
+         slash = strchr(slash + 1, '/')) {
+        char *dir = xstrndup(path, (size_t)(slash - path));
+        rc = check_place(k, root, dir, false, e);
+        free(dir);
+    }
+    return rc == 0 ? check_place(k, root, path, true, e) : rc;
+}
+
+static int check_ways(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    size_t slashes = 0;
+    int rc = 0;
+    for (size_t i = 0; i < k->added.n; i++) {
+        for (const char *c = k->added.p[i]; *c != '\0'; c++) {
+            slashes += *c == '/';
+        }
+    }
+    k->new_dirs = arena_calloc(&j->arena, slashes + 1, sizeof *k->new_dirs);
+    for (size_t i = 0; i < k->added.n && rc == 0; i++) {
+        rc = check_way(k, j->look.root, k->added.p[i], e);
+    }
+    return rc;
+}
+
+// ---- writing ---------------------------------------------------------------------------------
+
+static int try_write(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (!is_there_already(j)) {
+        job__run(j, "read-tree", "-n", "-m", "-u", "--no-sparse-checkout", j->tree,
+                 self(j)->t.merged, NULL);
+        j->cmd.may_fail = true;
+    }
+    return 0;
+}
+
+static int tried(struct git_job *j, struct err *e)
+{
+    return j->cmd.code == 0
+               ? 0
+               : job__grumble(j, ERR_CONFLICT, "files have changed meanwhile, try again", e);
+}
+
+static int write_files(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    if (is_there_already(j)) {
+        k->t.out.how = GIT_NOTHING;
+        return 0;
+    }
+    job__settle(j);
+    k->t.out.how = GIT_APPLIED;
+    k->writing = true;
+    job__run(j, "read-tree", "-m", "-u", "--no-sparse-checkout", j->tree, k->t.merged, NULL);
+    j->cmd.may_fail = j->cmd.outlives_us = true;
+    return 0;
+}
+
+/// It checks everything before it writes anything, and says so in these words.
+static bool has_refused(const struct git_job *j)
+{
+    static const char *const words[] = {"not uptodate.", "would be overwritten", "would be removed",
+                                        "would lose untracked", "index.lock"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strstr(buf_z(&j->cmd.grumble), words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int written(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    if (j->cmd.code == 0) {
+        k->writing = false;
+        return 0;
+    }
+    if (has_refused(j)) {
+        k->writing = false;
+        return tried(j, e);
+    }
+    return job__grumble(j, UV_EIO, "cannot write the files, all are as before", e);
+}
+
+// ---- putting back ------------------------------------------------------------------------------
+
+static int undo_new(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    for (size_t i = 0; i < k->added.n && k->writing; i++) {
+        char *path = path_join(j->look.root, k->added.p[i]);
+        unlink(path);
+        free(path);
+    }
+    for (size_t i = k->n_new_dirs; i-- > 0 && k->writing;) {
+        char *path = path_join(j->look.root, k->new_dirs[i]);
+        rmdir(path);
+        free(path);
+    }
+    return 0;
+}
+
+/// The index that was used may be as in U or as in R, and locked.
+static int undo_index(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (self(j)->writing) {
+        j->place.index = arena_printf(&j->arena, "%s/undo", j->tmp);
+        job__run(j, "read-tree", j->tree, NULL);
+    }
+    return 0;
+}
+
+static int undo_others(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    if (k->writing && k->others.n != 0) {
+        job__run(j, "checkout-index", "-f", "-z", "--stdin", NULL);
+        job__feed(j, &k->others);
+    }
+    return 0;
+}
+
+static int check(struct git_job *j, struct err *e)
+{
+    return look__need_commit(j, e);
+}
+
+static int done(struct git_job *j, struct err *e)
+{
+    struct apply_job *k = self(j);
+    (void)e;
+    k->t.out.branch = j->look.branch;
+    k->t.out.head = j->look.head;
+    return 0;
+}
+
+// clang-format off
+static const struct step apply_steps[] = {
+    LOOK_STEPS,
+    STEP_THINK("check", check),
+    STATE_STEPS,
+    STEP_COMMAND("our side", make_ours, take_ours),
+    STEP_COMMAND("their side", make_theirs, take_theirs),
+    STEP_COMMAND("merge", merge, take__merged),
+    STEP_COMMAND("paths", ask_paths, take_paths),
+    STEP_WORK("what is in the way", check_ways),
+    STEP_COMMAND("try", try_write, tried),
+    STEP_COMMAND("write", write_files, written),
+    STEP_THINK("done", done),
+    STEPS_END
+};
+
+static const struct step undo_steps[] = {
+    STEP_WORK("new files", undo_new),
+    STEP_COMMAND("index", undo_index, NULL),
+    STEP_COMMAND("other files", undo_others, NULL),
+    STEPS_END
+};
+// clang-format on
+
+struct git_job *git_apply(struct git *g, const char *root, const char *branch, const char *start,
+                          git_take_cb *cb, void *arg)
+{
+    struct apply_job *k =
+        take__new(g, sizeof *k, apply_steps, undo_steps, root, branch, start, cb, arg);
+    return &k->t.j;
+}

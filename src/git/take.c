@@ -1,0 +1,66 @@
+// What applying and merging have in common: both begin with a merge that exists only as a tree.
+//
+// merge-tree works in the object store alone. So whether two sides go together is known before
+// anything of the user's is touched, and a conflict is a list of paths, not a state to get out of.
+
+#include "git/git_int.h"
+
+enum { PATHS_MAX = 10000 };
+
+void take__merge(struct take_job *t, const char *ours, const char *theirs)
+{
+    job__run(&t->j, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours,
+             theirs, NULL);
+    t->j.cmd.may_fail = true;
+}
+
+int take__merged(struct git_job *j, struct err *e)
+{
+    struct take_job *t = container_of(j, struct take_job, j);
+    struct str rest = buf_str(&j->cmd.out), tree = str_cut(&rest, '\0');
+    if (j->cmd.code > 1) {
+        return job__grumble(j, UV_EIO, "git merge-tree", e);
+    }
+    if (j->cmd.code == 1) {
+        t->out.paths = job__names(j, rest, PATHS_MAX);
+        return err_set(e, ERR_CONFLICT, "%zu of its files and yours do not go together, first '%s'",
+                       t->out.paths.n, t->out.paths.n != 0 ? t->out.paths.p[0] : "");
+    }
+    t->merged = arena_strdup(&j->arena, str_trim(tree));
+    return job__is_id(t->merged) ? 0 : err_set(e, ERR_CORRUPT, "git merge-tree named no tree");
+}
+
+void take__compare(struct take_job *t, const char *from, const char *to)
+{
+    job__run(&t->j, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to, "--", NULL);
+}
+
+int take__compared(struct git_job *j, struct err *e)
+{
+    struct take_job *t = container_of(j, struct take_job, j);
+    (void)e;
+    t->out.paths = job__names(j, buf_str(&j->cmd.out), PATHS_MAX);
+    return 0;
+}
+
+static void report(struct git_job *j, int status, const struct err *e)
+{
+    struct take_job *t = container_of(j, struct take_job, j);
+    struct git_taken failed = {.branch = "", .head = "", .paths = t->out.paths};
+    t->cb(t->arg, status, e, status == 0 ? &t->out : &failed);
+}
+
+void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
+                const char *root, const char *branch, const char *start, git_take_cb *cb, void *arg)
+{
+    struct take_job *t = job__new(g, size, steps, undo, report);
+    struct git_job *j = &t->j;
+    t->cb = cb;
+    t->arg = arg;
+    t->branch = job__dup(j, branch);
+    t->ref = arena_printf(&j->arena, "refs/heads/%s", branch);
+    t->start = job__dup(j, start);
+    t->out.branch = t->out.head = "";
+    j->place.dir = job__dup(j, root);
+    return t;
+}
