@@ -137,13 +137,13 @@ int job__make_tmp(struct git_job *j, struct err *e);
 
 // clang-format off
 #define LOOK_STEPS                                              \
-    STEP_COMMAND("look", look__begin, look__end),               \
+    STEP_COMMAND("look", git__look_begin, git__look_end),               \
     STEP_COMMAND("branch", look__ask_branch, look__take_branch),\
     STEP_COMMAND("settings", look__ask, look__read),            \
     {"files", NULL, look__files, look__go_root}
 // clang-format on
-int look__begin(struct git_job *j, struct err *e); // looks at j->place.dir
-int look__end(struct git_job *j, struct err *e);
+int git__look_begin(struct git_job *j, struct err *e); // looks at j->place.dir
+int git__look_end(struct git_job *j, struct err *e);
 int look__ask_branch(struct git_job *j, struct err *e);
 int look__take_branch(struct git_job *j, struct err *e);
 int look__ask(struct git_job *j, struct err *e);

@@ -23,7 +23,7 @@ struct look_job {
 
 // ---- rev-parse -------------------------------------------------------------------------------
 
-int look__begin(struct git_job *j, struct err *e)
+int git__look_begin(struct git_job *j, struct err *e)
 {
     (void)e;
     job__run(j, "rev-parse", "--is-bare-repository", "--is-inside-work-tree",
@@ -72,7 +72,7 @@ static void take_head(struct git_job *j, struct str rest)
     }
 }
 
-int look__end(struct git_job *j, struct err *e)
+int git__look_end(struct git_job *j, struct err *e)
 {
     struct git_look *l = &j->look;
     struct str rest = buf_str(&j->cmd.out);
