@@ -315,6 +315,51 @@ int memory_clear(const char *dir, size_t *n, char note[NOTE], struct err *e)
     return rc;
 }
 
+/// `entries` of the file with those of `more` that it lacks.
+static const struct json *merged(struct arena *a, const struct json *entries,
+                                 const struct json *more, struct memory_merge *m)
+{
+    size_t n = entries != NULL ? entries->n : 0;
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, n + more->n + 1, sizeof *out->members);
+    json_foreach_member (it, entries) {
+        out->members[out->n++] = *it;
+    }
+    json_foreach_member (it, more) {
+        bool fits = check_key(it->key, NULL) == 0 &&
+                    check_value(json_str(&it->value, ""), NULL) == 0 && out->n < MEMORY_ENTRIES;
+        if (json_get_str(entries, it->key) != NULL) {
+            m->kept++;
+        } else if (fits) {
+            out->members[out->n++] = *it;
+            m->added++;
+        } else {
+            m->refused++;
+        }
+    }
+    return out;
+}
+
+int memory_merge(const char *dir, const struct json *entries, struct memory_merge *m, struct err *e)
+{
+    struct file f;
+    *m = (struct memory_merge){0};
+    int fd = workspace_lock(dir, e);
+    if (fd < 0) {
+        return fd;
+    }
+    file_init(&f, dir);
+    int rc = file_read_locked(&f, NULL, e);
+    if (rc == 0) {
+        const struct json *all = merged(&f.arena, json_get(f.root, "entries"), entries, m);
+        rc = m->added != 0 ? file_save(&f, all, e) : 0;
+    }
+    file_fini(&f);
+    workspace_unlock(fd);
+    return rc;
+}
+
 void memory_write(const struct memory *m, struct jw *w)
 {
     jw_key(w, "entries");

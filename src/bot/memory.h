@@ -46,5 +46,13 @@ int memory_remove(const char *dir, struct str key, char note[300], struct err *e
 /// Take all keys out; `*n` (may be NULL) is how many there were.
 int memory_clear(const char *dir, size_t *n, char note[300], struct err *e) MUST_CHECK;
 
+/// Add what is not there of `entries`, an object: for memory that comes from elsewhere. Nothing that is
+/// there changes; what is too large or one too many is counted and left out.
+struct memory_merge {
+    size_t added, kept, refused;
+};
+int memory_merge(const char *dir, const struct json *entries, struct memory_merge *m,
+                 struct err *e) MUST_CHECK;
+
 /// The members of {"entries": {...}} of GET /bots/{bot}/memory, into an object that is open.
 void memory_write(const struct memory *m, struct jw *w);

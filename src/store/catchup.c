@@ -33,7 +33,8 @@ struct catchup {
     catchup_cb *cb;
     void *arg;
     struct catchup_stats *stats;
-    struct map seen; // ids
+    struct map seen;   // ids
+    const char *under; // what is looked at; "" is everything
     struct err *e;
 };
 
@@ -240,13 +241,14 @@ static int visit(void *arg, const char *dir, struct str id)
 
 struct gone {
     const struct map *seen;
+    const char *under; // rows elsewhere are not meant
     vec(char *) ids;
 };
 
 static int note_gone(void *arg, const struct index_row *r)
 {
     struct gone *g = arg;
-    if (map_get(g->seen, r->row.id) == NULL) {
+    if (str_starts(r->row.dir, g->under) && map_get(g->seen, r->row.id) == NULL) {
         vec_push(&g->ids, str_dup(r->row.id));
     }
     return 0;
@@ -254,7 +256,7 @@ static int note_gone(void *arg, const struct index_row *r)
 
 static int remove_gone(struct catchup *c)
 {
-    struct gone g = {.seen = &c->seen};
+    struct gone g = {.seen = &c->seen, .under = c->under};
     int rc = index_each(c->x, note_gone, &g, c->e);
     vec_foreach (id, &g.ids) {
         if (rc == 0) {
@@ -267,20 +269,54 @@ static int remove_gone(struct catchup *c)
     return rc;
 }
 
+/// Walk with `visitor` and forget what it did not meet, in one transaction.
+static int walk_all(struct catchup *c, walk_cb *visitor)
+{
+    memset(c->stats, 0, sizeof *c->stats);
+    map_init(&c->seen);
+    int rc = index_begin(c->x, c->e);
+    if (rc == 0) {
+        rc = walk_sessions(c->home, visitor, c, c->e);
+        rc = rc == 0 ? remove_gone(c) : rc;
+        struct err ignored;
+        int committed = index_commit(c->x, rc == 0 ? c->e : &ignored);
+        rc = rc == 0 ? committed : rc;
+    }
+    map_fini(&c->seen);
+    return rc;
+}
+
 int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
                 struct catchup_stats *stats, struct err *e)
 {
-    struct catchup c = {.x = x, .home = home, .cb = cb, .arg = arg, .stats = stats, .e = e};
-    memset(stats, 0, sizeof *stats);
-    map_init(&c.seen);
-    int rc = index_begin(x, e);
-    if (rc == 0) {
-        rc = walk_sessions(home, visit, &c, e);
-        rc = rc == 0 ? remove_gone(&c) : rc;
-        struct err ignored;
-        int committed = index_commit(x, rc == 0 ? e : &ignored);
-        rc = rc == 0 ? committed : rc;
+    struct catchup c = {
+        .x = x, .home = home, .cb = cb, .arg = arg, .stats = stats, .under = "", .e = e};
+    return walk_all(&c, visit);
+}
+
+/// Only what has no row is read; a row of that id elsewhere stays, and the directory is not listed.
+static int visit_new(void *arg, const char *dir, struct str id)
+{
+    struct catchup *c = arg;
+    struct arena a;
+    struct index_row r;
+    if (!str_starts(str_of(dir), c->under)) {
+        return 0;
     }
-    map_fini(&c.seen);
+    arena_init(&a);
+    int rc = index_get(c->x, id, &r, &a, c->e);
+    if (rc == 0) {
+        map_set(&c->seen, id, c);
+    } else if (rc == ERR_NOT_FOUND) {
+        rc = refresh(c, dir, id, &a);
+    }
+    arena_fini(&a);
     return rc;
+}
+
+int catchup_rescan(struct index *x, const char *home, const char *under,
+                   struct catchup_stats *stats, struct err *e)
+{
+    struct catchup c = {.x = x, .home = home, .stats = stats, .under = under, .e = e};
+    return walk_all(&c, visit_new);
 }

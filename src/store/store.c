@@ -53,6 +53,11 @@ void store_session_remove(struct store *s, struct str id, store_done *cb, void *
     s->ops->session_remove(s, id, cb, arg);
 }
 
+void store_rescan(struct store *s, struct str dir, store_done *cb, void *arg)
+{
+    s->ops->rescan(s, dir, cb, arg);
+}
+
 void store_append(struct store *s, struct str id, const struct store_event *events, size_t n,
                   enum store_durability durability, store_append_cb *cb, void *arg)
 {

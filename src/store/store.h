@@ -76,6 +76,11 @@ void store_session_meta(struct store *s, struct str id, struct str meta, store_d
 /// Take a session and its files away. Appends asked for before are finished first.
 void store_session_remove(struct store *s, struct str id, store_done *cb, void *arg);
 
+/// Sessions were put below `dir` ("bots/reviewer/"), or taken away from there, by other means than the
+/// calls above: make those known that are new and forget those that are gone. All that is known and there
+/// is left alone. Of a session that is in use nothing may have been moved.
+void store_rescan(struct store *s, struct str dir, store_done *cb, void *arg);
+
 // ---- journals -----------------------------------------------------------------------------
 
 enum { STORE_LINE_MAX = 32 << 20 }; // bytes of one event, encoded

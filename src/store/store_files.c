@@ -198,6 +198,43 @@ static void files_list(struct store *s, const struct store_filter *f, struct str
     indexer_submit(files->index, &l->op);
 }
 
+// ---- rescan -------------------------------------------------------------------------------
+
+struct rescan_op {
+    struct index_op op;
+    struct store_files *files;
+    char *dir;
+    store_done *cb;
+    void *arg;
+};
+
+static int run_rescan(struct index *x, struct index_op *op, struct err *e)
+{
+    struct rescan_op *r = container_of(op, struct rescan_op, op);
+    struct catchup_stats stats;
+    return catchup_rescan(x, r->files->home, r->dir, &stats, e);
+}
+
+static void on_rescan(struct index_op *op, int status, const struct err *e)
+{
+    struct rescan_op *r = container_of(op, struct rescan_op, op);
+    r->cb(r->arg, status, e);
+    free(r->dir);
+    free(r);
+}
+
+static void files_rescan(struct store *s, struct str dir, store_done *cb, void *arg)
+{
+    struct rescan_op *r = xcalloc(1, sizeof *r);
+    r->files = files_of(s);
+    r->dir = str_dup(dir);
+    r->cb = cb;
+    r->arg = arg;
+    r->op.run = run_rescan;
+    r->op.done = on_rescan;
+    indexer_submit(r->files->index, &r->op);
+}
+
 // ---- check --------------------------------------------------------------------------------
 
 struct check_op {
@@ -249,6 +286,7 @@ static const struct store_ops files_ops = {
     .session_new = files_session_new,
     .session_meta = files_session_meta,
     .session_remove = files_session_remove,
+    .rescan = files_rescan,
     .append = files_append,
     .read = files_read,
     .list = files_list,

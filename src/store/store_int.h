@@ -10,6 +10,7 @@ struct store_ops {
     void (*session_meta)(struct store *s, struct str id, struct str meta, store_done *cb,
                          void *arg);
     void (*session_remove)(struct store *s, struct str id, store_done *cb, void *arg);
+    void (*rescan)(struct store *s, struct str dir, store_done *cb, void *arg);
     void (*append)(struct store *s, struct str id, const struct store_event *events, size_t n,
                    enum store_durability durability, store_append_cb *cb, void *arg);
     void (*read)(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,

@@ -1,0 +1,491 @@
+// Take over an openbot home.
+//
+//     from/skills/NAME.md                       ──> skills/NAME.md
+//     from/bots/BOT/config.md                   ──> bots/BOT/config.md      what ours cannot read: comments
+//     from/bots/BOT/skills/                     ──> bots/BOT/skills/
+//     from/bots/BOT/memory.json                 ──> memory of each of its workspaces
+//     from/bots/BOT/workspaces/SLUG/memory.json ──> bots/BOT/workspaces/SLUG/memory.json
+//     from/bots/BOT/workspaces/SLUG/history/    ──> import_history.c
+//
+// The other home is data of unknown origin: links are not followed, sizes are bounded, and whatever fails is
+// an item of the report. Workspaces are not claimed: the first project of that name takes them.
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/skills.h"
+#include "base/front.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "bot/config.h"
+#include "bot/import_int.h"
+#include "bot/memory.h"
+#include "bot/workspace.h"
+#include "store/tree.h"
+#include "store/walk.h"
+
+enum { MENDS = 20 }; // lines of a config.md that are made comments one by one
+
+static const char *const outcome_names[] = {
+#define X(id, name) [IMPORT_##id] = (name),
+    IMPORT_OUTCOMES(X)
+#undef X
+};
+
+// ---- the report ---------------------------------------------------------------------------------
+
+void import_report_init(struct import_report *r)
+{
+    *r = (struct import_report){0};
+}
+
+void import_report_fini(struct import_report *r)
+{
+    vec_foreach (it, &r->items) {
+        free(it->name);
+        free(it->message);
+    }
+    vec_fini(&r->items);
+}
+
+void import__note(struct import *im, enum import_outcome outcome, const char *kind,
+                  const char *name, const char *fmt, ...)
+{
+    struct import_item it = {.outcome = outcome, .kind = kind};
+    char message[400];
+    im->report->counts[outcome]++;
+    if (outcome == IMPORT_KEPT && strcmp(kind, "session") == 0) {
+        return; // a second import has thousands of them
+    }
+    it.name = xstrdup(name);
+    if (fmt != NULL) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(message, sizeof message, fmt, ap);
+        va_end(ap);
+        it.message = xstrdup(message);
+    }
+    vec_push(&im->report->items, it);
+}
+
+// ---- their files --------------------------------------------------------------------------------
+
+int import__read(const char *path, struct buf *out, struct err *e)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0) {
+        return err_sys(e, "cannot look at '%s'", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return err_set(e, ERR_DENIED, "'%s' is no file of its own", path);
+    }
+    return path_read(path, out, e);
+}
+
+bool import__is_dir(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **import__list(const char *dir, size_t *n)
+{
+    vec(char *) names = {0};
+    DIR *d = import__is_dir(dir) ? opendir(dir) : NULL;
+    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
+        if (it->d_name[0] != '.' && names.n < IMPORT_ENTRIES) {
+            vec_push(&names, xstrdup(it->d_name));
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    if (names.n != 0) {
+        qsort(names.p, names.n, sizeof *names.p, by_name);
+    }
+    *n = names.n;
+    return names.p;
+}
+
+void import__free_list(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+void import__drop(const char *path)
+{
+    struct err e;
+    if (is_there(path) && walk_remove(path, &e) < 0) {
+        log_warn(LOG_STORE, "left=%s error=%s", LOGQ(str_of(path)).z, LOGQ(str_of(e.msg)).z);
+    }
+}
+
+// ---- skills -------------------------------------------------------------------------------------
+
+static int write_tree(const struct tree *t, const char *dir, struct err *e)
+{
+    int rc = 0;
+    vec_foreach (f, &t->files) {
+        char *path = path_join(dir, f->path);
+        char *parent = str_dup(path_dir(str_of(path)));
+        rc = rc == 0 ? path_mkdirs(parent, 0700, e) : rc;
+        rc = rc == 0 ? path_write_new(path, f->bytes, f->executable ? 0700 : 0600, e) : rc;
+        free(parent);
+        free(path);
+    }
+    return rc;
+}
+
+/// A directory is made beside and renamed, so that it is there whole or not at all.
+static int put_tree(const struct tree *t, const char *dir, const char *name, struct err *e)
+{
+    char *to = path_join(dir, name);
+    char *temp = xasprintf("%s/.import-%s", dir, name);
+    import__drop(temp); // of an import that was killed
+    int rc = path_mkdirs(dir, 0700, e);
+    if (rc == 0 && t->is_file) {
+        rc = path_write_new(to, t->files.p[0].bytes, 0600, e);
+    } else if (rc == 0) {
+        rc = write_tree(t, temp, e);
+        if (rc == 0 && rename(temp, to) < 0) {
+            rc = err_sys(e, "cannot make '%s'", to);
+        }
+        import__drop(temp);
+    }
+    free(temp);
+    free(to);
+    return rc;
+}
+
+/// Why the skill will not be read by us; empty when it will.
+static struct err skill_fault(const struct tree *t)
+{
+    struct err e = {0};
+    struct arena a;
+    struct skill sk;
+    const struct tree_file *f = t->is_file ? &t->files.p[0] : tree_find(t, STR("SKILL.md"));
+    arena_init(&a);
+    if (f == NULL) {
+        err_set(&e, ERR_INVALID, "it has no SKILL.md");
+    } else if (f->bytes.n > SKILL_BYTES) {
+        err_set(&e, ERR_TOO_LARGE, "it is above %d bytes", SKILL_BYTES);
+    } else if (skill_parse(&sk, f->bytes, STR("skill"), &a, &e) == 0) {
+        e.msg[0] = '\0';
+    }
+    arena_fini(&a);
+    return e;
+}
+
+static void take_skill(struct import *im, const char *from, const char *to, const char *name,
+                       const char *label)
+{
+    struct tree t;
+    struct err e = {0};
+    char *theirs = path_join(from, name), *ours = path_join(to, name);
+    struct stat st;
+    if (is_there(ours)) {
+        import__note(im, IMPORT_KEPT, "skill", label, NULL);
+    } else if (lstat(theirs, &st) == 0 && S_ISLNK(st.st_mode)) {
+        import__note(im, IMPORT_FAILED, "skill", label, "'%s' is a symbolic link", theirs);
+    } else if (tree_read(&t, theirs, &e) < 0) {
+        import__note(im, IMPORT_FAILED, "skill", label, "%s", e.msg);
+    } else {
+        struct err fault = t.files.n != 0 ? skill_fault(&t) : (struct err){.msg = "it is empty"};
+        int rc = t.files.n != 0 ? put_tree(&t, to, name, &e) : 0;
+        const char *why = rc < 0 ? e.msg : fault.msg;
+        enum import_outcome good = fault.msg[0] != '\0' ? IMPORT_WARNED : IMPORT_TAKEN;
+        import__note(im, rc < 0 || t.files.n == 0 ? IMPORT_FAILED : good, "skill", label,
+                     why[0] != '\0' ? "%s" : NULL, why);
+        tree_fini(&t);
+    }
+    free(ours);
+    free(theirs);
+}
+
+/// `bot` is NULL for those of all bots.
+static void take_skills(struct import *im, const char *from, const char *to, const char *bot)
+{
+    size_t n;
+    char **names = import__list(from, &n);
+    for (size_t i = 0; i < n; i++) {
+        char *path = path_join(from, names[i]);
+        if (str_ends(str_of(names[i]), ".md") || import__is_dir(path)) {
+            char *label = bot != NULL ? path_join(bot, names[i]) : xstrdup(names[i]);
+            take_skill(im, from, to, names[i], label);
+            free(label);
+        }
+        free(path);
+    }
+    import__free_list(names, n);
+}
+
+// ---- config.md ----------------------------------------------------------------------------------
+
+/// Read `text` as ours; the line of the first error, or 0.
+static uint32_t first_error(struct str text, struct err *e, size_t *warnings)
+{
+    struct bot_config c;
+    struct config_diags d;
+    uint32_t line = 0;
+    bot_config_init(&c);
+    config_diags_init(&d);
+    if (bot_config_parse(&c, text, "config.md", &d, e) < 0) {
+        for (size_t i = 0; i < d.n && line == 0; i++) {
+            line = d.p[i].severity == CONFIG_ERROR ? MAX(d.p[i].line, 1) : 0;
+        }
+    } else if (d.n != 0) {
+        err_set(e, ERR_INVALID, "%s", d.p[0].message);
+    }
+    *warnings = d.n;
+    config_diags_fini(&d);
+    bot_config_fini(&c);
+    return line;
+}
+
+/// Put `# ` in front of line `n`, or of every line of the settings when `n` is 0.
+static void comment_out(struct buf *text, uint32_t n)
+{
+    struct buf out;
+    struct str rest = buf_str(text);
+    uint32_t line = 0;
+    bool in_head = true;
+    buf_init(&out, SIZE_MAX);
+    while (rest.n != 0) {
+        struct str at = rest, s = front_line(&rest);
+        size_t whole = rest.p != NULL ? (size_t)(rest.p - at.p) : at.n;
+        line++;
+        bool fence = line == 1 || str_eqz(str_trim(s), "+++");
+        in_head = in_head && (line == 1 || !fence);
+        if (n != 0 ? line == n : in_head && !fence) {
+            buf_addz(&out, "# ");
+        }
+        buf_add(&out, at.p, whole);
+    }
+    buf_clear(text);
+    buf_adds(text, buf_str(&out));
+    buf_fini(&out);
+}
+
+/// Make `text` something that we can read; what was wrong is in `why`. False when it cannot be.
+static bool mend_config(struct buf *text, struct err *why)
+{
+    size_t warnings;
+    struct err e = {0};
+    uint32_t line = first_error(buf_str(text), why, &warnings);
+    for (int i = 0; i < MENDS && line > 1; i++) {
+        comment_out(text, line);
+        line = first_error(buf_str(text), &e, &warnings);
+    }
+    if (line > 1) {
+        comment_out(text, 0);
+        line = first_error(buf_str(text), &e, &warnings);
+    }
+    return line == 0;
+}
+
+static void take_config(struct import *im, const char *from, const char *to, const char *bot)
+{
+    struct buf text;
+    struct err e = {0};
+    char *theirs = path_join(from, "config.md"), *ours = path_join(to, "config.md");
+    buf_init(&text, BOT_CONFIG_BYTES);
+    int rc = is_there(theirs) ? import__read(theirs, &text, &e) : 0;
+    if (is_there(ours)) {
+        import__note(im, IMPORT_KEPT, "bot", bot, NULL);
+    } else if (rc < 0 || !mend_config(&text, &e)) {
+        import__note(im, IMPORT_FAILED, "bot", bot, "%s", e.msg);
+    } else {
+        struct err why = {0};
+        rc = path_mkdirs(to, 0700, &why);
+        rc = rc == 0 ? path_write_new(ours, buf_str(&text), 0600, &why) : rc;
+        const char *message = rc < 0 ? why.msg : e.msg;
+        enum import_outcome good = e.msg[0] != '\0' ? IMPORT_WARNED : IMPORT_TAKEN;
+        import__note(im, rc < 0 ? IMPORT_FAILED : good, "bot", bot,
+                     message[0] != '\0' ? "%s" : NULL, message);
+    }
+    buf_fini(&text);
+    free(ours);
+    free(theirs);
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+static int merge_memory(const char *theirs, const char *ours, struct memory_merge *m, struct err *e)
+{
+    struct buf text;
+    struct arena a;
+    struct json *v;
+    struct json_opts opts = {.dup = JSON_DUP_LAST};
+    buf_init(&text, MEMORY_BYTES);
+    arena_init(&a);
+    int rc = import__read(theirs, &text, e);
+    rc = rc == 0 ? json_parse(&v, &a, buf_str(&text), &opts, e) : rc;
+    if (rc == 0) {
+        const struct json *entries = json_get(v, "entries");
+        rc = entries != NULL && entries->type == JSON_OBJ
+                 ? 0
+                 : err_set(e, ERR_INVALID, "'%s' has no object 'entries'", theirs);
+        rc = rc == 0 ? path_mkdirs(ours, 0700, e) : rc;
+        rc = rc == 0 ? memory_merge(ours, entries, m, e) : rc;
+    }
+    arena_fini(&a);
+    buf_fini(&text);
+    return rc;
+}
+
+static void take_memory(struct import *im, const char *theirs, const char *ours, const char *label)
+{
+    struct memory_merge m = {0};
+    struct err e = {0};
+    if (!is_there(theirs)) {
+        return;
+    }
+    if (merge_memory(theirs, ours, &m, &e) < 0) {
+        import__note(im, IMPORT_FAILED, "memory", label, "%s", e.msg);
+    } else if (m.refused != 0) {
+        import__note(im, IMPORT_WARNED, "memory", label,
+                     "%zu added, %zu not taken: too large or too many", m.added, m.refused);
+    } else if (m.added != 0) {
+        import__note(im, IMPORT_TAKEN, "memory", label, "%zu added", m.added);
+    } else {
+        import__note(im, IMPORT_KEPT, "memory", label, NULL);
+    }
+}
+
+// ---- bots ---------------------------------------------------------------------------------------
+
+/// The memory that openbot keeps beside the workspaces counts for each of them; where both have a key the
+/// workspace's own wins, for it is taken first.
+static void take_workspace(struct import *im, const char *from, const char *to, const char *bot,
+                           const char *slug)
+{
+    char *theirs = xasprintf("%s/workspaces/%s", from, slug);
+    char *ours = xasprintf("%s/workspaces/%s", to, slug);
+    char *label = path_join(bot, slug);
+    if (!slug_valid(str_of(slug))) {
+        import__note(im, IMPORT_FAILED, "memory", label, "'%s' cannot be a workspace's name", slug);
+    } else if (import__is_dir(theirs)) {
+        char *memory = path_join(theirs, "memory.json");
+        char *global = path_join(from, "memory.json");
+        char *history = path_join(theirs, "history");
+        take_memory(im, memory, ours, label);
+        take_memory(im, global, ours, label);
+        import__history(im, history, ours, label);
+        free(history);
+        free(global);
+        free(memory);
+    }
+    free(label);
+    free(ours);
+    free(theirs);
+}
+
+static void take_bot(struct import *im, const char *name)
+{
+    char *from = xasprintf("%s/bots/%s", im->from, name);
+    char *to = xasprintf("%s/bots/%s", im->home, name);
+    struct err e = {0};
+    if (!import__is_dir(from)) {
+        import__note(im, IMPORT_FAILED, "bot", name, "it is no directory of its own");
+    } else if (bot_name_check(str_of(name), &e) < 0) {
+        import__note(im, IMPORT_FAILED, "bot", name, "%s; rename its directory and import again",
+                     e.msg);
+    } else {
+        size_t n;
+        char *skills = path_join(from, "skills"), *our_skills = path_join(to, "skills");
+        char *spaces = path_join(from, "workspaces"), *global = path_join(from, "memory.json");
+        char **slugs = import__list(spaces, &n);
+        take_config(im, from, to, name);
+        take_skills(im, skills, our_skills, name);
+        for (size_t i = 0; i < n; i++) {
+            take_workspace(im, from, to, name, slugs[i]);
+        }
+        if (n == 0 && is_there(global)) {
+            import__note(im, IMPORT_FAILED, "memory", name,
+                         "it belongs to no workspace: afloat memory %s set KEY VALUE", name);
+        }
+        import__free_list(slugs, n);
+        free(global);
+        free(spaces);
+        free(our_skills);
+        free(skills);
+    }
+    free(to);
+    free(from);
+}
+
+static void take_all(struct import *im)
+{
+    size_t n;
+    char *bots = path_join(im->from, "bots");
+    char *skills = path_join(im->from, "skills"), *ours = path_join(im->home, "skills");
+    char **names = import__list(bots, &n);
+    take_skills(im, skills, ours, NULL);
+    for (size_t i = 0; i < n; i++) {
+        take_bot(im, names[i]);
+    }
+    import__free_list(names, n);
+    free(ours);
+    free(skills);
+    free(bots);
+}
+
+int import_openbot(struct import_report *r, const char *home, const char *from, struct err *e)
+{
+    struct import im = {home, from, r};
+    char *bots = path_join(from, "bots"), *skills = path_join(from, "skills");
+    char *state = path_join(home, "state");
+    int rc = import__is_dir(bots) || import__is_dir(skills)
+                 ? path_mkdirs(state, 0700, e)
+                 : err_set(e, ERR_NOT_FOUND,
+                           "'%s' is no home of openbot: it has neither bots/ nor skills/", from);
+    int fd = rc == 0 ? workspace_lock(state, e) : rc;
+    if (fd >= 0) {
+        take_all(&im);
+        workspace_unlock(fd);
+    }
+    free(state);
+    free(skills);
+    free(bots);
+    return fd < 0 ? fd : 0;
+}
+
+void import_write(const struct import_report *r, struct jw *w)
+{
+    jw_obj(w);
+    for (size_t i = 0; i < IMPORT_OUTCOME_COUNT; i++) {
+        jw_kint(w, outcome_names[i], (int64_t)r->counts[i]);
+    }
+    jw_key(w, "items");
+    jw_arr(w);
+    vec_foreach (it, &r->items) {
+        jw_obj(w);
+        jw_kstrz(w, "outcome", outcome_names[it->outcome]);
+        jw_kstrz(w, "kind", it->kind);
+        jw_kstrz(w, "name", it->name);
+        if (it->message != NULL) {
+            jw_kstrz(w, "message", it->message);
+        }
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
