@@ -24,6 +24,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
     X(PROC, "proc")                                                                                \
     X(LOOP, "loop")                                                                                \
     X(AGENT, "agent")                                                                              \
+    X(BOT, "bot")                                                                                  \
     X(GIT, "git")
 
 enum log_component {

@@ -1,49 +1,164 @@
-// The service of bots: what is asked of it, and who answers. While it is being built it refuses.
+// The service of bots: its life, and what all of its operations share.
+//
+// Everything that will call back is counted (bots__hold): operations on the lane or in git, runs, tools.
+// The hub stops when the count is 0. Runs end first, as interrupted, their work committed to their branches;
+// so what a person finds after a restart is the same as after Ctrl-C.
 
-#include "bot/bots.h"
+#include <stdarg.h>
 
-static const struct agent_no not_yet = {.problem = PROBLEM_STOPPING,
-                                        .detail = "bots are being built"};
+#include "base/log.h"
+#include "bot/bots_int.h"
+#include "bot/run.h"
+#include "config/home.h"
+#include "event/event.h"
+#include "proto/events.h"
 
-#define REFUSE(fn)                                                                                 \
-    void fn(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)               \
-    {                                                                                              \
-        (void)b;                                                                                   \
-        (void)params;                                                                              \
-        cb(arg, STR_NULL, &not_yet);                                                               \
-    }
-REFUSE(bots_list)
-REFUSE(bots_create)
-REFUSE(bots_show)
-REFUSE(bots_patch)
-REFUSE(bots_delete)
-REFUSE(bots_import)
-REFUSE(bots_memory_list)
-REFUSE(bots_memory_get)
-REFUSE(bots_memory_set)
-REFUSE(bots_memory_remove)
-REFUSE(bots_memory_clear)
-REFUSE(bots_skill_list)
-REFUSE(bots_skill_show)
-REFUSE(bots_skill_save)
-REFUSE(bots_skill_remove)
-REFUSE(bots_history_list)
-REFUSE(bots_history_show)
-REFUSE(bots_run)
-REFUSE(bots_run_list)
-REFUSE(bots_run_show)
-REFUSE(bots_run_diff)
-REFUSE(bots_run_apply)
-REFUSE(bots_run_merge)
-REFUSE(bots_run_discard)
-REFUSE(bots_run_stop)
-REFUSE(bots_run_input)
-REFUSE(bots_worktree_list)
-REFUSE(bots_worktree_clean)
+enum { THREADS = 4 }; // somebody may wait for a workspace's lock
 
-void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg)
+// ---- refusals -----------------------------------------------------------------------------------
+
+void bots__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
 {
-    (void)b;
-    (void)params;
-    cb(arg, NULL, &not_yet);
+    va_list args;
+    no->problem = p;
+    snprintf(no->hint, sizeof no->hint, "%s", hint != NULL ? hint : "");
+    va_start(args, fmt);
+    vsnprintf(no->detail, sizeof no->detail, fmt, args);
+    va_end(args);
+}
+
+void bots__no_err(struct agent_no *no, const struct err *e)
+{
+    static const struct {
+        int code;
+        enum problem problem;
+    } fits[] = {
+        {ERR_NOT_FOUND, PROBLEM_NOT_FOUND},  {ERR_INVALID, PROBLEM_INVALID_BODY},
+        {ERR_PARSE, PROBLEM_INVALID_BODY},   {ERR_CONFLICT, PROBLEM_CONFLICT},
+        {ERR_DENIED, PROBLEM_UNTRUSTED},     {ERR_TOO_LARGE, PROBLEM_TOO_LARGE},
+        {ERR_UNSUPPORTED, PROBLEM_CONFLICT}, {ERR_TIMEOUT, PROBLEM_CONFLICT},
+        {UV_ECANCELED, PROBLEM_STOPPING},
+    };
+    enum problem p = PROBLEM_STORE_FAILED;
+    for (size_t i = 0; i < ARRAY_LEN(fits); i++) {
+        p = e->code == fits[i].code ? fits[i].problem : p;
+    }
+    bots__no(no, p, NULL, "%s", e->msg);
+}
+
+// ---- runs ---------------------------------------------------------------------------------------
+
+struct run *bots__run_of(struct bots *b, struct str run_id)
+{
+    vec_foreach (r, &b->runs) {
+        if (str_eqz(run_id, run_id_of(*r))) {
+            return *r;
+        }
+    }
+    return NULL;
+}
+
+bool bots__take_run(struct bots *b, struct str run_id)
+{
+    if (map_get(&b->busy, run_id) != NULL) {
+        return false;
+    }
+    map_set(&b->busy, run_id, b);
+    return true;
+}
+
+void bots__leave_run(struct bots *b, struct str run_id)
+{
+    map_remove(&b->busy, run_id);
+}
+
+void bots__emit(struct bots *b, unsigned event, struct str fields)
+{
+    event_emit(b->o.events, str_of(event_infos[event].type), STR_NULL, fields);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static void on_idle(void *arg)
+{
+    struct bots *b = arg;
+    loop_fn *stopped = b->stopped;
+    b->idle_task = NULL;
+    if (b->n_held == 0 && stopped != NULL) {
+        b->stopped = NULL;
+        lane_close(b->lane);
+        git_close(b->git);
+        b->lane = NULL;
+        b->git = NULL;
+        stopped(b->stopped_arg);
+    }
+}
+
+static void check_idle(struct bots *b)
+{
+    if (b->n_held == 0 && b->stopped != NULL && b->idle_task == NULL) {
+        b->idle_task = loop_defer(b->o.loop, on_idle, b);
+    }
+}
+
+void bots__hold(struct bots *b)
+{
+    b->n_held++;
+}
+
+void bots__release(struct bots *b)
+{
+    b->n_held--;
+    check_idle(b);
+}
+
+static void open_git(struct bots *b)
+{
+    char *tmp = xasprintf("%s/git", b->o.home->state);
+    struct git_config c = {
+        .loop = b->o.loop, .home = b->o.home->dir, .runtime = b->o.home->runtime, .tmp_dir = tmp};
+    if (git_open(&b->git, &c, &b->git_fault) < 0) {
+        b->git = NULL;
+        log_warn(LOG_BOT, "git=failed reason=%s", LOGQ(str_of(b->git_fault.msg)).z);
+    }
+    free(tmp);
+}
+
+struct bots *bots_open(const struct bots_opts *o)
+{
+    struct bots *b = xcalloc(1, sizeof *b);
+    struct agent_kit kit = {
+        .tools = bots__tools, .call = bots__call_tool, .learn = bots__learn, .arg = b};
+    b->o = *o;
+    b->config = o->config;
+    b->lane = lane_open(o->loop, "bots", THREADS);
+    map_init(&b->busy);
+    open_git(b);
+    agent_set_kit(o->agent, &kit);
+    return b;
+}
+
+void bots_set_config(struct bots *b, const struct config *c)
+{
+    b->config = c;
+}
+
+void bots_stop(struct bots *b, loop_fn *done, void *arg)
+{
+    b->stopping = true;
+    b->stopped = done;
+    b->stopped_arg = arg;
+    for (size_t i = b->runs.n; i-- > 0;) { // one may end inside, and leave the list
+        run_stop(b->runs.p[i], false);
+    }
+    check_idle(b);
+}
+
+void bots_free(struct bots *b)
+{
+    if (b != NULL) {
+        map_fini(&b->busy);
+        vec_fini(&b->runs);
+        free(b);
+    }
 }

@@ -33,9 +33,10 @@ struct bots_opts {
     void *arg;
 };
 
-/// Open, and give `agent` its kit. What runs of a killed hub left behind is brought in afterwards,
-/// without holding anything up.
+/// Open, and give `agent` its kit.
 struct bots *bots_open(const struct bots_opts *o);
+/// Bring in what runs of a killed hub left behind; nothing waits for it. Once, when the hub is ready.
+void bots_recover(struct bots *b);
 void bots_set_config(struct bots *b, const struct config *c);
 /// End every run as interrupted, its work kept, and let none begin; `done` when the last record is
 /// written. Before agent_stop().

@@ -27,11 +27,13 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "bot/bots.h"
 #include "config/token.h"
 #include "loop/proc.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
 #include "main/agent_glue.h"
+#include "main/bot_glue.h"
 #include "main/hublog.h"
 #include "main/instance.h"
 #include "main/live.h"
@@ -73,6 +75,7 @@ struct daemon {
     struct api *api;
     struct live *live;
     struct agent_glue *agent;
+    struct bot_glue *bots;
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
@@ -115,6 +118,9 @@ static void apply_config(struct daemon *d)
     }
     if (d->agent != NULL) {
         agent_glue_set_config(d->agent, c);
+    }
+    if (d->bots != NULL) {
+        bot_glue_set_config(d->bots, c);
     }
     if (d->server != NULL) {
         size_t n;
@@ -360,6 +366,22 @@ static void step_listen(void *arg)
     printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
            (long long)api_generation(d->api));
     fflush(stdout);
+    bots_recover(bot_glue_bots(d->bots));
+}
+
+static void open_bots(struct daemon *d)
+{
+    struct bot_glue_opts opts = {.loop = &d->loop,
+                                 .home = &d->home,
+                                 .config = settings_config(d->settings),
+                                 .store = d->store,
+                                 .events = d->events,
+                                 .trust = trust_hub_book(d->trust),
+                                 .agent = agent_glue_agent(d->agent),
+                                 .watcher = live_watcher(d->live),
+                                 .bind = live_bind(d->live)};
+    d->bots = bot_glue_open(&opts);
+    api_set_bots(d->api, bot_glue_bots(d->bots));
 }
 
 static void step_agent(void *arg)
@@ -382,6 +404,7 @@ static void step_agent(void *arg)
     }
     d->agent = agent_glue_open(&opts, step_listen, d);
     api_set_agent(d->api, agent_glue_agent(d->agent), agent_glue_providers(d->agent));
+    open_bots(d);
 }
 
 static void step_lua(void *arg, int status, const struct err *choices_fault)
@@ -565,12 +588,18 @@ static void on_agent_stopped(void *arg)
     }
 }
 
-// Turns end first: who waits for one is answered before the connections go.
+static void on_bots_stopped(void *arg)
+{
+    struct daemon *d = arg;
+    agent_glue_stop(d->agent, on_agent_stopped, d);
+}
+
+// Runs end first, then turns: who waits for one is answered before the connections go.
 static void close_server(void *arg)
 {
     struct daemon *d = arg;
-    if (d->agent != NULL) {
-        agent_glue_stop(d->agent, on_agent_stopped, d);
+    if (d->bots != NULL) {
+        bot_glue_stop(d->bots, on_bots_stopped, d);
     } else {
         on_agent_stopped(d);
     }
@@ -675,6 +704,7 @@ static void finish(struct daemon *d)
 {
     struct err e = {0};
     agent_glue_free(d->agent);
+    bot_glue_free(d->bots);
     api_free(d->api);
     choices_free(d->choices);
     free(d->shipped);

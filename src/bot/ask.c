@@ -1,0 +1,263 @@
+// One operation under way: on the loop, on the lane, on the loop again, answered once.
+//
+// Nearly every operation begins with the same question: which bot, which workspace? The workspace follows
+// from the repository that the caller works in, so git is asked first; then files are read on the lane;
+// then trust, which lives on the loop, decides whether a project's bot counts.
+//
+//     ask__locate ──> git_look ──> read (lane) ──> judge ──> then
+
+#include "bot/ask.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+
+#include "base/path.h"
+
+struct ask *ask__new(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = xcalloc(1, sizeof *a);
+    a->b = b;
+    a->cb = cb;
+    a->arg = arg;
+    arena_init(&a->arena);
+    buf_init(&a->out, SIZE_MAX);
+    jw_init(&a->w, &a->out);
+    a->params = json_clone(&a->arena, params);
+    bots__hold(b);
+    return a;
+}
+
+static void ask_free(struct ask *a)
+{
+    struct bots *b = a->b;
+    if (a->free_data != NULL) {
+        a->free_data(a->data);
+    }
+    if (a->has_catalog) {
+        catalog_fini(&a->catalog);
+    }
+    workspace_fini(&a->ws);
+    buf_fini(&a->out);
+    arena_fini(&a->arena);
+    free(a);
+    bots__release(b);
+}
+
+struct str ask__str(const struct ask *a, const char *key)
+{
+    return json_str(json_get(a->params, key), NULL);
+}
+
+const char *ask__z(struct ask *a, const char *key)
+{
+    struct str s = ask__str(a, key);
+    return s.p != NULL ? arena_strdup(&a->arena, s) : NULL;
+}
+
+void ask__set(struct ask *a, const char *key, struct str value)
+{
+    struct json v = {.type = JSON_STR, .s = arena_str(&a->arena, value)};
+    struct json_member *all = arena_calloc(&a->arena, a->params->n + 1, sizeof *all);
+    size_t n = 0;
+    json_foreach_member (m, a->params) {
+        if (!str_eqz(m->key, key)) {
+            all[n++] = *m;
+        }
+    }
+    all[n++] = (struct json_member){.key = str_of(key), .value = v};
+    a->params->members = all;
+    a->params->n = (uint32_t)n;
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+void ask__answer(struct ask *a)
+{
+    a->cb(a->arg, buf_str(&a->out), NULL);
+    ask_free(a);
+}
+
+void ask__refuse(struct ask *a, const struct agent_no *no)
+{
+    a->cb(a->arg, STR_NULL, no);
+    ask_free(a);
+}
+
+void ask__drop(struct ask *a)
+{
+    ask_free(a);
+}
+
+void ask__fail(struct ask *a, const struct err *e)
+{
+    struct agent_no no;
+    bots__no_err(&no, e);
+    if (a->named && no.problem == PROBLEM_CONFLICT) {
+        no.problem = PROBLEM_NAME_TAKEN;
+    }
+    ask__refuse(a, &no);
+}
+
+void ask__no(struct ask *a, enum problem p, const char *hint, const char *fmt, ...)
+{
+    struct agent_no no = {.problem = p};
+    va_list args;
+    snprintf(no.hint, sizeof no.hint, "%s", hint != NULL ? hint : "");
+    va_start(args, fmt);
+    vsnprintf(no.detail, sizeof no.detail, fmt, args);
+    va_end(args);
+    ask__refuse(a, &no);
+}
+
+// ---- the lane -----------------------------------------------------------------------------------
+
+static void run_work(void *arg) // on the lane
+{
+    struct ask *a = arg;
+    a->work(a);
+}
+
+static void on_work(void *arg)
+{
+    struct ask *a = arg;
+    if (a->rc < 0) {
+        ask__fail(a, &a->e);
+    } else {
+        a->then(a);
+    }
+}
+
+void ask__work(struct ask *a, ask_fn *work, ask_fn *then)
+{
+    a->work = work;
+    a->then = then;
+    a->rc = 0;
+    work_submit(a->b->lane, 0, run_work, on_work, a);
+}
+
+// ---- where --------------------------------------------------------------------------------------
+
+static int read_workspace(struct ask *a)
+{
+    const char *home = a->b->o.home->dir;
+    const char *project = ask__z(a, "project");
+    enum workspace_how how = a->flags & WHERE_MAKE ? WORKSPACE_MAKE : WORKSPACE_LOOK;
+    if (project != NULL) {
+        return workspace_of_slug(&a->ws, home, a->name, project, how, &a->e);
+    }
+    const char *path = a->git.main_root != NULL ? a->git.main_root : a->real;
+    return path != NULL ? workspace_of_path(&a->ws, home, a->name, path, how, &a->e) : 0;
+}
+
+static void read_where(struct ask *a) // on the lane
+{
+    if (a->dir != NULL) {
+        char real[PATH_MAX];
+        if (realpath(a->dir, real) == NULL) {
+            a->rc = errno == ENOENT || errno == ENOTDIR
+                        ? err_set(&a->e, ERR_NOT_FOUND, "there is no directory '%s'", a->dir)
+                        : err_sys(&a->e, "cannot enter '%s'", a->dir);
+            return;
+        }
+        a->real = arena_strdup(&a->arena, str_of(real));
+    }
+    a->has_catalog = true;
+    a->rc = catalog_read(&a->catalog, a->b->o.home->dir, a->real, a->name, &a->e);
+    if (a->rc == 0 && a->name != NULL && a->flags & WHERE_SPACE && !(a->flags & WHERE_MAKE)) {
+        a->rc = read_workspace(a);
+    }
+}
+
+static void make_space(struct ask *a) // on the lane
+{
+    a->rc = read_workspace(a);
+}
+
+/// Only now: a name that is no bot's leaves nothing behind.
+static void on_judged(struct ask *a)
+{
+    if (a->flags & WHERE_MAKE) {
+        ask__work(a, make_space, a->located);
+    } else {
+        a->located(a);
+    }
+}
+
+static void judge(struct ask *a)
+{
+    struct err e = {0};
+    catalog_judge(&a->catalog, a->b->o.trust);
+    if (a->name == NULL) {
+        on_judged(a);
+        return;
+    }
+    int rc = catalog_find(&a->catalog, str_of(a->name), &a->bot, &e);
+    bool left = rc == ERR_NOT_FOUND && a->flags & WHERE_LEFT && a->ws.exists;
+    if (rc < 0 && !left) {
+        ask__fail(a, &e);
+        return;
+    }
+    on_judged(a);
+}
+
+static void on_look(void *arg, int status, const struct err *e, const struct git_look *r)
+{
+    struct ask *a = arg;
+    struct where_git *g = &a->git;
+    g->status = status;
+    if (status < 0) {
+        g->e = *e;
+    } else {
+        g->root = arena_strdup(&a->arena, str_of(r->root));
+        g->main_root = arena_strdup(&a->arena, str_of(r->main_root));
+        g->common = arena_strdup(&a->arena, str_of(r->common));
+        g->branch = arena_strdup(&a->arena, str_of(r->branch));
+        g->head = arena_strdup(&a->arena, str_of(r->head));
+        g->unborn = r->unborn;
+        g->bare = r->bare;
+    }
+    ask__work(a, read_where, judge);
+}
+
+/// Names that may not be, before anything is looked at.
+static bool check_names(struct ask *a, struct agent_no *no)
+{
+    struct err e = {0};
+    struct str project = ask__str(a, "project"), dir = ask__str(a, "working_dir");
+    a->name = ask__z(a, "bot");
+    if (a->name != NULL && bot_name_check(str_of(a->name), &e) < 0) {
+        bots__no(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else if (project.p != NULL && slug_check(project, &e) < 0) {
+        bots__no(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else if (dir.p != NULL && (!str_starts(dir, "/") || memchr(dir.p, '\0', dir.n) != NULL)) {
+        bots__no(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' must be an absolute path");
+    } else if (a->flags & WHERE_SPACE && project.p == NULL && dir.p == NULL) {
+        bots__no(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' or 'project' must say which one");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+void ask__locate(struct ask *a, unsigned flags, ask_fn *then)
+{
+    struct agent_no no;
+    a->flags = flags;
+    if (!check_names(a, &no)) {
+        ask__refuse(a, &no);
+        return;
+    }
+    a->dir = ask__z(a, "working_dir");
+    a->located = then;
+    bool look = flags & WHERE_GIT || (flags & WHERE_SPACE && ask__str(a, "project").p == NULL);
+    if (a->dir == NULL || !look) {
+        ask__work(a, read_where, judge);
+    } else if (a->b->git == NULL) {
+        a->git.status = a->b->git_fault.code;
+        a->git.e = a->b->git_fault;
+        ask__work(a, read_where, judge);
+    } else {
+        git_look(a->b->git, a->dir, on_look, a);
+    }
+}

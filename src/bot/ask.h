@@ -1,0 +1,82 @@
+#pragma once
+
+#include "bot/bots_int.h"
+#include "bot/catalog.h"
+#include "bot/workspace.h"
+
+// One operation under way: its parameters, where it takes place, its answer. It goes from the loop to the
+// lane and back as often as it needs, and ends with exactly one of ask__answer(), ask__fail(), ask__no().
+//
+//     a = ask__new(b, params, cb, arg);
+//     ask__locate(a, WHERE_BOT | WHERE_SPACE, then);      then(a): a->bot, a->ws
+//     ask__work(a, work, then);                           work(a) on the lane sets a->rc and a->e
+//     ask__answer(a);                                     with what was written to a->w
+
+enum where_flag {
+    WHERE_BOT = 1,   // there must be such a bot
+    WHERE_SPACE = 2, // a workspace is needed: `working_dir` or `project` must name one
+    WHERE_MAKE = 4,  // and is made when it is not there
+    WHERE_LEFT = 8,  // a bot that was deleted counts while its workspace is there
+    WHERE_GIT = 16,  // look for the repository in any case
+};
+
+/// What git says of `working_dir`; texts in the arena of the ask.
+struct where_git {
+    int status; // 0, or why there is no repository: `e`
+    struct err e;
+    const char *root, *main_root, *common, *branch, *head;
+    bool unborn, bare;
+};
+
+struct ask;
+typedef void ask_fn(struct ask *a);
+
+struct ask {
+    struct bots *b;
+    struct arena arena;
+    struct json *params; // a copy in the arena
+    agent_text_cb *cb;
+    void *arg;
+    ask_fn *work, *then, *located;
+    int rc;     // of the last work
+    bool named; // ERR_CONFLICT means NAME_TAKEN
+    struct err e;
+    struct buf out;
+    struct jw w; // onto `out`
+    // where, see ask__locate()
+    unsigned flags;
+    const char *name;     // of the bot; NULL: none was named
+    const char *dir;      // `working_dir`, absolute and clean; NULL: not given
+    const char *real;     // its real path
+    struct where_git git; // once it was looked at
+    bool has_catalog;     // `catalog` was read
+    struct catalog catalog;
+    const struct catalog_bot
+        *bot;            // in the catalog; NULL: none was named, or only its workspace is left
+    struct workspace ws; // `dir` NULL: none
+    void *data;          // of the operation; `free_data` (may be NULL) ends it
+    void (*free_data)(void *data);
+};
+
+struct ask *ask__new(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg);
+
+/// The text of a parameter; STR_NULL when it is not there.
+struct str ask__str(const struct ask *a, const char *key);
+const char *ask__z(struct ask *a,
+                   const char *key); // the same as a C string, NULL when it is not there
+
+/// Let a parameter be another text; copied.
+void ask__set(struct ask *a, const char *key, struct str value);
+
+/// Find the bot of the parameter `bot` and the workspace of `project` or `working_dir`; then `then`, on the loop.
+/// What cannot be found is answered here.
+void ask__locate(struct ask *a, unsigned flags, ask_fn *then);
+/// Run `work` on the lane, then `then` on the loop; when `work` has set a->rc, that is answered instead.
+void ask__work(struct ask *a, ask_fn *work, ask_fn *then);
+
+void ask__answer(struct ask *a);                    // with what was written, and gone
+void ask__fail(struct ask *a, const struct err *e); // the problem that fits the code
+void ask__no(struct ask *a, enum problem p, const char *hint, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+void ask__refuse(struct ask *a, const struct agent_no *no);
+void ask__drop(struct ask *a); // gone without an answer: somebody else gives it

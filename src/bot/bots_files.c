@@ -1,0 +1,316 @@
+// Bots as files: listed, made, shown, changed, taken away, imported. Thin: catalog.h and import.h do it.
+
+#include "bot/ask.h"
+#include "bot/import.h"
+#include "bot/memory.h"
+#include "bot/run.h"
+#include "bot/skillset.h"
+#include "store/store.h"
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+static void write_row(struct jw *w, const struct catalog_bot *bot)
+{
+    jw_kstrz(w, "name", bot->name);
+    jw_kstrz(w, "description", bot->config.description);
+    jw_kstrz(w, "source", bot_origin_name(bot->origin));
+    jw_kstrz(w, "path", bot->file);
+    if (bot->status < 0) {
+        jw_kstrz(w, "error", bot->err.msg);
+    }
+}
+
+static void write_rows(struct ask *a)
+{
+    struct jw *w = &a->w;
+    jw_obj(w);
+    jw_key(w, "bots");
+    jw_arr(w);
+    vec_foreach (bot, &a->catalog.list) {
+        jw_obj(w);
+        write_row(w, *bot);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_key(w, "untrusted");
+    jw_arr(w);
+    vec_foreach (bot, &a->catalog.untrusted) {
+        jw_strz(w, (*bot)->path);
+    }
+    jw_end_arr(w);
+    jw_key(w, "next");
+    jw_null(w);
+    jw_end_obj(w);
+    ask__answer(a);
+}
+
+void bots_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    ask__locate(ask__new(b, params, cb, arg), 0, write_rows);
+}
+
+// ---- one ----------------------------------------------------------------------------------------
+
+/// What is read for it besides.
+struct shown {
+    struct skillset skills;
+    struct memory memory;
+};
+
+static void free_shown(void *data)
+{
+    struct shown *s = data;
+    skillset_fini(&s->skills);
+    memory_fini(&s->memory);
+    free(s);
+}
+
+static void write_diags(struct jw *w, const struct catalog_bot *bot, const struct shown *s)
+{
+    jw_key(w, "diagnostics");
+    jw_arr(w);
+    for (size_t i = 0; i < bot->diags.n; i++) {
+        const struct config_diag *d = &bot->diags.p[i];
+        jw_obj(w);
+        jw_kstrz(w, "severity", d->severity == CONFIG_ERROR ? "error" : "warning");
+        jw_kstrz(w, "path", d->path);
+        jw_kint(w, "line", d->line);
+        jw_kint(w, "col", d->col);
+        jw_kstrz(w, "message", d->message);
+        jw_kstrz(w, "hint", d->hint);
+        jw_end_obj(w);
+    }
+    vec_foreach (d, &s->skills.skills.faults) {
+        jw_obj(w);
+        jw_kstrz(w, "severity", "warning");
+        jw_kstr(w, "path", d->file);
+        jw_kstr(w, "message", d->message);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void write_shown(struct ask *a)
+{
+    struct shown *s = a->data;
+    struct jw *w = &a->w;
+    skillset_judge(&s->skills, a->b->o.trust);
+    jw_obj(w);
+    write_row(w, a->bot);
+    jw_kstrz(w, "instructions", a->bot->config.instructions);
+    jw_key(w, "settings");
+    jw_obj(w);
+    bot_config_write(&a->bot->config, w);
+    jw_end_obj(w);
+    jw_key(w, "skills");
+    jw_arr(w);
+    vec_foreach (it, &s->skills.list) {
+        jw_str(w, it->skill->name);
+    }
+    jw_end_arr(w);
+    if (a->ws.dir != NULL) {
+        jw_kstrz(w, "project", a->ws.slug);
+        jw_kint(w, "memory_count", (int64_t)s->memory.list.n);
+    }
+    write_diags(w, a->bot, s);
+    jw_end_obj(w);
+    ask__answer(a);
+}
+
+static void read_shown(struct ask *a) // on the lane
+{
+    struct shown *s = a->data;
+    skillset_read(&s->skills, a->b->o.home->dir, a->bot, a->real);
+    if (a->ws.dir != NULL && memory_load(&s->memory, a->ws.dir, &a->e) < 0) {
+        a->rc = a->e.code;
+    }
+}
+
+static void show(struct ask *a)
+{
+    a->data = xcalloc(1, sizeof(struct shown));
+    a->free_data = free_shown;
+    ask__work(a, read_shown, write_shown);
+}
+
+void bots_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    bool placed = ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL;
+    ask__locate(a, WHERE_BOT | (placed ? WHERE_SPACE : 0), show);
+}
+
+/// It is as it should be: read it again and show it.
+static void reshow(struct ask *a)
+{
+    struct bots *b = a->b;
+    struct json_member m = {.key = STR("bot"), .value = {.type = JSON_STR, .s = str_of(a->name)}};
+    struct json one = {.type = JSON_OBJ, .n = 1, .members = &m};
+    bots_show(b, &one, a->cb, a->arg);
+    ask__drop(a);
+}
+
+// ---- changes ------------------------------------------------------------------------------------
+
+/// The keys of config.md among the parameters, as an object.
+static const struct json *keys_of(struct ask *a)
+{
+    static const char *const others[] = {"name", "bot", "instructions"};
+    struct json *out = arena_calloc(&a->arena, 1, sizeof *out);
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(&a->arena, a->params->n + 1, sizeof *out->members);
+    json_foreach_member (m, a->params) {
+        bool other = false;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+            other = other || str_eqz(m->key, others[i]);
+        }
+        if (!other) {
+            out->members[out->n++] = *m;
+        }
+    }
+    return out->n != 0 ? out : NULL;
+}
+
+static void create(struct ask *a) // on the lane
+{
+    const char *home = a->b->o.home->dir;
+    const struct json *keys = keys_of(a);
+    a->rc = catalog_create(home, a->name, ask__str(a, "description"), ask__str(a, "instructions"),
+                           &a->e);
+    if (a->rc == 0 && keys != NULL &&
+        (a->rc = catalog_patch(home, a->name, keys, STR_NULL, &a->e)) < 0 &&
+        catalog_delete(home, a->name, false, NULL, NULL) < 0) {
+        err_prefix(&a->e, "the bot was made, but");
+    }
+}
+
+void bots_create(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    struct err e = {0};
+    a->name = ask__z(a, "name");
+    if (bot_name_check(str_of(a->name), &e) < 0) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+        return;
+    }
+    a->named = true;
+    ask__work(a, create, reshow);
+}
+
+static void patch(struct ask *a) // on the lane
+{
+    a->rc =
+        catalog_patch(a->b->o.home->dir, a->name, keys_of(a), ask__str(a, "instructions"), &a->e);
+}
+
+static void patch_found(struct ask *a)
+{
+    if (a->bot->origin == BOT_OF_PROJECT) {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "'%s' belongs to the project: edit '%s'", a->name,
+                a->bot->file);
+    } else {
+        ask__work(a, patch, reshow);
+    }
+}
+
+void bots_patch(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, patch_found);
+}
+
+static void on_rescanned(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    if (status < 0) {
+        ask__fail(a, e);
+    } else {
+        ask__answer(a);
+    }
+}
+
+/// Files of sessions were put there or taken away: lists know of it before the answer is given.
+static void rescan(struct ask *a, const char *dir)
+{
+    store_rescan(a->b->o.store, str_of(dir), on_rescanned, a);
+}
+
+static bool wants_history(const struct ask *a)
+{
+    return json_bool(json_get(a->params, "history"), false);
+}
+
+static void remove_bot(struct ask *a) // on the lane
+{
+    char *where = NULL;
+    a->rc = catalog_delete(a->b->o.home->dir, a->name, wants_history(a), &where, &a->e);
+    if (a->rc == 0) {
+        a->data = where;
+        a->free_data = free;
+    }
+}
+
+static void removed(struct ask *a)
+{
+    jw_obj(&a->w);
+    jw_kstrz(&a->w, "deleted", a->name);
+    jw_kstrz(&a->w, "history", wants_history(a) ? "trash" : "kept");
+    jw_kstrz(&a->w, "trash", a->data);
+    jw_end_obj(&a->w);
+    rescan(a, arena_printf(&a->arena, "bots/%s/", a->name));
+}
+
+static void remove_found(struct ask *a)
+{
+    vec_foreach (r, &a->b->runs) {
+        if (strcmp(run_bot_of(*r), a->name) == 0) {
+            ask__no(a, PROBLEM_CONFLICT, NULL, "'%s' runs: `afloat runs stop %s` first", a->name,
+                    run_id_of(*r));
+            return;
+        }
+    }
+    ask__work(a, remove_bot, removed);
+}
+
+void bots_delete(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    struct err e = {0};
+    a->name = ask__z(a, "bot");
+    if (bot_name_check(str_of(a->name), &e) < 0) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+        return;
+    }
+    remove_found(a);
+}
+
+// ---- import -------------------------------------------------------------------------------------
+
+static void free_report(void *data)
+{
+    import_report_fini(data);
+    free(data);
+}
+
+static void import(struct ask *a) // on the lane
+{
+    a->rc = import_openbot(a->data, a->b->o.home->dir, ask__z(a, "path"), &a->e);
+}
+
+static void imported(struct ask *a)
+{
+    import_write(a->data, &a->w);
+    rescan(a, "bots/");
+}
+
+void bots_import(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    a->data = xmalloc(sizeof(struct import_report));
+    a->free_data = free_report;
+    import_report_init(a->data);
+    if (!str_starts(ask__str(a, "path"), "/")) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'path' must be an absolute path");
+        return;
+    }
+    ask__work(a, import, imported);
+}

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "bot/bots.h"
+#include "git/git.h"
+#include "loop/work.h"
+
+// What the files of the service share.
+//
+//     bots.c           its life; who waits for its end        ask.c         one operation under way
+//     bots_files.c     bots                                   bots_memory.c, bots_skills.c, bots_history.c
+//     run.c            a run, from step to step               run_start.c   from the request to its worktree
+//     run_iterate.c    one session after the other            run_end.c     the work is kept, the record written
+//     record.c         what a run leaves on disk              runs.c        runs found, listed, shown
+//     runs_take.c      diff, apply, merge, discard            recover.c     runs that a killed hub left
+//     tools.c          what models of bots can call           chat.c        conversations
+//     worktrees.c      worktrees listed and cleaned
+
+struct run;
+
+struct bots {
+    struct bots_opts o;
+    const struct config *config;
+    struct lane *lane; // for files
+    struct git *git;   // NULL: `git_fault` says why
+    struct err git_fault;
+    vec(struct run *) runs; // live; each has a lease on its worktree
+    struct map busy;        // ids of runs that an operation works on
+    size_t n_held;          // whatever of ours will call back
+    bool stopping;
+    loop_fn *stopped;
+    void *stopped_arg;
+    struct loop_task *idle_task;
+};
+
+/// Something of ours is under way, and over: bots_stop() waits for the last one.
+void bots__hold(struct bots *b);
+void bots__release(struct bots *b);
+
+/// `hint` may be NULL.
+void bots__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+/// The problem that fits the code of `e`.
+void bots__no_err(struct agent_no *no, const struct err *e);
+
+/// The live run of that id; NULL when there is none.
+struct run *bots__run_of(struct bots *b, struct str run_id);
+
+/// An operation has the run to itself between the two; false: somebody else has.
+bool bots__take_run(struct bots *b, struct str run_id);
+void bots__leave_run(struct bots *b, struct str run_id);
+
+/// Put an event of the run on the stream; `fields` as in event_emit().
+void bots__emit(struct bots *b, unsigned event, struct str fields);
+
+extern const struct tool_info bots__tools[];
+void bots__call_tool(void *arg, struct session *s, struct str tool, const struct json *input,
+                     agent_kit_done *done, void *done_arg);
+void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
+                 void *done_arg);

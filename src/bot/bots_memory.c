@@ -1,0 +1,171 @@
+// What a bot remembers of a workspace, for people; models have a tool (tools.c).
+
+#include "bot/ask.h"
+#include "bot/memory.h"
+
+/// One of the five operations while it works.
+struct remembering {
+    struct memory memory;
+    char note[300]; // what was set aside
+    size_t removed;
+};
+
+static void free_remembering(void *data)
+{
+    struct remembering *m = data;
+    memory_fini(&m->memory);
+    free(m);
+}
+
+static void begin(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg,
+                  unsigned flags, ask_fn *then)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    a->data = xcalloc(1, sizeof(struct remembering));
+    a->free_data = free_remembering;
+    ask__locate(a, WHERE_SPACE | flags, then);
+}
+
+/// Begin the answer; the caller writes what is its own.
+static struct jw *open_answer(struct ask *a)
+{
+    jw_obj(&a->w);
+    jw_kstrz(&a->w, "project", a->ws.slug);
+    return &a->w;
+}
+
+static void close_answer(struct ask *a)
+{
+    struct remembering *m = a->data;
+    const char *note = m->memory.note[0] != '\0' ? m->memory.note : m->note;
+    if (note[0] != '\0') {
+        jw_kstrz(&a->w, "note", note);
+    }
+    jw_end_obj(&a->w);
+    ask__answer(a);
+}
+
+static void load(struct ask *a) // on the lane
+{
+    struct remembering *m = a->data;
+    a->rc = memory_load(&m->memory, a->ws.dir, &a->e);
+}
+
+// ---- list, get ----------------------------------------------------------------------------------
+
+static void listed(struct ask *a)
+{
+    struct remembering *m = a->data;
+    memory_write(&m->memory, open_answer(a));
+    close_answer(a);
+}
+
+static void list(struct ask *a)
+{
+    ask__work(a, load, listed);
+}
+
+void bots_memory_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, list);
+}
+
+static void got(struct ask *a)
+{
+    struct remembering *m = a->data;
+    struct str key = ask__str(a, "key");
+    const struct memory_entry *it = memory_find(&m->memory, key);
+    if (it == NULL) {
+        ask__no(a, PROBLEM_NOT_FOUND, NULL, "'%s' remembers no '%.*s' in '%s'", a->name,
+                (int)MIN(key.n, (size_t)MEMORY_KEY), key.p, a->ws.slug);
+        return;
+    }
+    struct jw *w = open_answer(a);
+    jw_kstr(w, "key", it->key);
+    jw_key(w, "value");
+    jw_value(w, it->value);
+    close_answer(a);
+}
+
+static void get(struct ask *a)
+{
+    ask__work(a, load, got);
+}
+
+void bots_memory_get(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, get);
+}
+
+// ---- set, remove, clear -------------------------------------------------------------------------
+
+static void do_set(struct ask *a) // on the lane
+{
+    struct remembering *m = a->data;
+    a->rc = memory_set(a->ws.dir, ask__str(a, "key"), ask__str(a, "value"), m->note, &a->e);
+}
+
+static void was_set(struct ask *a)
+{
+    struct jw *w = open_answer(a);
+    jw_kstr(w, "key", ask__str(a, "key"));
+    jw_kstr(w, "value", ask__str(a, "value"));
+    close_answer(a);
+}
+
+static void set(struct ask *a)
+{
+    ask__work(a, do_set, was_set);
+}
+
+void bots_memory_set(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, WHERE_BOT | WHERE_MAKE, set);
+}
+
+static void do_remove(struct ask *a) // on the lane
+{
+    struct remembering *m = a->data;
+    a->rc = memory_remove(a->ws.dir, ask__str(a, "key"), m->note, &a->e);
+}
+
+static void was_removed(struct ask *a)
+{
+    struct jw *w = open_answer(a);
+    jw_kstr(w, "key", ask__str(a, "key"));
+    jw_kbool(w, "removed", true);
+    close_answer(a);
+}
+
+static void remove_key(struct ask *a)
+{
+    ask__work(a, do_remove, was_removed);
+}
+
+void bots_memory_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, remove_key);
+}
+
+static void do_clear(struct ask *a) // on the lane
+{
+    struct remembering *m = a->data;
+    a->rc = a->ws.exists ? memory_clear(a->ws.dir, &m->removed, m->note, &a->e) : 0;
+}
+
+static void was_cleared(struct ask *a)
+{
+    struct remembering *m = a->data;
+    jw_kint(open_answer(a), "removed", (int64_t)m->removed);
+    close_answer(a);
+}
+
+static void clear(struct ask *a)
+{
+    ask__work(a, do_clear, was_cleared);
+}
+
+void bots_memory_clear(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, clear);
+}

@@ -1,0 +1,208 @@
+// Conversations with a bot, and what its sessions are told.
+//
+// A session of POST /session with `bot` lies in the bot's history under a number of its own, like an iteration
+// of a run, but nobody loops: a person talks. Its instructions, skills and memory are read anew at each turn
+// (bots__learn). An iteration is told in its prompt, which is a message; there only the skills are brought, so
+// that the tool `skill` finds them.
+
+#include "base/path.h"
+#include "bot/ask.h"
+#include "bot/history_number.h"
+#include "bot/prompt.h"
+#include "config/home.h"
+
+// ---- learn --------------------------------------------------------------------------------------
+
+/// What one turn is told, while it is read.
+struct learning {
+    struct bots *b;
+    struct agent_lore *out;
+    char *bot, *project, *dir, *space;
+    bool in_run;
+    struct catalog catalog;
+    const struct catalog_bot *found;
+    struct skillset skills;
+    struct memory memory;
+    int rc;
+    struct err e;
+    loop_fn *done;
+    void *arg;
+};
+
+static void learning_free(struct learning *l)
+{
+    struct bots *b = l->b;
+    catalog_fini(&l->catalog);
+    skillset_fini(&l->skills);
+    memory_fini(&l->memory);
+    free(l->bot);
+    free(l->project);
+    free(l->dir);
+    free(l->space);
+    free(l);
+    bots__release(b);
+}
+
+static void write_instructions(struct learning *l)
+{
+    struct buf text;
+    struct bot_prompt p = {.instructions = l->found->config.instructions,
+                           .project = l->project,
+                           .skills = l->skills.list.p,
+                           .n_skills = l->skills.list.n,
+                           .memory = l->memory.list.p,
+                           .n_memory = l->memory.list.n};
+    buf_init(&text, BOT_PROMPT_BYTES);
+    bot_prompt_write_chat(&text, &p);
+    l->out->instructions = arena_str(&l->out->skills.arena, buf_str(&text));
+    buf_fini(&text);
+}
+
+static void on_skills(void *arg)
+{
+    struct learning *l = arg;
+    struct arena *a = &l->out->skills.arena;
+    skillset_judge(&l->skills, l->b->o.trust);
+    vec_foreach (it, &l->skills.list) {
+        struct skill s = {.name = arena_str(a, it->skill->name),
+                          .description = arena_str(a, it->skill->description),
+                          .body = arena_str(a, it->skill->body)};
+        vec_push(&l->out->skills.list, s);
+    }
+    l->out->told = true;
+    if (!l->in_run) {
+        write_instructions(l);
+    }
+    l->done(l->arg);
+    learning_free(l);
+}
+
+static void read_skills(void *arg) // on the lane
+{
+    struct learning *l = arg;
+    skillset_read(&l->skills, l->b->o.home->dir, l->found, l->dir);
+}
+
+static void on_read(void *arg)
+{
+    struct learning *l = arg;
+    catalog_judge(&l->catalog, l->b->o.trust);
+    if (l->rc < 0 || catalog_find(&l->catalog, str_of(l->bot), &l->found, &l->e) < 0) {
+        l->done(l->arg); // it is gone: the conversation goes on without it
+        learning_free(l);
+        return;
+    }
+    work_submit(l->b->lane, 0, read_skills, on_skills, l);
+}
+
+static void read_bot(void *arg) // on the lane
+{
+    struct learning *l = arg;
+    l->rc = catalog_read(&l->catalog, l->b->o.home->dir, l->dir, l->bot, &l->e);
+    if (l->rc == 0 && !l->in_run) {
+        l->rc = memory_load(&l->memory, l->space, &l->e);
+    }
+}
+
+void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
+                 void *done_arg)
+{
+    struct bots *b = arg;
+    const struct agent_role *role = agent_session_role(s);
+    struct learning *l = xcalloc(1, sizeof *l);
+    *l = (struct learning){.b = b,
+                           .out = out,
+                           .bot = str_dup(role->bot),
+                           .project = str_dup(role->project),
+                           .dir = xstrdup(agent_session_dir(s)),
+                           .in_run = role->run_id.n != 0,
+                           .done = done,
+                           .arg = done_arg};
+    char *rel = str_dup(path_dir(role->dir));
+    l->space = path_join(b->o.home->dir, rel);
+    free(rel);
+    bots__hold(b);
+    work_submit(b->lane, 0, read_bot, on_read, l);
+}
+
+// ---- a conversation begins ----------------------------------------------------------------------
+
+struct opening {
+    struct ask *a;
+    agent_session_cb *cb;
+    void *arg;
+    uint64_t number;
+};
+
+static void on_refused(void *arg, struct str json, const struct agent_no *no)
+{
+    struct opening *o = arg;
+    (void)json;
+    o->cb(o->arg, NULL, no);
+    free(o);
+}
+
+static void on_made(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct opening *o = arg;
+    o->cb(o->arg, s, no);
+    ask__drop(o->a);
+    free(o);
+}
+
+/// What config.md says and the request does not.
+static void add_settings(struct ask *a)
+{
+    const struct bot_config *c = &a->bot->config;
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"provider", c->provider}, {"model", c->model}, {"sandbox", c->sandbox}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (texts[i].value != NULL && json_get(a->params, texts[i].key) == NULL) {
+            ask__set(a, texts[i].key, str_of(texts[i].value));
+        }
+    }
+}
+
+static void open_session(struct ask *a)
+{
+    struct opening *o = a->arg;
+    char *dir = xasprintf("%s/history", a->ws.rel);
+    struct agent_role role = {.bot = str_of(a->name),
+                              .project = str_of(a->ws.slug),
+                              .dir = str_of(dir),
+                              .number = (int64_t)o->number};
+    add_settings(a);
+    agent_session_new_as(a->b->o.agent, a->params, &role, on_made, o);
+    free(dir);
+}
+
+static void take_number(struct ask *a) // on the lane
+{
+    struct opening *o = a->arg;
+    a->rc = history_number_take(a->ws.dir, &o->number, &a->e);
+}
+
+static void located(struct ask *a)
+{
+    if (a->bot->status < 0) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
+    } else {
+        ask__work(a, take_number, open_session);
+    }
+}
+
+void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg)
+{
+    struct opening *o = xcalloc(1, sizeof *o);
+    *o = (struct opening){.cb = cb, .arg = arg};
+    o->a = ask__new(b, params, on_refused, o);
+    if (b->stopping) {
+        ask__no(o->a, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
+    }
+    if (ask__str(o->a, "working_dir").p == NULL) {
+        ask__set(o->a, "working_dir", STR("/"));
+    }
+    ask__locate(o->a, WHERE_BOT | WHERE_SPACE | WHERE_MAKE, located);
+}

@@ -1,0 +1,179 @@
+// What is kept of a run, as a document: one table of members for both directions.
+
+#include "bot/record.h"
+
+#include "base/time.h"
+
+void record_init(struct record *r)
+{
+    *r = (struct record){0};
+    arena_init(&r->arena);
+#define X(name) r->name = "";
+    RECORD_TEXTS(X)
+#undef X
+}
+
+void record_fini(struct record *r)
+{
+#define X(name) free(r->name.p);
+    RECORD_LISTS(X)
+#undef X
+    vec_fini(&r->iterations);
+    arena_fini(&r->arena);
+}
+
+const char *record_text(struct record *r, struct str s)
+{
+    return s.n != 0 ? arena_strdup(&r->arena, s) : "";
+}
+
+void record_add(struct record *r, struct record_list *l, struct str s)
+{
+    vec_push(l, record_text(r, s));
+}
+
+bool record_id_valid(struct str id)
+{
+    for (size_t i = 0; i < id.n; i++) {
+        if (!((id.p[i] >= '0' && id.p[i] <= '9') || (id.p[i] >= 'a' && id.p[i] <= 'f'))) {
+            return false;
+        }
+    }
+    return id.n == RECORD_ID - 1;
+}
+
+const char *record_last_session(const struct record *r)
+{
+    return r->iterations.n != 0 ? vec_last(&r->iterations)->session_id : "";
+}
+
+char *record_name(const struct record *r)
+{
+    return xasprintf("bots/%s/workspaces/%s/runs/%s.json", r->bot, r->project, r->run_id);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static const char *take_text(struct record *r, const struct json *doc, const char *key)
+{
+    return record_text(r, json_str(json_get(doc, key), ""));
+}
+
+static int64_t take_time(const struct json *doc, const char *key)
+{
+    int64_t ms = 0;
+    return time_parse(json_str(json_get(doc, key), ""), &ms) ? ms : 0;
+}
+
+static void take_list(struct record *r, struct record_list *l, const struct json *doc,
+                      const char *key)
+{
+    json_foreach_item (it, json_get(doc, key)) {
+        record_add(r, l, json_str(it, ""));
+    }
+}
+
+static void take_iterations(struct record *r, const struct json *doc)
+{
+    json_foreach_item (it, json_get(doc, "iterations")) {
+        struct record_iteration i = {.number = json_int(json_get(it, "number"), 0),
+                                     .session_id = take_text(r, it, "session_id"),
+                                     .end_reason = take_text(r, it, "end_reason"),
+                                     .summary = take_text(r, it, "summary")};
+        vec_push(&r->iterations, i);
+    }
+}
+
+int record_parse(struct record *r, struct str text, struct err *e)
+{
+    struct json *doc;
+    record_init(r);
+    int rc = json_parse(&doc, &r->arena, text, NULL, e);
+    if (rc < 0) {
+        return rc;
+    }
+#define X(name) r->name = take_text(r, doc, #name);
+    RECORD_TEXTS(X)
+#undef X
+#define X(name) r->name = take_time(doc, #name);
+    RECORD_TIMES(X)
+#undef X
+#define X(name) r->name = json_bool(json_get(doc, #name), false);
+    RECORD_FLAGS(X)
+#undef X
+#define X(name) take_list(r, &r->name, doc, #name);
+    RECORD_LISTS(X)
+#undef X
+    r->running = str_eqz(json_str(json_get(doc, "state"), ""), "running");
+    r->commits = json_int(json_get(doc, "commits"), 0);
+    r->files = json_int(json_get(doc, "files"), 0);
+    r->options = json_clone(&r->arena, json_get(doc, "options"));
+    take_iterations(r, doc);
+    return record_id_valid(str_of(r->run_id)) ? 0
+                                              : err_set(e, ERR_CORRUPT, "it is no record of a run");
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static void put_text(struct jw *w, const char *key, const char *text)
+{
+    jw_kstrz(w, key, text[0] != '\0' ? text : NULL);
+}
+
+static void put_time(struct jw *w, const char *key, int64_t ms)
+{
+    char text[TIME_TEXT];
+    jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
+}
+
+static void put_list(struct jw *w, const char *key, const struct record_list *l)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    vec_foreach (it, l) {
+        jw_strz(w, *it);
+    }
+    jw_end_arr(w);
+}
+
+static void put_iterations(const struct record *r, struct jw *w)
+{
+    jw_key(w, "iterations");
+    jw_arr(w);
+    vec_foreach (it, &r->iterations) {
+        jw_obj(w);
+        jw_kint(w, "number", it->number);
+        jw_kstrz(w, "session_id", it->session_id);
+        put_text(w, "end_reason", it->end_reason);
+        put_text(w, "summary", it->summary);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+void record_write(const struct record *r, struct jw *w, bool whole)
+{
+#define X(name) put_text(w, #name, r->name);
+    RECORD_TEXTS(X)
+#undef X
+    jw_kstrz(w, "state", r->running ? "running" : "ended");
+    put_text(w, "session_id", record_last_session(r));
+#define X(name) put_time(w, #name, r->name);
+    RECORD_TIMES(X)
+#undef X
+#define X(name) jw_kbool(w, #name, r->name);
+    RECORD_FLAGS(X)
+#undef X
+    jw_kint(w, "commits", r->commits);
+    jw_kint(w, "files", r->files);
+    jw_key(w, "resume");
+    jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
+    if (whole) {
+#define X(name) put_list(w, #name, &r->name);
+        RECORD_LISTS(X)
+#undef X
+        jw_key(w, "options");
+        jw_value(w, r->options);
+        put_iterations(r, w);
+    }
+}

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "base/json.h"
+#include "base/vec.h"
+
+// What is kept of a run: the document bots/<bot>/workspaces/<slug>/runs/<run_id>.json. It holds all that
+// show, diff, apply, merge, discard, resume and recovery need after the hub was restarted; secrets of the
+// client's environment are not in it. Plain data; every function on any thread.
+
+enum { RECORD_BYTES = 4 << 20, RECORD_ID = 8 + 1 };
+
+// members of the document that are texts, "" when there is nothing to say
+#define RECORD_TEXTS(X)                                                                            \
+    X(run_id)                                                                                      \
+    X(bot)                                                                                         \
+    X(project)                                                                                     \
+    X(end_reason)                                                                                  \
+    X(action) /* what became of its work: merge, review, discard, merged */                        \
+    X(summary)                                                                                     \
+    X(error)                                                                                       \
+    X(branch)                                                                                      \
+    X(worktree)                                                                                    \
+    X(repository)  /* the main checkout's root, or the directory */                                \
+    X(common)      /* the repository itself */                                                     \
+    X(root)        /* of the user's checkout */                                                    \
+    X(working_dir) /* where the user was */                                                        \
+    X(base_branch)                                                                                 \
+    X(base)                                                                                        \
+    X(start)                                                                                       \
+    X(head)                                                                                        \
+    X(rescue) /* a branch with work that could not go to `branch` */                               \
+    X(prompt)                                                                                      \
+    X(unread) /* what was said to it and is not in a prompt yet */                                 \
+    X(merged_into)
+
+// milliseconds since 1970, RFC 3339 in the document; 0 and null: never
+#define RECORD_TIMES(X)                                                                            \
+    X(started_at)                                                                                  \
+    X(ended_at)                                                                                    \
+    X(applied_at)                                                                                  \
+    X(merged_at)                                                                                   \
+    X(discarded_at)
+
+#define RECORD_FLAGS(X)                                                                            \
+    X(in_place)    /* no worktree: it worked where the user was */                                 \
+    X(dirty)       /* `start` is a commit of ours */                                               \
+    X(full_access) /* its sandbox was danger-full-access */                                        \
+    X(wants_merge) /* it asks for a merge, and a person has to say yes */                          \
+    X(branch_deleted)
+
+#define RECORD_LISTS(X)                                                                            \
+    X(notes)    /* lines for people */                                                             \
+    X(not_kept) /* ignored files that went with the directory */                                   \
+    X(link)     /* of [worktree], as it was made */
+
+struct record_list {
+    const char **p;
+    size_t n, cap;
+};
+
+struct record_iteration {
+    int64_t number;
+    const char *session_id, *end_reason, *summary;
+};
+
+/// The caller's storage; all texts lie in the arena and are never NULL.
+struct record {
+    struct arena arena;
+    bool running;
+#define X(name) const char *name;
+    RECORD_TEXTS(X)
+#undef X
+#define X(name) int64_t name;
+    RECORD_TIMES(X)
+#undef X
+#define X(name) bool name;
+    RECORD_FLAGS(X)
+#undef X
+#define X(name) struct record_list name;
+    RECORD_LISTS(X)
+#undef X
+    int64_t commits, files;     // of the bot's own work
+    const struct json *options; // what was asked for; NULL: nothing
+    vec(struct record_iteration) iterations;
+};
+
+void record_init(struct record *r);
+void record_fini(struct record *r);
+
+/// A copy in the arena, for a member.
+const char *record_text(struct record *r, struct str s);
+void record_add(struct record *r, struct record_list *l, struct str s);
+
+/// Read a document. ERR_CORRUPT when it is none; `r` is to be ended in any case.
+int record_parse(struct record *r, struct str text, struct err *e) MUST_CHECK;
+/// The document as the members of an object that is open; `whole` with iterations and lists.
+void record_write(const struct record *r, struct jw *w, bool whole);
+
+/// "bots/<bot>/workspaces/<project>/runs/<run_id>.json", for the store. Caller frees.
+char *record_name(const struct record *r);
+
+/// True for eight lower-case hex digits.
+bool record_id_valid(struct str id);
+/// The session of its last iteration; "" when there is none.
+const char *record_last_session(const struct record *r);

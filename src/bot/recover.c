@@ -1,0 +1,67 @@
+// After a hub was killed: records that say `running` are of runs that nobody runs. Each is brought to its end
+// as `crashed`, by the same steps as any other (run_end.c): what lies in its worktree is committed, the directory
+// goes, the session and the record say so. All of it happens behind `ready`; a run under recovery is a live one,
+// so nothing else touches its worktree meanwhile.
+
+#include "base/log.h"
+#include "bot/run_int.h"
+#include "bot/runs.h"
+#include "config/home.h"
+
+struct recovery {
+    struct bots *b;
+    vec(struct record) left;
+};
+
+static bool collect(void *arg, const char *path, struct str id)
+{
+    struct recovery *c = arg;
+    struct record rec;
+    (void)id;
+    if (runs_load(&rec, path, NULL) == 0 && rec.running) {
+        vec_push(&c->left, rec);
+    } else {
+        record_fini(&rec);
+    }
+    return true;
+}
+
+static void look(void *arg) // on the lane
+{
+    struct recovery *c = arg;
+    runs_each(c->b->o.home->dir, NULL, NULL, collect, c);
+}
+
+static void on_looked(void *arg)
+{
+    struct recovery *c = arg;
+    struct bots *b = c->b;
+    vec_foreach (rec, &c->left) {
+        bool ours = bots__run_of(b, str_of(rec->run_id)) != NULL; // begun since
+        if (!ours && !b->stopping) {
+            run_recover(b, rec);
+        }
+        record_fini(rec);
+    }
+    vec_fini(&c->left);
+    free(c);
+    bots__release(b);
+}
+
+void run_recover(struct bots *b, struct record *rec)
+{
+    struct run *r = run__new(b, rec);
+    log_warn(LOG_BOT, "run=%s bot=%s recovered: the hub was killed while it ran", r->rec.run_id,
+             r->rec.bot);
+    snprintf(r->session, sizeof r->session, "%s", record_last_session(&r->rec));
+    r->rec.end_reason = "crashed";
+    run__go(r, RUN_KEEP);
+}
+
+void bots_recover(struct bots *b)
+{
+    struct recovery *c = xcalloc(1, sizeof *c);
+    c->b = b;
+    bots__hold(b);
+    work_submit(b->lane, 0, look, on_looked, c);
+}

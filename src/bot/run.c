@@ -1,0 +1,353 @@
+// A run: the machine. Steps lie in run_start.c (until the first iteration), run_iterate.c (one session after
+// the other), run_end.c (the work is kept) and run_undo.c (it never began); this file moves it from step to
+// step, stops it and speaks to it.
+//
+// Invariants:
+//   - a run is in bots.runs from its making to its end: that is the lease on its worktree.
+//   - its record is on disk, `running`, before there is a worktree, and `ended` after that is gone. Whatever
+//     kills the hub in between is seen at the next start (recover.c).
+//   - every session that was made is closed, whatever the way out; so is every run, by RECORD or UNNOTE.
+//   - what others call back is counted in `n_away`; memory goes when all of it came.
+
+#include <stdarg.h>
+
+#include "base/log.h"
+#include "bot/prompt.h"
+#include "bot/run_int.h"
+#include "proto/events.h"
+
+static const struct {
+    const char *name;
+    void (*run)(struct run *r);
+    bool iterates;
+} steps[] = {
+#define X(id, name, iterates) [RUN_##id] = {#name, run__##name, iterates},
+    RUN_STEPS(X)
+#undef X
+};
+
+// ---- from step to step --------------------------------------------------------------------------
+
+static void on_next(void *arg)
+{
+    struct run *r = arg;
+    r->next = NULL;
+    if (r->stop_wanted && steps[r->step].iterates) {
+        run__end(r, "interrupted");
+        return;
+    }
+    log_debug(LOG_BOT, "run=%s step=%s", r->rec.run_id, steps[r->step].name);
+    steps[r->step].run(r);
+}
+
+void run__go(struct run *r, enum run_step step)
+{
+    r->step = step;
+    r->next = loop_defer(r->b->o.loop, on_next, r);
+}
+
+void run__end(struct run *r, const char *reason)
+{
+    if (r->rec.end_reason[0] == '\0') {
+        r->rec.end_reason = reason;
+    }
+    if (r->starter != NULL) { // stopped before its first session: there is nothing to keep
+        struct agent_no no;
+        bots__no(&no, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
+        run__abort(r, &no);
+        return;
+    }
+    run__go(r, RUN_KEEP);
+}
+
+// ---- its life -----------------------------------------------------------------------------------
+
+struct run *run__new(struct bots *b, struct record *rec)
+{
+    struct run *r = xcalloc(1, sizeof *r);
+    r->b = b;
+    r->rec = *rec;
+    record_init(rec);
+    r->asked = (struct bot_overrides)BOT_OVERRIDES;
+    buf_init(&r->prompt, BOT_PROMPT_BYTES);
+    buf_init(&r->input, SIZE_MAX);
+    vec_push(&b->runs, r);
+    bots__hold(b);
+    return r;
+}
+
+static void run_free(struct run *r)
+{
+    record_fini(&r->rec);
+    workspace_fini(&r->ws);
+    run__lore_free(r->lore);
+    run__lore_free(r->fresh);
+    buf_fini(&r->prompt);
+    buf_fini(&r->input);
+    vec_fini(&r->awaiting);
+    vec_fini(&r->watches);
+    free(r->former);
+    free(r);
+}
+
+void run__away(struct run *r)
+{
+    r->n_away++;
+}
+
+void run__back(struct run *r)
+{
+    if (--r->n_away == 0 && r->over) {
+        run_free(r);
+    }
+}
+
+void run__leave(struct run *r)
+{
+    struct bots *b = r->b;
+    for (size_t i = 0; i < b->runs.n; i++) {
+        if (b->runs.p[i] == r) {
+            vec_remove(&b->runs, i);
+            break;
+        }
+    }
+    timer_stop(&r->timer);
+    run__unwatch(r);
+    r->over = true;
+    run__away(r);
+    run__back(r); // now, if nobody else has it
+    bots__release(b);
+}
+
+// ---- what all steps need ------------------------------------------------------------------------
+
+void run__note(struct run *r, const char *fmt, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    record_add(&r->rec, &r->rec.notes, str_of(text));
+}
+
+void run__emit(struct run *r, unsigned event, struct str more)
+{
+    struct buf fields;
+    buf_init(&fields, SIZE_MAX);
+    buf_addf(&fields, "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\"", r->rec.run_id,
+             r->rec.bot, r->rec.project);
+    if (more.n != 0) {
+        buf_addc(&fields, ',');
+        buf_adds(&fields, more);
+    }
+    bots__emit(r->b, event, buf_str(&fields));
+    buf_fini(&fields);
+}
+
+struct saving {
+    struct run *r;
+    store_done *done;
+};
+
+static void on_saved(void *arg, int status, const struct err *e)
+{
+    struct saving s = *(struct saving *)arg;
+    free(arg);
+    if (status < 0) {
+        log_error(LOG_BOT, "run=%s record=failed reason=%s", s.r->rec.run_id,
+                  LOGQ(str_of(e->msg)).z);
+    }
+    if (s.done != NULL) {
+        s.done(s.r, status, e);
+    }
+    run__back(s.r);
+}
+
+void run__save(struct run *r, store_done *done)
+{
+    struct buf text;
+    struct jw w;
+    char *name = record_name(&r->rec);
+    struct saving *s = xmalloc(sizeof *s);
+    *s = (struct saving){.r = r, .done = done};
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    record_write(&r->rec, &w, true);
+    jw_end_obj(&w);
+    run__away(r);
+    store_doc_put(r->b->o.store, str_of(name), buf_str(&text), on_saved, s);
+    buf_fini(&text);
+    free(name);
+}
+
+void run__lore_free(struct run_lore *l)
+{
+    if (l != NULL) {
+        catalog_fini(&l->catalog);
+        skillset_fini(&l->skills);
+        memory_fini(&l->memory);
+        free(l);
+    }
+}
+
+struct git_worktree run__worktree(const struct run *r)
+{
+    return (struct git_worktree){.common = r->rec.common,
+                                 .dir = r->rec.worktree,
+                                 .branch = r->rec.branch,
+                                 .start = r->rec.start,
+                                 .full_access = r->rec.full_access};
+}
+
+const struct bot_config *run__config(const struct run *r)
+{
+    return r->lore != NULL ? &r->lore->bot->config : NULL;
+}
+
+const char *run_id_of(const struct run *r)
+{
+    return r->rec.run_id;
+}
+
+const char *run_bot_of(const struct run *r)
+{
+    return r->rec.bot;
+}
+
+const struct record *run_record(const struct run *r)
+{
+    return &r->rec;
+}
+
+// ---- stop ---------------------------------------------------------------------------------------
+
+static void on_stop_session(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    (void)no;
+    if (s != NULL) {
+        agent_interrupt(s);
+    }
+    run__back(r);
+}
+
+/// The turn has had its time: go on without it. Its processes end by themselves, its answer is not waited for.
+static void on_grace(void *arg)
+{
+    struct run *r = arg;
+    if (r->in_turn) {
+        log_warn(LOG_BOT, "run=%s turn=abandoned", r->rec.run_id);
+        run__note(r, "the last turn did not end in time");
+        r->in_turn = false;
+        run__end(r, "interrupted");
+    }
+}
+
+static void interrupt_turn(struct run *r)
+{
+    timer_init(&r->timer, r->b->o.loop, on_grace, r);
+    timer_start(&r->timer, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS);
+    run__away(r);
+    agent_session_get(r->b->o.agent, str_of(r->session), on_stop_session, r);
+}
+
+void run_stop(struct run *r, bool force)
+{
+    r->forced = r->forced || force || r->stop_wanted;
+    r->stop_wanted = true;
+    if (r->in_turn) {
+        interrupt_turn(r);
+    } else if (r->resting) {
+        run__wake(r);
+    } else if (r->call != NULL) {
+        tool_call_cancel(r->call);
+    } else if (r->step == RUN_TREE && r->job != NULL) {
+        git_cancel(r->job);
+    }
+}
+
+void run_await(struct run *r, struct ask *a)
+{
+    vec_push(&r->awaiting, a);
+}
+
+// ---- what is said to it -------------------------------------------------------------------------
+
+struct saying {
+    struct run *r;
+    struct ask *a;
+};
+
+static void answer_taken(struct ask *a, const char *how)
+{
+    jw_obj(&a->w);
+    jw_kstrz(&a->w, "taken", how);
+    jw_end_obj(&a->w);
+    ask__answer(a);
+}
+
+static void queue_input(struct run *r, struct ask *a)
+{
+    struct str text = ask__str(a, "text");
+    if (r->rec.end_reason[0] != '\0') {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' is ending: `%s %s --resume %s TEXT`",
+                r->rec.run_id, "afloat run", r->rec.bot, r->rec.run_id);
+        return;
+    }
+    if (r->input.n + text.n > RUN_INPUT) {
+        ask__no(a, PROBLEM_TOO_LARGE, NULL, "more than %d bytes wait to be read", RUN_INPUT);
+        return;
+    }
+    if (r->input.n != 0) {
+        buf_addc(&r->input, '\n');
+    }
+    buf_adds(&r->input, text);
+    answer_taken(a, "queued");
+    if (r->resting) {
+        run__wake(r);
+    }
+}
+
+static void on_steered(void *arg, struct str json, const struct agent_no *no)
+{
+    struct saying s = *(struct saying *)arg;
+    (void)json;
+    free(arg);
+    if (no == NULL) {
+        answer_taken(s.a, "steered");
+    } else { // its turn has just ended
+        queue_input(s.r, s.a);
+    }
+    run__back(s.r);
+}
+
+static void on_say_session(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct saying *y = arg;
+    if (s == NULL) {
+        on_steered(y, STR_NULL, no);
+    } else {
+        agent_steer(s, ask__str(y->a, "text"), on_steered, y);
+    }
+}
+
+void run_say(struct run *r, struct ask *a)
+{
+    if (!r->in_turn) {
+        queue_input(r, a);
+        return;
+    }
+    struct saying *s = xmalloc(sizeof *s);
+    *s = (struct saying){.r = r, .a = a};
+    run__away(r);
+    agent_session_get(r->b->o.agent, str_of(r->session), on_say_session, s);
+}
+
+void run_complete(struct run *r, struct str summary, struct str action)
+{
+    r->complete = true;
+    r->rec.summary = record_text(&r->rec, summary);
+    r->wish = record_text(&r->rec, action);
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "bot/ask.h"
+
+// A run that lives: made by bots_run() or, for what a killed hub left, by recovery; gone when its record
+// says `ended`. Loop thread.
+
+struct record;
+struct run;
+
+/// Begin the run that `a` asks for, once it is located; answers `a` when the first session is there.
+void run_start(struct ask *a);
+/// Bring in what a killed hub left of a run: its work is committed, its directory goes, it ended as
+/// `crashed`. `rec` is moved.
+void run_recover(struct bots *b, struct record *rec);
+
+/// End it cleanly; a second call, or `force`, waits no longer than it must.
+void run_stop(struct run *r, bool force);
+/// Answer `a` with the record when the run has ended.
+void run_await(struct run *r, struct ask *a);
+/// Say something to it: `a` is answered.
+void run_say(struct run *r, struct ask *a);
+/// Its model says that the work is done; it ends after this turn.
+void run_complete(struct run *r, struct str summary, struct str action);
+
+const char *run_id_of(const struct run *r);
+const char *run_bot_of(const struct run *r);
+const struct record *run_record(const struct run *r);

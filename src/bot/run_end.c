@@ -1,0 +1,265 @@
+// A run ends: what lies uncommitted goes to its branch, the directory goes, then its work is taken over where
+// that is allowed, and the record says what became of it.
+//
+//     KEEP ─> REMOVE ─> COUNT ─> MERGE ─> CLOSE ─> RECORD
+//
+// Nothing here ends early: a step that fails leaves a note and the next one follows, because the metadata, the
+// record and the line that resumes the run are due whatever happened. A directory whose work could not be
+// committed is the one thing that is left standing: `afloat worktrees` shows it.
+
+#include "base/log.h"
+#include "base/str.h"
+#include "bot/run_int.h"
+#include "git/git.h"
+#include "proto/events.h"
+
+static bool has_tree(const struct run *r)
+{
+    return !r->rec.in_place && r->b->git != NULL && r->rec.start[0] != '\0';
+}
+
+// ---- its work -----------------------------------------------------------------------------------
+
+static void take_names(struct run *r, struct record_list *to, const struct git_names *names)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        record_add(&r->rec, to, str_of(names->p[i]));
+    }
+}
+
+static void on_kept(void *arg, int status, const struct err *e, const struct git_committed *g)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    if (status == 0) {
+        r->rec.head = record_text(&r->rec, str_of(g->head));
+        r->rec.rescue = record_text(&r->rec, str_of(g->rescue));
+        r->rec.not_kept.n = 0;
+        take_names(r, &r->rec.not_kept, &g->ignored);
+        take_names(r, &r->rec.not_kept, &g->nested);
+        take_names(r, &r->rec.notes, &g->notes);
+        run__go(r, RUN_REMOVE);
+    } else if (status == ERR_NOT_FOUND) { // there is no directory: what was committed is there
+        run__go(r, RUN_REMOVE);
+    } else {
+        log_error(LOG_BOT, "run=%s commit=failed reason=%s", r->rec.run_id, LOGQ(str_of(e->msg)).z);
+        run__note(r, "its work could not be committed and is still in '%s': %s", r->rec.worktree,
+                  e->msg);
+        run__go(r, RUN_COUNT);
+    }
+    run__back(r);
+}
+
+void run__keep(struct run *r)
+{
+    if (!has_tree(r)) {
+        run__go(r, r->rec.in_place || r->b->git == NULL ? RUN_CLOSE : RUN_REMOVE);
+        return;
+    }
+    struct git_worktree w = run__worktree(r);
+    const char **link = arena_calloc(&r->rec.arena, r->rec.link.n + 1, sizeof *link);
+    for (size_t i = 0; i < r->rec.link.n; i++) {
+        link[i] = r->rec.link.p[i];
+    }
+    const char *message =
+        arena_printf(&r->rec.arena, "afloat: what '%s' left uncommitted\n\nAfloat-Run: %s",
+                     r->rec.bot, r->rec.run_id);
+    run__away(r);
+    r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
+}
+
+static void on_removed(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    if (status < 0) {
+        run__note(r, "the directory '%s' could not be removed: %s", r->rec.worktree, e->msg);
+    } else if (r->b->o.worktree != NULL) {
+        r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
+    }
+    run__go(r, has_tree(r) ? RUN_COUNT : RUN_CLOSE);
+    run__back(r);
+}
+
+void run__remove(struct run *r)
+{
+    run__away(r);
+    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
+}
+
+// ---- what there is, and taking it over ----------------------------------------------------------
+
+/// What the record says of a wish, where nobody takes the work over.
+static void settle(struct run *r)
+{
+    const char *wish = r->wish != NULL ? r->wish : "";
+    bool merge = strcmp(wish, "merge") == 0;
+    r->rec.action = merge ? "review" : wish;
+    if (strcmp(wish, "discard") == 0) {
+        r->rec.discarded_at = loop_wall(r->b->o.loop);
+    }
+    run__go(r, RUN_CLOSE);
+}
+
+static void on_counted(void *arg, int status, const struct err *e, const struct git_diff *d)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    if (status < 0) {
+        run__note(r, "its branch could not be read: %s", e->msg);
+        settle(r);
+    } else {
+        r->rec.head = record_text(&r->rec, str_of(d->to));
+        r->rec.commits = (int64_t)d->commits;
+        r->rec.files = (int64_t)d->n_changes;
+        r->touches = record_text(&r->rec, str_of(d->touches));
+        run__go(r, RUN_MERGE);
+    }
+    run__back(r);
+}
+
+void run__count(struct run *r)
+{
+    struct git_diff_opts o = {.of = run__worktree(r)};
+    o.of.dir = NULL;
+    run__away(r);
+    r->job = git_diff(r->b->git, &o, on_counted, r);
+}
+
+static void on_merged(void *arg, int status, const struct err *e, const struct git_taken *t)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    if (status < 0) {
+        run__note(r, "not merged: %s", e->msg);
+        settle(r);
+    } else {
+        r->rec.action = "merged";
+        r->rec.merged_into = record_text(&r->rec, str_of(t->branch));
+        r->rec.merged_at = loop_wall(r->b->o.loop);
+        run__go(r, RUN_CLOSE);
+    }
+    run__back(r);
+}
+
+void run__merge(struct run *r)
+{
+    const struct bot_config *c = run__config(r);
+    bool wanted = r->wish != NULL && strcmp(r->wish, "merge") == 0 && r->rec.files != 0 &&
+                  strcmp(r->rec.end_reason, "complete") == 0 && c != NULL;
+    if (!wanted || c->merge == BOT_MERGE_NEVER) {
+        settle(r);
+    } else if (r->touches[0] != '\0') {
+        run__note(r, "not merged: it touches '%s', which only a person takes over", r->touches);
+        settle(r);
+    } else if (c->merge == BOT_MERGE_ASK) {
+        r->rec.wants_merge = true;
+        settle(r);
+    } else {
+        run__away(r);
+        r->job = git_merge(r->b->git, r->rec.root, r->rec.branch, r->rec.start, r->rec.dirty,
+                           on_merged, r);
+    }
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+static void go_record(struct run *r)
+{
+    if (r->step == RUN_CLOSE) { // once: the session's answer and the clock may both come
+        timer_stop(&r->timer);
+        run__go(r, RUN_RECORD);
+    }
+}
+
+static void on_late(void *arg)
+{
+    struct run *r = arg;
+    log_warn(LOG_BOT, "run=%s session=%s close=late", r->rec.run_id, r->session);
+    go_record(r);
+}
+
+static void on_closed(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    (void)s;
+    (void)no; // ended by somebody else
+    go_record(r);
+    run__back(r);
+}
+
+static const char *const reasons[] = {"complete", "limit", "interrupted", "failed", "crashed"};
+
+static void on_session(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    struct agent_end end = {.reason = "failed", .action = str_of(r->rec.action)};
+    if (s == NULL) {
+        on_closed(r, NULL, no);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) { // constants: the session keeps the pointer
+        end.reason = strcmp(reasons[i], r->rec.end_reason) == 0 ? reasons[i] : end.reason;
+    }
+    end.summary = str_of(r->complete ? r->rec.summary : "");
+    agent_session_close(s, &end, on_closed, r);
+}
+
+void run__close(struct run *r)
+{
+    if (r->session[0] == '\0') {
+        go_record(r);
+        return;
+    }
+    struct record_iteration *it = vec_last(&r->rec.iterations);
+    it->end_reason = r->rec.end_reason;
+    timer_init(&r->timer, r->b->o.loop, on_late, r);
+    timer_start(&r->timer, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS);
+    run__away(r);
+    agent_session_get(r->b->o.agent, str_of(r->session), on_session, r);
+}
+
+static void tell_end(struct run *r)
+{
+    struct buf more;
+    struct jw w;
+    buf_init(&more, SIZE_MAX);
+    buf_addf(&more, "\"end_reason\":\"%s\",\"wants_merge\":%s,\"action\":", r->rec.end_reason,
+             r->rec.wants_merge ? "true" : "false");
+    jw_init(&w, &more);
+    jw_strz(&w, r->rec.action[0] != '\0' ? r->rec.action : NULL);
+    buf_addz(&more, ",\"branch\":");
+    jw_init(&w, &more);
+    jw_strz(&w, r->rec.in_place ? NULL : r->rec.branch);
+    run__emit(r, EVENT_BOT_RUN_ENDED, buf_str(&more));
+    buf_fini(&more);
+}
+
+static void on_recorded(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    (void)status;
+    (void)e; // logged
+    log_info(LOG_BOT, "run=%s bot=%s ended=%s commits=%lld", r->rec.run_id, r->rec.bot,
+             r->rec.end_reason, (long long)r->rec.commits);
+    tell_end(r);
+    vec_foreach (a, &r->awaiting) {
+        jw_obj(&(*a)->w);
+        record_write(&r->rec, &(*a)->w, true);
+        jw_end_obj(&(*a)->w);
+        ask__answer(*a);
+    }
+    r->awaiting.n = 0;
+    run__leave(r);
+}
+
+void run__record(struct run *r)
+{
+    if (r->rec.summary[0] == '\0' && r->rec.iterations.n != 0) {
+        r->rec.summary = vec_last(&r->rec.iterations)->summary;
+    }
+    r->rec.running = false;
+    r->rec.ended_at = loop_wall(r->b->o.loop);
+    r->rec.unread = record_text(&r->rec, buf_str(&r->input));
+    run__save(r, on_recorded);
+}

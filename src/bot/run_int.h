@@ -1,0 +1,135 @@
+#pragma once
+
+#include "bot/memory.h"
+#include "bot/record.h"
+#include "bot/run.h"
+#include "bot/skillset.h"
+#include "loop/timer.h"
+#include "store/store.h"
+
+// A run from the inside. Its steps, in the order in which a run takes them; each is a function of its own
+// that ends by run__go() to another one. `iterates`: a wish to stop leads from there to KEEP.
+//
+//     NOTE ─> TREE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
+//                                                                    │
+//     gone <─ RECORD <─ CLOSE <─ MERGE <─ COUNT <─ REMOVE <─ KEEP <──┘
+#define RUN_STEPS(X)                                                                               \
+    X(NOTE, note_down, false) /* the record is there before anything else is */                    \
+    X(TREE, tree, false)      /* the worktree */                                                   \
+    X(SETUP, setup, true)     /* commands of [worktree] setup, one after the other */              \
+    X(GATHER, gather, true)   /* config, skills, memory are read, a number is taken */             \
+    X(RECALL, recall, true)   /* the last summaries */                                             \
+    X(SESSION, session, true) /* a session is made, the prompt sent, and its turn runs */          \
+    X(WEIGH, weigh, false)    /* the turn is over: what now? */                                    \
+    X(REST, rest, true)       /* sleep */                                                          \
+    X(KEEP, keep, false)      /* what is uncommitted goes to the branch */                         \
+    X(REMOVE, remove, false)  /* the directory goes */                                             \
+    X(COUNT, count, false)    /* what is on the branch now */                                      \
+    X(MERGE, merge, false)    /* taken over, where that is allowed */                              \
+    X(CLOSE, close, false)    /* the last session ends */                                          \
+    X(RECORD, record, false)  /* the record says so; gone */                                       \
+    X(UNDO, undo, false)      /* it never began: the directory goes, */                            \
+    X(FORGET, forget, false)  /* then its branch */                                                \
+    X(UNNOTE, unnote, false)  /* and the record */
+
+enum run_step {
+#define X(id, name, iterates) RUN_##id,
+    RUN_STEPS(X)
+#undef X
+};
+
+enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
+
+enum {
+    RUN_GRACE_MS = 5000, // for a turn that is to end
+    RUN_HURRY_MS = 1500, // the same when somebody asked twice
+    RUN_FAILURES = 3,    // failed turns in a row that end a run
+    RUN_INPUT = 1 << 20, // bytes of what was said and not read yet
+    RUN_SUMMARY = 500,   // characters of an answer that become a summary
+};
+
+/// What an iteration knows, read anew for each.
+struct run_lore {
+    struct catalog catalog;
+    struct catalog_bot *bot; // in the catalog, with the flags of the run applied
+    struct skillset skills;
+    struct memory memory;
+    uint64_t number; // of its session
+};
+
+struct run {
+    struct bots *b;
+    struct record rec;
+    struct workspace ws;
+    enum run_step step;
+    struct loop_task *next;
+    struct ask *starter; // waits for the first session; NULL once it is answered
+    vec(struct ask *) awaiting;
+    // what was asked for, texts in the record's arena
+    struct bot_overrides asked;
+    const struct json *env; // the client's; NULL: none
+    // where it works
+    const char *dir; // in the worktree, or the user's
+    bool has_tree;   // the worktree was made
+    struct git_job *job;
+    struct tool_call *call; // of setup
+    size_t n_setup;         // commands run so far
+    // an iteration
+    struct run_lore *lore;  // NULL before the first
+    struct run_lore *fresh; // being read
+    struct buf prompt;
+    struct buf input; // what was said and not read yet
+    int64_t n_done;   // iterations of this start
+    unsigned failures;
+    char session[STORE_ID_MAX + 1]; // "" between iterations
+    bool in_turn;                   // the message was sent, the answer is to come
+    // what the turn came to
+    enum run_outcome outcome;
+    const char *text;    // its answer, in the record's arena
+    bool hopeless;       // it failed in a way that the next one would, too
+    bool complete;       // the model said so,
+    const char *wish;    // and wants merge, review or discard; NULL: it said nothing
+    const char *touches; // a path on its branch that only a person takes over; "": none
+    // sleep and stop
+    struct timer timer;
+    bool resting, woken, stop_wanted, forced;
+    vec(struct watch *) watches;
+    unsigned n_away;     // callbacks of others that still come: it is not freed before
+    bool over;           // and then it is
+    struct agent_no why; // it never began
+    char *former;        // the record before it was resumed; NULL: it was not
+};
+
+/// Somebody will call back, and did: nothing of the run may be touched behind run__back().
+void run__away(struct run *r);
+void run__back(struct run *r);
+/// Not in the list any more; gone when the last callback came.
+void run__leave(struct run *r);
+/// A new one in the list, with `rec` moved into it.
+struct run *run__new(struct bots *b, struct record *rec);
+
+void run__go(struct run *r, enum run_step step);
+/// End the run: the way to KEEP. The first reason counts.
+void run__end(struct run *r, const char *reason);
+/// It could not even begin: everything that was made goes, its starter hears why.
+void run__abort(struct run *r, const struct agent_no *no);
+void run__abort_err(struct run *r, const struct err *e);
+
+/// Write the record; `done` may be NULL. What fails is logged.
+void run__save(struct run *r, store_done *done);
+/// A line of rec.notes.
+void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void run__emit(struct run *r, unsigned event, struct str more);
+void run__lore_free(struct run_lore *l); // NULL is allowed
+struct git_worktree run__worktree(const struct run *r);
+const struct bot_config *run__config(const struct run *r); // before the first iteration: NULL
+
+// the steps
+#define X(id, name, iterates) void run__##name(struct run *r);
+RUN_STEPS(X)
+#undef X
+
+// run_wake.c
+void run__watch(struct run *r);   // what --wake-on names
+void run__unwatch(struct run *r); // NULL is allowed
+void run__wake(struct run *r);    // out of its sleep

@@ -1,0 +1,468 @@
+// Iterations: one session of agent/ after the other, each going on with the conversation of the one before.
+//
+//     GATHER   on the lane: config.md, skills, memory; a session number            (a broken config.md does
+//     RECALL   the last summaries, then the prompt                                  not end a run that had a
+//     SESSION  a session is made, the prompt is its message, the turn runs          good one)
+//     WEIGH    complete, limit, failed, interrupted; or close the session and
+//     REST     sleep, until time, a word or a file says go on
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "bot/history_number.h"
+#include "bot/prompt.h"
+#include "bot/run_int.h"
+#include "config/home.h"
+#include "proto/events.h"
+
+// ---- gather -------------------------------------------------------------------------------------
+
+struct gathering {
+    struct run *r;
+    struct run_lore *l;
+    const char *home, *bot, *dir, *space;
+    int rc;
+    struct err e;
+};
+
+static void read_lore(void *arg) // on the lane
+{
+    struct gathering *g = arg;
+    g->rc = catalog_read(&g->l->catalog, g->home, g->dir, g->bot, &g->e);
+    if (g->rc == 0) {
+        g->rc = memory_load(&g->l->memory, g->space, &g->e);
+    }
+    if (g->rc == 0) {
+        g->rc = history_number_take(g->space, &g->l->number, &g->e);
+    }
+}
+
+static struct catalog_bot *find_bot(struct catalog *c, const char *name)
+{
+    vec_foreach (it, &c->list) {
+        if (strcmp((*it)->name, name) == 0) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+/// The bot of the fresh catalog with the run's flags; false with `e` when it cannot be used.
+static bool judge_bot(struct run *r, struct run_lore *l, struct err *e)
+{
+    const struct catalog_bot *found;
+    catalog_judge(&l->catalog, r->b->o.trust);
+    if (catalog_find(&l->catalog, str_of(r->rec.bot), &found, e) < 0) {
+        return false;
+    }
+    l->bot = find_bot(&l->catalog, r->rec.bot);
+    if (l->bot->status < 0) {
+        *e = l->bot->err;
+        return false;
+    }
+    return bot_config_apply(&l->bot->config, &r->asked, e) == 0;
+}
+
+/// config.md was broken or taken away while the run lives: what it said before still counts.
+static void keep_bot(struct run *r, const struct err *e)
+{
+    struct run_lore *old = r->lore, *l = r->fresh;
+    struct catalog c = l->catalog;
+    log_warn(LOG_BOT, "run=%s config=kept reason=%s", r->rec.run_id, LOGQ(str_of(e->msg)).z);
+    run__note(r, "the last good config.md is used: %s", e->msg);
+    l->catalog = old->catalog;
+    l->bot = old->bot;
+    old->catalog = c;
+}
+
+static void read_skills(void *arg) // on the lane
+{
+    struct gathering *g = arg;
+    skillset_read(&g->l->skills, g->home, g->l->bot, g->dir);
+}
+
+static void on_skills(void *arg)
+{
+    struct gathering *g = arg;
+    struct run *r = g->r;
+    skillset_judge(&g->l->skills, r->b->o.trust);
+    run__lore_free(r->lore);
+    r->lore = g->l;
+    r->fresh = NULL;
+    free(g);
+    run__go(r, RUN_RECALL);
+    run__back(r);
+}
+
+/// Without memory or a number there is no iteration.
+static void fail_gathering(struct run *r, const struct err *e)
+{
+    if (r->starter != NULL) {
+        run__abort_err(r, e);
+    } else {
+        r->rec.error = record_text(&r->rec, str_of(e->msg));
+        run__end(r, "failed");
+    }
+}
+
+static void on_lore(void *arg)
+{
+    struct gathering *g = arg;
+    struct run *r = g->r;
+    struct err e = {0};
+    if (g->rc < 0) {
+        fail_gathering(r, &g->e);
+        free(g);
+        run__back(r);
+        return;
+    }
+    if (g->l->memory.note[0] != '\0') {
+        run__note(r, "%s", g->l->memory.note);
+    }
+    if (!judge_bot(r, g->l, &e)) {
+        keep_bot(r, &e);
+    }
+    work_submit(r->b->lane, 0, read_skills, on_skills, g);
+}
+
+void run__gather(struct run *r)
+{
+    struct gathering *g = xcalloc(1, sizeof *g);
+    r->fresh = xcalloc(1, sizeof *r->fresh);
+    *g = (struct gathering){.r = r,
+                            .l = r->fresh,
+                            .home = r->b->o.home->dir,
+                            .bot = r->rec.bot,
+                            .dir = r->dir,
+                            .space = r->ws.dir};
+    run__away(r);
+    work_submit(r->b->lane, 0, read_lore, on_lore, g);
+}
+
+// ---- recall -------------------------------------------------------------------------------------
+
+static void on_recent(void *arg, int status, const struct history_page *p, const struct err *e)
+{
+    struct run *r = arg;
+    const struct run_lore *l = r->lore;
+    const struct bot_config *c = run__config(r);
+    if (status < 0) {
+        run__note(r, "the history could not be read: %s", e->msg);
+    }
+    struct bot_prompt prompt = {.instructions = c->instructions,
+                                .project = r->rec.project,
+                                .session = l->number,
+                                .branch = r->rec.in_place ? NULL : r->rec.branch,
+                                .base = r->rec.base_branch[0] != '\0' ? r->rec.base_branch
+                                                                      : r->rec.base,
+                                .skills = l->skills.list.p,
+                                .n_skills = l->skills.list.n,
+                                .memory = l->memory.list.p,
+                                .n_memory = l->memory.list.n,
+                                .input = buf_str(&r->input),
+                                .recent = status < 0 ? NULL : p->rows,
+                                .n_recent = status < 0 ? 0 : p->n,
+                                .stop_phrase = c->stop_phrase};
+    buf_clear(&r->prompt);
+    bot_prompt_write(&r->prompt, &prompt);
+    run__go(r, RUN_SESSION);
+    run__back(r);
+}
+
+void run__recall(struct run *r)
+{
+    run__away(r);
+    history_recent(r->b->o.store, str_of(r->ws.rel), BOT_RECENT, STR_NULL, on_recent, r);
+}
+
+// ---- session ------------------------------------------------------------------------------------
+
+/// Errors that the next turn would meet again.
+static bool is_hopeless(struct str code)
+{
+    static const char *const codes[] = {"PROVIDER_QUOTA",  "PROVIDER_AUTH",   "PROVIDER_REJECTED",
+                                        "PROVIDER_FAILED", "SCENARIO_FAILED", "CONTEXT_OVERFLOW",
+                                        "STORE_FAILED",    "STOPPING",        "PLUGIN_UNAVAILABLE"};
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (str_eqz(code, codes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_failure(struct run *r, struct str code, struct str message)
+{
+    r->outcome = RUN_TURN_FAILED;
+    r->hopeless = is_hopeless(code);
+    r->rec.error =
+        arena_printf(&r->rec.arena, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(message));
+}
+
+/// The answer of the turn, see agent_wait().
+static void take_answer(struct run *r, struct str text)
+{
+    struct arena a;
+    struct json *answer;
+    arena_init(&a);
+    if (json_parse(&answer, &a, text, NULL, NULL) < 0) {
+        take_failure(r, STR("INTERNAL"), STR("the turn's answer cannot be read"));
+        arena_fini(&a);
+        return;
+    }
+    struct str state = json_str(json_get(answer, "state"), "");
+    r->text = record_text(&r->rec, json_str(json_get(answer, "text"), ""));
+    if (str_eqz(state, "completed")) {
+        r->outcome = RUN_TURN_COMPLETED;
+    } else if (str_eqz(state, "interrupted")) {
+        r->outcome = RUN_TURN_INTERRUPTED;
+    } else if (str_eqz(state, "failed")) {
+        take_failure(r, json_str(json_ptr(answer, "/error/code"), ""),
+                     json_str(json_ptr(answer, "/error/message"), ""));
+    } else {
+        take_failure(r, STR("STOPPING"), STR("the turn waits for a person, and nobody is there"));
+    }
+    arena_fini(&a);
+}
+
+static void on_turn(void *arg, struct str text, const struct agent_no *no)
+{
+    struct run *r = arg;
+    if (r->in_turn) { // else it is not waited for any more
+        r->in_turn = false;
+        timer_stop(&r->timer);
+        if (no != NULL) {
+            take_failure(r, str_of(problems[no->problem].code), str_of(no->detail));
+        } else {
+            take_answer(r, text);
+        }
+        run__go(r, RUN_WEIGH);
+    }
+    run__back(r);
+}
+
+static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
+{
+    struct run *r = arg;
+    if (no != NULL) {
+        on_turn(r, STR_NULL, no);
+        return;
+    }
+    agent_wait(sent->s, sent->turn_id, on_turn, r);
+    if (r->stop_wanted) { // asked while it was being sent: there was no turn to interrupt
+        agent_interrupt(sent->s);
+    }
+}
+
+static void answer_starter(struct run *r)
+{
+    struct ask *a = r->starter;
+    struct buf more;
+    struct jw w;
+    buf_init(&more, SIZE_MAX);
+    buf_addz(&more, "\"branch\":");
+    jw_init(&w, &more);
+    jw_strz(&w, r->rec.in_place ? NULL : r->rec.branch);
+    buf_addz(&more, ",\"worktree\":");
+    jw_init(&w, &more);
+    jw_strz(&w, r->rec.in_place ? NULL : r->rec.worktree);
+    buf_addf(&more, ",\"resumed\":%s", r->former != NULL ? "true" : "false");
+    run__emit(r, EVENT_BOT_RUN_STARTED, buf_str(&more));
+    buf_fini(&more);
+    r->starter = NULL;
+    jw_obj(&a->w);
+    record_write(&r->rec, &a->w, true);
+    jw_end_obj(&a->w);
+    ask__answer(a);
+}
+
+static void begin_turn(struct run *r, struct session *s)
+{
+    char fields[160];
+    struct record_iteration it = {.number = (int64_t)r->lore->number,
+                                  .session_id = record_text(&r->rec, str_of(agent_session_id(s))),
+                                  .end_reason = "",
+                                  .summary = ""};
+    snprintf(r->session, sizeof r->session, "%s", it.session_id);
+    vec_push(&r->rec.iterations, it);
+    buf_clear(&r->input);
+    r->complete = false;
+    run__save(r, NULL);
+    if (r->starter != NULL) {
+        run__watch(r);
+        answer_starter(r);
+    }
+    snprintf(fields, sizeof fields, "\"session_id\":\"%s\",\"number\":%lld", r->session,
+             (long long)it.number);
+    run__emit(r, EVENT_BOT_RUN_ITERATION, str_of(fields));
+    if (r->stop_wanted) {
+        run__end(r, "interrupted");
+        return;
+    }
+    r->in_turn = true;
+    run__away(r);
+    agent_send(s, buf_str(&r->prompt), false, on_sent, r);
+}
+
+static void on_made(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    if (s == NULL && r->starter != NULL) {
+        run__abort(r, no);
+    } else if (s == NULL) {
+        r->rec.error = record_text(&r->rec, str_of(no->detail));
+        run__end(r, "failed");
+    } else {
+        begin_turn(r, s);
+    }
+    run__back(r);
+}
+
+static void put_name(struct jw *w, const char *key, const char *value)
+{
+    if (value != NULL) {
+        jw_kstrz(w, key, value);
+    }
+}
+
+/// The parameters of POST /session, as this iteration wants them.
+static struct json *session_params(struct run *r, struct buf *text, struct arena *a)
+{
+    const struct bot_config *c = run__config(r);
+    struct jw w;
+    struct json *out = NULL;
+    jw_init(&w, text);
+    jw_obj(&w);
+    jw_kstrz(&w, "working_dir", r->dir);
+    put_name(&w, "provider", c->provider);
+    put_name(&w, "model", c->model);
+    put_name(&w, "sandbox", c->sandbox);
+    if (c->network != BOT_UNSET) {
+        jw_kbool(&w, "network", c->network != 0);
+    }
+    if (c->plugins.p != NULL) {
+        jw_key(&w, "plugins");
+        jw_arr(&w);
+        for (size_t i = 0; i < c->plugins.n; i++) {
+            jw_strz(&w, c->plugins.p[i]);
+        }
+        jw_end_arr(&w);
+    }
+    if (r->env != NULL) {
+        jw_key(&w, "env");
+        jw_value(&w, r->env);
+    }
+    jw_end_obj(&w);
+    int rc = json_parse(&out, a, buf_str(text), NULL, NULL);
+    assert(rc == 0); // we wrote it
+    return out;
+}
+
+void run__session(struct run *r)
+{
+    struct arena a;
+    struct buf text;
+    char *dir = xasprintf("%s/history", r->ws.rel);
+    struct agent_role role = {.bot = str_of(r->rec.bot),
+                              .project = str_of(r->rec.project),
+                              .dir = str_of(dir),
+                              .run_id = str_of(r->rec.run_id),
+                              .number = (int64_t)r->lore->number,
+                              .branch = str_of(r->rec.branch),
+                              .worktree = str_of(r->rec.worktree),
+                              .before = str_of(record_last_session(&r->rec)),
+                              .autonomous = true};
+    arena_init(&a);
+    buf_init(&text, SIZE_MAX);
+    run__away(r);
+    if (buf_ok(&r->prompt)) {
+        agent_session_new_as(r->b->o.agent, session_params(r, &text, &a), &role, on_made, r);
+    } else {
+        struct agent_no no;
+        bots__no(&no, PROBLEM_TOO_LARGE, "shorten its memory or skills",
+                 "the prompt is larger than %d bytes", BOT_PROMPT_BYTES);
+        on_made(r, NULL, &no);
+    }
+    buf_fini(&text);
+    arena_fini(&a);
+    free(dir);
+}
+
+// ---- what now? ----------------------------------------------------------------------------------
+
+static bool has_stop_phrase(const struct run *r)
+{
+    const char *phrase = run__config(r)->stop_phrase;
+    return phrase != NULL && phrase[0] != '\0' && strstr(r->text, phrase) != NULL;
+}
+
+/// Why the run ends here; NULL: it goes on.
+static const char *weigh(const struct run *r)
+{
+    int64_t max = run__config(r)->max_iterations;
+    bool last = max != 0 && r->n_done >= max;
+    switch (r->outcome) {
+    case RUN_TURN_COMPLETED:
+        if (r->complete || has_stop_phrase(r)) {
+            return "complete";
+        }
+        return r->stop_wanted ? "interrupted" : last ? "limit" : NULL;
+    case RUN_TURN_FAILED:
+        if (r->stop_wanted) {
+            return "interrupted";
+        }
+        return r->hopeless || r->failures >= RUN_FAILURES || last ? "failed" : NULL;
+    case RUN_TURN_INTERRUPTED: return "interrupted";
+    }
+    return NULL;
+}
+
+/// The first characters of the answer.
+static struct str first_of(const char *text)
+{
+    struct str s = str_trim(str_of(text));
+    return (struct str){s.p, utf8_cut(s.p, s.n, RUN_SUMMARY)};
+}
+
+static void on_closed(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    (void)s;
+    (void)no; // ended by somebody else
+    run__go(r, RUN_REST);
+    run__back(r);
+}
+
+static void on_close(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct run *r = arg;
+    if (s == NULL) {
+        on_closed(r, NULL, no);
+        return;
+    }
+    struct agent_end end = {.reason = vec_last(&r->rec.iterations)->end_reason};
+    agent_session_close(s, &end, on_closed, r);
+}
+
+void run__weigh(struct run *r)
+{
+    struct record_iteration *it = vec_last(&r->rec.iterations);
+    bool failed = r->outcome == RUN_TURN_FAILED;
+    r->n_done++;
+    r->failures = failed ? r->failures + 1 : 0;
+    if (!failed) {
+        r->rec.error = "";
+    }
+    it->summary = r->complete
+                      ? r->rec.summary
+                      : record_text(&r->rec, failed ? str_of(r->rec.error) : first_of(r->text));
+    const char *reason = weigh(r);
+    if (reason != NULL) {
+        run__end(r, reason);
+        return;
+    }
+    it->end_reason = failed ? "failed" : "complete";
+    run__away(r);
+    agent_session_get(r->b->o.agent, str_of(r->session), on_close, r);
+}

@@ -1,0 +1,106 @@
+// The commands of [worktree] setup: in the new worktree, in the sandbox that the bot's own commands have.
+
+#include "bot/run_int.h"
+#include "config/home.h"
+
+enum { SETUP_MS = 600 * 1000, TAIL = 400 };
+
+/// "NAME=value" of the client, without what tools may not have.
+static const char *const *environment(struct run *r, struct arena *a)
+{
+    size_t n_drop, n = 0;
+    const char *const *drop = config_strings(r->b->config, "tool_env.drop", &n_drop);
+    const char **patterns = arena_calloc(a, n_drop + 1, sizeof *patterns);
+    const char **all = arena_calloc(a, (r->env != NULL ? r->env->n : 0) + 1, sizeof *all);
+    memcpy(patterns, drop, n_drop * sizeof *drop);
+    json_foreach_member (m, r->env) {
+        struct str value = json_str(&m->value, "");
+        if (memchr(value.p, '\0', value.n) == NULL && memchr(m->key.p, '\0', m->key.n) == NULL) {
+            all[n++] = arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(value));
+        }
+    }
+    return tool_environment(all, patterns, a);
+}
+
+static const char *const *hidden(struct run *r, struct arena *a)
+{
+    size_t n;
+    const char *const *hide = config_strings(r->b->config, "sandbox.hide", &n);
+    const char **list = arena_calloc(a, n + 1, sizeof *list);
+    memcpy(list, hide, n * sizeof *hide);
+    return list;
+}
+
+static enum box_mode mode_of(const struct run *r)
+{
+    const struct bot_config *c = run__config(r);
+    enum box_mode mode = BOX_WORKSPACE_WRITE;
+    const char *name = c->sandbox != NULL ? c->sandbox : config_str(r->b->config, "sandbox.mode");
+    box_mode_parse(str_of(name), &mode);
+    return mode == BOX_READ_ONLY ? BOX_WORKSPACE_WRITE : mode; // the person wrote what is run here
+}
+
+static void on_done(struct tool_call *call, const struct tool_result *res, void *arg)
+{
+    struct run *r = arg;
+    const char *cmd = run__config(r)->setup.p[r->n_setup];
+    (void)call;
+    r->call = NULL;
+    if (res->success || r->stop_wanted) {
+        r->n_setup++;
+        run__go(r, RUN_SETUP);
+    } else {
+        struct agent_no no;
+        struct str tail =
+            str_trim(str_from(res->output, res->output.n > TAIL ? res->output.n - TAIL : 0));
+        bots__no(&no, PROBLEM_CONFLICT, "see [worktree] setup in its config.md",
+                 "setup command '%.80s' failed: %s: %.*s", cmd, res->error,
+                 (int)MIN(tail.n, (size_t)120), tail.p + tail.n - MIN(tail.n, (size_t)120));
+        run__abort(r, &no);
+    }
+    run__back(r);
+}
+
+static void start(struct run *r, const char *cmd)
+{
+    static const struct tool_cb callbacks = {.on_done = on_done};
+    struct bots *b = r->b;
+    const struct bot_config *c = run__config(r);
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a);
+    struct box_policy policy = {.mode = mode_of(r),
+                                .network = c->network != BOT_UNSET
+                                               ? c->network != 0
+                                               : config_bool(b->config, "sandbox.network"),
+                                .working_dir = r->rec.worktree,
+                                .hide = hidden(r, &a),
+                                .home = b->o.home->dir,
+                                .runtime = b->o.home->runtime};
+    struct tool_env env = {.loop = b->o.loop,
+                           .lane = b->lane,
+                           .policy = &policy,
+                           .environment = environment(r, &a),
+                           .outputs_dir = arena_printf(&a, "%s/outputs", r->ws.dir),
+                           .call_id = arena_printf(&a, "setup-%s", r->rec.run_id),
+                           .timeout_ms = SETUP_MS};
+    struct json_member m = {.key = STR("cmd"), .value = {.type = JSON_STR, .s = str_of(cmd)}};
+    struct json input = {.type = JSON_OBJ, .n = 1, .members = &m};
+    run__away(r);
+    if (tool_call_start(&r->call, &env, STR("shell"), &input, &callbacks, r, &e) < 0) {
+        r->call = NULL;
+        run__abort_err(r, &e);
+        run__back(r);
+    }
+    arena_fini(&a);
+}
+
+void run__setup(struct run *r)
+{
+    const struct bot_names *setup = &run__config(r)->setup;
+    if (r->n_setup < setup->n) {
+        start(r, setup->p[r->n_setup]);
+    } else {
+        run__go(r, RUN_GATHER);
+    }
+}

@@ -1,0 +1,458 @@
+// A run begins: from the request to its worktree.
+//
+//     bots_run ─┬─> which run goes on? ─> locate ─┬─> run_start ─> NOTE ─> TREE ─> SETUP
+//               └─────────────────────────────────┘
+//
+// Until its first session is there a run can be refused, and then nothing of it is left: run__abort().
+
+#include <limits.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "bot/run_int.h"
+#include "bot/runs.h"
+#include "config/home.h"
+
+enum { WHERE = WHERE_BOT | WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
+
+// ---- the request --------------------------------------------------------------------------------
+
+static void free_record(void *data)
+{
+    record_fini(data);
+    free(data);
+}
+
+/// Keep a record that is to go on in the ask.
+static void hold_record(struct ask *a)
+{
+    struct record *rec = xmalloc(sizeof *rec);
+    record_init(rec);
+    a->data = rec;
+    a->free_data = free_record;
+}
+
+static void find_named(struct ask *a) // on the lane
+{
+    struct record *rec = a->data;
+    record_fini(rec);
+    a->rc = runs_find_any(rec, a->b->o.home->dir, ask__z(a, "bot"), ask__str(a, "resume"), &a->e);
+}
+
+/// It goes on where it was, wherever its user is now.
+static void locate_named(struct ask *a)
+{
+    const struct record *rec = a->data;
+    ask__set(a, "working_dir", str_of(rec->working_dir));
+    ask__set(a, "project", str_of(rec->project));
+    ask__locate(a, WHERE, run_start);
+}
+
+static void find_last(struct ask *a) // on the lane
+{
+    struct record *rec = a->data;
+    record_fini(rec);
+    a->rc = runs_find_last(rec, a->b->o.home->dir, a->name, a->ws.slug, &a->e);
+}
+
+static void located_last(struct ask *a)
+{
+    ask__work(a, find_last, run_start);
+}
+
+void bots_run(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    const struct json *resume = json_get(a->params, "resume");
+    struct err e = {0};
+    hold_record(a);
+    if (b->stopping) {
+        ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (bot_name_check(ask__str(a, "bot"), &e) < 0) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else if (resume == NULL || resume->type == JSON_NULL ||
+               (resume->type == JSON_BOOL && !resume->b)) {
+        ask__locate(a, WHERE, run_start);
+    } else if (resume->type == JSON_BOOL) {
+        ask__locate(a, WHERE, located_last);
+    } else if (resume->type == JSON_STR && resume->s.n != 0) {
+        ask__work(a, find_named, locate_named);
+    } else {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL,
+                "'resume' must be true, or the id of a run or session");
+    }
+}
+
+// ---- what was asked for -------------------------------------------------------------------------
+
+static int64_t number_of(const struct ask *a, const char *key)
+{
+    const struct json *v = json_get(a->params, key);
+    return v != NULL && v->type != JSON_NULL ? json_int(v, BOT_UNSET) : BOT_UNSET;
+}
+
+static const char *text_of(const struct ask *a, struct record *rec, const char *key)
+{
+    struct str s = ask__str(a, key);
+    return s.p != NULL ? arena_strdup(&rec->arena, s) : NULL;
+}
+
+/// The flags of the run; texts in the arena of its record.
+static struct bot_overrides take_flags(const struct ask *a, struct record *rec)
+{
+    const struct json *network = json_get(a->params, "network");
+    return (struct bot_overrides){
+        .max_iterations = number_of(a, "iterations"),
+        .sleep_secs = number_of(a, "sleep_secs"),
+        .network = network != NULL ? json_bool(network, false) : BOT_UNSET,
+        .model = text_of(a, rec, "model"),
+        .provider = text_of(a, rec, "provider"),
+        .engine = text_of(a, rec, "engine"),
+        .sandbox = text_of(a, rec, "sandbox"),
+        .instructions = text_of(a, rec, "instructions"),
+        .merge = json_bool(json_get(a->params, "merge"), false),
+        .skip_git_check = json_bool(json_get(a->params, "skip_git_check"), false),
+        .no_worktree = !json_bool(json_get(a->params, "worktree"), true),
+        .has_prompt = ask__str(a, "prompt").n != 0,
+    };
+}
+
+/// What of the request the record shows: all but the environment, and what it has members for.
+static const struct json *options_of(const struct ask *a, struct record *rec)
+{
+    static const char *const others[] = {"env", "bot", "prompt", "working_dir", "project"};
+    struct json *all = json_clone(&rec->arena, a->params);
+    uint32_t n = 0;
+    json_foreach_member (m, all) {
+        bool other = false;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+            other = other || str_eqz(m->key, others[i]);
+        }
+        if (!other) {
+            all->members[n++] = *m;
+        }
+    }
+    all->n = n;
+    return all;
+}
+
+static void make_id(char out[RECORD_ID])
+{
+    uint32_t bits;
+    ssize_t n = getrandom(&bits, sizeof bits, 0);
+    assert(n == (ssize_t)sizeof bits); // cannot fail for so few, once the machine is up
+    snprintf(out, RECORD_ID, "%08x", bits);
+}
+
+/// Where it works: in a worktree, where the user is, or not at all.
+static bool choose_place(struct ask *a, const struct bot_config *c, struct record *rec,
+                         struct agent_no *no)
+{
+    bool repo = a->git.status == 0;
+    if (rec->in_place) { // of the run that goes on
+        return true;
+    }
+    rec->in_place = !repo || !c->worktree;
+    if (!repo && a->git.status != ERR_NOT_FOUND && c->worktree) {
+        bots__no_err(no, &a->git.e);
+        return false;
+    }
+    if (!repo && !c->skip_git_check) {
+        bots__no(no, PROBLEM_CONFLICT, "`git init` there, or run with --skip-git-check",
+                 "'%s' is in no git repository, so nothing that a bot does there could be undone: "
+                 "`git init` there, or run with --skip-git-check",
+                 a->dir);
+        return false;
+    }
+    return true;
+}
+
+/// The record of a new run.
+static void fill_record(struct ask *a, struct record *rec)
+{
+    char id[RECORD_ID];
+    make_id(id);
+    rec->run_id = record_text(rec, str_of(id));
+    rec->bot = record_text(rec, str_of(a->name));
+    rec->project = record_text(rec, str_of(a->ws.slug));
+    rec->prompt = record_text(rec, ask__str(a, "prompt"));
+    rec->working_dir = record_text(rec, str_of(a->real));
+    rec->repository =
+        record_text(rec, str_of(a->git.main_root != NULL ? a->git.main_root : a->real));
+    if (!rec->in_place) {
+        rec->common = record_text(rec, str_of(a->git.common));
+        rec->root = record_text(rec, str_of(a->git.root));
+        rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, id);
+        rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
+                                     a->ws.slug, a->name, id);
+    }
+}
+
+/// The record of one that goes on: what its last end said is void.
+static void reopen_record(struct record *rec)
+{
+    rec->end_reason = rec->action = rec->summary = rec->error = "";
+    rec->ended_at = rec->discarded_at = 0;
+    rec->wants_merge = false;
+    rec->notes.n = rec->not_kept.n = 0;
+}
+
+static bool may_start(struct ask *a, const struct record *rec, bool resumed, struct agent_no *no)
+{
+    if (a->b->stopping) {
+        bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (a->bot->status < 0) {
+        bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
+    } else if (resumed && (rec->running || bots__run_of(a->b, str_of(rec->run_id)) != NULL)) {
+        bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
+                 rec->run_id);
+    } else if (resumed && rec->branch_deleted) {
+        bots__no(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
+    } else if (resumed && map_get(&a->b->busy, str_of(rec->run_id)) != NULL) {
+        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' is being taken over", rec->run_id);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/// The bot in the ask's own catalog: ours to change.
+static struct catalog_bot *own_bot(struct ask *a)
+{
+    vec_foreach (it, &a->catalog.list) {
+        if (*it == a->bot) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+static char *text_of_record(const struct record *rec)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    record_write(rec, &w, true);
+    jw_end_obj(&w);
+    return buf_take(&text, NULL);
+}
+
+static void add_input(struct buf *out, struct str s)
+{
+    if (out->n != 0 && s.n != 0) {
+        buf_addc(out, '\n');
+    }
+    buf_adds(out, s);
+}
+
+/// Everything is in order: the run is made, and has its request from here on.
+static void launch(struct ask *a, struct record *rec, const struct bot_overrides *flags)
+{
+    struct catalog_bot *bot = own_bot(a);
+    char *former = rec->run_id[0] != '\0' ? text_of_record(rec) : NULL;
+    if (former != NULL) {
+        reopen_record(rec);
+    } else {
+        fill_record(a, rec);
+        rec->started_at = loop_wall(a->b->o.loop);
+    }
+    rec->running = true;
+    rec->options = options_of(a, rec);
+    rec->full_access = bot->config.sandbox != NULL &&
+                       strcmp(bot->config.sandbox, box_mode_name(BOX_FULL_ACCESS)) == 0;
+    struct run *r = run__new(a->b, rec);
+    r->former = former;
+    r->starter = a;
+    r->asked = *flags;
+    r->env = json_clone(&r->rec.arena, json_get(a->params, "env"));
+    r->dir = arena_strdup(&r->rec.arena, str_of(a->real));
+    r->ws = a->ws;
+    a->ws = (struct workspace){0};
+    r->lore = xcalloc(1, sizeof *r->lore);
+    r->lore->catalog = a->catalog;
+    r->lore->bot = bot;
+    a->has_catalog = false;
+    add_input(&r->input, str_of(r->rec.unread));
+    add_input(&r->input, ask__str(a, "prompt"));
+    r->rec.unread = "";
+    run__go(r, RUN_NOTE);
+}
+
+void run_start(struct ask *a)
+{
+    struct record *rec = a->data;
+    struct bot_overrides flags = take_flags(a, rec);
+    struct agent_no no;
+    struct err e = {0};
+    bool resumed = rec->run_id[0] != '\0';
+    if (!may_start(a, rec, resumed, &no)) {
+        ask__refuse(a, &no);
+    } else if (bot_config_apply(&own_bot(a)->config, &flags, &e) < 0) {
+        ask__fail(a, &e);
+    } else if (!choose_place(a, &a->bot->config, rec, &no)) {
+        ask__refuse(a, &no);
+    } else {
+        launch(a, rec, &flags);
+    }
+}
+
+// ---- the record, the worktree -------------------------------------------------------------------
+
+static void on_noted(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    if (status < 0) {
+        run__abort_err(r, e);
+    } else {
+        run__go(r, r->rec.in_place ? RUN_GATHER : RUN_TREE);
+    }
+}
+
+void run__note_down(struct run *r)
+{
+    run__save(r, on_noted);
+}
+
+/// Where in the worktree the user was, if that is there.
+struct placing {
+    struct run *r;
+    char *parent; // of the worktree, to be made
+    char *dir;    // to be looked for
+    bool found;
+    int rc;
+    struct err e;
+};
+
+static void placing_free(struct placing *p)
+{
+    free(p->parent);
+    free(p->dir);
+    free(p);
+}
+
+static void look_for_dir(void *arg) // on the lane
+{
+    struct placing *p = arg;
+    struct stat st;
+    p->found = stat(p->dir, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void on_dir(void *arg)
+{
+    struct placing *p = arg;
+    struct run *r = p->r;
+    r->dir = p->found ? arena_strdup(&r->rec.arena, str_of(p->dir)) : r->rec.worktree;
+    placing_free(p);
+    run__go(r, RUN_SETUP);
+    run__back(r);
+}
+
+static void find_dir(struct run *r)
+{
+    struct placing *p = xcalloc(1, sizeof *p);
+    struct str below = str_of(r->rec.working_dir);
+    size_t n = strlen(r->rec.root);
+    bool inside = str_starts(below, r->rec.root) && (below.p[n] == '/' || below.n == n);
+    p->r = r;
+    p->dir = xasprintf("%s%s", r->rec.worktree, inside ? below.p + n : "");
+    run__away(r);
+    work_submit(r->b->lane, 0, look_for_dir, on_dir, p);
+}
+
+static void take_added(struct run *r, const struct git_added *g)
+{
+    struct record *rec = &r->rec;
+    rec->worktree = record_text(rec, str_of(g->dir));
+    rec->common = record_text(rec, str_of(g->common));
+    if (r->former == NULL) {
+        rec->root = record_text(rec, str_of(g->root));
+        rec->start = record_text(rec, str_of(g->start));
+        rec->base = record_text(rec, str_of(g->base));
+        rec->base_branch = record_text(rec, str_of(g->base_branch));
+        rec->dirty = g->dirty;
+        rec->head = rec->start;
+    }
+    for (size_t i = 0; i < g->notes.n; i++) {
+        record_add(rec, &rec->notes, str_of(g->notes.p[i]));
+    }
+}
+
+static void on_added(void *arg, int status, const struct err *e, const struct git_added *g)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    if (status < 0) {
+        run__abort_err(r, e);
+    } else {
+        take_added(r, g);
+        r->has_tree = true;
+        run__save(r, NULL); // where it began: recovery needs it
+        if (r->b->o.worktree != NULL) {
+            r->b->o.worktree(r->b->o.arg, true, r->rec.worktree, r->rec.branch, r->rec.repository);
+        }
+        find_dir(r);
+    }
+    run__back(r);
+}
+
+/// As a list that ends with NULL, in the arena of the record.
+static const char *const *names_of(struct run *r, const struct bot_names *names)
+{
+    const char **list = arena_calloc(&r->rec.arena, names->n + 1, sizeof *list);
+    for (size_t i = 0; i < names->n; i++) {
+        list[i] = record_text(&r->rec, str_of(names->p[i]));
+    }
+    return list;
+}
+
+static void add_tree(struct run *r)
+{
+    const struct bot_config *c = run__config(r);
+    struct git_add add = {.repo = r->rec.root,
+                          .dir = r->rec.worktree,
+                          .branch = r->rec.branch,
+                          .from = r->former != NULL ? GIT_FROM_BRANCH : GIT_FROM_STATE,
+                          .include = names_of(r, &c->include),
+                          .link = names_of(r, &c->link)};
+    r->rec.link.n = 0;
+    for (size_t i = 0; i < c->link.n; i++) {
+        record_add(&r->rec, &r->rec.link, str_of(c->link.p[i]));
+    }
+    run__away(r);
+    r->job = git_add(r->b->git, &add, on_added, r);
+}
+
+static void make_parent(void *arg) // on the lane
+{
+    struct placing *p = arg;
+    p->rc = path_mkdirs(p->parent, 0700, &p->e);
+}
+
+static void on_parent(void *arg)
+{
+    struct placing *p = arg;
+    struct run *r = p->r;
+    if (p->rc < 0) {
+        run__abort_err(r, &p->e);
+    } else {
+        add_tree(r);
+    }
+    placing_free(p);
+    run__back(r);
+}
+
+void run__tree(struct run *r)
+{
+    if (r->b->git == NULL) {
+        run__abort_err(r, &r->b->git_fault);
+        return;
+    }
+    struct placing *p = xcalloc(1, sizeof *p);
+    p->r = r;
+    p->parent = str_dup(path_dir(str_of(r->rec.worktree)));
+    run__away(r);
+    work_submit(r->b->lane, 0, make_parent, on_parent, p);
+}

@@ -1,0 +1,126 @@
+// A run sleeps between iterations, and is woken: by time, by what is said to it, by files that --wake-on names.
+//
+// A path is watched for the whole life of the run. In a worktree of its own a bot cannot have changed the
+// user's files, so a change during a turn counts, too: the sleep after it is left out. Where the bot works in
+// place only changes while it sleeps do, or it would wake itself for ever.
+
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "bot/run_int.h"
+#include "proto/events.h"
+#include "watch/watch.h"
+
+static void on_time(void *arg)
+{
+    run__wake(arg);
+}
+
+void run__wake(struct run *r)
+{
+    timer_stop(&r->timer);
+    r->resting = false;
+    r->woken = false;
+    run__go(r, RUN_GATHER);
+}
+
+void run__rest(struct run *r)
+{
+    int64_t seconds = run__config(r)->sleep_secs;
+    char fields[64];
+    r->session[0] = '\0';
+    run__save(r, NULL);
+    if (seconds == 0 || r->woken || r->input.n != 0) {
+        run__wake(r);
+        return;
+    }
+    snprintf(fields, sizeof fields, "\"seconds\":%lld", (long long)seconds);
+    run__emit(r, EVENT_BOT_RUN_SLEEPING, str_of(fields));
+    r->resting = true;
+    timer_init(&r->timer, r->b->o.loop, on_time, r);
+    timer_start(&r->timer, (uint64_t)seconds * 1000);
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+static void on_change(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct run *r = arg;
+    (void)w;
+    if (batch->first) {
+        return;
+    }
+    if (r->resting) {
+        log_info(LOG_BOT, "run=%s woken=%s", r->rec.run_id, LOGQ(str_of(batch->changes[0].path)).z);
+        run__wake(r);
+    } else if (!r->rec.in_place) {
+        r->woken = true;
+    }
+}
+
+/// One path while it is found out what it is.
+struct looking {
+    struct run *r;
+    char *path;
+    bool is_dir;
+};
+
+static void look(void *arg) // on the lane
+{
+    struct looking *l = arg;
+    struct stat st;
+    l->is_dir = stat(l->path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void on_looked(void *arg)
+{
+    struct looking *l = arg;
+    struct run *r = l->r;
+    struct err e = {0};
+    struct watch *w = NULL;
+    char *dir = str_dup(path_dir(str_of(l->path)));
+    char *name = str_dup(path_base(str_of(l->path)));
+    struct watch_opts o = {.path = l->is_dir ? l->path : dir,
+                           .pattern = l->is_dir ? NULL : name,
+                           .recursive = l->is_dir};
+    if (r->over || r->rec.end_reason[0] != '\0') {
+        // it ended meanwhile
+    } else if (watch_open(&w, r->b->o.watcher, &o, on_change, r, &e) < 0) {
+        run__note(r, "'%s' cannot be watched: %s", l->path, e.msg);
+    } else {
+        vec_push(&r->watches, w);
+    }
+    free(dir);
+    free(name);
+    free(l->path);
+    free(l);
+    run__back(r);
+}
+
+void run__watch(struct run *r)
+{
+    json_foreach_item (it, json_get(r->rec.options, "wake_on")) {
+        struct str path = json_str(it, "");
+        if (path.n == 0 || memchr(path.p, '\0', path.n) != NULL || r->b->o.watcher == NULL) {
+            continue;
+        }
+        struct looking *l = xcalloc(1, sizeof *l);
+        char *z = str_dup(path);
+        char *joined = path_join(r->rec.working_dir, z);
+        l->r = r;
+        l->path = path_clean(joined);
+        free(joined);
+        free(z);
+        run__away(r);
+        work_submit(r->b->lane, 0, look, on_looked, l);
+    }
+}
+
+void run__unwatch(struct run *r)
+{
+    vec_foreach (w, &r->watches) {
+        watch_close(*w);
+    }
+    r->watches.n = 0;
+}

@@ -1,0 +1,310 @@
+// Taking over what a run did: shown, applied, merged, discarded. A person's acts, on runs that have ended; one
+// at a time for each run.
+//
+//     find the record ──> the run is ours alone ──> git ──> the record says so ──> answer
+
+#include "base/log.h"
+#include "base/path.h"
+#include "bot/run.h"
+#include "bot/runs_int.h"
+#include "git/git.h"
+#include "store/store.h"
+
+enum { PATCH_BYTES = 8 << 20 };
+
+// ---- shared -------------------------------------------------------------------------------------
+
+static bool has_branch(struct ask *a, const struct record *rec)
+{
+    if (a->b->git == NULL) {
+        ask__fail(a, &a->b->git_fault);
+    } else if (rec->in_place) {
+        ask__no(a, PROBLEM_CONFLICT, NULL,
+                "run '%s' worked in place, in '%s': there is no branch to take over", rec->run_id,
+                rec->working_dir);
+    } else if (rec->branch_deleted) {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
+    } else if (rec->start[0] == '\0') {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' ended before it had a branch", rec->run_id);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/// May the run be taken over now? Then it is ours until done().
+static bool take(struct ask *a, const struct record *rec)
+{
+    struct str id = str_of(rec->run_id);
+    if (rec->running || bots__run_of(a->b, id) != NULL) {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' has not ended: `afloat runs stop %s` ends it",
+                rec->run_id, rec->run_id);
+        return false;
+    }
+    if (!bots__take_run(a->b, id)) {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "somebody else takes run '%s' over just now",
+                rec->run_id);
+        return false;
+    }
+    return true;
+}
+
+static void on_written(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    struct record *rec = a->data;
+    bots__leave_run(a->b, str_of(rec->run_id));
+    if (status < 0) {
+        ask__fail(a, e);
+    } else {
+        runs__answer(a, rec);
+    }
+}
+
+/// It is done: the record says so, then the caller hears of it.
+static void done(struct ask *a)
+{
+    struct record *rec = a->data;
+    struct buf text;
+    struct jw w;
+    char *name = record_name(rec);
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    record_write(rec, &w, true);
+    jw_end_obj(&w);
+    store_doc_put(a->b->o.store, str_of(name), buf_str(&text), on_written, a);
+    buf_fini(&text);
+    free(name);
+}
+
+/// Where the user wants it: his checkout now, or the one that the run began in.
+static const char *root_of(struct ask *a)
+{
+    const struct record *rec = a->data;
+    return a->git.root != NULL && strcmp(a->git.common, rec->common) == 0 ? a->git.root : rec->root;
+}
+
+/// Find the run, then look at the directory that the caller is in.
+static void on_look(void *arg, int status, const struct err *e, const struct git_look *g)
+{
+    struct ask *a = arg;
+    (void)e;
+    if (status == 0) { // else the run's own checkout is meant
+        a->git.root = arena_strdup(&a->arena, str_of(g->root));
+        a->git.common = arena_strdup(&a->arena, str_of(g->common));
+    }
+    a->then(a);
+}
+
+static void look_then(struct ask *a, ask_fn *then)
+{
+    const char *dir = ask__z(a, "working_dir");
+    a->then = then;
+    if (dir == NULL || dir[0] != '/') {
+        then(a);
+    } else {
+        git_look(a->b->git, dir, on_look, a);
+    }
+}
+
+/// Refused by git: the paths that stand against it, and what may be typed instead.
+static void refuse(struct ask *a, const struct err *e, const struct git_taken *t, bool may_apply)
+{
+    struct record *rec = a->data;
+    struct agent_no no;
+    bots__no_err(&no, e);
+    size_t n = strlen(no.detail);
+    for (size_t i = 0; i < t->paths.n && i < 5 && n < sizeof no.detail; i++) {
+        n += (size_t)snprintf(no.detail + n, sizeof no.detail - n, "%s%s", i == 0 ? ": " : ", ",
+                              t->paths.p[i]);
+    }
+    if (may_apply && no.problem == PROBLEM_CONFLICT) {
+        snprintf(no.hint, sizeof no.hint,
+                 "`afloat runs apply %s` puts the changes on your tree, uncommitted", rec->run_id);
+    }
+    bots__leave_run(a->b, str_of(rec->run_id));
+    ask__refuse(a, &no);
+}
+
+// ---- diff ---------------------------------------------------------------------------------------
+
+static void write_changes(struct jw *w, const struct git_diff *d)
+{
+    jw_key(w, "files");
+    jw_arr(w);
+    for (size_t i = 0; i < d->n_changes; i++) {
+        const struct git_change *c = &d->changes[i];
+        jw_obj(w);
+        jw_kstrz(w, "path", c->path);
+        jw_kstr(w, "kind", (struct str){&c->kind, 1});
+        jw_kint(w, "added", (int64_t)c->added);
+        jw_kint(w, "removed", (int64_t)c->removed);
+        jw_kbool(w, "binary", c->binary);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+static void on_diff(void *arg, int status, const struct err *e, const struct git_diff *d)
+{
+    struct ask *a = arg;
+    const struct record *rec = a->data;
+    struct jw *w = &a->w;
+    if (status < 0) {
+        ask__fail(a, e);
+        return;
+    }
+    jw_obj(w);
+    jw_kstrz(w, "run_id", rec->run_id);
+    jw_kstrz(w, "branch", rec->branch);
+    jw_kstrz(w, "from", d->from);
+    jw_kstrz(w, "to", d->to);
+    write_changes(w, d);
+    jw_kint(w, "added", (int64_t)d->added);
+    jw_kint(w, "removed", (int64_t)d->removed);
+    jw_kint(w, "commits", (int64_t)d->commits);
+    jw_kstrz(w, "protected", d->touches[0] != '\0' ? d->touches : NULL);
+    jw_kbool(w, "cut", d->patch_cut || d->changes_cut);
+    jw_kstr(w, "patch", d->patch);
+    jw_end_obj(w);
+    ask__answer(a);
+}
+
+static void diff(struct ask *a)
+{
+    const struct record *rec = a->data;
+    const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
+    rec = live != NULL ? run_record(live) : rec;
+    if (has_branch(a, rec)) {
+        struct git_diff_opts o = {.of = {.common = rec->common,
+                                         .dir = live != NULL ? rec->worktree : NULL,
+                                         .branch = rec->branch,
+                                         .start = rec->start,
+                                         .full_access = rec->full_access},
+                                  .max_patch = PATCH_BYTES};
+        git_diff(a->b->git, &o, on_diff, a);
+    }
+}
+
+void bots_run_diff(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), diff);
+}
+
+// ---- apply --------------------------------------------------------------------------------------
+
+static void on_applied(void *arg, int status, const struct err *e, const struct git_taken *t)
+{
+    struct ask *a = arg;
+    struct record *rec = a->data;
+    if (status < 0) {
+        refuse(a, e, t, false);
+        return;
+    }
+    rec->applied_at = loop_wall(a->b->o.loop);
+    rec->wants_merge = false;
+    done(a);
+}
+
+static void apply(struct ask *a)
+{
+    const struct record *rec = a->data;
+    if (take(a, rec)) {
+        git_apply(a->b->git, root_of(a), rec->branch, rec->start, on_applied, a);
+    }
+}
+
+static void apply_found(struct ask *a)
+{
+    if (has_branch(a, a->data)) {
+        look_then(a, apply);
+    }
+}
+
+void bots_run_apply(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), apply_found);
+}
+
+// ---- merge --------------------------------------------------------------------------------------
+
+static void on_merged(void *arg, int status, const struct err *e, const struct git_taken *t)
+{
+    struct ask *a = arg;
+    struct record *rec = a->data;
+    if (status < 0) {
+        refuse(a, e, t, true);
+        return;
+    }
+    rec->merged_at = loop_wall(a->b->o.loop);
+    rec->merged_into = record_text(rec, str_of(t->branch));
+    rec->action = "merged";
+    rec->wants_merge = false;
+    done(a);
+}
+
+static void merge(struct ask *a)
+{
+    const struct record *rec = a->data;
+    if (take(a, rec)) {
+        git_merge(a->b->git, root_of(a), rec->branch, rec->start, rec->dirty, on_merged, a);
+    }
+}
+
+static void merge_found(struct ask *a)
+{
+    if (has_branch(a, a->data)) {
+        look_then(a, merge);
+    }
+}
+
+void bots_run_merge(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), merge_found);
+}
+
+// ---- discard ------------------------------------------------------------------------------------
+
+static void discarded(struct ask *a)
+{
+    struct record *rec = a->data;
+    rec->discarded_at = loop_wall(a->b->o.loop);
+    rec->action = "discard";
+    rec->wants_merge = false;
+    done(a);
+}
+
+static void on_deleted(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    struct record *rec = a->data;
+    if (status < 0) {
+        refuse(a, e, &(struct git_taken){0}, false);
+        return;
+    }
+    rec->branch_deleted = true;
+    discarded(a);
+}
+
+static void discard(struct ask *a)
+{
+    const struct record *rec = a->data;
+    bool delete_branch = json_bool(json_get(a->params, "delete_branch"), false);
+    if (delete_branch && !has_branch(a, rec)) {
+        return;
+    }
+    if (!take(a, rec)) {
+        return;
+    }
+    if (delete_branch) {
+        git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_deleted, a);
+    } else {
+        discarded(a);
+    }
+}
+
+void bots_run_discard(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), discard);
+}

@@ -1,0 +1,282 @@
+// What the models of bots can call besides the tools of every session. They write through the same functions as
+// people do, in the hub and not in the sandbox, so they work in every sandbox mode.
+//
+//     kit.call ──> on the loop: session_complete, session_history (the store)
+//              └─> on the lane: memory, skill_save, a session's text
+
+#include "base/path.h"
+#include "bot/history.h"
+#include "bot/history_view.h"
+#include "bot/memory.h"
+#include "bot/run.h"
+#include "bot/skillset.h"
+#include "config/home.h"
+
+enum { LISTED = 20 };
+
+// clang-format off
+const struct tool_info bots__tools[] = {
+    {.name = "session_complete",
+     .description = "Say that the work of this run is done. The run ends after this turn. `summary` tells the next "
+                    "session what was done; `action` is what should become of the commits on the branch: merge "
+                    "them, let a person review them, or discard them.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"},"
+               "\"action\":{\"type\":\"string\",\"enum\":[\"merge\",\"review\",\"discard\"]}},"
+               "\"required\":[\"summary\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS},
+    {.name = "session_history",
+     .description = "Earlier sessions in this project: `list` them, or `view` one by its number. A view is paged "
+                    "from its end: offset 0 is the last `limit` lines.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"action\":{\"type\":\"string\",\"enum\":[\"list\",\"view\"]},"
+               "\"session_number\":{\"type\":\"integer\",\"minimum\":1},"
+               "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"limit\":{\"type\":\"integer\",\"minimum\":1},"
+               "\"section\":{\"type\":\"string\",\"enum\":[\"all\",\"response\",\"commands\"]}},"
+               "\"required\":[\"action\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS},
+    {.name = "memory",
+     .description = "What you remember of this project over sessions: `list` all, `get` a key, `set` a key to a "
+                    "text, `remove` a key.",
+     .schema = "{\"type\":\"object\",\"properties\":{"
+               "\"action\":{\"type\":\"string\",\"enum\":[\"get\",\"set\",\"remove\",\"list\"]},"
+               "\"key\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"}},"
+               "\"required\":[\"action\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS},
+    {.name = "skill_save",
+     .description = "Write a skill: Markdown that you, in later sessions, will be shown. One of the same name is "
+                    "replaced.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
+               "\"description\":{\"type\":\"string\"},\"body\":{\"type\":\"string\"}},"
+               "\"required\":[\"name\",\"description\",\"body\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS},
+    {.name = NULL},
+};
+// clang-format on
+
+/// One call while it works.
+struct tool_use {
+    struct bots *b;
+    struct arena arena;
+    const struct json *input; // a copy
+    const char *bot, *run_id; // of the session
+    const char *rel, *space;  // its workspace, relative to the home and absolute
+    agent_kit_done *done;
+    void *arg;
+    void (*work)(struct tool_use *u); // on the lane
+    const char *dir;                  // of a session, absolute
+    int rc;
+    struct err e;
+    struct buf out;
+};
+
+static struct str input_str(const struct tool_use *u, const char *key)
+{
+    return json_str(json_get(u->input, key), "");
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+static void use_end(struct tool_use *u, struct str output, struct str error)
+{
+    struct bots *b = u->b;
+    u->done(u->arg, output, error);
+    buf_fini(&u->out);
+    arena_fini(&u->arena);
+    free(u);
+    bots__release(b);
+}
+
+static void use_answer(struct tool_use *u)
+{
+    use_end(u, buf_str(&u->out), STR_NULL);
+}
+
+static void use_fail(struct tool_use *u, const char *why)
+{
+    use_end(u, STR_NULL, str_of(why));
+}
+
+static void do_work(void *arg) // on the lane
+{
+    struct tool_use *u = arg;
+    u->work(u);
+}
+
+static void on_work(void *arg)
+{
+    struct tool_use *u = arg;
+    if (u->rc < 0) {
+        use_fail(u, u->e.msg);
+    } else {
+        use_answer(u);
+    }
+}
+
+static void use_work(struct tool_use *u, void (*work)(struct tool_use *u))
+{
+    u->work = work;
+    work_submit(u->b->lane, 0, do_work, on_work, u);
+}
+
+// ---- session_complete ---------------------------------------------------------------------------
+
+static void complete(struct tool_use *u)
+{
+    struct run *r = u->run_id[0] != '\0' ? bots__run_of(u->b, str_of(u->run_id)) : NULL;
+    struct str action = input_str(u, "action");
+    if (r == NULL) {
+        use_fail(u, "session_complete ends a run, and this is a conversation: just answer");
+        return;
+    }
+    run_complete(r, input_str(u, "summary"), action.n != 0 ? action : STR("review"));
+    buf_addz(&u->out, "Session complete. Good work.");
+    use_answer(u);
+}
+
+// ---- session_history ----------------------------------------------------------------------------
+
+static void on_listed(void *arg, int status, const struct history_page *p, const struct err *e)
+{
+    struct tool_use *u = arg;
+    if (status < 0) {
+        use_fail(u, e->msg);
+        return;
+    }
+    history_write_table(&u->out, p->rows, p->n);
+    use_answer(u);
+}
+
+static void view(struct tool_use *u) // on the lane
+{
+    struct history_wish w = {.offset = (uint64_t)json_int(json_get(u->input, "offset"), 0),
+                             .limit =
+                                 (uint64_t)json_int(json_get(u->input, "limit"), HISTORY_LIMIT)};
+    struct str section = input_str(u, "section");
+    if (section.n != 0 && !history_section_parse(section, &w.section)) {
+        u->rc = err_set(&u->e, ERR_INVALID, "section is all, response or commands");
+        return;
+    }
+    u->rc = history_view(&u->out, u->dir, &w, &u->e);
+}
+
+static void on_found(void *arg, int status, const struct history_page *p, const struct err *e)
+{
+    struct tool_use *u = arg;
+    if (status < 0) {
+        use_fail(u, e->msg);
+        return;
+    }
+    u->dir = arena_printf(&u->arena, "%s/" STR_FMT, u->b->o.home->dir, STR_ARG(p->rows[0].dir));
+    use_work(u, view);
+}
+
+static void history(struct tool_use *u)
+{
+    struct store *s = u->b->o.store;
+    int64_t number = json_int(json_get(u->input, "session_number"), 0);
+    if (str_eqz(input_str(u, "action"), "list")) {
+        int64_t limit = json_int(json_get(u->input, "limit"), LISTED);
+        history_list(s, str_of(u->rel), STR_NULL, (size_t)MIN(limit, 1000), on_listed, u);
+    } else if (number < 1) {
+        use_fail(u, "view needs a session_number: list shows them");
+    } else {
+        char which[24];
+        snprintf(which, sizeof which, "%lld", (long long)number);
+        history_find(s, str_of(u->rel), str_of(which), on_found, u);
+    }
+}
+
+// ---- memory, skill_save -------------------------------------------------------------------------
+
+static void recall(struct tool_use *u)
+{
+    struct memory m;
+    struct str key = input_str(u, "key");
+    bool list = str_eqz(input_str(u, "action"), "list");
+    u->rc = memory_load(&m, u->space, &u->e);
+    const struct memory_entry *one = u->rc == 0 && !list ? memory_find(&m, key) : NULL;
+    if (one != NULL) {
+        buf_adds(&u->out, one->text);
+    } else if (u->rc == 0 && !list) {
+        u->rc = err_set(&u->e, ERR_NOT_FOUND, "there is no key '%.*s'",
+                        (int)MIN(key.n, (size_t)MEMORY_KEY), key.p);
+    } else if (u->rc == 0) {
+        vec_foreach (it, &m.list) {
+            buf_addf(&u->out, STR_FMT ": " STR_FMT "\n", STR_ARG(it->key), STR_ARG(it->text));
+        }
+        if (m.list.n == 0) {
+            buf_addz(&u->out, "(nothing)\n");
+        }
+    }
+    memory_fini(&m);
+}
+
+static void remember(struct tool_use *u) // on the lane
+{
+    struct str action = input_str(u, "action"), key = input_str(u, "key");
+    const struct json *value = json_get(u->input, "value");
+    if (str_eqz(action, "set") && value == NULL) {
+        u->rc = err_set(&u->e, ERR_INVALID, "set needs a value");
+    } else if (str_eqz(action, "set")) {
+        u->rc = memory_set(u->space, key, json_str(value, ""), NULL, &u->e);
+        buf_addz(&u->out, "remembered");
+    } else if (str_eqz(action, "remove")) {
+        u->rc = memory_remove(u->space, key, NULL, &u->e);
+        buf_addz(&u->out, "forgotten");
+    } else {
+        recall(u);
+    }
+}
+
+static void memory(struct tool_use *u)
+{
+    use_work(u, remember);
+}
+
+static void save(struct tool_use *u) // on the lane
+{
+    struct skillset_new n = {.name = input_str(u, "name"),
+                             .description = input_str(u, "description"),
+                             .body = input_str(u, "body")};
+    u->rc = skillset_save(u->b->o.home->dir, u->bot, &n, NULL, &u->e);
+    buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
+}
+
+static void skill_save(struct tool_use *u)
+{
+    use_work(u, save);
+}
+
+// ---- the kit ------------------------------------------------------------------------------------
+
+void bots__call_tool(void *arg, struct session *s, struct str tool, const struct json *input,
+                     agent_kit_done *done, void *done_arg)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct tool_use *u);
+    } table[] = {{"session_complete", complete},
+                 {"session_history", history},
+                 {"memory", memory},
+                 {"skill_save", skill_save}};
+    struct bots *b = arg;
+    const struct agent_role *role = agent_session_role(s);
+    struct tool_use *u = xcalloc(1, sizeof *u);
+    arena_init(&u->arena);
+    buf_init(&u->out, SIZE_MAX);
+    u->b = b;
+    u->done = done;
+    u->arg = done_arg;
+    u->input = json_clone(&u->arena, input);
+    u->bot = arena_strdup(&u->arena, role->bot);
+    u->run_id = arena_strdup(&u->arena, role->run_id);
+    u->rel = arena_strdup(&u->arena, path_dir(role->dir));
+    u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
+    bots__hold(b);
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        if (str_eqz(tool, table[i].name)) {
+            table[i].run(u);
+            return;
+        }
+    }
+    use_fail(u, "there is no such tool");
+}

@@ -1,0 +1,311 @@
+// The directories below $AFLOAT_HOME/worktrees: what is there, whose it is, what would be lost with it. A live run
+// has a lease on its own; all others are left over (a hub that was killed, work that could not be committed) and
+// can be cleaned away: their work is committed to their branches first.
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "bot/run.h"
+#include "bot/runs_int.h"
+#include "config/home.h"
+#include "git/git.h"
+
+/// One directory, with the record of its run where there is one.
+struct checkout {
+    char *path, *slug, *name;
+    bool known; // `rec` is its run's
+    struct record rec;
+    bool removed;
+    char why[300]; // it was kept
+};
+
+struct checkouts {
+    vec(struct checkout) all;
+    size_t at; // the one that git works on
+};
+
+static void free_trees(void *data)
+{
+    struct checkouts *t = data;
+    vec_foreach (it, &t->all) {
+        free(it->path);
+        free(it->slug);
+        free(it->name);
+        record_fini(&it->rec);
+    }
+    vec_fini(&t->all);
+    free(t);
+}
+
+// ---- what is there ------------------------------------------------------------------------------
+
+/// BOT-ID: the run is found by its id.
+static void find_run(struct checkout *it, const char *home)
+{
+    struct str name = str_of(it->name);
+    record_init(&it->rec);
+    if (name.n > RECORD_ID && name.p[name.n - RECORD_ID] == '-') {
+        struct str id = str_from(name, name.n - (RECORD_ID - 1));
+        it->known = record_id_valid(id) && runs_find(&it->rec, home, NULL, id, NULL) == 0;
+    }
+}
+
+static void read_slug(struct checkouts *t, const char *home, const char *slug)
+{
+    char *dir = xasprintf("%s/worktrees/%s", home, slug);
+    DIR *d = opendir(dir);
+    struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        struct stat st;
+        struct checkout it = {.path = xasprintf("%s/%s", dir, entry->d_name)};
+        if (entry->d_name[0] == '.' || lstat(it.path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+            free(it.path);
+            continue;
+        }
+        it.slug = xstrdup(slug);
+        it.name = xstrdup(entry->d_name);
+        find_run(&it, home);
+        vec_push(&t->all, it);
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(dir);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct checkout *)a)->path, ((const struct checkout *)b)->path);
+}
+
+static void read_trees(struct ask *a) // on the lane
+{
+    struct checkouts *t = a->data;
+    const char *home = a->b->o.home->dir;
+    char *dir = xasprintf("%s/worktrees", home);
+    DIR *d = opendir(dir);
+    struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            read_slug(t, home, entry->d_name);
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    if (t->all.n != 0) {
+        qsort(t->all.p, t->all.n, sizeof *t->all.p, compare);
+    }
+    free(dir);
+}
+
+static void begin(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg,
+                  ask_fn *then)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    a->data = xcalloc(1, sizeof(struct checkouts));
+    a->free_data = free_trees;
+    ask__work(a, read_trees, then);
+}
+
+static bool is_live(const struct ask *a, const struct checkout *it)
+{
+    return it->known && bots__run_of(a->b, str_of(it->rec.run_id)) != NULL;
+}
+
+static struct git_worktree worktree_of(const struct checkout *it)
+{
+    return (struct git_worktree){.common = it->rec.common,
+                                 .dir = it->path,
+                                 .branch = it->rec.branch,
+                                 .start = it->rec.start,
+                                 .full_access = it->rec.full_access};
+}
+
+// ---- list ---------------------------------------------------------------------------------------
+
+static void list_next(struct ask *a);
+
+static void write_tree(struct ask *a, const struct checkout *it)
+{
+    struct jw *w = &a->w;
+    jw_kstrz(w, "path", it->path);
+    jw_kstrz(w, "project", it->slug);
+    jw_kstrz(w, "branch", it->known ? it->rec.branch : NULL);
+    jw_kstrz(w, "run_id", it->known ? it->rec.run_id : NULL);
+    jw_kstrz(w, "bot", it->known ? it->rec.bot : NULL);
+    jw_kstrz(w, "repository", it->known ? it->rec.repository : NULL);
+    jw_kstrz(w, "state", is_live(a, it) ? "live" : "left");
+}
+
+static void on_measured(void *arg, int status, const struct err *e, const struct git_measure *m)
+{
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    struct jw *w = &a->w;
+    jw_obj(w);
+    write_tree(a, &t->all.p[t->at]);
+    if (status == 0) {
+        int64_t age = (loop_wall(a->b->o.loop) - m->changed_ms) / 1000;
+        jw_kint(w, "bytes", (int64_t)m->bytes);
+        jw_kint(w, "files", (int64_t)m->files);
+        jw_kint(w, "age_s", MAX(age, 0));
+        jw_kint(w, "uncommitted", (int64_t)m->uncommitted);
+        jw_kint(w, "unmerged", (int64_t)m->commits);
+    } else {
+        jw_kstrz(w, "error", e->msg);
+    }
+    jw_end_obj(w);
+    t->at++;
+    list_next(a);
+}
+
+static void list_next(struct ask *a)
+{
+    struct checkouts *t = a->data;
+    if (t->at == t->all.n) {
+        jw_end_arr(&a->w);
+        jw_key(&a->w, "next");
+        jw_null(&a->w);
+        jw_end_obj(&a->w);
+        ask__answer(a);
+        return;
+    }
+    const struct checkout *it = &t->all.p[t->at];
+    if (a->b->git != NULL && it->known) {
+        struct git_worktree w = worktree_of(it);
+        git_measure(a->b->git, &w, on_measured, a);
+    } else {
+        struct err e = {.code = ERR_NOT_FOUND, .msg = "it belongs to no run"};
+        on_measured(a, ERR_NOT_FOUND, &e, NULL);
+    }
+}
+
+static void list(struct ask *a)
+{
+    jw_obj(&a->w);
+    jw_key(&a->w, "worktrees");
+    jw_arr(&a->w);
+    list_next(a);
+}
+
+void bots_worktree_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, list);
+}
+
+// ---- clean --------------------------------------------------------------------------------------
+
+static void clean_next(struct ask *a);
+
+static void write_cleaned(struct ask *a)
+{
+    struct checkouts *t = a->data;
+    struct jw *w = &a->w;
+    jw_obj(w);
+    jw_key(w, "removed");
+    jw_arr(w);
+    vec_foreach (it, &t->all) {
+        if (it->removed) {
+            jw_strz(w, it->path);
+        }
+    }
+    jw_end_arr(w);
+    jw_key(w, "kept");
+    jw_arr(w);
+    vec_foreach (it, &t->all) {
+        if (!it->removed) {
+            jw_obj(w);
+            jw_kstrz(w, "path", it->path);
+            jw_kstrz(w, "why", it->why);
+            jw_end_obj(w);
+        }
+    }
+    jw_end_arr(w);
+    jw_kbool(w, "dry_run", json_bool(json_get(a->params, "dry_run"), false));
+    jw_end_obj(w);
+    ask__answer(a);
+}
+
+static void tree_done(struct ask *a, const char *why)
+{
+    struct checkouts *t = a->data;
+    struct checkout *it = &t->all.p[t->at];
+    it->removed = why == NULL;
+    snprintf(it->why, sizeof it->why, "%s", why != NULL ? why : "");
+    t->at++;
+    clean_next(a);
+}
+
+static void leave_tree(struct ask *a, const char *why)
+{
+    struct checkouts *t = a->data;
+    bots__leave_run(a->b, str_of(t->all.p[t->at].rec.run_id));
+    tree_done(a, why);
+}
+
+static void on_removed(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    const struct checkout *it = &t->all.p[t->at];
+    const struct bots_opts *o = &a->b->o;
+    if (status == 0 && o->worktree != NULL) {
+        o->worktree(o->arg, false, it->path, it->rec.branch, it->rec.repository);
+    }
+    leave_tree(a, status < 0 ? e->msg : NULL);
+}
+
+static void on_committed(void *arg, int status, const struct err *e, const struct git_committed *g)
+{
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    const struct checkout *it = &t->all.p[t->at];
+    (void)g;
+    if (status < 0 && status != ERR_NOT_FOUND) {
+        leave_tree(a, e->msg);
+        return;
+    }
+    git_remove(a->b->git, it->rec.common, it->path, on_removed, a);
+}
+
+static void clean_tree(struct ask *a, struct checkout *it)
+{
+    struct git_worktree w = worktree_of(it);
+    const char **link = arena_calloc(&a->arena, it->rec.link.n + 1, sizeof *link);
+    for (size_t i = 0; i < it->rec.link.n; i++) {
+        link[i] = it->rec.link.p[i];
+    }
+    git_commit(a->b->git, &w, it->rec.root, link, "afloat: what was left uncommitted", on_committed,
+               a);
+}
+
+static void clean_next(struct ask *a)
+{
+    struct checkouts *t = a->data;
+    if (t->at == t->all.n) {
+        write_cleaned(a);
+        return;
+    }
+    struct checkout *it = &t->all.p[t->at];
+    if (a->b->git == NULL) {
+        tree_done(a, a->b->git_fault.msg);
+    } else if (!it->known) {
+        tree_done(a, "it belongs to no run that is known: remove it by hand");
+    } else if (is_live(a, it)) {
+        tree_done(a, "its run lives");
+    } else if (json_bool(json_get(a->params, "dry_run"), false)) {
+        tree_done(a, NULL);
+    } else if (!bots__take_run(a->b, str_of(it->rec.run_id))) {
+        tree_done(a, "its run is being taken over");
+    } else {
+        clean_tree(a, it);
+    }
+}
+
+void bots_worktree_clean(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    begin(b, params, cb, arg, clean_next);
+}

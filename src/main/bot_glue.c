@@ -1,0 +1,61 @@
+// Bots in their place in the hub.
+
+#include "main/bot_glue.h"
+
+#include "bot/bots.h"
+
+struct bot_glue {
+    struct bots *bots;
+    struct bind *bind; // NULL: it is gone, or going
+    loop_fn *done;
+    void *done_arg;
+};
+
+struct bot_glue *bot_glue_open(const struct bot_glue_opts *o)
+{
+    struct bot_glue *g = xcalloc(1, sizeof *g);
+    struct bots_opts opts = {.loop = o->loop,
+                             .home = o->home,
+                             .config = o->config,
+                             .store = o->store,
+                             .events = o->events,
+                             .trust = o->trust,
+                             .agent = o->agent,
+                             .watcher = o->watcher,
+                             .arg = g};
+    g->bind = o->bind;
+    g->bots = bots_open(&opts);
+    return g;
+}
+
+struct bots *bot_glue_bots(struct bot_glue *g)
+{
+    return g->bots;
+}
+
+void bot_glue_set_config(struct bot_glue *g, const struct config *c)
+{
+    bots_set_config(g->bots, c);
+}
+
+static void on_stopped(void *arg)
+{
+    struct bot_glue *g = arg;
+    g->bind = NULL;
+    g->done(g->done_arg);
+}
+
+void bot_glue_stop(struct bot_glue *g, loop_fn *done, void *arg)
+{
+    g->done = done;
+    g->done_arg = arg;
+    bots_stop(g->bots, on_stopped, g);
+}
+
+void bot_glue_free(struct bot_glue *g)
+{
+    if (g != NULL) {
+        bots_free(g->bots);
+        free(g);
+    }
+}
