@@ -158,6 +158,7 @@ void bots_free(struct bots *b)
 {
     if (b != NULL) {
         map_fini(&b->busy);
+        turnstile_fini(&b->trees);
         vec_fini(&b->runs);
         free(b);
     }

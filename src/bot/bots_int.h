@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "bot/bots.h"
+#include "bot/turnstile.h"
 #include "git/git.h"
 #include "loop/work.h"
 
@@ -15,7 +16,7 @@
 //     record.c         what a run leaves on disk              runs.c        runs found, listed, shown
 //     runs_take.c      diff, apply, merge, discard            recover.c     runs that a killed hub left
 //     tools.c          what models of bots can call           chat.c        conversations
-//     worktrees.c      worktrees listed and cleaned
+//     worktrees.c      worktrees listed and cleaned           turnstile.c   one at a time for each repository
 
 struct run;
 
@@ -27,6 +28,7 @@ struct bots {
     struct err git_fault;
     vec(struct run *) runs; // live; each has a lease on its worktree
     struct map busy;        // ids of runs that an operation works on
+    struct turnstile trees; // worktrees being made and removed
     size_t n_held;          // whatever of ours will call back
     bool stopping;
     loop_fn *stopped;

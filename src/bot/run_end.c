@@ -72,6 +72,7 @@ static void on_removed(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
     r->job = NULL;
+    turnstile_leave(&r->b->trees, r);
     if (status < 0) {
         run__note(r, "the directory '%s' could not be removed: %s", r->rec.worktree, e->msg);
     } else if (r->b->o.worktree != NULL) {
@@ -81,10 +82,16 @@ static void on_removed(void *arg, int status, const struct err *e)
     run__back(r);
 }
 
+static void remove_tree(void *arg)
+{
+    struct run *r = arg;
+    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
+}
+
 void run__remove(struct run *r)
 {
     run__away(r);
-    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
+    turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
 }
 
 // ---- what there is, and taking it over ----------------------------------------------------------

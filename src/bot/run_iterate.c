@@ -335,6 +335,12 @@ static struct json *session_params(struct run *r, struct buf *text, struct arena
     jw_init(&w, text);
     jw_obj(&w);
     jw_kstrz(&w, "working_dir", r->dir);
+    if (!r->rec.in_place) { // all of it, also when the user was further down
+        jw_key(&w, "writable");
+        jw_arr(&w);
+        jw_strz(&w, r->rec.worktree);
+        jw_end_arr(&w);
+    }
     put_name(&w, "provider", c->provider);
     put_name(&w, "model", c->model);
     put_name(&w, "sandbox", c->sandbox);

@@ -384,6 +384,7 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
 {
     struct run *r = arg;
     r->job = NULL;
+    turnstile_leave(&r->b->trees, r);
     if (status < 0) {
         run__abort_err(r, e);
     } else {
@@ -408,8 +409,9 @@ static const char *const *names_of(struct run *r, const struct bot_names *names)
     return list;
 }
 
-static void add_tree(struct run *r)
+static void add_tree(void *arg)
 {
+    struct run *r = arg;
     const struct bot_config *c = run__config(r);
     struct git_add add = {.repo = r->rec.root,
                           .dir = r->rec.worktree,
@@ -421,7 +423,6 @@ static void add_tree(struct run *r)
     for (size_t i = 0; i < c->link.n; i++) {
         record_add(&r->rec, &r->rec.link, str_of(c->link.p[i]));
     }
-    run__away(r);
     r->job = git_add(r->b->git, &add, on_added, r);
 }
 
@@ -438,7 +439,8 @@ static void on_parent(void *arg)
     if (p->rc < 0) {
         run__abort_err(r, &p->e);
     } else {
-        add_tree(r);
+        run__away(r);
+        turnstile_enter(&r->b->trees, r->rec.common, add_tree, r);
     }
     placing_free(p);
     run__back(r);

@@ -26,11 +26,18 @@ static void on_removed(void *arg, int status, const struct err *e)
     (void)status;
     (void)e; // `afloat worktrees` shows what could not be removed
     r->job = NULL;
+    turnstile_leave(&r->b->trees, r);
     if (r->b->o.worktree != NULL) {
         r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
     }
     run__go(r, RUN_FORGET);
     run__back(r);
+}
+
+static void remove_tree(void *arg)
+{
+    struct run *r = arg;
+    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
 }
 
 void run__undo(struct run *r)
@@ -40,7 +47,7 @@ void run__undo(struct run *r)
         return;
     }
     run__away(r);
-    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
+    turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
 }
 
 static void on_forgotten(void *arg, int status, const struct err *e)

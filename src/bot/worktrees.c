@@ -252,10 +252,19 @@ static void on_removed(void *arg, int status, const struct err *e)
     struct checkouts *t = a->data;
     const struct checkout *it = &t->all.p[t->at];
     const struct bots_opts *o = &a->b->o;
+    turnstile_leave(&a->b->trees, a);
     if (status == 0 && o->worktree != NULL) {
         o->worktree(o->arg, false, it->path, it->rec.branch, it->rec.repository);
     }
     leave_tree(a, status < 0 ? e->msg : NULL);
+}
+
+static void remove_tree(void *arg)
+{
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    const struct checkout *it = &t->all.p[t->at];
+    git_remove(a->b->git, it->rec.common, it->path, on_removed, a);
 }
 
 static void on_committed(void *arg, int status, const struct err *e, const struct git_committed *g)
@@ -268,7 +277,7 @@ static void on_committed(void *arg, int status, const struct err *e, const struc
         leave_tree(a, e->msg);
         return;
     }
-    git_remove(a->b->git, it->rec.common, it->path, on_removed, a);
+    turnstile_enter(&a->b->trees, it->rec.common, remove_tree, a);
 }
 
 static void clean_tree(struct ask *a, struct checkout *it)
