@@ -12,5 +12,8 @@ void fault_off(void);
 /// Calls seen since fault_at(), and how many of them were made to fail.
 unsigned long fault_calls(void);
 unsigned long fault_hits(void);
+/// While syncs are held, fdatasync() does not come back: a disk that is slow. Letting go wakes all.
+void fault_hold_syncs(bool held);
+unsigned fault_syncs_held(void); // how many wait now
 /// For wrappers: count a call; true, with errno set, when it is to fail.
 bool fault_due(void);

@@ -1,0 +1,90 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/use_int.h"
+#include "base/path.h"
+#include "lib/fault.h"
+#include "unit/agent/rig.h"
+
+static char home[400], work[400];
+
+static const char writes[] = "{\"text\":\"I write.\",\"tool_calls\":[{\"name\":\"write_file\","
+                             "\"input\":{\"path\":\"made.txt\",\"content\":\"made\"}}]}\n"
+                             "{\"text\":\"Done.\"}\n"
+                             "{\"when\":\"again\",\"text\":\"Still here.\"}\n";
+
+static void begin(struct rig *r)
+{
+    snprintf(home, sizeof home, "%s/home", test_dir());
+    snprintf(work, sizeof work, "%s/work", test_dir());
+    CHECK_INT(mkdir(home, 0700), 0);
+    CHECK_INT(mkdir(work, 0700), 0);
+    rig_open(r, home);
+}
+
+TEST(a_turn_with_a_tool_runs_and_is_there_after_a_restart)
+{
+    struct rig r;
+    char id[32], path[500];
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    snprintf(id, sizeof id, "%s", r.id);
+    CHECK(rig_send(&r, id, "hello"));
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"completed\",\"text\":\"Done.\"") != NULL);
+    snprintf(path, sizeof path, "%s/made.txt", work);
+    CHECK_INT(access(path, F_OK), 0);
+    rig_close(&r);
+    rig_open(&r, home);
+    CHECK(rig_resume(&r, id, work));
+    CHECK(rig_send(&r, id, "again"));
+    CHECK(strstr(buf_z(&r.text), "Still here.") != NULL);
+    rig_close(&r);
+}
+
+// ---- order --------------------------------------------------------------------------------------
+
+/// The only call of the step under way; NULL: it has not come so far.
+static const struct use *call_of(const struct session *s)
+{
+    return s->turn != NULL && s->turn->uses.n == 1 ? s->turn->uses.p[0] : NULL;
+}
+
+static bool is_running(const void *arg)
+{
+    return ((const struct session *)arg)->turn != NULL;
+}
+
+static bool is_noted(const void *arg)
+{
+    const struct use *u = call_of(arg);
+    return u != NULL && u->noted && fault_syncs_held() != 0;
+}
+
+static bool exists(const char *name)
+{
+    char path[500];
+    snprintf(path, sizeof path, "%s/%s", work, name);
+    return access(path, F_OK) == 0;
+}
+
+TEST(a_tool_does_not_begin_before_its_call_is_on_the_disk)
+{
+    struct rig r;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, is_running, s); // the message is accepted
+    fault_hold_syncs(true);
+    rig_until(&r, is_noted, s);
+    for (int i = 0; i < 200; i++) { // whatever could begin it has its chance
+        loop_run_once(&r.loop, false);
+    }
+    CHECK(call_of(s)->allowed && !call_of(s)->synced);
+    CHECK(call_of(s)->running == NULL && lane_load(r.agent->tools) == 0);
+    CHECK(!exists("made.txt"));
+    fault_hold_syncs(false);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "Done.") != NULL && exists("made.txt"));
+    rig_close(&r);
+}
