@@ -238,6 +238,7 @@ void agent__lore_fini(struct agent_lore *l);
 struct note {
     struct session *s;
     enum event_id event;
+    bool of_turn;
     struct buf fields;
     struct jw w;
 };
@@ -327,6 +328,8 @@ struct turn {
     uint64_t since_ns;
     bool interrupted;
     bool only_compacts;
+    bool settling;           // on_done waits until all events so far are written
+    struct err lost;         // a part of the conversation that could not be; code 0: none
     struct arena arena;      // of the turn: ctx, results
     struct arena step_arena; // of the step: request, reply, calls
     struct hook_ctx ctx;
@@ -376,6 +379,12 @@ void turn__interrupt(struct turn *t);
 void turn__fail(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /// Whatever the step was waiting for came: shall it go on? False: it was interrupted, and ends.
 bool turn__alive(struct turn *t);
+/// An event that the conversation is made from is not in the journal.
+void turn__lost(struct turn *t, const struct err *e);
+/// True, and the turn fails, when that happened.
+bool turn__has_lost(struct turn *t);
+/// All events so far are written, or lost. `t` may be NULL: none runs.
+void turn__settled(struct turn *t);
 /// Answer who waits: a person is needed.
 void turn__tell_waiting(struct turn *t);
 /// Raise a point of the turn itself.

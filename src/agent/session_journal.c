@@ -5,7 +5,8 @@
 // The store answers appends that ask for a sync later than those that do not, so answers may come out of
 // order; what is shown may not. Each event waits here until all before it are in the journal.
 //
-// An event that could not be written is not shown. Whoever needs it is told through `done`.
+// An event that could not be written is not shown. Whoever needs it is told through `done`; a turn that
+// lost a part of the conversation does not complete (turn__lost).
 
 #include "agent/agent_int.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@ struct session_note {
     struct session_note *next;
     struct session *s;
     enum event_id event;
+    bool of_turn; // the one that runs
     char *
         fields; // with the braces of an object; `session` is the first member; NULL: too much to show
     size_t n;
@@ -33,6 +35,7 @@ struct jw *note__begin(struct note *n, struct session *s, const struct turn *t, 
 {
     n->s = s;
     n->event = event;
+    n->of_turn = t != NULL;
     buf_init(&n->fields, FIELDS_MAX);
     jw_init(&n->w, &n->fields);
     jw_obj(&n->w);
@@ -73,6 +76,13 @@ static void show(const struct session_note *p)
     p->s->last_seq = p->seq;
 }
 
+/// Is the conversation made from such events when the session is loaded?
+static bool is_remembered(enum event_id event)
+{
+    return event == EVENT_TURN_STARTED || event == EVENT_MESSAGE_COMPLETED ||
+           event == EVENT_TOOL_COMPLETED || event == EVENT_SESSION_COMPACTED;
+}
+
 static void settle(struct session_note *p)
 {
     struct agent *a = p->s->agent;
@@ -80,6 +90,9 @@ static void settle(struct session_note *p)
         show(p);
         agent__session_wake_feeds(p->s);
     } else {
+        if (p->of_turn && is_remembered(p->event)) {
+            turn__lost(p->s->turn, &p->e);
+        }
         log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
                   LOGQ(str_of(p->e.msg)).z);
     }
@@ -107,6 +120,7 @@ static void on_appended(void *arg, int status, const struct store_appended *a, c
         s->notes = head->next;
         if (last) {
             s->notes_end = &s->notes;
+            turn__settled(s->turn);
         }
         settle(head); // the last thing: the session may go with its last event
         if (last) {
@@ -128,6 +142,7 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
     }
     p->s = s;
     p->event = n->event;
+    p->of_turn = n->of_turn;
     p->fields = buf_take(&n->fields, &p->n);
     p->own = strlen("\"session\":\"\",") + strlen(s->id);
     p->done = done;

@@ -6,8 +6,8 @@
 //                                      └───────────────── tools <───────── calls ─────────────────────┤
 //                        close <─ done <─ (error) <────────────────────────── final <── no more calls ┘
 //
-// Whatever happens ends in `done`, once: on_done runs, the last event is written and synced, and only
-// then those who wait are told. Interrupting cancels what the step waits for; what cannot be cancelled
+// Whatever happens ends in `done`, once: what was said so far is written (or the turn fails), on_done runs,
+// the last event is written and synced, and only then those who wait are told. Interrupting cancels what the step waits for; what cannot be cancelled
 // (a file being read) is waited for, and turn__alive() sends the turn to its end.
 //
 // Invariants:
@@ -291,6 +291,29 @@ bool turn__alive(struct turn *t)
     return !t->interrupted;
 }
 
+void turn__lost(struct turn *t, const struct err *e)
+{
+    if (t->lost.code == 0) {
+        t->lost = *e;
+    }
+}
+
+void turn__settled(struct turn *t)
+{
+    if (t != NULL && t->settling) {
+        t->settling = false;
+        turn__go(t, TURN_DONE);
+    }
+}
+
+bool turn__has_lost(struct turn *t)
+{
+    if (t->lost.code != 0) {
+        turn__fail(t, "STORE_FAILED", "the journal cannot be written: %s", t->lost.msg);
+    }
+    return t->lost.code != 0;
+}
+
 /// What a step waits for, given up. Steps that are not here cannot be: they see it when they come back.
 static void cancel_prompt(struct turn *t)
 {
@@ -387,6 +410,13 @@ static void on_done(struct pipe *p, void *arg)
 
 static void done(struct turn *t)
 {
+    t->settling = t->s->notes != NULL;
+    if (t->settling) {
+        return;
+    }
+    if (t->state == TURN_IS_COMPLETED && turn__has_lost(t)) {
+        return;
+    }
     t->ctx.outcome = str_of(turn_states[t->state]);
     turn__raise(t, POINT_DONE, NULL, on_done);
 }
@@ -472,6 +502,9 @@ static void on_closed(void *arg, int status, const struct err *e)
         t->error = str_of(arena_printf(&t->arena, "%s", e->msg));
     }
     s->turn = NULL;
+    if (t->lost.code != 0) {
+        agent__session_cool(s); // the next turn knows what the journal knows
+    }
     agent__session_touch(s);
     agent__session_next(s);
     answer(t, t->state);

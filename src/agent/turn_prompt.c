@@ -152,7 +152,7 @@ void turn__prompt(struct turn *t)
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
                                   .kit = agent__session_tools(s)};
-    if (!turn__pin(t)) {
+    if (turn__has_lost(t) || !turn__pin(t)) {
         return;
     }
     turn__retire_tools(t);

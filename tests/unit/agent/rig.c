@@ -261,12 +261,15 @@ bool rig_new(struct rig *r, const char *work, const char *scenario)
     struct arena a;
     arena_init(&a);
     char *path = arena_printf(&a, "%s/scenario", work);
-    CHECK_INT(path_write_atomic(path, str_of(scenario), 0600, NULL), 0);
+    if (scenario != NULL) {
+        CHECK_INT(path_write_atomic(path, str_of(scenario), 0600, NULL), 0);
+    }
     const char *params = arena_printf(&a,
                                       "{\"working_dir\":\"%s\",\"provider\":\"scripted\","
                                       "\"sandbox\":\"danger-full-access\","
+                                      "\"permission\":\"%s\","
                                       "\"env\":{\"AFLOAT_SCENARIO\":\"%s\"}}",
-                                      work, path);
+                                      work, r->permission != NULL ? r->permission : "auto", path);
     agent_session_new(r->agent, parse(&a, params), on_session, r);
     arena_fini(&a);
     return wait_answer(r);
@@ -326,6 +329,27 @@ bool rig_send(struct rig *r, const char *id, const char *text)
         return false;
     }
     rig_begin(r, s, text);
+    return wait_answer(r);
+}
+
+static void on_decided(void *arg, struct str json, const struct agent_no *no)
+{
+    (void)json;
+    (void)no;
+    *(bool *)arg = true;
+}
+
+bool rig_allow(struct rig *r, const char *id)
+{
+    struct session *s = rig_get(r, id);
+    struct agent_decision d = {.allow = true, .reason = STR("")};
+    bool decided = false;
+    if (s == NULL) {
+        return false;
+    }
+    agent_wait(s, "t1", on_text, r);
+    agent_decide(s, STR("p1"), &d, on_decided, &decided);
+    rig_wait(r, &decided);
     return wait_answer(r);
 }
 

@@ -24,6 +24,7 @@ struct rig {
     struct providers *providers;
     struct gen_engine *engine;
     struct agent *agent;
+    const char *permission; // of sessions made; NULL: auto
     // what came last
     bool answered;
     enum problem problem; // PROBLEM__COUNT: none
@@ -41,7 +42,8 @@ void rig_close(struct rig *r);
 void rig_wait(struct rig *r, const bool *flag);
 void rig_until(struct rig *r, bool (*is)(const void *arg), const void *arg);
 
-/// Make a session whose model plays `scenario` (JSON lines), into r->id. False: r->problem says why.
+/// Make a session whose model plays `scenario` (JSON lines; NULL: that in work/scenario), into r->id.
+/// False: r->problem says why.
 bool rig_new(struct rig *r, const char *work, const char *scenario);
 /// The session in memory, found in the store if need be; NULL: r->problem says why.
 struct session *rig_get(struct rig *r, const char *id);
@@ -51,4 +53,6 @@ bool rig_resume(struct rig *r, const char *id, const char *work);
 bool rig_send(struct rig *r, const char *id, const char *text);
 /// Only send: r->answered tells of the end.
 void rig_begin(struct rig *r, struct session *s, const char *text);
+/// Allow what turn t1 asks for first, and wait for its end.
+bool rig_allow(struct rig *r, const char *id);
 bool rig_end(struct rig *r, const char *id, bool purge);
