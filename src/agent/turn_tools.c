@@ -280,7 +280,11 @@ static void run_plugin(struct use *u)
 
 static void run_if_ready(struct use *u)
 {
-    if (!u->allowed || !u->synced || u->over) {
+    if (!u->allowed || u->over || !(u->synced || u->lost != NULL)) {
+        return;
+    }
+    if (u->lost != NULL) {
+        use__finish(u, STR(""), false, u->lost);
         return;
     }
     u->since_ns = time_mono_ns();
@@ -322,11 +326,10 @@ void use__resolve(struct use *u)
 static void on_called(void *arg, int status, const struct err *e)
 {
     struct use *u = arg;
-    if (status < 0 && !u->over && u->allowed) {
-        use__finish(u, STR(""), false, e->msg);
-        return;
-    }
     u->synced = status == 0;
+    if (status < 0 && !u->over) {
+        u->lost = arena_strdup(&u->t->step_arena, str_of(e->msg));
+    }
     run_if_ready(u);
 }
 

@@ -17,6 +17,7 @@ struct use {
     const char *resolved_by; // a unit; NULL: the tool itself ran
     bool noted;              // tool.called is on its way
     bool synced;             // it is on the disk: the tool may begin
+    const char *lost;        // why it is not: it will not begin
     bool allowed;            // by plugins, policy and people
     bool over;
     // what runs it

@@ -1,7 +1,9 @@
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/use_int.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "lib/fault.h"
 #include "unit/agent/rig.h"
@@ -86,5 +88,42 @@ TEST(a_tool_does_not_begin_before_its_call_is_on_the_disk)
     fault_hold_syncs(false);
     rig_wait(&r, &r.answered);
     CHECK(strstr(buf_z(&r.text), "Done.") != NULL && exists("made.txt"));
+    rig_close(&r);
+}
+
+static void quiet(void *arg, enum log_level level, enum log_component c, struct str line)
+{
+    (void)arg;
+    (void)level;
+    (void)c;
+    (void)line;
+}
+
+static bool is_settled(const void *arg)
+{
+    return ((const struct session *)arg)->notes == NULL;
+}
+
+TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes_on)
+{
+    struct rig r;
+    begin(&r);
+    log_open(LOG_ERROR, quiet, NULL);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, is_running, s);
+    fault_hold_syncs(true);
+    rig_until(&r, is_noted, s);
+    struct use *u = s->turn->uses.p[0];
+    u->allowed = false; // a plugin still thinks about it
+    fault_at(1, EIO, true);
+    fault_hold_syncs(false);
+    rig_until(&r, is_settled, s);
+    fault_off();
+    CHECK(!u->synced && !u->over);
+    use__resolve(u); // it has nothing against it
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"success\":false") != NULL && !exists("made.txt"));
     rig_close(&r);
 }
