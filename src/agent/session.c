@@ -263,7 +263,8 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    if (s->turn != NULL && json_get(params, "working_dir") != NULL) {
+    bool busy = s->turn != NULL || s->entering; // a message is on its way into the old one
+    if (busy && json_get(params, "working_dir") != NULL) {
         agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "'working_dir' cannot change while a turn runs");
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;

@@ -281,18 +281,21 @@ struct session *rig_get(struct rig *r, const char *id)
     return wait_answer(r) ? map_get(&r->agent->sessions, str_of(id)) : NULL;
 }
 
-bool rig_resume(struct rig *r, const char *id, const char *work)
+bool rig_patch(struct rig *r, struct session *s, const char *params)
 {
-    struct session *s = rig_get(r, id);
     struct arena a;
-    if (s == NULL) {
-        return false;
-    }
     arena_init(&a);
-    const char *params = arena_printf(&a, "{\"env\":{\"AFLOAT_SCENARIO\":\"%s/scenario\"}}", work);
     agent_session_patch(s, parse(&a, params), on_session, r);
     arena_fini(&a);
     return wait_answer(r);
+}
+
+bool rig_resume(struct rig *r, const char *id, const char *work)
+{
+    struct session *s = rig_get(r, id);
+    char params[600];
+    snprintf(params, sizeof params, "{\"env\":{\"AFLOAT_SCENARIO\":\"%s/scenario\"}}", work);
+    return s != NULL && rig_patch(r, s, params);
 }
 
 static void on_text(void *arg, struct str json, const struct agent_no *no)

@@ -127,3 +127,32 @@ TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes
     CHECK(strstr(buf_z(&r.text), "\"success\":false") != NULL && !exists("made.txt"));
     rig_close(&r);
 }
+
+// ---- where it works -----------------------------------------------------------------------------
+
+static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
+{
+    (void)no;
+    CHECK(sent != NULL);
+    *(bool *)arg = true;
+}
+
+TEST(the_directory_does_not_change_under_a_message_that_enters_it)
+{
+    struct rig r;
+    char id[32];
+    bool sent = false;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    snprintf(id, sizeof id, "%s", r.id);
+    rig_close(&r);
+    rig_open(&r, home);
+    CHECK(rig_resume(&r, id, work));
+    struct session *s = rig_get(&r, id);
+    agent_send(s, STR("hello"), false, on_sent, &sent); // its plugins are being looked for
+    CHECK(!rig_patch(&r, s, "{\"working_dir\":\"/\"}"));
+    CHECK_INT(r.problem, PROBLEM_TURN_RUNNING);
+    rig_wait(&r, &sent);
+    CHECK_STR(agent__session_place(s), work);
+    rig_close(&r);
+}
