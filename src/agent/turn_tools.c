@@ -253,8 +253,8 @@ static void on_plugin_done(struct gen_call *call, int status, const struct json 
     struct use *u = call->arg;
     struct arena *a = &u->t->step_arena;
     u->calling = false;
-    u->t->ctx.state = u->ctx.state;
-    u->t->ctx.memory = u->ctx.memory;
+    hook_ctx_merge(&u->t->ctx, &u->seen, u->ctx.state != u->seen.state ? u->ctx.state : NULL,
+                   u->ctx.memory != u->seen.memory ? u->ctx.memory : NULL);
     if (status < 0) {
         use__finish(u, STR(""), false, e->msg);
         return;
@@ -270,6 +270,7 @@ static void run_plugin(struct use *u)
 {
     const struct gen_target *face = gen_item_face(u->tool->item);
     u->ctx = u->t->ctx;
+    u->seen = (struct hook_seen){.state = u->ctx.state, .memory = u->ctx.memory};
     u->ctx.progress = tell_progress;
     u->ctx.arg = u;
     u->gen = (struct gen_call){

@@ -22,6 +22,7 @@ struct use {
     bool over;
     // what runs it
     struct hook_ctx ctx;
+    struct hook_seen seen; // of it, when the plugin's tool began
     struct gen_call gen;
     bool calling;
     struct tool_call *running;

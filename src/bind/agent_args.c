@@ -125,7 +125,8 @@ int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
     if (rc == 0 && (state || memory)) {
         const struct json *s = values[CTX_STATE] != NULL ? values[CTX_STATE] : &no_state;
         const struct json *m = values[CTX_MEMORY] != NULL ? values[CTX_MEMORY] : &no_memory;
-        rc = hook_ctx_take(c->of, state ? s : NULL, memory ? m : NULL, e);
+        struct hook_seen seen = {.state = c->state, .memory = c->memory};
+        rc = hook_ctx_take(c->of, &seen, state ? s : NULL, memory ? m : NULL, e);
     }
     arena_fini(&a);
     return rc;

@@ -241,23 +241,87 @@ void hook_args_write(const struct hook_args *a, struct jw *w)
     jw_end_arr(w);
 }
 
-int hook_ctx_take(struct hook_ctx *c, const struct json *state, const struct json *memory,
-                  struct err *e)
+static bool is_same(const struct json *a, const struct json *b)
+{
+    return a == b || (a != NULL && b != NULL && json_equal(a, b));
+}
+
+/// The members of `now` with what lies between `old` and `new`.
+static struct json *merge_state(struct arena *a, const struct json *now, const struct json *old,
+                                const struct json *new)
+{
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, (size_t)now->n + new->n + 1, sizeof *out->members);
+    json_foreach_member (m, now) {
+        char *key = arena_strdup(a, m->key);
+        const struct json *mine = json_get(new, key);
+        bool kept = is_same(mine, json_get(old, key));
+        if (kept || mine != NULL) {
+            out->members[out->n++] =
+                (struct json_member){m->key, kept ? m->value : *json_clone(a, mine)};
+        }
+    }
+    json_foreach_member (m, new) {
+        char *key = arena_strdup(a, m->key);
+        if (json_get(now, key) == NULL && !is_same(&m->value, json_get(old, key))) {
+            out->members[out->n++] = (struct json_member){str_of(key), *json_clone(a, &m->value)};
+        }
+    }
+    return out;
+}
+
+static bool begins_with(const struct json *list, const struct json *head)
+{
+    bool does = list->n >= head->n;
+    for (uint32_t i = 0; does && i < head->n; i++) {
+        does = json_equal(&list->items[i], &head->items[i]);
+    }
+    return does;
+}
+
+static struct json *merge_memory(struct arena *a, const struct json *now, const struct json *old,
+                                 const struct json *new)
+{
+    bool appends = begins_with(new, old);
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    out->type = JSON_ARR;
+    out->items = arena_calloc(a, (size_t)now->n + new->n + 1, sizeof *out->items);
+    for (uint32_t i = 0; appends && i < now->n; i++) {
+        out->items[out->n++] = now->items[i];
+    }
+    for (uint32_t i = appends ? old->n : 0; i < new->n; i++) {
+        out->items[out->n++] = *json_clone(a, &new->items[i]);
+    }
+    return out;
+}
+
+void hook_ctx_merge(struct hook_ctx *c, const struct hook_seen *seen, const struct json *state,
+                    const struct json *memory)
 {
     static const struct json nothing = {.type = JSON_ARR};
+    const struct json *old = seen->memory != NULL ? seen->memory : &nothing;
+    const struct json *list = memory != NULL && is_empty(memory) ? &nothing : memory;
+    if (state != NULL) {
+        c->state = c->state == seen->state ? json_clone(c->arena, state)
+                                           : merge_state(c->arena, c->state, seen->state, state);
+    }
+    if (list != NULL) {
+        c->memory = c->memory == seen->memory ? json_clone(c->arena, list)
+                                              : merge_memory(c->arena, c->memory, old, list);
+    }
+}
+
+int hook_ctx_take(struct hook_ctx *c, const struct hook_seen *seen, const struct json *state,
+                  const struct json *memory, struct err *e)
+{
     if (state != NULL && state->type != JSON_OBJ) {
         return err_set(e, ERR_INVALID, "ctx.state must be an object, not %s",
                        json_type_name(state));
     }
     int rc = memory != NULL ? check_memory(memory, e) : 0;
-    if (rc < 0) {
-        return rc;
+    if (rc == 0) {
+        hook_ctx_merge(c, seen, state, memory);
     }
-    if (state != NULL) {
-        c->state = json_clone(c->arena, state);
-    }
-    if (memory != NULL) {
-        c->memory = is_empty(memory) ? &nothing : json_clone(c->arena, memory);
-    }
-    return 0;
+    return rc;
 }

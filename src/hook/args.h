@@ -41,8 +41,18 @@ int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
 /// Write the members `ctx` and `args` into the open object: how they travel to a host.
 void hook_args_write(const struct hook_args *a, struct jw *w);
 
-/// A handler left `state` and `memory` like this (NULL: as they were): copy them into `c->arena`.
-/// ERR_INVALID when `state` is no object, or `memory` no list of texts and {role, content}; then
-/// neither is taken.
-int hook_ctx_take(struct hook_ctx *c, const struct json *state, const struct json *memory,
-                  struct err *e) MUST_CHECK;
+/// `state` and `memory` as a handler saw them when it began. Others may have ended since.
+struct hook_seen {
+    const struct json *state, *memory;
+};
+
+/// A handler that began with `seen` left `state` and `memory` like this (NULL: as they were): put what it
+/// changed into what is there now, as copies in `c->arena`. Members of `state` count one by one: of two
+/// handlers that waited at the same time and changed the same one, the last to end wins. What it appended
+/// to `memory` is appended; a memory changed in another way takes the place of all of it.
+void hook_ctx_merge(struct hook_ctx *c, const struct hook_seen *seen, const struct json *state,
+                    const struct json *memory);
+/// The same with values from outside. ERR_INVALID when `state` is no object, or `memory` no list of texts
+/// and {role, content}; then neither is taken.
+int hook_ctx_take(struct hook_ctx *c, const struct hook_seen *seen, const struct json *state,
+                  const struct json *memory, struct err *e) MUST_CHECK;

@@ -515,6 +515,25 @@ def test_memory_reaches_the_next_request(home, hub, work):
     assert s.requests()[0]["body"]["messages"][-1] == {"role": "system", "content": "remember the milk"}
 
 
+def test_handlers_that_wait_in_parallel_calls_share_ctx_state(home, hub, work):
+    plugin(home, "counter", """
+on_tool_call({ tool = "shell" }, function(ctx, call)
+  timer.sleep(0.05)
+  ctx.state[call.input.cmd] = true
+end)
+tool { name = "slow", description = "touches no state", input = {},
+       run = function(ctx, input) timer.sleep(0.3) return "ok" end }
+on_final(function(ctx, text)
+  local names = {}
+  for name in pairs(ctx.state) do names[#names + 1] = name end
+  table.sort(names)
+  return table.concat(names, " ")
+end)""")
+    calls = [{"name": "shell", "input": {"cmd": f"echo {x}"}} for x in "abc"]
+    s = Session(home, work, [{"tool_calls": calls[:2] + [{"name": "slow", "input": {}}, calls[2]]}, {"text": "x"}])
+    assert s.ask()["text"] == "echo a echo b echo c"
+
+
 def test_a_handler_that_throws_is_in_the_journal_and_changes_nothing(home, hub, work):
     plugin(home, "broken", 'on_final(function(ctx, text)\n  error("oh no")\nend)')
     s = Session(home, work, [{"text": "body"}])

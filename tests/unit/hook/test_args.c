@@ -79,17 +79,42 @@ TEST(state_and_memory_are_copied_or_neither_is)
     arena_init(&short_lived);
     struct hook_ctx c = {.arena = &a};
     CHECK_INT(json_parse(&state, &short_lived, STR("{\"k\":[\"v\"]}"), NULL, NULL), 0);
-    CHECK_INT(hook_ctx_take(&c, state, parse("[\"x\",{\"role\":\"user\",\"content\":\"y\"}]"), &e),
+    CHECK_INT(hook_ctx_take(&c, &(struct hook_seen){c.state, c.memory}, state,
+                            parse("[\"x\",{\"role\":\"user\",\"content\":\"y\"}]"), &e),
               0);
     arena_fini(&short_lived); // ASan sees it when something still points there
     CHECK(json_equal(c.state, parse("{\"k\":[\"v\"]}")));
     CHECK_INT(c.memory->n, 2);
-    CHECK_INT(hook_ctx_take(&c, parse("{}"), parse("[1]"), &e), ERR_INVALID);
-    CHECK_INT(hook_ctx_take(&c, parse("[1]"), parse("[]"), &e), ERR_INVALID);
+    CHECK_INT(
+        hook_ctx_take(&c, &(struct hook_seen){c.state, c.memory}, parse("{}"), parse("[1]"), &e),
+        ERR_INVALID);
+    CHECK_INT(
+        hook_ctx_take(&c, &(struct hook_seen){c.state, c.memory}, parse("[1]"), parse("[]"), &e),
+        ERR_INVALID);
     CHECK_INT(c.state->n, 1);
     CHECK_INT(c.memory->n, 2);
-    CHECK_INT(hook_ctx_take(&c, NULL, parse("{}"), &e), 0); // an empty table of Lua
+    CHECK_INT(hook_ctx_take(&c, &(struct hook_seen){c.state, c.memory}, NULL, parse("{}"), &e),
+              0); // an empty table of Lua
     CHECK_INT(c.memory->type, JSON_ARR);
+    arena_fini(&a);
+}
+
+TEST(handlers_that_waited_at_the_same_time_lose_nothing_of_each_other)
+{
+    arena_init(&a);
+    struct hook_ctx c = {
+        .arena = &a, .state = parse("{\"n\":1,\"gone\":2}"), .memory = parse("[\"m\"]")};
+    struct hook_seen both = {c.state, c.memory};
+    CHECK_INT(hook_ctx_take(&c, &both, parse("{\"n\":1,\"a\":1}"), parse("[\"m\",\"a\"]"), &e), 0);
+    CHECK_INT(
+        hook_ctx_take(&c, &both, parse("{\"n\":7,\"gone\":2,\"b\":1}"), parse("[\"m\",\"b\"]"), &e),
+        0);
+    CHECK(json_equal(c.state, parse("{\"n\":7,\"a\":1,\"b\":1}")));
+    CHECK(json_equal(c.memory, parse("[\"m\",\"a\",\"b\"]")));
+    CHECK_INT(hook_ctx_take(&c, &both, NULL, parse("[\"new\"]"), &e), 0); // no longer what it was
+    CHECK(json_equal(c.memory, parse("[\"new\"]")));
+    CHECK_INT(hook_ctx_take(&c, &both, parse("{\"n\":9,\"gone\":2}"), NULL, &e), 0);
+    CHECK(json_equal(c.state, parse("{\"n\":9,\"a\":1,\"b\":1}"))); // of one member the last wins
     arena_fini(&a);
 }
 
