@@ -9,6 +9,11 @@
 #include "base/path.h"
 #include "trust/trust.h"
 
+struct guard {
+    char *home;
+    bool unattended;
+};
+
 static bool is_hashed(const struct tree *t, const uint8_t hash[SHA256_SIZE])
 {
     vec_foreach (f, &t->files) {
@@ -55,43 +60,67 @@ static enum trust_answer ask(const char *home, const char *root, const char *has
     return answer;
 }
 
+/// Of a followed place: may what is there now be used?
+static bool may_follow(const struct guard *g, const struct env_spec *s)
+{
+    return !g->unattended || (s->script == NULL && s->delegate == NULL);
+}
+
 static int check(struct env_spec *s, void *arg, struct err *e)
 {
-    const char *home = arg;
+    const struct guard *g = arg;
     struct tree tree;
     struct err why = {0};
     bool direnv = s->delegate != NULL && strcmp(s->delegate, "direnv") == 0;
     if (!s->described && (s->delegate == NULL || direnv)) {
         return 0;
     }
-    char *book = path_join(home, "trust.json");
+    char *book = path_join(g->home, "trust.json");
     env_spec_add_input(s, book);
     free(book);
     int rc = trust_env_read(&tree, s->root, e);
     if (rc != 0) {
         return rc;
     }
-    enum trust_answer answer = ask(home, s->root, tree.hash, &why);
-    bool good = answer == TRUST_FOLLOWED || (answer == TRUST_YES && is_same(s, &tree));
+    enum trust_answer answer = ask(g->home, s->root, tree.hash, &why);
+    bool good = (answer == TRUST_FOLLOWED && may_follow(g, s)) ||
+                (answer == TRUST_YES && is_same(s, &tree));
     tree_fini(&tree);
     if (good) {
         return 0;
     }
     return err_set(
         e, ERR_DENIED,
-        "the environment of '%s' is not trusted%s%s: look at it, then type 'afloat env allow'",
-        path_base(str_of(s->root)).p, why.code != 0 ? ": " : "", why.msg);
+        "the environment of '%s' is not trusted%s%s%s: look at it, then type 'afloat env allow'",
+        path_base(str_of(s->root)).p, answer == TRUST_FOLLOWED ? " as its programs are now" : "",
+        why.code != 0 ? ": " : "", why.msg);
+}
+
+static void open_gate(struct env_gate *g, const char *home, bool unattended)
+{
+    struct guard *guard = xmalloc(sizeof *guard);
+    *guard = (struct guard){.home = xstrdup(home), .unattended = unattended};
+    *g = (struct env_gate){.check = check, .arg = guard};
 }
 
 void env_gate_trust_init(struct env_gate *g, const char *home)
 {
-    *g = (struct env_gate){.check = check, .arg = xstrdup(home)};
+    open_gate(g, home, false);
 }
 
 void env_gate_trust_fini(struct env_gate *g)
 {
-    free(g->arg);
+    struct guard *guard = g->arg;
+    if (guard != NULL) {
+        free(guard->home);
+        free(guard);
+    }
     *g = (struct env_gate){0};
+}
+
+void env_gate_unattended_init(struct env_gate *g, const char *home)
+{
+    open_gate(g, home, true);
 }
 
 int env_gate_allow(const char *home, const char *root, bool follow, struct err *e)

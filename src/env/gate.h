@@ -15,6 +15,10 @@ struct env_gate {
 /// end it with env_gate_trust_fini().
 void env_gate_trust_init(struct env_gate *g, const char *home);
 void env_gate_trust_fini(struct env_gate *g);
+/// The same gate for builds that no person at a shell has begun. Where programs of the project would run,
+/// a followed place is not enough: a model that may write the project's files writes those programs too,
+/// and they run outside of its sandbox. They must have been trusted as they are.
+void env_gate_unattended_init(struct env_gate *g, const char *home);
 
 /// Trust the environment files of the project at `root` as they are now, and with `follow` whatever they
 /// will be. Blocks. ERR_NOT_FOUND when there are none.
