@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "gen/engine.h"
 #include "loop/loop.h"
+#include "proto/events.h"
 #include "proto/problems.h"
 
 // Sessions: conversations with a model, each with its journal, run on the generations of plugins.
@@ -27,6 +28,9 @@ struct store;
 struct trust;
 
 // ---- what lies above ----------------------------------------------------------------------------
+
+/// "NAME=value", NULL at the end.
+typedef void agent_environ_cb(void *arg, const char *const *vars);
 
 /// Plugins as sessions see them; agent/ and plugin/ do not know each other. Results are borrowed until
 /// the loop turns.
@@ -54,6 +58,10 @@ struct agent_host {
     void (*save)(void *arg, struct str name, struct str content, const char *session,
                  void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                  void *done_arg);
+    /// The environment for a program that a tool of `s` runs: the client's with that of the project on
+    /// top. `done` later, once, with what is borrowed for the call; unless `arg` is forgotten before.
+    void (*environ)(void *arg, const struct session *s, agent_environ_cb *done, void *done_arg);
+    void (*forget_environ)(void *arg, const struct session *s, void *done_arg);
     /// A session was made, a fork with its past; one has ended, and its journal says so. Once each; `s` is
     /// good for the call.
     void (*made)(void *arg, const struct session *s);
@@ -168,6 +176,14 @@ const char *agent_session_id(const struct session *s);
 /// What it was made as; all empty when no bot's. Borrowed from the session.
 const struct agent_role *agent_session_role(const struct session *s);
 const char *agent_session_dir(const struct session *s); // where it works
+/// The client's environment as tools may have it; NULL at the end, never NULL.
+const char *const *agent_session_environ(const struct session *s);
+/// Do tools get a variable of that name, or does [tool_env] drop keep it from them?
+bool agent_drops_variable(const struct agent *a, struct str name);
+/// Write an event of somebody else's into the journal of a session; `write` adds its members, from inside.
+/// Nothing happens when it has ended or is not in memory any more.
+void agent_tell(struct agent *a, struct str id, enum event_id event,
+                void (*write)(struct jw *w, void *arg), void *arg);
 /// What the client's environment holds for providers, keys among it; NULL at the end, NULL for none.
 const char *const *agent_session_variables(const struct session *s);
 /// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.

@@ -24,7 +24,8 @@
 //     session_settings.c what requests may ask for
 //     session_journal.c  events: written, then shown                  session_feed.c  and read
 //     session_load.c     the conversation, from the journal           talk.c
-//     session_fork.c     a copy                                     session_role.c  of bots
+//     session_fork.c     a copy                                       session_env.c   tools' variables
+//     session_role.c     sessions of bots
 //     turn.c             a turn from its beginning to its end         pipeline.c      hooks
 //     turn_prompt.c      a step begins                                prompt.c        system prompt
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
@@ -227,6 +228,12 @@ void agent__session_inherit(struct session *s);
 const struct tool_info *agent__session_tools(const struct session *s); // NULL: it is no bot's
 void agent__lore_init(struct agent_lore *l);
 void agent__lore_fini(struct agent_lore *l);
+
+// ---- session_env.c ------------------------------------------------------------------------------
+
+/// `vars` without what [tool_env] drop keeps from tools; the list lies in the arena.
+const char *const *agent__session_filter(const struct session *s, const char *const *vars,
+                                         struct arena *a);
 
 // ---- session_journal.c --------------------------------------------------------------------------
 

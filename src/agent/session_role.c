@@ -83,11 +83,6 @@ const struct agent_role *agent_session_role(const struct session *s)
     return &s->role;
 }
 
-const char *agent_session_dir(const struct session *s)
-{
-    return s->working_dir;
-}
-
 char *agent__session_path(const struct session *s, const char *name)
 {
     return xasprintf("%s/" STR_FMT "/%s/%s", s->agent->o.home->dir, STR_ARG(s->role.dir), s->id,

@@ -294,16 +294,6 @@ static bool take_model(struct session *s, const struct json *v, struct agent_no 
     return true;
 }
 
-/// The patterns of tool_env.drop, with a NULL behind the last.
-static const char *const *drop_patterns(const struct config *c, struct arena *a)
-{
-    size_t n;
-    const char *const *given = config_strings(c, "tool_env.drop", &n);
-    const char **list = arena_calloc(a, n + 1, sizeof *list);
-    memcpy(list, given, n * sizeof *list);
-    return list;
-}
-
 static char **copy_list(const char *const *list)
 {
     size_t n = 0;
@@ -348,7 +338,7 @@ static bool take_env(struct session *s, const struct json *v, struct agent_no *n
         free_list(s->environment);
         free_list(s->variables);
         s->variables = copy_list(ours);
-        s->environment = copy_list(tool_environment(theirs, drop_patterns(c, &a), &a));
+        s->environment = copy_list(agent__session_filter(s, theirs, &a));
     } else {
         agent__no(no, PROBLEM_INVALID_BODY, NULL, "'env' must be an object of names and texts");
     }

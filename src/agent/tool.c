@@ -161,18 +161,6 @@ static bool matches(struct str name, const char *pattern)
     return str_glob(texts[1], texts[0]);
 }
 
-static bool is_dropped(const char *variable, const char *const *drop)
-{
-    struct str rest = str_of(variable);
-    struct str name = str_cut(&rest, '=');
-    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
-        if (matches(name, drop[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // ---- public ----------------------------------------------------------------------------------
 
 const struct tool_info *tool_at(size_t i)
@@ -222,6 +210,16 @@ void tool_call_cancel(struct tool_call *c)
     }
 }
 
+bool tool_drops(struct str name, const char *const *drop)
+{
+    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
+        if (matches(name, drop[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *const *tool_environment(const char *const *client, const char *const *drop,
                                     struct arena *a)
 {
@@ -231,7 +229,8 @@ const char *const *tool_environment(const char *const *client, const char *const
     }
     const char **list = arena_calloc(a, n + 1, sizeof *list);
     for (size_t i = 0; i < n; i++) {
-        if (!is_dropped(client[i], drop)) {
+        struct str rest = str_of(client[i]);
+        if (!tool_drops(str_cut(&rest, '='), drop)) {
             list[kept++] = client[i];
         }
     }

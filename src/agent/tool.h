@@ -74,8 +74,11 @@ int tool_call_start(struct tool_call **out, const struct tool_env *env, struct s
 /// with error "interrupted" unless it was over already.
 void tool_call_cancel(struct tool_call *c);
 
+/// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
+/// count.
+bool tool_drops(struct str name, const char *const *drop);
 /// The environment for tools from the client's: without the variables whose names match one of the
-/// patterns of `[tool_env] drop`, without regard to case. Lists end with NULL; strings are shared,
+/// patterns, as tool_drops() says. Lists end with NULL; strings are shared,
 /// the list lies in the arena.
 const char *const *tool_environment(const char *const *client, const char *const *drop,
                                     struct arena *a);

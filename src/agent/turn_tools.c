@@ -191,7 +191,7 @@ static void on_tool_done(struct tool_call *c, const struct tool_result *r, void 
     use__finish(u, r->output, r->success, r->error);
 }
 
-static void run_builtin(struct use *u)
+static void start_builtin(struct use *u, const char *const *vars)
 {
     static const struct tool_cb callbacks = {.on_progress = on_output, .on_done = on_tool_done};
     struct session *s = u->t->s;
@@ -216,21 +216,48 @@ static void run_builtin(struct use *u)
                                 .hide = h,
                                 .home = a->o.home->dir,
                                 .runtime = a->o.home->runtime};
-    static const char *const nothing[] = {NULL};
     char *outputs = agent__session_path(s, "outputs");
-    struct tool_env env = {
-        .loop = a->o.loop,
-        .lane = a->tools,
-        .policy = &policy,
-        .environment = s->environment != NULL ? (const char *const *)s->environment : nothing,
-        .outputs_dir = outputs,
-        .call_id = arena_strdup(arena, u->id)};
+    struct tool_env env = {.loop = a->o.loop,
+                           .lane = a->tools,
+                           .policy = &policy,
+                           .environment = agent__session_filter(s, vars, arena),
+                           .outputs_dir = outputs,
+                           .call_id = arena_strdup(arena, u->id)};
     if (tool_call_start(&u->running, &env, str_of(u->tool->builtin->name),
                         json_get(u->call, "input"), &callbacks, u, &e) < 0) {
         u->running = NULL;
         use__finish(u, STR(""), false, e.msg);
     }
     free(outputs);
+}
+
+static void on_environ(void *arg, const char *const *vars)
+{
+    struct use *u = arg;
+    u->dressing = false;
+    start_builtin(u, vars);
+}
+
+/// Only a command sees variables, and only for one the project's environment is worth waiting for.
+static void run_builtin(struct use *u)
+{
+    struct session *s = u->t->s;
+    const struct agent_host *h = &s->agent->o.host;
+    if (u->tool->builtin->effect == TOOL_RUNS) {
+        u->dressing = true;
+        h->environ(h->arg, s, on_environ, u);
+    } else {
+        start_builtin(u, agent_session_environ(s));
+    }
+}
+
+static void forget_environ(struct use *u)
+{
+    const struct agent_host *h = &u->t->s->agent->o.host;
+    if (u->dressing) {
+        u->dressing = false;
+        h->forget_environ(h->arg, u->t->s, u);
+    }
 }
 
 /// What is too long for a model: head and tail.
@@ -441,6 +468,7 @@ static bool give_up(struct use *u)
     use__stop_asking(u);
     use__drop_save(u);
     use__drop_kit(u);
+    forget_environ(u);
     if (u->running != NULL) {
         tool_call_cancel(u->running);
         return false;

@@ -25,6 +25,7 @@ struct use {
     struct hook_seen seen; // of it, when the plugin's tool began
     struct gen_call gen;
     bool calling;
+    bool dressing; // it waits for its environment
     struct tool_call *running;
     struct use_save *saving;
     struct use_kit *kit;

@@ -4,7 +4,7 @@
 #include "cli/chat_int.h"
 #include "trust/trust.h"
 
-// The environment is the shell's affair, bots are run by themselves.
+// Of the environment the session says so itself, bots are run by themselves.
 static bool takes_part(enum trust_kind kind)
 {
     return kind == TRUST_PLUGIN || kind == TRUST_CONFIG || kind == TRUST_SKILL ||

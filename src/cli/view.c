@@ -269,6 +269,14 @@ static void on_plugin_error(struct view *v, const struct json *ev)
     out_note(v->out, "plugin '" STR_FMT "': " STR_FMT, STR_ARG(plugin), STR_ARG(message));
 }
 
+/// Its first line says what is wrong; `afloat env` shows the rest.
+static void on_env_failed(struct view *v, const struct json *ev)
+{
+    struct str rest = text_of(ev, "error"), line = str_cut(&rest, '\n');
+    view_settle(v);
+    out_note(v->out, "no new environment for commands: " STR_FMT, STR_ARG(line));
+}
+
 static const struct {
     const char *type;
     void (*show)(struct view *v, const struct json *ev);
@@ -283,6 +291,7 @@ static const struct {
     {"turn.failed", on_failed},
     {"turn.interrupted", on_interrupted},
     {"plugin.error", on_plugin_error},
+    {"env.failed", on_env_failed},
 };
 
 // ---- public --------------------------------------------------------------------------------

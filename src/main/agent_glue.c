@@ -11,6 +11,7 @@
 #include "agent/providers.h"
 #include "base/path.h"
 #include "loop/work.h"
+#include "main/agent_env.h"
 #include "main/agent_lua.h"
 #include "net/http_client.h"
 #include "plugin/improvements.h"
@@ -27,6 +28,7 @@ struct agent_glue {
     struct http_client *http;
     struct providers *providers;
     struct agent *agent;
+    struct agent_env *env;
     struct lane *files;
     loop_fn *ready;
     void *ready_arg;
@@ -238,17 +240,33 @@ static void save(void *arg, struct str name, struct str content, const char *ses
     work_submit(g->files, 0, write_file, on_written, s);
 }
 
+// ---- the project's environment --------------------------------------------------------------------
+
+static void ask_environ(void *arg, const struct session *s, agent_environ_cb *done, void *done_arg)
+{
+    struct agent_glue *g = arg;
+    agent_env_ask(g->env, s, done, done_arg);
+}
+
+static void forget_environ(void *arg, const struct session *s, void *done_arg)
+{
+    struct agent_glue *g = arg;
+    agent_env_forget(g->env, s, done_arg);
+}
+
 // ---- Lua ----------------------------------------------------------------------------------------
 
 static void made(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
+    agent_env_made(g->env, s);
     agent_lua_tell(g->o.bind, "agent_created", s);
 }
 
 static void ended(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
+    agent_env_ended(g->env, s);
     agent_lua_tell(g->o.bind, "agent_deleted", s);
 }
 
@@ -273,6 +291,12 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
     g->providers = providers_open(o->loop, g->http);
     g->files = lane_open(o->loop, "improvements", 1);
     free(name);
+    struct agent_env_opts env = {.loop = o->loop,
+                                 .home = o->home,
+                                 .config = o->config,
+                                 .watcher = o->watcher,
+                                 .events = o->events};
+    g->env = agent_env_open(&env);
     struct agent_opts opts = {.loop = o->loop,
                               .home = o->home,
                               .config = o->config,
@@ -289,10 +313,13 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .enter = enter,
                                        .leave = leave,
                                        .save = save,
+                                       .environ = ask_environ,
+                                       .forget_environ = forget_environ,
                                        .made = made,
                                        .ended = ended,
                                        .arg = g}};
     g->agent = agent_open(&opts, on_ready, g);
+    agent_env_set_agent(g->env, g->agent);
     return g;
 }
 
@@ -309,12 +336,14 @@ struct providers *agent_glue_providers(struct agent_glue *g)
 void agent_glue_set_config(struct agent_glue *g, const struct config *c)
 {
     agent_set_config(g->agent, c);
+    agent_env_set_config(g->env, c);
 }
 
 static void on_stopped(void *arg)
 {
     struct agent_glue *g = arg;
     lane_close(g->files);
+    agent_env_close(g->env);
     agent_lua_close(g->o.bind);
     g->o.bind = NULL;
     g->done(g->done_arg);
@@ -339,6 +368,7 @@ void agent_glue_free(struct agent_glue *g)
 {
     if (g != NULL) {
         agent_free(g->agent);
+        agent_env_free(g->env);
         free(g);
     }
 }

@@ -17,8 +17,10 @@ struct plugins;
 struct providers;
 struct store;
 struct trust;
+struct watcher;
 
-/// Everything is borrowed until agent_glue_free(), but for `config`, and `bind`: until it has stopped.
+/// Everything is borrowed until agent_glue_free(), but for `config`, and `bind` and
+/// `watcher`: until it has stopped.
 struct agent_glue_opts {
     struct loop *loop;
     const struct home *home;
@@ -31,6 +33,7 @@ struct agent_glue_opts {
     struct plugins *plugins;           // NULL: none
     struct improvements *improvements; // NULL: none
     struct bind *bind;                 // gets the sessions for Lua
+    struct watcher *watcher;           // until it has stopped
     const char *version;
 };
 

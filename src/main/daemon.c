@@ -398,6 +398,7 @@ static void step_agent(void *arg)
                                    .plugins = live_plugins(d->live),
                                    .improvements = live_improvements(d->live),
                                    .bind = live_bind(d->live),
+                                   .watcher = live_watcher(d->live),
                                    .version = d->opts.version};
     if (d->stopping) {
         return;

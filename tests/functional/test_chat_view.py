@@ -237,6 +237,7 @@ def test_nothing_from_a_model_commands_the_terminal(home, fake):
         hub.emit("tool.completed", call_id="c", tool="t" + evil, output=evil, success=False,
                  error=evil, duration_ms=1)
         hub.emit("plugin.error", plugin=evil, message=evil)
+        hub.emit("env.failed", project=evil, error=evil)
         hub.emit("permission.requested", request_id="p", call={"tool_name": evil, "input": {"a": evil}})
         hub.wait_for("POST", "/session/s-1/permission/p")
         hub.emit("question.asked", question_id="q", question=evil, choices=[evil])

@@ -1,0 +1,54 @@
+// Variables of a session's tools, and news of them.
+//
+// Tools get what the client brought, with the environment of the project on top where there is one; who
+// knows environments lies above (agent_host.environ). Whatever it comes from, what [tool_env] drop names
+// does not reach a tool.
+
+#include "agent/agent_int.h"
+
+static const char *const *drop_patterns(const struct config *c, struct arena *a)
+{
+    size_t n;
+    const char *const *given = config_strings(c, "tool_env.drop", &n);
+    const char **list = arena_calloc(a, n + 1, sizeof *list); // with a NULL behind the last
+    memcpy(list, given, n * sizeof *list);
+    return list;
+}
+
+const char *const *agent__session_filter(const struct session *s, const char *const *vars,
+                                         struct arena *a)
+{
+    return tool_environment(vars, drop_patterns(s->agent->o.config, a), a);
+}
+
+const char *agent_session_dir(const struct session *s)
+{
+    return s->working_dir;
+}
+
+const char *const *agent_session_environ(const struct session *s)
+{
+    static const char *const nothing[] = {NULL};
+    return s->environment != NULL ? (const char *const *)s->environment : nothing;
+}
+
+bool agent_drops_variable(const struct agent *a, struct str name)
+{
+    struct arena arena;
+    arena_init(&arena);
+    bool drops = tool_drops(name, drop_patterns(a->o.config, &arena));
+    arena_fini(&arena);
+    return drops;
+}
+
+void agent_tell(struct agent *a, struct str id, enum event_id event,
+                void (*write)(struct jw *w, void *arg), void *arg)
+{
+    struct session *s = map_get(&a->sessions, id);
+    struct note n;
+    if (s == NULL || s->state == SESSION_ENDED || s->ending || a->stopping) {
+        return;
+    }
+    write(note__begin(&n, s, NULL, event), arg);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}

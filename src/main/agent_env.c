@@ -1,0 +1,267 @@
+// The environment of a project, for the tools of the sessions that work in it.
+//
+//     session made, or a tool asks ──> guest of env/share ──> build, watch
+//                                          │ applied, failed
+//                                          v
+//                         env.applied, env.failed: journal of the session, stream of the hub
+//
+// A session has one guest, made of its directory and of its client's environment; when a client changes
+// either, the next call of a tool finds that out, and the guest moves. The hub's own
+// environment takes no part. Builds belong to the project, so env.building and env.ready are the stream's
+// alone and name no session.
+
+#include "main/agent_env.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "env/gate.h"
+#include "env/share.h"
+#include "event/event.h"
+
+enum { FIELDS_MAX = 64 * 1024, ERROR_MAX = 8 * 1024 };
+
+struct agent_env {
+    struct agent_env_opts o;
+    struct agent *agent;
+    struct env_gate gate;
+    struct env_share *share;
+    struct map tenants; // id of the session -> struct tenant
+};
+
+struct tenant {
+    char *id;
+    struct env_guest *guest;
+};
+
+// ---- events --------------------------------------------------------------------------------------
+
+static void write_list(struct jw *w, const char *key, const char *const *list, size_t n)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        jw_strz(w, list[i]);
+    }
+    jw_end_arr(w);
+}
+
+static void write_build(struct jw *w, const char *project, uint64_t generation,
+                        const char *const *changed, size_t n)
+{
+    jw_kstrz(w, "project", project);
+    jw_kint(w, "generation", (int64_t)generation);
+    write_list(w, "changed_files", changed, n);
+}
+
+/// Into the stream of the hub: `fields` is an object that somebody has begun.
+static void emit(struct agent_env *v, enum event_id event, struct buf *fields, struct jw *w)
+{
+    jw_end_obj(w);
+    if (buf_ok(fields)) {
+        struct str all = buf_str(fields);
+        event_emit(v->o.events, str_of(event_infos[event].type), STR_NULL,
+                   (struct str){all.p + 1, all.n - 2});
+    }
+    buf_fini(fields);
+}
+
+static void begin(struct buf *fields, struct jw *w)
+{
+    buf_init(fields, FIELDS_MAX);
+    jw_init(w, fields);
+    jw_obj(w);
+}
+
+static void on_building(void *arg, const char *project, const struct env_building *m)
+{
+    struct buf fields;
+    struct jw w;
+    begin(&fields, &w);
+    write_build(&w, project, m->generation, m->changed, m->n_changed);
+    emit(arg, EVENT_ENV_BUILDING, &fields, &w);
+}
+
+static void on_ready(void *arg, const char *project, const struct env_ready *m)
+{
+    struct buf fields;
+    struct jw w;
+    begin(&fields, &w);
+    write_build(&w, project, m->result->generation, m->changed, m->n_changed);
+    jw_kint(&w, "duration_ms", (int64_t)m->result->duration_ms);
+    emit(arg, EVENT_ENV_READY, &fields, &w);
+}
+
+static void on_log(void *arg, const char *project, struct str line)
+{
+    (void)arg;
+    log_info(LOG_AGENT, "env project=%s line=%s", LOGQ(str_of(project)).z, LOGQ(line).z);
+}
+
+// ---- what a session is told ------------------------------------------------------------------------
+
+struct applied {
+    const struct agent_env *v;
+    const struct env_applied *m;
+};
+
+/// Names only, and only of what tools get.
+static void write_names(struct jw *w, const struct agent_env *v, const char *key,
+                        const char *const *names)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    for (; *names != NULL; names++) {
+        if (!agent_drops_variable(v->agent, str_of(*names))) {
+            jw_strz(w, *names);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static void write_applied(struct jw *w, void *arg)
+{
+    const struct applied *a = arg;
+    const struct env_applied *m = a->m;
+    write_build(w, m->project, m->generation, m->changed, m->n_changed);
+    jw_kint(w, "duration_ms", (int64_t)m->duration_ms);
+    write_names(w, a->v, "added", m->added);
+    write_names(w, a->v, "changed", m->replaced);
+    write_names(w, a->v, "removed", m->removed);
+}
+
+static void on_applied(void *arg, void *guest, const struct env_applied *m)
+{
+    struct agent_env *v = arg;
+    struct tenant *t = guest;
+    struct applied a = {.v = v, .m = m};
+    agent_tell(v->agent, str_of(t->id), EVENT_ENV_APPLIED, write_applied, &a);
+}
+
+struct failed {
+    const char *project;
+    const struct env_failed *m;
+};
+
+static void write_failed(struct jw *w, void *arg)
+{
+    const struct failed *f = arg;
+    struct str text = str_of(f->m->text);
+    text.n = MIN(text.n, (size_t)ERROR_MAX);
+    write_build(w, f->project, f->m->generation, f->m->changed, f->m->n_changed);
+    jw_kint(w, "duration_ms", (int64_t)f->m->duration_ms);
+    jw_kstr(w, "error", text);
+}
+
+static void on_failed(void *arg, void *guest, const char *project, const struct env_failed *m)
+{
+    struct agent_env *v = arg;
+    struct tenant *t = guest;
+    struct failed f = {.project = project, .m = m};
+    log_warn(LOG_AGENT, "session=%s env=failed project=%s reason=%s", t->id,
+             LOGQ(str_of(project)).z, LOGQ(str_of(m->text)).z);
+    agent_tell(v->agent, str_of(t->id), EVENT_ENV_FAILED, write_failed, &f);
+}
+
+// ---- sessions ------------------------------------------------------------------------------------
+
+/// The guest for what the session is now.
+static struct env_guest *guest_of(struct agent_env *v, const struct session *s)
+{
+    struct str id = str_of(agent_session_id(s));
+    struct tenant *t = map_get(&v->tenants, id);
+    const char *dir = agent_session_dir(s);
+    const char *const *vars = agent_session_environ(s);
+    if (t == NULL) {
+        t = xcalloc(1, sizeof *t);
+        t->id = str_dup(id);
+        t->guest = env_guest_new(v->share, dir, vars, t);
+        map_set(&v->tenants, id, t);
+    } else {
+        env_guest_move(t->guest, dir, vars);
+    }
+    return t->guest;
+}
+
+static void free_tenant(struct tenant *t)
+{
+    if (t != NULL) {
+        env_guest_free(t->guest);
+        free(t->id);
+        free(t);
+    }
+}
+
+// ---- public --------------------------------------------------------------------------------------
+
+struct agent_env *agent_env_open(const struct agent_env_opts *o)
+{
+    struct agent_env *v = xcalloc(1, sizeof *v);
+    v->o = *o;
+    map_init(&v->tenants);
+    env_gate_unattended_init(&v->gate, o->home->dir);
+    struct env_share_opts opts = {.loop = o->loop,
+                                  .watcher = o->watcher,
+                                  .gate = &v->gate,
+                                  .building = on_building,
+                                  .ready = on_ready,
+                                  .log = on_log,
+                                  .applied = on_applied,
+                                  .failed = on_failed,
+                                  .arg = v};
+    v->share = env_share_open(&opts);
+    agent_env_set_config(v, o->config);
+    return v;
+}
+
+void agent_env_close(struct agent_env *v)
+{
+    struct str id;
+    void *t;
+    for (size_t at = 0; map_next(&v->tenants, &at, &id, &t);) {
+        free_tenant(t);
+    }
+    map_fini(&v->tenants);
+    env_share_close(v->share);
+    v->share = NULL;
+}
+
+void agent_env_free(struct agent_env *v)
+{
+    if (v != NULL) {
+        env_gate_trust_fini(&v->gate);
+        free(v);
+    }
+}
+
+void agent_env_set_agent(struct agent_env *v, struct agent *a)
+{
+    v->agent = a;
+}
+
+void agent_env_set_config(struct agent_env *v, const struct config *c)
+{
+    env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
+}
+
+void agent_env_made(struct agent_env *v, const struct session *s)
+{
+    guest_of(v, s);
+}
+
+void agent_env_ended(struct agent_env *v, const struct session *s)
+{
+    free_tenant(map_remove(&v->tenants, str_of(agent_session_id(s))));
+}
+
+void agent_env_ask(struct agent_env *v, const struct session *s, agent_environ_cb *done, void *arg)
+{
+    env_guest_ask(guest_of(v, s), done, arg);
+}
+
+void agent_env_forget(struct agent_env *v, const struct session *s, void *arg)
+{
+    struct tenant *t = map_get(&v->tenants, str_of(agent_session_id(s)));
+    if (t != NULL) {
+        env_guest_forget(t->guest, arg);
+    }
+}
