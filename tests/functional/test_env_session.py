@@ -149,27 +149,34 @@ def test_a_failed_build_keeps_the_old_environment_and_says_why(home, hub, projec
 
 def test_the_first_build_is_waited_for_and_its_provider_ends_with_the_session(home, hub, project):
     p = project('script = "env.sh"\n')
-    gate = p.dir / "gate"
+    gate, mark = p.dir / "gate", p.dir / "pid"
     os.mkfifo(gate)
-    (p.dir / "env.sh").write_text(f'echo $$ > "{p.dir}/pid"; read line < "{gate}"; export FOO=$line\n')
+    (p.dir / "env.sh").write_text(f'echo $$ > "{mark}"; read line < "{gate}"; export FOO=$line\n')
     p.allow()
-    s = p.session(SHOW, env={"PATH": "/usr/bin:/bin"})
-    turn = s.send()["turn_id"]
-    s.wait_for("tool.called")
-    pid = retry(lambda: (p.dir / "pid").exists() and (p.dir / "pid").read_text().strip())
-    assert s.events("tool.completed") == []
+
+    def begin(**env):
+        """A session whose command waits, and the provider that it waits for."""
+        s = p.session(SHOW, env={"PATH": "/usr/bin:/bin", **env})
+        s.send()
+        s.wait_for("tool.called")
+        pid = retry(lambda: mark.exists() and mark.read_text().strip())
+        mark.unlink()
+        assert s.events("tool.completed") == []
+        return s, pid
+
+    s, _ = begin()
     gate.write_text("built\n")
-    s.wait_for("turn.completed", turn=turn)
+    s.wait_for("turn.completed")
     assert s.events("tool.completed")[0]["output"].startswith("built|")
-    # another one that never ends
-    (p.dir / "pid").unlink()
-    other = p.session(SHOW, env={"PATH": "/usr/bin:/bin", "OTHER": "1"})
-    other.send()
-    other.wait_for("tool.called")
-    pid = retry(lambda: (p.dir / "pid").exists() and (p.dir / "pid").read_text().strip())
-    other.call("POST", "/interrupt")  # does not wait for it
-    other.wait_for("turn.interrupted")
-    other.call("DELETE")
+    s, _ = begin(OTHER="1")
+    s.call("POST", "/interrupt")  # does not wait for it
+    s.wait_for("turn.interrupted")
+    gate.write_text("late\n")
+    s.wait_for("env.applied")
+    s, pid = begin(OTHER="2")
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    s.call("DELETE")
     retry(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
