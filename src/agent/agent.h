@@ -212,6 +212,9 @@ struct agent_sent {
 /// Accepted: it is in the journal, synced. NULL: `no` says why.
 typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struct agent_no *no);
 
+/// The client's environment, as `env` of POST /session: tools that begin and turns that choose a provider
+/// from now on have it. A hub that was started anew knows little of the former one. False: `no` says why.
+bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no);
 /// Send a message: it begins a turn, or is queued behind the one that runs (unless `reject`).
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
 /// Wait until the turn has ended or a person is needed; the answer is that of `wait: true`. To be called

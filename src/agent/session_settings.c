@@ -410,6 +410,11 @@ void agent__session_take_stored(struct session *s, const struct json *meta)
     read_environment(s, json_get(meta, "env"));
 }
 
+bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no)
+{
+    return take_env(s, env, no);
+}
+
 bool agent__session_choose(struct session *s, struct agent_no *no)
 {
     struct provider_wish wish = {.provider = s->want_provider,

@@ -46,12 +46,16 @@ static void message(struct session_op *o, struct session *s)
     struct str text = json_str(json_get(o->call->params, "text"), "");
     struct str busy = json_str(json_get(o->call->params, "if_busy"), "queue");
     bool reject = str_eqz(busy, "reject");
+    const struct json *env = json_get(o->call->params, "env");
+    struct agent_no no;
     if (text.n == 0) {
         op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
         free(o);
     } else if (!reject && !str_eqz(busy, "queue")) {
         op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'if_busy' must be queue or reject");
         free(o);
+    } else if (env != NULL && !agent_session_set_env(s, env, &no)) {
+        api__session_no(o, &no);
     } else {
         agent_send(s, text, reject, on_sent, o);
     }

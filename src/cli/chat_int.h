@@ -40,6 +40,13 @@ int chat__resume(struct chat *t, const char *id);
 /// The exit code; `*out` is the row of the session, in `arena`.
 int chat__row(struct chat *t, struct arena *arena, const struct json **out);
 
+/// Write a body, of `text` if it is about one. The exit code.
+typedef int chat_write(struct chat *t, struct buf *body, struct str text);
+typedef void chat_take(struct chat *t, const struct json *answer);
+/// Send what `write` writes; `take` gets the answer, unless it is a problem, which is told. The exit code.
+int chat__send(struct chat *t, const char *method, const char *path, chat_write *write,
+               struct str text, chat_take *take);
+
 // ---- chat_env.c: what travels with the client -----------------------------------------------
 
 /// Write the environment for the session's tools, and what chooses its model, as a JSON object.

@@ -141,7 +141,20 @@ static void take_row(struct chat *t, const struct json *row)
     }
 }
 
-static int send_body(struct chat *t, const char *method, const char *path, bool fresh)
+static int write_new(struct chat *t, struct buf *body, struct str unused)
+{
+    (void)unused;
+    return write_body(t, body, true);
+}
+
+static int write_change(struct chat *t, struct buf *body, struct str unused)
+{
+    (void)unused;
+    return write_body(t, body, false);
+}
+
+int chat__send(struct chat *t, const char *method, const char *path, chat_write *write,
+               struct str text, chat_take *take)
 {
     struct client_answer a;
     struct arena arena;
@@ -149,7 +162,7 @@ static int send_body(struct chat *t, const char *method, const char *path, bool 
     client_answer_init(&a);
     arena_init(&arena);
     buf_init(&body, REQUEST_MAX);
-    int code = write_body(t, &body, fresh);
+    int code = write(t, &body, text);
     struct client_request r = {.method = method, .path = path, .body = buf_str(&body)};
     if (code == EXIT_OK) {
         code = ask_request(t->c, &r, &a);
@@ -157,14 +170,14 @@ static int send_body(struct chat *t, const char *method, const char *path, bool 
     if (code == EXIT_OK && a.status / 100 != 2) {
         code = ask_problem(t->c, &a);
     }
-    const struct json *row = code == EXIT_OK ? ask_json(t->c, &arena, &a) : NULL;
-    if (row != NULL) {
-        take_row(t, row);
+    const struct json *v = code == EXIT_OK ? ask_json(t->c, &arena, &a) : NULL;
+    if (v != NULL) {
+        take(t, v);
     }
     buf_fini(&body);
     arena_fini(&arena);
     client_answer_fini(&a);
-    return code != EXIT_OK || row != NULL ? code : EXIT_FAILED;
+    return code != EXIT_OK || v != NULL ? code : EXIT_FAILED;
 }
 
 // ---- looking back --------------------------------------------------------------------------
@@ -259,7 +272,7 @@ static int find_last(struct chat *t, char id[CHAT_ID_MAX])
 int chat__new(struct chat *t)
 {
     t->seq = 0;
-    return send_body(t, "POST", ops[OP_SESSION_NEW].path, true);
+    return chat__send(t, "POST", ops[OP_SESSION_NEW].path, write_new, STR_NULL, take_row);
 }
 
 int chat__resume(struct chat *t, const char *id)
@@ -273,7 +286,7 @@ int chat__resume(struct chat *t, const char *id)
     snprintf(path, sizeof path, "/session/%s", t->id);
     arena_init(&p.arena);
     t->seq = 0;
-    code = send_body(t, "PATCH", path, false);
+    code = chat__send(t, "PATCH", path, write_change, STR_NULL, take_row);
     if (code == EXIT_OK) {
         code = look_back(t, &p);
     }

@@ -145,21 +145,35 @@ static int judge(struct chat *t, int rc, const struct client_answer *a, const st
 
 // ---- shared --------------------------------------------------------------------------------
 
-int chat__say(struct chat *t, struct str text)
+/// {text, env}: a hub that was started anew since the last message knows our environment no more.
+static int write_message(struct chat *t, struct buf *body, struct str text)
 {
-    struct arena arena;
-    const struct json *v;
-    char *copy = str_dup(text);
-    struct ask_param params[] = {{"id", t->id}, {"text", copy}};
-    arena_init(&arena);
-    int code = ask_value(t->c, OP_SESSION_MESSAGE, params, ARRAY_LEN(params), &arena, &v);
-    struct str turn = json_str(json_get(v, "turn_id"), "");
+    struct jw w;
+    jw_init(&w, body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    jw_key(&w, "env");
+    int code = chat__write_env(t->c, &w);
+    if (code == EXIT_OK) {
+        jw_end_obj(&w);
+    }
+    return code;
+}
+
+static void take_turn(struct chat *t, const struct json *answer)
+{
+    struct str turn = json_str(json_get(answer, "turn_id"), "");
     snprintf(t->turn, sizeof t->turn, STR_FMT, STR_ARG(turn));
-    if (json_bool(json_get(v, "queued"), false)) {
+    if (json_bool(json_get(answer, "queued"), false)) {
         out_note(&t->c->out, "a turn is running; this comes when it has ended");
     }
-    arena_fini(&arena);
-    free(copy);
+}
+
+int chat__say(struct chat *t, struct str text)
+{
+    char path[CHAT_ID_MAX + 32];
+    snprintf(path, sizeof path, "/session/%s/message", t->id);
+    int code = chat__send(t, "POST", path, write_message, text, take_turn);
     return code == EXIT_OK ? chat__follow(t) : code;
 }
 

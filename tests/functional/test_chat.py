@@ -211,6 +211,24 @@ def test_a_hub_that_is_killed_in_a_turn_can_be_gone_on_with(home, script, place)
     assert (done.returncode, done.stdout) == (0, "where were we\n")
 
 
+def test_a_hub_started_anew_between_two_messages_gets_the_environment_again(home, start_hub, script, place):
+    tool = {"tool_calls": [{"name": "shell", "input": {"cmd": "echo [$ONLY_HERE]"}}]}
+    script({"text": "one"}, tool, {"when": "[seen]", "text": "same as ever"})
+    hub = start_hub()
+    t = Terminal(home, "chat", cwd=place, env={"ONLY_HERE": "seen"})
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"one")
+    t.prompt()
+    hub.close()
+    start_hub()
+    t.type("again\r")
+    t.read(rb"same as ever")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
 def test_slash_commands_of_the_session(home, hub, script, place):
     script({"text": "one"}, {"text": "summary"}, {"text": "more"})
     (home.dir / "plugins").mkdir(exist_ok=True)
