@@ -181,7 +181,7 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     if (t->reply.left_out != 0) {
         jw_kint(w, "left_out", (int64_t)t->reply.left_out);
     }
-    if (!is_plain(content)) {
+    if (!is_plain(content) || t->reply.left_out != 0) {
         jw_key(w, "content");
         jw_value(w, content);
     }
