@@ -367,6 +367,7 @@ struct turn {
     // tools
     vec(struct use *) uses, spent; // of this step, of earlier ones
     size_t n_open;                 // uses not done
+    size_t n_running;              // of them, built-in tools that run
     size_t n_asking;               // of them, wait for a person
     vec(struct json) calls;        // made so far, for `wait`; in the turn's arena
     size_t heard;                  // of what was said to this turn while it ran

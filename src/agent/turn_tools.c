@@ -6,7 +6,8 @@
 //                       the model <─ tool.completed <─ on_tool_result <─ result <────────────────────┘
 //
 // What runs is what on_tool_call left, checked against the schema once more; the journal has both.
-// A tool begins only when the journal says on disk that it was called.
+// A tool begins only when the journal says on disk that it was called. Of the built-in ones, which take
+// processes and files, AT_ONCE run at a time; a model may ask for a thousand.
 //
 // Invariants:
 //   - `n_open` counts uses that are not `over`; at 0 the turn goes on, or ends when it was interrupted.
@@ -19,7 +20,7 @@
 #include "base/utf8.h"
 #include "gen/result.h"
 
-enum { PROGRESS_MAX = 256 * 1024 };
+enum { PROGRESS_MAX = 256 * 1024, AT_ONCE = 32 };
 
 // ---- the end ------------------------------------------------------------------------------------
 
@@ -67,6 +68,8 @@ static void note_result(struct use *u, int64_t ms)
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 
+static void start_waiting(struct turn *t);
+
 /// The result is final: into the journal and the conversation.
 static void use_end(struct use *u)
 {
@@ -81,8 +84,11 @@ static void use_end(struct use *u)
     talk_result(t->s->talk, u->id, json_str(json_get(r, "output"), ""),
                 json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
     u->over = true;
+    t->n_running -= u->counted;
     if (--t->n_open == 0) {
         step_over(t);
+    } else {
+        start_waiting(t);
     }
 }
 
@@ -315,15 +321,31 @@ static void run_if_ready(struct use *u)
         use__finish(u, STR(""), false, u->lost);
         return;
     }
+    u->in_line = u->tool->builtin != NULL && u->t->n_running >= AT_ONCE;
+    if (u->in_line) {
+        return;
+    }
     u->since_ns = time_mono_ns();
     if (u->tool->item != NULL) {
         run_plugin(u);
     } else if (u->tool->builtin != NULL) {
+        u->counted = true;
+        u->t->n_running++;
         run_builtin(u);
     } else if (u->tool->kit) {
         use__run_kit(u);
     } else {
         use__run_own(u);
+    }
+}
+
+static void start_waiting(struct turn *t)
+{
+    for (size_t i = 0; !t->interrupted && i < t->uses.n && t->n_running < AT_ONCE; i++) {
+        struct use *u = t->uses.p[i];
+        if (u->in_line && !u->over) {
+            run_if_ready(u);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ struct use {
     bool calling;
     bool dressing; // it waits for its environment
     struct tool_call *running;
+    bool in_line, counted; // others run; it is one of t->n_running
     struct use_save *saving;
     struct use_kit *kit;
     size_t progress; // bytes told so far

@@ -133,6 +133,26 @@ def test_parallel_calls_run_together_and_are_answered_in_order(home, hub, work):
     assert [r["output"] for r in s.results()] == ["first\n", "second\n"]
 
 
+def test_a_model_that_asks_for_very_many_commands_gets_them_a_few_at_a_time(home, hub, work):
+    cmd = "mkdir -p run/$$; ls run | wc -l; sleep 0.4; rmdir run/$$"
+    s = Session(home, work, [{"tool_calls": [{"name": "shell", "input": {"cmd": f"{cmd} # {i}"}} for i in range(60)]},
+                             {"text": "ok"}], sandbox="danger-full-access")
+    assert s.ask()["state"] == "completed"
+    counts = [int(r["output"]) for r in s.results()]
+    assert len(counts) == 60 and max(counts) <= 32
+
+
+def test_interrupt_ends_commands_that_wait_for_their_turn_too(home, hub, work):
+    calls = [{"name": "shell", "input": {"cmd": "touch begun; sleep 1000"}}] * 40
+    s = Session(home, work, [{"tool_calls": calls}, {"text": "ok"}])
+    s.send()
+    retry(lambda: (work / "begun").exists())
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    done = s.events("tool.completed")
+    assert len(done) == 40 and not any(e["success"] for e in done)
+
+
 def test_a_bad_input_and_an_unknown_tool_are_results(home, hub, work):
     s = Session(home, work, [{"tool_calls": [{"name": "shell", "input": {"cmd": 7}},
                                              {"name": "nonsense", "input": {}}]}, {"text": "ok"}])
