@@ -12,7 +12,8 @@
 struct creation {
     struct session *s;
     bool mode_asked;
-    bool copy; // its past is still to come: who copies tells that it was made
+    bool copy;      // its past is still to come: who copies tells that it was made
+    struct err why; // its event could not be written: its files go again
     agent_session_cb *cb;
     void *arg;
 };
@@ -29,12 +30,21 @@ static void creation_fail(struct creation *c, enum problem p, const char *why)
     agent__release(a);
 }
 
+static void on_undone(void *arg, int status, const struct err *e)
+{
+    struct creation *c = arg;
+    (void)status; // there is nothing more to try: it is listed, and empty
+    (void)e;
+    creation_fail(c, PROBLEM_STORE_FAILED, c->why.msg);
+}
+
 static void on_created(void *arg, int status, const struct err *e)
 {
     struct creation *c = arg;
     struct session *s = c->s;
     if (status < 0) {
-        creation_fail(c, PROBLEM_STORE_FAILED, e->msg);
+        c->why = *e;
+        store_session_remove(s->agent->o.store, str_of(s->id), on_undone, c);
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);

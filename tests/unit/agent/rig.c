@@ -308,6 +308,12 @@ static void on_text(void *arg, struct str json, const struct agent_no *no)
     r->answered = true;
 }
 
+bool rig_list(struct rig *r)
+{
+    agent_session_list(r->agent, STR(""), STR(""), 100, on_text, r);
+    return wait_answer(r);
+}
+
 static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
 {
     struct rig *r = arg;

@@ -47,6 +47,8 @@ void rig_until(struct rig *r, bool (*is)(const void *arg), const void *arg);
 bool rig_new(struct rig *r, const char *work, const char *scenario);
 /// The session in memory, found in the store if need be; NULL: r->problem says why.
 struct session *rig_get(struct rig *r, const char *id);
+/// The list of sessions, into r->text.
+bool rig_list(struct rig *r);
 /// PATCH it with this JSON.
 bool rig_patch(struct rig *r, struct session *s, const char *params);
 /// Give the session the environment of rig_new() again, as a client does that resumes it.

@@ -146,6 +146,8 @@ static unsigned long try_made(const char *permission, unsigned long n, int error
     unsigned long hits = fault_hits();
     fault_off();
     CHECK(hits != 0 || o.completed);
+    CHECK(rig_list(&r));
+    CHECK(forever || o.made || strstr(buf_z(&r.text), "\"sessions\":[]") != NULL);
     rig_close(&r);
     check_after(&o);
     return hits;
