@@ -401,11 +401,28 @@ static void note_call(struct use *u, const struct pipe *changed)
     note__end(&n, STORE_SYNCED, on_called, u);
 }
 
-/// Is there such a tool, and does the input fit? Fills in what the schema leaves open.
+static const struct json *make_call(struct use *u, const struct json *input)
+{
+    struct json *call = make_obj(&u->t->step_arena, 3);
+    make_put(call, "tool_name", make_str(u->name));
+    make_put(call, "tool_call_id", make_str(u->id));
+    make_put(call, "input", *input);
+    return call;
+}
+
+/// Name the tool. One has a short name and one with its plugin; handlers, people and policy know it by
+/// the one that the model was told, or a guard of `roll` would let `dice:roll` pass.
+static void set_call(struct use *u, struct str name, const struct json *input)
+{
+    u->tool = toolbox_find(&u->t->tools, name);
+    u->name = u->tool != NULL ? u->tool->name : name;
+    u->call = make_call(u, input);
+}
+
+/// Is there such a tool, and does the input fit?
 static int check_call(struct use *u, struct err *e)
 {
     const struct json *input = json_get(u->call, "input");
-    u->tool = toolbox_find(&u->t->tools, u->name);
     if (u->tool == NULL) {
         return err_set(e, ERR_NOT_FOUND, "there is no tool '%.*s'", (int)MIN(u->name.n, (size_t)64),
                        u->name.p);
@@ -417,23 +434,14 @@ static int check_call(struct use *u, struct err *e)
     return rc;
 }
 
-static const struct json *make_call(struct use *u, const struct json *input)
-{
-    struct json *call = make_obj(&u->t->step_arena, 3);
-    make_put(call, "tool_name", make_str(u->name));
-    make_put(call, "tool_call_id", make_str(u->id));
-    make_put(call, "input", *input);
-    return call;
-}
-
 static void on_tool_call(struct pipe *p, void *arg)
 {
     struct use *u = arg;
     struct err e = {0};
     const char *by = pipe_by(p);
     if (p->run.result == HOOK_VALUE) { // its id stays: the model knows no other
-        u->name = json_str(json_get(pipe_value(p), "tool_name"), "");
-        u->call = make_call(u, json_get(pipe_value(p), "input"));
+        set_call(u, json_str(json_get(pipe_value(p), "tool_name"), ""),
+                 json_get(pipe_value(p), "input"));
     }
     int rc = check_call(u, &e);
     note_call(u, p);
@@ -452,7 +460,7 @@ static void begin(struct use *u, const struct json *call)
 {
     const struct json *bad = json_get(call, "bad_input");
     u->said = json_get(call, "input");
-    u->call = make_call(u, u->said);
+    set_call(u, json_str(json_get(call, "name"), ""), u->said);
     if (bad != NULL) {
         u->pipe.run.result = HOOK_KEEP;
         note_call(u, &u->pipe);
@@ -472,7 +480,6 @@ void turn__tools(struct turn *t)
         u->t = t;
         u->since_ns = time_mono_ns();
         u->id = json_str(json_get(it, "id"), "");
-        u->name = json_str(json_get(it, "name"), "");
         vec_push(&t->uses, u);
     }
     t->n_open = t->uses.n;

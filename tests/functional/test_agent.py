@@ -672,6 +672,18 @@ def test_tools_of_plugins_are_called_by_both_names(home, hub, work):
     assert "roll" not in names and "shell" not in names and "read_file" in names
 
 
+@pytest.mark.parametrize("guard", ['on_permission({ tool = "roll" }, function() return "deny", "no dice" end)',
+                                   'on_tool_call({ tool = "roll", on_error = "block" }, function() error("no dice") end)'])
+def test_a_guard_of_a_tool_stands_whatever_name_the_model_calls_it_by(home, hub, work, guard):
+    plugin(home, "dice", 'tool { name = "roll", description = "d", input = {}, run = function() return "rolled" end }')
+    plugin(home, "guard", guard)
+    calls = [{"name": name, "input": {}} for name in ("roll", "dice:roll")]
+    s = Session(home, work, [{"tool_calls": calls}, {"text": "ok"}])
+    s.ask()
+    assert [r["success"] for r in s.results()] == [False, False]
+    assert all("no dice" in r["output"] for r in s.results())
+
+
 def test_an_agent_writes_a_plugin_and_uses_it_in_the_same_turn(home, hub, work):
     code = 'tool { name = "double", description = "twice", input = { n = "integer" },\n' \
            '       run = function(ctx, input) return tostring(2 * input.n) end }'
