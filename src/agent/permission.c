@@ -45,15 +45,15 @@ static enum verdict remembered(const struct use *u)
     return project == NULL ? ASK : json_bool(project, false) ? ALLOW : DENY;
 }
 
-static void remember(struct use *u, const struct agent_decision *d)
+static void remember(struct use *u, bool allow, enum agent_remember how)
 {
     struct session *s = u->t->s;
-    if (d->remember == AGENT_SESSION) {
-        struct talk_memory m = {.tool = str_dup(u->name), .allow = d->allow};
+    if (how == AGENT_SESSION) {
+        struct talk_memory m = {.tool = str_dup(u->name), .allow = allow};
         vec_push(&s->remembered, m);
-    } else if (d->remember == AGENT_PROJECT) {
+    } else if (how == AGENT_PROJECT) {
         const char *key = project_key(u, &u->t->step_arena);
-        choices_set(s->agent->o.choices, str_of(key), d->allow ? STR("true") : STR("false"), NULL,
+        choices_set(s->agent->o.choices, str_of(key), allow ? STR("true") : STR("false"), NULL,
                     NULL);
     }
 }
@@ -257,6 +257,7 @@ struct deciding {
     struct session *s;
     struct use *u;
     bool question, allow;
+    enum agent_remember remember;
     char *text; // the reason, or what the model reads
     agent_text_cb *cb;
     void *arg;
@@ -291,6 +292,8 @@ static void on_decided(void *arg, int status, const struct err *e)
     free(arg);
     if (status < 0) {
         agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+    } else if (!d.question) {
+        remember(d.u, d.allow, d.remember);
     }
     d.cb(d.arg, STR("{\"ok\":true}"), status < 0 ? &no : NULL);
     if (d.u->over) { // interrupted meanwhile
@@ -319,10 +322,14 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
         return;
     }
     struct deciding *q = xcalloc(1, sizeof *q);
-    *q = (struct deciding){
-        .s = s, .u = u, .allow = d->allow, .text = str_dup(d->reason), .cb = cb, .arg = arg};
+    *q = (struct deciding){.s = s,
+                           .u = u,
+                           .allow = d->allow,
+                           .remember = d->remember,
+                           .text = str_dup(d->reason),
+                           .cb = cb,
+                           .arg = arg};
     stop_waiting(u);
-    remember(u, d);
     note_decision(u, d->allow, "person", q->text, names[d->remember], on_decided, q);
 }
 

@@ -211,18 +211,46 @@ void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *
     agent__session_enter(s, on_place_known, q);
 }
 
-/// A message whose turn will not come.
+/// A message whose turn will not come, on its way into the journal.
+struct dropped {
+    struct session *s;
+    char turn_id[TURN_ID];
+};
+
+static void on_dropped(void *arg, int status, const struct err *e)
+{
+    static const struct provider_usage nothing = {0};
+    struct dropped *d = arg;
+    struct buf out;
+    struct jw w;
+    (void)status; // it will not run, whether that could be written or not
+    (void)e;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "turn_id", d->turn_id);
+    jw_kstrz(&w, "state", "interrupted");
+    jw_kstrz(&w, "text", "");
+    agent__session_write_usage(&w, &nothing, 0);
+    jw_key(&w, "tool_calls");
+    jw_arr(&w);
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    agent__session_answer(d->s, d->turn_id, buf_str(&out));
+    buf_fini(&out);
+    free(d);
+}
+
 static void drop_message(struct session *s, size_t i)
 {
     struct session_message m = s->queue.p[i];
+    struct dropped *d = xmalloc(sizeof *d);
     struct note n;
-    char answer[96];
+    *d = (struct dropped){.s = s};
+    memcpy(d->turn_id, m.turn_id, sizeof d->turn_id);
     vec_remove(&s->queue, i);
     jw_kstrz(note__begin(&n, s, NULL, EVENT_TURN_INTERRUPTED), "turn", m.turn_id);
-    note__end(&n, STORE_SYNCED, NULL, NULL);
-    snprintf(answer, sizeof answer, "{\"turn_id\":\"%s\",\"state\":\"interrupted\",\"text\":\"\"}",
-             m.turn_id);
-    agent__session_answer(s, m.turn_id, str_of(answer));
+    note__end(&n, STORE_SYNCED, on_dropped, d);
     free(m.text);
 }
 

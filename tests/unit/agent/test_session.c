@@ -91,6 +91,77 @@ TEST(a_tool_does_not_begin_before_its_call_is_on_the_disk)
     rig_close(&r);
 }
 
+static bool is_held(const void *arg)
+{
+    (void)arg;
+    return fault_syncs_held() != 0;
+}
+
+static void on_text(void *arg, struct str json, const struct agent_no *no)
+{
+    (void)json;
+    CHECK(no == NULL);
+    *(bool *)arg = true;
+}
+
+static bool is_accepted(const void *arg)
+{
+    const struct session *s = arg;
+    return s->queue.n == 1 && s->queue.p[0].accepted;
+}
+
+static void on_ended(void *arg, struct session *s, const struct agent_no *no)
+{
+    (void)s;
+    CHECK(no == NULL);
+    *(bool *)arg = true;
+}
+
+TEST(a_decision_is_not_remembered_before_it_is_on_the_disk)
+{
+    struct rig r;
+    struct agent_decision d = {.allow = true, .remember = AGENT_SESSION, .reason = STR("")};
+    bool decided = false;
+    begin(&r);
+    r.permission = "ask";
+    CHECK(rig_new(&r, work, writes));
+    CHECK(rig_send(&r, r.id, "hello"));
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"waiting\"") != NULL);
+    struct session *s = rig_get(&r, r.id);
+    fault_hold_syncs(true);
+    agent_decide(s, STR("p1"), &d, on_text, &decided);
+    rig_until(&r, is_held, NULL);
+    CHECK_INT(s->remembered.n, 0);
+    fault_hold_syncs(false);
+    rig_wait(&r, &decided);
+    CHECK_INT(s->remembered.n, 1);
+    rig_close(&r);
+}
+
+TEST(who_waits_for_a_dropped_message_is_told_when_the_journal_says_so)
+{
+    struct rig r;
+    bool ended = false;
+    begin(&r);
+    r.permission = "ask";
+    CHECK(rig_new(&r, work, writes));
+    CHECK(rig_send(&r, r.id, "hello"));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "queued");
+    rig_until(&r, is_accepted, s);
+    fault_hold_syncs(true);
+    agent_session_end(s, false, on_ended, &ended);
+    rig_until(&r, is_held, NULL);
+    CHECK(!r.answered);
+    fault_hold_syncs(false);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
+    CHECK(strstr(buf_z(&r.text), "\"usage\":{") != NULL &&
+          strstr(buf_z(&r.text), "\"tool_calls\":[]"));
+    rig_wait(&r, &ended);
+    rig_close(&r);
+}
+
 static void quiet(void *arg, enum log_level level, enum log_component c, struct str line)
 {
     (void)arg;
