@@ -1,8 +1,9 @@
 // The service of bots: its life, and what all of its operations share.
 //
-// Everything that will call back is counted (bots__hold): operations on the lane or in git, runs, tools.
-// The hub stops when the count is 0. Runs end first, as interrupted, their work committed to their branches;
-// so what a person finds after a restart is the same as after Ctrl-C.
+// The hub stops in two acts. bots_stop(): runs end as interrupted, their work committed to their branches, so
+// what a person finds after a restart is the same as after Ctrl-C. bots_close(), when neither sessions nor
+// clients can ask any more: everything that will call back was counted (bots__hold), operations on the lane or
+// in git, tools; the last one takes threads and git along.
 
 #include <stdarg.h>
 
@@ -79,26 +80,40 @@ void bots__emit(struct bots *b, unsigned event, struct str fields)
 
 // ---- life ---------------------------------------------------------------------------------------
 
+/// Is what somebody waits for over?
+static bool is_over(const struct bots *b)
+{
+    return b->done != NULL && b->runs.n == 0 && (!b->closing || b->n_held == 0);
+}
+
 static void on_idle(void *arg)
 {
     struct bots *b = arg;
-    loop_fn *stopped = b->stopped;
+    loop_fn *done = b->done;
     b->idle_task = NULL;
-    if (b->n_held == 0 && stopped != NULL) {
-        b->stopped = NULL;
+    if (!is_over(b)) {
+        return;
+    }
+    if (b->closing) {
         lane_close(b->lane);
         git_close(b->git);
         b->lane = NULL;
         b->git = NULL;
-        stopped(b->stopped_arg);
     }
+    b->done = NULL;
+    done(b->done_arg);
 }
 
 static void check_idle(struct bots *b)
 {
-    if (b->n_held == 0 && b->stopped != NULL && b->idle_task == NULL) {
+    if (is_over(b) && b->idle_task == NULL) {
         b->idle_task = loop_defer(b->o.loop, on_idle, b);
     }
+}
+
+void bots__run_gone(struct bots *b)
+{
+    check_idle(b);
 }
 
 void bots__hold(struct bots *b)
@@ -146,11 +161,19 @@ void bots_set_config(struct bots *b, const struct config *c)
 void bots_stop(struct bots *b, loop_fn *done, void *arg)
 {
     b->stopping = true;
-    b->stopped = done;
-    b->stopped_arg = arg;
+    b->done = done;
+    b->done_arg = arg;
     for (size_t i = b->runs.n; i-- > 0;) { // one may end inside, and leave the list
         run_stop(b->runs.p[i], false);
     }
+    check_idle(b);
+}
+
+void bots_close(struct bots *b, loop_fn *done, void *arg)
+{
+    b->closing = true;
+    b->done = done;
+    b->done_arg = arg;
     check_idle(b);
 }
 

@@ -39,8 +39,10 @@ struct bots *bots_open(const struct bots_opts *o);
 void bots_recover(struct bots *b);
 void bots_set_config(struct bots *b, const struct config *c);
 /// End every run as interrupted, its work kept, and let none begin; `done` when the last record is
-/// written. Before agent_stop().
+/// written. Before agent_stop(): turns and operations still find us.
 void bots_stop(struct bots *b, loop_fn *done, void *arg);
+/// Nobody asks any more: let go of threads and of git; `done` when all that was asked for is answered.
+void bots_close(struct bots *b, loop_fn *done, void *arg);
 void bots_free(struct bots *b); // after agent_free(); NULL is allowed
 
 /// An operation; see the top.

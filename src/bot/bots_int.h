@@ -30,13 +30,13 @@ struct bots {
     struct map busy;        // ids of runs that an operation works on
     struct turnstile trees; // worktrees being made and removed
     size_t n_held;          // whatever of ours will call back
-    bool stopping;
-    loop_fn *stopped;
-    void *stopped_arg;
+    bool stopping, closing;
+    loop_fn *done; // of bots_stop() or bots_close(), while it waits
+    void *done_arg;
     struct loop_task *idle_task;
 };
 
-/// Something of ours is under way, and over: bots_stop() waits for the last one.
+/// Something of ours is under way, and over: bots_close() waits for the last one.
 void bots__hold(struct bots *b);
 void bots__release(struct bots *b);
 
@@ -46,6 +46,8 @@ void bots__no(struct agent_no *no, enum problem p, const char *hint, const char 
 /// The problem that fits the code of `e`.
 void bots__no_err(struct agent_no *no, const struct err *e);
 
+/// A run has left the list.
+void bots__run_gone(struct bots *b);
 /// The live run of that id; NULL when there is none.
 struct run *bots__run_of(struct bots *b, struct str run_id);
 

@@ -2,6 +2,8 @@
 
 #include "bot/record.h"
 
+#include <assert.h>
+
 #include "base/time.h"
 
 void record_init(struct record *r)
@@ -176,4 +178,27 @@ void record_write(const struct record *r, struct jw *w, bool whole)
         jw_value(w, r->options);
         put_iterations(r, w);
     }
+}
+
+char *record_print(const struct record *r)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    record_write(r, &w, true);
+    jw_end_obj(&w);
+    return buf_take(&text, NULL);
+}
+
+void record_renew(struct record *r)
+{
+    char *text = record_print(r);
+    struct record fresh;
+    int rc = record_parse(&fresh, str_of(text), NULL);
+    assert(rc == 0); // we wrote it
+    record_fini(r);
+    *r = fresh;
+    free(text);
 }

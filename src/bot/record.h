@@ -96,6 +96,12 @@ int record_parse(struct record *r, struct str text, struct err *e) MUST_CHECK;
 /// The document as the members of an object that is open; `whole` with iterations and lists.
 void record_write(const struct record *r, struct jw *w, bool whole);
 
+/// The whole document as a text; caller frees.
+char *record_print(const struct record *r);
+/// Make it anew from its own text: what its arena held and nobody names any more is gone. Borrowed texts of
+/// it are, too.
+void record_renew(struct record *r);
+
 /// "bots/<bot>/workspaces/<project>/runs/<run_id>.json", for the store. Caller frees.
 char *record_name(const struct record *r);
 

@@ -71,8 +71,9 @@ struct run *run__new(struct bots *b, struct record *rec)
     r->asked = (struct bot_overrides)BOT_OVERRIDES;
     buf_init(&r->prompt, BOT_PROMPT_BYTES);
     buf_init(&r->input, SIZE_MAX);
+    buf_init(&r->answer, SIZE_MAX);
+    arena_init(&r->arena);
     vec_push(&b->runs, r);
-    bots__hold(b);
     return r;
 }
 
@@ -84,6 +85,8 @@ static void run_free(struct run *r)
     run__lore_free(r->fresh);
     buf_fini(&r->prompt);
     buf_fini(&r->input);
+    buf_fini(&r->answer);
+    arena_fini(&r->arena);
     vec_fini(&r->awaiting);
     vec_fini(&r->watches);
     free(r->former);
@@ -116,7 +119,7 @@ void run__leave(struct run *r)
     r->over = true;
     run__away(r);
     run__back(r); // now, if nobody else has it
-    bots__release(b);
+    bots__run_gone(b);
 }
 
 // ---- what all steps need ------------------------------------------------------------------------
@@ -166,19 +169,12 @@ static void on_saved(void *arg, int status, const struct err *e)
 
 void run__save(struct run *r, store_done *done)
 {
-    struct buf text;
-    struct jw w;
-    char *name = record_name(&r->rec);
+    char *name = record_name(&r->rec), *text = record_print(&r->rec);
     struct saving *s = xmalloc(sizeof *s);
     *s = (struct saving){.r = r, .done = done};
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    record_write(&r->rec, &w, true);
-    jw_end_obj(&w);
     run__away(r);
-    store_doc_put(r->b->o.store, str_of(name), buf_str(&text), on_saved, s);
-    buf_fini(&text);
+    store_doc_put(r->b->o.store, str_of(name), str_of(text), on_saved, s);
+    free(text);
     free(name);
 }
 

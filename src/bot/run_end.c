@@ -57,13 +57,13 @@ void run__keep(struct run *r)
         return;
     }
     struct git_worktree w = run__worktree(r);
-    const char **link = arena_calloc(&r->rec.arena, r->rec.link.n + 1, sizeof *link);
+    const char **link = arena_calloc(&r->arena, r->rec.link.n + 1, sizeof *link);
     for (size_t i = 0; i < r->rec.link.n; i++) {
         link[i] = r->rec.link.p[i];
     }
     const char *message =
-        arena_printf(&r->rec.arena, "afloat: what '%s' left uncommitted\n\nAfloat-Run: %s",
-                     r->rec.bot, r->rec.run_id);
+        arena_printf(&r->arena, "afloat: what '%s' left uncommitted\n\nAfloat-Run: %s", r->rec.bot,
+                     r->rec.run_id);
     run__away(r);
     r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
 }

@@ -41,11 +41,13 @@ enum run_step {
 enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
 
 enum {
-    RUN_GRACE_MS = 5000, // for a turn that is to end
-    RUN_HURRY_MS = 1500, // the same when somebody asked twice
-    RUN_FAILURES = 3,    // failed turns in a row that end a run
-    RUN_INPUT = 1 << 20, // bytes of what was said and not read yet
-    RUN_SUMMARY = 500,   // characters of an answer that become a summary
+    RUN_GRACE_MS = 5000,    // for a turn that is to end
+    RUN_HURRY_MS = 1500,    // the same when somebody asked twice
+    RUN_FAILURES = 3,       // failed turns in a row that end a run
+    RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
+    RUN_ITERATIONS = 1000,  // that the record names; all are in the history
+    RUN_RENEW = 256 * 1024, // bytes of memory from which a record is made anew
+    RUN_SUMMARY = 500,      // characters of an answer that become a summary
 };
 
 /// What an iteration knows, read anew for each.
@@ -59,13 +61,14 @@ struct run_lore {
 
 struct run {
     struct bots *b;
+    struct arena arena; // what lives as long as the run; the record's own is made anew now and then
     struct record rec;
     struct workspace ws;
     enum run_step step;
     struct loop_task *next;
     struct ask *starter; // waits for the first session; NULL once it is answered
     vec(struct ask *) awaiting;
-    // what was asked for, texts in the record's arena
+    // what was asked for, texts in the arena
     struct bot_overrides asked;
     const struct json *env; // the client's; NULL: none
     // where it works
@@ -85,7 +88,7 @@ struct run {
     bool in_turn;                   // the message was sent, the answer is to come
     // what the turn came to
     enum run_outcome outcome;
-    const char *text;    // its answer, in the record's arena
+    struct buf answer;   // its text
     bool hopeless;       // it failed in a way that the next one would, too
     bool complete;       // the model said so,
     const char *wish;    // and wants merge, review or discard; NULL: it said nothing

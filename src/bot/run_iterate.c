@@ -212,7 +212,7 @@ static void take_answer(struct run *r, struct str text)
         return;
     }
     struct str state = json_str(json_get(answer, "state"), "");
-    r->text = record_text(&r->rec, json_str(json_get(answer, "text"), ""));
+    buf_adds(&r->answer, json_str(json_get(answer, "text"), ""));
     if (str_eqz(state, "completed")) {
         r->outcome = RUN_TURN_COMPLETED;
     } else if (str_eqz(state, "interrupted")) {
@@ -286,8 +286,13 @@ static void begin_turn(struct run *r, struct session *s)
                                   .summary = ""};
     snprintf(r->session, sizeof r->session, "%s", it.session_id);
     vec_push(&r->rec.iterations, it);
+    if (r->rec.iterations.n > RUN_ITERATIONS) {
+        vec_remove(&r->rec.iterations, 0);
+    }
     buf_clear(&r->input);
+    buf_clear(&r->answer);
     r->complete = false;
+    r->wish = NULL;
     run__save(r, NULL);
     if (r->starter != NULL) {
         run__watch(r);
@@ -400,7 +405,8 @@ void run__session(struct run *r)
 static bool has_stop_phrase(const struct run *r)
 {
     const char *phrase = run__config(r)->stop_phrase;
-    return phrase != NULL && phrase[0] != '\0' && strstr(r->text, phrase) != NULL;
+    return phrase != NULL && phrase[0] != '\0' &&
+           memmem(buf_z(&r->answer), r->answer.n, phrase, strlen(phrase)) != NULL;
 }
 
 /// Why the run ends here; NULL: it goes on.
@@ -425,9 +431,9 @@ static const char *weigh(const struct run *r)
 }
 
 /// The first characters of the answer.
-static struct str first_of(const char *text)
+static struct str first_of(struct str text)
 {
-    struct str s = str_trim(str_of(text));
+    struct str s = str_trim(text);
     return (struct str){s.p, utf8_cut(s.p, s.n, RUN_SUMMARY)};
 }
 
@@ -460,9 +466,9 @@ void run__weigh(struct run *r)
     if (!failed) {
         r->rec.error = "";
     }
-    it->summary = r->complete
-                      ? r->rec.summary
-                      : record_text(&r->rec, failed ? str_of(r->rec.error) : first_of(r->text));
+    it->summary = r->complete ? r->rec.summary
+                              : record_text(&r->rec, failed ? str_of(r->rec.error)
+                                                            : first_of(buf_str(&r->answer)));
     const char *reason = weigh(r);
     if (reason != NULL) {
         run__end(r, reason);

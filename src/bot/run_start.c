@@ -92,25 +92,25 @@ static int64_t number_of(const struct ask *a, const char *key)
     return v != NULL && v->type != JSON_NULL ? json_int(v, BOT_UNSET) : BOT_UNSET;
 }
 
-static const char *text_of(const struct ask *a, struct record *rec, const char *key)
+static const char *text_of(const struct ask *a, struct arena *in, const char *key)
 {
     struct str s = ask__str(a, key);
-    return s.p != NULL ? arena_strdup(&rec->arena, s) : NULL;
+    return s.p != NULL ? arena_strdup(in, s) : NULL;
 }
 
-/// The flags of the run; texts in the arena of its record.
-static struct bot_overrides take_flags(const struct ask *a, struct record *rec)
+/// The flags of the run; texts in `in`.
+static struct bot_overrides take_flags(const struct ask *a, struct arena *in)
 {
     const struct json *network = json_get(a->params, "network");
     return (struct bot_overrides){
         .max_iterations = number_of(a, "iterations"),
         .sleep_secs = number_of(a, "sleep_secs"),
         .network = network != NULL ? json_bool(network, false) : BOT_UNSET,
-        .model = text_of(a, rec, "model"),
-        .provider = text_of(a, rec, "provider"),
-        .engine = text_of(a, rec, "engine"),
-        .sandbox = text_of(a, rec, "sandbox"),
-        .instructions = text_of(a, rec, "instructions"),
+        .model = text_of(a, in, "model"),
+        .provider = text_of(a, in, "provider"),
+        .engine = text_of(a, in, "engine"),
+        .sandbox = text_of(a, in, "sandbox"),
+        .instructions = text_of(a, in, "instructions"),
         .merge = json_bool(json_get(a->params, "merge"), false),
         .skip_git_check = json_bool(json_get(a->params, "skip_git_check"), false),
         .no_worktree = !json_bool(json_get(a->params, "worktree"), true),
@@ -228,18 +228,6 @@ static struct catalog_bot *own_bot(struct ask *a)
     return NULL;
 }
 
-static char *text_of_record(const struct record *rec)
-{
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    record_write(rec, &w, true);
-    jw_end_obj(&w);
-    return buf_take(&text, NULL);
-}
-
 static void add_input(struct buf *out, struct str s)
 {
     if (out->n != 0 && s.n != 0) {
@@ -249,10 +237,10 @@ static void add_input(struct buf *out, struct str s)
 }
 
 /// Everything is in order: the run is made, and has its request from here on.
-static void launch(struct ask *a, struct record *rec, const struct bot_overrides *flags)
+static void launch(struct ask *a, struct record *rec)
 {
     struct catalog_bot *bot = own_bot(a);
-    char *former = rec->run_id[0] != '\0' ? text_of_record(rec) : NULL;
+    char *former = rec->run_id[0] != '\0' ? record_print(rec) : NULL;
     if (former != NULL) {
         reopen_record(rec);
     } else {
@@ -261,14 +249,16 @@ static void launch(struct ask *a, struct record *rec, const struct bot_overrides
     }
     rec->running = true;
     rec->options = options_of(a, rec);
-    rec->full_access = bot->config.sandbox != NULL &&
-                       strcmp(bot->config.sandbox, box_mode_name(BOX_FULL_ACCESS)) == 0;
+    rec->full_access =
+        strcmp(bot->config.sandbox != NULL ? bot->config.sandbox
+                                           : config_str(a->b->config, "sandbox.mode"),
+               box_mode_name(BOX_FULL_ACCESS)) == 0;
     struct run *r = run__new(a->b, rec);
     r->former = former;
     r->starter = a;
-    r->asked = *flags;
-    r->env = json_clone(&r->rec.arena, json_get(a->params, "env"));
-    r->dir = arena_strdup(&r->rec.arena, str_of(a->real));
+    r->asked = take_flags(a, &r->arena);
+    r->env = json_clone(&r->arena, json_get(a->params, "env"));
+    r->dir = arena_strdup(&r->arena, str_of(a->real));
     r->ws = a->ws;
     a->ws = (struct workspace){0};
     r->lore = xcalloc(1, sizeof *r->lore);
@@ -284,7 +274,7 @@ static void launch(struct ask *a, struct record *rec, const struct bot_overrides
 void run_start(struct ask *a)
 {
     struct record *rec = a->data;
-    struct bot_overrides flags = take_flags(a, rec);
+    struct bot_overrides flags = take_flags(a, &a->arena);
     struct agent_no no;
     struct err e = {0};
     bool resumed = rec->run_id[0] != '\0';
@@ -295,7 +285,7 @@ void run_start(struct ask *a)
     } else if (!choose_place(a, &a->bot->config, rec, &no)) {
         ask__refuse(a, &no);
     } else {
-        launch(a, rec, &flags);
+        launch(a, rec);
     }
 }
 
@@ -344,7 +334,7 @@ static void on_dir(void *arg)
 {
     struct placing *p = arg;
     struct run *r = p->r;
-    r->dir = p->found ? arena_strdup(&r->rec.arena, str_of(p->dir)) : r->rec.worktree;
+    r->dir = arena_strdup(&r->arena, str_of(p->found ? p->dir : r->rec.worktree));
     placing_free(p);
     run__go(r, RUN_SETUP);
     run__back(r);
@@ -399,12 +389,12 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
     run__back(r);
 }
 
-/// As a list that ends with NULL, in the arena of the record.
+/// As a list that ends with NULL.
 static const char *const *names_of(struct run *r, const struct bot_names *names)
 {
-    const char **list = arena_calloc(&r->rec.arena, names->n + 1, sizeof *list);
+    const char **list = arena_calloc(&r->arena, names->n + 1, sizeof *list);
     for (size_t i = 0; i < names->n; i++) {
-        list[i] = record_text(&r->rec, str_of(names->p[i]));
+        list[i] = names->p[i];
     }
     return list;
 }

@@ -30,6 +30,9 @@ void run__rest(struct run *r)
     int64_t seconds = run__config(r)->sleep_secs;
     char fields[64];
     r->session[0] = '\0';
+    if (r->rec.arena.used > RUN_RENEW) { // a run may have any number of iterations
+        record_renew(&r->rec);
+    }
     run__save(r, NULL);
     if (seconds == 0 || r->woken || r->input.n != 0) {
         run__wake(r);

@@ -65,16 +65,9 @@ static void on_written(void *arg, int status, const struct err *e)
 static void done(struct ask *a)
 {
     struct record *rec = a->data;
-    struct buf text;
-    struct jw w;
-    char *name = record_name(rec);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    record_write(rec, &w, true);
-    jw_end_obj(&w);
-    store_doc_put(a->b->o.store, str_of(name), buf_str(&text), on_written, a);
-    buf_fini(&text);
+    char *name = record_name(rec), *text = record_print(rec);
+    store_doc_put(a->b->o.store, str_of(name), str_of(text), on_written, a);
+    free(text);
     free(name);
 }
 

@@ -52,6 +52,11 @@ void bot_glue_stop(struct bot_glue *g, loop_fn *done, void *arg)
     bots_stop(g->bots, on_stopped, g);
 }
 
+void bot_glue_close(struct bot_glue *g, loop_fn *done, void *arg)
+{
+    bots_close(g->bots, done, arg);
+}
+
 void bot_glue_free(struct bot_glue *g)
 {
     if (g != NULL) {

@@ -34,4 +34,6 @@ struct bots *bot_glue_bots(struct bot_glue *g);
 void bot_glue_set_config(struct bot_glue *g, const struct config *c);
 /// Runs end as interrupted, their work kept; `done` when all is written. Before the agent stops.
 void bot_glue_stop(struct bot_glue *g, loop_fn *done, void *arg);
+/// When neither sessions nor clients ask any more, before the store closes.
+void bot_glue_close(struct bot_glue *g, loop_fn *done, void *arg);
 void bot_glue_free(struct bot_glue *g); // after the agent; NULL is allowed

@@ -565,10 +565,9 @@ static void on_live_closed(void *arg)
     }
 }
 
-static void on_server_closed(void *arg)
+static void on_bots_closed(void *arg)
 {
     struct daemon *d = arg;
-    d->server = NULL;
     if (d->live != NULL) {
         api_set_engine(d->api, NULL);
         settings_unwatch(d->settings);
@@ -576,6 +575,17 @@ static void on_server_closed(void *arg)
         live_close(d->live, on_live_closed, d);
     } else {
         on_live_closed(d);
+    }
+}
+
+static void on_server_closed(void *arg)
+{
+    struct daemon *d = arg;
+    d->server = NULL;
+    if (d->bots != NULL) {
+        bot_glue_close(d->bots, on_bots_closed, d);
+    } else {
+        on_bots_closed(d);
     }
 }
 
