@@ -8,16 +8,15 @@
 // lane and back as often as it needs, and ends with exactly one of ask__answer(), ask__fail(), ask__no().
 //
 //     a = ask__new(b, params, cb, arg);
-//     ask__locate(a, WHERE_BOT | WHERE_SPACE, then);      then(a): a->bot, a->ws
+//     ask__locate(a, WHERE_SPACE, then);      then(a): a->bot, a->ws
 //     ask__work(a, work, then);                           work(a) on the lane sets a->rc and a->e
 //     ask__answer(a);                                     with what was written to a->w
 
 enum where_flag {
-    WHERE_BOT = 1,   // there must be such a bot
-    WHERE_SPACE = 2, // a workspace is needed: `working_dir` or `project` must name one
-    WHERE_MAKE = 4,  // and is made when it is not there
-    WHERE_LEFT = 8,  // a bot that was deleted counts while its workspace is there
-    WHERE_GIT = 16,  // look for the repository in any case
+    WHERE_SPACE = 1, // a workspace is needed: `working_dir` or `project` must name one
+    WHERE_MAKE = 2,  // and is made when it is not there
+    WHERE_LEFT = 4,  // a bot that was deleted counts while its workspace is there
+    WHERE_GIT = 8,   // look for the repository in any case
 };
 
 /// What git says of `working_dir`; texts in the arena of the ask.
@@ -68,7 +67,7 @@ const char *ask__z(struct ask *a,
 /// Let a parameter be another text; copied.
 void ask__set(struct ask *a, const char *key, struct str value);
 
-/// Find the bot of the parameter `bot` and the workspace of `project` or `working_dir`; then `then`, on the loop.
+/// Find the bot of the parameter `bot`, if one is named, and the workspace of `project` or `working_dir`; then `then`, on the loop.
 /// What cannot be found is answered here.
 void ask__locate(struct ask *a, unsigned flags, ask_fn *then);
 /// Run `work` on the lane, then `then` on the loop; when `work` has set a->rc, that is answered instead.

@@ -137,7 +137,7 @@ void bots_show(struct bots *b, const struct json *params, agent_text_cb *cb, voi
 {
     struct ask *a = ask__new(b, params, cb, arg);
     bool placed = ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL;
-    ask__locate(a, WHERE_BOT | (placed ? WHERE_SPACE : 0), show);
+    ask__locate(a, placed ? WHERE_SPACE : 0, show);
 }
 
 /// It is as it should be: read it again and show it.
@@ -215,7 +215,7 @@ static void patch_found(struct ask *a)
 
 void bots_patch(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, patch_found);
+    ask__locate(ask__new(b, params, cb, arg), 0, patch_found);
 }
 
 static void on_rescanned(void *arg, int status, const struct err *e)

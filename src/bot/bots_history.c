@@ -85,7 +85,7 @@ static void list(struct ask *a)
 
 void bots_history_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT | WHERE_LEFT | WHERE_SPACE, list);
+    ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, list);
 }
 
 // ---- show ---------------------------------------------------------------------------------------
@@ -151,5 +151,5 @@ static void show(struct ask *a)
 
 void bots_history_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT | WHERE_LEFT | WHERE_SPACE, show);
+    ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, show);
 }

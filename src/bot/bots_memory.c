@@ -67,7 +67,7 @@ static void list(struct ask *a)
 
 void bots_memory_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, list);
+    begin(b, params, cb, arg, WHERE_LEFT, list);
 }
 
 static void got(struct ask *a)
@@ -94,7 +94,7 @@ static void get(struct ask *a)
 
 void bots_memory_get(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, get);
+    begin(b, params, cb, arg, WHERE_LEFT, get);
 }
 
 // ---- set, remove, clear -------------------------------------------------------------------------
@@ -120,7 +120,7 @@ static void set(struct ask *a)
 
 void bots_memory_set(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_BOT | WHERE_MAKE, set);
+    begin(b, params, cb, arg, WHERE_MAKE, set);
 }
 
 static void do_remove(struct ask *a) // on the lane
@@ -144,7 +144,7 @@ static void remove_key(struct ask *a)
 
 void bots_memory_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, remove_key);
+    begin(b, params, cb, arg, WHERE_LEFT, remove_key);
 }
 
 static void do_clear(struct ask *a) // on the lane
@@ -167,5 +167,5 @@ static void clear(struct ask *a)
 
 void bots_memory_clear(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_BOT | WHERE_LEFT, clear);
+    begin(b, params, cb, arg, WHERE_LEFT, clear);
 }

@@ -68,7 +68,7 @@ static void list(struct ask *a)
 
 void bots_skill_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, list);
+    ask__locate(ask__new(b, params, cb, arg), 0, list);
 }
 
 // ---- show ---------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ static void show(struct ask *a)
 
 void bots_skill_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, show);
+    ask__locate(ask__new(b, params, cb, arg), 0, show);
 }
 
 // ---- save, remove -------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ static void save(struct ask *a)
 
 void bots_skill_save(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, save);
+    ask__locate(ask__new(b, params, cb, arg), 0, save);
 }
 
 static void do_remove(struct ask *a) // on the lane
@@ -140,5 +140,5 @@ static void remove_skill(struct ask *a)
 
 void bots_skill_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_BOT, remove_skill);
+    ask__locate(ask__new(b, params, cb, arg), 0, remove_skill);
 }

@@ -204,5 +204,5 @@ void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, 
     if (ask__str(o->a, "working_dir").p == NULL) {
         ask__set(o->a, "working_dir", STR("/"));
     }
-    ask__locate(o->a, WHERE_BOT | WHERE_SPACE | WHERE_MAKE, located);
+    ask__locate(o->a, WHERE_SPACE | WHERE_MAKE, located);
 }

@@ -51,8 +51,8 @@ static void on_looked(void *arg)
 void run_recover(struct bots *b, struct record *rec)
 {
     struct run *r = run__new(b, rec);
-    log_warn(LOG_BOT, "run=%s bot=%s recovered: the hub was killed while it ran", r->rec.run_id,
-             r->rec.bot);
+    log_warn(LOG_BOT, "run=%s bot=%s end=crashed reason=\"the hub was killed while it ran\"",
+             r->rec.run_id, r->rec.bot);
     snprintf(r->session, sizeof r->session, "%s", record_last_session(&r->rec));
     r->rec.end_reason = "crashed";
     run__go(r, RUN_KEEP);

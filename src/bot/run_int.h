@@ -42,7 +42,7 @@ enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
 
 enum {
     RUN_GRACE_MS = 5000,    // for a turn that is to end
-    RUN_HURRY_MS = 1500,    // the same when somebody asked twice
+    RUN_HURRY_MS = 700,     // the same, and for its session, when somebody asked twice
     RUN_FAILURES = 3,       // failed turns in a row that end a run
     RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
     RUN_ITERATIONS = 1000,  // that the record names; all are in the history

@@ -14,7 +14,7 @@
 #include "bot/runs.h"
 #include "config/home.h"
 
-enum { WHERE = WHERE_BOT | WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
+enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
 
 // ---- the request --------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 #include "bot/runs_int.h"
 #include "config/home.h"
 #include "git/git.h"
+#include "store/store.h"
 
 /// One directory, with the record of its run where there is one.
 struct checkout {
@@ -246,6 +247,13 @@ static void leave_tree(struct ask *a, const char *why)
     tree_done(a, why);
 }
 
+static void on_noted(void *arg, int status, const struct err *e)
+{
+    (void)status;
+    (void)e; // the directory is gone all the same
+    leave_tree(arg, NULL);
+}
+
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
@@ -253,10 +261,17 @@ static void on_removed(void *arg, int status, const struct err *e)
     const struct checkout *it = &t->all.p[t->at];
     const struct bots_opts *o = &a->b->o;
     turnstile_leave(&a->b->trees, a);
-    if (status == 0 && o->worktree != NULL) {
+    if (status < 0) {
+        leave_tree(a, e->msg);
+        return;
+    }
+    if (o->worktree != NULL) {
         o->worktree(o->arg, false, it->path, it->rec.branch, it->rec.repository);
     }
-    leave_tree(a, status < 0 ? e->msg : NULL);
+    char *name = record_name(&it->rec), *text = record_print(&it->rec);
+    store_doc_put(o->store, str_of(name), str_of(text), on_noted, a);
+    free(text);
+    free(name);
 }
 
 static void remove_tree(void *arg)
@@ -271,11 +286,13 @@ static void on_committed(void *arg, int status, const struct err *e, const struc
 {
     struct ask *a = arg;
     struct checkouts *t = a->data;
-    const struct checkout *it = &t->all.p[t->at];
-    (void)g;
+    struct checkout *it = &t->all.p[t->at];
     if (status < 0 && status != ERR_NOT_FOUND) {
         leave_tree(a, e->msg);
         return;
+    }
+    if (status == 0) {
+        it->rec.head = record_text(&it->rec, str_of(g->head));
     }
     turnstile_enter(&a->b->trees, it->rec.common, remove_tree, a);
 }
