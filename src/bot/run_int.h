@@ -78,10 +78,11 @@ struct run {
     struct tool_call *call; // of setup
     size_t n_setup;         // commands run so far
     // an iteration
-    struct run_lore *lore;  // NULL before the first
+    struct run_lore *lore;  // of the first only config.md, until it is gathered
     struct run_lore *fresh; // being read
     struct buf prompt;
     struct buf input; // what was said and not read yet
+    size_t n_read;    // bytes of it that are in the prompt
     int64_t n_done;   // iterations of this start
     unsigned failures;
     char session[STORE_ID_MAX + 1]; // "" between iterations
@@ -125,7 +126,7 @@ void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run__emit(struct run *r, unsigned event, struct str more);
 void run__lore_free(struct run_lore *l); // NULL is allowed
 struct git_worktree run__worktree(const struct run *r);
-const struct bot_config *run__config(const struct run *r); // before the first iteration: NULL
+const struct bot_config *run__config(const struct run *r); // of one that is recovered: NULL
 
 // the steps
 #define X(id, name, iterates) void run__##name(struct run *r);

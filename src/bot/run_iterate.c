@@ -134,7 +134,7 @@ void run__gather(struct run *r)
                             .l = r->fresh,
                             .home = r->b->o.home->dir,
                             .bot = r->rec.bot,
-                            .dir = r->dir,
+                            .dir = r->rec.working_dir,
                             .space = r->ws.dir};
     run__away(r);
     work_submit(r->b->lane, 0, read_lore, on_lore, g);
@@ -166,6 +166,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
                                 .stop_phrase = c->stop_phrase};
     buf_clear(&r->prompt);
     bot_prompt_write(&r->prompt, &prompt);
+    r->n_read = r->input.n;
     run__go(r, RUN_SESSION);
     run__back(r);
 }
@@ -289,7 +290,10 @@ static void begin_turn(struct run *r, struct session *s)
     if (r->rec.iterations.n > RUN_ITERATIONS) {
         vec_remove(&r->rec.iterations, 0);
     }
-    buf_clear(&r->input);
+    buf_drop(&r->input, r->n_read); // more may have come since
+    if (r->input.n != 0) {
+        buf_drop(&r->input, 1); // and a line break between the two
+    }
     buf_clear(&r->answer);
     r->complete = false;
     r->wish = NULL;
