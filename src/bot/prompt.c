@@ -118,9 +118,9 @@ static void write_skills_system(struct buf *out, const struct bot_prompt *p)
 {
     write_heading(out, "## Skills System");
     buf_addf(out,
-             "%zu skill%s loaded; they are read again before each session. When you find a way of "
-             "doing something that\nwill be needed again, keep it with `skill_save`: a name, a "
-             "line that says what it is for, and the steps.\n",
+             "%zu skill%s loaded; they are read again before each session.\n"
+             "When you find a way of doing something that will be needed again, keep it with "
+             "`skill_save`: a name, a line that says what it is for, and the steps.\n",
              p->n_skills, p->n_skills == 1 ? " is" : "s are");
 }
 

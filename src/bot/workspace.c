@@ -9,7 +9,8 @@
 // one gets it and the other goes on to the next name. A directory without a claim, as an import or
 // --project leaves it, goes to the first project of its name.
 //
-// Invariant: a workspace.json that cannot be read belongs to somebody else. Nothing is shared by mistake.
+// Invariant: a workspace.json that nobody understands belongs to somebody else, and one that cannot be read
+// is an error: nothing is shared by mistake, and no path gets a second workspace.
 
 #include "bot/workspace.h"
 
@@ -54,32 +55,41 @@ static void hash_path(const char *path, char out[SHA256_HEX])
     sha256_hex(hash, out);
 }
 
-/// Fill in whose the workspace is; a path that is not UTF-8 is known by its hash alone.
-static enum claim read_claim(struct workspace *w, const char *path)
+/// What `text` says: fills in whose the workspace is. A path that is not UTF-8 is known by its hash alone.
+static enum claim parse_claim(struct workspace *w, struct str text, const char *path)
 {
-    struct buf text;
     struct arena a;
     struct json *v;
-    char hash[SHA256_HEX], *file = path_join(w->dir, "workspace.json");
-    enum claim claim = CLAIM_OTHERS;
-    buf_init(&text, CLAIM_BYTES);
+    char hash[SHA256_HEX];
+    bool same = false;
     arena_init(&a);
-    int rc = path_read(file, &text, NULL);
-    if (rc == -ENOENT) {
-        claim = CLAIM_NONE;
-    } else if (rc == 0 && json_parse(&v, &a, buf_str(&text), NULL, NULL) == 0) {
+    if (json_parse(&v, &a, text, NULL, NULL) == 0) {
         struct str owner = json_str(json_get(v, "path"), "");
         struct str given = json_str(json_get(v, "sha256"), "");
         free(w->path);
         w->path = owner.n != 0 ? str_dup(owner) : NULL;
         hash_path(path != NULL ? path : "", hash);
-        bool same = given.n != 0 ? str_eqz(given, hash) : path != NULL && str_eqz(owner, path);
-        claim = same ? CLAIM_OURS : CLAIM_OTHERS;
+        same = given.n != 0 ? str_eqz(given, hash) : path != NULL && str_eqz(owner, path);
     }
     arena_fini(&a);
+    return same ? CLAIM_OURS : CLAIM_OTHERS;
+}
+
+/// Returns an enum claim, or a negative code when it cannot be read.
+static int read_claim(struct workspace *w, const char *path, struct err *e)
+{
+    struct buf text;
+    char *file = path_join(w->dir, "workspace.json");
+    buf_init(&text, CLAIM_BYTES);
+    int rc = path_read(file, &text, e);
+    if (rc == 0 || rc == ERR_TOO_LARGE) {
+        rc = (int)parse_claim(w, buf_str(&text), path);
+    } else if (rc == -ENOENT) {
+        rc = CLAIM_NONE;
+    }
     buf_fini(&text);
     free(file);
-    return claim;
+    return rc;
 }
 
 static int write_claim(const struct workspace *w, const char *path, struct err *e)
@@ -108,40 +118,41 @@ static bool is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/// Claim `w` for `path`. True when the search is over: `*rc` says how. False: it is another's.
-static bool claim(struct workspace *w, const char *path, enum workspace_how how, int *rc,
-                  struct err *e)
+/// Claim `w` for `path` where that is asked for. Returns whose it is then, or a negative code.
+static int claim(struct workspace *w, const char *path, enum workspace_how how, struct err *e)
 {
-    if (read_claim(w, path) == CLAIM_NONE && how == WORKSPACE_MAKE) {
-        *rc = write_claim(w, path, e);
-        if (*rc < 0 && *rc != ERR_CONFLICT) {
-            return true;
-        }
+    int whose = read_claim(w, path, e);
+    if (whose != CLAIM_NONE || how == WORKSPACE_LOOK) {
+        return whose;
     }
-    *rc = 0;
-    enum claim now = read_claim(w, path);
-    return now == CLAIM_OURS || (now == CLAIM_NONE && how == WORKSPACE_LOOK);
+    int rc = write_claim(w, path, e);
+    return rc == 0 || rc == ERR_CONFLICT ? read_claim(w, path, e) : rc;
 }
 
 // ---- finding ------------------------------------------------------------------------------------
 
+/// Go through the names until one is `path`'s, or with `take` free. Negative: it went wrong, or none is.
+static int search(struct workspace *w, const char *home, const char *bot, const char *path,
+                  bool take, enum workspace_how how, struct err *e)
+{
+    for (int i = 0; i < NAMES; i++) {
+        char slug[SLUG_TEXT];
+        set_names(w, home, bot, name_of(path, i, slug));
+        int whose = take ? claim(w, path, how, e) : read_claim(w, path, e);
+        if (whose < 0 || whose == CLAIM_OURS || (take && whose == CLAIM_NONE)) {
+            return MIN(whose, 0);
+        }
+    }
+    return err_set(e, ERR_CONFLICT, "every name for a workspace of '%s' is taken", path);
+}
+
 int workspace_of_path(struct workspace *w, const char *home, const char *bot, const char *path,
                       enum workspace_how how, struct err *e)
 {
-    char slug[SLUG_TEXT];
-    int rc = 0;
-    bool found = false;
     *w = (struct workspace){0};
-    for (int i = 0; i < NAMES && !found; i++) {
-        set_names(w, home, bot, name_of(path, i, slug));
-        found = read_claim(w, path) == CLAIM_OURS;
-    }
-    for (int i = 0; i < NAMES && !found; i++) {
-        set_names(w, home, bot, name_of(path, i, slug));
-        found = claim(w, path, how, &rc, e);
-    }
-    if (!found) {
-        return err_set(e, ERR_CONFLICT, "every name for a workspace of '%s' is taken", path);
+    int rc = search(w, home, bot, path, false, how, e);
+    if (rc == ERR_CONFLICT) {
+        rc = search(w, home, bot, path, true, how, e);
     }
     w->exists = is_dir(w->dir);
     return rc;
@@ -156,12 +167,10 @@ int workspace_of_slug(struct workspace *w, const char *home, const char *bot, co
         return rc;
     }
     set_names(w, home, bot, slug);
-    if (how == WORKSPACE_MAKE) {
-        rc = path_mkdirs(w->dir, 0700, e);
-    }
-    (void)read_claim(w, NULL);
+    rc = how == WORKSPACE_MAKE ? path_mkdirs(w->dir, 0700, e) : 0;
+    int whose = rc == 0 ? read_claim(w, NULL, e) : rc;
     w->exists = is_dir(w->dir);
-    return rc;
+    return MIN(whose, 0);
 }
 
 void workspace_fini(struct workspace *w)
