@@ -147,7 +147,7 @@ TEST(a_full_memory_takes_no_new_keys_and_keeps_the_old)
     CHECK_INT(memory_set(dir(), STR("new"), STR("v"), NULL, NULL), 0);
 }
 
-enum { PROCESSES = 6, CHANGES = 20 };
+enum { PROCESSES = 4, CHANGES = 10 };
 
 static void hammer(int i)
 {
@@ -166,12 +166,12 @@ TEST(processes_that_change_at_once_lose_nothing)
 {
     make_dir("w");
     in_processes(PROCESSES, hammer);
-    CHECK_STR(all(), "p0-19=v;p1-19=v;p2-19=v;p3-19=v;p4-19=v;p5-19=v;");
+    CHECK_STR(all(), "p0-9=v;p1-9=v;p2-9=v;p3-9=v;");
 }
 
 TEST(a_writer_that_is_killed_leaves_a_whole_file_and_no_lock)
 {
-    int loops = test_loops(15);
+    int loops = test_loops(8);
     make_dir("w");
     for (int i = 0; i < loops; i++) {
         int ready[2];
