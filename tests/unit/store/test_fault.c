@@ -32,7 +32,7 @@ static void seed_home(struct box *b, const char *home)
 {
     CHECK_INT(mkdir(home, 0700), 0);
     box_open(b, home);
-    CHECK_INT(box_new(b, "old", "{\"started_at\":\"2026-11-15T05:00:00.000Z\"}"), 0);
+    CHECK_INT(box_begin(b, "old", "{\"started_at\":\"2026-11-15T05:00:00.000Z\"}"), 0);
     for (int i = 0; i < 3; i++) {
         CHECK_INT(box_append(b, "old", "a", "\"x\":1", STORE_SYNCED), 0);
     }
@@ -64,7 +64,7 @@ static struct outcome live(const char *home, unsigned long n, int error, bool fo
     struct outcome o = {0};
     fault_at(n, error, forever);
     if (told(&o, box_try_open(&b, home)) == 0) {
-        o.made = told(&o, box_new(&b, "new", "{\"title\":\"t1\"}")) == 0;
+        o.made = told(&o, box_begin(&b, "new", "{\"title\":\"t1\"}")) == 0;
         append_all(&b, &o, "old");
         if (o.made) {
             append_all(&b, &o, "new");

@@ -21,8 +21,9 @@ static void make_home(struct box *b)
 {
     log_open(LOG_ERROR, quiet, NULL);
     box_open(b, NULL);
-    CHECK_INT(box_new(b, "s1", "{\"started_at\":\"2026-11-15T05:00:00.000Z\",\"title\":\"t\"}"), 0);
-    CHECK_INT(box_new(b, "s2", "{\"started_at\":\"2026-11-15T05:00:01.000Z\"}"), 0);
+    CHECK_INT(box_begin(b, "s1", "{\"started_at\":\"2026-11-15T05:00:00.000Z\",\"title\":\"t\"}"),
+              0);
+    CHECK_INT(box_begin(b, "s2", "{\"started_at\":\"2026-11-15T05:00:01.000Z\"}"), 0);
     for (int i = 0; i < 6; i++) {
         CHECK_INT(box_append(b, "s1", "a", "\"word\":\"w\"", STORE_SYNCED), 0);
     }

@@ -69,7 +69,7 @@ static void make_sessions(struct box *b, int n)
         snprintf(id, sizeof id, "s%d", i);
         snprintf(text, sizeof text, "{\"started_at\":\"%s\",\"state\":\"idle\",\"title\":\"é %d\"}",
                  time_format(1763000000000 + i, ts), i);
-        CHECK_INT(box_new(b, id, text), 0);
+        CHECK_INT(box_begin(b, id, text), 0);
         for (int k = 0; k < i % 4; k++) {
             CHECK_INT(box_append(b, id, "a", "\"x\":1", k % 2 ? STORE_SYNCED : STORE_WRITTEN), 0);
         }
@@ -158,12 +158,12 @@ TEST(a_session_that_cannot_be_listed_is_not_made)
     box_open(&b, NULL);
     change_index(&b, "CREATE TRIGGER no BEFORE INSERT ON sessions"
                      " BEGIN SELECT RAISE(ABORT, 'no room'); END");
-    CHECK(box_new(&b, "s1", "{}") < 0);
+    CHECK(box_begin(&b, "s1", "{}") < 0);
     CHECK(strstr(b.err.msg, "no room") != NULL);
     CHECK(!file_exists(box_path(&b, "sessions/s1")));
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), ERR_NOT_FOUND);
     change_index(&b, "DROP TRIGGER no");
-    CHECK_INT(box_new(&b, "s1", "{}"), 0);
+    CHECK_INT(box_begin(&b, "s1", "{}"), 0);
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), 0);
     CHECK_INT(box_close(&b), 0);
 }

@@ -14,7 +14,7 @@ TEST(a_session_is_made_appended_to_and_read)
 {
     struct box b;
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     CHECK_INT(box_append(&b, "s1", "turn.started", "\"turn\":\"t1\"", STORE_WRITTEN), 0);
     CHECK_INT(b.appended.first_seq, 1);
     CHECK_INT(b.appended.last_seq, 1);
@@ -36,7 +36,7 @@ TEST(a_session_goes_on_after_a_restart)
     for (int i = 0; i < 3; i++) {
         box_open(&b, NULL);
         if (i == 0) {
-            CHECK_INT(box_new(&b, "s1", meta), 0);
+            CHECK_INT(box_begin(&b, "s1", meta), 0);
         }
         CHECK_INT(box_append(&b, "s1", "a", "", STORE_WRITTEN), 0);
         CHECK_INT(b.appended.first_seq, i + 1);
@@ -57,7 +57,7 @@ TEST(sessions_that_do_not_exist_and_ids_that_cannot_are_refused)
     CHECK_INT(box_remove(&b, "nope"), ERR_NOT_FOUND);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         CHECK_INT(box_append(&b, ids[i], "a", "", STORE_SYNCED), ERR_INVALID);
-        CHECK_INT(box_new(&b, ids[i], "{}"), ERR_INVALID);
+        CHECK_INT(box_begin(&b, ids[i], "{}"), ERR_INVALID);
     }
     static const char *const dirs[] = {"sessions/other",   "x/s1",         "../s1",
                                        "sessions/a/../s1", "/sessions/s1", "sessions//s1",
@@ -66,13 +66,13 @@ TEST(sessions_that_do_not_exist_and_ids_that_cannot_are_refused)
         store_session_new(b.store, STR("s1"), str_of(dirs[i]), str_of(meta), box_done, &b);
         CHECK_INT(box_wait(&b), ERR_INVALID);
     }
-    CHECK_INT(box_new(&b, "s1", "[]"), ERR_INVALID);
-    CHECK_INT(box_new(&b, "s1", "{"), ERR_PARSE);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
-    CHECK_INT(box_new(&b, "s1", meta), ERR_CONFLICT);
+    CHECK_INT(box_begin(&b, "s1", "[]"), ERR_INVALID);
+    CHECK_INT(box_begin(&b, "s1", "{"), ERR_PARSE);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), ERR_CONFLICT);
     CHECK_INT(box_close(&b), 0);
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), ERR_CONFLICT);
+    CHECK_INT(box_begin(&b, "s1", meta), ERR_CONFLICT);
     CHECK_INT(box_close(&b), 0);
 }
 
@@ -103,7 +103,7 @@ TEST(metadata_is_replaced_and_listed)
 {
     struct box b;
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     CHECK_INT(box_meta(&b, "s1", "{\"state\":\"ended\",\"title\":\"t2\"}"), 0);
     CHECK_INT(box_list(&b, NULL, "", 0), 0);
     CHECK_STR(buf_z(&b.text), "s1 ended t2 0\n");
@@ -122,14 +122,14 @@ TEST(a_removed_session_is_gone_with_its_files)
 {
     struct box b;
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_WRITTEN), 0);
     CHECK_INT(box_remove(&b, "s1"), 0);
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_WRITTEN), ERR_NOT_FOUND);
     CHECK_INT(box_list(&b, NULL, "", 0), 0);
     CHECK_INT(b.n, 0);
     CHECK(!file_exists(box_path(&b, "sessions/s1")));
-    CHECK_INT(box_new(&b, "s1", meta), 0); // the id is free again
+    CHECK_INT(box_begin(&b, "s1", meta), 0); // the id is free again
     CHECK_INT(box_close(&b), 0);
     CHECK_INT(file_count(box_path(&b, "trash/s1")), 0);
 }
@@ -158,7 +158,7 @@ TEST(many_appends_of_one_session_keep_their_order)
     struct store_event ev[3] = {
         {STR("a"), STR("\"x\":1")}, {STR("b"), STR("")}, {STR("c"), STR("")}};
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     for (int i = 0; i < 2000; i++) {
         store_append(b.store, STR("s1"), ev, 1 + (size_t)i % 3, STORE_WRITTEN, in_order, &o);
         if (i % 100 == 0) {
@@ -178,7 +178,7 @@ TEST(one_bad_event_fails_its_own_append_and_leaves_no_hole)
     struct store_event good = {STR("a"), STR("")},
                        bad[2] = {{STR("a"), STR("")}, {STR("a"), STR("x")}};
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     store_append(b.store, STR("s1"), &good, 1, STORE_WRITTEN, in_order, &o);
     store_append(b.store, STR("s1"), bad, 2, STORE_WRITTEN, box_appended, &b);
     store_append(b.store, STR("s1"), &good, 1, STORE_SYNCED, in_order, &o);
@@ -193,7 +193,7 @@ TEST(an_append_is_written_before_its_callback)
 {
     struct box b;
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     for (unsigned i = 1; i <= 50; i++) {
         CHECK_INT(box_append(&b, "s1", "a", "", i % 2 ? STORE_WRITTEN : STORE_SYNCED), 0);
         CHECK_INT(journal_text_check(box_path(&b, "sessions/s1/events.jsonl")), i);
@@ -205,7 +205,7 @@ TEST(too_much_waiting_is_refused_not_kept)
 {
     struct box b;
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     size_t n = 20 << 20;
     char *big = xmalloc(n + 1);
     memset(big, 'a', n);
@@ -240,7 +240,7 @@ TEST(a_thousand_sessions_keep_few_journals_open)
     size_t before = open_descriptors();
     for (int i = 0; i < 300; i++) {
         snprintf(id, sizeof id, "s%d", i);
-        CHECK_INT(box_new(&b, id, meta), 0);
+        CHECK_INT(box_begin(&b, id, meta), 0);
         CHECK_INT(box_append(&b, id, "a", "", STORE_SYNCED), 0);
     }
     CHECK(open_descriptors() <= before + 64 + 8);
@@ -260,7 +260,7 @@ TEST(lists_are_newest_first_and_pages_meet_without_gap)
         snprintf(id, sizeof id, "s%02d", i);
         snprintf(text, sizeof text, "{\"started_at\":\"%s\",\"title\":\"t\"}",
                  time_format(1763000000000 + (i / 3) * 1000, ts)); // some share their time
-        CHECK_INT(box_new(&b, id, text), 0);
+        CHECK_INT(box_begin(&b, id, text), 0);
     }
     char cursor[128] = "";
     int expect = 24;
@@ -297,7 +297,7 @@ TEST(a_torn_end_is_reported_at_the_next_start)
     struct box b;
     log_open(LOG_ERROR, quiet, NULL);
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), 0);
     CHECK_INT(box_close(&b), 0);
     file_append(box_path(&b, "sessions/s1/events.jsonl"), "{\"seq\":2,\"ty");
@@ -316,8 +316,8 @@ TEST(a_damaged_journal_is_told_and_only_its_session_fails)
     struct box b;
     log_open(LOG_ERROR, quiet, NULL);
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
-    CHECK_INT(box_new(&b, "s2", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s2", meta), 0);
     for (int i = 0; i < 3; i++) {
         CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), 0);
     }
@@ -341,9 +341,9 @@ TEST(what_happened_while_the_index_was_away_is_found)
     struct box b;
     log_open(LOG_ERROR, quiet, NULL);
     box_open(&b, NULL);
-    CHECK_INT(box_new(&b, "s1", meta), 0);
-    CHECK_INT(box_new(&b, "s2", meta), 0);
-    CHECK_INT(box_new(&b, "s3", meta), 0);
+    CHECK_INT(box_begin(&b, "s1", meta), 0);
+    CHECK_INT(box_begin(&b, "s2", meta), 0);
+    CHECK_INT(box_begin(&b, "s3", meta), 0);
     CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), 0);
     CHECK_INT(box_close(&b), 0);
     file_append(box_path(&b, "sessions/s1/events.jsonl"), // another program went on

@@ -24,7 +24,7 @@ static void open_session(struct box *b)
 {
     log_open(LOG_ERROR, quiet, NULL);
     box_open(b, NULL);
-    CHECK_INT(box_new(b, "s1", meta), 0);
+    CHECK_INT(box_begin(b, "s1", meta), 0);
     CHECK_INT(box_append(b, "s1", "a", "", STORE_SYNCED), 0);
 }
 

@@ -113,7 +113,7 @@ int box_close(struct box *b)
     return status;
 }
 
-int box_new(struct box *b, const char *id, const char *meta)
+int box_begin(struct box *b, const char *id, const char *meta)
 {
     char dir[200];
     snprintf(dir, sizeof dir, "sessions/%s", id);

@@ -34,7 +34,7 @@ int box_close(struct box *b);
 /// Run the loop until the last request was answered; its status.
 int box_wait(struct box *b);
 
-int box_new(struct box *b, const char *id, const char *meta);
+int box_begin(struct box *b, const char *id, const char *meta);
 int box_meta(struct box *b, const char *id, const char *meta);
 int box_remove(struct box *b, const char *id);
 int box_append(struct box *b, const char *id, const char *type, const char *fields,
