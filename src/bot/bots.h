@@ -56,7 +56,7 @@ bots_fn bots_list;
 /// The row of `bots_show`; NAME_TAKEN when there is one.
 bots_fn bots_create;
 /// The row with `settings` (effective: defaults < file), `instructions`, `skills`, `memory_count`,
-/// `session_count`, `runs`, `diagnostics`. The last three are those of the workspace of
+/// `session_count`, `diagnostics`. The two counts are those of the workspace of
 /// `working_dir` or `project`, absent without either.
 bots_fn bots_show;
 bots_fn bots_patch;  // the row

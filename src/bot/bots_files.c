@@ -1,5 +1,8 @@
 // Bots as files: listed, made, shown, changed, taken away, imported. Thin: catalog.h and import.h do it.
 
+#include <dirent.h>
+
+#include "base/path.h"
 #include "bot/ask.h"
 #include "bot/import.h"
 #include "bot/memory.h"
@@ -55,6 +58,7 @@ void bots_list(struct bots *b, const struct json *params, agent_text_cb *cb, voi
 struct shown {
     struct skillset skills;
     struct memory memory;
+    int64_t sessions; // in the workspace
 };
 
 static void free_shown(void *data)
@@ -111,10 +115,27 @@ static void write_shown(struct ask *a)
     if (a->ws.dir != NULL) {
         jw_kstrz(w, "project", a->ws.slug);
         jw_kint(w, "memory_count", (int64_t)s->memory.list.n);
+        jw_kint(w, "session_count", s->sessions);
     }
     write_diags(w, a->bot, s);
     jw_end_obj(w);
     ask__answer(a);
+}
+
+/// A directory in `history` each.
+static int64_t count_sessions(const char *space)
+{
+    int64_t n = 0;
+    char *dir = path_join(space, "history");
+    DIR *d = opendir(dir);
+    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
+        n += it->d_name[0] != '.';
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(dir);
+    return n;
 }
 
 static void read_shown(struct ask *a) // on the lane
@@ -123,6 +144,9 @@ static void read_shown(struct ask *a) // on the lane
     skillset_read(&s->skills, a->b->o.home->dir, a->bot, a->real);
     if (a->ws.dir != NULL && memory_load(&s->memory, a->ws.dir, &a->e) < 0) {
         a->rc = a->e.code;
+    }
+    if (a->ws.dir != NULL) {
+        s->sessions = count_sessions(a->ws.dir);
     }
 }
 

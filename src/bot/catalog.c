@@ -125,6 +125,18 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (int)x->origin - (int)y->origin;
 }
 
+static void read_places(struct catalog *c, const char *home, const char *only)
+{
+    char *own = path_join(home, "bots");
+    read_dir(c, own, only, read_user);
+    free(own);
+    if (c->place.root != NULL) {
+        char *theirs = path_join(c->place.root, ".afloat/bots");
+        read_dir(c, theirs, only, read_project);
+        free(theirs);
+    }
+}
+
 int catalog_read(struct catalog *c, const char *home, const char *dir, const char *only,
                  struct err *e)
 {
@@ -134,13 +146,11 @@ int catalog_read(struct catalog *c, const char *home, const char *dir, const cha
     if (rc < 0) {
         return rc;
     }
-    char *own = path_join(home, "bots");
-    read_dir(c, own, only, read_user);
-    free(own);
-    if (dir != NULL && trust_place_of(&c->place, home, dir, NULL) == 0) {
-        char *theirs = path_join(c->place.root, ".afloat/bots");
-        read_dir(c, theirs, only, read_project);
-        free(theirs);
+    rc = dir != NULL ? trust_place_of(&c->place, home, dir, NULL) : 0;
+    (void)rc; // the place is then empty
+    read_places(c, home, only);
+    if (only != NULL && c->list.n == 0) {
+        read_places(c, home, NULL); // there is none: the nearest may be meant
     }
     if (c->list.n != 0) {
         qsort(c->list.p, c->list.n, sizeof *c->list.p, by_name);

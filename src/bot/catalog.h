@@ -39,7 +39,7 @@ struct catalog {
 };
 
 /// Read the bots for somebody who works in `dir` (NULL: no project). `only` (NULL: all) names the one
-/// that is wanted. What cannot be read is listed with its error. Blocks; on any thread.
+/// that is wanted; all are read when there is none such, so that catalog_find() can name the nearest. What cannot be read is listed with its error. Blocks; on any thread.
 /// ERR_INVALID for a bad `only`; `c` is to be ended in any case.
 int catalog_read(struct catalog *c, const char *home, const char *dir, const char *only,
                  struct err *e) MUST_CHECK;

@@ -182,7 +182,7 @@ static void fill_record(struct ask *a, struct record *rec)
         record_text(rec, str_of(a->git.main_root != NULL ? a->git.main_root : a->real));
     if (!rec->in_place) {
         rec->common = record_text(rec, str_of(a->git.common));
-        rec->root = record_text(rec, str_of(a->git.root));
+        rec->root = record_text(rec, str_of(a->git.bare ? a->git.common : a->git.root));
         rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, id);
         rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
                                      a->ws.slug, a->name, id);
