@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "bot/bots_int.h"
+#include "bot/record.h"
 #include "bot/run.h"
 #include "config/home.h"
 #include "event/event.h"
@@ -51,12 +52,18 @@ void bots__no_err(struct agent_no *no, const struct err *e)
 
 struct run *bots__run_of(struct bots *b, struct str run_id)
 {
+    struct run *found = NULL;
     vec_foreach (r, &b->runs) {
-        if (str_eqz(run_id, run_id_of(*r))) {
-            return *r;
-        }
+        bool better = found == NULL || run_record(*r)->running; // it may go on already
+        found = better && str_eqz(run_id, run_id_of(*r)) ? *r : found;
     }
-    return NULL;
+    return found;
+}
+
+bool bots__is_running(struct bots *b, struct str run_id)
+{
+    const struct run *r = bots__run_of(b, run_id);
+    return r != NULL && run_record(r)->running;
 }
 
 bool bots__take_run(struct bots *b, struct str run_id)

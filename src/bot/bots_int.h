@@ -50,6 +50,8 @@ void bots__no_err(struct agent_no *no, const struct err *e);
 void bots__run_gone(struct bots *b);
 /// The live run of that id; NULL when there is none.
 struct run *bots__run_of(struct bots *b, struct str run_id);
+/// Is it live, and not only about to be told that its record is written?
+bool bots__is_running(struct bots *b, struct str run_id);
 
 /// An operation has the run to itself between the two; false: somebody else has.
 bool bots__take_run(struct bots *b, struct str run_id);

@@ -423,7 +423,7 @@ static const char *weigh(const struct run *r)
         if (r->complete || has_stop_phrase(r)) {
             return "complete";
         }
-        return r->stop_wanted ? "interrupted" : last ? "limit" : NULL;
+        return last ? "limit" : NULL; // a wish to stop is met behind: this session is whole
     case RUN_TURN_FAILED:
         if (r->stop_wanted) {
             return "interrupted";

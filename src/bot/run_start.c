@@ -204,7 +204,7 @@ static bool may_start(struct ask *a, const struct record *rec, bool resumed, str
         bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (a->bot->status < 0) {
         bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
-    } else if (resumed && (rec->running || bots__run_of(a->b, str_of(rec->run_id)) != NULL)) {
+    } else if (resumed && (rec->running || bots__is_running(a->b, str_of(rec->run_id)))) {
         bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
                  rec->run_id);
     } else if (resumed && rec->branch_deleted) {

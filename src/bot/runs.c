@@ -372,12 +372,23 @@ void bots_run_show(struct bots *b, const struct json *params, agent_text_cb *cb,
     runs__find(ask__new(b, params, cb, arg), show);
 }
 
+static void answer_found(struct ask *a)
+{
+    runs__answer(a, a->data);
+}
+
+/// It lives no more: what was read may be from before its end.
+static void read_ended(struct ask *a)
+{
+    ask__work(a, find_one, answer_found);
+}
+
 static void stop(struct ask *a)
 {
     const struct record *rec = a->data;
     struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     if (live == NULL) {
-        runs__answer(a, rec);
+        read_ended(a);
         return;
     }
     run_await(live, a);

@@ -36,7 +36,7 @@ static bool has_branch(struct ask *a, const struct record *rec)
 static bool take(struct ask *a, const struct record *rec)
 {
     struct str id = str_of(rec->run_id);
-    if (rec->running || bots__run_of(a->b, id) != NULL) {
+    if (rec->running || bots__is_running(a->b, id)) {
         ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' has not ended: `afloat runs stop %s` ends it",
                 rec->run_id, rec->run_id);
         return false;

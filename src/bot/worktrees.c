@@ -113,7 +113,7 @@ static void begin(struct bots *b, const struct json *params, agent_text_cb *cb, 
 
 static bool is_live(const struct ask *a, const struct checkout *it)
 {
-    return it->known && bots__run_of(a->b, str_of(it->rec.run_id)) != NULL;
+    return it->known && bots__is_running(a->b, str_of(it->rec.run_id));
 }
 
 static struct git_worktree worktree_of(const struct checkout *it)
