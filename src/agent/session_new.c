@@ -186,6 +186,7 @@ void agent__session_copy(const struct session *s, agent_session_cb *cb, void *ar
     make_id(id);
     struct session *copy = agent__session_new(s->agent, str_of(id));
     agent__session_copy_settings(copy, s);
+    copy->turns = s->turns; // its past has these names already
     if (agent__session_choose(copy, &no)) {
         create(
             &(struct creation){.s = copy, .mode_asked = true, .copy = true, .cb = cb, .arg = arg});
