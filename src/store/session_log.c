@@ -249,9 +249,11 @@ static void on_written(void *arg)
     }
     s->rewriting = false;
     answer_written(s);
-    if (s->sync_wait.head != NULL) {
+    if (s->sync_failed) { // while they were being written: no sync will come for them
+        answer_synced(s);
+    } else if (s->sync_wait.head != NULL) {
         session__sync(s);
-    } else if (session__unsynced(s) && !s->sync_failed) {
+    } else if (session__unsynced(s)) {
         later(&ss->sync_timer, ss->o.sync_ms);
     }
     later(&ss->index_timer, INDEX_MS);

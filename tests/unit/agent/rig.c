@@ -66,9 +66,9 @@ static void leave(void *arg, const char *real_dir)
     (void)real_dir;
 }
 
-static void save(void *arg, struct str name, struct str content, const char *session,
-                 void (*done)(void *arg, const struct gen_report *r, const struct err *e),
-                 void *done_arg)
+_Noreturn static void save(void *arg, struct str name, struct str content, const char *session,
+                           void (*done)(void *arg, const struct gen_report *r, const struct err *e),
+                           void *done_arg)
 {
     (void)arg;
     (void)name;
@@ -76,7 +76,7 @@ static void save(void *arg, struct str name, struct str content, const char *ses
     (void)session;
     (void)done;
     (void)done_arg;
-    CHECK(false);
+    test_fail(__FILE__, __LINE__, "nobody writes plugins here");
 }
 
 static void made(void *arg, const struct session *s)
@@ -93,10 +93,24 @@ static void ended(void *arg, const struct session *s)
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-static void on_impatient(void *arg)
+_Noreturn static void on_impatient(void *arg)
 {
-    (void)arg;
-    test_fail(__FILE__, __LINE__, "nobody answered in %d ms", RIG_PATIENCE_MS);
+    struct rig *r = arg;
+    size_t at = 0;
+    struct str id;
+    void *of;
+    while (r->agent != NULL && map_next(&r->agent->sessions, &at, &id, &of)) {
+        const struct session *s = of;
+        const struct turn *t = s->turn;
+        fprintf(stderr, "session " STR_FMT ": state %d queue %zu notes %d ending %d entering %d\n",
+                STR_ARG(id), (int)s->state, s->queue.n, s->notes != NULL, s->ending, s->entering);
+        if (t != NULL) {
+            fprintf(stderr, "turn %s: step %d next %d open %zu settling %d call %d\n", t->id,
+                    (int)t->step, t->next != NULL, t->n_open, t->settling, t->call != NULL);
+        }
+    }
+    test_fail(__FILE__, __LINE__, "nobody answered in %d ms; %zu busy", RIG_PATIENCE_MS,
+              r->agent != NULL ? r->agent->n_busy : 0);
 }
 
 static bool is_set(const void *arg)
@@ -112,7 +126,7 @@ void rig_wait(struct rig *r, const bool *flag)
 void rig_until(struct rig *r, bool (*is)(const void *arg), const void *arg)
 {
     struct timer patience;
-    timer_init(&patience, &r->loop, on_impatient, NULL);
+    timer_init(&patience, &r->loop, on_impatient, r);
     timer_start(&patience, RIG_PATIENCE_MS);
     while (!is(arg)) {
         loop_run_once(&r->loop, true);

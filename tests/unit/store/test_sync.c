@@ -219,10 +219,12 @@ static void rig_ready(void *arg, int status, const struct err *e)
     CHECK_INT(status, 0);
 }
 
+static unsigned sync_failures;
+
 static void rig_notice(void *arg, const struct store_notice *n)
 {
     (void)arg;
-    (void)n;
+    sync_failures += n->kind == STORE_SYNC_FAILED;
 }
 
 static void rig_idle(void *arg)
@@ -342,5 +344,40 @@ TEST(requests_that_arrive_during_a_sync_share_the_next_one)
     unsigned long syncs = fault_calls() - writes;
     fault_off();
     CHECK_INT(syncs, 2); // one asked for by the first, one shared by all others
+    rig_close(&r);
+}
+
+static void rig_told(void *arg, int status, const struct store_appended *a, const struct err *e)
+{
+    CHECK_INT(status, -EIO);
+    CHECK(a->first_seq != 0 && strstr(e->msg, "cannot sync") != NULL);
+    *(bool *)arg = true;
+}
+
+TEST(an_append_that_is_being_written_while_a_sync_fails_is_answered)
+{
+    struct rig r;
+    bool told = false;
+    log_open(LOG_ERROR, quiet, NULL);
+    rig_open(&r);
+    sessions_append(r.ss, STR("s1"), &one, 1, STORE_WRITTEN, rig_written, &r);
+    while (r.written == 0) {
+        loop_run_once(&r.loop, true);
+    }
+    work_submit(r.write, 0, hold, NULL, NULL);
+    sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_told, &told);
+    fault_at(1, EIO, false);
+    while (sync_failures == 0) { // that of the first one, by the timer
+        loop_run_once(&r.loop, true);
+    }
+    fault_off();
+    sem_post(&gate);
+    while (!told) {
+        loop_run_once(&r.loop, true);
+    }
+    sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_synced, &r);
+    while (r.synced == 0) { // the next one mends it
+        loop_run_once(&r.loop, true);
+    }
     rig_close(&r);
 }
