@@ -26,6 +26,7 @@ struct config_sources {
     const struct home *home;  // its config.toml is the user's; NULL: no user's file
     const char *system_path;  // NULL: CONFIG_SYSTEM_PATH
     const char *project_dir;  // the trusted project's directory, or NULL
+    const char *project_text; // what its file holds, as it was trusted; NULL: read the file
     const char *const *env;   // "NAME=value", NULL at the end; NULL: no environment
     const char *const *flags; // "key=value", NULL at the end; NULL: no flags
     bool hub;                 // the hub loads: AFLOAT_PROVIDER and AFLOAT_MODEL, which travel

@@ -297,6 +297,15 @@ static void walk(struct layer *l, const struct table *t, const struct toml *v)
 
 // ---- the file -------------------------------------------------------------------------------
 
+static int read_text(const struct layer *l, struct buf *out, struct err *e)
+{
+    if (l->text == NULL) {
+        return path_read(l->path, out, e);
+    }
+    buf_addz(out, l->text);
+    return buf_ok(out) ? 0 : err_set(e, ERR_TOO_LARGE, "it holds more than %d bytes", FILE_MAX);
+}
+
 /// The parsed file, or NULL: when it is missing, and, after a complaint, when it is broken.
 static struct toml *read_file(struct layer *l)
 {
@@ -306,7 +315,7 @@ static struct toml *read_file(struct layer *l)
     struct buf text;
 
     buf_init(&text, FILE_MAX);
-    int rc = path_read(l->path, &text, &e);
+    int rc = read_text(l, &text, &e);
     if (rc == 0) {
         rc = toml_parse(&root, &l->c->arena, buf_str(&text), &line, &col, &e);
     }

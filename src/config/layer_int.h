@@ -18,7 +18,8 @@ struct layer {
     struct config_diags *d;
     enum config_origin origin;
     const char *path;
-    bool broken; // an error was found: nothing of it may be used
+    const char *text; // what the file holds; NULL: it is read
+    bool broken;      // an error was found: nothing of it may be used
     vec(struct layer__value) values;
 };
 

@@ -95,10 +95,11 @@ static void merge(struct layer *l)
 // ---- files ----------------------------------------------------------------------------------
 
 static void load_file(struct config *c, struct config_diags *d, enum config_origin origin,
-                      const char *path)
+                      const char *path, const char *text)
 {
     struct layer l;
     layer__init(&l, c, d, origin, path);
+    l.text = text;
     layer__read(&l, NULL);
     merge(&l);
 }
@@ -114,10 +115,11 @@ static void load_system(struct config *c, struct config_diags *d, const char *pa
     merge(&l);
 }
 
-static void load_project(struct config *c, struct config_diags *d, const char *dir)
+static void load_project(struct config *c, struct config_diags *d, const char *dir,
+                         const char *text)
 {
     char *path = path_join(dir, CONFIG_PROJECT_FILE);
-    load_file(c, d, CONFIG_PROJECT, path);
+    load_file(c, d, CONFIG_PROJECT, path, text);
     free(path);
 }
 
@@ -265,10 +267,10 @@ int config_load(struct config **out, const struct config_sources *src, struct co
     load_defaults(c);
     load_system(c, d, src->system_path != NULL ? src->system_path : CONFIG_SYSTEM_PATH, &policy);
     if (src->home != NULL) {
-        load_file(c, d, CONFIG_USER, src->home->config);
+        load_file(c, d, CONFIG_USER, src->home->config, NULL);
     }
     if (src->project_dir != NULL) {
-        load_project(c, d, src->project_dir);
+        load_project(c, d, src->project_dir, src->project_text);
     }
     if (src->env != NULL) {
         rc = load_env(c, src->env, src->hub, e);

@@ -15,6 +15,7 @@
 
 #include "base/path.h"
 #include "base/utf8.h"
+#include "trust/trust_int.h"
 
 struct scanner {
     struct trust_scan *s;
@@ -59,14 +60,14 @@ static const char *name_of(struct arena *a, const char *path, bool is_dir)
 }
 
 /// Returns 0 when the real path of `path` lies below the root.
-static int check_inside(const struct scanner *sc, const char *path, struct err *e)
+static int check_inside(const char *root, const char *path, struct err *e)
 {
     char *real = realpath(path, NULL);
     if (real == NULL) {
         return err_sys(e, "cannot find it");
     }
-    size_t n = strlen(sc->root);
-    bool inside = strncmp(real, sc->root, n) == 0 && (real[n] == '/' || sc->root[n - 1] == '/');
+    size_t n = strlen(root);
+    bool inside = strncmp(real, root, n) == 0 && (real[n] == '/' || root[n - 1] == '/');
     free(real);
     return inside ? 0 : err_set(e, ERR_DENIED, "it leads out of the project");
 }
@@ -88,17 +89,23 @@ static int push(struct scanner *sc, struct trust_item it, int rc, const struct e
     return 0;
 }
 
+int trust__read_item(struct tree *t, const char *root, const char *rel, struct err *e)
+{
+    char *path = path_join(root, rel);
+    int rc = utf8_valid(str_of(rel)) ? check_inside(root, path, e)
+                                     : err_set(e, ERR_INVALID, "its name is not UTF-8");
+    if (rc == 0) {
+        rc = tree_read(t, path, e);
+    }
+    free(path);
+    return rc;
+}
+
 static int add_item(struct scanner *sc, enum trust_kind kind, const char *name, const char *rel)
 {
     struct trust_item it = {.kind = kind, .name = name, .path = rel};
     struct err why;
-    char *path = path_join(sc->root, rel);
-    int rc = utf8_valid(str_of(rel)) ? check_inside(sc, path, &why)
-                                     : err_set(&why, ERR_INVALID, "its name is not UTF-8");
-    if (rc == 0) {
-        rc = tree_read(&it.tree, path, &why);
-    }
-    free(path);
+    int rc = trust__read_item(&it.tree, sc->root, rel, &why);
     return push(sc, it, rc, &why);
 }
 
@@ -119,7 +126,7 @@ typedef int entry_fn(struct scanner *sc, const char *rel, const void *arg);
 static int list_dir(struct scanner *sc, const char *rel, entry_fn *each, const void *arg)
 {
     char *path = path_join(sc->root, rel);
-    DIR *d = check_inside(sc, path, NULL) == 0 ? opendir(path) : NULL;
+    DIR *d = check_inside(sc->root, path, NULL) == 0 ? opendir(path) : NULL;
     int rc = 0;
     free(path);
     if (d == NULL) {
@@ -151,7 +158,7 @@ static const struct {
     const char *path, *name;
     enum trust_kind kind;
 } single_files[] = {
-    {".afloat/config.toml", "config", TRUST_CONFIG},
+    {TRUST_CONFIG_PATH, "config", TRUST_CONFIG},
     {"AGENTS.md", "AGENTS.md", TRUST_AGENTS},
 };
 

@@ -22,6 +22,8 @@ enum trust_kind {
 #define TRUST_ENV_PATH                                                                             \
     ".afloat/env.toml" // of the environment's item, also when it has no such file
 
+#define TRUST_CONFIG_PATH ".afloat/config.toml"
+
 const char *trust_kind_name(enum trust_kind kind);
 
 /// One plugin, skill or bot, the project's settings, AGENTS.md, or the environment as a whole.

@@ -58,3 +58,6 @@ bool trust__forget(struct trust__book *b, const char *path);
 /// later version ERR_UNSUPPORTED; `b`, which must be empty, then stays so.
 void trust__encode(const struct trust__book *b, struct buf *out);
 int trust__decode(struct trust__book *b, struct str text, struct err *e) MUST_CHECK;
+
+/// Read what lies at `rel` of the project at `root`; ERR_DENIED when it leads out of it.
+int trust__read_item(struct tree *t, const char *root, const char *rel, struct err *e) MUST_CHECK;

@@ -52,19 +52,19 @@ TEST(every_value_says_its_origin_with_file_and_line)
     struct fixture f;
 
     fixture_init(&f);
-    fixture_write(f.system, "\nbehind_proxy = true\n[policy.watch]\n\npoll = true");
+    fixture_write(f.system, "\nbehind_proxy = true\n[policy.shell]\n\nmarker = true");
     fixture_write(f.user_file, "# mine\n\n[limits]\nlua_ms = 7");
-    fixture_write(f.project_file, "[watch]\npoll = false\ndebounce_ms = 9");
+    fixture_write(f.project_file, "[shell]\nmarker = false\nbuild_timeout_s = 9");
     CHECK_INT(fixture_load(&f, env, flags), 0);
 
     static const struct {
         const char *key, *origin;
         uint32_t line;
     } rows[] = {
-        {"behind_proxy", "system", 2},   {"watch.poll", "policy", 5},
-        {"limits.lua_ms", "user", 4},    {"watch.debounce_ms", "project", 3},
+        {"behind_proxy", "system", 2},   {"shell.marker", "policy", 5},
+        {"limits.lua_ms", "user", 4},    {"shell.build_timeout_s", "project", 3},
         {"log.level", "environment", 0}, {"listen", "flag", 0},
-        {"shell.marker", "default", 0},
+        {"watch.poll", "default", 0},
     };
     const char *const paths[] = {f.system,     f.system, f.user_file, f.project_file,
                                  "AFLOAT_LOG", NULL,     NULL};
@@ -124,9 +124,9 @@ static const struct refusal refusals[] = {
      "\"ask\"", "warning 2:14 a project may not widen 'session.permission'"},
     {"", "[session]\npermission = 'deny'", "session.permission", "\"deny\"", "none"},
     {"[features]\nplugins = false", "[features]\nplugins = true", "features.plugins", "false",
-     "warning 2:11 a project may not widen 'features.plugins'"},
+     "warning 2:11 a project may not set 'features.plugins'"},
     {"", "features.other = true", "features.other", "absent",
-     "warning 1:18 a project may not widen 'features.other'"},
+     "warning 1:18 a project may not set 'features.other'"},
     {"", "[log]\nlevel = 'error'", "log.level", "\"info\"",
      "warning 2:9 a project may not set 'log.level'"},
     {"", "[model]\nname = 'm'", "model.name", "\"m\"", "none"},
@@ -168,7 +168,7 @@ TEST(a_broken_file_counts_not_at_all_and_keeps_the_others)
     struct fixture f;
     fixture_init(&f);
     fixture_write(f.system, "profile = 'system'");
-    fixture_write(f.project_file, "[watch]\ndebounce_ms = 9");
+    fixture_write(f.project_file, "[session]\nanswer_s = 9");
     fixture_user(&f,
                  "profile = 'user'\n[watch]\npoll_ms = 3000\npoll = 'yes'\n[log]\nlevel='warn'");
     CHECK(f.diags.broken);
@@ -178,7 +178,7 @@ TEST(a_broken_file_counts_not_at_all_and_keeps_the_others)
     CHECK_STR(config_str(f.config, "profile"), "system");
     CHECK_STR(config_str(f.config, "log.level"), "info");
     CHECK_INT(config_int(f.config, "watch.poll_ms"), 2000);
-    CHECK_INT(config_int(f.config, "watch.debounce_ms"), 9);
+    CHECK_INT(config_int(f.config, "session.answer_s"), 9);
     fixture_fini(&f);
 }
 
