@@ -58,6 +58,9 @@ struct agent_host {
     void (*save)(void *arg, struct str name, struct str content, const char *session,
                  void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                  void *done_arg);
+    /// The settings for those who work in `dir`, where its project brings some that are trusted; NULL:
+    /// those of agent_set_config().
+    const struct config *(*config)(void *arg, const char *dir);
     /// The environment for a program that a tool of `s` runs: the client's with that of the project on
     /// top. `done` later, once, with what is borrowed for the call; unless `arg` is forgotten before.
     void (*environ)(void *arg, const struct session *s, agent_environ_cb *done, void *done_arg);
@@ -178,8 +181,8 @@ const struct agent_role *agent_session_role(const struct session *s);
 const char *agent_session_dir(const struct session *s); // where it works
 /// The client's environment as tools may have it; NULL at the end, never NULL.
 const char *const *agent_session_environ(const struct session *s);
-/// Do tools get a variable of that name, or does [tool_env] drop keep it from them?
-bool agent_drops_variable(const struct agent *a, struct str name);
+/// Does [tool_env] drop keep a variable of that name from the tools of session `id`?
+bool agent_drops_variable(const struct agent *a, struct str id, struct str name);
 /// Write an event of somebody else's into the journal of a session; `write` adds its members, from inside.
 /// Nothing happens when it has ended or is not in memory any more.
 void agent_tell(struct agent *a, struct str id, enum event_id event,

@@ -74,6 +74,8 @@ enum session_state {
 #undef X
 };
 
+enum { SESSION_ASKED_SANDBOX = 1, SESSION_ASKED_NETWORK = 2, SESSION_ASKED_PERMISSION = 4 };
+
 enum session_permission { PERMISSION_DENY, PERMISSION_ASK, PERMISSION_AUTO };
 
 enum { TURN_ID = 24, ASK_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
@@ -179,6 +181,8 @@ int agent__session_units(const struct session *s, struct gen *g, struct arena *a
 /// The host is told of its directory; `done` when plugins of the project serve, at once when they do.
 void agent__session_enter(struct session *s, session_entered *done, void *arg);
 void agent__session_leave(struct session *s); // and not any more
+/// The settings that count for it: those of its project, else the hub's. Borrowed until the loop turns.
+const struct config *agent__session_config(const struct session *s);
 /// Where the session works, as the host knows it.
 const char *agent__session_place(const struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
@@ -186,6 +190,9 @@ void agent__session_set(char **place, struct str value); // NUL-terminated copy;
 // ---- session_settings.c, session_meta.c ---------------------------------------------------------
 
 struct session *agent__session_new(struct agent *a, struct str id);
+/// Take from the settings what was not `asked` for: a set of SESSION_ASKED_.... The sandbox only becomes
+/// narrower.
+void agent__session_default(struct session *s, const struct config *c, unsigned asked);
 void agent__session_free(struct session *s);
 /// A new session with the settings and the environment of `s`. Who gives it a past tells that it was
 /// made when that is there.

@@ -146,7 +146,7 @@ static void on_asked(void *arg, int status, const struct err *e)
 static void begin_asking(struct use *u, enum ask_kind kind)
 {
     struct session *s = u->t->s;
-    int64_t patience_s = config_int(s->agent->o.config, "session.answer_s");
+    int64_t patience_s = config_int(agent__session_config(s), "session.answer_s");
     u->asking = kind;
     u->t->n_asking++;
     snprintf(u->ask_id, sizeof u->ask_id, "%c%llu", kind == ASK_PERMISSION ? 'p' : 'q',

@@ -155,6 +155,14 @@ const char *const *agent_session_variables(const struct session *s)
     return (const char *const *)s->variables;
 }
 
+const struct config *agent__session_config(const struct session *s)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    const char *dir = agent__session_place(s);
+    const struct config *c = dir != NULL ? h->config(h->arg, dir) : NULL;
+    return c != NULL ? c : s->agent->o.config;
+}
+
 const char *agent__session_place(const struct session *s)
 {
     return s->real_dir != NULL ? s->real_dir : s->working_dir;

@@ -18,7 +18,7 @@ static const char *const *drop_patterns(const struct config *c, struct arena *a)
 const char *const *agent__session_filter(const struct session *s, const char *const *vars,
                                          struct arena *a)
 {
-    return tool_environment(vars, drop_patterns(s->agent->o.config, a), a);
+    return tool_environment(vars, drop_patterns(agent__session_config(s), a), a);
 }
 
 const char *agent_session_dir(const struct session *s)
@@ -32,11 +32,12 @@ const char *const *agent_session_environ(const struct session *s)
     return s->environment != NULL ? (const char *const *)s->environment : nothing;
 }
 
-bool agent_drops_variable(const struct agent *a, struct str name)
+bool agent_drops_variable(const struct agent *a, struct str id, struct str name)
 {
+    const struct session *s = map_get(&a->sessions, id);
     struct arena arena;
     arena_init(&arena);
-    bool drops = tool_drops(name, drop_patterns(a->o.config, &arena));
+    bool drops = s != NULL && tool_drops(name, drop_patterns(agent__session_config(s), &arena));
     arena_fini(&arena);
     return drops;
 }

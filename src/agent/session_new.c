@@ -11,7 +11,7 @@
 
 struct creation {
     struct session *s;
-    bool mode_asked;
+    unsigned asked; // SESSION_ASKED_...
     bool copy;      // its past is still to come: who copies tells that it was made
     struct err why; // its event could not be written: its files go again
     agent_session_cb *cb;
@@ -80,10 +80,21 @@ static void choose_mode(void *arg) // on a lane: it looks at the disk
 {
     struct creation *c = arg;
     const char *why;
-    if (!c->mode_asked) {
+    if ((c->asked & SESSION_ASKED_SANDBOX) == 0) {
         c->s->sandbox =
             box_choose_mode(c->s->sandbox, c->s->working_dir, c->s->agent->o.home->dir, &why);
     }
+}
+
+/// What the project says of sessions in it, now that it is known.
+static bool take_project(struct session *s, unsigned asked, struct agent_no *no)
+{
+    const struct config *c = agent__session_config(s);
+    if (c == s->agent->o.config) {
+        return true;
+    }
+    agent__session_default(s, c, asked);
+    return agent__session_choose(s, no);
 }
 
 /// Plugins of the project are there now, and may be named.
@@ -93,7 +104,7 @@ static void on_entered(struct session *s, void *arg)
     struct agent_no no;
     struct buf meta;
     struct jw w;
-    if (!agent__session_knows_plugins(s, &no)) {
+    if (!take_project(s, c->asked, &no) || !agent__session_knows_plugins(s, &no)) {
         creation_fail(c, no.problem, no.detail);
         return;
     }
@@ -131,6 +142,13 @@ static void create(const struct creation *wish)
     work_submit(s->agent->files, 0, choose_mode, on_mode, c);
 }
 
+static unsigned asked_for(const struct json *params)
+{
+    return (json_get(params, "sandbox") != NULL ? SESSION_ASKED_SANDBOX : 0U) |
+           (json_get(params, "network") != NULL ? SESSION_ASKED_NETWORK : 0U) |
+           (json_get(params, "permission") != NULL ? SESSION_ASKED_PERMISSION : 0U);
+}
+
 /// `role` may be NULL: no bot's.
 static void make(struct agent *a, const struct json *params, const struct agent_role *role,
                  agent_session_cb *cb, void *arg)
@@ -153,8 +171,7 @@ static void make(struct agent *a, const struct json *params, const struct agent_
             s->working_dir = xstrdup("/");
         }
         if (agent__session_choose(s, &no)) {
-            bool asked = json_get(params, "sandbox") != NULL;
-            create(&(struct creation){.s = s, .mode_asked = asked, .cb = cb, .arg = arg});
+            create(&(struct creation){.s = s, .asked = asked_for(params), .cb = cb, .arg = arg});
             return;
         }
     }
@@ -188,8 +205,7 @@ void agent__session_copy(const struct session *s, agent_session_cb *cb, void *ar
     agent__session_copy_settings(copy, s);
     copy->turns = s->turns; // its past has these names already
     if (agent__session_choose(copy, &no)) {
-        create(
-            &(struct creation){.s = copy, .mode_asked = true, .copy = true, .cb = cb, .arg = arg});
+        create(&(struct creation){.s = copy, .asked = ~0U, .copy = true, .cb = cb, .arg = arg});
     } else {
         agent__session_free(copy);
         agent__answer_session(s->agent, cb, arg, NULL, &no);

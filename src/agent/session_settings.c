@@ -44,7 +44,6 @@ static void free_list(char **list)
 struct session *agent__session_new(struct agent *a, struct str id)
 {
     struct session *s = xcalloc(1, sizeof *s);
-    const struct config *c = a->o.config;
     s->agent = a;
     s->id = str_dup(id);
     s->notes_end = &s->notes;
@@ -53,14 +52,35 @@ struct session *agent__session_new(struct agent *a, struct str id)
     s->role.dir = STR("sessions");
     s->started_at = loop_wall(a->o.loop);
     s->usage = (struct provider_usage){0};
-    s->network = config_bool(c, "sandbox.network");
-    box_mode_parse(str_of(config_str(c, "sandbox.mode")), &s->sandbox);
+    s->sandbox = BOX_FULL_ACCESS;
+    agent__session_default(s, a->o.config, 0);
+    return s;
+}
+
+static enum session_permission permission_of(const char *name)
+{
+    enum session_permission p = PERMISSION_DENY;
     for (size_t i = 0; i < ARRAY_LEN(permissions); i++) {
-        if (strcmp(config_str(c, "session.permission"), permissions[i]) == 0) {
-            s->permission = (enum session_permission)i;
+        if (strcmp(name, permissions[i]) == 0) {
+            p = (enum session_permission)i;
         }
     }
-    return s;
+    return p;
+}
+
+void agent__session_default(struct session *s, const struct config *c, unsigned asked)
+{
+    enum box_mode mode = BOX_READ_ONLY;
+    if ((asked & SESSION_ASKED_SANDBOX) == 0) {
+        (void)box_mode_parse(str_of(config_str(c, "sandbox.mode")), &mode);
+        s->sandbox = MIN(s->sandbox, mode);
+    }
+    if ((asked & SESSION_ASKED_NETWORK) == 0) {
+        s->network = config_bool(c, "sandbox.network");
+    }
+    if ((asked & SESSION_ASKED_PERMISSION) == 0) {
+        s->permission = permission_of(config_str(c, "session.permission"));
+    }
 }
 
 void agent__session_free(struct session *s)
@@ -424,7 +444,7 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
                                  .home = s->agent->o.home};
     struct provider_choice choice;
     struct err e = {0};
-    if (providers_resolve(&choice, s->agent->o.config, &wish, &e) < 0) {
+    if (providers_resolve(&choice, agent__session_config(s), &wish, &e) < 0) {
         agent__no(no, PROBLEM_INVALID_BODY, "`afloat models` shows what there is", "%s", e.msg);
         return false;
     }

@@ -17,7 +17,7 @@ static const char *const *listed(const struct session *s, size_t *n)
         *n = s->plugins.n;
         return s->plugins.n != 0 ? (const char *const *)s->plugins.p : none;
     }
-    return config_strings(s->agent->o.config, "session.plugins", n);
+    return config_strings(agent__session_config(s), "session.plugins", n);
 }
 
 static bool is_listed(const char *const *names, size_t n, const char *name)

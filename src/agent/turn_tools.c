@@ -202,7 +202,7 @@ static void start_builtin(struct use *u, const char *const *vars)
     static const struct tool_cb callbacks = {.on_progress = on_output, .on_done = on_tool_done};
     struct session *s = u->t->s;
     struct agent *a = s->agent;
-    const struct config *c = a->o.config;
+    const struct config *c = agent__session_config(s);
     struct arena *arena = &u->t->step_arena;
     struct err e = {0};
     size_t n_writable, n_hide;

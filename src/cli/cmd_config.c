@@ -1,19 +1,30 @@
 // Settings and places. Both work without a hub: settings then come from the same code that the hub
 // runs, read afresh.
+//
+// What the hub answers is its own. In a project that brings settings, what counts is the hub's with the
+// project's layer: that is read here, by the same code again, and what it sets takes the place of what the
+// hub said, unless a flag or a policy did.
 
 #include <unistd.h>
 
+#include "base/path.h"
 #include "cli/ask.h"
 #include "config/config.h"
+#include "trust/settings.h"
 
 enum { TEXT_MAX = 16 << 20 };
 
 // ---- settings ------------------------------------------------------------------------------
 
-static int load_here(struct cli *c, struct client_answer *a)
+/// As JSON into `out`; `p` may bring a layer.
+static int load_here(struct cli *c, const struct trust_settings *p, struct buf *out)
 {
-    struct config_sources src = {
-        .home = &c->home, .env = (const char *const *)environ, .hub = true};
+    bool counts = p->text != NULL && p->trusted;
+    struct config_sources src = {.home = &c->home,
+                                 .project_dir = counts ? p->root : NULL,
+                                 .project_text = p->text,
+                                 .env = (const char *const *)environ,
+                                 .hub = true};
     struct config *config = NULL;
     struct config_diags diags;
     struct jw w;
@@ -21,7 +32,7 @@ static int load_here(struct cli *c, struct client_answer *a)
     config_diags_init(&diags);
     int rc = config_load(&config, &src, &diags, &e);
     if (rc == 0) {
-        jw_init(&w, &a->body);
+        jw_init(&w, out);
         config_write_json(config, &diags, &w);
     }
     config_free(config);
@@ -31,12 +42,13 @@ static int load_here(struct cli *c, struct client_answer *a)
 
 static int ask_hub(struct cli *c, struct client_answer *a)
 {
+    static const struct trust_settings none = {0};
     struct client_peer to = {.socket = c->home.socket};
     struct client_request r = {.method = "GET", .path = ops[OP_CONFIG_SHOW].path};
     struct err e = {0};
     int rc = client_call(&to, &r, a, &e);
     if (rc == ERR_UNREACHABLE) {
-        return load_here(c, a);
+        return load_here(c, &none, &a->body);
     }
     if (rc < 0) {
         return cli__fail(c, &e);
@@ -44,6 +56,101 @@ static int ask_hub(struct cli *c, struct client_answer *a)
     ask_note_build(c, a);
     return a->status == 200 ? EXIT_OK : ask_problem(c, a);
 }
+
+// ---- the project's layer -------------------------------------------------------------------
+
+static bool is_from(const struct json *v, const char *origin)
+{
+    return str_eqz(json_str(json_get(v, "origin"), ""), origin);
+}
+
+static const struct json *find_value(const struct json *values, struct str key)
+{
+    json_foreach_item (v, values) {
+        if (str_eq(json_str(json_get(v, "key"), ""), key)) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+/// The hub's values, each replaced by what the project says, and what only the project has.
+static void merge_values(struct jw *w, const struct json *hub, const struct json *here)
+{
+    jw_arr(w);
+    json_foreach_item (v, hub) {
+        const struct json *mine = find_value(here, json_str(json_get(v, "key"), ""));
+        bool fixed = is_from(v, "flag") || is_from(v, "policy");
+        jw_value(w, mine != NULL && is_from(mine, "project") && !fixed ? mine : v);
+    }
+    json_foreach_item (v, here) {
+        if (is_from(v, "project") && find_value(hub, json_str(json_get(v, "key"), "")) == NULL) {
+            jw_value(w, v);
+        }
+    }
+    jw_end_arr(w);
+}
+
+/// What the hub complains about, and what is wrong with the file `path`.
+static void merge_diagnostics(struct jw *w, const struct json *hub, const struct json *here,
+                              const char *path)
+{
+    jw_arr(w);
+    json_foreach_item (d, hub) {
+        jw_value(w, d);
+    }
+    json_foreach_item (d, here) {
+        if (str_eqz(json_str(json_get(d, "path"), ""), path)) {
+            jw_value(w, d);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static int add_project(struct cli *c, const struct trust_settings *p, struct client_answer *a)
+{
+    struct arena arena;
+    struct buf text, out;
+    struct json *hub = NULL, *here = NULL;
+    struct jw w;
+    char *path = path_join(p->root, CONFIG_PROJECT_FILE);
+    arena_init(&arena);
+    buf_init(&text, TEXT_MAX);
+    buf_init(&out, TEXT_MAX);
+    int code = load_here(c, p, &text);
+    if (code == EXIT_OK && json_parse(&hub, &arena, buf_str(&a->body), NULL, NULL) == 0 &&
+        json_parse(&here, &arena, buf_str(&text), NULL, NULL) == 0) {
+        jw_init(&w, &out);
+        jw_obj(&w);
+        jw_key(&w, "values");
+        merge_values(&w, json_get(hub, "values"), json_get(here, "values"));
+        jw_key(&w, "diagnostics");
+        merge_diagnostics(&w, json_get(hub, "diagnostics"), json_get(here, "diagnostics"), path);
+        jw_end_obj(&w);
+        buf_clear(&a->body);
+        buf_adds(&a->body, buf_str(&out));
+    }
+    buf_fini(&text);
+    buf_fini(&out);
+    arena_fini(&arena);
+    free(path);
+    return code;
+}
+
+/// That a project's settings do not count is said, whatever the reason.
+static void tell_refused(struct cli *c, const struct trust_settings *p)
+{
+    if (p->why != NULL) {
+        out_note(&c->out, "'%s/" CONFIG_PROJECT_FILE "' counts for nothing: %s", p->root, p->why);
+    } else if (p->text != NULL && !p->trusted) {
+        out_note(&c->out,
+                 "'%s/" CONFIG_PROJECT_FILE "' is not trusted and counts for nothing: look at it, "
+                 "then type 'afloat trust'",
+                 p->root);
+    }
+}
+
+// ---- shown ---------------------------------------------------------------------------------
 
 static void add_origin(struct table *t, const struct json *v)
 {
@@ -112,11 +219,18 @@ static int print_config(struct cli *c, const struct client_answer *a)
 int cmd_config_show(struct cli *c)
 {
     struct client_answer a;
+    struct trust_settings p;
     client_answer_init(&a);
+    trust_settings_read(&p, c->home.dir, ".");
     int code = ask_hub(c, &a);
+    if (code == EXIT_OK && p.trusted) {
+        code = add_project(c, &p, &a);
+    }
     if (code == EXIT_OK) {
         code = print_config(c, &a);
+        tell_refused(c, &p);
     }
+    trust_settings_fini(&p);
     client_answer_fini(&a);
     return code;
 }

@@ -61,7 +61,8 @@ static int serve(struct cli *c, enum env_dialect d, int pid, struct err *e)
                           .pid = pid,
                           .base = (const char *const *)environ,
                           .gate = &gate,
-                          .build_timeout_ms = shell_config_read(c).build_timeout_ms,
+                          .build_timeout_ms =
+                              shell_config_read(c, args_word(&c->args, 2)).build_timeout_ms,
                           .socket = c->home.socket};
     rc = hook_serve(&o, e);
     env_gate_trust_fini(&gate);

@@ -45,7 +45,7 @@ int cmd_shell(struct cli *c)
     if (rc == 0) {
         char **words = program_words(&c->args);
         o.words = words;
-        struct shell_config config = shell_config_read(c);
+        struct shell_config config = shell_config_read(c, o.cwd);
         o.marker = config.marker;
         o.build_timeout_ms = config.build_timeout_ms;
         rc = shell_run(&o, &e);

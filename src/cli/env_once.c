@@ -97,7 +97,7 @@ static int build(struct env_once *o, struct cli *c, struct err *e)
         .root = o->project.root,
         .base = (const char *const *)o->outer,
         .gate = &gate,
-        .timeout_ms = shell_config_read(c).build_timeout_ms,
+        .timeout_ms = shell_config_read(c, o->project.root).build_timeout_ms,
         .cb = {.building = on_building, .ready = on_ready, .failed = on_failed, .log = on_log},
         .arg = &b};
     struct env_coord *coord = env_coord_open(&opts);

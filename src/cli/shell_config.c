@@ -5,10 +5,16 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "trust/settings.h"
 
-struct shell_config shell_config_read(struct cli *c)
+struct shell_config shell_config_read(struct cli *c, const char *dir)
 {
-    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
+    struct trust_settings project;
+    trust_settings_read(&project, c->home.dir, dir);
+    struct config_sources src = {.home = &c->home,
+                                 .project_dir = project.trusted ? project.root : NULL,
+                                 .project_text = project.text,
+                                 .env = (const char *const *)environ};
     struct shell_config out = {.marker = true}; // 0: the coordinator's own limit
     struct config *config = NULL;
     struct config_diags diags;
@@ -22,5 +28,6 @@ struct shell_config shell_config_read(struct cli *c)
     }
     config_free(config);
     config_diags_fini(&diags);
+    trust_settings_fini(&project);
     return out;
 }

@@ -101,17 +101,18 @@ static void on_log(void *arg, const char *project, struct str line)
 
 struct applied {
     const struct agent_env *v;
+    const char *id;
     const struct env_applied *m;
 };
 
 /// Names only, and only of what tools get.
-static void write_names(struct jw *w, const struct agent_env *v, const char *key,
+static void write_names(struct jw *w, const struct applied *a, const char *key,
                         const char *const *names)
 {
     jw_key(w, key);
     jw_arr(w);
     for (; *names != NULL; names++) {
-        if (!agent_drops_variable(v->agent, str_of(*names))) {
+        if (!agent_drops_variable(a->v->agent, str_of(a->id), str_of(*names))) {
             jw_strz(w, *names);
         }
     }
@@ -124,16 +125,16 @@ static void write_applied(struct jw *w, void *arg)
     const struct env_applied *m = a->m;
     write_build(w, m->project, m->generation, m->changed, m->n_changed);
     jw_kint(w, "duration_ms", (int64_t)m->duration_ms);
-    write_names(w, a->v, "added", m->added);
-    write_names(w, a->v, "changed", m->replaced);
-    write_names(w, a->v, "removed", m->removed);
+    write_names(w, a, "added", m->added);
+    write_names(w, a, "changed", m->replaced);
+    write_names(w, a, "removed", m->removed);
 }
 
 static void on_applied(void *arg, void *guest, const struct env_applied *m)
 {
     struct agent_env *v = arg;
     struct tenant *t = guest;
-    struct applied a = {.v = v, .m = m};
+    struct applied a = {.v = v, .id = t->id, .m = m};
     agent_tell(v->agent, str_of(t->id), EVENT_ENV_APPLIED, write_applied, &a);
 }
 

@@ -13,6 +13,7 @@
 #include "loop/work.h"
 #include "main/agent_env.h"
 #include "main/agent_lua.h"
+#include "main/projects.h"
 #include "net/http_client.h"
 #include "plugin/improvements.h"
 #include "plugin/manifest.h"
@@ -106,38 +107,57 @@ static struct str file(void *arg, const struct gen_unit *u, const char *path)
     return f != NULL ? f->bytes : STR_NULL;
 }
 
-/// Without plugins nobody needs to know; the answer still comes later.
-struct nobody {
+/// Somebody on the way into a directory: its settings first, since they name plugins, then its plugins.
+struct entry {
+    struct agent_glue *g;
+    char *dir; // the real one
     void (*done)(void *arg, const char *real_dir);
     void *arg;
 };
 
-static void on_nobody(void *arg)
+static void on_entered(void *arg, const char *real_dir)
 {
-    struct nobody n = *(struct nobody *)arg;
+    struct entry e = *(struct entry *)arg;
     free(arg);
-    n.done(n.arg, NULL);
+    if (real_dir == NULL && e.dir != NULL) { // nobody will leave it
+        projects_leave(e.g->o.projects, e.dir);
+    }
+    e.done(e.arg, real_dir);
+    free(e.dir);
+}
+
+static void on_settings(void *arg, const char *real_dir)
+{
+    struct entry *e = arg;
+    e->dir = real_dir != NULL ? xstrdup(real_dir) : NULL;
+    if (e->g->o.plugins != NULL && real_dir != NULL) {
+        plugins_enter_dir(e->g->o.plugins, real_dir, on_entered, e);
+    } else {
+        on_entered(e, real_dir);
+    }
 }
 
 static void enter(void *arg, const char *dir, void (*done)(void *arg, const char *real_dir),
                   void *done_arg)
 {
-    struct agent_glue *g = arg;
-    if (g->o.plugins != NULL) {
-        plugins_enter_dir(g->o.plugins, dir, done, done_arg);
-        return;
-    }
-    struct nobody *n = xmalloc(sizeof *n);
-    *n = (struct nobody){.done = done, .arg = done_arg};
-    loop_defer(g->o.loop, on_nobody, n);
+    struct entry *e = xmalloc(sizeof *e);
+    *e = (struct entry){.g = arg, .done = done, .arg = done_arg};
+    projects_enter(e->g->o.projects, dir, on_settings, e);
 }
 
 static void leave(void *arg, const char *real_dir)
 {
     struct agent_glue *g = arg;
+    projects_leave(g->o.projects, real_dir);
     if (g->o.plugins != NULL) {
         plugins_leave_dir(g->o.plugins, real_dir);
     }
+}
+
+static const struct config *config_of(void *arg, const char *dir)
+{
+    struct agent_glue *g = arg;
+    return projects_config(g->o.projects, dir);
 }
 
 // ---- plugin_save --------------------------------------------------------------------------------
@@ -313,6 +333,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .enter = enter,
                                        .leave = leave,
                                        .save = save,
+                                       .config = config_of,
                                        .environ = ask_environ,
                                        .forget_environ = forget_environ,
                                        .made = made,

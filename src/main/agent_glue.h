@@ -14,13 +14,14 @@ struct gen_engine;
 struct home;
 struct improvements;
 struct plugins;
+struct projects;
 struct providers;
 struct store;
 struct trust;
 struct watcher;
 
-/// Everything is borrowed until agent_glue_free(), but for `config`, and `bind` and
-/// `watcher`: until it has stopped.
+/// Everything is borrowed until agent_glue_free(), but for `config`, and where it says
+/// that it need not be so long.
 struct agent_glue_opts {
     struct loop *loop;
     const struct home *home;
@@ -34,6 +35,7 @@ struct agent_glue_opts {
     struct improvements *improvements; // NULL: none
     struct bind *bind;                 // gets the sessions for Lua
     struct watcher *watcher;           // until it has stopped
+    struct projects *projects;         // the same
     const char *version;
 };
 

@@ -37,8 +37,10 @@
 #include "main/hublog.h"
 #include "main/instance.h"
 #include "main/live.h"
+#include "main/projects.h"
 #include "main/settings.h"
 #include "main/shipped.h"
+#include "plugin/plugins.h"
 #include "proto/events.h"
 #include "server/server.h"
 #include "store/choices.h"
@@ -74,6 +76,7 @@ struct daemon {
     struct event_log *events;
     struct api *api;
     struct live *live;
+    struct projects *projects;
     struct agent_glue *agent;
     struct bot_glue *bots;
     struct server *server;
@@ -121,6 +124,9 @@ static void apply_config(struct daemon *d)
     }
     if (d->bots != NULL) {
         bot_glue_set_config(d->bots, c);
+    }
+    if (d->projects != NULL) {
+        projects_reload(d->projects);
     }
     if (d->server != NULL) {
         size_t n;
@@ -384,6 +390,35 @@ static void open_bots(struct daemon *d)
     api_set_bots(d->api, bot_glue_bots(d->bots));
 }
 
+static void on_project_changed(void *arg)
+{
+    struct daemon *d = arg;
+    if (live_plugins(d->live) != NULL) {
+        plugins_project_changed(live_plugins(d->live));
+    }
+}
+
+static void open_projects(struct daemon *d)
+{
+    struct projects_opts o = {.loop = &d->loop,
+                              .home = &d->home,
+                              .settings = d->settings,
+                              .trust = trust_hub_book(d->trust),
+                              .watcher = live_watcher(d->live),
+                              .changed = on_project_changed,
+                              .arg = d};
+    d->projects = projects_open(&o);
+    if (d->opts.repo != NULL) {
+        projects_enter(d->projects, d->opts.repo, NULL, NULL);
+    }
+}
+
+static const struct config *project_config(void *arg, const char *root)
+{
+    struct daemon *d = arg;
+    return d->projects != NULL ? projects_config(d->projects, root) : NULL;
+}
+
 static void step_agent(void *arg)
 {
     struct daemon *d = arg;
@@ -403,6 +438,8 @@ static void step_agent(void *arg)
     if (d->stopping) {
         return;
     }
+    open_projects(d);
+    opts.projects = d->projects;
     d->agent = agent_glue_open(&opts, step_listen, d);
     api_set_agent(d->api, agent_glue_agent(d->agent), agent_glue_providers(d->agent));
     open_bots(d);
@@ -419,6 +456,8 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
                              .events = d->events,
                              .choices = d->choices,
                              .trust = trust_hub_book(d->trust),
+                             .project_config = project_config,
+                             .project_arg = d,
                              .version = d->opts.version,
                              .shipped_dir = d->shipped,
                              .repo = d->opts.repo,
@@ -592,6 +631,7 @@ static void on_server_closed(void *arg)
 static void on_agent_stopped(void *arg)
 {
     struct daemon *d = arg;
+    projects_close(d->projects);
     if (d->server != NULL) {
         server_close(d->server, GRACE_MS, on_server_closed, d);
     } else {
@@ -716,6 +756,7 @@ static void finish(struct daemon *d)
     struct err e = {0};
     agent_glue_free(d->agent);
     bot_glue_free(d->bots);
+    projects_free(d->projects);
     api_free(d->api);
     choices_free(d->choices);
     free(d->shipped);

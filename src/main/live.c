@@ -137,6 +137,8 @@ static void open_plugins(struct live *v)
                                 .watcher = v->watcher,
                                 .home = o->home,
                                 .config = o->config,
+                                .project_config = o->project_config,
+                                .project_arg = o->project_arg,
                                 .store = o->store,
                                 .choices = o->choices,
                                 .trust = o->trust,

@@ -27,6 +27,9 @@ struct live_opts {
     struct event_log *events;
     struct choices *choices; // loaded
     struct trust *trust;
+    /// See plugins_opts.
+    const struct config *(*project_config)(void *arg, const char *root);
+    void *project_arg;
     const char *version;
     const char *shipped_dir; // plugins that come with the program; NULL: none
     const char *repo;        // the project opened at start; NULL: none

@@ -20,14 +20,21 @@ struct settings {
     struct watch *watch;
 };
 
-static int read_layers(const struct settings_opts *o, struct config **out, struct config_diags *d,
-                       struct err *e)
+/// A project's layer that may be NULL, and what its file holds.
+struct project_layer {
+    const char *root, *text;
+};
+
+static int read_layers(const struct settings_opts *o, struct project_layer p, struct config **out,
+                       struct config_diags *d, struct err *e)
 {
     char *listen = o->listen != NULL ? xasprintf("listen=%s", o->listen) : NULL;
     char *profile = o->profile != NULL ? xasprintf("profile=%s", o->profile) : NULL;
     const char *flags[3] = {listen != NULL ? listen : profile, listen != NULL ? profile : NULL};
     struct config_sources src = {.home = o->home,
                                  .system_path = o->system_path,
+                                 .project_dir = p.root,
+                                 .project_text = p.text,
                                  .env = (const char *const *)environ,
                                  .flags = flags,
                                  .hub = true};
@@ -50,14 +57,6 @@ static int check_system(const struct settings_opts *o, const struct config_diags
     return 0;
 }
 
-static void log_diags(const struct config_diags *d)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        log_warn(LOG_CONFIG, "path=%s line=%u message=%s", LOGQ(str_of(d->p[i].path)).z,
-                 d->p[i].line, LOGQ(str_of(d->p[i].message)).z);
-    }
-}
-
 static void apply_level(const struct config *c)
 {
     enum log_level level;
@@ -72,7 +71,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     struct settings *s = xcalloc(1, sizeof *s);
     s->opts = *o;
     config_diags_init(&s->diags);
-    int rc = read_layers(o, &s->config, &s->diags, e);
+    int rc = read_layers(o, (struct project_layer){0}, &s->config, &s->diags, e);
     if (rc == 0) {
         rc = check_system(o, &s->diags, e);
     }
@@ -80,7 +79,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
         settings_close(s);
         return rc;
     }
-    log_diags(&s->diags);
+    settings_log_diags(&s->diags);
     apply_level(s->config);
     *out = s;
     return 0;
@@ -119,13 +118,27 @@ void settings_close(struct settings *s)
     }
 }
 
+int settings_read_for(const struct settings *s, const char *root, const char *text,
+                      struct config **out, struct config_diags *d, struct err *e)
+{
+    return read_layers(&s->opts, (struct project_layer){root, text}, out, d, e);
+}
+
+void settings_log_diags(const struct config_diags *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        log_warn(LOG_CONFIG, "path=%s line=%u message=%s", LOGQ(str_of(d->p[i].path)).z,
+                 d->p[i].line, LOGQ(str_of(d->p[i].message)).z);
+    }
+}
+
 void settings_reload(struct settings *s)
 {
     struct err e = {0};
     struct config *fresh = NULL, *old = NULL;
     struct config_diags diags;
     config_diags_init(&diags);
-    if (read_layers(&s->opts, &fresh, &diags, &e) < 0) {
+    if (read_layers(&s->opts, (struct project_layer){0}, &fresh, &diags, &e) < 0) {
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         config_diags_fini(&diags);
         return;
@@ -139,7 +152,7 @@ void settings_reload(struct settings *s)
         s->config = fresh;
         apply_level(fresh);
     }
-    log_diags(&s->diags);
+    settings_log_diags(&s->diags);
     log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", diags.broken, diags.n);
     s->opts.changed(s->opts.arg);
     config_free(old);

@@ -14,6 +14,7 @@
 //   - `want` and `back` are borrowed: from a slot, from what serves, or from `fetched`, all of which
 //     stay until the run has ended.
 
+#include "base/path.h"
 #include "plugin/plugins_int.h"
 #include "store/choices.h"
 
@@ -66,22 +67,34 @@ static const struct trust_place *place_of(const struct plugins *ps, const char *
     return NULL;
 }
 
+/// The path of a project's plugin in it; NULL: a line of its settings leads out of `.afloat`. What lies
+/// there is no part of what is trusted, and may be a model's work: it can write all but that directory.
+static const char *rel_of(const struct plugin_place *p)
+{
+    char *ours = path_join(p->project, ".afloat");
+    bool inside = look__is_beneath(p->path, ours);
+    free(ours);
+    return inside ? p->path + strlen(p->project) + 1 : NULL;
+}
+
 static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, const char *hash)
 {
     if (p->project == NULL) {
         return true;
     }
     const struct trust_place *tp = place_of(ps, p->project);
-    const char *rel = p->path + strlen(p->project) + 1;
+    const char *rel = rel_of(p);
+    if (rel == NULL) {
+        return ps->opts.shipped_dir != NULL && look__is_beneath(p->path, ps->opts.shipped_dir);
+    }
     return tp != NULL && trust_ask(ps->opts.trust, tp, TRUST_PLUGIN, rel, hash) != TRUST_NO;
 }
 
 static const char *last_trusted(const struct plugins *ps, const struct plugin_place *p)
 {
     const struct trust_place *tp = place_of(ps, p->project);
-    return tp != NULL
-               ? trust_last(ps->opts.trust, tp, TRUST_PLUGIN, p->path + strlen(p->project) + 1)
-               : NULL;
+    const char *rel = rel_of(p);
+    return tp != NULL && rel != NULL ? trust_last(ps->opts.trust, tp, TRUST_PLUGIN, rel) : NULL;
 }
 
 // ---- verdicts ---------------------------------------------------------------------------------

@@ -71,6 +71,10 @@ int places_scan(struct plugin_places *p, const struct plugin_root *root, struct 
 void places_configured(struct plugin_places *p, const struct config *c, const struct json *choices,
                        const char *shipped_dir);
 
+/// Add the lines that a project's file says, of settings that hold those of all layers.
+void places_of_project(struct plugin_places *p, const struct config *c, const char *slug,
+                       const char *shipped_dir);
+
 /// One plugin of the set to be.
 struct plugin_entry {
     const struct plugin_place *place;

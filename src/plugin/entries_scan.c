@@ -188,11 +188,6 @@ static struct plugin_place configured(struct plugin_places *p, const struct conf
         .said_line = (int)MIN(c->line, (uint32_t)INT32_MAX),
         .name = path == NULL ? str_dup(json_str(name, "")) : NULL,
     };
-    if (c->origin == CONFIG_PROJECT && c->path != NULL) {
-        place.layer = LAYER_REPO;
-        place.project = project_of(c->path);
-        place.slug = str_dup(path_base(str_of(place.project)));
-    }
     return place;
 }
 
@@ -230,20 +225,38 @@ static void add_chosen(struct plugin_places *p, const struct json *entry)
                                  .options = json_clone(&p->arena, options)});
 }
 
+/// The i-th line of `[[plugins]]`; NULL behind the last.
+static const struct config_entry *line_at(const struct config *c, size_t i)
+{
+    char key[32];
+    snprintf(key, sizeof key, "plugins.%zu", i);
+    return config_find(c, key);
+}
+
 void places_configured(struct plugin_places *p, const struct config *c, const struct json *choices,
                        const char *shipped_dir)
 {
-    for (size_t i = 0;; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "plugins.%zu", i);
-        const struct config_entry *entry = config_find(c, key);
-        if (entry == NULL) {
-            break;
-        }
+    const struct config_entry *entry;
+    for (size_t i = 0; (entry = line_at(c, i)) != NULL; i++) {
         add(p, configured(p, entry, shipped_dir));
     }
     json_foreach_item (it, json_get(choices, "plugin_entries")) {
         add_chosen(p, it);
+    }
+}
+
+void places_of_project(struct plugin_places *p, const struct config *c, const char *slug,
+                       const char *shipped_dir)
+{
+    const struct config_entry *entry;
+    for (size_t i = 0; (entry = line_at(c, i)) != NULL; i++) {
+        if (entry->origin == CONFIG_PROJECT) {
+            struct plugin_place place = configured(p, entry, shipped_dir);
+            place.layer = LAYER_REPO;
+            place.project = project_of(entry->path);
+            place.slug = xstrdup(slug);
+            add(p, place);
+        }
     }
 }
 

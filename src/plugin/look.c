@@ -309,6 +309,24 @@ static void places_copy(struct plugin_places *to, const struct plugin_places *fr
     }
 }
 
+/// The settings with those that a project brings; NULL: it brings none.
+static const struct config *project_config(const struct plugins *ps, const struct project *pr)
+{
+    const struct plugins_opts *o = &ps->opts;
+    return o->project_config != NULL ? o->project_config(o->project_arg, pr->place.root) : NULL;
+}
+
+static void add_projects_lines(struct look *lk)
+{
+    struct plugins *ps = lk->ps;
+    vec_foreach (pr, &ps->projects) {
+        const struct config *c = project_config(ps, pr);
+        if (c != NULL) {
+            places_of_project(&lk->places, c, pr->slug, ps->opts.shipped_dir);
+        }
+    }
+}
+
 void look__begin(struct plugins *ps)
 {
     struct look *lk = xcalloc(1, sizeof *lk);
@@ -319,6 +337,7 @@ void look__begin(struct plugins *ps)
     map_init(&lk->known);
     places_configured(&lk->places, ps->opts.config, choices_all(ps->opts.choices),
                       ps->opts.shipped_dir);
+    add_projects_lines(lk);
     places_copy(&lk->places, &ps->installed);
     copy_roots(lk);
     vec_foreach (d, &ps->dirty) {
@@ -402,7 +421,9 @@ static void add_root(struct plugins *ps, const char *base, const char *sub, enum
 
 static void add_layer_roots(struct plugins *ps, const char *base, const struct project *pr)
 {
-    char *profile = xasprintf("profiles/%s/plugins", config_str(ps->opts.config, "profile"));
+    const struct config *own = pr != NULL ? project_config(ps, pr) : NULL;
+    const struct config *c = own != NULL ? own : ps->opts.config;
+    char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
     add_root(ps, base, "plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
     add_root(ps, base, "shared/plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
     add_root(ps, base, profile, pr != NULL ? LAYER_REPO_PROFILE : LAYER_USER_PROFILE, pr);

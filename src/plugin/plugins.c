@@ -478,6 +478,13 @@ void plugins_set_config(struct plugins *ps, const struct config *c)
     plugins__ask(ps, "config");
 }
 
+void plugins_project_changed(struct plugins *ps)
+{
+    ps->all_dirty = true;
+    look__roots(ps); // the profile may be another one
+    plugins__ask(ps, "config");
+}
+
 void plugins_switch(struct plugins *ps, bool on)
 {
     if (ps->on != on) {

@@ -152,6 +152,13 @@ static void on_status(void *arg, int status, const struct err *e)
     *(bool *)arg = true;
 }
 
+static const struct config *project_config(void *arg, const char *dir)
+{
+    (void)arg;
+    (void)dir;
+    return NULL; // no project brings any
+}
+
 // ---- life ---------------------------------------------------------------------------------------
 
 static void load_config(struct rig *r)
@@ -207,6 +214,7 @@ void rig_open(struct rig *r, const char *home)
                                     .enter = enter,
                                     .leave = leave,
                                     .save = save,
+                                    .config = project_config,
                                     .made = made,
                                     .ended = ended,
                                     .arg = r}};

@@ -271,9 +271,9 @@ TEST(a_shipped_plugin_is_found_by_name_and_a_bad_name_leads_nowhere)
 
 TEST(lines_of_a_projects_file_belong_to_the_project)
 {
-    struct config *c = load("", "[[plugins]]\npath = \"extra\"\n");
+    struct config *c = load("[[plugins]]\npath = \"/p/mine\"\n", "[[plugins]]\npath = \"extra\"\n");
     places_init(&places);
-    places_configured(&places, c, NULL, NULL);
+    places_of_project(&places, c, "repo", NULL);
     CHECK_INT(places.list.n, 1);
     CHECK_INT(places.list.p[0].layer, LAYER_REPO);
     CHECK_STR(places.list.p[0].project, at("repo"));

@@ -1,0 +1,286 @@
+// Settings of projects, while somebody works in them.
+//
+//     enter ──────────┐
+//     file saved ─────┼──> worker: file, trust book, all layers ──> in force, or the last good ones stay
+//     trust changed ──┤
+//     hub's settings ─┘
+//
+// What a project may set, and what only narrower, is config/'s to say: what it may not is a diagnostic with
+// file and line, in the log and in `afloat config show`. Here is decided whether it counts at all. Bytes
+// that nobody trusts count for nothing, which is logged once until they change; a broken file, be it the
+// project's or the user's, changes nothing: the settings that were good stay, and where there were none the
+// hub's own count, never a mixture from which a stricter line is missing.
+//
+// Reading is one thread's work, in order, so the last reading is the newest.
+
+#include "main/projects.h"
+
+#include "base/log.h"
+#include "base/path.h"
+#include "loop/work.h"
+#include "main/settings.h"
+#include "trust/settings.h"
+#include "trust/trust.h"
+#include "watch/watch.h"
+
+struct project {
+    struct projects *all;
+    struct project *next;
+    char *root;
+    unsigned refs;
+    struct config *config; // NULL: the hub's
+    char *refused;         // text that nobody trusts, and that it was said of; NULL
+    struct watch *watch;   // NULL: it could not be watched
+};
+
+struct projects {
+    struct projects_opts o;
+    struct lane *lane;
+    struct project *list;
+    bool closed;
+};
+
+/// One reading, on its way to the worker and back.
+struct reading {
+    struct projects *p;
+    char *dir, *real;
+    struct trust_settings found;
+    struct config *config; // NULL: nothing that may be used
+    struct config_diags diags;
+    bool enters;
+    projects_entered *done; // NULL
+    void *arg;
+};
+
+static void read_again(struct project *pr);
+
+// ---- on the worker -------------------------------------------------------------------------------
+
+static void read_config(struct reading *r)
+{
+    struct err e = {0};
+    int rc = settings_read_for(r->p->o.settings, r->found.root, r->found.text, &r->config,
+                               &r->diags, &e);
+    if (rc < 0) {
+        r->found.why = xstrdup(e.msg);
+    } else if (r->diags.broken) {
+        config_free(r->config);
+        r->config = NULL;
+    }
+}
+
+static void work(void *arg)
+{
+    struct reading *r = arg;
+    r->real = realpath(r->dir, NULL);
+    trust_settings_read(&r->found, r->p->o.home->dir, r->dir);
+    if (r->found.trusted) {
+        read_config(r);
+    }
+}
+
+// ---- back on the loop ----------------------------------------------------------------------------
+
+static bool is_around(const struct project *pr, const char *dir)
+{
+    size_t n = strlen(pr->root);
+    return strncmp(dir, pr->root, n) == 0 && (dir[n] == '\0' || dir[n] == '/' || n == 1);
+}
+
+/// The nearest project around `dir`; NULL when there is none.
+static struct project *find(const struct projects *p, const char *dir)
+{
+    struct project *best = NULL;
+    for (struct project *pr = p->list; pr != NULL; pr = pr->next) {
+        if (is_around(pr, dir) && (best == NULL || strlen(pr->root) > strlen(best->root))) {
+            best = pr;
+        }
+    }
+    return best;
+}
+
+static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    (void)w;
+    if (!batch->first) {
+        read_again(arg);
+    }
+}
+
+static struct project *open_project(struct projects *p, const char *root)
+{
+    struct project *pr = xcalloc(1, sizeof *pr);
+    struct err e = {0};
+    const struct config *c = settings_config(p->o.settings);
+    char *dir = path_join(root, ".afloat");
+    struct watch_opts o = {.path = dir,
+                           .pattern = "config.toml",
+                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+                           .poll = config_bool(c, "watch.poll")};
+    *pr = (struct project){.all = p, .next = p->list, .root = xstrdup(root)};
+    p->list = pr;
+    if (watch_open(&pr->watch, p->o.watcher, &o, on_saved, pr, &e) < 0) {
+        log_warn(LOG_CONFIG, "cannot watch the settings of '%s': %s", root, e.msg);
+    }
+    free(dir);
+    return pr;
+}
+
+static void close_project(struct project *pr)
+{
+    struct project **at = &pr->all->list;
+    while (*at != pr) {
+        at = &(*at)->next;
+    }
+    *at = pr->next;
+    watch_close(pr->watch);
+    config_free(pr->config);
+    free(pr->refused);
+    free(pr->root);
+    free(pr);
+}
+
+/// Bytes that nobody trusts: said once.
+static void note_refused(struct project *pr, const char *text)
+{
+    if (pr->refused == NULL || strcmp(pr->refused, text) != 0) {
+        log_warn(LOG_CONFIG,
+                 "the settings of '%s' are not trusted and count for nothing: look at them, then "
+                 "type 'afloat trust'",
+                 pr->root);
+        free(pr->refused);
+        pr->refused = xstrdup(text);
+    }
+}
+
+/// Put what was read into force, unless it is broken.
+static void take(struct project *pr, struct reading *r)
+{
+    const struct trust_settings *found = &r->found;
+    settings_log_diags(&r->diags);
+    if (found->why != NULL) {
+        log_warn(LOG_CONFIG, "cannot read the settings of '%s': %s", pr->root, found->why);
+        return;
+    }
+    if (found->text != NULL && !found->trusted) {
+        note_refused(pr, found->text);
+    } else if (found->text != NULL && r->config == NULL) {
+        return;
+    }
+    if (pr->config == NULL && r->config == NULL) {
+        return;
+    }
+    struct config *old = pr->config;
+    pr->config = r->config;
+    r->config = NULL;
+    pr->all->o.changed(pr->all->o.arg);
+    config_free(old);
+}
+
+static void free_reading(struct reading *r)
+{
+    config_free(r->config);
+    config_diags_fini(&r->diags);
+    trust_settings_fini(&r->found);
+    free(r->dir);
+    free(r->real);
+    free(r);
+}
+
+static void on_read(void *arg)
+{
+    struct reading *r = arg;
+    struct projects *p = r->p;
+    const char *root = p->closed ? NULL : r->found.root;
+    struct project *pr = root != NULL ? find(p, root) : NULL;
+    if (pr != NULL && strcmp(pr->root, root) != 0) {
+        pr = NULL; // one around it
+    }
+    if (pr == NULL && root != NULL && r->enters) {
+        pr = open_project(p, root);
+    }
+    if (pr != NULL) {
+        pr->refs += r->enters;
+        take(pr, r);
+    }
+    if (r->done != NULL) {
+        r->done(r->arg, r->real);
+    }
+    free_reading(r);
+}
+
+static void start(struct projects *p, const char *dir, bool enters, projects_entered *done,
+                  void *arg)
+{
+    struct reading *r = xcalloc(1, sizeof *r);
+    *r = (struct reading){.p = p, .dir = xstrdup(dir), .enters = enters, .done = done, .arg = arg};
+    config_diags_init(&r->diags);
+    work_submit(p->lane, 0, work, on_read, r);
+}
+
+static void read_again(struct project *pr)
+{
+    start(pr->all, pr->root, false, NULL, NULL);
+}
+
+static void on_trust(const struct trust *t, void *arg)
+{
+    (void)t;
+    projects_reload(arg);
+}
+
+// ---- public --------------------------------------------------------------------------------------
+
+struct projects *projects_open(const struct projects_opts *o)
+{
+    struct projects *p = xcalloc(1, sizeof *p);
+    p->o = *o;
+    p->lane = lane_open(o->loop, "projects", 1);
+    trust_listen(o->trust, on_trust, p);
+    return p;
+}
+
+void projects_close(struct projects *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    p->closed = true;
+    trust_unlisten(p->o.trust, on_trust, p);
+    while (p->list != NULL) {
+        close_project(p->list);
+    }
+    lane_close(p->lane);
+}
+
+void projects_free(struct projects *p)
+{
+    free(p);
+}
+
+void projects_enter(struct projects *p, const char *dir, projects_entered *done, void *arg)
+{
+    start(p, dir, true, done, arg);
+}
+
+void projects_leave(struct projects *p, const char *real_dir)
+{
+    struct project *pr = find(p, real_dir);
+    if (pr != NULL && --pr->refs == 0) {
+        close_project(pr);
+    }
+}
+
+const struct config *projects_config(const struct projects *p, const char *dir)
+{
+    const struct project *pr = find(p, dir);
+    return pr != NULL ? pr->config : NULL;
+}
+
+void projects_reload(struct projects *p)
+{
+    for (struct project *pr = p->list; pr != NULL; pr = pr->next) {
+        read_again(pr);
+    }
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "config/config.h"
+#include "loop/loop.h"
+
+// The settings of the projects in which somebody works: `.afloat/config.toml` of each, where it is trusted,
+// as a layer between the user's and the environment. See docs/internals/agent.md.
+
+struct projects;
+struct settings;
+struct trust;
+struct watcher;
+
+/// Borrowed until projects_close(); `settings` until projects_free().
+struct projects_opts {
+    struct loop *loop;
+    const struct home *home;
+    const struct settings *settings;
+    struct trust *trust;
+    struct watcher *watcher;
+    /// The settings of a project are other than before; those before are still there during the call.
+    void (*changed)(void *arg);
+    void *arg;
+};
+
+struct projects *projects_open(const struct projects_opts *o); // never NULL
+/// Nothing is watched or read any more; who is on the way in is answered. NULL is allowed.
+void projects_close(struct projects *p);
+void projects_free(struct projects *p); // when the loop has ended; NULL is allowed
+
+/// `real_dir` is the directory without links, borrowed; NULL: there is none, and nothing to leave.
+typedef void projects_entered(void *arg, const char *real_dir);
+/// Somebody works in `dir`, until projects_leave() with the real one. `done` (may be NULL) later, when the
+/// settings of its project are read.
+void projects_enter(struct projects *p, const char *dir, projects_entered *done, void *arg);
+void projects_leave(struct projects *p, const char *real_dir);
+
+/// The settings that count in the real directory `dir`: borrowed until `changed` was told. NULL: the hub's.
+const struct config *projects_config(const struct projects *p, const char *dir);
+/// The hub's settings changed, and with them those of all projects.
+void projects_reload(struct projects *p);
