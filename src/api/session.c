@@ -2,6 +2,7 @@
 
 #include "api/handlers.h"
 #include "api/session_int.h"
+#include "bot/bots.h"
 
 enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
@@ -13,6 +14,14 @@ static bool has_agent(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_STOPPING, NULL, "there are no sessions: the hub starts or stops");
     }
     return api->agent != NULL;
+}
+
+static bool has_bots(struct api *api, struct op_call *c)
+{
+    if (api->bots == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "there are no bots: the hub starts or stops");
+    }
+    return api->bots != NULL;
 }
 
 static struct session_op *op_new(struct api *api, struct op_call *c)
@@ -101,7 +110,10 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 
 void op_SESSION_NEW(struct api *api, struct op_call *c)
 {
-    if (has_agent(api, c)) {
+    bool bot = json_str(json_get(c->params, "bot"), "").n != 0;
+    if (bot && has_bots(api, c)) {
+        bots_chat(api->bots, c->params, on_made, op_new(api, c));
+    } else if (!bot && has_agent(api, c)) {
         agent_session_new(api->agent, c->params, on_made, op_new(api, c));
     }
 }

@@ -4,7 +4,8 @@
 //
 // Global flags may stand anywhere. The flags of a command stand behind its verb: only then is it
 // known which of them take a value. `--` ends the flags, `-` alone is a word. Behind a program that a
-// command runs, flags are the program's.
+// command runs, flags are the program's. Of some nouns the first word may stand before the verb:
+// `memory BOT show` is `memory show BOT`.
 
 #include "cli/args.h"
 
@@ -14,6 +15,7 @@ struct walk {
     int argc, i;
     const struct command *noun; // first row of the noun, until the verb is known
     bool only_words;            // behind `--`, or a program
+    bool verb_open;             // `cmd` is what the noun alone means, a verb may still come
 };
 
 // ---- flags ---------------------------------------------------------------------------------
@@ -71,6 +73,7 @@ static const struct {
     {FLAG_REMEMBER, "once|session|project", "once, session or project"},
     {FLAG_SANDBOX, "read-only|workspace-write|danger-full-access",
      "read-only, workspace-write or danger-full-access"},
+    {FLAG_SECTION, "response|commands|all", "response, commands or all"},
 };
 
 static bool is_among(struct str words, const char *value)
@@ -93,6 +96,11 @@ static int check_value(enum flag_id id, const char *value, struct err *e)
     return 0;
 }
 
+static bool has_word(const struct walk *w)
+{
+    return w->i < w->argc && w->argv[w->i][0] != '-';
+}
+
 // Note flag `id`. `value` is what stood behind `=` or the letter, or NULL: then a flag that takes
 // one has the next word.
 static int note_flag(struct walk *w, int id, const char *value, struct err *e)
@@ -101,7 +109,8 @@ static int note_flag(struct walk *w, int id, const char *value, struct err *e)
     if (f->value == NULL && value != NULL) {
         return err_set(e, ERR_USAGE, "'--%s' takes no value", f->name);
     }
-    if (f->value != NULL && value == NULL) {
+    bool optional = f->value != NULL && f->value[0] == '[';
+    if (f->value != NULL && value == NULL && !(optional && !has_word(w))) {
         if (w->i == w->argc) {
             return err_set(e, ERR_USAGE, "'--%s' needs a value (%s)", f->name, f->value);
         }
@@ -109,7 +118,7 @@ static int note_flag(struct walk *w, int id, const char *value, struct err *e)
     }
     struct given g = {.id = (enum flag_id)id, .value = value};
     vec_push(&w->a->flags, g);
-    return check_value(g.id, value, e);
+    return value != NULL ? check_value(g.id, value, e) : 0;
 }
 
 static int take_long(struct walk *w, const char *text, struct err *e)
@@ -137,8 +146,11 @@ static int unknown_noun(const char *word, struct err *e)
     const char *names[128];
     size_t n = 0;
     for (size_t i = 0; i < n_commands && n < ARRAY_LEN(names) - 1; i++) {
-        names[n++] = commands[i].noun;
-        if (commands[i].other != NULL) {
+        bool known = i > 0 && strcmp(commands[i].noun, commands[i - 1].noun) == 0;
+        if (!known) {
+            names[n++] = commands[i].noun;
+        }
+        if (!known && commands[i].other != NULL) {
             names[n++] = commands[i].other;
         }
     }
@@ -198,8 +210,39 @@ static const struct command *verb_of(const struct args *a, const char *word)
                : NULL;
 }
 
+static bool has_subject(const struct command *noun)
+{
+    const struct command *c = command_default(noun);
+    return c != NULL && (c->mode & CMD_SUBJECT) != 0;
+}
+
+// What the noun alone means; of one with a subject a verb may still come.
+static void assume_default(struct walk *w)
+{
+    w->a->cmd = command_default(w->noun);
+    w->verb_open = has_subject(w->noun);
+}
+
+// The default is meant unless a verb comes, before or behind the subject.
+static int take_open_verb(struct walk *w, const char *word, struct err *e)
+{
+    const struct command *verb = w->only_words ? NULL : command_find_verb(w->noun, str_of(word));
+    if (verb != NULL) {
+        w->a->cmd = verb;
+        w->verb_open = false;
+    } else if (w->a->words.n == 0) {
+        vec_push(&w->a->words, word);
+    } else {
+        return unknown_verb(w->noun, word, e);
+    }
+    return 0;
+}
+
 static int take_word(struct walk *w, const char *word, struct err *e)
 {
+    if (w->verb_open && !w->only_words) {
+        return take_open_verb(w, word, e);
+    }
     if (w->a->cmd != NULL) {
         const struct command *verb = w->only_words ? NULL : verb_of(w->a, word);
         if (verb != NULL) {
@@ -213,6 +256,10 @@ static int take_word(struct walk *w, const char *word, struct err *e)
     if (w->noun == NULL) {
         return take_noun(w, word, e);
     }
+    if (has_subject(w->noun)) {
+        assume_default(w);
+        return take_open_verb(w, word, e);
+    }
     w->a->cmd = command_find_verb(w->noun, str_of(word));
     return w->a->cmd != NULL ? 0 : unknown_verb(w->noun, word, e);
 }
@@ -224,7 +271,7 @@ static void settle_verb(struct walk *w, const char *flag)
     bool global =
         flag[1] == '-' ? find_flag(w, str_cut(&rest, '=')) >= 0 : find_letter(w, flag[1]) >= 0;
     if (w->a->cmd == NULL && w->noun != NULL && !global) {
-        w->a->cmd = command_default(w->noun);
+        assume_default(w);
     }
 }
 

@@ -70,8 +70,8 @@ static int add_value(struct jw *w, const struct op_param *p, const char *value, 
     struct err why = {0};
     arena_init(&a);
     int rc = json_parse(&v, &a, str_of(value), NULL, &why);
-    bool fits =
-        rc == 0 && (p->type == 'j' || strcmp(json_type_name(v), op_type_name(p->type)) == 0);
+    bool fits = rc == 0 && (p->type == 'j' || (p->type == 'n' && v->type == JSON_INT) ||
+                            strcmp(json_type_name(v), op_type_name(p->type)) == 0);
     if (fits) {
         jw_value(w, v);
     }

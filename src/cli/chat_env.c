@@ -130,3 +130,21 @@ const char *chat__cut_provider(struct cli *c, struct arena *arena, const char **
     config_free(config);
     return found;
 }
+
+void chat__write_model(struct cli *c, struct jw *w)
+{
+    const char *model = args_value(&c->args, FLAG_MODEL);
+    const char *provider = args_value(&c->args, FLAG_PROVIDER);
+    struct arena arena;
+    arena_init(&arena);
+    if (model != NULL && provider == NULL) {
+        provider = chat__cut_provider(c, &arena, &model);
+    }
+    if (provider != NULL) {
+        jw_kstrz(w, "provider", provider);
+    }
+    if (model != NULL) {
+        jw_kstrz(w, "model", model);
+    }
+    arena_fini(&arena);
+}

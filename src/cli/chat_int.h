@@ -29,6 +29,14 @@ struct chat {
     bool interrupted;         // we asked for its end
 };
 
+// ---- cmd_chat.c -----------------------------------------------------------------------------
+
+/// Is somebody at the terminal who may be asked?
+bool chat__is_person(const struct cli *c);
+/// Run `body` with a chat that has its view and its person; catches Ctrl-C. The exit code of `body`.
+typedef int chat_body(struct chat *t, void *arg);
+int chat__with(struct cli *c, chat_body *body, void *arg);
+
 // ---- chat_open.c: which session -------------------------------------------------------------
 
 /// Open the session that the flags name, or make one. The exit code; 0 leaves `id` and `seq` set.
@@ -56,11 +64,13 @@ int chat__write_keys(struct cli *c, struct buf *out);
 /// The provider's name in front of a '/' in `model`, when there is such a provider; the rest is moved to
 /// `*model`. Lives in `arena`; NULL when there is none.
 const char *chat__cut_provider(struct cli *c, struct arena *arena, const char **model);
+/// Write `provider` and `model`, where --model and --provider say so, into the open object.
+void chat__write_model(struct cli *c, struct jw *w);
 
 // ---- chat_trust.c ---------------------------------------------------------------------------
 
-/// Say when the project of `dir` holds something that is not trusted.
-void chat__announce_untrusted(struct cli *c, const char *dir);
+/// Say when the project of `dir` holds something that is not trusted; with `bots` its bots too.
+void chat__announce_untrusted(struct cli *c, const char *dir, bool bots);
 
 // ---- chat_turn.c ----------------------------------------------------------------------------
 

@@ -65,24 +65,6 @@ static int write_added_dirs(struct chat *t, struct jw *w)
     return code;
 }
 
-static void write_model(struct chat *t, struct jw *w)
-{
-    const char *model = args_value(&t->c->args, FLAG_MODEL);
-    const char *provider = args_value(&t->c->args, FLAG_PROVIDER);
-    struct arena arena;
-    arena_init(&arena);
-    if (model != NULL && provider == NULL) {
-        provider = chat__cut_provider(t->c, &arena, &model);
-    }
-    if (provider != NULL) {
-        jw_kstrz(w, "provider", provider);
-    }
-    if (model != NULL) {
-        jw_kstrz(w, "model", model);
-    }
-    arena_fini(&arena);
-}
-
 // What both a new session and one that is taken up again are told.
 static void write_choices(struct chat *t, struct jw *w)
 {
@@ -91,7 +73,7 @@ static void write_choices(struct chat *t, struct jw *w)
         const char *key;
     } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}};
     const struct args *a = &t->c->args;
-    write_model(t, w);
+    chat__write_model(t->c, w);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (args_has(a, texts[i].flag)) {
             jw_kstrz(w, texts[i].key, args_value(a, texts[i].flag));
@@ -114,6 +96,9 @@ static int write_body(struct chat *t, struct buf *body, bool fresh)
     jw_obj(&w);
     int code = fresh || cwd != NULL ? write_dir(t, &w, "working_dir", cwd) : EXIT_OK;
     write_choices(t, &w);
+    if (fresh && args_has(&t->c->args, FLAG_BOT)) {
+        jw_kstrz(&w, "bot", args_value(&t->c->args, FLAG_BOT));
+    }
     if (fresh && args_has(&t->c->args, FLAG_ENGINE)) {
         jw_kstrz(&w, "engine", args_value(&t->c->args, FLAG_ENGINE));
     }
@@ -238,14 +223,17 @@ static void show_past(struct chat *t, const struct past *p)
 
 struct last {
     char *here;
-    char *id; // CHAT_ID_MAX bytes; "" until it is found
+    const char *bot; // NULL: none
+    char *id;        // CHAT_ID_MAX bytes; "" until it is found
 };
 
+// A conversation, not an iteration of a run.
 static bool is_last(const struct json *row, void *arg)
 {
     struct last *l = arg;
-    bool fits =
-        str_eqz(text_of(row, "working_dir"), l->here) && !str_eqz(text_of(row, "state"), "ended");
+    bool fits = str_eqz(text_of(row, "working_dir"), l->here) &&
+                str_eq(text_of(row, "bot"), str_of(l->bot)) && text_of(row, "run_id").n == 0 &&
+                !str_eqz(text_of(row, "state"), "ended");
     if (fits) {
         snprintf(l->id, CHAT_ID_MAX, STR_FMT, STR_ARG(text_of(row, "id")));
     }
@@ -256,7 +244,9 @@ static bool is_last(const struct json *row, void *arg)
 static int find_last(struct chat *t, char id[CHAT_ID_MAX])
 {
     const char *given = args_value(&t->c->args, FLAG_CWD);
-    struct last l = {.here = realpath(given != NULL ? given : ".", NULL), .id = id};
+    struct last l = {.here = realpath(given != NULL ? given : ".", NULL),
+                     .bot = args_value(&t->c->args, FLAG_BOT),
+                     .id = id};
     id[0] = '\0';
     int code = l.here != NULL ? sessions__each(t->c, is_last, &l) : EXIT_OK;
     if (code == EXIT_OK && id[0] == '\0') {

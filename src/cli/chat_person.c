@@ -64,11 +64,15 @@ static int read_keys(struct chat *t)
     return n > 0 ? 1 : -EIO;
 }
 
+// What ends us stays to be seen by who called.
 static enum chat_line on_signal(struct chat *t)
 {
-    int signum = interrupt_take();
+    if (interrupt_seen() != SIGINT) {
+        return CHAT_GONE;
+    }
+    interrupt_take();
     out_resume(&t->c->out);
-    return signum == SIGINT ? CHAT_INTERRUPTED : CHAT_GONE;
+    return CHAT_INTERRUPTED;
 }
 
 static enum edit_result feed(struct chat *t, struct edit *ed)

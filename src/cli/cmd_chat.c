@@ -113,10 +113,6 @@ static int prompt(struct chat *t)
 
 static int check_flags(struct cli *c)
 {
-    if (args_has(&c->args, FLAG_BOT)) {
-        out_error(&c->out, "'--bot' comes with bots, which are not there yet");
-        return EXIT_USAGE;
-    }
     if (args_has(&c->args, FLAG_PLUGINS) && args_has(&c->args, FLAG_NO_PLUGINS)) {
         out_error(&c->out, "'--plugins' and '--no-plugins' exclude each other");
         return EXIT_USAGE;
@@ -128,7 +124,7 @@ static int check_flags(struct cli *c)
     return EXIT_OK;
 }
 
-static bool is_person(const struct cli *c)
+bool chat__is_person(const struct cli *c)
 {
     return tty_in_foreground(STDIN_FILENO) && c->out.terminal && !c->json &&
            !args_has(&c->args, FLAG_NO_INPUT);
@@ -140,31 +136,31 @@ static bool can_draw(const struct out *o)
     return o->terminal && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
 
-// Run `body` with a chat that has its view and its person.
-static int with_chat(struct cli *c, int (*body)(struct chat *t, struct str text), struct str text)
+int chat__with(struct cli *c, chat_body *body, void *arg)
 {
     struct chat t = {.c = c};
     bool json = c->json;
     t.drawable = can_draw(&c->out) && !json;
-    t.person = is_person(c);
+    t.person = chat__is_person(c);
     c->json = false; // events are printed by the view, other answers are not data
     view_init(&t.view, json ? VIEW_JSON : t.drawable ? VIEW_LIVE : VIEW_PLAIN, &c->out);
     arena_init(&t.asked_in);
     chat__person_init(&t);
     interrupt_catch();
-    int code = body(&t, text);
+    int code = body(&t, arg);
     chat__person_fini(&t);
     arena_fini(&t.asked_in);
     view_fini(&t.view);
     return code;
 }
 
-static int talk(struct chat *t, struct str text)
+static int talk(struct chat *t, void *arg)
 {
+    struct str text = buf_str(arg);
     const char *cwd = args_value(&t->c->args, FLAG_CWD);
     int code = chat__open(t);
     if (code == EXIT_OK) {
-        chat__announce_untrusted(t->c, cwd != NULL ? cwd : ".");
+        chat__announce_untrusted(t->c, cwd != NULL ? cwd : ".", args_has(&t->c->args, FLAG_BOT));
     }
     if (code != EXIT_OK || text.n != 0) {
         return code != EXIT_OK ? code : chat__say(t, text);
@@ -181,27 +177,29 @@ int cmd_chat(struct cli *c)
     if (code == EXIT_OK) {
         code = gather_text(c, &text);
     }
-    if (code == EXIT_OK && text.n == 0 && !is_person(c)) {
+    if (code == EXIT_OK && text.n == 0 && !chat__is_person(c)) {
         out_error(&c->out, "without a TEXT 'chat' needs a terminal to ask on");
         code = EXIT_USAGE;
     }
     if (code == EXIT_OK) {
-        code = with_chat(c, talk, buf_str(&text));
+        code = chat__with(c, talk, &text);
     }
     buf_fini(&text);
     return code;
 }
 
-static int watch(struct chat *t, struct str given)
+static int watch(struct chat *t, void *arg)
 {
-    char *z = str_dup(given);
-    int code = sessions__resolve(t->c, z, t->id, sizeof t->id);
-    free(z);
+    const char *given = arg;
+    int code = sessions__resolve(t->c, given, t->id, sizeof t->id);
     t->view.echo = true;
     return code == EXIT_OK ? chat__follow(t) : code;
 }
 
 int cmd_session_attach(struct cli *c)
 {
-    return with_chat(c, watch, str_of(args_word(&c->args, 0)));
+    char *given = xstrdup(args_word(&c->args, 0));
+    int code = chat__with(c, watch, given);
+    free(given);
+    return code;
 }

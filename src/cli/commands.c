@@ -5,7 +5,7 @@
 #include "cli/cli_int.h"
 #include "proto/ops.h"
 
-_Static_assert(FLAG__COUNT <= 64, "a command has a bit for each flag");
+_Static_assert(FLAG__COUNT <= 8 * sizeof(flag_set), "a command has a bit for each flag");
 
 const struct flag flags[FLAG__COUNT] = {
 #define FLAG(id, nm, sh, val, glob, hlp)                                                           \
@@ -16,7 +16,7 @@ const struct flag flags[FLAG__COUNT] = {
 
 enum { OP_NONE = -1 };
 
-#define F(id) (UINT64_C(1) << FLAG_##id)
+#define F(id) ((flag_set)1 << FLAG_##id)
 const struct command commands[] = {
 #define COMMAND(fn, no, ot, ve, mo, opn, ar, fl, he, ex)                                           \
     {.run = fn,                                                                                    \
@@ -35,19 +35,18 @@ const struct command commands[] = {
 const size_t n_commands = ARRAY_LEN(commands);
 
 const struct verb_alias verb_aliases[] = {
-    {"list", "ls"},       {"show", "get"},   {"remove", "rm"},
-    {"remove", "delete"}, {"create", "new"}, {"new", "create"},
+    {"list", "ls"},    {"show", "get"},   {"remove", "rm"},     {"remove", "delete"},
+    {"create", "new"}, {"new", "create"}, {"delete", "remove"}, {"delete", "rm"},
 };
 const size_t n_verb_aliases = ARRAY_LEN(verb_aliases);
 
-static const char *canonical(struct str verb)
+static bool is_alias(struct str alias, const char *verb)
 {
-    for (size_t i = 0; i < n_verb_aliases; i++) {
-        if (str_eqz(verb, verb_aliases[i].alias)) {
-            return verb_aliases[i].verb;
-        }
+    bool found = false;
+    for (size_t i = 0; i < n_verb_aliases && !found; i++) {
+        found = str_eqz(alias, verb_aliases[i].alias) && strcmp(verb, verb_aliases[i].verb) == 0;
     }
-    return NULL;
+    return found;
 }
 
 const struct command *command_find_noun(struct str word)
@@ -61,15 +60,19 @@ const struct command *command_find_noun(struct str word)
     return NULL;
 }
 
+// A verb that exists is meant itself, whatever it is an alias of elsewhere.
 const struct command *command_find_verb(const struct command *first, struct str verb)
 {
-    const char *same = canonical(verb);
+    const struct command *found = NULL;
     for (const struct command *c = first; c != NULL; c = command_next_verb(c)) {
-        if (str_eqz(verb, c->verb) || (same != NULL && strcmp(same, c->verb) == 0)) {
+        if (str_eqz(verb, c->verb)) {
             return c;
         }
+        if (found == NULL && is_alias(verb, c->verb)) {
+            found = c;
+        }
     }
-    return NULL;
+    return found;
 }
 
 const struct command *command_default(const struct command *first)
@@ -91,7 +94,7 @@ const struct command *command_next_verb(const struct command *row)
 
 bool command_takes(const struct command *row, enum flag_id id)
 {
-    return flags[id].global || (row->flags & (UINT64_C(1) << id)) != 0;
+    return flags[id].global || (row->flags & ((flag_set)1 << id)) != 0;
 }
 
 void command_count_args(const struct command *row, size_t *least, size_t *most)

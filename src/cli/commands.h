@@ -23,11 +23,15 @@ struct flag {
 };
 extern const struct flag flags[FLAG__COUNT];
 
+/// A bit for each flag.
+__extension__ typedef unsigned __int128 flag_set;
+
 enum command_mode {
     CMD_DEFAULT = 1,  // what its noun alone means
     CMD_STARTS = 2,   // needs the hub, and starts it unless told not to
     CMD_HOMELESS = 4, // works where no home can be found
     CMD_PROGRAM = 8,  // its first word is a program, and all behind that is the program's
+    CMD_SUBJECT = 16, // of a noun's default row: the first word may stand before the verb
 };
 
 struct command {
@@ -38,7 +42,7 @@ struct command {
     unsigned mode;
     int op; // enum op_id of the operation it calls, or -1
     const char *args;
-    uint64_t flags; // bit per flag_id, without the global ones
+    flag_set flags; // without the global ones
     const char *help;
     const char *examples; // one a line
 };

@@ -50,13 +50,16 @@ static void print_aliases(struct out *o, const struct command *row)
         before = ", ";
     }
     for (size_t i = 0; i < n_verb_aliases; i++) {
-        if (strcmp(verb_aliases[i].verb, row->verb) == 0) {
-            out_addf(o, "%s%s %s", before, row->noun, verb_aliases[i].alias);
+        const char *alias = verb_aliases[i].alias;
+        if (strcmp(verb_aliases[i].verb, row->verb) == 0 &&
+            command_find_verb(command_find_noun(str_of(row->noun)), str_of(alias)) == row) {
+            out_addf(o, "%s%s %s", before, row->noun, alias);
             before = ", ";
         }
     }
     if ((row->mode & CMD_DEFAULT) != 0) {
-        out_addf(o, "%s%s", before, row->noun);
+        bool subject = (row->mode & CMD_SUBJECT) != 0; // which may stand before every verb
+        out_addf(o, "%s%s%s%s", before, row->noun, subject ? " " : "", subject ? row->args : "");
         before = ", ";
     }
     if (before[0] == ',') {

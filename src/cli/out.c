@@ -157,8 +157,8 @@ void out_resume(struct out *o)
 // ---- stderr --------------------------------------------------------------------------------
 
 // One write a line, so that lines of several programs do not mix.
-static void say(struct out *o, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
-static void say(struct out *o, const char *fmt, va_list ap)
+static void say(struct out *o, const char *before, const char *fmt, va_list ap) PRINTF_LIKE(3, 0);
+static void say(struct out *o, const char *before, const char *fmt, va_list ap)
 {
     out_flush(o); // what was printed before comes first, where both go to one terminal
     char *text = NULL;
@@ -167,7 +167,7 @@ static void say(struct out *o, const char *fmt, va_list ap)
     }
     struct buf line;
     buf_init(&line, DATA_MAX);
-    buf_addz(&line, "afloat: ");
+    buf_addz(&line, before);
     out_escape(&line, str_of(text));
     buf_addc(&line, '\n');
     ssize_t n = write(STDERR_FILENO, line.p, line.n);
@@ -183,7 +183,7 @@ void out_note(struct out *o, const char *fmt, ...)
     }
     va_list ap;
     va_start(ap, fmt);
-    say(o, fmt, ap);
+    say(o, "afloat: ", fmt, ap);
     va_end(ap);
 }
 
@@ -191,7 +191,17 @@ void out_error(struct out *o, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(o, fmt, ap);
+    say(o, "afloat: ", fmt, ap);
+    va_end(ap);
+}
+
+void out_hint(struct out *o, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (!o->quiet) {
+        say(o, "", fmt, ap);
+    }
     va_end(ap);
 }
 

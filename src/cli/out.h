@@ -41,6 +41,9 @@ void out_resume(struct out *o);
 void out_note(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void out_error(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/// A line on stderr as it is, for people to copy from; left out when quiet.
+void out_hint(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /// Append `text` with control characters written as escapes; bad UTF-8 too.
 void out_escape(struct buf *to, struct str text);
 

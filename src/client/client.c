@@ -105,8 +105,12 @@ static void write_head(struct buf *out, const struct client_peer *to,
 
 static int wait_for(struct exchange *x, short events)
 {
-    struct pollfd p = {.fd = x->fd, .events = events};
-    int rc = interrupt_wait(&p, 1, x->deadline);
+    struct pollfd p[] = {{.fd = x->fd, .events = events},
+                         {.fd = x->r->wake != NULL ? *x->r->wake : -1, .events = POLLIN}};
+    int rc = interrupt_wait(p, 2, x->deadline);
+    if (rc > 0 && p[0].revents == 0) {
+        return err_set(x->e, -EAGAIN, "something else came");
+    }
     if (rc < 0) {
         return err_set(x->e, rc, "interrupted");
     }
@@ -114,7 +118,7 @@ static int wait_for(struct exchange *x, short events)
         return x->streaming ? err_set(x->e, -ETIMEDOUT, "the hub has fallen silent")
                             : err_set(x->e, ERR_TIMEOUT, "the hub did not answer in time");
     }
-    return p.revents;
+    return p[0].revents;
 }
 
 static int send_all(struct exchange *x, struct str bytes)

@@ -26,6 +26,7 @@ struct client_request {
     const char *const *headers; // "Name: value", NULL at the end; "Host: x" replaces ours
     struct str body;            // JSON; empty: none is sent
     unsigned timeout_ms;        // 0: CLIENT_TIMEOUT_MS
+    const int *wake;            // a descriptor that ends the wait with -EAGAIN once it can be read
 };
 
 struct client_answer {
@@ -48,7 +49,7 @@ void client_answer_fini(struct client_answer *a);
 /// Send `r` and take the whole answer; every HTTP status is a success here. Fails with
 /// ERR_UNREACHABLE (nobody there: nothing was sent), -ECONNRESET (the connection broke: the hub may
 /// have acted), ERR_TIMEOUT, ERR_TOO_LARGE, ERR_PARSE (not HTTP), ERR_INVALID (a request that
-/// cannot be sent) or -EINTR (see interrupt.h).
+/// cannot be sent), -EAGAIN (see `wake`) or -EINTR (see interrupt.h).
 int client_call(const struct client_peer *to, const struct client_request *r,
                 struct client_answer *a, struct err *e) MUST_CHECK;
 

@@ -61,11 +61,19 @@ static void arm(void)
     }
 }
 
-static void make_raw(struct termios *t)
+static void set_mode(struct termios *t, enum tty_mode mode)
 {
-    cfmakeraw(t);
-    t->c_cc[VMIN] = 1;
-    t->c_cc[VTIME] = 0;
+    if (mode == TTY_RAW) {
+        cfmakeraw(t);
+    }
+    if (mode == TTY_KEYS) {
+        t->c_lflag &= ~(tcflag_t)ICANON;
+    }
+    t->c_lflag &= ~(tcflag_t)ECHO;
+    if (mode != TTY_QUIET) {
+        t->c_cc[VMIN] = 1;
+        t->c_cc[VTIME] = 0;
+    }
 }
 
 bool tty_in_foreground(int fd)
@@ -93,11 +101,7 @@ int tty_take(int fd, enum tty_mode mode, struct err *e)
         return err_sys(e, "cannot read the terminal's modes");
     }
     t = tty.before;
-    if (mode == TTY_RAW) {
-        make_raw(&t);
-    } else {
-        t.c_lflag &= ~(tcflag_t)ECHO;
-    }
+    set_mode(&t, mode);
     arm();
     tty.fd = fd;
     tty.flags = tty.taken ? tty.flags : fcntl(fd, F_GETFL);

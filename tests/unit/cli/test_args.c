@@ -140,5 +140,69 @@ TEST(the_table_is_well_formed)
             CHECK(!together || flags[i].letter == 0 || flags[i].letter != flags[k].letter);
         }
     }
-    CHECK(FLAG__COUNT <= 64); // bits of command.flags
+    CHECK(FLAG__COUNT <= 8 * sizeof(flag_set)); // bits of command.flags
+}
+
+static void check_words(const char *line, const char *verb, size_t n, const char *first)
+{
+    struct args a;
+    struct err e = {0};
+    int rc = parse(&a, line, &e);
+    if (rc != 0) {
+        test_fail(__FILE__, __LINE__, "'%s': %s", line, e.msg);
+    }
+    CHECK_STR(a.cmd->verb, verb);
+    CHECK_INT(a.words.n, n);
+    CHECK_STR(args_word(&a, 0), first);
+    args_fini(&a);
+}
+
+TEST(a_bot_may_stand_before_the_verb)
+{
+    check_words("memory reviewer", "show", 1, "reviewer");
+    check_words("memory reviewer show", "show", 1, "reviewer");
+    check_words("memory show reviewer", "show", 1, "reviewer");
+    check_words("memory reviewer get key", "get", 2, "reviewer");
+    check_words("memory get reviewer key", "get", 2, "reviewer");
+    check_words("memory reviewer rm key", "remove", 2, "reviewer");
+    check_words("memory --project api reviewer set k v", "set", 3, "reviewer");
+    check_words("memory reviewer --project api clear", "clear", 1, "reviewer");
+    check_words("memory show show", "show", 1, "show");
+    check_words("memory -- show", "show", 1, "show");
+    check_words("history reviewer", "list", 1, "reviewer");
+    check_words("history reviewer ls", "list", 1, "reviewer");
+    check_words("history reviewer get 3", "show", 2, "reviewer");
+    check_refused("memory", "'memory show' needs BOT");
+    check_refused("memory reviewer gte k",
+                  "unknown command 'memory gte', did you mean 'memory get'?");
+}
+
+TEST(one_verb_has_one_meaning_where_it_exists_itself)
+{
+    check_command("bots rm x", "bot", "delete");
+    check_command("bot remove x", "bot", "delete");
+    check_command("bots new x", "bot", "create");
+    check_command("skills delete x", "skill", "remove");
+    check_command("plugin create x", "plugin", "new");
+    check_command("run reviewer list", "run", "");
+    check_command("runs", "runs", "list");
+}
+
+TEST(a_value_in_brackets_may_be_left_out)
+{
+    struct args a;
+    struct err e = {0};
+    CHECK_INT(parse(&a, "run reviewer --resume", &e), 0);
+    CHECK(args_has(&a, FLAG_RESUME_RUN) && args_value(&a, FLAG_RESUME_RUN) == NULL);
+    args_fini(&a);
+    CHECK_INT(parse(&a, "run reviewer --resume --detach", &e), 0);
+    CHECK(args_value(&a, FLAG_RESUME_RUN) == NULL && args_has(&a, FLAG_DETACH));
+    args_fini(&a);
+    CHECK_INT(parse(&a, "run reviewer --resume 1a2b --detach", &e), 0);
+    CHECK_STR(args_value(&a, FLAG_RESUME_RUN), "1a2b");
+    args_fini(&a);
+    CHECK_INT(parse(&a, "run reviewer --resume=1a2b prompt", &e), 0);
+    CHECK_STR(args_value(&a, FLAG_RESUME_RUN), "1a2b");
+    CHECK_STR(args_word(&a, 1), "prompt");
+    args_fini(&a);
 }

@@ -1,0 +1,197 @@
+// What is said when a run has ended, or goes on without us: notes for the eye, and lines that work when
+// they are pasted.
+
+#include "cli/run_int.h"
+
+enum { SHOWN_LOST = 10 };
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+static const struct {
+    const char *reason;
+    int exit;
+} ends[] = {{"complete", EXIT_OK},
+            {"limit", EXIT_OK},
+            {"interrupted", EXIT_INTERRUPTED},
+            {"failed", EXIT_FAILED},
+            {"crashed", EXIT_FAILED}};
+
+static int exit_of(struct str reason)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        if (str_eqz(reason, ends[i].reason)) {
+            return ends[i].exit;
+        }
+    }
+    return EXIT_FAILED;
+}
+
+// ---- lines to paste ------------------------------------------------------------------------
+
+// A home that was named by a flag has to be named again.
+static char *home_words(const struct cli *c)
+{
+    const char *home = args_value(&c->args, FLAG_HOME);
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    if (home != NULL) {
+        buf_addz(&out, " --home '");
+        for (; *home != '\0'; home++) {
+            buf_addz(&out, *home == '\'' ? "'\\'" : "");
+            buf_addc(&out, *home);
+        }
+        buf_addc(&out, '\'');
+    }
+    char *words = xstrdup(buf_z(&out));
+    buf_fini(&out);
+    return words;
+}
+
+static void say_next(struct cli *c, const struct json *r)
+{
+    struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
+    char *home = home_words(c);
+    if (text_of(r, "branch").n != 0) {
+        out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
+    }
+    if (text_of(r, "branch").n != 0 && text_of(r, "merged_at").n == 0) {
+        out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
+    }
+    out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
+             STR_ARG(id), home);
+    free(home);
+}
+
+void run__say_detached(struct cli *c, const char *id, const char *bot)
+{
+    char *home = home_words(c);
+    out_note(&c->out, "run %s of %s goes on in the hub", id, bot);
+    out_hint(&c->out, "follow: afloat runs attach %s%s", id, home);
+    out_hint(&c->out, "stop: afloat runs stop %s%s", id, home);
+    free(home);
+}
+
+// ---- how it went ---------------------------------------------------------------------------
+
+static size_t count(const struct json *list)
+{
+    size_t n = 0;
+    while (json_at(list, n) != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static void say_lost(struct cli *c, const struct json *names)
+{
+    struct buf out;
+    size_t n = count(names);
+    buf_init(&out, SIZE_MAX);
+    for (size_t i = 0; i < MIN(n, SHOWN_LOST); i++) {
+        struct str name = json_str(json_at(names, i), "");
+        buf_addf(&out, "%s" STR_FMT, i != 0 ? ", " : "", STR_ARG(name));
+    }
+    if (n > SHOWN_LOST) {
+        buf_addf(&out, " and %zu more", n - SHOWN_LOST);
+    }
+    if (n != 0) {
+        out_note(&c->out, "not kept, since git ignores it: %s", buf_z(&out));
+    }
+    buf_fini(&out);
+}
+
+static void say_how(struct cli *c, const struct json *r)
+{
+    struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
+    struct str reason = text_of(r, "end_reason"), action = text_of(r, "action");
+    struct str summary = text_of(r, "summary"), error = text_of(r, "error");
+    const struct json *iterations = json_get(r, "iterations"), *commits = json_get(r, "commits");
+    struct buf how;
+    buf_init(&how, SIZE_MAX);
+    buf_addf(&how, "run " STR_FMT " of " STR_FMT ": " STR_FMT, STR_ARG(id), STR_ARG(bot),
+             STR_ARG(reason));
+    if (action.n != 0) {
+        buf_addf(&how, ", " STR_FMT, STR_ARG(action));
+    }
+    if (iterations != NULL) {
+        buf_addf(&how, ", %zu iteration%s", count(iterations), count(iterations) == 1 ? "" : "s");
+    }
+    if (commits != NULL && commits->type == JSON_INT) {
+        buf_addf(&how, ", %lld commit%s", (long long)commits->i, commits->i == 1 ? "" : "s");
+    }
+    out_note(&c->out, "%s", buf_z(&how));
+    if (summary.n != 0) {
+        out_note(&c->out, "summary: " STR_FMT, STR_ARG(summary));
+    }
+    if (error.n != 0) {
+        out_error(&c->out, STR_FMT, STR_ARG(error));
+    }
+    buf_fini(&how);
+}
+
+int run__say_end(struct cli *c, const struct json *r)
+{
+    struct str into = text_of(r, "merged_into");
+    say_how(c, r);
+    json_foreach_item (note, json_get(r, "notes")) {
+        struct str text = json_str(note, "");
+        out_note(&c->out, STR_FMT, STR_ARG(text));
+    }
+    say_lost(c, json_get(r, "not_kept"));
+    if (into.n != 0) {
+        out_note(&c->out, "merged into '" STR_FMT "'", STR_ARG(into));
+    }
+    say_next(c, r);
+    return exit_of(text_of(r, "end_reason"));
+}
+
+const struct json *run__record(struct cli *c, const char *id, struct arena *arena)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct client_answer a;
+    struct json *v = NULL;
+    char path[CHAT_ID_MAX + 16];
+    snprintf(path, sizeof path, "/runs/%s", id);
+    struct client_request r = {.method = "GET", .path = path};
+    client_answer_init(&a);
+    bool got = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
+    struct str body = arena_str(arena, buf_str(&a.body)); // texts of the value point into it
+    if (got && json_parse(&v, arena, body, NULL, NULL) < 0) {
+        v = NULL;
+    }
+    client_answer_fini(&a);
+    return v;
+}
+
+// ---- merge? --------------------------------------------------------------------------------
+
+int run__ask_merge(struct chat *t, const struct json *record)
+{
+    struct arena arena;
+    const struct json *v;
+    char question[256], id[CHAT_ID_MAX];
+    struct str branch = text_of(record, "branch"), base = text_of(record, "base_branch");
+    if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
+        return EXIT_OK;
+    }
+    snprintf(question, sizeof question, "merge " STR_FMT "%s" STR_FMT "? [y/N] ", STR_ARG(branch),
+             base.n != 0 ? " into " : "", STR_ARG(base));
+    enum chat_line line = chat__ask(t, question);
+    struct str answer = str_trim(edit_text(&t->reply));
+    if (line != CHAT_LINE || (!str_caseeqz(answer, "y") && !str_caseeqz(answer, "yes"))) {
+        return EXIT_OK;
+    }
+    snprintf(id, sizeof id, STR_FMT, STR_ARG(text_of(record, "run_id")));
+    const struct ask_param params[] = {{"id", id}};
+    arena_init(&arena);
+    int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &arena, &v);
+    if (code == EXIT_OK) {
+        struct str into = text_of(v, "merged_into");
+        out_note(&t->c->out, "merged into '" STR_FMT "'", STR_ARG(into));
+    }
+    arena_fini(&arena);
+    return code;
+}

@@ -1,0 +1,349 @@
+// Looking on while a bot runs.
+//
+//     GET /events, bot.run.*            GET /session/ID/events
+//     ┌──────────────────────┐ iteration ┌─────────────────────┐
+//     │ which session is next│ ────────> │ what it does, shown │
+//     │ sleeping, ended      │ <──────── │                     │
+//     └──────────────────────┘ its end   └─────────────────────┘
+//
+// One stream at a time is read, each from where it was left: a session's journal has all of it, and the
+// hub's ring the few events of the run. Where the ring has lost some (stream.gap) the record tells.
+//
+// A stream is left when something else has to be done: a key was pressed (a line for the run), a signal
+// came. Ctrl-C and SIGTERM ask for the run's end and go on looking; a second one ends it at once, a third
+// leaves. A closed terminal leaves it running, as Ctrl-C does with a run that is only watched.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/run_int.h"
+#include "client/interrupt.h"
+#include "pty/tty.h"
+
+enum { PAGE = 1000, STOP_MS = 60000 };
+
+static const int terminal = STDIN_FILENO;
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+static void copy_id(char out[CHAT_ID_MAX], struct str id)
+{
+    snprintf(out, CHAT_ID_MAX, STR_FMT, STR_ARG(id));
+}
+
+// ---- where to begin ------------------------------------------------------------------------
+
+int run__mark(struct cli *c, uint64_t *mark)
+{
+    bool json = c->json, more = true;
+    int code = EXIT_OK;
+    c->json = false;
+    *mark = 0;
+    while (more && code == EXIT_OK) {
+        struct arena arena;
+        const struct json *v;
+        char after[24];
+        snprintf(after, sizeof after, "%llu", (unsigned long long)*mark);
+        const struct ask_param params[] = {
+            {"types", "bot.run.*"}, {"after", after}, {"limit", "1000"}};
+        arena_init(&arena);
+        code = ask_value(c, OP_EVENTS, params, ARRAY_LEN(params), &arena, &v);
+        *mark = (uint64_t)json_int(json_get(v, "next"), (int64_t)*mark);
+        more = json_at(json_get(v, "events"), PAGE - 1) != NULL;
+        arena_fini(&arena);
+    }
+    c->json = json;
+    return code;
+}
+
+// ---- the run's own events ------------------------------------------------------------------
+
+static void begin_session(struct run_follow *f, struct str id, int64_t number)
+{
+    struct chat *t = f->chat;
+    if (id.n == 0 || str_eqz(id, f->before)) {
+        return;
+    }
+    copy_id(t->id, id);
+    copy_id(f->before, id);
+    t->seq = 0;
+    f->iterations++;
+    view_settle(&t->view);
+    out_note(&t->c->out, "iteration %u: session #%lld of %s", f->iterations, (long long)number,
+             f->bot);
+}
+
+static void on_iteration(struct run_follow *f, const struct json *ev)
+{
+    begin_session(f, text_of(ev, "session_id"), json_int(json_get(ev, "number"), 0));
+}
+
+static void on_sleeping(struct run_follow *f, const struct json *ev)
+{
+    double seconds = json_double(json_get(ev, "seconds"), 0);
+    out_note(&f->chat->c->out, "sleeping %g s%s", seconds,
+             f->chat->person ? "; type something to wake it" : "");
+}
+
+static void on_ended(struct run_follow *f, const struct json *ev)
+{
+    const struct json *record = run__record(f->chat->c, f->id, &f->arena);
+    f->end = record != NULL ? record : json_clone(&f->arena, ev);
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct run_follow *f, const struct json *ev);
+} run_events[] = {{"bot.run.iteration", on_iteration},
+                  {"bot.run.sleeping", on_sleeping},
+                  {"bot.run.ended", on_ended}};
+
+static void take_run_event(struct run_follow *f, const struct client_event *e,
+                           const struct json *ev)
+{
+    struct out *o = &f->chat->c->out;
+    if (f->chat->view.mode == VIEW_JSON) {
+        out_add(o, e->data);
+        out_add(o, STR("\n"));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(run_events); i++) {
+        if (str_eqz(e->type, run_events[i].type)) {
+            run_events[i].take(f, ev);
+        }
+    }
+}
+
+static int on_run_event(const struct client_event *e, void *arg)
+{
+    struct run_follow *f = arg;
+    struct arena arena;
+    struct json *ev = NULL;
+    uint64_t id;
+    arena_init(&arena);
+    if (str_to_u64(e->id, &id)) {
+        f->mark = id;
+    }
+    f->look = f->look || str_eqz(e->type, "stream.gap");
+    if (json_parse(&ev, &arena, e->data, NULL, NULL) == 0 &&
+        str_eqz(text_of(ev, "run_id"), f->id)) {
+        take_run_event(f, e, ev);
+    }
+    bool written = out_flush(&f->chat->c->out);
+    arena_fini(&arena);
+    return !written ? -EPIPE : f->look || f->end != NULL || f->chat->id[0] != '\0' ? -ECANCELED : 0;
+}
+
+// ---- a session's events --------------------------------------------------------------------
+
+static int on_session_event(const struct client_event *e, void *arg)
+{
+    struct chat *t = arg;
+    struct arena arena;
+    struct json *ev = NULL;
+    uint64_t seq;
+    arena_init(&arena);
+    if (json_parse(&ev, &arena, e->data, NULL, NULL) < 0) {
+        ev = NULL;
+    }
+    if (str_to_u64(e->id, &seq)) {
+        t->seq = seq;
+    }
+    bool written = view_event(&t->view, e->type, ev, e->data);
+    bool ended = str_eqz(e->type, "session.ended");
+    if (ended) {
+        t->id[0] = '\0';
+    }
+    arena_fini(&arena);
+    return !written ? -EPIPE : ended ? -ECANCELED : 0;
+}
+
+static int stream(struct run_follow *f, struct client_answer *a, struct err *e)
+{
+    struct chat *t = f->chat;
+    struct client_peer to = {.socket = t->c->home.socket};
+    char path[CHAT_ID_MAX + 64];
+    struct client_request r = {.method = "GET", .path = path, .accept = "text/event-stream"};
+    r.wake = t->person && !f->deaf ? &terminal : NULL;
+    if (t->id[0] != '\0') {
+        snprintf(path, sizeof path, "/session/%s/events?after=%llu", t->id,
+                 (unsigned long long)t->seq);
+        int rc = client_stream(&to, &r, a, on_session_event, t, e);
+        if (rc == 0 && a->status / 100 == 2) {
+            t->id[0] = '\0'; // all of its journal is shown
+            return -ECANCELED;
+        }
+        return rc;
+    }
+    snprintf(path, sizeof path, "/events?types=bot.run.*&after=%llu", (unsigned long long)f->mark);
+    return client_stream(&to, &r, a, on_run_event, f, e);
+}
+
+// ---- the record ----------------------------------------------------------------------------
+
+static int look(struct run_follow *f)
+{
+    const struct json *record = run__record(f->chat->c, f->id, &f->arena), *last = NULL;
+    f->look = false;
+    if (record == NULL) {
+        out_error(&f->chat->c->out, "the hub does not tell about run %s any more", f->id);
+        return EXIT_UNREACHABLE;
+    }
+    json_foreach_item (it, json_get(record, "iterations")) {
+        last = it;
+    }
+    copy_id(f->bot, text_of(record, "bot"));
+    if (str_eqz(text_of(record, "state"), "ended")) {
+        f->end = record;
+    } else {
+        begin_session(f, text_of(last, "session_id"), json_int(json_get(last, "number"), 0));
+    }
+    return EXIT_OK;
+}
+
+// ---- a line for the run --------------------------------------------------------------------
+
+static int post(struct run_follow *f, const char *what, struct str body)
+{
+    struct client_peer to = {.socket = f->chat->c->home.socket};
+    struct client_answer a;
+    struct err e = {0};
+    char path[CHAT_ID_MAX + 32];
+    snprintf(path, sizeof path, "/runs/%s/%s", f->id, what);
+    struct client_request r = {.method = "POST", .path = path, .body = body, .timeout_ms = STOP_MS};
+    client_answer_init(&a);
+    int rc = client_call(&to, &r, &a, &e);
+    if (rc < 0 && rc != -EINTR) {
+        out_error(&f->chat->c->out, "%s", e.msg);
+    } else if (rc == 0 && a.status / 100 != 2) {
+        ask_problem(f->chat->c, &a);
+        rc = -EIO;
+    }
+    client_answer_fini(&a);
+    return rc;
+}
+
+static void send_line(struct run_follow *f, struct str text)
+{
+    struct buf body;
+    struct jw w;
+    buf_init(&body, SIZE_MAX);
+    jw_init(&w, &body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    jw_end_obj(&w);
+    if (post(f, "input", buf_str(&body)) == 0) {
+        edit_remember(&f->chat->line, text);
+    }
+    buf_fini(&body);
+}
+
+static void take_terminal(struct run_follow *f)
+{
+    if (f->chat->person && f->chat->drawable) {
+        int rc = tty_take(STDIN_FILENO, TTY_KEYS, NULL);
+        (void)rc; // in the background we only print
+    }
+}
+
+// Keys were pressed: read the whole line, and whatever was pasted behind it.
+static void take_lines(struct run_follow *f)
+{
+    struct chat *t = f->chat;
+    view_settle(&t->view);
+    do {
+        enum chat_line line = chat__read_line(t, &t->line);
+        struct str text = str_trim(edit_text(&t->line));
+        f->deaf = f->deaf || line == CHAT_GONE || (line == CHAT_LEFT && !t->drawable);
+        if (line == CHAT_LINE && text.n != 0) {
+            send_line(f, text);
+        } else if (line == CHAT_INTERRUPTED) {
+            out_note(&t->c->out, "thrown away; Ctrl-C again ends the run");
+        }
+    } while (t->typed.n != 0 && !f->deaf);
+    take_terminal(f);
+}
+
+// ---- what ends the stream ------------------------------------------------------------------
+
+static int leave(struct run_follow *f)
+{
+    run__say_detached(f->chat->c, f->id, f->bot);
+    return EXIT_INTERRUPTED;
+}
+
+// Returns 0 when the run is still to be followed.
+static int on_signal(struct run_follow *f)
+{
+    struct out *o = &f->chat->c->out;
+    int signum = interrupt_take();
+    out_resume(o);
+    if (signum == SIGHUP) {
+        return EXIT_INTERRUPTED;
+    }
+    view_settle(&f->chat->view);
+    if (f->watching || f->stops == 2) {
+        return leave(f);
+    }
+    bool force = f->stops++ != 0;
+    out_note(o, force ? "ending the run at once" : "ending the run; Ctrl-C again ends it at once");
+    int rc = post(f, "stop", force ? STR("{\"force\":true}") : STR("{}"));
+    (void)rc; // said; what comes of it comes as an event
+    return EXIT_OK;
+}
+
+static int on_lost(struct run_follow *f, const struct err *e)
+{
+    struct out *o = &f->chat->c->out;
+    view_settle(&f->chat->view);
+    out_error(o, "the hub went away in the middle of the run%s%s", e->msg[0] != '\0' ? ": " : "",
+              e->msg);
+    out_hint(o, "look: afloat runs show %s", f->id);
+    out_hint(o, "resume: afloat run %s --resume %s", f->bot, f->id);
+    return EXIT_UNREACHABLE;
+}
+
+// Returns the exit code, 0 to go on.
+static int judge(struct run_follow *f, int rc, const struct client_answer *a, const struct err *e)
+{
+    struct cli *c = f->chat->c;
+    if (c->out.fault != 0 && c->out.fault != EINTR) {
+        run__say_detached(c, f->id, f->bot);
+        return EXIT_FAILED;
+    }
+    if (rc == -EINTR || interrupt_seen() != 0) {
+        return on_signal(f);
+    }
+    if (rc == -EAGAIN) {
+        take_lines(f);
+        return EXIT_OK;
+    }
+    if (rc == 0 && a->status / 100 != 2) {
+        return ask_problem(c, a);
+    }
+    return rc == -ECANCELED ? EXIT_OK : on_lost(f, e);
+}
+
+int run__follow(struct run_follow *f)
+{
+    int code = EXIT_OK;
+    take_terminal(f);
+    while (code == EXIT_OK && (f->end == NULL || f->chat->id[0] != '\0')) {
+        struct client_answer a;
+        struct err e = {0};
+        if (f->look) {
+            code = look(f);
+            continue;
+        }
+        client_answer_init(&a);
+        int rc = stream(f, &a, &e);
+        code = judge(f, rc, &a, &e);
+        client_answer_fini(&a);
+    }
+    view_settle(&f->chat->view);
+    tty_give_back();
+    return code;
+}

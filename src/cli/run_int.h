@@ -1,0 +1,40 @@
+#pragma once
+
+#include "cli/chat_int.h"
+
+// What the files of `afloat run` and `afloat runs` share: following a run, and what is said of its end.
+
+/// A run that is followed. `chat` is borrowed: its view, its person, and the session in hand.
+struct run_follow {
+    struct chat *chat;
+    char id[CHAT_ID_MAX], bot[CHAT_ID_MAX];
+    bool watching;            // somebody else's run: Ctrl-C leaves it alone
+    uint64_t mark;            // the hub's last event that we have seen
+    char before[CHAT_ID_MAX]; // the session followed last
+    unsigned iterations;      // that we have seen
+    bool look;                // events may be missing: the record tells
+    bool deaf;                // the terminal has no more lines
+    unsigned stops;           // how often we asked for its end
+    struct arena arena;
+    const struct json *end; // what is known of its end; NULL: it goes on
+};
+
+// ---- run_follow.c ---------------------------------------------------------------------------
+
+/// The id behind which events of a run that begins now will come. The exit code.
+int run__mark(struct cli *c, uint64_t *mark);
+/// Show what the run does until it has ended; then `end` is set, and the exit code 0. Any other: we left
+/// it, or lost the hub, and have said so.
+int run__follow(struct run_follow *f);
+
+// ---- run_end.c ------------------------------------------------------------------------------
+
+/// Ask for the record of run `id` over a connection of its own, without starting a hub; NULL when that
+/// fails. Lives in `arena`.
+const struct json *run__record(struct cli *c, const char *id, struct arena *arena);
+/// Say how the run went and, in lines that can be pasted, what to do next. The exit code of its end.
+int run__say_end(struct cli *c, const struct json *record);
+/// The same for one that goes on without us.
+void run__say_detached(struct cli *c, const char *id, const char *bot);
+/// When the run asks for it, and somebody is there: merge? Does it. The exit code.
+int run__ask_merge(struct chat *t, const struct json *record);
