@@ -198,7 +198,8 @@ static int look(struct run_follow *f)
     copy_id(f->bot, text_of(record, "bot"));
     if (str_eqz(text_of(record, "state"), "ended")) {
         f->end = record;
-    } else {
+    }
+    if (f->end == NULL || !f->watching) { // who comes too late is told how it ended
         begin_session(f, text_of(last, "session_id"), json_int(json_get(last, "number"), 0));
     }
     return EXIT_OK;
