@@ -22,19 +22,13 @@
 enum { FILE_THREADS = 4 };
 
 const struct bind_face bind_faces[] = {
-    {"fs", face_fs},
-    {"exec", face_exec},
-    {"http", face_http},
-    {"timer", face_timer},
-    {"events", face_events},
-    {"hooks", face_hooks},
-    {"watch", face_watch},
-    {"store", face_store},
-    {"config", face_config},
-    {"secrets", face_secrets},
-    {"hub", face_hub},
-    {"on", face_on},
-    {NULL, NULL},
+    {"fs", face_fs},         {"exec", face_exec},
+    {"http", face_http},     {"timer", face_timer},
+    {"events", face_events}, {"hooks", face_hooks},
+    {"watch", face_watch},   {"store", face_store},
+    {"config", face_config}, {"secrets", face_secrets},
+    {"hub", face_hub},       {"worktree", face_worktree},
+    {"on", face_on},         {NULL, NULL},
 };
 
 // ---- owners -----------------------------------------------------------------------------------
@@ -138,6 +132,7 @@ void bind_close(struct bind *b)
     plugin__close(b->plugins);
     assert(b->owners.n == 0 && b->regs.n == 0 && b->progress.n == 0);
     bind__hooks_close(b);
+    bind__worktrees_close(b);
     lane_close(b->files);
     bind__logs_close(b);
     map_fini(&b->owners);

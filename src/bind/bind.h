@@ -60,21 +60,44 @@ struct bind *bind_open(const struct bind_opts *o);
 /// Who finds, loads and lists plugins, for hub.loader; NULL: nobody. Borrowed until the next call.
 void bind_set_plugins(struct bind *b, struct plugins *ps);
 
-/// The answer to a question about sessions, a JSON text; `why` is not NULL when there is none. Borrowed.
-typedef void bind_session_cb(void *arg, struct str json, const char *why);
+/// The answer to a question of Lua's, a JSON text; `why` is not NULL when there is none. Borrowed.
+typedef void bind_answer_cb(void *arg, struct str json, const char *why);
 
 /// Sessions, for hub.sessions and hub.send: bind/ does not know the agent. Each answer comes once, never
 /// from inside, also when nobody wants it any more.
 struct bind_sessions {
     /// `{sessions: [row, ...]}`, those started last first.
-    void (*list)(void *arg, bind_session_cb *cb, void *cb_arg);
+    void (*list)(void *arg, bind_answer_cb *cb, void *cb_arg);
     /// Send a message; the answer is empty. Both texts are borrowed for the call.
-    void (*send)(void *arg, struct str id, struct str text, bind_session_cb *cb, void *cb_arg);
+    void (*send)(void *arg, struct str id, struct str text, bind_answer_cb *cb, void *cb_arg);
     void *arg;
 };
 
 /// Who has them; copied. NULL: nobody, not yet or not any more.
 void bind_set_sessions(struct bind *b, const struct bind_sessions *s);
+
+/// git's worktrees, for the module `worktree`: bind/ runs no git. Answers as with bind_sessions; all texts
+/// are borrowed for the call.
+struct bind_worktrees {
+    /// Make one for the repository that `repo` is in: `{path, branch, base, repository}`. `base` NULL:
+    /// what is checked out there.
+    void (*create)(void *arg, const char *repo, const char *branch, const char *base,
+                   bind_answer_cb *cb, void *cb_arg);
+    /// Remove one that nothing would be lost with; the answer is empty.
+    void (*remove)(void *arg, const char *path, bind_answer_cb *cb, void *cb_arg);
+    /// `{worktrees: [{path, branch, head}]}`
+    void (*list)(void *arg, const char *repo, bind_answer_cb *cb, void *cb_arg);
+    void *arg;
+};
+
+/// Who has them; copied. NULL: nobody, not yet or not any more.
+void bind_set_worktrees(struct bind *b, const struct bind_worktrees *w);
+/// One was made, or is gone: hub.get_worktrees() has it or not, and handlers of worktree_created or
+/// worktree_deleted hear of it.
+void bind_worktree_changed(struct bind *b, bool created, const char *path, const char *branch,
+                           const char *repository);
+/// Write those that are there as `[{path, branch, repository}]`.
+void bind_worktrees_write(const struct bind *b, struct jw *w);
 
 /// The settings were read again; `c` is borrowed until the next call.
 void bind_set_config(struct bind *b, const struct config *c);

@@ -19,6 +19,10 @@ struct bind__limits {
     uint32_t lua_ms, load_ms, hook_ms, start_ms, tool_ms, memory_mb;
 };
 
+struct bind__worktree {
+    char *path, *branch, *repository;
+};
+
 struct bind {
     struct loop *loop;
     const struct home *home;
@@ -43,6 +47,8 @@ struct bind {
     struct plugins *all_plugins;     // NULL: none are loaded here
     struct modules *modules;         // NULL: none are here
     struct bind_sessions sessions;   // no functions: nobody has any
+    struct bind_worktrees worktrees; // the same
+    vec(struct bind__worktree) made; // the worktrees that are there; see worktree.c
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
     bind_emit_fn *emitted; // NULL: nobody asks
@@ -116,6 +122,9 @@ void bind__ops_cancel(struct bind_owner *o);
 /// Log a fault of Lua code and keep it with the unit.
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
                 const char *message);
+
+/// Forget the worktrees; they stay on disk.
+void bind__worktrees_close(struct bind *b);
 
 // ---- reg.c: registrations ---------------------------------------------------------------------
 

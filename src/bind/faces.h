@@ -18,6 +18,7 @@ int face_secrets(lua_State *L);
 int face_store(lua_State *L);
 int face_timer(lua_State *L);
 int face_watch(lua_State *L);
+int face_worktree(lua_State *L);
 
 /// Set the globals on_begin, on_tool_call, ...: one for each of the agent's points.
 void face_points(struct vm *vm);

@@ -37,8 +37,15 @@ static int l_report(lua_State *L)
 
 static int l_get_worktrees(lua_State *L)
 {
-    lua_newtable(L);
-    value_mark_array(L);
+    struct bind__scratch *s = bind__scratch(L);
+    struct json *v = NULL;
+    struct jw w;
+    jw_init(&w, &s->buf);
+    bind_worktrees_write(bind_of(L), &w);
+    if (json_parse(&v, &s->arena, buf_str(&s->buf), NULL, NULL) < 0) {
+        return bind__fail(L, "hub.get_worktrees: there are too many");
+    }
+    value_push(L, v);
     return 1;
 }
 

@@ -7,9 +7,13 @@
 enum { BOTS_TEXT_MAX = 1 << 20 };
 
 /// Call the command's operation: with `params` (a row that is there wins over what follows), `bot` of
-/// --bot, and the workspace of --project or of the current directory. As ask_value().
+/// --bot, and the workspace of --project or of the current directory. As ask_value(). Of a bot that is
+/// not there the nearest is named.
 int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct arena *arena,
               const struct json **out);
+
+/// Name the nearest bot when there is none called `name`.
+void bots__suggest(struct cli *c, const char *name);
 
 /// The same, page by page: `row` for each item of the member `list`. With --json one page is printed as
 /// it came. What was asked is in `params`; `cursor` is ours.
@@ -24,5 +28,5 @@ void bots__note_diagnostics(struct cli *c, const struct json *answer);
 /// zero bytes; the maximum of `out` bounds it.
 int bots__read_text(struct cli *c, const char *file, struct buf *out);
 
-/// Two columns, a name and its value; what is no text is printed as JSON, null and empty not at all.
+/// Two columns, a name and its value; objects are printed as JSON, null and what is empty not at all.
 void bots__add_row(struct table *t, const char *name, const struct json *value);

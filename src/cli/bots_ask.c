@@ -16,6 +16,42 @@ static struct str text_of(const struct json *v, const char *key)
     return json_str(json_get(v, key), "");
 }
 
+void bots__suggest(struct cli *c, const char *name)
+{
+    struct arena arena;
+    const struct json *v;
+    vec(const char *) names = {0};
+    char *here = getcwd(NULL, 0);
+    bool json = c->json, known = false;
+    const struct ask_param params[] = {{"working_dir", here}};
+    arena_init(&arena);
+    c->json = false;
+    int code = ask_value(c, OP_BOT_LIST, params, ARRAY_LEN(params), &arena, &v);
+    c->json = json;
+    json_foreach_item (bot, json_get(v, "bots")) {
+        vec_push(&names, arena_strdup(&arena, text_of(bot, "name")));
+        known = known || str_eqz(text_of(bot, "name"), name);
+    }
+    const char *near =
+        code == EXIT_OK && !known ? str_nearest(str_of(name), names.p, names.n) : NULL;
+    if (near != NULL) {
+        out_note(&c->out, "did you mean '%s'?", near);
+    }
+    vec_fini(&names);
+    arena_fini(&arena);
+    free(here);
+}
+
+static const char *bot_in(const struct ask_param *params, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(params[i].name, "bot") == 0) {
+            return params[i].value;
+        }
+    }
+    return NULL;
+}
+
 int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct arena *arena,
               const struct json **out)
 {
@@ -30,6 +66,10 @@ int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct ar
     }
     memcpy(all + n, usual, sizeof usual);
     int code = ask_value(c, (enum op_id)c->cmd->op, all, n + ARRAY_LEN(usual), arena, out);
+    const char *bot = bot_in(all, n + ARRAY_LEN(usual));
+    if (code == EXIT_NOT_FOUND && bot != NULL) {
+        bots__suggest(c, bot);
+    }
     free(here);
     return code;
 }
@@ -107,15 +147,29 @@ int bots__read_text(struct cli *c, const char *file, struct buf *out)
     return rc < 0 ? cli__fail(c, &e) : check_text(c, out);
 }
 
+// A text as it is, a list as its items, anything else as JSON.
+static void write_plain(struct buf *out, const struct json *value)
+{
+    if (value == NULL || value->type == JSON_NULL) {
+        return;
+    }
+    if (value->type == JSON_STR) {
+        buf_adds(out, value->s);
+    } else if (value->type == JSON_ARR) {
+        json_foreach_item (item, value) {
+            buf_addz(out, out->n != 0 ? ", " : "");
+            write_plain(out, item);
+        }
+    } else {
+        json_write(out, value, 0);
+    }
+}
+
 void bots__add_row(struct table *t, const char *name, const struct json *value)
 {
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    if (value != NULL && value->type == JSON_STR) {
-        buf_adds(&text, value->s);
-    } else if (value != NULL && value->type != JSON_NULL) {
-        json_write(&text, value, 0);
-    }
+    write_plain(&text, value);
     if (text.n != 0) {
         table_add(t, OUT_BOLD, str_of(name));
         table_add(t, OUT_PLAIN, buf_str(&text));

@@ -7,7 +7,6 @@
 // sends, ask for its end.
 
 #include <errno.h>
-#include <math.h>
 #include <unistd.h>
 
 #include "cli/bots.h"
@@ -19,31 +18,13 @@ enum { REQUEST_MAX = 16 << 20, BEGIN_MS = 3600 * 1000 }; // [worktree] setup may
 
 static int write_number(struct cli *c, struct jw *w, enum flag_id flag, const char *key)
 {
-    const char *given = args_value(&c->args, flag);
-    char *end = NULL;
-    double n = given != NULL ? strtod(given, &end) : 0;
-    if (given == NULL) {
-        return EXIT_OK;
-    }
-    if (end == given || *end != '\0' || !isfinite(n) || n < 0) {
-        out_error(&c->out, "'--%s' takes a number of seconds, not '%s'", flags[flag].name, given);
-        return EXIT_USAGE;
-    }
-    jw_key(w, key);
-    jw_double(w, n);
-    return EXIT_OK;
-}
-
-static int write_iterations(struct cli *c, struct jw *w)
-{
     int64_t n;
     struct err e = {0};
-    if (args_number(&c->args, FLAG_ITERATIONS, -1, &n, &e) < 0) {
+    if (args_number(&c->args, flag, -1, &n, &e) < 0) {
         return cli__fail(c, &e);
     }
     if (n >= 0) {
-        jw_key(w, "iterations");
-        jw_int(w, n);
+        jw_kint(w, key, n);
     }
     return EXIT_OK;
 }
@@ -114,7 +95,7 @@ static int write_body(struct cli *c, struct jw *w, const char *prompt)
     if (prompt != NULL) {
         jw_kstrz(w, "prompt", prompt);
     }
-    int code = write_iterations(c, w);
+    int code = write_number(c, w, FLAG_ITERATIONS, "iterations");
     if (code == EXIT_OK) {
         code = write_number(c, w, FLAG_SLEEP, "sleep_secs");
     }
@@ -170,6 +151,9 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *a)
             out_body(&c->out, buf_str(&a->body));
         }
         code = ask_problem(c, a);
+        if (code == EXIT_NOT_FOUND) {
+            bots__suggest(c, args_word(&c->args, 0));
+        }
     }
     buf_fini(&body);
     free(path);
@@ -191,7 +175,7 @@ static int detach(struct cli *c, const char *prompt)
         } else {
             out_addf(&c->out, "%s\n", id);
         }
-        run__say_detached(c, id, args_word(&c->args, 0));
+        follow__say_detached(c, id, args_word(&c->args, 0));
     }
     client_answer_fini(&a);
     arena_fini(&arena);
@@ -205,7 +189,7 @@ static int begin_followed(struct run_follow *f, const char *prompt)
     struct cli *c = f->chat->c;
     struct client_answer a;
     client_answer_init(&a);
-    int code = run__mark(c, &f->mark);
+    int code = follow__mark(c, &f->mark);
     if (code == EXIT_OK) {
         code = begin(c, prompt, &a);
     }
@@ -228,11 +212,11 @@ static int run_here(struct chat *t, void *arg)
     arena_init(&f.arena);
     int code = begin_followed(&f, arg);
     if (code == EXIT_OK) {
-        code = run__follow(&f);
+        code = follow__run(&f);
     }
     if (code == EXIT_OK) {
-        code = run__ask_merge(t, f.end);
-        int ended = run__say_end(t->c, f.end);
+        code = follow__ask_merge(t, f.end);
+        int ended = follow__say_end(t->c, f.end);
         code = code != EXIT_OK ? code : ended;
     }
     arena_fini(&f.arena);

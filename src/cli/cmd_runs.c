@@ -214,7 +214,7 @@ static void say_discarded(struct cli *c, const struct json *v)
 
 static void say_stopped(struct cli *c, const struct json *v)
 {
-    run__say_end(c, v);
+    follow__say_end(c, v);
 }
 
 // `apply`, `merge`, `discard` and `stop` answer with the record
@@ -264,13 +264,13 @@ static int attach(struct chat *t, void *arg)
     arena_init(&f.arena);
     int code = find_run(&f, arg);
     if (code == EXIT_OK) {
-        code = run__mark(t->c, &f.mark);
+        code = follow__mark(t->c, &f.mark);
     }
     if (code == EXIT_OK) {
-        code = run__follow(&f);
+        code = follow__run(&f);
     }
     if (code == EXIT_OK) {
-        code = run__say_end(t->c, f.end);
+        code = follow__say_end(t->c, f.end);
     }
     arena_fini(&f.arena);
     return code;

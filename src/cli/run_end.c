@@ -65,7 +65,7 @@ static void say_next(struct cli *c, const struct json *r)
     free(home);
 }
 
-void run__say_detached(struct cli *c, const char *id, const char *bot)
+void follow__say_detached(struct cli *c, const char *id, const char *bot)
 {
     char *home = home_words(c);
     out_note(&c->out, "run %s of %s goes on in the hub", id, bot);
@@ -132,7 +132,7 @@ static void say_how(struct cli *c, const struct json *r)
     buf_fini(&how);
 }
 
-int run__say_end(struct cli *c, const struct json *r)
+int follow__say_end(struct cli *c, const struct json *r)
 {
     struct str into = text_of(r, "merged_into");
     say_how(c, r);
@@ -148,7 +148,7 @@ int run__say_end(struct cli *c, const struct json *r)
     return exit_of(text_of(r, "end_reason"));
 }
 
-const struct json *run__record(struct cli *c, const char *id, struct arena *arena)
+const struct json *follow__record(struct cli *c, const char *id, struct arena *arena)
 {
     struct client_peer to = {.socket = c->home.socket};
     struct client_answer a;
@@ -168,7 +168,7 @@ const struct json *run__record(struct cli *c, const char *id, struct arena *aren
 
 // ---- merge? --------------------------------------------------------------------------------
 
-int run__ask_merge(struct chat *t, const struct json *record)
+int follow__ask_merge(struct chat *t, const struct json *record)
 {
     struct arena arena;
     const struct json *v;

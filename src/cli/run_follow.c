@@ -37,7 +37,7 @@ static void copy_id(char out[CHAT_ID_MAX], struct str id)
 
 // ---- where to begin ------------------------------------------------------------------------
 
-int run__mark(struct cli *c, uint64_t *mark)
+int follow__mark(struct cli *c, uint64_t *mark)
 {
     bool json = c->json, more = true;
     int code = EXIT_OK;
@@ -91,7 +91,7 @@ static void on_sleeping(struct run_follow *f, const struct json *ev)
 
 static void on_ended(struct run_follow *f, const struct json *ev)
 {
-    const struct json *record = run__record(f->chat->c, f->id, &f->arena);
+    const struct json *record = follow__record(f->chat->c, f->id, &f->arena);
     f->end = record != NULL ? record : json_clone(&f->arena, ev);
 }
 
@@ -186,7 +186,7 @@ static int stream(struct run_follow *f, struct client_answer *a, struct err *e)
 
 static int look(struct run_follow *f)
 {
-    const struct json *record = run__record(f->chat->c, f->id, &f->arena), *last = NULL;
+    const struct json *record = follow__record(f->chat->c, f->id, &f->arena), *last = NULL;
     f->look = false;
     if (record == NULL) {
         out_error(&f->chat->c->out, "the hub does not tell about run %s any more", f->id);
@@ -272,7 +272,7 @@ static void take_lines(struct run_follow *f)
 
 static int leave(struct run_follow *f)
 {
-    run__say_detached(f->chat->c, f->id, f->bot);
+    follow__say_detached(f->chat->c, f->id, f->bot);
     return EXIT_INTERRUPTED;
 }
 
@@ -312,7 +312,7 @@ static int judge(struct run_follow *f, int rc, const struct client_answer *a, co
 {
     struct cli *c = f->chat->c;
     if (c->out.fault != 0 && c->out.fault != EINTR) {
-        run__say_detached(c, f->id, f->bot);
+        follow__say_detached(c, f->id, f->bot);
         return EXIT_FAILED;
     }
     if (rc == -EINTR || interrupt_seen() != 0) {
@@ -328,7 +328,7 @@ static int judge(struct run_follow *f, int rc, const struct client_answer *a, co
     return rc == -ECANCELED ? EXIT_OK : on_lost(f, e);
 }
 
-int run__follow(struct run_follow *f)
+int follow__run(struct run_follow *f)
 {
     int code = EXIT_OK;
     take_terminal(f);

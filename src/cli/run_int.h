@@ -22,19 +22,19 @@ struct run_follow {
 // ---- run_follow.c ---------------------------------------------------------------------------
 
 /// The id behind which events of a run that begins now will come. The exit code.
-int run__mark(struct cli *c, uint64_t *mark);
+int follow__mark(struct cli *c, uint64_t *mark);
 /// Show what the run does until it has ended; then `end` is set, and the exit code 0. Any other: we left
 /// it, or lost the hub, and have said so.
-int run__follow(struct run_follow *f);
+int follow__run(struct run_follow *f);
 
 // ---- run_end.c ------------------------------------------------------------------------------
 
 /// Ask for the record of run `id` over a connection of its own, without starting a hub; NULL when that
 /// fails. Lives in `arena`.
-const struct json *run__record(struct cli *c, const char *id, struct arena *arena);
+const struct json *follow__record(struct cli *c, const char *id, struct arena *arena);
 /// Say how the run went and, in lines that can be pasted, what to do next. The exit code of its end.
-int run__say_end(struct cli *c, const struct json *record);
+int follow__say_end(struct cli *c, const struct json *record);
 /// The same for one that goes on without us.
-void run__say_detached(struct cli *c, const char *id, const char *bot);
+void follow__say_detached(struct cli *c, const char *id, const char *bot);
 /// When the run asks for it, and somebody is there: merge? Does it. The exit code.
-int run__ask_merge(struct chat *t, const struct json *record);
+int follow__ask_merge(struct chat *t, const struct json *record);

@@ -18,7 +18,7 @@ enum { LIST_MAX = 1000 }; // those started last; a state of 64 MiB holds their r
 // ---- list ---------------------------------------------------------------------------------------
 
 struct question {
-    bind_session_cb *cb;
+    bind_answer_cb *cb;
     void *arg;
 };
 
@@ -29,7 +29,7 @@ static void on_listed(void *arg, struct str json, const struct agent_no *no)
     q.cb(q.arg, json, no != NULL ? no->detail : NULL);
 }
 
-static void list_sessions(void *arg, bind_session_cb *cb, void *cb_arg)
+static void list_sessions(void *arg, bind_answer_cb *cb, void *cb_arg)
 {
     struct question *q = xmalloc(sizeof *q);
     *q = (struct question){.cb = cb, .arg = cb_arg};
@@ -40,7 +40,7 @@ static void list_sessions(void *arg, bind_session_cb *cb, void *cb_arg)
 
 struct mail {
     char *text;
-    bind_session_cb *cb;
+    bind_answer_cb *cb;
     void *arg;
 };
 
@@ -67,7 +67,7 @@ static void on_found(void *arg, struct session *s, const struct agent_no *no)
     }
 }
 
-static void send_message(void *arg, struct str id, struct str text, bind_session_cb *cb,
+static void send_message(void *arg, struct str id, struct str text, bind_answer_cb *cb,
                          void *cb_arg)
 {
     struct mail *m = xmalloc(sizeof *m);

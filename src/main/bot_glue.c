@@ -2,14 +2,26 @@
 
 #include "main/bot_glue.h"
 
+#include "bind/bind.h"
 #include "bot/bots.h"
+#include "main/worktree_lua.h"
 
 struct bot_glue {
     struct bots *bots;
-    struct bind *bind; // NULL: it is gone, or going
+    struct bind *bind;              // NULL: there is none, or it is going
+    struct worktree_lua *worktrees; // NULL: the same
     loop_fn *done;
     void *done_arg;
 };
+
+static void on_worktree(void *arg, bool created, const char *path, const char *branch,
+                        const char *repository)
+{
+    struct bot_glue *g = arg;
+    if (g->bind != NULL) {
+        bind_worktree_changed(g->bind, created, path, branch, repository);
+    }
+}
 
 struct bot_glue *bot_glue_open(const struct bot_glue_opts *o)
 {
@@ -22,8 +34,10 @@ struct bot_glue *bot_glue_open(const struct bot_glue_opts *o)
                              .trust = o->trust,
                              .agent = o->agent,
                              .watcher = o->watcher,
+                             .worktree = on_worktree,
                              .arg = g};
     g->bind = o->bind;
+    g->worktrees = o->bind != NULL ? worktree_lua_open(o->bind, o->loop, o->home) : NULL;
     g->bots = bots_open(&opts);
     return g;
 }
@@ -41,6 +55,7 @@ void bot_glue_set_config(struct bot_glue *g, const struct config *c)
 static void on_stopped(void *arg)
 {
     struct bot_glue *g = arg;
+    worktree_lua_close(g->worktrees);
     g->bind = NULL;
     g->done(g->done_arg);
 }

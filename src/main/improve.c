@@ -97,7 +97,10 @@ static int on_call(void *arg, const struct improvement_call *c, struct buf *answ
         return emit(arg, c);
     }
     if (str_eqz(c->op, "worktree.list")) {
-        buf_addz(answer, "[]"); // worktrees are made by runs, and there are none yet
+        struct improve *im = arg;
+        struct jw w;
+        jw_init(&w, answer);
+        bind_worktrees_write(im->opts.bind, &w);
         return 0;
     }
     buf_addz(answer, "not offered to improvements");

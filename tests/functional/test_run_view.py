@@ -64,14 +64,14 @@ def test_the_exit_status_is_how_it_ended(home, fake, reason, code):
 def test_flags_and_place_and_environment_travel(home, fake, tmp_path):
     hub = fake(one_iteration)
     done = home.cli("run", "tidy", "do it", "-n", "3", "-m", "scripted/x", "--sandbox", "read-only", "--network",
-                    "--sleep", "0.5", "--resume", "beef", "--project", "p", "--instructions", "be kind",
+                    "--sleep", "2", "--resume", "beef", "--project", "p", "--instructions", "be kind",
                     "--wake-on", "a", "--wake-on", "/b", "--merge", "--no-worktree", "--skip-git-check",
                     cwd=tmp_path, env={"COLOUR": "blue", "MY_SECRET": "x"})
     assert done.returncode == 0, done.stderr
     body = hub.wait_for("POST", "/bots/tidy/runs")
     env = body.pop("env")
     assert env["COLOUR"] == "blue" and "MY_SECRET" not in env
-    assert body == {"working_dir": str(tmp_path), "prompt": "do it", "iterations": 3, "sleep_secs": 0.5,
+    assert body == {"working_dir": str(tmp_path), "prompt": "do it", "iterations": 3, "sleep_secs": 2,
                     "resume": "beef", "project": "p", "instructions": "be kind", "sandbox": "read-only",
                     "network": True, "merge": True, "worktree": False, "skip_git_check": True,
                     "provider": "scripted", "model": "x", "wake_on": [f"{tmp_path}/a", "/b"]}

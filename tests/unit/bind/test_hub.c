@@ -4,7 +4,7 @@
 
 static struct {
     bool slow; // answers wait for fake_answer()
-    bind_session_cb *cb;
+    bind_answer_cb *cb;
     void *arg;
     const char *json, *why; // what it answers
     struct buf heard;       // "id: text" of messages, a line each
@@ -13,12 +13,12 @@ static struct {
 static void fake_answer(void *arg)
 {
     (void)arg;
-    bind_session_cb *cb = fake.cb;
+    bind_answer_cb *cb = fake.cb;
     fake.cb = NULL;
     cb(fake.arg, str_of(fake.json), fake.why);
 }
 
-static void fake_ask(bind_session_cb *cb, void *arg)
+static void fake_ask(bind_answer_cb *cb, void *arg)
 {
     CHECK(fake.cb == NULL);
     fake.cb = cb;
@@ -28,13 +28,13 @@ static void fake_ask(bind_session_cb *cb, void *arg)
     }
 }
 
-static void fake_list(void *arg, bind_session_cb *cb, void *cb_arg)
+static void fake_list(void *arg, bind_answer_cb *cb, void *cb_arg)
 {
     CHECK(arg == &fake);
     fake_ask(cb, cb_arg);
 }
 
-static void fake_send(void *arg, struct str id, struct str text, bind_session_cb *cb, void *cb_arg)
+static void fake_send(void *arg, struct str id, struct str text, bind_answer_cb *cb, void *cb_arg)
 {
     CHECK(arg == &fake);
     buf_addf(&fake.heard, STR_FMT ": " STR_FMT "\n", STR_ARG(id), STR_ARG(text));
