@@ -458,3 +458,75 @@ def test_a_conversation_with_a_bot_has_its_instructions_and_memory(home, hub, bo
     assert home.ok("chat", "--bot", "tidy", "-c", "and?", cwd=repo) == "second\n"
     assert home.cli("chat", "-c", "x", cwd=repo).returncode == 3
     assert home.cli("chat", "--bot", "nobody", "hi", cwd=repo).returncode == 3
+
+
+# ---- Lua -----------------------------------------------------------------------------------
+
+
+LUA = """
+command { name = "create", run = function(args)
+  local t, why = worktree.create { repo = args[1], branch = args[2], base = args[3] }
+  return t and t.path or why
+end }
+command { name = "remove", run = function(args)
+  local ok, why = worktree.remove(args[1])
+  return ok and "gone" or why
+end }
+command { name = "list", run = function(args) return json.encode(worktree.list(args[1])) end }
+command { name = "mine", run = function() return json.encode(hub.get_worktrees()) end }
+hooks.on("worktree_created", "c", function(w) events.emit("user.made", w) end)
+hooks.on("worktree_deleted", "d", function(w) events.emit("user.gone", w) end)
+"""
+
+
+@pytest.fixture
+def trees(home):
+    """A plugin whose commands are the functions of `worktree`."""
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    (home.dir / "plugins/trees.lua").write_text(LUA)
+
+
+def heard(home, type):
+    lines = home.ok("events", "--types", type, "--json").splitlines()
+    return [json.loads(line)["data"] for line in lines]
+
+
+def test_lua_makes_lists_and_removes_worktrees(home, trees, start_hub, repo):
+    start_hub()
+    path = home.ok("trees:create", str(repo), "try/it").strip()
+    assert path == str(home.dir / "worktrees/shop/try-it")
+    assert git(path, "branch", "--show-current").strip() == "try/it"
+    assert [w["branch"] for w in json.loads(home.ok("trees:list", str(repo)))] == ["main", "try/it"]
+    assert json.loads(home.ok("trees:mine")) == [{"path": path, "branch": "try/it", "repository": str(repo)}]
+    (home.dir / "worktrees/shop/try-it/new.txt").write_text("work\n")
+    assert "not committed" in home.ok("trees:remove", path) and os.path.exists(path)
+    git(path, "add", ".")
+    git(path, "commit", "-q", "-m", "work")
+    assert home.ok("trees:remove", path) == "gone\n" and not os.path.exists(path)
+    assert git(repo, "show", "try/it:new.txt") == "work\n" and json.loads(home.ok("trees:mine")) == []
+    assert [w["path"] for w in retry(lambda: heard(home, "user.gone"))] == [path]
+
+
+def test_lua_is_told_why_not(home, trees, start_hub, repo, tmp_path):
+    start_hub()
+    assert "afloat/" in home.ok("trees:create", str(repo), "afloat/x-12345678")
+    assert "absolute" in home.ok("trees:create", "shop", "x")
+    assert "no-such" in home.ok("trees:create", str(repo), "x", "no-such")
+    assert home.ok("trees:create", str(tmp_path), "x").strip()
+    assert "worktree" in home.ok("trees:remove", str(repo)) and (repo / "a.txt").exists()
+    assert git(repo, "branch").split() == ["*", "main"] and json.loads(home.ok("trees:mine")) == []
+
+
+def test_lua_hears_of_the_worktrees_of_runs_and_leaves_them_alone(home, trees, start_hub, repo, script):
+    start_hub()
+    home.ok("bots", "create", "tidy")
+    script({"tool_calls": [call("shell", cmd="touch started; sleep 60")]}, BYE)
+    id = home.ok("run", "tidy", "x", "--detach", cwd=repo).strip()
+    started = retry(lambda: list((home.dir / "worktrees").glob("*/*/started")))
+    path = str(started[0].parent)
+    assert [w["path"] for w in retry(lambda: heard(home, "user.made"))] == [path]
+    assert [w["branch"] for w in json.loads(home.ok("trees:mine"))] == [f"afloat/tidy-{id}"]
+    assert "belongs to a run" in home.ok("trees:remove", path) and started[0].exists()
+    home.ok("runs", "stop", id, "--force")
+    assert [w["path"] for w in retry(lambda: heard(home, "user.gone"))] == [path]
+    assert json.loads(home.ok("trees:mine")) == []

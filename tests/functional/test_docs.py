@@ -95,3 +95,49 @@ def test_the_guide_is_true(home, lua, tmp_path, page):
             reader.follow(command, printed)
             ran += 1
     assert ran > 10
+
+
+# ---- bots ----------------------------------------------------------------------------------
+
+
+class Owner:
+    """Somebody with a repository who follows the page about bots; the id on the page is that of his run."""
+
+    SHOWN = "1a2b3c4d"
+
+    def __init__(self, home, dir):
+        self.home, self.before, self.id = home, "", self.SHOWN
+        self.repo = dir / "shop"
+        (dir / "bin").mkdir()
+        os.symlink(BIN, dir / "bin/afloat")
+        name = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        self.env = {**home.env, **name, "HOME": str(dir), "PATH": f"{dir / 'bin'}:{os.environ['PATH']}"}
+        subprocess.run("git init -q shop && cd shop && echo hi > a && git add a && git commit -qm one", shell=True,
+                       cwd=dir, env=self.env, check=True)
+
+    def run(self, command):
+        if command.startswith("export "):
+            self.before += command + "\n"
+            return ""
+        command = command.replace(self.SHOWN, self.id)
+        done = subprocess.run(["bash", "-c", self.before + command], cwd=self.repo, env=self.env, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=DEADLINE)
+        check_report(done.stdout)
+        if found := re.match(r"afloat: run (\w{8}) on branch", done.stdout):
+            self.id = found.group(1)
+        return done.stdout.replace(f"{self.home.dir}/", "~/.afloat/").replace(self.id, self.SHOWN)
+
+
+def test_the_guide_of_bots_is_true(home, tmp_path):
+    owner = Owner(home, tmp_path)
+    text = (ROOT / "docs/guide/bots.md").read_text()
+    (tmp_path / "review.jsonl").write_text(re.search(r"^```json\n(.*?)^```$", text, re.S | re.M).group(1))
+    ran = 0
+    for _, block in blocks("bots.md"):
+        for command, printed in commands(block):
+            got = owner.run(command)
+            hash = re.compile(r"\b[0-9a-f]{40}\b")
+            assert plain(hash.sub("HASH", got)) == plain(hash.sub("HASH", printed)), f"$ {command}\n{got}"
+            ran += 1
+    assert ran > 12
