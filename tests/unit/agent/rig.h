@@ -10,7 +10,7 @@
 #include "trust/trust.h"
 #include "unit/loop.h"
 
-enum { RIG_PATIENCE_MS = 10000 };
+enum { RIG_PATIENCE_MS = 30000 };
 
 struct rig {
     struct loop loop;
