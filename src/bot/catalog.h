@@ -68,6 +68,7 @@ int catalog_patch(const char *home, const char *name, const struct json *keys,
                   struct str instructions, struct err *e) MUST_CHECK;
 
 /// Move the bot to `trash/`: config.md and skills/, its workspaces stay; with `history` everything.
+/// None of its runs may be going on; after `history` store_rescan() of "bots/<bot>/" forgets its sessions.
 /// ERR_NOT_FOUND. `*where` (may be NULL) is the directory in the trash; caller frees.
 int catalog_delete(const char *home, const char *name, bool history, char **where,
                    struct err *e) MUST_CHECK;

@@ -141,6 +141,21 @@ static void take_entries(struct memory *m, const struct json *entries)
     }
 }
 
+/// Read again under the lock, and set aside what is damaged still.
+static int mend(struct file *f, const char *dir, const struct err *damage, char note[NOTE],
+                struct err *e)
+{
+    struct err why = {0};
+    int fd = workspace_lock(dir, &why);
+    if (fd < 0) {
+        return err_set(e, fd, "'%s' is damaged (%s) and cannot be set aside: %s", f->path,
+                       damage->msg, why.msg);
+    }
+    int rc = file_read_locked(f, note, e);
+    workspace_unlock(fd);
+    return rc;
+}
+
 int memory_load(struct memory *m, const char *dir, struct err *e)
 {
     struct file f;
@@ -150,11 +165,7 @@ int memory_load(struct memory *m, const char *dir, struct err *e)
     file_init(&f, dir);
     int rc = file_read(&f, &why);
     if (rc == ERR_CORRUPT) {
-        int fd = workspace_lock(dir, e);
-        rc = fd >= 0 ? file_read_locked(&f, m->note, e) : fd;
-        if (fd >= 0) {
-            workspace_unlock(fd);
-        }
+        rc = mend(&f, dir, &why, m->note, e);
     } else if (rc < 0) {
         err_set(e, rc, "%s", why.msg);
     }

@@ -26,6 +26,7 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/vec.h"
+#include "bot/config.h"
 
 enum { NAMES = 5, CLAIM_BYTES = 64 * 1024, LOCK_MS = 5000, LOCK_STEP_MS = 2 };
 
@@ -150,7 +151,11 @@ int workspace_of_path(struct workspace *w, const char *home, const char *bot, co
                       enum workspace_how how, struct err *e)
 {
     *w = (struct workspace){0};
-    int rc = search(w, home, bot, path, false, how, e);
+    int rc = bot_name_check(str_of(bot), e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = search(w, home, bot, path, false, how, e);
     if (rc == ERR_CONFLICT) {
         rc = search(w, home, bot, path, true, how, e);
     }
@@ -162,7 +167,8 @@ int workspace_of_slug(struct workspace *w, const char *home, const char *bot, co
                       enum workspace_how how, struct err *e)
 {
     *w = (struct workspace){0};
-    int rc = slug_check(str_of(slug), e);
+    int rc = bot_name_check(str_of(bot), e);
+    rc = rc == 0 ? slug_check(str_of(slug), e) : rc;
     if (rc < 0) {
         return rc;
     }

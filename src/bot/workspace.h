@@ -27,7 +27,7 @@ enum workspace_how {
 
 /// The workspace of `bot` for the project at `path`: the real path of the main repository's root, or of
 /// the directory where there is no git. Found again by that path; else the slug that is free, claimed so
-/// that no other path can have it. Of two at once each gets his own.
+/// that no other path can have it. Of two at once each gets his own. ERR_INVALID for a bad bot's name.
 /// The caller ends `*w` with workspace_fini(), on failure too.
 int workspace_of_path(struct workspace *w, const char *home, const char *bot, const char *path,
                       enum workspace_how how, struct err *e) MUST_CHECK;

@@ -73,18 +73,32 @@ size_t count_in(const char *path)
     return n;
 }
 
+/// Wait until everybody is there: the pipe is closed for all of them at once.
+static void wait_for_start(int gate[2])
+{
+    char none;
+    close(gate[1]);
+    CHECK_INT(read(gate[0], &none, 1), 0);
+    close(gate[0]);
+}
+
 void in_processes(int n, void (*work)(int i))
 {
     pid_t pids[32];
+    int gate[2];
     (void)test_dir(); // one for all of them
+    CHECK_INT(pipe(gate), 0);
     for (int i = 0; i < n; i++) {
         pids[i] = fork();
         CHECK(pids[i] >= 0);
         if (pids[i] == 0) {
+            wait_for_start(gate);
             work(i);
             _exit(0);
         }
     }
+    close(gate[0]);
+    close(gate[1]);
     for (int i = 0; i < n; i++) {
         int status;
         CHECK(waitpid(pids[i], &status, 0) == pids[i]);

@@ -132,27 +132,47 @@ TEST(all_workspaces_of_a_bot_are_walked)
     CHECK_INT(n, 2);
 }
 
+static int round_no;
+
 // Each process claims for a path of its own, all of one name, and for the one path that all share.
 static void claim_both(int i)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/p%d/api", i);
+    char path[64], shared[64];
+    snprintf(path, sizeof path, "/p%d/api%d", i, round_no);
     put_file(path + 1, slug_for(path, WORKSPACE_MAKE));
-    snprintf(path, sizeof path, "/shared%d", i);
-    put_file(path + 1, slug_for("/all/lib", WORKSPACE_MAKE));
+    snprintf(shared, sizeof shared, "/all/lib%d", round_no);
+    snprintf(path, sizeof path, "/shared%d-%d", i, round_no);
+    put_file(path + 1, slug_for(shared, WORKSPACE_MAKE));
 }
 
 TEST(of_several_that_claim_at_once_each_gets_his_own)
 {
-    enum { N = 8 };
-    in_processes(N, claim_both);
-    for (int i = 0; i < N; i++) {
-        for (int k = 0; k < i; k++) {
-            CHECK(strcmp(text_of(at("p%d/api", i)), text_of(at("p%d/api", k))) != 0);
+    enum { N = 6 };
+    int rounds = test_loops(6);
+    for (round_no = 0; round_no < rounds; round_no++) {
+        in_processes(N, claim_both);
+        for (int i = 0; i < N; i++) {
+            char want[32];
+            for (int k = 0; k < i; k++) {
+                CHECK(strcmp(text_of(at("p%d/api%d", i, round_no)),
+                             text_of(at("p%d/api%d", k, round_no))) != 0);
+            }
+            snprintf(want, sizeof want, "lib%d", round_no);
+            CHECK_STR(text_of(at("shared%d-%d", i, round_no)), want);
         }
-        CHECK_STR(text_of(at("shared%d", i)), "lib");
+        CHECK_INT(count_in(at("home/bots/bot/workspaces")), (round_no + 1) * (N + 1));
     }
-    CHECK_INT(count_in(at("home/bots/bot/workspaces")), N + 1);
+}
+
+TEST(a_bot_whose_name_leads_elsewhere_has_no_workspace)
+{
+    struct workspace w;
+    CHECK_INT(workspace_of_path(&w, at("home"), "../x", "/one/api", WORKSPACE_MAKE, NULL),
+              ERR_INVALID);
+    workspace_fini(&w);
+    CHECK_INT(workspace_of_slug(&w, at("home"), "../x", "api", WORKSPACE_MAKE, NULL), ERR_INVALID);
+    workspace_fini(&w);
+    CHECK(!is_there(at("home")) && !is_there(at("x")));
 }
 
 // ---- the lock and numbers -----------------------------------------------------------------------
