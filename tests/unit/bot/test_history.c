@@ -1,5 +1,8 @@
 // Sessions as lists, through the store.
 
+#include <sys/stat.h>
+
+#include "base/path.h"
 #include "base/time.h"
 #include "bot/history.h"
 #include "unit/store/util.h"
@@ -35,7 +38,8 @@ static void on_page(void *arg, int status, const struct history_page *p, const s
     size_t n = 0;
     g->text[0] = '\0';
     for (size_t i = 0; status == 0 && i < p->n; i++) {
-        n += (size_t)snprintf(g->text + n, sizeof g->text - n, "%llu:" STR_FMT ";",
+        n += (size_t)snprintf(g->text + MIN(n, sizeof g->text),
+                              sizeof g->text - MIN(n, sizeof g->text), "%llu:" STR_FMT ";",
                               (unsigned long long)p->rows[i].number, STR_ARG(p->rows[i].summary));
     }
     snprintf(g->next, sizeof g->next, STR_FMT, STR_ARG(status == 0 ? p->next : STR("")));
@@ -212,5 +216,63 @@ TEST(sessions_put_there_by_others_are_known_after_a_rescan)
     CHECK_INT(box_wait(&b), 0);
     CHECK_STR(list(&g, "", 0), "9:new;4:fourth;3:;2:second;");
     CHECK_INT(box_append(&b, "aa22", "a", "", STORE_SYNCED), 0); // in use all the time
+    CHECK_INT(box_close(&b), 0);
+}
+
+// ---- many -----------------------------------------------------------------------------------------
+
+enum { MANY = 10000 };
+
+/// Files as a session leaves them, without the syncs.
+static void write_many(const char *home)
+{
+    char path[1024], when[TIME_TEXT], pad[900];
+    memset(pad, 'x', sizeof pad - 1);
+    pad[sizeof pad - 1] = '\0';
+    for (int i = 1; i <= MANY; i++) {
+        snprintf(path, sizeof path, "%s/%s/history/s%05d", home, rel, i);
+        CHECK_INT(mkdir(path, 0700), 0);
+        strncat(path, "/metadata.json", sizeof path - strlen(path) - 1);
+        FILE *f = fopen(path, "w");
+        CHECK(f != NULL);
+        fprintf(f,
+                "{\"session_id\":\"s%05d\",\"session_number\":%d,\"started_at\":\"%s\",\"state\":"
+                "\"ended\",\"response_summary\":\"did %d\",\"duration_secs\":3,\"command_count\":4,"
+                "\"tokens\":{\"input_tokens\":1},\"env\":{\"PATH\":\"%s\"}}",
+                i, i, time_format(1763000000000 + i * 1000, when), i, pad);
+        CHECK_INT(fclose(f), 0);
+    }
+}
+
+static double ms_since(uint64_t start)
+{
+    return (double)(time_mono_ns() - start) / 1e6;
+}
+
+TEST(ten_thousand_sessions_are_no_reason_to_wait)
+{
+    struct box b;
+    struct got g = {.b = &b};
+    box_open(&b, NULL);
+    CHECK_INT(path_mkdirs(box_path(&b, "%s/history", rel), 0700, NULL), 0);
+    write_many(b.home);
+    store_rescan(b.store, STR("bots/"), box_done, &b);
+    CHECK_INT(box_wait(&b), 0);
+    uint64_t start = time_mono_ns();
+    history_recent(b.store, str_of(rel), 5, STR_NULL, on_page, &g);
+    CHECK_INT(box_wait(&b), 0);
+    double recent = ms_since(start);
+    CHECK_STR(g.text, "10000:did 10000;9999:did 9999;9998:did 9998;9997:did 9997;9996:did 9996;");
+    start = time_mono_ns();
+    list(&g, "", 100);
+    double page = ms_since(start);
+    start = time_mono_ns();
+    CHECK_INT(find(&g, "1"), 0);
+    CHECK_STR(g.text, "1:did 1;");
+    fprintf(stderr,
+            "of %d sessions: the last five in %.1f ms, a page in %.1f ms, the first in %.1f ms\n",
+            MANY, recent, page, ms_since(start));
+    CHECK(recent < 1000 &&
+          page < 1000); // not by reading ten thousand files, however slow the machine
     CHECK_INT(box_close(&b), 0);
 }
