@@ -17,7 +17,6 @@
 #include "base/front.h"
 #include "base/toml.h"
 #include "base/utf8.h"
-#include "base/vec.h"
 
 enum { ITERATIONS_MAX = 1000000, SLEEP_MAX = 30 * 24 * 3600, NAME_MAX_BYTES = 64 };
 

@@ -16,11 +16,10 @@
 
 #include "base/map.h"
 #include "base/path.h"
-#include "base/utf8.h"
 #include "base/vec.h"
 #include "bot/history.h"
 
-enum { COMMAND_CHARS = 400, ERROR_CHARS = 60, META_BYTES = 16 << 20, ID_BYTES = 200 };
+enum { COMMAND_CHARS = 400, ERROR_CHARS = 60, META_BYTES = 16 << 20 };
 
 static const char *const section_names[] = {
 #define X(id, name) [HISTORY_##id] = (name),

@@ -13,17 +13,15 @@
 //   - numbers are unique in a workspace: theirs are kept where they are free, else a new one is taken.
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "bot/history_number.h"
 #include "bot/import_int.h"
 #include "store/journal.h"
 
-enum { META_BYTES = 1 << 20, NUMBER_MAX = 1000000000 };
+enum { NUMBER_MAX = 1000000000 };
 
 struct record {
     struct arena arena;
