@@ -178,6 +178,13 @@ void run__save(struct run *r, store_done *done)
     free(name);
 }
 
+void run__alarm(struct run *r, uint64_t ms, timer_cb *cb)
+{
+    timer_stop(&r->timer);
+    timer_init(&r->timer, r->b->o.loop, cb, r);
+    timer_start(&r->timer, ms);
+}
+
 void run__lore_free(struct run_lore *l)
 {
     if (l != NULL) {
@@ -243,8 +250,7 @@ static void on_grace(void *arg)
 
 static void interrupt_turn(struct run *r)
 {
-    timer_init(&r->timer, r->b->o.loop, on_grace, r);
-    timer_start(&r->timer, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS);
+    run__alarm(r, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS, on_grace);
     run__away(r);
     agent_session_get(r->b->o.agent, str_of(r->session), on_stop_session, r);
 }

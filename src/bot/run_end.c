@@ -220,8 +220,7 @@ void run__close(struct run *r)
     }
     struct record_iteration *it = vec_last(&r->rec.iterations);
     it->end_reason = r->rec.end_reason;
-    timer_init(&r->timer, r->b->o.loop, on_late, r);
-    timer_start(&r->timer, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS);
+    run__alarm(r, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS, on_late);
     run__away(r);
     agent_session_get(r->b->o.agent, str_of(r->session), on_session, r);
 }

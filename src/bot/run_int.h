@@ -124,6 +124,8 @@ void run__save(struct run *r, store_done *done);
 /// A line of rec.notes.
 void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run__emit(struct run *r, unsigned event, struct str more);
+/// Its one timer, for `cb` from here on; it may run.
+void run__alarm(struct run *r, uint64_t ms, timer_cb *cb);
 void run__lore_free(struct run_lore *l); // NULL is allowed
 struct git_worktree run__worktree(const struct run *r);
 const struct bot_config *run__config(const struct run *r); // of one that is recovered: NULL

@@ -41,8 +41,7 @@ void run__rest(struct run *r)
     snprintf(fields, sizeof fields, "\"seconds\":%lld", (long long)seconds);
     run__emit(r, EVENT_BOT_RUN_SLEEPING, str_of(fields));
     r->resting = true;
-    timer_init(&r->timer, r->b->o.loop, on_time, r);
-    timer_start(&r->timer, (uint64_t)seconds * 1000);
+    run__alarm(r, (uint64_t)seconds * 1000, on_time);
 }
 
 // ---- files --------------------------------------------------------------------------------------

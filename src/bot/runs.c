@@ -363,8 +363,12 @@ void runs__answer(struct ask *a, const struct record *rec)
 static void show(struct ask *a)
 {
     const struct record *rec = a->data;
-    const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    runs__answer(a, live != NULL ? run_record(live) : rec);
+    struct run *live = bots__run_of(a->b, str_of(rec->run_id));
+    if (live != NULL && !run_record(live)->running) {
+        run_await(live, a); // it has ended when that is written
+    } else {
+        runs__answer(a, live != NULL ? run_record(live) : rec);
+    }
 }
 
 void bots_run_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
