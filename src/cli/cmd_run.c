@@ -4,13 +4,15 @@
 //                                                                       └─ run_follow.c ─> run_end.c
 //
 // The run is the hub's. What is here begins it and looks on; only Ctrl-C and SIGTERM, which a person
-// sends, ask for its end.
+// sends, ask for its end, also while it is still beginning.
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/bots.h"
 #include "cli/run_int.h"
+#include "client/interrupt.h"
 
 enum { REQUEST_MAX = 16 << 20, BEGIN_MS = 3600 * 1000 }; // [worktree] setup may take its time
 
@@ -182,6 +184,45 @@ static int detach(struct cli *c, const char *prompt)
     return code != EXIT_OK || row != NULL ? code : EXIT_FAILED;
 }
 
+// ---- Ctrl-C before it has begun ------------------------------------------------------------
+
+// The one run of the bot that goes on here; its id, in `arena`, NULL when there is none or several.
+static const char *find_begun(struct cli *c, struct arena *arena)
+{
+    char *here = getcwd(NULL, 0);
+    const struct json *v;
+    const struct ask_param params[] = {
+        {"bot", args_word(&c->args, 0)}, {"state", "running"}, {"working_dir", here}};
+    int code = ask_value(c, OP_RUN_LIST, params, ARRAY_LEN(params), arena, &v);
+    const struct json *runs = json_get(v, "runs");
+    bool one = code == EXIT_OK && json_at(runs, 0) != NULL && json_at(runs, 1) == NULL;
+    free(here);
+    return one ? arena_strdup(arena, json_str(json_get(json_at(runs, 0), "run_id"), "")) : NULL;
+}
+
+// Making the worktree, or its `setup`, takes long: the hub has the run, and we have no answer yet.
+static int give_up(struct cli *c)
+{
+    struct arena arena;
+    const struct json *v;
+    int signum = interrupt_take();
+    out_resume(&c->out);
+    if (signum == SIGHUP) {
+        return EXIT_INTERRUPTED;
+    }
+    arena_init(&arena);
+    const char *id = find_begun(c, &arena);
+    const struct ask_param params[] = {{"id", id}};
+    if (id == NULL) {
+        out_note(&c->out,
+                 "left while the run was beginning; 'afloat runs' shows whether it goes on");
+    } else if (ask_value(c, OP_RUN_STOP, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
+        follow__say_end(c, v);
+    }
+    arena_fini(&arena);
+    return EXIT_INTERRUPTED;
+}
+
 // ---- begin, follow, end --------------------------------------------------------------------
 
 static int begin_followed(struct run_follow *f, const char *prompt)
@@ -192,6 +233,9 @@ static int begin_followed(struct run_follow *f, const char *prompt)
     int code = follow__mark(c, &f->mark);
     if (code == EXIT_OK) {
         code = begin(c, prompt, &a);
+    }
+    if (interrupt_seen() != 0) {
+        code = give_up(c);
     }
     const struct json *row = code == EXIT_OK ? ask_json(c, &f->arena, &a) : NULL;
     if (row != NULL) {

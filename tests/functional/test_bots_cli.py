@@ -290,6 +290,18 @@ def test_a_second_signal_kills_within_two_seconds(home, hub, bot, repo, script):
     assert home.json("runs")["runs"][0]["state"] == "ended"
 
 
+def test_ctrl_c_ends_a_run_that_has_not_begun_yet(home, hub, bot, repo, script):
+    script(BYE)
+    config = home.dir / "bots/tidy/config.md"
+    config.write_text('+++\n[worktree]\nsetup = ["touch started; sleep 60"]\n+++\nTidy up.\n')
+    process = home.popen("run", "tidy", "x", cwd=repo)
+    retry(lambda: list((home.dir / "worktrees").glob("*/*/started")))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE) == 130
+    assert not any(row["state"] == "running" for row in home.json("runs")["runs"])
+    assert home.json("worktrees")["worktrees"] == [] and git(repo, "branch").split() == ["*", "main"]
+
+
 def test_a_closed_terminal_detaches_and_attach_comes_back(home, hub, bot, repo, script, tmp_path):
     script({"tool_calls": [call("shell", cmd="touch started; while ! test -e go; do sleep 0.05; done")]}, done(), BYE)
     t = Terminal(home, "run", "tidy", "x", cwd=repo)
