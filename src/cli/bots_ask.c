@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "cli/bots.h"
+#include "cli/sessions.h"
 
 enum { PARAMS_MAX = 16 };
 
@@ -22,12 +23,10 @@ void bots__suggest(struct cli *c, const char *name)
     const struct json *v;
     vec(const char *) names = {0};
     char *here = getcwd(NULL, 0);
-    bool json = c->json, known = false;
+    bool known = false;
     const struct ask_param params[] = {{"working_dir", here}};
     arena_init(&arena);
-    c->json = false;
-    int code = ask_value(c, OP_BOT_LIST, params, ARRAY_LEN(params), &arena, &v);
-    c->json = json;
+    int code = sessions__ask(c, OP_BOT_LIST, params, ARRAY_LEN(params), &arena, &v);
     json_foreach_item (bot, json_get(v, "bots")) {
         vec_push(&names, arena_strdup(&arena, text_of(bot, "name")));
         known = known || str_eqz(text_of(bot, "name"), name);

@@ -12,6 +12,7 @@
 
 #include "cli/bots.h"
 #include "cli/run_int.h"
+#include "cli/sessions.h"
 #include "client/interrupt.h"
 
 enum { REQUEST_MAX = 16 << 20, BEGIN_MS = 3600 * 1000 }; // [worktree] setup may take its time
@@ -149,7 +150,7 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *a)
         code = ask_request(c, &r, a);
     }
     if (code == EXIT_OK && a->status / 100 != 2) {
-        if (c->json) {
+        if (args_has(&c->args, FLAG_JSON)) {
             out_body(&c->out, buf_str(&a->body));
         }
         code = ask_problem(c, a);
@@ -160,6 +161,22 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *a)
     buf_fini(&body);
     free(path);
     return code;
+}
+
+// Nobody asked for the scripted model: the first session knows.
+static void note_fallback(struct cli *c, const struct json *run)
+{
+    struct arena arena;
+    const struct json *row;
+    arena_init(&arena);
+    const char *id = arena_strdup(&arena, json_str(json_get(run, "session_id"), ""));
+    const struct ask_param params[] = {{"id", id}};
+    if (id[0] != '\0' &&
+        sessions__ask(c, OP_SESSION_SHOW, params, ARRAY_LEN(params), &arena, &row) == EXIT_OK &&
+        json_bool(json_get(row, "fallback"), false)) {
+        out_note(&c->out, "no model key found: this is the scripted demo model");
+    }
+    arena_fini(&arena);
 }
 
 static int detach(struct cli *c, const char *prompt)
@@ -177,6 +194,7 @@ static int detach(struct cli *c, const char *prompt)
         } else {
             out_addf(&c->out, "%s\n", id);
         }
+        note_fallback(c, row);
         follow__say_detached(c, id, args_word(&c->args, 0));
     }
     client_answer_fini(&a);
@@ -245,6 +263,7 @@ static int begin_followed(struct run_follow *f, const char *prompt)
         snprintf(f->bot, sizeof f->bot, "%s", args_word(&c->args, 0));
         out_note(&c->out, "run %s%s" STR_FMT, f->id, branch.n != 0 ? " on branch " : "",
                  STR_ARG(branch));
+        note_fallback(c, row);
     }
     client_answer_fini(&a);
     return code != EXIT_OK || row != NULL ? code : EXIT_FAILED;

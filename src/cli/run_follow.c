@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/run_int.h"
+#include "cli/sessions.h"
 #include "client/interrupt.h"
 #include "pty/tty.h"
 
@@ -39,9 +40,8 @@ static void copy_id(char out[CHAT_ID_MAX], struct str id)
 
 int follow__mark(struct cli *c, uint64_t *mark)
 {
-    bool json = c->json, more = true;
+    bool more = true;
     int code = EXIT_OK;
-    c->json = false;
     *mark = 0;
     while (more && code == EXIT_OK) {
         struct arena arena;
@@ -51,12 +51,11 @@ int follow__mark(struct cli *c, uint64_t *mark)
         const struct ask_param params[] = {
             {"types", "bot.run.*"}, {"after", after}, {"limit", "1000"}};
         arena_init(&arena);
-        code = ask_value(c, OP_EVENTS, params, ARRAY_LEN(params), &arena, &v);
+        code = sessions__ask(c, OP_EVENTS, params, ARRAY_LEN(params), &arena, &v);
         *mark = (uint64_t)json_int(json_get(v, "next"), (int64_t)*mark);
         more = json_at(json_get(v, "events"), PAGE - 1) != NULL;
         arena_fini(&arena);
     }
-    c->json = json;
     return code;
 }
 
@@ -167,7 +166,7 @@ static int stream(struct run_follow *f, struct client_answer *a, struct err *e)
     struct client_peer to = {.socket = t->c->home.socket};
     char path[CHAT_ID_MAX + 64];
     struct client_request r = {.method = "GET", .path = path, .accept = "text/event-stream"};
-    r.wake = t->person && !f->deaf ? &terminal : NULL;
+    r.wake = t->person && !f->deaf && tty_in_foreground(terminal) ? &terminal : NULL;
     if (t->id[0] != '\0') {
         snprintf(path, sizeof path, "/session/%s/events?after=%llu", t->id,
                  (unsigned long long)t->seq);

@@ -333,8 +333,16 @@ def test_json_prints_one_event_a_line(home, hub, bot, repo, script):
     ended = home.cli("run", "tidy", "hi", "--json", cwd=repo)
     types = [json.loads(line)["type"] for line in ended.stdout.splitlines()]
     assert types[0] == "bot.run.started" and types[-1] == "bot.run.ended" and "message.delta" in types
+    assert json.loads(home.cli("run", "nobody", "--json", cwd=repo).stdout)["code"] == "NOT_FOUND"
     detached = home.json("run", "tidy", "hi", "--detach", cwd=repo)
     assert {"run_id", "session_id", "branch", "worktree"} <= set(detached)
+
+
+def test_the_demo_model_says_what_it_is(home, hub, bot, repo):
+    for more in ([], ["--detach"]):
+        ended = home.cli("run", "tidy", "hello", *more, cwd=repo)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stderr.count("no model key found: this is the scripted demo model") == 1
 
 
 def test_what_is_not_trusted_is_announced(home, hub, bot, repo, script):
