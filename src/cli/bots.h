@@ -7,13 +7,9 @@
 enum { BOTS_TEXT_MAX = 1 << 20 };
 
 /// Call the command's operation: with `params` (a row that is there wins over what follows), `bot` of
-/// --bot, and the workspace of --project or of the current directory. As ask_value(). Of a bot that is
-/// not there the nearest is named.
+/// --bot, and the workspace of --project or of the current directory. As ask_value().
 int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct arena *arena,
               const struct json **out);
-
-/// Name the nearest bot when there is none called `name`.
-void bots__suggest(struct cli *c, const char *name);
 
 /// The same, page by page: `row` for each item of the member `list`. With --json one page is printed as
 /// it came. What was asked is in `params`; `cursor` is ours.

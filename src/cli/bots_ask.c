@@ -8,47 +8,12 @@
 
 #include "base/utf8.h"
 #include "cli/bots.h"
-#include "cli/sessions.h"
 
 enum { PARAMS_MAX = 16 };
 
 static struct str text_of(const struct json *v, const char *key)
 {
     return json_str(json_get(v, key), "");
-}
-
-void bots__suggest(struct cli *c, const char *name)
-{
-    struct arena arena;
-    const struct json *v;
-    vec(const char *) names = {0};
-    char *here = getcwd(NULL, 0);
-    bool known = false;
-    const struct ask_param params[] = {{"working_dir", here}};
-    arena_init(&arena);
-    int code = sessions__ask(c, OP_BOT_LIST, params, ARRAY_LEN(params), &arena, &v);
-    json_foreach_item (bot, json_get(v, "bots")) {
-        vec_push(&names, arena_strdup(&arena, text_of(bot, "name")));
-        known = known || str_eqz(text_of(bot, "name"), name);
-    }
-    const char *near =
-        code == EXIT_OK && !known ? str_nearest(str_of(name), names.p, names.n) : NULL;
-    if (near != NULL) {
-        out_note(&c->out, "did you mean '%s'?", near);
-    }
-    vec_fini(&names);
-    arena_fini(&arena);
-    free(here);
-}
-
-static const char *bot_in(const struct ask_param *params, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(params[i].name, "bot") == 0) {
-            return params[i].value;
-        }
-    }
-    return NULL;
 }
 
 int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct arena *arena,
@@ -65,10 +30,6 @@ int bots__ask(struct cli *c, const struct ask_param *params, size_t n, struct ar
     }
     memcpy(all + n, usual, sizeof usual);
     int code = ask_value(c, (enum op_id)c->cmd->op, all, n + ARRAY_LEN(usual), arena, out);
-    const char *bot = bot_in(all, n + ARRAY_LEN(usual));
-    if (code == EXIT_NOT_FOUND && bot != NULL) {
-        bots__suggest(c, bot);
-    }
     free(here);
     return code;
 }

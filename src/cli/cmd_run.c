@@ -154,9 +154,6 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *a)
             out_body(&c->out, buf_str(&a->body));
         }
         code = ask_problem(c, a);
-        if (code == EXIT_NOT_FOUND) {
-            bots__suggest(c, args_word(&c->args, 0));
-        }
     }
     buf_fini(&body);
     free(path);

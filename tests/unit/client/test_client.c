@@ -247,6 +247,33 @@ TEST(a_refused_stream_is_an_answer_with_a_body)
     free(path);
 }
 
+static int wake_in_callback(const struct client_event *ev, void *arg)
+{
+    const int *pipe_in = arg;
+    (void)ev;
+    return write(*pipe_in, "x", 1) == 1 ? 0 : 77;
+}
+
+TEST(a_stream_is_left_when_something_else_can_be_read)
+{
+    char *path = socket_path();
+    struct client_answer a;
+    int fds[2];
+    CHECK_INT(pipe(fds), 0);
+    pid_t pid = peer_start_silent(path, stream);
+    struct client_request r = {.method = "GET", .path = "/events", .wake = &fds[0]};
+    client_answer_init(&a);
+    CHECK_INT(client_stream(&(struct client_peer){.socket = path}, &r, &a, wake_in_callback,
+                            &fds[1], NULL),
+              -EAGAIN);
+    client_answer_fini(&a);
+    kill(pid, SIGKILL);
+    peer_request(pid, path);
+    close(fds[0]);
+    close(fds[1]);
+    free(path);
+}
+
 // ---- interrupts ----------------------------------------------------------------------------
 
 static int interrupt_in_callback(const struct client_event *ev, void *arg)

@@ -99,6 +99,23 @@ TEST(a_crash_gives_the_terminal_back_with_the_farewell)
     pty_close(&pty);
 }
 
+static void take_keys(void)
+{
+    struct termios t;
+    if (tty_take(pty.slave, TTY_KEYS, NULL) != 0 || tcgetattr(pty.slave, &t) != 0) {
+        _exit(1);
+    }
+    bool quiet = (t.c_lflag & (ECHO | ICANON)) == 0, signals = (t.c_lflag & ISIG) != 0;
+    _exit(quiet && signals && (t.c_oflag & OPOST) != 0 && t.c_cc[VMIN] == 1 ? 0 : 2);
+}
+
+TEST(keys_come_one_by_one_and_ctrl_c_is_a_signal)
+{
+    open_terminal();
+    CHECK_INT(play(take_keys), 0);
+    pty_close(&pty);
+}
+
 static void type_ahead(void)
 {
     char text[16];
