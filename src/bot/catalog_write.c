@@ -115,6 +115,17 @@ int catalog_create(const char *home, const char *name, struct str description,
     return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
 }
 
+/// There is no such bot of the user's; the nearest is named.
+static int say_missing(const char *home, const char *name, struct err *e)
+{
+    struct catalog c;
+    const struct catalog_bot *came;
+    int rc = catalog_read(&c, home, NULL, name, e);
+    rc = rc == 0 ? catalog_find(&c, str_of(name), &came, e) : rc;
+    catalog_fini(&c);
+    return rc == 0 ? err_set(e, ERR_NOT_FOUND, "you have no bot '%s'", name) : rc;
+}
+
 // ---- patch --------------------------------------------------------------------------------------
 
 static int read_config(const char *home, const char *name, struct buf *out, struct err *e)
@@ -125,7 +136,7 @@ static int read_config(const char *home, const char *name, struct buf *out, stru
         rc = path_read(path, out, e);
         free(path);
     }
-    return rc == -ENOENT ? err_set(e, ERR_NOT_FOUND, "you have no bot '%s'", name) : rc;
+    return rc == -ENOENT ? say_missing(home, name, e) : rc;
 }
 
 int catalog_patch(const char *home, const char *name, const struct json *keys,
@@ -181,7 +192,7 @@ int catalog_delete(const char *home, const char *name, bool history, char **wher
     char *to = NULL;
     int rc = bot_name_check(str_of(name), e);
     if (rc == 0 && !is_there(history ? dir : file)) {
-        rc = err_set(e, ERR_NOT_FOUND, "you have no bot '%s'", name);
+        rc = say_missing(home, name, e);
     }
     if (rc == 0) {
         rc = history ? trash_move(home, name, dir, &to, e) : trash_parts(home, name, dir, &to, e);
