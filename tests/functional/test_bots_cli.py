@@ -280,7 +280,7 @@ def test_a_signal_ends_the_run_with_its_work_kept(home, hub, bot, repo, script, 
     assert home.json("history", "tidy", cwd=repo)["sessions"][0]["end_reason"] == "interrupted"
 
 
-def test_a_second_signal_kills_within_two_seconds(home, hub, bot, repo, script):
+def test_a_second_signal_ends_what_will_not_end(home, hub, bot, repo, script):
     script({"tool_calls": [call("shell", cmd="trap '' INT TERM; touch started; sleep 60 & wait; wait")]}, BYE)
     process = home.popen("run", "tidy", "x", cwd=repo)
     retry(lambda: list((home.dir / "worktrees").glob("*/*/started")))
