@@ -143,7 +143,7 @@ static size_t plugin_count(const struct api *api)
 /// With the feature off nothing is loaded, whatever lies there.
 static struct plugin_row settle(const struct api *api, struct plugin_row p)
 {
-    if (p.unit == NULL && p.state == GEN_LOADED && !api__plugins_on(api)) {
+    if (p.unit == NULL && p.state == GEN_REMOVED && !api__plugins_on(api)) {
         p.state = GEN_DISABLED;
     }
     return p;

@@ -583,6 +583,15 @@ static void row_content(struct plugin_row *r, const struct content *c)
     r->tree = &c->tree;
 }
 
+/// How it stands: what is only about to be loaded is as it was.
+static enum gen_state standing(const struct plug *p)
+{
+    if (p->state != GEN_LOADED || p->serving != NULL) {
+        return p->state;
+    }
+    return p->said_state != GEN_LOADED ? p->said_state : GEN_REMOVED;
+}
+
 struct plugin_row plugins_at(const struct plugins *ps, size_t i)
 {
     const struct plug *p = ps->plugs.p[i];
@@ -596,7 +605,7 @@ struct plugin_row plugins_at(const struct plugins *ps, size_t i)
         .layer = o.layer,
         .project = o.project,
         .host = v != NULL ? v->unit->host : "",
-        .state = p->state,
+        .state = standing(p),
         .enabled = p->entry == NULL || p->entry->enabled,
         .required = p->entry != NULL && p->entry->place->required,
         .unit = v != NULL ? v->unit : NULL,

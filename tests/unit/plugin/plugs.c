@@ -19,8 +19,12 @@ static int run_load(void *arg, const struct plugin_code *code, struct gen_unit *
     struct plugs *h = arg;
     const struct tree_file *f = tree_find(code->tree, str_of(code->shape->server));
     struct str rest = f->bytes;
+    struct plugin_row row;
     (void)dry_run;
     h->tries++;
+    if (h->plugins != NULL && plugins_find(h->plugins, str_of(u->name), &row)) {
+        CHECK(row.state != GEN_LOADED || row.unit != NULL); // it is only about to be
+    }
     while (rest.n != 0) {
         struct str line = str_trim(str_cut(&rest, '\n'));
         if (str_eqz(line, "once") && h->tries > 1) {
