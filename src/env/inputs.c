@@ -1,0 +1,308 @@
+// Inputs of an environment, and whether they are still what a build used.
+//
+// Each has two fingerprints: `built`, what the last finished build used, and `now`, what was seen last, by the
+// watcher or by a look. A change is an input whose two differ. While a build runs `start` is what it began
+// with or read, and becomes `built` when it is over.
+//
+// An input that changed after the build read it, but before it was watched, differs at once: the builder
+// reports the hash of what it read. Where only another program knows (direnv's list), a file that changed
+// after the build began, or is gone by now, counts as changed.
+//
+// Not watched: what never changes (a store), and what we or a delegate write ourselves.
+
+#include "env/inputs.h"
+
+#include "base/path.h"
+#include "watch/watch.h"
+
+enum { INPUTS_MAX = 4096 };
+
+// ---- fingerprints ----------------------------------------------------------------------------
+
+static bool print_eq(const struct env_print *a, const struct env_print *b)
+{
+    return a->known == b->known && a->there == b->there &&
+           memcmp(a->hash, b->hash, sizeof a->hash) == 0;
+}
+
+static const char *shown(const struct env_inputs *s, const char *path)
+{
+    size_t n = strlen(s->root);
+    return strncmp(path, s->root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+// ---- watching --------------------------------------------------------------------------------
+
+static void free_input(struct env_tracked *in)
+{
+    watch_close(in->watch);
+    free(in->seen.path);
+    free(in);
+}
+
+static void take_change(struct env_tracked *in, const struct watch_change *ch)
+{
+    in->now.known = true;
+    in->now.there = ch->kind != WATCH_DELETED;
+    memcpy(in->now.hash, ch->hash, sizeof in->now.hash);
+    if (in->in.kind != ENV_DIR) {
+        in->in.kind = in->now.there ? ENV_FILE : ENV_MISSING;
+    }
+}
+
+// The first look at a file. Is it still what the build read?
+static void take_first(struct env_tracked *in, const struct watch_change *ch)
+{
+    bool was_there = in->in.kind == ENV_FILE && !in->in.guess;
+    in->now = (struct env_print){.known = true};
+    in->in.kind = ENV_MISSING;
+    if (ch != NULL) {
+        take_change(in, ch);
+    }
+    if (in->fresh) {
+        bool later = ch != NULL ? ch->ctime_ns > in->since_ns - ENV_CLOCK_SLACK_NS : was_there;
+        in->built = in->now;
+        in->built.there = later ? !in->now.there : in->now.there;
+        in->fresh = false;
+    }
+    if (!in->start.known) {
+        in->start = in->built;
+    }
+}
+
+static void on_watch_file(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct env_tracked *in = arg;
+    const struct watch_change *mine = NULL;
+    const char *name = strrchr(in->in.path, '/');
+    (void)w;
+    for (size_t i = 0; i < batch->n; i++) {
+        const char *at = strrchr(batch->changes[i].path, '/');
+        mine = at != NULL && strcmp(at, name) == 0 ? &batch->changes[i] : mine;
+    }
+    if (batch->first) {
+        take_first(in, mine);
+    } else if (mine != NULL) {
+        take_change(in, mine);
+    }
+    in->set->on_seen(in, mine != NULL ? mine->ctime_ns : 0, in->set->arg);
+}
+
+// Of a directory only that something in it changed counts; the fingerprint is a number.
+static void on_watch_dir(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct env_tracked *in = arg;
+    (void)w;
+    in->dirt += !batch->first && batch->n != 0;
+    in->now = (struct env_print){.known = true, .there = true};
+    memcpy(in->now.hash, &in->dirt, sizeof in->dirt);
+    if (batch->first) {
+        in->fresh = false;
+        in->built = in->now;
+        in->start = in->start.known ? in->start : in->now;
+    }
+    in->set->on_seen(in, batch->n != 0 ? batch->changes[0].ctime_ns : 0, in->set->arg);
+}
+
+// Never changes, or is written by us.
+static bool is_passed_over(const struct env_inputs *s, const char *path)
+{
+    const char *rel = shown(s, path);
+    return strncmp(path, "/nix/store/", 11) == 0 || strncmp(rel, ".afloat/state/", 14) == 0 ||
+           strncmp(rel, ".devenv/", 8) == 0;
+}
+
+static void watch_input(struct env_inputs *s, struct env_tracked *in)
+{
+    static const char *const none[] = {NULL};
+    struct err e = {0};
+    char *dir =
+        in->in.kind == ENV_DIR ? xstrdup(in->in.path) : str_dup(path_dir(str_of(in->in.path)));
+    struct str name = path_base(str_of(in->in.path));
+    char *pattern = str_dup(name);
+    struct watch_opts o = {.path = dir,
+                           .pattern = in->in.kind == ENV_DIR ? NULL : pattern,
+                           .recursive = in->in.kind == ENV_DIR,
+                           .ignore = in->in.kind == ENV_DIR ? NULL : none};
+    watch_cb *cb = in->in.kind == ENV_DIR ? on_watch_dir : on_watch_file;
+    if (s->watcher != NULL && watch_open(&in->watch, s->watcher, &o, cb, in, &e) != 0) {
+        s->on_log(str_of(e.msg), s->arg);
+    }
+    free(dir);
+    free(pattern);
+}
+
+// ---- what a build says -----------------------------------------------------------------------
+
+static struct env_tracked *find_input(struct env_inputs *s, const char *path)
+{
+    vec_foreach (in, &s->all) {
+        if (strcmp((*in)->in.path, path) == 0) {
+            return *in;
+        }
+    }
+    return NULL;
+}
+
+// The builder says what it read.
+static void take_read(struct env_tracked *in, const struct env_input *found)
+{
+    in->start = (struct env_print){.known = true, .there = found->kind != ENV_MISSING};
+    memcpy(in->start.hash, found->hash, sizeof in->start.hash);
+}
+
+static struct env_tracked *new_input(struct env_inputs *s, const struct env_input *found)
+{
+    struct env_tracked *in = xcalloc(1, sizeof *in);
+    in->set = s;
+    in->in = *found;
+    in->seen.path = xstrdup(found->path);
+    in->in.path = in->seen.path;
+    vec_push(&s->all, in);
+    return in;
+}
+
+// It was a file, or missing.
+static void become_dir(struct env_inputs *s, struct env_tracked *in)
+{
+    watch_close(in->watch);
+    in->watch = NULL;
+    in->in.kind = ENV_DIR;
+    in->built = in->start = in->now = (struct env_print){0};
+    watch_input(s, in);
+}
+
+// ---- looking ---------------------------------------------------------------------------------
+
+// What the watcher said since the look began is newer.
+static void take_look(struct env_tracked *in, const struct env_looked *f)
+{
+    char *path = in->seen.path;
+    in->seen = *f;
+    in->seen.path = path;
+    if (!print_eq(&in->now, &in->asked)) {
+        return;
+    }
+    in->now = (struct env_print){.known = true, .there = f->there};
+    memcpy(in->now.hash, f->hash, sizeof in->now.hash);
+    in->in.kind = f->there ? ENV_FILE : ENV_MISSING;
+}
+
+static void on_looked(const struct env_looked *all, size_t n, void *arg)
+{
+    struct env_inputs *s = arg;
+    s->look = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct env_tracked *in = find_input(s, all[i].path);
+        if (in != NULL && in->in.kind != ENV_DIR) {
+            take_look(in, &all[i]);
+        }
+    }
+    s->on_looked(s->arg);
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+void env_inputs_fini(struct env_inputs *s)
+{
+    env_look_drop(s->look);
+    s->look = NULL;
+    vec_foreach (in, &s->all) {
+        free_input(*in);
+    }
+    vec_fini(&s->all);
+}
+
+bool env_tracked_is_changed(const struct env_tracked *in)
+{
+    return in->now.known && in->built.known && !print_eq(&in->now, &in->built);
+}
+
+bool env_tracked_is_known(const struct env_tracked *in)
+{
+    return print_eq(&in->now, &in->start);
+}
+
+void env_tracked_accept(struct env_tracked *in)
+{
+    in->built = in->start = in->now;
+}
+
+const char *env_tracked_shown(const struct env_tracked *in)
+{
+    return shown(in->set, in->in.path);
+}
+
+bool env_inputs_changed(const struct env_inputs *s)
+{
+    vec_foreach (in, &s->all) {
+        if (env_tracked_is_changed(*in)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void env_inputs_begin(struct env_inputs *s)
+{
+    vec_foreach (in, &s->all) {
+        (*in)->start = (*in)->now.known ? (*in)->now : (*in)->start;
+    }
+}
+
+void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_t build,
+                    int64_t since_ns)
+{
+    struct env_tracked *in = find_input(s, found->path);
+    bool is_new = in == NULL;
+    if (is_passed_over(s, found->path) || (is_new && s->all.n == INPUTS_MAX)) {
+        return;
+    }
+    if (is_new) {
+        in = new_input(s, found);
+    }
+    in->build = build;
+    if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) {
+        become_dir(s, in);
+    }
+    if (found->hashed || found->kind == ENV_MISSING) {
+        take_read(in, found);
+    } else if (is_new) {
+        in->fresh = true;
+        in->since_ns = since_ns;
+    }
+    if (is_new) {
+        in->built = in->start;
+        watch_input(s, in);
+    }
+}
+
+void env_inputs_settle(struct env_inputs *s, uint64_t build, bool ok)
+{
+    for (size_t i = 0; i < s->all.n; i++) {
+        struct env_tracked *in = s->all.p[i];
+        if (ok && in->build != build) {
+            free_input(in);
+            vec_remove(&s->all, i);
+            i--;
+            continue;
+        }
+        in->built = in->start;
+    }
+}
+
+void env_inputs_look(struct env_inputs *s)
+{
+    vec(struct env_looked) files = {0};
+    if (s->look != NULL) {
+        return;
+    }
+    vec_foreach (in, &s->all) {
+        if ((*in)->in.kind != ENV_DIR) {
+            (*in)->asked = (*in)->now;
+            vec_push(&files, (*in)->seen);
+        }
+    }
+    s->look = env_look_start(s->lane, files.p, files.n, on_looked, s);
+    vec_fini(&files);
+}

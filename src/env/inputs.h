@@ -1,0 +1,73 @@
+#pragma once
+
+#include "env/env.h"
+#include "env/look.h"
+
+// The files whose bytes had a say in an environment: watched, and each compared with what builds used.
+// See inputs.c.
+
+struct watch;
+
+/// What a file is, as far as anybody knows.
+struct env_print {
+    bool known;
+    bool there;
+    uint8_t hash[SHA256_SIZE];
+};
+
+struct env_inputs;
+
+/// One input; `in` is for everybody, the rest is that of inputs.c.
+struct env_tracked {
+    struct env_inputs *set;
+    struct env_input in; // its path is that of `seen`
+    struct watch *watch; // NULL: not watched
+    struct env_print built, start, now;
+    uint64_t build;   // the last that named it
+    bool fresh;       // reported without a hash in a build that the first batch is compared with
+    int64_t since_ns; // wall time at which that build began
+    unsigned dirt;    // of a directory: counts changes in it
+    struct env_looked seen; // by the last look; its path is ours
+    struct env_print asked; // `now` when that began
+};
+
+/// In the caller's storage. The first part is his to fill in before anything else.
+struct env_inputs {
+    struct watcher *watcher; // NULL: nothing is watched
+    struct lane *lane;       // for looking
+    const char *root;        // of the project
+    /// The watcher has looked at one; it may be what it was. `at_ns`: when it became so, 0: nobody knows.
+    void (*on_seen)(struct env_tracked *in, int64_t at_ns, void *arg);
+    void (*on_looked)(void *arg); // env_inputs_look() is done
+    void (*on_log)(struct str line, void *arg);
+    void *arg;
+
+    vec(struct env_tracked *) all;
+    struct env_look *look; // under way
+};
+
+enum { ENV_CLOCK_SLACK_NS = 10000000 }; // the kernel stamps files with a clock that ticks
+
+void env_inputs_fini(struct env_inputs *s); // no callback follows
+
+/// Is it other than the last build found it?
+bool env_tracked_is_changed(const struct env_tracked *in);
+/// Is it what the build that runs began with, or read?
+bool env_tracked_is_known(const struct env_tracked *in);
+void env_tracked_accept(struct env_tracked *in); // what it is now counts as built
+/// Its path, relative to the project where it lies in it; borrowed.
+const char *env_tracked_shown(const struct env_tracked *in);
+bool env_inputs_changed(const struct env_inputs *s); // any of them
+
+/// A build begins: it starts from what is there now.
+void env_inputs_begin(struct env_inputs *s);
+/// It has read, or missed, one. `build` is its number, `since_ns` the wall time at which it began.
+void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_t build,
+                    int64_t since_ns);
+/// It is over: what it used is what was there when it began, or what it read itself. After a good one
+/// (`ok`) those that it did not name are forgotten.
+void env_inputs_settle(struct env_inputs *s, uint64_t build, bool ok);
+
+/// Look at all files on a worker, whether or not the watcher has seen the last save; `on_looked` follows.
+/// Nothing happens when a look is under way: its `on_looked` serves.
+void env_inputs_look(struct env_inputs *s);
