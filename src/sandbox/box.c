@@ -179,6 +179,26 @@ static int add_writables(struct box *b, const struct box_policy *p, struct err *
     return rc;
 }
 
+/// Let what lies in a place that commands do not see be read.
+static void show(struct box *b, const char *path)
+{
+    if (beneath(path, "/tmp") || is_own_worktree(b, path)) {
+        box__add(b, 'r', path);
+    }
+}
+
+/// What could be written in another mode: all of a worktree, when the work is further down in it.
+static void show_writables(struct box *b, const struct box_policy *p)
+{
+    for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL; i++) {
+        char *real = real_path(p->writable[i]);
+        if (real != NULL && is_dir(real)) {
+            show(b, real);
+        }
+        free(real);
+    }
+}
+
 static void add_home(struct box *b, const char *runtime)
 {
     char *real = runtime != NULL ? real_path(runtime) : NULL;
@@ -236,8 +256,9 @@ static int fill(struct box *b, const struct box_policy *p, struct err *e)
     }
     if (rc == 0 && b->mode == BOX_WORKSPACE_WRITE) {
         rc = add_writables(b, p, e);
-    } else if (beneath(b->dir, "/tmp") || is_own_worktree(b, b->dir)) {
-        box__add(b, 'r', b->dir); // it lies in a place that commands do not see
+    } else {
+        show(b, b->dir);
+        show_writables(b, p);
     }
     settle(b);
     if (rc == 0 && find(b, b->dir) == 'h') {

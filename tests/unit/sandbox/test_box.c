@@ -115,6 +115,27 @@ TEST(a_worktree_in_the_home_of_afloat_can_be_worked_in)
     boxed_end();
 }
 
+TEST(read_only_shows_all_of_a_worktree_when_the_work_is_further_down)
+{
+    char tree[600], below[600];
+    const char *writable[] = {tree, NULL};
+    boxed_begin(true);
+    boxed_save("home/worktrees/slug/bot-1/sub/f", "");
+    boxed_save("home/worktrees/slug/bot-1/g", "");
+    boxed_save("home/worktrees/slug/bot-2/f", "");
+    snprintf(tree, sizeof tree, "%s", boxed_path("home/worktrees/slug/bot-1"));
+    snprintf(below, sizeof below, "%s", boxed_path("home/worktrees/slug/bot-1/sub"));
+    boxed.policy.mode = BOX_READ_ONLY;
+    boxed.policy.working_dir = below;
+    boxed.policy.writable = writable;
+    struct box *b = open_box();
+    CHECK(box_may_read(b, boxed_path("home/worktrees/slug/bot-1/g"), NULL));
+    CHECK(!box_may_write(b, boxed_path("home/worktrees/slug/bot-1/g"), NULL));
+    CHECK(!box_may_read(b, boxed_path("home/worktrees/slug/bot-2/f"), NULL));
+    box_free(b);
+    boxed_end();
+}
+
 TEST(more_directories_can_be_opened)
 {
     const char *more[] = {NULL, "/nonexistent/for/sure", NULL};
