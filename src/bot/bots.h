@@ -93,13 +93,17 @@ bots_fn bots_run;
 /// `{runs: [the record without `iterations`], next}`, newest first; of all bots and workspaces unless
 /// `bot`, `working_dir` or `project` say which.
 bots_fn bots_run_list;
-/// The record: `{run_id, bot, project, state: running|ended, end_reason, action, wants_merge, branch,
-/// worktree, repository, working_dir, base_branch, base, start, head, prompt, options, iterations:
-/// [{number, session_id, end_reason, summary}], started_at, ended_at, summary, not_kept, commits,
-/// notes, error?, applied_at?, merged_at?, merged_into?, discarded_at?, resume: the command}`. `id`
-/// may be a unique beginning.
+/// The record, all members of record.h among it: `{run_id, bot, project, state: running|ended, end_reason,
+/// action: review|discard|merged, wants_merge, branch, worktree, repository, working_dir, base_branch,
+/// base, start, head, prompt, options, session_id: the last one's, iterations: [{number, session_id,
+/// end_reason, summary}], started_at, ended_at, summary, error, not_kept, notes, commits, files, in_place,
+/// applied_at, merged_at, merged_into, discarded_at, branch_deleted, resume: the command}`. `id` may be a
+/// beginning that no other run has.
 bots_fn bots_run_show;
-bots_fn bots_run_diff;    // `{run_id, files: [paths], commits, patch, cut, protected}`
+/// `{run_id, branch, from, to, files: [{path, kind, added, removed, binary}], added, removed, commits,
+/// protected: a path that only a person takes over, or null, cut, patch}`; of a live run with what is not
+/// committed yet.
+bots_fn bots_run_diff;
 bots_fn bots_run_apply;   // the record
 bots_fn bots_run_merge;   // the record
 bots_fn bots_run_discard; // the record

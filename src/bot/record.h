@@ -15,7 +15,7 @@ enum { RECORD_BYTES = 4 << 20, RECORD_ID = 8 + 1 };
     X(bot)                                                                                         \
     X(project)                                                                                     \
     X(end_reason)                                                                                  \
-    X(action) /* what became of its work: merge, review, discard, merged */                        \
+    X(action) /* what became of its work: review, discard, merged */                               \
     X(summary)                                                                                     \
     X(error)                                                                                       \
     X(branch)                                                                                      \
