@@ -3,20 +3,42 @@
 // The lock on home/hub.lock makes us the only hub of a home; the one on runtime/hub.pid the only one
 // that listens in a runtime directory (two homes may be told to share one). The kernel drops both
 // when the process dies, however it dies: a pid file or socket whose lock is free is stale, and
-// nobody needs to guess from its age or its number.
+// nobody needs to guess from its age or its number. One thing may keep them for a moment longer: a child that
+// was between fork and exec when the hub was killed has them open, too. So a lock whose holder is dead is
+// waited for.
 
 #include "main/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { INHERIT_MS = 2000, PAUSE_MS = 5 };
 
 static long holder(int fd)
 {
     char text[32] = {0};
     return pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static bool is_dead(long pid)
+{
+    return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/// 0, or the errno of flock().
+static int take_lock(int fd)
+{
+    for (int waited = 0;; waited += PAUSE_MS) {
+        int fault = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+        if (fault != EWOULDBLOCK || waited >= INHERIT_MS || !is_dead(holder(fd))) {
+            return fault;
+        }
+        usleep(PAUSE_MS * 1000);
+    }
 }
 
 static int lock(const char *path, const char *what, struct err *e)
@@ -25,11 +47,13 @@ static int lock(const char *path, const char *what, struct err *e)
     if (fd < 0) {
         return err_sys(e, "cannot open '%s'", path);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    int fault = take_lock(fd);
+    if (fault == 0) {
         return fd;
     }
+    errno = fault;
     int rc =
-        errno == EWOULDBLOCK
+        fault == EWOULDBLOCK
             ? err_set(e, ERR_CONFLICT, "a hub already runs in this %s (pid %ld)", what, holder(fd))
             : err_sys(e, "cannot lock '%s'", path);
     close(fd);

@@ -1,4 +1,5 @@
 """The hub's life: coming up, being the only one, keeping what was chosen, going down."""
+import fcntl
 import json
 import os
 import pathlib
@@ -74,6 +75,24 @@ def test_a_second_hub_in_the_same_home_is_refused(home, hub):
     assert done.returncode == 7
     assert f"a hub already runs in this home (pid {hub.pid})" in done.stderr
     assert home.http("GET", "/healthz").json()["pid"] == hub.pid
+
+
+def test_the_lock_of_a_dead_hub_is_waited_for(home):
+    """A child that a hub was just making when it was killed has the lock open, until it is another program."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    path = home.dir / "hub.lock"
+    with open(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(f"{dead.pid}\n")
+        held.flush()
+        process = home.popen("hub")
+        fds = pathlib.Path(f"/proc/{process.pid}/fd")
+        retry(lambda: process.poll() is not None or any(os.path.samefile(f, path) for f in fds.iterdir() if f.exists()))
+        fcntl.flock(held, fcntl.LOCK_UN)
+    assert read_line(process.stdout).startswith("ready ")
+    process.terminate()
+    assert process.wait(DEADLINE) == 0
 
 
 def test_a_second_hub_in_the_same_runtime_directory_is_refused(home, hub, tmp_path):
