@@ -154,6 +154,7 @@ struct session {
     bool entering;     // it is being told
     vec(struct session_entrant) entrants;
     bool ending, purge; // DELETE came; its files go too
+    bool closing;       // and its end is being written, once
     vec(struct session_ender) enders;
     vec(struct session_message) queue;
     struct session_note *notes, **notes_end;

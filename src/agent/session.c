@@ -307,7 +307,7 @@ static void answer_enders(struct session *s, const struct agent_no *no)
 {
     struct agent *a = s->agent;
     size_t n = s->enders.n;
-    s->ending = false;
+    s->ending = s->closing = false;
     for (size_t i = 0; i < n; i++) {
         s->enders.p[i].cb(s->enders.p[i].arg, no == NULL ? s : NULL, no);
     }
@@ -376,6 +376,10 @@ void agent__session_finish_end(struct session *s)
         agent__session_enter(s, on_entered_last, NULL);
         return;
     }
+    if (s->closing) {
+        return; // an interrupt found it so
+    }
+    s->closing = true;
     agent__session_leave(s);
     if (s->state == SESSION_ENDED) {
         on_end_noted(s, 0, NULL);

@@ -849,6 +849,32 @@ def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work
     assert s.call("GET")["state"] == "idle" and s.events("turn.interrupted")
 
 
+@pytest.mark.parametrize("query", ["", "?purge=true"])
+def test_a_session_that_is_interrupted_while_it_ends_ends_once(home, start_hub, work, query):
+    """The end was written twice, and the count of what the hub waits for was wrong for ever: it never stopped."""
+    hub = start_hub()
+    for _ in range(20):
+        s = Session(home, work, [])
+        links = [home.connect() for _ in range(6)]
+        links[0].sendall(f"DELETE /session/{s.id}{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        for link in links[1:]:
+            link.sendall(f"POST /session/{s.id}/interrupt HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+        assert links[0].recv(65536).startswith(b"HTTP/1.1 200")
+        for link in links:
+            link.close()
+    hub.close()
+
+
+def test_a_second_interrupt_kills_what_does_not_listen(home, hub, work):
+    s = Session(home, work, [one_call(cmd="trap '' TERM; echo begun; while :; do sleep 1000; done"), {"text": "never"}])
+    s.send("go")
+    s.wait_for("tool.progress")
+    s.call("POST", "/interrupt", {})
+    s.call("POST", "/interrupt", {})
+    ended = s.wait_for("tool.completed")
+    assert ended["error"] == "interrupted" and s.wait_for("turn.interrupted")["duration_ms"] < 2000, ended
+
+
 # ---- kill -9 ------------------------------------------------------------------------------------
 
 def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
