@@ -224,7 +224,7 @@ void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *
 /// from inside agent_sent_cb.
 void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg);
 
-/// End the turn that runs, if there is one.
+/// End the turn that runs, if there is one; asked twice, a command that does not end is killed.
 void agent_interrupt(struct session *s);
 /// Say something to the turn that runs: the model hears it with its next request, which begins at once.
 void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *arg);

@@ -12,6 +12,7 @@
 #include "agent/tool.h"
 
 #include <assert.h>
+#include <signal.h>
 
 #include "agent/tool_int.h"
 #include "base/schema.h"
@@ -204,7 +205,9 @@ int tool_call_start(struct tool_call **out, const struct tool_env *env, struct s
 void tool_call_cancel(struct tool_call *c)
 {
     atomic_store(&c->cancelled, true);
-    if (c->proc != NULL) {
+    if (c->proc != NULL && c->interrupted) {
+        proc_kill(c->proc, SIGKILL);
+    } else if (c->proc != NULL) {
         c->interrupted = true;
         tool__stop(c);
     }

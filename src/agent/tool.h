@@ -70,8 +70,8 @@ int tool_call_start(struct tool_call **out, const struct tool_env *env, struct s
                     const struct json *input, const struct tool_cb *cb, void *arg,
                     struct err *e) MUST_CHECK;
 
-/// End it early: a command's processes all end (TERM, two seconds later KILL). on_done still comes,
-/// with error "interrupted" unless it was over already.
+/// End it early: a command's processes all end (TERM, two seconds later KILL; asked twice, KILL at once).
+/// on_done still comes, with error "interrupted" unless it was over already.
 void tool_call_cancel(struct tool_call *c);
 
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not

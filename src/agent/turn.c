@@ -352,6 +352,9 @@ static void (*const cancels[])(struct turn *t) = {
 
 void turn__interrupt(struct turn *t)
 {
+    if (t->interrupted && t->step == TURN_TOOLS) {
+        turn__cancel_tools(t); // commands that took no notice are killed
+    }
     if (t->interrupted || t->step >= TURN_ERROR) {
         return; // it ends already
     }
