@@ -246,6 +246,7 @@ static void on_recorded(void *arg, int status, const struct err *e)
     struct run *r = arg;
     (void)status;
     (void)e; // logged
+    r->rec.running = false;
     log_info(LOG_BOT, "run=%s bot=%s ended=%s commits=%lld", r->rec.run_id, r->rec.bot,
              r->rec.end_reason, (long long)r->rec.commits);
     tell_end(r);
@@ -268,4 +269,5 @@ void run__record(struct run *r)
     r->rec.ended_at = loop_wall(r->b->o.loop);
     r->rec.unread = record_text(&r->rec, buf_str(&r->input));
     run__save(r, on_recorded);
+    r->rec.running = true; // who asks meanwhile: it can be taken over when that is on the disk
 }
