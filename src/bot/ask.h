@@ -50,10 +50,9 @@ struct ask {
     struct where_git git; // once it was looked at
     bool has_catalog;     // `catalog` was read
     struct catalog catalog;
-    const struct catalog_bot
-        *bot;            // in the catalog; NULL: none was named, or only its workspace is left
-    struct workspace ws; // `dir` NULL: none
-    void *data;          // of the operation; `free_data` (may be NULL) ends it
+    struct catalog_bot *bot; // in the catalog; NULL: none was named, or only its workspace is left
+    struct workspace ws;     // `dir` NULL: none
+    void *data;              // of the operation; `free_data` (may be NULL) ends it
     void (*free_data)(void *data);
 };
 

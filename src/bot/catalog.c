@@ -212,8 +212,7 @@ static int say_missing(const struct catalog *c, struct str name, struct err *e)
     return rc;
 }
 
-int catalog_find(const struct catalog *c, struct str name, const struct catalog_bot **out,
-                 struct err *e)
+int catalog_find(const struct catalog *c, struct str name, struct catalog_bot **out, struct err *e)
 {
     *out = NULL;
     vec_foreach (b, &c->list) {

@@ -50,7 +50,7 @@ void catalog_fini(struct catalog *c);
 /// The bot of that name. ERR_NOT_FOUND with the nearest name; ERR_DENIED for a project's that is not
 /// trusted, with the command that trusts it. `*out` is then NULL, and valid until catalog_fini() else;
 /// one whose config.md is broken is found, with its `status`.
-int catalog_find(const struct catalog *c, struct str name, const struct catalog_bot **out,
+int catalog_find(const struct catalog *c, struct str name, struct catalog_bot **out,
                  struct err *e) MUST_CHECK;
 
 // ---- changing the user's, blocking, on any thread ---------------------------------------------------

@@ -119,7 +119,7 @@ int catalog_create(const char *home, const char *name, struct str description,
 static int say_missing(const char *home, const char *name, struct err *e)
 {
     struct catalog c;
-    const struct catalog_bot *came;
+    struct catalog_bot *came;
     int rc = catalog_read(&c, home, NULL, name, e);
     rc = rc == 0 ? catalog_find(&c, str_of(name), &came, e) : rc;
     catalog_fini(&c);

@@ -20,7 +20,7 @@ struct learning {
     char *bot, *project, *dir, *space;
     bool in_run;
     struct catalog catalog;
-    const struct catalog_bot *found;
+    struct catalog_bot *found;
     struct skillset skills;
     struct memory memory;
     int rc;

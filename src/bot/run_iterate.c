@@ -38,25 +38,13 @@ static void read_lore(void *arg) // on the lane
     }
 }
 
-static struct catalog_bot *find_bot(struct catalog *c, const char *name)
-{
-    vec_foreach (it, &c->list) {
-        if (strcmp((*it)->name, name) == 0) {
-            return *it;
-        }
-    }
-    return NULL;
-}
-
 /// The bot of the fresh catalog with the run's flags; false with `e` when it cannot be used.
 static bool judge_bot(struct run *r, struct run_lore *l, struct err *e)
 {
-    const struct catalog_bot *found;
     catalog_judge(&l->catalog, r->b->o.trust);
-    if (catalog_find(&l->catalog, str_of(r->rec.bot), &found, e) < 0) {
+    if (catalog_find(&l->catalog, str_of(r->rec.bot), &l->bot, e) < 0) {
         return false;
     }
-    l->bot = find_bot(&l->catalog, r->rec.bot);
     if (l->bot->status < 0) {
         *e = l->bot->err;
         return false;
@@ -179,7 +167,8 @@ void run__recall(struct run *r)
 
 // ---- session ------------------------------------------------------------------------------------
 
-/// Errors that the next turn would meet again.
+/// Errors that the next turn would meet again. A provider that is overloaded, out of reach or silent is none of
+/// them: it may be there again after the sleep. PROVIDER_FAILED is: no such provider or model.
 static bool is_hopeless(struct str code)
 {
     static const char *const codes[] = {"PROVIDER_QUOTA",  "PROVIDER_AUTH",   "PROVIDER_REJECTED",

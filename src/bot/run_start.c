@@ -217,17 +217,6 @@ static bool may_start(struct ask *a, const struct record *rec, bool resumed, str
     return false;
 }
 
-/// The bot in the ask's own catalog: ours to change.
-static struct catalog_bot *own_bot(struct ask *a)
-{
-    vec_foreach (it, &a->catalog.list) {
-        if (*it == a->bot) {
-            return *it;
-        }
-    }
-    return NULL;
-}
-
 static void add_input(struct buf *out, struct str s)
 {
     if (out->n != 0 && s.n != 0) {
@@ -239,7 +228,7 @@ static void add_input(struct buf *out, struct str s)
 /// Everything is in order: the run is made, and has its request from here on.
 static void launch(struct ask *a, struct record *rec)
 {
-    struct catalog_bot *bot = own_bot(a);
+    struct catalog_bot *bot = a->bot;
     char *former = rec->run_id[0] != '\0' ? record_print(rec) : NULL;
     if (former != NULL) {
         reopen_record(rec);
@@ -280,7 +269,7 @@ void run_start(struct ask *a)
     bool resumed = rec->run_id[0] != '\0';
     if (!may_start(a, rec, resumed, &no)) {
         ask__refuse(a, &no);
-    } else if (bot_config_apply(&own_bot(a)->config, &flags, &e) < 0) {
+    } else if (bot_config_apply(&a->bot->config, &flags, &e) < 0) {
         ask__fail(a, &e);
     } else if (!choose_place(a, &a->bot->config, rec, &no)) {
         ask__refuse(a, &no);

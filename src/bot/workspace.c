@@ -14,7 +14,6 @@
 
 #include "bot/workspace.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -187,42 +186,6 @@ void workspace_fini(struct workspace *w)
     free(w->rel);
     free(w->path);
     *w = (struct workspace){0};
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-int workspace_each(const char *home, const char *bot,
-                   void (*cb)(void *arg, const struct workspace *w), void *arg, struct err *e)
-{
-    vec(char *) slugs = {0};
-    char *dir = xasprintf("%s/bots/%s/workspaces", home, bot);
-    DIR *d = opendir(dir);
-    int rc = d != NULL || errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", dir);
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        if (slug_valid(str_of(it->d_name))) {
-            vec_push(&slugs, xstrdup(it->d_name));
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    if (slugs.n != 0) {
-        qsort(slugs.p, slugs.n, sizeof *slugs.p, by_name);
-    }
-    vec_foreach (slug, &slugs) {
-        struct workspace w;
-        if (workspace_of_slug(&w, home, bot, *slug, WORKSPACE_LOOK, NULL) == 0 && w.exists) {
-            cb(arg, &w);
-        }
-        workspace_fini(&w);
-        free(*slug);
-    }
-    vec_fini(&slugs);
-    free(dir);
-    return rc;
 }
 
 // ---- the lock -----------------------------------------------------------------------------------

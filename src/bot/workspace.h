@@ -36,11 +36,6 @@ int workspace_of_slug(struct workspace *w, const char *home, const char *bot, co
                       enum workspace_how how, struct err *e) MUST_CHECK;
 void workspace_fini(struct workspace *w);
 
-/// All workspaces of a bot, by slug; `cb` gets each for the time of the call.
-int workspace_each(const char *home, const char *bot,
-                   void (*cb)(void *arg, const struct workspace *w), void *arg,
-                   struct err *e) MUST_CHECK;
-
 /// Lock `dir` against other runs and processes; waits 5 s at most (ERR_TIMEOUT). Returns a descriptor for
 /// workspace_unlock(), or a negative code. Killed holders lock nothing.
 int workspace_lock(const char *dir, struct err *e) MUST_CHECK;

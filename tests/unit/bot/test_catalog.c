@@ -13,7 +13,7 @@ static const char *home(void)
 TEST(a_created_bot_is_listed_and_says_what_it_was_told)
 {
     struct catalog c;
-    const struct catalog_bot *b;
+    struct catalog_bot *b;
     CHECK_INT(catalog_create(home(), "reviewer", STR("looks at \"code\"\nwell"),
                              STR("Review the last commit."), NULL),
               0);
@@ -106,7 +106,7 @@ TEST(of_several_that_create_one_wins)
 TEST(a_broken_bot_is_listed_with_its_error_and_does_not_hide_others)
 {
     struct catalog c;
-    const struct catalog_bot *b;
+    struct catalog_bot *b;
     put_file("home/bots/bad/config.md", "+++\nmodel = 3\n+++\n");
     put_file("home/bots/good/config.md", "Do it.");
     put_file("home/bots/Wrong Name/config.md", "x");
@@ -124,7 +124,7 @@ TEST(a_broken_bot_is_listed_with_its_error_and_does_not_hide_others)
 TEST(a_bot_that_is_not_there_names_the_nearest)
 {
     struct catalog c;
-    const struct catalog_bot *b;
+    struct catalog_bot *b;
     struct err e = {0};
     put_file("home/bots/reviewer/config.md", "x");
     CHECK_INT(catalog_read(&c, home(), NULL, NULL, NULL), 0);
@@ -163,7 +163,7 @@ TEST(a_projects_bot_counts_when_its_bytes_are_trusted)
 {
     struct catalog c;
     struct trust *t;
-    const struct catalog_bot *b;
+    struct catalog_bot *b;
     struct err e = {0};
     make_project();
     CHECK_INT(trust_open(&t, home(), NULL), 0);

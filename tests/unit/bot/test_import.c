@@ -63,7 +63,7 @@ static void put_openbot(void)
 TEST(an_openbot_home_is_taken_over)
 {
     struct catalog c;
-    const struct catalog_bot *b;
+    struct catalog_bot *b;
     struct memory m;
     put_openbot();
     CHECK_INT(import(NULL), 0);

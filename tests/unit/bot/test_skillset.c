@@ -8,7 +8,7 @@ static const char *all(const char *bot, const char *dir, struct trust *t)
 {
     static struct buf out;
     struct catalog c;
-    const struct catalog_bot *b = NULL;
+    struct catalog_bot *b = NULL;
     struct skillset s;
     buf_fini(&out);
     buf_init(&out, SIZE_MAX);

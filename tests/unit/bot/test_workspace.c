@@ -114,24 +114,6 @@ TEST(a_project_can_be_named)
     workspace_fini(&w);
 }
 
-static void count_one(void *arg, const struct workspace *w)
-{
-    size_t *n = arg;
-    CHECK(w->exists && slug_valid(str_of(w->slug)));
-    (*n)++;
-}
-
-TEST(all_workspaces_of_a_bot_are_walked)
-{
-    size_t n = 0;
-    CHECK_INT(workspace_each(at("home"), "bot", count_one, &n, NULL), 0);
-    slug_for("/one/a", WORKSPACE_MAKE);
-    slug_for("/one/b", WORKSPACE_MAKE);
-    put_file("home/bots/bot/workspaces/Stray File", "x");
-    CHECK_INT(workspace_each(at("home"), "bot", count_one, &n, NULL), 0);
-    CHECK_INT(n, 2);
-}
-
 static int round_no;
 
 // Each process claims for a path of its own, all of one name, and for the one path that all share.
