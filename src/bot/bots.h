@@ -97,8 +97,8 @@ bots_fn bots_run_list;
 /// action: review|discard|merged, wants_merge, branch, worktree, repository, working_dir, base_branch,
 /// base, start, head, prompt, options, session_id: the last one's, iterations: [{number, session_id,
 /// end_reason, summary}], started_at, ended_at, summary, error, not_kept, notes, commits, files, in_place,
-/// applied_at, merged_at, merged_into, discarded_at, branch_deleted, resume: the command}`. `id` may be a
-/// beginning that no other run has.
+/// applied_at, merged_at, merged_into, discarded_at, branch_deleted, undone, resume: the command}`. `id` may
+/// be a beginning that no other run has.
 bots_fn bots_run_show;
 /// `{run_id, branch, from, to, files: [{path, kind, added, removed, binary}], added, removed, commits,
 /// protected: a path that only a person takes over, or null, cut, patch}`; of a live run with what is not
@@ -108,7 +108,7 @@ bots_fn bots_run_apply;   // the record
 bots_fn bots_run_merge;   // the record
 bots_fn bots_run_discard; // the record
 /// End it: once as Ctrl-C does, a second time (or with `force`) at once. The record when it has
-/// ended; also when it had.
+/// ended; also when it had. One that had not begun is `undone`: nothing of it is left.
 bots_fn bots_run_stop;
 /// Say something to it: `{taken: steered|queued}`.
 bots_fn bots_run_input;

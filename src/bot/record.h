@@ -46,7 +46,8 @@ enum { RECORD_BYTES = 4 << 20, RECORD_ID = 8 + 1 };
     X(dirty)       /* `start` is a commit of ours */                                               \
     X(full_access) /* its sandbox was danger-full-access */                                        \
     X(wants_merge) /* it asks for a merge, and a person has to say yes */                          \
-    X(branch_deleted)
+    X(branch_deleted)                                                                              \
+    X(undone) /* stopped before it began: neither branch nor record is left */
 
 #define RECORD_LISTS(X)                                                                            \
     X(notes)    /* lines for people */                                                             \

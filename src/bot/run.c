@@ -52,9 +52,7 @@ void run__end(struct run *r, const char *reason)
         r->rec.end_reason = reason;
     }
     if (r->starter != NULL) { // stopped before its first session: there is nothing to keep
-        struct agent_no no;
-        bots__no(&no, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
-        run__abort(r, &no);
+        run__abort(r, &(struct agent_no){0});
         return;
     }
     run__go(r, RUN_KEEP);

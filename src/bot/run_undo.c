@@ -1,5 +1,5 @@
 // A run that never had a session leaves nothing: the directory goes, then its branch, then the record. One that
-// was to go on is as it was before.
+// was to go on is as it was before. Its starter hears why; who asked for its end hears that it has come.
 
 #include <unistd.h>
 
@@ -10,6 +10,9 @@
 void run__abort(struct run *r, const struct agent_no *no)
 {
     r->why = *no;
+    if (r->stop_wanted) { // what failed was cancelled
+        bots__no(&r->why, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
+    }
     run__go(r, RUN_UNDO);
 }
 
@@ -71,12 +74,29 @@ void run__forget(struct run *r)
         git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.start, on_forgotten, r);
 }
 
+/// It has ended as somebody wished: what it is now, which is what it was, or nothing.
+static void answer_stopped(struct run *r, struct ask *a)
+{
+    if (r->former != NULL) {
+        buf_addz(&a->out, r->former);
+    } else {
+        jw_obj(&a->w);
+        record_write(&r->rec, &a->w, true);
+        jw_end_obj(&a->w);
+    }
+    ask__answer(a);
+}
+
 static void leave(struct run *r)
 {
     struct ask *a = r->starter;
     r->starter = NULL;
+    r->rec.running = false;
+    r->rec.undone = true;
+    r->rec.end_reason = "interrupted";
+    r->rec.ended_at = loop_wall(r->b->o.loop);
     vec_foreach (w, &r->awaiting) {
-        ask__refuse(*w, &r->why);
+        r->stop_wanted ? answer_stopped(r, *w) : ask__refuse(*w, &r->why);
     }
     r->awaiting.n = 0;
     struct agent_no no = r->why;

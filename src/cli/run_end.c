@@ -134,7 +134,14 @@ static void say_how(struct cli *c, const struct json *r)
 
 int follow__say_end(struct cli *c, const struct json *r)
 {
-    struct str into = text_of(r, "merged_into");
+    struct str into = text_of(r, "merged_into"), id = text_of(r, "run_id"), bot = text_of(r, "bot");
+    if (json_bool(json_get(r, "undone"), false)) {
+        out_note(&c->out,
+                 "run " STR_FMT " of " STR_FMT
+                 " was stopped before it began: nothing of it is left",
+                 STR_ARG(id), STR_ARG(bot));
+        return EXIT_INTERRUPTED;
+    }
     say_how(c, r);
     json_foreach_item (note, json_get(r, "notes")) {
         struct str text = json_str(note, "");
