@@ -160,8 +160,7 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
     }
     if (!repo && !c->skip_git_check) {
         bots__no(no, PROBLEM_CONFLICT, "`git init` there, or run with --skip-git-check",
-                 "'%s' is in no git repository, so nothing that a bot does there could be undone: "
-                 "`git init` there, or run with --skip-git-check",
+                 "'%s' is in no git repository, so nothing that a bot does there could be undone",
                  a->dir);
         return false;
     }

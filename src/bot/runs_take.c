@@ -10,7 +10,7 @@
 #include "git/git.h"
 #include "store/store.h"
 
-enum { PATCH_BYTES = 8 << 20 };
+enum { PATCH_BYTES = 8 << 20, SHOWN_PATHS = 5 };
 
 // ---- shared -------------------------------------------------------------------------------------
 
@@ -101,20 +101,35 @@ static void look_then(struct ask *a, ask_fn *then)
     }
 }
 
-/// Refused by git: the paths that stand against it, and what may be typed instead.
+/// The paths that stand against it, where the message ends with the first of them.
+static bool add_paths(struct agent_no *no, const struct git_names *paths)
+{
+    char first[sizeof no->detail];
+    snprintf(first, sizeof first, "first '%s'", paths->n != 0 ? paths->p[0] : "");
+    if (!str_ends(str_of(no->detail), first)) {
+        return false;
+    }
+    size_t n = strlen(no->detail);
+    for (size_t i = 1; i < paths->n && i < SHOWN_PATHS && n < sizeof no->detail; i++) {
+        n += (size_t)snprintf(no->detail + n, sizeof no->detail - n, ", '%s'", paths->p[i]);
+    }
+    return true;
+}
+
+/// Refused by git: what stands against it, and what may be typed instead.
 static void refuse(struct ask *a, const struct err *e, const struct git_taken *t, bool may_apply)
 {
     struct record *rec = a->data;
     struct agent_no no;
     bots__no_err(&no, e);
-    size_t n = strlen(no.detail);
-    for (size_t i = 0; i < t->paths.n && i < 5 && n < sizeof no.detail; i++) {
-        n += (size_t)snprintf(no.detail + n, sizeof no.detail - n, "%s%s", i == 0 ? ": " : ", ",
-                              t->paths.p[i]);
-    }
+    bool clash = add_paths(&no, &t->paths);
     if (may_apply && no.problem == PROBLEM_CONFLICT) {
         snprintf(no.hint, sizeof no.hint,
                  "`afloat runs apply %s` puts the changes on your tree, uncommitted", rec->run_id);
+    } else if (clash) {
+        snprintf(no.hint, sizeof no.hint,
+                 "commit yours, then `git cherry-pick %.12s..%s` lets you settle it by hand",
+                 rec->start, rec->branch);
     }
     bots__leave_run(a->b, str_of(rec->run_id));
     ask__refuse(a, &no);
@@ -263,7 +278,7 @@ static void discarded(struct ask *a)
 {
     struct record *rec = a->data;
     rec->discarded_at = loop_wall(a->b->o.loop);
-    rec->action = "discard";
+    rec->action = rec->merged_at != 0 ? rec->action : "discard"; // what is merged stays so
     rec->wants_merge = false;
     done(a);
 }

@@ -275,7 +275,7 @@ static int run_here(struct chat *t, void *arg)
         code = follow__run(&f);
     }
     if (code == EXIT_OK) {
-        code = follow__ask_merge(t, f.end);
+        code = follow__ask_merge(&f);
         int ended = follow__say_end(t->c, f.end);
         code = code != EXIT_OK ? code : ended;
     }

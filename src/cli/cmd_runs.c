@@ -18,8 +18,8 @@ static struct str fate_of(const struct json *row)
     static const struct {
         const char *key;
         struct str fate;
-    } fates[] = {{"discarded_at", {"discarded", 9}},
-                 {"merged_at", {"merged", 6}},
+    } fates[] = {{"merged_at", {"merged", 6}},
+                 {"discarded_at", {"discarded", 9}},
                  {"applied_at", {"applied", 7}}};
     for (size_t i = 0; i < ARRAY_LEN(fates); i++) {
         if (text_of(row, fates[i].key).n != 0) {
@@ -189,7 +189,7 @@ static void say_applied(struct cli *c, const struct json *v)
     struct str id = text_of(v, "run_id");
     out_note(&c->out,
              "the changes of run " STR_FMT " are on your working tree, uncommitted: 'git "
-             "diff' shows them",
+             "status' shows them",
              STR_ARG(id));
 }
 

@@ -60,6 +60,9 @@ static void say_next(struct cli *c, const struct json *r)
     if (text_of(r, "branch").n != 0 && text_of(r, "merged_at").n == 0) {
         out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
     }
+    if (json_bool(json_get(r, "wants_merge"), false)) {
+        out_hint(&c->out, "merge: afloat runs merge " STR_FMT "%s", STR_ARG(id), home);
+    }
     out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
              STR_ARG(id), home);
     free(home);
@@ -175,10 +178,10 @@ const struct json *follow__record(struct cli *c, const char *id, struct arena *a
 
 // ---- merge? --------------------------------------------------------------------------------
 
-int follow__ask_merge(struct chat *t, const struct json *record)
+int follow__ask_merge(struct run_follow *f)
 {
-    struct arena arena;
-    const struct json *v;
+    struct chat *t = f->chat;
+    const struct json *v, *record = f->end;
     char question[256], id[CHAT_ID_MAX];
     struct str branch = text_of(record, "branch"), base = text_of(record, "base_branch");
     if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
@@ -193,12 +196,7 @@ int follow__ask_merge(struct chat *t, const struct json *record)
     }
     snprintf(id, sizeof id, STR_FMT, STR_ARG(text_of(record, "run_id")));
     const struct ask_param params[] = {{"id", id}};
-    arena_init(&arena);
-    int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &arena, &v);
-    if (code == EXIT_OK) {
-        struct str into = text_of(v, "merged_into");
-        out_note(&t->c->out, "merged into '" STR_FMT "'", STR_ARG(into));
-    }
-    arena_fini(&arena);
+    int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &f->arena, &v);
+    f->end = code == EXIT_OK ? v : record;
     return code;
 }

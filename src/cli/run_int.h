@@ -36,5 +36,5 @@ const struct json *follow__record(struct cli *c, const char *id, struct arena *a
 int follow__say_end(struct cli *c, const struct json *record);
 /// The same for one that goes on without us.
 void follow__say_detached(struct cli *c, const char *id, const char *bot);
-/// When the run asks for it, and somebody is there: merge? Does it. The exit code.
-int follow__ask_merge(struct chat *t, const struct json *record);
+/// When the run asks for it, and somebody is there: merge? Does it, and `f->end` says so. The exit code.
+int follow__ask_merge(struct run_follow *f);

@@ -46,3 +46,90 @@ def test_stopping_a_run_that_is_about_to_go_on_leaves_it_as_it_was(home, run, re
     assert starter.wait(DEADLINE) == 7
     assert json.loads(stopped.stdout) == before == home.json("runs", "show", id)
     assert git(repo, "show", f"{before['branch']}:b.txt") == "hello\n"
+
+
+# ---- what is said --------------------------------------------------------------------------
+
+
+def test_outside_of_git_the_way_out_is_said_once(home, hub, bot, script, tmp_path):
+    script(BYE)
+    refused = home.cli("run", "tidy", "x", cwd=tmp_path)
+    assert refused.returncode == 7 and refused.stderr.count("--skip-git-check") == 1
+
+
+def test_a_merge_into_a_changed_tree_names_each_file_once(home, run, repo):
+    id = run()
+    (repo / "a.txt").write_text("mine\n")
+    (repo / ".gitignore").write_text("mine\n")
+    refused = home.cli("runs", "merge", id, cwd=repo)
+    assert refused.returncode == 7 and f"afloat runs apply {id}" in refused.stderr
+    assert refused.stderr.count("a.txt") == 1 and refused.stderr.count(".gitignore") == 1
+    (repo / "notes.txt").write_text("not in the way\n")
+    git(repo, "checkout", "-q", "--", ".")
+    home.ok("runs", "merge", id, cwd=repo)
+    assert (repo / "notes.txt").read_text() == "not in the way\n" and (repo / "b.txt").exists()
+
+
+def test_a_clash_says_how_to_settle_it_and_that_works(home, hub, bot, repo, script):
+    script({"tool_calls": [call("write_file", path="a.txt", content="the bot's\n")]}, done(), BYE)
+    home.ok("run", "tidy", "x", cwd=repo)
+    id = home.json("runs")["runs"][0]["run_id"]
+    (repo / "a.txt").write_text("mine\n")
+    refused = home.cli("runs", "apply", id, cwd=repo)
+    assert refused.returncode == 7 and (repo / "a.txt").read_text() == "mine\n"
+    line = re.search(r"`git (cherry-pick \S+)`", refused.stderr).group(1)
+    git(repo, "commit", "-q", "-a", "-m", "mine")
+    with pytest.raises(AssertionError, match="CONFLICT|could not apply"):
+        git(repo, *line.split())
+    assert "<<<<<<<" in (repo / "a.txt").read_text()
+
+
+def test_what_is_applied_can_be_seen_the_way_it_is_said(home, run, repo):
+    applied = home.cli("runs", "apply", run(), cwd=repo)
+    shown = re.search(r"'(git [a-z]+)'", applied.stderr).group(1)
+    assert "b.txt" in git(repo, *shown.split()[1:])
+
+
+def test_who_wants_to_be_merged_and_finds_nobody_to_ask_says_how(home, run, repo):
+    id = run(last=done(action="merge"))
+    attached = home.cli("runs", "attach", id)
+    line = re.search(r"^merge: afloat (.*)$", attached.stderr, re.M).group(1)
+    home.ok(*line.split(), cwd=repo)
+    assert (repo / "b.txt").exists() and "merge:" not in home.cli("runs", "attach", id).stderr
+
+
+def test_a_merged_run_that_is_discarded_is_still_called_merged(home, run, repo):
+    id = run()
+    home.ok("runs", "merge", id, cwd=repo)
+    home.ok("runs", "discard", id, "--delete-branch", cwd=repo)
+    assert home.json("runs", "show", id)["action"] == "merged" and re.search(rf"{id}.*merged", home.ok("runs"))
+
+
+# ---- failures ------------------------------------------------------------------------------
+
+
+def failing(times):
+    return {"error": {"status": 503, "code": "overloaded", "message": "come back later", "times": times}}
+
+
+@pytest.fixture
+def one_try(home, start_hub):
+    """A hub that asks a provider once, and a bot."""
+    (home.dir / "config.toml").write_text("[retry]\ntries = 1\n")
+    start_hub()
+    home.ok("bots", "create", "tidy", "--instructions", "Tidy up.")
+
+
+def test_an_overloaded_provider_is_asked_again_in_the_next_iteration(home, one_try, repo, script):
+    script(failing(1), WRITE, done(), BYE)
+    ended = home.cli("run", "tidy", "--sleep", "0", cwd=repo)
+    record = home.json("runs", "show", home.json("runs")["runs"][0]["run_id"])
+    assert ended.returncode == 0 and record["end_reason"] == "complete" and record["error"] is None
+    assert [it["end_reason"] for it in record["iterations"]] == ["failed", "complete"]
+
+
+def test_three_failures_in_a_row_end_a_run(home, one_try, repo, script):
+    script(*[failing(1)] * 9)
+    assert home.cli("run", "tidy", "-n", "0", "--sleep", "0", cwd=repo).returncode == 1
+    record = home.json("runs", "show", home.json("runs")["runs"][0]["run_id"])
+    assert len(record["iterations"]) == 3 and "PROVIDER_OVERLOADED" in record["error"]
