@@ -96,6 +96,9 @@ void bind_set_worktrees(struct bind *b, const struct bind_worktrees *w);
 /// worktree_deleted hear of it.
 void bind_worktree_changed(struct bind *b, bool created, const char *path, const char *branch,
                            const char *repository);
+/// One is there since before the hub started: hub.get_worktrees() has it, nobody is told.
+void bind_worktree_known(struct bind *b, const char *path, const char *branch,
+                         const char *repository);
 /// Write those that are there as `[{path, branch, repository}]`.
 void bind_worktrees_write(const struct bind *b, struct jw *w);
 

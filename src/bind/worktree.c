@@ -1,7 +1,8 @@
 // worktree: git's worktrees, and the list of those that we made.
 //
 //     worktree.create{repo, branch, base} ──> bind_worktrees.create ──> main/, git ──> {path, ...}
-//     runs of bots, create, remove ──> bind_worktree_changed ──┬─> hub.get_worktrees()
+//     there before the hub ──> bind_worktree_known ────────────┐
+//     runs of bots, create, remove ──> bind_worktree_changed ──┼─> hub.get_worktrees()
 //                                                              └─> worktree_created, worktree_deleted
 //
 // Who has git answers every question, also one whose asker has gone: the request lives until then.
@@ -64,11 +65,17 @@ void bind_worktree_changed(struct bind *b, bool created, const char *path, const
 {
     forget(b, path);
     if (created) {
-        struct bind__worktree t = {
-            .path = xstrdup(path), .branch = xstrdup(branch), .repository = xstrdup(repository)};
-        vec_push(&b->made, t);
+        bind_worktree_known(b, path, branch, repository);
     }
     tell(b, created ? "worktree_created" : "worktree_deleted", path, branch, repository);
+}
+
+void bind_worktree_known(struct bind *b, const char *path, const char *branch,
+                         const char *repository)
+{
+    struct bind__worktree t = {
+        .path = xstrdup(path), .branch = xstrdup(branch), .repository = xstrdup(repository)};
+    vec_push(&b->made, t);
 }
 
 void bind_worktrees_write(const struct bind *b, struct jw *w)

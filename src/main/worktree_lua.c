@@ -6,9 +6,12 @@
 //
 // They lie where those of runs lie, $AFLOAT_HOME/worktrees/<slug of the repository>/, under the name of
 // their branch. Branches below afloat/ belong to runs: Lua neither makes nor removes them. With files that
-// are not committed a worktree stays: whoever made them decides.
+// are not committed a worktree stays: whoever made them decides. What lies there when the hub starts is read
+// from the files that git keeps: hub.get_worktrees() lists it, and does not wait for git.
 
 #include "main/worktree_lua.h"
+
+#include <dirent.h>
 
 #include "base/path.h"
 #include "bind/bind.h"
@@ -17,6 +20,8 @@
 #include "git/git.h"
 
 #define OF_RUNS "afloat/"
+
+enum { LINE_MAX_BYTES = 8192 }; // of git's own little files
 
 struct worktree_lua {
     struct bind *bind; // NULL: closed
@@ -262,12 +267,64 @@ static void list(void *arg, const char *repo, bind_answer_cb *cb, void *cb_arg)
     }
 }
 
+// ---- what is there ------------------------------------------------------------------------------
+
+/// The first line of a small file, behind `start`; NULL when it is not like that. Caller frees.
+static char *read_behind(const char *path, const char *start)
+{
+    struct buf text;
+    char *out = NULL;
+    buf_init(&text, LINE_MAX_BYTES);
+    if (path_read(path, &text, NULL) == 0) {
+        struct str rest = buf_str(&text), line = str_cut(&rest, '\n');
+        bool fits = str_starts(line, start) && memchr(line.p, '\0', line.n) == NULL;
+        out = fits ? str_dup(str_from(line, strlen(start))) : NULL;
+    }
+    buf_fini(&text);
+    return out;
+}
+
+/// A directory with a file .git is a worktree; what that names says of which repository, on which branch.
+static void find_one(struct bind *b, const char *dir)
+{
+    char *link = path_join(dir, ".git");
+    char *own = read_behind(link, "gitdir: "); // REPOSITORY/.git/worktrees/NAME
+    if (own != NULL) {
+        char *head = path_join(own, "HEAD"), *branch = read_behind(head, "ref: refs/heads/");
+        struct str common = path_dir(path_dir(str_of(own)));
+        char *repository = str_dup(str_eqz(path_base(common), ".git") ? path_dir(common) : common);
+        bind_worktree_known(b, dir, branch != NULL ? branch : "", repository);
+        free(repository);
+        free(branch);
+        free(head);
+    }
+    free(own);
+    free(link);
+}
+
+/// Those of one slug, or with `deep` all slugs.
+static void find_all(struct bind *b, const char *dir, bool deep)
+{
+    DIR *d = opendir(dir);
+    struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            char *path = path_join(dir, entry->d_name);
+            deep ? find_all(b, path, false) : find_one(b, path);
+            free(path);
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+}
+
 // ---- public -------------------------------------------------------------------------------------
 
 struct worktree_lua *worktree_lua_open(struct bind *b, struct loop *l, const struct home *home)
 {
     struct worktree_lua *w = xcalloc(1, sizeof *w);
-    char *tmp = path_join(home->dir, "state/git-lua");
+    char *tmp = path_join(home->dir, "state/git-lua"), *all = path_join(home->dir, "worktrees");
     struct git_config c = {.loop = l, .home = home->dir, .runtime = home->runtime, .tmp_dir = tmp};
     w->bind = b;
     w->loop = l;
@@ -275,8 +332,10 @@ struct worktree_lua *worktree_lua_open(struct bind *b, struct loop *l, const str
     if (git_open(&w->git, &c, &w->fault) < 0) {
         w->git = NULL;
     }
+    find_all(b, all, true);
     bind_set_worktrees(
         b, &(struct bind_worktrees){.create = create, .remove = take_away, .list = list, .arg = w});
+    free(all);
     free(tmp);
     return w;
 }

@@ -133,3 +133,16 @@ def test_three_failures_in_a_row_end_a_run(home, one_try, repo, script):
     assert home.cli("run", "tidy", "-n", "0", "--sleep", "0", cwd=repo).returncode == 1
     record = home.json("runs", "show", home.json("runs")["runs"][0]["run_id"])
     assert len(record["iterations"]) == 3 and "PROVIDER_OVERLOADED" in record["error"]
+
+
+# ---- after a restart -----------------------------------------------------------------------
+
+
+def test_lua_finds_the_worktrees_of_an_earlier_hub(home, trees, start_hub, repo):
+    start_hub()
+    path = home.ok("trees:create", str(repo), "try/it").strip()
+    (home.dir / "worktrees/shop/stray").mkdir()
+    home.kill_hub(signal.SIGTERM)
+    start_hub()
+    assert json.loads(home.ok("trees:mine")) == [{"path": path, "branch": "try/it", "repository": str(repo)}]
+    assert home.ok("trees:remove", path) == "gone\n" and json.loads(home.ok("trees:mine")) == []
