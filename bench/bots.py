@@ -14,7 +14,7 @@ import time
 import turns
 
 FILES, CROWD, SESSIONS = 5000, 20, 10_000
-DISK = "/var/tmp"
+MEMORY, DISK = turns.MEMORY, turns.DISK
 SYNC_MS, WORD_MS, WORDS = 100, 5, 200
 PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "AFLOAT"))}
 
@@ -22,8 +22,8 @@ PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "AFLOA
 class Repository:
     """FILES files in directories of a hundred, one commit."""
 
-    def __init__(self):
-        self.dir = tempfile.mkdtemp(prefix="afloat-bench-repo-", dir=DISK)
+    def __init__(self, base=DISK):
+        self.dir = tempfile.mkdtemp(prefix="afloat-bench-repo-", dir=base)
         self.root = pathlib.Path(self.dir, "repo")
         for i in range(FILES):
             path = self.root / f"d{i // 100}" / f"f{i}.txt"
@@ -89,6 +89,7 @@ def wait_end(hub, run):
 DONE = [{"text": "", "tool_calls": [{"name": "session_complete", "input": {"summary": "done", "action": "review"}}]},
         {"text": "Bye."}]
 BOT = {"bots/worker/config.md": "+++\nsleep_secs = 0\n+++\nDo what is asked.\n"}
+FREE = {"bots/worker/config.md": "+++\nsandbox = \"danger-full-access\"\n+++\nDo what is asked.\n"}
 
 
 # ---- the start ----------------------------------------------------------------------------------
@@ -104,7 +105,8 @@ def start_ms(hub, repo, env):
 
 
 def run_start(make_hub, row, rounds):
-    with Repository() as repo, make_hub(base=DISK, files=BOT) as hub:
+    base = MEMORY if os.access(MEMORY, os.W_OK) else DISK  # on a disk both wait for what was written before
+    with Repository(base) as repo, make_hub(base=base, files=FREE) as hub:  # no box lets anybody see that memory
         env = repo.scenario(*DONE)
         start_ms(hub, repo, env), repo.worktree_ms("warm")
         clean, peer = [], []
@@ -174,7 +176,7 @@ def long_history(make_hub, row, rounds):
     dir = tempfile.mkdtemp(prefix="afloat-bench-openbot-", dir=DISK)
     try:
         openbot(dir)
-        base = turns.MEMORY if os.access(turns.MEMORY, os.W_OK) else DISK  # each import is synced
+        base = MEMORY if os.access(MEMORY, os.W_OK) else DISK  # each import is synced
         with make_hub(base=base) as hub:
             start = time.perf_counter()
             call(hub, "POST", "/bots/import", {"path": dir})
