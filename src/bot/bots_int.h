@@ -13,7 +13,7 @@
 //     bots_files.c     bots                                   bots_memory.c, bots_skills.c, bots_history.c
 //     run.c            a run, from step to step               run_start.c   from the request to its worktree
 //     run_iterate.c    one session after the other            run_end.c     the work is kept, the record written
-//     record.c         what a run leaves on disk              runs.c        runs found, listed, shown
+//     record.c         what a run leaves on disk              runs*.c       runs found, listed, shown
 //     runs_take.c      diff, apply, merge, discard            recover.c     runs that a killed hub left
 //     tools.c          what models of bots can call           chat.c        conversations
 //     worktrees.c      worktrees listed and cleaned           turnstile.c   one at a time for each repository

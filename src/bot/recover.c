@@ -17,7 +17,11 @@ static bool collect(void *arg, const char *path, struct str id)
 {
     struct recovery *c = arg;
     struct record rec;
+    struct runs_glance g;
     (void)id;
+    if (!runs_glance(&g, path, NULL) || !g.running) {
+        return true;
+    }
     if (runs_load(&rec, path, NULL) == 0 && rec.running) {
         vec_push(&c->left, rec);
     } else {

@@ -1,4 +1,4 @@
-// Runs, found: on disk by their records, and those that live. Listed, shown, stopped, spoken to.
+// Runs, found: on disk by their records, and those that live. Shown, stopped, spoken to; runs_list.c lists them.
 
 #include "bot/runs.h"
 
@@ -6,11 +6,10 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/time.h"
 #include "bot/run.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
-
-enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
 // ---- walking ------------------------------------------------------------------------------------
 
@@ -102,6 +101,34 @@ int runs_load(struct record *out, const char *path, struct err *e)
     return rc;
 }
 
+/// The text of the member `key`, as it is written; STR_NULL when it is none.
+static struct str member_of(struct str text, const char *key)
+{
+    const char *at = memmem(text.p, text.n, key, strlen(key));
+    if (at == NULL) {
+        return STR_NULL;
+    }
+    struct str rest = str_trim(str_from(text, (size_t)(at - text.p) + strlen(key)));
+    return str_starts(rest, "\"") ? rest : STR_NULL;
+}
+
+bool runs_glance(struct runs_glance *out, const char *path, const char *repository)
+{
+    struct buf text;
+    buf_init(&text, RECORD_BYTES);
+    bool good = path_read(path, &text, NULL) == 0 &&
+                (repository == NULL ||
+                 str_starts(member_of(buf_str(&text), "\"repository\":"), repository));
+    if (good) {
+        struct str time = str_from(member_of(buf_str(&text), "\"started_at\":"), 1);
+        out->running = str_starts(member_of(buf_str(&text), "\"state\":"), "\"running\"");
+        out->started_at = 0;
+        time_parse(str_cut(&time, '"'), &out->started_at);
+    }
+    buf_fini(&text);
+    return good;
+}
+
 // ---- finding ------------------------------------------------------------------------------------
 
 struct search {
@@ -146,15 +173,14 @@ static bool search_session(void *arg, const char *path, struct str id)
 static bool search_last(void *arg, const char *path, struct str id)
 {
     struct search *s = arg;
-    struct record rec;
+    struct runs_glance g;
     (void)id;
-    if (runs_load(&rec, path, NULL) == 0 && rec.started_at >= s->newest) {
-        s->newest = rec.started_at;
+    if (runs_glance(&g, path, NULL) && g.started_at >= s->newest) {
+        s->newest = g.started_at;
         free(s->path);
         s->path = xstrdup(path);
         s->n = 1;
     }
-    record_fini(&rec);
     return true;
 }
 
@@ -212,120 +238,6 @@ int runs_find_last(struct record *out, const char *home, const char *bot, const 
         return err_set(e, ERR_NOT_FOUND, "'%s' has no run in '%s' to go on with", bot, project);
     }
     return finish(&s, out, e);
-}
-
-// ---- list ---------------------------------------------------------------------------------------
-
-struct listed {
-    vec(struct record) all;
-    struct str state;
-};
-
-static void free_listed(void *data)
-{
-    struct listed *l = data;
-    vec_foreach (r, &l->all) {
-        record_fini(r);
-    }
-    vec_fini(&l->all);
-    free(l);
-}
-
-static bool list_one(void *arg, const char *path, struct str id)
-{
-    struct listed *l = arg;
-    struct record rec;
-    (void)id;
-    bool good = runs_load(&rec, path, NULL) == 0 &&
-                (l->state.n == 0 || str_eqz(l->state, rec.running ? "running" : "ended"));
-    if (good) {
-        vec_push(&l->all, rec);
-    } else {
-        record_fini(&rec);
-    }
-    return true;
-}
-
-/// Newest first; of the same time by id, so that pages fit together.
-static int compare(const void *a, const void *b)
-{
-    const struct record *x = a, *y = b;
-    return x->started_at != y->started_at ? (x->started_at < y->started_at ? 1 : -1)
-                                          : strcmp(y->run_id, x->run_id);
-}
-
-static void read_list(struct ask *a) // on the lane
-{
-    struct listed *l = a->data;
-    l->state = ask__str(a, "state");
-    const char *project = a->ws.slug != NULL ? a->ws.slug : ask__z(a, "project");
-    const char *only = NULL;
-    if (a->name == NULL && a->real != NULL && project == NULL) {
-        only = a->git.main_root != NULL ? a->git.main_root : a->real;
-    }
-    runs_each(a->b->o.home->dir, a->name, project, list_one, l);
-    for (size_t i = l->all.n; only != NULL && i-- > 0;) { // of a directory, whatever the bot
-        if (strcmp(l->all.p[i].repository, only) != 0) {
-            record_fini(&l->all.p[i]);
-            vec_remove(&l->all, i);
-        }
-    }
-    if (l->all.n != 0) {
-        qsort(l->all.p, l->all.n, sizeof *l->all.p, compare);
-    }
-}
-
-/// Where the page begins: behind the run that the cursor names.
-static size_t start_of(const struct listed *l, struct str cursor)
-{
-    for (size_t i = 0; i < l->all.n; i++) {
-        if (str_eqz(cursor, l->all.p[i].run_id)) {
-            return i + 1;
-        }
-    }
-    return 0;
-}
-
-static void write_list(struct ask *a)
-{
-    const struct listed *l = a->data;
-    struct jw *w = &a->w;
-    size_t i = start_of(l, ask__str(a, "cursor"));
-    int64_t limit = json_int(json_get(a->params, "limit"), DEFAULT_LIST);
-    size_t end = MIN(l->all.n, i + (size_t)limit);
-    jw_obj(w);
-    jw_key(w, "runs");
-    jw_arr(w);
-    for (; i < end; i++) {
-        jw_obj(w);
-        record_write(&l->all.p[i], w, false);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-    jw_key(w, "next");
-    end < l->all.n &&end != 0 ? jw_strz(w, l->all.p[end - 1].run_id) : jw_null(w);
-    jw_end_obj(w);
-    ask__answer(a);
-}
-
-static void list(struct ask *a)
-{
-    a->data = xcalloc(1, sizeof(struct listed));
-    a->free_data = free_listed;
-    ask__work(a, read_list, write_list);
-}
-
-void bots_run_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
-{
-    struct ask *a = ask__new(b, params, cb, arg);
-    int64_t limit = json_int(json_get(a->params, "limit"), DEFAULT_LIST);
-    bool placed = ask__str(a, "bot").p != NULL &&
-                  (ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL);
-    if (limit < 1 || limit > LONGEST_LIST) {
-        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
-        return;
-    }
-    ask__locate(a, WHERE_LEFT | WHERE_GIT | (placed ? WHERE_SPACE : 0), list);
 }
 
 // ---- one ----------------------------------------------------------------------------------------

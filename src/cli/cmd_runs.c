@@ -54,7 +54,8 @@ static void add_run(const struct json *row, void *arg)
 int cmd_run_list(struct cli *c)
 {
     struct table t;
-    const struct ask_param params[] = {{"working_dir", NULL}}; // of all places
+    const struct ask_param params[] = {{"working_dir", NULL}, // of all places
+                                       {"limit", c->json ? NULL : "1000"}};
     table_init(&t, 7);
     int code = bots__each(c, params, ARRAY_LEN(params), "runs", add_run, &t);
     table_print(&t, &c->out);

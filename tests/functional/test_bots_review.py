@@ -146,3 +146,24 @@ def test_lua_finds_the_worktrees_of_an_earlier_hub(home, trees, start_hub, repo)
     start_hub()
     assert json.loads(home.ok("trees:mine")) == [{"path": path, "branch": "try/it", "repository": str(repo)}]
     assert home.ok("trees:remove", path) == "gone\n" and json.loads(home.ok("trees:mine")) == []
+
+
+# ---- many runs -----------------------------------------------------------------------------
+
+
+def test_pages_of_runs_fit_together_when_one_ends_in_between(home, run, repo):
+    first = home.json("runs", "show", run())
+    runs = home.dir / "bots/tidy/workspaces/shop/runs"
+    for i in range(5):
+        made = {**first, "run_id": f"0000000{i}", "started_at": f"2020-01-01T00:00:0{i // 2}.000Z", "state": "running"}
+        (runs / f"0000000{i}.json").write_text(json.dumps(made, separators=(",", ":")))
+    seen, cursor = [], ""
+    for _ in range(9):
+        page = home.http("GET", f"/runs?state=running&limit=2{cursor}").json()
+        seen += [row["run_id"] for row in page["runs"]]
+        if page["next"] is None:
+            break
+        (runs / f"{seen[-1]}.json").unlink()  # the one that the cursor was made from
+        cursor = f"&cursor={page['next']}"
+    assert seen == ["00000004", "00000003", "00000002", "00000001", "00000000"]
+    assert [row["run_id"] for row in home.json("runs", "list")["runs"]][0] == first["run_id"]

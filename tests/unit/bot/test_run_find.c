@@ -82,3 +82,21 @@ TEST(a_broken_record_is_told_by_its_path)
     CHECK(strstr(e.msg, "aaaa0001.json") != NULL);
     record_fini(&r);
 }
+
+TEST(a_glance_is_not_deceived_by_what_a_prompt_says)
+{
+    char path[600];
+    struct err e = {0};
+    struct runs_glance g = {0};
+    struct str text =
+        STR("{\"run_id\":\"aaaa0001\",\"prompt\":\"\\\"state\\\":\\\"running\\\", "
+            "\\\"started_at\\\":\\\"2020-01-01T00:00:00.000Z\\\"\",\"state\":\"ended\","
+            "\"repository\":\"/r\",\"started_at\": \"1970-01-01T00:00:01.000Z\"}");
+    snprintf(path, sizeof path, "%s/aaaa0001.json", test_dir());
+    CHECK_INT(path_write_atomic(path, text, 0600, &e), 0);
+    CHECK(runs_glance(&g, path, "\"/r\""));
+    CHECK_INT(g.started_at, 1000);
+    CHECK(!g.running);
+    CHECK(!runs_glance(&g, path, "\"/other\""));
+    CHECK(!runs_glance(&g, test_dir(), NULL));
+}

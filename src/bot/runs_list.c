@@ -1,0 +1,168 @@
+// Runs, listed: newest first, a page at a time.
+//
+//     walk the records ──> a glance at each: when, running?, of this repository? ──> sort ──> load one page
+//
+// There may be thousands. Only those of the page are read as JSON; of the others no more than a look for three
+// members of their text. A cursor is the place of the last row, not its number or its file: a run that ended,
+// or is gone, between two pages moves nothing.
+
+#include "base/path.h"
+#include "bot/runs.h"
+#include "bot/runs_int.h"
+#include "config/home.h"
+
+enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
+
+struct row {
+    int64_t started_at;
+    char id[RECORD_ID];
+    char *path;
+};
+
+struct listed {
+    vec(struct row) all;
+    vec(struct record) page;
+    const char *repository; // as JSON, with its quotes; NULL: any
+    struct str state;
+    bool more; // behind the page
+};
+
+static void free_listed(void *data)
+{
+    struct listed *l = data;
+    vec_foreach (row, &l->all) {
+        free(row->path);
+    }
+    vec_foreach (r, &l->page) {
+        record_fini(r);
+    }
+    vec_fini(&l->all);
+    vec_fini(&l->page);
+    free(l);
+}
+
+static bool add_row(void *arg, const char *path, struct str id)
+{
+    struct listed *l = arg;
+    struct runs_glance g;
+    if (runs_glance(&g, path, l->repository) &&
+        (l->state.n == 0 || str_eqz(l->state, g.running ? "running" : "ended"))) {
+        struct row row = {.started_at = g.started_at, .path = xstrdup(path)};
+        snprintf(row.id, sizeof row.id, STR_FMT, STR_ARG(id));
+        vec_push(&l->all, row);
+    }
+    return true;
+}
+
+/// Newest first; of the same time by id, so that pages fit together.
+static int compare(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return x->started_at != y->started_at ? (x->started_at < y->started_at ? 1 : -1)
+                                          : strcmp(y->id, x->id);
+}
+
+/// Where the page begins: behind the place that the cursor "<started_at>-<id>" names.
+static size_t start_of(const struct listed *l, struct str cursor)
+{
+    struct str rest = cursor, time = str_cut(&rest, '-');
+    struct row last = {0};
+    uint64_t ms;
+    size_t i = 0;
+    if (!str_to_u64(time, &ms) || !record_id_valid(rest)) {
+        return 0;
+    }
+    last.started_at = (int64_t)ms;
+    snprintf(last.id, sizeof last.id, STR_FMT, STR_ARG(rest));
+    while (i < l->all.n && compare(&l->all.p[i], &last) <= 0) {
+        i++;
+    }
+    return i;
+}
+
+static void load_page(struct listed *l, struct str cursor, size_t limit)
+{
+    size_t i = start_of(l, cursor);
+    for (; i < l->all.n && l->page.n < limit; i++) {
+        struct record rec;
+        if (runs_load(&rec, l->all.p[i].path, NULL) == 0) {
+            vec_push(&l->page, rec);
+        } else {
+            record_fini(&rec); // broken, or gone since
+        }
+    }
+    l->more = i < l->all.n;
+}
+
+/// The repository, or directory, of the caller as records have it.
+static const char *repository_of(struct ask *a)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_strz(&w, a->git.main_root != NULL ? a->git.main_root : a->real);
+    const char *out = arena_strdup(&a->arena, buf_str(&text));
+    buf_fini(&text);
+    return out;
+}
+
+static void read_list(struct ask *a) // on the lane
+{
+    struct listed *l = a->data;
+    const char *project = a->ws.slug != NULL ? a->ws.slug : ask__z(a, "project");
+    l->state = ask__str(a, "state");
+    if (a->name == NULL && a->real != NULL && project == NULL) {
+        l->repository = repository_of(a); // of a directory, whatever the bot
+    }
+    runs_each(a->b->o.home->dir, a->name, project, add_row, l);
+    if (l->all.n != 0) {
+        qsort(l->all.p, l->all.n, sizeof *l->all.p, compare);
+    }
+    load_page(l, ask__str(a, "cursor"),
+              (size_t)json_int(json_get(a->params, "limit"), DEFAULT_LIST));
+}
+
+static void write_list(struct ask *a)
+{
+    const struct listed *l = a->data;
+    struct jw *w = &a->w;
+    jw_obj(w);
+    jw_key(w, "runs");
+    jw_arr(w);
+    vec_foreach (r, &l->page) {
+        jw_obj(w);
+        record_write(r, w, false);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_key(w, "next");
+    if (l->more && l->page.n != 0) {
+        const struct record *last = vec_last(&l->page);
+        jw_strf(w, "%lld-%s", (long long)last->started_at, last->run_id);
+    } else {
+        jw_null(w);
+    }
+    jw_end_obj(w);
+    ask__answer(a);
+}
+
+static void list(struct ask *a)
+{
+    a->data = xcalloc(1, sizeof(struct listed));
+    a->free_data = free_listed;
+    ask__work(a, read_list, write_list);
+}
+
+void bots_run_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    struct ask *a = ask__new(b, params, cb, arg);
+    int64_t limit = json_int(json_get(a->params, "limit"), DEFAULT_LIST);
+    bool placed = ask__str(a, "bot").p != NULL &&
+                  (ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL);
+    if (limit < 1 || limit > LONGEST_LIST) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
+        return;
+    }
+    ask__locate(a, WHERE_LEFT | WHERE_GIT | (placed ? WHERE_SPACE : 0), list);
+}
