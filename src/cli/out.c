@@ -242,17 +242,20 @@ void table_addf(struct table *t, const char *fmt, ...)
     free(text);
 }
 
-static size_t column_width(const struct table *t, size_t column)
+/// The width of each column; caller frees.
+static size_t *column_widths(const struct table *t)
 {
-    size_t width = 0;
-    for (size_t i = column; i < t->cells.n; i += t->columns) {
-        width = MAX(width, utf8_width(t->cells.p[i].text));
+    size_t *widths = xcalloc(t->columns, sizeof *widths);
+    for (size_t i = 0; i < t->cells.n; i++) {
+        size_t *width = &widths[i % t->columns];
+        *width = MAX(*width, utf8_width(t->cells.p[i].text));
     }
-    return width;
+    return widths;
 }
 
 void table_print(const struct table *t, struct out *o)
 {
+    size_t *widths = column_widths(t);
     for (size_t i = 0; i < t->cells.n; i++) {
         const struct cell *c = &t->cells.p[i];
         size_t column = i % t->columns;
@@ -260,8 +263,9 @@ void table_print(const struct table *t, struct out *o)
         if (column == t->columns - 1) {
             out_add(o, STR("\n"));
         } else {
-            size_t pad = column_width(t, column) + 2 - utf8_width(c->text);
+            size_t pad = widths[column] + 2 - utf8_width(c->text);
             out_addf(o, "%*s", (int)pad, "");
         }
     }
+    free(widths);
 }
