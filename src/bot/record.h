@@ -7,7 +7,7 @@
 // show, diff, apply, merge, discard, resume and recovery need after the hub was restarted; secrets of the
 // client's environment are not in it. Plain data; every function on any thread.
 
-enum { RECORD_BYTES = 4 << 20, RECORD_ID = 8 + 1 };
+enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each byte \\u00xx
 
 // members of the document that are texts, "" when there is nothing to say
 #define RECORD_TEXTS(X)                                                                            \

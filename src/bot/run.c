@@ -129,6 +129,14 @@ void run__note(struct run *r, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    vec_foreach (note, &r->rec.notes) {
+        if (strcmp(*note, text) == 0) { // it may be found again in each of thousands of iterations
+            return;
+        }
+    }
+    if (r->rec.notes.n >= RUN_NOTES) {
+        return;
+    }
     record_add(&r->rec, &r->rec.notes, str_of(text));
 }
 

@@ -68,6 +68,24 @@ void run__keep(struct run *r)
     r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
 }
 
+static void on_forgotten(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    (void)status;
+    (void)e; // it has moved, or holds what the user had not committed: then it stays
+    r->job = NULL;
+    run__go(r, RUN_CLOSE);
+    run__back(r);
+}
+
+/// The hub was killed before it noted where the run begins: a branch that is where the user was has no work.
+static void forget_branch(struct run *r)
+{
+    run__away(r);
+    r->job =
+        git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.base, on_forgotten, r);
+}
+
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
@@ -78,7 +96,11 @@ static void on_removed(void *arg, int status, const struct err *e)
     } else if (r->b->o.worktree != NULL) {
         r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
     }
-    run__go(r, has_tree(r) ? RUN_COUNT : RUN_CLOSE);
+    if (!has_tree(r) && r->rec.base[0] != '\0') {
+        forget_branch(r);
+    } else {
+        run__go(r, has_tree(r) ? RUN_COUNT : RUN_CLOSE);
+    }
     run__back(r);
 }
 

@@ -45,6 +45,7 @@ enum {
     RUN_HURRY_MS = 700,     // the same, and for its session, when somebody asked twice
     RUN_FAILURES = 3,       // failed turns in a row that end a run
     RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
+    RUN_NOTES = 100,        // lines of the record for people
     RUN_ITERATIONS = 1000,  // that the record names; all are in the history
     RUN_RENEW = 256 * 1024, // bytes of memory from which a record is made anew
     RUN_SUMMARY = 500,      // characters of an answer that become a summary
@@ -121,7 +122,7 @@ void run__abort_err(struct run *r, const struct err *e);
 
 /// Write the record; `done` may be NULL. What fails is logged.
 void run__save(struct run *r, store_done *done);
-/// A line of rec.notes.
+/// A line of rec.notes, once; RUN_NOTES of them at most.
 void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run__emit(struct run *r, unsigned event, struct str more);
 /// Its one timer, for `cb` from here on; it may run.

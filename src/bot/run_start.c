@@ -71,6 +71,9 @@ void bots_run(struct bots *b, const struct json *params, agent_text_cb *cb, void
         ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (bot_name_check(ask__str(a, "bot"), &e) < 0) {
         ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else if (ask__str(a, "prompt").n + ask__str(a, "instructions").n > RUN_INPUT) {
+        ask__no(a, PROBLEM_TOO_LARGE, "put it into a file, and name that",
+                "prompt and instructions are more than %d bytes", RUN_INPUT);
     } else if (resume == NULL || resume->type == JSON_NULL ||
                (resume->type == JSON_BOOL && !resume->b)) {
         ask__locate(a, WHERE, run_start);
@@ -182,6 +185,8 @@ static void fill_record(struct ask *a, struct record *rec)
     if (!rec->in_place) {
         rec->common = record_text(rec, str_of(a->git.common));
         rec->root = record_text(rec, str_of(a->git.bare ? a->git.common : a->git.root));
+        rec->base =
+            record_text(rec, str_of(a->git.head)); // a branch that is still there has no work
         rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, id);
         rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
                                      a->ws.slug, a->name, id);

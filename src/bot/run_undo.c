@@ -26,11 +26,10 @@ void run__abort_err(struct run *r, const struct err *e)
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
-    (void)status;
     (void)e; // `afloat worktrees` shows what could not be removed
     r->job = NULL;
     turnstile_leave(&r->b->trees, r);
-    if (r->b->o.worktree != NULL) {
+    if (status == 0 && r->b->o.worktree != NULL) {
         r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
     }
     run__go(r, RUN_FORGET);

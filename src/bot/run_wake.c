@@ -30,6 +30,8 @@ void run__rest(struct run *r)
     int64_t seconds = run__config(r)->sleep_secs;
     char fields[64];
     r->session[0] = '\0';
+    r->complete = false; // said in a turn that failed: the next one says it again
+    r->wish = NULL;
     if (r->rec.arena.used > RUN_RENEW) { // a run may have any number of iterations
         record_renew(&r->rec);
     }

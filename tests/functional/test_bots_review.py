@@ -148,6 +148,28 @@ def test_lua_finds_the_worktrees_of_an_earlier_hub(home, trees, start_hub, repo)
     assert home.ok("trees:remove", path) == "gone\n" and json.loads(home.ok("trees:mine")) == []
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_branch_without_work_goes_with_its_crashed_run(home, repo, script, moved):
+    """The hub is killed between making the branch and noting where it begins."""
+    home.ok("bots", "create", "tidy")
+    (home.dir / "bots/tidy/config.md").write_text(SLOW)
+    script(BYE)
+    starter = home.popen("run", "tidy", "x", cwd=repo)
+    begun(home)
+    home.kill_hub()
+    starter.wait(DEADLINE)
+    [path] = (home.dir / "bots/tidy/workspaces/shop/runs").glob("*.json")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "start": None, "head": None}))
+    if moved:
+        tip = git(repo, "commit-tree", "-p", "HEAD", "-m", "work", "HEAD^{tree}").strip()
+        git(repo, "update-ref", f"refs/heads/{record['branch']}", tip)
+    ended = retry(lambda: (r := home.json("runs", "show", record["run_id"]))["state"] == "ended" and r)
+    assert ended["end_reason"] == "crashed"
+    assert git(repo, "branch", "--list", "afloat/*").strip() == (record["branch"] if moved else "")
+    assert not os.path.exists(record["worktree"])
+
+
 # ---- many runs -----------------------------------------------------------------------------
 
 
@@ -167,3 +189,21 @@ def test_pages_of_runs_fit_together_when_one_ends_in_between(home, run, repo):
         cursor = f"&cursor={page['next']}"
     assert seen == ["00000004", "00000003", "00000002", "00000001", "00000000"]
     assert [row["run_id"] for row in home.json("runs", "list")["runs"]][0] == first["run_id"]
+
+
+def test_a_config_that_stays_broken_is_noted_once(home, hub, bot, repo, script):
+    wait = call("shell", cmd="touch started; while ! test -e go; do sleep 0.05; done")
+    script({"tool_calls": [wait]}, *[{"text": str(i)} for i in range(5)])
+    id = home.ok("run", "tidy", "-n", "4", "--sleep", "0", "--detach", cwd=repo).strip()
+    dir = begun(home)
+    (home.dir / "bots/tidy/config.md").write_text("+++\nbroken\n")
+    (dir / "go").touch()
+    record = retry(lambda: (r := home.json("runs", "show", id))["state"] == "ended" and r)
+    assert len(record["iterations"]) == 4
+    assert len([note for note in record["notes"] if "last good config.md" in note]) == 1, record["notes"]
+
+
+def test_a_prompt_that_no_record_could_hold_is_refused(home, hub, bot, repo):
+    body = json.dumps({"prompt": "x" * (2 << 20), "working_dir": str(repo)}).encode()
+    answer = home.http("POST", "/bots/tidy/runs", body)
+    assert answer.status == 413 and home.json("runs")["runs"] == []
