@@ -135,6 +135,15 @@ def test_three_failures_in_a_row_end_a_run(home, one_try, repo, script):
     assert len(record["iterations"]) == 3 and "PROVIDER_OVERLOADED" in record["error"]
 
 
+def test_what_was_wished_in_a_turn_that_failed_is_void(home, one_try, repo, script):
+    script(done(action="discard"), failing(1), BYE)
+    id = home.ok("run", "tidy", "-n", "0", "--sleep", "600", "--detach", cwd=repo).strip()
+    retry(lambda: home.json("runs", "show", id)["iterations"][0]["end_reason"] == "failed")
+    home.ok("runs", "stop", id)
+    record = home.json("runs", "show", id)
+    assert record["end_reason"] == "interrupted" and record["discarded_at"] is None and record["action"] is None
+
+
 # ---- after a restart -----------------------------------------------------------------------
 
 
