@@ -20,6 +20,7 @@
 #include "loop/work.h"
 #include "main/settings.h"
 #include "trust/settings.h"
+#include "trust/stays.h"
 #include "trust/trust.h"
 #include "watch/watch.h"
 
@@ -27,7 +28,6 @@ struct project {
     struct projects *all;
     struct project *next;
     char *root;
-    unsigned refs;
     struct config *config; // NULL: the hub's
     char *refused;         // text that nobody trusts, and that it was said of; NULL
     struct watch *watch;   // NULL: it could not be watched
@@ -36,7 +36,8 @@ struct project {
 struct projects {
     struct projects_opts o;
     struct lane *lane;
-    struct project *list;
+    struct project *list; // those with somebody in them
+    struct stays stays;
     bool closed;
 };
 
@@ -188,6 +189,17 @@ static void free_reading(struct reading *r)
     free(r);
 }
 
+/// Those in which nobody works any more.
+static void close_empty(struct projects *p)
+{
+    for (struct project *pr = p->list, *next; pr != NULL; pr = next) {
+        next = pr->next;
+        if (!stays_has(&p->stays, pr->root)) {
+            close_project(pr);
+        }
+    }
+}
+
 static void on_read(void *arg)
 {
     struct reading *r = arg;
@@ -197,11 +209,12 @@ static void on_read(void *arg)
     if (pr != NULL && strcmp(pr->root, root) != 0) {
         pr = NULL; // one around it
     }
-    if (pr == NULL && root != NULL && r->enters) {
-        pr = open_project(p, root);
+    if (r->enters && r->real != NULL && !p->closed) {
+        stays_enter(&p->stays, r->real, root);
+        pr = pr == NULL && root != NULL ? open_project(p, root) : pr;
+        close_empty(p);
     }
     if (pr != NULL) {
-        pr->refs += r->enters;
         take(pr, r);
     }
     if (r->done != NULL) {
@@ -237,6 +250,7 @@ struct projects *projects_open(const struct projects_opts *o)
     struct projects *p = xcalloc(1, sizeof *p);
     p->o = *o;
     p->lane = lane_open(o->loop, "projects", 1);
+    stays_init(&p->stays);
     trust_listen(o->trust, on_trust, p);
     return p;
 }
@@ -256,7 +270,10 @@ void projects_close(struct projects *p)
 
 void projects_free(struct projects *p)
 {
-    free(p);
+    if (p != NULL) {
+        stays_fini(&p->stays);
+        free(p);
+    }
 }
 
 void projects_enter(struct projects *p, const char *dir, projects_entered *done, void *arg)
@@ -266,10 +283,8 @@ void projects_enter(struct projects *p, const char *dir, projects_entered *done,
 
 void projects_leave(struct projects *p, const char *real_dir)
 {
-    struct project *pr = find(p, real_dir);
-    if (pr != NULL && --pr->refs == 0) {
-        close_project(pr);
-    }
+    stays_leave(&p->stays, real_dir);
+    close_empty(p);
 }
 
 const struct config *projects_config(const struct projects *p, const char *dir)

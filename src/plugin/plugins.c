@@ -209,18 +209,41 @@ static struct project *project_find(struct plugins *ps, const char *root)
     return NULL;
 }
 
-/// Someone came into the project of `place`, which is taken over.
-static void project_enter(struct plugins *ps, struct trust_place *place)
+static void project_fini(struct project *pr)
 {
-    struct project *pr = project_find(ps, place->root);
-    if (pr != NULL) {
-        pr->refs++;
+    trust_place_fini(&pr->place);
+    free(pr->slug);
+}
+
+/// Open the project of `place`, which is taken over, unless it is open; true when it was not.
+static bool project_open(struct plugins *ps, struct trust_place *place)
+{
+    if (project_find(ps, place->root) != NULL) {
         trust_place_fini(place);
-        return;
+        return false;
     }
-    vec_push(&ps->projects,
-             ((struct project){.place = *place, .slug = slug_of(place->root), .refs = 1}));
+    vec_push(&ps->projects, ((struct project){.place = *place, .slug = slug_of(place->root)}));
     look__roots(ps);
+    return true;
+}
+
+/// Close those in which nobody works any more.
+static void projects_close_empty(struct plugins *ps)
+{
+    size_t before = ps->projects.n;
+    for (size_t i = 0; i < ps->projects.n; i++) {
+        struct project *pr = &ps->projects.p[i];
+        if (!stays_has(&ps->stays, pr->place.root)) {
+            project_fini(pr);
+            vec_remove(&ps->projects, i);
+            i--;
+        }
+    }
+    if (ps->projects.n != before) {
+        look__roots(ps);
+        ps->all_dirty = true;
+        plugins__ask(ps, "project");
+    }
 }
 
 /// Somebody who came; where that is, is found out on a worker.
@@ -257,17 +280,29 @@ static void on_project_open(const struct gen_report *r, void *arg)
     visit_end(arg);
 }
 
+/// It is where it is: true when its project is opened with it.
+static bool visit_settle(struct visit *v)
+{
+    struct plugins *ps = v->ps;
+    bool counts = v->found && (trust_knows(ps->opts.trust, &v->place) ||
+                               project_find(ps, v->place.root) != NULL);
+    stays_enter(&ps->stays, v->real, counts ? v->place.root : NULL);
+    bool opened = counts && project_open(ps, &v->place);
+    if (v->found && !counts) {
+        trust_place_fini(&v->place);
+    }
+    projects_close_empty(ps);
+    return opened;
+}
+
 static void visit_done(void *arg)
 {
     struct visit *v = arg;
     struct plugins *ps = v->ps;
-    size_t before = ps->projects.n;
-    if (v->found && !ps->stopped && trust_knows(ps->opts.trust, &v->place)) {
-        project_enter(ps, &v->place);
-    } else if (v->found) {
+    if (ps->stopped && v->found) {
         trust_place_fini(&v->place);
     }
-    if (ps->projects.n == before) {
+    if (ps->stopped || v->real == NULL || !visit_settle(v)) {
         visit_end(v);
         return;
     }
@@ -284,29 +319,11 @@ void plugins_enter_dir(struct plugins *ps, const char *dir, plugins_entered *cb,
     work_submit(ps->lane, 0, visit_work, visit_done, v);
 }
 
-static void project_leave(struct plugins *ps, struct project *pr)
-{
-    if (--pr->refs == 0) {
-        trust_place_fini(&pr->place);
-        free(pr->slug);
-        vec_remove(&ps->projects, pr - ps->projects.p);
-        look__roots(ps);
-        ps->all_dirty = true;
-        plugins__ask(ps, "project");
-    }
-}
-
 void plugins_leave_dir(struct plugins *ps, const char *real_dir)
 {
-    struct project *inner = NULL; // the nearest one around it
-    vec_foreach (pr, &ps->projects) {
-        if (look__is_beneath(real_dir, pr->place.root) &&
-            (inner == NULL || strlen(pr->place.root) > strlen(inner->place.root))) {
-            inner = pr;
-        }
-    }
-    if (inner != NULL && !ps->stopped) {
-        project_leave(ps, inner);
+    stays_leave(&ps->stays, real_dir);
+    if (!ps->stopped) {
+        projects_close_empty(ps);
     }
 }
 
@@ -363,7 +380,8 @@ static void open_repo(struct plugins *ps)
     struct trust_place place = {0};
     if (ps->opts.repo != NULL &&
         trust_place_of(&place, ps->opts.home->dir, ps->opts.repo, NULL) == 0) {
-        project_enter(ps, &place);
+        stays_enter(&ps->stays, place.root, place.root);
+        project_open(ps, &place);
     }
 }
 
@@ -384,6 +402,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
     map_init(&ps->good);
+    stays_init(&ps->stays);
     places_init(&ps->places);
     places_init(&ps->installed);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
@@ -425,9 +444,9 @@ static void free_now(void *arg)
         plug__free(*p);
     }
     vec_foreach (pr, &ps->projects) {
-        trust_place_fini(&pr->place);
-        free(pr->slug);
+        project_fini(pr);
     }
+    stays_fini(&ps->stays);
     vec_foreach (w, &ps->warned) {
         free(*w);
     }

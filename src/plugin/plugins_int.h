@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "loop/work.h"
 #include "plugin/plugins.h"
+#include "trust/stays.h"
 #include "trust/trust.h"
 
 // What the files of the plugins' source share.
@@ -81,7 +82,6 @@ struct plug {
 struct project {
     struct trust_place place;
     char *slug;
-    unsigned refs; // of whoever works there
 };
 
 /// A version that somebody went back to.
@@ -116,7 +116,8 @@ struct plugins {
     vec(struct slot *) slots;
     vec(char *) dirty; // paths of the watcher's batches not looked at yet
     bool all_dirty;
-    vec(struct project) projects;
+    vec(struct project) projects; // those with somebody in them
+    struct stays stays;
     struct plugin_places installed; // by code; `said_path` is the owner
     vec(char *) unloaded;           // units that code took out
     struct plugin_places places;

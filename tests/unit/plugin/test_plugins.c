@@ -390,6 +390,43 @@ TEST(a_projects_plugin_reaches_only_who_works_there)
     free(beside);
 }
 
+static void on_entered(void *arg, const char *dir)
+{
+    CHECK(dir != NULL);
+    *(bool *)arg = true;
+}
+
+static void enter(struct plugs *h, const char *dir)
+{
+    bool entered = false;
+    plugins_enter_dir(h->plugins, dir, on_entered, &entered);
+    while (!entered) {
+        loop_run_once(&h->loop, true);
+    }
+}
+
+TEST(who_came_before_a_project_was_trusted_does_not_close_it_for_others)
+{
+    struct plugs h;
+    begin(&h);
+    char *root = make_repo(&h, "tool one\n"), *inside = path_join(root, ".afloat");
+    plugs_open(&h);
+    enter(&h, inside); // nobody trusts it, so nothing is open
+    CHECK(!plugs_has_tool(&h, "one"));
+    trust_repo(&h, root, true);
+    enter(&h, root);
+    CHECK(plugs_has_tool(&h, "one"));
+    plugins_leave_dir(h.plugins, inside);
+    plugs_reload(&h, false, false);
+    CHECK(plugs_has_tool(&h, "one"));
+    plugins_leave_dir(h.plugins, root);
+    plugs_reload(&h, false, false);
+    CHECK(!plugs_has_tool(&h, "one"));
+    end(&h);
+    free(root);
+    free(inside);
+}
+
 // ---- entries ------------------------------------------------------------------------------------
 
 TEST(a_configured_entry_that_is_missing_is_said_and_never_replaced)

@@ -1,0 +1,85 @@
+// Counts of who works where.
+//
+//     dirs    /p/a   2, /p          roots   /p    2 directories
+//             /p/b   1, /p                  /q    1
+//             /q     1, /q
+//             /tmp   3, none
+//
+// Which project a directory belongs to may be another by the time somebody leaves it: one that lies further
+// in was made, or trusted, meanwhile. So who leaves must not look for it again, or the wrong one is left. It
+// is noted here with the directory; whoever comes in later says it anew, for all who are there.
+
+#include "trust/stays.h"
+
+struct stay {
+    unsigned n;
+    char *root; // NULL: no project
+};
+
+static void add(struct map *roots, const char *root, intptr_t by)
+{
+    struct str key = str_of(root);
+    intptr_t n = (intptr_t)map_get(roots, key) + by;
+    if (n != 0) {
+        map_set(roots, key, (void *)n);
+    } else {
+        map_remove(roots, key);
+    }
+}
+
+static void settle(struct stays *s, struct stay *st, const char *root)
+{
+    if (root != NULL) { // before the old one goes: it may be the same
+        add(&s->roots, root, 1);
+    }
+    if (st->root != NULL) {
+        add(&s->roots, st->root, -1);
+    }
+    free(st->root);
+    st->root = root != NULL ? xstrdup(root) : NULL;
+}
+
+void stays_init(struct stays *s)
+{
+    map_init(&s->dirs);
+    map_init(&s->roots);
+}
+
+void stays_fini(struct stays *s)
+{
+    struct str dir;
+    void *value;
+    for (size_t at = 0; map_next(&s->dirs, &at, &dir, &value);) {
+        struct stay *st = value;
+        free(st->root);
+        free(st);
+    }
+    map_fini(&s->dirs);
+    map_fini(&s->roots);
+}
+
+void stays_enter(struct stays *s, const char *dir, const char *root)
+{
+    struct stay *st = map_get(&s->dirs, str_of(dir));
+    if (st == NULL) {
+        st = xcalloc(1, sizeof *st);
+        map_set(&s->dirs, str_of(dir), st);
+    }
+    st->n++;
+    settle(s, st, root);
+}
+
+void stays_leave(struct stays *s, const char *dir)
+{
+    struct stay *st = map_get(&s->dirs, str_of(dir));
+    if (st != NULL && --st->n == 0) {
+        settle(s, st, NULL);
+        map_remove(&s->dirs, str_of(dir));
+        free(st);
+    }
+}
+
+bool stays_has(const struct stays *s, const char *root)
+{
+    return map_get(&s->roots, str_of(root)) != NULL;
+}
