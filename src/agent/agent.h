@@ -68,6 +68,8 @@ struct agent_host {
     /// A session was made, a fork with its past; one has ended, and its journal says so. Once each; `s` is
     /// good for the call.
     void (*made)(void *arg, const struct session *s);
+    /// Its directory or its client's environment may be another one now.
+    void (*changed)(void *arg, const struct session *s);
     void (*ended)(void *arg, const struct session *s);
     void *arg;
 };

@@ -288,6 +288,7 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
     if (fits && s->turn == NULL) {
         (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
     }
+    s->agent->o.host.changed(s->agent->o.host.arg, s);
     struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
     json_foreach_member (m, params) {
         if (!str_eqz(m->key, "env") && !str_eqz(m->key, "id")) {

@@ -6,8 +6,7 @@
 //                         env.applied, env.failed: journal of the session, stream of the hub
 //
 // A session has one guest, made of its directory and of its client's environment; when a client changes
-// either, the next call of a tool finds that out, and the guest moves. The hub's own
-// environment takes no part. Builds belong to the project, so env.building and env.ready are the stream's
+// either, the guest moves. The hub's own environment takes no part. Builds belong to the project, so env.building and env.ready are the stream's
 // alone and name no session.
 
 #include "main/agent_env.h"
@@ -165,20 +164,15 @@ static void on_failed(void *arg, void *guest, const char *project, const struct 
 
 // ---- sessions ------------------------------------------------------------------------------------
 
-/// The guest for what the session is now.
 static struct env_guest *guest_of(struct agent_env *v, const struct session *s)
 {
     struct str id = str_of(agent_session_id(s));
     struct tenant *t = map_get(&v->tenants, id);
-    const char *dir = agent_session_dir(s);
-    const char *const *vars = agent_session_environ(s);
-    if (t == NULL) {
+    if (t == NULL) { // new, or of a hub before this one
         t = xcalloc(1, sizeof *t);
         t->id = str_dup(id);
-        t->guest = env_guest_new(v->share, dir, vars, t);
+        t->guest = env_guest_new(v->share, agent_session_dir(s), agent_session_environ(s), t);
         map_set(&v->tenants, id, t);
-    } else {
-        env_guest_move(t->guest, dir, vars);
     }
     return t->guest;
 }
@@ -241,12 +235,22 @@ void agent_env_set_agent(struct agent_env *v, struct agent *a)
 
 void agent_env_set_config(struct agent_env *v, const struct config *c)
 {
-    env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
+    if (v->share != NULL) { // the hub may be on its way down
+        env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
+    }
 }
 
 void agent_env_made(struct agent_env *v, const struct session *s)
 {
     guest_of(v, s);
+}
+
+void agent_env_changed(struct agent_env *v, const struct session *s)
+{
+    struct tenant *t = map_get(&v->tenants, str_of(agent_session_id(s)));
+    if (t != NULL) {
+        env_guest_move(t->guest, agent_session_dir(s), agent_session_environ(s));
+    }
 }
 
 void agent_env_ended(struct agent_env *v, const struct session *s)

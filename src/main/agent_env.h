@@ -27,6 +27,7 @@ void agent_env_set_config(struct agent_env *v, const struct config *c);
 
 // as struct agent_host says
 void agent_env_made(struct agent_env *v, const struct session *s);
+void agent_env_changed(struct agent_env *v, const struct session *s);
 void agent_env_ended(struct agent_env *v, const struct session *s);
 void agent_env_ask(struct agent_env *v, const struct session *s, agent_environ_cb *done, void *arg);
 void agent_env_forget(struct agent_env *v, const struct session *s, void *arg);

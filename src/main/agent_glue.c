@@ -283,6 +283,12 @@ static void made(void *arg, const struct session *s)
     agent_lua_tell(g->o.bind, "agent_created", s);
 }
 
+static void changed(void *arg, const struct session *s)
+{
+    struct agent_glue *g = arg;
+    agent_env_changed(g->env, s);
+}
+
 static void ended(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
@@ -337,6 +343,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .environ = ask_environ,
                                        .forget_environ = forget_environ,
                                        .made = made,
+                                       .changed = changed,
                                        .ended = ended,
                                        .arg = g}};
     g->agent = agent_open(&opts, on_ready, g);

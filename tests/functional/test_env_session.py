@@ -2,11 +2,12 @@
 not have it, what it costs those who have none."""
 import json
 import os
+import signal
 import subprocess
 
 import pytest
 
-from conftest import BIN, retry
+from conftest import BIN, DEADLINE, retry
 from test_agent import Session, call, one_call
 from test_env import save
 
@@ -194,6 +195,36 @@ def test_sessions_of_one_directory_share_one_build_and_one_watch(home, hub, proj
     assert says(sessions[3]).startswith("1|")
     sessions[3].call("DELETE")
     retry(lambda: watched(hub) <= none)  # the last one takes the watch along
+
+
+def test_a_session_that_moves_takes_its_watch_along(home, hub, project, tmp_path):
+    p = project('[env]\nFOO = "1"\n').allow()
+    none = watched(hub)
+    s = p.session(SHOW, SHOW, env={"PATH": "/bin"})
+    assert says(s).startswith("1|")
+    assert watched(hub) > none
+    (tmp_path / "elsewhere").mkdir()
+    s.call("PATCH", "", {"working_dir": str(tmp_path / "elsewhere")})
+    retry(lambda: watched(hub) <= none)  # though it runs nothing there
+    assert says(s).startswith("|")
+
+
+def test_settings_that_are_read_while_the_hub_stops_find_no_environments(home, project, start_hub):
+    hub = start_hub()
+    s = project('[env]\nFOO = "1"\n').allow().session(SHOW)
+    assert says(s).startswith("1|")
+    with home.connect() as busy:
+        busy.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     b"Content-Length: 21\r\nExpect: 100-continue\r\n\r\n")
+        assert busy.recv(4096).startswith(b"HTTP/1.1 100")  # the hub waits for the rest of it
+        hub.process.send_signal(signal.SIGTERM)
+        retry(lambda: not home.socket.exists())
+        for n in range(1, 6):
+            hub.process.send_signal(signal.SIGHUP)
+            retry(lambda: hub.process.poll() is not None or home.log.read_text().count("reload=done") >= n)
+        busy.sendall(b'{"type":"user.late"}\n')
+        assert busy.recv(4096).startswith(b"HTTP/1.1 201")
+    assert hub.process.wait(DEADLINE) == 0
 
 
 def test_an_environment_belongs_to_the_client_who_brings_the_outer_one(home, project, start_hub):

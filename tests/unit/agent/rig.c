@@ -85,6 +85,12 @@ static void made(void *arg, const struct session *s)
     ((struct rig *)arg)->made++;
 }
 
+static void changed(void *arg, const struct session *s)
+{
+    (void)s;
+    ((struct rig *)arg)->changed++;
+}
+
 static void ended(void *arg, const struct session *s)
 {
     (void)s;
@@ -216,6 +222,7 @@ void rig_open(struct rig *r, const char *home)
                                     .save = save,
                                     .config = project_config,
                                     .made = made,
+                                    .changed = changed,
                                     .ended = ended,
                                     .arg = r}};
     r->agent = agent_open(&o, on_told, &ready);
