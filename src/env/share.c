@@ -17,7 +17,8 @@
 // Invariants:
 //   - a place has at least one guest; a guest has no place while it is looked for.
 //   - asks are answered together, by whatever comes first: a result, a failure, "nothing changed", or the
-//     end of patience, which does not run during the first build.
+//     end of patience. For the first build that is a little more than one build may take: a file that
+//     changes all the time begins it anew all the time, and a command must not wait for ever.
 
 #include "env/share.h"
 
@@ -28,7 +29,7 @@
 #include "loop/timer.h"
 #include "loop/work.h"
 
-enum { PATIENCE_MS = 2000 };
+enum { PATIENCE_MS = 2000, FIRST_MS = 600000, KILL_MS = 5000 };
 
 struct place {
     struct env_share *share;
@@ -226,15 +227,13 @@ static void apply(struct env_guest *g, const struct env_result *r, const char *c
 
 static void answer(struct env_guest *g)
 {
-    struct ask *asks = g->asks.p;
-    size_t n = g->asks.n;
-    g->asks.p = NULL; // who is answered may ask again
-    g->asks.n = g->asks.cap = 0;
+    size_t n = g->asks.n; // who is answered may ask again, or have others forgotten
     timer_stop(&g->patience);
-    for (size_t i = 0; i < n; i++) {
-        asks[i].done(asks[i].arg, environ_of(g));
+    for (; n != 0 && g->asks.n != 0; n--) {
+        struct ask ask = g->asks.p[0];
+        vec_remove(&g->asks, 0);
+        ask.done(ask.arg, environ_of(g));
     }
-    free(asks);
 }
 
 static void on_patience(void *arg)
@@ -379,9 +378,12 @@ static void leave_place(struct env_guest *g)
 /// Has anything changed? The coordinator says so, sooner or later.
 static void look(struct env_guest *g)
 {
+    const struct env_share_opts *o = &g->share->o;
     if (g->place->settled) {
         env_coord_reload(g->place->coord, false);
         timer_start(&g->patience, PATIENCE_MS);
+    } else if (!timer_running(&g->patience)) {
+        timer_start(&g->patience, (o->timeout_ms != 0 ? o->timeout_ms : FIRST_MS) + KILL_MS);
     }
 }
 

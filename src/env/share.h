@@ -10,8 +10,8 @@
 //     guest ──┼── place: project and outer environment ── coordinator
 //     guest ──┘
 //
-// All of it belongs to the loop thread. Callbacks are never made from inside a call; they may ask again,
-// and may not free a guest.
+// All of it belongs to the loop thread. Callbacks are never made from inside a call; they may ask and
+// forget, and may not move or free a guest.
 
 struct env_share;
 struct env_guest;
@@ -63,7 +63,7 @@ void env_guest_move(struct env_guest *g, const char *dir, const char *const *bas
 
 /// The environment to run a program in; borrowed for the call.
 typedef void env_guest_fn(void *arg, const char *const *vars);
-/// Ask for it. A first build is waited for to its end; then files are looked at, and a build that is under
-/// way gets a moment, so that a save just before counts. `done` comes once, later.
+/// Ask for it. A first build is waited for, for as long as a build may take; then files are looked at, and a
+/// build that is under way gets a moment, so that a save just before counts. `done` comes once, later.
 void env_guest_ask(struct env_guest *g, env_guest_fn *done, void *arg);
 void env_guest_forget(struct env_guest *g, void *arg); // who asked with this `arg` wants no answer
