@@ -71,6 +71,8 @@ struct agent_host {
     /// Its directory or its client's environment may be another one now.
     void (*changed)(void *arg, const struct session *s);
     void (*ended)(void *arg, const struct session *s);
+    /// Its directory goes, and nothing of it is wanted for the session until the next turn.
+    void (*vacated)(void *arg, const struct session *s);
     void *arg;
 };
 
@@ -189,6 +191,9 @@ bool agent_drops_variable(const struct agent *a, struct str id, struct str name)
 /// Nothing happens when it has ended or is not in memory any more.
 void agent_tell(struct agent *a, struct str id, enum event_id event,
                 void (*write)(struct jw *w, void *arg), void *arg);
+/// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
+/// The next turn finds them again, if they are there; nothing happens while one runs.
+void agent_vacate(struct agent *a, struct str id);
 /// What the client's environment holds for providers, keys among it; NULL at the end, NULL for none.
 const char *const *agent_session_variables(const struct session *s);
 /// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.

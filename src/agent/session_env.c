@@ -53,3 +53,12 @@ void agent_tell(struct agent *a, struct str id, enum event_id event,
     write(note__begin(&n, s, NULL, event), arg);
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
+
+void agent_vacate(struct agent *a, struct str id)
+{
+    struct session *s = map_get(&a->sessions, id);
+    if (s != NULL && s->turn == NULL && !s->entering) {
+        agent__session_leave(s);
+        a->o.host.vacated(a->o.host.arg, s);
+    }
+}

@@ -112,6 +112,8 @@ static void remove_tree(void *arg)
 
 void run__remove(struct run *r)
 {
+    // that its files go is no change of its environment
+    agent_vacate(r->b->o.agent, str_of(r->session));
     run__away(r);
     turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
 }

@@ -296,6 +296,12 @@ static void ended(void *arg, const struct session *s)
     agent_lua_tell(g->o.bind, "agent_deleted", s);
 }
 
+static void vacated(void *arg, const struct session *s)
+{
+    struct agent_glue *g = arg;
+    agent_env_ended(g->env, s);
+}
+
 /// Not before: a session that a killed hub left running must be marked before it gets a message.
 static void on_ready(void *arg)
 {
@@ -345,6 +351,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .made = made,
                                        .changed = changed,
                                        .ended = ended,
+                                       .vacated = vacated,
                                        .arg = g}};
     g->agent = agent_open(&opts, on_ready, g);
     agent_env_set_agent(g->env, g->agent);

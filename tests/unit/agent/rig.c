@@ -97,6 +97,12 @@ static void ended(void *arg, const struct session *s)
     ((struct rig *)arg)->ended++;
 }
 
+static void vacated(void *arg, const struct session *s)
+{
+    (void)s;
+    ((struct rig *)arg)->vacated++;
+}
+
 // ---- waiting ------------------------------------------------------------------------------------
 
 _Noreturn static void on_impatient(void *arg)
@@ -224,6 +230,7 @@ void rig_open(struct rig *r, const char *home)
                                     .made = made,
                                     .changed = changed,
                                     .ended = ended,
+                                    .vacated = vacated,
                                     .arg = r}};
     r->agent = agent_open(&o, on_told, &ready);
     rig_wait(r, &ready);

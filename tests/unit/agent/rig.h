@@ -31,7 +31,7 @@ struct rig {
     char detail[300];
     struct buf text; // the JSON of the answer
     char id[32];     // of the session made last
-    unsigned made, changed, ended;
+    unsigned made, changed, ended, vacated;
 };
 
 /// Everything in `home`, which must exist.

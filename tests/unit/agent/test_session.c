@@ -208,6 +208,29 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
     *(bool *)arg = true;
 }
 
+TEST(a_directory_that_goes_is_left_unless_a_turn_runs)
+{
+    struct rig r;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    CHECK(s->real_dir != NULL);
+    agent_vacate(r.agent, str_of(r.id));
+    CHECK_INT(r.vacated, 1);
+    CHECK(s->real_dir == NULL);
+    rig_begin(&r, s, "go"); // finds it again
+    agent_vacate(r.agent, str_of(r.id));
+    CHECK_INT(r.vacated, 1);
+    rig_wait(&r, &r.answered);
+    CHECK(s->real_dir != NULL);
+    agent_vacate(r.agent, STR("nobody"));
+    CHECK_INT(r.vacated, 1);
+    CHECK_INT(r.changed, 0);
+    CHECK(rig_patch(&r, s, "{\"working_dir\":\"/\"}"));
+    CHECK_INT(r.changed, 1);
+    rig_close(&r);
+}
+
 TEST(the_directory_does_not_change_under_a_message_that_enters_it)
 {
     struct rig r;
