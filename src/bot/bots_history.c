@@ -32,21 +32,28 @@ static void write_tokens(struct jw *w, const struct history_row *r)
     jw_end_obj(w);
 }
 
+/// As in metadata.json: what there is none of is null.
+static void write_text(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    s.n != 0 ? jw_str(w, s) : jw_null(w);
+}
+
 static void write_row(struct jw *w, const struct history_row *r)
 {
     char when[TIME_TEXT];
     jw_obj(w);
     jw_kstr(w, "session_id", r->id);
     jw_kint(w, "session_number", (int64_t)r->number);
-    jw_kstr(w, "run_id", r->run_id);
+    write_text(w, "run_id", r->run_id);
     jw_kstrz(w, "started_at", time_format(r->started_at, when));
     jw_kint(w, "duration_secs", r->duration_secs);
-    jw_kstr(w, "model", r->model);
-    jw_kstr(w, "prompt_summary", r->prompt);
-    jw_kstr(w, "response_summary", r->summary);
-    jw_kstr(w, "action", r->action);
-    jw_kstr(w, "end_reason", r->end_reason);
-    jw_kstr(w, "branch", r->branch);
+    write_text(w, "model", r->model);
+    write_text(w, "prompt_summary", r->prompt);
+    write_text(w, "response_summary", r->summary);
+    write_text(w, "action", r->action);
+    write_text(w, "end_reason", r->end_reason);
+    write_text(w, "branch", r->branch);
     jw_kint(w, "command_count", r->commands);
     write_tokens(w, r);
     jw_end_obj(w);

@@ -175,6 +175,15 @@ def test_skills_are_saved_listed_shown_and_removed(home, hub, bot, repo):
     assert home.cli("skills", "save", "x", "-", input="", cwd=repo).returncode != 0
 
 
+def test_a_row_of_the_history_says_what_the_metadata_say(home, bot, hub, script, repo):
+    script(BYE)
+    home.ok("run", bot, "hello", "--no-worktree", cwd=repo)
+    row = home.json("history", bot, cwd=repo)["sessions"][0]
+    kept = json.loads(next(home.dir.glob(f"bots/{bot}/workspaces/*/history/*/metadata.json")).read_text())
+    row.pop("tokens")
+    assert row == {k: kept[k] for k in row} and row["branch"] is None
+
+
 def test_history_lists_and_shows_what_a_bot_did(home, run, repo):
     run()
     listed = home.ok("history", "tidy", cwd=repo)
