@@ -187,11 +187,11 @@ int cmd_run_diff(struct cli *c)
 
 static void say_applied(struct cli *c, const struct json *v)
 {
-    struct str id = text_of(v, "run_id");
+    struct str id = text_of(v, "run_id"), root = text_of(v, "root");
     out_note(&c->out,
-             "the changes of run " STR_FMT " are on your working tree, uncommitted: 'git "
-             "status' shows them",
-             STR_ARG(id));
+             "the changes of run " STR_FMT " are in '" STR_FMT
+             "', uncommitted: 'git status' there shows them",
+             STR_ARG(id), STR_ARG(root));
 }
 
 static void say_merged(struct cli *c, const struct json *v)

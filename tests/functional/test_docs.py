@@ -126,7 +126,8 @@ class Owner:
         check_report(done.stdout)
         if found := re.match(r"afloat: run (\w{8}) on branch", done.stdout):
             self.id = found.group(1)
-        return done.stdout.replace(f"{self.home.dir}/", "~/.afloat/").replace(self.id, self.SHOWN)
+        told = done.stdout.replace(f"{self.home.dir}/", "~/.afloat/").replace(str(self.repo), "~/shop")
+        return told.replace(self.id, self.SHOWN)
 
 
 def test_the_guide_of_bots_is_true(home, tmp_path):
