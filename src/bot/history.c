@@ -20,9 +20,9 @@ enum {
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-static struct str text_of(const struct json *meta, const char *key, struct arena *a)
+static struct str text_of(const struct json *meta, const char *key)
 {
-    return arena_str(a, json_str(json_get(meta, key), ""));
+    return json_str(json_get(meta, key), "");
 }
 
 static int64_t count_of(const struct json *v, int64_t fallback)
@@ -34,20 +34,19 @@ static int64_t count_of(const struct json *v, int64_t fallback)
 struct history_row history_row_of(const struct store_row *r, struct arena *a)
 {
     struct json *meta = NULL;
-    struct history_row row = {
-        .id = arena_str(a, r->id), .dir = arena_str(a, r->dir), .started_at = r->started_at};
-    if (json_parse(&meta, a, arena_str(a, r->meta), NULL, NULL) < 0) {
+    struct history_row row = {.id = r->id, .dir = r->dir, .started_at = r->started_at};
+    if (json_parse(&meta, a, r->meta, NULL, NULL) < 0) {
         meta = NULL;
     }
     const struct json *tokens = json_get(meta, "tokens");
     row.number = (uint64_t)count_of(json_get(meta, "session_number"), 0);
-    row.run_id = text_of(meta, "run_id", a);
-    row.summary = text_of(meta, "response_summary", a);
-    row.prompt = text_of(meta, "prompt_summary", a);
-    row.action = text_of(meta, "action", a);
-    row.end_reason = text_of(meta, "end_reason", a);
-    row.model = text_of(meta, "model", a);
-    row.branch = text_of(meta, "branch", a);
+    row.run_id = text_of(meta, "run_id");
+    row.summary = text_of(meta, "response_summary");
+    row.prompt = text_of(meta, "prompt_summary");
+    row.action = text_of(meta, "action");
+    row.end_reason = text_of(meta, "end_reason");
+    row.model = text_of(meta, "model");
+    row.branch = text_of(meta, "branch");
     row.duration_secs = count_of(json_get(meta, "duration_secs"), 0);
     row.commands = count_of(json_get(meta, "command_count"), 0);
     row.input_tokens = count_of(json_get(tokens, "input_tokens"), -1);

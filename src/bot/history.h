@@ -9,7 +9,7 @@
 
 // ---- rows: pure --------------------------------------------------------------------------------------
 
-/// One session as its metadata.json tells it. Texts lie in the arena given.
+/// One session as its metadata.json tells it.
 struct history_row {
     struct str id, dir; // relative to the home
     uint64_t number;    // 0: it says none
@@ -20,7 +20,7 @@ struct history_row {
     int64_t input_tokens, output_tokens; // -1: not known
 };
 
-/// Text that is no JSON object gives a row with the id alone.
+/// Texts point into `r` and the arena. Metadata that are no JSON object give a row with the id alone.
 struct history_row history_row_of(const struct store_row *r, struct arena *a);
 
 /// The table of `session_history` with `list`: Session, Date, Duration, Commands, Summary (80 characters).

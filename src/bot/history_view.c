@@ -215,7 +215,8 @@ static struct history_row read_meta(const char *dir, struct arena *a, bool *ther
     char *path = path_join(dir, "metadata.json");
     buf_init(&text, META_BYTES);
     *there = path_read(path, &text, NULL) == 0;
-    struct store_row row = {.id = path_base(str_of(dir)), .meta = buf_str(&text)};
+    struct store_row row = {.id = arena_str(a, path_base(str_of(dir))),
+                            .meta = arena_str(a, buf_str(&text))};
     struct history_row out = history_row_of(&row, a);
     buf_fini(&text);
     free(path);
