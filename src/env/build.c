@@ -107,7 +107,7 @@ static void on_line(struct str line, void *arg)
     b->o.on_log(line, b->o.arg);
 }
 
-// Start a program in the environment that was built so far.
+// Start a program in the environment that was built so far, in its box unless it only evaluates.
 static int run(struct env_build *b, const char *const *argv, bool side,
                void (*then)(const struct env_child_end *end, void *arg),
                int (*on_side)(struct str bytes, void *arg, struct err *e), struct err *e)
@@ -119,6 +119,7 @@ static int run(struct env_build *b, const char *const *argv, bool side,
                                .argv = argv,
                                .env = (const char *const *)env,
                                .cwd = b->root,
+                               .box = side || !b->delegate->evaluates ? b->spec.box : NULL,
                                .timeout_ms = b->o.timeout_ms,
                                .keep_stdout = !side,
                                .side_channel = side,

@@ -17,6 +17,7 @@
 
 #include "loop/proc.h"
 #include "loop/timer.h"
+#include "sandbox/box.h"
 
 enum { LINE_MAX_BYTES = 4096, TAIL_MAX = 2048 };
 
@@ -217,7 +218,9 @@ static int spawn(struct env_child *c, int side, struct err *e)
                           .out = PROC_PIPE,
                           .err = PROC_PIPE,
                           .fd3 = side,
-                          .supervise = true};
+                          .supervise = true,
+                          .box = c->o.box != NULL ? box_rules(c->o.box) : NULL,
+                          .network = c->o.box != NULL && box_network(c->o.box)};
     return proc_spawn(&c->proc, c->o.loop, &o, &cb, c, e);
 }
 

@@ -7,6 +7,7 @@
 // A program that builds something: bounded in time, its output shown line by line, ended with
 // everything that it started.
 
+struct box;
 struct env_child;
 
 enum {
@@ -27,6 +28,7 @@ struct env_child_opts {
     const char *const *argv; // read during the call only, like env and cwd
     const char *const *env;
     const char *cwd;
+    const struct box *box;                       // NULL: none
     uint64_t timeout_ms;                         // 0: none
     bool keep_stdout;                            // stdout is data; else it is shown like stderr
     bool side_channel;                           // descriptor 3 is a pipe to `on_side`

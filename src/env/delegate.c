@@ -176,10 +176,10 @@ static const char *const mise_inputs[] = {"mise.toml",      ".mise.toml",       
                                           ".tool-versions", ".config/mise.toml", NULL};
 
 static const struct env_delegate delegates[] = {
-    {"direnv", {"direnv", "export", "json", NULL}, direnv_inputs, read_direnv},
-    {"devenv", {"devenv", "print-dev-env", "--json", NULL}, devenv_inputs, read_devenv},
-    {"nix", {"nix", "print-dev-env", "--json", NULL}, nix_inputs, read_nix},
-    {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_mise},
+    {"direnv", {"direnv", "export", "json", NULL}, direnv_inputs, read_direnv, false},
+    {"devenv", {"devenv", "print-dev-env", "--json", NULL}, devenv_inputs, read_devenv, true},
+    {"nix", {"nix", "print-dev-env", "--json", NULL}, nix_inputs, read_nix, true},
+    {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_mise, false},
 };
 
 const struct env_delegate *env_delegate_find(const char *name)

@@ -11,6 +11,7 @@ struct env_delegate {
     const char *const *inputs; // NULL-terminated, relative to the root: watched whatever it says
     /// Read `text`, what it printed, into `vars` (which hold the environment it was started with).
     int (*read)(struct env_vars *vars, struct str text, struct err *e);
+    bool evaluates; // it runs no program of the project's but in a sandbox of its own
 };
 
 const struct env_delegate *env_delegate_find(const char *name); // NULL when there is none

@@ -3,15 +3,27 @@
 // The trust book knows a hash over all files of an environment. They were read twice by now, by the
 // builder and for the hash; a file that changed in between could slip through. So every file that the
 // builder read must have the bytes of one that was hashed.
+//
+// What a script that was trusted sources, and which `bash` a PATH of the project finds, no hash says. Where a
+// model may have written them, programs get the box that its commands have: there they can do no more than it
+// could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they get none.
 
 #include "env/gate.h"
 
+#include <pthread.h>
+
 #include "base/path.h"
+#include "env/delegate.h"
+#include "sandbox/box.h"
 #include "trust/trust.h"
 
 struct guard {
     char *home;
     bool unattended;
+    char *runtime;        // NULL: not unattended
+    pthread_mutex_t lock; // of what follows: builds read it on workers
+    bool boxed, network;
+    vec(char *) hide;
 };
 
 static bool is_hashed(const struct tree *t, const uint8_t hash[SHA256_SIZE])
@@ -66,9 +78,8 @@ static bool may_follow(const struct guard *g, const struct env_spec *s)
     return !g->unattended || (s->script == NULL && s->delegate == NULL);
 }
 
-static int check(struct env_spec *s, void *arg, struct err *e)
+static int decide(struct env_spec *s, const struct guard *g, struct err *e)
 {
-    const struct guard *g = arg;
     struct tree tree;
     struct err why = {0};
     bool direnv = s->delegate != NULL && strcmp(s->delegate, "direnv") == 0;
@@ -96,31 +107,97 @@ static int check(struct env_spec *s, void *arg, struct err *e)
         why.code != 0 ? ": " : "", why.msg);
 }
 
-static void open_gate(struct env_gate *g, const char *home, bool unattended)
+/// What is hidden in the box now, as a list of the spec's.
+static const char *const *copy_hide(const struct guard *g, struct arena *a)
 {
-    struct guard *guard = xmalloc(sizeof *guard);
-    *guard = (struct guard){.home = xstrdup(home), .unattended = unattended};
+    const char **list = arena_calloc(a, g->hide.n + 1, sizeof *list);
+    for (size_t i = 0; i < g->hide.n; i++) {
+        list[i] = arena_strdup(a, str_of(g->hide.p[i]));
+    }
+    return list;
+}
+
+static int make_box(struct env_spec *s, struct guard *g, struct err *e)
+{
+    struct box_policy p = {.mode = BOX_WORKSPACE_WRITE,
+                           .working_dir = s->root,
+                           .home = g->home,
+                           .runtime = g->runtime};
+    pthread_mutex_lock(&g->lock);
+    bool boxed = g->boxed;
+    p.network = g->network;
+    p.hide = copy_hide(g, &s->arena);
+    pthread_mutex_unlock(&g->lock);
+    return boxed ? box_new(&s->box, &p, e) : 0;
+}
+
+static bool runs_programs(const struct env_spec *s)
+{
+    return s->script != NULL || (s->delegate != NULL && !env_delegate_find(s->delegate)->evaluates);
+}
+
+static int check(struct env_spec *s, void *arg, struct err *e)
+{
+    struct guard *g = arg;
+    int rc = decide(s, g, e);
+    return rc == 0 && g->unattended && runs_programs(s) ? make_box(s, g, e) : rc;
+}
+
+static struct guard *open_gate(struct env_gate *g, const char *home)
+{
+    struct guard *guard = xcalloc(1, sizeof *guard);
+    guard->home = xstrdup(home);
+    pthread_mutex_init(&guard->lock, NULL);
     *g = (struct env_gate){.check = check, .arg = guard};
+    return guard;
+}
+
+static void clear_hide(struct guard *g)
+{
+    vec_foreach (path, &g->hide) {
+        free(*path);
+    }
+    g->hide.n = 0;
 }
 
 void env_gate_trust_init(struct env_gate *g, const char *home)
 {
-    open_gate(g, home, false);
+    open_gate(g, home);
 }
 
 void env_gate_trust_fini(struct env_gate *g)
 {
     struct guard *guard = g->arg;
     if (guard != NULL) {
+        clear_hide(guard);
+        vec_fini(&guard->hide);
+        pthread_mutex_destroy(&guard->lock);
+        free(guard->runtime);
         free(guard->home);
         free(guard);
     }
     *g = (struct env_gate){0};
 }
 
-void env_gate_unattended_init(struct env_gate *g, const char *home)
+void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime)
 {
-    open_gate(g, home, true);
+    struct guard *guard = open_gate(g, home);
+    guard->unattended = guard->boxed = true;
+    guard->runtime = xstrdup(runtime);
+}
+
+void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide,
+                             size_t n_hide)
+{
+    struct guard *guard = g->arg;
+    pthread_mutex_lock(&guard->lock);
+    guard->boxed = boxed;
+    guard->network = network;
+    clear_hide(guard);
+    for (size_t i = 0; i < n_hide; i++) {
+        vec_push(&guard->hide, xstrdup(hide[i]));
+    }
+    pthread_mutex_unlock(&guard->lock);
 }
 
 int env_gate_allow(const char *home, const char *root, bool follow, struct err *e)

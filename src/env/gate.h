@@ -16,9 +16,13 @@ struct env_gate {
 void env_gate_trust_init(struct env_gate *g, const char *home);
 void env_gate_trust_fini(struct env_gate *g);
 /// The same gate for builds that no person at a shell has begun. Where programs of the project would run,
-/// a followed place is not enough: a model that may write the project's files writes those programs too,
-/// and they run outside of its sandbox. They must have been trusted as they are.
-void env_gate_unattended_init(struct env_gate *g, const char *home);
+/// a followed place is not enough: a model that may write the project's files writes those programs too.
+/// They must have been trusted as they are; and since they may read others that nobody hashed, they run in
+/// a box (env_spec.box), see env_gate_unattended_set(). `runtime` is AFLOAT_RUNTIME, copied.
+void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime);
+/// What the box is from the next build on: none at all without `boxed`; `hide` is copied. On the loop thread.
+void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide,
+                             size_t n_hide);
 
 /// Trust the environment files of the project at `root` as they are now, and with `follow` whatever they
 /// will be. Blocks. ERR_NOT_FOUND when there are none.

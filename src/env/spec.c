@@ -22,6 +22,7 @@
 #include "base/path.h"
 #include "env/dotenv.h"
 #include "env/spec_int.h"
+#include "sandbox/box.h"
 
 static const char *const unit_keys[] = {"include", "dotenv", "script", "provider", "watch",
                                         "env",     "path",   "unset",  "task",     NULL};
@@ -371,6 +372,7 @@ void env_spec_fini(struct env_spec *s)
     vec_fini(&s->units);
     vec_fini(&s->inputs);
     vec_fini(&s->tasks);
+    box_free(s->box);
     arena_fini(&s->arena);
 }
 

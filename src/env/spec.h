@@ -33,6 +33,7 @@ struct env_spec {
     const char *delegate;         // "direnv", "devenv", "nix", "mise"; NULL: none
     const char *delegate_file;    // absolute: what it was chosen for
     bool described;               // some file of ours (env.toml) exists
+    struct box *box;              // programs of the project run in it; NULL: as we do
     vec(struct env_task) tasks;   // in an order that respects `after`
 };
 

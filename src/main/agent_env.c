@@ -193,7 +193,7 @@ struct agent_env *agent_env_open(const struct agent_env_opts *o)
     struct agent_env *v = xcalloc(1, sizeof *v);
     v->o = *o;
     map_init(&v->tenants);
-    env_gate_unattended_init(&v->gate, o->home->dir);
+    env_gate_unattended_init(&v->gate, o->home->dir, o->home->runtime);
     struct env_share_opts opts = {.loop = o->loop,
                                   .watcher = o->watcher,
                                   .gate = &v->gate,
@@ -235,6 +235,10 @@ void agent_env_set_agent(struct agent_env *v, struct agent *a)
 
 void agent_env_set_config(struct agent_env *v, const struct config *c)
 {
+    size_t n;
+    const char *const *hide = config_strings(c, "sandbox.hide", &n);
+    bool boxed = strcmp(config_str(c, "sandbox.mode"), "danger-full-access") != 0;
+    env_gate_unattended_set(&v->gate, boxed, config_bool(c, "sandbox.network"), hide, n);
     if (v->share != NULL) { // the hub may be on its way down
         env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
     }

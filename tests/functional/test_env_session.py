@@ -67,6 +67,18 @@ def watched(hub):
     return n
 
 
+def running(text):
+    """Processes with `text` in their command line; a pid that one of them tells is that of its box."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                found += [pid] if text.encode() in f.read() else []
+        except OSError:
+            pass
+    return found
+
+
 SHOW = 'echo "$FOO|$PATH|${GONE-none}"'
 
 
@@ -156,29 +168,30 @@ def test_the_first_build_is_waited_for_and_its_provider_ends_with_the_session(ho
     p.allow()
 
     def begin(**env):
-        """A session whose command waits, and the provider that it waits for."""
+        """A session whose command waits for its provider."""
         s = p.session(SHOW, env={"PATH": "/usr/bin:/bin", **env})
         s.send()
         s.wait_for("tool.called")
-        pid = retry(lambda: mark.exists() and mark.read_text().strip())
+        retry(lambda: mark.exists() and mark.read_text().strip())
         mark.unlink()
         assert s.events("tool.completed") == []
-        return s, pid
+        return s
 
-    s, _ = begin()
+    s = begin()
     gate.write_text("built\n")
     s.wait_for("turn.completed")
     assert s.events("tool.completed")[0]["output"].startswith("built|")
-    s, _ = begin(OTHER="1")
+    s = begin(OTHER="1")
     s.call("POST", "/interrupt")  # does not wait for it
     s.wait_for("turn.interrupted")
     gate.write_text("late\n")
     s.wait_for("env.applied")
-    s, pid = begin(OTHER="2")
+    s = begin(OTHER="2")
+    assert running(str(p.dir / "env.sh"))
     s.call("POST", "/interrupt")
     s.wait_for("turn.interrupted")
     s.call("DELETE")
-    retry(lambda: not os.path.exists(f"/proc/{pid}"))
+    retry(lambda: not running(str(p.dir / "env.sh")))
 
 
 def test_sessions_of_one_directory_share_one_build_and_one_watch(home, hub, project):
@@ -269,6 +282,25 @@ def test_a_model_cannot_have_a_program_of_its_own_run_outside_its_box(home, hub,
     assert not (p.dir / "escaped").exists()
     # the person's own shell follows
     assert "FOO=bad" in subprocess.run([BIN, "env"], cwd=p.dir, env=home.env, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("way", ["sourced", "found"])
+def test_what_a_trusted_script_runs_stays_in_the_box_of_the_session(home, hub, project, tmp_path, way):
+    """No hash says what a script sources, or which bash a PATH of the project finds."""
+    p = project('script = "env.sh"\n[path]\nprepend = ["bin"]\n')
+    (p.dir / "lib.sh").write_text("export FOO=good\n")
+    (p.dir / "env.sh").write_text(". ./lib.sh\n")
+    p.allow()
+    evil = f"touch {tmp_path}/escaped {p.dir}/ran {home.dir}/escaped; cat {home.dir}/trust.json > {p.dir}/read"
+    write = {"sourced": f"echo '{evil}; export FOO=new' > lib.sh",
+             "found": f"mkdir bin; printf '#!/bin/sh\\n{evil}\\n' > bin/bash; chmod +x bin/bash"}[way]
+    s = p.session('echo "$FOO"', write, env={"PATH": "/usr/bin:/bin"})
+    assert says(s) == "good"
+    says(s)
+    p.session("true", env={"PATH": "/usr/bin:/bin", "OTHER": "1"}).ask()  # one more build
+    assert (p.dir / "ran").exists()
+    assert not (tmp_path / "escaped").exists() and not (home.dir / "escaped").exists()
+    assert (p.dir / "read").read_text() == ""
 
 
 def test_a_session_without_a_project_costs_nothing(home, hub, tmp_path):
