@@ -191,6 +191,16 @@ bool agent_drops_variable(const struct agent *a, struct str id, struct str name)
 /// Nothing happens when it has ended or is not in memory any more.
 void agent_tell(struct agent *a, struct str id, enum event_id event,
                 void (*write)(struct jw *w, void *arg), void *arg);
+
+/// `real_dir` is borrowed; NULL: there is no such directory, and nothing to end.
+typedef void agent_visit_cb(void *arg, const char *real_dir);
+/// Somebody works in the absolute `dir` without a session, until agent_visit_end(): settings and plugins of
+/// its project are there when `done` is called, later. False, and no call, when the hub stops.
+bool agent_visit(struct agent *a, const char *dir, agent_visit_cb *done, void *arg);
+void agent_visit_end(struct agent *a, const char *real_dir);
+/// The settings for who works in `dir`; never NULL, borrowed until the loop turns.
+const struct config *agent_config_at(const struct agent *a, const char *dir);
+
 /// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
 /// The next turn finds them again, if they are there; nothing happens while one runs.
 void agent_vacate(struct agent *a, struct str id);

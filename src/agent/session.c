@@ -157,10 +157,8 @@ const char *const *agent_session_variables(const struct session *s)
 
 const struct config *agent__session_config(const struct session *s)
 {
-    const struct agent_host *h = &s->agent->o.host;
     const char *dir = agent__session_place(s);
-    const struct config *c = dir != NULL ? h->config(h->arg, dir) : NULL;
-    return c != NULL ? c : s->agent->o.config;
+    return dir != NULL ? agent_config_at(s->agent, dir) : s->agent->o.config;
 }
 
 const char *agent__session_place(const struct session *s)

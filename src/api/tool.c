@@ -6,6 +6,7 @@
 // Nobody can be asked here, so `ask` is a refusal that says so. The generation stays pinned until the
 // answer: a reload meanwhile leaves the tool as it was when it was found.
 
+#include "agent/agent.h"
 #include "api/handlers.h"
 #include "api/plugin_int.h"
 #include "api/tool_int.h"
@@ -225,8 +226,8 @@ struct tool_run {
 
 static void run_end(struct tool_run *r)
 {
-    if (r->dir != NULL && r->api->plugins != NULL) {
-        plugins_leave_dir(r->api->plugins, r->dir);
+    if (r->dir != NULL) {
+        agent_visit_end(r->api->agent, r->dir);
     }
     hook_set_free(r->hooks);
     gen_unpin(r->gen);
@@ -476,9 +477,11 @@ void op_TOOL_RUN(struct api *api, struct op_call *c)
     struct tool_run *r = xcalloc(1, sizeof *r);
     r->api = api;
     r->call = c;
-    if (dir.n != 0 && api->plugins != NULL) {
-        plugins_enter_dir(api->plugins, arena_strdup(c->arena, dir), on_entered, r);
-    } else {
+    if (dir.n == 0) {
         run_entered(r);
+    } else if (api->agent == NULL ||
+               !agent_visit(api->agent, arena_strdup(c->arena, dir), on_entered, r)) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        run_end(r);
     }
 }

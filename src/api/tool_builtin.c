@@ -1,4 +1,5 @@
-// Built-in tools outside a session: in the sandbox of the settings, with a plain environment.
+// Built-in tools outside a session: in the sandbox of the settings that count in their directory, with a
+// plain environment.
 //
 // Which mode a directory gets is found out on a worker, because links have to be followed; the tool then
 // runs as it does in a session. There is no client whose variables could be taken: commands see a PATH, a
@@ -6,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "agent/agent.h"
 #include "api/tool_int.h"
 #include "base/path.h"
 #include "loop/work.h"
@@ -61,12 +63,13 @@ static void start(struct builtin_run *r, struct arena *a)
 {
     static const struct tool_cb callbacks = {.on_done = on_done};
     struct api *api = r->api;
+    const struct config *config = agent_config_at(api->agent, r->dir);
     struct err e = {0};
     struct box_policy policy = {.mode = r->mode,
-                                .network = config_bool(api->config, "sandbox.network"),
+                                .network = config_bool(config, "sandbox.network"),
                                 .working_dir = r->dir,
-                                .writable = settings_list(api->config, "sandbox.writable", a),
-                                .hide = settings_list(api->config, "sandbox.hide", a),
+                                .writable = settings_list(config, "sandbox.writable", a),
+                                .hide = settings_list(config, "sandbox.hide", a),
                                 .home = api->home->dir,
                                 .runtime = api->home->runtime};
     struct tool_env env = {.loop = api->loop,
@@ -112,6 +115,7 @@ void api__builtin_run(struct api *api, const struct tool_info *tool, const struc
                               .mode = BOX_WORKSPACE_WRITE,
                               .done = done,
                               .arg = arg};
-    (void)box_mode_parse(str_of(config_str(api->config, "sandbox.mode")), &r->mode);
+    const struct config *c = agent_config_at(api->agent, dir);
+    (void)box_mode_parse(str_of(config_str(c, "sandbox.mode")), &r->mode);
     work_submit(api->files, 0, choose_work, choose_done, r);
 }

@@ -105,6 +105,22 @@ def test_a_session_has_the_settings_of_its_project(home, hub, project):
     retry(lambda: s.ask() and s.call("GET")["model"] == "second")
 
 
+def test_a_tool_outside_a_session_has_the_settings_of_its_project(home, hub, project, tmp_path):
+    p = project('[sandbox]\nmode = "read-only"\n').trust()
+    (tmp_path / "other").mkdir()
+
+    def touch(dir):
+        done = call(home, "POST", "/tool/shell", {"input": {"cmd": "touch x"}, "working_dir": str(dir)})
+        return done["success"], (dir / "x").exists()
+
+    assert touch(p.dir) == (False, False)
+    assert touch(tmp_path / "other") == (True, True)
+    keep = p.session()  # leaving does not take it from others
+    assert touch(p.dir) == (False, False) and keep.row["sandbox"] == "read-only"
+    keep.call("DELETE")
+    assert touch(p.dir) == (False, False)
+
+
 def test_the_users_own_settings_follow_their_file_in_a_project_too(home, project, start_hub):
     user_says(home, '[model]\nname = "first"\n')
     start_hub()
