@@ -21,6 +21,7 @@
 #include "base/shipped.h"
 #include "env/child.h"
 #include "env/delegate.h"
+#include "env/paths.h"
 #include "env/result.h"
 #include "env/shipped.h"
 #include "env/spec_int.h"
@@ -38,6 +39,7 @@ struct env_build {
     bool cancelled;
     struct err read_err; // of the job
     int read_rc;
+    char *path;              // PATH for a delegate that only evaluates; NULL: as it is
     struct env_child *child; // what runs now
     const struct env_delegate *delegate;
     struct env_wire wire;
@@ -107,19 +109,34 @@ static void on_line(struct str line, void *arg)
     b->o.on_log(line, b->o.arg);
 }
 
+// The environment that was built so far, for a program. The caller frees it.
+static char **child_environ(struct env_build *b, bool evaluates)
+{
+    const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
+                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root)};
+    struct env_vars vars;
+    env_vars_init(&vars, &b->arena);
+    env_vars_copy(&vars, &b->now);
+    if (evaluates && b->path != NULL) {
+        env_vars_set(&vars, STR("PATH"), str_of(b->path));
+    }
+    char **block = env_vars_block(&vars, own, ARRAY_LEN(own));
+    env_vars_fini(&vars);
+    return block;
+}
+
 // Start a program in the environment that was built so far, in its box unless it only evaluates.
 static int run(struct env_build *b, const char *const *argv, bool side,
                void (*then)(const struct env_child_end *end, void *arg),
                int (*on_side)(struct str bytes, void *arg, struct err *e), struct err *e)
 {
-    const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
-                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root)};
-    char **env = env_vars_block(&b->now, own, ARRAY_LEN(own));
+    bool evaluates = !side && b->delegate->evaluates;
+    char **env = child_environ(b, evaluates);
     struct env_child_opts o = {.loop = b->o.loop,
                                .argv = argv,
                                .env = (const char *const *)env,
                                .cwd = b->root,
-                               .box = side || !b->delegate->evaluates ? b->spec.box : NULL,
+                               .box = evaluates ? NULL : b->spec.box,
                                .timeout_ms = b->o.timeout_ms,
                                .keep_stdout = !side,
                                .side_channel = side,
@@ -262,12 +279,36 @@ static void start_delegate(struct env_build *b)
 
 // ---- reading ---------------------------------------------------------------------------------
 
+static bool is_inside(const char *dir, const char *root)
+{
+    size_t n = strlen(root);
+    return strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
+}
+
+/// PATH without what lies in the project; on a worker.
+static char *path_outside(struct env_build *b)
+{
+    size_t n, kept = 0;
+    const char **dirs = env_paths_split(&b->arena, env_vars_get(&b->base, STR("PATH")), &n);
+    for (size_t i = 0; i < n; i++) {
+        char *real = realpath(dirs[i], NULL);
+        if (real != NULL && !is_inside(real, b->root)) {
+            dirs[kept++] = dirs[i];
+        }
+        free(real);
+    }
+    return env_paths_join(&b->arena, dirs, kept);
+}
+
 static void read_files(void *arg)
 {
     struct env_build *b = arg;
     b->read_rc = env_spec_read(&b->spec, b->root, &b->base, &b->read_err);
     if (b->read_rc == 0) {
         b->read_rc = b->o.gate->check(&b->spec, b->o.gate->arg, &b->read_err);
+    }
+    if (b->read_rc == 0 && b->spec.wary && b->spec.delegate != NULL) {
+        b->path = path_outside(b);
     }
 }
 

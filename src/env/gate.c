@@ -6,7 +6,8 @@
 //
 // What a script that was trusted sources, and which `bash` a PATH of the project finds, no hash says. Where a
 // model may have written them, programs get the box that its commands have: there they can do no more than it
-// could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they get none.
+// could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they get none; they, and
+// what they call, are looked for outside of the project.
 
 #include "env/gate.h"
 
@@ -140,6 +141,7 @@ static int check(struct env_spec *s, void *arg, struct err *e)
 {
     struct guard *g = arg;
     int rc = decide(s, g, e);
+    s->wary = g->unattended;
     return rc == 0 && g->unattended && runs_programs(s) ? make_box(s, g, e) : rc;
 }
 

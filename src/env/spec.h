@@ -34,6 +34,7 @@ struct env_spec {
     const char *delegate_file;    // absolute: what it was chosen for
     bool described;               // some file of ours (env.toml) exists
     struct box *box;              // programs of the project run in it; NULL: as we do
+    bool wary;                    // a program without a box must not be one of the project's
     vec(struct env_task) tasks;   // in an order that respects `after`
 };
 

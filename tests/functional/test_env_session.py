@@ -303,6 +303,24 @@ def test_what_a_trusted_script_runs_stays_in_the_box_of_the_session(home, hub, p
     assert (p.dir / "read").read_text() == ""
 
 
+def test_a_program_that_a_model_wrote_is_not_taken_for_nix(home, hub, project, tmp_path):
+    p = project("")
+    (p.dir / "flake.nix").write_text("{}")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    answer = json.dumps({"variables": {"FOO": {"type": "exported", "value": "good"}}})
+    (tools / "nix").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (tools / "nix").chmod(0o755)
+    p.allow()
+    path = f"{p.dir}/bin:{tools}:/usr/bin:/bin"
+    write = f"mkdir bin; printf '#!/bin/sh\\ntouch {tmp_path}/escaped\\n' > bin/nix; chmod +x bin/nix"
+    s = p.session('echo "$FOO|$PATH"', write, env={"PATH": path})
+    assert says(s) == f"good|{path}"
+    says(s)
+    assert says(p.session("echo $FOO", env={"PATH": path, "OTHER": "1"})) == "good"
+    assert not (tmp_path / "escaped").exists()
+
+
 def test_a_session_without_a_project_costs_nothing(home, hub, tmp_path):
     before = watched(hub)
     s = Session(home, tmp_path / "plain", [one_call(cmd="echo $HOME"), {"text": "x"}, one_call(cmd="echo $FOO"),
