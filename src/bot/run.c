@@ -12,6 +12,7 @@
 #include <stdarg.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "bot/prompt.h"
 #include "bot/run_int.h"
 #include "proto/events.h"
@@ -353,9 +354,14 @@ void run_say(struct run *r, struct ask *a)
     agent_session_get(r->b->o.agent, str_of(r->session), on_say_session, s);
 }
 
-void run_complete(struct run *r, struct str summary, struct str action)
+bool run_complete(struct run *r, struct str session, struct str summary, struct str action)
 {
+    if (!r->in_turn || !str_eqz(session, r->session)) {
+        return false;
+    }
     r->complete = true;
-    r->rec.summary = record_text(&r->rec, summary);
+    r->rec.summary =
+        record_text(&r->rec, (struct str){summary.p, utf8_cut(summary.p, summary.n, RUN_COMPLETE)});
     r->wish = record_text(&r->rec, action);
+    return true;
 }

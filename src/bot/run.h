@@ -20,8 +20,9 @@ void run_stop(struct run *r, bool force);
 void run_await(struct run *r, struct ask *a);
 /// Say something to it: `a` is answered.
 void run_say(struct run *r, struct ask *a);
-/// Its model says that the work is done; it ends after this turn.
-void run_complete(struct run *r, struct str summary, struct str action);
+/// Its model says, in `session`, that the work is done; it ends after this turn. False: that is not the
+/// session whose turn the run waits for.
+bool run_complete(struct run *r, struct str session, struct str summary, struct str action);
 
 const char *run_id_of(const struct run *r);
 const char *run_bot_of(const struct run *r);

@@ -10,7 +10,9 @@
 void run__abort(struct run *r, const struct agent_no *no)
 {
     r->why = *no;
-    if (r->stop_wanted) { // what failed was cancelled
+    if (r->b->stopping) {
+        bots__no(&r->why, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (r->stop_wanted) { // what failed was cancelled
         bots__no(&r->why, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
     }
     run__go(r, RUN_UNDO);

@@ -56,9 +56,9 @@ const struct tool_info bots__tools[] = {
 struct tool_use {
     struct bots *b;
     struct arena arena;
-    const struct json *input; // a copy
-    const char *bot, *run_id; // of the session
-    const char *rel, *space;  // its workspace, relative to the home and absolute
+    const struct json *input;           // a copy
+    const char *bot, *run_id, *session; // whose it is
+    const char *rel, *space;            // its workspace, relative to the home and absolute
     agent_kit_done *done;
     void *arg;
     void (*work)(struct tool_use *u); // on the lane
@@ -127,7 +127,11 @@ static void complete(struct tool_use *u)
         use_fail(u, "session_complete ends a run, and this is a conversation: just answer");
         return;
     }
-    run_complete(r, input_str(u, "summary"), action.n != 0 ? action : STR("review"));
+    if (!run_complete(r, str_of(u->session), input_str(u, "summary"),
+                      action.n != 0 ? action : STR("review"))) {
+        use_fail(u, "the run goes on, or ends, without this session: just answer");
+        return;
+    }
     buf_addz(&u->out, "Session complete. Good work.");
     use_answer(u);
 }
@@ -269,6 +273,7 @@ void bots__call_tool(void *arg, struct session *s, struct str tool, const struct
     u->input = json_clone(&u->arena, input);
     u->bot = arena_strdup(&u->arena, role->bot);
     u->run_id = arena_strdup(&u->arena, role->run_id);
+    u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
     u->rel = arena_strdup(&u->arena, path_dir(role->dir));
     u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
     bots__hold(b);

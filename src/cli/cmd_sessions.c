@@ -131,7 +131,14 @@ static bool add_row(const struct json *row, void *arg)
     table_add(t, OUT_DIM, text_of(row, "started_at"));
     table_addf(t, STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
     table_add(t, OUT_DIM, text_of(row, "working_dir"));
-    table_add(t, OUT_PLAIN, title.n != 0 ? title : text_of(row, "prompt_summary"));
+    if (title.n == 0 &&
+        text_of(row, "run_id").n != 0) { // its prompt begins like that of all others
+        struct str bot = text_of(row, "bot"), run = text_of(row, "run_id");
+        table_addf(t, STR_FMT " #%lld of run " STR_FMT, STR_ARG(bot),
+                   (long long)json_int(json_get(row, "session_number"), 0), STR_ARG(run));
+    } else {
+        table_add(t, OUT_PLAIN, title.n != 0 ? title : text_of(row, "prompt_summary"));
+    }
     return true;
 }
 

@@ -105,6 +105,12 @@ def test_a_merged_run_that_is_discarded_is_still_called_merged(home, run, repo):
     assert home.json("runs", "show", id)["action"] == "merged" and re.search(rf"{id}.*merged", home.ok("runs"))
 
 
+def test_sessions_of_runs_are_listed_by_bot_and_number(home, run):
+    id = run()
+    [line] = home.ok("sessions", "list").splitlines()
+    assert line.endswith(f"tidy #1 of run {id}")
+
+
 # ---- failures ------------------------------------------------------------------------------
 
 
@@ -216,3 +222,8 @@ def test_a_prompt_that_no_record_could_hold_is_refused(home, hub, bot, repo):
     body = json.dumps({"prompt": "x" * (2 << 20), "working_dir": str(repo)}).encode()
     answer = home.http("POST", "/bots/tidy/runs", body)
     assert answer.status == 413 and home.json("runs")["runs"] == []
+
+
+def test_a_summary_without_end_is_cut_at_a_character(home, run):
+    record = home.json("runs", "show", run(last=done(summary="a" + "ü" * 100_000)))
+    assert record["summary"] == "a" + "ü" * 1999
