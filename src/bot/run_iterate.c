@@ -70,11 +70,24 @@ static void read_skills(void *arg) // on the lane
     skillset_read(&g->l->skills, g->home, g->l->bot, g->dir);
 }
 
+/// What config.md says in vain, and skills that cannot be read: no reason to stop, but somebody should know.
+static void note_faults(struct run *r, const struct run_lore *l)
+{
+    for (size_t i = 0; i < l->bot->diags.n; i++) {
+        const struct config_diag *d = &l->bot->diags.p[i];
+        run__note(r, "%s:%u: %s", d->path, d->line, d->message);
+    }
+    vec_foreach (f, &l->skills.skills.faults) {
+        run__note(r, STR_FMT ": " STR_FMT, STR_ARG(f->file), STR_ARG(f->message));
+    }
+}
+
 static void on_skills(void *arg)
 {
     struct gathering *g = arg;
     struct run *r = g->r;
     skillset_judge(&g->l->skills, r->b->o.trust);
+    note_faults(r, g->l);
     run__lore_free(r->lore);
     r->lore = g->l;
     r->fresh = NULL;

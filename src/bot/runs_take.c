@@ -3,6 +3,8 @@
 //
 //     find the record ──> the run is ours alone ──> git ──> the record says so ──> answer
 
+#include <unistd.h>
+
 #include "base/log.h"
 #include "base/path.h"
 #include "bot/run.h"
@@ -30,6 +32,24 @@ static bool has_branch(struct ask *a, const struct record *rec)
         return true;
     }
     return false;
+}
+
+static void look_for_repository(struct ask *a) // on the lane
+{
+    const struct record *rec = a->data;
+    if (rec->common[0] != '\0' && access(rec->common, F_OK) != 0) {
+        a->rc = err_set(&a->e, ERR_NOT_FOUND,
+                        "the repository of run '%s' is not at '%s' any more: move it back",
+                        rec->run_id, rec->common);
+    }
+}
+
+/// A run with a branch, in a repository that is there; else it is answered. `then` follows.
+static void with_branch(struct ask *a, const struct record *rec, ask_fn *then)
+{
+    if (has_branch(a, rec)) {
+        ask__work(a, look_for_repository, then);
+    }
 }
 
 /// May the run be taken over now? Then it is ours until done().
@@ -184,20 +204,25 @@ static void diff(struct ask *a)
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     rec = live != NULL ? run_record(live) : rec;
-    if (has_branch(a, rec)) {
-        struct git_diff_opts o = {.of = {.common = rec->common,
-                                         .dir = live != NULL ? rec->worktree : NULL,
-                                         .branch = rec->branch,
-                                         .start = rec->start,
-                                         .full_access = rec->full_access},
-                                  .max_patch = PATCH_BYTES};
-        git_diff(a->b->git, &o, on_diff, a);
-    }
+    struct git_diff_opts o = {.of = {.common = rec->common,
+                                     .dir = live != NULL ? rec->worktree : NULL,
+                                     .branch = rec->branch,
+                                     .start = rec->start,
+                                     .full_access = rec->full_access},
+                              .max_patch = PATCH_BYTES};
+    git_diff(a->b->git, &o, on_diff, a);
+}
+
+static void diff_found(struct ask *a)
+{
+    const struct record *rec = a->data;
+    const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
+    with_branch(a, live != NULL ? run_record(live) : rec, diff);
 }
 
 void bots_run_diff(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), diff);
+    runs__find(ask__new(b, params, cb, arg), diff_found);
 }
 
 // ---- apply --------------------------------------------------------------------------------------
@@ -223,11 +248,14 @@ static void apply(struct ask *a)
     }
 }
 
+static void apply_there(struct ask *a)
+{
+    look_then(a, apply);
+}
+
 static void apply_found(struct ask *a)
 {
-    if (has_branch(a, a->data)) {
-        look_then(a, apply);
-    }
+    with_branch(a, a->data, apply_there);
 }
 
 void bots_run_apply(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
@@ -260,11 +288,14 @@ static void merge(struct ask *a)
     }
 }
 
+static void merge_there(struct ask *a)
+{
+    look_then(a, merge);
+}
+
 static void merge_found(struct ask *a)
 {
-    if (has_branch(a, a->data)) {
-        look_then(a, merge);
-    }
+    with_branch(a, a->data, merge_there);
 }
 
 void bots_run_merge(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
@@ -297,22 +328,29 @@ static void on_deleted(void *arg, int status, const struct err *e)
 
 static void discard(struct ask *a)
 {
-    const struct record *rec = a->data;
-    bool delete_branch = json_bool(json_get(a->params, "delete_branch"), false);
-    if (delete_branch && !has_branch(a, rec)) {
-        return;
-    }
-    if (!take(a, rec)) {
-        return;
-    }
-    if (delete_branch) {
-        git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_deleted, a);
-    } else {
+    if (take(a, a->data)) {
         discarded(a);
+    }
+}
+
+static void discard_branch(struct ask *a)
+{
+    const struct record *rec = a->data;
+    if (take(a, rec)) {
+        git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_deleted, a);
+    }
+}
+
+static void discard_found(struct ask *a)
+{
+    if (json_bool(json_get(a->params, "delete_branch"), false)) {
+        with_branch(a, a->data, discard_branch);
+    } else {
+        discard(a);
     }
 }
 
 void bots_run_discard(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), discard);
+    runs__find(ask__new(b, params, cb, arg), discard_found);
 }

@@ -105,6 +105,25 @@ def test_a_merged_run_that_is_discarded_is_still_called_merged(home, run, repo):
     assert home.json("runs", "show", id)["action"] == "merged" and re.search(rf"{id}.*merged", home.ok("runs"))
 
 
+def test_a_repository_that_was_moved_is_named(home, run, repo):
+    id = run()
+    repo.rename(repo.with_name("moved"))
+    for act in (["diff"], ["apply"], ["merge"], ["discard", "--delete-branch"]):
+        refused = home.cli("runs", *act, id, cwd=repo.with_name("moved"))
+        assert refused.returncode == 3 and f"not at '{repo}/.git' any more" in refused.stderr, refused.stderr
+    home.ok("runs", "discard", id, cwd=repo.with_name("moved"))
+
+
+def test_what_config_says_in_vain_is_said_at_the_end_of_a_run(home, hub, bot, repo, script):
+    script(done(), BYE)
+    (home.dir / "bots/tidy/config.md").write_text("+++\nsleep_sec = 3\n+++\nTidy up.\n")
+    (home.dir / "bots/tidy/skills").mkdir(exist_ok=True)
+    (home.dir / "bots/tidy/skills/odd.md").write_text("+++\nbroken\n")
+    ended = home.cli("run", "tidy", "x", cwd=repo)
+    assert ended.returncode == 0
+    assert ended.stderr.count("did you mean 'sleep_secs'?") == 1 and "odd.md" in ended.stderr
+
+
 def test_sessions_of_runs_are_listed_by_bot_and_number(home, run):
     id = run()
     [line] = home.ok("sessions", "list").splitlines()
