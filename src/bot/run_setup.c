@@ -1,5 +1,6 @@
 // The commands of [worktree] setup: in the new worktree, in the sandbox that the bot's own commands have.
 
+#include "agent/providers.h"
 #include "bot/run_int.h"
 #include "config/home.h"
 
@@ -15,7 +16,9 @@ static const char *const *environment(struct run *r, struct arena *a)
     memcpy(patterns, drop, n_drop * sizeof *drop);
     json_foreach_member (m, r->env) {
         struct str value = json_str(&m->value, "");
-        if (memchr(value.p, '\0', value.n) == NULL && memchr(m->key.p, '\0', m->key.n) == NULL) {
+        bool plain =
+            memchr(value.p, '\0', value.n) == NULL && memchr(m->key.p, '\0', m->key.n) == NULL;
+        if (plain && !providers_owns_variable(r->b->config, m->key)) {
             all[n++] = arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(value));
         }
     }

@@ -204,6 +204,22 @@ def test_a_branch_without_work_goes_with_its_crashed_run(home, repo, script, mov
     assert not os.path.exists(record["worktree"])
 
 
+def test_keys_of_providers_reach_neither_setup_nor_the_disk(home, start_hub, repo, script):
+    (home.dir / "config.toml").write_text('[providers.mine]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:1"\n'
+                                          'api_key_env = "MY_LLM"\n')
+    start_hub()
+    home.ok("bots", "create", "tidy")
+    (home.dir / "bots/tidy/config.md").write_text('+++\n[worktree]\nsetup = ["env > got"]\n+++\nTidy up.\n')
+    script({"tool_calls": [call("shell", cmd="env > seen")]}, done(), BYE)
+    home.env["MY_LLM"], home.env["PLAIN"] = "geheim", "visible"
+    home.ok("run", "tidy", "x", cwd=repo)
+    branch = home.json("runs")["runs"][0]["branch"]
+    for name in ("got", "seen"):
+        env = git(repo, "show", f"{branch}:{name}")
+        assert "PLAIN=visible" in env and "MY_LLM" not in env and "AFLOAT_SCENARIO" not in env
+    assert not [p for p in home.dir.rglob("*") if p.is_file() and b"geheim" in p.read_bytes()]
+
+
 # ---- many runs -----------------------------------------------------------------------------
 
 
