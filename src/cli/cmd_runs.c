@@ -92,8 +92,11 @@ static void print_record(struct cli *c, const struct json *v)
         "merged_into", "discarded_at", "not_kept"};
     struct table t;
     table_init(&t, 2);
+    bool ended = str_eqz(text_of(v, "state"), "ended");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bots__add_row(&t, rows[i], json_get(v, rows[i]));
+        if (!ended || strcmp(rows[i], "worktree") != 0) { // that is gone; where not, a note says so
+            bots__add_row(&t, rows[i], json_get(v, rows[i]));
+        }
     }
     table_print(&t, &c->out);
     table_fini(&t);
