@@ -6,7 +6,6 @@
 // members of their text. A cursor is the place of the last row, not its number or its file: a run that ended,
 // or is gone, between two pages moves nothing.
 
-#include "base/path.h"
 #include "bot/runs.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
