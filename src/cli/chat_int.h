@@ -74,6 +74,10 @@ void chat__announce_untrusted(struct cli *c, const char *dir, bool bots);
 
 // ---- chat_turn.c ----------------------------------------------------------------------------
 
+/// Show an event of the session, parsed into `*ev` (NULL: it is no JSON), and note how far the journal
+/// was read. False: there is nobody to show it to any more.
+bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, struct json **ev);
+
 /// Say `text` and follow the turn to its end. The exit code: 0 completed, 1 failed, 130 interrupted.
 int chat__say(struct chat *t, struct str text);
 /// Follow what the session does until the turn in `t->turn` ends or the person leaves.

@@ -62,20 +62,25 @@ static void note_asked(struct chat *t, struct str type, const struct json *ev)
     }
 }
 
-static int on_event(const struct client_event *e, void *arg)
+bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, struct json **ev)
 {
-    struct chat *t = arg;
-    struct arena arena;
-    struct json *ev = NULL;
     uint64_t seq;
-    arena_init(&arena);
-    if (json_parse(&ev, &arena, e->data, NULL, NULL) < 0) {
-        ev = NULL;
+    if (json_parse(ev, a, e->data, NULL, NULL) < 0) {
+        *ev = NULL;
     }
     if (str_to_u64(e->id, &seq)) {
         t->seq = seq;
     }
-    bool written = view_event(&t->view, e->type, ev, e->data);
+    return view_event(&t->view, e->type, *ev, e->data);
+}
+
+static int on_event(const struct client_event *e, void *arg)
+{
+    struct chat *t = arg;
+    struct arena arena;
+    struct json *ev;
+    arena_init(&arena);
+    bool written = chat__show(t, e, &arena, &ev);
     note_asked(t, e->type, ev);
     t->end = end_of(t, e->type, ev);
     arena_fini(&arena);

@@ -142,16 +142,9 @@ static int on_session_event(const struct client_event *e, void *arg)
 {
     struct chat *t = arg;
     struct arena arena;
-    struct json *ev = NULL;
-    uint64_t seq;
+    struct json *ev;
     arena_init(&arena);
-    if (json_parse(&ev, &arena, e->data, NULL, NULL) < 0) {
-        ev = NULL;
-    }
-    if (str_to_u64(e->id, &seq)) {
-        t->seq = seq;
-    }
-    bool written = view_event(&t->view, e->type, ev, e->data);
+    bool written = chat__show(t, e, &arena, &ev);
     bool ended = str_eqz(e->type, "session.ended");
     if (ended) {
         t->id[0] = '\0';
