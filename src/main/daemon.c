@@ -6,13 +6,7 @@
 // A step that fails ends the start with one line on stderr and in the log: nothing half-started ever
 // answers. Clients may connect only after `ready`, when everything behind the socket works.
 //
-// Going down: the listeners close first, requests under way get a few seconds, then all Lua is unloaded,
-// then the stream of events, then the store (which syncs every journal), then the loop must be empty. A second signal
-// ends the wait.
-//
-// A socket file that vanishes (a cleaned /tmp, a careless rm) would make the hub unreachable for its
-// owner while its lock keeps others out. The runtime directory is watched, without any wake-up, and
-// the socket made again; the directory itself may go and come back, any number of times.
+// Going down is daemon_stop.c; then the loop must be empty.
 
 #include "main/daemon.h"
 
@@ -24,70 +18,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/api.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "bot/bots.h"
-#include "config/token.h"
 #include "loop/proc.h"
-#include "loop/signal.h"
-#include "loop/timer.h"
-#include "main/agent_glue.h"
-#include "main/bot_glue.h"
-#include "main/hublog.h"
-#include "main/instance.h"
-#include "main/live.h"
-#include "main/projects.h"
-#include "main/settings.h"
+#include "main/daemon_int.h"
 #include "main/shipped.h"
 #include "plugin/plugins.h"
 #include "proto/events.h"
-#include "server/server.h"
-#include "store/choices.h"
-#include "store/store.h"
-#include "trust/hub.h"
 #include "watch/watch.h"
 
 enum {
     LOG_MAX = 8 << 20,
     RING_BYTES = 4 << 20,
-    GRACE_MS = 5000,
-    LOST_MS = 1000, // how often a lost socket is tried again
-    CODE_S = 60,
-    CODE_SSH_S = 600,
     EXIT_CONFLICT = 7,
     LARGE_BYTES = 128 << 10, // memory from so much on goes back to the system when it is freed
 };
-
-#define DEFAULT_ADDRESS "127.0.0.1:4700"
-
-struct daemon {
-    struct daemon_opts opts;
-    struct home home;
-    struct instance instance;
-    struct hublog *log;
-    struct loop loop;
-    struct settings *settings;
-    struct trust_hub *trust;
-    struct watch *trust_watch;
-    char *shipped; // directory of the plugins that come with the program; NULL: none
-    struct store *store;
-    struct choices *choices;
-    struct event_log *events;
-    struct api *api;
-    struct live *live;
-    struct projects *projects;
-    struct agent_glue *agent;
-    struct bot_glue *bots;
-    struct server *server;
-    struct signal_watch *term, *interrupt, *hangup;
-    uv_fs_event_t runtime_watch;
-    struct timer lost; // runs while the socket could not be made again
-    bool watching, ready, stopping, signalled;
-    int exit_code;
-};
-
-static void begin_stop(struct daemon *d, const char *reason);
 
 // ---- start: a fault is said once, to whoever waits for us ----------------------------------
 
@@ -96,7 +42,7 @@ static void fail_start(struct daemon *d, const struct err *e)
     fprintf(stderr, "afloat: %s\n", e->msg);
     log_error(LOG_HUB, "start=failed reason=%s", LOGQ(str_of(e->msg)).z);
     d->exit_code = e->code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
-    begin_stop(d, "start failed");
+    daemon__stop(d, "start failed");
 }
 
 static void raise_file_limit(void)
@@ -198,135 +144,6 @@ static void watch_trust(struct daemon *d)
     }
 }
 
-// ---- what operations ask of the process ----------------------------------------------------
-
-static int listen_tcp(struct daemon *d, const char *address, bool exact, struct err *e)
-{
-    char token[TOKEN_LEN + 1];
-    int rc = token_load(d->home.token, token, e);
-    if (rc < 0) {
-        return rc;
-    }
-    server_set_token(d->server, str_of(token));
-    log_add_secret(str_of(token));
-    return server_listen_tcp(d->server, address, exact, e);
-}
-
-static int host_open_browser(void *arg, bool ssh, struct api_opened *out, struct err *e)
-{
-    struct daemon *d = arg;
-    if (server_tcp_address(d->server)[0] == '\0') {
-        int rc = listen_tcp(d, DEFAULT_ADDRESS, false, e);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    const char *colon = strrchr(server_tcp_address(d->server), ':');
-    char code[44];
-    out->expires_s = ssh ? CODE_SSH_S : CODE_S;
-    out->port = (int)strtol(colon + 1, NULL, 10);
-    server_make_code(d->server, out->expires_s, code);
-    snprintf(out->url, sizeof out->url, "http://afloat.localhost:%d/?code=%s", out->port, code);
-    return 0;
-}
-
-static int host_rotate_token(void *arg, struct err *e)
-{
-    struct daemon *d = arg;
-    char token[TOKEN_LEN + 1];
-    int rc = token_rotate(d->home.token, token, e);
-    if (rc == 0) {
-        log_add_secret(str_of(token));
-        server_set_token(d->server, str_of(token));
-        log_info(LOG_AUTH, "token=rotated");
-    }
-    return rc;
-}
-
-static void host_stop(void *arg, const char *reason)
-{
-    begin_stop(arg, reason);
-}
-
-static const char *host_listen_address(void *arg)
-{
-    struct daemon *d = arg;
-    return d->server != NULL ? server_tcp_address(d->server) : "";
-}
-
-static void host_logs(void *arg, size_t limit, struct jw *w)
-{
-    struct daemon *d = arg;
-    hublog_lines(d->log, limit, w);
-}
-
-static bool host_knows_unit(void *arg, struct str name)
-{
-    struct daemon *d = arg;
-    return d->live != NULL && live_knows(d->live, name);
-}
-
-static void host_plugin_logs(void *arg, struct str unit, struct jw *w)
-{
-    struct daemon *d = arg;
-    if (d->live != NULL) {
-        live_write_log(d->live, unit, w);
-    }
-}
-
-static void host_metrics(void *arg, struct buf *out)
-{
-    struct daemon *d = arg;
-    server_metrics(d->server, out);
-}
-
-// ---- the socket file -----------------------------------------------------------------------
-
-static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status);
-
-// Watch the directory that is there now; watched before the socket is made, so that no loss is missed.
-static int watch_runtime(struct daemon *d, struct err *e)
-{
-    uv_fs_event_stop(&d->runtime_watch);
-    int rc = uv_fs_event_start(&d->runtime_watch, on_runtime_change, d->home.runtime, 0);
-    return rc < 0 ? err_set(e, rc, "cannot watch '%s': %s", d->home.runtime, uv_strerror(rc)) : 0;
-}
-
-static void restore_socket(void *arg)
-{
-    struct daemon *d = arg;
-    struct err e = {0};
-    if (d->stopping || server_socket_in_place(d->server)) {
-        return;
-    }
-    if (home_prepare(&d->home, &e) < 0 || watch_runtime(d, &e) < 0 ||
-        instance_renew(&d->instance, &d->home, &e) < 0 ||
-        server_listen_unix(d->server, d->home.socket, &e) < 0) {
-        log_error(LOG_HUB, "socket=lost reason=%s", LOGQ(str_of(e.msg)).z);
-        timer_start(&d->lost, LOST_MS);
-        return;
-    }
-    log_warn(LOG_HUB, "socket=made-again path=%s", LOGQ(str_of(d->home.socket)).z);
-}
-
-static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, int status)
-{
-    (void)name;
-    (void)events;
-    (void)status;
-    restore_socket(container_of(w, struct daemon, runtime_watch));
-}
-
-static void open_runtime_watch(struct daemon *d)
-{
-    struct err e = {0};
-    timer_init(&d->lost, &d->loop, restore_socket, d);
-    d->watching = uv_fs_event_init(&d->loop.uv, &d->runtime_watch) == 0;
-    if (!d->watching || watch_runtime(d, &e) < 0) {
-        log_warn(LOG_HUB, "runtime=unwatched reason=%s", LOGQ(str_of(e.msg)).z);
-    }
-}
-
 // ---- start, continued: the asynchronous steps ----------------------------------------------
 
 static int listen_all(struct daemon *d, struct err *e)
@@ -334,7 +151,7 @@ static int listen_all(struct daemon *d, struct err *e)
     const char *listen = config_str(settings_config(d->settings), "listen");
     if (listen[0] != '\0') {
         bool automatic = strcmp(listen, "auto") == 0;
-        int rc = listen_tcp(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
+        int rc = daemon__listen(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
         if (rc < 0) {
             return rc;
         }
@@ -361,7 +178,7 @@ static void step_listen(void *arg)
         fail_start(d, &e);
         return;
     }
-    open_runtime_watch(d);
+    daemon__guard_socket(d);
     d->ready = true;
     const char *http = server_tcp_address(d->server);
     char fields[128];
@@ -497,15 +314,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
     struct err e = fault != NULL ? *fault : (struct err){0};
-    struct api_host host = {.open_browser = host_open_browser,
-                            .rotate_token = host_rotate_token,
-                            .stop = host_stop,
-                            .listen_address = host_listen_address,
-                            .logs = host_logs,
-                            .knows_unit = host_knows_unit,
-                            .plugin_logs = host_plugin_logs,
-                            .metrics = host_metrics,
-                            .arg = d};
+    struct api_host host = daemon__host(d);
     if (d->stopping) {
         return;
     }
@@ -564,139 +373,13 @@ static void on_store_notice(void *arg, const struct store_notice *n)
     }
 }
 
-// ---- stop ----------------------------------------------------------------------------------
-
-static void on_store_closed(void *arg, int status, const struct err *e)
-{
-    struct daemon *d = arg;
-    d->store = NULL;
-    if (status < 0) {
-        log_error(LOG_STORE, "close=failed reason=%s", LOGQ(str_of(e->msg)).z);
-        d->exit_code = 1;
-    }
-    hublog_detach(d->log);
-    signal_close(d->term);
-    signal_close(d->interrupt);
-    signal_close(d->hangup);
-}
-
-static void on_live_closed(void *arg)
-{
-    struct daemon *d = arg;
-    d->live = NULL;
-    if (d->api != NULL) {
-        api_stop(d->api);
-    }
-    if (d->agent != NULL) {
-        agent_glue_close(d->agent);
-    }
-    trust_hub_close(d->trust);
-    d->trust = NULL;
-    if (d->events != NULL) {
-        hublog_detach(d->log);
-        event_close(d->events);
-        d->events = NULL;
-    }
-    if (d->store != NULL) {
-        store_close(d->store, on_store_closed, d);
-    } else {
-        on_store_closed(d, 0, NULL);
-    }
-}
-
-static void on_bots_closed(void *arg)
-{
-    struct daemon *d = arg;
-    if (d->live != NULL) {
-        api_set_engine(d->api, NULL);
-        settings_unwatch(d->settings);
-        watch_close(d->trust_watch);
-        live_close(d->live, on_live_closed, d);
-    } else {
-        on_live_closed(d);
-    }
-}
-
-static void on_server_closed(void *arg)
-{
-    struct daemon *d = arg;
-    d->server = NULL;
-    if (d->bots != NULL) {
-        bot_glue_close(d->bots, on_bots_closed, d);
-    } else {
-        on_bots_closed(d);
-    }
-}
-
-static void on_agent_stopped(void *arg)
-{
-    struct daemon *d = arg;
-    projects_close(d->projects);
-    if (d->server != NULL) {
-        server_close(d->server, GRACE_MS, on_server_closed, d);
-    } else {
-        on_server_closed(d);
-    }
-}
-
-static void on_bots_stopped(void *arg)
-{
-    struct daemon *d = arg;
-    agent_glue_stop(d->agent, on_agent_stopped, d);
-}
-
-// Runs end first, then turns: who waits for one is answered before the connections go.
-static void close_server(void *arg)
-{
-    struct daemon *d = arg;
-    if (d->bots != NULL) {
-        bot_glue_stop(d->bots, on_bots_stopped, d);
-    } else {
-        on_agent_stopped(d);
-    }
-}
-
-static void begin_stop(struct daemon *d, const char *reason)
-{
-    if (d->stopping) {
-        return;
-    }
-    d->stopping = true;
-    log_info(LOG_HUB, "stopping reason=%s", LOGQ(str_of(reason)).z);
-    if (d->watching) {
-        timer_stop(&d->lost);
-        uv_close((uv_handle_t *)&d->runtime_watch, NULL);
-    }
-    if (d->server != NULL) {
-        char fields[64];
-        snprintf(fields, sizeof fields, "\"reason\":\"%s\"", reason);
-        event_emit(d->events, str_of(event_infos[EVENT_HUB_STOPPING].type), STR_NULL,
-                   str_of(fields));
-        unlink(d->home.socket);
-        loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
-    } else {
-        close_server(d);
-    }
-}
-
-static void on_stop_signal(int signum, void *arg)
-{
-    struct daemon *d = arg;
-    if (d->stopping && d->signalled) { // asked twice: journals are written, only syncs may be lost
-        log_warn(LOG_HUB, "stopped at once by a second signal");
-        _exit(128 + signum);
-    }
-    d->signalled = true;
-    begin_stop(d, signum == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
 // ---- run -----------------------------------------------------------------------------------
 
 static int open_signals(struct daemon *d, struct err *e)
 {
-    int rc = signal_open(&d->term, &d->loop, SIGTERM, on_stop_signal, d, e);
+    int rc = signal_open(&d->term, &d->loop, SIGTERM, daemon__on_stop_signal, d, e);
     if (rc == 0) {
-        rc = signal_open(&d->interrupt, &d->loop, SIGINT, on_stop_signal, d, e);
+        rc = signal_open(&d->interrupt, &d->loop, SIGINT, daemon__on_stop_signal, d, e);
     }
     if (rc == 0) {
         rc = signal_open(&d->hangup, &d->loop, SIGHUP, on_hangup, d, e);

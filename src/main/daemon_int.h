@@ -1,0 +1,62 @@
+#pragma once
+
+#include "api/api.h"
+#include "loop/signal.h"
+#include "loop/timer.h"
+#include "main/agent_glue.h"
+#include "main/bot_glue.h"
+#include "main/daemon.h"
+#include "main/hublog.h"
+#include "main/instance.h"
+#include "main/live.h"
+#include "main/projects.h"
+#include "main/settings.h"
+#include "server/server.h"
+#include "store/choices.h"
+#include "store/store.h"
+#include "trust/hub.h"
+
+// What the files of the hub's life share.
+//
+//     daemon.c       it comes up and serves
+//     daemon_host.c  what others ask of the process, and the socket file
+//     daemon_stop.c  it goes down
+
+#define DEFAULT_ADDRESS "127.0.0.1:4700"
+
+struct daemon {
+    struct daemon_opts opts;
+    struct home home;
+    struct instance instance;
+    struct hublog *log;
+    struct loop loop;
+    struct settings *settings;
+    struct trust_hub *trust;
+    struct watch *trust_watch;
+    char *shipped; // directory of the plugins that come with the program; NULL: none
+    struct store *store;
+    struct choices *choices;
+    struct event_log *events;
+    struct api *api;
+    struct live *live;
+    struct projects *projects;
+    struct agent_glue *agent;
+    struct bot_glue *bots;
+    struct server *server;
+    struct signal_watch *term, *interrupt, *hangup;
+    uv_fs_event_t runtime_watch;
+    struct timer lost; // runs while the socket could not be made again
+    bool watching, ready, stopping, signalled;
+    int exit_code;
+};
+
+/// What operations may ask of the process.
+struct api_host daemon__host(struct daemon *d);
+/// Listen on TCP, with the token. `exact`: this port or none.
+int daemon__listen(struct daemon *d, const char *address, bool exact, struct err *e) MUST_CHECK;
+/// From now on a socket file that vanishes is made again.
+void daemon__guard_socket(struct daemon *d);
+
+/// Go down, once; `reason` is for the log and the stream.
+void daemon__stop(struct daemon *d, const char *reason);
+void daemon__on_stop_signal(int signum, void *arg);
