@@ -64,9 +64,8 @@ struct provider_tool_call {
 
 /// At most so much of the answer's text is kept in memory; deltas go on beyond. At the end of a turn it
 /// is there several times over (conversation, events, what is sent), so it is what bounds a long answer.
-/// More than the longest answer that models give today, and few enough bytes that a line of a journal
-/// holds it several times over, escaped.
-enum { PROVIDER_TEXT_MAX = 1024 * 1024 };
+/// Some 64,000 tokens; of a longer answer the model is told how much is missing.
+enum { PROVIDER_TEXT_MAX = 256 * 1024 };
 
 /// The whole answer; borrowed for the call of on_done. This is the one place where the provider
 /// accumulates: who shows or stores deltas needs no second copy.

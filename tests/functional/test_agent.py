@@ -771,14 +771,14 @@ def test_keys_are_in_memory_only(home, start_hub, work):
 
 
 def test_a_long_answer_is_remembered_and_a_cut_one_says_so(home, hub, work):
-    long, longer = "word " * 100_000, "more " * 250_000
+    long, longer = "word " * 50_000, "more " * 100_000
     s = Session(home, work, [{"text": long}, {"text": longer}, {"text": "x"}])
     for _ in range(3):
         assert s.ask()["state"] == "completed"
     first, second = [m["content"] for m in s.requests()[-1]["body"]["messages"] if m["role"] == "assistant"]
     assert first == [{"type": "text", "text": long}]
-    assert second[0]["text"].startswith(longer[:1_000_000])
-    assert second[0]["text"].endswith(f"\n[{len(longer) - 1048576} bytes of this answer were not kept]")
+    assert second[0]["text"].startswith(longer[:260_000])
+    assert second[0]["text"].endswith(f"\n[{len(longer) - 262144} bytes of this answer were not kept]")
 
 
 # ---- life ---------------------------------------------------------------------------------------
