@@ -188,9 +188,24 @@ int cmd_run_diff(struct cli *c)
 
 // ---- taking over ---------------------------------------------------------------------------
 
+// A run that did nothing: true, and that is said.
+static bool say_nothing(struct cli *c, const struct json *v)
+{
+    struct str id = text_of(v, "run_id");
+    if (json_int(json_get(v, "files"), 0) != 0) {
+        return false;
+    }
+    out_note(&c->out, "run " STR_FMT " changed nothing: there is nothing to take over",
+             STR_ARG(id));
+    return true;
+}
+
 static void say_applied(struct cli *c, const struct json *v)
 {
     struct str id = text_of(v, "run_id"), root = text_of(v, "root");
+    if (say_nothing(c, v)) {
+        return;
+    }
     out_note(&c->out,
              "the changes of run " STR_FMT " are in '" STR_FMT
              "', uncommitted: 'git status' there shows them",
@@ -200,6 +215,9 @@ static void say_applied(struct cli *c, const struct json *v)
 static void say_merged(struct cli *c, const struct json *v)
 {
     struct str id = text_of(v, "run_id"), into = text_of(v, "merged_into");
+    if (say_nothing(c, v)) {
+        return;
+    }
     out_note(&c->out, "run " STR_FMT " is merged into '" STR_FMT "'", STR_ARG(id), STR_ARG(into));
 }
 

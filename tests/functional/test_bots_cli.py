@@ -175,6 +175,15 @@ def test_skills_are_saved_listed_shown_and_removed(home, hub, bot, repo):
     assert home.cli("skills", "save", "x", "-", input="", cwd=repo).returncode != 0
 
 
+@pytest.mark.parametrize("verb", ["apply", "merge"])
+def test_a_run_that_changed_nothing_has_nothing_to_take_over(home, bot, hub, script, repo, verb):
+    script(BYE)
+    ended = home.cli("run", bot, "hello", cwd=repo)
+    id = re.search(r"^look: afloat runs diff (\w{8})$", ended.stderr, re.M).group(1)
+    taken = home.cli("runs", verb, id, cwd=repo)
+    assert taken.returncode == 0 and "changed nothing: there is nothing to take over" in taken.stderr
+
+
 def test_a_row_of_the_history_says_what_the_metadata_say(home, bot, hub, script, repo):
     script(BYE)
     home.ok("run", bot, "hello", "--no-worktree", cwd=repo)
