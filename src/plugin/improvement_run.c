@@ -48,13 +48,13 @@ void improvement__free(struct version *v)
     improvements__sweep(f);
 }
 
-/// Throw away what was being tried.
 void improvement__drop_trial(struct file *f)
 {
-    if (f->trial != NULL && f->trial->unit == NULL) {
-        improvement__free(f->trial);
-    }
+    struct version *v = f->trial;
     f->trial = NULL;
+    if (v != NULL && v->unit == NULL) {
+        improvement__free(v); // last: the file may go with it
+    }
 }
 
 static struct gen_diag diag_of(const struct file *f, const struct host_fault *fault)

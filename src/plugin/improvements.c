@@ -209,8 +209,8 @@ static void take_change(struct improvements *imp, const struct watch_change *c)
     f->exists = c->kind != WATCH_DELETED;
     f->judged = false;
     if (!f->exists) {
+        f->say = SAY_GONE; // before its version goes: what is said to be gone may be forgotten
         improvement__drop_trial(f);
-        f->say = SAY_GONE;
         scopes_forget(&imp->scopes, name);
         return;
     }

@@ -73,7 +73,8 @@ void improvements__request(struct improvements *imp, const char *trigger);
 
 /// Start a process for the file's bytes; it becomes `trial`, or the verdict says why not.
 void improvement__try(struct file *f);
-/// Throw away what is being tried. What was staged belongs to its unit and stays.
+/// Throw away what is being tried. What was staged belongs to its unit and stays. A file that is gone,
+/// and of which nothing is left to say, goes with its last version.
 void improvement__drop_trial(struct file *f);
 /// End a version and its process.
 void improvement__free(struct version *v);

@@ -107,6 +107,20 @@ TEST(what_is_saved_later_is_as_locked_in_as_what_was_there)
     rig_end(&r);
 }
 
+TEST(a_file_that_is_removed_while_it_loads_is_forgotten)
+{
+    rig_begin(&r);
+    SAVE("slow", "while true do end"); // until its time is over
+    RIG_WAIT(&r, gen_is_running(r.engine));
+    rig_remove(&r, "slow.lua");
+    SAVE("next", ADDS("?")); // is told behind the removal
+    rig_wait_revision(&r, "next", 1);
+    rig_wait_gone(&r, "slow");
+    SAVE("slow", ADDS("!")); // its name is free
+    rig_wait_revision(&r, "slow", 1);
+    rig_end(&r);
+}
+
 TEST(a_broken_save_keeps_the_last_good_version)
 {
     rig_begin(&r);
