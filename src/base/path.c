@@ -241,27 +241,28 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
     return rc;
 }
 
-/// Give the file `temp` its `name`: in place of what is there, or only when nothing is. `temp` is gone
-/// afterwards.
-static int place(int dir, const char *temp, const char *name, bool replace)
+/// Give the file `temp` in `from` its `name`: in place of what is there, or only when nothing is.
+/// `temp` is gone afterwards.
+static int place(int from, const char *temp, int dir, const char *name, bool replace)
 {
-    int rc = replace ? renameat(dir, temp, dir, name) : linkat(dir, temp, dir, name, 0);
+    int rc = replace ? renameat(from, temp, dir, name) : linkat(from, temp, dir, name, 0);
     rc = rc == 0 ? 0 : -errno;
     if (!replace || rc != 0) {
-        unlinkat(dir, temp, 0);
+        unlinkat(from, temp, 0);
     }
     return rc;
 }
 
-static int write_in(int dir, const char *name, struct str bytes, mode_t mode, bool replace)
+static int write_in(int from, int dir, const char *name, struct str bytes, mode_t mode,
+                    bool replace)
 {
     char temp[TEMP_NAME];
     int rc = temp_name(temp);
     if (rc == 0) {
-        rc = write_new(dir, temp, bytes, mode);
+        rc = write_new(from, temp, bytes, mode);
     }
     if (rc == 0) {
-        rc = place(dir, temp, name, replace);
+        rc = place(from, temp, dir, name, replace);
     }
     if (rc == 0 && fsync(dir) != 0) {
         rc = -errno;
@@ -269,18 +270,32 @@ static int write_in(int dir, const char *name, struct str bytes, mode_t mode, bo
     return rc;
 }
 
-static int write_whole(const char *path, struct str bytes, mode_t mode, bool replace, struct err *e)
+/// Open a directory, `*rc` saying how it went; -1 when it could not be, or `*rc` was not 0 before.
+static int open_dir(const char *path, int *rc)
+{
+    int fd = *rc == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    *rc = *rc == 0 && fd < 0 ? -errno : *rc;
+    return fd;
+}
+
+/// `through`: the directory of the temporary file; NULL: that of `path`.
+static int write_whole(const char *through, const char *path, struct str bytes, mode_t mode,
+                       bool replace, struct err *e)
 {
     struct str last = path_base(str_of(path));
     if (last.n == 0 || path[strlen(path) - 1] == '/') {
         return err_set(e, -EISDIR, "cannot write '%s': not the name of a file", path);
     }
     char *parent = str_dup(path_dir(str_of(path)));
-    int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = dir >= 0 ? 0 : -errno;
+    int rc = 0, dir = open_dir(parent, &rc), from = through != NULL ? open_dir(through, &rc) : dir;
     free(parent);
-    if (rc == 0) {
-        rc = write_in(dir, last.p, bytes, mode, replace); // the last part runs to the end of `path`
+    if (rc == 0) { // the last part runs to the end of `path`
+        rc = write_in(from, dir, last.p, bytes, mode, replace);
+    }
+    if (from >= 0 && from != dir) {
+        close(from);
+    }
+    if (dir >= 0) {
         close(dir);
     }
     if (rc == -EEXIST) {
@@ -291,10 +306,16 @@ static int write_whole(const char *path, struct str bytes, mode_t mode, bool rep
 
 int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
 {
-    return write_whole(path, bytes, mode, true, e);
+    return write_whole(NULL, path, bytes, mode, true, e);
+}
+
+int path_write_through(const char *through, const char *path, struct str bytes, mode_t mode,
+                       struct err *e)
+{
+    return write_whole(through, path, bytes, mode, true, e);
 }
 
 int path_write_new(const char *path, struct str bytes, mode_t mode, struct err *e)
 {
-    return write_whole(path, bytes, mode, false, e);
+    return write_whole(NULL, path, bytes, mode, false, e);
 }

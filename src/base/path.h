@@ -42,6 +42,11 @@ int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /// fails, the new bytes are in place but may not survive a power cut.
 int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
 
+/// The same with the temporary file in the directory `through`, which lies on the same file system: for
+/// a directory that others may write to, who must not reach the file before it has its name.
+int path_write_through(const char *through, const char *path, struct str bytes, mode_t mode,
+                       struct err *e) MUST_CHECK;
+
 /// The same for a file that is not there yet: ERR_CONFLICT when anything has that name, and it is left
 /// alone. Of several at once exactly one wins.
 int path_write_new(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;

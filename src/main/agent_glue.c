@@ -185,15 +185,19 @@ static void on_report(const struct gen_report *r, void *arg)
     saving_end(arg, r, NULL);
 }
 
-static void write_file(void *arg) // on a lane
+/// On a lane. Improvements may write to their directory: the temporary file is made in the one above, out
+/// of their reach.
+static void write_file(void *arg)
 {
     struct saving *s = arg;
-    char *dir = str_dup(path_dir(str_of(s->path)));
-    s->rc = path_mkdirs(dir, 0700, &s->e);
+    struct str dir = path_dir(str_of(s->path));
+    char *inside = str_dup(dir), *above = str_dup(path_dir(dir));
+    s->rc = path_mkdirs(inside, 0700, &s->e);
     if (s->rc == 0) {
-        s->rc = path_write_atomic(s->path, str_of(s->content), 0600, &s->e);
+        s->rc = path_write_through(above, s->path, str_of(s->content), 0600, &s->e);
     }
-    free(dir);
+    free(inside);
+    free(above);
 }
 
 static void on_written(void *arg)

@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,6 +202,23 @@ TEST(a_written_file_has_its_mode_and_no_company)
     CHECK_INT(mode_of(in_dir("f")), 0600);
     check_file(in_dir("f"), "");
     CHECK_INT(count_entries(test_dir()), 1);
+}
+
+TEST(a_file_written_through_another_directory_has_one_name_where_it_goes)
+{
+    char events[4096];
+    CHECK_INT(mkdir(in_dir("d"), 0700), 0);
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    CHECK(inotify_add_watch(fd, in_dir("d"), IN_ALL_EVENTS & ~(IN_OPEN | IN_CLOSE_NOWRITE)) >= 0);
+    CHECK_INT(path_write_through(test_dir(), in_dir("d/f"), STR("x"), 0600, NULL), 0);
+    check_file(in_dir("d/f"), "x");
+    CHECK_INT(count_entries(test_dir()), 1);
+    ssize_t n = read(fd, events, sizeof events);
+    const struct inotify_event *first = (const void *)events;
+    CHECK(n > 0 && first->mask == IN_MOVED_TO && strcmp(first->name, "f") == 0);
+    CHECK_INT(path_write_through(in_dir("none"), in_dir("d/f"), STR("y"), 0600, NULL), -ENOENT);
+    check_file(in_dir("d/f"), "x");
+    close(fd);
 }
 
 TEST(a_name_in_the_current_directory_can_be_written)
