@@ -231,6 +231,7 @@ void improvement__try(struct file *f)
     struct err e = {0};
     struct version *v = xcalloc(1, sizeof *v);
     v->file = f;
+    v->began = loop_now(f->owner->loop);
     v->offers = host_unit_new(&rules, f->owner->opts.args);
     memcpy(v->hash, f->hash, sizeof v->hash);
     f->trial = v;

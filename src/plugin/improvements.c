@@ -4,6 +4,9 @@
 //                                    (beside the one that serves)                        ──> commit
 //     process crashed, hung, flooded, passed a limit ──> unit removed, file quarantined
 //
+// Nobody waits long for a file that loads: a run of the watcher takes those that are ready, one that
+// somebody asked for waits PATIENCE_MS for the others. What is ready later asks for a run of its own.
+//
 // A file is tried once for each content: what failed or was stopped is not tried again until its
 // bytes change or somebody asks by force. The last good version of a file that fails to load goes on;
 // a version that dies while it serves leaves nothing behind to go on with.
@@ -20,6 +23,8 @@
 #include "base/path.h"
 #include "lua/vm.h"
 #include "plugin/improvements_int.h"
+
+enum { PATIENCE_MS = 800 }; // longer than a load may take that does not hang
 
 // ---- files ---------------------------------------------------------------------------------
 
@@ -167,21 +172,49 @@ static bool is_news(const struct file *f)
     return f->say != SAID || (f->trial != NULL && f->trial->state == READY);
 }
 
+static bool is_loading(const struct file *f)
+{
+    return f->trial != NULL && f->trial->state == LOADING;
+}
+
+/// For how long a run still waits for files that load, in ms; 0: not at all.
+static uint64_t patience(const struct improvements *imp, bool news)
+{
+    uint64_t now = loop_now(imp->loop), until = 0;
+    vec_foreach (f, &imp->files) {
+        if (is_loading(*f)) {
+            until = MAX(until, (*f)->trial->began + PATIENCE_MS);
+        }
+    }
+    return until > now && (imp->asked.wait || !news) ? until - now : 0;
+}
+
 void improvements__prepare_on(struct improvements *imp)
 {
-    bool loading = false, news = false;
+    bool news = false;
+    vec_foreach (f, &imp->files) {
+        news = news || is_news(*f);
+    }
+    if (!imp->preparing && news) {
+        improvements__request(imp, "watch");
+    }
     if (!imp->preparing || !imp->listed) {
         return;
     }
-    vec_foreach (f, &imp->files) {
-        loading = loading || ((*f)->trial != NULL && (*f)->trial->state == LOADING);
-        news = news || is_news(*f);
+    uint64_t wait = imp->stopped ? 0 : patience(imp, news);
+    if (wait != 0) {
+        timer_start(&imp->patience, wait);
+        return;
     }
-    if (!loading) {
-        imp->preparing = false;
-        asked_clear(imp);
-        gen_prepared(imp->source, news);
-    }
+    timer_stop(&imp->patience);
+    imp->preparing = false;
+    asked_clear(imp);
+    gen_prepared(imp->source, news);
+}
+
+static void on_patience(void *arg)
+{
+    improvements__prepare_on(arg);
 }
 
 void improvements__request(struct improvements *imp, const char *trigger)
@@ -251,6 +284,7 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
     }
     asked_clear(imp);
     imp->asked.force = req->force;
+    imp->asked.wait = req->wait_all;
     for (size_t i = 0; i < req->n_names; i++) {
         vec_push(&imp->asked.names, str_dup(req->names[i]));
     }
@@ -412,6 +446,7 @@ int improvements_open(struct improvements **out, struct loop *l, struct gen_engi
     imp->engine = e;
     arena_init(&imp->strings);
     copy_opts(imp, o);
+    timer_init(&imp->patience, l, on_patience, imp);
     imp->lane = lane_open(l, "scopes", 1);
     int rc = scopes_init(&imp->scopes, o->scopes, imp->lane, err);
     if (rc == 0) {
@@ -429,6 +464,7 @@ int improvements_open(struct improvements **out, struct loop *l, struct gen_engi
 void improvements_stop(struct improvements *imp)
 {
     imp->stopped = true;
+    timer_stop(&imp->patience);
     watch_close(imp->watch);
     imp->watch = NULL;
     for (size_t i = imp->files.n; i-- > 0;) {

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/sha256.h"
 #include "base/vec.h"
+#include "loop/timer.h"
 #include "plugin/improvements.h"
 
 // What improvements.c (files and the source) and improvement_run.c (their processes) share.
@@ -19,6 +20,7 @@ struct version {
     struct host_unit *offers;
     struct gen_unit *unit; // NULL before it is staged
     char hash[SHA256_HEX];
+    uint64_t began; // ms of the loop's clock
     struct host_call shutdown;
     struct gen_life_call *leaving; // what `shutdown` answers
 };
@@ -53,8 +55,9 @@ struct improvements {
     bool listed;              // the directory was read
     bool preparing;           // a gen_prepared() is owed
     bool stopped;
+    struct timer patience; // fires when what loads is waited for no longer
     struct {
-        bool force;
+        bool force, wait;
         vec(char *) names;
     } asked; // of the request that is being prepared
 };
@@ -65,7 +68,8 @@ struct improvements {
 void improvements__verdict(struct file *f, const struct gen_diag *d);
 /// A version has gone: forget a file that nothing speaks of any more.
 void improvements__sweep(struct file *f);
-/// Something loaded or failed: say that we are ready as soon as nothing is loading any more.
+/// Something loaded or failed: say that we are ready as soon as nothing is waited for any more. Outside
+/// of a run: ask for one that takes it.
 void improvements__prepare_on(struct improvements *imp);
 void improvements__request(struct improvements *imp, const char *trigger);
 
