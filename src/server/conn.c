@@ -4,7 +4,9 @@
 //     read ──> proto->on_read        conn__out() ──> out ──flush──> kernel
 //                                                      └ the rest ─> struct write ──> on_drain
 //
-// TCP and Unix sockets differ in how they are accepted and in nothing else. All connections read
+// TCP and Unix sockets differ in how they are accepted and in nothing else. Each has its own bound
+// on connections, so a flood on TCP leaves the owner's socket free; a caller on TCP that has not
+// shown the token is a stranger, of whom there are few and who must ask soon. All connections read
 // into one buffer of the server: what a protocol wants to keep, it copies. Most answers leave with
 // one write(2) and no allocation that outlives it.
 //
@@ -24,7 +26,7 @@
 #include "base/log.h"
 #include "server/server_int.h"
 
-enum { LINGER_MS = 3000, OUT_MAX = 96 * 1024 * 1024, OVERFLOW_CONNECTIONS = 64 };
+enum { LINGER_MS = 3000, OUT_MAX = 96 * 1024 * 1024, OVERFLOW_CONNECTIONS = 16 };
 
 struct write {
     uv_write_t req;
@@ -238,6 +240,7 @@ static struct conn *conn_new(struct server *s, bool over_socket)
     struct conn *c = xcalloc(1, sizeof *c);
     c->server = s;
     c->over_socket = over_socket;
+    c->stranger = !over_socket;
     buf_init(&c->out, OUT_MAX);
     timer_init(&c->timer, s->loop, on_timer, c);
     int rc = over_socket ? uv_pipe_init(&s->loop->uv, &c->io.pipe, 0)
@@ -251,7 +254,8 @@ static struct conn *conn_new(struct server *s, bool over_socket)
         c->next->prev = c;
     }
     s->conns = c;
-    s->n_conns++;
+    s->n_conns[over_socket]++;
+    s->n_strangers += c->stranger;
     return c;
 }
 
@@ -289,12 +293,19 @@ static void turn_away(struct conn *c, enum problem p, const char *why)
     conn__finish(c);
 }
 
+// By how many connections this listener is over its bounds; 0 or less: there is room.
+static ssize_t excess(const struct server *s, bool over_socket)
+{
+    ssize_t over = (ssize_t)s->n_conns[over_socket] - (ssize_t)s->most[over_socket];
+    return over_socket ? over : MAX(over, (ssize_t)s->n_strangers - (ssize_t)s->limits.strangers);
+}
+
 void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
 {
     struct conn *c = conn_new(s, over_socket);
     c->proto = &linger;
     if (uv_accept(listener, &c->io.stream) < 0 || s->closing ||
-        s->n_conns > s->limits.connections + OVERFLOW_CONNECTIONS) {
+        excess(s, over_socket) > OVERFLOW_CONNECTIONS) {
         conn__close(c);
         return;
     }
@@ -305,7 +316,7 @@ void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
     conn__read(c, true);
     if (over_socket && !is_own_user(c)) {
         turn_away(c, PROBLEM_FORBIDDEN, "this socket serves its own user only");
-    } else if (s->n_conns > s->limits.connections) {
+    } else if (excess(s, over_socket) > 0) {
         turn_away(c, PROBLEM_TOO_BUSY, "there are too many connections");
     } else {
         http__start(c);
@@ -385,6 +396,12 @@ void conn__deadline(struct conn *c, uint64_t at)
     arm(c);
 }
 
+void conn__know(struct conn *c)
+{
+    c->server->n_strangers -= c->stranger;
+    c->stranger = false;
+}
+
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state)
 {
     if (c->proto != NULL) {
@@ -423,7 +440,8 @@ void conn__close(struct conn *c)
     if (c->next != NULL) {
         c->next->prev = c->prev;
     }
-    s->n_conns--;
+    s->n_conns[c->over_socket]--;
+    s->n_strangers -= c->stranger;
     uv_close(&c->io.handle, on_closed);
 }
 

@@ -103,6 +103,9 @@ static void admit(struct conn *c)
         http__refuse(c, &no, h->parser.state == HTTP1_END && h->parser.keep_alive);
         return;
     }
+    if (asked.known) {
+        conn__know(c);
+    }
     h->call = call__new(c, &h->parser, &asked);
     if (asked.wants_continue && h->parser.state == HTTP1_BODY) {
         buf_addz(conn__out(c), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -158,7 +161,7 @@ static void set_deadline(struct conn *c)
     if (http1_between(&h->parser)) {
         h->phase = PHASE_IDLE;
         http1_shrink(&h->parser);
-        conn__deadline(c, now + l->idle_ms);
+        conn__deadline(c, now + (c->stranger ? l->header_ms : l->idle_ms));
     } else if (h->parser.state == HTTP1_BODY) {
         h->phase = PHASE_BODY;
         conn__deadline(c, now + l->body_ms);

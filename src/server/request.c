@@ -273,6 +273,7 @@ static bool check_caller(struct server *s, const struct conn *c, const struct ht
                                      who == AUTH_NONE ? "no token and no cookie was sent"
                                                       : "the token or cookie is not valid");
     }
+    q->known = true;
     q->by_cookie = who == AUTH_COOKIE;
     bool safe = p->method == HTTP_GET || p->method == HTTP_HEAD;
     if (q->by_cookie && !safe && !q->cors) {

@@ -6,6 +6,7 @@
 // by then find no connection any more and their answer is dropped.
 
 #include <inttypes.h>
+#include <sys/resource.h>
 
 #include "server/server_int.h"
 
@@ -14,6 +15,7 @@ const struct server_limits server_default_limits = {
     .header_bytes = 32 * 1024,
     .body_bytes = 16 * 1024 * 1024,
     .connections = 16384,
+    .strangers = 1024,
     .ahead_bytes = 64 * 1024,
     .header_ms = 10 * 1000,
     .body_ms = 30 * 1000,
@@ -58,6 +60,16 @@ static void close_rest(void *arg)
     }
 }
 
+// Divide the descriptors of the process, so that callers over TCP can use up neither those of the
+// owner on the Unix socket nor those that the hub needs to do what it is asked.
+static void share_descriptors(struct server *s)
+{
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &files);
+    s->most[false] = MIN(s->limits.connections, files.rlim_cur / 8 * 2);
+    s->most[true] = MIN(s->limits.connections, files.rlim_cur / 8 * 5);
+}
+
 int server_open(struct server **out, struct loop *l, const struct server_opts *opts, struct err *e)
 {
     (void)e;
@@ -68,6 +80,7 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
     s->version = xstrdup(opts->version);
     s->build = opts->build != NULL ? xstrdup(opts->build) : NULL;
     s->limits = opts->limits != NULL ? *opts->limits : server_default_limits;
+    share_descriptors(s);
     s->head_limits = http1_default_limits;
     s->head_limits.line_bytes = s->limits.line_bytes;
     s->head_limits.head_bytes = s->limits.header_bytes;
@@ -106,7 +119,7 @@ void server_make_code(struct server *s, int64_t seconds, char out[44])
 void server_metrics(const struct server *s, struct buf *out)
 {
     const struct counts *n = &s->counts;
-    buf_addf(out, "afloat_http_connections %zu\n", s->n_conns);
+    buf_addf(out, "afloat_http_connections %zu\n", s->n_conns[false] + s->n_conns[true]);
     buf_addf(out, "afloat_http_connections_total %" PRIu64 "\n", n->connections);
     buf_addf(out, "afloat_http_connections_refused_total %" PRIu64 "\n", n->refused);
     buf_addf(out, "afloat_http_requests_total %" PRIu64 "\n", n->requests);

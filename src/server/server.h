@@ -9,7 +9,9 @@
 struct server;
 
 struct server_limits {
-    size_t line_bytes, header_bytes, body_bytes, connections;
+    size_t line_bytes, header_bytes, body_bytes;
+    size_t connections; // of each listener; fewer where the process may open few descriptors
+    size_t strangers;   // connections on TCP that have not brought the token or a cookie yet
     size_t ahead_bytes; // unparsed, of pipelined requests that wait for their turn
     uint64_t header_ms, body_ms, idle_ms, write_ms; // time-outs
     uint64_t heartbeat_ms;                          // comment on silent event streams

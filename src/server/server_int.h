@@ -53,6 +53,7 @@ struct conn {
     struct buf out;      // not yet given to libuv
     struct write *write; // given to libuv, or NULL
     bool over_socket;    // the peer is our own user, on the Unix socket
+    bool stranger;       // on TCP, and no request on it was authenticated yet
     bool corked;         // writes are collected
     bool eof;            // noted while lingering
     bool finishing;      // conn__finish() was called
@@ -72,6 +73,8 @@ bool conn__blocked(const struct conn *c); // some of it has not left yet
 void conn__read(struct conn *c, bool on);
 /// Call on_deadline at `at` (monotonic); 0 for never. Cheap: the timer is re-armed lazily.
 void conn__deadline(struct conn *c, uint64_t at);
+/// A request on it was authenticated: it no longer counts as a stranger's.
+void conn__know(struct conn *c);
 /// Let another protocol take over. The old one's on_gone is called.
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state);
 /// Close once all has left and the peer has had time to read it.
@@ -128,7 +131,8 @@ struct asked {
     struct str path, query; // raw parts of it
     struct str code;        // of GET /?code=...
     struct match match;
-    bool by_cookie; // authenticated by the browser's cookie
+    bool known;     // authenticated, by token or cookie
+    bool by_cookie; // the latter
     bool cors;      // an Origin of ours was named: echo it
     bool wants_continue;
 };
@@ -334,7 +338,9 @@ struct server {
     struct idem *idem;
     struct counts counts;
     struct conn *conns;
-    size_t n_conns;      // listed in conns
+    size_t n_conns[2];   // listed in conns: over TCP, over the Unix socket
+    size_t most[2];      // bounds of these; see share_descriptors()
+    size_t n_strangers;  // of those over TCP
     size_t open_handles; // connections and listeners that libuv still holds
     struct call *calls;  // under way, also those whose connection is gone
     int64_t date_second; // of `date`

@@ -1,5 +1,6 @@
 // Bounds of size, number and time.
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -118,6 +119,62 @@ TEST(one_connection_too_many_is_told_so)
     rig_close();
 }
 
+TEST(a_flood_on_tcp_leaves_the_owners_socket_free)
+{
+    struct server_limits l = server_default_limits;
+    struct rlimit old, few = {.rlim_cur = 128};
+    int fds[64];
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few.rlim_max = old.rlim_max;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), 0); // before the server divides them
+    rig_open(&l);
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &old), 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = rig_tcp();
+    }
+    CHECK(rig.server->n_conns[false] <= 128 / 4 + 16); // the last are being told so
+    CHECK(rig_at_end(fds[63]));
+    for (int i = 0; i < 40; i++) {
+        CHECK_INT(rig_ask_unix(GET("/healthz"), NULL, 0), 200);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        close(fds[i]);
+    }
+    rig_close();
+}
+
+TEST(strangers_are_few_and_callers_with_the_token_are_not_counted_among_them)
+{
+    struct server_limits l = server_default_limits;
+    char request[200];
+    int known[4], strangers[2];
+    l.strangers = 2;
+    rig_open(&l);
+    snprintf(request, sizeof request,
+             "GET /feature HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " TOKEN "\r\n\r\n",
+             rig_host());
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        known[i] = rig_tcp();
+        CHECK_INT(rig_ask(known[i], request, NULL, 0), 200);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(strangers); i++) {
+        strangers[i] = rig_tcp();
+    }
+    CHECK_INT(rig_ask_tcp(request, NULL, 0), 503);
+    CHECK_INT(rig_ask(known[0], request, NULL, 0), 200);
+    rig_pass(10000);
+    CHECK(rig_at_end(strangers[0]));
+    CHECK_INT(rig.server->n_strangers, 0);
+    CHECK_INT(rig_ask(known[1], request, NULL, 0), 200);
+    CHECK_INT(rig_ask_tcp(request, NULL, 0), 200);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        close(known[i]);
+    }
+    close(strangers[0]);
+    close(strangers[1]);
+    rig_close();
+}
+
 TEST(a_silent_connection_is_closed_after_the_idle_time)
 {
     rig_open(NULL);
@@ -126,10 +183,10 @@ TEST(a_silent_connection_is_closed_after_the_idle_time)
     CHECK_INT(rig_ask(fd, GET("/healthz"), NULL, 0), 200);
     rig_pass(74000);
     CHECK_INT(rig_ask(fd, GET("/healthz"), NULL, 0), 200);
-    CHECK_INT(rig.server->n_conns, 1);
+    CHECK_INT(rig.server->n_conns[true], 1);
     rig_pass(76000);
     CHECK(rig_at_end(fd));
-    CHECK_INT(rig.server->n_conns, 0);
+    CHECK_INT(rig.server->n_conns[true], 0);
     close(fd);
     rig_close();
 }
@@ -229,16 +286,16 @@ TEST(a_peer_that_does_not_read_its_answer_is_let_go)
     for (int i = 0; i < 10; i++) {
         rig_turn();
     }
-    CHECK_INT(rig.server->n_conns, 1);
+    CHECK_INT(rig.server->n_conns[true], 1);
     rig_pass(29000);
     for (int i = 0; i < 200; i++) { // some progress buys time
         CHECK(recv(fd, bytes, sizeof bytes, 0) > 0);
         rig_turn();
     }
     rig_pass(2000);
-    CHECK_INT(rig.server->n_conns, 1);
+    CHECK_INT(rig.server->n_conns[true], 1);
     rig_pass(31000);
-    CHECK_INT(rig.server->n_conns, 0);
+    CHECK_INT(rig.server->n_conns[true], 0);
     close(fd);
     rig_close();
 }
@@ -311,7 +368,8 @@ TEST(connections_dropped_at_any_point_leave_nothing_behind)
     }
     rig_pass(4000);
     rig_turn();
-    CHECK_INT(rig.server->n_conns, 0);
+    CHECK_INT(rig.server->n_conns[true] + rig.server->n_conns[false], 0);
+    CHECK_INT(rig.server->n_strangers, 0);
     CHECK(rig.server->calls == NULL);
     CHECK_INT(rig.server->counts.streams, 0);
     rig_close();

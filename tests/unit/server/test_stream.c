@@ -279,7 +279,7 @@ TEST(a_reader_that_never_reads_costs_one_span_and_is_let_go)
     CHECK_INT(rig.server->counts.streams, ARRAY_LEN(c));
     rig_pass(31000);
     CHECK_INT(rig.server->counts.streams, 0);
-    CHECK_INT(rig.server->n_conns, 0);
+    CHECK_INT(rig.server->n_conns[true], 0);
     for (size_t i = 0; i < ARRAY_LEN(c); i++) {
         client_close(&c[i]);
     }
