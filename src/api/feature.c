@@ -176,7 +176,7 @@ static void on_kept(void *arg, int status, const struct err *e)
     if (status < 0) {
         op_fail(ch->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
         free(ch);
-    } else if (ch->all && api->plugins != NULL && gen_current(api->engine) != NULL) {
+    } else if (ch->all && api->plugins != NULL) {
         plugins_switch(api->plugins, ch->enable);
         api__reload(api, STR_NULL, false, on_taken_over, ch);
     } else {

@@ -66,7 +66,11 @@ void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb
                               .n_names = name.n != 0,
                               .force = force,
                               .wait_all = true};
-    gen_request(api->engine, &req, cb, arg);
+    if (api->engine != NULL) {
+        gen_request(api->engine, &req, cb, arg);
+    } else { // it went while the caller waited for a thread
+        cb(NULL, arg);
+    }
 }
 
 // ---- list, show, logs ------------------------------------------------------------------------

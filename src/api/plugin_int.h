@@ -76,5 +76,6 @@ bool api__check_lang(struct op_call *c, struct str said, const char *file, struc
 
 // ---- asking for a run ------------------------------------------------------------------------
 
-/// Ask for a reload, of `name` only when it is not empty, and answer through `cb`.
+/// Ask for a reload, of `name` only when it is not empty, and answer through `cb`; it gets NULL when
+/// the hub stops.
 void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb, void *arg);

@@ -88,8 +88,6 @@ static void on_written(void *arg)
     struct change *ch = arg;
     if (ch->rc < 0) {
         change_fail(ch, PROBLEM_STORE_FAILED, ch->e.msg);
-    } else if (gen_current(ch->api->engine) == NULL) {
-        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
     } else {
         api__reload(ch->api, STR_NULL, false, on_saved, ch);
     }
@@ -199,8 +197,6 @@ static void on_choice(struct change *ch, int status, const struct err *e, gen_re
 {
     if (status < 0) {
         change_fail(ch, PROBLEM_STORE_FAILED, e->msg);
-    } else if (gen_current(ch->api->engine) == NULL) {
-        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
     } else {
         api__reload(ch->api, STR_NULL, false, cb, ch);
     }
@@ -287,20 +283,35 @@ static void move_to_trash(void *arg)
     free(dir);
 }
 
-static void on_moved(void *arg)
+/// Nothing of it is on disk any more: what an undo or a choice says about the name goes too, so that a
+/// plugin of that name begins anew, switched on.
+static void forget_name(struct change *ch)
 {
-    struct change *ch = arg;
-    if (ch->rc < 0) {
-        change_fail(ch, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED,
-                    ch->e.msg);
-        return;
-    }
-    struct str name = api__name(ch->call); // one of that name begins anew, switched on
+    struct str name = api__name(ch->call);
     const char *key = arena_printf(ch->call->arena, "plugins." STR_FMT ".enabled", STR_ARG(name));
+    plugins_forget_hold(ch->api->plugins, name);
     if (choices_get(ch->api->choices, str_of(key)) != NULL) {
         choices_set(ch->api->choices, str_of(key), STR_NULL, on_taken_out, ch);
     } else {
         on_taken_out(ch, 0, NULL);
+    }
+}
+
+static void on_moved(void *arg)
+{
+    struct change *ch = arg;
+    struct str name = api__name(ch->call);
+    if (ch->api->plugins == NULL) {
+        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+    } else if (ch->rc == -ENOENT && !plugins_forget_hold(ch->api->plugins, name)) {
+        // another client, or the user, removed it after we looked
+        op_fail(ch->call, PROBLEM_NOT_FOUND, NULL, "Plugin not found: " STR_FMT, STR_ARG(name));
+        free(ch);
+    } else if (ch->rc < 0 && ch->rc != -ENOENT) {
+        change_fail(ch, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED,
+                    ch->e.msg);
+    } else {
+        forget_name(ch);
     }
 }
 
@@ -328,6 +339,7 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
         return;
     }
     const struct plugin_row *p = &row.p;
+    struct change *ch = NULL;
     if (p->required) {
         op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",
                 "plugin '%s' is required and cannot be removed", p->name);
@@ -338,9 +350,14 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
     } else if (strcmp(p->source, "discovered") == 0) {
         remove_files(change_new(api, c), p->path);
     } else if (strcmp(p->source, "choice") == 0) {
-        struct change *ch = change_new(api, c);
+        ch = change_new(api, c);
         ch->path = arena_strdup(c->arena, str_of(p->path));
+        plugins_forget_hold(api->plugins, api__name(c));
         set_entries(ch, false, on_taken_out);
+    } else if (p->source[0] == '\0') { // an undo keeps it out, and nothing of it is on disk
+        ch = change_new(api, c);
+        ch->path = "";
+        forget_name(ch);
     } else {
         op_fail(c, PROBLEM_CONFLICT, "`afloat plugin disable NAME` switches it off",
                 "plugin '%s' comes from %s and is removed there", p->name,

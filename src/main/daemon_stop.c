@@ -60,7 +60,8 @@ static void on_bots_closed(void *arg)
 {
     struct daemon *d = arg;
     if (d->live != NULL) {
-        api_set_engine(d->api, NULL);
+        api_set_engine(d->api, NULL); // a call that still waits for a thread finds neither
+        api_set_plugins(d->api, NULL, NULL);
         settings_unwatch(d->settings);
         watch_close(d->trust_watch);
         live_close(d->live, on_live_closed, d);

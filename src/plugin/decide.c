@@ -321,6 +321,7 @@ static struct plug *plug_get(struct plugins *ps, const char *unit)
         p = xcalloc(1, sizeof *p);
         p->owner = ps;
         p->unit = xstrdup(unit);
+        p->at = (struct plug_origin){.name = p->unit, .path = "", .layer = "", .source = ""};
         p->said_state = GEN_LOADED;
         vec_push(&ps->plugs, p);
     }
@@ -354,10 +355,27 @@ static void say_duplicates(struct plugins *ps)
     }
 }
 
+/// The entries go with the next look; a plug whose entry is gone is still shown until the commit.
+static void take_origin(struct plug *p, const struct plugin_entry *e)
+{
+    const struct plugin_place *at = e->place;
+    arena_fini(&p->arena);
+    p->at = (struct plug_origin){
+        .name = arena_strdup(&p->arena, str_of(e->name)),
+        .path = arena_strdup(&p->arena, str_of(at->path)),
+        .layer = plugin_layer_name(at->layer),
+        .source = at->source,
+        .project = at->project != NULL ? arena_strdup(&p->arena, str_of(at->project)) : NULL,
+        .said_path = at->said_path != NULL ? arena_strdup(&p->arena, str_of(at->said_path)) : NULL,
+        .said_line = at->said_line,
+        .options = json_clone(&p->arena, at->options),
+        .prefer = json_clone(&p->arena, at->prefer),
+    };
+}
+
 static void meet_entries(struct plugins *ps)
 {
     vec_foreach (p, &ps->plugs) {
-        (*p)->entry = NULL;
         (*p)->order = (int)ps->entries.list.n; // what has no entry comes last
     }
     for (size_t i = 0; i < ps->entries.list.n; i++) {
@@ -366,6 +384,7 @@ static void meet_entries(struct plugins *ps)
             struct plug *p = plug_get(ps, e->unit);
             p->entry = e;
             p->order = (int)i;
+            take_origin(p, e);
         }
     }
     vec_foreach (h, &ps->holds) {

@@ -275,6 +275,9 @@ static void done(void *arg)
         }
     }
     drop_unseen(lk);
+    vec_foreach (p, &ps->plugs) {
+        (*p)->entry = NULL; // until they meet the new ones, which a hub that stops never makes
+    }
     entries_fini(&ps->entries);
     places_fini(&ps->places);
     ps->places = lk->places;

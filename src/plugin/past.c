@@ -144,6 +144,18 @@ static void holds_write(struct plugins *ps, struct jw *w)
     jw_end_arr(w);
 }
 
+/// Does the record say all that a row shows? The file may be damaged.
+static bool is_whole(const struct json *rec)
+{
+    static const char *const keys[] = {"hash", "name", "path", "layer", "source"};
+    bool whole = true;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct json *v = json_get(rec, keys[i]);
+        whole = whole && v != NULL && v->type == JSON_STR;
+    }
+    return whole;
+}
+
 static void holds_read(struct plugins *ps, const struct json *list)
 {
     json_foreach_item (it, list) {
@@ -151,7 +163,7 @@ static void holds_read(struct plugins *ps, const struct json *list)
         struct str unit = json_str(json_get(it, "unit"), "");
         const struct json *of = json_get(it, "of");
         bool out = json_bool(json_get(it, "out"), false);
-        if (unit.n != 0 && (out || json_get(of, "hash") != NULL)) {
+        if (unit.n != 0 && (out || is_whole(of))) {
             past__hold_add(ps, unit, of, over);
             (*vec_last(&ps->holds))->out = out;
         }

@@ -37,6 +37,7 @@ void plug__free(struct plug *p)
     gen_diag_fini(&p->verdict);
     gen_diag_fini(&p->said);
     gen_diag_fini(&p->failure);
+    arena_fini(&p->arena);
     free(p->unit);
     free(p);
 }
@@ -568,6 +569,18 @@ int plugins_unload(struct plugins *ps, struct str name, struct err *e)
     plugins_load(ps, name);
     vec_push(&ps->unloaded, str_dup(name));
     return 0;
+}
+
+bool plugins_forget_hold(struct plugins *ps, struct str name)
+{
+    char *unit = str_dup(name);
+    bool held = past__hold(ps, unit) != NULL;
+    if (held) {
+        past__release(ps, unit);
+        past__save(ps);
+    }
+    free(unit);
+    return held;
 }
 
 void plugins_load(struct plugins *ps, struct str name)

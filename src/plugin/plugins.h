@@ -105,6 +105,9 @@ void plugins_install(struct plugins *ps, const char *owner, const struct plugin_
 /// Keep a plugin out until plugins_load() names it; ERR_NOT_FOUND, ERR_DENIED when it is required. The
 /// next run takes it.
 int plugins_unload(struct plugins *ps, struct str name, struct err *e) MUST_CHECK;
+/// End what an undo made of a unit: the next run takes what is on disk, and drops the unit when nothing
+/// is there. False: no version of it was held, and none was kept out.
+bool plugins_forget_hold(struct plugins *ps, struct str name);
 void plugins_load(struct plugins *ps, struct str name);
 
 // ---- going back ----------------------------------------------------------------------------

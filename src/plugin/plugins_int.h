@@ -52,6 +52,15 @@ struct loaded {
     uint64_t mark; // of everything besides the content that loading looked at: options, names
 };
 
+/// Where a plug's version comes from.
+struct plug_origin {
+    const char *name, *path, *layer, *source; // never NULL
+    const char *project;                      // NULL: the user's
+    const char *said_path; // the file that gives the options, with the line; NULL: none does
+    int said_line;
+    const struct json *options, *prefer; // NULL: none
+};
+
 /// What the next stage does with a plug.
 enum plug_act { ACT_NOTHING, ACT_LOAD, ACT_REMOVE, ACT_SAY };
 
@@ -59,6 +68,8 @@ struct plug {
     struct plugins *owner;
     char *unit;
     const struct plugin_entry *entry; // NULL: it has none any more
+    struct plug_origin at;            // that of its last entry, in `arena`: it outlives the entry
+    struct arena arena;
     int order;
     struct loaded *serving;
     struct content *want;    // to be served; NULL: nothing. Borrowed until the run ends
@@ -188,13 +199,8 @@ void stage__plugins(void *plugins, struct gen_stage *s);
 void stage__plugins_commit(void *plugins);
 void stage__plugins_abort(void *plugins);
 void loaded__free(struct loaded *v);
-/// Where a plug's version comes from: its entry, else the record of what is held.
-struct plug_origin {
-    const char *name, *path, *layer, *source, *project;
-    const char *said_path; // who gave the options, with the line; NULL: nobody in writing
-    int said_line;
-    const struct json *options, *prefer;
-};
+/// The origin of what serves or is to serve: the record of a held version, else the last entry.
+/// Borrowed until the loop turns.
 struct plug_origin plug__origin(const struct plug *p);
 /// Is what serves dead? Then it is loaded again, and when that fails nothing serves.
 bool plug__is_dead(const struct plug *p);

@@ -25,19 +25,10 @@ void loaded__free(struct loaded *v)
 struct plug_origin plug__origin(const struct plug *p)
 {
     const struct hold *held = past__hold(p->owner, p->unit);
-    if (p->entry != NULL && (held == NULL || held->out)) {
-        const struct plugin_place *at = p->entry->place;
-        return (struct plug_origin){.name = p->entry->name,
-                                    .path = at->path,
-                                    .layer = plugin_layer_name(at->layer),
-                                    .source = at->source,
-                                    .project = at->project,
-                                    .said_path = at->said_path,
-                                    .said_line = at->said_line,
-                                    .options = at->options,
-                                    .prefer = at->prefer};
+    if (held == NULL || held->out) {
+        return p->at;
     }
-    const struct past_unit none = {0}, *of = held != NULL ? &held->of : &none;
+    const struct past_unit *of = &held->of;
     return (struct plug_origin){.name = of->name,
                                 .path = of->path,
                                 .layer = of->layer,

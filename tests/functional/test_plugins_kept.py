@@ -86,6 +86,31 @@ def test_undo_of_a_removal_brings_it_back_without_its_file(home, start_hub):
     assert ask(home, "p")["v"] == 1 and not path.exists() and tools(home) == {"what": "p"}
 
 
+@pytest.mark.parametrize("undos", [1, 2], ids=["serves", "kept-out"])
+def test_a_held_plugin_whose_file_is_gone_can_be_removed(home, start_hub, undos):
+    plug(home, "p", answer(1))
+    calm(home, start_hub)
+    path = plug(home, "q", answer(2).replace("what", "which"))
+    reload(home)
+    path.unlink()
+    reload(home)
+    for _ in range(undos):  # the first brings it back, the second leads to before it came
+        undo(home)
+    assert rows(home)["q"]["state"] == "held" and rows(home)["q"]["serving"] == (undos == 1)
+    status, body = call(home, "DELETE", "/plugin/q")
+    assert status == 200 and body["deleted"] == "q", body
+    assert list(rows(home)) == ["p"]
+    assert call(home, "DELETE", "/plugin/q")[0] == 404, "it is gone"
+
+
+def test_a_plugin_whose_file_just_went_is_not_found(home, start_hub):
+    path = plug(home, "p", answer(1))
+    calm(home, start_hub)
+    path.unlink()
+    assert call(home, "DELETE", "/plugin/p")[0] == 404
+    assert reload(home)["removed"] == ["p"]
+
+
 def test_undo_of_a_disabling_serves_again(home, start_hub):
     plug(home, "p", answer(1))
     calm(home, start_hub)
