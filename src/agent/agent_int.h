@@ -124,7 +124,8 @@ struct session {
     bool all_plugins;                 // those of [session] plugins
     vec(char *) plugins;              // else these, in this order
     vec(char *) disabled_tools;
-    vec(char *) writable; // directories that its tools may write besides the working directory
+    vec(char *) writable;  // directories that its tools may write besides the working directory
+    struct grants *grants; // what these paths stand for
     enum box_mode sandbox;
     bool network;
     enum session_permission permission;

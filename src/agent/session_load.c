@@ -43,6 +43,7 @@ void agent__session_cool(struct session *s)
         unlink_warm(s);
         talk_free(s->talk);
         s->talk = NULL;
+        grants_rest(s->grants);
     }
 }
 

@@ -76,10 +76,23 @@ static void on_stored(void *arg, int status, const struct err *e)
     note__end(&n, STORE_SYNCED, on_created, c);
 }
 
+/// Fix what the granted paths stand for, before any command of the session runs. What fails here fails
+/// again, with its reason, in the first call that needs it.
+static void find_grants(struct session *s)
+{
+    struct grant g;
+    (void)!grants_find(s->grants, s->working_dir, &g, NULL);
+    vec_foreach (dir, &s->writable) {
+        (void)!grants_find(s->grants, *dir, &g, NULL);
+    }
+    grants_rest(s->grants); // an idle session holds no descriptors
+}
+
 static void choose_mode(void *arg) // on a lane: it looks at the disk
 {
     struct creation *c = arg;
     const char *why;
+    find_grants(c->s);
     if ((c->asked & SESSION_ASKED_SANDBOX) == 0) {
         c->s->sandbox =
             box_choose_mode(c->s->sandbox, c->s->working_dir, c->s->agent->o.home->dir, &why);

@@ -53,6 +53,7 @@ struct session *agent__session_new(struct agent *a, struct str id)
     s->started_at = loop_wall(a->o.loop);
     s->usage = (struct provider_usage){0};
     s->sandbox = BOX_FULL_ACCESS;
+    s->grants = grants_new();
     agent__session_default(s, a->o.config, 0);
     return s;
 }
@@ -99,6 +100,7 @@ void agent__session_free(struct session *s)
     vec_fini(&s->plugins);
     vec_fini(&s->disabled_tools);
     vec_fini(&s->writable);
+    grants_unref(s->grants);
     free_list(s->environment);
     free_list(s->variables);
     if (s->chosen) {
@@ -195,56 +197,63 @@ static bool take_disabled(struct session *s, const struct json *v, struct agent_
     return true;
 }
 
-static bool is_directory(const char *path)
+/// The real path of a directory: links count now and never again. NULL when it is none; caller frees.
+static char *real_directory(struct str asked)
 {
     struct stat st;
-    return path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    char *path = str_dup(asked);
+    bool fits = path[0] == '/' && strlen(path) == asked.n && stat(path, &st) == 0;
+    char *real = fits && S_ISDIR(st.st_mode) ? realpath(path, NULL) : NULL;
+    free(path);
+    return real;
 }
 
 static bool take_writable(struct session *s, const struct json *v, struct agent_no *no)
 {
-    char **names;
-    size_t n;
+    vec(char *) dirs = {0};
+    bool fits = v->type == JSON_ARR;
+    if (!fits) {
+        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'writable' must be a list of directories");
+    }
     json_foreach_item (it, v) {
-        char *path = str_dup(json_str(it, ""));
-        bool fits = is_directory(path);
-        if (!fits) {
+        struct str asked = json_str(it, "");
+        char *dir = fits ? real_directory(asked) : NULL;
+        if (fits && dir == NULL) {
             agent__no(no, PROBLEM_INVALID_BODY, NULL,
                       "'writable' must be directories that exist, with their absolute paths: "
-                      "'%.150s' is not",
-                      path);
-        }
-        free(path);
-        if (!fits) {
-            return false;
+                      "'%.*s' is not",
+                      (int)MIN(asked.n, (size_t)150), asked.p);
+            fits = false;
+        } else if (dir != NULL) {
+            vec_push(&dirs, dir);
         }
     }
-    if (!read_names(v, &names, &n)) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'writable' must be a list of directories");
+    if (!fits) {
+        clear_names(&dirs);
+        vec_fini(&dirs);
         return false;
     }
     clear_names(&s->writable);
     vec_fini(&s->writable);
-    s->writable.p = names;
-    s->writable.n = s->writable.cap = n;
+    s->writable.p = dirs.p;
+    s->writable.n = s->writable.cap = dirs.n;
     return true;
 }
 
 static bool take_working_dir(struct session *s, const struct json *v, struct agent_no *no)
 {
-    char *path = str_dup(json_str(v, ""));
-    bool fits = is_directory(path);
-    if (fits) {
-        free(s->working_dir);
-        s->working_dir = path_clean(path);
-    } else {
+    struct str asked = json_str(v, "");
+    char *dir = real_directory(asked);
+    if (dir == NULL) {
         agent__no(no, PROBLEM_INVALID_BODY, NULL,
                   "'working_dir' must be a directory that exists, "
-                  "with its absolute path: '%.150s' is not",
-                  path);
+                  "with its absolute path: '%.*s' is not",
+                  (int)MIN(asked.n, (size_t)150), asked.p);
+        return false;
     }
-    free(path);
-    return fits;
+    free(s->working_dir);
+    s->working_dir = dir;
+    return true;
 }
 
 static bool take_sandbox(struct session *s, const struct json *v, struct agent_no *no)
@@ -410,7 +419,7 @@ static void read_environment(struct session *s, const struct json *env)
 
 void agent__session_take_stored(struct session *s, const struct json *meta)
 {
-    static const char *const plain[] = {"title",   "disabled_tools", "writable",  "sandbox",
+    static const char *const plain[] = {"title",   "disabled_tools", "sandbox",
                                         "network", "keep_requests",  "permission"};
     struct agent_no no;
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
@@ -421,11 +430,14 @@ void agent__session_take_stored(struct session *s, const struct json *meta)
             }
         }
     }
-    const struct json *plugins = json_get(meta, "plugins");
+    const struct json *plugins = json_get(meta, "plugins"), *writable = json_get(meta, "writable");
+    size_t n = 0;
     if (plugins != NULL && plugins->type == JSON_ARR) {
-        size_t n = 0;
         s->all_plugins = !read_names(plugins, &s->plugins.p, &n);
         s->plugins.n = s->plugins.cap = n;
+    }
+    if (writable != NULL && read_names(writable, &s->writable.p, &n)) { // real paths, as they were
+        s->writable.n = s->writable.cap = n;
     }
     read_environment(s, json_get(meta, "env"));
 }

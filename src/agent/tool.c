@@ -83,6 +83,7 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->policy.home = copy_text(a, p->home);
     c->policy.runtime = copy_text(a, p->runtime);
     c->policy.tmp_dir = copy_text(a, p->tmp_dir);
+    c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
     c->environment = copy_list(a, env->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);
@@ -138,6 +139,7 @@ void tool__finish(struct tool_call *c, const struct tool_result *r)
     c->cb.on_done(c, r, c->arg);
     tool_output_free(c->output);
     box_free(c->box);
+    grants_unref(c->policy.grants);
     buf_fini(&c->text);
     buf_fini(&c->cut);
     arena_fini(&c->arena);

@@ -139,17 +139,20 @@ static void explain_network(struct tool_call *c)
 }
 
 /// Files that moved while the box was being made are no fault of the machine.
-static bool is_machine(const struct proc_exit *x)
+static bool is_moved(const struct proc_exit *x)
 {
-    return x->no_box != 0 && !(x->no_box == LAUNCH_NO_MOUNT &&
-                               (x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR));
+    return x->no_box == LAUNCH_NO_MOUNT &&
+           (x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR);
 }
 
 /// Why it counts as failed, in the arena; NULL: it does not.
 static const char *judge(struct tool_call *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
-    if (!x->launched && is_machine(x)) {
+    if (!x->launched && is_moved(x)) {
+        return "a file or directory of the sandbox was moved or replaced just now; nothing was run";
+    }
+    if (!x->launched && x->no_box != 0) {
         box_explain(x->no_box, -x->code, &c->why);
         r->problem = "SANDBOX_UNAVAILABLE";
         return c->why.msg;

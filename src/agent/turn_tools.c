@@ -221,7 +221,8 @@ static void start_builtin(struct use *u, const char *const *vars)
                                 .writable = w,
                                 .hide = h,
                                 .home = a->o.home->dir,
-                                .runtime = a->o.home->runtime};
+                                .runtime = a->o.home->runtime,
+                                .grants = s->grants};
     char *outputs = agent__session_path(s, "outputs");
     struct tool_env env = {.loop = a->o.loop,
                            .lane = a->tools,

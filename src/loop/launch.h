@@ -16,7 +16,8 @@
 // -b  a rule of the box
 //
 // A rule is a letter and an absolute path without symbolic links, `.` and `..`; outer paths come
-// before inner ones. What no rule names can be read, not written.
+// before inner ones. What no rule names can be read, not written. Between letter and path may stand
+// DEVICE:INODE (hexadecimal) of the directory that is meant; another one in its place is refused.
 //
 //     w  a directory that can be written       r  what can only be read, in one that can be written
 //     h  what cannot be seen                   k  a directory that must not appear: as r, and made

@@ -1,13 +1,10 @@
 // From what a session asks for to the rules of its box.
 //
-//     policy ── real paths ──> w  the working directory and `writable`
+//     policy ── grants ──────> w  the working directory and `writable`
 //                              r, k  their .git and .afloat (box_git.c)
 //                              h  the home of Afloat, its sockets, `hide`
 //                              r  the folders of the home that a command may read
-//            ── sorted, outer paths first ──> the launcher, and the questions below
-//
-// A question is answered by the innermost rule around a path, which is what the launcher's mounts
-// do as well: of two mounts the inner one counts.
+//            ── in order (box_rules.c) ──> the launcher, and the questions below
 //
 // The home of Afloat is hidden whole, with holes, instead of hiding its secrets one by one: a file
 // that is replaced by rename while a command runs would come out from under its mount.
@@ -32,72 +29,6 @@ static const char *const sockets[] = {
     "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio",         "/run/libvirt",
     "/run/dbus",        "/run/systemd",    "/run/user",   "/run/snapd.socket",
 };
-
-// ---- rules -----------------------------------------------------------------------------------
-
-void box__add(struct box *b, char kind, const char *path)
-{
-    vec_push(&b->rules, xasprintf("%c%s", kind, path));
-}
-
-/// Shorter first, so what lies around comes before what lies inside. Of two rules for one path the
-/// later one counts: it is the one that takes away.
-static int compare(const void *a, const void *b)
-{
-    static const char order[] = "twrkfh";
-    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-    size_t nx = strlen(x), ny = strlen(y);
-    if (nx != ny) {
-        return nx < ny ? -1 : 1;
-    }
-    int rc = strcmp(x + 1, y + 1);
-    return rc != 0 ? rc : (int)(strchr(order, x[0]) - strchr(order, y[0]));
-}
-
-static bool same_path(const char *x, const char *y)
-{
-    return strcmp(x + 1, y + 1) == 0;
-}
-
-/// Sort, and keep only the rule that counts of each path.
-static void settle(struct box *b)
-{
-    size_t n = 0;
-    if (b->rules.n != 0) {
-        qsort(b->rules.p, b->rules.n, sizeof *b->rules.p, compare);
-    }
-    for (size_t i = 0; i < b->rules.n; i++) {
-        const char *rule = b->rules.p[i];
-        if (n > 0 && same_path(b->rules.p[n - 1], rule)) {
-            free((char *)(uintptr_t)b->rules.p[--n]);
-        }
-        b->rules.p[n++] = rule;
-    }
-    b->rules.n = n;
-    vec_push(&b->rules, NULL);
-}
-
-static bool beneath(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-    return n == 1 || (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
-}
-
-/// The innermost rule around `path`; "" when none is.
-static const char *find_rule(const struct box *b, const char *path)
-{
-    for (size_t i = b->rules.n; i-- > 0;) {
-        if (b->rules.p[i] != NULL && beneath(path, b->rules.p[i] + 1)) {
-            return b->rules.p[i];
-        }
-    }
-    return "";
-}
-
-static char find(const struct box *b, const char *path)
-{
-    return find_rule(b, path)[0];
-}
 
 // ---- from the policy ---------------------------------------------------------------------------
 
@@ -131,7 +62,7 @@ static bool has_part(const char *path, const char *name)
 static bool is_own_worktree(const struct box *b, const char *path)
 {
     char *trees = b->home != NULL ? path_join(b->home, "worktrees") : NULL;
-    bool own = trees != NULL && beneath(path, trees) && strcmp(path, trees) != 0;
+    bool own = trees != NULL && box__beneath(path, trees) && strcmp(path, trees) != 0;
     free(trees);
     return own;
 }
@@ -146,7 +77,7 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
     if (is_own_worktree(b, path)) {
         return 0;
     }
-    if ((b->home != NULL && beneath(path, b->home)) || has_part(path, ".git") ||
+    if ((b->home != NULL && box__beneath(path, b->home)) || has_part(path, ".git") ||
         has_part(path, ".afloat")) {
         return err_set(e, ERR_DENIED,
                        "'%s' is not for tools to write: choose another directory, or use the "
@@ -156,25 +87,31 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
     return 0;
 }
 
-static int add_writable(struct box *b, const char *path, struct err *e)
+static int add_writable(struct box *b, const struct grant *g, struct err *e)
 {
-    int rc = check_writable(b, path, e);
+    int rc = check_writable(b, g->path, e);
     if (rc == 0) {
-        box__add(b, 'w', path);
-        rc = box__protect(b, path, e);
+        box__add_grant(b, 'w', g);
+        rc = box__protect(b, g->path, e);
     }
     return rc;
 }
 
-static int add_writables(struct box *b, const struct box_policy *p, struct err *e)
+static int add_writables(struct box *b, const struct box_policy *p, struct grants *grants,
+                         struct err *e)
 {
-    int rc = add_writable(b, b->dir, e);
+    struct grant g;
+    int rc = grants_find(grants, p->working_dir, &g, e);
+    if (rc == 0) {
+        rc = add_writable(b, &g, e);
+    }
     for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL && rc == 0; i++) {
-        char *real = real_path(p->writable[i]);
-        if (real != NULL && is_dir(real)) { // a list for several machines may name what is not here
-            rc = add_writable(b, real, e);
+        rc = grants_find(grants, p->writable[i], &g, e);
+        if (rc == 0) {
+            rc = add_writable(b, &g, e);
+        } else if (rc == ERR_NOT_FOUND) { // a list for several machines may name what is not here
+            rc = 0;
         }
-        free(real);
     }
     return rc;
 }
@@ -182,20 +119,19 @@ static int add_writables(struct box *b, const struct box_policy *p, struct err *
 /// Let what lies in a place that commands do not see be read.
 static void show(struct box *b, const char *path)
 {
-    if (beneath(path, "/tmp") || is_own_worktree(b, path)) {
+    if (box__beneath(path, "/tmp") || is_own_worktree(b, path)) {
         box__add(b, 'r', path);
     }
 }
 
 /// What could be written in another mode: all of a worktree, when the work is further down in it.
-static void show_writables(struct box *b, const struct box_policy *p)
+static void show_writables(struct box *b, const struct box_policy *p, struct grants *grants)
 {
+    struct grant g;
     for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL; i++) {
-        char *real = real_path(p->writable[i]);
-        if (real != NULL && is_dir(real)) {
-            show(b, real);
+        if (grants_find(grants, p->writable[i], &g, NULL) == 0) {
+            show(b, g.path);
         }
-        free(real);
     }
 }
 
@@ -224,7 +160,7 @@ static int add_hidden(struct box *b, const char *path, struct err *e)
 {
     char *real = real_path(path);
     int rc = 0;
-    if (real != NULL && beneath(b->dir, real)) {
+    if (real != NULL && box__beneath(b->dir, real)) {
         rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
     } else if (real != NULL) {
         box__add(b, 'h', real);
@@ -245,7 +181,7 @@ static int add_all_hidden(struct box *b, const struct box_policy *p, struct err 
     return rc;
 }
 
-static int fill(struct box *b, const struct box_policy *p, struct err *e)
+static int fill(struct box *b, const struct box_policy *p, struct grants *grants, struct err *e)
 {
     b->home = p->home != NULL ? real_path(p->home) : NULL;
     b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
@@ -255,17 +191,42 @@ static int fill(struct box *b, const struct box_policy *p, struct err *e)
         box__add(b, 't', b->tmp_dir);
     }
     if (rc == 0 && b->mode == BOX_WORKSPACE_WRITE) {
-        rc = add_writables(b, p, e);
+        rc = add_writables(b, p, grants, e);
     } else {
         show(b, b->dir);
-        show_writables(b, p);
+        show_writables(b, p, grants);
     }
-    settle(b);
-    if (rc == 0 && find(b, b->dir) == 'h') {
+    box__settle(b);
+    if (rc == 0 && box__find(b, b->dir)->kind == 'h') {
         rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
     }
     if (rc == 0 && b->rules.n > LAUNCH_RULES_MAX) {
         rc = err_set(e, ERR_TOO_LARGE, "too many directories to open or hide: shorten the lists");
+    }
+    box__write(b);
+    return rc;
+}
+
+/// Without a box nothing depends on which directory it is.
+static int find_dir(struct box *b, const struct box_policy *p, struct err *e)
+{
+    b->dir = real_path(p->working_dir);
+    return b->dir != NULL && is_dir(b->dir)
+               ? 0
+               : err_set(e, ERR_NOT_FOUND, "the working directory '%s' is gone", p->working_dir);
+}
+
+static int find_granted(struct box *b, const struct box_policy *p, struct err *e)
+{
+    struct grant dir;
+    b->grants = p->grants == NULL ? grants_new() : NULL;
+    struct grants *grants = p->grants != NULL ? p->grants : b->grants;
+    int rc = grants_find(grants, p->working_dir, &dir, e);
+    if (rc == 0) {
+        b->dir = xstrdup(dir.path);
+        rc = fill(b, p, grants, e);
+    } else if (rc == ERR_NOT_FOUND) {
+        rc = err_set(e, rc, "the working directory '%s' is gone", p->working_dir);
     }
     return rc;
 }
@@ -289,10 +250,10 @@ static bool refuse(const char **why, const char *text)
 }
 
 /// Tools that run in the hub can tell a `.git` further down, too.
-static bool is_guarded(const char *rule, const char *real)
+static bool is_guarded(const struct box_rule *rule, const char *real)
 {
-    const char *rest = real + strlen(rule + 1);
-    return strchr("rkf", rule[0]) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
+    const char *rest = real + strlen(rule->path);
+    return strchr("rkf", rule->kind) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
 }
 
 // ---- public ----------------------------------------------------------------------------------
@@ -325,7 +286,7 @@ enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, con
         *why = "the working directory is /: tools can only read; --sandbox asks for more";
     } else if (is_same(dir, "~")) {
         *why = "the working directory is your home: tools can only read; --sandbox asks for more";
-    } else if (hub != NULL && beneath(hub, dir)) {
+    } else if (hub != NULL && box__beneath(hub, dir)) {
         *why = "the working directory holds Afloat's own files: tools can only read; --sandbox "
                "asks for more";
     }
@@ -337,16 +298,11 @@ enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, con
 int box_new(struct box **out, const struct box_policy *p, struct err *e)
 {
     struct box *b = xcalloc(1, sizeof *b);
-    int rc = 0;
+    int rc;
     *out = NULL;
     b->mode = p->mode;
     b->network = p->network || p->mode == BOX_FULL_ACCESS;
-    b->dir = real_path(p->working_dir);
-    if (b->dir == NULL || !is_dir(b->dir)) {
-        rc = err_set(e, ERR_NOT_FOUND, "the working directory '%s' is gone", p->working_dir);
-    } else if (p->mode != BOX_FULL_ACCESS) {
-        rc = fill(b, p, e);
-    }
+    rc = p->mode == BOX_FULL_ACCESS ? find_dir(b, p, e) : find_granted(b, p, e);
     if (rc < 0) {
         box_free(b);
         return rc;
@@ -360,10 +316,8 @@ void box_free(struct box *b)
     if (b == NULL) {
         return;
     }
-    vec_foreach (rule, &b->rules) {
-        free((char *)(uintptr_t)*rule);
-    }
-    vec_fini(&b->rules);
+    box__rules_fini(b);
+    grants_unref(b->grants);
     free(b->dir);
     free(b->home);
     free(b->tmp_dir);
@@ -372,7 +326,7 @@ void box_free(struct box *b)
 
 const char *const *box_rules(const struct box *b)
 {
-    return b->mode == BOX_FULL_ACCESS ? NULL : b->rules.p;
+    return b->mode == BOX_FULL_ACCESS ? NULL : b->texts.p;
 }
 
 const char *box_dir(const struct box *b)
@@ -387,11 +341,11 @@ bool box_network(const struct box *b)
 
 bool box_may_read(const struct box *b, const char *real, const char **why)
 {
-    char kind = find(b, real);
+    char kind = box__find(b, real)->kind;
     if (b->mode == BOX_FULL_ACCESS) {
         return true;
     }
-    if (kind == 'h' || (kind == 0 && beneath(real, "/tmp"))) {
+    if (kind == 'h' || (kind == 0 && box__beneath(real, "/tmp"))) {
         return refuse(why, "it is hidden from tools");
     }
     return true;
@@ -399,20 +353,20 @@ bool box_may_read(const struct box *b, const char *real, const char **why)
 
 bool box_may_write(const struct box *b, const char *real, const char **why)
 {
-    const char *rule = find_rule(b, real);
+    const struct box_rule *rule = box__find(b, real);
     if (b->mode == BOX_FULL_ACCESS) {
         return true;
     }
-    if (rule[0] == 'h') {
+    if (rule->kind == 'h') {
         return refuse(why, "it is hidden from tools");
     }
-    if (rule[0] == 't') {
+    if (rule->kind == 't') {
         return true;
     }
     if (b->mode == BOX_READ_ONLY) {
         return refuse(why, "the sandbox is read-only");
     }
-    if (rule[0] == '\0') {
+    if (rule->kind == '\0') {
         return refuse(why, "it lies outside the working directory");
     }
     return is_guarded(rule, real) ? refuse(why, ".git and .afloat are not for tools to write")
@@ -422,7 +376,8 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
 char *box_map(const struct box *b, const char *path)
 {
     char *clean = path_clean(path);
-    if (b->mode == BOX_FULL_ACCESS || !beneath(clean, "/tmp") || find(b, clean) != 0) {
+    if (b->mode == BOX_FULL_ACCESS || !box__beneath(clean, "/tmp") ||
+        box__find(b, clean)->kind != '\0') {
         return clean;
     }
     char *mapped =

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "sandbox/grant.h"
 
 // The box: what the commands and file tools of a session may write, read and reach.
 //
@@ -33,6 +34,7 @@ struct box_policy {
     const char *const *hide;     // what does not exist is skipped
     const char *home, *runtime;  // AFLOAT_HOME and AFLOAT_RUNTIME
     const char *tmp_dir;         // what the tools see as /tmp; NULL: an empty one for each command
+    struct grants *grants;       // what the directories stand for; NULL: found for this box alone
 };
 
 /// The mode for a working directory when nobody asked for one: `wanted`, or read-only where that is
@@ -44,7 +46,8 @@ enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, con
 struct box;
 
 /// Look at the disk and work the box out; on any thread, it may block. What changes on the disk
-/// afterwards is the launcher's to find. ERR_DENIED with a way out for what cannot be protected.
+/// afterwards is the launcher's to find. ERR_DENIED with a way out for what cannot be protected;
+/// ERR_CONFLICT for a granted directory that was replaced.
 int box_new(struct box **out, const struct box_policy *p, struct err *e) MUST_CHECK;
 void box_free(struct box *b);
 

@@ -6,17 +6,42 @@
 
 // A box under way: its rules in any order, put into the launcher's at the end.
 
+struct box_rule {
+    char kind;    // as in loop/launch.h
+    char *path;   // real path
+    bool granted; // it must be this very directory:
+    dev_t dev;
+    ino_t ino;
+};
+
 struct box {
     enum box_mode mode;
     bool network;
-    char *dir;               // real path
-    char *home;              // real path, or NULL when there is none
-    char *tmp_dir;           // real path, or NULL
-    vec(const char *) rules; // letter and path each; NULL at the end once sorted
+    char *dir;             // real path
+    char *home;            // real path, or NULL when there is none
+    char *tmp_dir;         // real path, or NULL
+    struct grants *grants; // of this box alone; NULL: the policy brought them
+    vec(struct box_rule) rules;
+    vec(const char *) texts; // the same for the launcher, NULL at the end
 };
+
+// ---- rules: box_rules.c ----------------------------------------------------------------------
 
 /// Add a rule; `path` is a real path and copied.
 void box__add(struct box *b, char kind, const char *path);
+/// The same for a granted directory: the launcher refuses another one in its place.
+void box__add_grant(struct box *b, char kind, const struct grant *g);
+/// Put the rules in order and make the list tight; may be done again after adding more.
+void box__settle(struct box *b);
+/// The innermost rule around `path`, of kind '\0' when none is. Only after box__settle().
+const struct box_rule *box__find(const struct box *b, const char *path);
+void box__write(struct box *b); // fill in `texts`
+void box__rules_fini(struct box *b);
+
+/// True when `path` is `dir` or lies beneath it.
+bool box__beneath(const char *path, const char *dir);
+
+// ---- repositories: box_git.c -----------------------------------------------------------------
 
 /// Rules that keep the repository of the writable directory `root` (a real path) as it is: .git and
 /// .afloat, there or not, and for a linked worktree what git has to write, one by one.

@@ -118,7 +118,8 @@ static bool parse_limit(struct request *r, int letter, const char *text)
 
 static bool parse_rule(struct launch_box *b, const char *rule)
 {
-    if (b->n == LAUNCH_RULES_MAX || strchr("wrhktf", rule[0]) == NULL || rule[1] != '/') {
+    const char *letter = rule[0] != '\0' ? strchr("wrhktf", rule[0]) : NULL;
+    if (b->n == LAUNCH_RULES_MAX || letter == NULL || strchr(rule, '/') == NULL) {
         return false;
     }
     b->rules[b->n++] = rule;

@@ -183,9 +183,23 @@ static int clone_at(int dirfd, const char *path)
                               AT_SYMLINK_NOFOLLOW));
 }
 
-static int clone_tree(const char *path, uint64_t flags)
+/// Is `fd` the directory that the rule means? Only a rule with a device and an inode says which.
+static bool is_meant(const char *rule, int fd)
 {
-    int fd = need(launch__open(path));
+    unsigned long long dev, ino;
+    struct stat st;
+    need(fstat(fd, &st));
+    return rule[1] == '/' || (sscanf(rule + 1, "%llx:%llx/", &dev, &ino) == 2 &&
+                              st.st_dev == (dev_t)dev && st.st_ino == (ino_t)ino);
+}
+
+static int clone_tree(const char *rule, uint64_t flags)
+{
+    int fd = need(launch__open(launch_rule_path(rule)));
+    if (!is_meant(rule, fd)) {
+        errno = ENOENT; // the one that is meant is not there
+        need(-1);
+    }
     int tree = clone_at(fd, "");
     set_flags(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, flags);
     close(fd);
@@ -208,13 +222,13 @@ static void look_at_hidden(size_t i, const char *path)
 static void clone_rules(const struct launch_box *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        const char *path = launch_rule_path(b->rules[i]);
+        const char *rule = b->rules[i];
         clones[i] = -1;
-        switch (launch_rule_kind(b->rules[i])) {
-        case 't': tmp_tree = clone_tree(path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV); break;
-        case 'w': clones[i] = clone_tree(path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV); break;
-        case 'h': look_at_hidden(i, path); break;
-        default: clones[i] = clone_tree(path, MOUNT_ATTR_RDONLY); break;
+        switch (launch_rule_kind(rule)) {
+        case 't': tmp_tree = clone_tree(rule, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV); break;
+        case 'w': clones[i] = clone_tree(rule, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV); break;
+        case 'h': look_at_hidden(i, launch_rule_path(rule)); break;
+        default: clones[i] = clone_tree(rule, MOUNT_ATTR_RDONLY); break;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "loop/launch.h"
@@ -23,7 +24,7 @@ static inline char launch_rule_kind(const char *rule)
 
 static inline const char *launch_rule_path(const char *rule)
 {
-    return rule + 1;
+    return strchr(rule, '/'); // there always is one
 }
 
 /// Tell the hub, with errno, and end.

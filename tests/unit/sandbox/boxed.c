@@ -173,17 +173,23 @@ bool boxed_exists(const char *name)
     return lstat(boxed_path(name), &st) == 0;
 }
 
+void boxed_start_in(struct boxed_cmd *cmd, const char *script, const struct box *box)
+{
+    boxed_need();
+    *cmd = (struct boxed_cmd){0};
+    buf_init(&cmd->out, SIZE_MAX);
+    spawn(cmd, script, box);
+}
+
 void boxed_start(struct boxed_cmd *cmd, const char *script)
 {
     struct box *box = NULL;
     struct err e = {0};
     boxed_need();
-    *cmd = (struct boxed_cmd){0};
-    buf_init(&cmd->out, SIZE_MAX);
     if (box_new(&box, &boxed.policy, &e) != 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
-    spawn(cmd, script, box);
+    boxed_start_in(cmd, script, box);
     box_free(box);
 }
 

@@ -55,6 +55,7 @@ int boxed_run(const char *script);
 
 /// The same in steps; `cmd` is overwritten, boxed_free() releases what it wrote.
 void boxed_start(struct boxed_cmd *cmd, const char *script);
+void boxed_start_in(struct boxed_cmd *cmd, const char *script, const struct box *box);
 void boxed_wait_for(struct boxed_cmd *cmd, const char *text); // in its output
 int boxed_wait(struct boxed_cmd *cmd);
 void boxed_free(struct boxed_cmd *cmd);
