@@ -11,6 +11,7 @@
 
 #include "agent/agent_int.h"
 #include "base/log.h"
+#include "trust/trust.h"
 
 void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
 {
@@ -89,6 +90,42 @@ void agent_free(struct agent *a)
 void agent_set_config(struct agent *a, const struct config *c)
 {
     a->o.config = c;
+}
+
+struct guarding {
+    const struct agent *a;
+    vec(const char *) plugins;
+};
+
+/// What is in the home itself no box opens; links in it that lead elsewhere trust_guards_read() finds.
+static void add_plugin(void *arg, const char *path)
+{
+    struct guarding *g = arg;
+    size_t n = strlen(g->a->o.home->dir);
+    if (strncmp(path, g->a->o.home->dir, n) != 0 || path[n] != '/') {
+        vec_push(&g->plugins, path);
+    }
+}
+
+void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena)
+{
+    struct guarding g = {.a = a};
+    size_t n = 0;
+    a->o.host.loaded(a->o.host.arg, add_plugin, &g);
+    const char **plugins = arena_calloc(arena, g.plugins.n + 1, sizeof *plugins);
+    for (size_t i = 0; i < g.plugins.n; i++) {
+        plugins[i] = arena_strdup(arena, str_of(g.plugins.p[i]));
+    }
+    while (trust_followed(a->o.trust, n) != NULL) {
+        n++;
+    }
+    const char **followed = arena_calloc(arena, n + 1, sizeof *followed);
+    for (size_t i = 0; i < n; i++) {
+        followed[i] = arena_strdup(arena, str_of(trust_followed(a->o.trust, i)));
+    }
+    vec_fini(&g.plugins);
+    env->plugins = plugins;
+    env->followed = followed;
 }
 
 // ---- start --------------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ struct agent_host {
     bool (*known)(void *arg, struct str name);
     /// The i-th plugin that is required of a session in `working_dir`, NULL behind the last.
     const char *(*required)(void *arg, size_t i, const char *working_dir);
+    /// Call `each` with every path from which the hub loads a plugin of the user's.
+    void (*loaded)(void *arg, void (*each)(void *each_arg, const char *path), void *each_arg);
     /// A file of a plugin, by its path in it; `p` NULL when there is none.
     struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
     /// Somebody works in `dir`: `done`, not from inside, when what its project brings serves, with the
@@ -134,6 +136,10 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg);
 void agent_stop(struct agent *a, loop_fn *done, void *arg);
 void agent_free(struct agent *a); // when the store is closed; NULL is allowed
 void agent_set_config(struct agent *a, const struct config *c);
+struct tool_env;
+struct arena;
+/// Fill in what runs outside of the sandbox now, so that no tool of this call writes it. In the arena.
+void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena);
 /// Copied; before the first session of a bot is made or found.
 void agent_set_kit(struct agent *a, const struct agent_kit *kit);
 

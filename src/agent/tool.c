@@ -16,6 +16,7 @@
 
 #include "agent/tool_int.h"
 #include "base/schema.h"
+#include "trust/guard.h"
 
 static const struct tool tools[] = {
 #define TOOL(id, name_, effect_, description_, ...)                                                \
@@ -84,6 +85,8 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->policy.runtime = copy_text(a, p->runtime);
     c->policy.tmp_dir = copy_text(a, p->tmp_dir);
     c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
+    c->plugins = copy_list(a, env->plugins);
+    c->followed = copy_list(a, env->followed);
     c->environment = copy_list(a, env->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);
@@ -114,10 +117,39 @@ static void on_prepared(void *arg)
     }
 }
 
+static const char *const *join_lists(struct arena *a, const char *const *x, const char *const *y)
+{
+    size_t n = 0, i;
+    while (x[n] != NULL) {
+        n++;
+    }
+    for (i = 0; y[i] != NULL; i++) {
+    }
+    const char **both = arena_calloc(a, n + i + 1, sizeof *both);
+    memcpy(both, x, n * sizeof *both);
+    memcpy(both + n, y, i * sizeof *both);
+    return both;
+}
+
+/// What runs outside of the box is found anew for each call: a file may have been named since the last.
+static int make_box(struct tool_call *c)
+{
+    struct trust_guards g;
+    if (c->policy.mode != BOX_WORKSPACE_WRITE) { // nothing can be written, or everything
+        return box_new(&c->box, &c->policy, &c->why);
+    }
+    trust_guards_read(&g, c->policy.home, c->followed);
+    c->policy.guard = join_lists(&c->arena, c->plugins, g.paths.p);
+    int rc = box_new(&c->box, &c->policy, &c->why);
+    c->policy.guard = NULL;
+    trust_guards_fini(&g);
+    return rc;
+}
+
 static void prepare(void *arg)
 {
     struct tool_call *c = arg;
-    int rc = box_new(&c->box, &c->policy, &c->why);
+    int rc = make_box(c);
     if (rc == 0) {
         rc = c->tool->run(c, &c->why);
     }

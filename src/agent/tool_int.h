@@ -27,6 +27,7 @@ struct tool_call {
     struct arena arena; // of everything below that is a pointer
     const struct json *input;
     struct box_policy policy;
+    const char *const *plugins, *const *followed;
     const char *const *environment;
     const char *outputs_dir, *call_id;
     uint64_t timeout_ms;

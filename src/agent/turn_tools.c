@@ -230,6 +230,7 @@ static void start_builtin(struct use *u, const char *const *vars)
                            .environment = agent__session_filter(s, vars, arena),
                            .outputs_dir = outputs,
                            .call_id = arena_strdup(arena, u->id)};
+    agent_guard(a, &env, arena);
     if (tool_call_start(&u->running, &env, str_of(u->tool->builtin->name),
                         json_get(u->call, "input"), &callbacks, u, &e) < 0) {
         u->running = NULL;

@@ -79,6 +79,7 @@ static void start(struct builtin_run *r, struct arena *a)
                            .outputs_dir = arena_printf(a, "%s/outputs", api->home->state),
                            .call_id =
                                arena_printf(a, "api-%llu", (unsigned long long)++api->tool_runs)};
+    agent_guard(api->agent, &env, a);
     if (tool_call_start(&r->call, &env, str_of(r->tool->name), r->input, &callbacks, r, &e) < 0) {
         run_end(r, &(struct tool_result){.output = STR(""), .error = e.msg});
     }

@@ -87,6 +87,7 @@ static void start(struct run *r, const char *cmd)
                            .outputs_dir = arena_printf(&a, "%s/outputs", r->ws.dir),
                            .call_id = arena_printf(&a, "setup-%s", r->rec.run_id),
                            .timeout_ms = SETUP_MS};
+    agent_guard(b->o.agent, &env, &a);
     struct json_member m = {.key = STR("cmd"), .value = {.type = JSON_STR, .s = str_of(cmd)}};
     struct json input = {.type = JSON_OBJ, .n = 1, .members = &m};
     run__away(r);

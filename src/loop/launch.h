@@ -28,7 +28,7 @@
 // a socket on which the launcher sends reports, and a supervisor receives orders. The channel
 // closing without a report of failure means that the program runs (or, with -s, see LAUNCH_ENDED).
 
-enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 128 };
+enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 256 };
 
 // letter, resource, member of struct proc_opts
 #define LAUNCH_LIMITS(X)                                                                           \

@@ -95,6 +95,18 @@ static const char *required(void *arg, size_t i, const char *working_dir)
     return NULL;
 }
 
+static void loaded(void *arg, void (*each)(void *each_arg, const char *path), void *each_arg)
+{
+    struct agent_glue *g = arg;
+    size_t n = g->o.plugins != NULL ? plugins_count(g->o.plugins) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct plugin_row row = plugins_at(g->o.plugins, i);
+        if (row.project == NULL && row.enabled && row.path[0] == '/') {
+            each(each_arg, row.path);
+        }
+    }
+}
+
 static struct str file(void *arg, const struct gen_unit *u, const char *path)
 {
     struct agent_glue *g = arg;
@@ -345,6 +357,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                               .host = {.reach = reach,
                                        .known = known,
                                        .required = required,
+                                       .loaded = loaded,
                                        .file = file,
                                        .enter = enter,
                                        .leave = leave,

@@ -197,6 +197,11 @@ static int fill(struct box *b, const struct box_policy *p, struct grants *grants
         show_writables(b, p, grants);
     }
     box__settle(b);
+    for (size_t i = 0; p->guard != NULL && p->guard[i] != NULL; i++) {
+        box__guard(b, p->guard[i]);
+    }
+    box__settle(b);
+    box__pin(b);
     if (rc == 0 && box__find(b, b->dir)->kind == 'h') {
         rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
     }
@@ -240,6 +245,10 @@ static bool is_same(const char *path, const char *other)
     free(real);
     return same;
 }
+
+static const char guard_reason[] = "it runs outside of the sandbox, as a plugin of the hub or in "
+                                   "the environment of a followed project; "
+                                   "only the user changes it";
 
 static bool refuse(const char **why, const char *text)
 {
@@ -368,6 +377,9 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
     }
     if (rule->kind == '\0') {
         return refuse(why, "it lies outside the working directory");
+    }
+    if (rule->guard) {
+        return refuse(why, guard_reason);
     }
     return is_guarded(rule, real) ? refuse(why, ".git and .afloat are not for tools to write")
                                   : true;

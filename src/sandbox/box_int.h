@@ -12,6 +12,8 @@ struct box_rule {
     bool granted; // it must be this very directory:
     dev_t dev;
     ino_t ino;
+    bool pin;   // writable as what lies around it, but not to be renamed
+    bool guard; // the hub or the user's shell runs it
 };
 
 struct box {
@@ -31,8 +33,10 @@ struct box {
 void box__add(struct box *b, char kind, const char *path);
 /// The same for a granted directory: the launcher refuses another one in its place.
 void box__add_grant(struct box *b, char kind, const struct grant *g);
-/// Put the rules in order and make the list tight; may be done again after adding more.
+/// Put the rules in order and drop those that say nothing; may be done again after adding more.
 void box__settle(struct box *b);
+/// Keep what leads to a protected path from being renamed. After box__settle().
+void box__pin(struct box *b);
 /// The innermost rule around `path`, of kind '\0' when none is. Only after box__settle().
 const struct box_rule *box__find(const struct box *b, const char *path);
 void box__write(struct box *b); // fill in `texts`
@@ -40,6 +44,11 @@ void box__rules_fini(struct box *b);
 
 /// True when `path` is `dir` or lies beneath it.
 bool box__beneath(const char *path, const char *dir);
+
+// ---- what runs outside: box_guard.c ----------------------------------------------------------
+
+/// Keep `path`, there or not, with all links on the way to it, from being written. After box__settle().
+void box__guard(struct box *b, const char *path);
 
 // ---- repositories: box_git.c -----------------------------------------------------------------
 

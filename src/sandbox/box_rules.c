@@ -5,6 +5,10 @@
 //
 // A writable directory inside another writable one is no rule of its own. It would be a second mount of
 // what can be written anyway, and renaming across the border would fail.
+//
+// A directory between a writable one and something protected inside it is one, a *pin*: a mount point
+// cannot be renamed. Without it a command could move `conf`, and with it the mount on `conf/secrets`, and
+// the next command would find nothing to protect at that path.
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -80,7 +84,7 @@ static void drop_repeated_writables(struct box *b)
     for (size_t i = 0; i < b->rules.n; i++) {
         struct box_rule r = b->rules.p[i];
         const struct box_rule *outer = find_among(b, n, r.path);
-        if (r.kind == 'w' && outer != NULL && outer->kind == 'w') {
+        if (r.kind == 'w' && !r.pin && outer != NULL && outer->kind == 'w') {
             free(r.path);
         } else {
             b->rules.p[n++] = r;
@@ -93,6 +97,36 @@ void box__settle(struct box *b)
 {
     sort(b);
     drop_repeated_writables(b);
+}
+
+/// Add the directories on the way from `outer` to `path`.
+static void pin_between(struct box *b, const char *outer, const char *path)
+{
+    struct str dir = path_dir(str_of(path));
+    for (size_t n = strlen(outer); dir.n > n; dir = path_dir(dir)) {
+        const struct box_rule r = {.kind = 'w', .path = str_dup(dir), .pin = true};
+        vec_push(&b->rules, r);
+    }
+}
+
+/// A `.git` that is not there is kept away from this directory, not from where it may be moved.
+static bool is_worth_a_pin(const struct box_rule *r)
+{
+    return r->guard || r->kind == 'r' || r->kind == 'h';
+}
+
+void box__pin(struct box *b)
+{
+    for (size_t i = b->rules.n; i-- > 0;) { // those that are added come after
+        const struct box_rule *outer = find_among(b, i, b->rules.p[i].path);
+        if (is_worth_a_pin(&b->rules.p[i]) && outer != NULL && outer->kind == 'w') {
+            char *path = xstrdup(b->rules.p[i].path), *around = xstrdup(outer->path);
+            pin_between(b, around, path);
+            free(around);
+            free(path);
+        }
+    }
+    sort(b);
 }
 
 // ---- asking ----------------------------------------------------------------------------------

@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -30,8 +29,7 @@
 
 #include "base/path.h"
 #include "base/vec.h"
-
-enum { LINKS_MAX = 40 };
+#include "sandbox/walk_int.h"
 
 struct known {
     char *asked; // as the caller wrote it
@@ -49,103 +47,29 @@ struct grants {
 
 // ---- the first time ----------------------------------------------------------------------------
 
-/// Can nobody but root replace the link `path` in the directory `dir`?
-static bool is_roots_link(const struct stat *link, const char *dir)
+/// Can nobody but root replace this link?
+static bool is_roots(const char *link, const struct stat *st)
 {
-    struct stat st;
-    return geteuid() != 0 && link->st_uid == 0 && stat(dir, &st) == 0 && st.st_uid == 0 &&
-           (st.st_mode & 022) == 0;
+    struct stat parent;
+    char *dir = str_dup(path_dir(str_of(link)));
+    bool safe = geteuid() != 0 && st->st_uid == 0 && stat(dir, &parent) == 0 &&
+                parent.st_uid == 0 && (parent.st_mode & 022) == 0;
+    free(dir);
+    return safe;
 }
 
-static int refuse_link(const char *path, const char *link, struct err *e)
+static int check_link(void *arg, const char *link, const struct stat *st, struct err *e)
 {
+    const char *path = arg;
+    if (is_roots(link, st)) {
+        return 0;
+    }
     char *real = realpath(path, NULL);
     int rc = err_set(e, ERR_DENIED,
                      "'%s' leads through the symbolic link '%s', which a sandboxed command could "
                      "replace: name the real directory%s%s instead",
                      path, link, real != NULL ? ", " : "", real != NULL ? real : "");
     free(real);
-    return rc;
-}
-
-/// A path that is walked from the root, part by part.
-struct walk {
-    const char *path; // as it was given
-    char *done;       // the real path so far; "" for the root
-    char *rest;       // what is left of it
-    unsigned links;
-    struct err *e;
-};
-
-static void replace(char **text, char *by)
-{
-    free(*text);
-    *text = by;
-}
-
-/// `link` was met: put its target before what is left.
-static int follow(struct walk *w, const char *link)
-{
-    char target[PATH_MAX];
-    ssize_t n = readlink(link, target, sizeof target);
-    if (n <= 0 || n == sizeof target || ++w->links > LINKS_MAX) {
-        return err_set(w->e, -ELOOP, "cannot follow the link '%s'", link);
-    }
-    if (target[0] == '/') {
-        replace(&w->done, xstrdup(""));
-    }
-    replace(&w->rest, xasprintf("%.*s/%s", (int)n, target, w->rest));
-    return 0;
-}
-
-static int enter(struct walk *w, struct str name)
-{
-    struct stat st;
-    char *next = xasprintf("%s/" STR_FMT, w->done, STR_ARG(name));
-    if (lstat(next, &st) != 0) {
-        int code = errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
-        int rc = err_set(w->e, code, "cannot find '%s': %s", w->path, strerror(errno));
-        free(next);
-        return rc;
-    }
-    if (!S_ISLNK(st.st_mode)) {
-        replace(&w->done, next);
-        return 0;
-    }
-    int rc = is_roots_link(&st, w->done[0] != '\0' ? w->done : "/")
-                 ? follow(w, next)
-                 : refuse_link(w->path, next, w->e);
-    free(next);
-    return rc;
-}
-
-static int step(struct walk *w)
-{
-    struct str rest = str_of(w->rest);
-    char *name = str_dup(str_cut(&rest, '/'));
-    char *slash = strrchr(w->done, '/');
-    int rc = 0;
-    replace(&w->rest, str_dup(rest));
-    if (strcmp(name, "..") == 0 && slash != NULL) {
-        *slash = '\0';
-    } else if (name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
-        rc = enter(w, str_of(name));
-    }
-    free(name);
-    return rc;
-}
-
-/// The real path of `path`, through links of root's only. Caller frees.
-static int resolve(const char *path, char **out, struct err *e)
-{
-    struct walk w = {.path = path, .done = xstrdup(""), .rest = xstrdup(path), .e = e};
-    int rc = path[0] == '/' ? 0 : err_set(e, ERR_INVALID, "'%s' is no absolute path", path);
-    while (rc == 0 && w.rest[0] != '\0') {
-        rc = step(&w);
-    }
-    *out = rc == 0 ? xstrdup(w.done[0] != '\0' ? w.done : "/") : NULL;
-    free(w.done);
-    free(w.rest);
     return rc;
 }
 
@@ -163,23 +87,23 @@ static int open_real(const char *path)
 static int learn(struct grants *a, const char *asked, struct known **out, struct err *e)
 {
     struct stat st;
-    char *expanded = path_expand_home(asked), *path = NULL;
-    int rc = resolve(expanded, &path, e);
-    int fd = rc == 0 ? open_real(path) : -1;
-    free(expanded);
+    struct walk w;
+    char *path = path_expand_home(asked);
+    int rc = walk__path(&w, path, check_link, path, e);
+    int fd = rc == 0 ? open_real(w.real) : -1;
     if (rc == 0 && (fd < 0 || fstat(fd, &st) != 0)) {
         rc = err_set(e, fd == -ENOENT || fd == -ENOTDIR ? ERR_NOT_FOUND : fd,
                      "cannot open the directory '%s': %s", path, err_text(fd));
     }
-    if (rc < 0) {
-        free(path);
-        return rc;
+    if (rc == 0) {
+        struct known *k = xmalloc(sizeof *k);
+        *k = (struct known){xstrdup(asked), xstrdup(w.real), st.st_dev, st.st_ino, fd};
+        vec_push(&a->list, k);
+        *out = k;
     }
-    struct known *k = xmalloc(sizeof *k);
-    *k = (struct known){xstrdup(asked), path, st.st_dev, st.st_ino, fd};
-    vec_push(&a->list, k);
-    *out = k;
-    return 0;
+    walk__fini(&w);
+    free(path);
+    return rc;
 }
 
 // ---- from then on ------------------------------------------------------------------------------

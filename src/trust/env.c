@@ -22,7 +22,7 @@
 
 #include "base/path.h"
 #include "base/toml.h"
-#include "trust/scan.h"
+#include "trust/trust_int.h"
 
 enum { MOST_FILES = 256 };
 
@@ -263,6 +263,21 @@ static int collect(struct closure *c)
     return rc == 0 && c->members.n == 0
                ? err_set(c->e, ERR_NOT_FOUND, "'%s' has no environment", c->root)
                : rc;
+}
+
+void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg)
+{
+    struct tree t = {0};
+    struct closure c = {.t = &t, .root = root};
+    arena_init(&t.arena);
+    (void)!collect(&c); // of one that is too large or cannot be read, what was found until then
+    vec_foreach (m, &c.members) {
+        char *path = path_join(root, m->name);
+        each(arg, path);
+        free(path);
+    }
+    vec_fini(&c.members);
+    tree_fini(&t);
 }
 
 int trust_env_read(struct tree *t, const char *root, struct err *e)

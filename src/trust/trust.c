@@ -299,6 +299,16 @@ bool trust_follows(const struct trust *t, const struct trust_place *p)
     return place != NULL && place->follow && !is_ours(t, p);
 }
 
+const char *trust_followed(const struct trust *t, size_t i)
+{
+    vec_foreach (p, &t->book.places) {
+        if ((*p)->follow && i-- == 0) {
+            return (*p)->path;
+        }
+    }
+    return NULL;
+}
+
 const char *trust_last(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                        const char *path)
 {

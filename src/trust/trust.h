@@ -40,6 +40,8 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
 bool trust_knows(const struct trust *t, const struct trust_place *p);
 /// True when the place is followed and `p` is no worktree of ours.
 bool trust_follows(const struct trust *t, const struct trust_place *p);
+/// The i-th place that is followed; NULL after the last. Borrowed until `t` changes.
+const char *trust_followed(const struct trust *t, size_t i);
 /// The hash trusted last for an item, borrowed until `t` changes; NULL when there is none.
 const char *trust_last(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                        const char *path);

@@ -59,5 +59,9 @@ bool trust__forget(struct trust__book *b, const char *path);
 void trust__encode(const struct trust__book *b, struct buf *out);
 int trust__decode(struct trust__book *b, struct str text, struct err *e) MUST_CHECK;
 
+/// Call `each` with the absolute paths of the environment's files at `root`, also of those that it names and
+/// that are missing. Blocks.
+void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg);
+
 /// Read what lies at `rel` of the project at `root`; ERR_DENIED when it leads out of it.
 int trust__read_item(struct tree *t, const char *root, const char *rel, struct err *e) MUST_CHECK;

@@ -55,3 +55,93 @@ def test_a_directory_given_through_a_link_is_kept_by_its_real_path(home, hub, wo
     (work / "link").unlink()
     assert play(s, one_call(cmd=f"touch here {work}/more/there"), {"text": "end"})[0][0]
     assert (work / "real" / "here").exists() and (work / "more" / "there").exists()
+
+
+# ---- what runs outside of the sandbox -------------------------------------------------------------
+
+PROOF = 'io.open("{0}", "w"):close()\n'
+HELLO = 'command{name = "hi", description = "x", run = function() return "good" end}\n'
+
+
+def save(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def write_all(files, text="bad"):
+    """One command that tries each of them, whatever becomes of the others."""
+    return one_call(cmd="; ".join(f"mkdir -p $(dirname {f}); echo {text} > {f}" for f in files))
+
+
+def test_no_input_of_a_followed_project_can_be_written(home, hub, work):
+    inputs = ["env.sh", "conf/.env", "more.toml", "src/p.lua", ".afloat/plugins/new.lua", ".envrc"]
+    save(work / ".afloat" / "env.toml",
+         'include = ["../more.toml"]\nscript = "env.sh"\ndotenv = ["conf/.env", "missing/.env"]\n')
+    for name in inputs:
+        save(work / name, "good")
+    (work / ".afloat" / "plugins" / "linked.lua").symlink_to("../../src/p.lua")
+    (work / ".afloat" / "plugins" / "new.lua").unlink()
+    home.cli("trust", str(work), "--follow")  # says that the plugins are none
+    s = Session(home, work)
+    play(s, write_all(inputs + ["missing/.env", "free"]),
+         one_call(cmd="mv conf c2; mv src s2; rm -rf .afloat env.sh; ls -A > list"), {"text": "end"})
+    assert (work / "free").read_text() == "bad\n" and (work / "list").exists()
+    assert [(work / n).read_text() for n in inputs if "new" not in n] == ["good"] * 5
+    assert not (work / ".afloat/plugins/new.lua").exists() and not (work / "missing").exists()
+
+
+def test_a_followed_project_below_the_working_directory_is_out_of_reach(home, hub, work):
+    inner = work / "packages" / "inner"
+    save(inner / ".afloat" / "plugins" / "a.lua", "return {}\n")
+    home.ok("trust", str(inner), "--follow")
+    s = Session(home, work)
+    play(s, write_all([inner / ".afloat/plugins/b.lua", inner / "free"]),
+         one_call("write_file", path=str(inner / ".afloat/plugins/c.lua"), content="bad"), {"text": "end"})
+    assert os.listdir(inner / ".afloat" / "plugins") == ["a.lua"]
+    assert (inner / "free").exists()
+
+
+def test_a_project_that_is_not_followed_can_be_worked_on(home, hub, work):
+    save(work / "env.sh", "export A=1\n")
+    save(work / ".afloat" / "env.toml", 'script = "env.sh"\n')
+    home.ok("trust", str(work))  # by content: a change waits by itself
+    s = Session(home, work)
+    play(s, write_all(["env.sh"]), {"text": "end"})
+    assert (work / "env.sh").read_text() == "bad\n"
+
+
+def test_a_plugin_in_the_working_directory_is_not_written_by_commands(home, hub, work):
+    save(work / "mine" / "init.lua", HELLO)
+    save(work / "mine" / "plugin.toml", 'name = "mine"\n')
+    save(work / "single.lua", HELLO)
+    save(work / "linked.lua", HELLO)
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    (home.dir / "plugins" / "linked.lua").symlink_to(work / "linked.lua")
+    home.ok("plugin", "add", str(work / "mine"))
+    home.ok("plugin", "add", str(work / "single.lua"))
+    files = ["mine/init.lua", "mine/new.lua", "single.lua", "linked.lua"]
+    s = Session(home, work)
+    out = play(s, write_all(files), one_call(cmd="mv mine m2; rm single.lua"), {"text": "end"})
+    assert "Read-only file system" in out[0][1]
+    assert [(work / f).read_text() for f in files if "new" not in f] == [HELLO] * 3
+    assert not (work / "mine" / "new.lua").exists()
+    for name in ("mine", "single", "linked"):
+        assert call(home, "POST", f"/command/{name}:hi", {})["output"] == "good"
+    home.ok("plugin", "disable", "mine")  # nothing runs there now
+    play(s, write_all(["mine/init.lua"]), {"text": "end"})
+    assert (work / "mine" / "init.lua").read_text() == "bad\n"
+
+
+def test_settings_kept_elsewhere_by_a_link_cannot_be_written(home, start_hub, work):
+    save(work / "dotfiles" / "init.lua", "return {}\n")
+    save(work / "dotfiles" / "config.toml", "# mine\n")
+    (home.dir / "lua" / "user").mkdir(parents=True)
+    (home.dir / "lua" / "user" / "init.lua").symlink_to(work / "dotfiles" / "init.lua")
+    (home.dir / "config.toml").unlink(missing_ok=True)
+    (home.dir / "config.toml").symlink_to(work / "dotfiles" / "config.toml")
+    start_hub()
+    s = Session(home, work)
+    play(s, write_all(["dotfiles/init.lua", "dotfiles/config.toml", "dotfiles/free"]), {"text": "end"})
+    assert (work / "dotfiles" / "init.lua").read_text() == "return {}\n"
+    assert (work / "dotfiles" / "config.toml").read_text() == "# mine\n"
+    assert (work / "dotfiles" / "free").exists()

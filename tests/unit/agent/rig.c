@@ -21,6 +21,13 @@ static bool known(void *arg, struct str name)
     return false;
 }
 
+static void loaded(void *arg, void (*each)(void *each_arg, const char *path), void *each_arg)
+{
+    (void)arg;
+    (void)each;
+    (void)each_arg;
+}
+
 static const char *required(void *arg, size_t i, const char *working_dir)
 {
     (void)arg;
@@ -222,6 +229,7 @@ void rig_open(struct rig *r, const char *home)
                            .host = {.reach = reach,
                                     .known = known,
                                     .required = required,
+                                    .loaded = loaded,
                                     .file = file,
                                     .enter = enter,
                                     .leave = leave,

@@ -186,3 +186,92 @@ TEST(a_home_directory_is_not_a_workspace_unless_asked_for)
     CHECK(why == NULL);
     boxed_end();
 }
+
+// ---- what must stay where it is ---------------------------------------------------------------
+
+TEST(a_hidden_directory_cannot_be_moved_out_from_under_its_cover)
+{
+    char secrets[600];
+    const char *hide[] = {secrets, NULL};
+    boxed_begin(true);
+    boxed_save("ws/conf/deep/secrets/key", "canary");
+    boxed_save("ws/conf/plain", "");
+    snprintf(secrets, sizeof secrets, "%s", boxed_path("ws/conf/deep/secrets"));
+    boxed.policy.hide = hide;
+    CHECK_INT(boxed_run("! mv conf conf2 && ! mv conf/deep deep && ! rm -r conf/deep"), 0);
+    CHECK_INT(boxed_run("mv conf/plain . && touch conf/new conf/deep/new && ! cat */*/*/key"), 0);
+    CHECK(boxed_holds("ws/conf/deep/secrets/key", "canary"));
+    CHECK(boxed_exists("ws/conf/deep/new") && boxed_exists("ws/plain"));
+    boxed_end();
+}
+
+/// Commands cannot change it, and a tool that runs in the hub is told why.
+static void check_guarded(const char *script, const char *const *files)
+{
+    struct box *b;
+    CHECK_INT(boxed_run(script), 0);
+    b = open_box();
+    for (size_t i = 0; files[i] != NULL; i++) {
+        const char *why = "nothing";
+        if (box_may_write(b, boxed_path(files[i]), &why) ||
+            strstr(why, "outside of the sandbox") == NULL) {
+            test_fail(__FILE__, __LINE__, "%s: %s", files[i], why);
+        }
+    }
+    CHECK(box_may_write(b, boxed_path("ws/other"), NULL));
+    box_free(b);
+}
+
+TEST(what_runs_outside_cannot_be_written_moved_or_replaced)
+{
+    char script[600], plugin[600];
+    const char *guard[] = {script, plugin, NULL};
+    static const char *const files[] = {"ws/sub/env.sh", "ws/sub/plugin/init.lua", "ws/sub/plugin",
+                                        NULL};
+    boxed_begin(true);
+    boxed_save("ws/sub/env.sh", "good");
+    boxed_save("ws/sub/plugin/init.lua", "good");
+    snprintf(script, sizeof script, "%s", boxed_path("ws/sub/env.sh"));
+    snprintf(plugin, sizeof plugin, "%s", boxed_path("ws/sub/plugin"));
+    boxed.policy.guard = guard;
+    check_guarded(
+        "! echo bad > sub/env.sh; ! rm sub/env.sh; ! mv sub sub2; ! mv sub/plugin p; "
+        "! touch sub/plugin/more.lua; echo bad > new && ! mv new sub/env.sh && touch sub/ok",
+        files);
+    CHECK(boxed_holds("ws/sub/env.sh", "good") && boxed_holds("ws/sub/plugin/init.lua", "good"));
+    CHECK(!boxed_exists("ws/sub/plugin/more.lua") && boxed_exists("ws/sub/ok"));
+    boxed_end();
+}
+
+TEST(links_to_what_runs_outside_are_kept_too)
+{
+    char script[600];
+    const char *guard[] = {script, NULL};
+    static const char *const files[] = {"ws/shared/env/env.sh", "ws/conf", NULL};
+    boxed_begin(true);
+    boxed_save("ws/shared/env/env.sh", "good");
+    CHECK_INT(symlink("shared/env", boxed_path("ws/conf")), 0);
+    snprintf(script, sizeof script, "%s", boxed_path("ws/conf/env.sh"));
+    boxed.policy.guard = guard;
+    check_guarded(
+        "! rm conf; ! ln -sfn other conf; ! mv conf c; ! mv shared s; ! echo bad > conf/env.sh",
+        files);
+    CHECK(boxed_holds("ws/conf/env.sh", "good"));
+    boxed_end();
+}
+
+TEST(what_would_run_outside_does_not_appear)
+{
+    char dotenv[600], deep[600];
+    const char *guard[] = {dotenv, deep, NULL};
+    static const char *const files[] = {"ws/.env", "ws/conf/env.sh", NULL};
+    boxed_begin(true);
+    boxed_save("ws/f", "");
+    snprintf(dotenv, sizeof dotenv, "%s", boxed_path("ws/.env"));
+    snprintf(deep, sizeof deep, "%s", boxed_path("ws/conf/env.sh"));
+    boxed.policy.guard = guard;
+    check_guarded("! echo bad > .env; rm -f .env; ! mv f .env; ! mkdir conf; ! touch conf/env.sh",
+                  files);
+    CHECK(!boxed_exists("ws/.env") && !boxed_exists("ws/conf"));
+    boxed_end();
+}

@@ -1,0 +1,165 @@
+// Which files run without anybody looking at them again.
+//
+//     followed place ── itself and its linked worktrees ──> .afloat/
+//                                                           links in it: plugins kept elsewhere
+//                                                           the environment's files, there or not
+//     home of Afloat ── links in it: plugins, Lua, settings kept elsewhere (dotfiles)
+//
+// What was trusted by its content is not among them: a change of it waits for the user by itself.
+//
+// Worktrees in the home of Afloat are never followed (trust.c), so they have nothing to guard.
+
+#include "trust/guard.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "trust/trust_int.h"
+
+enum { MOST_NAMES = 4096, DEPTH = 4, POINTER_MAX = 8192 };
+
+/// Folders of the home whose files run in the hub, or in the name of the user.
+static const char *const folders[] = {"plugins", "shared", "profiles", "lua", "skills", "bots"};
+
+static void add(struct trust_guards *g, const char *path)
+{
+    vec_push(&g->paths, arena_strdup(&g->arena, str_of(path)));
+}
+
+static unsigned char type_of(const char *path, const struct dirent *de)
+{
+    struct stat st;
+    if (de->d_type != DT_UNKNOWN || lstat(path, &st) != 0) {
+        return de->d_type;
+    }
+    return S_ISLNK(st.st_mode) ? DT_LNK : S_ISDIR(st.st_mode) ? DT_DIR : DT_REG;
+}
+
+/// Add the links in `dir` and the directories in it. A tree of plugins that is deeper has none that lead
+/// out: tree_read() refuses them.
+static void add_links(struct trust_guards *g, const char *dir, unsigned depth, size_t *left)
+{
+    DIR *d = opendir(dir);
+    for (const struct dirent *de; d != NULL && *left > 0 && (de = readdir(d)) != NULL;) {
+        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0) {
+            continue;
+        }
+        char *path = path_join(dir, de->d_name);
+        unsigned char type = type_of(path, de);
+        --*left;
+        if (type == DT_LNK) {
+            add(g, path);
+        } else if (type == DT_DIR && depth < DEPTH) {
+            add_links(g, path, depth + 1, left);
+        }
+        free(path);
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+}
+
+// ---- a followed project ------------------------------------------------------------------------
+
+static void add_name(void *arg, const char *path)
+{
+    add(arg, path);
+}
+
+static void add_root(struct trust_guards *g, const char *root)
+{
+    size_t left = MOST_NAMES;
+    char *own = path_join(root, ".afloat");
+    add(g, own);
+    add_links(g, own, 1, &left);
+    trust__env_names(root, add_name, g);
+    free(own);
+}
+
+/// The worktree that an entry of a repository stands for: the directory of the `.git` that its `gitdir`
+/// names. Caller frees; NULL for none.
+static char *worktree_of(const char *entry)
+{
+    struct buf text;
+    char *file = path_join(entry, "gitdir"), *dir = NULL;
+    buf_init(&text, POINTER_MAX);
+    if (path_read(file, &text, NULL) == 0) {
+        struct str link = str_trim(buf_str(&text));
+        dir = link.n != 0 && link.p[0] == '/' && memchr(link.p, '\0', link.n) == NULL
+                  ? str_dup(path_dir(link))
+                  : NULL;
+    }
+    buf_fini(&text);
+    free(file);
+    return dir;
+}
+
+/// Add `below` (the place as seen from the top of its repository) in each linked worktree.
+static void add_worktrees(struct trust_guards *g, const char *git, const char *below)
+{
+    size_t left = MOST_NAMES;
+    char *entries = path_join(git, "worktrees");
+    DIR *d = opendir(entries);
+    for (const struct dirent *de; d != NULL && left-- > 0 && (de = readdir(d)) != NULL;) {
+        char *entry = path_join(entries, de->d_name);
+        char *dir = de->d_name[0] != '.' ? worktree_of(entry) : NULL;
+        if (dir != NULL) {
+            char *root = xasprintf("%s%s", dir, below);
+            add_root(g, root);
+            free(root);
+        }
+        free(dir);
+        free(entry);
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(entries);
+}
+
+static void add_place(struct trust_guards *g, const char *place)
+{
+    struct stat st;
+    char *top = xstrdup(place), *slash;
+    add_root(g, place);
+    add_worktrees(g, place, ""); // a bare repository is a place, too
+    while ((slash = strrchr(top, '/')) != NULL && slash != top) {
+        char *git = path_join(top, ".git");
+        bool found = lstat(git, &st) == 0;
+        if (found) {
+            add_worktrees(g, git, place + strlen(top));
+        }
+        free(git);
+        if (found) {
+            break;
+        }
+        *slash = '\0';
+    }
+    free(top);
+}
+
+// ---- public --------------------------------------------------------------------------------------
+
+void trust_guards_read(struct trust_guards *g, const char *home, const char *const *places)
+{
+    size_t left = MOST_NAMES;
+    *g = (struct trust_guards){0};
+    arena_init(&g->arena);
+    add_links(g, home, DEPTH, &left); // config.toml, choices.json
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        char *dir = path_join(home, folders[i]);
+        add_links(g, dir, 1, &left);
+        free(dir);
+    }
+    for (size_t i = 0; places != NULL && places[i] != NULL; i++) {
+        add_place(g, places[i]);
+    }
+    vec_push(&g->paths, NULL);
+}
+
+void trust_guards_fini(struct trust_guards *g)
+{
+    vec_fini(&g->paths);
+    arena_fini(&g->arena);
+}
