@@ -13,12 +13,18 @@
 //   - a failed build is not repeated until something changes; its inputs are added to those of the last
 //     good build, never taken away.
 //
-// A build that writes its own inputs must not run for ever, though its writes look like a person's.
-// The difference is that they only happen while it runs. So a file that changed while a program of the
-// build ran starts another build like any change, but the third and fourth such build in a row begin
-// after a while in which nothing runs. A change in that time was somebody else's, and all is as at the
-// start. If there is none, and the input changes once more during the build, it is the build's own
-// doing: what it wrote is taken as seen.
+// No change is ever taken for the build's own write: who wrote a file cannot be known, so an input that
+// is other than the last build found it is built once more, always. What keeps this from going round for
+// ever is the pace. The first builds in a row begin at once, later ones after 250 ms, 500 ms, 1 s, ...
+//
+//   - strikes: builds in a row that an input changed under while a program of theirs ran. A build that
+//     writes its own input does that each time, and waits longer each time. A change while nothing
+//     runs is somebody else's: 0 again. So one who saves waits no longer than about the time between saves.
+//   - pace: builds in a row without a calm moment, as in a storm of saves. These waits have a limit, and
+//     end early when the storm does.
+//
+// A running build is killed for a newer change, except when the waits have become long: then it ends
+// first, so that there is a result now and then.
 //
 // Callbacks are always made from a deferred task or from the builder's end, never inside a call.
 
@@ -32,10 +38,15 @@
 #include "loop/timer.h"
 #include "loop/work.h"
 
-enum { TIMEOUT_MS = 600000 };
+enum {
+    TIMEOUT_MS = 600000,
+    CALM_MS = 250, // without a change: a storm is over
+    PATIENT = 4,   // from here on a running build is not killed
+    PACE_MAX = 4,  // of a storm
+};
 
-// How long nothing runs before the next build, by how many in a row were disturbed from inside.
-static const uint64_t quiet_ms[] = {0, 0, 250, 1000};
+// How long nothing runs before the next build, by how many in a row were no answer yet.
+static const uint64_t waits_ms[] = {0, 0, 250, 500, 1000, 4000, 16000, 60000, 300000, 3600000};
 
 struct env_coord {
     struct env_coord_opts o;
@@ -49,9 +60,14 @@ struct env_coord {
     int64_t began_ns, ended_ns; // wall time of the last build; ended: 0 while it runs
     bool ran;                   // the last build, when it is over, ran programs
     struct env_build *build;    // running
-    unsigned strikes;           // builds in a row that were disturbed from inside
-    struct timer quiet;
-    struct loop_task *task; // begins a build
+    bool disturbed;             // an input changed under the running build
+    unsigned strikes;           // builds in a row that were disturbed while a program ran
+    unsigned pace;              // builds in a row without a calm moment
+    uint64_t struck;            // generation that has its strike
+    uint64_t seen_ms;           // when a change was seen last
+    uint64_t due_ms;            // when the next build begins at the latest, while it waits
+    struct timer wait;          // before the next build
+    struct loop_task *task;     // begins a build
     struct env_result *result;
     char *error;
     struct env_inputs inputs;
@@ -86,18 +102,6 @@ static void note_changed(struct env_coord *c)
 
 // ---- watching --------------------------------------------------------------------------------
 
-// What the build wrote itself is taken as seen.
-static void accept_own(struct env_coord *c, struct env_tracked *in)
-{
-    char text[300];
-    env_tracked_accept(in);
-    snprintf(text, sizeof text, "afloat: the build itself writes '%s': that is no change",
-             env_tracked_shown(in));
-    if (c->o.cb.log != NULL) {
-        c->o.cb.log(str_of(text), c->o.arg);
-    }
-}
-
 static int64_t wall_ns(void)
 {
     return time_wall_ms() * 1000000;
@@ -122,35 +126,72 @@ static void end_build(struct env_coord *c)
     }
 }
 
-static void begin_quietly(struct env_coord *c)
+/// How many builds in a row were no answer yet, one way or the other.
+static size_t in_a_row(const struct env_coord *c)
 {
-    if (quiet_ms[c->strikes] == 0) {
+    return MAX(c->strikes, MIN(c->pace, PACE_MAX));
+}
+
+/// Begin the next build when its time has come. After a change from outside it need not wait longer than
+/// until these have come to an end.
+static void plan(struct env_coord *c, bool outside)
+{
+    uint64_t now = loop_now(c->o.loop), wait = waits_ms[MIN(in_a_row(c), ARRAY_LEN(waits_ms) - 1)];
+    c->due_ms = timer_running(&c->wait) ? MIN(c->due_ms, now + wait) : now + wait;
+    wait = c->due_ms > now ? c->due_ms - now : 0;
+    wait = outside ? MIN(wait, CALM_MS) : wait;
+    if (wait == 0) {
+        timer_stop(&c->wait);
         begin_soon(c);
     } else {
-        timer_start(&c->quiet, quiet_ms[c->strikes]);
+        timer_start(&c->wait, wait);
     }
+}
+
+static void say_suspect(const struct env_coord *c, const struct env_tracked *in)
+{
+    char text[300];
+    snprintf(text, sizeof text,
+             "afloat: it seems that the build itself writes '%s'; it is built again, each time "
+             "later. Let it write to $AFLOAT_STATE instead",
+             env_tracked_shown(in));
+    if (c->o.cb.log != NULL && c->strikes == PATIENT) {
+        c->o.cb.log(str_of(text), c->o.arg);
+    }
+}
+
+/// Count a change; true when it came while no program of ours ran.
+static bool count_change(struct env_coord *c, const struct env_tracked *in, int64_t at_ns)
+{
+    uint64_t now = loop_now(c->o.loop);
+    bool outside = !is_from_inside(c, at_ns);
+    c->pace = now - c->seen_ms >= CALM_MS ? 0 : c->pace;
+    c->seen_ms = now;
+    if (outside) {
+        c->strikes = 0;
+    } else if (c->struck != c->generation) {
+        c->struck = c->generation;
+        c->strikes++;
+        say_suspect(c, in);
+    }
+    return outside;
 }
 
 // An input is other than the running build, or the last one, found it.
 static void on_seen(struct env_tracked *in, int64_t at_ns, void *arg)
 {
     struct env_coord *c = arg;
-    bool running = c->build != NULL;
     if (c->closed || c->paused || !env_tracked_is_changed(in) ||
-        (running && env_tracked_is_known(in))) {
+        (c->build != NULL && env_tracked_is_known(in))) {
         return;
     }
-    if (!is_from_inside(c, at_ns)) {
-        c->strikes = 0;
-        timer_stop(&c->quiet);
-    } else if (c->strikes + 1 < ARRAY_LEN(quiet_ms)) {
-        c->strikes++;
-    } else {
-        accept_own(c, in);
+    bool outside = count_change(c, in, at_ns);
+    if (c->build != NULL && in_a_row(c) >= PATIENT) {
+        c->disturbed = true;
         return;
     }
     end_build(c);
-    begin_quietly(c);
+    plan(c, outside);
 }
 
 // ---- builds ----------------------------------------------------------------------------------
@@ -197,6 +238,9 @@ static void on_done(struct env_result *r, int code, const char *text, void *arg)
     c->ended_ns = wall_ns();
     c->build = NULL;
     env_inputs_settle(&c->inputs, c->generation, r != NULL);
+    if (!c->paused && (c->disturbed || env_inputs_changed(&c->inputs))) {
+        plan(c, false);
+    }
     free(c->error);
     c->error = r == NULL ? xstrdup(text) : NULL;
     if (r == NULL) {
@@ -232,8 +276,11 @@ static void begin(void *arg)
                                .on_done = on_done,
                                .arg = c};
     c->task = NULL;
+    timer_stop(&c->wait);
     end_build(c);
     note_changed(c);
+    c->disturbed = false;
+    c->pace++;
     env_inputs_begin(&c->inputs);
     bool first = c->generation++ == 0;
     c->began_ms = loop_now(c->o.loop);
@@ -251,20 +298,19 @@ static void begin_soon(struct env_coord *c)
     }
 }
 
-static void on_quiet(void *arg)
+static void on_wait_over(void *arg)
 {
     begin_soon(arg);
 }
 
 static bool is_busy(const struct env_coord *c)
 {
-    return c->task != NULL || c->build != NULL || timer_running(&c->quiet);
+    return c->task != NULL || c->build != NULL || timer_running(&c->wait);
 }
 
 static void begin_by_hand(struct env_coord *c)
 {
-    c->strikes = 0;
-    timer_stop(&c->quiet);
+    c->strikes = c->pace = 0;
     begin_soon(c);
 }
 
@@ -327,7 +373,7 @@ struct env_coord *env_coord_open(const struct env_coord_opts *o)
                                     .on_looked = on_looked,
                                     .on_log = on_log,
                                     .arg = c};
-    timer_init(&c->quiet, o->loop, on_quiet, c);
+    timer_init(&c->wait, o->loop, on_wait_over, c);
     return c;
 }
 
@@ -376,7 +422,7 @@ void env_coord_close(struct env_coord *c)
         return;
     }
     c->closed = true;
-    timer_stop(&c->quiet);
+    timer_stop(&c->wait);
     if (c->task != NULL) {
         loop_cancel(c->o.loop, c->task);
     }

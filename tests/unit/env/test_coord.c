@@ -416,6 +416,131 @@ TEST(a_person_who_saves_during_builds_is_not_taken_for_the_build)
     hand_close();
 }
 
+// ---- builds that take a while, and read the file at some moment of it ---------------------------
+
+static struct {
+    struct timer ends, reads;
+    char content[16]; // as the running build read it
+    uint32_t seed;
+} slow;
+
+static uint32_t dice(uint32_t n)
+{
+    slow.seed = slow.seed * 1664525 + 1013904223;
+    return (slow.seed >> 8) % n;
+}
+
+static void slow_read(void *arg)
+{
+    struct buf text;
+    (void)arg;
+    buf_init(&text, sizeof slow.content);
+    CHECK_INT(path_read(hand.inputs[0], &text, NULL), 0);
+    snprintf(slow.content, sizeof slow.content, "%s", buf_z(&text));
+    buf_fini(&text);
+}
+
+static void slow_end(void *arg)
+{
+    (void)arg;
+    hand_end(slow.content);
+}
+
+static struct env_build *slow_start(const struct env_build_opts *o)
+{
+    uint32_t ms = dice(3) == 0 ? 50 : dice(400);
+    struct env_build *b = hand_start(o);
+    timer_start(&slow.reads, dice(ms + 1));
+    timer_start(&slow.ends, ms);
+    return b;
+}
+
+static void slow_cancel(struct env_build *b)
+{
+    timer_stop(&slow.reads);
+    timer_stop(&slow.ends);
+    hand_cancel(b);
+}
+
+static const struct env_builder slow_builder = {"slow", slow_start, slow_start, slow_cancel,
+                                                hand_runs_programs};
+
+// The input cannot say which bytes the build read, as with a file that only a script looks at. In some
+// rounds each save waits for a build to run, so that all look as if the build had written the file.
+static void one_burst(unsigned round)
+{
+    char text[16] = "";
+    bool inside = round % 5 == 0;
+    uint32_t n = inside ? 5 : 1 + dice(12), gap = dice(3) == 0 ? 20 : 500;
+    for (uint32_t i = 0; i < n; i++) {
+        for (int ms = 0; inside && i != 0 && hand.running == NULL && ms < 20000; ms += 10) {
+            rig_idle(10);
+        }
+        snprintf(text, sizeof text, "%u.%u", round, i);
+        rig_write("in.txt", text);
+        rig_idle(inside ? 20 : dice(gap));
+    }
+    uint64_t start = time_mono_ns();
+    while (rig.result == NULL || strcmp(rig_get(rig.result, "A"), text) != 0) {
+        rig_idle(10);
+        if (time_mono_ns() - start > (uint64_t)20 * 1000000000) {
+            test_fail(__FILE__, __LINE__, "seed round %u: wants '%s', has '%s'", round, text,
+                      rig.result != NULL ? rig_get(rig.result, "A") : "nothing");
+        }
+    }
+}
+
+TEST(after_a_burst_the_last_save_is_what_was_built)
+{
+    rig_open();
+    memset(&hand, 0, sizeof hand);
+    slow.seed = 12345;
+    hand.programs = true;
+    hand.inputs[0] = rig_path("in.txt");
+    timer_init(&slow.reads, &rig.loop, slow_read, NULL);
+    timer_init(&slow.ends, &rig.loop, slow_end, NULL);
+    rig_write("in.txt", "0");
+    rig_start(&slow_builder);
+    env_coord_reload(rig.coord, true);
+    for (unsigned round = 1; round <= 12; round++) {
+        one_burst(round);
+    }
+    while (hand.running != NULL) { // nothing older comes after it
+        loop_run_once(&rig.loop, true);
+    }
+    CHECK(strncmp(rig_get(rig.result, "A"), "12.", 3) == 0);
+    hand_close();
+}
+
+TEST(five_hundred_saves_during_slow_builds_cause_few_builds)
+{
+    char text[16];
+    hand_open("in.txt");
+    hand.programs = true;
+    rig_write("in.txt", "0");
+    hand_first("in.txt");
+    for (int i = 1; i <= 500; i++) { // a build takes half a second
+        snprintf(text, sizeof text, "%d", i);
+        rig_write("in.txt", text);
+        rig_idle(10);
+        if (i % 50 == 0 && hand.running != NULL) {
+            hand_end("x");
+        }
+    }
+    CHECK(rig.ready > 2); // some of them got to their end
+    while (hand.running == NULL) {
+        loop_run_once(&rig.loop, true);
+    }
+    hand_end("500");
+    rig_idle(1200);
+    if (hand.running != NULL) {
+        hand_end("500");
+    }
+    printf("500 saves in 5 s, builds of 0.5 s: %u builds, %u results\n", hand.started, rig.ready);
+    CHECK(hand.started <= 25);
+    hand_close();
+}
+
 TEST(five_hundred_saves_end_with_the_newest)
 {
     char text[64] = "";
@@ -437,7 +562,7 @@ TEST(five_hundred_saves_end_with_the_newest)
     CHECK_STR(rig_get(rig.result, "N"), "500");
     CHECK_INT(env_coord_get_state(rig.coord), ENV_READY);
     CHECK_INT(rig.failed, 0);
-    CHECK(rig.building <= 501);
+    CHECK(rig.building <= 25);
     printf("500 saves in 5 s: %u builds, %u results\n", rig.building, rig.ready);
     rig_close();
 }
