@@ -27,8 +27,6 @@
 #include "env/spec_int.h"
 #include "env/wire.h"
 
-enum { SHOWN_MAX = 4096 }; // of what a failed program printed
-
 struct env_build {
     struct env_build_opts o;
     char *root;
@@ -67,7 +65,7 @@ static void build_free(struct env_build *b)
 static void fail(struct env_build *b, int code, const char *why, struct str tail)
 {
     struct buf text;
-    buf_init(&text, SHOWN_MAX);
+    buf_init(&text, SIZE_MAX);
     buf_addz(&text, why);
     buf_addc(&text, '\n');
     buf_adds(&text, tail);

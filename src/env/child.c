@@ -19,7 +19,7 @@
 #include "loop/timer.h"
 #include "sandbox/box.h"
 
-enum { LINE_MAX_BYTES = 4096, TAIL_MAX = 2048 };
+enum { LINE_MAX_BYTES = 4096, TAIL_MAX = 256 << 10 };
 
 struct env_child {
     struct proc *proc; // NULL once it has ended
@@ -73,10 +73,10 @@ static void end_line(struct env_child *c, struct buf *line)
     if (text.n != 0 && text.p[text.n - 1] == '\r') {
         text.n--;
     }
-    if (c->tail.n + text.n + 1 > TAIL_MAX) {
-        buf_drop(&c->tail, MIN(c->tail.n, c->tail.n + text.n + 1 - TAIL_MAX));
+    if (c->tail.n > 2 * (size_t)TAIL_MAX) { // seldom: each time all of it moves
+        buf_drop(&c->tail, c->tail.n - TAIL_MAX);
     }
-    buf_adds(&c->tail, (struct str){text.p, MIN(text.n, (size_t)TAIL_MAX - 1)});
+    buf_adds(&c->tail, text);
     buf_addc(&c->tail, '\n');
     if (c->o.on_line != NULL && !c->dropped) {
         c->o.on_line(text, c->o.arg);

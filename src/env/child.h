@@ -20,7 +20,7 @@ struct env_child_end {
     int code;        // 0, or a negative code with `why`
     const char *why; // "'direnv' ended with status 1"; "" when all is well
     struct str out;  // with keep_stdout: all of it
-    struct str tail; // the last lines it printed, for messages
+    struct str tail; // what it printed, at least the last 256 KiB of it, for messages
 };
 
 struct env_child_opts {

@@ -145,6 +145,17 @@ TEST(a_failed_task_blocks_only_those_after_it)
     finish();
 }
 
+TEST(a_task_that_fails_for_a_full_disk_says_so)
+{
+    begin("[[task]]\nname = 'full'\nrun = 'echo x > /dev/full'\n");
+    struct env_tasks_opts o = opts();
+    run(&o);
+    CHECK(!got.ok);
+    CHECK(strstr(buf_z(&got.said), "full failed: ") != NULL);
+    CHECK(strstr(buf_z(&got.said), ": the disk is full\n") != NULL);
+    finish();
+}
+
 TEST(status_and_inputs_say_when_there_is_nothing_to_do)
 {
     begin("[[task]]\nname = 's'\nrun = 'touch made'\nstatus = 'test -e made'\n"
