@@ -26,10 +26,19 @@ __afloat_hook_leave() {
 }
 
 __afloat_hook_enter() {
-    __afloat_hook_n=0
+    __afloat_hook_n=0 __afloat_hook_pid=
     __afloat_hook_dir=$__afloat_hook_base/$$-$__afloat_hook_id-$((++__afloat_hook_count))
     __afloat_hook_root=$1 # last: a trap may look in between
     ("$__afloat_hook_program" env serve bash "$__afloat_hook_dir" "$1" $$ </dev/null >/dev/null 2>&1 &)
+}
+
+# the process beside us was killed: what it set goes, and another one sets it again
+__afloat_hook_revive() {
+    local root=$__afloat_hook_root
+    printf 'afloat: the process beside this shell is gone, starting another\n' >&2
+    __afloat_hook_pid=
+    __afloat_hook_leave
+    __afloat_hook_enter "$root"
 }
 
 # evaluate the newest file that waits
@@ -45,6 +54,7 @@ __afloat_hook_apply() {
     if __afloat_load "$__afloat_hook_dir/env.$next"; then
         : >|"$__afloat_hook_dir/ack.$next"
     fi
+    [[ -n $__afloat_hook_pid ]] || read -r __afloat_hook_pid 2>/dev/null <"$__afloat_hook_dir/pid"
 }
 
 __afloat_hook() {
@@ -59,13 +69,16 @@ __afloat_hook() {
             fi
         fi
     fi
+    if [[ -n $__afloat_hook_root && -n $__afloat_hook_pid && ! -e /proc/$__afloat_hook_pid/exe && -e /proc/$$/exe ]]; then
+        __afloat_hook_revive
+    fi
     __afloat_hook_apply
     return "$status"
 }
 
 # inside an Afloat shell that one is at work already
 if [[ -z ${AFLOAT_SHELL-} ]]; then
-    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}"
+    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}" "${__afloat_hook_pid=}"
     if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
         if [[ " ${PROMPT_COMMAND[*]} " != *" __afloat_hook "* ]]; then
             PROMPT_COMMAND+=(__afloat_hook)

@@ -25,11 +25,19 @@ end
 
 function __afloat_hook_enter
     set -g __afloat_hook_n 0
+    set -g __afloat_hook_pid ''
     set -g __afloat_hook_count (math $__afloat_hook_count + 1)
     set -g __afloat_hook_dir $__afloat_hook_base/$fish_pid-$__afloat_hook_id-$__afloat_hook_count
     set -g __afloat_hook_root $argv[1]
     $__afloat_hook_program env serve fish $__afloat_hook_dir $argv[1] $fish_pid </dev/null >/dev/null 2>&1 &
     disown
+end
+
+function __afloat_hook_revive
+    set -l root $__afloat_hook_root
+    echo 'afloat: the process beside this shell is gone, starting another' >&2
+    __afloat_hook_leave
+    __afloat_hook_enter $root
 end
 
 function __afloat_hook_apply --on-signal SIGURG
@@ -43,6 +51,7 @@ function __afloat_hook_apply --on-signal SIGURG
     if __afloat_load $__afloat_hook_dir/env.$next
         : >$__afloat_hook_dir/ack.$next
     end
+    test -n "$__afloat_hook_pid"; or read -g __afloat_hook_pid 2>/dev/null <$__afloat_hook_dir/pid
 end
 
 function __afloat_hook --on-event fish_prompt
@@ -56,6 +65,9 @@ function __afloat_hook --on-event fish_prompt
             end
         end
     end
+    if test -n "$__afloat_hook_root" -a -n "$__afloat_hook_pid" -a ! -e /proc/$__afloat_hook_pid/exe -a -e /proc/$fish_pid/exe
+        __afloat_hook_revive
+    end
     __afloat_hook_apply
 end
 
@@ -66,4 +78,5 @@ else
     set -q __afloat_hook_pwd; or set -g __afloat_hook_pwd ''
     set -q __afloat_hook_count; or set -g __afloat_hook_count 0
     set -q __afloat_hook_n; or set -g __afloat_hook_n 0
+    set -q __afloat_hook_pid; or set -g __afloat_hook_pid ''
 end

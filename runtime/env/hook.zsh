@@ -27,9 +27,18 @@ __afloat_hook_leave() {
 
 __afloat_hook_enter() {
     emulate -L zsh -o no_bg_nice
-    typeset -g __afloat_hook_n=0 __afloat_hook_dir=$__afloat_hook_base/$$-$__afloat_hook_id-$((++__afloat_hook_count))
+    typeset -g __afloat_hook_n=0 __afloat_hook_pid= __afloat_hook_dir=$__afloat_hook_base/$$-$__afloat_hook_id-$((++__afloat_hook_count))
     typeset -g __afloat_hook_root=$1 # last: a trap may look in between
     $__afloat_hook_program env serve zsh $__afloat_hook_dir $1 $$ </dev/null >/dev/null 2>&1 &!
+}
+
+__afloat_hook_revive() {
+    emulate -L zsh
+    local root=$__afloat_hook_root
+    print -u2 'afloat: the process beside this shell is gone, starting another'
+    typeset -g __afloat_hook_pid=
+    __afloat_hook_leave
+    __afloat_hook_enter $root
 }
 
 __afloat_hook_apply() {
@@ -45,6 +54,8 @@ __afloat_hook_apply() {
     if __afloat_load $__afloat_hook_dir/env.$next; then
         : >|$__afloat_hook_dir/ack.$next
     fi
+    [[ -n $__afloat_hook_pid ]] || read -r __afloat_hook_pid 2>/dev/null <$__afloat_hook_dir/pid
+    return 0
 }
 
 __afloat_hook() {
@@ -58,11 +69,14 @@ __afloat_hook() {
             fi
         fi
     fi
+    if [[ -n $__afloat_hook_root && -n $__afloat_hook_pid && ! -e /proc/$__afloat_hook_pid/exe && -e /proc/$$/exe ]]; then
+        __afloat_hook_revive
+    fi
     __afloat_hook_apply
 }
 
 if [[ -z ${AFLOAT_SHELL-} ]]; then
-    typeset -g __afloat_hook_root=${__afloat_hook_root-} __afloat_hook_pwd=${__afloat_hook_pwd-}
+    typeset -g __afloat_hook_root=${__afloat_hook_root-} __afloat_hook_pwd=${__afloat_hook_pwd-} __afloat_hook_pid=${__afloat_hook_pid-}
     typeset -gi __afloat_hook_count=${__afloat_hook_count-0} __afloat_hook_n=${__afloat_hook_n-0}
     typeset -ga precmd_functions
     if (( ! ${precmd_functions[(Ie)__afloat_hook]} )); then

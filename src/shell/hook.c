@@ -22,7 +22,10 @@
 #include "shell/report.h"
 #include "watch/watch.h"
 
-enum { LOOK_MS = 1000 }; // whether the shell lives, where the kernel cannot tell
+enum {
+    LOOK_MS = 1000,  // whether the shell lives, where the kernel cannot tell
+    RETRY_MS = 1000, // what could not be written: the disk is full
+};
 
 struct serve {
     const struct hook_opts *o;
@@ -36,7 +39,7 @@ struct serve {
     uint64_t generations[8]; // of the last files, by n; 0 for a note
     uv_poll_t shell;
     int shell_fd; // -1: none
-    struct timer look;
+    struct timer look, retry;
     struct signal_watch *term;
     bool over;
 };
@@ -48,6 +51,7 @@ static void stop(struct serve *s)
     }
     s->over = true;
     timer_stop(&s->look);
+    timer_stop(&s->retry);
     report_close(s->report);
     env_coord_close(s->coord);
     watch_close(s->watch);
@@ -113,22 +117,29 @@ static void remove_file(const struct serve *s, const char *name)
     free(path);
 }
 
-static void write_file(struct serve *s, const char *name, struct str text)
+// True when it is there. Until then the shell keeps what it has; without a directory we are of no use.
+static bool write_file(struct serve *s, const char *name, struct str text)
 {
     struct err e = {0};
-    if (env_render_write(s->o->dir, name, text, &e) != 0) {
-        stop(s); // the directory is gone or the disk is full: the shell keeps what it has
+    int rc = env_render_write(s->o->dir, name, text, &e);
+    if (rc == -ENOENT || rc == ERR_DENIED) {
+        stop(s);
+    } else if (rc != 0) {
+        timer_start(&s->retry, RETRY_MS);
     }
+    return rc == 0;
 }
 
 // Offer one text under the next number, and let the shell know.
 static void offer(struct serve *s, struct str text, uint64_t generation)
 {
     char name[32];
-    snprintf(name, sizeof name, "env.%lu", ++s->n);
-    s->generations[s->n % ARRAY_LEN(s->generations)] = generation;
-    write_file(s, name, text);
-    kill(s->o->pid, SIGURG);
+    snprintf(name, sizeof name, "env.%lu", s->n + 1);
+    if (write_file(s, name, text)) {
+        s->n++;
+        s->generations[s->n % ARRAY_LEN(s->generations)] = generation;
+        kill(s->o->pid, SIGURG);
+    }
 }
 
 // What takes it back is there before the result is: a shell may leave as soon as it has it.
@@ -139,10 +150,20 @@ static void offer_result(struct serve *s, struct env_result *r)
     buf_init(&leave, SIZE_MAX);
     env_session_render(s->session, r, s->o->dialect, &text);
     env_session_render(s->session, NULL, s->o->dialect, &leave);
-    write_file(s, "leave", buf_str(&leave));
-    offer(s, buf_str(&text), r->generation);
+    if (write_file(s, "leave", buf_str(&leave))) {
+        offer(s, buf_str(&text), r->generation);
+    }
     buf_fini(&text);
     buf_fini(&leave);
+}
+
+static void on_retry(void *arg)
+{
+    struct serve *s = arg;
+    struct env_result *r = env_coord_get_result(s->coord);
+    if (r != NULL) {
+        offer_result(s, r);
+    }
 }
 
 static void offer_note(struct serve *s, const char *text)
@@ -156,6 +177,13 @@ static void offer_note(struct serve *s, const char *text)
     offer(s, buf_str(&out), 0);
     buf_fini(&out);
     free(line);
+}
+
+static void on_degraded(const struct watch_warning *w, void *arg)
+{
+    char *text = xasprintf("%s; %s", w->message, w->remedy);
+    offer_note(arg, text);
+    free(text);
 }
 
 static void take_ack(struct serve *s, const char *name)
@@ -231,6 +259,9 @@ static void start(struct serve *s)
         .cb = {.building = on_building, .ready = on_ready, .failed = on_failed},
         .arg = s};
     struct str id = path_base(str_of(s->o->dir));
+    char pid[24];
+    int n = snprintf(pid, sizeof pid, "%d\n", getpid()); // by this the shell sees that we live
+    write_file(s, "pid", (struct str){pid, (size_t)n});
     s->report = report_open(&s->loop, s->o->socket, id.p, s->o->root, s->o->pid);
     s->coord = env_coord_open(&c);
     watch_shell(s);
@@ -249,7 +280,8 @@ static int run(struct serve *s, struct err *e)
         return rc;
     }
     timer_init(&s->look, &s->loop, on_look, s);
-    s->watcher = watcher_open(&s->loop, NULL, NULL);
+    timer_init(&s->retry, &s->loop, on_retry, s);
+    s->watcher = watcher_open(&s->loop, on_degraded, s);
     s->session = env_session_new(s->o->base);
     start(s);
     loop_run(&s->loop);
