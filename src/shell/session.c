@@ -25,7 +25,8 @@
 #include "pty/tty.h"
 #include "term/rowfilter.h"
 
-enum { KILL_AFTER_MS = 2000, EXIT_SIGNAL = 128 };
+// A program that saves the cursor comes back to it at once; SAVED_MS later it is one that never does.
+enum { KILL_AFTER_MS = 2000, SAVED_MS = 1000, EXIT_SIGNAL = 128 };
 
 static const int ends[] = {SIGHUP, SIGTERM, SIGINT, SIGQUIT};
 
@@ -43,7 +44,7 @@ struct session {
     bool row;                // the bottom line is ours
     struct rowfilter filter; // with a row
     struct buf row_text;
-    struct timer kill_timer;
+    struct timer kill_timer, saved_timer;
     struct signal_watch *on_resize, *on_stop, *on_end[ARRAY_LEN(ends)];
 };
 
@@ -56,6 +57,7 @@ static void finish(struct session *s)
     }
     s->over = true;
     timer_stop(&s->kill_timer);
+    timer_stop(&s->saved_timer);
     tty_give_back();
     s->o.on_exit(s, s->code, s->started ? NULL : s->why.msg, s->o.arg);
 }
@@ -141,9 +143,25 @@ static struct winsize inner_size(const struct session *s)
 
 static void draw_row(struct session *s, struct buf *out)
 {
-    if (s->filter.damaged && s->row_text.n != 0 && rowfilter_may_draw(&s->filter)) {
-        rowfilter_draw(&s->filter, buf_str(&s->row_text), out);
+    if (!s->filter.damaged || s->row_text.n == 0) {
+        return;
     }
+    if (rowfilter_may_draw(&s->filter)) {
+        rowfilter_draw(&s->filter, buf_str(&s->row_text), out);
+    } else if (!timer_running(&s->saved_timer)) {
+        timer_start(&s->saved_timer, SAVED_MS);
+    }
+}
+
+static void on_saved_timer(void *arg)
+{
+    struct session *s = arg;
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    rowfilter_forget_cursor(&s->filter);
+    draw_row(s, &out);
+    pump_inject(s->pump, buf_str(&out));
+    buf_fini(&out);
 }
 
 /// The pump's bytes on their way to the terminal.
@@ -320,6 +338,7 @@ int session_open(struct session **out, const struct session_opts *o, struct err 
     s->row = o->status == STATUS_ROW;
     buf_init(&s->row_text, SIZE_MAX);
     timer_init(&s->kill_timer, o->loop, on_kill_timer, s);
+    timer_init(&s->saved_timer, o->loop, on_saved_timer, s);
     int rc = start(s, e);
     *out = s;
     if (rc < 0) {
@@ -336,6 +355,7 @@ void session_close(struct session *s)
         return;
     }
     timer_stop(&s->kill_timer);
+    timer_stop(&s->saved_timer);
     pump_close(s->pump);
     signal_close(s->on_resize);
     signal_close(s->on_stop);

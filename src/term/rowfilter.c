@@ -454,6 +454,11 @@ void rowfilter_leave(const struct rowfilter *f, struct buf *out)
     }
 }
 
+void rowfilter_forget_cursor(struct rowfilter *f)
+{
+    f->saved = false;
+}
+
 bool rowfilter_is_active(const struct rowfilter *f)
 {
     return f->rows >= ROWS_MIN && !f->alternate;

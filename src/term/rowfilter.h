@@ -49,6 +49,9 @@ void rowfilter_begin(struct rowfilter *f, unsigned rows, unsigned cols, struct b
 /// Append what gives the row back, empty.
 void rowfilter_leave(const struct rowfilter *f, struct buf *out);
 
+/// The program will not come back to the cursor that it saved: a row may be drawn again.
+void rowfilter_forget_cursor(struct rowfilter *f);
+
 /// True when the last row is kept free: the window is high enough, and no program has all of it.
 bool rowfilter_is_active(const struct rowfilter *f);
 
