@@ -330,8 +330,8 @@ int cmd_env_inputs(struct cli *c)
 
 static void print_status(struct cli *c, const struct json *s)
 {
-    static const char *const keys[] = {"project",    "state",  "shell",
-                                       "generation", "inputs", "error"};
+    static const char *const keys[] = {"project", "state",    "shell", "generation",
+                                       "inputs",  "watching", "error"};
     struct table t;
     table_init(&t, 2);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {

@@ -10,6 +10,10 @@
 static int read_options(struct cli *c, struct shell_opts *o, struct err *e)
 {
     const char *status = args_value(&c->args, FLAG_STATUS);
+    struct shell_config config = shell_config_read(c, o->cwd);
+    o->status = config.status;
+    o->marker = config.marker;
+    o->build_timeout_ms = config.build_timeout_ms;
     if (status != NULL && !status_mode_of(status, &o->status)) {
         return err_set(e, ERR_USAGE, "'--status' takes prompt, row or none, not '%s'", status);
     }
@@ -45,9 +49,6 @@ int cmd_shell(struct cli *c)
     if (rc == 0) {
         char **words = program_words(&c->args);
         o.words = words;
-        struct shell_config config = shell_config_read(c, o.cwd);
-        o.marker = config.marker;
-        o.build_timeout_ms = config.build_timeout_ms;
         rc = shell_run(&o, &e);
         free(words);
     }

@@ -22,6 +22,7 @@ struct shell_config shell_config_read(struct cli *c, const char *dir)
     config_diags_init(&diags);
     if (config_load(&config, &src, &diags, &e) == 0) {
         out.marker = config_bool(config, "shell.marker");
+        status_mode_of(config_str(config, "shell.status"), &out.status);
         out.build_timeout_ms = (uint64_t)config_int(config, "shell.build_timeout_s") * 1000;
     } else {
         out_note(&c->out, "%s", e.msg);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "cli/cli_int.h"
+#include "shell/status.h"
 
 /// The settings of `[shell]`, for all commands that build environments.
 struct shell_config {
     bool marker;
+    enum status_mode status;
     uint64_t build_timeout_ms;
 };
 

@@ -18,7 +18,7 @@
 // JSON object on a line, before the wrapper closes. An answer with "error_code" is a failure.
 //
 //     status   {"session","pid","shell_pid","shell","project","state","paused","generation",
-//               "applied","inputs","changed_files":[],"duration_ms","error"?}; pid is the wrapper's
+//               "applied","inputs","watching","changed_files":[],"duration_ms","error"?}; pid is the wrapper's
 //              state: watching | building | ready (built, not applied yet) | reloaded | failed
 //     reload   builds if an input changed (arg "force": always) and answers with the status when the
 //              build is over; the shell applies it before its next command

@@ -4,6 +4,8 @@
 //     ready ──> rendered for this shell ──> offered ──> signal ──> ack ──> applied, status
 //     failed ──> status, and a note at the next prompt; the shell keeps what it has
 //
+// A text that cannot be handed over because the disk is full is tried again until it can.
+//
 // What is offered is always the newest result. The shell says by its ack which one it took, and only
 // then the next is rendered as a difference to that.
 
@@ -15,7 +17,7 @@
 #include "shell/report.h"
 #include "shell/task_text.h"
 
-enum { CALM_MS = 3000, DAMAGED_MAX = 2 };
+enum { CALM_MS = 3000, RETRY_MS = 1000, DAMAGED_MAX = 2 };
 
 static const char default_key[] = "\\e\\C-r";
 
@@ -25,14 +27,22 @@ static const char *key_of(void)
     return key != NULL && key[0] != '\0' ? key : default_key;
 }
 
-void live__show(struct live *v, enum status_state s)
+static struct status status_of(const struct live *v, enum status_state s)
 {
-    struct run *r = v->run;
-    struct status st = {.state = s, .key = key_of()};
+    const struct run *r = v->run;
+    const char *no_color = getenv("NO_COLOR");
+    struct status st = {
+        .state = s, .key = key_of(), .plain = no_color != NULL && no_color[0] != '\0'};
     st.changed = (const char *const *)r->changed;
     st.n_changed = r->n_changed;
     st.duration_ms = r->result != NULL ? r->result->duration_ms : 0;
     env_coord_get_inputs(r->coord, &st.n_inputs);
+    return st;
+}
+
+void live__show(struct live *v, enum status_state s)
+{
+    struct status st = status_of(v, s);
     v->state = s;
     session_show(v->session, &st);
 }
@@ -53,16 +63,48 @@ static void on_calm(void *arg)
     }
 }
 
-/// One line before the next prompt, in the mode that shows states there.
-static void note(struct live *v, const char *text)
+/// One line before the next prompt, in the mode that shows states there. `slot`: see offers_note().
+static void note(struct live *v, const char *slot, const char *text)
 {
     struct err e;
-    if (v->run->o->status == STATUS_PROMPT && offers_note(v->offers, str_of(text), &e) == 0) {
+    if (v->run->o->status == STATUS_PROMPT && offers_note(v->offers, slot, str_of(text), &e) == 0) {
         session_poke(v->session);
     }
 }
 
+/// The state as such a line; only the newest waits.
+static void note_state(struct live *v, enum status_state s)
+{
+    struct status st = status_of(v, s);
+    struct buf line;
+    if (v->run->o->quiet) {
+        return;
+    }
+    buf_init(&line, SIZE_MAX);
+    status_render_line(&st, &line);
+    note(v, "state", buf_z(&line));
+    buf_fini(&line);
+}
+
+void live__note(struct live *v, const char *text)
+{
+    note(v, NULL, text);
+}
+
 // ---- offering ------------------------------------------------------------------------------
+
+/// The shell keeps what it has until this can be handed over.
+static void fail_offer(struct live *v, int code, const char *why)
+{
+    free(v->run->failure);
+    v->run->failure = xasprintf("cannot hand the environment to the shell: %s", why);
+    v->run->failure_code = code;
+    timer_start(&v->retry, RETRY_MS);
+    if (!v->stuck) {
+        v->stuck = true;
+        live__failed(v);
+    }
+}
 
 void live__offer(struct live *v)
 {
@@ -73,14 +115,23 @@ void live__offer(struct live *v)
     int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, &e);
     buf_fini(&text);
     if (rc < 0) {
-        free(v->run->failure);
-        v->run->failure = xasprintf("cannot hand the environment to the shell: %s", e.msg);
-        v->run->failure_code = rc;
-        live__failed(v);
+        fail_offer(v, rc, e.msg);
         return;
+    }
+    if (v->stuck) { // of a time when it could not be
+        v->stuck = false;
+        free(v->run->failure);
+        v->run->failure = NULL;
+        live__show(v, STATUS_READY);
     }
     v->offered = v->run->result->generation;
     session_poke(v->session);
+    note_state(v, STATUS_RELOADED); // it is shown once the shell has taken it
+}
+
+static void on_retry(void *arg)
+{
+    live__offer(arg);
 }
 
 static const struct env_task *find_task(const struct env_result *r, const char *name)
@@ -144,14 +195,17 @@ static void on_asked(void *arg)
 void live__building(struct live *v)
 {
     live__show(v, STATUS_BUILDING);
+    note_state(v, STATUS_BUILDING);
 }
 
 void live__ready(struct live *v)
 {
     struct env_result *r = v->run->built;
     for (size_t i = 0; i < r->messages.n; i++) {
-        note(v, r->messages.p[i]);
+        note(v, NULL, r->messages.p[i]);
     }
+    timer_stop(&v->retry);
+    v->stuck = false;
     live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
     v->by_key = false;
     live__offer(v);
@@ -162,7 +216,8 @@ void live__failed(struct live *v)
 {
     v->by_key = false;
     live__show(v, STATUS_FAILED);
-    note(v, "afloat: the environment failed, the old one stays; 'afloat env error' says why");
+    note(v, "state",
+         "afloat: the environment failed, the old one stays; 'afloat env error' says why");
     live__answer_waiting(v);
 }
 
@@ -278,6 +333,7 @@ static void close_live(struct live *v)
 {
     live__end_calls(v);
     timer_stop(&v->calm);
+    timer_stop(&v->retry);
     report_close(v->run->report);
     v->run->report = NULL;
     session_close(v->session);
@@ -295,6 +351,7 @@ int live__run(struct run *r, struct err *e)
     v.program = run__shell(r->o, &v.dialect);
     v.merge = env_session_new((const char *const *)environ);
     timer_init(&v.calm, &r->loop, on_calm, &v);
+    timer_init(&v.retry, &r->loop, on_retry, &v);
     int rc = start(&v, &a, e);
     if (rc == 0) {
         r->live = &v;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "shell/live_int.h"
+#include "watch/watch.h"
 
 // ---- answers -------------------------------------------------------------------------------
 
@@ -23,6 +24,7 @@ static void write_status(struct live *v, struct jw *w)
     jw_kint(w, "generation", r->result != NULL ? (int64_t)r->result->generation : 0);
     jw_kint(w, "applied", (int64_t)v->applied);
     jw_kint(w, "inputs", (int64_t)n_inputs);
+    jw_kstrz(w, "watching", watcher_stats(r->watcher).swept == 0 ? "native" : "degraded: polling");
     jw_key(w, "changed_files");
     jw_arr(w);
     for (size_t i = 0; i < r->n_changed; i++) {

@@ -34,6 +34,8 @@ struct live {
     uint64_t applied;               // generation that the shell has
     unsigned damaged;               // times the shell refused it
     struct timer calm;              // from "reloaded" back to "watching"
+    struct timer retry;             // of an environment that could not be handed over
+    bool stuck;                     // the last one could not
     vec(struct ctl_call *) waiting; // for the end of a build
     vec(struct live_task *) tasks;
     int code;

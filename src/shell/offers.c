@@ -4,11 +4,14 @@
 //                                                                  │ directory event
 //     acked <── NAME and ack.ID removed, `pending` replaced or removed <──┘
 //
+// On a full disk nothing could be said any more: one file is kept for nothing but to be given up then.
+//
 // Every file is made whole elsewhere and renamed, so the shell never sees half of one. An event says
 // only that something happened; what did is found by looking for the answers that are due.
 
 #include "shell/offers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,14 +20,17 @@
 #include "env/env.h"
 #include "loop/timer.h"
 
-enum { POLL_MS = 200, ANSWER_MAX = 64 };
+enum { POLL_MS = 200, ANSWER_MAX = 64, SPARE_BYTES = 16384 };
+
+static const char spare[] = "spare";
 
 struct offer {
     uint64_t id;
     const char *kind;
-    char *file; // of ours, or NULL
-    char *arg;  // what is said behind it, or NULL
-    bool stale; // another is about to take its place
+    const char *slot; // of those with the same only the newest waits; NULL: all do
+    char *file;       // of ours, or NULL
+    char *arg;        // what is said behind it, or NULL
+    bool stale;       // another is about to take its place
 };
 
 struct offers {
@@ -167,10 +173,11 @@ static char *one_line(struct str text)
     return z;
 }
 
-static void set_stale(struct offers *o, const char *kind, bool stale)
+static void set_stale(struct offers *o, const char *slot, bool stale)
 {
     vec_foreach (it, &o->waiting) {
-        it->stale = strcmp(it->kind, kind) == 0 ? stale : it->stale;
+        bool same = slot != NULL && it->slot != NULL && strcmp(it->slot, slot) == 0;
+        it->stale = same ? stale : it->stale;
     }
 }
 
@@ -183,24 +190,24 @@ static void drop_stale(struct offers *o)
     }
 }
 
-/// Add one whose file, if any, is written, in place of others of its kind if `alone`. The strings
-/// become ours. Nothing is taken away before the new list is in place.
-static int add(struct offers *o, const char *kind, char *file, char *arg, bool alone, struct err *e)
+/// Add one whose file, if any, is written, in place of what waits in its slot. The strings `file` and
+/// `arg` become ours. Nothing is taken away before the new list is in place.
+static int add(struct offers *o, struct offer it, struct err *e)
 {
-    struct offer it = {.id = o->last_id, .kind = kind, .file = file, .arg = arg};
-    set_stale(o, kind, alone);
+    it.id = o->last_id;
+    set_stale(o, it.slot, true);
     vec_push(&o->waiting, it);
     int rc = publish(o, e);
     if (rc < 0) {
         drop(o, o->waiting.n - 1);
-        set_stale(o, kind, false);
+        set_stale(o, it.slot, false);
     }
     drop_stale(o);
     return rc;
 }
 
-static int add_file(struct offers *o, const char *kind, char *arg, struct str text, bool alone,
-                    struct err *e)
+static int add_file(struct offers *o, const char *kind, const char *slot, char *arg,
+                    struct str text, struct err *e)
 {
     char *name = xasprintf("%s.%llu", kind, (unsigned long long)++o->last_id);
     int rc = env_render_write(o->dir->path, name, text, e);
@@ -209,7 +216,16 @@ static int add_file(struct offers *o, const char *kind, char *arg, struct str te
         free(arg);
         return rc;
     }
-    return add(o, kind, name, arg, alone, e);
+    return add(o, (struct offer){.kind = kind, .slot = slot, .file = name, .arg = arg}, e);
+}
+
+static void keep_spare(struct offers *o)
+{
+    static const char zeros[SPARE_BYTES];
+    if (faccessat(o->dir->fd, spare, F_OK, 0) != 0 &&
+        env_render_write(o->dir->path, spare, (struct str){zeros, sizeof zeros}, NULL) != 0) {
+        return; // the disk is full: later
+    }
 }
 
 static void on_closed(uv_handle_t *h)
@@ -229,27 +245,35 @@ struct offers *offers_open(struct loop *l, const struct shell_dir *d, const stru
     if (rc < 0 || uv_fs_event_start(&o->events, on_event, d->path, 0) < 0) {
         timer_start(&o->poll, POLL_MS);
     }
+    keep_spare(o);
     return o;
 }
 
 int offers_env(struct offers *o, struct str text, uint64_t *id, struct err *e)
 {
-    int rc = add_file(o, "env", NULL, text, true, e);
-    *id = rc == 0 ? o->last_id : *id;
+    int rc = add_file(o, "env", "env", NULL, text, e);
+    if (rc == 0) {
+        *id = o->last_id;
+        keep_spare(o);
+    }
     return rc;
 }
 
 int offers_task(struct offers *o, const char *name, struct str text, uint64_t *id, struct err *e)
 {
-    int rc = add_file(o, "task", one_line(str_of(name)), text, false, e);
+    int rc = add_file(o, "task", NULL, one_line(str_of(name)), text, e);
     *id = rc == 0 ? o->last_id : *id;
     return rc;
 }
 
-int offers_note(struct offers *o, struct str text, struct err *e)
+int offers_note(struct offers *o, const char *slot, struct str text, struct err *e)
 {
     o->last_id++;
-    return add(o, "note", NULL, one_line(text), true, e);
+    int rc = add(o, (struct offer){.kind = "note", .slot = slot, .arg = one_line(text)}, e);
+    if (rc == -ENOSPC && unlinkat(o->dir->fd, spare, 0) == 0) {
+        rc = add(o, (struct offer){.kind = "note", .slot = slot, .arg = one_line(text)}, e);
+    }
+    return rc;
 }
 
 void offers_close(struct offers *o)
@@ -263,6 +287,7 @@ void offers_close(struct offers *o)
     }
     vec_fini(&o->waiting);
     remove_file(o, "pending");
+    remove_file(o, spare);
     timer_stop(&o->poll);
     uv_close((uv_handle_t *)&o->events, on_closed);
 }

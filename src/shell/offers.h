@@ -37,7 +37,7 @@ int offers_env(struct offers *o, struct str text, uint64_t *id, struct err *e) M
 int offers_task(struct offers *o, const char *name, struct str text, uint64_t *id,
                 struct err *e) MUST_CHECK;
 /// Have one line printed before the next prompt; control characters are left out. It takes the place
-/// of a note that waits.
-int offers_note(struct offers *o, struct str text, struct err *e) MUST_CHECK;
+/// of a note that waits in the same `slot` (a constant; NULL: of none).
+int offers_note(struct offers *o, const char *slot, struct str text, struct err *e) MUST_CHECK;
 
 void offers_close(struct offers *o); // NULL is allowed; no callback follows

@@ -3,6 +3,7 @@
 #include "shell/report.h"
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "client/announce.h"
 #include "proto/events.h"
 #include "proto/ops.h"
@@ -13,6 +14,8 @@ struct report {
     struct announce *announce;
     char *shell, *project;
     int pid;
+    vec(char *) waiting;  // files whose change is built, and not applied yet
+    uint64_t duration_ms; // of the last build
 };
 
 struct news {
@@ -55,6 +58,25 @@ static void tell(struct report *r, const struct news *n)
     buf_fini(&body);
 }
 
+static void clear_waiting(struct report *r)
+{
+    vec_foreach (path, &r->waiting) {
+        free(*path);
+    }
+    r->waiting.n = 0;
+}
+
+/// The shell may pass over a result: what it applies in the end comes from all these files.
+static void add_waiting(struct report *r, const char *path)
+{
+    vec_foreach (it, &r->waiting) {
+        if (strcmp(*it, path) == 0) {
+            return;
+        }
+    }
+    vec_push(&r->waiting, xstrdup(path));
+}
+
 struct report *report_open(struct loop *l, const char *socket, const char *shell,
                            const char *project, int pid)
 {
@@ -72,6 +94,8 @@ void report_close(struct report *r)
         return;
     }
     announce_close(r->announce);
+    clear_waiting(r);
+    vec_fini(&r->waiting);
     free(r->shell);
     free(r->project);
     free(r);
@@ -93,6 +117,10 @@ void report_ready(struct report *r, const struct env_ready *m)
                      .duration_ms = m->result->duration_ms,
                      .changed = m->changed,
                      .n_changed = m->n_changed};
+    for (size_t i = 0; i < m->n_changed; i++) {
+        add_waiting(r, m->changed[i]);
+    }
+    r->duration_ms = m->result->duration_ms;
     tell(r, &n);
 }
 
@@ -109,6 +137,11 @@ void report_failed(struct report *r, const struct env_failed *m)
 
 void report_applied(struct report *r, uint64_t generation)
 {
-    struct news n = {.type = EVENT_ENV_APPLIED, .generation = generation};
+    struct news n = {.type = EVENT_ENV_APPLIED,
+                     .generation = generation,
+                     .duration_ms = r->duration_ms,
+                     .changed = (const char *const *)r->waiting.p,
+                     .n_changed = r->waiting.n};
     tell(r, &n);
+    clear_waiting(r);
 }

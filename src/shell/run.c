@@ -103,6 +103,19 @@ static void on_log(struct str line, void *arg)
     }
 }
 
+/// Files are looked at from time to time, because the kernel does not tell.
+static void on_degraded(const struct watch_warning *w, void *arg)
+{
+    struct run *r = arg;
+    char *text = xasprintf("afloat: %s; %s", w->message, w->remedy);
+    if (r->live != NULL) {
+        live__note(r->live, text);
+    } else {
+        progress_line(&r->progress, str_of(text));
+    }
+    free(text);
+}
+
 // ---- what to run ---------------------------------------------------------------------------
 
 const char *run__shell(const struct shell_opts *o, enum env_dialect *d)
@@ -307,7 +320,7 @@ int shell_run(const struct shell_opts *o, struct err *e)
         env_project_fini(&r.project);
         return rc;
     }
-    r.watcher = r.interactive ? watcher_open(&r.loop, NULL, NULL) : NULL;
+    r.watcher = r.interactive ? watcher_open(&r.loop, on_degraded, &r) : NULL;
     rc = run_all(&r, e);
     close_run(&r);
     return rc;

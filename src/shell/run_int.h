@@ -50,6 +50,7 @@ int live__run(struct run *r, struct err *e) MUST_CHECK;
 void live__building(struct live *v);
 void live__ready(struct live *v);
 void live__failed(struct live *v);
+void live__note(struct live *v, const char *text); // a line at the next prompt
 void live__unchanged(struct live *v); // a reload was asked for, and there was nothing to build
 
 /// True when what runs without a session is a shell that a person types into.

@@ -99,6 +99,24 @@ static void add_left(const struct status *s, struct buf *out)
 
 // ---- public --------------------------------------------------------------------------------
 
+void status_render_line(const struct status *s, struct buf *out)
+{
+    struct buf names;
+    size_t room = SIZE_MAX;
+    buf_init(&names, SIZE_MAX);
+    buf_addf(out, "afloat: %s", states[s->state].name);
+    add_names(s, &names);
+    add_fitting(out, buf_str(&names), &room);
+    if (s->state != STATUS_BUILDING) {
+        buf_addz(out, "  in ");
+        add_duration(s->duration_ms, out);
+    }
+    buf_addz(out, "  (press ");
+    status_render_key(s->key, out);
+    buf_addz(out, " to reload)");
+    buf_fini(&names);
+}
+
 void status_render(const struct status *s, size_t columns, struct buf *out)
 {
     struct buf left, right;
@@ -109,7 +127,7 @@ void status_render(const struct status *s, size_t columns, struct buf *out)
     buf_addz(&right, "press ");
     status_render_key(s->key, &right);
     buf_addc(&right, ' ');
-    buf_addf(out, "\033[%sm", states[s->state].colour);
+    buf_addf(out, "\033[%sm", s->plain ? "" : states[s->state].colour);
     add_fitting(out, buf_str(&left), &room);
     size_t wide = utf8_width(buf_str(&right));
     if (room > wide) {

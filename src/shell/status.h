@@ -34,7 +34,11 @@ struct status {
     uint64_t duration_ms; // of the last build
     size_t n_inputs;
     const char *key; // as configured: `\e\C-r`
+    bool plain;      // without colours
 };
+
+/// The state in one short line for the prompt, without a newline.
+void status_render_line(const struct status *s, struct buf *out);
 
 /// The text of the row, at most `columns` wide, with colours; no cursor movement.
 void status_render(const struct status *s, size_t columns, struct buf *out);

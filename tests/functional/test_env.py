@@ -374,6 +374,8 @@ def test_a_running_hub_is_told_and_knows_who_is_there(place, hub):
     retry(lambda: types() == good + good + ["env.building", "env.failed"])
     told = events(place.home)
     assert told[3]["changed_files"] == [".afloat/env.toml"] and told[3]["project"] == str(one)
+    assert told[5]["changed_files"] == [".afloat/env.toml"]  # of what is applied
+    assert told[5]["duration_ms"] == told[4]["duration_ms"]
     assert [e["generation"] for e in told] == [1, 1, 1, 2, 2, 2, 3, 3]
     assert "line 1" in told[7]["error"] and told[7]["shell"].startswith(str(s.process.pid))
     shells = place.home.http("GET", f"/env?path={one}").json()["shells"]

@@ -106,9 +106,12 @@ class Place:
 
     def start(self, *args, shell="bash", rows=24, cols=200, env=None, cwd=None):
         """`afloat shell` on a terminal; its process is `t.process`."""
+        return self.start_argv(BIN, "shell", *args, shell=shell, rows=rows, cols=cols, env=env, cwd=cwd)
+
+    def start_argv(self, *argv, shell="bash", rows=24, cols=200, env=None, cwd=None):
         t = Terminal(rows, cols)
         t.process = subprocess.Popen(
-            [BIN, "shell", *args], stdin=t.theirs, stdout=t.theirs, stderr=t.theirs,
+            argv, stdin=t.theirs, stdout=t.theirs, stderr=t.theirs,
             cwd=cwd or self.project, start_new_session=True,
             env={**self.home.env, "SHELL": f"/usr/bin/{shell}", **(env or {})},
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))

@@ -125,8 +125,8 @@ TEST(an_answer_that_is_not_whole_is_waited_for)
 TEST(a_note_is_one_line_and_commands_no_terminal)
 {
     begin();
-    CHECK_INT(offers_note(offers, STR("first"), NULL), 0);
-    CHECK_INT(offers_note(offers, STR("two\nlines \033[2J\007end"), NULL), 0);
+    CHECK_INT(offers_note(offers, "state", STR("first"), NULL), 0);
+    CHECK_INT(offers_note(offers, "state", STR("two\nlines \033[2J\007end"), NULL), 0);
     CHECK_STR(content("pending"), "2 note twolines [2Jend\n");
     finish();
 }

@@ -54,6 +54,25 @@ TEST(files_that_changed_are_named_up_to_three)
     CHECK(strstr(render(&s, 80), "press Ctrl-Alt-R ") != NULL);
 }
 
+TEST(at_the_prompt_a_state_is_one_plain_line)
+{
+    struct status s = {.state = STATUS_BUILDING, .key = "\\e\\C-r", .changed = odd, .n_changed = 3};
+    struct buf line;
+    buf_init(&line, SIZE_MAX);
+    status_render_line(&s, &line);
+    CHECK(strncmp(buf_z(&line), "afloat: building  x[2Jy, ", 25) == 0);
+    CHECK(strchr(buf_z(&line), '\033') == NULL && strchr(buf_z(&line), '\n') == NULL);
+    buf_clear(&line);
+    s = (struct status){.state = STATUS_RELOADED,
+                        .key = "\\e\\C-r",
+                        .changed = one,
+                        .n_changed = 1,
+                        .duration_ms = 12};
+    status_render_line(&s, &line);
+    CHECK_STR(buf_z(&line), "afloat: reloaded  env.toml  in 12 ms  (press Ctrl-Alt-R to reload)");
+    buf_fini(&line);
+}
+
 TEST(colours_are_those_of_the_state)
 {
     static const struct {

@@ -1,0 +1,154 @@
+"""What `afloat shell` and `afloat hook` say about their environment, and what they do when something is in the way."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+import test_env
+from conftest import BIN, retry
+from test_env import helper_pid, place as hooked  # noqa: F401
+from test_shell import PROMPT, SHELLS, ask, place, shell  # noqa: F401
+
+
+def can_unshare():
+    return subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode == 0
+
+
+needs_namespaces = pytest.mark.skipif(not can_unshare(), reason="no user namespaces")
+
+# ---- states at the prompt ----------------------------------------------------------------------
+
+
+def test_building_and_reloaded_are_one_line_each_at_the_prompt(place, shell):
+    place.write('script = "env.sh"\n[env]\nFOO = "one"\n')
+    place.write("while [ -e hold ]; do sleep 0.05; done\n", "env.sh")
+    place.trust()
+    t = place.enter(shell=shell)
+    (place.project / "hold").touch()
+    place.write('script = "env.sh"\n[env]\nFOO = "two"\n')
+    retry(lambda: place.ctl("status")["state"] == "building")
+    t.send("\r")
+    t.expect(rb"afloat: building  env.toml  \(press Ctrl-Alt-R to reload\)\r\n")
+    t.expect(PROMPT)
+    (place.project / "hold").unlink()
+    retry(lambda: place.ctl("status")["generation"] == 2)
+    t.send("\r")
+    t.expect(rb"afloat: reloaded  env.toml  in [^\r]*s  \(press Ctrl-Alt-R to reload\)\r\n")
+    t.expect(PROMPT)
+    assert ask(t, "printenv FOO") == "two"
+    assert place.end(t) == 0
+    assert t.seen.count(b"afloat: building") == t.seen.count(b"afloat: reloaded") == 1
+
+
+@pytest.mark.parametrize("args, config", [(["--status", "none"], ""), (["--quiet"], ""),
+                                          ([], '[shell]\nstatus = "none"\n')])
+def test_states_are_not_shown_when_so_wanted(place, args, config):
+    place.home.dir.mkdir(parents=True, exist_ok=True)
+    (place.home.dir / "config.toml").write_text(config)
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    t = place.enter(*args)
+    place.rebuild('[env]\nFOO = "two"\n')
+    assert ask(t, "printenv FOO") == "two"
+    t.send("\r")
+    t.expect(PROMPT)
+    assert place.end(t) == 0
+    assert b"building" not in t.seen and b"reloaded" not in t.seen
+
+
+def test_no_color_holds_for_the_row(place):
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    t = place.enter("--status", "row", rows=24, cols=80, env={"NO_COLOR": "1"})
+    place.write("[env\n")
+    t.expect(rb"\x1b\[m failed")
+    assert place.end(t) == 0
+    assert not re.search(rb"\x1b\[[0-9;]*4[0-7]m", t.seen)
+
+
+@pytest.mark.parametrize("save", ["\\0337", "\\033[s"])
+def test_a_cursor_that_is_saved_for_good_does_not_take_the_row(place, save):
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    t = place.enter("--status", "row", rows=24, cols=80)
+    ask(t, f"printf '{save}'")
+    place.write("[env\n")
+    t.expect(rb"\x1b\[97;41m failed")
+    assert place.end(t) == 0
+
+
+# ---- errors in full ----------------------------------------------------------------------------
+
+
+def test_env_error_is_the_whole_text(place):
+    place.write('script = "env.sh"\n')
+    place.write('for i in $(seq 2000); do echo "line $i of the error" >&2; done; exit 1\n', "env.sh")
+    place.trust()
+    t = place.enter()
+    text = place.ctl("error")["error"]
+    assert "line 1 of the error\n" in text and "line 2000 of the error\n" in text
+    assert place.end(t) == 0
+
+
+# ---- things in the way -------------------------------------------------------------------------
+
+
+@needs_namespaces
+def test_a_full_disk_is_said_and_tried_again(place):
+    runtime = place.user.parent / "small"
+    runtime.mkdir(mode=0o700)
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    place.home.env["AFLOAT_RUNTIME"] = str(runtime)
+    script = f'mount -t tmpfs -o size=256k,mode=700 tmpfs {runtime}; exec "{BIN}" shell'
+    t = place.start_argv("unshare", "-Urm", "sh", "-c", script)
+    t.expect(PROMPT)
+    ask(t, f"cat /dev/zero > {runtime}/fill 2>/dev/null")
+    place.write('[env]\nFOO = "two"\nBIG = "%s"\n' % ("y" * 20000))
+    t.expect(PROMPT)
+    def said():
+        t.send("\r")
+        t.expect(PROMPT)
+        return b"the environment failed" in t.seen
+    assert retry(said)
+    assert "No space left" in ask(t, f'"{BIN}" env error')
+    assert ask(t, "printenv FOO") == "one"
+    ask(t, f"rm {runtime}/fill")
+    assert retry(lambda: ask(t, "printenv FOO") == "two")
+    assert ask(t, f'"{BIN}" env error') == ""
+    t.send("exit\r")
+    assert t.process.wait(60) == 0
+
+
+@needs_namespaces
+def test_degraded_watching_is_said(place):
+    place.write('[env]\nFOO = "one"\n')
+    place.trust()
+    script = f'echo 0 > /proc/sys/user/max_inotify_watches; exec "{BIN}" shell'
+    t = place.start_argv("unshare", "-Ur", "sh", "-c", script)
+    t.expect(rb"afloat: [^\r]*inotify[^\r]*\r\n")
+    t.expect(PROMPT)
+    assert "polling" in place.ctl("status")["watching"]
+    place.write('[env]\nFOO = "two"\n')
+    assert retry(lambda: ask(t, "printenv FOO") == "two")
+    assert place.end(t) == 0
+
+
+@pytest.mark.parametrize("kind", SHELLS)
+def test_a_process_beside_the_shell_that_is_killed_is_started_again(hooked, kind):
+    one = hooked.project("one", '[env]\nFOO = "1"\nOLD = "x"\n')
+    s = hooked.start(kind)
+    s.type(f"cd {one}")
+    s.wait("FOO", "1")
+    [left] = hooked.helpers()
+    os.kill(retry(lambda: helper_pid(left)), signal.SIGKILL)
+    test_env.save(one / ".afloat/env.toml", '[env]\nFOO = "2"\n')
+    s.wait("FOO", "2")
+    assert s.get("OLD") == ""
+    assert b"the process beside this shell is gone" in s.t.seen
+    s.type("cd /")
+    assert s.get("FOO") == ""  # what was there before both of them
