@@ -17,7 +17,6 @@
 #include "store/catchup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,18 +93,6 @@ static void tell(catchup_cb *cb, void *arg, const char *dir, const struct store_
     }
 }
 
-/// What can be counted of a damaged journal: all in front of the damage.
-static int count_damaged(const char *path, struct journal_scan *scan, struct err *e)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) {
-        return err_sys(e, "cannot open '%s'", path);
-    }
-    int rc = journal_scan(fd, JOURNAL_START, scan, NULL, NULL, e);
-    close(fd);
-    return rc;
-}
-
 static void set_progress(struct index_row *r, struct journal_mark end, struct journal_mark mark,
                          int64_t last_ts)
 {
@@ -115,25 +102,19 @@ static void set_progress(struct index_row *r, struct journal_mark end, struct jo
     r->mark = mark;
 }
 
-static int read_journal(const char *path, const char *dir, struct index_row *r, catchup_cb *cb,
-                        void *arg, struct catchup_stats *stats, struct err *e)
+static int read_journal(const char *path, const char *dir, struct index_row *r, struct arena *a,
+                        catchup_cb *cb, void *arg, struct catchup_stats *stats, struct err *e)
 {
     struct journal *j;
     struct journal_repair repair = {0};
-    struct journal_scan scan;
-    struct err why;
 
-    int rc = journal_open(&j, path, r->mark, &repair, &why);
-    if (rc == ERR_CORRUPT) {
-        tell(cb, arg, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = why.msg});
-        rc = count_damaged(path, &scan, &why);
-        if (rc == 0) {
-            set_progress(r, scan.end, JOURNAL_START, scan.last_ts);
-            return 0;
-        }
-    }
+    int rc = journal_open(&j, path, r->mark, &repair, e);
     if (rc < 0) {
-        return e != NULL ? (*e = why, rc) : rc;
+        return rc;
+    }
+    if (repair.damage[0] != '\0') {
+        tell(cb, arg, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = repair.damage});
+        r->row.damage = arena_str(a, str_of(repair.damage));
     }
     if (repair.bytes_cut != 0) {
         tell(cb, arg, dir,
@@ -149,9 +130,9 @@ static int read_journal(const char *path, const char *dir, struct index_row *r, 
     return 0;
 }
 
-static int refresh_journal(const char *path, const char *dir, struct index_row *r, bool *changed,
-                           bool *exists, catchup_cb *cb, void *arg, struct catchup_stats *stats,
-                           struct err *e)
+static int refresh_journal(const char *path, const char *dir, struct index_row *r, struct arena *a,
+                           bool *changed, bool *exists, catchup_cb *cb, void *arg,
+                           struct catchup_stats *stats, struct err *e)
 {
     struct stat st = {0};
     *exists = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -161,6 +142,7 @@ static int refresh_journal(const char *path, const char *dir, struct index_row *
     }
     if (!same) {
         r->mark = JOURNAL_START;
+        r->row.damage = STR_NULL; // another file: what was known of the old one is void
     }
     *changed = true;
     r->dev = st.st_dev;
@@ -169,7 +151,7 @@ static int refresh_journal(const char *path, const char *dir, struct index_row *
         set_progress(r, JOURNAL_START, JOURNAL_START, 0);
         return 0;
     }
-    return read_journal(path, dir, r, cb, arg, stats, e);
+    return read_journal(path, dir, r, a, cb, arg, stats, e);
 }
 
 int catchup_session(const char *home, const char *dir, struct str id, struct index_row *r,
@@ -181,7 +163,7 @@ int catchup_session(const char *home, const char *dir, struct str id, struct ind
     char *events = file_in(home, dir, "events.jsonl");
 
     *changed = refresh_meta(meta, dir, id, r, a, &has_meta);
-    int rc = refresh_journal(events, dir, r, changed, &has_journal, cb, arg, stats, e);
+    int rc = refresh_journal(events, dir, r, a, changed, &has_journal, cb, arg, stats, e);
     if (rc == 0 && !has_meta && !has_journal) {
         rc = err_set(e, ERR_NOT_FOUND, "'%s' holds no session", dir);
     }

@@ -13,7 +13,7 @@ struct catchup_stats {
 /// Bring the index in line with the files under `home`: rows for sessions that have none, rows of
 /// sessions that are gone removed, metadata read again where it was replaced, journals read from
 /// their marks on. Torn ends are cut (STORE_REPAIRED); a damaged journal is told (STORE_DAMAGED) and
-/// counted up to the damage. One transaction. No journal may be open meanwhile. Blocks.
+/// says so in its row. One transaction. No journal may be open meanwhile. Blocks.
 int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
                 struct catchup_stats *stats, struct err *e) MUST_CHECK;
 

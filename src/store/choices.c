@@ -159,8 +159,11 @@ static void on_read(void *arg, int status, struct str text, const struct err *e)
         status = object_read(&c->disk, text, &own);
         e = status < 0 ? &own : NULL;
     }
-    if (c->disk.json->type != JSON_OBJ) { // chooses nothing; the store refuses to change it
+    if (c->disk.json->type != JSON_OBJ) { // chooses nothing, and is not what the user chose
         object_clear(&c->disk);
+        status =
+            err_set(&own, ERR_CORRUPT, "it is not an object; 'afloat fsck --repair' sets it aside");
+        e = &own;
     }
     make_all(c);
     c->loaded(c->loaded_arg, status, e);

@@ -85,7 +85,7 @@ static int apply(struct json **root, struct arena *a, const struct doc_req *r, s
         return 0;
     }
     if ((*root)->type != JSON_OBJ) {
-        return err_set(e, ERR_INVALID, "not an object");
+        return err_set(e, ERR_INVALID, "it is not an object; 'afloat fsck --repair' sets it aside");
     }
     set_member(*root, a, r->key, value);
     return 0;

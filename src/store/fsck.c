@@ -28,8 +28,6 @@
 #include "store/doc.h"
 #include "store/walk.h"
 
-enum { LOST_MAX = 65536 }; // a larger jump of `seq` is not believed
-
 struct fsck {
     const char *home;
     struct index *x; // may be NULL
@@ -76,6 +74,13 @@ static int set_aside(const char *path, struct err *e)
     return rc;
 }
 
+/// Something that is no file where a file should be: its fault, else NULL.
+static const char *kind_fault(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) ? "not a regular file" : NULL;
+}
+
 // ---- documents ----------------------------------------------------------------------------
 
 // Without its mark the hub would give out event ids a second time. No hub ever gave out one a
@@ -117,8 +122,11 @@ static void check_document(struct fsck *f, const char *name)
     char *path = path_join(f->home, name);
 
     buf_init(&text, DOC_MAX);
-    int rc = doc_load(path, &text, &why);
-    const char *fault = rc == ERR_CORRUPT ? "not JSON" : useless(name, buf_str(&text));
+    const char *fault = kind_fault(path);
+    int rc = fault != NULL ? 0 : doc_load(path, &text, &why);
+    if (fault == NULL) {
+        fault = rc == ERR_CORRUPT ? "not JSON" : useless(name, buf_str(&text));
+    }
     if (rc == ERR_CORRUPT || (rc == 0 && fault != NULL)) {
         rc = f->repair ? set_aside(path, &e) : 0;
         if (f->repair && rc == 0 && strcmp(name, "state/hub.json") == 0) {
@@ -137,7 +145,7 @@ static void check_document(struct fsck *f, const char *name)
 struct rebuild {
     int fd;
     uint64_t next;
-    size_t lost, dropped;
+    struct journal_scan scan; // of the damaged file
     int rc;
 };
 
@@ -152,30 +160,27 @@ static void put(struct rebuild *r, struct str s)
     }
 }
 
-static void put_lost(struct rebuild *r)
+/// What is lost gets an event that says so, at the time of the next one that is not.
+static void put_lost(struct rebuild *r, int64_t ts)
 {
-    char line[160], ts[TIME_TEXT];
-    int n = snprintf(line, sizeof line,
-                     "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"journal.repaired\",\"lost\":true}\n",
-                     (unsigned long long)r->next++, time_format(time_wall_ms(), ts));
-    put(r, (struct str){line, (size_t)n});
-    r->lost++;
+    struct buf line;
+    buf_init(&line, 1024);
+    int rc = journal_encode(&line, r->next++, ts, &JOURNAL_LOST, NULL);
+    r->rc = r->rc == 0 ? rc : r->rc;
+    put(r, buf_str(&line));
+    buf_fini(&line);
 }
 
-static void on_line(void *arg, uint64_t seq, struct str line, bool stray)
+static bool on_line(void *arg, const struct journal_line *l)
 {
     struct rebuild *r = arg;
-    (void)stray;
-    if (seq < r->next || seq - r->next > LOST_MAX) {
-        r->dropped++;
-        return;
+    while (r->next < l->seq && r->rc == 0) {
+        put_lost(r, l->ts);
     }
-    while (r->next < seq) {
-        put_lost(r);
-    }
-    put(r, line);
+    put(r, l->text);
     put(r, STR("\n"));
-    r->next++;
+    r->next = l->seq + 1;
+    return r->rc == 0;
 }
 
 /// The damaged file keeps its bytes under another name, and there is a journal at every moment.
@@ -192,13 +197,12 @@ static int swap_in(const char *built, const char *path, struct err *e)
 
 static int rebuild_journal(int from, const char *path, struct rebuild *r, struct err *e)
 {
-    struct journal_scan scan;
     char *built = xasprintf("%s.rebuilt", path);
     *r = (struct rebuild){.next = 1};
     r->fd = open(built, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     int rc = r->fd >= 0 ? 0 : err_sys(e, "cannot create '%s'", built);
     if (rc == 0) {
-        rc = journal_scan(from, JOURNAL_START, &scan, on_line, r, e);
+        rc = journal_scan(from, JOURNAL_START, &r->scan, on_line, r, e);
     }
     if (rc == 0 && (r->rc < 0 || fsync(r->fd) != 0)) {
         rc = r->rc < 0 ? r->rc : -errno;
@@ -224,11 +228,12 @@ static void mend_damaged(struct fsck *f, int fd, const char *path, const char *r
     struct rebuild r = {0};
     struct err e;
     int rc = f->repair ? rebuild_journal(fd, path, &r, &e) : 0;
-    snprintf(what, sizeof what, "damaged at line %llu (%s)", (unsigned long long)scan->end.seq,
+    snprintf(what, sizeof what, "damaged at line %llu (%s)", (unsigned long long)scan->bad,
              scan->why);
     if (f->repair && rc == 0) {
         size_t n = strlen(what);
-        snprintf(what + n, sizeof what - n, "; rebuilt, %zu lost, %zu left out", r.lost, r.dropped);
+        snprintf(what + n, sizeof what - n, "; rebuilt, %llu lost, %llu left out",
+                 (unsigned long long)r.scan.lost, (unsigned long long)r.scan.left_out);
     }
     mended(f, rel, "damaged", ERROR, what, rc, &e);
     f->stale = true;
@@ -249,35 +254,46 @@ static void mend_torn(struct fsck *f, int fd, const char *path, const char *rel,
 
 // ---- sessions -----------------------------------------------------------------------------
 
-/// Notes the time of the first event in an int64_t.
-static void note_first(void *arg, uint64_t seq, struct str line, bool stray)
+/// What a session's journal says.
+struct told {
+    bool there; // there is one
+    uint64_t last_seq;
+    struct arena a;
+    const struct json *first; // its first event; NULL: it is lost
+};
+
+static bool note_first(void *arg, const struct journal_line *l)
 {
-    char why[160];
-    (void)stray;
-    if (seq == 1) {
-        (void)journal_line_seq(line, arg, why, sizeof why);
+    struct told *t = arg;
+    struct json *v;
+    if (l->seq == 1 && json_parse(&v, &t->a, arena_str(&t->a, l->text), NULL, NULL) == 0) {
+        t->first = v;
     }
+    return true;
 }
 
-/// Check and mend the journal. False when there is none; `*last_seq` and `*started` say what it has.
-static bool check_journal(struct fsck *f, const char *dir, uint64_t *last_seq, int64_t *started)
+/// Check and mend the journal.
+static void check_journal(struct fsck *f, const char *dir, struct told *t)
 {
     struct journal_scan scan;
     struct err e;
     char *rel = path_join(dir, "events.jsonl");
     char *path = path_join(f->home, rel);
+    const char *fault = kind_fault(path);
     int fd = open(path, (f->repair ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    bool there = fd >= 0 || errno != ENOENT;
 
-    *last_seq = 0;
-    *started = 0;
-    if (there && fd < 0) {
+    t->there = fd >= 0 || errno != ENOENT;
+    if (fault != NULL) {
+        int rc = f->repair ? set_aside(path, &e) : 0;
+        mended(f, rel, "damaged", ERROR, fault, rc, &e);
+        f->stale = true;
+    } else if (t->there && fd < 0) {
         err_sys(&e, "cannot open");
         finding(f, rel, "unreadable", ERROR, false, e.msg);
-    } else if (there && journal_scan(fd, JOURNAL_START, &scan, note_first, started, &e) < 0) {
+    } else if (t->there && journal_scan(fd, JOURNAL_START, &scan, note_first, t, &e) < 0) {
         finding(f, rel, "unreadable", ERROR, false, e.msg);
-    } else if (there) {
-        *last_seq = scan.end.seq - 1;
+    } else if (t->there) {
+        t->last_seq = scan.end.seq - 1;
         if (scan.damaged) {
             mend_damaged(f, fd, path, rel, &scan);
         } else if (scan.size != scan.end.at) {
@@ -289,19 +305,28 @@ static bool check_journal(struct fsck *f, const char *dir, uint64_t *last_seq, i
     }
     free(path);
     free(rel);
-    return there;
 }
 
-static int make_metadata(const char *path, struct str id, int64_t started, struct err *e)
+/// What the first event says of the session, session.created, is what its metadata began with.
+static int make_metadata(const char *path, struct str id, const struct json *first, struct err *e)
 {
+    static const char *const own[] = {"seq", "type", "session", "crc"};
     struct buf text;
     struct jw w;
-    char ts[TIME_TEXT];
-    buf_init(&text, 4096);
+    buf_init(&text, DOC_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstr(&w, "session_id", id);
-    jw_kstrz(&w, "started_at", time_format(started, ts));
+    json_foreach_member (m, first) {
+        bool skip = false;
+        for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+            skip |= str_eqz(m->key, own[i]);
+        }
+        if (!skip) {
+            jw_key_str(&w, str_eqz(m->key, "ts") ? STR("started_at") : m->key);
+            jw_value(&w, &m->value);
+        }
+    }
     jw_kbool(&w, "recovered", true);
     jw_end_obj(&w);
     int rc = doc_save(path, buf_str(&text), e);
@@ -309,21 +334,46 @@ static int make_metadata(const char *path, struct str id, int64_t started, struc
     return rc;
 }
 
-static void check_metadata(struct fsck *f, const char *dir, struct str id, bool has_journal,
-                           int64_t started, struct buf *meta)
+/// What is wrong with the metadata, or NULL. Nothing in them is more than where a session works, and a
+/// session that does not know that cannot go on.
+static const char *metadata_fault(struct str text, const struct told *t, struct arena *a)
+{
+    struct json *v = NULL;
+    if (text.n == 0) {
+        return t->there ? "missing" : NULL;
+    }
+    if (json_parse(&v, a, text, NULL, NULL) < 0) {
+        return "not JSON";
+    }
+    if (v->type != JSON_OBJ) {
+        return "not an object";
+    }
+    bool lost = json_str(json_get(t->first, "working_dir"), "").n != 0 &&
+                json_str(json_get(v, "working_dir"), "").n == 0;
+    return lost ? "its working_dir is lost" : NULL;
+}
+
+static void check_metadata(struct fsck *f, const char *dir, struct str id, struct told *t,
+                           struct buf *meta)
 {
     struct err e, why;
+    struct stat st;
     char *rel = path_join(dir, "metadata.json");
     char *path = path_join(f->home, rel);
-    int rc = doc_load(path, meta, &why);
+    const char *fault = kind_fault(path);
+    int rc = fault != NULL ? 0 : doc_load(path, meta, &why);
+    if (fault == NULL) {
+        fault = rc == ERR_CORRUPT ? "not JSON"
+                : rc == 0         ? metadata_fault(buf_str(meta), t, &t->a)
+                                  : NULL;
+    }
 
-    if (rc == ERR_CORRUPT || (rc == 0 && meta->n == 0 && has_journal)) {
-        const char *what = rc == ERR_CORRUPT ? "not JSON" : "missing";
-        int fixed = f->repair && rc == ERR_CORRUPT ? set_aside(path, &e) : 0;
+    if (fault != NULL) {
+        int fixed = f->repair && lstat(path, &st) == 0 ? set_aside(path, &e) : 0;
         if (f->repair && fixed == 0) {
-            fixed = make_metadata(path, id, started, &e);
+            fixed = make_metadata(path, id, t->first, &e);
         }
-        mended(f, rel, "metadata", ERROR, what, fixed, &e);
+        mended(f, rel, "metadata", ERROR, fault, fixed, &e);
         f->stale = true;
     } else if (rc < 0) {
         finding(f, rel, "unreadable", ERROR, false, why.msg);
@@ -386,23 +436,24 @@ static void check_row(struct fsck *f, const char *dir, struct str id, uint64_t l
 static int check_session(void *arg, const char *dir, struct str id)
 {
     struct fsck *f = arg;
+    struct told t = {0};
     struct buf meta;
-    uint64_t last_seq;
-    int64_t started;
 
+    arena_init(&t.a);
     buf_init(&meta, DOC_MAX);
     f->c->sessions++;
     check_leftovers(f, dir);
-    bool has_journal = check_journal(f, dir, &last_seq, &started);
-    check_metadata(f, dir, id, has_journal, started, &meta);
+    check_journal(f, dir, &t);
+    check_metadata(f, dir, id, &t, &meta);
     if (map_set(&f->seen, id, f) != NULL) {
         finding(f, dir, "index", ERROR, false, "another session has this id");
-    } else if (!has_journal && meta.n == 0) {
+    } else if (!t.there && meta.n == 0) {
         check_empty(f, dir);
     } else {
-        check_row(f, dir, id, last_seq, str_trim(buf_str(&meta)));
+        check_row(f, dir, id, t.last_seq, str_trim(buf_str(&meta)));
     }
     buf_fini(&meta);
+    arena_fini(&t.a);
     return 0;
 }
 

@@ -26,34 +26,35 @@
 #include "base/time.h"
 #include "base/vec.h"
 
-enum { SCHEMA = 1, BUSY_MS = 2000 };
+enum { SCHEMA = 2, BUSY_MS = 2000 };
 
 static const char schema[] =
+    "DROP TABLE IF EXISTS sessions;"
     "CREATE TABLE sessions("
     " id TEXT PRIMARY KEY, dir TEXT NOT NULL, kind TEXT NOT NULL,"
     " state TEXT NOT NULL, title TEXT NOT NULL, meta TEXT NOT NULL,"
     " started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,"
     " last_seq INTEGER NOT NULL, mark_seq INTEGER NOT NULL,"
     " mark_at INTEGER NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL,"
-    " meta_ino INTEGER NOT NULL, meta_mtime INTEGER NOT NULL);"
+    " meta_ino INTEGER NOT NULL, meta_mtime INTEGER NOT NULL, damage TEXT NOT NULL);"
     "CREATE INDEX newest ON sessions(started_at DESC, id DESC);"
-    "PRAGMA user_version = 1;";
+    "PRAGMA user_version = 2;";
 
 #define COLUMNS                                                                                    \
     "id, dir, kind, state, title, meta, started_at, updated_at, last_seq, mark_seq, mark_at, dev," \
-    " ino, meta_ino, meta_mtime"
+    " ino, meta_ino, meta_mtime, damage"
 
 // the statements that are kept ready
 enum statement { ST_PUT, ST_META, ST_PROGRESS, ST_REMOVE, ST_GET, ST_LIST, ST_EACH, ST__COUNT };
 
 static const char *const statements[ST__COUNT] = {
     [ST_PUT] = "INSERT OR REPLACE INTO sessions(" COLUMNS ")"
-               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
     [ST_META] = "UPDATE sessions SET kind=?3, state=?4, title=?5, meta=?6, started_at=?7,"
                 " updated_at=max(updated_at,?7), meta_ino=?14, meta_mtime=?15 WHERE id=?1",
     [ST_PROGRESS] =
         "UPDATE sessions SET updated_at=max(started_at,?8), last_seq=?9, mark_seq=?10, mark_at=?11,"
-        " dev=?12, ino=?13 WHERE id=?1",
+        " dev=?12, ino=?13, damage=?16 WHERE id=?1",
     [ST_REMOVE] = "DELETE FROM sessions WHERE id=?1",
     [ST_GET] = "SELECT " COLUMNS " FROM sessions WHERE id=?1",
     [ST_LIST] = "SELECT " COLUMNS " FROM sessions"
@@ -136,6 +137,7 @@ static void bind_row(sqlite3_stmt *st, const struct index_row *r)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         sqlite3_bind_int64(st, at++, numbers[i]);
     }
+    bind_text(st, at, row->damage);
 }
 
 static int step_done(struct index *x, sqlite3_stmt *st, struct err *e)
@@ -184,6 +186,7 @@ static struct index_row read_row(sqlite3_stmt *st, struct arena *a)
     r.ino = (uint64_t)sqlite3_column_int64(st, at++);
     r.meta_ino = (uint64_t)sqlite3_column_int64(st, at++);
     r.meta_mtime = sqlite3_column_int64(st, at++);
+    r.row.damage = column_text(st, at, a);
     return r;
 }
 
@@ -241,6 +244,7 @@ static int user_version(struct index *x, int *version, struct err *e)
     return rc;
 }
 
+/// `fresh` NULL: one that is not ours yet is left as it is.
 static int prepare_schema(struct index *x, bool *fresh, struct err *e)
 {
     int version;
@@ -251,11 +255,19 @@ static int prepare_schema(struct index *x, bool *fresh, struct err *e)
                        " remove the file and it is built anew",
                        x->path, version, SCHEMA);
     }
-    *fresh = version == 0;
+    bool old = version < SCHEMA; // all of it can be made again, so an older one is
+    if (rc == 0 && old && fresh == NULL) {
+        rc = err_set(e, ERR_CORRUPT,
+                     "index '%s' has schema %d, not %d; the next start makes it anew", x->path,
+                     version, SCHEMA);
+    }
+    if (fresh != NULL) {
+        *fresh = old;
+    }
     if (rc == 0) {
         rc = exec(x, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", e);
     }
-    if (rc == 0 && *fresh) {
+    if (rc == 0 && old) {
         rc = exec(x, "BEGIN IMMEDIATE", e);
         rc = rc == 0 ? exec(x, schema, e) : rc;
         rc = rc == 0 ? exec(x, "COMMIT", e) : rc;
@@ -268,7 +280,10 @@ static int open_file(struct index **out, const char *path, bool *fresh, struct e
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); // SQLite itself would ask the umask
     if (fd < 0) {
         *out = NULL;
-        return err_sys(e, "cannot open index '%s'", path);
+        int rc = err_sys(e, "cannot open index '%s'", path);
+        bool no_file =
+            rc == -EISDIR || rc == -ENOENT || rc == -ELOOP; // a directory, a link to nothing
+        return no_file ? ERR_CORRUPT : rc;
     }
     close(fd);
     struct index *x = xcalloc(1, sizeof *x);
@@ -332,10 +347,9 @@ int index_open(struct index **out, const char *path, bool *fresh, char why[INDEX
 
 int index_open_as_is(struct index **out, const char *path, struct err *e)
 {
-    bool fresh;
     *out = NULL;
     int rc = check_fs(path, e);
-    return rc == 0 ? open_file(out, path, &fresh, e) : rc;
+    return rc == 0 ? open_file(out, path, NULL, e) : rc;
 }
 
 void index_close(struct index *x)

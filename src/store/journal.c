@@ -1,6 +1,6 @@
 // The append-only file of a session's events.
 //
-//     {"seq":1,"ts":"2026-11-15T05:01:12.345Z","type":"session.created",...}\n
+//     {"seq":1,"ts":"2026-11-15T05:01:12.345Z","type":"session.created",...,"crc":"8d3ab2f0"}\n
 //     {"seq":2,...}\n
 //
 // Writing: lines go behind `end` with pwrite(). Only when all of them are there does `end` move, so a
@@ -9,19 +9,25 @@
 // holds anything but whole lines in front of `end`, and `seq` has no holes.
 //
 // Reading: while the journal is open we remember where some lines begin, one in about every 64 KiB.
-// A reader starts at the mark nearest to the line it wants and walks from there, forwards or
-// backwards, counting newlines; it leaves marks of its own on the way. A tail of a large journal
-// costs a few chunks, and paging through all of it is linear.
+// A reader starts at the mark nearest to the line it wants. From one before it the lines are checked
+// on the way; from one behind it newlines are counted backwards, and the line that is found there must
+// have the right number. A tail of a large journal costs a few chunks, and paging through all of it is
+// linear.
 //
 //     marks:   1@0 ........ 418@65102 ........ 830@131440 ........ end
 //     want 825:                                 <-- backwards from 830
+//
+// Damage: a line that cannot be read is passed over, and its number is given to an event that says that
+// it is lost. A flipped bit may be a newline, gone or new; then counting is wrong, the number does not
+// fit, and the reader begins at the start of the file.
 //
 // Invariants:
 //   - `lock` guards end, marks and the counter; nobody holds it during a system call.
 //   - marks are sorted, begin with 1@0, and each points at the start of a whole line before `end`.
 //   - `dirty_end` is set while the file may be longer than `end`.
 //
-// What it does not do: decide when to sync (session.c), or mend damage (fsck.c).
+// What it does not do: decide when to sync (session_log.c), mend damage (fsck.c), or know what a line
+// looks like (journal_line.c).
 
 #include "store/journal.h"
 
@@ -32,9 +38,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/path.h"
-#include "base/time.h"
 #include "base/vec.h"
 
 enum { MARK_EVERY = 64 * 1024, CHUNK = 64 * 1024 };
@@ -49,6 +53,8 @@ struct journal {
     struct journal_mark end;
     vec(struct journal_mark) marks;
     uint64_t bytes_read;
+    char damage[JOURNAL_WHY]; // found by readers
+    bool told;                // by journal_damage()
 };
 
 // ---- marks --------------------------------------------------------------------------------
@@ -118,36 +124,8 @@ static int read_at(struct journal *j, void *to, size_t n, uint64_t at, struct er
     return 0;
 }
 
-/// Walk from `m` forward to line `seq`, which must lie before `end`.
-static int walk_forward(struct journal *j, struct journal_mark *m, uint64_t seq, uint64_t end,
-                        struct err *e)
-{
-    char chunk[CHUNK];
-    uint64_t at = m->at;
-    while (m->seq < seq) {
-        size_t n = (size_t)MIN(sizeof chunk, end - at);
-        if (n == 0) {
-            return err_set(e, ERR_CORRUPT, "'%s' has fewer lines than it had", j->path);
-        }
-        int rc = read_at(j, chunk, n, at, e);
-        if (rc < 0) {
-            return rc;
-        }
-        for (const char *p = chunk, *nl; m->seq < seq; p = nl + 1) {
-            nl = memchr(p, '\n', (size_t)(chunk + n - p));
-            if (nl == NULL) {
-                break;
-            }
-            m->seq++;
-            m->at = at + (uint64_t)(nl + 1 - chunk);
-        }
-        learn(j, *m);
-        at += n;
-    }
-    return 0;
-}
-
-/// Walk from `m` back to line `seq`. A line begins behind the newline of the one before.
+/// Walk from `m` back to line `seq`, or as far as lines go. A line begins behind the newline of the one
+/// before.
 static int walk_back(struct journal *j, struct journal_mark *m, uint64_t seq, struct err *e)
 {
     char chunk[CHUNK];
@@ -168,55 +146,103 @@ static int walk_back(struct journal *j, struct journal_mark *m, uint64_t seq, st
             *m = (struct journal_mark){line--, at + (uint64_t)(nl + 1 - chunk)};
         }
     }
-    if (m->seq > seq && line == seq) {
-        *m = JOURNAL_START; // the first line has no newline before it
-    }
-    return m->seq == seq ? 0 : err_set(e, ERR_CORRUPT, "'%s' has fewer lines than it had", j->path);
+    return 0;
 }
 
-/// The mark of line `seq`, which exists; `*end` is where the journal ends.
+/// Where to begin reading line `seq`, which exists: at or before it. `*guessed` when that was counted.
 static int locate(struct journal *j, uint64_t seq, struct journal_mark *at,
-                  struct journal_mark *end, struct err *e)
+                  struct journal_mark *end, bool *guessed, struct err *e)
 {
-    struct journal_mark below, above;
-    marks_around(j, seq, &below, &above, end);
-    if (seq - below.seq <= above.seq - seq) {
-        *at = below;
-        return walk_forward(j, at, seq, end->at, e);
+    struct journal_mark above;
+    marks_around(j, seq, at, &above, end);
+    *guessed = seq - at->seq > above.seq - seq;
+    if (!*guessed) {
+        return 0;
     }
+    struct journal_mark below = *at;
     *at = above;
-    return walk_back(j, at, seq, e);
+    int rc = walk_back(j, at, seq, e);
+    if (at->seq != seq) {
+        *at = below; // fewer newlines than lines
+        *guessed = false;
+    }
+    return rc;
 }
 
-// Lines as we write them are known by their first bytes; others, rearranged by some tool, are parsed.
-static bool line_is(struct str line, uint64_t seq)
+struct reader {
+    struct journal *j;
+    struct buf *out;
+    uint64_t next; // the number that comes next
+    size_t limit, stop;
+    size_t n;
+    struct journal_mark guess; // seq 0: none; else the first line must have this number
+    bool astray;               // it has not
+};
+
+static bool has_room(const struct reader *r)
 {
-    char want[40], why[160];
-    int64_t ts;
-    int n = snprintf(want, sizeof want, "{\"seq\":%llu,", (unsigned long long)seq);
-    return (line.n > (size_t)n && memcmp(line.p, want, (size_t)n) == 0 &&
-            line.p[line.n - 1] == '}') ||
-           journal_line_seq(line, &ts, why, sizeof why) == seq;
+    return r->n < r->limit && (r->n == 0 || r->out->n < r->stop);
 }
 
-/// Count whole lines in `out` from `*from` on, checking that they are `seq`, seq + 1, ...; up to
-/// `limit` of them, and none that begins at `stop` or behind, but the first.
-static int count_lines(struct journal *j, struct buf *out, size_t *from, uint64_t seq, size_t limit,
-                       size_t stop, size_t *n, struct err *e)
+/// Events up to `seq` cannot be read any more.
+static void pass_over(struct reader *r, uint64_t seq, int64_t ts)
 {
-    while (*n < limit && (*n == 0 || *from < stop)) {
-        const char *p = out->p + *from;
-        const char *nl = memchr(p, '\n', out->n - *from);
-        if (nl == NULL) {
-            return 0;
+    struct buf line;
+    buf_init(&line, 1024);
+    for (; r->next < seq && has_room(r); r->next++, r->n++) {
+        int rc = journal_encode(&line, r->next, ts, &JOURNAL_LOST, NULL);
+        assert(rc == 0);
+        (void)rc;
+        journal_line_show(r->out, str_cut(&(struct str){line.p, line.n}, '\n'));
+        buf_clear(&line);
+    }
+    buf_fini(&line);
+}
+
+static bool read_line(void *arg, const struct journal_line *l)
+{
+    struct reader *r = arg;
+    r->astray = r->guess.seq != 0 && l->seq != r->guess.seq;
+    r->guess.seq = 0;
+    if (r->astray) {
+        return false;
+    }
+    learn(r->j, (struct journal_mark){l->seq, l->at});
+    if (l->seq >= r->next) {
+        pass_over(r, l->seq, l->ts);
+        if (has_room(r)) {
+            journal_line_show(r->out, l->text);
+            r->n++;
+            r->next = l->seq + 1;
         }
-        struct str line = {p, (size_t)(nl - p)};
-        if (!line_is(line, seq + *n)) {
-            unsigned long long bad = seq + *n;
-            return err_set(e, ERR_CORRUPT, "'%s' is damaged at line %llu", j->path, bad);
-        }
-        *from += line.n + 1;
-        (*n)++;
+    }
+    return has_room(r);
+}
+
+static void note_damage(struct journal *j, const struct journal_scan *scan)
+{
+    pthread_mutex_lock(&j->lock);
+    j->bytes_read += scan->bytes_read;
+    if (scan->why[0] != '\0' && j->damage[0] == '\0') {
+        snprintf(j->damage, sizeof j->damage, "damaged at line %llu (%.100s)",
+                 (unsigned long long)scan->bad, scan->why);
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
+/// Read with `r` from `from` on; `r` has room.
+static int read_from(struct reader *r, struct journal_mark from, struct journal_mark end,
+                     struct err *e)
+{
+    struct journal_scan scan;
+    int rc = journal__scan(r->j->fd, from, end.at, &scan, read_line, r, e);
+    if (rc < 0) {
+        return err_prefix(e, "'%s'", r->j->path);
+    }
+    r->astray |= r->guess.seq != 0; // not one good line
+    if (!r->astray) {
+        note_damage(r->j, &scan);
+        pass_over(r, end.seq, scan.last_ts);
     }
     return 0;
 }
@@ -225,34 +251,26 @@ int journal_read(struct journal *j, uint64_t after, size_t limit, size_t max, st
                  size_t *n, struct err *e)
 {
     struct journal_mark at, end = journal_end(j);
-    size_t whole = out->n; // all before is whole lines
-    size_t stop = out->n + max;
+    bool guessed;
 
     *n = 0;
     if (after >= end.seq - 1 || limit == 0) {
         return 0;
     }
-    int rc = locate(j, after + 1, &at, &end, e);
-    while (rc == 0 && at.at < end.at && *n < limit && (*n == 0 || whole < stop)) {
-        // an unfinished line doubles what is read, so that a long one is not searched again and again
-        size_t take = (size_t)MIN(MAX((uint64_t)CHUNK, out->n - whole), end.at - at.at);
-        char *to = buf_reserve(out, take);
-        if (to == NULL) {
-            return err_set(e, ERR_TOO_LARGE, "an event of '%s' is above the limit", j->path);
-        }
-        rc = read_at(j, to, take, at.at, e);
-        if (rc == 0) {
-            buf_grow(out, take);
-            at.at += take;
-            rc = count_lines(j, out, &whole, after + 1, limit, stop, n, e);
-        }
-    }
+    struct reader r = {.j = j, .out = out, .next = after + 1, .limit = limit, .stop = out->n + max};
+    int rc = locate(j, after + 1, &at, &end, &guessed, e);
     if (rc == 0) {
-        uint64_t behind = at.at - (out->n - whole);
-        buf_cut(out, whole);
-        learn(j, (struct journal_mark){after + 1 + *n, behind});
+        r.guess = guessed ? at : (struct journal_mark){0};
+        rc = read_from(&r, at, end, e);
     }
-    return rc;
+    if (rc == 0 && r.astray) {
+        r.guess.seq = 0;
+        rc = read_from(&r, JOURNAL_START, end, e);
+    }
+    *n = r.n;
+    return rc < 0 || buf_ok(out)
+               ? rc
+               : err_set(e, ERR_TOO_LARGE, "an event of '%s' is above the limit", j->path);
 }
 
 // ---- opening ------------------------------------------------------------------------------
@@ -300,7 +318,7 @@ static int scan_from(int fd, struct journal_mark from, struct journal_scan *scan
     uint64_t read_before = 0;
     if (mark_fits(fd, from) && from.at != 0) {
         int rc = journal_scan(fd, from, scan, NULL, NULL, e);
-        if (rc < 0 || scan->end.at > from.at || scan->size == from.at) {
+        if (rc < 0 || (scan->end.at > from.at && !scan->damaged) || scan->size == from.at) {
             return rc;
         }
         read_before = scan->bytes_read;
@@ -318,12 +336,12 @@ static int prepare(int fd, const char *path, struct journal_mark from, struct jo
         err_prefix(e, "'%s'", path);
         return rc;
     }
-    if (scan->damaged) {
-        return err_set(e, ERR_CORRUPT,
-                       "'%s' is damaged at line %llu (%s); 'afloat fsck --repair' mends it", path,
-                       (unsigned long long)scan->end.seq, scan->why);
-    }
     rc = journal_cut(fd, path, scan, r, e);
+    if (scan->damaged) {
+        snprintf(r->damage, sizeof r->damage,
+                 "damaged at line %llu (%.100s), %llu events lost; 'afloat fsck --repair' mends it",
+                 (unsigned long long)scan->bad, scan->why, (unsigned long long)scan->lost);
+    }
     if (rc == 0 && scan->end.at != from.at && fdatasync(fd) != 0) {
         return err_sys(e, "cannot sync '%s'", path);
     }
@@ -397,6 +415,16 @@ void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino)
     *ino = j->ino;
 }
 
+bool journal_damage(struct journal *j, char out[JOURNAL_WHY])
+{
+    pthread_mutex_lock(&j->lock);
+    bool news = j->damage[0] != '\0' && !j->told;
+    j->told |= news;
+    memcpy(out, j->damage, JOURNAL_WHY);
+    pthread_mutex_unlock(&j->lock);
+    return news;
+}
+
 uint64_t journal_bytes_read(struct journal *j)
 {
     pthread_mutex_lock(&j->lock);
@@ -406,50 +434,6 @@ uint64_t journal_bytes_read(struct journal *j)
 }
 
 // ---- writing ------------------------------------------------------------------------------
-
-static int check_line(struct str line, struct err *e)
-{
-    struct arena a;
-    struct json *v;
-    if (line.n != 0 && memchr(line.p, '\n', line.n) != NULL) {
-        return err_set(e, ERR_INVALID, "event has a line break");
-    }
-    arena_init(&a);
-    int rc = json_parse(&v, &a, line, NULL, e);
-    arena_fini(&a);
-    return rc < 0 ? err_prefix(e, "event is not JSON") : 0;
-}
-
-int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev,
-                   struct err *e)
-{
-    char time[TIME_TEXT];
-    struct jw w;
-    size_t from = out->n;
-
-    if (ev->type.n == 0 || ev->type.n > 256 || ev->fields.n >= STORE_LINE_MAX) {
-        return err_set(e, ev->fields.n >= STORE_LINE_MAX ? ERR_TOO_LARGE : ERR_INVALID,
-                       "event needs a type of 1-256 bytes and fields below %d", STORE_LINE_MAX);
-    }
-    buf_addf(out, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":", (unsigned long long)seq,
-             time_format(ts, time));
-    jw_init(&w, out);
-    jw_str(&w, ev->type);
-    if (ev->fields.n != 0) {
-        buf_addc(out, ',');
-        buf_adds(out, ev->fields);
-    }
-    buf_addc(out, '}');
-    int rc = !buf_ok(out) || out->n - from >= STORE_LINE_MAX
-                 ? err_set(e, ERR_TOO_LARGE, "event is above %d bytes", STORE_LINE_MAX)
-                 : check_line(str_from(buf_str(out), from), e);
-    if (rc < 0) {
-        buf_cut(out, from);
-    } else {
-        buf_addc(out, '\n');
-    }
-    return rc;
-}
 
 static int cut_back(struct journal *j, struct err *e)
 {
@@ -510,7 +494,7 @@ int journal_rewrite(struct journal *j, struct journal_mark synced, struct err *e
     if (rc == 0) {
         rc = journal_scan(j->fd, synced, &scan, NULL, NULL, e);
     }
-    if (rc == 0 && (scan.end.seq != j->end.seq || scan.end.at != j->end.at)) {
+    if (rc == 0 && (scan.damaged || scan.end.seq != j->end.seq || scan.end.at != j->end.at)) {
         rc = err_set(e, ERR_CORRUPT, "'%s' lost events behind %llu after a failed sync", j->path,
                      (unsigned long long)scan.end.seq - 1);
     }

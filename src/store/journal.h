@@ -15,35 +15,63 @@ struct journal_mark {
 };
 #define JOURNAL_START ((struct journal_mark){1, 0})
 
+// ---- one line -----------------------------------------------------------------------------
+
+enum { JOURNAL_WHY = 160 };
+
+struct journal_line {
+    uint64_t seq, at; // its number; where it begins in the file
+    int64_t ts;       // 0 when it says none
+    struct str text;  // without its newline
+};
+
+/// Fill in `seq` and `ts` of the line `l->text`; false when it is no event, or its checksum is wrong,
+/// with `why` saying so.
+bool journal_line_read(struct journal_line *l, char why[JOURNAL_WHY]);
+
+/// Append a good line and a newline to `out`, without the checksum.
+void journal_line_show(struct buf *out, struct str line);
+
+/// Encode one event as line `seq` onto `out`, which needs room for a line of STORE_LINE_MAX. Refuses
+/// what is not JSON, members named `seq`, `ts`, `type` or `crc`, line breaks, types above 256 bytes and
+/// lines above STORE_LINE_MAX; `out` is as before then.
+int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev,
+                   struct err *e) MUST_CHECK;
+
+/// What stands for an event that is lost.
+#define JOURNAL_LOST ((struct store_event){STR("journal.repaired"), STR("\"lost\":true")})
+
 // ---- looking at a file --------------------------------------------------------------------
 
 struct journal_scan {
     struct journal_mark end; // behind the last good line
     int64_t last_ts;         // of that line, 0 when none was read or it says none
-    uint64_t size;           // of the file; above end.at when its end is torn or it is damaged
-    uint64_t bytes_read;
-    bool damaged;  // good lines lie behind a bad one
-    char why[160]; // what is wrong with the first bad line (line number end.seq); empty when none
+    uint64_t size;           // of the file; above end.at when its end is torn
+    uint64_t bytes_read;     //
+    bool damaged;            // good lines lie behind a bad one
+    uint64_t bad;            // number of the first bad line; 0 when there is none
+    uint64_t lost;           // numbers before `end` that no good line has
+    uint64_t left_out;       // events whose number does not fit
+    char why[JOURNAL_WHY];   // what is wrong with the first bad line; empty when none
 };
 
-/// The `seq` of a line without its newline, and its `ts` (0 when it has none); or 0 when it is no
-/// event, with `why` saying so.
-uint64_t journal_line_seq(struct str line, int64_t *ts, char *why, size_t why_n);
+/// Called for each good line, in order; numbers that it passes over are lost. False stops the scan.
+typedef bool journal_line_cb(void *arg, const struct journal_line *l);
 
-/// Called for each good line, in order; may be NULL. Lines behind the first bad one come with
-/// `stray` set.
-typedef void journal_line_cb(void *arg, uint64_t seq, struct str line, bool stray);
-
-/// Read the journal `fd` from `from` on and check every line: a JSON object with a `type` and the
-/// next `seq`. What is wrong with the file is in `out`; only a failed read is an error.
+/// Read the journal `fd` from `from` on and check every line. What is wrong with the file is in `out`;
+/// only a failed read is an error. `cb` may be NULL.
 int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, journal_line_cb *cb,
                  void *arg, struct err *e) MUST_CHECK;
+/// The same up to the byte `upto`.
+int journal__scan(int fd, struct journal_mark from, uint64_t upto, struct journal_scan *out,
+                  journal_line_cb *cb, void *arg, struct err *e) MUST_CHECK;
 
-/// What was done to a torn end.
+/// What was found when a journal was opened, and done to a torn end.
 struct journal_repair {
     uint64_t bytes_cut; // 0: nothing was
     uint64_t last_seq;
-    char kept[40]; // name of the file beside it that holds the bytes
+    char kept[40];    // name of the file beside it that holds the bytes
+    char damage[240]; // what is damaged in front of good lines; empty: nothing
 };
 
 /// Cut a torn end, as found by a scan, keeping the bytes in `<path>.torn-<time>`; nothing is cut
@@ -55,8 +83,8 @@ int journal_cut(int fd, const char *path, const struct journal_scan *scan, struc
 
 /// Open `path`, creating it when missing. `from` is a mark that is known to be right, so that only
 /// what lies behind it is read; one that does not fit the file counts as JOURNAL_START. A torn end
-/// is cut and told in `r`. All that is there is synced before this returns. Damage in front of good
-/// lines is ERR_CORRUPT with its line number.
+/// is cut and told in `r` (may be NULL), and so is damage in front of good lines, which is left as it is:
+/// reading passes over it. All that is there is synced before this returns.
 int journal_open(struct journal **out, const char *path, struct journal_mark from,
                  struct journal_repair *r, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j); // NULL is allowed
@@ -65,12 +93,6 @@ struct journal_mark journal_end(struct journal *j);
 int64_t journal_last_ts(struct journal *j); // as the scan of journal_open() saw it
 const char *journal_path(const struct journal *j);
 void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino); // which file it is
-
-/// Encode one event as line `seq` onto `out`, which needs room for a line of STORE_LINE_MAX. Refuses
-/// what is not JSON, members named `seq`, `ts` or `type`, line breaks, types above 256 bytes and
-/// lines above STORE_LINE_MAX; `out` is as before then.
-int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev,
-                   struct err *e) MUST_CHECK;
 
 /// Append `n` encoded lines, the first being journal_end().seq: all or nothing. After a failure the
 /// file is cut back to what it was; where even that fails, the next write does it first.
@@ -84,10 +106,14 @@ int journal_sync(struct journal *j, struct err *e) MUST_CHECK;
 /// when it can no longer be read back whole.
 int journal_rewrite(struct journal *j, struct journal_mark synced, struct err *e) MUST_CHECK;
 
-/// Append lines behind `after` to `out`: up to `limit` of them, and no further one once `max` bytes
-/// are there. `*n` is how many. A line that is not what it was when it was written is ERR_CORRUPT.
+/// Append events behind `after` to `out`, a line each, without checksums: up to `limit` of them, and no
+/// further one once `max` bytes are there. `*n` is how many. An event that can no longer be read is
+/// replaced by JOURNAL_LOST, so numbers have no holes; journal_damage() then says so.
 int journal_read(struct journal *j, uint64_t after, size_t limit, size_t max, struct buf *out,
                  size_t *n, struct err *e) MUST_CHECK;
+
+/// What a reader found damaged; true once, the first time that there is something.
+bool journal_damage(struct journal *j, char out[JOURNAL_WHY]);
 
 /// Bytes read from the disk by this journal so far, for tests and figures.
 uint64_t journal_bytes_read(struct journal *j);

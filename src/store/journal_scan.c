@@ -1,15 +1,14 @@
-// Looking at a journal that another process may have left in any state.
+// Looking at a journal that another process, or a bad disk, may have left in any state.
 //
-// A line is good when it ends in a newline, is a JSON object, has a `type`, and its `seq` is one
-// above that of the line before. The first line that is not good ends the trustworthy part. What
-// follows decides what it is:
+// A line is good when it ends in a newline, is an event (journal_line.c) and its `seq` is the next one,
+// or a later one: then the lines between are lost. What is not good decides by what follows it:
 //
 //     good good good bad-or-unfinished                 torn: a write that did not finish. Cut.
 //     good good bad good good                          damaged: somebody else changed the file, or
-//                                                      the disk lost a piece. Not ours to cut.
+//                                                      the disk lost a piece. Passed over, not cut.
 //
-// A line behind the first bad one counts as good when it is an event with any seq: cutting there
-// could throw away what somebody was told is safe.
+// Numbers are never given out twice, so a number below the next one is no event of this journal, and a
+// jump above LOST_MAX is not believed.
 //
 // Memory is bounded by one line (STORE_LINE_MAX) and a chunk, whatever the file holds.
 
@@ -18,75 +17,58 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/path.h"
 #include "base/time.h"
 #include "store/journal.h"
 
-enum { CHUNK = 128 * 1024 };
+enum { CHUNK = 64 * 1024, LOST_MAX = 65536 };
 
 struct scanner {
     struct journal_scan *out;
     journal_line_cb *cb;
     void *arg;
     struct buf line; // read, and not yet looked at
+    uint64_t at;     // where it begins in the file
     size_t searched; // bytes of it known to hold no newline
     bool skipping;   // inside a line that is too long
+    bool stopped;    // by the callback
 };
-
-uint64_t journal_line_seq(struct str line, int64_t *ts, char *why, size_t why_n)
-{
-    struct arena a;
-    struct json *v;
-    struct err e;
-    int64_t seq = 0;
-
-    arena_init(&a);
-    if (json_parse(&v, &a, line, NULL, &e) < 0) {
-        snprintf(why, why_n, "%s", e.msg);
-    } else if (v->type != JSON_OBJ || json_str(json_get(v, "type"), NULL).n == 0) {
-        snprintf(why, why_n, "not an event");
-    } else if ((seq = json_int(json_get(v, "seq"), 0)) <= 0) {
-        snprintf(why, why_n, "no 'seq'");
-        seq = 0;
-    } else if (!time_parse(json_str(json_get(v, "ts"), NULL), ts)) {
-        *ts = 0;
-    }
-    arena_fini(&a);
-    return (uint64_t)seq;
-}
 
 static void bad_line(struct journal_scan *out, const char *why)
 {
     if (out->why[0] == '\0') {
+        out->bad = out->end.seq;
         snprintf(out->why, sizeof out->why, "%s", why);
     }
 }
 
-static void take_line(struct scanner *s, struct str line)
+static void good_line(struct scanner *s, const struct journal_line *l)
 {
     struct journal_scan *out = s->out;
-    char why[160] = "";
-    int64_t ts = 0;
-    uint64_t seq = journal_line_seq(line, &ts, why, sizeof why);
-    bool stray = out->why[0] != '\0';
+    if (l->seq != out->end.seq) {
+        bad_line(out, "it is missing");
+    }
+    out->damaged = out->why[0] != '\0';
+    out->lost += l->seq - out->end.seq;
+    out->end = (struct journal_mark){l->seq + 1, l->at + l->text.n + 1};
+    out->last_ts = l->ts;
+    s->stopped = s->cb != NULL && !s->cb(s->arg, l);
+}
 
-    if (seq != 0 && !stray && seq != out->end.seq) {
-        snprintf(why, sizeof why, "'seq' is %llu, not %llu", (unsigned long long)seq,
-                 (unsigned long long)out->end.seq);
-    }
-    if (seq != 0 && stray) {
-        out->damaged = true;
-    }
-    if (seq != 0 && s->cb != NULL) {
-        s->cb(s->arg, seq, line, stray || why[0] != '\0');
-    }
-    if (why[0] != '\0') {
+static void take_line(struct scanner *s, struct str text)
+{
+    struct journal_scan *out = s->out;
+    struct journal_line l = {.at = s->at, .text = text};
+    char why[JOURNAL_WHY] = "";
+    if (!journal_line_read(&l, why)) {
         bad_line(out, why);
-    } else if (!stray) {
-        out->end.seq++;
-        out->end.at += line.n + 1;
-        out->last_ts = ts;
+    } else if (l.seq < out->end.seq || l.seq - out->end.seq > LOST_MAX) {
+        snprintf(why, sizeof why, "'seq' is %llu, not %llu", (unsigned long long)l.seq,
+                 (unsigned long long)out->end.seq);
+        bad_line(out, why);
+        out->left_out++;
+    } else {
+        good_line(s, &l);
     }
 }
 
@@ -105,27 +87,30 @@ static void take_lines(struct scanner *s)
 {
     struct str rest = buf_str(&s->line);
     const char *from = rest.p + s->searched, *end = rest.p + rest.n;
-    for (const char *nl; (nl = memchr(from, '\n', (size_t)(end - from))) != NULL;) {
+    for (const char *nl; !s->stopped && (nl = memchr(from, '\n', (size_t)(end - from))) != NULL;) {
         struct str line = {rest.p, (size_t)(nl - rest.p)};
         rest = str_from(rest, line.n + 1);
         from = nl + 1;
         end_line(s, line);
+        s->at += line.n + 1;
     }
     buf_drop(&s->line, s->line.n - rest.n);
     if (s->line.n > STORE_LINE_MAX) {
         s->skipping = true;
     }
     if (s->skipping) {
+        s->at += s->line.n;
         buf_clear(&s->line);
     }
     s->searched = s->line.n;
 }
 
-static int read_all(struct scanner *s, int fd, uint64_t at, struct err *e)
+static int read_all(struct scanner *s, int fd, uint64_t upto, struct err *e)
 {
-    for (;;) {
+    uint64_t at = s->at;
+    while (at < upto && !s->stopped) {
         char *to = buf_reserve(&s->line, CHUNK);
-        ssize_t n = pread(fd, to, CHUNK, (off_t)at);
+        ssize_t n = pread(fd, to, (size_t)MIN((uint64_t)CHUNK, upto - at), (off_t)at);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -140,23 +125,29 @@ static int read_all(struct scanner *s, int fd, uint64_t at, struct err *e)
         s->out->bytes_read += (uint64_t)n;
         take_lines(s);
     }
-    if (s->line.n != 0 || s->skipping) {
+    if (!s->stopped && (s->line.n != 0 || s->skipping)) {
         bad_line(s->out, "last line is not complete");
     }
     s->out->size = at;
     return 0;
 }
 
-int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, journal_line_cb *cb,
-                 void *arg, struct err *e)
+int journal__scan(int fd, struct journal_mark from, uint64_t upto, struct journal_scan *out,
+                  journal_line_cb *cb, void *arg, struct err *e)
 {
-    struct scanner s = {.out = out, .cb = cb, .arg = arg};
+    struct scanner s = {.out = out, .cb = cb, .arg = arg, .at = from.at};
     memset(out, 0, sizeof *out);
     out->end = from;
     buf_init(&s.line, (size_t)STORE_LINE_MAX + 2 * CHUNK);
-    int rc = read_all(&s, fd, from.at, e);
+    int rc = read_all(&s, fd, upto, e);
     buf_fini(&s.line);
     return rc;
+}
+
+int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, journal_line_cb *cb,
+                 void *arg, struct err *e)
+{
+    return journal__scan(fd, from, UINT64_MAX, out, cb, arg, e);
 }
 
 // ---- cutting ------------------------------------------------------------------------------

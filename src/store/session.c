@@ -151,6 +151,7 @@ static void forget(struct session *s)
     map_remove(&ss->by_id, str_of(s->id));
     free(s->id);
     free(s->dir);
+    free(s->damage);
     free(s);
 }
 
@@ -208,6 +209,7 @@ static void on_lookup(struct index_op *op, int status, const struct err *e)
         s->dev = l->row.dev;
         s->ino = l->row.ino;
         s->updated_at = l->row.row.updated_at;
+        s->damage = l->row.row.damage.n != 0 ? str_dup(l->row.row.damage) : NULL;
     }
     s->resolved = s->resolved || status == 0 || status == ERR_NOT_FOUND;
     s->exists = status == 0;
@@ -237,6 +239,7 @@ struct progress {
     struct index_op op;
     struct index_row row;
     char id[STORE_ID_MAX + 1];
+    char damage[JOURNAL_WHY];
 };
 
 static int run_progress(struct index *x, struct index_op *op, struct err *e)
@@ -256,14 +259,17 @@ static void on_progress(struct index_op *op, int status, const struct err *e)
 void session__list_progress(struct session *s)
 {
     if (s->journal == NULL || !s->exists ||
-        (s->listed.seq == s->written.seq && s->mark.seq == s->synced.seq)) {
+        (s->listed.seq == s->written.seq && s->mark.seq == s->synced.seq && !s->damage_found)) {
         return;
     }
+    s->damage_found = false;
     struct progress *p = xcalloc(1, sizeof *p);
     p->op.run = run_progress;
     p->op.done = on_progress;
     snprintf(p->id, sizeof p->id, "%s", s->id);
+    snprintf(p->damage, sizeof p->damage, "%s", s->damage != NULL ? s->damage : "");
     p->row.row.id = str_of(p->id);
+    p->row.row.damage = str_of(p->damage);
     p->row.row.last_seq = s->written.seq - 1;
     p->row.row.updated_at = s->updated_at;
     p->row.mark = s->synced;

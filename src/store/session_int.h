@@ -51,6 +51,8 @@ struct session {
     struct journal_mark mark;
     uint64_t dev, ino; // of its journal, 0 before the first opening
     int64_t updated_at;
+    char *damage;      // of its journal, as far as it is known; NULL: none
+    bool damage_found; // since the index was told last
 
     struct journal *journal;       // NULL while closed
     struct session *newer, *older; // by last use, among those with an open journal

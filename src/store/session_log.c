@@ -27,6 +27,13 @@
 
 enum { BATCH_MAX = 8 << 20, PAGE_MAX = 256 << 10, INDEX_MS = 250 };
 
+static void later(struct timer *t, unsigned ms)
+{
+    if (!timer_running(t)) {
+        timer_start(t, ms);
+    }
+}
+
 // ---- opening ------------------------------------------------------------------------------
 
 static void open_work(void *arg)
@@ -55,6 +62,19 @@ static void tell_repair(struct session *s)
     free(kept);
 }
 
+/// The index is told with the next progress, people at once.
+static void tell_damage(struct session *s, const char *message)
+{
+    char *path = path_join(s->dir, "events.jsonl");
+    struct store_notice n = {.kind = STORE_DAMAGED, .path = path, .message = message};
+    free(s->damage);
+    s->damage = xstrdup(message);
+    s->damage_found = true;
+    s->all->o.notice(s->all->o.arg, &n);
+    later(&s->all->index_timer, INDEX_MS);
+    free(path);
+}
+
 static void on_open(void *arg)
 {
     struct session *s = arg;
@@ -68,6 +88,9 @@ static void on_open(void *arg)
         session__touch(s);
         if (s->repair.bytes_cut != 0) {
             tell_repair(s);
+        }
+        if (s->repair.damage[0] != '\0') {
+            tell_damage(s, s->repair.damage);
         }
     } else { // whoever needed it hears why; the next one tries again
         session__fail(session__list_pop(&s->queue), s->open_status, &s->open_err);
@@ -126,13 +149,6 @@ static void note_sync_failure(struct session *s)
                              .last_seq = s->synced.seq - 1};
     ss->o.notice(ss->o.arg, &n);
     free(path);
-}
-
-static void later(struct timer *t, unsigned ms)
-{
-    if (!timer_running(t)) {
-        timer_start(t, ms);
-    }
 }
 
 static void on_synced(void *arg)
@@ -301,7 +317,11 @@ static void on_read(void *arg)
 {
     struct session__op *op = arg;
     struct session *s = op->s;
+    char damage[JOURNAL_WHY];
     s->readers--;
+    if (journal_damage(s->journal, damage)) {
+        tell_damage(s, damage);
+    }
     session__answer(op);
     session__poke(s);
 }

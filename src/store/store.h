@@ -21,8 +21,8 @@ struct store;
 enum store_notice_kind {
     STORE_REPAIRED,    // a torn end of a journal was cut: path, kept, bytes_cut, last_seq
     STORE_SYNC_FAILED, // events written without asking for a sync could not be synced: path, message
-    STORE_DAMAGED,     // a journal was found damaged in the middle: path, message
-    STORE_REBUILT,     // the index was missing or damaged and is made anew: path, message
+    STORE_DAMAGED, // a journal was found damaged in the middle; what is good is read: path, message
+    STORE_REBUILT, // the index was missing or damaged and is made anew: path, message
     STORE_INDEX_FAILED // the index could not be written; it catches up at the next start: message
 };
 
@@ -113,9 +113,10 @@ void store_append(struct store *s, struct str id, const struct store_event *even
                   enum store_durability durability, store_append_cb *cb, void *arg);
 
 struct store_page {
-    struct str lines;  // whole lines of the journal, each with its newline
-    size_t n;          // how many
-    uint64_t next;     // pass as the next `after`
+    struct str
+        lines;     // whole events, each with its newline; one that was damaged says that it is lost
+    size_t n;      // how many
+    uint64_t next; // pass as the next `after`
     uint64_t last_seq; // of the journal
 };
 typedef void store_page_cb(void *arg, int status, const struct store_page *p, const struct err *e);
@@ -141,6 +142,7 @@ struct store_row {
     int64_t started_at; // milliseconds since 1970
     int64_t updated_at; // of the last event
     uint64_t last_seq;
+    struct str damage; // what of its journal is known to be lost; empty: nothing
 };
 
 struct store_rows {

@@ -166,12 +166,12 @@ TEST(a_damaged_document_is_said_and_chooses_nothing)
     close_choices(&f);
 }
 
-TEST(a_document_that_is_no_object_chooses_nothing_and_is_left_alone)
+TEST(a_document_that_is_no_object_is_said_chooses_nothing_and_is_left_alone)
 {
     struct fixture f;
     open_choices(&f);
     mend(&f, "[1]");
-    CHECK_INT(load(&f), 0);
+    CHECK_INT(load(&f), ERR_CORRUPT);
     CHECK_INT(choices_all(f.c)->type, JSON_OBJ);
     CHECK_INT(choices_all(f.c)->n, 0);
     CHECK_INT(set(&f, "a", "1"), ERR_INVALID);

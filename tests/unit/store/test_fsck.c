@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -211,6 +212,63 @@ TEST(lost_metadata_is_made_again_from_the_journal)
     CHECK(strstr(text, "\"session_id\":\"s1\"") != NULL);
     CHECK(strstr(text, "\"started_at\":\"20") != NULL);
     free(text);
+}
+
+// What a session began with is in its first event; without its directory it could not go on.
+TEST(damaged_metadata_is_set_aside_and_made_again_with_what_the_session_began_with)
+{
+    static const char *const damages[] = {"", "{\"id\":", "null", "[]", "7", "{\"working_dir\":5}"};
+    struct box b;
+    log_open(LOG_ERROR, quiet, NULL);
+    box_open(&b, NULL);
+    CHECK_INT(box_begin(&b, "s1", "{\"working_dir\":\"/w\"}"), 0);
+    CHECK_INT(box_append(&b, "s1", "session.created",
+                         "\"session\":\"s1\",\"working_dir\":\"/w\",\"model\":\"m\"", STORE_SYNCED),
+              0);
+    CHECK_INT(box_close(&b), 0);
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
+        file_write(box_path(&b, "sessions/s1/metadata.json"), damages[i], strlen(damages[i]));
+        check(&b, true);
+        CHECK(strstr(buf_z(&report), "\"metadata\"") != NULL);
+        buf_fini(&report);
+        check(&b, false);
+        CHECK_INT(counts.found, 0);
+        buf_fini(&report);
+        char *text = file_text(box_path(&b, "sessions/s1/metadata.json"), NULL);
+        CHECK(strstr(text, "\"session_id\":\"s1\"") != NULL);
+        CHECK(strstr(text, "\"working_dir\":\"/w\"") != NULL);
+        CHECK(strstr(text, "\"model\":\"m\"") != NULL);
+        CHECK(strstr(text, "\"started_at\":\"20") != NULL);
+        CHECK(strstr(text, "\"crc\"") == NULL);
+        free(text);
+        CHECK_INT(file_count(box_path(&b, "sessions/s1/metadata.json.damaged-")), i + 1);
+    }
+}
+
+TEST(what_is_no_file_where_a_file_should_be_is_set_aside)
+{
+    static const char *const names[] = {"choices.json", "state/hub.json",
+                                        "sessions/s1/metadata.json", "sessions/s1/events.jsonl"};
+    struct box b;
+    make_home(&b);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        CHECK_INT(unlink(box_path(&b, "%s", names[i])), 0);
+        CHECK_INT(i % 2 == 0 ? mkdir(box_path(&b, "%s", names[i]), 0700)
+                             : symlink("/nonexistent/x", box_path(&b, "%s", names[i])),
+                  0);
+        check(&b, true);
+        CHECK(strstr(buf_z(&report), "not a regular file") != NULL);
+        CHECK_INT(counts.found, counts.repaired);
+        buf_fini(&report);
+        check(&b, false);
+        if (counts.found != 0) {
+            test_fail(__FILE__, __LINE__, "%s: %s", names[i], buf_z(&report));
+        }
+        buf_fini(&report);
+        char *kept = xasprintf("%s.damaged-", names[i]);
+        CHECK_INT(file_count(box_path(&b, "%s", kept)), 1);
+        free(kept);
+    }
 }
 
 TEST(an_empty_directory_is_removed)

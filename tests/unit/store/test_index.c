@@ -1,4 +1,5 @@
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -124,6 +125,49 @@ TEST(a_damaged_index_is_set_aside_and_made_again)
         CHECK_INT(box_close(&b), 0);
         CHECK_INT(file_count(box_path(&b, "state/index.sqlite.damaged-")), i + 1);
     }
+}
+
+TEST(what_is_no_file_in_place_of_the_index_is_set_aside)
+{
+    for (int i = 0; i < 2; i++) {
+        struct box b;
+        log_open(LOG_ERROR, quiet, NULL);
+        box_open(&b, NULL);
+        if (i == 0) {
+            make_sessions(&b, 5);
+        }
+        CHECK_INT(box_close(&b), 0);
+        CHECK_INT(unlink(box_path(&b, "state/index.sqlite")), 0);
+        CHECK_INT(i == 0 ? mkdir(box_path(&b, "state/index.sqlite"), 0700)
+                         : symlink("/nonexistent/x", box_path(&b, "state/index.sqlite")),
+                  0);
+        box_open(&b, NULL);
+        CHECK_INT(box_list(&b, NULL, "", 0), 0);
+        CHECK_INT(b.n, 5);
+        CHECK_INT(box_close(&b), 0);
+        CHECK_INT(file_count(box_path(&b, "state/index.sqlite.damaged-")), i + 1);
+    }
+}
+
+TEST(an_index_of_an_older_program_is_made_again_and_a_check_leaves_it)
+{
+    struct box b;
+    sqlite3 *db;
+    struct index *x;
+    struct err e;
+    log_open(LOG_ERROR, quiet, NULL);
+    box_open(&b, NULL);
+    make_sessions(&b, 5);
+    CHECK_INT(box_close(&b), 0);
+    CHECK_INT(sqlite3_open(box_path(&b, "state/index.sqlite"), &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, "PRAGMA user_version=1", NULL, NULL, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+    CHECK_INT(index_open_as_is(&x, box_path(&b, "state/index.sqlite"), &e), ERR_CORRUPT);
+    CHECK(strstr(e.msg, "schema 1") != NULL);
+    box_open(&b, NULL);
+    CHECK_INT(box_list(&b, NULL, "", 0), 0);
+    CHECK_INT(b.n, 5);
+    CHECK_INT(box_close(&b), 0);
 }
 
 TEST(an_index_from_a_newer_program_is_refused_and_kept)

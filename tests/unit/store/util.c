@@ -65,6 +65,9 @@ static void on_rows(void *arg, int status, const struct store_rows *r, const str
         const struct store_row *row = &r->rows[i];
         buf_addf(&b->text, STR_FMT " " STR_FMT " " STR_FMT " %llu\n", STR_ARG(row->id),
                  STR_ARG(row->state), STR_ARG(row->title), (unsigned long long)row->last_seq);
+        if (row->damage.n != 0) {
+            snprintf(b->damage, sizeof b->damage, STR_FMT, STR_ARG(row->damage));
+        }
     }
     b->n = r->n;
     snprintf(b->cursor, sizeof b->cursor, STR_FMT, STR_ARG(r->next));

@@ -19,6 +19,7 @@ struct box {
     size_t n;         // rows or lines
     uint64_t next;    // of a page
     char cursor[128]; // of a list
+    char damage[256]; // of a row of it that has some
     // notices so far
     unsigned notices[8];
     struct store_notice last_notice; // its strings are gone
