@@ -178,7 +178,12 @@ static void on_left(void *arg, int status, const struct store_rows *r, const str
         log_error(LOG_HUB, "sessions left behind cannot be listed: %s", LOGQ(str_of(e->msg)).z);
     }
     for (size_t i = 0; status == 0 && i < r->n; i++) {
-        vec_push(&m->list, agent__session_of_row(m->a, &r->rows[i]));
+        struct session *s = agent__session_of_row(m->a, &r->rows[i]);
+        if (s->broken) { // what it was doing is as lost as the rest; lists say so
+            agent__session_free(s);
+        } else {
+            vec_push(&m->list, s);
+        }
     }
     list_next(m);
 }

@@ -169,6 +169,8 @@ void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, voi
 /// Change what `params` name: those of PATCH /session/{id}.
 void agent_session_patch(struct session *s, const struct json *params, agent_session_cb *cb,
                          void *arg);
+/// Damage was found in the journal of session `id`: its row says so from now on.
+void agent_session_damaged(struct agent *a, struct str id, const char *what);
 /// End it: its turn is interrupted, queued messages are dropped. `purge`: with its files.
 void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg);
 /// The same, for a bot: what its metadata say of the end. An iteration of a run is always ended so.

@@ -145,6 +145,8 @@ struct session {
     const char *end_reason; // NULL: none yet
     const char *closed_as;  // why its bot ended it; NULL: it did not
     char *closing_summary, *action;
+    char *damage; // what of its files cannot be read; NULL: nothing
+    bool broken;  // its metadata, that is: nothing may begin, and they are not written over
     vec(struct talk_memory) remembered;
     vec(char *) left_open; // turns that the journal does not end, while it is being loaded
     // in work
@@ -168,6 +170,8 @@ const char *agent__session_permission_name(enum session_permission permission);
 /// Call `cb` in the loop's next turn: with `s`, when it is still there then, or with `no`.
 void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
                            const struct agent_no *no);
+/// Can it be used? False when its metadata are damaged: fsck has to make them again.
+bool agent__session_usable(const struct session *s, struct agent_no *no);
 /// Messages that were accepted and whose turns will not come are said to be interrupted.
 void agent__session_drop_queue(struct session *s);
 /// No turn runs and none waits: write the end, remove the files if that was asked for, answer.

@@ -209,6 +209,23 @@ void agent__session_leave(struct session *s)
     }
 }
 
+bool agent__session_usable(const struct session *s, struct agent_no *no)
+{
+    if (s->broken) {
+        agent__no(no, PROBLEM_CONFLICT, "`afloat stop`, then `afloat fsck --repair` mends it",
+                  "session '%s' is damaged: %s", s->id, s->damage);
+    }
+    return !s->broken;
+}
+
+void agent_session_damaged(struct agent *a, struct str id, const char *what)
+{
+    struct session *s = map_get(&a->sessions, id);
+    if (s != NULL && !s->broken) {
+        agent__session_set(&s->damage, str_of(what));
+    }
+}
+
 // ---- changed ------------------------------------------------------------------------------------
 
 void agent__session_set_state(struct session *s, enum session_state state)
@@ -275,7 +292,7 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    if (!try_change(s, params, &no)) {
+    if (!agent__session_usable(s, &no) || !try_change(s, params, &no)) {
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
@@ -345,7 +362,8 @@ static void on_end_saved(void *arg, int status, const struct err *e)
 
 static void on_end_noted(void *arg, int status, const struct err *e)
 {
-    if (status < 0) {
+    struct session *s = arg;
+    if (status < 0 || s->broken) { // a broken one only ends to be removed
         on_end_saved(arg, status, e);
     } else {
         agent__session_save(arg, on_end_saved, arg);
@@ -402,6 +420,11 @@ void agent__session_finish_end(struct session *s)
 void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg)
 {
     struct session_ender ender = {.cb = cb, .arg = arg};
+    struct agent_no no;
+    if (!purge && !agent__session_usable(s, &no)) {
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+        return;
+    }
     vec_push(&s->enders, ender);
     s->purge = s->purge || purge;
     if (s->ending) {

@@ -153,6 +153,11 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 
 void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg)
 {
+    struct agent_no no;
+    if (!agent__session_usable(s, &no)) {
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+        return;
+    }
     struct forking *f = xcalloc(1, sizeof *f);
     f->a = s->agent;
     f->from = xstrdup(s->id);

@@ -196,17 +196,31 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     read_sums(s, meta);
 }
 
+/// What is wrong with the metadata, or NULL. A session that does not know where it works can do nothing.
+static const char *meta_fault(const struct json *meta)
+{
+    struct str dir = json_str(json_get(meta, "working_dir"), "");
+    return meta == NULL                    ? "its metadata.json is missing or not JSON"
+           : meta->type != JSON_OBJ        ? "its metadata.json is not an object"
+           : dir.n == 0 || dir.p[0] != '/' ? "its metadata.json names no working directory"
+                                           : NULL;
+}
+
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row)
 {
     struct session *s = agent__session_new(a, row->id);
     struct arena arena;
     struct json *meta = NULL;
     arena_init(&arena);
-    if (json_parse(&meta, &arena, row->meta, NULL, NULL) == 0) {
-        agent__session_read_meta(s, meta);
+    if (json_parse(&meta, &arena, row->meta, NULL, NULL) < 0) {
+        meta = NULL;
     }
+    const char *fault = meta_fault(meta);
+    agent__session_read_meta(s, meta);
     agent__session_read_role(s, meta, row->dir);
     s->last_seq = row->last_seq;
+    s->broken = fault != NULL;
+    agent__session_set(&s->damage, fault != NULL ? str_of(fault) : row->damage);
     arena_fini(&arena);
     return s;
 }
@@ -253,5 +267,8 @@ void agent_session_write(const struct session *s, struct jw *w)
     jw_kint(w, "queued", (int64_t)s->queue.n);
     jw_kint(w, "last_seq", (int64_t)s->last_seq);
     agent__session_write_pending(s, w);
+    if (s->damage != NULL) {
+        jw_kstrz(w, "damaged", s->damage);
+    }
     jw_end_obj(w);
 }

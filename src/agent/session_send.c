@@ -202,6 +202,11 @@ static void on_place_known(struct session *s, void *arg)
 
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
 {
+    struct agent_no no;
+    if (!agent__session_usable(s, &no)) {
+        refuse_later(s->agent, cb, arg, &no);
+        return;
+    }
     if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || s->agent->stopping) {
         send_now(s, text, reject, cb, arg);
         return;

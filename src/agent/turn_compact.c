@@ -156,7 +156,9 @@ void turn__compact(struct turn *t)
 void agent_compact(struct session *s, agent_text_cb *cb, void *arg)
 {
     struct agent_no no;
-    if (s->turn != NULL || s->queue.n != 0) {
+    if (!agent__session_usable(s, &no)) {
+        // said
+    } else if (s->turn != NULL || s->queue.n != 0) {
         agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
     } else if (s->state == SESSION_ENDED || s->ending) {
         agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);

@@ -358,7 +358,11 @@ static void on_store_notice(void *arg, const struct store_notice *n)
     log_warn(LOG_STORE, "notice=%s path=%s bytes_cut=%llu last_seq=%llu message=%s", names[n->kind],
              LOGQ(str_of(n->path)).z, (unsigned long long)n->bytes_cut,
              (unsigned long long)n->last_seq, LOGQ(str_of(n->message)).z);
-    if (n->kind == STORE_REPAIRED && d->events != NULL) {
+    if (n->kind == STORE_DAMAGED && d->agent != NULL) {
+        agent_session_damaged(agent_glue_agent(d->agent), path_base(path_dir(str_of(n->path))),
+                              n->message);
+    }
+    if ((n->kind == STORE_REPAIRED || n->kind == STORE_DAMAGED) && d->events != NULL) {
         struct buf fields;
         struct jw w;
         buf_init(&fields, 16 * 1024);
@@ -367,6 +371,9 @@ static void on_store_notice(void *arg, const struct store_notice *n)
                  (unsigned long long)n->last_seq);
         jw_init(&w, &fields);
         jw_strz(&w, n->path);
+        buf_addz(&fields, ",\"message\":");
+        jw_init(&w, &fields);
+        jw_strz(&w, n->message);
         event_emit(d->events, str_of(event_infos[EVENT_JOURNAL_REPAIRED].type), STR_NULL,
                    buf_str(&fields));
         buf_fini(&fields);
