@@ -10,7 +10,8 @@
 // processes and files, AT_ONCE run at a time; a model may ask for a thousand.
 //
 // Invariants:
-//   - `n_open` counts uses that are not `over`; at 0 the turn goes on, or ends when it was interrupted.
+//   - `n_open` counts uses whose result is not on the disk yet; at 0 the turn goes on, or ends when it was
+//     interrupted. So the model never reads of something that the journal forgets when the power fails.
 //   - a use is not freed before its turn: events of it may still be on their way into the journal.
 
 #include "agent/make.h"
@@ -47,6 +48,21 @@ static void remember_call(struct use *u, int64_t ms)
     vec_push(&u->t->calls, *row);
 }
 
+/// Its result is in the journal and synced, or there will be none.
+static void use_over(struct use *u)
+{
+    if (--u->t->n_open == 0) {
+        step_over(u->t);
+    }
+}
+
+static void on_result_synced(void *arg, int status, const struct err *e)
+{
+    (void)status; // what is lost, the next step sees
+    (void)e;
+    use_over(arg);
+}
+
 static void note_result(struct use *u, int64_t ms)
 {
     struct turn *t = u->t;
@@ -65,7 +81,7 @@ static void note_result(struct use *u, int64_t ms)
     if (u->pipe.args.point == POINT_TOOL_RESULT && u->pipe.changed_by.n != 0) {
         pipe_write_changed(&u->pipe, w);
     }
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
+    note__end(&n, STORE_SYNCED, on_result_synced, u);
 }
 
 static void start_waiting(struct turn *t);
@@ -76,20 +92,18 @@ static void use_end(struct use *u)
     struct turn *t = u->t;
     int64_t ms = (int64_t)((time_mono_ns() - u->since_ns) / 1000000);
     const struct json *r = u->result;
-    if (u->noted) {
-        note_result(u, ms);
-    }
     remember_call(u, ms);
     t->s->calls++;
     talk_result(t->s->talk, u->id, json_str(json_get(r, "output"), ""),
                 json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
     u->over = true;
     t->n_running -= u->counted;
-    if (--t->n_open == 0) {
-        step_over(t);
+    if (u->noted) {
+        note_result(u, ms);
     } else {
-        start_waiting(t);
+        use_over(u);
     }
+    start_waiting(t);
 }
 
 static void set_result(struct use *u, struct str output, bool success, const char *error)

@@ -97,6 +97,62 @@ static bool is_held(const void *arg)
     return fault_syncs_held() != 0;
 }
 
+static bool is_over(const void *arg)
+{
+    const struct use *u = call_of(arg);
+    return u != NULL && u->over && fault_syncs_held() != 0;
+}
+
+static bool has_begun(const void *arg)
+{
+    const struct use *u = call_of(arg);
+    return u != NULL && u->synced;
+}
+
+TEST(the_model_is_not_told_of_a_result_before_it_is_on_the_disk)
+{
+    struct rig r;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, has_begun, s);
+    fault_hold_syncs(true);
+    rig_until(&r, is_over, s);
+    for (int i = 0; i < 200; i++) { // whatever could ask the model has its chance
+        loop_run_once(&r.loop, false);
+    }
+    CHECK(exists("made.txt"));
+    CHECK_INT(s->requests, 1);
+    CHECK_INT(s->turn->step, TURN_TOOLS);
+    fault_hold_syncs(false);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "Done.") != NULL);
+    CHECK_INT(s->requests, 2);
+    rig_close(&r);
+}
+
+TEST(an_interrupt_while_a_result_is_being_synced_ends_the_turn)
+{
+    struct rig r;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, has_begun, s);
+    fault_hold_syncs(true);
+    rig_until(&r, is_over, s);
+    agent_interrupt(s);
+    for (int i = 0; i < 50; i++) {
+        loop_run_once(&r.loop, false);
+    }
+    fault_hold_syncs(false);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
+    CHECK_INT(s->requests, 1);
+    rig_close(&r);
+}
+
 static void on_text(void *arg, struct str json, const struct agent_no *no)
 {
     (void)json;
