@@ -107,10 +107,19 @@ static void *resize_block(struct vm *vm, void *p, size_t old, size_t want)
 
 static bool refused(struct vm *vm, size_t old, size_t want)
 {
+    lua_Debug ar;
     if (vm->active == NULL || vm->lenient > 0 || vm->active->trip != TRIP_NONE) {
         return false;
     }
-    return want > vm->block_max || vm->used - old + want > vm->memory_max;
+    if (want > vm->block_max || vm->used - old + want > vm->memory_max) {
+        vm->refusal = lua_getstack(vm->running, DEEP, &ar) ? REFUSED_DEEP : REFUSED_FULL;
+        return true;
+    }
+    if (old == 0 && collide__is_hash(want) && collide__check(vm, want)) {
+        vm->refusal = REFUSED_KEYS;
+        return true;
+    }
+    return false;
 }
 
 static void account(struct vm *vm, size_t old, size_t want)
@@ -130,20 +139,24 @@ void *alloc__lua(void *ud, void *p, size_t old, size_t want)
     if (p == NULL) {
         old = 0; // Lua tells the type of object there
     }
+    if (want > old && refused(vm, old, want)) {
+        vm->refusals++;
+        limit__press(vm);
+        return NULL;
+    }
+    if (collide__is_hash(old)) {
+        collide__remove(vm, p);
+    }
     if (want == 0) {
         give_block(vm, p, old);
         account(vm, old, 0);
         return NULL;
     }
-    if (want > old && refused(vm, old, want)) {
-        lua_Debug ar;
-        vm->refusals++;
-        vm->deep = lua_getstack(vm->running, DEEP, &ar) == 1;
-        limit__press(vm);
-        return NULL;
-    }
     void *q = resize_block(vm, p, old, want);
     account(vm, old, want);
+    if (collide__is_hash(want)) {
+        collide__add(vm, q, want);
+    }
     return q;
 }
 
@@ -166,4 +179,5 @@ void alloc__close(struct vm *vm)
         vm->slabs = slab->next;
         free(slab);
     }
+    vec_fini(&vm->hashes);
 }

@@ -133,7 +133,7 @@ static void close_pending(struct entry *en)
         return;
     }
     if (lua_resetthread(en->L) == LUA_ERRMEM && en->trip == TRIP_NONE) {
-        en->trip = TRIP_MEMORY;
+        en->trip = (unsigned char)limit__refused(en->vm);
         limit__report(en);
     }
 }
@@ -141,7 +141,7 @@ static void close_pending(struct entry *en)
 static enum entry_status finish(struct entry *en, int status)
 {
     if (status == LUA_ERRMEM && en->trip == TRIP_NONE) {
-        en->trip = TRIP_MEMORY;
+        en->trip = (unsigned char)limit__refused(en->vm);
         limit__report(en);
     }
     if (status == LUA_OK) {
@@ -170,6 +170,21 @@ static enum entry_status resume(struct entry *en, int nargs)
         vm->lenient--;
     }
     return s;
+}
+
+static int compile(struct entry *en, struct str text, const char *chunk, int *line)
+{
+    uint32_t budget_ms = en->budget_ms;
+    en->budget_ms = MIN(budget_ms, VM_COMPILE_MS);
+    en->compiling = true;
+    struct outside was = enter(en);
+    int status = compile__text(en->L, text, chunk, line);
+    leave(en->vm, was);
+    if (status == LUA_OK) {
+        en->compiling = false;
+        en->budget_ms = budget_ms;
+    }
+    return status;
 }
 
 /// A state that died serves nobody.
@@ -239,22 +254,24 @@ lua_State *entry_begin(struct entry *en, struct vm *vm)
 int entry_push_chunk(struct entry *en, struct str text, const char *chunk)
 {
     const char *path = chunk[0] == '@' ? chunk + 1 : NULL;
-    struct vm *vm = en->vm;
     if (text.n > VM_CHUNK_MAX) {
         en->fault = fault__of_text(FAULT_LOAD_FAILED, path, STR("the file is larger than 1 MiB"));
         return -1;
     }
-    struct outside was = enter(en);
-    int status = luaL_loadbufferx(en->L, text.n > 0 ? text.p : "", text.n, chunk, "t");
-    leave(vm, was);
+    int line, status = compile(en, text, chunk, &line);
     if (status == LUA_OK) {
         return 0;
     }
-    enum fault_code code = status == LUA_ERRMEM ? FAULT_MEMORY_LIMIT : FAULT_LOAD_FAILED;
-    en->fault = fault__of_text(code, path, error_text(en->L));
-    if (status == LUA_ERRMEM) {
-        en->trip = TRIP_MEMORY;
+    if (status != LUA_ERRMEM && en->trip == TRIP_NONE) {
+        en->fault = fault__of_text(FAULT_LOAD_FAILED, path, error_text(en->L));
+        return -1;
     }
+    if (en->trip == TRIP_NONE) {
+        en->trip = (unsigned char)limit__refused(en->vm);
+    }
+    limit__report(en);
+    en->fault->path = path != NULL ? xstrdup(path) : NULL; // no call is open that could tell
+    en->fault->line = line;
     return -1;
 }
 

@@ -56,6 +56,7 @@ struct entry {
     uint64_t deadline;         // monotonic ns
     unsigned char trip;        // which limit was passed
     unsigned char phase;
+    bool compiling;
 };
 
 /// Begin an entry; returns en->L, empty. Push the function and its arguments there.
@@ -63,7 +64,8 @@ lua_State *entry_begin(struct entry *en, struct vm *vm);
 
 /// Compile `text` (source, never bytecode, at most VM_CHUNK_MAX) and push it as a function of no
 /// arguments. `chunk` is "@" and the path. Its globals are the state's; for others set its first
-/// upvalue. Returns 0, or -1 with en->fault set; only entry_end() is allowed then.
+/// upvalue. Compiling may take VM_COMPILE_MS. Returns 0, or -1 with en->fault set; only entry_end()
+/// is allowed then.
 int entry_push_chunk(struct entry *en, struct str text, const char *chunk) MUST_CHECK;
 
 /// Call the function that lies below `nargs` arguments. Whatever the code does, this returns

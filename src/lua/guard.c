@@ -142,8 +142,7 @@ static int load_text(lua_State *L, struct str text, const char *chunk, int env)
         lua_pushliteral(L, "the chunk is larger than 256 KiB");
         return 2;
     }
-    limit__charge(L, text.n * 64); // compiling costs some 50 ns a byte
-    int status = luaL_loadbufferx(L, text.n > 0 ? text.p : "", text.n, chunk, "t");
+    int status = compile__text(L, text, chunk, NULL);
     if (status != LUA_OK) {
         limit__caught(L, status);
         lua_pushnil(L);

@@ -15,6 +15,8 @@
 //                      __close handlers uncounted. It is marked poisoned and never runs again.
 //   many expensive     see alloc.c: large blocks make the looks more frequent.
 //   instructions
+//   one instruction    growing a table whose keys collide: see collide.c.
+//   that never ends
 //
 // A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
 // The entry's own coroutine is thrown away (entry.c).
@@ -98,8 +100,13 @@ void limit__caught(lua_State *L, int status)
 {
     struct entry *en = vm_of(L)->active;
     if (en->trip != TRIP_NONE || status == LUA_ERRMEM) {
-        trip(L, en, TRIP_MEMORY);
+        trip(L, en, limit__refused(en->vm));
     }
+}
+
+enum vm__trip limit__refused(const struct vm *vm)
+{
+    return vm->refusal == REFUSED_KEYS ? TRIP_KEYS : TRIP_MEMORY;
 }
 
 void limit__report(struct entry *en)
@@ -107,12 +114,16 @@ void limit__report(struct entry *en)
     struct vm *vm = en->vm;
     lua_State *L = vm->active == en ? vm->running : en->L;
     bool load = en->kind == ENTRY_LOAD;
-    char text[80];
+    char text[120];
     if (en->trip == TRIP_TIME) {
-        snprintf(text, sizeof text, "ran for more than %u ms without a pause", en->budget_ms);
+        snprintf(text, sizeof text, "%s more than %u ms%s", en->compiling ? "took" : "ran for",
+                 en->budget_ms, en->compiling ? " to compile" : " without a pause");
+    } else if (en->trip == TRIP_KEYS) {
+        snprintf(text, sizeof text,
+                 "a table with numbers as keys cannot grow: too many of them share a hash value");
     } else {
         snprintf(text, sizeof text, "%sused more than %zu KiB of memory",
-                 vm->deep ? "stack overflow: " : "", vm->memory_max / 1024);
+                 vm->refusal == REFUSED_DEEP ? "stack overflow: " : "", vm->memory_max / 1024);
     }
     enum fault_code code = en->trip == TRIP_MEMORY ? FAULT_MEMORY_LIMIT
                            : load                  ? FAULT_LOAD_TIMEOUT

@@ -18,6 +18,7 @@ enum vm_trust { VM_USER, VM_SANDBOX };
 enum {
     VM_BUDGET_MS = 200,          // time inside Lua without a pause
     VM_LOAD_BUDGET_MS = 500,     // the same while a file loads
+    VM_COMPILE_MS = 200,         // of that, to compile it
     VM_MEMORY = 64 * 1024 * 1024 // bytes a state
 };
 enum { VM_CHUNK_MAX = 1024 * 1024, VM_LOAD_MAX = 256 * 1024 }; // bytes of a file; of load()

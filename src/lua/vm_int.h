@@ -19,7 +19,24 @@ enum {
     VM__KEPT = 8,            // idle coroutines kept
 };
 
-enum vm__trip { TRIP_NONE, TRIP_TIME, TRIP_MEMORY };
+enum vm__trip {
+    TRIP_NONE,
+    TRIP_TIME,
+    TRIP_MEMORY,
+    TRIP_KEYS, // a table's keys collide: growing it would take too much time
+};
+
+/// Why the allocator refused a block.
+enum vm__refusal {
+    REFUSED_FULL,
+    REFUSED_DEEP, // many calls were open: a recursion without end
+    REFUSED_KEYS, // moving a table's keys would take too long: see collide.c
+};
+
+struct vm__block {
+    const void *p;
+    size_t bytes;
+};
 
 /// What a coroutine is. Each has a pointer to one of its state's marks in its extra space; Lua
 /// copies the main thread's, so a new coroutine is MARK_PLAIN.
@@ -60,7 +77,8 @@ struct vm {
     size_t used, peak, memory_max, block_max;
     size_t n_big; // blocks of VM__BIG and more
     uint64_t refusals;
-    bool deep; // at the last refusal many calls were open: a recursion without end
+    enum vm__refusal refusal;     // the last one's reason
+    vec(struct vm__block) hashes; // large hash parts of tables
     bool dead;
     vm_died_fn *died; // NULL: nobody asks
     void *died_arg;
@@ -107,6 +125,16 @@ void alloc__recover(struct vm *vm, struct vm_owner *owner);
 /// Give the memory back, after lua_close().
 void alloc__close(struct vm *vm);
 
+// ---- collide.c ------------------------------------------------------------------------------
+
+/// Can a block of this size be the hash part of a large table?
+bool collide__is_hash(size_t bytes);
+/// Would a table that gets a hash part of this size now spend seconds moving its keys?
+bool collide__check(const struct vm *vm, size_t bytes);
+/// Such a block was taken or is about to be given back.
+void collide__add(struct vm *vm, const void *p, size_t bytes);
+void collide__remove(struct vm *vm, const void *p);
+
 // ---- limit.c --------------------------------------------------------------------------------
 
 /// Set the hook of the coroutine that is about to run.
@@ -120,6 +148,8 @@ bool limit__expired(struct vm *vm);
 /// An error with `status` was caught on `L`, its value on top: raise it again if it is no
 /// business of the code that caught it.
 void limit__caught(lua_State *L, int status);
+/// Which limit an entry of `vm` has passed that ended with LUA_ERRMEM.
+enum vm__trip limit__refused(const struct vm *vm);
 /// What a tripped entry reports.
 void limit__report(struct entry *en);
 
@@ -137,6 +167,12 @@ static inline void limit__charge(lua_State *L, size_t bytes)
 {
     limit__tick(L, vm_of(L), bytes / 8 + 1);
 }
+
+// ---- compile.c ------------------------------------------------------------------------------
+
+/// Compile `text` as luaL_loadbufferx() does, but only for as long as the running entry may run.
+/// `line` (may be NULL) is set to where the compiler stopped reading.
+int compile__text(lua_State *L, struct str text, const char *chunk, int *line);
 
 // ---- fault.c --------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "base/buf.h"
 #include "base/time.h"
 #include "unit/lua/run.h"
 
@@ -42,6 +43,19 @@ struct attack {
 
 // clang-format off
 static const struct attack attacks[] = {
+    // one instruction that moves every key of a table: 8,192 keys in one slot are refused
+    TIME("integers that collide", "local m = (1 << 15) - 1 local t = {} for i = 1, (1 << 14) + 1 do t[i * m] = true end"),
+    TIME("integers that collide in a constructor", "local m, t = (1 << 14) - 1, {} local s = {}"
+         " for i = 1, 9000 do s[#s + 1] = '[a*' .. i .. ']=1' end"
+         " load('local a = ' .. m .. ' return {' .. table.concat(s, ',') .. ', ...}')(1, 2, 3, 4, 5)"),
+    TIME("floats that collide", "local t = {} for i = 1, 1 << 15 do t[1 + i * 2.0^-52] = true end"),
+    TIME("integers that collide in pcall", "local m = (1 << 15) - 1 while true do pcall(function() local t = {}"
+         " for i = 1, (1 << 14) + 1 do t[i * m] = true end end) end"),
+    TIME("constants that collide", "local m, s = (1 << 15) - 1, {} for i = 10, (1 << 14) + 20 do s[#s + 1] = i * m end"
+         " load('return {' .. table.concat(s, ',') .. '}')"),
+    TIME("names looked up through many functions", "local s = {} for i = 1, 60 do s[#s + 1] = 'local function f() local '"
+         " for j = 1, 189 do s[#s + 1] = 'a' .. j .. ',' end s[#s + 1] = 'a ' end"
+         " s[#s + 1] = ('x=x '):rep(30000) s[#s + 1] = ('end '):rep(60) load(table.concat(s))"),
     // plain loops
     TIME("a loop", "while true do end"),
     TIME("a loop of calls", "local function f() end while true do f() end"),
@@ -279,5 +293,54 @@ TEST(a_file_larger_than_a_mebibyte_is_refused)
     CHECK_INT(en.fault->code, FAULT_LOAD_FAILED);
     entry_end(&en);
     free(text);
+    vm_close(vm);
+}
+
+/// A text of `n` statements inside functions with many locals: each name is looked for in all of them.
+static char *slow_to_compile(size_t n)
+{
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (int i = 0; i < 60; i++) {
+        buf_addz(&b, "local function f() local a");
+        for (int k = 0; k < 180; k++) {
+            buf_addf(&b, ",a%d", k);
+        }
+        buf_addz(&b, "\n");
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_addz(&b, "x=x ");
+    }
+    for (int i = 0; i < 60; i++) {
+        buf_addz(&b, "end ");
+    }
+    return buf_take(&b, NULL);
+}
+
+TEST(a_file_that_takes_too_long_to_compile_is_refused_with_its_line)
+{
+    struct vm *vm = small_vm(VM_USER);
+    char *text = slow_to_compile(200000);
+    guard_hang("compiling");
+    struct run r = run_with(vm, text, (struct entry){.kind = ENTRY_LOAD, .budget_ms = 50});
+    CHECK_INT(r.status, ENTRY_FAILED);
+    CHECK_INT(r.code, FAULT_LOAD_TIMEOUT);
+    CHECK_STR(r.text, "took more than 50 ms to compile");
+    CHECK_STR(r.path, "test.lua");
+    CHECK_INT(r.line, 61);
+    CHECK_LUA(vm, "return 1", "1");
+    free(text);
+    vm_close(vm);
+}
+
+TEST(large_tables_of_usual_keys_are_not_refused)
+{
+    struct vm *vm = run_vm(VM_USER);
+    CHECK_LUA(vm, "local t = {} for i = 1, 100000 do t[i * 1000] = i end return t[100000000]",
+              "100000");
+    CHECK_LUA(vm, "local t = {} for i = 1, 50000 do t['k' .. i] = i end return t.k50000", "50000");
+    CHECK_LUA(vm, "local t = {} for i = 1, 50000 do t[i / 7] = i end return t[50000 / 7]", "50000");
+    CHECK_LUA(vm, "local t = {} for i = 1, 50000 do t[{}] = i end return next(t) ~= nil", "true");
+    CHECK_LUA(vm, "local t = {} for i = 100000, 1, -1 do t[i] = i end return #t", "100000");
     vm_close(vm);
 }
