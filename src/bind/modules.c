@@ -72,7 +72,9 @@ static void module_free(struct module *m)
     files__text_unref(m->seen);
     files__text_unref(m->struck);
     files__text_unref(m->banned);
+    gen_diag_fini(&m->refusal);
     vec_fini(&m->wants);
+    vec_fini(&m->late);
     free(m->installed);
     free(m->name);
     free(m->unit_name);
@@ -347,8 +349,13 @@ static const struct gen_source_ops source_ops = {
 
 static void on_saved(struct modules *ms, int root, const struct watch_batch *batch)
 {
+    bool names = false; // others than before
     for (size_t i = 0; i < batch->n; i++) {
         files__apply(&ms->files, root, &batch->changes[i]);
+        names = names || batch->changes[i].kind != WATCH_CHANGED;
+    }
+    if (names) {
+        stage__expand_order(ms);
     }
     if (ms->booted && graph__is_stale(ms)) {
         gen_request(ms->engine, &(struct gen_request){.trigger = "watch"}, NULL, NULL);

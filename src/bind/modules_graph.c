@@ -87,8 +87,8 @@ static bool is_named(const struct gen_request *req, const struct module *m)
 /// Is `other` concerned when `m` is? It stands on it; or it waits for m's group to be sound.
 static bool follows(const struct module *other, const struct module *m)
 {
-    return !modules__is_protected(other) &&
-           (stands_on(other, m) || (other->kept_back && stands_on(m, other)));
+    bool waits = other->kept_back && !m->space->ms->alone && stands_on(m, other);
+    return !modules__is_protected(other) && (waits || stands_on(other, m));
 }
 
 /// Mark all that follows marked ones, and so on.
@@ -118,11 +118,14 @@ static void spread(struct space *sp, enum module_mark mark)
 static bool must_run(const struct module *m)
 {
     struct files__text *text = text_of(m);
-    if (text == NULL || (modules__is_protected(m) && m->live != NULL)) {
+    bool stays = m->live != NULL && m->space->ms->alone && !m->changed;
+    if (stays || (modules__is_protected(m) && m->live != NULL)) {
         return false;
     }
-    return m->forced || m->live == NULL || !files__text_same(text, m->live->text) ||
-           installs__are_stale(m->live);
+    if (m->live == NULL) {
+        return text != NULL;
+    }
+    return m->forced || !files__text_same(text, m->live->text) || installs__are_stale(m->live);
 }
 
 /// Modules that were asked for by name are known from then on.
@@ -132,23 +135,21 @@ static void learn_names(struct modules *ms, const struct gen_request *req)
         struct str name = req->names[i];
         name = str_starts(name, "lua:") ? str_from(name, 4) : name;
         if (files__find(&ms->files, name) != NULL) {
-            modules__get(ms->space, name)->attempted = true;
+            struct module *m = modules__get(ms->space, name);
+            m->attempted = m->named = true;
         }
     }
 }
 
-bool graph__mark(struct modules *ms, const struct gen_request *req)
+void graph__mark(struct modules *ms, const struct gen_request *req)
 {
     struct module *m;
-    bool any = false;
     learn_names(ms, req);
     each_module(m, ms->space)
     {
         m->forced = req->force && m->live != NULL && !modules__is_protected(m) && is_named(req, m);
-        if (is_named(req, m) && (m->forced || is_changed(m))) {
-            m->mark = MARK_TOUCHED;
-            any = true;
-        }
+        m->changed = is_named(req, m) && (m->forced || is_changed(m));
+        m->mark = m->changed ? MARK_TOUCHED : m->mark;
     }
     spread(ms->space, MARK_TOUCHED);
     each_module(m, ms->space)
@@ -158,7 +159,6 @@ bool graph__mark(struct modules *ms, const struct gen_request *req)
         }
     }
     spread(ms->space, MARK_STAGE);
-    return any;
 }
 
 bool graph__is_stale(struct modules *ms)
@@ -210,6 +210,6 @@ void graph__clear(struct modules *ms)
     each_module(m, ms->space)
     {
         m->mark = MARK_NONE;
-        m->forced = m->visited = false;
+        m->forced = m->visited = m->changed = false;
     }
 }

@@ -99,6 +99,7 @@ struct version {
     bool in_cycle;             // it was part of a circle of requires
     bool thrown;               // judged: not to be taken
     bool spoilt;               // judged: its whole group is not
+    bool unwanted;             // judged: nobody requires it any more
     struct version *parent;    // of its group: union-find
     struct installs *installs; // what its file said with plugins{...}; NULL: nothing
 };
@@ -113,11 +114,15 @@ struct module {
     char *name;          // "lib.x"
     char *unit_name;     // "lua:lib.x"
     bool wanted;         // part of the load order
+    bool named;          // somebody asked for it by name
     bool attempted;      // was run, with whatever result
     bool kept_back;      // its new text is sound, but was thrown away with its group
     struct version *live;
     struct version *staged;
-    module_list wants;        // what the last attempt that failed required
+    module_list wants; // what the last attempt that failed required
+    module_list late;  // what its code required while it ran
+    struct gen_diag
+        refusal; // of the text that is not taken; its message is NULL when there is none
     struct files__text *seen; // what was looked at last; NULL: no file
     struct files__text
         *struck; // in whose code the state was full last, at `struck_ns`; may be NULL
@@ -127,6 +132,9 @@ struct module {
     vm_ref forward;             // metatable of its former tables
     enum module_mark mark;      // of the run under way
     bool forced, visited;
+    bool changed; // the run under way is about it
+    bool reached; // it stays: see modules_unload.c
+    bool leaving; // it is unloaded by the run under way
 };
 
 /// A Lua state with modules in it: the hub's own, one that it replaced, or a throw-away one of a dry
@@ -165,6 +173,7 @@ struct modules {
     files__names patterns;  // of the load order
     module_list order_list; // the same, expanded
     bool asked;             // the scan under way is for more than what changed
+    bool alone;             // the run under way takes what changed, and all else as it serves
 };
 
 /// Call a lifecycle function of a version's table, if it has one; false and `fault` (strings of its
@@ -182,8 +191,7 @@ struct space *space__of(lua_State *L);
 // ---- modules_graph.c: what a run is about ---------------------------------------------------
 
 /// Mark what the request touches: MARK_STAGE is to be run again, MARK_TOUCHED is looked at only.
-/// Returns whether there is anything.
-bool graph__mark(struct modules *ms, const struct gen_request *req);
+void graph__mark(struct modules *ms, const struct gen_request *req);
 /// Is there anything that a save would change? Marks nothing.
 bool graph__is_stale(struct modules *ms);
 /// The modules marked `least` or more, dependencies first. The caller frees the vector.
@@ -196,6 +204,8 @@ void graph__clear(struct modules *ms);
 void load__stage(struct module *m, struct files__text *text);
 /// require(), with the space behind it.
 int load__require(lua_State *L);
+/// The text that the run under way takes for `m`; NULL: it has none.
+struct files__text *load__text(const struct module *m);
 /// Push what `v` returned.
 void load__push_value(lua_State *L, const struct version *v);
 bool list__has(const module_list *l, const struct module *m);
@@ -219,6 +229,10 @@ int installs__call(lua_State *L);
 void installs__put(struct gen_stage *s, struct version *v);
 /// `v` was refused, and what served is dead: the plugins inside that go.
 void installs__remove(struct gen_stage *s, const struct version *v);
+/// `live` is unloaded: the plugins inside it go, too.
+void installs__unload(struct gen_stage *s, const struct version *live);
+/// `m` was unloaded: so are its entries.
+void installs__forget(struct module *m);
 /// `v` serves: so do its plugins, and its entries are handed over.
 void installs__commit(struct version *v);
 void installs__free(struct installs *list); // NULL is allowed
@@ -234,6 +248,13 @@ struct plugin_version *inside__plugin(const struct gen_unit *u);
 struct version *inside__version(const struct gen_unit *u);
 /// The unit of a plugin is released.
 void inside__release(struct gen_unit *u);
+
+// ---- modules_unload.c: what goes -------------------------------------------------------------
+
+/// The versions of the run in `sp` have been judged: throw away those that nobody requires.
+void unload__judge(struct space *sp);
+void unload__say(struct space *sp, struct gen_stage *s);
+void unload__commit(struct modules *ms);
 
 // ---- modules_stage.c: judge and say ---------------------------------------------------------
 

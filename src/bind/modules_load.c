@@ -316,16 +316,17 @@ static int raise_missing(lua_State *L, struct str name)
                       path);
 }
 
-static struct files__text *text_for(const struct module *m)
+struct files__text *load__text(const struct module *m)
 {
     const struct module *twin = m->twin;
+    struct modules *ms = m->space->ms;
     struct files__text *served = rebuild__text(m);
     if (served != NULL) {
         return served;
     }
-    bool keep = twin->live != NULL && twin->mark != MARK_STAGE;
-    struct files__text *t = keep ? NULL : files__find(&m->space->ms->files, str_of(m->name));
-    return t != NULL || twin->live == NULL ? t : twin->live->text;
+    bool stays = twin->mark != MARK_STAGE || (ms->alone && !twin->changed);
+    return twin->live != NULL && stays ? twin->live->text
+                                       : files__find(&ms->files, str_of(m->name));
 }
 
 /// Everything behind require() for a module of ours; leaves its value.
@@ -335,6 +336,9 @@ static int require_module(lua_State *L, struct space *sp, struct module *m)
     if (caller != NULL) {
         list__add(&caller->deps, m);
     }
+    if (caller != NULL && sp->loading.n == 0) {
+        list__add(&caller->module->late, m);
+    }
     if (m->staged != NULL && m->staged->outcome == VERSION_LOADING) {
         return raise_cycle(L, sp, m);
     }
@@ -343,7 +347,7 @@ static int require_module(lua_State *L, struct space *sp, struct module *m)
         load__push_value(L, m->live);
         return 1;
     }
-    struct files__text *text = m->staged == NULL ? text_for(m) : NULL;
+    struct files__text *text = m->staged == NULL ? load__text(m) : NULL;
     if (m->staged == NULL && text == NULL) {
         return raise_missing(L, str_of(m->name));
     }

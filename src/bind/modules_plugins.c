@@ -323,6 +323,11 @@ void installs__remove(struct gen_stage *s, const struct version *v)
     remove_others(s, served(v), NULL);
 }
 
+void installs__unload(struct gen_stage *s, const struct version *live)
+{
+    remove_others(s, live, NULL);
+}
+
 /// The entries as one text, to see whether they are others; the caller frees it.
 static char *entries_text(const struct installs *list)
 {
@@ -361,6 +366,11 @@ void installs__commit(struct version *v)
         }
     }
     commit_entries(v->module, v->installs);
+}
+
+void installs__forget(struct module *m)
+{
+    commit_entries(m, NULL);
 }
 
 void installs__free(struct installs *list)

@@ -75,12 +75,16 @@ static void adopt(struct space *sp, const struct module *old)
     struct module *m = modules__get(sp, str_of(old->name));
     m->wanted = old->wanted;
     m->attempted = old->attempted;
+    m->named = old->named;
     m->struck_ns = old->struck_ns;
     keep_text(&m->struck, old->struck);
     keep_text(&m->banned, old->banned);
     m->installed = old->installed != NULL ? xstrdup(old->installed) : NULL;
     vec_foreach (want, &old->wants) {
         list__add(&m->wants, modules__get(sp, str_of((*want)->name)));
+    }
+    vec_foreach (late, &old->late) {
+        list__add(&m->late, modules__get(sp, str_of((*late)->name)));
     }
     m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
 }

@@ -21,6 +21,9 @@
 
 void stage__expand_order(struct modules *ms)
 {
+    vec_foreach (m, &ms->order_list) {
+        (*m)->wanted = false;
+    }
     ms->order_list.n = 0;
     vec_foreach (pattern, &ms->patterns) {
         files__names names = {0};
@@ -172,10 +175,17 @@ static bool is_concerned(const struct version *v)
     return m->mark == MARK_STAGE || m->live == NULL;
 }
 
+static void say_refused(struct gen_stage *s, struct module *m, const struct gen_diag *d)
+{
+    gen_stage_refuse(s, m->unit_name, GEN_FAILED, d);
+    gen_diag_fini(&m->refusal);
+    m->refusal = gen_diag_copy(d);
+}
+
 static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
 {
-    const struct module *m = v->module;
-    if (!is_concerned(v)) {
+    struct module *m = v->module;
+    if (!is_concerned(v) || v->unwanted) {
         return;
     }
     if (sp->ms->former != NULL) {
@@ -183,7 +193,7 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
         installs__remove(s, v);
     }
     if (!is_blameless(v)) {
-        gen_stage_refuse(s, m->unit_name, GEN_FAILED, &v->fault);
+        say_refused(s, m, &v->fault);
         return;
     }
     if (is_served(v) && files__text_same(v->text, m->twin->live->text)) {
@@ -192,34 +202,24 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
     char *text = xasprintf("not taken, because '%s' failed to load", culprit_of(sp, v));
     struct gen_diag d = {
         .code = DIAG_LOAD_FAILED, .origin = "module", .path = v->text->path, .message = text};
-    gen_stage_refuse(s, m->unit_name, GEN_FAILED, &d);
+    say_refused(s, m, &d);
     free(text);
-}
-
-static struct gen_diag held_diag(const char *path)
-{
-    return (struct gen_diag){.code = DIAG_HELD,
-                             .origin = "module",
-                             .path = path,
-                             .message = "the file is gone; its module goes on until the hub stops"};
 }
 
 /// A module that was looked at and not run.
 static void say_touched(struct gen_stage *s, struct module *m, struct files__text *text)
 {
-    if (text == NULL && m->live != NULL) {
-        struct gen_diag d = held_diag(m->live->text->path);
-        gen_stage_refuse(s, m->unit_name, GEN_HELD, &d);
-    } else if (m->live != NULL && !files__text_same(text, m->live->text)) {
+    if (m->live != NULL && modules__is_protected(m) && !files__text_same(text, m->live->text)) {
         struct gen_diag d = {.code = DIAG_PROTECTED,
                              .origin = "module",
-                             .path = text->path,
+                             .path = text != NULL ? text->path : m->live->text->path,
                              .message = "a protected module is never reloaded",
                              .hint = "stop and start the hub"};
         gen_stage_refuse(s, m->unit_name, GEN_KEPT, &d);
         gen_stage_need(s, m->unit_name, GEN_HUB_RESTART, "a protected module changed");
-    } else {
+    } else if (m->live == NULL || files__text_same(text, m->live->text)) {
         gen_stage_clear(s, m->unit_name);
+        gen_diag_fini(&m->refusal);
     }
 }
 
@@ -235,9 +235,15 @@ static void say_all_touched(struct modules *ms, struct gen_stage *s)
     }
 }
 
-static void put(struct gen_stage *s, struct version *v)
+static bool is_what_lies_there(const struct version *v)
 {
     const struct module *m = v->module;
+    return files__text_same(v->text, files__find(&m->space->ms->files, str_of(m->name)));
+}
+
+static void put(struct gen_stage *s, struct version *v)
+{
+    struct module *m = v->module;
     if (!is_concerned(v)) {
         return;
     }
@@ -246,9 +252,10 @@ static void put(struct gen_stage *s, struct version *v)
         return;
     }
     installs__put(s, v);
-    if (files__find(&m->space->ms->files, str_of(m->name)) == NULL) {
-        struct gen_diag d = held_diag(v->text->path); // run again for the sake of what it requires
-        gen_unit_note(v->unit, &d);
+    if (is_what_lies_there(v)) {
+        gen_diag_fini(&m->refusal);
+    } else if (m->refusal.message != NULL) { // run again for the sake of what it requires
+        gen_stage_stand(s, m->unit_name, GEN_FAILED, &m->refusal);
     }
 }
 
@@ -283,10 +290,12 @@ static void remember(struct modules *ms)
     void *p;
     vec_foreach (it, &ms->space->staged) {
         struct module *m = (*it)->module;
-        m->attempted = true;
-        m->kept_back = (*it)->thrown && is_blameless(*it);
         m->mark = MARK_STAGE;
-        remember_deps(m, *it);
+        if (!(*it)->unwanted && is_what_lies_there(*it)) {
+            m->attempted = true;
+            m->kept_back = (*it)->thrown && is_blameless(*it);
+            remember_deps(m, *it);
+        }
     }
     for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
         struct module *m = p;
@@ -316,19 +325,13 @@ static void forget_thrown(struct space *sp)
 
 // ---- the run --------------------------------------------------------------------------------
 
-static struct files__text *text_to_run(struct module *m)
-{
-    struct files__text *t = files__find(&m->space->ms->files, str_of(m->name));
-    bool keep = t == NULL || (m->mark != MARK_STAGE && m->live != NULL);
-    return keep && m->live != NULL ? m->live->text : t;
-}
-
 static void run_marked(struct modules *ms)
 {
     module_list order = graph__order(ms, MARK_STAGE);
     vec_foreach (it, &order) {
-        if ((*it)->staged == NULL) {
-            load__stage(*it, text_to_run(*it));
+        struct files__text *text = load__text(*it);
+        if ((*it)->staged == NULL && text != NULL) {
+            load__stage(*it, text);
         }
     }
     vec_fini(&order);
@@ -346,7 +349,7 @@ static void run_trial(struct modules *ms, struct space *trial)
     module_list order = graph__order(ms, MARK_TOUCHED);
     vec_foreach (it, &order) {
         struct module *twin = modules__get(trial, str_of((*it)->name));
-        struct files__text *text = text_to_run(*it);
+        struct files__text *text = load__text(*it);
         if (twin->staged == NULL && text != NULL) {
             load__stage(twin, text);
         }
@@ -364,7 +367,9 @@ void stage__end(struct space *sp)
 {
     struct modules *ms = sp->ms;
     judge(sp);
+    unload__judge(sp);
     say(sp->stage, sp);
+    unload__say(sp, sp->stage);
     state_end(sp->state, is_thrown);
     if (sp == ms->space) {
         remember(ms);
@@ -384,17 +389,24 @@ void stage__drop(struct space *sp)
     forget_thrown(sp);
 }
 
-void stage__run(struct modules *ms, struct gen_stage *s)
+/// Is something that changed and is sound thrown away, and might it be taken if all else were left as it
+/// serves? Files that were refused before are tried again with what stands on them, and fail again.
+static bool is_held_up(struct space *sp)
+{
+    bool sound = false, others = false;
+    judge(sp);
+    vec_foreach (it, &sp->staged) {
+        const struct module *m = (*it)->module->twin;
+        bool serves = m->live != NULL && files__text_same((*it)->text, m->live->text);
+        sound = sound || (m->changed && (*it)->thrown && is_blameless(*it));
+        others = others || (!m->changed && !serves);
+    }
+    return sound && others;
+}
+
+static void attempt(struct modules *ms, struct space *sp, struct gen_stage *s)
 {
     const struct gen_request *req = gen_stage_request(s);
-    struct space *sp = ms->space;
-    if (rebuild__is_due(ms) && !req->dry_run) {
-        rebuild__run(ms, s);
-        return;
-    }
-    if (req->dry_run) {
-        sp = ms->trial = space__open(ms);
-    }
     stage__begin(sp, s);
     if (!ms->booted && !req->dry_run) {
         boot(ms);
@@ -406,7 +418,26 @@ void stage__run(struct modules *ms, struct gen_stage *s)
     } else {
         run_marked(ms);
     }
+}
+
+void stage__run(struct modules *ms, struct gen_stage *s)
+{
+    bool dry_run = gen_stage_request(s)->dry_run;
+    if (rebuild__is_due(ms) && !dry_run) {
+        rebuild__run(ms, s);
+        return;
+    }
+    ms->trial = dry_run ? space__open(ms) : NULL;
+    struct space *sp = dry_run ? ms->trial : ms->space;
+    attempt(ms, sp, s);
+    if (is_held_up(sp)) {
+        stage__drop(sp);
+        graph__clear(ms);
+        ms->alone = true;
+        attempt(ms, sp, s);
+    }
     stage__end(sp);
+    ms->alone = false;
 }
 
 // ---- commit ---------------------------------------------------------------------------------
@@ -441,6 +472,7 @@ void stage__commit(struct modules *ms)
         replace(sp, (*it)->module, *it);
         installs__commit(*it);
     }
+    unload__commit(ms);
     sp->staged.n = 0;
     if (ms->former != NULL) {
         rebuild__commit(ms);

@@ -167,18 +167,79 @@ TEST(a_missing_dependency_is_found_when_it_comes)
     lab_close();
 }
 
-TEST(a_deleted_file_leaves_its_module_loaded_and_marked)
+TEST(a_deleted_file_unloads_its_module_with_all_it_registered)
 {
-    lab_open((const char *const[]){"lib/x.lua", "return {n = 1}", NULL});
+    lab_open((const char *const[]){"lib/x.lua",
+                                   "hooks.on('ping', 'x', function() say('x') end)\n"
+                                   "return {n = 1, _before_unload = function() say('bye') end}",
+                                   NULL});
     lab_remove("lib/x.lua");
     lab_reload();
-    CHECK_INT(lab_state("lua:lib.x"), GEN_HELD);
     CHECK(lab.report->ok);
-    CHECK_STR(lab_eval("return require('lib.x').n"), "1");
-    lab_change("lib/x.lua", "return {n = 1}"); // the same text again: nothing is left to say
-    CHECK_INT(lab_state("lua:lib.x"), GEN_KEPT);
-    CHECK(lab_diag("lua:lib.x") == NULL);
-    CHECK_INT(lab_revision("lua:lib.x"), 1);
+    CHECK_INT(lab_state("lua:lib.x"), GEN_REMOVED);
+    CHECK_INT(lab_revision("lua:lib.x"), 0);
+    CHECK(rig_said("bye"));
+    rig_hush();
+    lab_eval("hooks.notify('ping')");
+    CHECK(!rig_said("x"));
+    CHECK(strstr(lab_eval("return require('lib.x').n"), "not found") != NULL);
+    lab_save("lib/x.lua", "return {n = 2}");
+    lab_wait_revision("lua:lib.x", 1);
+    CHECK_STR(lab_eval("return require('lib.x').n"), "2");
+    lab_close();
+}
+
+TEST(who_cannot_do_without_a_deleted_file_goes_on_and_is_named)
+{
+    lab_open((const char *const[]){
+        "user/x.lua", "hooks.on('ping', 'x', function() say('x') end) return {n = 1}",
+        "user/init.lua",
+        "local x = require('user.x') hooks.on('ping', 'i', function() say('init', x.n) end)",
+        NULL});
+    lab_remove("user/x.lua");
+    lab_reload();
+    CHECK_INT(lab_revision("lua:user.x"), 0);
+    CHECK_INT(lab_state("lua:user.init"), GEN_FAILED);
+    CHECK(strstr(lab_diag("lua:user.init")->message, "'user.x' not found") != NULL);
+    lab_eval("hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "init 1\n");
+    lab_change("user/x.lua", "return {n = 2}");
+    CHECK(lab.report->ok);
+    lab_eval("hooks.notify('ping')");
+    CHECK(rig_said("init 2"));
+    lab_close();
+}
+
+TEST(a_module_that_nobody_requires_any_more_is_unloaded_with_what_it_required)
+{
+    lab_open((const char *const[]){
+        "user/deep.lua", "hooks.on('ping', 'd', function() say('deep') end) return {}",
+        "user/x.lua", "hooks.on('ping', 'x', function() say('x') end) return require('user.deep')",
+        "user/shared.lua", "return {}", "user/named.lua", "return {}", "user/init.lua",
+        "require('user.x') require('user.shared')", NULL});
+    lab_ask(&(struct gen_request){
+        .trigger = "test", .wait_all = true, .names = &STR("user.named"), .n_names = 1});
+    lab_ask(&(struct gen_request){.trigger = "test", .wait_all = true, .dry_run = true});
+    CHECK_INT(lab.report->n_diags, 0);
+    lab_save("user/init.lua", "require('user.shared') error('not yet')"); // x is still required
+    lab_reload();
+    CHECK_INT(lab_revision("lua:user.x"), 1);
+    lab_save("user/init.lua", "require('user.shared') -- require('user.x')");
+    lab_ask(&(struct gen_request){.trigger = "test", .wait_all = true, .dry_run = true});
+    CHECK_INT(lab_state("lua:user.x"), GEN_REMOVED);
+    lab_reload();
+    CHECK(lab.report->ok);
+    CHECK_INT(lab_state("lua:user.x"), GEN_REMOVED);
+    CHECK_INT(lab_state("lua:user.deep"), GEN_REMOVED);
+    CHECK_INT(lab_revision("lua:user.shared"), 1);
+    CHECK_INT(lab_revision("lua:user.named"), 1); // somebody asked for it
+    lab_eval("hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "");
+    lab_change("user/init.lua", "require('user.x')"); // and back
+    CHECK_INT(lab_revision("lua:user.x"), 1);
+    CHECK_INT(lab_revision("lua:user.shared"), 0);
+    lab_eval("hooks.notify('ping')");
+    CHECK_STR(buf_z(&rig.said), "deep\nx\n");
     lab_close();
 }
 
@@ -244,6 +305,45 @@ TEST(a_dependent_that_fails_with_the_new_dependency_keeps_both_old)
     CHECK_INT(lab_state("lua:lib.b"), GEN_FAILED);
     CHECK_STR(lab_eval("return require('lib.a').f()"), "1");
     CHECK_INT(lab_revision("lua:lib.a"), 1);
+    lab_close();
+}
+
+static const char unfit[] = "assert(require('user.a').v == 1, 'b wants 1') return {v = 1}";
+static const char three[] =
+    "local a, b, y = require('user.a'), require('user.b'), require('user.y')\n"
+    "return {v = function() return a.v .. b.v .. y.v end}";
+
+TEST(a_sound_save_is_taken_while_others_do_not_fit_together)
+{
+    lab_open((const char *const[]){"user/a.lua", "return {v = 1}", "user/b.lua", unfit,
+                                   "user/y.lua", "return {v = 1}", "user/init.lua", three, NULL});
+    lab_change("user/a.lua", "return {v = 2}");
+    CHECK_INT(lab_state("lua:user.b"), GEN_FAILED);
+    lab_change("user/y.lua", "return {v = 2}");
+    CHECK_STR(lab_eval("return require('user.init').v()"), "112");
+    CHECK_INT(lab_state("lua:user.a"), GEN_FAILED); // still waiting for b
+    CHECK_INT(lab_state("lua:user.init"), GEN_CHANGED);
+    CHECK(lab_diag("lua:user.init") == NULL);
+    lab_change("user/b.lua", "return {v = 2, a = require('user.a').v}");
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('user.init').v()"), "222");
+    lab_close();
+}
+
+TEST(a_sound_save_is_taken_below_a_file_that_is_broken)
+{
+    lab_open((const char *const[]){
+        "user/y.lua", "return {v = 1}", "user/init.lua",
+        "local y = require('user.y') return {v = function() return y.v end}", NULL});
+    lab_change("user/init.lua", "local y = require('user.y') oh no");
+    CHECK_INT(lab_state("lua:user.init"), GEN_FAILED);
+    lab_change("user/y.lua", "return {v = 2}");
+    CHECK_STR(lab_eval("return require('user.init').v()"), "2");
+    CHECK_INT(lab_diag("lua:user.init")->code, DIAG_LOAD_FAILED); // its file is as broken as before
+    CHECK(lab_diag("lua:user.y") == NULL);
+    lab_change("user/init.lua", "return {v = function() return 'mended' end}");
+    CHECK(lab.report->ok);
+    CHECK_STR(lab_eval("return require('user.init').v()"), "mended");
     lab_close();
 }
 

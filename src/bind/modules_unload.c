@@ -1,0 +1,120 @@
+// Which modules go: those whose file is gone, and those that nobody requires any more.
+//
+//     load order, asked for by name, protected ──> what they require ──> and so on: these stay
+//                                                                       all others are unloaded
+//
+// What counts is the set as it will be: of a module that is replaced what the new version required, of
+// one whose new version is not taken what serves, and what the one that failed had wanted. What code
+// required while it ran cannot be known of a new version before it has run: it counts until the module
+// whose code it was goes, too.
+//
+// An unloaded module leaves like a plugin that is removed: what it registered ends at commit, then
+// `_before_unload` is called. A module that is required and has no file any more goes all the same; who
+// cannot do without it fails to load and goes on as it is, with that said.
+
+#include "bind/modules_int.h"
+
+/// Did the run under way find that it has no file any more?
+static bool is_gone(const struct module *m)
+{
+    return m->mark == MARK_STAGE && files__find(&m->space->ms->files, str_of(m->name)) == NULL;
+}
+
+static void reach(const struct space *sp, struct module *m);
+
+static void reach_list(const struct space *sp, const module_list *list)
+{
+    vec_foreach (m, list) {
+        reach(sp, (*m)->twin);
+    }
+}
+
+/// `m`, a module of the hub's own space, stays: so does what it stands on after the run in `sp`.
+static void reach(const struct space *sp, struct module *m)
+{
+    if (m->reached) {
+        return;
+    }
+    m->reached = true;
+    const struct module *here = sp == m->space ? m : map_get(&sp->modules, str_of(m->name));
+    const struct version *fresh = here != NULL ? here->staged : NULL;
+    if (fresh != NULL) {
+        reach_list(sp, &fresh->deps);
+    }
+    if (fresh == NULL || fresh->thrown) {
+        reach_list(sp, &m->wants);
+    }
+    if (m->live != NULL && (fresh == NULL || fresh->thrown)) {
+        reach_list(sp, &m->live->deps);
+    }
+    reach_list(sp, &m->late);
+}
+
+static void reach_all(struct space *sp)
+{
+    struct map *all = &sp->ms->space->modules;
+    struct str name;
+    void *p;
+    for (size_t at = 0; map_next(all, &at, &name, &p);) {
+        ((struct module *)p)->reached = false;
+    }
+    for (size_t at = 0; map_next(all, &at, &name, &p);) {
+        struct module *m = p;
+        if (m->wanted || m->named || modules__is_protected(m)) {
+            reach(sp, m);
+        }
+    }
+}
+
+void unload__judge(struct space *sp)
+{
+    reach_all(sp);
+    vec_foreach (it, &sp->staged) {
+        (*it)->unwanted = !(*it)->module->twin->reached;
+        (*it)->thrown = (*it)->thrown || (*it)->unwanted;
+    }
+}
+
+/// Does it have a version with a unit of its own that is to go? Guests go with their hosts.
+static bool is_leaving(const struct module *m)
+{
+    return m->live != NULL && m->live->host == NULL && !modules__is_protected(m) &&
+           (!m->reached || is_gone(m));
+}
+
+void unload__say(struct space *sp, struct gen_stage *s)
+{
+    struct str name;
+    void *p;
+    for (size_t at = 0; map_next(&sp->ms->space->modules, &at, &name, &p);) {
+        struct module *m = p;
+        m->leaving = is_leaving(m);
+        if (m->leaving) {
+            gen_stage_remove(s, m->unit_name, GEN_REMOVE);
+            installs__unload(s, m->live);
+        }
+    }
+}
+
+static void forget(struct module *m)
+{
+    m->leaving = m->kept_back = false;
+    m->attempted = m->named; // its file may come back
+    m->late.n = m->wants.n = 0;
+    refs_drop(m->space->vm, m->forward);
+    m->forward = 0;
+    installs__forget(m);
+}
+
+void unload__commit(struct modules *ms)
+{
+    struct str name;
+    void *p;
+    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
+        struct module *m = p;
+        if (m->leaving) {
+            m->live = NULL; // its unit has it until it is released
+            forget(m);
+        }
+    }
+}
