@@ -28,11 +28,17 @@ static struct str text_of(const struct json *v, const char *key)
 
 // ---- a line --------------------------------------------------------------------------------
 
-static void draw(struct chat *t, struct edit *ed)
+// Draw the line with edit_draw() or edit_leave().
+static void draw(struct chat *t, struct edit *ed,
+                 void (*how)(struct edit *ed, struct buf *out, size_t rows, size_t cols))
 {
     struct winsize w = tty_size(STDIN_FILENO);
-    edit_draw(ed, &t->c->out.data, w.ws_row, w.ws_col);
+    struct buf drawn;
+    buf_init(&drawn, SIZE_MAX);
+    how(ed, &drawn, w.ws_row, w.ws_col);
+    out_control(&t->c->out, buf_str(&drawn));
     out_flush(&t->c->out);
+    buf_fini(&drawn);
 }
 
 static void take_resize(struct chat *t, struct edit *ed)
@@ -91,15 +97,13 @@ static int take_raw(struct chat *t)
         out_error(&t->c->out, "%s", e.msg);
         return e.code;
     }
-    out_add(&t->c->out, str_of(paste_on));
+    out_control(&t->c->out, str_of(paste_on));
     return 0;
 }
 
 static void leave(struct chat *t, struct edit *ed)
 {
-    struct winsize w = tty_size(STDIN_FILENO);
-    edit_leave(ed, &t->c->out.data, w.ws_row, w.ws_col);
-    out_flush(&t->c->out);
+    draw(t, ed, edit_leave);
     tty_give_back();
 }
 
@@ -124,9 +128,9 @@ static enum chat_line edit_line(struct chat *t, struct edit *ed)
         if (r == EDIT_SUSPEND) {
             suspend(t, ed);
         } else if (r == EDIT_CLEAR) {
-            out_add(&t->c->out, STR("\033[H\033[2J"));
+            out_control(&t->c->out, STR("\033[H\033[2J"));
         }
-        draw(t, ed);
+        draw(t, ed, edit_draw);
         int rc = t->typed.n != 0 ? 1 : read_keys(t);
         if (rc == 0) {
             take_resize(t, ed);

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/visible.h"
 #include "cli/env_once.h"
 #include "env/gate.h"
 #include "shell/ctl.h"
@@ -61,10 +62,8 @@ static int fail_build(struct cli *c, const struct env_once *o)
     if (rest.n != 0) {
         struct buf text;
         buf_init(&text, SIZE_MAX);
-        while (rest.n != 0) {
-            out_escape(&text, str_cut(&rest, '\n'));
-            buf_addc(&text, '\n');
-        }
+        visible_add(&text, rest, true);
+        buf_addz(&text, str_ends(rest, "\n") ? "" : "\n");
         fputs(buf_z(&text), stderr);
         buf_fini(&text);
     }

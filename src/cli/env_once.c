@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/visible.h"
 #include "cli/shell_config.h"
 #include "env/gate.h"
 #include "loop/proc.h"
@@ -42,7 +43,7 @@ static void on_log(struct str line, void *arg)
     struct building *b = arg;
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    out_escape(&text, line);
+    visible_add(&text, line, true);
     if (!b->c->out.quiet) {
         fprintf(stderr, "%s\n", buf_z(&text));
     }

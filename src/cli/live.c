@@ -53,7 +53,9 @@ static void erase(struct live *l)
 {
     size_t cols = tty_size(STDOUT_FILENO).ws_col;
     if (l->drawn > 0 && cols == l->cols) {
-        out_addf(l->out, "\r\033[%zuA\033[J", l->drawn);
+        char up[48];
+        snprintf(up, sizeof up, "\r\033[%zuA\033[J", l->drawn);
+        out_control(l->out, str_of(up));
     }
     l->cols = cols;
     l->drawn = l->drawn_n = 0;
@@ -75,7 +77,7 @@ static void draw(struct live *l, struct str lines)
         rows += more;
         from = start;
     }
-    out_add(l->out, str_from(lines, from));
+    out_control(l->out, str_from(lines, from));
     l->drawn = rows;
     l->drawn_n = l->text.n;
 }
@@ -88,7 +90,7 @@ static void print_for_good(struct live *l, size_t n)
         struct buf lines;
         buf_init(&lines, SIZE_MAX);
         markdown_render(&lines, (struct str){l->text.p, n}, &look);
-        out_add(l->out, buf_str(&lines));
+        out_control(l->out, buf_str(&lines));
         buf_fini(&lines);
         l->begun = true;
     }

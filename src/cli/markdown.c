@@ -18,7 +18,7 @@
 
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "cli/out.h"
+#include "base/visible.h"
 
 enum { LEVELS = 8, PREFIX_MAX = 24 };
 
@@ -82,25 +82,16 @@ static void add_glyph(struct render *r, uint32_t cp)
     vec_push(&r->glyphs, g);
 }
 
-// The one way in for text. Line feeds and tabs are glyphs, other controls become escapes.
+// The one way in for text. Line feeds and tabs are glyphs.
 static void add_text(struct render *r, struct str text)
 {
     struct buf safe;
     buf_init(&safe, SIZE_MAX);
-    while (text.n != 0) {
+    visible_add(&safe, text, true);
+    for (struct str s = buf_str(&safe); s.n != 0;) {
         uint32_t cp;
-        size_t n = utf8_decode(text, &cp);
-        if (cp == '\n' || cp == '\t') {
-            add_glyph(r, cp);
-        } else {
-            buf_clear(&safe);
-            out_escape(&safe, (struct str){text.p, n});
-            for (struct str s = buf_str(&safe); s.n != 0;) {
-                s = str_from(s, utf8_decode(s, &cp));
-                add_glyph(r, cp);
-            }
-        }
-        text = str_from(text, n);
+        s = str_from(s, utf8_decode(s, &cp));
+        add_glyph(r, cp);
     }
     buf_fini(&safe);
 }

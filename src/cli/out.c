@@ -1,4 +1,11 @@
 // Printing for people and for programs.
+//
+//     out_add(), a command's own writes ──> data ──settle──> data[0..safe) ──flush──> stdout
+//     out_control() ─────────────────────────────────────────────┘
+//
+// On a terminal everything that commands print passes visible_add() on its way out, so no command
+// can forget it; only the escape sequences given to out_control() reach the terminal as they are.
+// A pipe or file gets the bytes unchanged.
 
 #include "cli/out.h"
 
@@ -8,37 +15,10 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "client/interrupt.h"
 
 enum { FLUSH_AT = 64 << 10, DATA_MAX = 1 << 30 };
-
-// ---- escapes -------------------------------------------------------------------------------
-
-// Controls move cursors and rewrite screens; the marks of writing direction make text lie.
-static bool is_harmful(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x200E || cp == 0x200F ||
-           (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
-}
-
-void out_escape(struct buf *to, struct str text)
-{
-    while (text.n != 0) {
-        uint32_t cp;
-        size_t n = utf8_decode(text, &cp);
-        bool bad = cp == 0xFFFD && n == 1;
-        if (bad) {
-            buf_addf(to, "\\x%02x", (unsigned char)text.p[0]);
-        } else if (cp == '\n') {
-            buf_addz(to, "\\n");
-        } else if (is_harmful(cp)) {
-            buf_addf(to, cp > 0xFF ? "\\u%04x" : "\\x%02x", cp);
-        } else {
-            buf_add(to, text.p, n);
-        }
-        text = str_from(text, n);
-    }
-}
 
 // ---- stdout --------------------------------------------------------------------------------
 
@@ -63,6 +43,20 @@ void out_init(struct out *o, enum out_color color, bool quiet)
 void out_fini(struct out *o)
 {
     buf_fini(&o->data);
+}
+
+// Make what was added since the last call fit for the terminal.
+static void settle(struct out *o)
+{
+    if (o->terminal && o->safe < o->data.n) {
+        struct buf shown;
+        buf_init(&shown, SIZE_MAX);
+        visible_add(&shown, str_from(buf_str(&o->data), o->safe), true);
+        buf_cut(&o->data, o->safe);
+        buf_adds(&o->data, buf_str(&shown));
+        buf_fini(&shown);
+    }
+    o->safe = o->data.n;
 }
 
 static void flush_some(struct out *o)
@@ -91,27 +85,30 @@ void out_addf(struct out *o, const char *fmt, ...)
     free(text);
 }
 
-void out_text(struct out *o, struct str text)
+void out_control(struct out *o, struct str sequences)
 {
-    out_escape(&o->data, text);
-    flush_some(o);
+    settle(o);
+    buf_adds(&o->data, sequences);
+    o->safe = o->data.n;
 }
 
-static const char *tint_code(enum out_tint tint)
+void out_text(struct out *o, struct str text)
 {
-    static const char *const codes[] = {"", "1", "2", "32", "33", "31"};
-    return codes[tint];
+    visible_add(&o->data, text, false);
+    flush_some(o);
 }
 
 void out_tinted(struct out *o, enum out_tint tint, struct str text)
 {
+    static const char *const codes[] = {"",         "\033[1m",  "\033[2m",
+                                        "\033[32m", "\033[33m", "\033[31m"};
     bool dress = o->color && tint != OUT_PLAIN;
     if (dress) {
-        buf_addf(&o->data, "\033[%sm", tint_code(tint));
+        out_control(o, str_of(codes[tint]));
     }
     out_text(o, text);
     if (dress) {
-        buf_addz(&o->data, "\033[0m");
+        out_control(o, STR("\033[0m"));
     }
 }
 
@@ -127,6 +124,7 @@ void out_body(struct out *o, struct str body)
 // while a slow reader holds us up.
 bool out_flush(struct out *o)
 {
+    settle(o);
     struct str rest = buf_str(&o->data);
     while (rest.n != 0 && o->fault == 0) {
         struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -146,6 +144,7 @@ bool out_flush(struct out *o)
     } else {
         buf_clear(&o->data);
     }
+    o->safe = o->data.n;
     return o->fault == 0;
 }
 
@@ -168,7 +167,7 @@ static void say(struct out *o, const char *before, const char *fmt, va_list ap)
     struct buf line;
     buf_init(&line, DATA_MAX);
     buf_addz(&line, before);
-    out_escape(&line, str_of(text));
+    visible_add(&line, str_of(text), false);
     buf_addc(&line, '\n');
     ssize_t n = write(STDERR_FILENO, line.p, line.n);
     (void)n; // nobody is left who could be told
@@ -223,7 +222,7 @@ void table_add(struct table *t, enum out_tint tint, struct str text)
 {
     struct buf b;
     buf_init(&b, DATA_MAX);
-    out_escape(&b, text);
+    visible_add(&b, text, false);
     struct cell c = {.text = arena_str(&t->arena, buf_str(&b)), .tint = tint};
     vec_push(&t->cells, c);
     buf_fini(&b);

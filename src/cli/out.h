@@ -8,14 +8,14 @@
 // What a command prints: data on stdout, talk on stderr.
 //
 // Data is gathered and written by out_flush(), so that a full disk or a reader that has gone is
-// seen and becomes the command's failure. Text that came from outside goes through out_text(),
-// which no terminal can be commanded with.
+// seen and becomes the command's failure. A terminal obeys nothing of it but out_control().
 
 enum out_color { OUT_AUTO, OUT_ALWAYS, OUT_NEVER };
 enum out_tint { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_GREEN, OUT_YELLOW, OUT_RED };
 
 struct out {
     struct buf data;
+    size_t safe; // bytes at the front of `data` that the terminal may get as they are
     bool quiet;
     bool color;    // stdout takes colours
     bool terminal; // stdout is a terminal
@@ -25,9 +25,12 @@ struct out {
 void out_init(struct out *o, enum out_color color, bool quiet);
 void out_fini(struct out *o);
 
-void out_add(struct out *o, struct str bytes); // as it is
+/// Data: a pipe gets these bytes, a terminal gets visible_add() of them, line by line.
+void out_add(struct out *o, struct str bytes);
 void out_addf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void out_text(struct out *o, struct str text);                       // control characters as \x1b
+/// Escape sequences of ours, and text that visible_add() made, for the terminal as they are.
+void out_control(struct out *o, struct str sequences);
+void out_text(struct out *o, struct str text); // visible_add() on one line, also in a pipe
 void out_tinted(struct out *o, enum out_tint tint, struct str text); // out_text() in a colour
 /// An answer as it came; a terminal gets the line end that the answer may lack.
 void out_body(struct out *o, struct str body);
@@ -43,9 +46,6 @@ void out_error(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /// A line on stderr as it is, for people to copy from; left out when quiet.
 void out_hint(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/// Append `text` with control characters written as escapes; bad UTF-8 too.
-void out_escape(struct buf *to, struct str text);
 
 // ---- tables --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 #include "cli/view.h"
 
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "pty/tty.h"
 
 enum { CARD_LINES = 4, LINE_MAX_COLS = 120 };
@@ -52,7 +53,7 @@ static void print_cut(struct view *v, enum out_tint tint, struct str text, size_
     struct buf safe;
     bool all;
     buf_init(&safe, SIZE_MAX);
-    out_escape(&safe, text);
+    visible_add(&safe, text, false);
     struct str shown = fit(buf_str(&safe), room_of(v) - MIN(used, room_of(v) / 2), &all);
     out_tinted(v->out, tint, shown);
     out_add(v->out, all ? STR("\n") : STR("…\n"));
@@ -341,15 +342,6 @@ void view_settle(struct view *v)
 
 void view_text(struct out *o, struct str text)
 {
-    bool ended = str_ends(text, "\n");
-    if (o->terminal) {
-        while (text.n != 0) {
-            out_text(o, str_cut(&text, '\n'));
-            out_add(o, text.n != 0 ? STR("\n") : STR(""));
-        }
-        ended = false;
-    } else {
-        out_add(o, text);
-    }
-    out_add(o, ended ? STR("") : STR("\n"));
+    out_add(o, text);
+    out_add(o, str_ends(text, "\n") ? STR("") : STR("\n"));
 }

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/visible.h"
 #include "bot/bots.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
@@ -39,7 +40,7 @@ enum {
 
 static void fail_start(struct daemon *d, const struct err *e)
 {
-    fprintf(stderr, "afloat: %s\n", e->msg);
+    visible_say("afloat: %s", e->msg);
     log_error(LOG_HUB, "start=failed reason=%s", LOGQ(str_of(e->msg)).z);
     d->exit_code = e->code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
     daemon__stop(d, "start failed");
@@ -475,7 +476,7 @@ int daemon_run(const struct daemon_opts *opts)
     signal(SIGPIPE, SIG_IGN);
     bound_heap();
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
-        fprintf(stderr, "afloat: %s\n", e.msg);
+        visible_say("afloat: %s", e.msg);
         d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
     } else {
         serve(&d);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/visible.h"
 #include "shell/dir.h"
 #include "shell/rc.h"
 #include "shell/run_int.h"
@@ -27,7 +28,7 @@ static int become(const struct run *r, const char *const *argv, const char *cons
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(argv[0], (char *const *)(uintptr_t)argv); // leaves them as they are
     int code = errno == ENOENT || errno == ENOTDIR ? EXIT_MISSING : EXIT_CANNOT;
-    fprintf(stderr, "afloat: cannot run '%s': %s\n", argv[0], err_text(-errno));
+    visible_say("afloat: cannot run '%s': %s", argv[0], err_text(-errno));
     return code;
 }
 

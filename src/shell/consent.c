@@ -12,24 +12,23 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/visible.h"
 
 enum { ANSWER_BYTES = 256, SHOW_MAX = 256 << 10 };
 
-/// One file, with control characters as escapes: it is not trusted yet.
+/// One file. Neither its name nor its content is trusted yet.
 static void show_file(const char *path)
 {
     struct buf bytes, text;
     buf_init(&bytes, SHOW_MAX);
     buf_init(&text, SIZE_MAX);
-    buf_addf(&text, "---- %s\n", path);
+    buf_addz(&text, "---- ");
+    visible_add(&text, str_of(path), false);
+    buf_addc(&text, '\n');
     if (path_read(path, &bytes, NULL) < 0) {
         buf_addz(&text, "(too long to show, or it cannot be read)\n");
     }
-    for (size_t i = 0; i < bytes.n; i++) {
-        unsigned char c = (unsigned char)bytes.p[i];
-        bool plain = (c >= ' ' && c != 0x7f) || c == '\n' || c == '\t';
-        buf_addf(&text, plain ? "%c" : "\\x%02x", c);
-    }
+    visible_add(&text, buf_str(&bytes), true);
     fputs(buf_z(&text), stderr);
     buf_fini(&text);
     buf_fini(&bytes);
@@ -57,7 +56,7 @@ static char read_choice(void)
 /// `e` says why it may not be used, and keeps saying so after a no.
 static int ask(const struct env_spec *s, const struct home *home, const char *root, struct err *e)
 {
-    fprintf(stderr, "'%s' has an environment that is not trusted yet.\n", root);
+    visible_say("'%s' has an environment that is not trusted yet.", root);
     for (;;) {
         switch (read_choice()) {
         case 'f': return env_gate_allow(home->dir, root, true, e);

@@ -14,6 +14,7 @@
 
 #include "base/path.h"
 #include "base/time.h"
+#include "base/visible.h"
 #include "env/render.h"
 #include "env/shipped.h"
 #include "loop/signal.h"
@@ -168,15 +169,17 @@ static void on_retry(void *arg)
 
 static void offer_note(struct serve *s, const char *text)
 {
-    struct buf out;
+    struct buf line, out;
     struct str first = str_of(text);
     first = str_cut(&first, '\n');
-    char *line = xasprintf("afloat: " STR_FMT, STR_ARG(first));
+    buf_init(&line, SIZE_MAX);
     buf_init(&out, SIZE_MAX);
-    env_render_note(s->o->dialect, line, &out);
+    buf_addz(&line, "afloat: ");
+    visible_add(&line, first, false);
+    env_render_note(s->o->dialect, buf_z(&line), &out);
     offer(s, buf_str(&out), 0);
     buf_fini(&out);
-    free(line);
+    buf_fini(&line);
 }
 
 static void on_degraded(const struct watch_warning *w, void *arg)

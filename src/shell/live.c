@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/visible.h"
 #include "shell/live_int.h"
 #include "shell/rc.h"
 #include "shell/report.h"
@@ -236,7 +237,7 @@ static void on_session_exit(struct session *s, int code, const char *why, void *
     v->code = code;
     v->over = true;
     if (why != NULL) {
-        fprintf(stderr, "afloat: %s\n", why);
+        visible_say("afloat: %s", why);
     }
 }
 

@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "pty/tty.h"
 
 enum { TICK_MS = 100, SHOW_AFTER_MS = 150 };
@@ -25,16 +25,6 @@ static void put(const struct buf *b)
             return; // nobody to tell
         }
         at += (size_t)n;
-    }
-}
-
-static void add_clean(struct buf *to, struct str line)
-{
-    for (size_t i = 0; i < line.n; i++) {
-        unsigned char c = (unsigned char)line.p[i];
-        if ((c >= ' ' && c != 0x7f) || c == '\t') {
-            buf_addc(to, line.p[i]);
-        }
     }
 }
 
@@ -106,7 +96,7 @@ void progress_line(struct progress *p, struct str line)
     }
     buf_init(&b, SIZE_MAX);
     erase(p, &b);
-    add_clean(&b, line);
+    visible_add(&b, line, true);
     buf_addc(&b, '\n');
     draw(p, &b);
     put(&b);

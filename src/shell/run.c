@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/visible.h"
 #include "env/gate.h"
 #include "loop/proc.h"
 #include "pty/tty.h"
@@ -245,10 +246,9 @@ static void say_failure(const struct run *r)
         fputs("afloat: interrupted; this shell has the outer environment\n", stderr);
     } else if (r->failure != NULL) {
         struct str line = first_line(r->failure);
-        fprintf(stderr,
-                "afloat: the environment failed, this shell has the outer one: " STR_FMT
-                "\nafloat: 'afloat env error' says more\n",
-                STR_ARG(line));
+        visible_say("afloat: the environment failed, this shell has the outer one: " STR_FMT,
+                    STR_ARG(line));
+        fputs("afloat: 'afloat env error' says more\n", stderr);
     } else if (!r->tasks_ok) {
         fputs("afloat: a task failed; 'afloat env task NAME' runs it again\n", stderr);
     }

@@ -2,7 +2,7 @@
 //
 //      building  a.toml, b.env +2                                    press Ctrl-Alt-R
 //
-// A file's name is cut between characters and comes without control characters: it is the project's.
+// A file's name is the project's: it is made visible, and cut between characters.
 
 #include "shell/status.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 enum { NAMES_MAX = 3 };
 
@@ -40,21 +41,18 @@ const char *status_state_name(enum status_state s)
 
 // ---- pieces --------------------------------------------------------------------------------
 
-/// Append as much of `text` as fits into `*room` columns, without control characters.
+/// Append as much of `text` as fits into `*room` columns.
 static void add_fitting(struct buf *out, struct str text, size_t *room)
 {
     while (text.n != 0) {
         uint32_t cp;
         size_t n = utf8_decode(text, &cp);
         size_t width = (size_t)utf8_char_width(cp);
-        bool printable = cp >= ' ' && cp != 0x7f && cp != 0xfffd && !(cp >= 0x80 && cp < 0xa0);
-        if (printable && width > *room) {
+        if (width > *room) {
             return;
         }
-        if (printable) {
-            buf_add(out, text.p, n);
-            *room -= width;
-        }
+        buf_add(out, text.p, n);
+        *room -= width;
         text = str_from(text, n);
     }
 }
@@ -64,7 +62,7 @@ static void add_names(const struct status *s, struct buf *out)
     size_t n = MIN(s->n_changed, (size_t)NAMES_MAX);
     for (size_t i = 0; i < n; i++) {
         buf_addz(out, i == 0 ? "  " : ", ");
-        buf_adds(out, path_base(str_of(s->changed[i])));
+        visible_add(out, path_base(str_of(s->changed[i])), false);
     }
     if (s->n_changed > n) {
         buf_addf(out, " +%zu", s->n_changed - n);
@@ -151,7 +149,7 @@ void status_render_key(const char *key, struct buf *out)
     bool ctrl = strncmp(rest, "\\C-", 3) == 0;
     rest += ctrl ? 3 : 0;
     if ((!alt && !ctrl) || rest[0] == '\0' || rest[1] != '\0') {
-        buf_addz(out, key);
+        visible_add(out, str_of(key), false);
         return;
     }
     buf_addf(out, "%s%s%c", ctrl ? "Ctrl-" : "", alt ? "Alt-" : "",

@@ -12,6 +12,7 @@
 #include "trust/diff.h"
 
 #include "base/utf8.h"
+#include "base/visible.h"
 
 enum { CONTEXT = 3, TABLE_MAX = 4 << 20 };
 
@@ -98,31 +99,6 @@ static void make_script(struct script *s, const struct lines *a, const struct li
     }
 }
 
-/// Marks that reorder or hide what stands around them.
-static bool is_sly(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x200b && cp <= 0x200f) ||
-           (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff ||
-           (cp >= 0xe0000 && cp <= 0xe007f);
-}
-
-static void escape(struct buf *out, struct str s, bool keep_tabs)
-{
-    while (s.n != 0) {
-        uint32_t cp;
-        size_t n = utf8_decode(s, &cp);
-        bool malformed = n == 1 && (unsigned char)s.p[0] >= 0x80;
-        if (malformed) {
-            buf_addf(out, "\\x%02x", (unsigned char)s.p[0]);
-        } else if (is_sly(cp) && !(cp == '\t' && keep_tabs)) {
-            buf_addf(out, cp < 0x100 ? "\\x%02x" : "\\u{%x}", cp);
-        } else {
-            buf_add(out, s.p, n);
-        }
-        s = str_from(s, n);
-    }
-}
-
 /// One hunk: the edits [from, to).
 static void write_hunk(struct buf *out, const struct script *s, size_t from, size_t to)
 {
@@ -136,7 +112,7 @@ static void write_hunk(struct buf *out, const struct script *s, size_t from, siz
              first->after + (come != 0), come);
     for (size_t i = from; i < to; i++) {
         buf_addc(out, s->v.p[i].op);
-        escape(out, s->v.p[i].line, true);
+        visible_add(out, s->v.p[i].line, true);
         buf_addc(out, '\n');
     }
 }
@@ -194,9 +170,9 @@ static void write_name(struct buf *out, const char *mark, const char *path, cons
     if (f == NULL) {
         buf_addz(out, "(none)");
     } else {
-        trust_diff_escape(out, str_of(path));
+        visible_add(out, str_of(path), false);
         buf_addz(out, path[0] != '\0' && !t->is_file ? "/" : "");
-        trust_diff_escape(out, t->is_file ? STR_NULL : str_of(f->path));
+        visible_add(out, t->is_file ? STR_NULL : str_of(f->path), false);
     }
     buf_addc(out, '\n');
 }
@@ -229,9 +205,4 @@ void trust_diff(struct buf *out, const char *path, const struct tree *before,
         i += order <= 0;
         j += order >= 0;
     }
-}
-
-void trust_diff_escape(struct buf *out, struct str s)
-{
-    escape(out, s, false);
 }

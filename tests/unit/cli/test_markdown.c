@@ -80,8 +80,8 @@ TEST(a_model_cannot_command_the_terminal)
     check("```\n\x1b[31m\n```", "  \\x1b[31m\n");
     check("`\xc2\x9b"
           "31m`",
-          "\\x9b31m\n");
-    check("[x](http://a/\xc2\x9b)", "x (http://a/\\x9b)\n");
+          "\\u009b31m\n");
+    check("[x](http://a/\xc2\x9b)", "x (http://a/\\u009b)\n");
     check("| \x1b[2J |\n|---|\n| \x07 |", "\\x1b[2J\n\\x07\n");
     check("\xe2\x80\xae"
           "abc",

@@ -3,30 +3,33 @@
 #include "cli/out.h"
 #include "unit/test.h"
 
-static void check_escaped(struct str in, const char *expected)
+static void check_gathered(struct out *o, const char *expected)
 {
-    struct buf b;
-    buf_init(&b, 4096);
-    out_escape(&b, in);
-    CHECK_STR(buf_z(&b), expected);
-    buf_fini(&b);
+    out_control(o, STR("")); // what was added before is made fit for the terminal
+    CHECK_STR(buf_z(&o->data), expected);
+    out_fini(o);
 }
 
-TEST(text_from_outside_cannot_command_a_terminal)
+TEST(a_terminal_obeys_only_sequences_of_our_own)
 {
-    check_escaped(STR("plain text, ünïcode 漢字"), "plain text, ünïcode 漢字");
-    check_escaped(STR("\x1b]0;title\x07"), "\\x1b]0;title\\x07");
-    check_escaped(STR("a\rb\nc\td"), "a\\x0db\\nc\\x09d");
-    check_escaped(STR("\x7f"), "\\x7f");
-    check_escaped(STR("\xc2\x9b"
-                      "31m"),
-                  "\\x9b31m"); // CSI as one character
-    check_escaped(STR("\xe2\x80\xae"
-                      "abc"),
-                  "\\u202eabc"); // right-to-left override
-    check_escaped(STR("\xff\xfe"), "\\xff\\xfe");
-    check_escaped((struct str){"a\0b", 3}, "a\\x00b");
-    check_escaped(STR("\xef\xbf\xbd"), "\xef\xbf\xbd"); // U+FFFD itself is harmless
+    struct out o;
+    out_init(&o, OUT_ALWAYS, false);
+    o.terminal = true;
+    out_add(&o, STR("a\x1b[2J\n"));
+    buf_addz(&o.data, "\x1b]0;x\x07"); // written past out_add(), as JSON writers do
+    out_control(&o, STR("\x1b[K"));
+    out_addf(&o, "%s", "\x1b[8m");
+    out_tinted(&o, OUT_RED, STR("b\nc"));
+    check_gathered(&o, "a\\x1b[2J\n\\x1b]0;x\\x07\x1b[K\\x1b[8m\x1b[31mb\\nc\x1b[0m");
+}
+
+TEST(a_pipe_gets_data_as_it_is)
+{
+    struct out o;
+    out_init(&o, OUT_NEVER, false);
+    o.terminal = false;
+    out_add(&o, STR("a\x1b[2J\r\n\xff"));
+    check_gathered(&o, "a\x1b[2J\r\n\xff");
 }
 
 // What table_print() gathers, without writing it.

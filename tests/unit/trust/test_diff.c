@@ -54,7 +54,7 @@ TEST(a_lost_line_end_is_said)
 TEST(what_would_fool_the_reader_is_spelt_out)
 {
     CHECK_STR(diff("", "x\x1b[2K\r\xe2\x80\xae y\n"),
-              "--- f\n+++ f\n@@ -0,0 +1,1 @@\n+x\\x1b[2K\\x0d\\u{202e} y\n");
+              "--- f\n+++ f\n@@ -0,0 +1,1 @@\n+x\\x1b[2K\\x0d\\u202e y\n");
     CHECK_STR(diff("", "a\tb\n"), "--- f\n+++ f\n@@ -0,0 +1,1 @@\n+a\tb\n");
     CHECK(strstr(diff("", "\xff\n"), "binary") != NULL);
 }
