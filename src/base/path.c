@@ -82,6 +82,19 @@ char *path_expand_home(const char *path)
     return home != NULL ? xasprintf("%s%s", home, path + 1) : xstrdup(path);
 }
 
+char *path_find_program(struct str dirs, const char *name)
+{
+    while (dirs.n != 0) {
+        struct str dir = str_cut(&dirs, ':');
+        char *path = xasprintf(STR_FMT "/%s", STR_ARG(dir), name);
+        if (dir.n != 0 && dir.p[0] == '/' && access(path, X_OK) == 0) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
+}
+
 // Cut the last part off `out`, unless there is none or it is a `..` that had to stay.
 static bool drop_part(struct buf *out, size_t root)
 {

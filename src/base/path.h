@@ -20,6 +20,10 @@ char *path_expand_home(const char *path);
 /// Lexical clean-up: `.`, empty parts and `x/..` go. Never touches the disk. Caller frees.
 char *path_clean(const char *path);
 
+/// The first executable file `name` in the absolute ones of `dirs`, a list as in $PATH. Caller frees;
+/// NULL when there is none.
+char *path_find_program(struct str dirs, const char *name);
+
 /// Open `rel` under `dirfd` so that no `..`, absolute path or symlink can lead outside; O_CLOEXEC
 /// is always added. Uses openat2(RESOLVE_BENEATH), or a walk part by part where the kernel has
 /// none. Returns a descriptor or a negative code: -EXDEV for an attempt to leave.

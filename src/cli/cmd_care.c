@@ -21,6 +21,7 @@
 #include "client/holder.h"
 #include "client/start.h"
 #include "config/config.h"
+#include "loop/proc.h"
 #include "sandbox/box.h"
 #include "sandbox/policy.h"
 
@@ -50,6 +51,7 @@ struct doctor {
     struct buf json; // {"checks":[...
     struct jw w;
     unsigned failed;
+    bool launcher; // afloat-launch can be run
 };
 
 static const char *verdict_name(enum verdict v)
@@ -242,6 +244,22 @@ static void check_kernel(struct doctor *d)
            "sudo sysctl user.max_user_namespaces=15000", "at most %lld", spaces);
 }
 
+// Programs that the hub starts. No setting of the kernel helps where one is missing.
+static void check_programs(struct doctor *d)
+{
+    char *launch = proc_launcher_path(NULL);
+    char *git = path_find_program(str_of(getenv("PATH")), "git");
+    d->launcher = launch != NULL && access(launch, X_OK) == 0;
+    report(d, "afloat-launch", d->launcher ? FINE : FAIL,
+           "install it beside 'afloat': the hub starts every program through it", "'%s'%s%s",
+           launch != NULL ? launch : "",
+           d->launcher ? "" : " cannot be run: ", d->launcher ? "" : err_text(-errno));
+    report(d, "git", git != NULL ? FINE : WARN, "install git: bots work in git worktrees", "%s",
+           git != NULL ? git : "not found in PATH");
+    free(launch);
+    free(git);
+}
+
 /// Tools are refused where it cannot be had, unless the mode is one that wants none.
 static void check_sandbox(struct doctor *d, const struct config *config)
 {
@@ -255,6 +273,8 @@ static void check_sandbox(struct doctor *d, const struct config *config)
     if (strcmp(mode, "danger-full-access") == 0) {
         report(d, "sandbox", WARN, "set sandbox.mode: tools may do all that you may",
                "switched off by the settings");
+    } else if (!d->launcher) {
+        report(d, "sandbox", WARN, "see 'afloat-launch'", "not tried: afloat-launch is missing");
     } else if (box_probe(&e) < 0) {
         report(d, "sandbox", WARN, remedy, "%s; tools that run commands are refused", e.msg);
     } else {
@@ -293,8 +313,7 @@ static void check_hub(struct doctor *d, bool answers)
     if (answers) {
         report(d, "hub", FINE, NULL, "running (pid %ld)", (long)pid);
     } else if (pid != 0) {
-        report(d, "hub", FAIL, "afloat stop --wait; afloat start", "pid %ld does not answer",
-               (long)pid);
+        report(d, "hub", FAIL, "afloat stop; afloat start", "pid %ld does not answer", (long)pid);
     } else {
         report(d, "hub", crashed ? WARN : FINE, "see 'afloat logs'; 'afloat start' starts it again",
                crashed ? "not running; the last one did not end by itself%s%s" : "not running%s%s",
@@ -378,6 +397,7 @@ static void run_checks(struct doctor *d)
     check_file_system(d);
     check_limits(d);
     check_kernel(d);
+    check_programs(d);
     check_settings(d);
     check_hub(d, answers);
     check_log(d);

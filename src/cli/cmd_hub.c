@@ -207,7 +207,6 @@ static int wait_until_gone(struct cli *c, pid_t pid)
 int cmd_stop(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
-    bool wait = args_has(&c->args, FLAG_WAIT);
     int outcome = ask_to_stop(c);
     if (outcome >= 0) {
         return outcome;
@@ -217,11 +216,11 @@ int cmd_stop(struct cli *c)
         return EXIT_OK;
     }
     int code = outcome == STOP_TAKEN ? EXIT_OK : signal_to_stop(c, pid);
-    if (code == EXIT_OK && wait && pid != 0) {
+    if (code == EXIT_OK && pid != 0) {
         code = wait_until_gone(c, pid);
     }
     if (code == EXIT_OK) {
-        out_note(&c->out, wait ? "hub stopped" : "hub is stopping");
+        out_note(&c->out, "hub stopped");
     }
     return code;
 }

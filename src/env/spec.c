@@ -236,15 +236,9 @@ static int read_unit(struct reading *r, const char *path, const char *by)
 
 static bool is_installed(struct reading *r, const char *program)
 {
-    struct str rest = str_of(env_vars_get(r->base, STR("PATH")));
-    while (rest.n != 0) {
-        struct str dir = str_cut(&rest, ':');
-        char *path = arena_printf(&r->s->arena, STR_FMT "/%s", STR_ARG(dir), program);
-        if (dir.n != 0 && dir.p[0] == '/' && access(path, X_OK) == 0) {
-            return true;
-        }
-    }
-    return false;
+    char *path = path_find_program(str_of(env_vars_get(r->base, STR("PATH"))), program);
+    free(path);
+    return path != NULL;
 }
 
 static int choose_delegate(struct reading *r)

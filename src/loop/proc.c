@@ -328,18 +328,23 @@ static void on_grace_over(void *arg)
     proc_kill(arg, SIGKILL);
 }
 
-int proc_setup(struct err *e)
+char *proc_launcher_path(struct err *e)
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self);
     if (n < 0) {
-        return err_sys(e, "cannot find own program");
+        err_sys(e, "cannot find own program");
+        return NULL;
     }
-    char *dir = str_dup(path_dir((struct str){self, (size_t)n}));
-    char *path = path_join(dir, "afloat-launch");
-    int rc = proc_setup_at(path, e);
+    struct str dir = path_dir((struct str){self, (size_t)n});
+    return xasprintf(STR_FMT "/afloat-launch", STR_ARG(dir));
+}
+
+int proc_setup(struct err *e)
+{
+    char *path = proc_launcher_path(e);
+    int rc = path != NULL ? proc_setup_at(path, e) : UV_ENOENT;
     free(path);
-    free(dir);
     return rc;
 }
 

@@ -53,7 +53,10 @@ struct proc_opts {
     uint64_t memory_limit, cpu_limit_s, process_limit, file_size_limit; // 0: as the hub's own
 };
 
-/// Open the launcher (`afloat-launch` beside our own program) as a descriptor, once, at start: a
+/// Where the launcher is expected: `afloat-launch` beside our own program. Caller frees; NULL with
+/// `e` filled in when our own program cannot be found.
+char *proc_launcher_path(struct err *e);
+/// Open the launcher as a descriptor, once, at start: a
 /// tree that is rebuilt later does not mix versions. Also notes the soft file limit to give back, so
 /// it comes before the hub raises its own.
 int proc_setup(struct err *e) MUST_CHECK;

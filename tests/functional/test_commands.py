@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import termios
@@ -229,6 +230,18 @@ def test_doctor_finds_faults_and_names_the_remedy(home):
     assert {n for n, c in checks.items() if c["status"] == "fail"} == {"home", "token", "settings"}
     assert checks["home"]["hint"] == f"chmod go-w '{home.dir}'" in done.stdout
     assert checks["token"]["hint"] == f"chmod 600 '{home.dir}/token'"
+
+
+def test_doctor_tells_missing_programs_from_limits_of_the_kernel(home, tmp_path):
+    # a copy of the program without its launcher, and a PATH without git
+    alone = shutil.copy(BIN, tmp_path / "afloat")
+    done = subprocess.run([alone, "doctor", "--json"], env={**home.env, "PATH": str(tmp_path)}, capture_output=True,
+                          timeout=DEADLINE)
+    checks = {c["name"]: c for c in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 1 and checks["afloat-launch"]["status"] == "fail"
+    assert "No such file" in checks["afloat-launch"]["detail"]
+    assert checks["git"]["status"] == "warn" and "install git" in checks["git"]["hint"]
+    assert "sysctl" not in checks["sandbox"].get("hint", "") and "afloat-launch" in checks["sandbox"]["detail"]
 
 
 def test_doctor_says_what_the_settings_do_to_the_sandbox(home):

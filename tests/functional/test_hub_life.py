@@ -313,12 +313,14 @@ def test_asking_twice_to_stop_still_finishes_a_request_under_way(home, start_hub
         s.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                   b"Content-Length: 21\r\nExpect: 100-continue\r\n\r\n")
         assert s.recv(4096).startswith(b"HTTP/1.1 100")
-        home.ok("stop")
+        first = home.popen("stop")
         retry(lambda: not home.socket.exists())
-        home.ok("stop")  # by signal now: nobody listens
+        second = home.popen("stop")  # by signal now: nobody listens
+        assert "SIGTERM" in read_line(second.stderr)
         s.sendall(b'{"type":"user.late"}\n')
         assert s.recv(4096).startswith(b"HTTP/1.1 201")
     assert hub.process.wait(DEADLINE) == 0 and not (home.runtime / "hub.pid").exists()
+    assert first.wait(DEADLINE) == 0 and second.wait(DEADLINE) == 0
 
 
 def test_a_second_signal_ends_the_wait(home):

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import BIN, DEADLINE, Home, check_report, is_gone, retry
+from conftest import BIN, DEADLINE, Home, check_report, is_gone, read_line, retry
 
 
 def test_a_command_starts_the_hub_and_the_next_one_finds_it(home):
@@ -124,10 +124,11 @@ def test_a_stale_pid_of_another_process_is_left_alone(home):
         bystander.stdin.close()
 
 
-def test_stop_waits_until_the_hub_is_gone(home):
+@pytest.mark.parametrize("flags", [[], ["--wait"], ["--all"], ["--all", "--wait"]], ids=" ".join)
+def test_stop_returns_when_the_hub_is_gone(home, flags):
     home.ok("start")
     pid = home.hub_pid()
-    done = home.cli("stop", "--wait")
+    done = home.cli("stop", *flags)
     assert done.returncode == 0 and "stopped" in done.stderr
     assert is_gone(pid)
     assert not home.socket.exists() and not (home.runtime / "hub.pid").exists()
@@ -150,7 +151,7 @@ def test_a_hub_on_its_way_out_is_waited_for(home):
     with home.connect() as held:  # a request under way keeps the hub from going
         held.sendall(b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                      b"Content-Length: 9\r\n\r\n{")
-        home.ok("stop")
+        stop = home.popen("stop")
         retry(lambda: not home.socket.exists())
         client = home.popen("feature", "list", "--json")
 
@@ -163,7 +164,8 @@ def test_a_hub_on_its_way_out_is_waited_for(home):
                 return False
 
         retry(client_waits)
-        assert home.hub_pid() == old
+        assert home.hub_pid() == old and stop.poll() is None
+    assert stop.wait(DEADLINE) == 0
     out, err = client.communicate(timeout=DEADLINE)
     assert client.returncode == 0 and json.loads(out)["features"], err
     assert home.hub_pid() not in (None, old)
@@ -173,10 +175,11 @@ def test_a_hub_that_does_not_answer_is_sent_sigterm(home, start_hub):
     hub = start_hub()
     home.socket.unlink()
     os.kill(hub.pid, signal.SIGSTOP)  # it can neither answer nor make its socket again
-    told = home.cli("stop")
-    assert told.returncode == 0 and "SIGTERM" in told.stderr
+    stop = home.popen("stop")
+    assert "SIGTERM" in read_line(stop.stderr)
     os.kill(hub.pid, signal.SIGCONT)
     hub.process.wait(DEADLINE)
+    assert stop.wait(DEADLINE) == 0
 
 
 def test_status_of_a_hub_that_hangs(home, hub):

@@ -346,3 +346,18 @@ TEST(an_interrupted_write_goes_on)
     CHECK_INT(succeeded, 1); // that of write(); the others do not wait, and say so
     check_file(in_dir("f"), "new");
 }
+
+TEST(a_program_is_found_in_the_first_absolute_directory_that_has_it)
+{
+    struct err e;
+    char dirs[600];
+    CHECK_INT(path_write_atomic(in_dir("tool"), STR("#!"), 0700, &e), 0);
+    CHECK_INT(path_write_atomic(in_dir("text"), STR("#!"), 0600, &e), 0);
+    snprintf(dirs, sizeof dirs, ".::/nowhere:%s:/", test_dir());
+    char *found = path_find_program(str_of(dirs), "tool");
+    CHECK_STR(found, in_dir("tool"));
+    free(found);
+    CHECK(geteuid() == 0 || path_find_program(str_of(dirs), "text") == NULL);
+    CHECK(path_find_program(STR(".::"), "tool") == NULL);
+    CHECK(path_find_program(STR_NULL, "tool") == NULL);
+}
