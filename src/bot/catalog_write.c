@@ -167,7 +167,7 @@ static bool is_there(const char *path)
     return lstat(path, &st) == 0;
 }
 
-/// config.md and skills/ alone.
+/// config.md and skills/ alone. Of several at once, the one that gets config.md has deleted the bot.
 static int trash_parts(const char *home, const char *name, const char *dir, char **where,
                        struct err *e)
 {
@@ -178,6 +178,9 @@ static int trash_parts(const char *home, const char *name, const char *dir, char
         char *to = path_join(*where, parts[i]);
         if (rename(from, to) < 0 && errno != ENOENT) {
             rc = err_sys(e, "cannot move '%s' to '%s'", from, to);
+        } else if (i == 0 && !is_there(to)) {
+            rc = err_set(e, ERR_NOT_FOUND, "bot '%s' was just deleted", name);
+            rmdir(*where);
         }
         free(to);
         free(from);

@@ -44,7 +44,8 @@ int trash_move(const char *home, const char *name, const char *path, char **wher
     struct str base = path_base(str_of(path));
     char *to = xasprintf("%s/" STR_FMT, room, STR_ARG(base));
     if (rename(path, to) < 0) {
-        rc = err_sys(e, "cannot move '%s' to '%s'", path, to);
+        rc = errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "'%s' was just removed", path)
+                             : err_sys(e, "cannot move '%s' to '%s'", path, to);
         rmdir(room);
         free(to);
     } else {

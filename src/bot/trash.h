@@ -6,6 +6,7 @@
 
 /// Make an empty directory `trash/<time>-<name>`; `*where` is its path, caller frees, NULL on failure.
 int trash_room(const char *home, const char *name, char **where, struct err *e) MUST_CHECK;
-/// Move `path` there as a whole, by one rename; `*where` is what it is now.
+/// Move `path` there as a whole, by one rename; `*where` is what it is now. ERR_NOT_FOUND when another
+/// deletion was faster.
 int trash_move(const char *home, const char *name, const char *path, char **where,
                struct err *e) MUST_CHECK;
