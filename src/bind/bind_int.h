@@ -37,6 +37,7 @@ struct bind {
     struct map owners; // struct bind_owner by the bytes of its vm_owner's address
     struct map regs;   // struct bind_reg by the bytes of its id
     uint64_t next_id;
+    uint64_t writes;                // how often Lua wrote files, or may have
     struct bind__sub *subs;         // everyone who called events.on; see events.c
     struct bind__dispatch *waiting; // dispatches that wait for a handler; see hooks.c
     struct map logs;                // struct bind__ring by the unit's name
@@ -211,6 +212,13 @@ int bind__on(lua_State *L);
 
 /// Subscribe the function at `idx` to events of that name; pushes as bind__reg_add().
 int bind__events_on(lua_State *L, struct str name, int idx);
+
+// ---- plugin_load.c ----------------------------------------------------------------------------
+
+/// The code on `L` is about to read `path` (absolute): while a plugin loads, that is one of its inputs.
+void bind__note_read(lua_State *L, const char *path);
+/// It is about to write `path`, or (NULL) to do what may write files.
+void bind__note_write(lua_State *L, const char *path);
 
 // ---- os.c -------------------------------------------------------------------------------------
 

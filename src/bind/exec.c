@@ -113,6 +113,7 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
         .err = PROC_PIPE,
         .supervise = true,
     };
+    bind__note_write(L, NULL); // the command may write anything
     struct exec *x = xcalloc(1, sizeof *x);
     x->cmd = xstrdup(spec->shown);
     x->push = push;

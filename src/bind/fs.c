@@ -372,6 +372,7 @@ static int do_now(lua_State *L, const struct fs_fn *fn)
     if (is_remote(j->path)) {
         return bind__fail(L, "%s: cannot wait here: '%s' is on a network mount", fn->name, j->path);
     }
+    bind__note_read(L, j->path);
     on_work(j);
     return push_answer(L, j);
 }
@@ -407,6 +408,9 @@ static int l_call(lua_State *L)
     }
     bind__op_check(L, callback, fn->name);
     struct job *j = job_new(L, fn);
+    if (!fn->at_load) { // those that change files
+        bind__note_write(L, NULL);
+    }
     work_submit(bind_of(L)->files, work_mount_key(j->path), on_work, on_done, j);
     return bind__op_begin(L, &j->op, callback, job_cancel);
 }

@@ -154,6 +154,12 @@ static size_t runner_memory(const struct plugin_version *head)
     return vm_get_stats(v->owner->vm).memory;
 }
 
+static uint64_t runner_writes(const void *arg)
+{
+    const struct plugin__plugins *ps = arg;
+    return ps->bind->writes;
+}
+
 // ---- inside bind/ -------------------------------------------------------------------------------
 
 struct plugin__plugins *plugin__open(struct bind *b)
@@ -169,6 +175,7 @@ struct plugin__plugins *plugin__open(struct bind *b)
         .free = runner_free,
         .memory = runner_memory,
         .dead = runner_dead,
+        .writes = runner_writes,
         .arg = ps,
     };
     map_init(&ps->homes);

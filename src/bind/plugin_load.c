@@ -76,6 +76,36 @@ static struct gen_diag diag_of(const struct plugin__version *v, const struct fau
     return gen_diag_copy(&d);
 }
 
+// ---- what it reads and writes -------------------------------------------------------------------
+
+/// Where the plugin whose files are being loaded on `L` has its inputs; NULL: none is.
+static struct plugin_inputs *inputs_of(lua_State *L, const char *path)
+{
+    const struct entry *en = entry_running(vm_of(L));
+    if (en == NULL || en->kind != ENTRY_LOAD || path == NULL || path[0] != '/') {
+        return NULL;
+    }
+    const struct bind_owner *o = bind__owner(L);
+    return o->plugin != NULL ? o->plugin->head.code->inputs : NULL;
+}
+
+void bind__note_read(lua_State *L, const char *path)
+{
+    struct plugin_inputs *in = inputs_of(L, path);
+    if (in != NULL) {
+        plugin_inputs_add(in, path);
+    }
+}
+
+void bind__note_write(lua_State *L, const char *path)
+{
+    struct plugin_inputs *in = inputs_of(L, path);
+    bind_of(L)->writes++;
+    if (in != NULL) {
+        plugin_inputs_own(in, path);
+    }
+}
+
 // ---- the server file ----------------------------------------------------------------------------
 
 static void push_ctx(lua_State *L, const struct plugin_code *code)

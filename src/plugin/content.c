@@ -5,6 +5,10 @@
 // looking again can be spared: it is a number over the names, sizes and times of everything there, so
 // that a tree that did not change costs some stats and no reading.
 //
+// A directory holds more than what loading depends on: caches, logs, notes. The *inputs* of a version are
+// its code, its manifest, and the parts that the manifest names; two contents with the same inputs load
+// alike. All of the tree is kept and trusted all the same, since code may look at any of it later.
+//
 // Invariant: counted on the loop only; a worker hands over what it made whole.
 
 #include <dirent.h>
@@ -25,10 +29,60 @@ static struct content *content_new(bool built)
     return c;
 }
 
+// ---- inputs -------------------------------------------------------------------------------------
+
+/// Is `file` the part at `part`, or in it? `part` may be NULL.
+static bool is_part(const char *file, const char *part)
+{
+    size_t n = part != NULL ? strlen(part) : 0;
+    return n != 0 && strncmp(file, part, n) == 0 && (file[n] == '\0' || file[n] == '/');
+}
+
+/// Is `file` beside `part`, or below what is? That of `front/index.js` is all of `front/`.
+static bool is_beside(const char *file, const char *part)
+{
+    struct str dir = part != NULL ? path_dir(str_of(part)) : STR(".");
+    return !str_eqz(dir, ".") && strncmp(file, dir.p, dir.n) == 0 && file[dir.n] == '/';
+}
+
+static bool is_input(const struct plugin_shape *s, const char *file)
+{
+    return plugin_lang_of(str_of(file)) != LANG_NONE || strcmp(file, "plugin.json") == 0 ||
+           strcmp(file, "package.json") == 0 || is_part(file, s->server) ||
+           is_part(file, s->prompt) || is_part(file, s->skills) || is_part(file, s->ui) ||
+           is_part(file, s->front) || is_beside(file, s->front);
+}
+
+/// What cannot be resolved may want any file that is not there yet: all of them are its inputs.
+static void hash_inputs(struct content *c)
+{
+    struct sha256 sum;
+    uint8_t hash[SHA256_SIZE];
+    sha256_init(&sum);
+    vec_foreach (f, &c->tree.files) {
+        if (!c->sound || is_input(&c->shape, f->path)) {
+            uint64_t n = f->bytes.n;
+            sha256_add(&sum, f->path, strlen(f->path) + 1);
+            sha256_add(&sum, &n, sizeof n);
+            sha256_add(&sum, f->bytes.p, f->bytes.n);
+        }
+    }
+    sha256_final(&sum, hash);
+    sha256_hex(hash, c->inputs);
+}
+
+bool content_same(const struct content *a, const struct content *b)
+{
+    return a->built == b->built && strcmp(a->inputs, b->inputs) == 0;
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
 static void resolve(struct content *c, const char *path)
 {
     int rc = manifest_resolve(&c->shape, &c->arena, &c->tree, path, c->built, &c->fault);
     c->sound = rc == 0;
+    hash_inputs(c);
 }
 
 static enum gen_code code_of(int rc)

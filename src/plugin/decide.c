@@ -29,8 +29,10 @@ static struct content *have(const struct plugins *ps, const char *hash)
             return ps->fetched.p[i];
         }
     }
-    for (size_t i = 0; i < ps->slots.n; i++) {
-        struct content *c = ps->slots.p[i]->content;
+    struct str path;
+    void *slot;
+    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
+        struct content *c = ((struct slot *)slot)->content;
         if (c != NULL && strcmp(c->tree.hash, hash) == 0) {
             return c;
         }
@@ -193,7 +195,8 @@ static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, 
     if (decide_waits(ps, p, c)) {
         return;
     }
-    if (strcmp(p->failed, c->tree.hash) == 0 && p->failed_mark == p->mark && !ps->force) {
+    bool failed = strcmp(p->failed, c->tree.hash) == 0 && p->failed_mark == p->mark;
+    if (failed && !p->stale && !ps->force) {
         verdict(p, GEN_FAILED, &p->failure);
         fall_back(ps, p, missing);
         return;
@@ -218,7 +221,7 @@ static bool is_unloaded(const struct plugins *ps, const char *unit)
 static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct plugin_entry *e = p->entry;
-    const struct slot *s = look__slot(ps, e->place->path);
+    const struct slot *s = p->slot;
     struct content *c = s != NULL ? s->content : NULL;
     struct gen_diag gone = {.code = DIAG_ENTRY_MISSING,
                             .path = e->place->path,
@@ -281,14 +284,14 @@ static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
 
 // ---- all of them ------------------------------------------------------------------------------
 
-static void settle(const struct plugins *ps, struct plug *p)
+static void settle(struct plugins *ps, struct plug *p)
 {
     const struct loaded *now = p->serving;
-    bool same = p->want != NULL && now != NULL && now->mark == p->mark &&
+    bool same = p->want != NULL && now != NULL && now->mark == p->mark && !p->stale &&
                 strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
     bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
     if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
-        p->act = ACT_LOAD;
+        p->act = brake__holds(p) ? ACT_NOTHING : ACT_LOAD;
     } else if (p->want == NULL && now != NULL) {
         p->act = ACT_REMOVE;
     } else if (!is_said(p) || p->entry == NULL) {
@@ -324,6 +327,7 @@ static struct plug *plug_get(struct plugins *ps, const char *unit)
         p->at = (struct plug_origin){.name = p->unit, .path = "", .layer = "", .source = ""};
         p->said_state = GEN_LOADED;
         vec_push(&ps->plugs, p);
+        map_set(&ps->units, str_of(unit), p);
     }
     return p;
 }
@@ -383,6 +387,7 @@ static void meet_entries(struct plugins *ps)
         if (!is_duplicate(e)) {
             struct plug *p = plug_get(ps, e->unit);
             p->entry = e;
+            p->slot = look__slot(ps, e->place->path);
             p->order = (int)i;
             take_origin(p, e);
         }
@@ -395,27 +400,52 @@ static void meet_entries(struct plugins *ps)
     }
 }
 
+/// True when there were new ones.
+static bool meet_new_entries(struct plugins *ps)
+{
+    bool any = ps->relisted;
+    ps->relisted = false;
+    if (any) {
+        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
+        say_duplicates(ps);
+        meet_entries(ps);
+        ps->reordered = true;
+    }
+    return any;
+}
+
+/// Those that this run is about: all of them where places changed or a person asked, else what was
+/// looked at and what waits to be staged since an earlier run.
+static void gather(struct plugins *ps, bool all)
+{
+    ps->run.n = 0;
+    vec_foreach (p, &ps->plugs) {
+        if (all || (*p)->looked || (*p)->act != ACT_NOTHING) {
+            vec_push(&ps->run, *p);
+        }
+        (*p)->looked = false;
+    }
+}
+
 bool decide__all(struct plugins *ps)
 {
     want_list missing = {0};
     bool again = ps->asked_kept;
     if (!again) {
-        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
-        say_duplicates(ps);
+        gather(ps, meet_new_entries(ps) || !ps->watch_run);
     }
-    meet_entries(ps);
-    vec_foreach (p, &ps->plugs) {
-        (*p)->touched = was_asked(ps, (*p)->unit);
-        if ((*p)->touched) {
+    vec_foreach (p, &ps->run) {
+        if (was_asked(ps, (*p)->unit)) {
             decide(ps, *p, &missing);
         } else {
             (*p)->act = ACT_NOTHING;
+            (*p)->looked = true; // for the next run
         }
     }
     bool whole = missing.n == 0 || again; // what is not kept any more is not asked for twice
     if (!whole) {
         ps->asked_kept = true;
-        look__fetch(ps, missing.p, missing.n);
+        fetch__begin(ps, missing.p, missing.n);
     }
     vec_fini(&missing);
     return whole;
@@ -423,8 +453,8 @@ bool decide__all(struct plugins *ps)
 
 bool decide__anything(const struct plugins *ps)
 {
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        if (ps->plugs.p[i]->act != ACT_NOTHING) {
+    for (size_t i = 0; i < ps->run.n; i++) {
+        if (ps->run.p[i]->act != ACT_NOTHING) {
             return true;
         }
     }

@@ -1,14 +1,24 @@
-// What lies on disk: the roots' places, each with its files.
+// What is on disk: the places where plugins are, each with its files.
 //
-//     loop: what to look at ──> worker: list roots, stamp, read what moved ──> loop: slots
+//     loop: what to look at ──> worker: list roots, stamp, read what changed ──> loop: slots
 //
-// A run of the watcher looks only at what the watcher named, because it alone knows that a file is
-// whole; everybody else who asks gets a look at everything. Reading goes by stamp first, so that a
-// hundred plugins that did not change cost a few hundred stats.
+// There are three looks, by what is asked:
+//
+//     narrow    a run of the watcher, all of whose paths belong to known places: only these are stamped
+//               and read, so that a save costs the same beside one plugin and beside a thousand
+//     listing   a run of the watcher with other paths, or a place that went: the roots are listed too
+//     whole     everybody else who asks: the roots are listed and every place is stamped
+//
+// A run of the watcher reads only what the watcher named, because the watcher alone knows that a file is
+// whole. A stamp tells whether reading can be spared: a hundred plugins that did not change cost a few
+// hundred stats.
+//
+// A version's inputs are its code, manifest, prompt, skills and sides (content.c), and what it read while
+// it loaded (inputs.c). A place whose other files change keeps the content that it has.
 //
 // Invariants:
 //   - one look is under way at a time; the worker touches nothing but its own `struct look`.
-//   - a slot is forgotten when no place names its path any more.
+//   - there is a slot for each path that a place names, and for no other.
 //   - what cannot be read is not gone: a root that cannot be listed keeps the places it had, and a plugin
 //     whose manifest cannot be read the name under which it serves.
 
@@ -23,22 +33,34 @@
 /// What is known of a path, and then what was found there.
 struct glance {
     char *path;
-    bool built, known, looked;
-    uint64_t stamp;
+    bool built;
+    bool known, looked; // known: there is a slot. looked: it was read
+    bool built_before;
+    uint64_t stamp_before, stamp;
     struct content *content;
     struct gen_diag fault;
 };
 
+/// What a look knows of a path.
+struct known {
+    bool there;   // there is a slot, or there will be one
+    bool glanced; // a place named it before in this look
+    bool built;
+    uint64_t stamp;
+};
+
 struct look {
     struct plugins *ps;
+    enum { LOOK_NARROW, LOOK_LISTING, LOOK_WHOLE } kind;
+    bool force;
+    vec(char *) dirty;
+    vec(struct glance) glances;      // one for each place that is looked at
+    vec(struct plugin_input) inputs; // what plugins read, with the mark that it has now
+    // unless it is narrow
     vec(struct plugin_root) roots;
     vec(size_t) unread; // roots that could not be listed
     struct plugin_places places;
-    vec(char *) dirty;
-    bool everything, force;
-    struct map known;           // path to its stamp's place in `stamps`
-    vec(uint64_t) stamps;       // 1 + index is what `known` holds
-    vec(struct glance) glances; // one for each place
+    struct map known; // struct known by path
     struct err error;
 };
 
@@ -52,7 +74,7 @@ bool look__is_beneath(const char *path, const char *dir)
 
 static bool is_dirty(struct look *lk, const char *path)
 {
-    if (lk->everything) {
+    if (lk->kind != LOOK_LISTING) {
         return true;
     }
     vec_foreach (d, &lk->dirty) {
@@ -65,16 +87,36 @@ static bool is_dirty(struct look *lk, const char *path)
 
 static void glance_at(struct look *lk, struct glance *g)
 {
-    uintptr_t known = (uintptr_t)map_get(&lk->known, str_of(g->path));
-    uint64_t before = known != 0 ? lk->stamps.p[known - 1] : 0;
-    g->known = known != 0;
     if (!is_dirty(lk, g->path)) {
+        g->stamp = g->stamp_before;
         return;
     }
     g->stamp = content_stamp(g->path);
-    g->looked = !g->known || lk->force || g->stamp != before;
+    g->looked =
+        !g->known || lk->force || g->stamp != g->stamp_before || g->built != g->built_before;
     if (g->looked) {
         g->content = content_read(g->path, g->built, &g->fault);
+    }
+}
+
+/// A glance for each place. Two places may name one path: how the first wants it read counts.
+static void add_glances(struct look *lk)
+{
+    vec_foreach (p, &lk->places.list) {
+        struct known *k = map_get(&lk->known, str_of(p->path));
+        if (k == NULL) {
+            k = xcalloc(1, sizeof *k);
+            map_set(&lk->known, str_of(p->path), k);
+        }
+        struct glance g = {.path = xstrdup(p->path),
+                           .built = k->glanced ? k->built : p->hot == HOT_NO,
+                           .known = k->there,
+                           .built_before = k->built,
+                           .stamp_before = k->stamp};
+        glance_at(lk, &g);
+        *k = (struct known){
+            .there = k->there || g.looked, .glanced = true, .built = g.built, .stamp = g.stamp};
+        vec_push(&lk->glances, g);
     }
 }
 
@@ -86,10 +128,15 @@ static void work(void *arg)
             vec_push(&lk->unread, i);
         }
     }
-    vec_foreach (p, &lk->places.list) {
-        struct glance g = {.path = p->path, .built = p->hot == HOT_NO};
-        glance_at(lk, &g);
-        vec_push(&lk->glances, g);
+    if (lk->kind != LOOK_NARROW) {
+        add_glances(lk);
+    } else {
+        vec_foreach (g, &lk->glances) {
+            glance_at(lk, g);
+        }
+    }
+    vec_foreach (it, &lk->inputs) {
+        it->mark = plugin_input_mark(it->path);
     }
 }
 
@@ -97,18 +144,13 @@ static void work(void *arg)
 
 struct slot *look__slot(const struct plugins *ps, const char *path)
 {
-    for (size_t i = 0; i < ps->slots.n; i++) {
-        if (strcmp(ps->slots.p[i]->path, path) == 0) {
-            return ps->slots.p[i];
-        }
-    }
-    return NULL;
+    return map_get(&ps->slots, str_of(path));
 }
 
 const char *look__hash(const struct plugins *ps, const struct plug *p)
 {
-    const struct slot *s =
-        p != NULL && p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
+    const struct slot *s = p != NULL ? p->slot : NULL;
+    (void)ps;
     return s != NULL && s->content != NULL ? s->content->tree.hash : "";
 }
 
@@ -120,23 +162,26 @@ static void slot_free(struct slot *s)
     free(s);
 }
 
-/// Take over what was found at a path. Content of the same hash is the content we have.
-static void take_glance(struct plugins *ps, struct glance *g)
+/// Take over what was found at a path. A content whose inputs are those that we have is not a new one.
+static void take_glance(struct plugins *ps, struct glance *g, bool force)
 {
     struct slot *s = look__slot(ps, g->path);
     if (s == NULL) {
         s = xcalloc(1, sizeof *s);
         s->path = xstrdup(g->path);
-        vec_push(&ps->slots, s);
+        map_set(&ps->slots, str_of(s->path), s);
     }
-    bool same = s->content != NULL && g->content != NULL && s->content->built == g->built &&
-                strcmp(s->content->tree.hash, g->content->tree.hash) == 0;
+    bool same = s->content != NULL && g->content != NULL &&
+                (force ? strcmp(s->content->tree.hash, g->content->tree.hash) == 0 &&
+                             s->content->built == g->built
+                       : content_same(s->content, g->content));
     if (!same) {
         content_unref(s->content);
         s->content = g->content;
         s->seen_at = time_wall_ms();
         g->content = NULL;
     }
+    s->built = g->built;
     s->stamp = s->content == NULL && g->stamp != 0 ? ~g->stamp : g->stamp; // unread: look again
     gen_diag_fini(&s->fault);
     s->fault = g->fault;
@@ -155,45 +200,69 @@ static const char *served_name(const struct plugins *ps, const char *path)
     return NULL;
 }
 
-/// The name that the manifest says, else the file's; the places know it from here on.
+/// The name that the manifest says, else the file's; NULL when nothing is there. The caller frees it.
+static char *name_at(const struct plugins *ps, const struct slot *s)
+{
+    if (s == NULL || (s->content == NULL && s->stamp == 0)) {
+        return NULL;
+    }
+    bool sound = s->content != NULL && s->content->sound;
+    const char *name = sound ? NULL : served_name(ps, s->path);
+    if (name == NULL && s->content != NULL) {
+        name = s->content->shape.name;
+    }
+    struct str base = path_base(str_of(s->path));
+    ptrdiff_t dot = str_index(base, '.');
+    struct str stem = {base.p, dot > 0 ? (size_t)dot : base.n};
+    return name != NULL ? xstrdup(name) : str_dup(stem);
+}
+
+/// Let go of the entries: they, and the places that they borrow from, are about to change.
+static void drop_entries(struct plugins *ps)
+{
+    vec_foreach (p, &ps->plugs) {
+        (*p)->entry = NULL; // until it meets the new ones, which a hub that stops never makes
+        (*p)->slot = NULL;
+    }
+    entries_fini(&ps->entries);
+    ps->relisted = ps->rewatch = true;
+}
+
+/// The places know their names from here on; slots that no place names any more go.
 static void name_places(struct plugins *ps)
 {
+    struct str path;
+    void *slot;
     vec_foreach (p, &ps->places.list) {
-        const struct slot *s = look__slot(ps, p->path);
-        if (s == NULL || (s->content == NULL && s->stamp == 0)) {
-            continue;
+        struct slot *s = look__slot(ps, p->path);
+        char *name = name_at(ps, s);
+        if (name != NULL) {
+            free(p->name); // a line may have named it
+            p->name = name;
         }
-        bool sound = s->content != NULL && s->content->sound;
-        const char *name = sound ? NULL : served_name(ps, p->path);
-        if (name == NULL && s->content != NULL) {
-            name = s->content->shape.name;
+        if (s != NULL) {
+            s->named = true;
         }
-        struct str base = path_base(str_of(p->path));
-        ptrdiff_t dot = str_index(base, '.');
-        struct str stem = {base.p, dot > 0 ? (size_t)dot : base.n};
-        free(p->name); // a line may have named it
-        p->name = name != NULL ? xstrdup(name) : str_dup(stem);
+    }
+    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
+        struct slot *s = slot;
+        if (!s->named) {
+            map_remove(&ps->slots, path);
+            slot_free(s);
+        } else {
+            s->named = false;
+        }
     }
 }
 
-static bool has_place(const struct plugins *ps, const char *path)
+static void glances_free(struct look *lk)
 {
-    for (size_t i = 0; i < ps->places.list.n; i++) {
-        if (strcmp(ps->places.list.p[i].path, path) == 0) {
-            return true;
-        }
+    vec_foreach (g, &lk->glances) {
+        content_unref(g->content);
+        gen_diag_fini(&g->fault);
+        free(g->path);
     }
-    return false;
-}
-
-static void forget_slots(struct plugins *ps)
-{
-    for (size_t i = ps->slots.n; i-- > 0;) {
-        if (!has_place(ps, ps->slots.p[i]->path)) {
-            slot_free(ps->slots.p[i]);
-            vec_remove(&ps->slots, i);
-        }
-    }
+    lk->glances.n = 0;
 }
 
 static void look_free(struct look *lk)
@@ -206,16 +275,21 @@ static void look_free(struct look *lk)
     vec_foreach (d, &lk->dirty) {
         free(*d);
     }
-    vec_foreach (g, &lk->glances) {
-        content_unref(g->content);
-        gen_diag_fini(&g->fault);
+    glances_free(lk);
+    vec_foreach (it, &lk->inputs) {
+        free(it->path);
+    }
+    struct str path;
+    void *known;
+    for (size_t at = 0; map_next(&lk->known, &at, &path, &known);) {
+        free(known);
     }
     places_fini(&lk->places);
     map_fini(&lk->known);
     vec_fini(&lk->roots);
     vec_fini(&lk->unread);
     vec_fini(&lk->dirty);
-    vec_fini(&lk->stamps);
+    vec_fini(&lk->inputs);
     vec_fini(&lk->glances);
     free(lk);
 }
@@ -248,7 +322,7 @@ static void keep_places(struct look *lk, const struct plugin_root *root)
             continue;
         }
         vec_push(&lk->places.list, *p);
-        vec_push(&lk->glances, ((struct glance){.path = p->path, .known = true}));
+        vec_push(&lk->glances, ((struct glance){.path = xstrdup(p->path), .known = true}));
         vec_remove(&before->list, i);
     }
 }
@@ -264,26 +338,111 @@ static void keep_unread(struct look *lk)
     }
 }
 
-static void done(void *arg)
+/// What plugins read while they loaded: whose has changed, loads again.
+static void take_inputs(struct look *lk)
 {
-    struct look *lk = arg;
+    vec_foreach (it, &lk->inputs) {
+        vec_foreach (p, &lk->ps->plugs) {
+            vec_foreach (in, &(*p)->inputs.list) {
+                if (strcmp(in->path, it->path) == 0 && in->mark != it->mark && !in->own) {
+                    (*p)->stale = true;
+                    (*p)->looked = true;
+                }
+            }
+        }
+    }
+}
+
+static void done_listing(struct look *lk)
+{
     struct plugins *ps = lk->ps;
     keep_unread(lk);
     vec_foreach (g, &lk->glances) {
         if (g->looked) {
-            take_glance(ps, g);
+            take_glance(ps, g, lk->force);
         }
     }
     drop_unseen(lk);
-    vec_foreach (p, &ps->plugs) {
-        (*p)->entry = NULL; // until they meet the new ones, which a hub that stops never makes
-    }
-    entries_fini(&ps->entries);
+    drop_entries(ps);
     places_fini(&ps->places);
     ps->places = lk->places;
     places_init(&lk->places);
     name_places(ps);
-    forget_slots(ps);
+}
+
+/// Does each plugin at that path have the name that its files say now?
+static bool is_named_right(const struct plugins *ps, const struct slot *s)
+{
+    char *name = name_at(ps, s);
+    bool right = false; // when no plugin is there: another place of that name keeps it out
+    for (size_t i = 0; i < ps->plugs.n; i++) {
+        const struct plug *p = ps->plugs.p[i];
+        if (p->slot == s) {
+            right = name != NULL && p->entry->place->name != NULL &&
+                    strcmp(name, p->entry->place->name) == 0;
+        }
+    }
+    free(name);
+    return right;
+}
+
+static void mark_looked(struct plugins *ps, const struct slot *s)
+{
+    vec_foreach (p, &ps->plugs) {
+        (*p)->looked = (*p)->looked || (*p)->slot == s;
+    }
+}
+
+/// The entries stay as they are, unless a plugin has another name now.
+static void done_narrow(struct look *lk)
+{
+    struct plugins *ps = lk->ps;
+    bool named = true;
+    vec_foreach (g, &lk->glances) {
+        if (g->looked) {
+            take_glance(ps, g, lk->force);
+            const struct slot *s = look__slot(ps, g->path);
+            mark_looked(ps, s);
+            named = named && is_named_right(ps, s);
+        }
+    }
+    if (!named) {
+        drop_entries(ps);
+        name_places(ps);
+    }
+}
+
+/// A place went: others may take its name, so the roots have to be listed.
+static bool has_gone(struct look *lk)
+{
+    vec_foreach (g, &lk->glances) {
+        if (g->stamp == 0 && g->stamp_before != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void done(void *arg)
+{
+    struct look *lk = arg;
+    struct plugins *ps = lk->ps;
+    if (lk->kind == LOOK_NARROW && has_gone(lk) && !ps->stopped) {
+        vec_foreach (d, &lk->dirty) {
+            vec_push(&ps->dirty, *d);
+        }
+        lk->dirty.n = 0;
+        look_free(lk);
+        ps->list_roots = true;
+        look__begin(ps);
+        return;
+    }
+    if (lk->kind == LOOK_NARROW) {
+        done_narrow(lk);
+    } else {
+        done_listing(lk);
+    }
+    take_inputs(lk);
     look_free(lk);
     plugins__looked(ps);
 }
@@ -312,8 +471,7 @@ static void places_copy(struct plugin_places *to, const struct plugin_places *fr
     }
 }
 
-/// The settings with those that a project brings; NULL: it brings none.
-static const struct config *project_config(const struct plugins *ps, const struct project *pr)
+const struct config *look__project_config(const struct plugins *ps, const struct project *pr)
 {
     const struct plugins_opts *o = &ps->opts;
     return o->project_config != NULL ? o->project_config(o->project_arg, pr->place.root) : NULL;
@@ -323,245 +481,143 @@ static void add_projects_lines(struct look *lk)
 {
     struct plugins *ps = lk->ps;
     vec_foreach (pr, &ps->projects) {
-        const struct config *c = project_config(ps, pr);
+        const struct config *c = look__project_config(ps, pr);
         if (c != NULL) {
             places_of_project(&lk->places, c, pr->slug, ps->opts.shipped_dir);
         }
     }
 }
 
-void look__begin(struct plugins *ps)
+/// The slot of the place that `path` belongs to; NULL: it is no known place's.
+static struct slot *slot_around(const struct plugins *ps, const char *path)
 {
-    struct look *lk = xcalloc(1, sizeof *lk);
-    lk->ps = ps;
-    lk->everything = ps->all_dirty || !ps->watch_run;
-    lk->force = ps->force;
-    places_init(&lk->places);
-    map_init(&lk->known);
-    places_configured(&lk->places, ps->opts.config, choices_all(ps->opts.choices),
-                      ps->opts.shipped_dir);
-    add_projects_lines(lk);
-    places_copy(&lk->places, &ps->installed);
-    copy_roots(lk);
-    vec_foreach (d, &ps->dirty) {
-        vec_push(&lk->dirty, *d);
+    struct slot *s = NULL;
+    for (struct str p = str_of(path); p.n > 1 && s == NULL; p = path_dir(p)) {
+        s = map_get(&ps->slots, p);
     }
-    ps->dirty.n = 0;
-    ps->all_dirty = false;
-    vec_foreach (s, &ps->slots) {
-        vec_push(&lk->stamps, (*s)->stamp);
-        map_set(&lk->known, str_of((*s)->path), (void *)lk->stamps.n); // never NULL: 1 + index
-    }
-    work_submit(ps->lane, 0, work, done, lk);
+    return s;
 }
 
-// ---- kept versions ----------------------------------------------------------------------------
-
-struct fetch {
-    struct plugins *ps;
-    char *versions;
-    vec(struct glance) wanted; // `path` where it came from
-    vec(char *) hashes;
-};
-
-static void fetch_work(void *arg)
+static bool is_aimed_at(struct look *lk, const struct slot *s)
 {
-    struct fetch *f = arg;
-    for (size_t i = 0; i < f->wanted.n; i++) {
-        struct glance *g = &f->wanted.p[i];
-        g->content = content_fetch(f->versions, f->hashes.p[i], g->path, false);
-    }
-}
-
-static void fetch_done(void *arg)
-{
-    struct fetch *f = arg;
-    struct plugins *ps = f->ps;
-    for (size_t i = 0; i < f->wanted.n; i++) {
-        struct glance *g = &f->wanted.p[i];
-        if (g->content != NULL) {
-            vec_push(&ps->fetched, g->content);
-        } else {
-            log_warn(LOG_HUB, "version=%s is not kept any more", f->hashes.p[i]);
-        }
-        free(g->path);
-        free(f->hashes.p[i]);
-    }
-    vec_fini(&f->wanted);
-    vec_fini(&f->hashes);
-    free(f->versions);
-    free(f);
-    plugins__fetched(ps);
-}
-
-void look__fetch(struct plugins *ps, const struct past_unit *list, size_t n)
-{
-    struct fetch *f = xcalloc(1, sizeof *f);
-    f->ps = ps;
-    f->versions = xstrdup(ps->versions);
-    for (size_t i = 0; i < n; i++) {
-        vec_push(&f->wanted, ((struct glance){.path = xstrdup(list[i].path)}));
-        vec_push(&f->hashes, xstrdup(list[i].hash));
-    }
-    work_submit(ps->keeper, 0, fetch_work, fetch_done, f);
-}
-
-// ---- roots and watches ------------------------------------------------------------------------
-
-static void add_root(struct plugins *ps, const char *base, const char *sub, enum plugin_layer layer,
-                     const struct project *pr)
-{
-    char *dir = path_join(base, sub);
-    struct plugin_root r = {
-        .dir = path_clean(dir),
-        .layer = layer,
-        .project = pr != NULL ? xstrdup(pr->place.root) : NULL,
-        .slug = pr != NULL ? xstrdup(pr->slug) : NULL,
-    };
-    vec_push(&ps->roots, r);
-    free(dir);
-}
-
-static void add_layer_roots(struct plugins *ps, const char *base, const struct project *pr)
-{
-    const struct config *own = pr != NULL ? project_config(ps, pr) : NULL;
-    const struct config *c = own != NULL ? own : ps->opts.config;
-    char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
-    add_root(ps, base, "plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
-    add_root(ps, base, "shared/plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
-    add_root(ps, base, profile, pr != NULL ? LAYER_REPO_PROFILE : LAYER_USER_PROFILE, pr);
-    free(profile);
-}
-
-static void roots_free(struct plugins *ps)
-{
-    vec_foreach (r, &ps->roots) {
-        free(r->dir);
-        free(r->project);
-        free(r->slug);
-    }
-    ps->roots.n = 0;
-}
-
-void look__roots(struct plugins *ps)
-{
-    roots_free(ps);
-    add_layer_roots(ps, ps->opts.home->dir, NULL);
-    vec_foreach (pr, &ps->projects) {
-        char *base = path_join(pr->place.root, ".afloat");
-        add_layer_roots(ps, base, pr);
-        free(base);
-    }
-    look__watch(ps);
-}
-
-/// The inventory counts too: what came between the last look and the beginning of the watch is in it.
-static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
-{
-    struct plugins *ps = arg;
-    (void)w;
-    for (size_t i = 0; i < batch->n; i++) {
-        vec_push(&ps->dirty, xstrdup(batch->changes[i].path));
-    }
-    if (batch->n != 0) {
-        plugins__ask(ps, "watch");
-    }
-}
-
-static bool is_watched(const struct plugins *ps, const char *path)
-{
-    for (size_t i = 0; i < ps->watched.n; i++) {
-        if (look__is_beneath(path, ps->watched.p[i])) {
+    vec_foreach (g, &lk->glances) {
+        if (strcmp(g->path, s->path) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/// Watch a root, or a place outside of the roots: a directory with all below it, a file by its name.
-static void watch_path(struct plugins *ps, const char *path, bool is_file)
+/// Look at what plugins read, if it is `path`; all of it when that is NULL.
+static bool aim_at_inputs(struct look *lk, const char *path)
 {
-    const struct config *c = ps->opts.config;
-    char *dir = is_file ? str_dup(path_dir(str_of(path))) : xstrdup(path);
-    char *pattern = is_file ? str_dup(path_base(str_of(path))) : NULL;
-    struct watch_opts o = {
-        .path = dir,
-        .pattern = pattern,
-        .recursive = !is_file,
-        .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-        .poll = config_bool(c, "watch.poll"),
-    };
-    struct watch *w = NULL;
-    struct err e = {0};
-    if (watch_open(&w, ps->opts.watcher, &o, on_watch, ps, &e) == 0) {
-        vec_push(&ps->watches, w);
-        vec_push(&ps->watched, xstrdup(path));
-    } else {
-        log_warn(LOG_HUB, "watch=%s reason=%s", path, LOGQ(str_of(e.msg)).z);
-    }
-    free(dir);
-    free(pattern);
-}
-
-static bool is_needed(const struct plugins *ps, const char *path)
-{
-    for (size_t i = 0; i < ps->roots.n; i++) {
-        if (strcmp(ps->roots.p[i].dir, path) == 0) {
-            return true;
+    bool any = false;
+    vec_foreach (p, &lk->ps->plugs) {
+        vec_foreach (in, &(*p)->inputs.list) {
+            // what was read may be a directory, in which a name came or went
+            if (path == NULL || strcmp(in->path, path) == 0 ||
+                str_eqz(path_dir(str_of(path)), in->path)) {
+                vec_push(&lk->inputs, ((struct plugin_input){.path = xstrdup(in->path)}));
+                any = true;
+            }
         }
     }
-    return has_place(ps, path);
+    return any;
 }
 
-static void close_watch(struct plugins *ps, size_t i)
+/// Look at the places of the dirty paths only. False: one is no known place's.
+static bool aim(struct look *lk)
 {
-    watch_close(ps->watches.p[i]);
-    free(ps->watched.p[i]);
-    vec_remove(&ps->watches, i);
-    vec_remove(&ps->watched, i);
+    bool known = true;
+    vec_foreach (d, &lk->dirty) {
+        bool input = aim_at_inputs(lk, *d);
+        struct slot *s = slot_around(lk->ps, *d);
+        known = known && (s != NULL || input);
+        if (s != NULL && !is_aimed_at(lk, s)) {
+            struct glance g = {.path = xstrdup(s->path),
+                               .built = s->built,
+                               .known = true,
+                               .built_before = s->built,
+                               .stamp_before = s->stamp};
+            vec_push(&lk->glances, g);
+        }
+    }
+    return known;
 }
 
-void look__watch(struct plugins *ps)
+static struct look *look_new(struct plugins *ps)
 {
-    if (ps->opts.watcher == NULL || ps->stopped) {
+    struct look *lk = xcalloc(1, sizeof *lk);
+    lk->ps = ps;
+    lk->force = ps->force;
+    places_init(&lk->places);
+    map_init(&lk->known);
+    vec_foreach (d, &ps->dirty) {
+        vec_push(&lk->dirty, *d);
+    }
+    ps->dirty.n = 0;
+    return lk;
+}
+
+/// What the slots say, for the worker.
+static void tell_known(struct look *lk)
+{
+    struct str path;
+    void *slot;
+    for (size_t at = 0; map_next(&lk->ps->slots, &at, &path, &slot);) {
+        const struct slot *s = slot;
+        struct known *k = xcalloc(1, sizeof *k);
+        *k = (struct known){.there = true, .built = s->built, .stamp = s->stamp};
+        map_set(&lk->known, path, k);
+    }
+}
+
+/// Look at the roots, and at all that the settings name.
+static void aim_wide(struct look *lk, bool everything)
+{
+    struct plugins *ps = lk->ps;
+    lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
+    ps->all_dirty = ps->list_roots = false;
+    places_configured(&lk->places, ps->opts.config, choices_all(ps->opts.choices),
+                      ps->opts.shipped_dir);
+    add_projects_lines(lk);
+    places_copy(&lk->places, &ps->installed);
+    copy_roots(lk);
+    tell_known(lk);
+    if (everything) {
+        aim_at_inputs(lk, NULL);
+    }
+}
+
+void look__begin(struct plugins *ps)
+{
+    bool everything = ps->all_dirty || !ps->watch_run;
+    if (!everything && !ps->list_roots && ps->dirty.n == 0) { // a run of another source
+        plugins__looked(ps);
         return;
     }
-    for (size_t i = ps->watches.n; i-- > 0;) {
-        if (!is_needed(ps, ps->watched.p[i])) {
-            close_watch(ps, i);
-        }
+    struct look *lk = look_new(ps);
+    lk->kind = LOOK_NARROW;
+    if (!aim(lk) || everything || ps->list_roots) {
+        glances_free(lk);
+        aim_wide(lk, everything);
     }
-    vec_foreach (r, &ps->roots) {
-        if (!is_watched(ps, r->dir)) {
-            watch_path(ps, r->dir, false);
-        }
-    }
-    vec_foreach (p, &ps->places.list) {
-        if (p->hot == HOT_YES && !is_watched(ps, p->path)) {
-            const struct slot *s = look__slot(ps, p->path);
-            watch_path(ps, p->path, s != NULL && s->content != NULL && s->content->tree.is_file);
-        }
-    }
+    work_submit(ps->lane, 0, work, done, lk);
 }
 
 void look__free(struct plugins *ps)
 {
-    for (size_t i = ps->watches.n; i-- > 0;) {
-        close_watch(ps, i);
-    }
-    vec_foreach (s, &ps->slots) {
-        slot_free(*s);
+    struct str path;
+    void *slot;
+    look__unwatch(ps);
+    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
+        slot_free(slot);
     }
     vec_foreach (d, &ps->dirty) {
         free(*d);
     }
-    roots_free(ps);
     entries_fini(&ps->entries);
     places_fini(&ps->places);
-    vec_fini(&ps->roots);
-    vec_fini(&ps->slots);
+    map_fini(&ps->slots);
     vec_fini(&ps->dirty);
-    vec_fini(&ps->watches);
-    vec_fini(&ps->watched);
 }

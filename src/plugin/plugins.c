@@ -24,12 +24,7 @@
 
 struct plug *plugins__plug(const struct plugins *ps, const char *unit)
 {
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        if (strcmp(ps->plugs.p[i]->unit, unit) == 0) {
-            return ps->plugs.p[i];
-        }
-    }
-    return NULL;
+    return map_get(&ps->units, str_of(unit));
 }
 
 void plug__free(struct plug *p)
@@ -37,6 +32,7 @@ void plug__free(struct plug *p)
     gen_diag_fini(&p->verdict);
     gen_diag_fini(&p->said);
     gen_diag_fini(&p->failure);
+    plugin_inputs_fini(&p->inputs);
     arena_fini(&p->arena);
     free(p->unit);
     free(p);
@@ -65,10 +61,14 @@ void plugins__end_run(struct plugins *ps)
         content_unref(*c);
     }
     ps->fetched.n = 0;
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->run) {
         (*p)->want = (*p)->back = NULL;
     }
-    look__watch(ps);
+    ps->run.n = 0;
+    if (ps->rewatch) {
+        ps->rewatch = false;
+        look__watch(ps);
+    }
 }
 
 static void prepared(struct plugins *ps)
@@ -403,9 +403,12 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
     map_init(&ps->good);
+    map_init(&ps->slots);
+    map_init(&ps->units);
     stays_init(&ps->stays);
     places_init(&ps->places);
     places_init(&ps->installed);
+    brake__init(ps);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
     gen_on_commit(o->engine, past__committed, ps);
     look__roots(ps);
@@ -421,6 +424,7 @@ void plugins_stop(struct plugins *ps)
         return;
     }
     ps->stopped = true;
+    timer_stop(&ps->braked);
     trust_unlisten(ps->opts.trust, on_trust, ps);
     for (size_t i = 0; i < ps->watches.n; i++) {
         watch_close(ps->watches.p[i]);
@@ -460,6 +464,8 @@ static void free_now(void *arg)
     look__free(ps);
     past__free(ps);
     vec_fini(&ps->plugs);
+    vec_fini(&ps->run);
+    map_fini(&ps->units);
     vec_fini(&ps->projects);
     vec_fini(&ps->warned);
     vec_fini(&ps->names);
@@ -624,11 +630,10 @@ static enum gen_state standing(const struct plug *p)
     return p->said_state != GEN_LOADED ? p->said_state : GEN_REMOVED;
 }
 
-struct plugin_row plugins_at(const struct plugins *ps, size_t i)
+static struct plugin_row row_of(const struct plug *p)
 {
-    const struct plug *p = ps->plugs.p[i];
     const struct loaded *v = p->serving;
-    const struct slot *s = p->entry != NULL ? look__slot(ps, p->entry->place->path) : NULL;
+    const struct slot *s = p->slot;
     struct plug_origin o = plug__origin(p);
     struct plugin_row r = {
         .name = p->unit,
@@ -660,13 +665,16 @@ struct plugin_row plugins_at(const struct plugins *ps, size_t i)
     return r;
 }
 
+struct plugin_row plugins_at(const struct plugins *ps, size_t i)
+{
+    return row_of(ps->plugs.p[i]);
+}
+
 bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out)
 {
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        if (str_eqz(name, ps->plugs.p[i]->unit)) {
-            *out = plugins_at(ps, i);
-            return true;
-        }
+    const struct plug *p = map_get(&ps->units, name);
+    if (p != NULL) {
+        *out = row_of(p);
     }
-    return false;
+    return p != NULL;
 }

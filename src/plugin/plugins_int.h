@@ -3,7 +3,9 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "loop/timer.h"
 #include "loop/work.h"
+#include "plugin/inputs.h"
 #include "plugin/plugins.h"
 #include "trust/stays.h"
 #include "trust/trust.h"
@@ -21,15 +23,18 @@ struct content {
     struct tree tree;
     struct arena arena;
     struct plugin_shape shape;
-    bool built;            // resolved with dist/ first
-    bool sound;            // it could be resolved; else `fault` says why not
-    struct gen_diag fault; // strings in `arena`
+    char inputs[SHA256_HEX]; // over the files that loading depends on; see content.c
+    bool built;              // resolved with dist/ first
+    bool sound;              // it could be resolved; else `fault` says why not
+    struct gen_diag fault;   // strings in `arena`
 };
 
 /// What lies at a path.
 struct slot {
     char *path;
     uint64_t stamp;          // fingerprint of names, sizes, times; 0: nothing is there
+    bool built;              // how it is read: dist/ first
+    bool named;              // of a walk that finds slots without a place
     struct content *content; // NULL: nothing there, or it could not be read
     struct gen_diag fault;   // a copy, of the reading; message NULL: none
     int64_t seen_at;         // ms since 1970
@@ -50,6 +55,7 @@ struct loaded {
     struct arena arena;         // options, strings
     struct gen_unit *unit;
     uint64_t mark; // of everything besides the content that loading looked at: options, names
+    struct plugin_inputs inputs;
 };
 
 /// Where a plug's version comes from.
@@ -61,6 +67,15 @@ struct plug_origin {
     const struct json *options, *prefer; // NULL: none
 };
 
+/// The commits of a plug that writes its own files; see brake.c.
+enum { BRAKE_COMMITS = 10 };
+struct brake {
+    uint64_t at[BRAKE_COMMITS]; // ms, the oldest is overwritten
+    unsigned n;
+    uint64_t writes; // of the runner, at the last commit
+    uint64_t until;  // ms: nothing is loaded before; 0: it is not braked
+};
+
 /// What the next stage does with a plug.
 enum plug_act { ACT_NOTHING, ACT_LOAD, ACT_REMOVE, ACT_SAY };
 
@@ -68,6 +83,7 @@ struct plug {
     struct plugins *owner;
     char *unit;
     const struct plugin_entry *entry; // NULL: it has none any more
+    struct slot *slot;                // of its entry's place; NULL without one
     struct plug_origin at;            // that of its last entry, in `arena`: it outlives the entry
     struct arena arena;
     int order;
@@ -84,9 +100,12 @@ struct plug {
     struct loaded *staged;   // of the run under way
     char failed[SHA256_HEX]; // content that failed to load, with `failed_mark`
     uint64_t failed_mark;
-    struct gen_diag failure; // a copy, what it failed with
-    bool needs_restart;      // changed on disk, fixed until the hub restarts
-    bool touched;            // it takes part in the run that is being prepared
+    struct gen_diag failure;     // a copy, what it failed with
+    bool needs_restart;          // changed on disk, fixed until the hub restarts
+    struct plugin_inputs inputs; // what the last version that was tried read while it loaded
+    bool stale;                  // some of that has changed since
+    struct brake brake;
+    bool looked; // what is on disk for it was looked at for this run
 };
 
 /// An open project.
@@ -114,6 +133,7 @@ struct past {
 struct plugins {
     struct plugins_opts opts;
     struct gen_source *source;
+    struct timer braked; // when something braked may load again
     struct lane *lane;   // looks at what lies on disk
     struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
     char *versions;      // state/versions
@@ -124,9 +144,13 @@ struct plugins {
     vec(struct plugin_root) roots;
     vec(struct watch *) watches;
     vec(char *) watched; // a path for each watch
-    vec(struct slot *) slots;
-    vec(char *) dirty; // paths of the watcher's batches not looked at yet
+    struct map slots;    // struct slot by path
+    vec(char *) dirty;   // paths of the watcher's batches not looked at yet
     bool all_dirty;
+    bool list_roots;              // the next look lists the roots
+    bool relisted;                // the places are others: entries have to be made of them
+    bool reordered;               // the load order is another, and the next stage has to say so
+    bool rewatch;                 // what has to be watched may be other
     vec(struct project) projects; // those with somebody in them
     struct stays stays;
     struct plugin_places installed; // by code; `said_path` is the owner
@@ -136,12 +160,13 @@ struct plugins {
 
     // what serves
     vec(struct plug *) plugs; // in load order
+    struct map units;         // the same by the unit's name
     uint64_t number;          // of the last generation kept
 
     // the run that is being prepared
-    struct look *look;
     bool preparing, force, watch_run;
     vec(char *) names;
+    vec(struct plug *) run;        // those that take part, in load order
     bool asked_kept;               // kept versions were asked for
     vec(struct content *) fetched; // those that were there
     vec(char *) warned;            // paths that stand as NAME_DUPLICATE
@@ -163,6 +188,8 @@ struct content *content_read(const char *path, bool built, struct gen_diag *faul
 struct content *content_fetch(const char *versions, const char *hash, const char *path, bool built);
 struct content *content_ref(struct content *c);
 void content_unref(struct content *c); // NULL is allowed
+/// Do two contents load alike? Files that loading does not depend on may differ.
+bool content_same(const struct content *a, const struct content *b);
 /// A number for the names, sizes and times at `path`; 0 when there is nothing. Blocks.
 uint64_t content_stamp(const char *path);
 
@@ -171,23 +198,32 @@ uint64_t content_stamp(const char *path);
 /// Look at the roots and at whatever is dirty; ends with plugins__looked().
 void look__begin(struct plugins *ps);
 void plugins__looked(struct plugins *ps);
-/// Read kept versions; ends with plugins__fetched().
-void look__fetch(struct plugins *ps, const struct past_unit *list, size_t n);
-void plugins__fetched(struct plugins *ps);
 struct slot *look__slot(const struct plugins *ps, const char *path); // NULL when not known
 /// The hash of what lies on disk for a plug, "" for nothing; `p` may be NULL.
 const char *look__hash(const struct plugins *ps, const struct plug *p);
 /// Is `path` the directory `dir` or something below it? NULL is not.
 bool look__is_beneath(const char *path, const char *dir);
+/// The settings with those that a project brings; NULL: it brings none.
+const struct config *look__project_config(const struct plugins *ps, const struct project *pr);
 void look__free(struct plugins *ps);
+
+// ---- look_watch.c: where to look --------------------------------------------------------------
+
 /// Open the roots of the user and of every project, and watch them and all configured places.
 void look__roots(struct plugins *ps);
 void look__watch(struct plugins *ps);
+void look__unwatch(struct plugins *ps); // at the end: roots and watches go
+
+// ---- fetch.c: kept versions -------------------------------------------------------------------
+
+/// Read kept versions into `fetched`; ends with plugins__fetched().
+void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n);
+void plugins__fetched(struct plugins *ps);
 
 // ---- decide.c: what is to serve ---------------------------------------------------------------
 
 /// Make entries of the places and decide for each unit what is to be done. False: kept versions
-/// have to be fetched first, look__fetch() is under way.
+/// have to be fetched first, fetch__begin() is under way.
 bool decide__all(struct plugins *ps);
 bool decide__anything(const struct plugins *ps);
 /// Everything that loading looks at besides the files, as one number.
@@ -204,6 +240,14 @@ void loaded__free(struct loaded *v);
 struct plug_origin plug__origin(const struct plug *p);
 /// Is what serves dead? Then it is loaded again, and when that fails nothing serves.
 bool plug__is_dead(const struct plug *p);
+
+// ---- brake.c: loops of a plugin with itself ---------------------------------------------------
+
+void brake__init(struct plugins *ps);
+/// A version was committed: count it, and note with its unit when it goes too fast.
+void brake__committed(struct plug *p);
+/// Has `p` to wait with loading? Then the watcher's run that it waits for is asked for later.
+bool brake__holds(struct plug *p);
 
 // ---- past.c: what was kept --------------------------------------------------------------------
 

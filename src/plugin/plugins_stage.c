@@ -18,6 +18,7 @@ void loaded__free(struct loaded *v)
         v->run->runner->free(v->run);
     }
     content_unref(v->content);
+    plugin_inputs_fini(&v->inputs);
     arena_fini(&v->arena);
     free(v);
 }
@@ -56,6 +57,7 @@ static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_d
         .tree = &v->content->tree,
         .shape = shape,
         .project = o->project != NULL ? arena_strdup(&v->arena, str_of(o->project)) : NULL,
+        .inputs = &v->inputs,
     };
     int rc = manifest_options(shape, given, &v->arena, &v->code.options, fault);
     if (rc < 0) {
@@ -219,6 +221,17 @@ static struct gen_unit *begin_unit(struct loaded *v, struct gen_stage *s,
     return u;
 }
 
+/// What is wanted was tried, whether or not it loads: it is tried again when something that it read is
+/// another.
+static void take_inputs(struct plug *p, struct loaded *v)
+{
+    p->owner->rewatch |= p->inputs.list.n + v->inputs.list.n != 0;
+    plugin_inputs_fini(&p->inputs);
+    p->inputs = v->inputs;
+    v->inputs = (struct plugin_inputs){0};
+    p->stale = false;
+}
+
 /// Load `c` as a staging unit; NULL and `fault` (a copy) when it failed, and then nothing of it stays.
 static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *s,
                            struct gen_diag *fault)
@@ -236,7 +249,11 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
         return NULL; // the unit, and with it the version, goes when the stage ends
     }
     add_static_parts(v);
-    return run_server(v, s, fault) == 0 ? v : NULL;
+    int rc = run_server(v, s, fault);
+    if (c == p->want && !gen_stage_request(s)->dry_run) {
+        take_inputs(p, v);
+    }
+    return rc == 0 ? v : NULL;
 }
 
 static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
@@ -321,15 +338,25 @@ static void stage_remove(struct plug *p, struct gen_stage *s)
     }
 }
 
+static void reorder(struct plugins *ps)
+{
+    vec_foreach (p, &ps->plugs) {
+        if ((*p)->serving != NULL) {
+            gen_stage_reorder((*p)->serving->unit, (*p)->order);
+        }
+    }
+    ps->reordered = false;
+}
+
 void stage__plugins(void *plugins, struct gen_stage *s)
 {
     struct plugins *ps = plugins;
     static void (*const how[])(struct plug *, struct gen_stage *) = {
         [ACT_LOAD] = stage_load, [ACT_REMOVE] = stage_remove, [ACT_SAY] = stage_say};
-    vec_foreach (p, &ps->plugs) {
-        if ((*p)->serving != NULL) {
-            gen_stage_reorder((*p)->serving->unit, (*p)->order);
-        }
+    if (ps->reordered) {
+        reorder(ps);
+    }
+    vec_foreach (p, &ps->run) {
         if (how[(*p)->act] != NULL) {
             how[(*p)->act](*p, s);
         }
@@ -347,6 +374,7 @@ static void commit(struct plug *p)
             p->serving->run->runner->keep(p->serving->run);
         }
         past__keep(p->owner, p->serving);
+        brake__committed(p);
     } else if (p->act == ACT_REMOVE) {
         p->serving = NULL;
     }
@@ -356,17 +384,34 @@ static void commit(struct plug *p)
     p->act = ACT_NOTHING;
 }
 
+/// Nothing of it is on disk, serves or is held any more.
+static bool is_over(const struct plug *p)
+{
+    return p->entry == NULL && p->serving == NULL && past__hold(p->owner, p->unit) == NULL;
+}
+
+static void forget(struct plugins *ps, struct plug *p)
+{
+    size_t i = 0;
+    while (ps->plugs.p[i] != p) {
+        i++;
+    }
+    vec_remove(&ps->plugs, i);
+    map_remove(&ps->units, str_of(p->unit));
+    plug__free(p);
+}
+
 void stage__plugins_commit(void *plugins)
 {
     struct plugins *ps = plugins;
-    for (size_t i = ps->plugs.n; i-- > 0;) {
-        struct plug *p = ps->plugs.p[i];
+    for (size_t i = ps->run.n; i-- > 0;) {
+        struct plug *p = ps->run.p[i];
         if (p->act != ACT_NOTHING) {
             commit(p);
         }
-        if (p->entry == NULL && p->serving == NULL && past__hold(ps, p->unit) == NULL) {
-            plug__free(p);
-            vec_remove(&ps->plugs, i);
+        if (is_over(p)) {
+            vec_remove(&ps->run, i);
+            forget(ps, p);
         }
     }
     plugins__end_run(ps);
@@ -375,8 +420,9 @@ void stage__plugins_commit(void *plugins)
 void stage__plugins_abort(void *plugins)
 {
     struct plugins *ps = plugins;
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->run) {
         (*p)->staged = NULL;
+        (*p)->looked = (*p)->act != ACT_NOTHING; // a run that commits has to decide it again
         (*p)->act = ACT_NOTHING;
     }
     plugins__end_run(ps);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gen/engine.h"
+#include "plugin/inputs.h"
 #include "plugin/manifest.h"
 
 // Who runs the server side of plugins: one runner for each language. The plugins' source reads, judges
@@ -22,6 +23,8 @@ struct plugin_code {
     const struct plugin_shape *shape;
     const struct json *options; // checked, with defaults
     const char *project;        // root of its repository; NULL: the user's
+    /// Where the runner notes what the code reads while it loads; NULL: nobody asks.
+    struct plugin_inputs *inputs;
 };
 
 /// The first member of what a runner keeps for a version.
@@ -51,5 +54,7 @@ struct plugin_runner {
     /// Can nothing of it run any more? Then it is to be loaded again; who runs it asks for that with a
     /// request of its own. NULL: that does not happen.
     bool (*dead)(const struct plugin_version *v);
+    /// How often code of this runner wrote files, or did what may have, so far. NULL: not known.
+    uint64_t (*writes)(const void *arg);
     void *arg;
 };

@@ -1,0 +1,176 @@
+// Where plugins are looked for, and what is watched there.
+//
+//     the user's home ┐
+//     each project    ┴── plugins/, shared/plugins/, profiles/P/plugins/ ──> roots, each watched whole
+//     configured places outside of the roots, hot ones only ──> a watch each
+//
+// A watch gives paths; look.c finds out what they mean. What plugins read while they loaded is watched
+// too, where it is outside of all this.
+
+#include "base/log.h"
+#include "base/path.h"
+#include "config/config.h"
+#include "config/home.h"
+#include "plugin/plugins_int.h"
+
+static void add_root(struct plugins *ps, const char *base, const char *sub, enum plugin_layer layer,
+                     const struct project *pr)
+{
+    char *dir = path_join(base, sub);
+    struct plugin_root r = {
+        .dir = path_clean(dir),
+        .layer = layer,
+        .project = pr != NULL ? xstrdup(pr->place.root) : NULL,
+        .slug = pr != NULL ? xstrdup(pr->slug) : NULL,
+    };
+    vec_push(&ps->roots, r);
+    free(dir);
+}
+
+static void add_layer_roots(struct plugins *ps, const char *base, const struct project *pr)
+{
+    const struct config *own = pr != NULL ? look__project_config(ps, pr) : NULL;
+    const struct config *c = own != NULL ? own : ps->opts.config;
+    char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
+    add_root(ps, base, "plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
+    add_root(ps, base, "shared/plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
+    add_root(ps, base, profile, pr != NULL ? LAYER_REPO_PROFILE : LAYER_USER_PROFILE, pr);
+    free(profile);
+}
+
+static void roots_free(struct plugins *ps)
+{
+    vec_foreach (r, &ps->roots) {
+        free(r->dir);
+        free(r->project);
+        free(r->slug);
+    }
+    ps->roots.n = 0;
+}
+
+void look__roots(struct plugins *ps)
+{
+    roots_free(ps);
+    add_layer_roots(ps, ps->opts.home->dir, NULL);
+    vec_foreach (pr, &ps->projects) {
+        char *base = path_join(pr->place.root, ".afloat");
+        add_layer_roots(ps, base, pr);
+        free(base);
+    }
+    look__watch(ps);
+}
+
+/// The inventory counts too: what came between the last look and the beginning of the watch is in it.
+static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct plugins *ps = arg;
+    (void)w;
+    for (size_t i = 0; i < batch->n; i++) {
+        vec_push(&ps->dirty, xstrdup(batch->changes[i].path));
+    }
+    if (batch->n != 0) {
+        plugins__ask(ps, "watch");
+    }
+}
+
+static bool is_watched(const struct plugins *ps, const char *path)
+{
+    for (size_t i = 0; i < ps->watched.n; i++) {
+        if (look__is_beneath(path, ps->watched.p[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Watch a root, or a place outside of the roots: a directory with all below it, a file by its name.
+static void watch_path(struct plugins *ps, const char *path, bool is_file)
+{
+    const struct config *c = ps->opts.config;
+    char *dir = is_file ? str_dup(path_dir(str_of(path))) : xstrdup(path);
+    char *pattern = is_file ? str_dup(path_base(str_of(path))) : NULL;
+    struct watch_opts o = {
+        .path = dir,
+        .pattern = pattern,
+        .recursive = !is_file,
+        .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+        .poll = config_bool(c, "watch.poll"),
+    };
+    struct watch *w = NULL;
+    struct err e = {0};
+    if (watch_open(&w, ps->opts.watcher, &o, on_watch, ps, &e) == 0) {
+        vec_push(&ps->watches, w);
+        vec_push(&ps->watched, xstrdup(path));
+    } else {
+        log_warn(LOG_HUB, "watch=%s reason=%s", path, LOGQ(str_of(e.msg)).z);
+    }
+    free(dir);
+    free(pattern);
+}
+
+static bool is_needed(const struct plugins *ps, const char *path)
+{
+    for (size_t i = 0; i < ps->roots.n; i++) {
+        if (strcmp(ps->roots.p[i].dir, path) == 0) {
+            return true;
+        }
+    }
+    vec_foreach (p, &ps->plugs) {
+        vec_foreach (in, &(*p)->inputs.list) {
+            if (strcmp(in->path, path) == 0) {
+                return true;
+            }
+        }
+    }
+    return look__slot(ps, path) != NULL;
+}
+
+static void close_watch(struct plugins *ps, size_t i)
+{
+    watch_close(ps->watches.p[i]);
+    free(ps->watched.p[i]);
+    vec_remove(&ps->watches, i);
+    vec_remove(&ps->watched, i);
+}
+
+void look__watch(struct plugins *ps)
+{
+    if (ps->opts.watcher == NULL || ps->stopped) {
+        return;
+    }
+    for (size_t i = ps->watches.n; i-- > 0;) {
+        if (!is_needed(ps, ps->watched.p[i])) {
+            close_watch(ps, i);
+        }
+    }
+    vec_foreach (r, &ps->roots) {
+        if (!is_watched(ps, r->dir)) {
+            watch_path(ps, r->dir, false);
+        }
+    }
+    vec_foreach (p, &ps->places.list) {
+        if (p->hot == HOT_YES && !is_watched(ps, p->path)) {
+            const struct slot *s = look__slot(ps, p->path);
+            watch_path(ps, p->path, s != NULL && s->content != NULL && s->content->tree.is_file);
+        }
+    }
+    vec_foreach (p, &ps->plugs) {
+        vec_foreach (in, &(*p)->inputs.list) {
+            if (!is_watched(ps, in->path)) {
+                watch_path(ps, in->path, true);
+            }
+        }
+    }
+}
+
+void look__unwatch(struct plugins *ps)
+{
+    for (size_t i = ps->watches.n; i-- > 0;) {
+        close_watch(ps, i);
+    }
+    roots_free(ps);
+    vec_fini(&ps->roots);
+    vec_fini(&ps->watches);
+    vec_fini(&ps->watched);
+}
