@@ -125,14 +125,27 @@ static bool is_boxed(const struct tool_call *c)
     return box_rules(c->box) != NULL;
 }
 
-/// A model that does not know why a download failed tries ten other ways.
-static void explain_network(struct tool_call *c)
+/// A model that does not know why a command failed tries ten other ways.
+static void explain(struct tool_call *c)
 {
-    static const char *const signs[] = {"Network is unreachable", "resolve host", "resolution",
-                                        "resolving", "connect to"};
-    for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
-        if (strstr(buf_z(&c->text), signs[i]) != NULL) {
-            buf_addz(&c->text, "[the network is off in this sandbox]\n");
+    static const struct {
+        const char *sign, *and;
+        const char *hint;
+        bool offline;
+    } rows[] = {
+        {"Network is unreachable", "", "the network is off in this sandbox", true},
+        {"resolve host", "", "the network is off in this sandbox", true},
+        {"resolution", "", "the network is off in this sandbox", true},
+        {"resolving", "", "the network is off in this sandbox", true},
+        {"connect to", "", "the network is off in this sandbox", true},
+        {"Read-only file system", ".git/", ".git can only be read in this sandbox", false},
+        {"No space left on device", "", "the disk is full", false},
+    };
+    const char *text = buf_z(&c->text);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strstr(text, rows[i].sign) != NULL && strstr(text, rows[i].and) != NULL &&
+            !(rows[i].offline && box_network(c->box))) {
+            buf_addf(&c->text, "[%s]\n", rows[i].hint);
             return;
         }
     }
@@ -183,8 +196,8 @@ static void on_output_done(void *arg)
     }
     r.error = judge(c, &r);
     r.success = r.error == NULL;
-    if (!r.success && is_boxed(c) && !box_network(c->box)) {
-        explain_network(c);
+    if (!r.success && is_boxed(c)) {
+        explain(c);
     }
     r.output = buf_str(&c->text);
     tool__finish(c, &r);

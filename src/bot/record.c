@@ -54,6 +54,18 @@ char *record_name(const struct record *r)
     return xasprintf("bots/%s/workspaces/%s/runs/%s.json", r->bot, r->project, r->run_id);
 }
 
+struct git_worktree record_worktree(const struct record *r, const char *home, struct arena *in)
+{
+    return (struct git_worktree){.common = r->common,
+                                 .dir = r->worktree,
+                                 .quarantine = arena_printf(in, "%s/quarantine/%s/%s-%s", home,
+                                                            r->project, r->bot, r->run_id),
+                                 .branch = r->branch,
+                                 .start = r->start,
+                                 .head = r->head[0] != '\0' ? r->head : NULL,
+                                 .full_access = r->full_access};
+}
+
 // ---- reading ------------------------------------------------------------------------------------
 
 static const char *take_text(struct record *r, const struct json *doc, const char *key)

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "git/git.h"
 
 // What is kept of a run: the document bots/<bot>/workspaces/<slug>/runs/<run_id>.json. It holds all that
 // show, diff, apply, merge, discard, resume and recovery need after the hub was restarted; secrets of the
@@ -108,5 +109,7 @@ char *record_name(const struct record *r);
 
 /// True for eight lower-case hex digits.
 bool record_id_valid(struct str id);
+/// Its worktree, for git/; `quarantine` is in `in`, all else is borrowed from `r`.
+struct git_worktree record_worktree(const struct record *r, const char *home, struct arena *in);
 /// The session of its last iteration; "" when there is none.
 const char *record_last_session(const struct record *r);

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "bot/prompt.h"
 #include "bot/run_int.h"
+#include "config/home.h"
 #include "proto/events.h"
 
 static const struct {
@@ -202,13 +203,9 @@ void run__lore_free(struct run_lore *l)
     }
 }
 
-struct git_worktree run__worktree(const struct run *r)
+struct git_worktree run__worktree(struct run *r)
 {
-    return (struct git_worktree){.common = r->rec.common,
-                                 .dir = r->rec.worktree,
-                                 .branch = r->rec.branch,
-                                 .start = r->rec.start,
-                                 .full_access = r->rec.full_access};
+    return record_worktree(&r->rec, r->b->o.home->dir, &r->arena);
 }
 
 const struct bot_config *run__config(const struct run *r)

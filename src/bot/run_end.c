@@ -107,7 +107,8 @@ static void on_removed(void *arg, int status, const struct err *e)
 static void remove_tree(void *arg)
 {
     struct run *r = arg;
-    r->job = git_remove(r->b->git, r->rec.common, r->rec.worktree, on_removed, r);
+    struct git_worktree w = run__worktree(r);
+    r->job = git_remove(r->b->git, &w, on_removed, r);
 }
 
 void run__remove(struct run *r)

@@ -129,7 +129,7 @@ void run__emit(struct run *r, unsigned event, struct str more);
 /// Its one timer, for `cb` from here on; it may run.
 void run__alarm(struct run *r, uint64_t ms, timer_cb *cb);
 void run__lore_free(struct run_lore *l); // NULL is allowed
-struct git_worktree run__worktree(const struct run *r);
+struct git_worktree run__worktree(struct run *r);
 const struct bot_config *run__config(const struct run *r); // of one that is recovered: NULL
 
 // the steps

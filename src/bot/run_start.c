@@ -356,8 +356,8 @@ static void take_added(struct run *r, const struct git_added *g)
         rec->base = record_text(rec, str_of(g->base));
         rec->base_branch = record_text(rec, str_of(g->base_branch));
         rec->dirty = g->dirty;
-        rec->head = rec->start;
     }
+    rec->head = record_text(rec, str_of(g->start)); // where its branch is now
     for (size_t i = 0; i < g->notes.n; i++) {
         record_add(rec, &rec->notes, str_of(g->notes.p[i]));
     }
@@ -396,12 +396,14 @@ static void add_tree(void *arg)
 {
     struct run *r = arg;
     const struct bot_config *c = run__config(r);
+    struct git_worktree w = run__worktree(r);
     struct git_add add = {.repo = r->rec.root,
                           .dir = r->rec.worktree,
                           .branch = r->rec.branch,
                           .from = r->former != NULL ? GIT_FROM_BRANCH : GIT_FROM_STATE,
                           .include = names_of(r, &c->include),
-                          .link = names_of(r, &c->link)};
+                          .link = names_of(r, &c->link),
+                          .quarantine = w.quarantine};
     r->rec.link.n = 0;
     for (size_t i = 0; i < c->link.n; i++) {
         record_add(&r->rec, &r->rec.link, str_of(c->link.p[i]));

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "bot/run.h"
 #include "bot/runs_int.h"
+#include "config/home.h"
 #include "git/git.h"
 #include "store/store.h"
 
@@ -204,12 +205,9 @@ static void diff(struct ask *a)
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     rec = live != NULL ? run_record(live) : rec;
-    struct git_diff_opts o = {.of = {.common = rec->common,
-                                     .dir = live != NULL ? rec->worktree : NULL,
-                                     .branch = rec->branch,
-                                     .start = rec->start,
-                                     .full_access = rec->full_access},
+    struct git_diff_opts o = {.of = record_worktree(rec, a->b->o.home->dir, &a->arena),
                               .max_patch = PATCH_BYTES};
+    o.of.dir = live != NULL ? o.of.dir : NULL;
     git_diff(a->b->git, &o, on_diff, a);
 }
 

@@ -116,13 +116,11 @@ static bool is_live(const struct ask *a, const struct checkout *it)
     return it->known && bots__is_running(a->b, str_of(it->rec.run_id));
 }
 
-static struct git_worktree worktree_of(const struct checkout *it)
+static struct git_worktree worktree_of(struct ask *a, const struct checkout *it)
 {
-    return (struct git_worktree){.common = it->rec.common,
-                                 .dir = it->path,
-                                 .branch = it->rec.branch,
-                                 .start = it->rec.start,
-                                 .full_access = it->rec.full_access};
+    struct git_worktree w = record_worktree(&it->rec, a->b->o.home->dir, &a->arena);
+    w.dir = it->path;
+    return w;
 }
 
 // ---- list ---------------------------------------------------------------------------------------
@@ -176,7 +174,7 @@ static void list_next(struct ask *a)
     }
     const struct checkout *it = &t->all.p[t->at];
     if (a->b->git != NULL && it->known) {
-        struct git_worktree w = worktree_of(it);
+        struct git_worktree w = worktree_of(a, it);
         git_measure(a->b->git, &w, on_measured, a);
     } else {
         struct err e = {.code = ERR_NOT_FOUND, .msg = "it belongs to no run"};
@@ -279,7 +277,8 @@ static void remove_tree(void *arg)
     struct ask *a = arg;
     struct checkouts *t = a->data;
     const struct checkout *it = &t->all.p[t->at];
-    git_remove(a->b->git, it->rec.common, it->path, on_removed, a);
+    struct git_worktree w = worktree_of(a, it);
+    git_remove(a->b->git, &w, on_removed, a);
 }
 
 static void on_committed(void *arg, int status, const struct err *e, const struct git_committed *g)
@@ -299,7 +298,7 @@ static void on_committed(void *arg, int status, const struct err *e, const struc
 
 static void clean_tree(struct ask *a, struct checkout *it)
 {
-    struct git_worktree w = worktree_of(it);
+    struct git_worktree w = worktree_of(a, it);
     const char **link = arena_calloc(&a->arena, it->rec.link.n + 1, sizeof *link);
     for (size_t i = 0; i < it->rec.link.n; i++) {
         link[i] = it->rec.link.p[i];

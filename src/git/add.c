@@ -2,8 +2,8 @@
 //
 //     look ─┬─ the user's state ──> a tree ── differs from HEAD? ──> the start commit ─┐
 //           └─ a commit, or a branch that is there already ─────────────────────────── ┤
-//                              directory <── checkout <── registration <── branch <────┘
-//                                  └── ignored files to copy, links to make
+//          directory <── checkout <── quarantine <── registration <── branch <─────────────┘
+//              └── ignored files to copy, links to make
 //
 // The start commit is a child of the user's HEAD with the uncommitted changes in it. It is on no
 // branch of the user's; what is done after it can be told apart from what the user had begun.
@@ -153,7 +153,8 @@ static int add_worktree(struct git_job *j, struct err *e)
     struct add_job *k = self(j);
     (void)e;
     k->tried = true;
-    job__run(j, "worktree", "add", "-q", "--", k->out.dir, k->ask.branch, NULL);
+    job__run(j, "worktree", "add", "-q", k->ask.quarantine != NULL ? "--no-checkout" : "--checkout",
+             "--", k->out.dir, k->ask.branch, NULL);
     j->cmd.may_fail = true;
     return 0;
 }
@@ -165,6 +166,54 @@ static int worktree_added(struct git_job *j, struct err *e)
         return job__grumble(j, resumed ? ERR_CONFLICT : UV_EIO, "cannot make the worktree", e);
     }
     job__release(j);
+    return 0;
+}
+
+// ---- its own repository ------------------------------------------------------------------------
+
+static int ask_refs(struct git_job *j, struct err *e)
+{
+    return self(j)->ask.quarantine != NULL ? quarantine__ask_refs(j, e) : 0;
+}
+
+static int make_quarantine(struct git_job *j, struct err *e)
+{
+    struct add_job *k = self(j);
+    if (k->ask.quarantine == NULL) {
+        return 0;
+    }
+    char *own = own__find(k->out.common, k->out.dir);
+    struct quarantine q = {.dir = k->ask.quarantine,
+                           .work_tree = k->out.dir,
+                           .common = k->out.common,
+                           .git_dir = j->look.git_dir,
+                           .registration = own,
+                           .branch = k->ask.branch,
+                           .tip = k->out.start,
+                           .start = k->out.start};
+    int rc = own != NULL ? quarantine__make(j, &q, e)
+                         : err_set(e, UV_EIO, "git has not registered '%s'", k->out.dir);
+    free(own);
+    return rc;
+}
+
+static int check_out(struct git_job *j, struct err *e)
+{
+    struct add_job *k = self(j);
+    (void)e;
+    if (k->ask.quarantine != NULL) {
+        j->place.dir = j->place.work_tree = k->out.dir;
+        j->place.git_dir = k->ask.quarantine;
+        job__run(j, "read-tree", "-m", "-u", "HEAD", NULL);
+    }
+    return 0;
+}
+
+static int checked_out(struct git_job *j, struct err *e)
+{
+    (void)e;
+    j->place.dir = j->look.root;
+    j->place.git_dir = j->place.work_tree = NULL;
     return 0;
 }
 
@@ -237,7 +286,6 @@ static int carry(struct git_job *j, struct err *e)
     for (const char *const *name = k->ask.link; *name != NULL; name++) {
         link_one(k, *name);
     }
-    own__make_ref_dirs(k->out.common, k->ask.branch);
     return 0;
 }
 
@@ -262,6 +310,9 @@ static int tell(struct git_job *j, struct err *e)
     STEP_COMMAND("branch", make_branch, branch_made),          \
     STEP_THINK("turn", take_turn),                             \
     STEP_COMMAND("worktree", add_worktree, worktree_added),    \
+    STEP_COMMAND("refs", ask_refs, quarantine__take_refs),     \
+    STEP_WORK("quarantine", make_quarantine),                  \
+    STEP_COMMAND("checkout", check_out, checked_out),          \
     STEP_COMMAND("ignored files", ask_ignored, take_ignored),  \
     STEP_WORK("carry", carry),                                 \
     STEP_THINK("tell", tell)
@@ -308,13 +359,15 @@ static int undo_turn(struct git_job *j, struct err *e)
 static int undo_dir(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
-    return k->tried ? own__forget(k->out.common, k->out.dir, e) : 0;
+    struct git_worktree w = {
+        .common = k->out.common, .dir = k->out.dir, .quarantine = k->ask.quarantine};
+    return k->tried ? own__forget(&w, e) : 0;
 }
 
 static int undo_branch(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
-    (void)e;
+    checked_out(j, e);
     j->place.index = NULL;
     if (k->made_branch) {
         job__run(j, "update-ref", "--no-deref", "-d", k->ref, k->out.start, NULL);
@@ -356,6 +409,7 @@ struct git_job *git_add(struct git *g, const struct git_add *a, git_add_cb *cb, 
         .base = job__dup(j, a->base),
         .include = job__dup_list(j, a->include),
         .link = job__dup_list(j, a->link),
+        .quarantine = job__dup(j, a->quarantine),
     };
     k->ref = arena_printf(&j->arena, "refs/heads/%s", a->branch);
     j->place.dir = k->ask.repo;

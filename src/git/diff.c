@@ -6,6 +6,7 @@
 // Both are a comparison of two trees, which needs no checkout and reads nothing that is being
 // written. Programs that a repository names for comparing are not run.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -43,7 +44,8 @@ static int enter(struct git_job *j, struct err *e)
     char *index = path_join(j->place.git_dir, "index");
     j->place.index = arena_printf(&j->arena, "%s/afloat-index-%p", j->place.git_dir, (void *)j);
     j->look.head = k->of.start;
-    rc = files__copy(index, j->place.index, e);
+    // a model may have put a link or a FIFO in its place: what it leads to is not to be read
+    rc = files__copy(index, j->place.index, O_NOFOLLOW | O_NONBLOCK, e);
     free(index);
     return rc;
 }

@@ -193,7 +193,9 @@ static int copy_bytes(int from, int to)
 static int copy_open(int from, int to)
 {
     struct stat st;
-    int rc = fstat(from, &st) != 0 ? error() : copy_bytes(from, to);
+    int rc = fstat(from, &st) != 0  ? error()
+             : !S_ISREG(st.st_mode) ? UV_EINVAL
+                                    : copy_bytes(from, to);
     if (rc == 0) {
         struct timespec times[] = {st.st_atim, st.st_mtim};
         rc = fchmod(to, st.st_mode & 0777) != 0 || futimens(to, times) != 0 ? error() : 0;
@@ -201,9 +203,9 @@ static int copy_open(int from, int to)
     return rc;
 }
 
-int files__copy(const char *from, const char *to, struct err *e)
+int files__copy(const char *from, const char *to, int flags, struct err *e)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int in = open(from, O_RDONLY | O_CLOEXEC | flags);
     if (in < 0) {
         return errno == ENOENT ? 0 : err_sys(e, "cannot open '%s'", from);
     }
@@ -296,15 +298,22 @@ int files__carry(const char *from_dir, const char *to_dir, const char *name, str
     return rc == 0 ? 0 : err_set(e, rc, "cannot copy '%s': %s", name, err_text(rc));
 }
 
-int files__link(const char *dir, const char *name, const char *target, struct err *e)
+static int link_into(int dir, const char *name, const char *target)
 {
     const char *last;
-    int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int parent = at < 0 ? error() : open_parent(at, name, &last);
-    int rc = parent < 0 ? parent : symlinkat(target, parent, last) != 0 ? error() : 0;
-    if (parent >= 0) {
-        close(parent);
+    int parent = open_parent(dir, name, &last);
+    if (parent < 0) {
+        return parent;
     }
+    int rc = symlinkat(target, parent, last) == 0 ? 0 : error();
+    close(parent);
+    return rc;
+}
+
+int files__link(const char *dir, const char *name, const char *target, struct err *e)
+{
+    int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int rc = at < 0 ? error() : link_into(at, name, target);
     if (at >= 0) {
         close(at);
     }

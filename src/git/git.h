@@ -19,7 +19,9 @@
 //
 // Two kinds of trees: the user's checkout, where git runs as the user would run it, and a worktree
 // in which a model has worked. Whatever lies in the second is hostile, so git runs there in a box
-// (sandbox/box.h), with the repository that *we* registered, not with what the tree says.
+// (sandbox/box.h), with the repository that *we* registered, not with what the tree says. Nothing in
+// that box can write the user's repository: commits made there are in a quarantine, and git_commit()
+// checks them and takes them in.
 //
 // All of these functions belong to the loop thread. docs/internals/git.md says how and why.
 
@@ -96,6 +98,9 @@ struct git_add {
     /// Paths from the root that become links to the user's own (`node_modules`), where those exist
     /// and git has nothing there.
     const char *const *link;
+    /// A directory for the worktree's own repository, where commits are made that a box lets nobody make
+    /// in the user's. It must not exist yet. NULL: a worktree as git itself makes it.
+    const char *quarantine;
 };
 
 struct git_added {
@@ -120,8 +125,10 @@ struct git_job *git_add(struct git *g, const struct git_add *a, git_add_cb *cb, 
 struct git_worktree {
     const char *common; // of git_added
     const char *dir;
+    const char *quarantine; // of git_add
     const char *branch;
     const char *start;
+    const char *head; // where the repository's branch was when the work began; NULL: `start`
     bool full_access; // the session had danger-full-access: no box
 };
 
@@ -137,19 +144,20 @@ struct git_committed {
 
 typedef void git_commit_cb(void *arg, int status, const struct err *e,
                            const struct git_committed *r);
-/// Commit all that lies uncommitted to the branch; `link` as it was given to git_add(): these are
-/// taken away before. Wherever HEAD has gone, nothing is lost: work that does not follow on the
-/// branch goes to `BRANCH-rescue-ID`. Nothing may run in the directory any more: locks that a killed
-/// git has left are removed. ERR_NOT_FOUND when the directory or its registration is gone.
+/// Commit all that is uncommitted in a worktree with a quarantine, and bring it and all commits made
+/// there into the repository, checked; `link` as it was given to git_add(): these are taken away
+/// before. Wherever HEAD has gone, nothing is lost: work that does not follow on the branch goes to
+/// `BRANCH-rescue-ID`, as do other branches and a stash that were made there. Nothing may run in the
+/// directory any more: locks that a killed git has left are removed. ERR_NOT_FOUND when the directory
+/// or its registration is gone, ERR_TOO_LARGE for more than a repository should get at once.
 struct git_job *git_commit(struct git *g, const struct git_worktree *w, const char *root,
                            const char *const *link, const char *message, git_commit_cb *cb,
                            void *arg);
 
 typedef void git_done_cb(void *arg, int status, const struct err *e);
-/// Remove the directory and its registration, whatever lies in it; the branch stays. Links are not
-/// followed. It may be gone already: then only the registration goes, if there is one.
-struct git_job *git_remove(struct git *g, const char *common, const char *dir, git_done_cb *cb,
-                           void *arg);
+/// Remove the directory, its quarantine and its registration, whatever is in them; the branch stays.
+/// Links are not followed. Each may be gone already. Only `common`, `dir`, `quarantine` are read.
+struct git_job *git_remove(struct git *g, const struct git_worktree *w, git_done_cb *cb, void *arg);
 
 // ---- what came of it -------------------------------------------------------------------------
 

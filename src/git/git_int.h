@@ -12,6 +12,10 @@
 // A job is a table of steps, run one after the other by job.c. Each operation keeps its own struct
 // with a `struct git_job` as first member.
 
+// Who commits where the user has set no name.
+#define GIT_OUR_NAME  "afloat"
+#define GIT_OUR_EMAIL "afloat@localhost"
+
 /// One step. `begin` may ask for a command with job__run(); without one, and without `work`, the
 /// step is over and `end` is not called. A negative return ends the job with that failure.
 struct step {
@@ -34,6 +38,7 @@ struct place {
     const char *git_dir;   // NULL: as git finds it from `dir`
     const char *work_tree; // with `git_dir`
     const char *index;     // an index file of our own, NULL for the usual one
+    const char *objects;   // more objects to read, NULL for none
     struct box *box;       // owned; NULL for none
 };
 
@@ -41,6 +46,8 @@ struct place {
 struct command {
     vec(const char *) argv, env;
     struct str in;      // for its stdin, borrowed from the arena
+    int in_fd, out_fd;  // or a file for its stdin, its stdout; borrowed; 0 for none
+    uint64_t max_file;  // bytes that it may write to a file; 0: any
     size_t max;         // of `out`
     bool cut_ok;        // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
     bool may_fail;      // an exit code but 0 is for `end` to judge
@@ -49,6 +56,15 @@ struct command {
     struct buf grumble; // the beginning of its stderr
     int code;
     bool wanted, cut;
+};
+
+/// What import.c brings from a quarantine into the repository.
+struct import {
+    const char *common;    // the repository
+    const char *since;     // a commit that the repository has
+    struct git_names tips; // commits to bring; none: nothing is done
+    int fd;                // of the pack; 0: none
+    uint64_t n_objects;
 };
 
 struct git {
@@ -69,6 +85,7 @@ struct git_job {
     void (*report)(struct git_job *j, int status, const struct err *e);
     struct place place;
     struct command cmd;
+    struct import import;
     struct proc *proc;
     struct timer limit;
     int status; // the first failure
@@ -86,6 +103,8 @@ struct git_job {
     struct git_look look;
     const char *cdup;                   // from the directory to the root, as git says it
     const char *user_name, *user_email; // NULL: not configured
+
+    struct str refs; // of the repository, `ID NAME` lines; by REFS_STEP
 
     // found by STATE_STEPS
     const char *tree;        // the checkout as it is
@@ -128,6 +147,8 @@ void job__note(struct git_job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct git_names job__notes(struct git_job *j);
 /// Names in `text` that end with NUL, `max` at most; copied.
 struct git_names job__names(struct git_job *j, struct str text, size_t max);
+/// `text` in double quotes, as git reads it in settings and in lists of object directories. Caller frees.
+char *job__quote(const char *text);
 bool job__is_id(const char *id); // of a commit or tree: 40 or 64 hex digits
 
 /// A lane step: make `j->tmp`.
@@ -174,18 +195,57 @@ int state__drop_nested(struct git_job *j, struct err *e);
 int state__write(struct git_job *j, struct err *e);
 int state__written(struct git_job *j, struct err *e);
 
+// ---- quarantine.c: a git directory for one worktree ----------------------------------------------
+
+struct quarantine {
+    const char *dir;          // its own
+    const char *work_tree;    // the worktree
+    const char *common;       // the repository
+    const char *git_dir;      // of the user's checkout
+    const char *registration; // COMMON/worktrees/ID
+    const char *branch;
+    const char *tip;   // where the branch is
+    const char *start; // any id
+};
+
+/// What a quarantine needs to know of the repository's refs; the place is the repository.
+#define REFS_STEP STEP_COMMAND("refs", quarantine__ask_refs, quarantine__take_refs)
+int quarantine__ask_refs(struct git_job *j, struct err *e);
+int quarantine__take_refs(struct git_job *j, struct err *e);
+/// Make it anew, after REFS_STEP and look__read(), and let the worktree's `.git` lead there. Blocks.
+int quarantine__make(const struct git_job *j, const struct quarantine *q, struct err *e) MUST_CHECK;
+/// Put right what a session may have broken; `*broken` when it must be made anew. Blocks.
+int quarantine__put_right(const struct quarantine *q, bool *broken, struct err *e) MUST_CHECK;
+
+// ---- import.c: from a quarantine into the repository -----------------------------------------------
+
+/// Steps of a job whose `import` is filled in. The first ones run in the place that the job has, the last
+/// one in the repository, which the place is from then on.
+#define IMPORT_STEPS                                                                               \
+    STEP_WORK("pack file", import__make_file), STEP_COMMAND("pack", import__pack, NULL),           \
+        STEP_WORK("check pack", import__check),                                                    \
+        STEP_COMMAND("take in", import__take, import__taken)
+int import__make_file(struct git_job *j, struct err *e);
+int import__pack(struct git_job *j, struct err *e);
+int import__check(struct git_job *j, struct err *e);
+int import__take(struct git_job *j, struct err *e);
+int import__taken(struct git_job *j, struct err *e);
+
 // ---- own.c: a worktree of ours, after somebody else has worked there ----------------------------
 
 /// Lane steps. Find its registration and make `j->place` it, with a box: for looking, while somebody
-/// may work there; and, when nobody does, with what a session may have broken put right.
+/// may work there; and, when nobody does, with what a session may have broken put right. Then `*broken`
+/// says that its quarantine must be made anew before own__enter().
 int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
-int own__take_over(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
-/// Git in a box can write the directories of a branch and its log only when they are there; git
-/// outside removes them when it packs branches. Blocks.
-void own__make_ref_dirs(const char *common, const char *branch);
-/// Remove a worktree and then its registration; without git, which would read what lies there. It is
-/// fine when either is gone. Blocks.
-int own__forget(const char *common, const char *dir, struct err *e) MUST_CHECK;
+int own__take_over(struct git_job *j, const struct git_worktree *w, bool *broken,
+                   struct err *e) MUST_CHECK;
+/// A lane step: make its quarantine anew, with the branch where the repository has it.
+int own__remake(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
+/// The registration of `dir`, or NULL. Caller frees. Blocks.
+char *own__find(const char *common, const char *dir);
+/// Remove a worktree, its quarantine (NULL: none) and then its registration; without git, which would
+/// read what is in there. It is fine when any is gone. Blocks.
+int own__forget(const struct git_worktree *w, struct err *e) MUST_CHECK;
 struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w);
 
 // ---- take.c: what applying and merging have in common --------------------------------------------
@@ -215,8 +275,9 @@ int take__compared(struct git_job *j, struct err *e);
 /// Remove a directory and all in it. Links are removed, not followed; other file systems are left.
 /// Nothing there is fine.
 int files__remove(const char *path, struct err *e) MUST_CHECK;
-/// Copy a file with its mode and times. Nothing there is fine: then there is no copy either.
-int files__copy(const char *from, const char *to, struct err *e) MUST_CHECK;
+/// Copy a regular file with its mode and times; `flags` for opening it. Nothing there is fine: then
+/// there is no copy either.
+int files__copy(const char *from, const char *to, int flags, struct err *e) MUST_CHECK;
 /// A regular file in `from_dir`, or a link, to the same place in `to_dir`. Never leaves either.
 int files__carry(const char *from_dir, const char *to_dir, const char *name,
                  struct err *e) MUST_CHECK;

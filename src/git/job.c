@@ -69,6 +69,9 @@ static void job_free(struct git_job *j)
     }
     command_clear(&j->cmd);
     box_free(j->place.box);
+    if (j->import.fd > 0) {
+        close(j->import.fd);
+    }
     vec_fini(&j->notes);
     free(j->tmp);
     arena_fini(&j->arena);
@@ -192,6 +195,7 @@ static void fill_env(struct git_job *j)
     add_env(j, "LC_ALL", "C");
     add_env(j, "GIT_TERMINAL_PROMPT", "0");
     add_env(j, "GIT_INDEX_FILE", j->place.index);
+    add_env(j, "GIT_ALTERNATE_OBJECT_DIRECTORIES", j->place.objects);
 }
 
 static void fill_argv(struct git_job *j)
@@ -263,6 +267,10 @@ static int judge(struct git_job *j, const struct proc_exit *x)
                          : err_set(&j->step_err, ERR_TOO_LARGE,
                                    "git has more to say than %zu bytes", c->max);
     }
+    if (x->signal == SIGXFSZ) {
+        return err_set(&j->step_err, ERR_TOO_LARGE, "git has more to write than %llu MiB",
+                       (unsigned long long)(c->max_file >> 20));
+    }
     if (x->signal != 0) {
         return err_set(&j->step_err, UV_EIO, "git was ended by signal %d", x->signal);
     }
@@ -292,9 +300,14 @@ static int spawn(struct git_job *j)
         .argv = c->argv.p,
         .env = c->env.p,
         .cwd = j->place.dir,
-        .in = c->in.n != 0 ? PROC_PIPE : PROC_NULL,
-        .out = PROC_PIPE,
+        .in = c->in.n != 0    ? PROC_PIPE
+              : c->in_fd != 0 ? PROC_FD
+                              : PROC_NULL,
+        .out = c->out_fd != 0 ? PROC_FD : PROC_PIPE,
         .err = PROC_PIPE,
+        .in_fd = c->in_fd,
+        .out_fd = c->out_fd,
+        .file_size_limit = c->max_file,
         .supervise = !c->outlives_us,
         .box = j->place.box != NULL ? box_rules(j->place.box) : NULL,
     };

@@ -105,6 +105,25 @@ struct git_names job__names(struct git_job *j, struct str text, size_t max)
     return names;
 }
 
+char *job__quote(const char *text)
+{
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    buf_addc(&out, '"');
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\n') {
+            buf_addz(&out, "\\n");
+            continue;
+        }
+        if (*c == '"' || *c == '\\') {
+            buf_addc(&out, '\\');
+        }
+        buf_addc(&out, *c);
+    }
+    buf_addc(&out, '"');
+    return buf_take(&out, NULL);
+}
+
 bool job__is_id(const char *id)
 {
     size_t n = strlen(id);

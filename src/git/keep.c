@@ -1,25 +1,32 @@
 // The end of work in a worktree: everything on its branch, then the directory goes.
 //
-//     put right ──> where are branch B and HEAD H? ──> add -A ──> tree ──> commit on H ──> B
+//     in the box, in the quarantine
+//         put right ──> where are branch B and HEAD H? ──> add -A ──> tree ──> commit on H
+//     in the repository
+//         its objects (import.c) ──> the branch there
 //
 // The model may have gone anywhere: on another branch, on no branch, back in time. The new commit
-// follows on H, where the files came from, and the branch moves to it when that loses nothing of B:
+// follows on H, where the files came from, and becomes the branch when that loses nothing of B:
 //
 //     H is B, or after it     the branch goes there
 //     H is gone               the commit follows on B
 //     B is gone               it is made again, where H is
 //     they have parted        a second branch, BRANCH-rescue-ID, gets it; B stays
 //
+// Other branches and stashes that were made in the quarantine get such a branch each. Of the
+// repository's branch only we know where it was; if the user has moved it since, and the new one does
+// not follow on that, the user's stays and ours is a rescue branch.
+//
 // Plain parts of git do this instead of `git commit`, so that neither HEAD, hooks, templates nor
-// editors have a say. No step touches the branch but the last, update-ref, which git does whole or
-// not at all.
+// editors have a say. No step touches the repository's refs but the last ones, update-ref, which git
+// does whole or not at all.
 
 #include <unistd.h>
 
 #include "base/path.h"
 #include "git/git_int.h"
 
-enum { IGNORED_MAX = 200, IGNORED_BYTES = 256 << 10 };
+enum { IGNORED_MAX = 200, IGNORED_BYTES = 256 << 10, OTHERS_MAX = 20, OTHERS_BYTES = 64 << 10 };
 
 struct keep_job {
     struct git_job j;
@@ -28,9 +35,16 @@ struct keep_job {
     const char *const *link;
     const char *tip;    // B; "" when it is gone
     const char *parent; // H
-    const char *commit; // what the branch gets
+    const char *commit; // on H, or H itself
+    const char *target; // what the branch gets
+    const char *theirs; // where the repository has the branch; "" when it is gone
     bool parted;
+    bool broken, remade; // its quarantine
     bool no_index, bad_index;
+    const char *rescue[OTHERS_MAX + 2]; // commits that get a branch of their own
+    size_t n_rescue, at_rescue;
+    struct str others;   // ids, one a line
+    struct place inside; // the job's own, while it is in the repository
     struct git_committed out;
     git_commit_cb *cb;
     void *arg;
@@ -61,11 +75,35 @@ static void remove_links(const struct keep_job *k)
 static int take_over(struct git_job *j, struct err *e)
 {
     struct keep_job *k = self(j);
-    int rc = own__take_over(j, &k->of, e);
+    int rc = own__take_over(j, &k->of, &k->broken, e);
     if (rc == 0) {
         remove_links(k);
     }
     return rc;
+}
+
+static int ask_refs(struct git_job *j, struct err *e)
+{
+    return self(j)->broken ? quarantine__ask_refs(j, e) : 0;
+}
+
+static int remake(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    if (!k->broken) {
+        return 0;
+    }
+    job__note(j,
+              "git could not work in its repository any more: what it had committed only there is "
+              "lost, its files are kept");
+    k->broken = false;
+    k->remade = true;
+    return own__remake(j, &k->of, e);
+}
+
+static int enter(struct git_job *j, struct err *e)
+{
+    return own__enter(j, &self(j)->of, e);
 }
 
 static int ask_tip(struct git_job *j, struct err *e)
@@ -77,10 +115,29 @@ static int ask_tip(struct git_job *j, struct err *e)
     return 0;
 }
 
+/// Back to the repository.
+static int leave(struct git_job *j, struct err *e)
+{
+    (void)e;
+    box_free(j->place.box);
+    j->place = (struct place){.dir = self(j)->of.common, .git_dir = self(j)->of.common};
+    return 0;
+}
+
+static const struct step *remake_steps(void);
+
+/// 1 is an answer; more is a git that cannot work there.
 static int take_tip(struct git_job *j, struct err *e)
 {
     struct keep_job *k = self(j);
-    (void)e;
+    if (j->cmd.code > 1 && k->remade) {
+        return job__grumble(j, UV_EIO, "git", e);
+    }
+    if (j->cmd.code > 1) {
+        k->broken = true;
+        job__become(j, remake_steps());
+        return 0;
+    }
     k->tip = job__line(j);
     k->tip = j->cmd.code == 0 && job__is_id(k->tip) ? k->tip : "";
     return 0;
@@ -173,31 +230,166 @@ static int take_commit(struct git_job *j, struct err *e)
     return job__id(j, &k->commit, e);
 }
 
-/// Nothing may move when H lies before B and there is nothing new.
+// ---- what becomes a branch -------------------------------------------------------------------------
+
+/// Nothing may move when H is before B and there is nothing new.
+static int ask_parted(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    k->target = k->parted ? k->tip : k->commit;
+    if (k->parted) {
+        job__run(j, "merge-base", "--is-ancestor", k->commit, k->tip, NULL);
+        j->cmd.may_fail = true;
+    }
+    return 0;
+}
+
+static void add_rescue(struct keep_job *k, const char *commit)
+{
+    bool known = k->n_rescue == ARRAY_LEN(k->rescue);
+    for (size_t i = 0; i < k->n_rescue && !known; i++) {
+        known = strcmp(k->rescue[i], commit) == 0;
+    }
+    if (!known) {
+        k->rescue[k->n_rescue++] = commit;
+    }
+}
+
+static int take_parted(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    if (j->cmd.code != 0) {
+        add_rescue(k, k->commit);
+    }
+    return 0;
+}
+
+/// So that to keep it once more finds nothing new.
+static int move_own(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    if (strcmp(k->target, k->tip) != 0) {
+        job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->target, NULL);
+    }
+    return 0;
+}
+
+/// Branches and a stash with commits that `target` has not; most are copies of the user's.
+static int ask_others(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    job__run(j, "for-each-ref", "--format=%(objectname)",
+             arena_printf(&j->arena, "--no-merged=%s", k->target), "refs/heads", "refs/stash",
+             NULL);
+    j->cmd.max = OTHERS_BYTES;
+    j->cmd.cut_ok = j->cmd.may_fail = true;
+    return 0;
+}
+
+static int take_others(struct git_job *j, struct err *e)
+{
+    (void)e;
+    self(j)->others = arena_str(&j->arena, buf_str(&j->cmd.out));
+    return 0;
+}
+
+/// Which of them does the repository not have? It is asked without the quarantine.
+static int ask_unknown(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    if (k->others.n != 0) {
+        k->inside = j->place;
+        j->place = (struct place){.dir = k->of.common, .git_dir = k->of.common};
+        job__run(j, "cat-file", "--batch-check", NULL);
+        job__env(j, "GIT_NO_LAZY_FETCH", "1");
+        j->cmd.in = k->others;
+    }
+    return 0;
+}
+
+static int take_unknown(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    struct str rest = buf_str(&j->cmd.out);
+    (void)e;
+    j->place = k->inside;
+    k->inside = (struct place){0};
+    while (rest.n != 0) {
+        struct str line = str_cut(&rest, '\n'), id = str_cut(&line, ' ');
+        if (str_eqz(line, "missing")) {
+            add_rescue(k, arena_strdup(&j->arena, id));
+        }
+    }
+    return 0;
+}
+
+/// All that the repository is to get.
+static int choose_tips(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    const char **tips = arena_calloc(&j->arena, k->n_rescue + 1, sizeof *tips);
+    size_t n = 0;
+    (void)e;
+    if (strcmp(k->target, k->of.start) != 0) {
+        tips[n++] = k->target;
+    }
+    for (size_t i = 0; i < k->n_rescue; i++) {
+        tips[n++] = k->rescue[i];
+    }
+    j->import =
+        (struct import){.common = k->of.common, .since = k->of.start, .tips = {.p = tips, .n = n}};
+    return 0;
+}
+
+// ---- the repository's branches ---------------------------------------------------------------------
+
+static int take_theirs(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    const char *id = job__line(j);
+    (void)e;
+    k->theirs = j->cmd.code == 0 && job__is_id(id) ? id : "";
+    return 0;
+}
+
+/// The user may have moved the branch meanwhile.
+static int ask_follows(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    if (k->theirs[0] != '\0' && strcmp(k->theirs, k->of.head) != 0 &&
+        strcmp(k->theirs, k->target) != 0) {
+        job__run(j, "merge-base", "--is-ancestor", k->theirs, k->target, NULL);
+        j->cmd.may_fail = true;
+    }
+    return 0;
+}
+
+static int take_follows(struct git_job *j, struct err *e)
+{
+    struct keep_job *k = self(j);
+    (void)e;
+    if (j->cmd.code != 0) {
+        add_rescue(k, k->target);
+        k->target = k->theirs;
+    }
+    return 0;
+}
+
 static int move_branch(struct git_job *j, struct err *e)
 {
     struct keep_job *k = self(j);
     (void)e;
-    k->out.head = k->tip;
-    if (strcmp(k->commit, k->tip) == 0) {
-        return 0;
-    }
-    if (!k->parted) {
-        job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->commit, k->tip,
+    k->out.head = k->target;
+    if (strcmp(k->target, k->theirs) != 0) {
+        job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->target, k->theirs,
                  NULL);
-        k->out.head = k->commit;
-        return 0;
     }
-    job__run(j, "merge-base", "--is-ancestor", k->commit, k->tip, NULL);
-    j->cmd.may_fail = true;
-    return 0;
-}
-
-static int branch_moved(struct git_job *j, struct err *e)
-{
-    struct keep_job *k = self(j);
-    (void)e;
-    k->parted = k->parted && j->cmd.code != 0;
     return 0;
 }
 
@@ -205,18 +397,33 @@ static int make_rescue(struct git_job *j, struct err *e)
 {
     struct keep_job *k = self(j);
     (void)e;
-    if (k->parted) {
-        k->out.rescue = arena_printf(&j->arena, "%s-rescue-%.8s", k->of.branch, k->commit);
+    if (k->at_rescue < k->n_rescue) {
+        const char *name =
+            arena_printf(&j->arena, "%s-rescue-%.8s", k->of.branch, k->rescue[k->at_rescue]);
+        if (k->at_rescue != 0) {
+            job__note(j, "more work that is not on its branch is on '%s'", name);
+        } else {
+            k->out.rescue = name;
+        }
         job__run(j, "update-ref", "--no-deref", "-m", "afloat: rescue",
-                 arena_printf(&j->arena, "refs/heads/%s", k->out.rescue), k->commit, NULL);
+                 arena_printf(&j->arena, "refs/heads/%s", name), k->rescue[k->at_rescue], NULL);
     }
+    return 0;
+}
+
+static const struct step *rescue_steps(void);
+
+static int rescued(struct git_job *j, struct err *e)
+{
+    (void)e;
+    self(j)->at_rescue++;
+    job__become(j, rescue_steps());
     return 0;
 }
 
 static int ask_ignored(struct git_job *j, struct err *e)
 {
     (void)e;
-    job__settle(j); // the work is safe
     job__run(j, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", NULL);
     j->cmd.max = IGNORED_BYTES;
     j->cmd.cut_ok = j->cmd.may_fail = true;
@@ -241,9 +448,17 @@ static int take_ignored(struct git_job *j, struct err *e)
     STEP_COMMAND("nested", state__drop_nested, NULL),           \
     STEP_COMMAND("write tree", write_tree, state__written),     \
     STEP_COMMAND("commit", make_commit, take_commit),           \
-    STEP_COMMAND("branch", move_branch, branch_moved),          \
-    STEP_COMMAND("rescue", make_rescue, NULL),                  \
-    STEP_COMMAND("ignored files", ask_ignored, take_ignored)
+    STEP_COMMAND("parted", ask_parted, take_parted),            \
+    STEP_COMMAND("own branch", move_own, NULL),                 \
+    STEP_COMMAND("others", ask_others, take_others),            \
+    STEP_COMMAND("unknown", ask_unknown, take_unknown),         \
+    STEP_COMMAND("ignored files", ask_ignored, take_ignored),   \
+    STEP_THINK("tips", choose_tips),                            \
+    IMPORT_STEPS,                                               \
+    STEP_COMMAND("their branch", ask_tip, take_theirs),         \
+    STEP_COMMAND("follows", ask_follows, take_follows),         \
+    STEP_COMMAND("branch", move_branch, NULL),                  \
+    STEP_COMMAND("rescue", make_rescue, rescued)
 
 static const struct step again_steps[] = {
     STEP_WORK("bad index away", look_at_index),
@@ -253,6 +468,12 @@ static const struct step again_steps[] = {
     STEPS_END
 };
 // clang-format on
+
+static const struct step *rescue_steps(void)
+{
+    static const struct step steps[] = {STEP_COMMAND("rescue", make_rescue, rescued), STEPS_END};
+    return steps;
+}
 
 /// Git has refused an index that the model may have written: once more with one of ours.
 static int added(struct git_job *j, struct err *e)
@@ -266,19 +487,42 @@ static int added(struct git_job *j, struct err *e)
 }
 
 // clang-format off
+#define WORK_STEPS                                              \
+    STEP_WORK("enter", enter),                                  \
+    STEP_COMMAND("tip", ask_tip, take_tip),                     \
+    STEP_COMMAND("head", ask_head, take_head),                  \
+    STEP_COMMAND("order", ask_order, take_order),               \
+    STEP_WORK("look for index", look_at_index),                 \
+    STEP_COMMAND("index", check_index, NULL),                   \
+    STEP_COMMAND("add", state__add, added),                     \
+    KEEP_STEPS
+
+#define REMAKE_STEPS                                            \
+    STEP_COMMAND("refs", ask_refs, quarantine__take_refs),      \
+    STEP_WORK("quarantine", remake)
+
 static const struct step keep_steps[] = {
     STEP_COMMAND("settings", look__ask, look__read),
     STEP_WORK("take over", take_over),
-    STEP_COMMAND("tip", ask_tip, take_tip),
-    STEP_COMMAND("head", ask_head, take_head),
-    STEP_COMMAND("order", ask_order, take_order),
-    STEP_WORK("look for index", look_at_index),
-    STEP_COMMAND("index", check_index, NULL),
-    STEP_COMMAND("add", state__add, added),
-    KEEP_STEPS,
+    REMAKE_STEPS,
+    WORK_STEPS,
     STEPS_END
 };
 // clang-format on
+
+/// Its quarantine is of no use: a new one, with the files that are there.
+static const struct step *remake_steps(void)
+{
+    // clang-format off
+    static const struct step steps[] = {
+        STEP_THINK("leave", leave),
+        REMAKE_STEPS,
+        WORK_STEPS,
+        STEPS_END
+    };
+    // clang-format on
+    return steps;
+}
 
 // ---- public ----------------------------------------------------------------------------------
 
@@ -286,6 +530,7 @@ static void report(struct git_job *j, int status, const struct err *e)
 {
     struct keep_job *k = self(j);
     static const struct git_committed nothing = {.head = "", .rescue = ""};
+    box_free(k->inside.box); // it failed outside
     k->out.notes = job__notes(j);
     k->cb(k->arg, status, e, status == 0 ? &k->out : &nothing);
 }
@@ -312,7 +557,7 @@ struct git_job *git_commit(struct git *g, const struct git_worktree *w, const ch
 
 struct remove_job {
     struct git_job j;
-    const char *common, *dir;
+    struct git_worktree of;
     git_done_cb *cb;
     void *arg;
 };
@@ -321,14 +566,14 @@ static int take_turn(struct git_job *j, struct err *e)
 {
     struct remove_job *k = container_of(j, struct remove_job, j);
     (void)e;
-    job__take_turn(j, k->common);
+    job__take_turn(j, k->of.common);
     return 0;
 }
 
 static int remove_work(struct git_job *j, struct err *e)
 {
     struct remove_job *k = container_of(j, struct remove_job, j);
-    return own__forget(k->common, k->dir, e);
+    return own__forget(&k->of, e);
 }
 
 static void report_removed(struct git_job *j, int status, const struct err *e)
@@ -337,8 +582,7 @@ static void report_removed(struct git_job *j, int status, const struct err *e)
     k->cb(k->arg, status, e);
 }
 
-struct git_job *git_remove(struct git *g, const char *common, const char *dir, git_done_cb *cb,
-                           void *arg)
+struct git_job *git_remove(struct git *g, const struct git_worktree *w, git_done_cb *cb, void *arg)
 {
     // clang-format off
     static const struct step steps[] = {
@@ -350,7 +594,6 @@ struct git_job *git_remove(struct git *g, const char *common, const char *dir, g
     struct remove_job *k = job__new(g, sizeof *k, steps, NULL, report_removed);
     k->cb = cb;
     k->arg = arg;
-    k->common = job__dup(&k->j, common);
-    k->dir = job__dup(&k->j, dir);
+    k->of = own__dup(&k->j, w);
     return &k->j;
 }

@@ -240,10 +240,10 @@ void look__identity(struct git_job *j)
     bool boxed = j->place.box != NULL;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (j->user_name == NULL || boxed) {
-            job__env(j, names[i], j->user_name != NULL ? j->user_name : "afloat");
+            job__env(j, names[i], j->user_name != NULL ? j->user_name : GIT_OUR_NAME);
         }
         if (j->user_email == NULL || boxed) {
-            job__env(j, emails[i], j->user_email != NULL ? j->user_email : "afloat@localhost");
+            job__env(j, emails[i], j->user_email != NULL ? j->user_email : GIT_OUR_EMAIL);
         }
     }
 }

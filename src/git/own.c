@@ -1,12 +1,9 @@
 // A worktree in which somebody else has worked: which one it is, and git in a box there.
 //
-// What lies in the directory is not believed, its `.git` least of all. The repository is the one
-// that the caller has kept; of its registrations (REPO/worktrees/ID) the one that names our
-// directory is ours. No session in a box can write that name (sandbox/box_git.c), nor `.git`; a
-// session without one can, so `.git` is put right before a box is made from it.
-//
-// What a model can write are the index, HEAD and logs of this worktree and the branches beneath
-// `afloat/`. Git itself reads them, inside the box.
+// What is in the directory is not believed, its `.git` least of all. The repository is the one that
+// the caller has kept; of its registrations (REPO/worktrees/ID) the one that names our directory is
+// ours. No session in a box can write it. Git works with the worktree's quarantine (quarantine.c),
+// inside the box, since what a model has written there may have it start programs.
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +13,7 @@
 #include "base/path.h"
 #include "git/git_int.h"
 
-enum { POINTER_MAX = 8192, ASIDE_MAX = 100 };
+enum { POINTER_MAX = 8192 };
 
 /// Does REPO/worktrees/ID/gitdir name `link`?
 static bool names(const char *own, const char *link)
@@ -35,8 +32,7 @@ static bool names(const char *own, const char *link)
     return same;
 }
 
-/// The registration of `dir`, or NULL. Caller frees.
-static char *find(const char *common, const char *dir)
+char *own__find(const char *common, const char *dir)
 {
     char *all = path_join(common, "worktrees"), *link = path_join(dir, ".git"), *own = NULL;
     DIR *d = opendir(all);
@@ -57,74 +53,6 @@ static char *find(const char *common, const char *dir)
     return own;
 }
 
-/// Put what is in the way of `path` beside it: nothing is thrown away that was not ours.
-static void set_aside(const char *path)
-{
-    for (int i = 0; i < ASIDE_MAX; i++) {
-        char *aside = xasprintf("%s-aside%d", path, i);
-        bool done = !files__exists(aside) && rename(path, aside) == 0;
-        free(aside);
-        if (done) {
-            return;
-        }
-    }
-}
-
-static int put_link_right(const char *own, const char *dir, struct err *e)
-{
-    char *link = path_join(dir, ".git"), *want = xasprintf("gitdir: %s\n", own);
-    struct buf text;
-    struct stat st;
-    int rc = 0;
-    buf_init(&text, POINTER_MAX);
-    bool regular = lstat(link, &st) == 0 && S_ISREG(st.st_mode);
-    if (!regular || path_read(link, &text, NULL) < 0 || !str_eqz(buf_str(&text), want)) {
-        if (S_ISDIR(st.st_mode)) {
-            set_aside(link);
-        }
-        rc = path_write_atomic(link, str_of(want), 0644, e);
-    }
-    buf_fini(&text);
-    free(want);
-    free(link);
-    return rc;
-}
-
-static void unlink_in(const char *dir, const char *name)
-{
-    char *path = path_join(dir, name);
-    unlink(path);
-    free(path);
-}
-
-/// HEAD and index are files, or git would wait for them; a HEAD that is none is on our branch.
-static void put_files_right(const char *own, const char *branch)
-{
-    static const char *const needed[] = {"HEAD", "index"};
-    struct stat st;
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
-        char *path = path_join(own, needed[i]);
-        if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-            set_aside(path);
-        }
-        if (i == 0 && !files__exists(path)) {
-            char *text = xasprintf("ref: refs/heads/%s\n", branch);
-            (void)!path_write_atomic(path, str_of(text), 0644, NULL); // git says why not
-            free(text);
-        }
-        free(path);
-    }
-}
-
-static void remove_locks(const char *common, const char *own, const char *branch)
-{
-    char *lock = xasprintf("refs/heads/%s.lock", branch);
-    unlink_in(own, "index.lock");
-    unlink_in(own, "HEAD.lock");
-    unlink_in(common, lock);
-    free(lock);
-}
-
 static int make_box(struct git_job *j, struct err *e)
 {
     struct box_policy policy = {
@@ -136,62 +64,101 @@ static int make_box(struct git_job *j, struct err *e)
     return box_new(&j->place.box, &policy, e);
 }
 
-static int find_place(struct git_job *j, const struct git_worktree *w, struct err *e)
+/// Its registration: the directory is there, and the repository knows it. Else NULL.
+static const char *find_place(struct git_job *j, const struct git_worktree *w, struct err *e)
 {
     struct stat st;
-    char *own = find(w->common, w->dir);
-    if (own == NULL || lstat(w->dir, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        free(own);
-        return err_set(e, ERR_NOT_FOUND, "'%s' is no worktree of '%s' any more", w->dir, w->common);
+    char *own = own__find(w->common, w->dir);
+    const char *found =
+        own != NULL && lstat(w->dir, &st) == 0 && S_ISDIR(st.st_mode) ? job__dup(j, own) : NULL;
+    if (found == NULL) {
+        err_set(e, ERR_NOT_FOUND, "'%s' is no worktree of '%s' any more", w->dir, w->common);
     }
-    j->place.git_dir = job__dup(j, own);
-    j->place.work_tree = j->place.dir = w->dir;
     free(own);
-    return 0;
+    return found;
 }
 
 int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e)
 {
-    int rc = find_place(j, w, e);
-    return rc < 0 || w->full_access ? rc : make_box(j, e);
-}
-
-int own__take_over(struct git_job *j, const struct git_worktree *w, struct err *e)
-{
-    int rc = find_place(j, w, e);
-    if (rc == 0) {
-        rc = put_link_right(j->place.git_dir, w->dir, e);
+    const char *registration = find_place(j, w, e);
+    if (registration == NULL) {
+        return ERR_NOT_FOUND;
     }
-    if (rc < 0) {
-        return rc;
+    j->place.git_dir = registration;
+    j->place.work_tree = j->place.dir = w->dir;
+    if (w->quarantine != NULL && files__exists(w->quarantine)) {
+        char *objects = path_join(w->common, "objects"), *quoted = job__quote(objects);
+        j->place.git_dir = w->quarantine;
+        j->place.objects = job__dup(j, quoted); // whatever its own list of alternates has become
+        free(quoted);
+        free(objects);
     }
-    put_files_right(j->place.git_dir, w->branch);
-    remove_locks(w->common, j->place.git_dir, w->branch);
-    files__disarm(w->dir);
-    own__make_ref_dirs(w->common, w->branch);
     return w->full_access ? 0 : make_box(j, e);
 }
 
-void own__make_ref_dirs(const char *common, const char *branch)
+/// Where the repository has the branch; where the work began when it has none.
+static const char *find_tip(struct git_job *j, const struct git_worktree *w)
 {
-    static const char *const tops[] = {"refs/heads", "logs/refs/heads"};
-    struct str parent = path_dir(str_of(branch));
-    for (size_t i = 0; i < ARRAY_LEN(tops); i++) {
-        char *path = xasprintf("%s/%s/" STR_FMT, common, tops[i], STR_ARG(parent));
-        mkdir(path, 0777); // as git would; it is there, or git says why not
-        free(path);
+    const char *ours = arena_printf(&j->arena, " refs/heads/%s", w->branch);
+    struct str rest = j->refs;
+    while (rest.n != 0) {
+        struct str line = str_cut(&rest, '\n');
+        if (str_ends(line, ours)) {
+            return arena_strdup(&j->arena, str_cut(&line, ' '));
+        }
     }
+    return w->start;
 }
 
-int own__forget(const char *common, const char *dir, struct err *e)
+static struct quarantine quarantine_of(struct git_job *j, const struct git_worktree *w,
+                                       const char *registration)
 {
-    int rc = files__remove(dir, e);
-    char *own = rc == 0 ? find(common, dir) : NULL;
+    return (struct quarantine){.dir = w->quarantine,
+                               .work_tree = w->dir,
+                               .common = w->common,
+                               .git_dir = w->common,
+                               .registration = registration,
+                               .branch = w->branch,
+                               .tip = find_tip(j, w),
+                               .start = w->start};
+}
+
+int own__take_over(struct git_job *j, const struct git_worktree *w, bool *broken, struct err *e)
+{
+    const char *registration = find_place(j, w, e);
+    if (registration == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    struct quarantine q = quarantine_of(j, w, registration);
+    char *lock = xasprintf("%s/refs/heads/%s.lock", w->common, w->branch);
+    unlink(lock); // of an update-ref that was killed with the hub
+    free(lock);
+    files__disarm(w->dir);
+    return quarantine__put_right(&q, broken, e);
+}
+
+int own__remake(struct git_job *j, const struct git_worktree *w, struct err *e)
+{
+    const char *registration = find_place(j, w, e);
+    if (registration == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    struct quarantine q = quarantine_of(j, w, registration);
+    return quarantine__make(j, &q, e);
+}
+
+int own__forget(const struct git_worktree *w, struct err *e)
+{
+    int rc = files__remove(w->dir, e);
+    if (rc == 0 && w->quarantine != NULL) {
+        rc = files__remove(w->quarantine, e);
+    }
+    char *own = rc == 0 ? own__find(w->common, w->dir) : NULL;
     if (own != NULL) {
         rc = files__remove(own, e);
     }
     if (rc == 0 && own != NULL) {
-        char *all = path_join(common, "worktrees");
+        char *all = path_join(w->common, "worktrees");
         rmdir(all); // as git does, when it was the last
         free(all);
     }
@@ -204,8 +171,10 @@ struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w)
     return (struct git_worktree){
         .common = job__dup(j, w->common),
         .dir = job__dup(j, w->dir),
+        .quarantine = job__dup(j, w->quarantine),
         .branch = job__dup(j, w->branch),
         .start = job__dup(j, w->start),
+        .head = job__dup(j, w->head != NULL ? w->head : w->start),
         .full_access = w->full_access,
     };
 }

@@ -23,7 +23,7 @@ int state__copy_index(struct git_job *j, struct err *e)
     }
     char *from = path_join(j->look.git_dir, "index");
     j->place.index = arena_printf(&j->arena, "%s/index", j->tmp);
-    rc = files__copy(from, j->place.index, e);
+    rc = files__copy(from, j->place.index, 0, e);
     free(from);
     return rc;
 }

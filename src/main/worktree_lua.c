@@ -199,17 +199,18 @@ static void on_measured(void *arg, int status, const struct err *e, const struct
     if (status < 0 || r->uncommitted != 0 || q->w->bind == NULL) {
         answer(q, STR_NULL, status < 0 ? e->msg : r->uncommitted != 0 ? why : "the hub stops");
     } else {
-        git_remove(q->w->git, q->common, q->path, on_removed, q);
+        struct git_worktree of = {.common = q->common, .dir = q->path};
+        git_remove(q->w->git, &of, on_removed, q);
     }
 }
 
 static const char *stands_against(const struct wish *q, const struct git_look *r)
 {
-    return !r->linked || strcmp(r->root, q->path) != 0 ? "it is not the directory of a worktree"
-           : strncmp(r->branch, OF_RUNS, strlen(OF_RUNS)) == 0
+    return strncmp(r->branch, OF_RUNS, strlen(OF_RUNS)) == 0
                ? "it belongs to a run of a bot; 'afloat worktrees clean' removes what is left"
-           : q->w->bind == NULL ? "the hub stops"
-                                : NULL;
+           : !r->linked || strcmp(r->root, q->path) != 0 ? "it is not the directory of a worktree"
+           : q->w->bind == NULL                          ? "the hub stops"
+                                                         : NULL;
 }
 
 static void on_worktree(void *arg, int status, const struct err *e, const struct git_look *r)
@@ -288,7 +289,13 @@ static char *read_behind(const char *path, const char *start)
 static void find_one(struct bind *b, const char *dir)
 {
     char *link = path_join(dir, ".git");
-    char *own = read_behind(link, "gitdir: "); // REPOSITORY/.git/worktrees/NAME
+    char *own = read_behind(link, "gitdir: "); // REPOSITORY/.git/worktrees/NAME, or a run's own
+    char *file = own != NULL ? path_join(own, "registration") : NULL;
+    char *registered = file != NULL ? read_behind(file, "") : NULL;
+    if (registered != NULL) {
+        free(own);
+        own = registered;
+    }
     if (own != NULL) {
         char *head = path_join(own, "HEAD"), *branch = read_behind(head, "ref: refs/heads/");
         struct str common = path_dir(path_dir(str_of(own)));
@@ -299,6 +306,7 @@ static void find_one(struct bind *b, const char *dir)
         free(head);
     }
     free(own);
+    free(file);
     free(link);
 }
 

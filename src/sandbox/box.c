@@ -122,6 +122,7 @@ static void show(struct box *b, const char *path)
     if (box__beneath(path, "/tmp") || is_own_worktree(b, path)) {
         box__add(b, 'r', path);
     }
+    box__show_git(b, path);
 }
 
 /// What could be written in another mode: all of a worktree, when the work is further down in it.

@@ -11,10 +11,13 @@
 //     a link         read-only, and what it leads to
 //     a file         read-only, and the directory it names; in a linked worktree see below
 //
-// A linked worktree keeps its index and HEAD in REPO/.git/worktrees/ID, and its commits in
-// REPO/.git. There git has to write objects, its own branch and the logs of both, so these are
-// listed one by one; what tells git where things are and what to run stays closed. The `.git` file
-// could name any directory of the user, so it is believed only when that directory names it back.
+// A linked worktree of the user's keeps index, HEAD and commits in its repository, which is closed as
+// any other: nothing beneath a repository's `.git` can be written in a box.
+//
+// The worktree of a run has a repository of its own, its quarantine (git/quarantine.c), in
+// HOME/quarantine/SLUG/NAME. That can be written, but for the files that tell git what to run and us
+// where things are. A `.git` file comes with any archive and could name any directory, so it is
+// believed only when it leads there, where no tool can write, and that place names it back.
 //
 // It does not find repositories further down in the tree (docs/internals/sandbox.md).
 
@@ -29,16 +32,8 @@ enum { POINTER_MAX = 4096 };
 
 static const char *const guarded[] = {".git", ".afloat"};
 
-// What a linked worktree writes in the repository, and what in its own directory it does not.
-static const char *const worktree_writes[] = {"objects", "refs/heads/afloat",
-                                              "logs/refs/heads/afloat"};
-static const char *const worktree_keeps[] = {"commondir", "gitdir"};
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}
+// What in a quarantine is ours.
+static const char *const quarantine_keeps[] = {"config", "commondir", "gitdir", "registration"};
 
 /// The path that a one-line file holds, after `prefix`, as a real path; relative ones begin at
 /// `base`. NULL when it has none or that does not exist.
@@ -83,42 +78,77 @@ static char *common_dir(const char *own, const char *link)
     return common;
 }
 
-static void add_beneath(struct box *b, char kind, const char *dir, const char *name)
+/// Is `own` HOME/quarantine/SLUG/NAME, and does it name `link` back?
+static bool is_quarantine(const struct box *b, const char *own, const char *link)
 {
-    char *path = path_join(dir, name);
-    if (exists(path)) {
-        box__add(b, kind, path);
-    }
-    free(path);
+    struct str slug = path_dir(str_of(own)), all = path_dir(slug);
+    char *expected = b->home != NULL ? path_join(b->home, "quarantine") : NULL;
+    bool good = expected != NULL && str_eqz(all, expected) && points_to(own, "gitdir", link);
+    free(expected);
+    return good;
 }
 
-static void open_worktree(struct box *b, const char *own, const char *common)
+/// The quarantine that `link`, the `.git` of `root`, leads to, when it is one. Caller frees.
+static char *find_quarantine(const struct box *b, const char *link, const char *root)
 {
-    box__add(b, 'r', common); // it may lie in a place that commands do not see
-    for (size_t i = 0; i < ARRAY_LEN(worktree_writes); i++) {
-        add_beneath(b, 'w', common, worktree_writes[i]);
+    char *own = read_pointer(link, "gitdir:", root);
+    if (own != NULL && !is_quarantine(b, own, link)) {
+        free(own);
+        own = NULL;
     }
-    box__add(b, 'w', own);
-    for (size_t i = 0; i < ARRAY_LEN(worktree_keeps); i++) {
-        add_beneath(b, 'r', own, worktree_keeps[i]);
+    return own;
+}
+
+/// The repository behind a quarantine may be in a place that commands do not see.
+static void show_repository(struct box *b, const char *quarantine, const char *link)
+{
+    char *file = path_join(quarantine, "registration");
+    char *own = read_pointer(file, "", quarantine);
+    char *common = own != NULL ? common_dir(own, link) : NULL;
+    if (common != NULL) {
+        box__add(b, 'r', common);
     }
-    char *config = path_join(own, "config.worktree"); // as good as REPO/.git/config
-    box__add(b, 'f', config);
-    free(config);
+    free(common);
+    free(own);
+    free(file);
+}
+
+static void open_quarantine(struct box *b, const char *quarantine)
+{
+    box__add(b, 'w', quarantine);
+    for (size_t i = 0; i < ARRAY_LEN(quarantine_keeps); i++) {
+        char *path = path_join(quarantine, quarantine_keeps[i]);
+        box__add(b, 'r', path);
+        free(path);
+    }
 }
 
 /// `link` is a file.
 static void protect_pointer(struct box *b, const char *link, const char *root)
 {
-    char *own = read_pointer(link, "gitdir:", root);
+    char *quarantine = find_quarantine(b, link, root);
+    char *own = quarantine == NULL ? read_pointer(link, "gitdir:", root) : NULL;
     char *common = own != NULL ? common_dir(own, link) : NULL;
-    if (common != NULL) {
-        open_worktree(b, own, common);
+    if (quarantine != NULL) {
+        open_quarantine(b, quarantine);
+        show_repository(b, quarantine, link);
     } else if (own != NULL) {
-        box__add(b, 'r', own);
+        box__add(b, 'r', common != NULL ? common : own);
     }
     free(common);
     free(own);
+    free(quarantine);
+}
+
+void box__show_git(struct box *b, const char *root)
+{
+    char *link = path_join(root, ".git"), *quarantine = find_quarantine(b, link, root);
+    if (quarantine != NULL) {
+        box__add(b, 'r', quarantine);
+        show_repository(b, quarantine, link);
+    }
+    free(quarantine);
+    free(link);
 }
 
 static int protect_link(struct box *b, const char *link, struct err *e)

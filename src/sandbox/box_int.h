@@ -53,5 +53,7 @@ void box__guard(struct box *b, const char *path);
 // ---- repositories: box_git.c -----------------------------------------------------------------
 
 /// Rules that keep the repository of the writable directory `root` (a real path) as it is: .git and
-/// .afloat, there or not, and for a linked worktree what git has to write, one by one.
+/// .afloat, there or not; and for the worktree of a run what opens its quarantine.
 int box__protect(struct box *b, const char *root, struct err *e) MUST_CHECK;
+/// Rules that let the quarantine of the worktree `root` be read, if it has one.
+void box__show_git(struct box *b, const char *root);

@@ -2,7 +2,7 @@
 //
 //     dir ──up──> root: `.afloat/` or `.git`            place
 //                   .git a directory ─────────────────> the root itself
-//                   .git a file: "gitdir: G"
+//                   .git a file: "gitdir: G"        (G of a run names another: G/registration)
 //                     G/commondir ─> C, G in C/worktrees
 //                     G/gitdir ─> back to the root's .git ──> the directory of C (C itself when bare)
 //
@@ -112,6 +112,11 @@ static char *main_of(const char *root)
     bool is_file = lstat(dot, &st) == 0 && S_ISREG(st.st_mode);
     free(dot);
     char *git = is_file ? read_link_file(root, ".git", "gitdir:") : NULL;
+    char *registered = git != NULL ? read_link_file(git, "registration", "") : NULL;
+    if (registered != NULL) { // git/quarantine.c: a repository for one run, of this one
+        free(git);
+        git = registered;
+    }
     char *common = git != NULL ? read_link_file(git, "commondir", "") : NULL;
     if (common != NULL && is_entry_of(git, common) && points_back(git, root)) {
         if (str_eqz(path_base(str_of(common)), ".git")) {

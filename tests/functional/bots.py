@@ -301,6 +301,7 @@ class Rig:
         assert self.repo.worktrees() == []
         left = self.home.dir / "worktrees"
         assert [str(p) for p in left.glob("*/*")] == []
+        assert [str(p) for p in (self.home.dir / "quarantine").glob("*/*")] == []
         assert self.repo.git("fsck", "--full", "--strict", "--no-dangling") == ""
 
 

@@ -620,3 +620,61 @@ def test_a_worktree_of_nobody_is_shown_and_nothing_in_it_is_lost(rig, repo):
     assert row["path"] == str(dir) and row["state"] == "left"
     call(rig.home, "POST", "/worktrees/clean", {})
     assert dir.exists() and (dir / "left.txt").exists() or b"left.txt" in repo.at("afloat/worker-0badcafe")
+
+
+# ---- the user's repository is closed ------------------------------------------------------------
+
+def test_a_bot_cannot_destroy_the_repository(rig, repo):
+    """Objects, refs, other runs' branches, registrations: nothing beneath .git can be written from inside."""
+    first = rig.run(WORK).row()
+    git = repo.root / ".git"
+    before, objects = repo.state(), sorted(p for p in (git / "objects").rglob("*") if p.is_file())
+    tries = [f"echo /nonexistent > {git}/objects/info/alternates", f"rm -rf {git}/objects/??", f"rm -rf {git}/objects/pack",
+             f"rm -f {git}/{'refs/heads/' + first['branch']}", f"touch {git}/worktrees/new",
+             f"for d in {git}/worktrees/*; do touch $d/new || exit 1; done", f"find {git} -type d -exec touch {{}}/x ';'"]
+    second = rig.run([*(shell(t) for t in tries),
+                      shell(f"git update-ref refs/heads/{first['branch']} HEAD; git branch -D main; git gc --prune=now -q"),
+                      shell("echo work > w.txt; git add -A; git commit -qm work; git stash list; git worktree list; git status"),
+                      *DONE])
+    results = second.results()
+    assert [r[1] for r in results[:6]] == [False] * 6, results
+    assert results[8][1], results[8]
+    check_same(before, repo.state())
+    assert set(objects) <= {p for p in (git / "objects").rglob("*") if p.is_file()} and not (git / "objects/info/alternates").exists()
+    assert repo.head(first["branch"]) == first["head"]
+    assert repo.git("log", "-1", "--format=%s", second.row()["branch"]) == "work"
+    rig.check_clean()
+
+
+def test_a_bot_that_destroys_its_own_repository_keeps_its_files(rig, repo):
+    run = rig.run([shell("echo work > w.txt; git add -A; git commit -qm work; echo more > m.txt; "
+                         "c=$(git rev-parse --git-common-dir); echo /nonexistent > $c/objects/info/alternates; "
+                         "rm -rf $c/objects/?? $c/objects/pack $c/refs $c/packed-refs $c/HEAD"), *DONE])
+    row = run.row()
+    assert row["end_reason"] == "complete" and repo.show(row["branch"], "w.txt") == "work\n", row
+    assert repo.show(row["branch"], "m.txt") == "more\n"
+    rig.check_clean()
+
+
+def test_live_work_is_shown_before_it_is_in_the_repository(rig, repo):
+    run = rig.start([shell("echo c > c.txt; git add -A; git commit -qm c; echo d > d.txt"), gate(), *DONE])
+    run.at_gate()
+    diff = call(rig.home, "GET", f"/runs/{run.id}/diff")
+    assert {"c.txt", "d.txt"} <= {f["path"] for f in diff["files"]} and diff["commits"] == 1
+    assert repo.head(run.row()["branch"]) == run.row()["start"]
+    run.open_gate()
+    run.wait()
+    assert repo.show(run.row()["branch"], "d.txt") == "d\n"
+
+
+def test_commits_in_the_users_own_linked_worktree_are_refused_with_the_reason(rig, repo, tmp_path):
+    """A session in a worktree that the user made: its repository is as closed as any other."""
+    linked = tmp_path / "linked"
+    repo.git("worktree", "add", "-q", "-b", "afloat/mine", str(linked))
+    before = repo.git("for-each-ref")
+    run = rig.run([shell("git log -1 --format=%s && git status --short"), shell("echo x > x.txt && git add x.txt"), *DONE],
+                  working_dir=str(linked), worktree=False)
+    results = run.results()
+    assert results[0][1] and not results[1][1], results
+    assert "[.git can only be read in this sandbox]" in results[1][2]
+    assert repo.git("for-each-ref") == before and (linked / "x.txt").exists()

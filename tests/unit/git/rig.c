@@ -141,6 +141,7 @@ void rig_begin(void)
     rig.repo = own_path("repo");
     rig.home = own_path("home");
     rig.dir = own_path("home/worktrees/repo/bot-1");
+    rig.quarantine = own_path("home/quarantine/repo/bot-1");
     setenv("HOME", own_path("user"), 1);
     setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
     setenv("LC_ALL", "C", 1);
@@ -352,6 +353,7 @@ struct git_worktree rig_worktree(void)
     return (struct git_worktree){
         .common = rig.added.common,
         .dir = rig.added.dir,
+        .quarantine = rig.quarantine,
         .branch = "afloat/bot-1",
         .start = rig.added.start,
     };
@@ -365,7 +367,9 @@ int rig_add(void)
 
 void rig_start_add(const struct git_add *a)
 {
-    started(git_add(rig.git, a, on_add, NULL));
+    struct git_add ask = *a;
+    ask.quarantine = rig.quarantine;
+    started(git_add(rig.git, &ask, on_add, NULL));
 }
 
 void rig_start_more(const struct git_add *a)
@@ -405,7 +409,8 @@ int rig_commit(void)
 
 int rig_remove(void)
 {
-    started(git_remove(rig.git, rig.added.common, rig.added.dir, on_done, NULL));
+    struct git_worktree w = rig_worktree();
+    started(git_remove(rig.git, &w, on_done, NULL));
     return rig_wait();
 }
 

@@ -11,10 +11,11 @@ struct rig {
     struct loop loop;
     struct git *git;
     struct arena arena;
-    const char *base; // the test's directory, real path
-    const char *repo; // base/repo: the user's checkout, on branch main with one commit
-    const char *home; // base/home: AFLOAT_HOME
-    const char *dir;  // home/worktrees/repo/bot-1: where rig_add() puts the worktree
+    const char *base;       // the test's directory, real path
+    const char *repo;       // base/repo: the user's checkout, on branch main with one commit
+    const char *home;       // base/home: AFLOAT_HOME
+    const char *dir;        // home/worktrees/repo/bot-1: where rig_add() puts the worktree
+    const char *quarantine; // home/quarantine/repo/bot-1: its own repository
     const char *program;
     uint64_t timeout_ms; // for the next rig_use()
 

@@ -263,6 +263,155 @@ TEST(a_dot_git_that_was_replaced_is_not_believed)
     }
 }
 
+// ---- its own repository ------------------------------------------------------------------------
+
+TEST(commits_are_in_the_repository_only_when_they_are_kept)
+{
+    begin();
+    const char *before = rig_out("find repo/.git -type f | sort | xargs sha256sum");
+    rig_sh(
+        "cd '%s' && echo a >a && git add a && git commit -qm a && git tag t && git branch side && "
+        "git gc -q && git log main --oneline",
+        rig.dir);
+    CHECK_STR(rig_out("find repo/.git -type f | sort | xargs sha256sum"), before);
+    CHECK_STR(rig_out("git -C '%s' rev-parse --show-toplevel", rig.dir), rig.dir);
+    commit_untouched();
+    CHECK_STR(on_branch("a"), "a");
+    CHECK_STR(rig_out("git -C repo fsck --full --strict --no-dangling 2>&1"), "");
+    CHECK_OK(rig_remove());
+    CHECK(!rig_exists("home/quarantine/repo/bot-1"));
+    rig_end();
+}
+
+TEST(many_objects_come_as_one_pack)
+{
+    begin();
+    rig_sh(
+        "cd '%s' && for i in $(seq 1 150); do echo $i >n$i; done && git add -A && git commit -qm n",
+        rig.dir);
+    commit_untouched();
+    CHECK_STR(on_branch("n150"), "150");
+    CHECK_STR(rig_out("ls repo/.git/objects/pack/*.pack | wc -l"), "1");
+    CHECK_STR(rig_out("git -C repo fsck --full --strict --no-dangling 2>&1"), "");
+    rig_end();
+}
+
+TEST(to_keep_it_twice_is_to_keep_it_once)
+{
+    begin();
+    rig_sh("echo b >'%s/b'", rig.dir);
+    CHECK_OK(rig_commit());
+    const char *head = rig.committed.head;
+    CHECK_OK(rig_commit());
+    CHECK(!rig.committed.committed);
+    CHECK_STR(rig.committed.head, head);
+    CHECK_STR(rig.committed.rescue, "");
+    rig_end();
+}
+
+/// What a model may do to its own repository: the files are kept, and nothing happens elsewhere.
+TEST(a_repository_that_was_tampered_with_harms_nobody)
+{
+    static const char *const ways[] = {
+        "rm -rf $Q/objects/?? $Q/objects/pack && echo /nonexistent >$Q/objects/info/alternates",
+        "echo $BASE/elsewhere/.git/objects >$Q/objects/info/alternates",
+        "rm -rf $Q/objects && ln -s $BASE/elsewhere/.git/objects $Q/objects",
+        "rm -rf $Q/refs && ln -s $BASE/elsewhere/.git/refs $Q/refs",
+        "echo garbage >$Q/packed-refs",
+        "echo garbage >$Q/HEAD",
+        "rm -f $Q/HEAD && ln -s $BASE/secret $Q/HEAD",
+        "rm -rf $Q/objects $Q/refs $Q/HEAD",
+        "rm -rf $Q",
+        "rm $Q/commondir && echo $BASE/elsewhere/.git >$Q/commondir",
+        "mkdir $Q/hooks && cp $BASE/run $Q/hooks/post-index-change",
+        "git update-ref refs/heads/main HEAD && git update-ref refs/heads/afloat/other HEAD",
+        "git symbolic-ref refs/heads/afloat/bot-1 refs/heads/main",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        begin();
+        rig_sh("git -C repo branch afloat/other main && git init -q elsewhere && cd elsewhere && "
+               "git commit -q --allow-empty -m x && cd .. && echo s >secret && "
+               "printf '#!/bin/sh\ntouch %s/canary\n' >run && chmod +x run && "
+               "git -C elsewhere config core.fsmonitor %s/run",
+               rig.base, rig.base);
+        const char *before =
+            rig_out("git -C repo for-each-ref | grep -v bot-1; ls -R elsewhere/.git");
+        rig_sh("BASE='%s'; Q='%s'; cd '%s' && echo a >a && git add a && git commit -qm a && "
+               "git update-index --split-index; echo b >b && %s",
+               rig.base, rig.quarantine, rig.dir, ways[i]);
+        commit_untouched();
+        CHECK_STR(on_branch("b"), "b");
+        CHECK_STR(on_branch("a"), "a");
+        CHECK_STR(rig_out("git -C repo for-each-ref | grep -v bot-1; ls -R elsewhere/.git"),
+                  before);
+        CHECK_STR(rig_out("git -C repo fsck --full --strict --no-dangling 2>&1"), "");
+        CHECK(!rig_exists("canary"));
+        rig_end();
+    }
+}
+
+TEST(objects_that_are_not_well_formed_are_refused)
+{
+    begin();
+    rig_sh("cd '%s' && blob=$(echo evil | git hash-object -w --stdin) && "
+           "tree=$(printf '100644 blob %%s\tconfig\n' $blob | git mktree) && "
+           "python3 -c \"import sys; sys.stdout.buffer.write(b'40000 .git' + bytes([0]) + "
+           "bytes.fromhex('$tree'))\" | git hash-object -t tree -w --stdin --literally >../tree && "
+           "git update-ref HEAD $(git commit-tree -p HEAD -m evil $(cat ../tree)) && echo b >b",
+           rig.dir);
+    const char *before = rig_out("git -C repo for-each-ref");
+    CHECK(rig_commit() < 0);
+    CHECK(strstr(rig.err.msg, "the repository refuses") != NULL);
+    CHECK_STR(rig_out("git -C repo for-each-ref"), before);
+    CHECK_STR(rig_out("cat '%s/b'", rig.dir), "b");
+    rig_end();
+}
+
+TEST(other_branches_and_a_stash_made_there_are_kept_too)
+{
+    begin();
+    rig_sh("cd '%s' && git checkout -q -b side && echo s >s && git add s && git commit -qm side && "
+           "git checkout -q afloat/bot-1 && echo t >>two && git stash -q && echo b >b",
+           rig.dir);
+    commit_untouched();
+    CHECK_STR(on_branch("b"), "b");
+    CHECK(rig.committed.rescue[0] != '\0');
+    CHECK_INT(rig.committed.notes.n, 1);
+    CHECK_STR(
+        rig_out("for b in $(git -C repo for-each-ref --format='%%(refname)' "
+                "'refs/heads/afloat/bot-1-rescue-*'); do git -C repo diff --name-only '%s' $b; "
+                "done | sort",
+                rig.added.start),
+        "s\ntwo");
+    rig_end();
+}
+
+TEST(a_branch_that_the_user_has_moved_stays_the_users)
+{
+    begin();
+    rig_sh(
+        "git -C repo update-ref refs/heads/afloat/bot-1 $(git -C repo commit-tree -p main -m mine "
+        "main^{tree}) && echo b >'%s/b'",
+        rig.dir);
+    const char *mine = rig_out("git -C repo rev-parse afloat/bot-1");
+    commit_untouched();
+    CHECK_STR(rig_out("git -C repo rev-parse afloat/bot-1"), mine);
+    CHECK_STR(rig_out("git -C repo show '%s:b'", rig.committed.rescue), "b");
+    rig_end();
+}
+
+TEST(an_index_that_leads_elsewhere_is_not_read)
+{
+    begin();
+    rig_sh("echo secret >secret && rm '%s/index' && ln -s '%s/secret' '%s/index' && echo b >'%s/b'",
+           rig.quarantine, rig.base, rig.quarantine, rig.dir);
+    CHECK(rig_diff(true, 1 << 20) < 0);
+    CHECK_OK(rig_commit());
+    CHECK_STR(on_branch("b"), "b");
+    CHECK_STR(rig_out("cat secret"), "secret");
+    rig_end();
+}
+
 TEST(without_a_box_it_is_the_same)
 {
     begin();
@@ -329,7 +478,7 @@ TEST(what_would_be_lost_is_counted)
     CHECK_INT(rig.measure.commits, 2); // the start and `a`
     CHECK(rig.measure.bytes >= 100000 && !rig.measure.partial);
     CHECK(rig.measure.changed_ms > 1700000000000);
-    rig_sh("git -C repo branch keep afloat/bot-1");
+    rig_sh("git -C '%s' branch keep afloat/bot-1", rig.dir);
     CHECK_OK(rig_measure());
     CHECK_INT(rig.measure.commits, 0);
     rig_end();
@@ -402,8 +551,7 @@ TEST(a_long_diff_is_cut_at_a_line)
     CHECK_INT(rig.diff.added, 20000);
     CHECK_OK(rig_diff(true, 0));
     CHECK_INT(rig.diff.patch.n, 0);
-    CHECK(!rig_exists("repo/.git/worktrees/bot-1/afloat-index"));
-    CHECK_STR(rig_out("ls repo/.git/worktrees/bot-1 | grep -c afloat || true"), "0");
+    CHECK_STR(rig_out("ls home/quarantine/repo/bot-1 | grep -c afloat || true"), "0");
     rig_end();
 }
 

@@ -287,18 +287,25 @@ static void make_worktree(void)
     boxed.policy.mode = BOX_WORKSPACE_WRITE;
 }
 
-TEST(in_a_linked_worktree_commits_work_and_hooks_and_configuration_are_closed)
+TEST(in_a_linked_worktree_nothing_of_its_repository_can_be_written)
 {
     static const char *const tries[] = {
         "echo bad > ../outside/repo/.git/config",
         "echo bad > ../outside/repo/.git/hooks/post-commit",
         "echo bad > ../outside/repo/.git/HEAD",
+        "echo bad > ../outside/repo/.git/objects/info/alternates",
+        "rm -r ../outside/repo/.git/objects",
+        "rm ../outside/repo/.git/refs/heads/afloat/bot-1",
+        "echo text > new && git add new",
+        "git commit -q --allow-empty -m two",
+        "git hash-object -w /etc/hostname",
         "git update-ref refs/heads/main HEAD~0 0000000000000000000000000000000000000001",
-        "git branch other",
+        "git branch afloat/other",
         "git config core.fsmonitor bad",
         "git config --worktree core.fsmonitor bad",
         "echo bad > $(git rev-parse --git-dir)/config.worktree",
         "echo bad > $(git rev-parse --git-dir)/commondir",
+        "touch $(git rev-parse --git-dir)/new",
         "mv $(git rev-parse --git-dir) $(git rev-parse --git-dir)x",
         "echo bad > .git",
         "rm .git",
@@ -307,15 +314,67 @@ TEST(in_a_linked_worktree_commits_work_and_hooks_and_configuration_are_closed)
     };
     boxed_begin(true);
     make_worktree();
-    if (boxed_run("echo text > new && git add new && git commit -q -m two && git log --oneline") !=
-        0) {
+    check_refused(tries);
+    CHECK(!boxed_exists("outside/repo/.git/worktrees/ws2/config.worktree"));
+    CHECK(!boxed_exists("outside/repo/.git/hooks/post-commit"));
+    CHECK_INT(boxed_run("git status --short && git log --oneline && git diff"), 0);
+    boxed_end();
+}
+
+/// The worktree of a run, as git/quarantine.c makes it.
+static void make_quarantine(void)
+{
+    char script[4096];
+    const char *q = boxed_path("home/quarantine/slug/bot-1");
+    make_worktree();
+    snprintf(
+        script, sizeof script,
+        "Q='%s'; R=$(git rev-parse --git-dir) && C=$(git rev-parse --git-common-dir) && "
+        "mkdir -p $Q/objects/info $Q/refs/heads && echo $C/objects >$Q/objects/info/alternates && "
+        "cp $R/HEAD $R/gitdir $Q && git for-each-ref --format='%%(objectname) %%(refname)' "
+        ">$Q/packed-refs && cp $C/config $Q/config && echo . >$Q/commondir && echo $R >"
+        "$Q/registration && echo \"gitdir: $Q\" >.git && git read-tree HEAD",
+        q);
+    boxed.policy.mode = BOX_FULL_ACCESS;
+    if (boxed_run(script) != 0) {
+        test_fail(__FILE__, __LINE__, "%s", buf_z(&boxed.cmd.out));
+    }
+    boxed.policy.mode = BOX_WORKSPACE_WRITE;
+}
+
+TEST(in_the_worktree_of_a_run_git_works_and_its_repository_is_closed)
+{
+    static const char *const tries[] = {
+        "touch ../outside/repo/.git/objects/new",
+        "rm -r ../outside/repo/.git/objects",
+        "rm ../outside/repo/.git/refs/heads/afloat/bot-1",
+        "touch ../outside/repo/.git/worktrees/ws2/new",
+        "echo bad > ../outside/repo/.git/config",
+        "git config core.fsmonitor bad",
+        "echo /etc > $(git rev-parse --git-dir)/commondir",
+        "rm $(git rev-parse --git-dir)/commondir",
+        "echo bad > $(git rev-parse --git-dir)/gitdir",
+        "echo bad > $(git rev-parse --git-dir)/registration",
+        "mv $(git rev-parse --git-dir) $(git rev-parse --git-dir)x",
+        "echo bad > .git",
+        "rm .git",
+        "mv .git g",
+        NULL,
+    };
+    boxed_begin(true);
+    make_quarantine();
+    if (boxed_run("echo text > new && git add new && git commit -q -m two && git log --oneline && "
+                  "git branch other && echo more >> new && git stash && git stash pop && "
+                  "git worktree list && git gc -q") != 0) {
         test_fail(__FILE__, __LINE__, "%s", buf_z(&boxed.cmd.out));
     }
     CHECK(strstr(buf_z(&boxed.cmd.out), "two") != NULL);
     check_refused(tries);
-    CHECK(!boxed_exists("outside/repo/.git/worktrees/ws2/config.worktree"));
-    CHECK(!boxed_exists("outside/repo/.git/hooks/post-commit"));
-    CHECK_INT(boxed_run("git status --short"), 0);
+    boxed.policy.mode = BOX_READ_ONLY; // there it can be read
+    CHECK_INT(boxed_run("git log --oneline && git diff"), 0);
+    boxed.policy.mode = BOX_WORKSPACE_WRITE;
+    boxed_save("home/quarantine/slug/bot-1/gitdir", "/somewhere/else/.git\n");
+    CHECK(boxed_run("touch \"$(sed 's/gitdir: //' .git)/new\"") != 0); // it does not name us back
     boxed_end();
 }
 

@@ -86,6 +86,20 @@ TEST(a_worktree_of_a_bare_repository_counts_as_that)
     check_place("t", "t", "bare.git");
 }
 
+TEST(the_worktree_of_a_run_counts_as_its_repository)
+{
+    char text[4300];
+    put_repo("repo");
+    put_worktree("repo", "tree", "tree");
+    put("tree/.git", "gitdir: ../quarantine\n");
+    snprintf(text, sizeof text, "%s/repo/.git/worktrees/tree\n", test_dir());
+    put("quarantine/registration", text);
+    put("quarantine/commondir", ".\n");
+    check_place("tree", "tree", "repo");
+    put("evil/.git", "gitdir: ../quarantine\n"); // the repository does not name it
+    check_place("evil", "evil", "evil");
+}
+
 TEST(a_git_file_that_the_repository_does_not_know_is_not_believed)
 {
     char text[4300];

@@ -1,0 +1,322 @@
+// A git directory for one worktree alone, so that a model can commit without writing the repository.
+//
+//     REPO/.git  <── objects by alternates, refs copied ── QUARANTINE <── "gitdir:" ── DIR/.git
+//         │                                                  writable in the box
+//         └── worktrees/ID ── gitdir ──> DIR/.git            (so that git knows DIR and its branch)
+//
+// In a box nothing beneath REPO/.git can be written (sandbox/box_git.c). The quarantine is a whole
+// repository: it has objects, refs, index and logs of its own, reads all older objects from REPO, and
+// starts with a copy of REPO's branches, tags and remotes. Commits, stashes, branches, even a `gc` in
+// there concern nobody else. What was made in it goes into REPO as one checked pack (import.c).
+//
+// Four files tell git and us where things are: `config`, `commondir` (here: otherwise a model could
+// lead git to settings elsewhere), `gitdir` (the worktree's `.git`) and `registration`
+// (REPO/.git/worktrees/ID). A session in a box cannot write them. Whatever else is in a quarantine is the model's: git reads it in a box only, and we follow no link that leads out of it.
+// One in which git cannot work any more is made again; then the files are kept, and what was
+// committed only there is lost.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "git/git_int.h"
+
+enum { HEAD_MAX = 4096, ASIDE_MAX = 100 };
+
+// ---- refs ------------------------------------------------------------------------------------
+
+int quarantine__ask_refs(struct git_job *j, struct err *e)
+{
+    (void)e;
+    // neither the stash nor what belongs to one checkout: those are the user's alone
+    job__run(j, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
+             "refs/remotes", "refs/notes", "refs/replace", NULL);
+    j->cmd.cut_ok = true;
+    return 0;
+}
+
+int quarantine__take_refs(struct git_job *j, struct err *e)
+{
+    struct str text = buf_str(&j->cmd.out);
+    (void)e;
+    while (text.n != 0 && text.p[text.n - 1] != '\n') { // more than anybody has: those go without
+        text.n--;
+    }
+    j->refs = arena_str(&j->arena, text);
+    return 0;
+}
+
+// ---- its files -------------------------------------------------------------------------------
+
+static void add_setting(struct buf *out, const char *section, const char *key, const char *dir,
+                        const char *name)
+{
+    char *path = path_join(dir, name), *quoted = job__quote(path);
+    buf_addf(out, "[%s]\n\t%s = %s\n", section, key, quoted);
+    free(quoted);
+    free(path);
+}
+
+/// The user's settings, between those of ours that they may change and those that they may not.
+static char *write_config(const struct git_job *j, const struct quarantine *q)
+{
+    struct buf out;
+    bool long_ids = strlen(q->start) == 64;
+    buf_init(&out, SIZE_MAX);
+    buf_addf(&out, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", long_ids);
+    buf_addz(&out, long_ids ? "[extensions]\n\tobjectFormat = sha256\n" : "");
+    add_setting(&out, "core", "hooksPath", q->common, "hooks");
+    add_setting(&out, "lfs", "storage", q->common, "lfs");
+    if (j->user_name == NULL) {
+        buf_addf(&out, "[user]\n\tname = %s\n", GIT_OUR_NAME);
+    }
+    if (j->user_email == NULL) {
+        buf_addf(&out, "[user]\n\temail = %s\n", GIT_OUR_EMAIL);
+    }
+    add_setting(&out, "include", "path", q->common, "config");
+    add_setting(&out, "include", "path", q->git_dir, "config.worktree"); // may be missing
+    buf_addz(&out, "[core]\n\tbare = false\n\tfsmonitor = false\n"
+                   "[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n[gc]\n\tauto = 0\n");
+    return buf_take(&out, NULL);
+}
+
+/// A new file; no sync: after a power cut a quarantine that is not whole is made again.
+static int write_new(const char *dir, const char *name, struct str text, struct err *e)
+{
+    char *path = path_join(dir, name);
+    FILE *f = fopen(path, "wxe");
+    int rc = f == NULL || fwrite(text.p, 1, text.n, f) != text.n
+                 ? err_sys(e, "cannot write '%s'", path)
+                 : 0;
+    if (f != NULL && fclose(f) != 0 && rc == 0) {
+        rc = err_sys(e, "cannot write '%s'", path);
+    }
+    free(path);
+    return rc;
+}
+
+/// Put what is in the way of `path` beside it: nothing is thrown away that was not ours.
+static void set_aside(const char *path)
+{
+    for (int i = 0; i < ASIDE_MAX; i++) {
+        char *aside = xasprintf("%s-aside%d", path, i);
+        bool done = !files__exists(aside) && rename(path, aside) == 0;
+        free(aside);
+        if (done) {
+            return;
+        }
+    }
+}
+
+/// Write `dir/name` unless it holds `text` already; takes over `text`.
+static int write_pointer(const char *dir, const char *name, char *text, struct err *e)
+{
+    char *path = path_join(dir, name);
+    struct buf now;
+    struct stat st;
+    int rc = 0;
+    buf_init(&now, strlen(text) + 1);
+    bool there = lstat(path, &st) == 0, is_file = there && S_ISREG(st.st_mode);
+    if (!is_file || path_read(path, &now, NULL) < 0 || !str_eqz(buf_str(&now), text)) {
+        if (there && S_ISDIR(st.st_mode)) {
+            set_aside(path);
+        } else {
+            unlink(path);
+        }
+        rc = write_new(dir, name, str_of(text), e);
+    }
+    buf_fini(&now);
+    free(path);
+    free(text);
+    return rc;
+}
+
+static int write_pointers(const struct quarantine *q, struct err *e)
+{
+    int rc = write_pointer(q->dir, "commondir", xstrdup(".\n"), e);
+    if (rc == 0) {
+        rc = write_pointer(q->dir, "gitdir", xasprintf("%s/.git\n", q->work_tree), e);
+    }
+    if (rc == 0) {
+        rc = write_pointer(q->dir, "registration", xasprintf("%s\n", q->registration), e);
+    }
+    if (rc == 0) { // last: from here on it is the worktree's repository
+        rc = write_pointer(q->work_tree, ".git", xasprintf("gitdir: %s\n", q->dir), e);
+    }
+    return rc;
+}
+
+/// HEAD, the branch and all other refs as they are in the repository, settings, and where objects are.
+static int write_contents(const struct git_job *j, const struct quarantine *q, struct err *e)
+{
+    char *objects = path_join(q->common, "objects"), *quoted = job__quote(objects);
+    char *alternates = xasprintf("%s\n", quoted);
+    char *head = xasprintf("ref: refs/heads/%s\n", q->branch);
+    char *ours = xasprintf(" refs/heads/%s\n", q->branch);
+    struct buf refs;
+    struct str rest = j->refs;
+    buf_init(&refs, SIZE_MAX);
+    buf_addf(&refs, "%s%s", q->tip, ours);
+    while (rest.n != 0) {
+        struct str line = {rest.p, str_cut(&rest, '\n').n + 1};
+        if (!str_ends(line, ours)) {
+            buf_adds(&refs, line);
+        }
+    }
+    char *config = write_config(j, q);
+    int rc = write_new(q->dir, "HEAD", str_of(head), e);
+    if (rc == 0) {
+        rc = write_new(q->dir, "packed-refs", buf_str(&refs), e);
+    }
+    if (rc == 0) {
+        rc = write_new(q->dir, "objects/info/alternates", str_of(alternates), e);
+    }
+    if (rc == 0) {
+        rc = write_new(q->dir, "config", str_of(config), e);
+    }
+    buf_fini(&refs);
+    free(config);
+    free(ours);
+    free(head);
+    free(alternates);
+    free(quoted);
+    free(objects);
+    return rc;
+}
+
+/// What git reads besides, and would otherwise find in the repository.
+static int copy_lists(const struct quarantine *q, struct err *e)
+{
+    const struct {
+        const char *dir, *name;
+    } files[] = {{q->common, "info/exclude"},
+                 {q->common, "info/attributes"},
+                 {q->common, "shallow"},
+                 {q->git_dir, "info/sparse-checkout"}};
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(files) && rc == 0; i++) {
+        char *from = path_join(files[i].dir, files[i].name), *to = path_join(q->dir, files[i].name);
+        rc = files__copy(from, to, 0, e);
+        free(to);
+        free(from);
+    }
+    return rc;
+}
+
+int quarantine__make(const struct git_job *j, const struct quarantine *q, struct err *e)
+{
+    static const char *const dirs[] = {"objects/info", "objects/pack", "refs/heads", "refs/tags",
+                                       "info"};
+    int rc = files__remove(q->dir, e);
+    for (size_t i = 0; i < ARRAY_LEN(dirs) && rc == 0; i++) {
+        char *path = path_join(q->dir, dirs[i]);
+        rc = path_mkdirs(path, 0700, e);
+        free(path);
+    }
+    if (rc == 0) {
+        rc = write_contents(j, q, e);
+    }
+    if (rc == 0) {
+        rc = copy_lists(q, e);
+    }
+    return rc == 0 ? write_pointers(q, e) : rc;
+}
+
+// ---- after somebody has worked there -----------------------------------------------------------
+
+static bool is_head(struct str text)
+{
+    char id[65] = "";
+    struct str line = str_trim(text);
+    if (line.n < sizeof id) {
+        memcpy(id, line.p, line.n);
+    }
+    return str_starts(line, "ref: refs/") || job__is_id(id);
+}
+
+/// HEAD and index are files, or git would wait for them; a HEAD that is none is on our branch.
+static void put_files_right(const struct quarantine *q)
+{
+    static const char *const needed[] = {"HEAD", "index"};
+    struct stat st;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        char *path = path_join(q->dir, needed[i]);
+        struct buf text;
+        buf_init(&text, HEAD_MAX);
+        bool there = lstat(path, &st) == 0, is_file = there && S_ISREG(st.st_mode);
+        bool good =
+            is_file && (i != 0 || (path_read(path, &text, NULL) == 0 && is_head(buf_str(&text))));
+        if (there && !good) {
+            set_aside(path);
+        }
+        if (i == 0 && !good) {
+            char *head = xasprintf("ref: refs/heads/%s\n", q->branch);
+            (void)!write_new(q->dir, "HEAD", str_of(head), NULL); // git says why not
+            free(head);
+        }
+        buf_fini(&text);
+        free(path);
+    }
+}
+
+static void put_dirs_right(const struct quarantine *q)
+{
+    static const char *const needed[] = {"objects", "refs"};
+    struct stat st;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        char *path = path_join(q->dir, needed[i]);
+        if (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
+            set_aside(path);
+        }
+        mkdir(path, 0700); // it is there, or git says why not
+        free(path);
+    }
+}
+
+/// Locks that a killed git has left; a link on the way may lead anywhere inside, never out.
+static void remove_locks(const struct quarantine *q)
+{
+    char *branch = xasprintf("refs/heads/%s", q->branch);
+    const char *const locks[] = {"index", "HEAD", "packed-refs", branch};
+    int at = open(q->dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (size_t i = 0; i < ARRAY_LEN(locks) && at >= 0; i++) {
+        struct str parent = path_dir(str_of(locks[i])), name = path_base(str_of(locks[i]));
+        char *dir = str_dup(parent), *lock = xasprintf(STR_FMT ".lock", STR_ARG(name));
+        int fd = path_open_beneath(at, dir, O_PATH | O_DIRECTORY, 0, NULL);
+        if (fd >= 0) {
+            unlinkat(fd, lock, 0);
+            close(fd);
+        }
+        free(lock);
+        free(dir);
+    }
+    if (at >= 0) {
+        close(at);
+    }
+    free(branch);
+}
+
+/// Git reads its settings before anything else.
+static bool has_config(const struct quarantine *q)
+{
+    struct stat st;
+    char *config = path_join(q->dir, "config");
+    bool good = lstat(config, &st) == 0 && S_ISREG(st.st_mode);
+    free(config);
+    return good;
+}
+
+int quarantine__put_right(const struct quarantine *q, bool *broken, struct err *e)
+{
+    struct stat st;
+    *broken = lstat(q->dir, &st) != 0 || !S_ISDIR(st.st_mode) || !has_config(q);
+    if (*broken) {
+        return 0;
+    }
+    put_dirs_right(q);
+    put_files_right(q);
+    remove_locks(q);
+    return write_pointers(q, e);
+}
