@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bot/slug.h"
+#include "base/slug.h"
 
 // What a bot keeps for one project: `$AFLOAT_HOME/bots/<bot>/workspaces/<slug>/` with
 //

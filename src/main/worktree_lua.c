@@ -14,8 +14,8 @@
 #include <dirent.h>
 
 #include "base/path.h"
+#include "base/slug.h"
 #include "bind/bind.h"
-#include "bot/slug.h"
 #include "config/home.h"
 #include "git/git.h"
 

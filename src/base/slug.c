@@ -7,7 +7,7 @@
 // A slug is also a directory's name below bots/, where the store allows 64 bytes: the name of a project is
 // cut so that a `-` and eight digits still fit.
 
-#include "bot/slug.h"
+#include "base/slug.h"
 
 #include <assert.h>
 
