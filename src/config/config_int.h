@@ -9,7 +9,7 @@
 
 struct config__slot {
     struct config_entry entry;
-    const struct schema__key *key; // NULL for an element of [[plugins]]
+    const struct schema__key *key; // NULL for an element of an array of tables
     const char *const *list;       // the elements of a list of strings, else NULL
 };
 
@@ -18,7 +18,7 @@ struct config {
     struct map index;            // key -> slot
     struct config__slot **slots; // the same, sorted; NULL until config__finish()
     size_t n;
-    size_t plugins; // elements of [[plugins]] so far
+    size_t elements[SCHEMA_ARRAYS]; // of each array of tables so far
 };
 
 struct config *config__new(void);

@@ -163,15 +163,15 @@ static void stage(struct layer *l, const struct schema__key *k, const struct tab
 {
     struct json *json = arena_calloc(&l->c->arena, 1, sizeof *json);
     if (convert(l, k, key, v, json)) {
-        vec_push(&l->values, ((struct layer__value){k, key, t->name, json, v->line, v->col}));
+        vec_push(&l->values, ((struct layer__value){k, key, t->name, NULL, json, v->line, v->col}));
     }
 }
 
-// ---- [[plugins]] ----------------------------------------------------------------------------
+// ---- arrays of tables -----------------------------------------------------------------------
 
 /// One member of an element: as written, else the default; false when it is absent.
-static bool plugin_member(struct layer *l, const struct schema__key *k, const struct toml *v,
-                          struct json *out)
+static bool read_element_member(struct layer *l, const struct schema__key *k, const struct toml *v,
+                                struct json *out)
 {
     if (v != NULL) {
         return convert(l, k, k->pattern, v, out);
@@ -179,58 +179,83 @@ static bool plugin_member(struct layer *l, const struct schema__key *k, const st
     return k->fallback != NULL && schema__parse(k, str_of(k->fallback), &l->c->arena, out);
 }
 
-static struct json *plugin_to_json(struct layer *l, const struct toml *item)
+static struct json *element_to_json(struct layer *l, const struct schema__array *array,
+                                    const struct toml *item)
 {
     struct json *obj = arena_calloc(&l->c->arena, 1, sizeof *obj);
-    size_t prefix = strlen(SCHEMA_PLUGIN), rows = 0;
+    size_t prefix = strlen(array->prefix), rows = 0;
 
     for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
-        rows += strncmp(k->pattern, SCHEMA_PLUGIN, prefix) == 0;
+        rows += strncmp(k->pattern, array->prefix, prefix) == 0;
     }
     obj->type = JSON_OBJ;
     obj->members = arena_calloc(&l->c->arena, rows, sizeof *obj->members);
     for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
-        if (strncmp(k->pattern, SCHEMA_PLUGIN, prefix) == 0) {
+        if (strncmp(k->pattern, array->prefix, prefix) == 0) {
             struct json_member *m = &obj->members[obj->n];
             m->key = str_of(k->pattern + prefix);
-            obj->n += plugin_member(l, k, toml_get_str(item, m->key), &m->value);
+            obj->n += read_element_member(l, k, toml_get_str(item, m->key), &m->value);
         }
     }
     return obj;
 }
 
-static void read_plugin(struct layer *l, const struct toml *item)
+/// What an element lacks, or NULL.
+static const char *missing(const struct schema__array *array, const struct toml *item)
 {
-    static const struct table t = {.prefix = {SCHEMA_PLUGIN, sizeof SCHEMA_PLUGIN - 1},
-                                   .text = "plugins."};
+    bool path = toml_get(item, "path") != NULL, name = toml_get(item, "name") != NULL;
+    bool tool = toml_get(item, "tool") != NULL, decision = toml_get(item, "decision") != NULL;
+    if (strcmp(array->name, "plugins") == 0) {
+        return path == name ? "either 'path' or 'name'" : NULL;
+    }
+    return tool && decision ? NULL : "'tool' and 'decision'";
+}
+
+static void read_element(struct layer *l, const struct schema__array *array,
+                         const struct toml *item)
+{
+    struct table t = {.prefix = str_of(array->prefix),
+                      .text = arena_printf(&l->c->arena, "%s.", array->name)};
+    const char *lacks = missing(array, item);
     toml_foreach (m, item) {
         if (schema__step(t.prefix, m->key).key == NULL) {
             add_unknown(l, &t, m);
         }
     }
-    if ((toml_get(item, "path") != NULL) == (toml_get(item, "name") != NULL)) {
+    if (lacks != NULL) {
         config_diags_add(l->d, CONFIG_ERROR, place(l, item->line, item->col), mend_hint(l),
-                         "expected either 'path' or 'name' in [[plugins]]");
+                         "expected %s in [[%s]]", lacks, array->name);
         l->broken = true;
     }
-    struct json *json = plugin_to_json(l, item);
-    vec_push(&l->values,
-             ((struct layer__value){.json = json, .line = item->line, .col = item->col}));
+    struct json *json = element_to_json(l, array, item);
+    vec_push(&l->values, ((struct layer__value){
+                             .json = json, .array = array, .line = item->line, .col = item->col}));
 }
 
-static void read_plugins(struct layer *l, const struct toml *v)
+static void read_array(struct layer *l, const struct schema__array *array, const struct toml *v)
 {
     if (v->type != TOML_ARR) {
-        add_wrong_value(l, NULL, "plugins", "an array of tables, [[plugins]]", v);
+        add_wrong_value(l, NULL, array->name,
+                        arena_printf(&l->c->arena, "an array of tables, [[%s]]", array->name), v);
         return;
     }
     for (uint32_t i = 0; i < v->n; i++) {
         if (v->items[i].type == TOML_TABLE) {
-            read_plugin(l, &v->items[i]);
+            read_element(l, array, &v->items[i]);
         } else {
-            add_wrong_value(l, NULL, "plugins", "a table", &v->items[i]);
+            add_wrong_value(l, NULL, array->name, "a table", &v->items[i]);
         }
     }
+}
+
+static const struct schema__array *find_array(struct str name)
+{
+    for (size_t i = 0; i < SCHEMA_ARRAYS; i++) {
+        if (str_eqz(name, schema__arrays[i].name)) {
+            return &schema__arrays[i];
+        }
+    }
+    return NULL;
 }
 
 // ---- the walk -------------------------------------------------------------------------------
@@ -267,8 +292,9 @@ static void read_known(struct layer *l, const struct table *t, const struct toml
 static void read_member(struct layer *l, const struct table *t, const struct toml_member *m)
 {
     bool at_top = t->prefix.n == 0;
-    if (at_top && str_eqz(m->key, "plugins")) {
-        read_plugins(l, &m->value);
+    const struct schema__array *array = at_top ? find_array(m->key) : NULL;
+    if (array != NULL) {
+        read_array(l, array, &m->value);
         return;
     }
     if (at_top && str_eqz(m->key, "policy") && l->origin != CONFIG_POLICY) {

@@ -6,9 +6,10 @@
 
 /// A checked setting.
 struct layer__value {
-    const struct schema__key *key; // NULL: an element of [[plugins]]
-    const char *text;              // the full key, NULL for an element of [[plugins]]
-    const char *name;              // what the `*` stands for, or NULL
+    const struct schema__key *key;     // NULL: an element of `array`
+    const char *text;                  // the full key, NULL for an element
+    const char *name;                  // what the `*` stands for, or NULL
+    const struct schema__array *array; // NULL: not an element
     struct json *json;
     uint32_t line, col;
 };

@@ -14,7 +14,7 @@
 // its code in the sandbox, not handing over keys or widening the sandbox. keys.def says for each
 // key what a project may do; NARROW is judged against the layers below it.
 //
-// Elements of [[plugins]] of all layers add up, in layer order; nothing replaces them.
+// Elements of an array of tables ([[plugins]]) of all layers add up, in layer order; nothing replaces them.
 //
 // Not done here: deciding whether a project is trusted, watching the files, keeping the last good
 // configuration (the caller has it).
@@ -31,8 +31,8 @@ enum { SHOWN_MAX = 60, KEY_MAX = 1024 };
 /// Whether a project may set `v`; complains when not.
 static bool may_set(struct layer *l, const struct layer__value *v)
 {
-    const struct config_entry *now = config_find(l->c, v->text);
-    enum schema_project rule = v->key->project;
+    const struct config_entry *now = v->text != NULL ? config_find(l->c, v->text) : NULL;
+    enum schema_project rule = v->array != NULL ? v->array->project : v->key->project;
     bool narrow = rule == SCHEMA_NARROW &&
                   schema__not_wider(v->key, v->json, now != NULL ? now->value : NULL);
 
@@ -41,7 +41,8 @@ static bool may_set(struct layer *l, const struct layer__value *v)
     }
     config_diags_add(l->d, CONFIG_WARNING, (struct config_place){l->path, v->line, v->col},
                      "it is ignored here; set it in your own config.toml",
-                     "a project may not %s '%s'", rule == SCHEMA_NARROW ? "widen" : "set", v->text);
+                     "a project may not %s '%s'", rule == SCHEMA_NARROW ? "widen" : "set",
+                     v->array != NULL ? v->array->name : v->text);
     return false;
 }
 
@@ -68,15 +69,14 @@ static struct json *add_lists(struct arena *a, const struct json *low, const str
 static void merge_value(struct layer *l, const struct layer__value *v)
 {
     struct config_entry entry = {v->text, v->name, v->json, l->origin, l->path, v->line};
-    if (v->key == NULL) {
-        entry.key = arena_printf(&l->c->arena, "plugins.%zu", l->c->plugins++);
-    } else if (l->origin == CONFIG_PROJECT) {
-        if (!may_set(l, v)) {
-            return;
-        }
-        if (v->key->project == SCHEMA_ADD) {
-            entry.value = add_lists(&l->c->arena, config_find(l->c, v->text)->value, v->json);
-        }
+    if (l->origin == CONFIG_PROJECT && !may_set(l, v)) {
+        return;
+    }
+    if (v->array != NULL) {
+        size_t *n = &l->c->elements[v->array - schema__arrays];
+        entry.key = arena_printf(&l->c->arena, "%s.%zu", v->array->name, (*n)++);
+    } else if (l->origin == CONFIG_PROJECT && v->key->project == SCHEMA_ADD) {
+        entry.value = add_lists(&l->c->arena, config_find(l->c, v->text)->value, v->json);
     }
     config__put(l->c, v->key, entry);
 }

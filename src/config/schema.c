@@ -33,6 +33,11 @@ const struct schema__key schema__keys[] = {
     {0},
 };
 
+const struct schema__array schema__arrays[SCHEMA_ARRAYS] = {
+    {"plugins", "plugins[].", SCHEMA_ALWAYS},
+    {"permission", "permission[].", SCHEMA_NEVER},
+};
+
 const struct schema__preset schema__presets[] = {
 #define KEY(pattern, type, fallback, range, project, help)
 #define PRESET(key, value) {key, value},

@@ -43,8 +43,14 @@ extern const struct schema__key schema__keys[];           // ends with pattern N
 extern const struct schema__preset schema__presets[];     // ends with key NULL
 extern const struct schema__variable schema__variables[]; // ends with name NULL
 
-/// The prefix of what may stand in an element of [[plugins]].
-#define SCHEMA_PLUGIN "plugins[]."
+/// An array of tables: [[plugins]], [[permission]].
+struct schema__array {
+    const char *name;   // "plugins"
+    const char *prefix; // "plugins[].": of the keys that an element may have
+    enum schema_project project;
+};
+enum { SCHEMA_ARRAYS = 2 };
+extern const struct schema__array schema__arrays[SCHEMA_ARRAYS];
 
 /// What `name` is in the table that `prefix` stands for ("" for the top, "providers.*.").
 /// `key` is set for a setting, else `prefix` for a table; neither when it is unknown.
