@@ -84,12 +84,25 @@ void agent_free(struct agent *a)
         agent__session_free(s);
     }
     map_fini(&a->sessions);
+    rules_fini(&a->rules);
+    book_free(a->book);
     free(a);
 }
 
 void agent_set_config(struct agent *a, const struct config *c)
 {
     a->o.config = c;
+    agent__read_rules(a);
+}
+
+const struct rules *agent_rules(const struct agent *a)
+{
+    return &a->rules;
+}
+
+struct book *agent_book(struct agent *a)
+{
+    return a->stopping ? NULL : a->book;
 }
 
 struct guarding {
@@ -209,6 +222,9 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->files = lane_open(o->loop, "agent", 2);
     a->requests = lane_open(o->loop, "requests", 1);
     a->tools = lane_open(o->loop, "tools", 4);
+    a->book = book_new(o->store, a->files, o->home->dir);
+    rules_init(&a->rules);
+    agent__read_rules(a);
     m->a = a;
     agent__hold(a);
     list_next(m);

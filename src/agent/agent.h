@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "gen/engine.h"
 #include "loop/loop.h"
+#include "permit/book.h"
 #include "proto/events.h"
 #include "proto/problems.h"
 
@@ -254,10 +255,14 @@ void agent_interrupt(struct session *s);
 /// Say something to the turn that runs: the model hears it with its next request, which begins at once.
 void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *arg);
 
+/// The rules of the configuration, and the remembered ones. Borrowed; the book is NULL when the hub stops.
+const struct rules *agent_rules(const struct agent *a);
+struct book *agent_book(struct agent *a);
+
 /// A person decides about a call.
 struct agent_decision {
     bool allow;
-    enum agent_remember { AGENT_ONCE, AGENT_SESSION, AGENT_PROJECT } remember;
+    enum permit_reach remember;
     struct str reason; // may be empty
 };
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,

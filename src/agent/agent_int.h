@@ -12,6 +12,7 @@
 #include "hook/args.h"
 #include "loop/timer.h"
 #include "loop/work.h"
+#include "permit/book.h"
 #include "proto/events.h"
 #include "sandbox/box.h"
 #include "store/store.h"
@@ -42,10 +43,13 @@ struct agent {
     struct map sessions;  // id -> struct session, those in memory
     struct session *warm; // with a conversation in memory, used last first
     size_t n_warm;
-    struct lane *files;    // prompts' files
-    struct lane *requests; // requests.jsonl, in order
-    struct lane *tools;    // file tools
-    size_t n_busy;         // jobs that must end before the agent may go
+    struct lane *files;     // prompts' files
+    struct lane *requests;  // requests.jsonl, in order
+    struct lane *tools;     // file tools
+    struct rules rules;     // of [[permission]] in the configuration
+    struct err rules_fault; // one of them cannot be used: no session starts, no turn either
+    struct book *book;      // rules that users made by their answers
+    size_t n_busy;          // jobs that must end before the agent may go
     struct loop_task *idle_task;
     bool stopping;
     loop_fn *ready, *stopped;
@@ -76,7 +80,14 @@ enum session_state {
 
 enum { SESSION_ASKED_SANDBOX = 1, SESSION_ASKED_NETWORK = 2, SESSION_ASKED_PERMISSION = 4 };
 
-enum session_permission { PERMISSION_DENY, PERMISSION_ASK, PERMISSION_AUTO };
+// Ordered from the narrowest to the widest.
+enum session_permission {
+    PERMISSION_DENY,
+    PERMISSION_PLAN, // nothing that writes, runs or reaches out
+    PERMISSION_ASK,
+    PERMISSION_EDITS, // file tools run, the rest asks
+    PERMISSION_AUTO,
+};
 
 enum { TURN_ID = 24, ASK_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
 
@@ -147,7 +158,6 @@ struct session {
     char *closing_summary, *action;
     char *damage; // what of its files cannot be read; NULL: nothing
     bool broken;  // its metadata, that is: nothing may begin, and they are not written over
-    vec(struct talk_memory) remembered;
     vec(char *) left_open; // turns that the journal does not end, while it is being loaded
     // in work
     struct talk *talk; // NULL: not loaded
@@ -364,6 +374,7 @@ struct turn {
     struct loop_task *next; // a step that begins in the next turn of the loop
     // the prompt
     struct prompt_files *files; // read for this turn
+    struct book_project *rules; // remembered for its project
     struct agent_lore lore;     // of a bot
     struct prompt_job *prompt;  // sections under way
     // the model
@@ -449,6 +460,9 @@ void turn__compact(struct turn *t);
 void turn__compact_reply(struct turn *t, struct str summary);
 
 // permission.c
+
+/// Take the rules of the configuration anew.
+void agent__read_rules(struct agent *a);
 
 /// What a call waits for.
 enum ask_kind { ASK_NOTHING, ASK_PERMISSION, ASK_QUESTION };

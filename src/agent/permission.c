@@ -1,61 +1,64 @@
-// May a call run, and who is asked: policy, plugins, people.
+// May a call run? The mode, plugins, rules and people decide.
 //
-//     the mode (auto, ask, deny) and the tool's own wish ─┐
-//     on_permission: deny > ask > allow ──────────────────┴─> the strictest ─┬─ allow ─> it runs
-//                                                                            ├─ deny ──> a failed result
-//                                                            remembered? ──> └─ ask ───> a person
+//     the mode, and what the tool asks for itself ─┐
+//     on_permission: deny > ask > allow ───────────┼─> the strictest ─┬─ allow ─> it runs
+//     a deny or ask rule ──────────────────────────┘                  ├─ deny ──> a failed result
+//                                            an allow rule covers it? └─ ask ───> a person
 //
-// A request to a person is in the journal before anybody sees it, and so is the decision before anything
-// relies on it. Nobody answers within session.answer_s, or the turn ends first: denied, and journaled.
+// Rules come from [[permission]] in the configuration and from earlier answers (permit/). A question says
+// what each answer covers. It is in the journal before anybody sees it, and so is the decision before
+// anything relies on it. No answer within session.answer_s, or the turn ends first: denied, and journaled.
 // The tool `ask_user` asks in the same way.
+
+#include <assert.h>
 
 #include "agent/make.h"
 #include "agent/use_int.h"
-#include "base/sha256.h"
-#include "store/choices.h"
 
-enum verdict { ALLOW, ASK, DENY };
+// ---- rules --------------------------------------------------------------------------------------
 
-// ---- remembered ---------------------------------------------------------------------------------
-
-/// How a decision for a project is called in choices.json.
-static const char *project_key(const struct use *u, struct arena *a)
+/// Take one element of [[permission]]. The configuration has checked its members; the pattern is ours.
+static int read_rule(struct rules *out, const struct config_entry *c, struct err *e)
 {
-    struct sha256 sum;
-    uint8_t hash[SHA256_SIZE];
-    char hex[SHA256_HEX];
-    sha256_init(&sum);
-    sha256_add(&sum, u->t->s->working_dir, strlen(u->t->s->working_dir));
-    sha256_final(&sum, hash);
-    return arena_printf(a, "permissions." STR_FMT ".%.16s", STR_ARG(u->name),
-                        sha256_hex(hash, hex));
+    struct str match = json_str(json_get(c->value, "match"), "");
+    struct rule r = {.id = c->key,
+                     .tool = json_str(json_get(c->value, "tool"), "").p,
+                     .match = json_get(c->value, "match") != NULL ? match.p : NULL};
+    bool known = permit_verdict_find(json_str(json_get(c->value, "decision"), ""), &r.decision);
+    assert(known);
+    (void)known;
+    return rules_add(out, &r, e);
 }
 
-/// What a person said about this tool before; ASK: nothing.
-static enum verdict remembered(const struct use *u)
+void agent__read_rules(struct agent *a)
 {
-    const struct session *s = u->t->s;
-    const char *key = project_key(u, &u->t->step_arena);
-    const struct json *project = choices_get(s->agent->o.choices, str_of(key));
-    vec_foreach (m, &s->remembered) {
-        if (str_eqz(u->name, m->tool)) {
-            return m->allow ? ALLOW : DENY;
+    size_t at = 0;
+    const struct config_entry *c;
+    rules_fini(&a->rules);
+    rules_init(&a->rules);
+    a->rules_fault.code = 0;
+    while ((c = config_next(a->o.config, &at)) != NULL) {
+        if (str_starts(str_of(c->key), "permission.") &&
+            read_rule(&a->rules, c, &a->rules_fault) < 0) {
+            err_prefix(&a->rules_fault, "%s:%u: 'match' of [[permission]]", c->path, c->line);
         }
     }
-    return project == NULL ? ASK : json_bool(project, false) ? ALLOW : DENY;
 }
 
-static void remember(struct use *u, bool allow, enum agent_remember how)
+static struct permit_call call_of(const struct use *u)
 {
-    struct session *s = u->t->s;
-    if (how == AGENT_SESSION) {
-        struct talk_memory m = {.tool = str_dup(u->name), .allow = allow};
-        vec_push(&s->remembered, m);
-    } else if (how == AGENT_PROJECT) {
-        const char *key = project_key(u, &u->t->step_arena);
-        choices_set(s->agent->o.choices, str_of(key), allow ? STR("true") : STR("false"), NULL,
-                    NULL);
-    }
+    const struct session *s = u->t->s;
+    return (struct permit_call){.tool = u->name,
+                                .input = json_get(u->call, "input"),
+                                .working_dir = s->real_dir != NULL ? s->real_dir : s->working_dir,
+                                .session = s->id};
+}
+
+static enum permit_verdict by_rules(const struct use *u, const struct rule **by)
+{
+    const struct rules *const lists[] = {&u->t->s->agent->rules, book_rules(u->t->rules)};
+    const struct permit_call c = call_of(u);
+    return rules_judge(lists, ARRAY_LEN(lists), &c, &u->t->step_arena, by);
 }
 
 // ---- decided without a person -------------------------------------------------------------------
@@ -156,6 +159,23 @@ static void begin_asking(struct use *u, enum ask_kind kind)
     state_after_ask(u->t);
 }
 
+/// What each answer covers.
+static void write_offers(const struct use *u, struct jw *w)
+{
+    struct permit_offer offers[PERMIT__REACHES];
+    const struct permit_call c = call_of(u);
+    size_t n = rules_offers(&c, &u->t->step_arena, offers);
+    jw_key(w, "offers");
+    jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        jw_obj(w);
+        jw_kstrz(w, "remember", permit_reach_name(offers[i].reach));
+        jw_kstrz(w, "covers", offers[i].covers);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
 static void ask_person(struct use *u, const char *by)
 {
     struct note n;
@@ -164,6 +184,7 @@ static void ask_person(struct use *u, const char *by)
     jw_kstrz(w, "request_id", u->ask_id);
     jw_key(w, "call");
     jw_value(w, u->call);
+    write_offers(u, w);
     if (by != NULL) {
         jw_kstrz(w, "by", by);
     }
@@ -201,35 +222,55 @@ void use__stop_asking(struct use *u)
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-static enum verdict by_mode(const struct use *u)
+static enum permit_verdict by_mode(const struct use *u)
 {
-    static const enum verdict of_mode[] = {
-        [PERMISSION_DENY] = DENY, [PERMISSION_ASK] = ASK, [PERMISSION_AUTO] = ALLOW};
-    enum verdict v = u->tool->effect == TOOL_READS ? ALLOW : of_mode[u->t->s->permission];
-    return MAX(v, u->tool->asks ? ASK : ALLOW);
+    static const enum permit_verdict of_mode[][3] = {
+        [PERMISSION_DENY] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY},
+        [PERMISSION_PLAN] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY},
+        [PERMISSION_ASK] = {PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK},
+        [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK},
+        [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
+    enum permit_verdict v = of_mode[u->t->s->permission][u->tool->effect];
+    return MAX(v, u->tool->asks ? PERMIT_ASK : PERMIT_ALLOW);
+}
+
+static void deny_by_mode(struct use *u)
+{
+    bool plan = u->t->s->permission == PERMISSION_PLAN;
+    deny(u, "policy",
+         plan ? "plan mode: nothing is written, run or sent; describe what you would do"
+              : "permission = \"deny\"");
+}
+
+static void deny_by_rule(struct use *u, const struct rule *r)
+{
+    deny(u, "policy",
+         arena_printf(&u->t->step_arena, "rule %s: %s%s%s", r->id, r->tool,
+                      r->match != NULL ? " " : "", r->match != NULL ? r->match : ""));
 }
 
 static void on_permission(struct pipe *p, void *arg)
 {
     struct use *u = arg;
     const char *by = pipe_by(p);
-    enum verdict v = by_mode(u);
+    const struct rule *rule = NULL;
     if (p->run.result == HOOK_DENY) {
         const char *reason = arena_strdup(&u->t->step_arena, str_of(p->run.fault.msg));
         deny(u, by != NULL ? by : "a plugin", reason);
         return;
     }
-    v = p->run.result == HOOK_ASK ? MAX(v, ASK) : v;
-    v = v == ASK ? remembered(u) : v;
-    if (v == DENY) {
-        bool policy = u->t->s->permission == PERMISSION_DENY;
-        deny(u, policy ? "policy" : "person", policy ? "permission = \"deny\"" : "remembered");
-    } else if (v == ASK && u->t->s->role.autonomous) {
-        deny(u, "policy", "it wants a person's permission, and this bot works alone");
-    } else if (v == ASK) {
-        ask_person(u, by);
-    } else {
+    enum permit_verdict v = by_mode(u), ruled = by_rules(u, &rule);
+    v = p->run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
+    if (v == PERMIT_DENY) {
+        deny_by_mode(u);
+    } else if (ruled == PERMIT_DENY) {
+        deny_by_rule(u, rule);
+    } else if (ruled != PERMIT_ASK && (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
         use__resolve(u);
+    } else if (u->t->s->role.autonomous) {
+        deny(u, "policy", "it needs approval, and this bot works alone");
+    } else {
+        ask_person(u, by);
     }
 }
 
@@ -255,10 +296,10 @@ void use__permit(struct use *u)
 /// A decision or an answer on its way into the journal.
 struct deciding {
     struct session *s;
-    struct use *u;
+    struct use *u; // NULL: its turn is over
     bool question, allow;
-    enum agent_remember remember;
-    char *text; // the reason, or what the model reads
+    struct rule rule; // to be remembered; without a tool: none. In the step's arena
+    char *text;       // the reason, or what the model reads
     agent_text_cb *cb;
     void *arg;
 };
@@ -285,18 +326,24 @@ static void refuse(struct session *s, struct str id, const char *what, agent_tex
     cb(arg, STR_NULL, &no);
 }
 
-static void on_decided(void *arg, int status, const struct err *e)
+/// It is in the journal (`status` 0) and, where that was asked for, remembered (`rule_fault` NULL).
+static void deciding_end(struct deciding *q, int status, const struct err *e,
+                         const struct err *rule_fault)
 {
-    struct deciding d = *(struct deciding *)arg;
+    struct deciding d = *q;
     struct agent_no no;
-    free(arg);
+    free(q);
     if (status < 0) {
         agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
-    } else if (!d.question) {
-        remember(d.u, d.allow, d.remember);
+    } else if (rule_fault != NULL) {
+        agent__no(&no, PROBLEM_STORE_FAILED, "it counts for this call",
+                  "the answer cannot be remembered: %s", rule_fault->msg);
     }
-    d.cb(d.arg, STR("{\"ok\":true}"), status < 0 ? &no : NULL);
-    if (d.u->over) { // interrupted meanwhile
+    d.cb(d.arg, STR("{\"ok\":true}"), status < 0 || rule_fault != NULL ? &no : NULL);
+    if (d.u != NULL) {
+        d.u->deciding = NULL;
+    }
+    if (d.u == NULL || d.u->over) { // interrupted meanwhile
     } else if (status < 0) {
         use__finish(d.u, STR(""), false, e->msg);
     } else if (d.question) {
@@ -304,33 +351,66 @@ static void on_decided(void *arg, int status, const struct err *e)
     } else if (d.allow) {
         use__resolve(d.u);
     } else {
-        const char *why = arena_printf(&d.u->t->step_arena, "denied by a person%s%s",
+        const char *why = arena_printf(&d.u->t->step_arena, "denied by the user%s%s",
                                        d.text[0] != '\0' ? ": " : "", d.text);
         use__finish(d.u, STR(""), false, why);
     }
     free(d.text);
 }
 
+void use__drop_decision(struct use *u)
+{
+    if (u->deciding != NULL) {
+        u->deciding->u = NULL;
+    }
+}
+
+static void on_remembered(void *arg, const struct rule *r, const struct err *e)
+{
+    deciding_end(arg, 0, NULL, r == NULL ? e : NULL);
+}
+
+static void on_decided(void *arg, int status, const struct err *e)
+{
+    struct deciding *q = arg;
+    if (status == 0 && q->u != NULL && q->rule.tool != NULL) {
+        book_add(q->u->t->rules, &q->rule, on_remembered, q);
+    } else {
+        deciding_end(q, status, e, NULL);
+    }
+}
+
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
                   agent_text_cb *cb, void *arg)
 {
-    static const char *const names[] = {
-        [AGENT_ONCE] = "once", [AGENT_SESSION] = "session", [AGENT_PROJECT] = "project"};
     struct use *u = find_ask(s, request_id, ASK_PERMISSION);
+    struct rule rule = {0};
+    struct agent_no no;
     if (u == NULL) {
         refuse(s, request_id, "permission request", cb, arg);
+        return;
+    }
+    const struct permit_call call = call_of(u);
+    if (d->remember != PERMIT_ONCE &&
+        !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY, &u->t->step_arena,
+                    &rule)) {
+        agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
+                  "'remember': \"%s\" was not offered for this call",
+                  permit_reach_name(d->remember));
+        cb(arg, STR_NULL, &no);
         return;
     }
     struct deciding *q = xcalloc(1, sizeof *q);
     *q = (struct deciding){.s = s,
                            .u = u,
                            .allow = d->allow,
-                           .remember = d->remember,
+                           .rule = rule,
                            .text = str_dup(d->reason),
                            .cb = cb,
                            .arg = arg};
+    u->deciding = q;
     stop_waiting(u);
-    note_decision(u, d->allow, "person", q->text, names[d->remember], on_decided, q);
+    note_decision(u, d->allow, "person", q->text, permit_reach_name(d->remember), on_decided, q);
 }
 
 void agent_answer(struct session *s, struct str question_id, const struct json *answer,
@@ -352,6 +432,7 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
     }
     q->text = str_dup(buf_str(&text));
     buf_fini(&text);
+    u->deciding = q;
     stop_waiting(u);
     note_answer(u, answer, on_decided, q);
 }
@@ -373,6 +454,7 @@ void agent__session_write_pending(const struct session *s, struct jw *w)
             jw_kstrz(w, "request_id", u->ask_id);
             jw_key(w, "call");
             jw_value(w, u->call);
+            write_offers(u, w);
         } else {
             jw_kstrz(w, "question_id", u->ask_id);
             jw_kstr(w, "question", json_str(json_get(input, "question"), ""));

@@ -397,6 +397,7 @@ void agent__session_finish_end(struct session *s)
         return; // an interrupt found it so
     }
     s->closing = true;
+    book_forget_session(s->agent->book, s->id);
     agent__session_leave(s);
     if (s->state == SESSION_ENDED) {
         on_end_noted(s, 0, NULL);

@@ -103,15 +103,6 @@ static void take_facts(struct session *s, struct talk_facts *f)
         s->usage = f->usage;
         s->cost = f->cost;
     }
-    vec_foreach (m, &s->remembered) {
-        free(m->tool);
-    }
-    vec_fini(&s->remembered);
-    s->remembered.p = f->remembered.p;
-    s->remembered.n = f->remembered.n;
-    s->remembered.cap = f->remembered.cap;
-    f->remembered.p = NULL;
-    f->remembered.n = f->remembered.cap = 0;
     for (size_t i = 0; i < f->open.n; i++) {
         vec_push(&s->left_open, f->open.p[i]);
     }

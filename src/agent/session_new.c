@@ -179,6 +179,9 @@ static void make(struct agent *a, const struct json *params, const struct agent_
                   (int)MIN(bot.n, (size_t)64), bot.p);
     } else if (a->stopping) {
         agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (a->rules_fault.code != 0) {
+        agent__no(&no, PROBLEM_CONFLICT, "mend the line; the file is read again when it is saved",
+                  "%s", a->rules_fault.msg);
     } else if (agent__session_take(s, params, &no)) {
         if (s->working_dir == NULL) {
             s->working_dir = xstrdup("/");

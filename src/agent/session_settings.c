@@ -8,8 +8,11 @@
 #include "agent/agent_int.h"
 #include "base/path.h"
 
-static const char *const permissions[] = {
-    [PERMISSION_DENY] = "deny", [PERMISSION_ASK] = "ask", [PERMISSION_AUTO] = "auto"};
+static const char *const permissions[] = {[PERMISSION_DENY] = "deny",
+                                          [PERMISSION_PLAN] = "plan",
+                                          [PERMISSION_ASK] = "ask",
+                                          [PERMISSION_EDITS] = "edits",
+                                          [PERMISSION_AUTO] = "auto"};
 
 const char *agent__session_permission_name(enum session_permission permission)
 {
@@ -109,11 +112,7 @@ void agent__session_free(struct session *s)
     vec_foreach (m, &s->queue) {
         free(m->text);
     }
-    vec_foreach (m, &s->remembered) {
-        free(m->tool);
-    }
     vec_fini(&s->queue);
-    vec_fini(&s->remembered);
     vec_fini(&s->enders);
     vec_fini(&s->entrants);
     free(s->real_dir);
@@ -274,7 +273,8 @@ static bool take_permission(struct session *s, const struct json *v, struct agen
             return true;
         }
     }
-    agent__no(no, PROBLEM_INVALID_BODY, NULL, "'permission' must be auto, ask or deny");
+    agent__no(no, PROBLEM_INVALID_BODY, NULL,
+              "'permission' must be ask, edits, plan, auto or deny");
     return false;
 }
 

@@ -254,11 +254,7 @@ void talk_facts_fini(struct talk_facts *f)
     vec_foreach (id, &f->open) {
         free(*id);
     }
-    vec_foreach (m, &f->remembered) {
-        free(m->tool);
-    }
     vec_fini(&f->open);
-    vec_fini(&f->remembered);
     free(f->first_text);
     free(f->last_text);
     *f = (struct talk_facts){0};
@@ -382,16 +378,6 @@ static void replay_asked(struct talk *t, struct talk_facts *f, const struct json
     f->asks = MAX(f->asks, number_of(id != NULL ? id : json_get(ev, "question_id")));
 }
 
-static void replay_decided(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)t;
-    if (str_eqz(json_str(json_get(ev, "remember"), ""), "session")) {
-        struct talk_memory m = {.tool = str_dup(json_str(json_get(ev, "tool"), "")),
-                                .allow = str_eqz(json_str(json_get(ev, "decision"), ""), "allow")};
-        vec_push(&f->remembered, m);
-    }
-}
-
 static const struct {
     const char *type;
     void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
@@ -399,8 +385,7 @@ static const struct {
                {"tool.completed", replay_result},       {"usage.updated", replay_usage},
                {"session.compacted", replay_compacted}, {"turn.completed", replay_ended},
                {"turn.failed", replay_ended},           {"turn.interrupted", replay_ended},
-               {"permission.requested", replay_asked},  {"permission.decided", replay_decided},
-               {"question.asked", replay_asked}};
+               {"permission.requested", replay_asked},  {"question.asked", replay_asked}};
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {

@@ -51,12 +51,6 @@ size_t talk_trim(struct talk *t, size_t max);
 
 // ---- from a journal -----------------------------------------------------------------------------
 
-/// A decision that holds for the whole session.
-struct talk_memory {
-    char *tool;
-    bool allow;
-};
-
 /// What a journal says beyond the messages.
 struct talk_facts {
     uint64_t turns, requests, asks; // highest numbers given out
@@ -65,8 +59,7 @@ struct talk_facts {
     bool has_usage;                 // there was one
     uint64_t calls;                 // tools called
     vec(char *) open;               // turns accepted and not ended, in order
-    vec(struct talk_memory) remembered;
-    char *first_text, *last_text; // what was said first, and answered last; NULL
+    char *first_text, *last_text;   // what was said first, and answered last; NULL
 };
 void talk_facts_init(struct talk_facts *f);
 void talk_facts_fini(struct talk_facts *f);

@@ -146,13 +146,18 @@ static void loaded(struct turn *t)
     }
 }
 
+static void fail_loading(struct turn *t, const char *what, const struct err *e)
+{
+    snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
+    t->error = str_of(arena_printf(&t->arena, "%s cannot be read: %s", what, e->msg));
+    t->state = TURN_IS_FAILED;
+}
+
 static void on_loaded(struct session *s, int status, const struct err *e, void *arg)
 {
     struct turn *t = arg;
     if (status < 0) {
-        snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
-        t->error = str_of(arena_printf(&t->arena, "the journal cannot be read: %s", e->msg));
-        t->state = TURN_IS_FAILED;
+        fail_loading(t, "the journal", e);
     } else {
         agent__session_touch(s);
     }
@@ -187,6 +192,17 @@ static void learn(struct turn *t)
     }
 }
 
+static void on_rules(void *arg, struct book_project *rules, const struct err *e)
+{
+    struct turn *t = arg;
+    t->rules = rules;
+    const struct err *config = &t->s->agent->rules_fault;
+    if (e != NULL || config->code != 0) {
+        fail_loading(t, "a permission rule", e != NULL ? e : config);
+    }
+    loaded(t);
+}
+
 static void load(struct turn *t)
 {
     struct agent *a = t->s->agent;
@@ -196,10 +212,11 @@ static void load(struct turn *t)
         return;
     }
     t->ctx.model = str_of(t->s->model);
-    t->n_loading = 3;
+    t->n_loading = 4;
     agent__session_load(t->s, on_loaded, t);
     prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
     learn(t);
+    book_find(a->book, t->s->working_dir, on_rules, t);
     agent__session_enter(t->s, on_entered, t);
 }
 

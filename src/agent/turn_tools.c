@@ -550,6 +550,7 @@ void turn__free_tools(struct turn *t)
 {
     turn__retire_tools(t);
     vec_foreach (u, &t->spent) {
+        use__drop_decision(*u);
         pipe_fini(&(*u)->pipe);
         free(*u);
     }

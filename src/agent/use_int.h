@@ -36,6 +36,7 @@ struct use {
     enum ask_kind asking;
     char ask_id[ASK_ID];
     struct timer patience;
+    struct deciding *deciding; // an answer that is being stored; it forgets a use that goes first
 };
 
 /// A call has its result: on_tool_result, and then the model. `error` may be NULL.
@@ -46,6 +47,8 @@ void use__permit(struct use *u);
 void use__resolve(struct use *u);
 /// Nobody will answer: the turn ends.
 void use__stop_asking(struct use *u);
+/// The use is freed: an answer on its way to the disk forgets it.
+void use__drop_decision(struct use *u);
 /// The tool `ask_user`.
 void use__ask_user(struct use *u, const struct json *input);
 

@@ -104,19 +104,6 @@ void op_SESSION_COMPACT(struct api *api, struct op_call *c)
     api__with_session(api, c, compact);
 }
 
-static bool read_remember(struct str text, enum agent_remember *out)
-{
-    static const char *const names[] = {
-        [AGENT_ONCE] = "once", [AGENT_SESSION] = "session", [AGENT_PROJECT] = "project"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (str_eqz(text, names[i])) {
-            *out = (enum agent_remember)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void decide(struct session_op *o, struct session *s)
 {
     const struct json *p = o->call->params;
@@ -126,8 +113,9 @@ static void decide(struct session_op *o, struct session *s)
     if (!d.allow && !str_eqz(decision, "deny")) {
         op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'decision' must be allow or deny");
         free(o);
-    } else if (!read_remember(json_str(json_get(p, "remember"), "once"), &d.remember)) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'remember' must be once, session or project");
+    } else if (!permit_reach_find(json_str(json_get(p, "remember"), "once"), &d.remember)) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL,
+                "'remember' must be once, exact, prefix, tool or project");
         free(o);
     } else {
         agent_decide(s, json_str(json_get(p, "request_id"), ""), &d, api__session_text, o);

@@ -203,10 +203,15 @@ static int send_decision(struct chat *t, const struct decision *d)
 
 static void print_call(struct chat *t)
 {
-    const struct json *call = json_get(t->asked, "call");
+    const struct json *call = json_get(t->asked, "call"), *args = json_get(call, "input");
+    struct str cmd = text_of(args, "cmd");
     struct buf input;
     buf_init(&input, SIZE_MAX);
-    json_write(&input, json_get(call, "input"), 0);
+    if (cmd.n != 0 && args->n == 1) { // a command is read as one
+        buf_adds(&input, cmd);
+    } else {
+        json_write(&input, args, 0);
+    }
     view_settle(&t->view);
     out_tinted(&t->c->out, OUT_YELLOW, STR("? "));
     out_tinted(&t->c->out, OUT_BOLD, text_of(call, "tool_name"));
@@ -216,44 +221,87 @@ static void print_call(struct chat *t)
     buf_fini(&input);
 }
 
-// Nothing but a clear yes allows; whoever ends the question denies.
-static enum chat_line ask_decision(struct chat *t, struct decision *d)
+// The letters of the answers, by what they remember.
+static const struct {
+    char letter;
+    const char *remember;
+} answers[] = {{'a', "once"}, {'e', "exact"}, {'p', "prefix"}, {'t', "tool"}, {'j', "project"}};
+
+static const char *remember_of(const struct chat *t, char letter)
 {
-    static const struct {
-        char letter;
-        struct decision d;
-    } answers[] = {{'a', {"allow", "once", NULL}},
-                   {'s', {"allow", "session", NULL}},
-                   {'d', {"deny", "once", NULL}}};
-    for (;;) {
-        enum chat_line line = chat__ask(t, "[a]llow once, for this [s]ession, [d]eny? ");
-        struct str text = str_trim(edit_text(&t->reply));
-        if (line != CHAT_LINE) {
-            *d = (struct decision){"deny", "once", "the person gave no answer"};
-            return line;
-        }
+    json_foreach_item (o, json_get(t->asked, "offers")) {
         for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
-            if (text.n != 0 && (text.p[0] | 0x20) == answers[i].letter) {
-                *d = answers[i].d;
-                return line;
+            if (answers[i].letter == letter &&
+                str_eqz(text_of(o, "remember"), answers[i].remember)) {
+                return answers[i].remember;
             }
         }
+    }
+    return NULL;
+}
+
+// What each answer covers, one a line.
+static void print_offers(struct chat *t)
+{
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        json_foreach_item (o, json_get(t->asked, "offers")) {
+            if (str_eqz(text_of(o, "remember"), answers[i].remember)) {
+                char key[16];
+                snprintf(key, sizeof key, "  [%c] ", answers[i].letter);
+                out_tinted(&t->c->out, OUT_BOLD, str_of(key));
+                out_add(&t->c->out, i == 0 ? STR("allow ") : STR("always allow "));
+                out_text(&t->c->out, text_of(o, "covers"));
+                out_add(&t->c->out, STR("\n"));
+            }
+        }
+    }
+    out_tinted(&t->c->out, OUT_BOLD, STR("  [d] "));
+    out_add(&t->c->out, STR("deny; a reason for the model may follow: d REASON\n"));
+}
+
+// Nothing but a clear yes allows; whoever ends the question denies.
+static enum chat_line ask_decision(struct chat *t, struct decision *d, struct arena *a)
+{
+    print_offers(t);
+    for (;;) {
+        enum chat_line line = chat__ask(t, "allow? ");
+        struct str text = str_trim(edit_text(&t->reply)), word = text, reason;
+        if (line != CHAT_LINE) {
+            *d = (struct decision){"deny", "once", "the user gave no answer"};
+            return line;
+        }
+        word = str_cut(&text, ' ');
+        reason = str_trim(text);
+        char letter = word.n == 1 ? (char)(word.p[0] | 0x20) : '\0';
+        const char *remember = remember_of(t, letter);
+        if (letter == 'd') {
+            *d = (struct decision){"deny", "once", reason.n != 0 ? arena_strdup(a, reason) : NULL};
+            return line;
+        }
+        if (remember != NULL && reason.n == 0) {
+            *d = (struct decision){"allow", remember, NULL};
+            return line;
+        }
+        out_note(&t->c->out, "type one of the letters above and Enter");
     }
 }
 
 static int settle_permission(struct chat *t)
 {
-    struct decision d = {"deny", "once", "nobody is at a terminal to ask"};
+    struct decision d = {"deny", "once", "this call needs approval, and no terminal is attached"};
     enum chat_line line = CHAT_LINE;
+    struct arena arena;
+    arena_init(&arena);
     if (t->person) {
         print_call(t);
-        line = ask_decision(t, &d);
+        line = ask_decision(t, &d, &arena);
     } else {
         struct str tool = text_of(json_get(t->asked, "call"), "tool_name");
-        out_note(&t->c->out, "denied: " STR_FMT ", since nobody is at a terminal to ask",
+        out_note(&t->c->out, "denied: " STR_FMT " needs approval, and no terminal is attached",
                  STR_ARG(tool));
     }
     int code = line == CHAT_GONE ? EXIT_INTERRUPTED : send_decision(t, &d);
+    arena_fini(&arena);
     if (line == CHAT_INTERRUPTED) {
         chat__interrupt(t);
     }

@@ -355,7 +355,7 @@ def test_a_decision_is_remembered_for_the_session_also_after_a_restart(home, sta
     hub = start_hub()
     s = Session(home, work, [one_call(cmd="touch one"), {"text": "x"}], permission="ask")
     request = s.ask()["pending"][0]
-    s.call("POST", f"/permission/{request['request_id']}", {"decision": "allow", "remember": "session"})
+    s.call("POST", f"/permission/{request['request_id']}", {"decision": "allow", "remember": "tool"})
     s.wait_for("turn.completed")
     hub.close()
     start_hub()

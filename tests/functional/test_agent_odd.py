@@ -55,7 +55,7 @@ class Person(threading.Thread):
         for p in answer.json().get("pending", []) if answer.status == 200 else []:
             if "request_id" in p:
                 what = {"decision": self.random.choice(["allow", "deny"]),
-                        "remember": self.random.choice(["once", "session"])}
+                        "remember": self.random.choice(["once", "tool"])}
                 self.http("POST", f"/session/{id}/permission/{p['request_id']}", what)
             else:
                 self.http("POST", f"/session/{id}/answer/{p['question_id']}", {"answer": "go on"})

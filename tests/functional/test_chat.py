@@ -169,7 +169,7 @@ def test_ctrl_c_interrupts_what_a_real_hub_does(home, hub, script, place):
 def test_a_person_decides_what_runs(home, hub, script, place, key, ran):
     script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
     t = Terminal(home, "chat", "go", "--permission", "ask", cwd=place)
-    t.read(rb"shell.* wants to run: .*echo here > made.*\[d\]eny\? \r")
+    t.read(rb"shell.* wants to run: .*echo here > made.*allow\? \r")
     t.type(key + "\r")
     t.read(rb"done")
     assert t.rest() == 0
@@ -180,7 +180,7 @@ def test_without_a_terminal_nothing_runs_that_must_be_asked_for(home, hub, scrip
     script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
     done = home.cli("chat", "go", "--permission", "ask", cwd=place)
     assert (done.returncode, done.stdout) == (0, "done\n")
-    assert "nobody is at a terminal to ask" in done.stderr
+    assert "needs approval, and no terminal is attached" in done.stderr
     assert not (place / "made").exists()
 
 

@@ -87,7 +87,7 @@ def test_without_a_terminal_a_permission_is_denied(home, fake):
     hub = fake(play)
     done = home.cli("chat", "go")
     assert (done.returncode, done.stdout) == (0, "done\n")
-    assert "denied: shell, since nobody is at a terminal to ask" in done.stderr
+    assert "denied: shell needs approval, and no terminal is attached" in done.stderr
     assert "nobody" in hub.wait_for("POST", "/session/s-1/answer/q-1")["answer"]
 
 
@@ -237,7 +237,8 @@ def test_nothing_from_a_model_commands_the_terminal(home, fake):
                  error=evil, duration_ms=1)
         hub.emit("plugin.error", plugin=evil, message=evil)
         hub.emit("env.failed", project=evil, error=evil)
-        hub.emit("permission.requested", request_id="p", call={"tool_name": evil, "input": {"a": evil}})
+        hub.emit("permission.requested", request_id="p", call={"tool_name": evil, "input": {"a": evil}},
+                 offers=[{"remember": "once", "covers": evil}])
         hub.wait_for("POST", "/session/s-1/permission/p")
         hub.emit("question.asked", question_id="q", question=evil, choices=[evil])
         hub.wait_for("POST", "/session/s-1/answer/q")
@@ -245,7 +246,7 @@ def test_nothing_from_a_model_commands_the_terminal(home, fake):
 
     fake(play)
     t = Terminal(home, "chat", "go", "--color", "never", cols=200)
-    t.read(rb"\[d\]eny\? ")
+    t.read(rb"allow\? ")
     t.type("d\r")
     t.read(rb"answer> ")
     t.type("1\r")
@@ -259,21 +260,28 @@ def test_a_permission_is_asked_for(home, fake):
     def play(hub, said):
         for i, tool in enumerate(("shell", "write", "web")):
             hub.emit("permission.requested", request_id=f"p-{i}",
+                     offers=[{"remember": "once", "covers": "this call only"},
+                             {"remember": "prefix", "covers": "any command of this form: make *"},
+                             {"remember": "tool", "covers": f"every call of {tool} in this session"}],
                      call={"tool_name": tool, "tool_call_id": "c", "input": {"cmd": "make"}})
             hub.wait_for("POST", f"/session/s-1/permission/p-{i}")
         hub.say("done")
 
     hub = fake(play)
     t = Terminal(home, "chat", "go", "--color", "never")
-    for i, (keys, decision, remember) in enumerate(((["a"], "allow", "once"), (["S"], "allow", "session"),
-                                                    (["what", "", "d"], "deny", "once"))):
+    for i, (keys, decision, remember, reason) in enumerate((
+            (["a"], "allow", "once", None), (["T"], "allow", "tool", None),
+            (["what", "", "e", "a b", "d not on a Friday"], "deny", "once", "not on a Friday"))):
         for key in keys:
-            t.read(rb"\x1b\[\?2004h.*\[a\]llow once, for this \[s\]ession, \[d\]eny\? \r")
+            t.read(rb"\x1b\[\?2004h.*allow\? \r")
             t.type(key + "\r")
         body = hub.wait_for("POST", f"/session/s-1/permission/p-{i}")
-        assert (body["decision"], body["remember"]) == (decision, remember)
+        assert (body["decision"], body["remember"], body.get("reason")) == (decision, remember, reason)
     assert t.rest() == 0
-    assert '? shell wants to run: {"cmd":"make"}' in t.screen()
+    screen = t.screen()
+    assert "? shell wants to run: make" in screen
+    assert "[a] allow this call only" in screen and "[p] always allow any command of this form: make *" in screen
+    assert "[t] always allow every call of web in this session" in screen and "[d] deny" in screen
 
 
 def test_what_was_typed_before_the_question_does_not_allow(home, fake):
@@ -282,7 +290,8 @@ def test_what_was_typed_before_the_question_does_not_allow(home, fake):
     def play(hub, said):
         hub.emit("message.delta", text="thinking about it\n\n.")
         go.wait(30)
-        hub.emit("permission.requested", request_id="p", call={"tool_name": "shell", "input": {}})
+        hub.emit("permission.requested", request_id="p", call={"tool_name": "shell", "input": {}},
+                 offers=[{"remember": "once", "covers": "this call only"}])
         hub.wait_for("POST", "/session/s-1/permission/p")
         hub.say("done")
 
@@ -291,7 +300,7 @@ def test_what_was_typed_before_the_question_does_not_allow(home, fake):
     t.read(rb"thinking about it")
     t.type("a\r")
     go.set()
-    t.read(rb"\[d\]eny\? \r")
+    t.read(rb"allow\? \r")
     t.type("d\r")
     assert hub.wait_for("POST", "/session/s-1/permission/p")["decision"] == "deny"
     assert t.rest() == 0

@@ -176,7 +176,7 @@ static void on_ended(void *arg, struct session *s, const struct agent_no *no)
 TEST(a_decision_is_not_remembered_before_it_is_on_the_disk)
 {
     struct rig r;
-    struct agent_decision d = {.allow = true, .remember = AGENT_SESSION, .reason = STR("")};
+    struct agent_decision d = {.allow = true, .remember = PERMIT_TOOL, .reason = STR("")};
     bool decided = false;
     begin(&r);
     r.permission = "ask";
@@ -187,10 +187,13 @@ TEST(a_decision_is_not_remembered_before_it_is_on_the_disk)
     fault_hold_syncs(true);
     agent_decide(s, STR("p1"), &d, on_text, &decided);
     rig_until(&r, is_held, NULL);
-    CHECK_INT(s->remembered.n, 0);
+    const struct rules *rules = book_rules(s->turn->rules);
+    CHECK_INT(rules->n, 0);
     fault_hold_syncs(false);
     rig_wait(&r, &decided);
-    CHECK_INT(s->remembered.n, 1);
+    CHECK_INT(rules->n, 1);
+    CHECK_STR(rules->p[0].tool, "write_file");
+    CHECK_STR(rules->p[0].session, r.id);
     rig_close(&r);
 }
 

@@ -163,9 +163,7 @@ TEST(facts_go_on_where_the_journal_ends)
            "{\"type\":\"turn.completed\",\"turn\":\"t7\",\"request\":4}\n"
            "{\"type\":\"usage.updated\",\"usage\":{\"input\":5,\"cached\":null,\"output\":2,"
            "\"reasoning\":0,\"cost_usd\":null},\"request\":5}\n"
-           "{\"type\":\"permission.requested\",\"request_id\":\"p3\"}\n"
-           "{\"type\":\"permission.decided\",\"tool\":\"shell\",\"decision\":\"allow\","
-           "\"remember\":\"session\"}\n");
+           "{\"type\":\"permission.requested\",\"request_id\":\"p3\"}\n");
     CHECK_INT(f.turns, 8);
     CHECK_INT(f.requests, 5);
     CHECK_INT(f.asks, 3);
@@ -173,9 +171,6 @@ TEST(facts_go_on_where_the_journal_ends)
     CHECK_INT(f.usage.cached, -1);
     CHECK_INT(f.open.n, 1);
     CHECK_STR(f.open.p[0], "t8");
-    CHECK_INT(f.remembered.n, 1);
-    CHECK(f.remembered.p[0].allow);
-    CHECK_STR(f.remembered.p[0].tool, "shell");
     talk_facts_fini(&f);
     talk_free(t);
 }

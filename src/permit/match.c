@@ -1,0 +1,440 @@
+// Compare rules with commands.
+//
+// An allow rule is a promise to the user: "this, and nothing more". So it matches a command word by word,
+// exactly as written, and a line that does anything else besides (substitutes, groups, reads a
+// here-document, writes outside) is out of its reach.
+//
+// A deny or ask rule is a fence: it must hold however the command is dressed. So it is tried on every
+// command of the line, and on what each one would run in turn:
+//
+//     sudo -u bob env A=1 /bin/rm -r -f x      "rm -rf *"
+//       └─ wrapper ─┘ └┘     └ by its name; options in any order
+//
+// A wrapper's own options may take a value ("-u bob"), and we do not know which. Each option may therefore
+// swallow one word: `nice -n 10 rm` is tried as `10 rm` and as `rm`. That can only find too much.
+
+#include "permit/match.h"
+
+#include "base/path.h"
+#include "base/vec.h"
+
+enum { UNWRAP_MAX = 8 };
+
+// ---- patterns -----------------------------------------------------------------------------------
+
+/// The next word of `*rest`; false at the end.
+static int read_pattern_word(struct str *rest, struct arena *a, struct cmd_word *w, struct err *e)
+{
+    struct buf text;
+    bool star = false; // a quoted one
+    size_t i = 0;
+    char quote = '\0';
+    buf_init(&text, SIZE_MAX);
+    for (; i < rest->n && (quote != '\0' || (rest->p[i] != ' ' && rest->p[i] != '\t')); i++) {
+        char c = rest->p[i];
+        if (quote == '\0' ? c == '\'' || c == '"' : c == quote) {
+            quote = quote == '\0' ? c : '\0';
+            continue;
+        }
+        if (quote == '\0' && c != '\0' && strchr(";&|<>()$`\n", c) != NULL) {
+            buf_fini(&text);
+            return err_set(e, ERR_INVALID,
+                           "a pattern is one plain command; '%c' cannot be part of it", c);
+        }
+        star |= quote != '\0' && c == '*';
+        w->dynamic |= quote == '\0' && c == '*';
+        buf_addc(&text, c);
+    }
+    *rest = str_from(*rest, i);
+    w->text = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    if (quote != '\0' || (star && w->dynamic)) {
+        return err_set(e, ERR_INVALID,
+                       quote != '\0' ? "a quote is not closed"
+                                     : "one word has a quoted and an unquoted '*'");
+    }
+    return 0;
+}
+
+int pattern_parse(struct pattern *out, struct arena *a, struct str text, struct err *e)
+{
+    vec(struct cmd_word) words = {0};
+    struct str rest = str_trim(text);
+    int rc = rest.n == 0 ? err_set(e, ERR_INVALID, "the pattern is empty") : 0;
+    while (rc == 0 && rest.n != 0) {
+        struct cmd_word w = {0};
+        rc = read_pattern_word(&rest, a, &w, e);
+        vec_push(&words, w);
+        rest = str_trim(rest);
+    }
+    struct cmd_word *kept = arena_calloc(a, words.n + 1, sizeof *kept);
+    memcpy(kept, words.n != 0 ? words.p : kept, words.n * sizeof *kept);
+    *out = (struct pattern){.words = kept, .n = words.n};
+    vec_fini(&words);
+    return rc;
+}
+
+void pattern_quote(struct buf *out, struct str text)
+{
+    bool plain = text.n != 0;
+    for (size_t i = 0; i < text.n; i++) {
+        plain = plain && text.p[i] != '\0' && strchr("*'\" \t;&|<>()$`\n", text.p[i]) == NULL;
+    }
+    const char quote = str_index(text, '\'') < 0 ? '\'' : '"';
+    if (plain) {
+        buf_adds(out, text);
+    } else {
+        buf_addc(out, quote);
+        buf_adds(out, text);
+        buf_addc(out, quote);
+    }
+}
+
+/// Is this the `*` that stands for all further arguments?
+static bool is_rest(const struct pattern *p, size_t i)
+{
+    return i + 1 == p->n && p->words[i].dynamic && str_eqz(p->words[i].text, "*");
+}
+
+static bool word_fits(const struct cmd_word *pattern, struct str text)
+{
+    return pattern->dynamic ? str_glob(pattern->text, text) : str_eq(pattern->text, text);
+}
+
+// ---- narrowly -----------------------------------------------------------------------------------
+
+/// Variables that change how a program prints, not what it does.
+static bool is_harmless(struct str assignment)
+{
+    static const char *const names[] = {"LANG",     "LC_*",        "LANGUAGE", "TZ",
+                                        "NO_COLOR", "CI",          "TERM",     "COLUMNS",
+                                        "LINES",    "FORCE_COLOR", "CLICOLOR*"};
+    struct str name = str_cut(&assignment, '=');
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_glob(str_of(names[i]), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool match_allows(const struct pattern *p, const struct cmd_simple *c)
+{
+    for (size_t i = 0; i < c->n_assigns; i++) {
+        if (c->assigns[i].dynamic || !is_harmless(c->assigns[i].text)) {
+            return false;
+        }
+    }
+    if (c->n_words == 0 || c->words[0].dynamic) {
+        return false;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        if (is_rest(p, i) && i != 0) {
+            return true;
+        }
+        if (i >= c->n_words || c->words[i].dynamic || !word_fits(&p->words[i], c->words[i].text)) {
+            return false;
+        }
+    }
+    return p->n == c->n_words;
+}
+
+bool match_is_inside(struct str path, struct str cwd, struct str root)
+{
+    char *joined = path.n != 0 && path.p[0] == '/' ? str_dup(path) : NULL;
+    if (joined == NULL) {
+        struct buf b;
+        buf_init(&b, SIZE_MAX);
+        buf_addf(&b, STR_FMT "/" STR_FMT, STR_ARG(cwd), STR_ARG(path));
+        joined = buf_take(&b, NULL);
+    }
+    char *clean = path_clean(joined), *base = str_dup(root);
+    size_t n = root.n;
+    bool inside = path.n != 0 && memchr(path.p, '\0', path.n) == NULL &&
+                  str_starts(str_of(clean), base) &&
+                  (clean[n] == '/' || clean[n] == '\0' || n == 1);
+    free(joined);
+    free(clean);
+    free(base);
+    return inside;
+}
+
+static bool changes_directory(const struct cmdline *l)
+{
+    for (size_t i = 0; i < l->n_simples; i++) {
+        struct str name = cmd_name(&l->simples[i]);
+        if (str_eqz(name, "cd") || str_eqz(name, "pushd") || str_eqz(name, "popd")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool match_is_plain(const struct cmdline *l, struct str cwd, struct str root)
+{
+    if (l->flags != 0 || l->n_simples == 0 || !match_is_inside(cwd, cwd, root)) {
+        return false;
+    }
+    for (size_t i = 0; i < l->n_writes; i++) {
+        struct str to = l->writes[i].text;
+        bool relative = to.n != 0 && to.p[0] != '/';
+        if (str_eqz(to, "/dev/null")) {
+            continue;
+        }
+        if (l->writes[i].dynamic || !match_is_inside(to, cwd, root) ||
+            (relative && changes_directory(l))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---- widely -------------------------------------------------------------------------------------
+
+/// How a program runs others.
+enum wrapper_kind {
+    RUNS,   // the words after its options are a command
+    READS,  // a word is text for a shell: eval, trap
+    SHELL,  // the word after -c is
+    SEARCH, // find: what follows -exec
+};
+
+static const struct wrapper {
+    const char *name;
+    enum wrapper_kind kind;
+    unsigned operands; // of its own, before the command
+} wrappers[] = {
+    {"env", RUNS, 0},      {"nohup", RUNS, 0}, {"timeout", RUNS, 1}, {"nice", RUNS, 0},
+    {"xargs", RUNS, 0},    {"sudo", RUNS, 0},  {"doas", RUNS, 0},    {"command", RUNS, 0},
+    {"builtin", RUNS, 0},  {"exec", RUNS, 0},  {"setsid", RUNS, 0},  {"stdbuf", RUNS, 0},
+    {"ionice", RUNS, 0},   {"chrt", RUNS, 1},  {"taskset", RUNS, 1}, {"busybox", RUNS, 0},
+    {"time", RUNS, 0},     {"watch", RUNS, 0}, {"unshare", RUNS, 0}, {"chroot", RUNS, 1},
+    {"parallel", RUNS, 0}, {"flock", RUNS, 1}, {"strace", RUNS, 0},  {"script", RUNS, 0},
+    {"eval", READS, 0},    {"trap", READS, 0}, {"find", SEARCH, 0},  {"fd", SEARCH, 0},
+    {"su", SHELL, 0},
+};
+
+static const struct wrapper *find_wrapper(struct str name)
+{
+    static const struct wrapper shell = {"sh", SHELL, 0};
+    for (size_t i = 0; i < ARRAY_LEN(wrappers); i++) {
+        if (str_eqz(name, wrappers[i].name)) {
+            return &wrappers[i];
+        }
+    }
+    return cmd_is_shell(name) ? &shell : NULL;
+}
+
+bool match_runs_others(struct str name)
+{
+    static const char *const more[] = {"python*", "perl", "ruby",   "node",   "deno",    "bun",
+                                       "lua*",    "php",  "awk",    "gawk",   "mawk",    "ssh",
+                                       "make",    "npx",  "docker", "podman", "kubectl", "source",
+                                       ".",       "tmux", "screen", "at",     "batch"};
+    bool runs = find_wrapper(name) != NULL;
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        runs |= str_glob(str_of(more[i]), name);
+    }
+    return runs;
+}
+
+/// Called with each command that a line would run; true ends the search.
+typedef bool visit_fn(const struct cmd_simple *c, const void *arg);
+
+/// A search through all that a line would run.
+struct search {
+    struct arena *arena;
+    visit_fn *visit;
+    const void *arg;
+    unsigned depth;
+};
+
+static bool search_simple(struct search *s, const struct cmd_simple *c);
+
+static bool search_text(struct search *s, struct str text)
+{
+    struct cmdline l;
+    bool found = false;
+    cmdline_parse(&l, s->arena, text);
+    for (size_t i = 0; !found && i < l.n_simples; i++) {
+        found = search_simple(s, &l.simples[i]);
+    }
+    return found;
+}
+
+static bool search_from(struct search *s, const struct cmd_simple *c, size_t at)
+{
+    struct cmd_simple rest = {.words = c->words + at, .n_words = c->n_words - at};
+    return search_simple(s, &rest);
+}
+
+static bool is_option(struct str w)
+{
+    return w.n > 1 && w.p[0] == '-';
+}
+
+/// Each option may take the next word as its value, so every word up to there may be the command.
+static bool search_wrapped(struct search *s, const struct cmd_simple *c, unsigned operands)
+{
+    unsigned values = operands;
+    for (size_t i = 1; i < c->n_words; i++) {
+        struct str w = c->words[i].text;
+        if (is_option(w)) {
+            bool text = str_starts(w, "-S") || str_starts(w, "--split-string");
+            if (text && i + 1 < c->n_words && search_text(s, c->words[i + 1].text)) {
+                return true; // env -S 'rm x'
+            }
+            values += str_index(w, '=') < 0;
+        } else if (str_index(w, '=') <= 0) {
+            if (search_from(s, c, i)) {
+                return true;
+            }
+            if (values-- == 0) {
+                return false;
+            }
+        }
+    }
+    return false;
+}
+
+static bool search_shell(struct search *s, const struct cmd_simple *c)
+{
+    bool text = false;
+    for (size_t i = 1; i < c->n_words; i++) {
+        struct str w = c->words[i].text;
+        if (is_option(w)) {
+            text |= w.p[1] != '-' && str_index(w, 'c') > 0;
+        } else if (text && search_text(s, w)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool search_reads(struct search *s, const struct cmd_simple *c)
+{
+    struct buf all;
+    buf_init(&all, SIZE_MAX);
+    for (size_t i = 1; i < c->n_words; i++) {
+        buf_adds(&all, c->words[i].text);
+        buf_addc(&all, ' ');
+    }
+    bool found = search_text(s, arena_str(s->arena, buf_str(&all)));
+    buf_fini(&all);
+    return found;
+}
+
+static bool search_exec(struct search *s, const struct cmd_simple *c)
+{
+    static const char *const flags[] = {"-exec", "-execdir", "-ok", "-okdir", "-x", "-X"};
+    for (size_t i = 1; i + 1 < c->n_words; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
+            if (str_eqz(c->words[i].text, flags[k]) && search_from(s, c, i + 1)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool search_simple(struct search *s, const struct cmd_simple *c)
+{
+    if (c->n_words == 0 || s->depth == UNWRAP_MAX) {
+        return false;
+    }
+    if (s->visit(c, s->arg)) {
+        return true;
+    }
+    const struct wrapper *w = find_wrapper(cmd_name(c));
+    bool found = false;
+    s->depth++;
+    if (w != NULL) {
+        found = w->kind == RUNS    ? search_wrapped(s, c, w->operands)
+                : w->kind == READS ? search_reads(s, c)
+                : w->kind == SHELL ? search_shell(s, c)
+                                   : search_exec(s, c);
+    }
+    s->depth--;
+    return found;
+}
+
+static bool search_line(const struct cmdline *l, struct arena *a, visit_fn *visit, const void *arg)
+{
+    struct search s = {.arena = a, .visit = visit, .arg = arg};
+    for (size_t i = 0; i < l->n_simples; i++) {
+        if (search_simple(&s, &l->simples[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Is this option given anywhere: "--force", or all letters of "-rf"?
+static bool has_option(const struct cmd_simple *c, struct str option)
+{
+    bool is_long = option.p[1] == '-';
+    size_t left = is_long ? 1 : option.n - 1;
+    for (size_t k = 1; k < option.n && left != 0; k += is_long ? option.n : 1) {
+        bool given = false;
+        for (size_t i = 1; i < c->n_words; i++) {
+            struct str w = c->words[i].text, name = w;
+            given |= is_option(w) && (is_long ? str_eq(str_cut(&name, '='), option)
+                                              : w.p[1] != '-' && str_index(w, option.p[k]) > 0);
+        }
+        left -= given;
+    }
+    return left == 0;
+}
+
+/// The pattern's words in order, with options (and one value for each) between them.
+static bool fits_widely(const struct cmd_simple *c, const void *arg)
+{
+    const struct pattern *p = arg;
+    size_t at = 1, values = 0, i = 1;
+    struct str first = p->words[0].text;
+    bool by_name = str_index(first, '/') < 0;
+    if (!word_fits(&p->words[0], by_name ? cmd_name(c) : c->words[0].text)) {
+        return false;
+    }
+    while (i < p->n && !is_rest(p, i)) {
+        if (is_option(p->words[i].text) && !p->words[i].dynamic) {
+            if (!has_option(c, p->words[i].text)) {
+                return false;
+            }
+            i++;
+        } else if (at == c->n_words) {
+            return false;
+        } else if (word_fits(&p->words[i], c->words[at].text)) {
+            i++;
+            at++;
+        } else if (is_option(c->words[at].text)) {
+            values++;
+            at++;
+        } else if (values != 0) {
+            values--;
+            at++;
+        } else {
+            return false;
+        }
+    }
+    while (i == p->n && at < c->n_words && is_option(c->words[at].text)) {
+        at++;
+    }
+    return i < p->n || at == c->n_words;
+}
+
+bool match_finds(const struct pattern *p, const struct cmdline *l, struct arena *a)
+{
+    return search_line(l, a, fits_widely, p);
+}
+
+static bool is_dynamic(const struct cmd_simple *c, const void *arg)
+{
+    (void)arg;
+    return c->words[0].dynamic;
+}
+
+bool match_is_opaque(const struct cmdline *l, struct arena *a)
+{
+    return (l->flags & CMD_BROKEN) != 0 || search_line(l, a, is_dynamic, NULL);
+}

@@ -1,0 +1,473 @@
+// What rules say about a call.
+//
+// Three kinds of tools have three kinds of patterns:
+//
+//     shell                  commands      "git status *"    match.c
+//     write_file and its like  paths       "src/**.c"        below the working directory
+//     any other tool         none: a rule covers every call
+//
+// Deny and ask rules are fences and match widely; allow rules are promises and match narrowly. A command
+// line is allowed when each of its commands is allowed by some rule, so `git status && make` needs two.
+// A line that hides what it runs ("$X a") cannot be compared with a fence, so where there is one the
+// user is asked.
+//
+// What an answer covers is said before it is given (rules_offers), and the rule made from it (rules_make)
+// covers exactly that.
+
+#include "permit/rules.h"
+
+#include <limits.h>
+
+#include "base/path.h"
+#include "base/vec.h"
+
+enum permit_kind { KIND_COMMAND, KIND_PATH, KIND_OTHER };
+
+static const struct permit_tool {
+    const char *name;
+    enum permit_kind kind;
+    const char *member; // of the input: what patterns are compared with
+    const char *calls;  // in words: "every shell command"
+} permit_tools[] = {
+    {"shell", KIND_COMMAND, "cmd", "shell command"},
+    {"write_file", KIND_PATH, "path", "file write"},
+    {"edit_file", KIND_PATH, "path", "file edit"},
+    {"read_file", KIND_PATH, "path", "file read"},
+    {"list_files", KIND_PATH, "path", "listing"},
+    {"search_files", KIND_PATH, "path", "search"},
+};
+
+static const char *const reach_names[PERMIT__REACHES] = {"once", "exact", "prefix", "tool",
+                                                         "project"};
+static const char *const verdict_names[] = {"none", "allow", "ask", "deny"};
+
+static const struct permit_tool *find_tool(struct str name)
+{
+    static const struct permit_tool other = {"", KIND_OTHER, "", "call"};
+    for (size_t i = 0; i < ARRAY_LEN(permit_tools); i++) {
+        if (str_eqz(name, permit_tools[i].name)) {
+            return &permit_tools[i];
+        }
+    }
+    return &other;
+}
+
+static bool find_name(const char *const *names, size_t n, struct str name, size_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(name, names[i])) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *permit_reach_name(enum permit_reach reach)
+{
+    return reach_names[reach];
+}
+
+bool permit_reach_find(struct str name, enum permit_reach *out)
+{
+    size_t i = 0;
+    bool found = find_name(reach_names, ARRAY_LEN(reach_names), name, &i);
+    *out = (enum permit_reach)i;
+    return found;
+}
+
+const char *permit_verdict_name(enum permit_verdict verdict)
+{
+    return verdict_names[verdict];
+}
+
+bool permit_verdict_find(struct str name, enum permit_verdict *out)
+{
+    size_t i = 0;
+    bool found = find_name(verdict_names, ARRAY_LEN(verdict_names), name, &i) && i != PERMIT_NONE;
+    *out = (enum permit_verdict)i;
+    return found;
+}
+
+// ---- lists --------------------------------------------------------------------------------------
+
+void rules_init(struct rules *r)
+{
+    *r = (struct rules){0};
+    arena_init(&r->arena);
+}
+
+void rules_fini(struct rules *r)
+{
+    arena_fini(&r->arena);
+    vec_fini(r);
+}
+
+int rules_check(const char *tool, const char *match, struct err *e)
+{
+    struct rules r;
+    const struct rule rule = {.tool = tool, .match = match, .decision = PERMIT_ASK};
+    rules_init(&r);
+    int rc = rules_add(&r, &rule, e);
+    rules_fini(&r);
+    return rc;
+}
+
+static const char *keep(struct rules *r, const char *text)
+{
+    return text != NULL ? arena_strdup(&r->arena, str_of(text)) : NULL;
+}
+
+int rules_add(struct rules *r, const struct rule *rule, struct err *e)
+{
+    enum permit_kind kind = find_tool(str_of(rule->tool))->kind;
+    struct rule own = {.id = keep(r, rule->id),
+                       .tool = keep(r, rule->tool),
+                       .match = keep(r, rule->match),
+                       .session = keep(r, rule->session),
+                       .exact = rule->exact,
+                       .decision = rule->decision,
+                       .at_ms = rule->at_ms};
+    int rc = 0;
+    if (own.match != NULL && kind == KIND_OTHER) {
+        rc = err_set(e, ERR_INVALID, "calls of '%s' have no pattern; leave 'match' out", own.tool);
+    } else if (own.match != NULL && kind == KIND_COMMAND && !own.exact) {
+        rc = pattern_parse(&own.pattern, &r->arena, str_of(own.match), e);
+    } else if (own.match != NULL && own.match[0] == '\0') {
+        rc = err_set(e, ERR_INVALID, "the pattern is empty");
+    }
+    if (rc == 0) {
+        vec_push(r, own);
+    }
+    return rc;
+}
+
+// ---- paths --------------------------------------------------------------------------------------
+
+/// Match a path against a glob: `*` and `?` stay inside one directory, `**` crosses them.
+static bool path_glob(const char *p, const char *s)
+{
+    for (; *p != '\0'; p++, s++) {
+        if (*p == '*') {
+            bool deep = p[1] == '*';
+            p += deep ? 2 : 1;
+            p += deep && *p == '/'; // "a/**/b" matches "a/b" too
+            for (;; s++) {
+                if (path_glob(p, s)) {
+                    return true;
+                }
+                if (*s == '\0' || (!deep && *s == '/')) {
+                    return false;
+                }
+            }
+        }
+        if (*s == '\0' || (*p != *s && (*p != '?' || *s == '/'))) {
+            return false;
+        }
+    }
+    return *s == '\0';
+}
+
+/// The file that a call means, without links, as far as it exists. Caller frees; NULL: it has none.
+static char *real_file(const struct permit_call *c, struct str path)
+{
+    char *asked = str_dup(path), *full = path_join(c->working_dir, asked),
+         *clean = path_clean(full);
+    struct str dir = path_dir(str_of(clean)), base = path_base(str_of(clean));
+    char *parent = str_dup(dir), *real = realpath(clean, NULL),
+         *real_parent = realpath(parent, NULL);
+    if (real == NULL && real_parent != NULL) { // a file that will be made
+        char *name = str_dup(base);
+        real = path_join(real_parent, name);
+        free(name);
+    }
+    bool usable = path.n == strlen(asked); // no NUL byte in it
+    free(asked);
+    free(full);
+    free(parent);
+    free(real_parent);
+    if (real == NULL) {
+        real = xstrdup(clean);
+    }
+    free(clean);
+    if (!usable) {
+        free(real);
+        return NULL;
+    }
+    return real;
+}
+
+/// `file` relative to the working directory; NULL: it is outside.
+static const char *below(const char *working_dir, const char *file)
+{
+    struct str dir = str_of(working_dir);
+    if (!match_is_inside(str_of(file), dir, dir)) {
+        return NULL;
+    }
+    const char *rest = file + dir.n;
+    return rest[0] == '/' ? rest + 1 : rest;
+}
+
+// ---- judging ------------------------------------------------------------------------------------
+
+/// A call, read once for all rules.
+struct subject {
+    const struct permit_call *c;
+    const struct permit_tool *tool;
+    struct arena *arena;
+    struct str text;     // the command line or the path, as asked for
+    struct cmdline line; // of a command
+    struct str cwd;      // where it runs
+    bool plain;          // patterns may allow it
+    char *file;          // of a path: the real one; NULL: none
+};
+
+static void read_subject(struct subject *s, const struct permit_call *c, struct arena *a)
+{
+    *s = (struct subject){.c = c, .tool = find_tool(c->tool), .arena = a};
+    struct str root = str_of(c->working_dir);
+    s->text = json_str(json_get(c->input, s->tool->member), "");
+    if (s->tool->kind == KIND_PATH) {
+        s->file = real_file(c, s->text.n != 0 ? s->text : STR("."));
+    } else if (s->tool->kind == KIND_COMMAND) {
+        struct str cwd = json_str(json_get(c->input, "cwd"), "");
+        char *where = path_join(c->working_dir, cwd.n != 0 ? arena_strdup(a, cwd) : ".");
+        char *clean = path_clean(where);
+        s->cwd = arena_str(a, str_of(clean));
+        free(where);
+        free(clean);
+        cmdline_parse(&s->line, a, s->text);
+        s->plain = match_is_plain(&s->line, s->cwd, root);
+    }
+}
+
+static bool concerns(const struct rule *r, const struct permit_call *c)
+{
+    return str_glob(str_of(r->tool), c->tool) &&
+           (r->session == NULL || (c->session != NULL && strcmp(r->session, c->session) == 0));
+}
+
+/// A fence: deny and ask.
+static bool fence_matches(const struct rule *r, const struct subject *s)
+{
+    if (r->match == NULL) {
+        return true;
+    }
+    if (s->tool->kind == KIND_PATH) {
+        const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+        char *asked = str_dup(s->text);
+        bool hit = path_glob(r->match, asked) || (rel != NULL && path_glob(r->match, rel)) ||
+                   (s->file != NULL && path_glob(r->match, s->file));
+        free(asked);
+        return hit;
+    }
+    return r->exact ? str_eqz(s->text, r->match) : match_finds(&r->pattern, &s->line, s->arena);
+}
+
+/// A promise: does this rule alone cover the call (`simple` NULL), or one command of it?
+static bool promise_covers(const struct rule *r, const struct subject *s,
+                           const struct cmd_simple *simple)
+{
+    struct str root = str_of(s->c->working_dir);
+    if (s->tool->kind == KIND_COMMAND) {
+        if (!match_is_inside(s->cwd, root, root)) {
+            return false;
+        }
+        bool whole = r->match == NULL || (r->exact && str_eqz(s->text, r->match));
+        return simple == NULL
+                   ? whole
+                   : r->match != NULL && !r->exact && s->plain && match_allows(&r->pattern, simple);
+    }
+    if (simple != NULL || r->match == NULL) {
+        return simple == NULL;
+    }
+    const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+    return rel != NULL && (r->exact ? strcmp(r->match, rel) == 0 : path_glob(r->match, rel));
+}
+
+/// Every rule of every list that concerns the call, one after the other.
+struct walk {
+    const struct rules *const *lists;
+    size_t n, list, at;
+};
+
+static const struct rule *next_rule(struct walk *w, const struct permit_call *c,
+                                    enum permit_verdict decision)
+{
+    for (; w->list < w->n; w->list++, w->at = 0) {
+        while (w->at < w->lists[w->list]->n) {
+            const struct rule *r = &w->lists[w->list]->p[w->at++];
+            if (r->decision == decision && concerns(r, c)) {
+                return r;
+            }
+        }
+    }
+    return NULL;
+}
+
+/// The first promise that covers the call, or one command of it.
+static const struct rule *find_promise(struct walk w, const struct subject *s,
+                                       const struct cmd_simple *simple)
+{
+    const struct rule *r;
+    while ((r = next_rule(&w, s->c, PERMIT_ALLOW)) != NULL && !promise_covers(r, s, simple)) {
+    }
+    return r;
+}
+
+static bool is_allowed(struct walk w, const struct subject *s, const struct rule **by)
+{
+    *by = find_promise(w, s, NULL);
+    bool all = *by == NULL && s->tool->kind == KIND_COMMAND && s->plain;
+    for (size_t i = 0; all && i < s->line.n_simples; i++) {
+        const struct rule *r = find_promise(w, s, &s->line.simples[i]);
+        *by = s->line.n_simples == 1 ? r : NULL;
+        all = r != NULL;
+    }
+    return *by != NULL || all;
+}
+
+enum permit_verdict rules_judge(const struct rules *const *lists, size_t n,
+                                const struct permit_call *c, struct arena *a,
+                                const struct rule **by)
+{
+    const struct walk start = {.lists = lists, .n = n};
+    const struct rule *r = NULL;
+    struct subject s;
+    enum permit_verdict v = PERMIT_NONE;
+    bool fenced = false;
+    read_subject(&s, c, a);
+    for (enum permit_verdict d = PERMIT_DENY; v == PERMIT_NONE && d >= PERMIT_ASK; d--) {
+        struct walk w = start;
+        while (v == PERMIT_NONE && (r = next_rule(&w, c, d)) != NULL) {
+            fenced |= r->match != NULL;
+            v = fence_matches(r, &s) ? d : PERMIT_NONE;
+        }
+    }
+    if (v == PERMIT_NONE && fenced && s.tool->kind == KIND_COMMAND && match_is_opaque(&s.line, a)) {
+        v = PERMIT_ASK;
+    } else if (v == PERMIT_NONE && is_allowed(start, &s, &r)) {
+        v = PERMIT_ALLOW;
+    }
+    free(s.file);
+    if (by != NULL) {
+        *by = r;
+    }
+    return v;
+}
+
+// ---- offers -------------------------------------------------------------------------------------
+
+static bool is_subcommand(const struct cmd_word *w)
+{
+    bool ok = !w->dynamic && w->text.n != 0 && w->text.p[0] >= 'a' && w->text.p[0] <= 'z';
+    for (size_t i = 0; ok && i < w->text.n; i++) {
+        char c = w->text.p[i];
+        ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == ':' || c == '_';
+    }
+    return ok;
+}
+
+/// "git status *": the program and its subcommand. NULL: no prefix of this line says what it runs.
+static const char *prefix_of(const struct subject *s)
+{
+    const struct cmd_simple *c = s->line.simples;
+    if (s->tool->kind == KIND_PATH) {
+        const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+        struct str dir = rel != NULL ? path_dir(str_of(rel)) : STR(".");
+        return str_eqz(dir, ".") ? NULL : arena_printf(s->arena, STR_FMT "/**", STR_ARG(dir));
+    }
+    if (s->tool->kind != KIND_COMMAND || !s->plain || s->line.n_simples != 1 || c->n_words == 0 ||
+        c->n_assigns != 0 || c->words[0].dynamic || match_runs_others(cmd_name(c))) {
+        return NULL;
+    }
+    struct buf text;
+    size_t words = 1;
+    if (c->n_words > 1 && is_subcommand(&c->words[1])) {
+        bool runs = str_eqz(c->words[1].text, "run") || str_eqz(c->words[1].text, "exec");
+        words = runs && c->n_words > 2 && is_subcommand(&c->words[2]) ? 3 : 2;
+    }
+    buf_init(&text, SIZE_MAX);
+    for (size_t i = 0; i < words; i++) {
+        pattern_quote(&text, c->words[i].text);
+        buf_addc(&text, ' ');
+    }
+    buf_addc(&text, '*');
+    const char *kept = arena_strdup(s->arena, buf_str(&text));
+    buf_fini(&text);
+    return kept;
+}
+
+/// What `match` is for a reach, and whether it is offered at all.
+static bool match_for(const struct subject *s, enum permit_reach reach, const char **match)
+{
+    *match = NULL;
+    if (reach == PERMIT_EXACT) {
+        bool inside = s->tool->kind == KIND_COMMAND
+                          ? match_is_inside(s->cwd, s->cwd, str_of(s->c->working_dir))
+                          : s->file != NULL && below(s->c->working_dir, s->file) != NULL;
+        *match = s->tool->kind == KIND_OTHER || !inside || s->text.n == 0 ? NULL
+                 : s->tool->kind == KIND_COMMAND
+                     ? arena_strdup(s->arena, s->text)
+                     : arena_strdup(s->arena, str_of(below(s->c->working_dir, s->file)));
+        return *match != NULL;
+    }
+    if (reach == PERMIT_PREFIX) {
+        *match = prefix_of(s);
+        return *match != NULL;
+    }
+    return true;
+}
+
+static const char *words_for(const struct subject *s, enum permit_reach reach, const char *match)
+{
+    const char *calls = s->tool->kind == KIND_OTHER
+                            ? arena_printf(s->arena, "call of '" STR_FMT "'", STR_ARG(s->c->tool))
+                            : s->tool->calls;
+    bool command = s->tool->kind == KIND_COMMAND;
+    switch (reach) {
+    case PERMIT_ONCE: return "this call only";
+    case PERMIT_EXACT:
+        return arena_printf(s->arena,
+                            command ? "exactly this command in this project: %s"
+                                    : "this file in this project: %s",
+                            match);
+    case PERMIT_PREFIX:
+        return arena_printf(s->arena,
+                            command ? "any single command of this form in this project: %s"
+                                    : "files of this form in this project: %s",
+                            match);
+    case PERMIT_TOOL: return arena_printf(s->arena, "every %s in this session", calls);
+    default: return arena_printf(s->arena, "every %s in this project, in all sessions", calls);
+    }
+}
+
+size_t rules_offers(const struct permit_call *c, struct arena *a, struct permit_offer *out)
+{
+    struct subject s;
+    size_t n = 0;
+    read_subject(&s, c, a);
+    for (enum permit_reach reach = PERMIT_ONCE; reach < PERMIT__REACHES; reach++) {
+        const char *match;
+        if (match_for(&s, reach, &match)) {
+            out[n++] = (struct permit_offer){reach, words_for(&s, reach, match)};
+        }
+    }
+    free(s.file);
+    return n;
+}
+
+bool rules_make(const struct permit_call *c, enum permit_reach reach, enum permit_verdict decision,
+                struct arena *a, struct rule *out)
+{
+    struct subject s;
+    read_subject(&s, c, a);
+    *out =
+        (struct rule){.tool = arena_strdup(a, c->tool),
+                      .session = reach == PERMIT_TOOL ? arena_strdup(a, str_of(c->session)) : NULL,
+                      .exact = reach == PERMIT_EXACT,
+                      .decision = decision};
+    bool offered = reach != PERMIT_ONCE && match_for(&s, reach, &out->match);
+    free(s.file);
+    return offered;
+}

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "base/json.h"
+#include "permit/match.h"
+
+// Permission rules: which calls run without a question, which need one, which never run.
+
+/// Ordered by strictness: the strictest rule that matches decides.
+enum permit_verdict { PERMIT_NONE, PERMIT_ALLOW, PERMIT_ASK, PERMIT_DENY };
+
+/// How far an answer reaches beyond the call it was given for.
+enum permit_reach {
+    PERMIT_ONCE,
+    PERMIT_EXACT, // this command line, or this file, in this project
+    PERMIT_PREFIX, // this program and subcommand with any arguments, or this directory, in this project
+    PERMIT_TOOL,    // this tool in this session
+    PERMIT_PROJECT, // this tool in this project
+    PERMIT__REACHES,
+};
+
+struct rule {
+    const char *id;
+    const char *tool;    // a name; `*` stands for any run of bytes
+    const char *match;   // NULL: every call of the tool
+    const char *session; // NULL: not only in this session
+    bool exact;          // `match` is a whole command line or path, not a pattern
+    enum permit_verdict decision;
+    int64_t at_ms; // 0: from the configuration
+    struct pattern pattern;
+};
+
+/// Rules from one place, in one arena.
+struct rules {
+    struct arena arena;
+    struct rule *p;
+    size_t n, cap;
+};
+
+/// One call of a tool, as rules see it. Borrowed.
+struct permit_call {
+    struct str tool;
+    const struct json *input;
+    const char *working_dir; // real path
+    const char *session;
+};
+
+/// An answer that a user can give, and what it covers, in words.
+struct permit_offer {
+    enum permit_reach reach;
+    const char *covers;
+};
+
+/// An empty list.
+void rules_init(struct rules *r);
+/// Free all rules of the list.
+void rules_fini(struct rules *r);
+/// Add a copy of `rule`. ERR_INVALID: `match` is not a pattern for this tool; nothing is added.
+int rules_add(struct rules *r, const struct rule *rule, struct err *e) MUST_CHECK;
+/// Would this rule be added? ERR_INVALID says what is wrong.
+int rules_check(const char *tool, const char *match, struct err *e) MUST_CHECK;
+
+/// What `n` lists say together about a call: deny over ask over allow; PERMIT_NONE when no rule matches.
+/// `by` (may be NULL) is the rule that decided, NULL when several allow rules did together.
+enum permit_verdict rules_judge(const struct rules *const *lists, size_t n,
+                                const struct permit_call *c, struct arena *a,
+                                const struct rule **by);
+
+/// The answers that fit this call, PERMIT_ONCE first. `out` has room for PERMIT__REACHES. Returns how many.
+size_t rules_offers(const struct permit_call *c, struct arena *a, struct permit_offer *out);
+/// The rule that such an answer means, without id and time, in the arena. False: the answer was not offered.
+bool rules_make(const struct permit_call *c, enum permit_reach reach, enum permit_verdict decision,
+                struct arena *a, struct rule *out);
+
+/// "once", "exact", "prefix", "tool", "project".
+const char *permit_reach_name(enum permit_reach reach);
+/// The reach of that name; false: there is none.
+bool permit_reach_find(struct str name, enum permit_reach *out);
+/// "allow", "ask", "deny".
+const char *permit_verdict_name(enum permit_verdict verdict);
+/// The verdict of that name; false: there is none.
+bool permit_verdict_find(struct str name, enum permit_verdict *out);

@@ -1,0 +1,147 @@
+#include "base/buf.h"
+#include "permit/cmdline.h"
+#include "unit/test.h"
+
+/// A line as the reader sees it: commands with `|` between words and `;` between commands, dynamic words
+/// with `?`, assignments with `=`; then writes with `>`; then flags as letters.
+static const char *seen(const char *line)
+{
+    static char out[4096];
+    static const char letters[] = "BSCH";
+    struct arena a;
+    struct cmdline l;
+    struct buf b;
+    arena_init(&a);
+    buf_init(&b, sizeof out - 1);
+    cmdline_parse(&l, &a, str_of(line));
+    for (size_t i = 0; i < l.n_simples; i++) {
+        const struct cmd_simple *c = &l.simples[i];
+        buf_addz(&b, i != 0 ? "; " : "");
+        for (size_t k = 0; k < c->n_assigns; k++) {
+            buf_addf(&b, "%s=" STR_FMT, k != 0 ? "|" : "", STR_ARG(c->assigns[k].text));
+        }
+        for (size_t k = 0; k < c->n_words; k++) {
+            buf_addf(&b, "%s" STR_FMT "%s", k + c->n_assigns != 0 ? "|" : "",
+                     STR_ARG(c->words[k].text), c->words[k].dynamic ? "?" : "");
+        }
+    }
+    for (size_t i = 0; i < l.n_writes; i++) {
+        buf_addf(&b, " >" STR_FMT "%s", STR_ARG(l.writes[i].text), l.writes[i].dynamic ? "?" : "");
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if ((l.flags & (1u << i)) != 0) {
+            buf_addf(&b, "%s%c", (l.flags & ((1u << i) - 1)) == 0 ? " " : "", letters[i]);
+        }
+    }
+    snprintf(out, sizeof out, "%s", buf_z(&b));
+    buf_fini(&b);
+    arena_fini(&a);
+    return out;
+}
+
+TEST(words_have_their_quotes_removed)
+{
+    CHECK_STR(seen("git status"), "git|status");
+    CHECK_STR(seen("  git   'a b'\t\"c d\" e\\ f "), "git|a b|c d|e f");
+    CHECK_STR(seen("g\\it st'at'\"us\""), "git|status");
+    CHECK_STR(seen("echo '$(rm x)' \"a\\\"b\" ''"), "echo|$(rm x)|a\"b|");
+    CHECK_STR(seen("echo a#b # rm x"), "echo|a#b");
+    CHECK_STR(seen("echo a\\\nb"), "echo|ab");
+    CHECK_STR(seen(""), "");
+}
+
+TEST(operators_part_commands)
+{
+    CHECK_STR(seen("a; b && c || d | e & f\ng"), "a; b; c; d; e; f; g");
+    CHECK_STR(seen("a|&b;;c"), "a; b; c");
+    CHECK_STR(seen("a\n# b\nc"), "a; c");
+}
+
+TEST(what_the_shell_decides_is_dynamic)
+{
+    CHECK_STR(seen("echo $A ${B} *.c a? [x] ~/y {a,b} {1..3} {}"),
+              "echo|$A?|${B}?|*.c?|a??|[x]?|~/y?|{a,b}?|{1..3}?|{}");
+    CHECK_STR(seen("$X -rf /"), "$X?|-rf|/");
+    CHECK_STR(seen("echo \"$A b\" $"), "echo|$A b?|$");
+    CHECK_STR(seen("$'\\x72\\155' x"), "rm?|x");
+}
+
+TEST(substitutions_are_read_and_said)
+{
+    CHECK_STR(seen("echo $(rm x)"), "rm|x; echo|$(rm x)? S");
+    CHECK_STR(seen("echo \"a $(rm \"$(ls)\") b\""), "ls; rm|$(ls)?; echo|a $(rm \"$(ls)\") b? S");
+    CHECK_STR(seen("echo `rm \\`ls\\``"), "ls; rm|?; echo|? S");
+    CHECK_STR(seen("diff <(sort a) >(rm b)"), "sort|a; rm|b; diff|/dev/fd?|/dev/fd? S");
+    CHECK_STR(seen("echo ${A:-$(rm x)}"), "rm|x; A:-$(rm x)?; echo|${A:-$(rm x)}? S");
+    CHECK_STR(seen("echo $((1 << 2)) && rm x"), "echo|$((1 << 2))?; rm|x S");
+    CHECK_STR(seen("echo $((1 + $(rm x)))"), "rm|x; $(rm x)?; echo|$((1 + $(rm x)))? S");
+}
+
+TEST(commands_inside_compounds_are_found)
+{
+    CHECK_STR(seen("if a; then b; else c; fi"), "a; b; c C");
+    CHECK_STR(seen("for x in 1 2; do rm $x; done"), "for|x|in|1|2; rm|$x? C");
+    CHECK_STR(seen("while ! a; do b; done"), "a; b C");
+    CHECK_STR(seen("case $x in a) rm y;; esac"), "case|$x?|in|a; rm|y C");
+    CHECK_STR(seen("f() { rm x; }; f"), "f; rm|x; f C");
+    CHECK_STR(seen("function f { rm x; }"), "rm|x C");
+    CHECK_STR(seen("(cd /; rm x)"), "cd|/; rm|x C");
+    CHECK_STR(seen("time -p rm x"), "rm|x C");
+    CHECK_STR(seen("((1<<2))\nrm x\n2"), "rm|x; 2 SC");
+}
+
+TEST(assignments_stand_before_the_command)
+{
+    CHECK_STR(seen("A=1 B='x y' git A=2"), "=A=1|=B=x y|git|A=2");
+    CHECK_STR(seen("A+=1 B[2]=3 x"), "=A+=1|=B[2]=3|x");
+    CHECK_STR(seen("1A=2 x"), "1A=2|x");
+}
+
+TEST(redirections_that_write_are_listed)
+{
+    CHECK_STR(seen("a > b 2>&1 < c >> d"), "a >b >d");
+    CHECK_STR(seen("a 2>/dev/null >&2 &>e >|f"), "a >/dev/null >e >f");
+    CHECK_STR(seen("a >&file <>g 3>h"), "a >file >g >h");
+    CHECK_STR(seen("a > $X >~/y"), "a >$X? >~/y?");
+    CHECK_STR(seen(">x"), " >x");
+    CHECK_STR(seen("a >&- 2>&-"), "a");
+}
+
+TEST(here_documents_are_text_unless_a_shell_reads_them)
+{
+    CHECK_STR(seen("cat <<E\nrm x\nE\nls"), "cat; ls H");
+    CHECK_STR(seen("bash <<E\nrm x\nE\nls"), "bash; rm|x; ls H");
+    CHECK_STR(seen("cat <<E | sh\nrm x\nE"), "cat; sh; rm|x H");
+    CHECK_STR(seen("cat <<E\na $(rm x)\nE"), "cat; rm|x SH");
+    CHECK_STR(seen("cat <<'E'\na $(rm x)\nE\nls"), "cat; ls H");
+    CHECK_STR(seen("cat <<-E\n\ta\n\tE\nls"), "cat; ls H");
+    CHECK_STR(seen("bash <<< 'rm x'"), "bash|rm x H");
+    CHECK_STR(seen("cat <<E\nrm x"), "cat; rm|x BH");
+}
+
+TEST(what_cannot_be_read_is_broken)
+{
+    CHECK_STR(seen("echo 'a"), "echo|a B");
+    CHECK_STR(seen("echo \"a"), "echo|a B");
+    CHECK_STR(seen("echo $(rm x"), "rm|x; echo|$(rm x? BS");
+    CHECK_STR(seen("echo `rm x"), "rm|x; echo|? BS");
+}
+
+TEST(deep_nesting_ends)
+{
+    struct buf b;
+    struct arena a;
+    struct cmdline l;
+    static const char *const openers[] = {"$(", "((", "${", "<(", "<<a ", "\"$("};
+    for (size_t k = 0; k < ARRAY_LEN(openers); k++) {
+        buf_init(&b, SIZE_MAX);
+        arena_init(&a);
+        while (b.n < 60000) {
+            buf_addz(&b, openers[k]);
+        }
+        cmdline_parse(&l, &a, buf_str(&b));
+        CHECK((l.flags & CMD_BROKEN) != 0);
+        arena_fini(&a);
+        buf_fini(&b);
+    }
+}

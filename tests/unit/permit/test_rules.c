@@ -1,0 +1,194 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "permit/rules.h"
+#include "unit/test.h"
+
+static struct arena arena;
+static struct rules config, book;
+
+static void begin(void)
+{
+    arena_init(&arena);
+    rules_init(&config);
+    rules_init(&book);
+}
+
+static void end(void)
+{
+    rules_fini(&config);
+    rules_fini(&book);
+    arena_fini(&arena);
+}
+
+static void add(struct rules *r, enum permit_verdict decision, const char *tool, const char *match)
+{
+    struct rule rule = {.id = "x", .tool = tool, .match = match, .decision = decision};
+    struct err e = {0};
+    if (rules_add(r, &rule, &e) < 0) {
+        test_fail(__FILE__, __LINE__, "%s", e.msg);
+    }
+}
+
+static const struct json *input_of(const char *member, const char *value, const char *cwd)
+{
+    struct json *v = arena_calloc(&arena, 1, sizeof *v);
+    struct json_member *m = arena_calloc(&arena, 2, sizeof *m);
+    m[0] = (struct json_member){str_of(member), {.type = JSON_STR, .s = str_of(value)}};
+    m[1] = (struct json_member){STR("cwd"), {.type = JSON_STR, .s = str_of(cwd)}};
+    *v = (struct json){.type = JSON_OBJ, .n = cwd != NULL ? 2 : 1, .members = m};
+    return v;
+}
+
+static enum permit_verdict judge(const char *tool, const struct json *input)
+{
+    const struct rules *const lists[] = {&config, &book};
+    struct permit_call c = {
+        .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
+    return rules_judge(lists, 2, &c, &arena, NULL);
+}
+
+static enum permit_verdict judge_cmd(const char *cmd)
+{
+    return judge("shell", input_of("cmd", cmd, NULL));
+}
+
+TEST(deny_is_stronger_than_ask_and_ask_than_allow)
+{
+    begin();
+    add(&book, PERMIT_ALLOW, "shell", "git *");
+    add(&config, PERMIT_ASK, "shell", "git push *");
+    add(&config, PERMIT_DENY, "shell", "git push --force *");
+    CHECK_INT(judge_cmd("git status"), PERMIT_ALLOW);
+    CHECK_INT(judge_cmd("git push"), PERMIT_ASK);
+    CHECK_INT(judge_cmd("git push --force origin"), PERMIT_DENY);
+    CHECK_INT(judge_cmd("ls"), PERMIT_NONE);
+    CHECK_INT(judge_cmd("git status; ls"), PERMIT_NONE);
+    CHECK_INT(judge_cmd("git status; git push"), PERMIT_ASK);
+    end();
+}
+
+TEST(several_promises_may_cover_one_line_together)
+{
+    begin();
+    add(&config, PERMIT_ALLOW, "shell", "git status *");
+    add(&book, PERMIT_ALLOW, "shell", "make test");
+    CHECK_INT(judge_cmd("git status && make test"), PERMIT_ALLOW);
+    CHECK_INT(judge_cmd("git status && make install"), PERMIT_NONE);
+    CHECK_INT(judge("shell", input_of("cmd", "git status", "sub")), PERMIT_ALLOW);
+    CHECK_INT(judge("shell", input_of("cmd", "git status", "..")), PERMIT_NONE);
+    CHECK_INT(judge("shell", input_of("cmd", "git status", "/etc")), PERMIT_NONE);
+    end();
+}
+
+TEST(a_hidden_command_is_asked_about_where_there_is_a_fence)
+{
+    begin();
+    CHECK_INT(judge_cmd("$X -rf /"), PERMIT_NONE);
+    add(&config, PERMIT_DENY, "shell", "rm *");
+    CHECK_INT(judge_cmd("$X -rf /"), PERMIT_ASK);
+    CHECK_INT(judge_cmd("echo 'a"), PERMIT_ASK);
+    CHECK_INT(judge_cmd("echo $X"), PERMIT_NONE);
+    end();
+}
+
+TEST(an_exact_rule_covers_one_text)
+{
+    begin();
+    struct rule r = {.id = "x",
+                     .tool = "shell",
+                     .match = "echo $(date) > x",
+                     .exact = true,
+                     .decision = PERMIT_ALLOW};
+    CHECK_INT(rules_add(&book, &r, NULL), 0);
+    CHECK_INT(judge_cmd("echo $(date) > x"), PERMIT_ALLOW);
+    CHECK_INT(judge_cmd("echo $(date) > x "), PERMIT_NONE);
+    CHECK_INT(judge("shell", input_of("cmd", "echo $(date) > x", "/")), PERMIT_NONE);
+    end();
+}
+
+TEST(a_rule_of_one_session_counts_there_alone)
+{
+    begin();
+    struct rule r = {.id = "x", .tool = "shell", .session = "s2", .decision = PERMIT_ALLOW};
+    CHECK_INT(rules_add(&book, &r, NULL), 0);
+    CHECK_INT(judge_cmd("ls"), PERMIT_NONE);
+    r.session = "s1";
+    CHECK_INT(rules_add(&book, &r, NULL), 0);
+    CHECK_INT(judge_cmd("ls"), PERMIT_ALLOW);
+    end();
+}
+
+TEST(paths_are_compared_where_the_file_really_is)
+{
+    begin();
+    char path[512];
+    snprintf(path, sizeof path, "%s/docs", test_dir());
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/src", test_dir());
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/docs/link", test_dir());
+    CHECK_INT(symlink("../src", path), 0);
+    add(&config, PERMIT_ALLOW, "edit_file", "docs/**");
+    add(&config, PERMIT_DENY, "write_file", "src/*.c");
+    CHECK_INT(judge("edit_file", input_of("path", "docs/a.md", NULL)), PERMIT_ALLOW);
+    CHECK_INT(judge("edit_file", input_of("path", "docs/sub/a.md", NULL)), PERMIT_ALLOW);
+    CHECK_INT(judge("edit_file", input_of("path", "docs/../src/a.c", NULL)), PERMIT_NONE);
+    CHECK_INT(judge("edit_file", input_of("path", "docs/link/a.c", NULL)), PERMIT_NONE);
+    CHECK_INT(judge("edit_file", input_of("path", "/etc/docs/a", NULL)), PERMIT_NONE);
+    CHECK_INT(judge("write_file", input_of("path", "docs/link/a.c", NULL)), PERMIT_DENY);
+    CHECK_INT(judge("write_file", input_of("path", "src/a.c", NULL)), PERMIT_DENY);
+    CHECK_INT(judge("write_file", input_of("path", "src/deep/a.c", NULL)), PERMIT_NONE);
+    end();
+}
+
+static void check_offers(const char *tool, const struct json *input, const char *expected)
+{
+    struct permit_offer offers[PERMIT__REACHES];
+    struct permit_call c = {
+        .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
+    char all[1024] = "";
+    size_t n = rules_offers(&c, &arena, offers);
+    for (size_t i = 0; i < n; i++) {
+        struct rule r;
+        bool made = rules_make(&c, offers[i].reach, PERMIT_ALLOW, &arena, &r);
+        CHECK_INT(made, offers[i].reach != PERMIT_ONCE);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s%s%s", i != 0 ? " | " : "",
+                 permit_reach_name(offers[i].reach), made && r.match != NULL ? " " : "",
+                 made && r.match != NULL ? r.match : "");
+    }
+    CHECK_STR(all, expected);
+}
+
+TEST(an_answer_is_offered_only_where_it_says_what_it_covers)
+{
+    begin();
+    check_offers("shell", input_of("cmd", "git status -s", NULL),
+                 "once | exact git status -s | prefix git status * | tool | project");
+    check_offers("shell", input_of("cmd", "npm run build", NULL),
+                 "once | exact npm run build | prefix npm run build * | tool | project");
+    check_offers("shell", input_of("cmd", "ls -la /x", NULL),
+                 "once | exact ls -la /x | prefix ls * | tool | project");
+    check_offers("shell", input_of("cmd", "a && b", NULL), "once | exact a && b | tool | project");
+    check_offers("shell", input_of("cmd", "sudo ls", NULL),
+                 "once | exact sudo ls | tool | project");
+    check_offers("shell", input_of("cmd", "python3 x.py", NULL),
+                 "once | exact python3 x.py | tool | project");
+    check_offers("shell", input_of("cmd", "ls", "/"), "once | tool | project");
+    check_offers("edit_file", input_of("path", "src/a.c", NULL),
+                 "once | exact src/a.c | prefix src/** | tool | project");
+    check_offers("edit_file", input_of("path", "../a.c", NULL), "once | tool | project");
+    check_offers("dice:roll", input_of("sides", "6", NULL), "once | tool | project");
+    end();
+}
+
+TEST(a_rule_that_cannot_be_is_refused_with_its_reason)
+{
+    struct err e = {0};
+    CHECK_INT(rules_check("shell", "a; b", &e), ERR_INVALID);
+    CHECK_INT(rules_check("shell", "", &e), ERR_INVALID);
+    CHECK_INT(rules_check("roll", "x", &e), ERR_INVALID);
+    CHECK(strstr(e.msg, "'roll'") != NULL);
+    CHECK_INT(rules_check("shell", "git *", &e), 0);
+    CHECK_INT(rules_check("edit_file", "src/**", &e), 0);
+}
