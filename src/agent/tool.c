@@ -88,6 +88,7 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->plugins = copy_list(a, env->plugins);
     c->followed = copy_list(a, env->followed);
     c->environment = copy_list(a, env->environment);
+    c->umask = tool_umask(c->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);
     c->timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
@@ -255,6 +256,18 @@ bool tool_drops(struct str name, const char *const *drop)
         }
     }
     return false;
+}
+
+mode_t tool_umask(const char *const *environment)
+{
+    static const char name[] = "AFLOAT_UMASK=";
+    mode_t mask = proc_umask();
+    for (size_t i = 0; environment[i] != NULL; i++) {
+        if (str_starts(str_of(environment[i]), name)) {
+            proc_umask_parse(str_of(environment[i] + strlen(name)), &mask);
+        }
+    }
+    return mask;
 }
 
 const char *const *tool_environment(const char *const *client, const char *const *drop,

@@ -79,6 +79,8 @@ void tool_call_cancel(struct tool_call *c);
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
 /// count.
 bool tool_drops(struct str name, const char *const *drop);
+/// The umask for files that tools make: AFLOAT_UMASK of the client's environment, else proc_umask().
+mode_t tool_umask(const char *const *environment);
 /// The environment for tools from the client's: without the variables whose names match one of the
 /// patterns, as tool_drops() says. Lists end with NULL; strings are shared,
 /// the list lies in the arena.

@@ -29,6 +29,7 @@ struct tool_call {
     struct box_policy policy;
     const char *const *plugins, *const *followed;
     const char *const *environment;
+    mode_t umask; // the client's
     const char *outputs_dir, *call_id;
     uint64_t timeout_ms;
     atomic_bool cancelled; // read on the lane

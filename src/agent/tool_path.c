@@ -177,8 +177,26 @@ static int check_writable(struct tool_call *c, const char *real, const char *pat
     return 0;
 }
 
+/// The directory `name` in `dir`, open; a new one has the mode that the client's umask gives, since the
+/// hub's own is for its home.
+static int make_dir(int dir, const char *name, mode_t mask)
+{
+    char self[64];
+    bool made = mkdirat(dir, name, 0700) == 0;
+    if (!made && errno != EEXIST) {
+        return -errno;
+    }
+    int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && made) {
+        snprintf(self, sizeof self, "/proc/self/fd/%d",
+                 fd); // not by its name: that may be a link now
+        chmod(self, 0777 & ~mask);
+    }
+    return fd >= 0 ? fd : -errno;
+}
+
 /// Make the directories of `rel` beneath `dir`, which is closed; returns the last one.
-static int make_dirs(int dir, const char *rel, const char *path, struct err *e)
+static int make_dirs(int dir, const char *rel, mode_t mask, const char *path, struct err *e)
 {
     char name[NAME_MAX + 1];
     struct str rest = str_of(rel);
@@ -187,9 +205,7 @@ static int make_dirs(int dir, const char *rel, const char *path, struct err *e)
         int next = -ENAMETOOLONG;
         if (part.n <= NAME_MAX) {
             snprintf(name, sizeof name, STR_FMT, STR_ARG(part));
-            bool made = mkdirat(dir, name, 0777) == 0 || errno == EEXIST;
-            next = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-            next = next < 0 ? -errno : next;
+            next = make_dir(dir, name, mask);
         }
         close(dir);
         dir = next;
@@ -246,7 +262,7 @@ static int find_new(struct tool_call *c, const char *path, struct place *p, stru
     size_t n_dirs = (size_t)(name.p - rest);
     p->name = arena_strdup(&c->arena, name);
     char *dirs = arena_strdup(&c->arena, (struct str){rest, n_dirs > 0 ? n_dirs - 1 : 0});
-    p->dir = make_dirs(fd, dirs, path, e);
+    p->dir = make_dirs(fd, dirs, c->umask, path, e);
     return p->dir < 0 ? p->dir : 0;
 }
 
@@ -269,7 +285,7 @@ int tool__write(struct tool_call *c, const char *path, struct str text, struct e
         return rc;
     }
     snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p.dir, p.name);
-    rc = path_write_atomic(file, text, p.exists ? p.st.st_mode & 0777 : 0644, NULL);
+    rc = path_write_atomic(file, text, p.exists ? p.st.st_mode & 0777 : 0666 & ~c->umask, NULL);
     if (rc == 0 && p.exists && p.st.st_uid != geteuid()) { // root, in somebody's tree
         rc = fchownat(p.dir, p.name, p.st.st_uid, p.st.st_gid, AT_SYMLINK_NOFOLLOW) == 0 ? 0
                                                                                          : -errno;

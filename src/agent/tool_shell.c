@@ -311,6 +311,7 @@ void tool__spawn(struct tool_call *c)
         .box = box_rules(c->box),
         .network = boxed && box_network(c->box),
         .process_limit = boxed ? PROCESSES : 0,
+        .umask = &c->umask,
     };
     c->output = tool_output_new(c->lane, output_path(c), on_room, c);
     timer_init(&c->timer, c->loop, on_timeout, c);

@@ -16,6 +16,7 @@
 #include "bot/prompt.h"
 #include "bot/run_int.h"
 #include "config/home.h"
+#include "loop/proc.h"
 #include "proto/events.h"
 
 static const struct {
@@ -69,6 +70,7 @@ struct run *run__new(struct bots *b, struct record *rec)
     r->rec = *rec;
     record_init(rec);
     r->asked = (struct bot_overrides)BOT_OVERRIDES;
+    r->umask = proc_umask();
     buf_init(&r->prompt, BOT_PROMPT_BYTES);
     buf_init(&r->input, SIZE_MAX);
     buf_init(&r->answer, SIZE_MAX);

@@ -66,6 +66,7 @@ void run__keep(struct run *r)
                      r->rec.run_id);
     run__away(r);
     r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
+    git_set_umask(r->job, r->umask);
 }
 
 static void on_forgotten(void *arg, int status, const struct err *e)
@@ -191,6 +192,7 @@ void run__merge(struct run *r)
         run__away(r);
         r->job = git_merge(r->b->git, r->rec.root, r->rec.branch, r->rec.start, r->rec.dirty,
                            on_merged, r);
+        git_set_umask(r->job, r->umask);
     }
 }
 

@@ -73,6 +73,7 @@ struct run {
     // what was asked for, texts in the arena
     struct bot_overrides asked;
     const struct json *env; // the client's; NULL: none
+    mode_t umask;           // the client's, for what git makes
     // where it works
     const char *dir; // in the worktree, or the user's
     bool has_tree;   // the worktree was made

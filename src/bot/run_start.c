@@ -13,6 +13,7 @@
 #include "bot/run_int.h"
 #include "bot/runs.h"
 #include "config/home.h"
+#include "loop/proc.h"
 
 enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
 
@@ -251,6 +252,7 @@ static void launch(struct ask *a, struct record *rec)
     r->starter = a;
     r->asked = take_flags(a, &r->arena);
     r->env = json_clone(&r->arena, json_get(a->params, "env"));
+    proc_umask_parse(json_str(json_get(r->env, "AFLOAT_UMASK"), ""), &r->umask);
     r->dir = arena_strdup(&r->arena, str_of(a->real));
     r->ws = a->ws;
     a->ws = (struct workspace){0};
@@ -409,6 +411,7 @@ static void add_tree(void *arg)
         record_add(&r->rec, &r->rec.link, str_of(c->link.p[i]));
     }
     r->job = git_add(r->b->git, &add, on_added, r);
+    git_set_umask(r->job, r->umask);
 }
 
 static void make_parent(void *arg) // on the lane

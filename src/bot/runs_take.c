@@ -11,6 +11,7 @@
 #include "bot/runs_int.h"
 #include "config/home.h"
 #include "git/git.h"
+#include "loop/proc.h"
 #include "store/store.h"
 
 enum { PATCH_BYTES = 8 << 20, SHOWN_PATHS = 5 };
@@ -97,6 +98,15 @@ static const char *root_of(struct ask *a)
 {
     const struct record *rec = a->data;
     return a->git.root != NULL && strcmp(a->git.common, rec->common) == 0 ? a->git.root : rec->root;
+}
+
+/// Files get the modes that the caller's umask gives.
+static void with_umask(const struct ask *a, struct git_job *j)
+{
+    mode_t mask;
+    if (proc_umask_parse(ask__str(a, "umask"), &mask)) {
+        git_set_umask(j, mask);
+    }
 }
 
 /// Find the run, then look at the directory that the caller is in.
@@ -242,7 +252,7 @@ static void apply(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
-        git_apply(a->b->git, root_of(a), rec->branch, rec->start, on_applied, a);
+        with_umask(a, git_apply(a->b->git, root_of(a), rec->branch, rec->start, on_applied, a));
     }
 }
 
@@ -282,7 +292,8 @@ static void merge(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
-        git_merge(a->b->git, root_of(a), rec->branch, rec->start, rec->dirty, on_merged, a);
+        with_umask(
+            a, git_merge(a->b->git, root_of(a), rec->branch, rec->start, rec->dirty, on_merged, a));
     }
 }
 

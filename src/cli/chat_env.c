@@ -5,6 +5,7 @@
 // that hold the key of a provider. The hub takes the keys out again and keeps them in memory.
 
 #include <ctype.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/chat_int.h"
@@ -66,13 +67,22 @@ static void write_scenario(struct jw *w, struct str path)
     free(here);
 }
 
+const char *chat__umask(char out[CHAT_UMASK])
+{
+    mode_t mask = umask(077); // there is no other way to ask
+    umask(mask);
+    snprintf(out, CHAT_UMASK, "%04o", (unsigned)(mask & 0777));
+    return out;
+}
+
 static void write_all(const struct config *config, struct jw *w)
 {
     jw_obj(w);
     for (char **v = environ; *v != NULL; v++) {
         struct str value = str_of(*v);
         struct str name = str_cut(&value, '=');
-        if (name.n == 0 || (is_dropped(config, name) && !is_key(config, name))) {
+        if (name.n == 0 || str_eqz(name, "AFLOAT_UMASK") ||
+            (is_dropped(config, name) && !is_key(config, name))) {
             continue;
         }
         jw_key_str(w, name);
@@ -82,6 +92,8 @@ static void write_all(const struct config *config, struct jw *w)
             jw_str(w, value);
         }
     }
+    char mask[CHAT_UMASK];
+    jw_kstrz(w, "AFLOAT_UMASK", chat__umask(mask));
     jw_end_obj(w);
 }
 

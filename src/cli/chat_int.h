@@ -59,6 +59,9 @@ int chat__send(struct chat *t, const char *method, const char *path, chat_write 
 
 /// Write the environment for the session's tools, and what chooses its model, as a JSON object.
 int chat__write_env(struct cli *c, struct jw *w);
+enum { CHAT_UMASK = 8 };
+/// Our umask as the hub takes it: "0022".
+const char *chat__umask(char out[CHAT_UMASK]);
 /// Append the names, not the values, of the variables that hold keys here, with commas between them.
 int chat__write_keys(struct cli *c, struct buf *out);
 /// The provider's name in front of a '/' in `model`, when there is such a provider; the rest is moved to

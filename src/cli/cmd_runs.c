@@ -111,8 +111,11 @@ static void print_record(struct cli *c, const struct json *v)
 static int ask_run(struct cli *c, struct arena *arena, const struct json **out)
 {
     const struct args *a = &c->args;
+    bool writes = c->cmd->op == OP_RUN_APPLY || c->cmd->op == OP_RUN_MERGE;
+    char mask[CHAT_UMASK];
     const struct ask_param params[] = {
         {"id", args_word(a, 0)},
+        {"umask", writes ? chat__umask(mask) : NULL},
         {"delete_branch", args_has(a, FLAG_DELETE_BRANCH) ? "true" : NULL},
         {"force", args_has(a, FLAG_AT_ONCE) ? "true" : NULL}};
     return bots__ask(c, params, ARRAY_LEN(params), arena, out);

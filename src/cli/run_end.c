@@ -195,7 +195,8 @@ int follow__ask_merge(struct run_follow *f)
         return EXIT_OK;
     }
     snprintf(id, sizeof id, STR_FMT, STR_ARG(text_of(record, "run_id")));
-    const struct ask_param params[] = {{"id", id}};
+    char mask[CHAT_UMASK];
+    const struct ask_param params[] = {{"id", id}, {"umask", chat__umask(mask)}};
     int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &f->arena, &v);
     f->end = code == EXIT_OK ? v : record;
     return code;

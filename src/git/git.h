@@ -49,6 +49,9 @@ void git_close(struct git *g);
 /// with UV_ECANCELED (or with its result, when that was already certain).
 void git_cancel(struct git_job *j);
 
+/// The umask of its commands, for a job that was just started; else that of proc_umask().
+void git_set_umask(struct git_job *j, mode_t mask);
+
 /// Names as git gives them. `cut`: there are more.
 struct git_names {
     const char *const *p;

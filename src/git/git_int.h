@@ -88,6 +88,7 @@ struct git_job {
     struct import import;
     struct proc *proc;
     struct timer limit;
+    mode_t umask;
     int status; // the first failure
     struct err err;
     struct err step_err; // of the step under way, also on the lane

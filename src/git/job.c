@@ -307,6 +307,7 @@ static int spawn(struct git_job *j)
         .err = PROC_PIPE,
         .in_fd = c->in_fd,
         .out_fd = c->out_fd,
+        .umask = &j->umask,
         .file_size_limit = c->max_file,
         .supervise = !c->outlives_us,
         .box = j->place.box != NULL ? box_rules(j->place.box) : NULL,
@@ -379,6 +380,7 @@ void *job__new(struct git *g, size_t size, const struct step *steps, const struc
     j->steps = steps;
     j->undo = undo;
     j->report = report;
+    j->umask = proc_umask();
     arena_init(&j->arena);
     timer_init(&j->limit, g->loop, on_limit, j);
     j->next = g->jobs;
@@ -525,6 +527,11 @@ void git_close(struct git *g)
     if (g->jobs == NULL) {
         git_free(g);
     }
+}
+
+void git_set_umask(struct git_job *j, mode_t mask)
+{
+    j->umask = mask;
 }
 
 void git_cancel(struct git_job *j)

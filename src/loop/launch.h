@@ -6,12 +6,13 @@
 // What proc.c and the program afloat-launch say to each other.
 //
 //     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES]
-//                   [-x] [-b RULE]... [-n] -- PROGRAM ARG...
+//                   [-k UMASK] [-x] [-b RULE]... [-n] -- PROGRAM ARG...
 //
 // -s  stay as supervisor            -3  descriptor 3 is for the program
 // -d  working directory             -f  soft limit of open files
 // -c  descriptor 0 is a terminal that becomes the program's controlling one; core dumps stay as they
 //     were, since a person works there
+// -k  umask, a decimal number
 // -x  run it in a box (with -s)     -n  the box has the network
 // -b  a rule of the box
 //

@@ -32,11 +32,13 @@
 #include "base/path.h"
 #include "loop/proc_int.h"
 
-enum { STREAMS = 3, CHANNEL = LAUNCH_CHANNEL_FD, N_STDIO, LAUNCHER_FD_MIN = 64, OPTIONS_MAX = 16 };
+enum { STREAMS = 3, CHANNEL = LAUNCH_CHANNEL_FD, N_STDIO, LAUNCHER_FD_MIN = 64, OPTIONS_MAX = 17 };
 
 static struct {
     int fd;       // of the launcher, O_PATH; 0 before proc_setup()
     rlim_t files; // soft limit before the hub raised its own
+    mode_t umask;
+    bool has_umask;
 } launcher;
 
 // ---- ending --------------------------------------------------------------------------------
@@ -240,6 +242,10 @@ static char **command_line(struct arena *a, const struct proc_opts *o)
     }
     add_word(a, args, &n, "-d");
     add_word(a, args, &n, o->cwd != NULL ? o->cwd : "/");
+    if (o->umask != NULL || launcher.has_umask) {
+        args[n++] =
+            arena_printf(a, "-k%u", (unsigned)(o->umask != NULL ? *o->umask : launcher.umask));
+    }
     add_number(a, args, &n, 'f', o->file_limit != 0 ? o->file_limit : launcher.files);
 #define X(letter, resource, member) add_number(a, args, &n, letter, o->member);
     LAUNCH_LIMITS(X)
@@ -321,6 +327,35 @@ static int start(struct proc *p, const struct proc_opts *o)
         }
     }
     return rc;
+}
+
+void proc_set_umask(mode_t mask)
+{
+    launcher.umask = mask;
+    launcher.has_umask = true;
+}
+
+mode_t proc_umask(void)
+{
+    if (launcher.has_umask) {
+        return launcher.umask;
+    }
+    mode_t mask = umask(077); // there is no other way to ask
+    umask(mask);
+    return mask;
+}
+
+bool proc_umask_parse(struct str text, mode_t *out)
+{
+    mode_t mask = 0;
+    bool good = text.n != 0 && text.n <= 4;
+    for (size_t i = 0; i < text.n && good; i++) {
+        good = text.p[i] >= '0' && text.p[i] <= '7';
+        mask = mask << 3 | (mode_t)(text.p[i] - '0');
+    }
+    good = good && mask <= 0777;
+    *out = good ? mask : *out;
+    return good;
 }
 
 static void on_grace_over(void *arg)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/str.h"
 #include "loop/loop.h"
 
@@ -49,6 +51,7 @@ struct proc_opts {
     bool supervise;         // proc_kill(), its end and our own death end every descendant
     const char *const *box; // rules as in loop/launch.h, NULL at the end; needs `supervise`
     bool network;           // in a box
+    const mode_t *umask;    // NULL: what proc_set_umask() said
     uint64_t file_limit;    // soft RLIMIT_NOFILE; 0: what the hub was started with
     uint64_t memory_limit, cpu_limit_s, process_limit, file_size_limit; // 0: as the hub's own
 };
@@ -63,6 +66,12 @@ int proc_setup(struct err *e) MUST_CHECK;
 /// The same with the launcher at `path`.
 int proc_setup_at(const char *path, struct err *e) MUST_CHECK;
 void proc_teardown(void);
+/// The umask of programs that name none, and of files that are made for the user: what the hub was
+/// started with, since its own is for its home. Without it programs inherit ours.
+void proc_set_umask(mode_t mask);
+mode_t proc_umask(void);
+/// "0022", as AFLOAT_UMASK and the field `umask` have it.
+bool proc_umask_parse(struct str text, mode_t *out);
 
 /// Start a program. `opts` is only read during the call. On success `*out` lives until on_exit,
 /// which also tells if the program could not be found or entered; an error here means that not even

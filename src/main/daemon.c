@@ -472,7 +472,7 @@ int daemon_run(const struct daemon_opts *opts)
 {
     struct daemon d = {.opts = *opts, .instance = {-1, -1}};
     struct err e = {0};
-    umask(077);
+    proc_set_umask(umask(077)); // ours is for the home alone
     signal(SIGPIPE, SIG_IGN);
     bound_heap();
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {

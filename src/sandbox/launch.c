@@ -44,6 +44,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -67,6 +68,7 @@ struct request {
     bool terminal;
     const char *dir;
     rlim_t files;
+    rlim_t umask;                // RLIM_INFINITY: as inherited
     rlim_t limits[RLIM_NLIMITS]; // 0: as inherited
     struct launch_box box;
     char **argv;
@@ -134,6 +136,7 @@ static bool parse_option(struct request *r, int letter, const char *text)
     case 'c': r->terminal = true; return true;
     case 'd': r->dir = text; return true;
     case 'f': return parse_number(text, &r->files);
+    case 'k': return parse_number(text, &r->umask);
     case 'b': return parse_rule(&r->box, text);
     case 'x': r->box.on = true; return true;
     case 'n': r->box.network = true; return true;
@@ -146,7 +149,8 @@ static bool parse_request(struct request *r, int argc, char **argv)
 {
     int letter;
     opterr = 0;
-    while ((letter = getopt(argc, argv, "+s3cxnd:f:m:t:u:z:b:")) != -1) {
+    r->umask = RLIM_INFINITY;
+    while ((letter = getopt(argc, argv, "+s3cxnd:f:k:m:t:u:z:b:")) != -1) {
         if (!parse_option(r, letter, optarg)) {
             return false;
         }
@@ -593,6 +597,9 @@ int main(int argc, char **argv)
         return EXIT_UNUSABLE;
     }
     reset_signals();
+    if (r.umask != RLIM_INFINITY) {
+        umask((mode_t)r.umask);
+    }
     close_others(&r);
     if (r.supervise) {
         split(&r);

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from bots import DONE, FILES, Repo, Rig, call, check_same, complete, gate, paste, repo, rig, say, shell  # noqa: F401
+from bots import DONE, FILES, Repo, Rig, call, check_same, complete, gate, paste, repo, rig, say, shell, use  # noqa: F401
 from conftest import retry
 
 WORK = [shell("echo bot > bot.txt && echo more >> a.txt"), *DONE]
@@ -678,3 +678,26 @@ def test_commits_in_the_users_own_linked_worktree_are_refused_with_the_reason(ri
     assert results[0][1] and not results[1][1], results
     assert "[.git can only be read in this sandbox]" in results[1][2]
     assert repo.git("for-each-ref") == before and (linked / "x.txt").exists()
+
+
+# ---- modes --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("mask", [0o022, 0o002, 0o077])
+def test_files_have_the_modes_that_the_clients_umask_gives(rig, repo, mask):
+    """Whatever the umask of the hub, which is for its own home."""
+    scenes = [shell("umask; echo x > new.txt; mkdir -p sub/deep; echo y > sub/deep/f; echo more >> a.txt"),
+              use("write_file", path="by/tool.txt", content="t\n"), *DONE]
+    repo.git("config", "core.fileMode", "false")
+    os.chmod(repo.root / "a.txt", 0o666 & ~mask)
+    assert rig.popen(scenes, "go", umask=mask).wait(60) == 0
+    run = rig.only()
+    assert rig.home.cli("runs", "apply", run.id, umask=mask, cwd=repo.root).returncode == 0
+
+    def modes(root):
+        return {n: (root / n).stat().st_mode & 0o777 for n in ("a.txt", "new.txt", "sub", "sub/deep/f", "by", "by/tool.txt")}
+    want = {n: (0o777 if n in ("sub", "by") else 0o666) & ~mask for n in modes(repo.root)}
+    assert modes(repo.root) == want
+    repo.git("clean", "-fdq")
+    assert rig.popen(scenes, "go", "--no-worktree", bot="here", umask=mask).wait(60) == 0
+    assert modes(repo.root) == want
+    assert rig.home.dir.stat().st_mode & 0o777 == 0o700
