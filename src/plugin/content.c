@@ -171,8 +171,10 @@ static bool is_passed_over(const char *name)
     return false;
 }
 
-/// A sum over what lies in `fd`, which is closed: the order in which names come does not matter.
-static uint64_t stamp_dir(int fd, unsigned depth)
+/// A sum over what lies in `fd`, which is closed: the order in which names come does not matter. A link is
+/// a file: what it leads to is stamped where it is, or is none of the plugin's. Beyond `*left` names a tree
+/// cannot be read anyway.
+static uint64_t stamp_dir(int fd, unsigned depth, size_t *left)
 {
     DIR *d = fdopendir(fd);
     uint64_t sum = 0;
@@ -180,15 +182,17 @@ static uint64_t stamp_dir(int fd, unsigned depth)
         close(fd);
         return 1;
     }
-    for (const struct dirent *de; (de = readdir(d)) != NULL;) {
+    for (const struct dirent *de; *left > 0 && (de = readdir(d)) != NULL;) {
         struct stat st;
-        if (is_passed_over(de->d_name) || fstatat(dirfd(d), de->d_name, &st, 0) < 0) {
+        --*left;
+        if (is_passed_over(de->d_name) ||
+            fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
             continue;
         }
         sum += stamp_stat(&st, str_of(de->d_name));
         if (S_ISDIR(st.st_mode) && depth < TREE_DEPTH) {
-            int sub = openat(dirfd(d), de->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            sum += sub >= 0 ? mix(stamp_dir(sub, depth + 1), 7) : 3;
+            int sub = openat(dirfd(d), de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            sum += sub >= 0 ? mix(stamp_dir(sub, depth + 1, left), 7) : 3;
         }
     }
     closedir(d);
@@ -198,13 +202,14 @@ static uint64_t stamp_dir(int fd, unsigned depth)
 uint64_t content_stamp(const char *path)
 {
     struct stat st;
+    size_t left = (size_t)4 * TREE_FILES;
     if (stat(path, &st) < 0) {
         return 0;
     }
     uint64_t h = stamp_stat(&st, path_base(str_of(path)));
     if (S_ISDIR(st.st_mode)) {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        h += fd >= 0 ? stamp_dir(fd, 0) : 5;
+        h += fd >= 0 ? stamp_dir(fd, 0, &left) : 5;
     }
     return h != 0 ? h : 1;
 }

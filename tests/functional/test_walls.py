@@ -145,3 +145,23 @@ def test_settings_kept_elsewhere_by_a_link_cannot_be_written(home, start_hub, wo
     assert (work / "dotfiles" / "init.lua").read_text() == "return {}\n"
     assert (work / "dotfiles" / "config.toml").read_text() == "# mine\n"
     assert (work / "dotfiles" / "free").exists()
+
+
+# ---- walks ----------------------------------------------------------------------------------------
+
+def test_links_in_circles_and_huge_trees_delay_no_other_plugin(home, hub, work):
+    say = 'command{name = "v", description = "x", run = function() return "%d" end}\n'
+    save(home.dir / "plugins" / "u.lua", say % 1)
+    save(home.dir / "plugins" / "circles" / "init.lua", "return {}\n")
+    for name in "abcd":
+        (home.dir / "plugins" / "circles" / name).symlink_to(".")
+    call(home, "POST", "/reload", {})
+    assert call(home, "POST", "/command/u:v", {})["output"] == "1"
+    report = call(home, "POST", "/plugin/add", {"path": "/"})["report"]  # is no plugin
+    assert not report["ok"] and not report["added"]
+    save(home.dir / "plugins" / "u.lua", say % 2)
+    call(home, "POST", "/reload", {})
+    assert call(home, "POST", "/command/u:v", {})["output"] == "2"
+    save(home.dir / "plugins" / "circles" / "init.lua", say % 3)  # its own changes are seen
+    call(home, "POST", "/reload", {})
+    assert call(home, "POST", "/command/circles:v", {})["output"] == "3"
