@@ -474,6 +474,7 @@ int daemon_run(const struct daemon_opts *opts)
     struct err e = {0};
     proc_set_umask(umask(077)); // ours is for the home alone
     signal(SIGPIPE, SIG_IGN);
+    daemon__own_streams();
     bound_heap();
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
         visible_say("afloat: %s", e.msg);

@@ -56,6 +56,8 @@ struct api_host daemon__host(struct daemon *d);
 int daemon__listen(struct daemon *d, const char *address, bool exact, struct err *e) MUST_CHECK;
 /// From now on a socket file that vanishes is made again.
 void daemon__guard_socket(struct daemon *d);
+/// Make the standard streams of this process ones that never wait. Before anything prints.
+void daemon__own_streams(void);
 
 /// Go down, once; `reason` is for the log and the stream.
 void daemon__stop(struct daemon *d, const char *reason);

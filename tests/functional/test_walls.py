@@ -2,7 +2,11 @@
 for commands and for file tools alike."""
 import json
 import os
+import subprocess
 
+import pytest
+
+from conftest import DEADLINE
 from test_agent import Session, call, one_call, remove_work, work  # noqa: F401  (fixtures)
 
 
@@ -165,3 +169,24 @@ def test_links_in_circles_and_huge_trees_delay_no_other_plugin(home, hub, work):
     save(home.dir / "plugins" / "circles" / "init.lua", say % 3)  # its own changes are seen
     call(home, "POST", "/reload", {})
     assert call(home, "POST", "/command/circles:v", {})["output"] == "3"
+
+
+# ---- the hub's own streams ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("code", ["return tostring(io.read())", "return tostring(io.stdin:read(1))",
+                                  "for l in io.lines() do end return 'x'",
+                                  "io.write(('x'):rep(200000)) io.flush() return 'x'",
+                                  "io.stderr:write(('x'):rep(200000)) return 'x'"])
+def test_a_plugin_that_uses_the_hubs_streams_delays_nobody(home, code):
+    save(home.dir / "plugins" / "p.lua",
+         'command{name = "go", description = "x", run = function() %s end}\n' % code)
+    hub = home.popen("hub", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert hub.stdout.readline().startswith(b"ready ")
+        answer = call(home, "POST", "/command/p:go", {})
+        assert answer["output"] in ("nil", "x")
+        assert home.http("GET", "/healthz").status == 200
+    finally:
+        hub.terminate()
+        hub.communicate(timeout=DEADLINE)
+    assert hub.returncode == 0
