@@ -54,14 +54,45 @@ dotenv() {
     done <"$file"
 }
 
-__afloat_answer() {
-    local status=$?
-    trap - EXIT
-    ((status == 0)) || exit "$status"
-    printf '{"v":1,"environ":true}\n' >&3
-    command -p env -0 >&3
-    exit
+# all that is exported, without a program: it may be more than one could be started with
+__afloat_environ() {
+    local name
+    while IFS= read -r name; do
+        [[ -z ${!name+x} ]] || printf '%s=%s\0' "$name" "${!name}"
+    done < <(compgen -e)
 }
 
-trap __afloat_answer EXIT
+__afloat_answer() {
+    local status=$?
+    builtin trap - EXIT
+    if ((status == 0)); then
+        printf '{"v":1,"environ":true}\n' >&3
+        __afloat_environ >&3
+    fi
+    exec 3>&-
+    eval "$__afloat_at_exit"
+    exit "$status"
+}
+
+# trap: the script may have one for EXIT; ours, which answers, is kept for that
+trap() {
+    local words=("$@") action=${1-} i
+    if [[ $action == -- ]]; then
+        words=("${@:2}") action=${2-}
+    fi
+    if ((${#words[@]} < 2)) || [[ $action == -[lp]* ]]; then
+        builtin trap "$@"
+        return
+    fi
+    for ((i = ${#words[@]} - 1; i > 0; i--)); do
+        if [[ ${words[i]} == 0 || ${words[i]^^} == @(EXIT|SIGEXIT) ]]; then
+            __afloat_at_exit=${action#-}
+            words=("${words[@]:0:i}" "${words[@]:i+1}")
+        fi
+    done
+    ((${#words[@]} < 2)) || builtin trap -- "${words[@]}"
+}
+
+__afloat_at_exit=
+builtin trap __afloat_answer EXIT
 builtin source "$1"

@@ -76,6 +76,11 @@ static void fail(struct env_build *b, int code, const char *why, struct str tail
 
 static void succeed(struct env_build *b)
 {
+    struct err e = {0};
+    if (env_vars_check(&b->now, &e) != 0) {
+        fail(b, e.code, e.msg, STR_NULL);
+        return;
+    }
     struct env_result *r = env_result_new();
     env_result_diff(r, &b->base, &b->now);
     vec_foreach (in, &b->inputs) {
@@ -202,6 +207,7 @@ static void evaluate(struct env_build *b)
 {
     struct err e = {0};
     int rc = env_spec_eval(&b->spec, &b->now, &e);
+    rc = rc == 0 ? env_vars_check(&b->now, &e) : rc;
     if (rc != 0) {
         fail(b, rc, e.msg, STR_NULL);
     } else if (b->spec.script != NULL) {

@@ -110,6 +110,7 @@ static int take_exports(struct job *j, struct err *e)
     if (rc == 0 && env_dotenv_read(&t->exports, buf_str(&text), &why) != 0) {
         rc = err_set(e, ERR_PARSE, "its exports: %s", why.msg);
     }
+    rc = rc == 0 ? env_vars_check(&t->exports, e) : rc;
     buf_fini(&text);
     return rc == -ENOENT ? 0 : rc;
 }

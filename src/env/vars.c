@@ -7,6 +7,11 @@
 
 #include "env/vars.h"
 
+#include <unistd.h>
+
+// What exec() takes: of one "NAME=value" with its end, and room that is left for arguments.
+enum { ONE_MAX = 131072, ARGS_ROOM = 128 << 10 };
+
 // What a shell, a prompt tool or another environment manager keeps for itself; `*` ends a prefix.
 static const char *const own_names[] = {
     "_",
@@ -186,6 +191,31 @@ char **env_vars_block(const struct env_vars *v, const char *const *first, size_t
     }
     block[n + n_names] = NULL;
     return block;
+}
+
+int env_vars_check(const struct env_vars *v, struct err *e)
+{
+    size_t n, total = 0, largest = 0;
+    const char **names = env_vars_names(v, &n), *name = "";
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = strlen(names[i]) + strlen(env_vars_get(v, str_of(names[i]))) + 2;
+        total += bytes + sizeof(char *);
+        name = bytes > largest ? names[i] : name;
+        largest = MAX(largest, bytes);
+    }
+    if (largest > ONE_MAX) {
+        return err_set(e, ERR_TOO_LARGE,
+                       "'%s' has %zu bytes, and no program starts with a variable of more than %d",
+                       name, largest, ONE_MAX);
+    }
+    size_t most = (size_t)sysconf(_SC_ARG_MAX);
+    if (total + ARGS_ROOM > most) {
+        return err_set(e, ERR_TOO_LARGE,
+                       "the environment has %zu bytes, and programs start with at most %zu; the "
+                       "largest variable is '%s' with %zu",
+                       total, most - ARGS_ROOM, name, largest);
+    }
+    return 0;
 }
 
 bool env_name_ok(struct str name)

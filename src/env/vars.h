@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -26,6 +27,10 @@ const char **env_vars_names(const struct env_vars *v, size_t *n);
 /// As one block that the caller frees with free(): the `n` entries of `first`, then "NAME=value" sorted
 /// by name, NULL-terminated.
 char **env_vars_block(const struct env_vars *v, const char *const *first, size_t n);
+
+/// Would exec() take it as an environment? ERR_TOO_LARGE, naming the variable, when one is larger than the
+/// kernel takes, or all together leave no room for arguments.
+int env_vars_check(const struct env_vars *v, struct err *e) MUST_CHECK;
 
 /// [A-Za-z_][A-Za-z0-9_]*, at most 255 bytes.
 bool env_name_ok(struct str name);

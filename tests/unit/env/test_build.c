@@ -85,7 +85,7 @@ TEST(a_script_that_fails_is_a_clear_failure)
         {"echo what went wrong >&2; exit 3", "script 'env.sh': 'bash' ended with status 3"},
         {"echo what went wrong >&2; return 2", "script 'env.sh': 'bash' ended with status 2"},
         {"echo what went wrong >&2; kill -9 $$", "script 'env.sh': 'bash' was ended by signal 9"},
-        {"echo what went wrong >&2; trap - EXIT", "there is none on descriptor 3"},
+        {"echo what went wrong >&2; builtin trap - EXIT", "there is none on descriptor 3"},
         {"echo what went wrong >&2; echo junk >&3", "not of the agreed form"},
         {"echo what went wrong >&2; exec 3>&-; true", "there is none on descriptor 3"},
     };
@@ -98,6 +98,62 @@ TEST(a_script_that_fails_is_a_clear_failure)
             test_fail(__FILE__, __LINE__, "%s: %s", rows[i][0], rig.error);
         }
     }
+    rig_close();
+}
+
+TEST(a_script_keeps_its_own_trap_for_the_end)
+{
+    static const char *const rows[] = {
+        "trap 'echo clean; rm tmp' EXIT; touch tmp; export S=1",
+        "trap -- 'echo clean; rm tmp' 0; touch tmp; export S=1; exit 0",
+        "trap 'echo clean; rm tmp' sigexit TERM; touch tmp; export S=1; trap - TERM",
+    };
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *left = rig_path("tmp");
+        buf_clear(&rig.log);
+        rig_write("env.sh", rows[i]);
+        struct env_result *r = rig_build();
+        CHECK(r != NULL);
+        CHECK_STR(rig_get(r, "S"), "1");
+        CHECK_STR(buf_z(&rig.log), "clean\n");
+        CHECK(access(left, F_OK) != 0);
+        free(left);
+    }
+    rig_write("env.sh", "trap 'echo no' EXIT; trap - EXIT; export S=2");
+    CHECK_STR(rig_get(rig_build(), "S"), "2");
+    CHECK(strstr(buf_z(&rig.log), "no") == NULL);
+    rig_close();
+}
+
+static void write_large(size_t size)
+{
+    char *value = xcalloc(1, size + 1);
+    memset(value, 'x', size);
+    char *text = xasprintf("[env]\nBIG = '%s'\n", value);
+    rig_write(".afloat/env.toml", text);
+    free(text);
+    free(value);
+}
+
+TEST(an_environment_that_no_program_could_start_in_is_a_failed_build)
+{
+    rig_open();
+    write_large(131072 - 5); // "BIG=" and the end: as much as the kernel takes
+    CHECK(rig_build() != NULL);
+    write_large(131072 - 4);
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "'BIG' has 131073 bytes") != NULL);
+    char *many = xasprintf("x=$(head -c 20000 /dev/zero | tr '\\0' x)\n"
+                           "for ((i = 0; i < %ld; i++)); do export V$i=$x; done; export BIG=$x.",
+                           sysconf(_SC_ARG_MAX) / 20000);
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    rig_write("env.sh", many);
+    free(many);
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "the environment has ") != NULL);
+    CHECK(strstr(rig.error, "'BIG'") != NULL);
     rig_close();
 }
 
@@ -237,6 +293,8 @@ TEST(nix_and_devenv_are_delegates)
 TEST(a_delegate_that_is_not_installed_is_passed_over_by_auto)
 {
     rig_open();
+    free((void *)(uintptr_t)rig.base[0]);
+    rig.base[0] = xasprintf("PATH=%s/empty", test_dir()); // whatever this machine has
     rig_write("flake.nix", "{ }");
     rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
     struct env_result *r = rig_build();

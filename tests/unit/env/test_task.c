@@ -147,7 +147,7 @@ TEST(a_failed_task_blocks_only_those_after_it)
 
 TEST(a_task_that_fails_for_a_full_disk_says_so)
 {
-    begin("[[task]]\nname = 'full'\nrun = 'echo x > /dev/full'\n");
+    begin("[[task]]\nname = 'full'\nrun = 'head -c 9 /dev/zero > /dev/full'\n");
     struct env_tasks_opts o = opts();
     run(&o);
     CHECK(!got.ok);
