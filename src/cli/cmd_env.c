@@ -16,6 +16,7 @@
 #include "cli/env_once.h"
 #include "env/gate.h"
 #include "shell/ctl.h"
+#include "trust/scan.h"
 
 // The wrapper's directory: of the shell we are in, else of one of the same project. NULL: none.
 static char *find_shell(struct cli *c)
@@ -516,6 +517,18 @@ static const char template[] = "# The environment of this project: 'afloat shell
                                "# run = \"make deps\"\n"
                                "# status = \"test -d deps\"\n";
 
+/// Does the project bring anything but its environment? Then `init` is no word about all of it.
+static bool brings_more(const char *root)
+{
+    struct trust_scan s;
+    bool more = trust_scan(&s, root, NULL) != 0;
+    vec_foreach (it, &s.items) {
+        more |= it->kind != TRUST_ENV;
+    }
+    trust_scan_fini(&s);
+    return more;
+}
+
 int cmd_env_init(struct cli *c)
 {
     struct err e = {0};
@@ -528,10 +541,14 @@ int cmd_env_init(struct cli *c)
     rc = rc == 0 ? path_mkdirs(dir, 0755, &e) : rc;
     rc = rc == 0 ? path_write_atomic(file, str_of(template), 0644, &e) : rc;
     rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
-    rc = rc == 0 ? env_gate_allow(c->home.dir, cwd, false, &e) : rc;
+    bool follow = rc == 0 && !brings_more(cwd);
+    rc = rc == 0 ? env_gate_allow(c->home.dir, cwd, follow, &e) : rc;
     if (rc == 0) {
         out_addf(&c->out, "%s\n", file);
-        out_note(&c->out, "trusted as it is now; after an edit type 'afloat env allow'");
+        out_note(&c->out, follow
+                              ? "trusted, now and after every edit; 'afloat env deny' takes it back"
+                              : "trusted as it is now; after an edit type 'afloat env allow', or "
+                                "'afloat trust --follow' if all of this project is yours");
     }
     free(dir);
     free(file);
