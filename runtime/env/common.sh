@@ -45,10 +45,22 @@ __afloat_unset() {
     __afloat_keep "$__afloat_name"
 }
 
-# __afloat_list NAME OLD FRONT BACK OUTER: take the elements OLD out and put FRONT and BACK around what is
-# left; OUTER is "-" when the variable was not set outside
+# __afloat_list NAME OLD FRONT BACK OUTER [first]: take the elements OLD out and put FRONT and BACK around
+# what is left; OUTER is "-" when the variable was not set outside. What the user has put before our
+# elements of PATH stays before them, unless they are to be "first".
 __afloat_list() {
     eval "__afloat_now=\"\${$1-}\""
+    __afloat_before=
+    if [ "$1" = PATH ] && [ -n "${__afloat_front-}" ] && [ -z "${6-}" ]; then
+        case :$__afloat_now: in
+        *":$__afloat_front:"*)
+            __afloat_before=:$__afloat_now:
+            __afloat_before=${__afloat_before%%":$__afloat_front:"*}
+            __afloat_now=${__afloat_now#"${__afloat_before#:}"}
+            __afloat_now=${__afloat_now#:}
+            ;;
+        esac
+    fi
     __afloat_rest=${__afloat_now:+$__afloat_now:}
     __afloat_out=
     while [ -n "$__afloat_rest" ]; do
@@ -63,7 +75,7 @@ __afloat_list() {
         esac
         __afloat_out=$__afloat_out:$__afloat_one
     done
-    __afloat_out=${3:+:$3}$__afloat_out${4:+:$4}
+    __afloat_out=$__afloat_before${3:+:$3}$__afloat_out${4:+:$4}
     __afloat_out=${__afloat_out#:}
     if [ -n "$__afloat_out" ] || [ "$5" != - ]; then
         export "$1=$__afloat_out"
@@ -106,12 +118,14 @@ __afloat_own() {
     fi
 }
 
-# put our elements in front of PATH again where one is missing or moved back
+# put our elements in front of PATH again where one is missing; with "first" also where others have come
+# before them
 __afloat_refront() {
     if [ -n "${__afloat_front-}" ]; then
-        case $PATH: in
+        case $PATH:/${1-} in
         "$__afloat_front:"*) ;;
-        *) __afloat_list PATH '' "$__afloat_front" '' = ;;
+        *":$__afloat_front:"*/) ;;
+        *) __afloat_list PATH '' "$__afloat_front" '' = first ;;
         esac
     fi
 }

@@ -30,6 +30,21 @@ function __afloat_unset
     end
 end
 
+# where in a list our elements of PATH begin; 0 when they are not there, one behind the other
+function __afloat_front_at
+    set -l --path __afloat_first $__afloat_front
+    set -l __afloat_i 1
+    while test -n "$__afloat_front" -a $__afloat_i -le (count $argv)
+        set -l __afloat_end (math $__afloat_i + (count $__afloat_first) - 1)
+        if test (string join : $argv[$__afloat_i..$__afloat_end]) = $__afloat_front
+            echo $__afloat_i
+            return
+        end
+        set __afloat_i (math $__afloat_i + 1)
+    end
+    echo 0
+end
+
 function __afloat_list
     set -l __afloat_name $argv[1]
     set -l --path __afloat_old $argv[2]
@@ -37,8 +52,13 @@ function __afloat_list
     set -l --path __afloat_back_now $argv[4]
     set -l --path __afloat_now "$$__afloat_name"
     set -l --path __afloat_out
-    test -n "$argv[3]"; and set __afloat_out $__afloat_front_now
     test -n "$__afloat_now"; or set __afloat_now
+    set -l __afloat_at (__afloat_front_at $__afloat_now)
+    if test $__afloat_name = PATH -a -z "$argv[6]" -a "$__afloat_at" -gt 1
+        set __afloat_out $__afloat_now[1..(math $__afloat_at - 1)] # the user's own stay first
+        set -e __afloat_now[1..(math $__afloat_at - 1)]
+    end
+    test -n "$argv[3]"; and set -a __afloat_out $__afloat_front_now
     for __afloat_one in $__afloat_now
         if test -n "$__afloat_one"; and contains -- $__afloat_one $__afloat_old $__afloat_front_now $__afloat_back_now
             continue
@@ -86,11 +106,10 @@ end
 
 function __afloat_refront
     test -n "$__afloat_front"; or return 0
-    set -l --path __afloat_first $__afloat_front
-    set -l __afloat_many (count $__afloat_first)
-    if test "$PATH[1..$__afloat_many]" != "$__afloat_first[1..-1]"
-        __afloat_list PATH '' $__afloat_front '' =
-    end
+    set -l __afloat_at (__afloat_front_at $PATH)
+    test $__afloat_at -eq 1; and return 0
+    test $__afloat_at -gt 1 -a -z "$argv[1]"; and return 0
+    __afloat_list PATH '' $__afloat_front '' = first
 end
 
 function __afloat_load

@@ -86,9 +86,9 @@ __afloat_reload_apply() {
     done
 }
 
-# Our directories belong in front of PATH, wherever another hook or an rc file has moved them.
+# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
 __afloat_restore_path() {
-    __afloat_refront
+    __afloat_refront "$@"
 }
 
 # Something waits, or somebody has changed PATH or the prompt.
@@ -96,21 +96,25 @@ __afloat_settle() {
     __afloat_reload_apply
     [[ -z $__afloat_said ]] || __afloat_tell
     __afloat_restore_path
-    [[ -z $__afloat_marker || $PS1 == '(afloat) '* ]] || PS1="(afloat) $PS1"
-    __afloat_settled=$PS1$PATH
+    [[ -z $__afloat_marker || ${PS1-} == '(afloat) '* ]] || PS1="(afloat) ${PS1-}"
+    __afloat_settled=${PS1-}$PATH
 }
 
 # Runs at every prompt: one command when there is nothing to do.
 __afloat_reload_hook() {
     local code=$?
-    [[ ! -e $__afloat_file && $__afloat_said$PS1$PATH == "$__afloat_settled" ]] || __afloat_settle
+    [[ ! -e $__afloat_file && $__afloat_said${PS1-}$PATH == "$__afloat_settled" ]] || __afloat_settle
     return "$code"
 }
 
-# PROMPT_COMMAND may be a list or a text; a new line ends whatever the text ends with.
+# PROMPT_COMMAND may be a list or a text; a new line ends whatever the text ends with. Where it is
+# read-only the signal alone brings environments, before the next command.
 __afloat_install() {
-    if [[ ${PROMPT_COMMAND[*]-} != *__afloat_reload_hook* ]]; then
-        if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
+    local - kind
+    builtin set +u
+    kind=${PROMPT_COMMAND@a}
+    if [[ ${PROMPT_COMMAND[*]-} != *__afloat_reload_hook* && $kind != *r* ]]; then
+        if [[ $kind == *a* ]]; then
             PROMPT_COMMAND+=(__afloat_reload_hook)
         else
             PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}__afloat_reload_hook
@@ -134,7 +138,11 @@ __afloat_reload_key() {
 [[ ! -f ~/.bashrc ]] || source ~/.bashrc
 
 __afloat_install
-__afloat_reload_apply quiet
-__afloat_restore_path
+if [[ ${PROMPT_COMMAND[*]-} == *__afloat_reload_hook* ]]; then
+    __afloat_reload_apply quiet
+else # there will be no other prompt of ours
+    __afloat_settle
+fi
+__afloat_restore_path first
 [[ -z $__afloat_file ]] || [[ $SHELLOPTS != *emacs* && $SHELLOPTS != *vi* ]] ||
     bind -x "\"${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}\": __afloat_reload_key" 2>/dev/null

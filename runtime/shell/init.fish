@@ -91,9 +91,9 @@ function __afloat_reload_apply
     end
 end
 
-# Our directories belong in front of PATH, wherever another hook or config file has moved them.
+# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
 function __afloat_restore_path
-    __afloat_refront
+    __afloat_refront $argv
     set -g __afloat_path $PATH
 end
 
@@ -131,6 +131,6 @@ if test -n "$__afloat_marker"; and functions -q fish_prompt
 end
 
 __afloat_reload_apply quiet
-__afloat_restore_path
+__afloat_restore_path first
 set -q AFLOAT_RELOAD_KEYBIND; or set -l AFLOAT_RELOAD_KEYBIND '\e\C-r'
 test -z "$__afloat_file"; or bind (string unescape -- (string replace -a '\C-' '\c' -- $AFLOAT_RELOAD_KEYBIND)) __afloat_reload_key

@@ -87,9 +87,9 @@ __afloat_reload_apply() {
     done
 }
 
-# Our directories belong in front of PATH, wherever another hook or an rc file has moved them.
+# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
 __afloat_restore_path() {
-    __afloat_refront
+    __afloat_refront "$@"
     __afloat_path=$PATH
 }
 
@@ -128,7 +128,7 @@ __afloat_reload_key() {
 
 __afloat_install
 __afloat_reload_apply quiet
-__afloat_restore_path
+__afloat_restore_path first
 if [[ -o zle && -n $__afloat_file ]]; then
     zle -N __afloat_reload_key
     bindkey -- "${AFLOAT_RELOAD_KEYBIND:-\\e\\C-r}" __afloat_reload_key

@@ -119,6 +119,16 @@ static void on_degraded(const struct watch_warning *w, void *arg)
 
 // ---- what to run ---------------------------------------------------------------------------
 
+/// A shell that was asked for must be one whose rc files and dialect we know.
+static int check_shell(const struct shell_opts *o, struct err *e)
+{
+    enum env_dialect d;
+    if (o->program == NULL || (env_dialect_of(o->program, &d) && d != ENV_SH)) {
+        return 0;
+    }
+    return err_set(e, ERR_USAGE, "'--shell' takes bash, zsh or fish, not '%s'", o->program);
+}
+
 const char *run__shell(const struct shell_opts *o, enum env_dialect *d)
 {
     const char *program = o->program != NULL ? o->program : getenv("SHELL");
@@ -126,7 +136,7 @@ const char *run__shell(const struct shell_opts *o, enum env_dialect *d)
         return program;
     }
     *d = ENV_BASH;
-    return o->program != NULL ? o->program : "bash";
+    return "bash";
 }
 
 /// True when the entry names a variable that one of `more` sets.
@@ -313,7 +323,8 @@ int shell_run(const struct shell_opts *o, struct err *e)
     r.terminal = in && isatty(STDERR_FILENO);
     r.interactive =
         o->reload && o->words == NULL && o->string == NULL && in && isatty(STDOUT_FILENO);
-    int rc = env_project_find(&r.project, o->cwd, e);
+    int rc = check_shell(o, e);
+    rc = rc == 0 ? env_project_find(&r.project, o->cwd, e) : rc;
     rc = rc == 0 ? proc_setup(e) : rc;
     rc = rc == 0 ? loop_init(&r.loop, NULL, e) : rc;
     if (rc < 0) {

@@ -345,7 +345,7 @@ TEST(only_our_elements_of_path_move)
         sh_export("PATH", "/mine:/p/bin:/p/tools:/usr/bin:/mine two:/bin:/p/last:/mine3");
         sh_apply(RESULT("PATH</p/tools:/q/bin"));
         sh_run();
-        CHECK_ENV("PATH", "/p/tools:/q/bin:/mine:/usr/bin:/mine two:/bin:/mine3");
+        CHECK_ENV("PATH", "/mine:/p/tools:/q/bin:/usr/bin:/mine two:/bin:/mine3");
         sh_close();
     }
 }
