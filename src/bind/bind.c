@@ -107,8 +107,14 @@ void bind_set_sessions(struct bind *b, const struct bind_sessions *s)
 
 void bind_set_config(struct bind *b, const struct config *c)
 {
+    size_t at = 0;
+    struct str key;
+    void *o;
     b->config = c;
     read_limits(b);
+    while (map_next(&b->owners, &at, &key, &o)) {
+        vm_set_memory(((struct bind_owner *)o)->vm, (size_t)b->limits.memory_mb << 20);
+    }
 }
 
 void bind_stop(struct bind *b)
@@ -179,6 +185,7 @@ struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_uni
     o->vm = vm;
     o->unit = unit;
     o->owner = vm_owner_open(vm, unit->name, (uint32_t)unit->revision);
+    o->usage = bind__usage_new();
     map_set(&b->owners, owner_key(&o->owner), o);
     int rc = gen_unit_add(unit, &life, NULL, NULL);
     assert(rc == 0); // it is being staged
@@ -197,6 +204,7 @@ void bind_owner_close(struct bind_owner *o)
     bind__regs_close(o);
     map_remove(&o->bind->owners, owner_key(&o->owner));
     vm_owner_close(o->owner);
+    bind__usage_free(o->usage, o->bind->loop);
     free(o);
 }
 

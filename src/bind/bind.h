@@ -33,6 +33,7 @@ struct store;
 struct plugin_runner;
 struct plugins;
 struct watcher;
+struct bind__usage;
 struct bind_call;
 struct bind_op;
 struct bind_reg;
@@ -143,7 +144,8 @@ struct bind_owner {
     bool live;               // its unit is part of the current generation
     struct bind_call *calls; // Lua code under way
     struct bind_op *ops;     // requests whose answer goes to a callback
-    size_t n_ops;
+    size_t n_calls, n_ops;
+    struct bind__usage *usage;      // see quota.c
     struct bind_reg *regs;          // registrations that are no items of the unit
     struct plugin__version *plugin; // NULL: one of the hub's own modules
 };

@@ -86,7 +86,7 @@ struct bind__scratch *bind__scratch(lua_State *L);
 
 // ---- call.c: requests -------------------------------------------------------------------------
 
-enum { BIND_OPS_MAX = 1024 }; // under way, of one owner
+enum { BIND_OPS_MAX = 1024 }; // calls and requests under way, of one owner
 
 /// A request under way whose answer goes to a callback, or to the code that waits for it. The first
 /// member of what the face needs for it.
@@ -100,6 +100,12 @@ struct bind_op {
     bool over;
     struct bind_call *call; // while it is being answered
     struct bind_op *prev, *next;
+    // see quota.c
+    unsigned char line; // its kind and 1; 0: none
+    bool queued;        // it waits in line, or did until it was cancelled
+    size_t bytes;       // charged to the Lua state
+    void (*start)(struct bind_op *op);
+    struct bind_op *line_next;
 };
 
 /// Raise unless a request may begin: the value at `idx` is a callback, or it is nil and the
@@ -127,12 +133,49 @@ void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int 
 /// Forget the worktrees; they stay on disk.
 void bind__worktrees_close(struct bind *b);
 
+// ---- quota.c: what one unit may have at once ------------------------------------------------------
+
+enum bind__quota { QUOTA_TIMER, QUOTA_WATCH, QUOTA_EVENT, QUOTA_HOOK, QUOTA_OFFER, QUOTA__COUNT };
+enum bind__line_kind { LINE_FS, LINE_EXEC, LINE_HTTP, LINE__COUNT };
+
+/// Requests of one kind of one owner.
+struct bind__line {
+    unsigned running, waiting;
+    struct bind_op *first; // that waits
+    struct loop_task *task;
+};
+
+struct bind__usage {
+    unsigned n[QUOTA__COUNT];
+    unsigned said; // bits: what was noted with the unit already
+    size_t posted; // bytes in the queues of its registrations
+    struct bind__line lines[LINE__COUNT];
+};
+
+struct bind__usage *bind__usage_new(void);
+void bind__usage_free(struct bind__usage *u, struct loop *loop);
+
+/// Count one more of the running owner's, which holds `bytes` in C. Returns 0, or pushes nil and a
+/// message and returns 2; `fn` is for the message.
+int bind__quota_take(lua_State *L, enum bind__quota which, size_t bytes, const char *fn) MUST_CHECK;
+void bind__quota_give(struct bind_owner *o, enum bind__quota which, size_t bytes);
+
+/// A place for a request of the running owner that holds `bytes`, after bind__op_check(). Returns 0, or
+/// as bind__quota_take(). Then bind__line_enter().
+int bind__line_take(lua_State *L, struct bind_op *op, enum bind__line_kind kind, size_t bytes,
+                    const char *fn) MUST_CHECK;
+/// True: start it now. False: start() is called when its turn comes, in which it may be answered.
+bool bind__line_enter(struct bind_op *op, void (*start)(struct bind_op *op)) MUST_CHECK;
+/// It is over, or could not be started. Answering and cancelling do this by themselves.
+void bind__line_leave(struct bind_op *op);
+
 // ---- reg.c: registrations ---------------------------------------------------------------------
 
 struct bind_reg;
 
 struct bind_reg_ops {
-    const char *what;                   // "timer"
+    const char *what; // "timer"
+    enum bind__quota quota;
     enum gen_kind kind;                 // GEN__KINDS: none, it is the owner's alone
     void (*start)(struct bind_reg *r);  // may fire from now on; NULL: nothing to do
     void (*stop)(struct bind_reg *r);   // may not; NULL: nothing to do
@@ -160,10 +203,10 @@ struct bind_reg {
     unsigned refs; // its item or list, and the call under way
     bool live, busy, off, pumping;
     unsigned strikes; // time-outs in a row
+    bool dropping;    // its queue was full, and that was said
     struct loop_task *task;
     vec(struct bind__post) queue;
     size_t at; // first in the queue
-    size_t bytes;
 };
 
 /// Register `r` for the running owner with the function at `idx`; pushes its id, or nil and a
@@ -194,9 +237,9 @@ void bind__logs_close(struct bind *b);
 void bind__dispatches_cancel(struct bind *b);
 void bind__hooks_close(struct bind *b);
 /// Register the function at `fn` of `L` for the running owner, with the options at `opts` (0: none).
-/// `who` is for messages.
+/// `who` is for messages. Returns 0, or pushes nil and a message and returns 2.
 int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
-                   struct gen_item **out, struct err *e) MUST_CHECK;
+                   struct gen_item **out) MUST_CHECK;
 
 // ---- on.c -------------------------------------------------------------------------------------
 

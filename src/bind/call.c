@@ -40,6 +40,7 @@ static void call_unlink(struct bind_call *c)
     if (c->next != NULL) {
         c->next->prev = c->prev;
     }
+    c->o->n_calls--;
 }
 
 static void call_finish(struct bind_call *c, enum bind_end end)
@@ -132,6 +133,7 @@ static void on_wait_cancelled(struct entry_wait *w)
 {
     struct bind_op *op = container_of(w, struct bind_op, wait);
     op->over = true;
+    bind__line_leave(op);
     op->cancel(op);
 }
 
@@ -145,7 +147,7 @@ void bind__op_check(lua_State *L, int idx, const char *fn)
         return;
     }
     bind__check_fn(L, idx, fn);
-    if (o->n_ops >= BIND_OPS_MAX) {
+    if (o->n_ops + o->n_calls >= BIND_OPS_MAX) {
         luaL_error(L, "%s: %d calls of this module are under way already", fn, BIND_OPS_MAX);
     }
 }
@@ -170,6 +172,7 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
     if (op->over) {
         return NULL;
     }
+    bind__line_leave(op);
     if (op->fn == 0) {
         return entry_wake_begin(&op->wait);
     }
@@ -224,6 +227,7 @@ void bind__ops_cancel(struct bind_owner *o)
         op_unlink(op);
         refs_drop(o->vm, op->fn);
         op->over = true;
+        bind__line_leave(op);
         op->cancel(op);
     }
 }
@@ -292,6 +296,7 @@ struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn)
         c->next->prev = c;
     }
     o->calls = c;
+    o->n_calls++;
     refs_push(entry_begin(&c->en, o->vm), fn);
     return c;
 }

@@ -149,6 +149,7 @@ static void sub_free(struct bind_reg *r)
 
 static const struct bind_reg_ops sub_ops = {
     .what = "event",
+    .quota = QUOTA_EVENT,
     .kind = GEN_SUBSCRIPTION,
     .start = start,
     .stop = stop,

@@ -2,7 +2,8 @@
 //
 // Commands are argument arrays; no shell is involved unless `cmd` is one. The program and all it
 // started end with the request: when time is up, when the unit that asked leaves, when the hub ends.
-// Output is kept up to 1 MiB a stream; what follows is thrown away and said.
+// Output is kept up to 1 MiB a stream; what follows is discarded and said. A few commands of a unit run
+// at once, more wait in line (quota.c); time counts from when a command is started.
 
 #include "bind/exec.h"
 
@@ -21,11 +22,11 @@ enum { OUTPUT_MAX = 1 << 20, GRACE_MS = 2000, ARGS_MAX = 4096 };
 
 struct exec {
     struct bind_op op;
-    struct proc *p;
+    struct arena arena; // of `spec`
+    struct exec_spec spec;
+    struct proc *p; // NULL until it is started
     struct timer timer;
-    uint64_t timeout_ms;
     bool timed_out;
-    char *cmd;
     struct buf out, err;
     exec_push *push;
 };
@@ -37,7 +38,7 @@ static void exec_free(struct exec *x)
     timer_stop(&x->timer);
     buf_fini(&x->out);
     buf_fini(&x->err);
-    free(x->cmd);
+    arena_fini(&x->arena);
     free(x);
 }
 
@@ -59,12 +60,12 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit *how)
 {
     if (!how->launched) {
-        return bind__fail(L, "exec: cannot start '%s': %s", x->cmd,
+        return bind__fail(L, "exec: cannot start '%s': %s", x->spec.shown,
                           how->why != NULL ? how->why : err_text(how->code));
     }
     if (x->timed_out) {
-        return bind__fail(L, "exec: '%s' ran out of time after %g s", x->cmd,
-                          (double)x->timeout_ms / 1000);
+        return bind__fail(L, "exec: '%s' ran out of time after %g s", x->spec.shown,
+                          (double)x->spec.timeout_ms / 1000);
     }
     struct exec_result r = {how->code, how->signal, buf_str(&x->out), buf_str(&x->err)};
     return x->push(L, &r);
@@ -93,16 +94,52 @@ static void on_timeout(void *arg)
 static void exec_cancel(struct bind_op *op)
 {
     struct exec *x = container_of(op, struct exec, op);
+    if (x->p == NULL) {
+        exec_free(x);
+        return;
+    }
     timer_stop(&x->timer);
     proc_end(x->p, GRACE_MS); // on_exit_cb() frees it
 }
 
 // ---- the request ------------------------------------------------------------------------------
 
-int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
+static const char *const *copy_list(struct arena *a, const char *const *list)
 {
-    struct bind *b = bind_of(L);
-    struct err e = {0};
+    size_t n = 0;
+    while (list[n] != NULL) {
+        n++;
+    }
+    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = arena_strdup(a, str_of(list[i]));
+    }
+    return copy;
+}
+
+static struct exec *exec_new(const struct exec_spec *spec, struct loop *loop, exec_push *push)
+{
+    struct exec *x = xcalloc(1, sizeof *x);
+    struct arena *a = &x->arena;
+    arena_init(a);
+    x->spec = (struct exec_spec){
+        .argv = copy_list(a, spec->argv),
+        .env = spec->env != NULL ? copy_list(a, spec->env) : NULL,
+        .cwd = spec->cwd != NULL ? arena_strdup(a, str_of(spec->cwd)) : NULL,
+        .shown = arena_strdup(a, str_of(spec->shown)),
+        .stdin_text = spec->stdin_text.p != NULL ? arena_str(a, spec->stdin_text) : STR_NULL,
+        .timeout_ms = spec->timeout_ms,
+    };
+    x->push = push;
+    buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
+    buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
+    timer_init(&x->timer, loop, on_timeout, x);
+    return x;
+}
+
+static int exec_start(struct exec *x, struct err *e)
+{
+    const struct exec_spec *spec = &x->spec;
     char **env = spec->env == NULL ? bind__environment() : NULL;
     struct proc_opts opts = {
         .argv = spec->argv,
@@ -113,19 +150,10 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
         .err = PROC_PIPE,
         .supervise = true,
     };
-    bind__note_write(L, NULL); // the command may write anything
-    struct exec *x = xcalloc(1, sizeof *x);
-    x->cmd = xstrdup(spec->shown);
-    x->push = push;
-    x->timeout_ms = spec->timeout_ms;
-    buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
-    buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
-    timer_init(&x->timer, b->loop, on_timeout, x);
-    int rc = proc_spawn(&x->p, b->loop, &opts, &callbacks, x, &e);
+    int rc = proc_spawn(&x->p, x->op.o->bind->loop, &opts, &callbacks, x, e);
     bind__environment_free(env);
     if (rc < 0) {
-        exec_free(x);
-        return bind__fail(L, "exec: %s", e.msg);
+        return rc;
     }
     if (spec->stdin_text.p != NULL) {
         proc_write(x->p, spec->stdin_text);
@@ -133,6 +161,37 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
     }
     if (spec->timeout_ms != 0) {
         timer_start(&x->timer, spec->timeout_ms);
+    }
+    return 0;
+}
+
+/// It waited in line.
+static void exec_turn(struct bind_op *op)
+{
+    struct exec *x = container_of(op, struct exec, op);
+    struct err e = {0};
+    if (exec_start(x, &e) < 0) {
+        char text[sizeof e.msg + 8];
+        snprintf(text, sizeof text, "exec: %s", e.msg);
+        bind__op_fail(op, text);
+        exec_free(x);
+    }
+}
+
+int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
+{
+    struct err e = {0};
+    bind__note_write(L, NULL); // the command may write anything
+    struct exec *x = exec_new(spec, bind_of(L)->loop, push);
+    int refused = bind__line_take(L, &x->op, LINE_EXEC, sizeof *x + spec->stdin_text.n, "exec");
+    if (refused != 0) {
+        exec_free(x);
+        return refused;
+    }
+    if (bind__line_enter(&x->op, exec_turn) && exec_start(x, &e) < 0) {
+        bind__line_leave(&x->op);
+        exec_free(x);
+        return bind__fail(L, "exec: %s", e.msg);
     }
     return bind__op_begin(L, &x->op, callback, exec_cancel);
 }

@@ -199,6 +199,10 @@ static int work_copy(struct job *j, struct err *e)
 
 static int push_bytes(lua_State *L, struct job *j)
 {
+    if (!vm_has_room(vm_of(L), j->bytes.n)) {
+        return bind__fail(L, "fs.read: no room for the %zu bytes of '%s' in the memory limit",
+                          j->bytes.n, j->path);
+    }
     lua_pushlstring(L, buf_z(&j->bytes), j->bytes.n);
     return 1;
 }
@@ -299,9 +303,17 @@ static void on_done(void *arg)
     job_free(j);
 }
 
+static void job_start(struct bind_op *op)
+{
+    struct job *j = container_of(op, struct job, op);
+    work_submit(op->o->bind->files, work_mount_key(j->path), on_work, on_done, j);
+}
+
 static void job_cancel(struct bind_op *op)
 {
-    (void)op; // the thread finishes it, on_done() frees it
+    if (op->queued) {
+        job_free(container_of(op, struct job, op));
+    } // else the thread finishes it, and on_done() frees it
 }
 
 static struct job *job_new(lua_State *L, const struct fs_fn *fn)
@@ -411,7 +423,14 @@ static int l_call(lua_State *L)
     if (!fn->at_load) { // those that change files
         bind__note_write(L, NULL);
     }
-    work_submit(bind_of(L)->files, work_mount_key(j->path), on_work, on_done, j);
+    int refused = bind__line_take(L, &j->op, LINE_FS, sizeof *j + j->bytes.n, fn->name);
+    if (refused != 0) {
+        job_free(j);
+        return refused;
+    }
+    if (bind__line_enter(&j->op, job_start)) {
+        job_start(&j->op);
+    }
     return bind__op_begin(L, &j->op, callback, job_cancel);
 }
 

@@ -54,35 +54,38 @@ static void read_opts(lua_State *L, const char *who, struct hook_spec *spec, int
 }
 
 int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
-                   struct gen_item **out, struct err *e)
+                   struct gen_item **out)
 {
     struct bind_owner *o = bind__owner(L);
+    struct err e = {0};
     bind__check_fn(L, fn, who);
     if (opts != 0 && !lua_isnoneornil(L, opts)) {
         read_opts(L, who, spec, opts);
     }
-    if (spec->timeout_ms == 0) {
-        spec->timeout_ms = o->bind->limits.hook_ms;
+    int refused = bind__quota_take(L, QUOTA_HOOK, HOOKS_BYTES, who);
+    if (refused != 0) {
+        return refused;
     }
+    spec->limit_ms = &o->bind->limits.hook_ms;
     lua_pushvalue(L, fn);
     spec->target = &hooks__target;
     spec->data = hooks__handler_new(L, o, hook_point_find(spec->point) != NULL);
-    int rc = gen_unit_hook(o->unit, spec, out, e);
-    if (rc < 0) {
+    if (gen_unit_hook(o->unit, spec, out, &e) < 0) {
         hooks__handler_free(spec->data);
+        return bind__fail(L, "%s: %s", who, e.msg);
     }
-    return rc;
+    return 0;
 }
 
 static int add(lua_State *L, const char *who, enum hook_kind kind)
 {
-    struct err e = {0};
     struct hook_spec spec = {.kind = kind};
     lua_settop(L, 4);
     spec.point = bind__check_str(L, 1, who, "event");
     spec.name = bind__check_str(L, 2, who, "name");
-    if (bind__hook_add(L, who, &spec, 4, 3, NULL, &e) < 0) {
-        return bind__fail(L, "%s: %s", who, e.msg);
+    int refused = bind__hook_add(L, who, &spec, 4, 3, NULL);
+    if (refused != 0) {
+        return refused;
     }
     lua_pushboolean(L, 1);
     return 1;

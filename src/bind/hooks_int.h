@@ -4,7 +4,7 @@
 
 // What hooks.c (registering, dispatching) and hooks_run.c (running a handler) share.
 
-enum { HOOKS_ARGS_MAX = 64 };
+enum { HOOKS_ARGS_MAX = 64, HOOKS_BYTES = 768 }; // bytes: what a handler costs in C, about
 
 /// The arguments of a dispatch of a free event, as run->args: values that lie in the state of
 /// whoever dispatches, or one JSON value of C. Handlers of that state get the values themselves,
@@ -26,6 +26,7 @@ int hooks__args_push(const struct hooks__args *a, lua_State *L);
 
 extern const struct hook_target hooks__target;
 /// The data of a handler: the function on top of `L`, taken off, for `o`. `agent`: of a point of
-/// points.def, whose arguments are a hook_args; else they are a hooks__args.
+/// points.def, whose arguments are a hook_args; else they are a hooks__args. It was counted as one of
+/// the owner's hooks; hooks__handler_free() takes that back.
 void *hooks__handler_new(lua_State *L, struct bind_owner *o, bool agent);
 void hooks__handler_free(void *data);

@@ -331,6 +331,7 @@ void *hooks__handler_new(lua_State *L, struct bind_owner *o, bool agent)
 void hooks__handler_free(void *data)
 {
     struct handler *h = data;
+    bind__quota_give(h->o, QUOTA_HOOK, HOOKS_BYTES);
     refs_drop(h->o->vm, h->fn);
     free(h);
 }

@@ -10,8 +10,16 @@ enum { TIMEOUT_MS = 30000, HEADERS_MAX = 100 };
 
 struct fetch {
     struct bind_op op;
-    struct http_call *call;
+    struct arena arena; // of `q`
+    struct http_request q;
+    struct http_call *call; // NULL until it is started
 };
+
+static void fetch_free(struct fetch *f)
+{
+    arena_fini(&f->arena);
+    free(f);
+}
 
 // ---- the answer -------------------------------------------------------------------------------
 
@@ -63,7 +71,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
         int n = rc == 0 ? push_reply(L, reply) : bind__fail(L, "http: %s", e->msg);
         bind__op_answer(&f->op, n);
     }
-    free(f);
+    fetch_free(f);
 }
 
 static const struct http_cb callbacks = {.on_done = on_done};
@@ -71,17 +79,60 @@ static const struct http_cb callbacks = {.on_done = on_done};
 static void fetch_cancel(struct bind_op *op)
 {
     struct fetch *f = container_of(op, struct fetch, op);
-    http_client_cancel(f->call);
-    free(f);
+    if (f->call != NULL) {
+        http_client_cancel(f->call);
+    }
+    fetch_free(f);
+}
+
+static int fetch_start(struct fetch *f, struct err *e)
+{
+    return http_client_send(&f->call, f->op.o->bind->http, &f->q, &callbacks, f, e);
+}
+
+/// It waited in line.
+static void fetch_turn(struct bind_op *op)
+{
+    struct fetch *f = container_of(op, struct fetch, op);
+    struct err e = {0};
+    if (fetch_start(f, &e) < 0) {
+        char text[sizeof e.msg + 8];
+        snprintf(text, sizeof text, "http: %s", e.msg);
+        bind__op_fail(op, text);
+        fetch_free(f);
+    }
+}
+
+static struct fetch *fetch_new(const struct http_request *q)
+{
+    struct fetch *f = xcalloc(1, sizeof *f);
+    struct arena *a = &f->arena;
+    arena_init(a);
+    f->q = *q;
+    f->q.url = arena_strdup(a, str_of(q->url));
+    f->q.method = q->method != NULL ? arena_strdup(a, str_of(q->method)) : NULL;
+    f->q.body = q->body.p != NULL ? arena_str(a, q->body) : STR_NULL;
+    struct http_header *headers = arena_calloc(a, q->n_headers + 1, sizeof *headers);
+    for (size_t i = 0; i < q->n_headers; i++) {
+        headers[i].name = arena_str(a, q->headers[i].name);
+        headers[i].value = arena_str(a, q->headers[i].value);
+    }
+    f->q.headers = headers;
+    return f;
 }
 
 static int begin(lua_State *L, const struct http_request *q, int callback)
 {
     struct err e = {0};
-    struct fetch *f = xcalloc(1, sizeof *f);
-    int rc = http_client_send(&f->call, bind_of(L)->http, q, &callbacks, f, &e);
-    if (rc < 0) {
-        free(f);
+    struct fetch *f = fetch_new(q);
+    int refused = bind__line_take(L, &f->op, LINE_HTTP, sizeof *f + q->body.n, "http");
+    if (refused != 0) {
+        fetch_free(f);
+        return refused;
+    }
+    if (bind__line_enter(&f->op, fetch_turn) && fetch_start(f, &e) < 0) {
+        bind__line_leave(&f->op);
+        fetch_free(f);
         return bind__fail(L, "http: %s", e.msg);
     }
     return bind__op_begin(L, &f->op, callback, fetch_cancel);

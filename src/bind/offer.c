@@ -18,8 +18,15 @@
 
 // ---- life -----------------------------------------------------------------------------------------
 
+/// What it holds in C, about: its texts are kept here, parsed, and in the item.
+static size_t offer_bytes(struct str name, struct str about)
+{
+    return 1024 + name.n * 2 + about.n * 3;
+}
+
 static void offer_free(struct offer *f)
 {
+    bind__quota_give(f->o, QUOTA_OFFER, offer_bytes(str_of(f->name), str_of(f->about)));
     refs_drop(f->o->vm, f->fn);
     arena_fini(&f->arena);
     free(f->about);
@@ -109,6 +116,10 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
     struct gen_item *it;
     if (is_taken(v->unit, kind->kind, name)) {
         return refuse_second(L, kind, name);
+    }
+    int refused = bind__quota_take(L, QUOTA_OFFER, offer_bytes(name, about), kind->what);
+    if (refused != 0) {
+        return refused;
     }
     struct offer *f = offer_new(L, kind, name, about, fn);
     struct gen_item_spec spec = {.kind = kind->kind,

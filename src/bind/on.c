@@ -19,8 +19,14 @@ static void life_free(struct bind_reg *r)
 }
 
 static const struct bind_reg_ops life_ops[] = {
-    [BIND_START] = {.what = "plugin_start", .kind = GEN__KINDS, .free = life_free},
-    [BIND_SHUTDOWN] = {.what = "plugin_shutdown", .kind = GEN__KINDS, .free = life_free},
+    [BIND_START] = {.what = "plugin_start",
+                    .quota = QUOTA_EVENT,
+                    .kind = GEN__KINDS,
+                    .free = life_free},
+    [BIND_SHUTDOWN] = {.what = "plugin_shutdown",
+                       .quota = QUOTA_EVENT,
+                       .kind = GEN__KINDS,
+                       .free = life_free},
 };
 
 /// All handlers of one step of a unit's life, under way.
@@ -176,14 +182,14 @@ static int l_hook_off(lua_State *L)
 /// on_x([opts,] fn): options at `first` or the function itself.
 static int on_point(lua_State *L, const char *who, const struct hook_point *p, int first)
 {
-    struct err e = {0};
     struct gen_item *it;
     bool has_opts = lua_istable(L, first);
     int fn = has_opts ? first + 1 : first;
     struct hook_spec spec = {.point = str_of(p->name), .kind = p->kind};
     lua_settop(L, fn);
-    if (bind__hook_add(L, who, &spec, has_opts ? first : 0, fn, &it, &e) < 0) {
-        return bind__fail(L, "%s: %s", who, e.msg);
+    int refused = bind__hook_add(L, who, &spec, has_opts ? first : 0, fn, &it);
+    if (refused != 0) {
+        return refused;
     }
     lua_createtable(L, 0, 1);
     lua_pushinteger(L, (lua_Integer)gen_item_hook(it)->order);

@@ -19,7 +19,16 @@
 
 #include "bind/bind_int.h"
 
-enum { QUEUE_MAX = 16384, QUEUE_BYTES = 16 << 20, TURN_MAX = 32 };
+enum {
+    QUEUE_BYTES = 16 << 20, // posted to all registrations of an owner
+    TURN_MAX = 32,
+    REG_BYTES = 768, // what a registration costs in C, about
+};
+
+static size_t post_bytes(size_t json)
+{
+    return json + 128;
+}
 
 static struct str id_key(const uint64_t *id)
 {
@@ -65,9 +74,10 @@ static void reg_stop(struct bind_reg *r)
         r->task = NULL;
     }
     for (size_t i = r->at; i < r->queue.n; i++) {
+        r->o->usage->posted -= post_bytes(r->queue.p[i].n);
         post_fini(&r->queue.p[i]);
     }
-    r->queue.n = r->at = r->bytes = 0;
+    r->queue.n = r->at = 0;
 }
 
 /// It will not fire again and nobody can name it.
@@ -76,6 +86,7 @@ static void reg_release(struct bind_reg *r)
     reg_stop(r);
     map_remove(&r->o->bind->regs, id_key(&r->id));
     refs_drop(r->o->vm, r->fn);
+    bind__quota_give(r->o, r->ops->quota, REG_BYTES);
     reg_unref(r);
 }
 
@@ -192,9 +203,10 @@ static int push_post(lua_State *L, const struct bind__post *p)
 static void run_next(struct bind_reg *r)
 {
     struct bind__post p = r->queue.p[r->at++];
-    r->bytes -= p.n;
+    r->o->usage->posted -= post_bytes(p.n);
     if (r->at == r->queue.n) {
         r->queue.n = r->at = 0;
+        r->dropping = false;
     }
     struct bind_call *c = bind_call_begin(r->o, r->fn);
     if (c != NULL) {
@@ -241,6 +253,11 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
         ops->free(r);
         return bind__fail(L, "stale handle: this version of '%s' has been replaced", o->unit->name);
     }
+    int refused = bind__quota_take(L, ops->quota, REG_BYTES, ops->what);
+    if (refused != 0) {
+        ops->free(r);
+        return refused;
+    }
     lua_settop(L, idx);
     r->fn = refs_take(L, o->owner);
     map_set(&o->bind->regs, id_key(&r->id), r);
@@ -278,14 +295,26 @@ bool bind__reg_off(struct bind_reg *r)
     return gen_item_off(r->item, NULL) == 0;
 }
 
+/// What is posted to it is dropped until it has taken what is in its queue: say so once.
+static void say_full(struct bind_reg *r)
+{
+    if (r->dropping) {
+        return;
+    }
+    r->dropping = true;
+    char text[128];
+    snprintf(text, sizeof text, "a handler is too slow: %s dropped, more than %d MiB are queued",
+             strcmp(r->ops->what, "event") == 0 ? "events were" : "calls were", QUEUE_BYTES >> 20);
+    bind__note(r->o, DIAG_LIMIT_REACHED, NULL, 0, text);
+}
+
 void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
 {
     if (!r->live || r->off) {
         return;
     }
-    if (r->queue.n - r->at >= QUEUE_MAX || r->bytes + json.n > QUEUE_BYTES) {
-        log_warn(LOG_HUB, "unit=%s handler=%s dropped=1 reason=\"its queue is full\"",
-                 LOGQ(str_of(r->o->unit->name)).z, r->ops->what);
+    if (r->o->usage->posted + post_bytes(json.n) > QUEUE_BYTES) {
+        say_full(r);
         return;
     }
     struct bind__post p = {
@@ -294,7 +323,7 @@ void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
         .name = name != NULL ? xstrdup(name) : NULL,
     };
     vec_push(&r->queue, p);
-    r->bytes += p.n;
+    r->o->usage->posted += post_bytes(p.n);
     schedule(r);
 }
 

@@ -68,6 +68,7 @@ static void timer_free(struct bind_reg *r)
 
 static const struct bind_reg_ops every_ops = {
     .what = "timer",
+    .quota = QUOTA_TIMER,
     .kind = GEN_TIMER,
     .start = start,
     .stop = stop,
@@ -77,6 +78,7 @@ static const struct bind_reg_ops every_ops = {
 
 static const struct bind_reg_ops after_ops = {
     .what = "timer",
+    .quota = QUOTA_TIMER,
     .kind = GEN__KINDS,
     .start = start,
     .stop = stop,

@@ -75,6 +75,7 @@ static void lua_watch_free(struct bind_reg *r)
 
 static const struct bind_reg_ops ops = {
     .what = "watch",
+    .quota = QUOTA_WATCH,
     .kind = GEN_WATCH,
     .start = start,
     .stop = stop,

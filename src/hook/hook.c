@@ -44,6 +44,7 @@ int hook_new(struct hook **out, const struct hook_spec *spec, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    static const uint32_t usual_ms = HOOK_TIMEOUT_MS;
     const struct hook_point *p = hook_point_find(spec->point);
     struct hook *h = xmalloc(sizeof *h);
     *h = (struct hook){
@@ -52,7 +53,8 @@ int hook_new(struct hook **out, const struct hook_spec *spec, struct err *e)
         .name = dup_or_null(spec->name),
         .filter = dup_or_null(spec->filter),
         .priority = spec->priority,
-        .timeout_ms = spec->timeout_ms != 0 ? spec->timeout_ms : HOOK_TIMEOUT_MS,
+        .timeout_ms = spec->timeout_ms,
+        .limit_ms = spec->limit_ms != NULL ? spec->limit_ms : &usual_ms,
         .on_error = spec->on_error,
         .target = spec->target,
         .data = spec->data,

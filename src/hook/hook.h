@@ -51,7 +51,9 @@ struct hook_spec {
     struct str name;   // a later handler of the same (point, kind, name) replaces it; may be empty
     struct str filter; // glob on the run's subject (a tool's name); empty: everything
     int priority;      // higher runs first
-    uint32_t timeout_ms; // 0: HOOK_TIMEOUT_MS
+    uint32_t timeout_ms; // 0: *limit_ms
+    /// Read at every call, so that it may change; borrowed. NULL: HOOK_TIMEOUT_MS.
+    const uint32_t *limit_ms;
     enum hook_on_error on_error;
     const struct hook_target *target;
     void *data;     // the target's; released through it
@@ -66,7 +68,8 @@ struct hook {
     char *name;   // NULL: none
     char *filter; // NULL: everything
     int priority;
-    uint32_t timeout_ms;
+    uint32_t timeout_ms; // 0: *limit_ms
+    const uint32_t *limit_ms;
     enum hook_on_error on_error;
     const struct hook_target *target;
     void *data;

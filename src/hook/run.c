@@ -54,7 +54,7 @@ static void describe(struct hook_run *r, const struct hook *h, enum hook_answer 
 {
     if (how == HOOK_TIMEOUT) {
         hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
-                       h->timeout_ms);
+                       r->timeout_ms);
     } else if (how != HOOK_FAILED) {
         hook_run_fault(r, NULL, 0, "gave an answer that a %s point does not have",
                        hook_kind_name(h->kind));
@@ -154,7 +154,7 @@ static void wait_for(struct hook_run *r, const struct hook *h)
     assert(r->may_wait && h->target->cancel != NULL);
     r->waiting = true;
     timer_init(&r->deadline, r->loop, on_deadline, r);
-    timer_start(&r->deadline, h->timeout_ms);
+    timer_start(&r->deadline, r->timeout_ms);
 }
 
 /// Go on with the next handler. True: over.
@@ -167,7 +167,7 @@ static bool advance(struct hook_run *r)
             continue;
         }
         r->hook = h;
-        r->timeout_ms = h->timeout_ms;
+        r->timeout_ms = h->timeout_ms != 0 ? h->timeout_ms : *h->limit_ms;
         clear_fault(r);
         r->entering = true;
         enum hook_answer a = h->target->enter(h->data, r);

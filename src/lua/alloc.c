@@ -22,7 +22,9 @@
 // own lie side by side, and the cell that is next is on its way into the cache before it is asked for.
 // Slabs are given back with the state: one that once had many tables keeps room for as many.
 //
-// Invariant: `used` is the sum of all blocks, `n_big` the number of those of VM__BIG and more.
+// What C keeps for the state's code (timers, queued requests, texts of tools) is counted by vm_charge().
+//
+// Invariant: `used` is the sum of all blocks and of what C keeps, `n_big` the number of those of VM__BIG and more.
 
 #include "lua/vm_int.h"
 
@@ -158,6 +160,42 @@ void *alloc__lua(void *ud, void *p, size_t old, size_t want)
         collide__add(vm, q, want);
     }
     return q;
+}
+
+static bool fits(const struct vm *vm, size_t bytes)
+{
+    return vm->used <= vm->memory_max && bytes <= vm->memory_max - vm->used;
+}
+
+bool vm_has_room(struct vm *vm, size_t bytes)
+{
+    // collecting again is worth it only after some more has come
+    if (!fits(vm, bytes) && vm->used > vm->lean + vm->memory_max / 16) {
+        lua_gc(vm->running != NULL ? vm->running : vm->L, LUA_GCCOLLECT);
+        vm->lean = vm->used;
+    }
+    return fits(vm, bytes);
+}
+
+bool vm_charge(struct vm *vm, size_t bytes)
+{
+    if (!vm_has_room(vm, bytes)) {
+        return false;
+    }
+    vm->used += bytes;
+    vm->peak = MAX(vm->peak, vm->used);
+    return true;
+}
+
+void vm_discharge(struct vm *vm, size_t bytes)
+{
+    vm->used -= bytes;
+}
+
+void vm_set_memory(struct vm *vm, size_t memory_max)
+{
+    vm->memory_max = memory_max;
+    vm->block_max = memory_max / 4;
 }
 
 void alloc__recover(struct vm *vm, struct vm_owner *owner)

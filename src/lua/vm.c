@@ -26,8 +26,7 @@ struct vm *vm_open(const struct vm_opts *opts)
     vm->trust = opts->trust;
     vm->log = opts->log;
     vm->arg = opts->arg;
-    vm->memory_max = opts->memory_max != 0 ? opts->memory_max : VM_MEMORY;
-    vm->block_max = vm->memory_max / 4;
+    vm_set_memory(vm, opts->memory_max != 0 ? opts->memory_max : VM_MEMORY);
     for (int i = 0; i < MARK__COUNT; i++) {
         vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
     }

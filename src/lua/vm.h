@@ -65,6 +65,18 @@ void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open);
 /// means the globals. The library must exist.
 void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction fn);
 
+// ---- memory in C that belongs to a state ----------------------------------------------------
+
+/// Could `bytes` more be used? Garbage is collected if that may help.
+bool vm_has_room(struct vm *vm, size_t bytes);
+/// Count `bytes` that C keeps for the state's code as used by it. False: there is no room, and nothing
+/// is counted.
+bool vm_charge(struct vm *vm, size_t bytes) MUST_CHECK;
+/// They were freed.
+void vm_discharge(struct vm *vm, size_t bytes);
+/// Change the limit. A state that uses more than that now trips at its next block.
+void vm_set_memory(struct vm *vm, size_t memory_max);
+
 struct vm_stats {
     size_t memory, memory_peak; // bytes
     uint64_t ticks;             // times the deadline was looked at

@@ -208,16 +208,18 @@ static void on_event(void *arg, const char *type, struct str fields)
     buf_addf(&rig.stream, "%s ", type);
 }
 
-static void load_config(const char *const *flags)
+struct config *rig_config(const char *const *flags)
 {
+    struct config *c;
     struct err e = {0};
     struct config_diags d;
     struct config_sources src = {.home = &rig.home, .system_path = "/nowhere", .flags = flags};
     config_diags_init(&d);
-    if (config_load(&rig.config, &src, &d, &e) < 0) {
+    if (config_load(&c, &src, &d, &e) < 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
     config_diags_fini(&d);
+    return c;
 }
 
 static void open_store(void)
@@ -243,7 +245,7 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
     CHECK_INT(path_mkdirs(rig.home.dir, 0700, NULL), 0);
     buf_init(&rig.said, SIZE_MAX);
     buf_init(&rig.stream, SIZE_MAX);
-    load_config(flags);
+    rig.config = rig_config(flags);
     open_store();
     rig.watcher = watcher_open(&l, NULL, NULL);
     rig.engine = gen_open(&l, on_event, NULL);

@@ -39,6 +39,8 @@ extern const struct json *(*rig_choice)(void *arg, struct str key);
 /// `flags` are settings, "limits.hook_ms=50", NULL at the end; NULL: none. `clock` may be NULL.
 void rig_open_with(const char *const *flags, const struct loop_clock *clock);
 void rig_open(void);
+/// Settings as rig_open_with() makes them; the caller frees them.
+struct config *rig_config(const char *const *flags);
 void rig_close(void); // also checks that no registration is left
 
 /// Make `code` the new version of unit `name` and wait for the report. The first must succeed; the

@@ -1,0 +1,116 @@
+// What one unit may have at once.
+
+#include "unit/bind/rig.h"
+
+TEST(timers_are_bounded_for_each_unit)
+{
+    rig_open();
+    rig_load("a",
+             "local ids = {}\nfor i = 1, 2000 do\n  local id, why = timer.after(1000, print)\n"
+             "  if id == nil then say(#ids, why) break end\n  ids[#ids + 1] = id\nend\n"
+             "for i = 1, 10 do timer.cancel(ids[i]) end\n"
+             "for i = 1, 10 do assert(timer.every(1000, print)) end say(timer.every(1, print))");
+    CHECK(rig_said("1024 timer: no more than 1024 timers at once"));
+    CHECK(rig_said("nil timer: no more than 1024 timers at once"));
+    CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "no more than 1024 timers at once"));
+    rig_load("b", "say(type(timer.after(1000, print)))"); // every unit has its own
+    CHECK(rig_said("number"));
+    rig_close();
+}
+
+TEST(subscriptions_watches_and_hooks_are_bounded)
+{
+    rig_open();
+    rig_load("a", "local function fill(f) for i = 1, 2000 do local ok, why = f(i)\n"
+                  "if not ok then say(i, why) return end end end\n"
+                  "fill(function() return events.on('mine', print) end)\n"
+                  "fill(function() return watch.directory('/no/such', print) end)\n"
+                  "fill(function(i) return hooks.on('e', 'h' .. i, print) end)\n"
+                  "say(on('turn.completed', print))");
+    CHECK(rig_said("1025 event: no more than 1024 event handlers at once"));
+    CHECK(rig_said("257 watch: no more than 256 watches at once"));
+    CHECK(rig_said("1025 hooks.on: no more than 1024 hooks at once"));
+    CHECK(rig_said("nil event: no more than 1024 event handlers at once"));
+    rig_close();
+}
+
+TEST(events_that_nobody_takes_are_bounded_for_all_handlers_of_a_unit)
+{
+    rig_open();
+    rig_load("a", "for i = 1, 40 do events.on('mine', function(d) timer.sleep(1000) end) end");
+    rig_load("b", "local s = ('x'):rep(1000000) for i = 1, 3 do events.emit('mine', s) end");
+    CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "more than 16 MiB are queued"));
+    rig_close();
+}
+
+TEST(commands_beyond_those_that_run_wait_and_beyond_those_are_refused)
+{
+    rig_open();
+    rig_load("a", "local n, left, why = 0, 0\nfor i = 1, 300 do\n"
+                  "local ok, w = exec({cmd = 'true'}, function(r) n = n + r.code left = left - 1\n"
+                  "if left == 0 then say('all', n) end end)\n"
+                  "if ok then left = left + 1 else why = w end end say(left, why)");
+    CHECK(rig_said("272 exec: 16 commands are running and 256 are waiting already"));
+    CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "16 commands are running"));
+    rig_wait("all 0");
+    rig_close();
+}
+
+TEST(a_command_that_cannot_start_after_waiting_is_answered)
+{
+    rig_open();
+    rig_load("a", "for i = 1, 16 do exec({cmd = 'true'}, function() end) end\n"
+                  "exec({cmd = '/no/such'}, function(r, why) say(r, why) end)");
+    while (strstr(buf_z(&rig.said), "nil exec: cannot start '/no/such'") == NULL) {
+        loop_run_once(&l, true);
+    }
+    rig_close();
+}
+
+TEST(requests_that_wait_go_with_their_unit)
+{
+    rig_open();
+    rig_load("a", "for i = 1, 100 do exec({cmd = 'sleep', args = {'100'}}, print) end\n"
+                  "for i = 1, 100 do http.get('http://127.0.0.1:1/', print) end\n"
+                  "for i = 1, 100 do fs.read('/etc/passwd', print) end");
+    rig_remove("a");
+    rig_close();
+}
+
+TEST(what_a_unit_makes_c_keep_counts_as_its_memory)
+{
+    const char *const flags[] = {"limits.memory_mb=4", NULL};
+    rig_open_with(flags, NULL);
+    size_t before = vm_get_stats(rig.vm).memory;
+    rig_load("a", "for i = 1, 1000 do assert(timer.after(1000, print)) end");
+    CHECK(vm_get_stats(rig.vm).memory > before + 1000 * 700);
+    rig_remove("a");
+    rig_load(
+        "a",
+        "local s = ('x'):rep(900000) local n = 0\n"
+        "for i = 1, 8 do local ok, why = exec({cmd = 'sleep', args = {'9'}, stdin = s}, print)\n"
+        "if not ok then say(i > 1, why) break end end");
+    CHECK(rig_said("true exec: no room for it in the memory limit of 4 MiB"));
+    rig_close();
+}
+
+TEST(a_changed_limit_reaches_what_is_loaded)
+{
+    rig_open();
+    rig_load("a", "hooks.on('fill', 'h', function() say(#('x'):rep(900000)) end)\n"
+                  "hooks.on('nap', 'h', function() timer.sleep(1000) say('woke') end)");
+    bind_notify(rig.bind, "fill", NULL);
+    rig_wait("900000");
+    const char *const flags[] = {"limits.memory_mb=2", "limits.hook_ms=5", NULL};
+    struct config *c = rig_config(flags);
+    bind_set_config(rig.bind, c);
+    bind_notify(rig.bind, "fill", NULL);
+    bind_notify(rig.bind, "nap", NULL);
+    while (!rig_noted("a", DIAG_HOOK_TIMEOUT, "after 5 ms") ||
+           !rig_noted("a", DIAG_HOOK_FAILED, "resulting string too large")) {
+        loop_run_once(&l, true);
+    }
+    bind_set_config(rig.bind, rig.config);
+    config_free(c);
+    rig_close();
+}
