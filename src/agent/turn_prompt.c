@@ -152,7 +152,13 @@ void turn__prompt(struct turn *t)
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
                                   .kit = agent__session_tools(s)};
+    int64_t max_steps = config_int(agent__session_config(s), "limits.max_steps");
     if (turn__has_lost(t) || !turn__pin(t)) {
+        return;
+    }
+    if (t->n_steps >= max_steps) {
+        turn__fail(t, "LIMIT_REACHED", "the turn made %u model requests ([limits] max_steps)",
+                   t->n_steps);
         return;
     }
     turn__retire_tools(t);

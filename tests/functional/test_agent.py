@@ -528,6 +528,21 @@ def test_requests_and_answers_can_be_changed(home, hub, work):
     assert changed["original_text"] == "hey" and changed["changed_by"] == ["changer"]
 
 
+def test_a_turn_that_never_ends_by_itself_stops_at_its_step_limit(home, start_hub, work):
+    (home.dir / "config.toml").write_text("[limits]\nmax_steps = 5\n")
+    start_hub()
+    plugin(home, "again", """
+        on_after_model(function(ctx, response)
+          response.tool_calls = { { name = "list_files", input = {} } }
+          return response
+        end)""")
+    s = Session(home, work, [{"text": "x"}] * 9)
+    s.ask()
+    failed = s.events("turn.failed")[-1]
+    assert failed["error"]["code"] == "LIMIT_REACHED" and "5 model requests" in failed["error"]["message"]
+    assert len(s.requests()) == 5
+
+
 def test_memory_reaches_the_next_request(home, hub, work):
     plugin(home, "reminder", 'on_begin(function(ctx) table.insert(ctx.memory, "remember the milk") end)')
     s = Session(home, work, [{"text": "x"}, {"text": "y"}])
