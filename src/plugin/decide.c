@@ -400,12 +400,24 @@ static void meet_entries(struct plugins *ps)
     }
 }
 
+/// May any version of what is at the place run?
+static bool may_run(const struct plugins *ps, const struct plugin_place *p)
+{
+    const struct slot *s = look__slot(ps, p->path);
+    const struct content *c = s != NULL ? s->content : NULL;
+    return p->project == NULL || c == NULL || is_trusted(ps, p, c->tree.hash) ||
+           last_trusted(ps, p) != NULL;
+}
+
 /// True when there were new ones.
 static bool meet_new_entries(struct plugins *ps)
 {
     bool any = ps->relisted;
     ps->relisted = false;
     if (any) {
+        vec_foreach (p, &ps->places.list) {
+            p->untrusted = !may_run(ps, p);
+        }
         entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
         say_duplicates(ps);
         meet_entries(ps);

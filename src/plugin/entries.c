@@ -142,8 +142,12 @@ static bool is_replaced(struct making *m, const struct named *n)
     return false;
 }
 
+/// What does not run stands in nobody's place.
 static void find_shadows(struct making *m, struct plugin_entry *e)
 {
+    if (e->place->untrusted) {
+        return;
+    }
     vec_foreach (it, &m->sorted) {
         const struct plugin_place *low = it->place;
         bool visible = low->project == NULL || same(low->project, e->place->project);
@@ -214,20 +218,21 @@ static bool is_duplicate(const struct plugin_entry *e)
     return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
 }
 
-/// Who has the plain name: the first project's, else the user's.
+/// Who has the plain name: the first project's that is trusted, else the user's, else what is there.
 static const struct plugin_entry *owner_of(const struct making *m, const char *name)
 {
-    const struct plugin_entry *users = NULL;
+    const struct plugin_entry *users = NULL, *any = NULL;
     vec_foreach (it, &m->out->list) {
         if (is_duplicate(it) || !same(it->name, name)) {
             continue;
         }
-        if (it->place->project != NULL) {
+        if (it->place->project != NULL && !it->place->untrusted) {
             return it;
         }
-        users = it;
+        users = it->place->project == NULL ? it : users;
+        any = any == NULL ? it : any;
     }
-    return users;
+    return users != NULL ? users : any;
 }
 
 static bool is_taken(const struct making *m, const char *unit)

@@ -50,6 +50,7 @@ struct plugin_place {
     char *said_path;      // file that says so, NULL
     int said_line;
     // filled in by who read the files, before entries_make()
+    bool untrusted; // a project's, and no version of it may run: it takes no name from another
     char *
         name; // of the manifest, else of the file; NULL: nothing is there. The name of a shipped one
               // that a line asks for is here from the start
@@ -93,7 +94,7 @@ struct plugin_entries {
 /// Judge the places: of several with one name in one layer the first stands and the others are
 /// NAME_DUPLICATE, naming both places; a later layer replaces an earlier one. Projects do not see
 /// each other: the winner of every view (the user's own, and each project's over the user's) is an
-/// entry; a place with nothing in it keeps its name from lower layers all the same. The plain name is that of the first open project that has the plugin, else the user's; the
+/// entry; a place with nothing in it keeps its name from lower layers all the same. The plain name is that of the first open project that has a trusted one, else the user's, else an untrusted one's; the
 /// other winners are `name@slug` (slug `user` for the user's). `choices` may hold
 /// {"plugins.NAME.enabled": bool}, NAME of the unit or else of the plugin; it wins over the configuration but not over `required`.
 void entries_make(struct plugin_entries *out, const struct plugin_places *p,

@@ -370,20 +370,22 @@ static void done_listing(struct look *lk)
     name_places(ps);
 }
 
-/// Does each plugin at that path have the name that its files say now?
+/// Does each plugin at that path have the name that its files say now? Whether a project's may have it
+/// depends on trust in what is there.
 static bool is_named_right(const struct plugins *ps, const struct slot *s)
 {
     char *name = name_at(ps, s);
-    bool right = false; // when no plugin is there: another place of that name keeps it out
+    bool any = false, right = name != NULL;
     for (size_t i = 0; i < ps->plugs.n; i++) {
         const struct plug *p = ps->plugs.p[i];
         if (p->slot == s) {
-            right = name != NULL && p->entry->place->name != NULL &&
-                    strcmp(name, p->entry->place->name) == 0;
+            const struct plugin_place *at = p->entry->place;
+            any = true;
+            right = right && at->project == NULL && at->name != NULL && strcmp(name, at->name) == 0;
         }
     }
     free(name);
-    return right;
+    return any && right; // without a plugin, another place of that name keeps it out
 }
 
 static void mark_looked(struct plugins *ps, const struct slot *s)

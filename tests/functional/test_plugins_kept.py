@@ -204,6 +204,20 @@ def save(root, plugin, text):
     os.rename(beside, path)
 
 
+def test_an_untrusted_plugin_takes_no_name_from_the_users(home, start_hub, repo):
+    plug(home, "p", answer("mine"))
+    root = repo("r", p=answer("theirs"))
+    start_hub("--repo", str(root))
+    assert ask(home, "p")["v"] == "mine" and rows(home)["p"]["layer"] == "user"
+    assert rows(home)["p@r"]["state"] == "untrusted" and "shadows" not in rows(home)["p@r"]
+    home.ok("trust", str(root))
+    retry(lambda: ask(home, "p")["v"] == "theirs")
+    assert rows(home)["p"]["layer"] == "repo" and ask(home, "p@user")["v"] == "mine"
+    home.ok("untrust", str(root))
+    retry(lambda: ask(home, "p")["v"] == "mine")
+    assert rows(home)["p"]["layer"] == "user"
+
+
 def test_a_project_runs_what_was_trusted_over_a_change_and_a_restart(home, start_hub, repo):
     root = repo("r", p=answer("first"))
     hub = start_hub("--repo", str(root))
