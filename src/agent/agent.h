@@ -64,6 +64,8 @@ struct agent_host {
     /// The settings for those who work in `dir`, where its project brings some that are trusted; NULL:
     /// those of agent_set_config().
     const struct config *(*config)(void *arg, const char *dir);
+    /// Why the settings let no session begin in `dir`, for the caller to free; NULL: they do. May be NULL.
+    char *(*refusal)(void *arg, const char *dir);
     /// The environment for a program that a tool of `s` runs: the client's with that of the project on
     /// top. `done` later, once, with what is borrowed for the call; unless `arg` is forgotten before.
     void (*environ)(void *arg, const struct session *s, agent_environ_cb *done, void *done_arg);

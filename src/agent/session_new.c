@@ -110,6 +110,18 @@ static bool take_project(struct session *s, unsigned asked, struct agent_no *no)
     return agent__session_choose(s, no);
 }
 
+/// Is something wrong with what the settings say of sessions? Then no new one begins.
+static bool is_refused(struct session *s, struct agent_no *no)
+{
+    const struct agent_host *h = &s->agent->o.host;
+    char *why = h->refusal != NULL ? h->refusal(h->arg, s->working_dir) : NULL;
+    if (why != NULL) {
+        agent__no(no, PROBLEM_CONFLICT, NULL, "%s", why);
+    }
+    free(why);
+    return why != NULL;
+}
+
 /// Plugins of the project are there now, and may be named.
 static void on_entered(struct session *s, void *arg)
 {
@@ -117,7 +129,8 @@ static void on_entered(struct session *s, void *arg)
     struct agent_no no;
     struct buf meta;
     struct jw w;
-    if (!take_project(s, c->asked, &no) || !agent__session_knows_plugins(s, &no)) {
+    if (is_refused(s, &no) || !take_project(s, c->asked, &no) ||
+        !agent__session_knows_plugins(s, &no)) {
         creation_fail(c, no.problem, no.detail);
         return;
     }

@@ -31,6 +31,8 @@ struct api_host {
     const char *(*listen_address)(void *arg);
     /// The last lines of the log as objects into an open array.
     void (*logs)(void *arg, size_t limit, struct jw *w);
+    /// Take over a config.toml that was saved just now. NULL: nobody follows it.
+    void (*refresh_settings)(void *arg);
     /// Could a reload name this unit?
     bool (*knows_unit)(void *arg, struct str name);
     /// The last lines that a unit logged, as objects {ts, level, text} into an open array.

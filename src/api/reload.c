@@ -62,6 +62,9 @@ void op_RELOAD(struct api *api, struct op_call *c)
     if (api->engine == NULL || gen_current(api->engine) == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (read_names(api, c, names, &req.n_names)) {
+        if (api->host.refresh_settings != NULL) {
+            api->host.refresh_settings(api->host.arg);
+        }
         gen_request(api->engine, &req, on_report, c);
     }
 }

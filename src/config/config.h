@@ -42,7 +42,8 @@ struct config_diag {
     char *path;         // of the file
     uint32_t line, col; // from 1; 0 when the whole file is meant
     char *message;
-    char *hint; // what to do about it, or NULL
+    char *hint;   // what to do about it, or NULL
+    bool refuses; // it is about what sessions may do: none begins until it is mended
 };
 
 /// Every problem found by one config_load(). The caller's storage.
@@ -66,6 +67,8 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
                       const char *hint, const char *fmt, ...) PRINTF_LIKE(5, 6);
 /// Whether further diagnostics would not be listed.
 bool config_diags_full(const struct config_diags *d);
+/// The first that lets no session begin; NULL: none does.
+const struct config_diag *config_diags_refusal(const struct config_diags *d);
 /// Write [{severity, path, line?, col?, message, hint?}]; NULL is an empty list.
 void config_diags_write(const struct config_diags *d, struct jw *w);
 

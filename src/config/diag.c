@@ -83,6 +83,16 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
                 }));
 }
 
+const struct config_diag *config_diags_refusal(const struct config_diags *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->p[i].refuses) {
+            return &d->p[i];
+        }
+    }
+    return NULL;
+}
+
 bool config_diags_full(const struct config_diags *d)
 {
     return d->n > DIAGS_MAX;

@@ -31,6 +31,19 @@ static struct config_place place(const struct layer *l, uint32_t line, uint32_t 
     return (struct config_place){l->path, line, col};
 }
 
+/// What says what a session may do counts as it is meant or not at all. So when the diagnostic that was
+/// added last is about `key` ("sandbox.mode", "sandbox.") there, no session begins until it is mended.
+static void mark_strict(struct layer *l, const char *key)
+{
+    static const char *const strict[] = {"session", "sandbox", "permission"};
+    for (size_t i = 0; i < ARRAY_LEN(strict); i++) {
+        size_t n = strlen(strict[i]);
+        if (strncmp(key, strict[i], n) == 0 && (key[n] == '\0' || key[n] == '.')) {
+            vec_last(l->d)->refuses = true;
+        }
+    }
+}
+
 static const char *mend_hint(const struct layer *l)
 {
     return l->origin == CONFIG_SYSTEM || l->origin == CONFIG_POLICY
@@ -58,6 +71,7 @@ static void add_wrong_value(struct layer *l, const struct schema__key *k, const 
     describe(k, v, &found);
     config_diags_add(l->d, CONFIG_ERROR, place(l, v->line, v->col), mend_hint(l),
                      "expected %s for '%s', found %s", expected, key, buf_z(&found));
+    mark_strict(l, key);
     l->broken = true;
     buf_fini(&found);
 }
@@ -92,6 +106,7 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
         buf_addf(&b, ", did you mean '%s'?", nearest);
     }
     config_diags_add(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL, "%s", buf_z(&b));
+    mark_strict(l, n != 0 ? t->text : arena_strdup(&names, m->key));
     buf_fini(&b);
     arena_fini(&names);
 }

@@ -473,6 +473,44 @@ void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path)
     }
 }
 
+static bool is_of(const struct gen_diag *d, const char *source)
+{
+    return d->source != NULL && strcmp(d->source, source) == 0;
+}
+
+static bool has_warning(const struct gen_diag *list, size_t n, const struct gen_diag *d)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (gen_diag_equal(&list[i], d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gen_set_warnings(struct gen_engine *e, const char *source, const struct gen_diag *list,
+                      size_t n)
+{
+    bool changed = false;
+    for (size_t i = e->warnings.n; i-- > 0;) {
+        struct gen_diag *d = &e->warnings.p[i];
+        if (is_of(d, source) && !has_warning(list, n, d)) {
+            gen_diag_fini(d);
+            vec_remove(&e->warnings, i);
+            changed = true;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        assert(is_of(&list[i], source));
+        if (!has_warning(e->warnings.p, e->warnings.n, &list[i])) {
+            vec_push(&e->warnings, gen_diag_copy(&list[i]));
+            gen__event_error(e, NULL, NULL, &list[i]);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
 void gen_close(struct gen_engine *e, loop_fn *done, void *arg)
 {
     assert(!e->closing);

@@ -160,6 +160,10 @@ bool gen_is_running(const struct gen_engine *e); // a run is under way
 void gen_warn(struct gen_engine *e, const struct gen_diag *d);
 void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path); // path may be NULL
 
+/// Replace all problems of that `source` ("config") that stand; a copy. True when they were others.
+bool gen_set_warnings(struct gen_engine *e, const char *source, const struct gen_diag *list,
+                      size_t n);
+
 /// leave(GEN_STOP) for every unit, then everything goes as soon as nothing is pinned and every source
 /// has answered its prepare() and lifecycle calls. Waiting requests get NULL. `done` (may be NULL) is
 /// called when the engine is freed.

@@ -172,6 +172,12 @@ static const struct config *config_of(void *arg, const char *dir)
     return projects_config(g->o.projects, dir);
 }
 
+static char *refusal(void *arg, const char *dir)
+{
+    struct agent_glue *g = arg;
+    return projects_refusal(g->o.projects, dir);
+}
+
 // ---- plugin_save --------------------------------------------------------------------------------
 
 struct saving {
@@ -363,6 +369,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .leave = leave,
                                        .save = save,
                                        .config = config_of,
+                                       .refusal = refusal,
                                        .environ = ask_environ,
                                        .forget_environ = forget_environ,
                                        .made = made,

@@ -65,6 +65,7 @@ static void apply_config(struct daemon *d)
     }
     if (d->live != NULL) {
         live_set_config(d->live, c);
+        live_set_config_diags(d->live, settings_diags(d->settings));
     }
     if (d->agent != NULL) {
         agent_glue_set_config(d->agent, c);

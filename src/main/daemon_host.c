@@ -76,6 +76,12 @@ static void host_logs(void *arg, size_t limit, struct jw *w)
     hublog_lines(d->log, limit, w);
 }
 
+static void host_refresh_settings(void *arg)
+{
+    struct daemon *d = arg;
+    settings_refresh(d->settings);
+}
+
 static bool host_knows_unit(void *arg, struct str name)
 {
     struct daemon *d = arg;
@@ -103,6 +109,7 @@ struct api_host daemon__host(struct daemon *d)
                              .stop = host_stop,
                              .listen_address = host_listen_address,
                              .logs = host_logs,
+                             .refresh_settings = host_refresh_settings,
                              .knows_unit = host_knows_unit,
                              .plugin_logs = host_plugin_logs,
                              .metrics = host_metrics,

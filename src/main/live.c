@@ -258,6 +258,27 @@ void live_set_config(struct live *v, const struct config *c)
     improve_set_config(v->improve, c);
 }
 
+void live_set_config_diags(struct live *v, const struct config_diags *d)
+{
+    vec(struct gen_diag) list = {0};
+    for (size_t i = 0; i < d->n; i++) {
+        const struct config_diag *it = &d->p[i];
+        struct gen_diag diag = {
+            .code = it->severity == CONFIG_ERROR ? DIAG_CONFIG_INVALID : DIAG_CONFIG_UNKNOWN,
+            .source = "config",
+            .path = it->path,
+            .line = (int)MIN(it->line, (uint32_t)INT32_MAX),
+            .message = it->message,
+            .hint = it->refuses ? "no session starts until it is mended" : it->hint,
+        };
+        vec_push(&list, diag);
+    }
+    if (!v->closing && gen_set_warnings(v->engine, "config", list.p, list.n)) {
+        gen_request(v->engine, &(struct gen_request){.trigger = "config"}, NULL, NULL);
+    }
+    vec_fini(&list);
+}
+
 bool live_knows(const struct live *v, struct str unit)
 {
     struct plugin_row row;

@@ -9,6 +9,7 @@
 struct bind;
 struct choices;
 struct config;
+struct config_diags;
 struct event_log;
 struct home;
 struct improvements;
@@ -51,6 +52,8 @@ struct improvements *live_improvements(struct live *v); // the same
 /// The last lines that a unit logged, as objects into an open array.
 void live_write_log(struct live *v, struct str unit, struct jw *w);
 void live_set_config(struct live *v, const struct config *c);
+/// What is wrong with the files of the settings, for the report and for all who listen.
+void live_set_config_diags(struct live *v, const struct config_diags *d);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?
 /// Ask for a reload that nobody waits for.
 void live_reload(struct live *v, const char *trigger);

@@ -29,6 +29,7 @@ struct project {
     struct project *next;
     char *root;
     struct config *config; // NULL: the hub's
+    char *refusal;         // what lets no session begin; NULL: nothing does
     char *refused;         // text that nobody trusts, and that it was said of; NULL
     struct watch *watch;   // NULL: it could not be watched
 };
@@ -137,6 +138,7 @@ static void close_project(struct project *pr)
     *at = pr->next;
     watch_close(pr->watch);
     config_free(pr->config);
+    free(pr->refusal);
     free(pr->refused);
     free(pr->root);
     free(pr);
@@ -155,11 +157,22 @@ static void note_refused(struct project *pr, const char *text)
     }
 }
 
+/// "config.toml:7: ...", for the caller to free; NULL: no diagnostic refuses sessions.
+static char *refusal_of(const struct config_diags *d)
+{
+    const struct config_diag *it = config_diags_refusal(d);
+    return it == NULL ? NULL
+                      : xasprintf("%s:%u: %s; no session starts until it is mended", it->path,
+                                  it->line, it->message);
+}
+
 /// Put what was read into force, unless it is broken.
 static void take(struct project *pr, struct reading *r)
 {
     const struct trust_settings *found = &r->found;
     settings_log_diags(&r->diags);
+    free(pr->refusal);
+    pr->refusal = refusal_of(&r->diags);
     if (found->why != NULL) {
         log_warn(LOG_CONFIG, "cannot read the settings of '%s': %s", pr->root, found->why);
         return;
@@ -291,6 +304,13 @@ const struct config *projects_config(const struct projects *p, const char *dir)
 {
     const struct project *pr = find(p, dir);
     return pr != NULL ? pr->config : NULL;
+}
+
+char *projects_refusal(const struct projects *p, const char *dir)
+{
+    const struct project *pr = find(p, dir);
+    char *why = refusal_of(settings_diags(p->o.settings));
+    return why != NULL || pr == NULL || pr->refusal == NULL ? why : xstrdup(pr->refusal);
 }
 
 void projects_reload(struct projects *p)

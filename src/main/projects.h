@@ -37,5 +37,8 @@ void projects_leave(struct projects *p, const char *real_dir);
 
 /// The settings that count in the real directory `dir`: borrowed until `changed` was told. NULL: the hub's.
 const struct config *projects_config(const struct projects *p, const char *dir);
+/// Why the hub's settings or those of the project around `dir` let no session begin there, for the caller
+/// to free; NULL: they do.
+char *projects_refusal(const struct projects *p, const char *dir);
 /// The hub's settings changed, and with them those of all projects.
 void projects_reload(struct projects *p);

@@ -8,7 +8,10 @@
 
 #include "main/settings.h"
 
+#include <sys/stat.h>
+
 #include "base/log.h"
+#include "base/path.h"
 #include "watch/watch.h"
 
 extern char **environ; // the process's own
@@ -18,7 +21,27 @@ struct settings {
     struct config *config;
     struct config_diags diags;
     struct watch *watch;
+    struct stat seen; // of the user's file, before it was read; zeroed: there was none
 };
+
+/// How the user's file looks now.
+static struct stat look(const struct settings_opts *o)
+{
+    struct stat st;
+    char *path = path_join(o->home->dir, "config.toml");
+    if (stat(path, &st) < 0) {
+        st = (struct stat){0};
+    }
+    free(path);
+    return st;
+}
+
+static bool looks_alike(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) == 0 &&
+           memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim) == 0;
+}
 
 /// A project's layer that may be NULL, and what its file holds.
 struct project_layer {
@@ -71,6 +94,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     struct settings *s = xcalloc(1, sizeof *s);
     s->opts = *o;
     config_diags_init(&s->diags);
+    s->seen = look(o);
     int rc = read_layers(o, (struct project_layer){0}, &s->config, &s->diags, e);
     if (rc == 0) {
         rc = check_system(o, &s->diags, e);
@@ -85,12 +109,12 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     return 0;
 }
 
+/// What came between the first reading and the beginning of the watch is in its inventory.
 static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     (void)w;
-    if (!batch->first) {
-        settings_reload(arg);
-    }
+    (void)batch;
+    settings_refresh(arg);
 }
 
 int settings_watch(struct settings *s, struct watcher *w, struct err *e)
@@ -138,6 +162,7 @@ void settings_reload(struct settings *s)
     struct config *fresh = NULL, *old = NULL;
     struct config_diags diags;
     config_diags_init(&diags);
+    s->seen = look(&s->opts);
     if (read_layers(&s->opts, (struct project_layer){0}, &fresh, &diags, &e) < 0) {
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         config_diags_fini(&diags);
@@ -156,6 +181,14 @@ void settings_reload(struct settings *s)
     log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", diags.broken, diags.n);
     s->opts.changed(s->opts.arg);
     config_free(old);
+}
+
+void settings_refresh(struct settings *s)
+{
+    struct stat now = look(&s->opts);
+    if (!looks_alike(&now, &s->seen)) {
+        settings_reload(s);
+    }
 }
 
 const struct config *settings_config(const struct settings *s)

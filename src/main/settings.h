@@ -34,6 +34,9 @@ void settings_log_diags(const struct config_diags *d);
 
 /// Read the files again.
 void settings_reload(struct settings *s);
+/// The same if the user's file is another one than the one that was read: who asks for a reload does not
+/// wait for the watcher.
+void settings_refresh(struct settings *s);
 
 const struct config *settings_config(const struct settings *s);      // never NULL
 const struct config_diags *settings_diags(const struct settings *s); // of the last reading

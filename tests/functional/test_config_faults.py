@@ -1,0 +1,103 @@
+"""What is wrong with config.toml is said at once, to everybody, and a mistake in what sessions may do lets none begin."""
+import pytest
+
+from conftest import retry
+from test_lua import Stream
+from test_plugins import CALM, answer, ask, call, calm, configure, put, reload, rows
+from test_project_config import project  # noqa: F401 (a fixture)
+
+FAULTS = {  # text, line, a word of the message, whether it is an error
+    "broken TOML": ('[[plugins]\npath = "x"\n', 1, "", True),
+    "bad value": ('[[plugins]]\npath = "ext/d"\nhot = "nonsense"\n', 3, "hot", True),
+    "unknown key of an entry": ('[[plugins]]\npath = "ext/d"\nenbaled = false\n', 3, "did you mean 'enabled'?", False),
+    "unknown key": ("listne = \"auto\"\n", 1, "did you mean 'listen'?", False),
+    "unknown table": ("[wacth]\npoll = true\n", 1, "did you mean 'watch'?", False),
+}
+
+
+def faults(report):
+    return [d for d in report["diagnostics"] if d["source"] == "config"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_in_the_report_in_status_and_on_the_stream(home, start_hub, fault):
+    text, line, words, error = FAULTS[fault]
+    put(home, "ext/d/init.lua", answer(1))
+    good = '[[plugins]]\npath = "ext/d"\n'
+    configure(home, good)
+    start_hub()
+    assert not faults(reload(home)) and home.cli("reload").returncode == 0
+    stream = Stream(home, "plugin.error")
+    configure(home, text)
+    said = stream.next()
+    assert said["path"].endswith("config.toml") and said["line"] == line and words in said["message"], said
+    last = retry(lambda: faults(home.http("GET", "/reload").json()))  # without being asked
+    assert len(last) == 1 and last[0]["line"] == line and words in last[0]["message"], last
+    report, done, status = reload(home), home.cli("reload"), home.cli("status")
+    assert faults(report) == last and report["ok"] == (not error)
+    assert done.returncode == (6 if error else 0) and "config.toml" in done.stdout + done.stderr
+    assert "config.toml" in status.stdout + status.stderr
+    configure(home, good)
+    retry(lambda: not faults(home.http("GET", "/reload").json()))
+    assert reload(home)["ok"] and ask(home, "d")["v"] == 1
+
+
+def test_a_fault_that_is_there_at_the_start_is_in_the_report(home, start_hub):
+    configure(home, "listen = 7\n")
+    start_hub()
+    assert retry(lambda: [d["line"] for d in faults(reload(home))]) == [1]
+
+
+def test_a_reload_sees_a_file_saved_just_before(home, start_hub):
+    put(home, "ext/d/init.lua", answer(1))
+    calm(home, start_hub)  # the watcher takes its time
+    for n in range(3):
+        configure(home, CALM + '[[plugins]]\npath = "ext/d"\n')
+        assert reload(home)["added"] == ["d"]
+        configure(home, "listen = 7\n" + CALM)
+        assert [d["line"] for d in faults(reload(home))] == [1]
+        configure(home, CALM)
+        report = reload(home)
+        assert report["removed"] == ["d"] and not faults(report)
+
+
+STRICT = {
+    "[sandbox]\nmod = \"read-only\"\n": "mod",
+    "[sandbox]\nmode = \"read-onyl\"\n": "sandbox.mode",
+    "[session]\npermision = \"ask\"\n": "permision",
+    "[session]\nplugins = 7\n": "session.plugins",
+    "[sandbox.deep]\nmode = \"read-only\"\n": "deep",
+    "[[permission]]\ntool = \"shell\"\n": "permission",
+}
+
+
+@pytest.mark.parametrize("text", STRICT)
+def test_a_mistake_in_what_sessions_may_do_lets_none_begin(home, start_hub, text):
+    start_hub()
+    status, old = call(home, "POST", "/session", {})
+    assert status == 201
+    configure(home, "# a line\n" + text)
+    retry(lambda: call(home, "POST", "/session", {})[0] != 201)
+    status, no = call(home, "POST", "/session", {})
+    assert status == 409 and "config.toml:" in no["detail"] and STRICT[text] in no["detail"], no
+    line = 2 if STRICT[text] in text.split("\n")[0] else 3
+    assert f"config.toml:{line}:" in no["detail"], no
+    done = home.cli("chat", "hello")
+    assert done.returncode != 0 and f"config.toml:{line}:" in done.stderr, done.stderr
+    assert call(home, "POST", f"/session/{old['id']}/message", {"text": "x", "wait": True})[0] == 200, "it goes on"
+    configure(home, "# a line\n")
+    retry(lambda: call(home, "POST", "/session", {})[0] == 201)
+
+
+def test_a_mistake_elsewhere_does_not(home, start_hub):
+    configure(home, "[wacth]\npoll = true\n")
+    start_hub()
+    assert call(home, "POST", "/session", {})[0] == 201
+
+
+def test_a_projects_mistake_lets_no_session_begin_in_it(home, project, start_hub):
+    start_hub()
+    p = project("[sandbox]\nmod = \"read-only\"\n").trust()
+    status, no = call(home, "POST", "/session", {"working_dir": str(p.dir)})
+    assert status == 409 and f"{p.file}:2:" in no["detail"] and "mod" in no["detail"], no
+    assert call(home, "POST", "/session", {})[0] == 201, "elsewhere they do"
