@@ -16,7 +16,7 @@ all: setup-build build/build.ninja
 run: all
 	@build/afloat demo --serve
 
-test: lint test-build
+test: test-build
 	@tools/run-tests quick
 
 soak: test-build

@@ -28,6 +28,9 @@ DEADLINE = 30  # seconds: how long anything may take before the test gives up
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+# the files of the user who runs the tests, such as ~/.gitconfig and ~/.bashrc, must not matter
+USER = tempfile.TemporaryDirectory(prefix="afloat-user-")
+os.environ["HOME"] = USER.name
 REPORT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed")
 
 

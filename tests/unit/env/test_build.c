@@ -296,6 +296,7 @@ TEST(a_delegate_that_is_not_installed_is_passed_over_by_auto)
     free((void *)(uintptr_t)rig.base[0]);
     rig.base[0] = xasprintf("PATH=%s/empty", test_dir()); // whatever this machine has
     rig_write("flake.nix", "{ }");
+    rig_write(".envrc", "");
     rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
     struct env_result *r = rig_build();
     CHECK_STR(r->provider, "toml");
