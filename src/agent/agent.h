@@ -289,7 +289,7 @@ typedef void agent_wake(void *arg);
 struct agent_feed *agent_feed_open(struct session *s, uint64_t after, const char *turn,
                                    agent_wake *wake, void *arg);
 void agent_feed_close(struct agent_feed *f); // NULL is allowed
-/// Whole frames, borrowed until agent_feed_next(); empty when there is nothing now.
+/// A piece of the frames, borrowed until agent_feed_next(); empty when there is nothing now.
 struct str agent_feed_peek(struct agent_feed *f);
 void agent_feed_next(struct agent_feed *f); // all that was peeked has been taken over
 bool agent_feed_ended(const struct agent_feed *f);

@@ -189,6 +189,8 @@ void agent__session_finish_end(struct session *s);
 /// Begin the turn of the next message, or be idle; end, if that was asked for.
 void agent__session_next(struct session *s);
 void agent__session_set_state(struct session *s, enum session_state state); // tells who listens
+/// Does anybody wait for this turn?
+bool agent__session_awaited(const struct session *s, const char *turn_id);
 /// Answer those who wait for this turn.
 void agent__session_answer(struct session *s, const char *turn_id, struct str json);
 /// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
@@ -396,7 +398,8 @@ struct turn {
     vec(struct json) calls;        // made so far, for `wait`; in the turn's arena
     size_t heard;                  // of what was said to this turn while it ran
     // the end
-    struct str final;
+    struct str final;        // what was said last
+    uint64_t final_left_out; // bytes of it that nobody kept
     char error_code[48];
     struct str error;
 };

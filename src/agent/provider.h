@@ -62,10 +62,9 @@ struct provider_tool_call {
     const char *bad_input;
 };
 
-/// At most so much of the answer's text is kept in memory; deltas go on beyond. At the end of a turn it
-/// is there several times over (conversation, events, what is sent), so it is what bounds a long answer.
-/// Some 64,000 tokens; of a longer answer the model is told how much is missing.
-enum { PROVIDER_TEXT_MAX = 256 * 1024 };
+/// At most so much of the answer's text is kept in memory; deltas go on beyond. It is what bounds a long
+/// answer: some 256,000 tokens. Clients and the model are told how much is missing of a longer one.
+enum { PROVIDER_TEXT_MAX = 1024 * 1024 };
 
 /// The whole answer; borrowed for the call of on_done. This is the one place where the provider
 /// accumulates: who shows or stores deltas needs no second copy.

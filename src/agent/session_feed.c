@@ -9,7 +9,7 @@
 
 #include "agent/agent_int.h"
 
-enum { PAGE = 256 };
+enum { PAGE = 256, PIECE = 64 * 1024 };
 
 struct agent_feed {
     struct agent_feed *next;
@@ -17,6 +17,7 @@ struct agent_feed {
     uint64_t after;
     char turn[TURN_ID]; // "": no end
     struct buf frames;
+    size_t sent; // bytes of them
     bool reading, more, ended, closed;
     struct loop_task *task; // tells the reader
     struct loop *loop;
@@ -179,13 +180,20 @@ void agent_feed_close(struct agent_feed *f)
     }
 }
 
+/// In pieces: whoever sends them keeps a copy of what the kernel does not take, and an event may be long.
 struct str agent_feed_peek(struct agent_feed *f)
 {
-    return buf_str(&f->frames);
+    struct str rest = str_from(buf_str(&f->frames), f->sent);
+    return (struct str){rest.p, MIN(rest.n, (size_t)PIECE)};
 }
 
 void agent_feed_next(struct agent_feed *f)
 {
+    f->sent = MIN(f->sent + PIECE, f->frames.n);
+    if (f->sent < f->frames.n) {
+        return;
+    }
+    f->sent = 0;
     buf_fini(&f->frames);
     if (f->more) {
         read_more(f);

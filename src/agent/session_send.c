@@ -297,6 +297,16 @@ void agent__session_next(struct session *s)
 
 // ---- waiting ------------------------------------------------------------------------------------
 
+bool agent__session_awaited(const struct session *s, const char *turn_id)
+{
+    for (size_t i = 0; i < s->waiters.n; i++) {
+        if (strcmp(s->waiters.p[i].turn_id, turn_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void agent__session_answer(struct session *s, const char *turn_id, struct str json)
 {
     for (size_t i = 0; i < s->waiters.n;) {

@@ -153,7 +153,36 @@ void talk_replace_user(struct talk *t, struct str text)
     }
 }
 
-void talk_assistant(struct talk *t, const struct json *content)
+static struct json make_text(struct talk *t, struct str text)
+{
+    struct json *item = make_obj(&t->arena, 2);
+    make_put(item, "type", make_strz("text"));
+    make_put(item, "text", make_str(text));
+    return *item;
+}
+
+/// A copy of what the model said. It reads its own answer with the next request, and is told, in a text of
+/// its own, when that is not all of it.
+static struct json *copy_said(struct talk *t, const struct json *content, uint64_t left_out)
+{
+    struct json *mine = json_clone(&t->arena, content);
+    if (left_out == 0) {
+        return mine;
+    }
+    struct json *list = make_arr(&t->arena, (mine->type == JSON_ARR ? mine->n : 1) + (size_t)1);
+    json_foreach_item (it, mine) {
+        make_push(list, *it);
+    }
+    if (mine->type == JSON_STR) {
+        make_push(list, make_text(t, mine->s));
+    }
+    const char *told = arena_printf(&t->arena, "[%llu bytes of this answer were not kept]",
+                                    (unsigned long long)left_out);
+    make_push(list, make_text(t, str_of(told)));
+    return list;
+}
+
+void talk_assistant(struct talk *t, const struct json *content, uint64_t left_out)
 {
     bool list = content != NULL && content->type == JSON_ARR;
     bool says = list ? content->n != 0 : json_str(content, "").n != 0;
@@ -161,7 +190,7 @@ void talk_assistant(struct talk *t, const struct json *content)
     if (!says) {
         return; // APIs take no empty message
     }
-    struct json *mine = json_clone(&t->arena, content);
+    struct json *mine = copy_said(t, content, left_out);
     add(t, "assistant", *mine);
     json_foreach_item (it, mine) {
         if (is_call(it)) {
@@ -321,7 +350,8 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
     const struct json *content = json_get(ev, "content"), *text = json_get(ev, "text");
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
     talk_hear(t, (size_t)MAX(json_int(json_get(ev, "heard"), 0), 0));
-    talk_assistant(t, content != NULL ? content : text);
+    uint64_t left_out = (uint64_t)MAX(json_int(json_get(ev, "left_out"), 0), 0);
+    talk_assistant(t, content != NULL ? content : text, left_out);
     keep_text(&f->last_text, json_str(text, ""), false);
 }
 

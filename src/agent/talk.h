@@ -28,7 +28,7 @@ void talk_user(struct talk *t, struct str text);
 /// The text of the last user message is another one.
 void talk_replace_user(struct talk *t, struct str text);
 /// `content` as a response has it; copied.
-void talk_assistant(struct talk *t, const struct json *content);
+void talk_assistant(struct talk *t, const struct json *content, uint64_t left_out);
 /// The answer to a call of the last assistant message. `error` may be empty.
 void talk_result(struct talk *t, struct str call_id, struct str output, bool success,
                  struct str error);

@@ -428,8 +428,18 @@ static void on_done(struct pipe *p, void *arg)
     turn__go(arg, TURN_CLOSE);
 }
 
+/// The last step is over; what is left of it is written, and may be long.
+static void forget_step(struct turn *t)
+{
+    arena_fini(&t->step_arena);
+    arena_init(&t->step_arena);
+    t->request = NULL;
+    t->reply = (struct turn_reply){0};
+}
+
 static void done(struct turn *t)
 {
+    forget_step(t);
     t->settling = t->s->notes != NULL;
     if (t->settling) {
         return;
@@ -452,13 +462,21 @@ static void write_error(const struct turn *t, struct jw *w)
     jw_end_obj(w);
 }
 
+static void write_final(const struct turn *t, struct jw *w)
+{
+    jw_kstr(w, "text", t->final);
+    if (t->final_left_out != 0) {
+        jw_kint(w, "left_out", (int64_t)t->final_left_out);
+    }
+}
+
 /// The answer of `wait: true`.
 static void write_answer(const struct turn *t, enum turn_state state, struct jw *w)
 {
     jw_obj(w);
     jw_kstrz(w, "turn_id", t->id);
     jw_kstrz(w, "state", turn_states[state]);
-    jw_kstr(w, "text", t->final);
+    write_final(t, w);
     agent__session_write_usage(w, &t->usage, t->cost);
     jw_key(w, "tool_calls");
     jw_arr(w);
@@ -481,6 +499,9 @@ static void answer(struct turn *t, enum turn_state state)
     struct buf out;
     struct jw w;
     char id[TURN_ID];
+    if (!agent__session_awaited(s, t->id)) {
+        return;
+    }
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     memcpy(id, t->id, sizeof id);
@@ -522,12 +543,12 @@ static void on_closed(void *arg, int status, const struct err *e)
         t->error = str_of(arena_printf(&t->arena, "%s", e->msg));
     }
     s->turn = NULL;
-    if (t->lost.code != 0) {
-        agent__session_cool(s); // the next turn knows what the journal knows
-    }
     agent__session_touch(s);
     agent__session_next(s);
     answer(t, t->state);
+    if (t->lost.code != 0) {
+        agent__session_cool(s); // the next turn knows what the journal knows
+    }
     turn_free(t);
     agent__release(a);
 }
@@ -547,7 +568,7 @@ static void close_turn(struct turn *t)
     if (t->state == TURN_IS_COMPLETED) {
         size_t cut = utf8_cut(t->final.p, t->final.n, SUMMARY_BYTES);
         agent__session_set(&s->response_summary, (struct str){t->final.p, cut});
-        jw_kstr(w, "text", t->final);
+        write_final(t, w);
     } else if (t->state == TURN_IS_FAILED) {
         write_error(t, w);
     }

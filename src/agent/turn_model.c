@@ -167,6 +167,22 @@ static bool is_plain(const struct json *content)
            (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
 }
 
+/// What was said last, borrowed from the conversation where it is there in one piece: it may be long. The
+/// conversation stays until the turn is gone.
+static struct str text_of_talk(struct turn *t, struct str text)
+{
+    const struct json *messages = talk_messages(t->s->talk);
+    const struct json *last = messages->n != 0 ? &messages->items[messages->n - 1] : NULL;
+    const struct json *content = json_get(last, "content");
+    json_foreach_item (it, content) {
+        struct str said = json_str(json_get(it, "text"), "");
+        if (said.n == text.n && memcmp(said.p, text.p, text.n) == 0) {
+            return said;
+        }
+    }
+    return arena_str(&t->arena, text);
+}
+
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed)
 {
     struct note n;
@@ -181,7 +197,7 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     if (t->reply.left_out != 0) {
         jw_kint(w, "left_out", (int64_t)t->reply.left_out);
     }
-    if (!is_plain(content) || t->reply.left_out != 0) {
+    if (!is_plain(content)) {
         jw_key(w, "content");
         jw_value(w, content);
     }
@@ -190,8 +206,9 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
         jw_kint(w, "heard", (int64_t)t->heard);
     }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
-    talk_assistant(t->s->talk, content);
-    t->final = arena_str(&t->arena, text);
+    talk_assistant(t->s->talk, content, t->reply.left_out);
+    t->final = text_of_talk(t, text);
+    t->final_left_out = t->reply.left_out;
 }
 
 static const struct json *make_response(struct turn *t)

@@ -186,23 +186,6 @@ static struct str text_of(struct turn *t, const struct provider_response *r,
     return arena_str(&t->step_arena, r->text);
 }
 
-/// The model reads its own answer with the next request: it is told when that is not all of it.
-static void mark_cut(struct turn *t, struct json *content, uint64_t left_out)
-{
-    for (uint32_t i = content->n; left_out != 0 && i-- > 0;) {
-        struct json *item = &content->items[i];
-        for (uint32_t k = 0; k < item->n; k++) {
-            if (str_eqz(item->members[k].key, "text")) {
-                struct str *text = &item->members[k].value.s;
-                *text = str_of(arena_printf(&t->step_arena,
-                                            STR_FMT "\n[%llu bytes of this answer were not kept]",
-                                            STR_ARG(*text), (unsigned long long)left_out));
-                return;
-            }
-        }
-    }
-}
-
 static void on_response(struct provider_call *call, const struct provider_response *r, void *arg)
 {
     struct turn *t = arg;
@@ -222,7 +205,6 @@ static void on_response(struct provider_call *call, const struct provider_respon
         .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
         .left_out = r->text_left_out,
     };
-    mark_cut(t, content, r->text_left_out);
     turn__go(t, TURN_AFTER_MODEL);
 }
 

@@ -100,12 +100,16 @@ static void on_delta(struct view *v, const struct json *ev)
 }
 
 // The message as it is in the end. What is on the screen already is kept where it is the same.
-static void finish_live(struct view *v, struct str text)
+static void finish_live(struct view *v, struct str text, bool cut)
 {
     struct str said = buf_str(&v->said);
-    bool longer = said.n <= text.n && (said.n == 0 || memcmp(said.p, text.p, said.n) == 0);
+    size_t both = MIN(said.n, text.n);
+    bool same = both == 0 || memcmp(said.p, text.p, both) == 0;
+    bool longer = said.n <= text.n && same;
     clear_hint(v);
-    if (longer) {
+    if (cut && same && !longer) {
+        // more of it is on the screen than was kept
+    } else if (longer) {
         live_add(&v->live, str_from(text, said.n));
     } else if (!v->live.begun) {
         live_drop(&v->live);
@@ -119,12 +123,19 @@ static void finish_live(struct view *v, struct str text)
     live_end(&v->live);
 }
 
-static void show_message(struct view *v, struct str text)
+static void show_message(struct view *v, const struct json *ev)
 {
+    struct str text = text_of(ev, "text");
+    int64_t left_out = json_int(json_get(ev, "left_out"), 0);
     if (v->mode == VIEW_LIVE) {
-        finish_live(v, text);
+        finish_live(v, text, left_out != 0);
     } else if (text.n != 0) {
         view_text(v->out, text);
+    }
+    if (left_out != 0) {
+        out_note(v->out,
+                 "the answer was too long to be kept whole: %lld bytes at its end are left out",
+                 (long long)left_out);
     }
     buf_clear(&v->said);
     buf_clear(&v->final);
@@ -136,7 +147,7 @@ static void on_message(struct view *v, const struct json *ev)
     struct str text = text_of(ev, "text");
     bool seen = v->mode == VIEW_LIVE && v->said.n == 0 && str_eq(text, buf_str(&v->final));
     if (str_eqz(text_of(ev, "role"), "assistant") && !seen) {
-        show_message(v, text);
+        show_message(v, ev);
     } else if (str_eqz(text_of(ev, "role"), "user") && v->echo) {
         view_settle(v);
         out_tinted(v->out, OUT_BOLD, STR("> "));
@@ -242,7 +253,7 @@ static void on_completed(struct view *v, const struct json *ev)
 {
     struct str text = text_of(ev, "text");
     if (text.n != 0 && !str_eq(text, buf_str(&v->final))) {
-        show_message(v, text);
+        show_message(v, ev);
     }
     view_settle(v);
 }

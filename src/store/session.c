@@ -79,6 +79,7 @@ void session__answer(struct session__op *op)
         }
     }
     buf_fini(&op->lines);
+    free(op->events);
     free(op);
 }
 
@@ -444,11 +445,12 @@ void sessions_append(struct sessions *ss, struct str id, const struct store_even
     for (size_t i = 0; i < n; i++) {
         bytes += events[i].type.n + events[i].fields.n;
     }
-    struct session__op *op = op_new(SESSION_APPEND, bytes, arg);
+    struct session__op *op = op_new(SESSION_APPEND, 0, arg);
     op->appended = cb;
     op->durability = durability;
     op->n = n;
-    op->events = (struct store_event *)(op + 1);
+    op->bytes = bytes;
+    op->events = xmalloc(MAX(bytes, 1));
     op->result.ts = loop_wall(ss->o.loop);
     char *at = (char *)(op->events + n);
     for (size_t i = 0; i < n; i++) {

@@ -21,8 +21,8 @@ struct session__op {
     struct err err;
     store_done *done; // new, meta, remove
     struct str dir, meta;
-    store_append_cb *appended; // append
-    struct store_event *events;
+    store_append_cb *appended;  // append
+    struct store_event *events; // until they are encoded: they may be long
     size_t n;
     size_t bytes; // counted in queued_bytes until it is answered
     enum store_durability durability;

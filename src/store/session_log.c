@@ -190,6 +190,8 @@ static void encode(struct session__op *op, struct buf *out, struct journal_mark 
     for (size_t i = 0; i < op->n && op->status == 0; i++) {
         op->status = journal_encode(out, at.seq++, op->result.ts, &op->events[i], &op->err);
     }
+    free(op->events);
+    op->events = NULL;
     if (op->status < 0) {
         buf_cut(out, from);
         return;

@@ -785,15 +785,41 @@ def test_keys_are_in_memory_only(home, start_hub, work):
             assert secret.encode() not in path.read_bytes(), path
 
 
-def test_a_long_answer_is_remembered_and_a_cut_one_says_so(home, hub, work):
-    long, longer = "word " * 50_000, "more " * 100_000
-    s = Session(home, work, [{"text": long}, {"text": longer}, {"text": "x"}])
-    for _ in range(3):
-        assert s.ask()["state"] == "completed"
-    first, second = [m["content"] for m in s.requests()[-1]["body"]["messages"] if m["role"] == "assistant"]
-    assert first == [{"type": "text", "text": long}]
-    assert second[0]["text"].startswith(longer[:260_000])
-    assert second[0]["text"].endswith(f"\n[{len(longer) - 262144} bytes of this answer were not kept]")
+def test_a_long_answer_is_remembered_and_a_cut_one_says_so(home, start_hub, work):
+    hub = start_hub()
+    long, longer = "word " * 200_000, "more\n" * 400_000
+    left_out = len(longer) - (1 << 20)
+    s = Session(home, work, [{"text": long}, {"text": longer}, {"text": "x"}, {"text": "y"}])
+    answers = [s.ask() for _ in range(3)]
+    assert [a["state"] for a in answers] == ["completed"] * 3
+    assert answers[0]["text"] == long and "left_out" not in answers[0]
+    assert answers[1]["text"] == longer[:1 << 20] and answers[1]["left_out"] == left_out
+    said = [e for e in s.events("message.completed") if e["role"] == "assistant"]
+    assert said[0]["text"] == long and "left_out" not in said[0]
+    assert said[1]["text"] == longer[:1 << 20] and said[1]["left_out"] == left_out
+    done = s.events("turn.completed")
+    assert done[1]["text"] == longer[:1 << 20] and done[1]["left_out"] == left_out
+
+    def told():
+        first, second = [m["content"] for m in s.requests()[-1]["body"]["messages"] if m["role"] == "assistant"][:2]
+        assert first in ([{"type": "text", "text": long}], long)
+        assert second == [{"type": "text", "text": longer[:1 << 20]},
+                          {"type": "text", "text": f"[{left_out} bytes of this answer were not kept]"}]
+
+    told()
+    hub.close()
+    start_hub()  # and the journal says the same
+    env = {"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(next(work.glob("scenario-*")))}
+    assert s.ask(env=env)["state"] == "completed"
+    told()
+
+
+def test_the_client_says_what_is_left_out_of_an_answer(home, hub, work):
+    work.mkdir(exist_ok=True)
+    path = work / "long.jsonl"
+    path.write_text(json.dumps({"text": "more\n" * 400_000}) + "\n")
+    done = home.cli("chat", "go", cwd=work, env={"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(path)})
+    assert done.returncode == 0 and f"{2_000_000 - (1 << 20)} bytes" in done.stderr and "left out" in done.stderr
 
 
 # ---- life ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ static void add_content(struct talk *t, const char *content)
     struct json *v;
     arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(content), NULL, NULL), 0);
-    talk_assistant(t, v);
+    talk_assistant(t, v, 0);
     arena_fini(&a);
 }
 
