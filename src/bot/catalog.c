@@ -164,7 +164,7 @@ static bool is_trusted(const struct catalog *c, const struct catalog_bot *b, con
 {
     return b->origin == BOT_OF_USER ||
            (b->tree.hash[0] != '\0' &&
-            trust_ask(t, &c->place, TRUST_BOT, b->path, b->tree.hash) != TRUST_NO);
+            trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));
 }
 
 void catalog_judge(struct catalog *c, const struct trust *t)

@@ -54,19 +54,24 @@ static int place_of(struct trust_place *p, const char *home, const char *root, s
 {
     int rc = trust_place_of(p, home, root, e);
     if (rc == ERR_NOT_FOUND) {
-        *p = (struct trust_place){xstrdup(root), xstrdup(root)};
+        *p = (struct trust_place){.root = xstrdup(root), .place = xstrdup(root)};
         rc = 0;
     }
     return rc;
 }
 
-static enum trust_answer ask(const char *home, const char *root, const char *hash, struct err *e)
+static enum trust_answer ask(const char *home, const char *root, const struct tree *tree,
+                             struct err *e)
 {
     struct trust *book;
     struct trust_place place = {0};
     enum trust_answer answer = TRUST_NO;
     if (trust_open(&book, home, e) == 0 && place_of(&place, home, root, e) == 0) {
-        answer = trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", hash);
+        answer = trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", tree->hash);
+        if (answer == TRUST_FOLLOWED && tree->foreign != NULL) {
+            answer = TRUST_NO;
+            err_set(e, ERR_DENIED, "another user owns or may write '%s'", tree->foreign);
+        }
     }
     trust_place_fini(&place);
     trust_close(book);
@@ -94,7 +99,7 @@ static int decide(struct env_spec *s, const struct guard *g, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    enum trust_answer answer = ask(g->home, s->root, tree.hash, &why);
+    enum trust_answer answer = ask(g->home, s->root, &tree, &why);
     bool good = (answer == TRUST_FOLLOWED && may_follow(g, s)) ||
                 (answer == TRUST_YES && is_same(s, &tree));
     tree_fini(&tree);

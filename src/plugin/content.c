@@ -73,7 +73,8 @@ static void hash_inputs(struct content *c)
 
 bool content_same(const struct content *a, const struct content *b)
 {
-    return a->built == b->built && strcmp(a->inputs, b->inputs) == 0;
+    return a->built == b->built && (a->tree.foreign == NULL) == (b->tree.foreign == NULL) &&
+           strcmp(a->inputs, b->inputs) == 0;
 }
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ static const char *rel_of(const struct plugin_place *p)
     return inside ? p->path + strlen(p->project) + 1 : NULL;
 }
 
+/// A version that was stored when it ran.
 static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, const char *hash)
 {
     if (p->project == NULL) {
@@ -90,6 +91,15 @@ static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, c
         return ps->opts.shipped_dir != NULL && look__is_beneath(p->path, ps->opts.shipped_dir);
     }
     return tp != NULL && trust_ask(ps->opts.trust, tp, TRUST_PLUGIN, rel, hash) != TRUST_NO;
+}
+
+/// What lies there now.
+static bool is_allowed(const struct plugins *ps, const struct plugin_place *p, const struct tree *t)
+{
+    const struct trust_place *tp = p->project != NULL ? place_of(ps, p->project) : NULL;
+    const char *rel = p->project != NULL ? rel_of(p) : NULL;
+    return rel == NULL ? t->foreign == NULL && is_trusted(ps, p, t->hash)
+                       : tp != NULL && trust_allows(ps->opts.trust, tp, TRUST_PLUGIN, rel, t);
 }
 
 static const char *last_trusted(const struct plugins *ps, const struct plugin_place *p)
@@ -171,6 +181,19 @@ static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *miss
     }
 }
 
+static void decide_foreign(struct plugins *ps, struct plug *p, const char *what, want_list *missing)
+{
+    char *why = xasprintf(
+        "another user owns or may write '%s', and a plugin runs with your permissions", what);
+    verdict(p, GEN_UNTRUSTED,
+            &(struct gen_diag){.code = DIAG_UNTRUSTED,
+                               .path = p->entry->place->path,
+                               .message = why,
+                               .hint = "make it yours with chown, and chmod go-w"});
+    free(why);
+    fall_back(ps, p, missing);
+}
+
 /// Fixed until the hub restarts, or waiting for somebody to ask: what serves goes on.
 static bool decide_waits(struct plugins *ps, struct plug *p, const struct content *c)
 {
@@ -237,7 +260,9 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
     } else if (c == NULL) {
         verdict(p, GEN_FAILED, s != NULL && s->fault.message != NULL ? &s->fault : &gone);
         fall_back(ps, p, missing);
-    } else if (!is_trusted(ps, e->place, c->tree.hash)) {
+    } else if (e->place->project == NULL && c->tree.foreign != NULL) {
+        decide_foreign(ps, p, c->tree.foreign, missing);
+    } else if (!is_allowed(ps, e->place, &c->tree)) {
         decide_untrusted(ps, p, missing);
     } else if (!c->sound) {
         verdict(p, GEN_FAILED, &c->fault);

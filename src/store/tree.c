@@ -94,6 +94,13 @@ static bool is_above(const struct reader *r, const struct stat *st)
     return false;
 }
 
+static void note_owner(struct tree *t, const struct stat *st, const char *path)
+{
+    if (t->foreign == NULL && tree_is_foreign(st)) {
+        t->foreign = arena_strdup(&t->arena, str_of(path));
+    }
+}
+
 static int too_large(struct reader *r, const char *what, int limit)
 {
     return err_set(r->e, ERR_TOO_LARGE, "more than %d %s", limit, what);
@@ -142,6 +149,7 @@ static int add_file(struct reader *r, int fd, const struct stat *st, const char 
         struct passed p = {path, stamp_of(st)};
         vec_push(&t->files, f);
         vec_push(&r->passed, p);
+        note_owner(t, st, path);
     }
     return rc == 0 || rc == CHANGED ? rc
                                     : err_set(r->e, rc, "cannot read '%s': %s", path, err_text(rc));
@@ -240,6 +248,7 @@ static int read_dir(struct reader *r, const char *path, unsigned depth)
     struct passed p = {path, stamp_of(&st)};
     vec_push(&r->passed, p);
     vec_push(&r->above, p.stamp);
+    note_owner(r->t, &st, path);
     int rc = read_names(r, d, path, depth);
     r->above.n--;
     closedir(d);
@@ -366,6 +375,27 @@ void tree__hash(struct tree *t)
     sha256_hex(digest, t->hash);
 }
 
+bool tree_is_foreign(const struct stat *st)
+{
+    bool theirs = st->st_uid != geteuid() && st->st_uid != 0;
+    bool sticky =
+        S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0; // each removes their own only
+    bool group = (st->st_mode & S_IWGRP) != 0 && st->st_gid != geteuid();
+    return theirs || (!sticky && (group || (st->st_mode & S_IWOTH) != 0));
+}
+
+static void note_parent(struct tree *t, const char *path)
+{
+    struct stat st;
+    char *real = realpath(path, NULL);
+    char *dir = real != NULL ? str_dup(path_dir(str_of(real))) : NULL;
+    if (dir != NULL && stat(dir, &st) == 0) {
+        note_owner(t, &st, dir);
+    }
+    free(dir);
+    free(real);
+}
+
 int tree_read(struct tree *t, const char *path, struct err *e)
 {
     struct stat st;
@@ -383,6 +413,9 @@ int tree_read(struct tree *t, const char *path, struct err *e)
         rc = read_whole(t, path, &why);
     } else {
         rc = err_set(&why, ERR_UNSUPPORTED, "neither a file nor a directory");
+    }
+    if (rc == 0) {
+        note_parent(t, path);
     }
     return rc < 0 ? err_set(e, rc, "cannot read '%s': %s", path, why.msg) : 0;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/sha256.h"
@@ -27,6 +29,9 @@ struct tree {
     bool is_file;                // a single file
     vec(struct tree_file) files; // sorted by path
     char hash[SHA256_HEX];       // over names, executable bits and bytes; equal trees, equal hashes
+    /// What of it another user owns or may write, in the arena; NULL: nothing. The directory that it lies
+    /// in counts too: who can write that can put something else there.
+    const char *foreign;
 };
 
 /// Read what lies at `path`. Passed over: version control (`.git`, `.hg`, `.svn`), `node_modules`,
@@ -37,6 +42,9 @@ struct tree {
 /// On failure `t` holds nothing.
 int tree_read(struct tree *t, const char *path, struct err *e) MUST_CHECK;
 void tree_fini(struct tree *t);
+/// Does another user than root own it, or may one write it? A group that has the user's own number is the
+/// user's alone.
+bool tree_is_foreign(const struct stat *st);
 
 /// The file of that relative path; NULL when there is none.
 const struct tree_file *tree_find(const struct tree *t, struct str path);

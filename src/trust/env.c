@@ -60,6 +60,20 @@ static ptrdiff_t find(const struct closure *c, const char *name)
     return -1;
 }
 
+/// The file itself, and the directory that it lies in.
+static void note_owner(struct closure *c, const char *path)
+{
+    char *dir = str_dup(path_dir(str_of(path)));
+    const char *const both[] = {path, dir};
+    for (size_t i = 0; i < ARRAY_LEN(both) && c->t->foreign == NULL; i++) {
+        struct stat st;
+        if (stat(both[i], &st) == 0 && tree_is_foreign(&st)) {
+            c->t->foreign = arena_strdup(&c->t->arena, str_of(both[i]));
+        }
+    }
+    free(dir);
+}
+
 static int load(struct closure *c, struct member *m)
 {
     struct buf text;
@@ -67,6 +81,7 @@ static int load(struct closure *c, struct member *m)
     buf_init(&text, TREE_FILE_BYTES);
     int rc = path_read(path, &text, c->e);
     m->missing = rc == -ENOENT || rc == -ENOTDIR;
+    note_owner(c, path);
     c->bytes += text.n;
     if (rc == 0 && c->bytes > TREE_BYTES) {
         rc =

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "store/tree.h"
 
 enum { LINK_FILE_MAX = 8 * 1024 }; // bytes of `.git`, `commondir` and `gitdir`
 
@@ -151,6 +152,15 @@ static char *place_of(const char *root)
     return place != NULL ? place : xstrdup(root);
 }
 
+static bool is_foreign(const char *dir, const char *name)
+{
+    struct stat st;
+    char *path = path_join(dir, name);
+    bool foreign = stat(path, &st) == 0 && tree_is_foreign(&st);
+    free(path);
+    return foreign;
+}
+
 int trust_place_of(struct trust_place *p, const char *home, const char *dir, struct err *e)
 {
     *p = (struct trust_place){0};
@@ -170,6 +180,7 @@ int trust_place_of(struct trust_place *p, const char *home, const char *dir, str
     }
     p->root = at;
     p->place = place_of(at);
+    p->foreign = is_foreign(at, "") || is_foreign(at, ".afloat");
     return 0;
 }
 

@@ -6,8 +6,9 @@
 // kept for: the same directory, or that of the main repository when the root is a linked git worktree.
 
 struct trust_place {
-    char *root;  // real path
-    char *place; // real path
+    char *root;   // real path
+    char *place;  // real path
+    bool foreign; // another user owns the root or its `.afloat`, or may write there: never followed
 };
 
 /// Find the project that `dir` lies in: the nearest directory, from `dir` up, that holds `.afloat/` or

@@ -17,12 +17,12 @@ static bool is_there(const char *root)
     return there;
 }
 
-static bool ask(const char *home, const struct trust_place *p, const char *hash)
+static bool ask(const char *home, const struct trust_place *p, const struct tree *tree)
 {
     struct trust *book;
     int rc = trust_open(&book, home, NULL);
     (void)rc; // an empty book then
-    bool yes = trust_ask(book, p, TRUST_CONFIG, TRUST_CONFIG_PATH, hash) != TRUST_NO;
+    bool yes = trust_allows(book, p, TRUST_CONFIG, TRUST_CONFIG_PATH, tree);
     trust_close(book);
     return yes;
 }
@@ -41,7 +41,7 @@ static void read_file(struct trust_settings *s, const char *home, const struct t
         return;
     }
     s->text = str_dup(t.files.p[0].bytes);
-    s->trusted = ask(home, p, t.hash);
+    s->trusted = ask(home, p, &t);
     tree_fini(&t);
 }
 

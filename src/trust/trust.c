@@ -288,6 +288,13 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
     return trust_follows(t, p) ? TRUST_FOLLOWED : TRUST_NO;
 }
 
+bool trust_allows(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
+                  const char *path, const struct tree *tree)
+{
+    enum trust_answer a = trust_ask(t, p, kind, path, tree->hash);
+    return a == TRUST_YES || (a == TRUST_FOLLOWED && tree->foreign == NULL);
+}
+
 bool trust_knows(const struct trust *t, const struct trust_place *p)
 {
     return trust__find(&t->book, p->place) != NULL;
@@ -296,7 +303,7 @@ bool trust_knows(const struct trust *t, const struct trust_place *p)
 bool trust_follows(const struct trust *t, const struct trust_place *p)
 {
     const struct trust__place *place = trust__find(&t->book, p->place);
-    return place != NULL && place->follow && !is_ours(t, p);
+    return place != NULL && place->follow && !p->foreign && !is_ours(t, p);
 }
 
 const char *trust_followed(const struct trust *t, size_t i)

@@ -36,9 +36,13 @@ enum trust_answer {
 /// are TRUST_YES in a followed place too. A worktree under `$AFLOAT_HOME/worktrees` is never followed.
 enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
                             enum trust_kind kind, const char *path, const char *hash);
+/// May this tree be run? Following ends where another user owns or may write a part of it: bytes that were
+/// trusted as such run all the same.
+bool trust_allows(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
+                  const char *path, const struct tree *tree);
 /// True when anything of the place was ever trusted and nobody took it back.
 bool trust_knows(const struct trust *t, const struct trust_place *p);
-/// True when the place is followed and `p` is no worktree of ours.
+/// True when the place is followed, `p` is no worktree of ours, and nobody else may write there.
 bool trust_follows(const struct trust *t, const struct trust_place *p);
 /// The i-th place that is followed; NULL after the last. Borrowed until `t` changes.
 const char *trust_followed(const struct trust *t, size_t i);

@@ -190,3 +190,30 @@ def test_a_plugin_that_uses_the_hubs_streams_delays_nobody(home, code):
         hub.terminate()
         hub.communicate(timeout=DEADLINE)
     assert hub.returncode == 0
+
+
+# ---- other users ----------------------------------------------------------------------------------
+
+def test_a_plugin_that_others_can_write_does_not_run_and_says_so(home, hub, work):
+    save(work / "shared" / "p.lua", HELLO)
+    os.chmod(work / "shared" / "p.lua", 0o666)
+    home.cli("plugin", "add", str(work / "shared" / "p.lua"))
+    row = call(home, "GET", "/plugin/p")
+    assert row["state"] == "untrusted", row
+    problem = [d for d in call(home, "POST", "/reload", {})["diagnostics"] if d.get("plugin") == "p"]
+    assert "another user owns or may write" in problem[0]["message"]
+    os.chmod(work / "shared" / "p.lua", 0o644)
+    call(home, "POST", "/reload", {})
+    assert call(home, "POST", "/command/p:hi", {})["output"] == "good"
+
+
+def test_the_environment_of_a_followed_project_that_others_can_write_is_refused(home, work):
+    save(work / ".afloat" / "env.toml", 'script = "env.sh"\n')
+    save(work / "env.sh", "export A=1\n")
+    home.ok("trust", str(work), "--follow")
+    save(work / "env.sh", "export A=2\n")
+    assert home.ok("shell", "printenv", "A", cwd=work) == "2\n"
+    os.chmod(work / "env.sh", 0o666)
+    save(work / "env.sh", "export A=3\n")
+    refused = home.cli("shell", "printenv", "A", cwd=work)
+    assert refused.returncode == 4 and "another user" in refused.stderr, refused

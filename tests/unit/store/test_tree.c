@@ -220,3 +220,40 @@ TEST(a_file_that_changes_all_the_time_is_a_conflict_or_one_moments)
     CHECK_INT(waitpid(pid, NULL, 0), pid);
     CHECK(conflicts != 0);
 }
+
+/// Is a tree of another user's because of `name`? NULL: it is not.
+static void check_foreign(const char *rel, const char *name)
+{
+    struct tree t = tree(rel);
+    if (name == NULL ? t.foreign != NULL : t.foreign == NULL || strstr(t.foreign, name) == NULL) {
+        test_fail(__FILE__, __LINE__, "%s: %s, not %s", rel, t.foreign, name);
+    }
+    tree_fini(&t);
+}
+
+TEST(what_another_user_owns_or_may_write_is_named)
+{
+    static const char *const rows[] = {"d/p/sub/a.lua", "d/p/sub", "d/p", "d"};
+    static const char *const names[] = {"sub/a.lua", "sub", ".", "/d"};
+    put("d/p/sub/a.lua", "");
+    put("d/single.lua", "");
+    check_foreign("d/p", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CHECK_INT(chmod(at(rows[i]), 0757), 0);
+        check_foreign("d/p", names[i]);
+        CHECK_INT(chmod(at(rows[i]), 0755), 0);
+    }
+    CHECK_INT(chmod(at("d"), 01777), 0); // as /tmp: each removes their own only
+    check_foreign("d/p", NULL);
+    check_foreign("d/single.lua", NULL);
+    CHECK_INT(chmod(at("d"), 0777), 0);
+    check_foreign("d/single.lua", "/d");
+    CHECK_INT(chmod(at("d"), 0755), 0);
+    if (geteuid() != 0) {
+        test_skip("only root gives files to others");
+    }
+    CHECK_INT(chown(at("d/p/sub/a.lua"), 4243, 4243), 0);
+    check_foreign("d/p", "sub/a.lua");
+    CHECK_INT(chown(at("d/p/sub/a.lua"), 0, 4243) | chmod(at("d/p/sub/a.lua"), 0664), 0);
+    check_foreign("d/p", "sub/a.lua"); // by its group
+}

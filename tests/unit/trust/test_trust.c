@@ -324,7 +324,7 @@ TEST(a_damaged_file_is_set_aside_and_trusts_nothing)
         PLACE("[{\"kind\":\"plugin\",\"path\":\"a\",\"trusted_at\":\"yesterday\",\"hashes\":[\"" H
               "\"]}]"),
     };
-    struct trust_place p = {(char[]){"/p"}, (char[]){"/p"}};
+    struct trust_place p = {.root = (char[]){"/p"}, .place = (char[]){"/p"}};
     struct stat st;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct trust *t;
@@ -406,4 +406,52 @@ TEST(answers_say_what_is_there)
     buf_fini(&b);
     trust_place_fini(&p);
     trust_close(t);
+}
+
+static bool allows(const struct trust *t)
+{
+    struct trust_place p = place("repo");
+    struct tree tree;
+    CHECK_INT(tree_read(&tree, at("repo/" PLUGIN), NULL), 0);
+    bool yes = trust_allows(t, &p, TRUST_PLUGIN, PLUGIN, &tree);
+    tree_fini(&tree);
+    trust_place_fini(&p);
+    return yes;
+}
+
+TEST(following_ends_where_another_user_can_write)
+{
+    static const char *const rows[] = {"repo", "repo/.afloat", "repo/.afloat/plugins",
+                                       "repo/" PLUGIN};
+    begin();
+    struct trust *t = book();
+    CHECK_INT(add(t, "repo", true, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        put("repo/" PLUGIN, "-- two\n");
+        CHECK(allows(t));
+        bool file = i + 1 == ARRAY_LEN(rows); // whose executable bit is a part of its hash
+        CHECK_INT(chmod(at(rows[i]), file ? 0666 : 0777), 0);
+        CHECK(!allows(t));
+        put("repo/" PLUGIN, "-- one\n"); // these very bytes were trusted
+        CHECK(allows(t));
+        CHECK_INT(chmod(at(rows[i]), file ? 0644 : 0755), 0);
+    }
+    trust_close(t);
+}
+
+TEST(an_environment_of_another_user_is_told)
+{
+    static const char *const rows[] = {"repo/env.sh", "repo/conf", "repo/.afloat/env.toml"};
+    begin();
+    put("repo/.afloat/env.toml", "script = 'env.sh'\ndotenv = 'conf/.env'\n");
+    put("repo/env.sh", "");
+    put("repo/conf/.env", "");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree tree;
+        CHECK_INT(chmod(at(rows[i]), 0777), 0);
+        CHECK_INT(trust_env_read(&tree, at("repo"), NULL), 0);
+        CHECK(tree.foreign != NULL && strstr(tree.foreign, rows[i]) != NULL);
+        tree_fini(&tree);
+        CHECK_INT(chmod(at(rows[i]), 0755), 0);
+    }
 }
