@@ -182,13 +182,13 @@ static struct json *copy_said(struct talk *t, const struct json *content, uint64
     return list;
 }
 
-void talk_assistant(struct talk *t, const struct json *content, uint64_t left_out)
+const struct json *talk_assistant(struct talk *t, const struct json *content, uint64_t left_out)
 {
     bool list = content != NULL && content->type == JSON_ARR;
     bool says = list ? content->n != 0 : json_str(content, "").n != 0;
     settle(t);
     if (!says) {
-        return; // APIs take no empty message
+        return NULL; // APIs take no empty message
     }
     struct json *mine = copy_said(t, content, left_out);
     add(t, "assistant", *mine);
@@ -197,6 +197,7 @@ void talk_assistant(struct talk *t, const struct json *content, uint64_t left_ou
             t->asking = mine;
         }
     }
+    return mine;
 }
 
 void talk_result(struct talk *t, struct str call_id, struct str output, bool success,

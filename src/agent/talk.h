@@ -27,8 +27,9 @@ size_t talk_count(const struct talk *t);
 void talk_user(struct talk *t, struct str text);
 /// The text of the last user message is another one.
 void talk_replace_user(struct talk *t, struct str text);
-/// `content` as a response has it; copied.
-void talk_assistant(struct talk *t, const struct json *content, uint64_t left_out);
+/// `content` as a response has it. Returns the copy in the conversation, which stays as long as that; NULL
+/// when it says nothing.
+const struct json *talk_assistant(struct talk *t, const struct json *content, uint64_t left_out);
 /// The answer to a call of the last assistant message. `error` may be empty.
 void talk_result(struct talk *t, struct str call_id, struct str output, bool success,
                  struct str error);

@@ -167,16 +167,12 @@ static bool is_plain(const struct json *content)
            (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
 }
 
-/// What was said last, borrowed from the conversation where it is there in one piece: it may be long. The
-/// conversation stays until the turn is gone.
-static struct str text_of_talk(struct turn *t, struct str text)
+/// What was said last, borrowed from the conversation where it is there in one piece: it may be long.
+static struct str keep_text(struct turn *t, const struct json *kept, struct str text)
 {
-    const struct json *messages = talk_messages(t->s->talk);
-    const struct json *last = messages->n != 0 ? &messages->items[messages->n - 1] : NULL;
-    const struct json *content = json_get(last, "content");
-    json_foreach_item (it, content) {
+    json_foreach_item (it, kept) {
         struct str said = json_str(json_get(it, "text"), "");
-        if (said.n == text.n && memcmp(said.p, text.p, text.n) == 0) {
+        if (str_eq(said, text)) {
             return said;
         }
     }
@@ -206,8 +202,7 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
         jw_kint(w, "heard", (int64_t)t->heard);
     }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
-    talk_assistant(t->s->talk, content, t->reply.left_out);
-    t->final = text_of_talk(t, text);
+    t->final = keep_text(t, talk_assistant(t->s->talk, content, t->reply.left_out), text);
     t->final_left_out = t->reply.left_out;
 }
 
