@@ -141,6 +141,8 @@ struct session {
     bool network;
     enum session_permission permission;
     bool keep_requests;
+    int64_t max_steps; // model requests in one turn; 0: as [limits] says
+    double max_cost;   // USD in all; 0: no cap
     // of the client, in memory only
     char **environment; // "NAME=value", NULL at the end; tools get it
     char **variables;   // the same of providers: AFLOAT_MODEL, keys

@@ -81,6 +81,13 @@ static void write_settings(const struct session *s, struct jw *w)
     jw_kbool(w, "network", s->network);
     jw_kstrz(w, "permission", agent__session_permission_name(s->permission));
     jw_kbool(w, "keep_requests", s->keep_requests);
+    if (s->max_steps != 0) {
+        jw_kint(w, "max_steps", s->max_steps);
+    }
+    if (s->max_cost > 0) {
+        jw_key(w, "max_cost");
+        jw_double(w, s->max_cost);
+    }
     agent__session_write_role(s, w);
     write_time(w, "started_at", s->started_at);
     write_time(w, "ended_at", s->ended_at);

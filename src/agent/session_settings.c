@@ -3,6 +3,7 @@
 // Each setting is a row of `takes`: its name and who takes it. What belongs to providers is taken out of
 // the client's environment (`variables`), tools get the rest (`environment`).
 
+#include <math.h>
 #include <sys/stat.h>
 
 #include "agent/agent_int.h"
@@ -295,6 +296,24 @@ static bool take_network(struct session *s, const struct json *v, struct agent_n
     return true;
 }
 
+static bool take_max_steps(struct session *s, const struct json *v, struct agent_no *no)
+{
+    s->max_steps = json_int(v, 0);
+    if (s->max_steps < 1) {
+        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'max_steps' must be 1 or more");
+    }
+    return s->max_steps >= 1;
+}
+
+static bool take_max_cost(struct session *s, const struct json *v, struct agent_no *no)
+{
+    s->max_cost = json_double(v, 0);
+    if (!(s->max_cost > 0)) {
+        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'max_cost' must be more than 0 USD");
+    }
+    return s->max_cost > 0;
+}
+
 static bool take_keep_requests(struct session *s, const struct json *v, struct agent_no *no)
 {
     (void)no;
@@ -390,6 +409,8 @@ static const struct {
              {"network", take_network},
              {"permission", take_permission},
              {"keep_requests", take_keep_requests},
+             {"max_steps", take_max_steps},
+             {"max_cost", take_max_cost},
              {"title", take_title}};
 
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no)
@@ -419,8 +440,9 @@ static void read_environment(struct session *s, const struct json *env)
 
 void agent__session_take_stored(struct session *s, const struct json *meta)
 {
-    static const char *const plain[] = {"title",   "disabled_tools", "sandbox",
-                                        "network", "keep_requests",  "permission"};
+    static const char *const plain[] = {"title",    "disabled_tools", "sandbox",
+                                        "network",  "keep_requests",  "max_steps",
+                                        "max_cost", "permission"};
     struct agent_no no;
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
         for (size_t k = 0; k < ARRAY_LEN(plain); k++) {
@@ -460,6 +482,14 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
         agent__no(no, PROBLEM_INVALID_BODY, "`afloat models` shows what there is", "%s", e.msg);
         return false;
     }
+    if (s->max_cost > 0 && (isnan(choice.prices.input) || isnan(choice.prices.output))) {
+        agent__no(no, PROBLEM_INVALID_BODY,
+                  "set `input` and `output` there, in USD per million tokens",
+                  "'max_cost' needs the price of the model: config.toml has no [prices.\"%s\"]",
+                  choice.model);
+        provider_choice_fini(&choice);
+        return false;
+    }
     if (s->chosen) {
         provider_choice_fini(&s->choice);
     }
@@ -497,6 +527,8 @@ void agent__session_copy_settings(struct session *to, const struct session *from
     to->network = from->network;
     to->permission = from->permission;
     to->keep_requests = from->keep_requests;
+    to->max_steps = from->max_steps;
+    to->max_cost = from->max_cost;
     if (from->environment != NULL) {
         to->environment = copy_list((const char *const *)from->environment);
     }

@@ -145,6 +145,25 @@ static void on_sections(const struct prompt_section *sections, size_t n, void *a
     turn__go(t, TURN_BEFORE_MODEL);
 }
 
+/// May the turn ask the model once more? False: it failed.
+static bool has_budget(struct turn *t)
+{
+    const struct session *s = t->s;
+    int64_t steps = config_int(agent__session_config(s), "limits.max_steps");
+    bool own = s->max_steps != 0 && s->max_steps < steps;
+    if (t->n_steps >= (own ? s->max_steps : steps)) {
+        turn__fail(t, "LIMIT_REACHED", "the turn made %u model request%s (%s)", t->n_steps,
+                   t->n_steps == 1 ? "" : "s", own ? "max_steps" : "[limits] max_steps");
+        return false;
+    }
+    if (s->max_cost > 0 && !(s->cost < s->max_cost)) { // an unknown cost (NAN) counts as too much
+        turn__fail(t, "LIMIT_REACHED", "the session has cost %.4f USD (max_cost is %.4f)", s->cost,
+                   s->max_cost);
+        return false;
+    }
+    return true;
+}
+
 void turn__prompt(struct turn *t)
 {
     struct session *s = t->s;
@@ -152,13 +171,7 @@ void turn__prompt(struct turn *t)
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
                                   .kit = agent__session_tools(s)};
-    int64_t max_steps = config_int(agent__session_config(s), "limits.max_steps");
-    if (turn__has_lost(t) || !turn__pin(t)) {
-        return;
-    }
-    if (t->n_steps >= max_steps) {
-        turn__fail(t, "LIMIT_REACHED", "the turn made %u model requests ([limits] max_steps)",
-                   t->n_steps);
+    if (turn__has_lost(t) || !turn__pin(t) || !has_budget(t)) {
         return;
     }
     turn__retire_tools(t);

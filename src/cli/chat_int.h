@@ -12,6 +12,8 @@ struct chat {
     struct cli *c;
     struct view view;
     bool person;   // somebody sits at a terminal and can be asked
+    bool prints;   // --print: nobody is asked, a call that needs approval ends the turn
+    bool whole;    // print the turn as one JSON object when it has ended
     bool drawable; // and the terminal takes escape sequences
     char id[CHAT_ID_MAX];
     uint64_t seq; // of the last event seen: where reading goes on
@@ -81,7 +83,8 @@ void chat__announce_untrusted(struct cli *c, const char *dir, bool bots);
 /// was read. False: there is nobody to show it to any more.
 bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, struct json **ev);
 
-/// Say `text` and follow the turn to its end. The exit code: 0 completed, 1 failed, 130 interrupted.
+/// Say `text` and follow the turn to its end. The exit code: 0 completed, 1 failed, 130 interrupted; with
+/// --print 4 when a call needed approval.
 int chat__say(struct chat *t, struct str text);
 /// Follow what the session does until the turn in `t->turn` ends or the person leaves.
 int chat__follow(struct chat *t);

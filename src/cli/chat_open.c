@@ -71,7 +71,8 @@ static void write_choices(struct chat *t, struct jw *w)
     static const struct {
         enum flag_id flag;
         const char *key;
-    } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}};
+    } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}},
+      numbers[] = {{FLAG_MAX_STEPS, "max_steps"}, {FLAG_MAX_COST, "max_cost"}};
     const struct args *a = &t->c->args;
     chat__write_model(t->c, w);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -81,6 +82,12 @@ static void write_choices(struct chat *t, struct jw *w)
     }
     if (args_has(a, FLAG_NETWORK)) {
         jw_kbool(w, "network", true);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        if (args_has(a, numbers[i].flag)) {
+            jw_key(w, numbers[i].key);
+            jw_raw(w, str_of(args_value(a, numbers[i].flag)));
+        }
     }
     if (args_has(a, FLAG_PLUGINS) || args_has(a, FLAG_NO_PLUGINS)) {
         write_list(w, "plugins",

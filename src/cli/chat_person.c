@@ -371,10 +371,32 @@ static int settle_question(struct chat *t)
     return code;
 }
 
+// --print: nobody decides, so the turn ends here.
+static int refuse_asked(struct chat *t)
+{
+    const struct json *call = json_get(t->asked, "call");
+    struct str tool = text_of(call, "tool_name"), question = text_of(t->asked, "question");
+    struct buf input;
+    buf_init(&input, SIZE_MAX);
+    json_write(&input, json_get(call, "input"), 0);
+    if (call != NULL) {
+        out_error(&t->c->out,
+                  "'" STR_FMT "' needs approval: %s; allow it with --permission, or with a rule "
+                  "([[permission]] in config.toml)",
+                  STR_ARG(tool), buf_z(&input));
+    } else {
+        out_error(&t->c->out, "the model asks '" STR_FMT "', and --print answers no questions",
+                  STR_ARG(question));
+    }
+    buf_fini(&input);
+    chat__interrupt(t);
+    return EXIT_NOT_ALLOWED;
+}
+
 int chat__settle_asked(struct chat *t)
 {
     bool permission = json_get(t->asked, "request_id") != NULL;
-    int code = permission ? settle_permission(t) : settle_question(t);
+    int code = t->prints ? refuse_asked(t) : permission ? settle_permission(t) : settle_question(t);
     t->asked = NULL;
     if (t->person) {
         int rc = tty_take(STDIN_FILENO, TTY_QUIET, NULL);

@@ -157,6 +157,9 @@ static int write_message(struct chat *t, struct buf *body, struct str text)
     jw_init(&w, body);
     jw_obj(&w);
     jw_kstr(&w, "text", text);
+    if (t->whole) {
+        jw_kbool(&w, "wait", true);
+    }
     jw_key(&w, "env");
     int code = chat__write_env(t->c, &w);
     if (code == EXIT_OK) {
@@ -174,12 +177,33 @@ static void take_turn(struct chat *t, const struct json *answer)
     }
 }
 
+/// The answer of `wait`: printed as it came. A turn that waits for a decision is ended.
+static void take_whole(struct chat *t, const struct json *answer)
+{
+    struct str state = json_str(json_get(answer, "state"), "");
+    struct buf body;
+    t->end = str_eqz(state, "completed")     ? "turn.completed"
+             : str_eqz(state, "interrupted") ? "turn.interrupted"
+                                             : "turn.failed";
+    buf_init(&body, SIZE_MAX);
+    json_write(&body, answer, 0);
+    out_body(&t->c->out, buf_str(&body));
+    buf_fini(&body);
+    if (str_eqz(state, "waiting")) {
+        const struct json *asked = json_at(json_get(answer, "pending"), 0);
+        t->asked = json_clone(&t->asked_in, asked);
+    }
+}
+
 int chat__say(struct chat *t, struct str text)
 {
     char path[CHAT_ID_MAX + 32];
     snprintf(path, sizeof path, "/session/%s/message", t->id);
-    int code = chat__send(t, "POST", path, write_message, text, take_turn);
-    return code == EXIT_OK ? chat__follow(t) : code;
+    int code = chat__send(t, "POST", path, write_message, text, t->whole ? take_whole : take_turn);
+    if (code != EXIT_OK || !t->whole) {
+        return code == EXIT_OK ? chat__follow(t) : code;
+    }
+    return t->asked != NULL ? chat__settle_asked(t) : exit_of(t);
 }
 
 int chat__follow(struct chat *t)

@@ -111,6 +111,29 @@ static int prompt(struct chat *t)
 
 // ---- the command ---------------------------------------------------------------------------
 
+static bool is_format(const struct cli *c, const char *name)
+{
+    const char *format = args_value(&c->args, FLAG_FORMAT);
+    return format != NULL && strcmp(format, name) == 0;
+}
+
+// The value goes into JSON as it is typed, so it must be a number that JSON knows.
+static bool check_number(struct cli *c, enum flag_id flag, bool whole)
+{
+    const char *value = args_value(&c->args, flag);
+    struct arena arena;
+    struct json *v = NULL;
+    arena_init(&arena);
+    bool ok = value == NULL || (json_parse(&v, &arena, str_of(value), NULL, NULL) == 0 &&
+                                (v->type == JSON_INT || (!whole && v->type == JSON_DOUBLE)));
+    if (!ok) {
+        out_error(&c->out, "'--%s' takes a%s number, not '%s'", flags[flag].name,
+                  whole ? " whole" : "", value);
+    }
+    arena_fini(&arena);
+    return ok;
+}
+
 static int check_flags(struct cli *c)
 {
     if (args_has(&c->args, FLAG_PLUGINS) && args_has(&c->args, FLAG_NO_PLUGINS)) {
@@ -121,13 +144,22 @@ static int check_flags(struct cli *c)
         out_error(&c->out, "'--continue' and '--resume' exclude each other");
         return EXIT_USAGE;
     }
-    return EXIT_OK;
+    const char *format = args_value(&c->args, FLAG_FORMAT);
+    if (format != NULL && strcmp(format, "text") != 0 && !is_format(c, "json") &&
+        !is_format(c, "stream-json")) {
+        out_error(&c->out, "'--output-format' is text, json or stream-json, not '%s'", format);
+        return EXIT_USAGE;
+    }
+    return check_number(c, FLAG_MAX_STEPS, true) && check_number(c, FLAG_MAX_COST, false)
+               ? EXIT_OK
+               : EXIT_USAGE;
 }
 
 bool chat__is_person(const struct cli *c)
 {
     return tty_in_foreground(STDIN_FILENO) && c->out.terminal && !c->json &&
-           !args_has(&c->args, FLAG_NO_INPUT);
+           !args_has(&c->args, FLAG_NO_INPUT) && !args_has(&c->args, FLAG_PRINT) &&
+           args_value(&c->args, FLAG_FORMAT) == NULL;
 }
 
 static bool can_draw(const struct out *o)
@@ -139,8 +171,10 @@ static bool can_draw(const struct out *o)
 int chat__with(struct cli *c, chat_body *body, void *arg)
 {
     struct chat t = {.c = c};
-    bool json = c->json;
-    t.drawable = can_draw(&c->out) && !json;
+    bool json = c->json || is_format(c, "stream-json");
+    t.whole = is_format(c, "json");
+    t.prints = t.whole || args_has(&c->args, FLAG_PRINT);
+    t.drawable = can_draw(&c->out) && !json && !t.prints;
     t.person = chat__is_person(c);
     c->json = false; // events are printed by the view, other answers are not data
     view_init(&t.view, json ? VIEW_JSON : t.drawable ? VIEW_LIVE : VIEW_PLAIN, &c->out);
@@ -178,7 +212,7 @@ int cmd_chat(struct cli *c)
         code = gather_text(c, &text);
     }
     if (code == EXIT_OK && text.n == 0 && !chat__is_person(c)) {
-        out_error(&c->out, "without a TEXT 'chat' needs a terminal to ask on");
+        out_error(&c->out, "nothing to say: give a TEXT, or pipe one in");
         code = EXIT_USAGE;
     }
     if (code == EXIT_OK) {
