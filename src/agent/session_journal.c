@@ -83,6 +83,13 @@ static bool is_remembered(enum event_id event)
            event == EVENT_TOOL_COMPLETED || event == EVENT_SESSION_COMPACTED;
 }
 
+/// Does a reader of the stream wait for this one before it goes on?
+static bool is_end(enum event_id event)
+{
+    return event == EVENT_SESSION_ENDED || event == EVENT_TURN_COMPLETED ||
+           event == EVENT_TURN_FAILED || event == EVENT_TURN_INTERRUPTED;
+}
+
 static void settle(struct session_note *p)
 {
     struct agent *a = p->s->agent;
@@ -92,6 +99,9 @@ static void settle(struct session_note *p)
     } else {
         if (p->of_turn && is_remembered(p->event)) {
             turn__lost(p->s->turn, &p->e);
+        }
+        if (is_end(p->event)) { // readers would wait for ever
+            agent__session_end_feeds(p->s);
         }
         log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
                   LOGQ(str_of(p->e.msg)).z);

@@ -230,6 +230,11 @@ const struct record *run_record(const struct run *r)
     return &r->rec;
 }
 
+bool run_is_unsaved(const struct run *r)
+{
+    return r->unsaved;
+}
+
 // ---- stop ---------------------------------------------------------------------------------------
 
 static void on_stop_session(void *arg, struct session *s, const struct agent_no *no)
@@ -265,6 +270,10 @@ void run_stop(struct run *r, bool force)
 {
     r->forced = r->forced || force || r->stop_wanted;
     r->stop_wanted = true;
+    if (r->unsaved) { // the hub goes: the next one finds the record as it is, and ends the run again
+        run__leave(r);
+        return;
+    }
     if (r->in_turn) {
         interrupt_turn(r);
     } else if (r->resting) {

@@ -27,3 +27,5 @@ bool run_complete(struct run *r, struct str session, struct str summary, struct 
 const char *run_id_of(const struct run *r);
 const char *run_bot_of(const struct run *r);
 const struct record *run_record(const struct run *r);
+/// It has ended; it is here because its record could not be written yet.
+bool run_is_unsaved(const struct run *r);

@@ -268,12 +268,36 @@ static void tell_end(struct run *r)
     buf_fini(&more);
 }
 
+static void on_written(void *arg, int status, const struct err *e);
+
+static void write_again(void *arg)
+{
+    run__save(arg, on_written);
+}
+
+/// A record that cannot be written (a full disk) is kept here until it can; on disk the run seems to live.
+static void on_written(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    (void)e;       // logged
+    if (r->over) { // the hub did not wait for it
+        return;
+    }
+    r->unsaved = status < 0 && !r->b->stopping;
+    if (r->unsaved) {
+        run__alarm(r, RUN_AGAIN_MS, write_again);
+    } else {
+        run__leave(r);
+    }
+}
+
 static void on_recorded(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
-    (void)status;
-    (void)e; // logged
     r->rec.running = false;
+    if (status < 0) {
+        run__note(r, "its record is not written yet: %s", e->msg);
+    }
     log_info(LOG_BOT, "run=%s bot=%s ended=%s commits=%lld", r->rec.run_id, r->rec.bot,
              r->rec.end_reason, (long long)r->rec.commits);
     tell_end(r);
@@ -284,7 +308,7 @@ static void on_recorded(void *arg, int status, const struct err *e)
         ask__answer(*a);
     }
     r->awaiting.n = 0;
-    run__leave(r);
+    on_written(r, status, e);
 }
 
 void run__record(struct run *r)

@@ -43,6 +43,7 @@ enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
 enum {
     RUN_GRACE_MS = 5000,    // for a turn that is to end
     RUN_HURRY_MS = 700,     // the same, and for its session, when somebody asked twice
+    RUN_AGAIN_MS = 1000,    // until a record that could not be written is tried again
     RUN_FAILURES = 3,       // failed turns in a row that end a run
     RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
     RUN_NOTES = 100,        // lines of the record for people
@@ -103,6 +104,7 @@ struct run {
     vec(struct watch *) watches;
     unsigned n_away;     // callbacks of others that still come: it is not freed before
     bool over;           // and then it is
+    bool unsaved;        // it has ended, and its record could not be written yet
     struct agent_no why; // it never began
     char *former;        // the record before it was resumed; NULL: it was not
 };

@@ -276,7 +276,7 @@ static void show(struct ask *a)
 {
     const struct record *rec = a->data;
     struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    if (live != NULL && !run_record(live)->running) {
+    if (live != NULL && !run_record(live)->running && !run_is_unsaved(live)) {
         run_await(live, a); // it has ended when that is written
     } else {
         runs__answer(a, live != NULL ? run_record(live) : rec);
@@ -305,6 +305,10 @@ static void stop(struct ask *a)
     struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     if (live == NULL) {
         read_ended(a);
+        return;
+    }
+    if (run_is_unsaved(live)) {
+        runs__answer(a, run_record(live));
         return;
     }
     run_await(live, a);

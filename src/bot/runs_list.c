@@ -6,6 +6,7 @@
 // members of their text. A cursor is the place of the last row, not its number or its file: a run that ended,
 // or is gone, between two pages moves nothing.
 
+#include "bot/run.h"
 #include "bot/runs.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
@@ -130,8 +131,9 @@ static void write_list(struct ask *a)
     jw_key(w, "runs");
     jw_arr(w);
     vec_foreach (r, &l->page) {
+        const struct run *live = bots__run_of(a->b, str_of(r->run_id));
         jw_obj(w);
-        record_write(r, w, false);
+        record_write(live != NULL ? run_record(live) : r, w, false);
         jw_end_obj(w);
     }
     jw_end_arr(w);

@@ -58,6 +58,12 @@ static void with_branch(struct ask *a, const struct record *rec, ask_fn *then)
 static bool take(struct ask *a, const struct record *rec)
 {
     struct str id = str_of(rec->run_id);
+    const struct run *live = bots__run_of(a->b, id);
+    if (live != NULL && run_is_unsaved(live)) {
+        ask__no(a, PROBLEM_CONFLICT, "make room on the disk, then try again",
+                "run '%s' has ended, but its record could not be written yet", rec->run_id);
+        return false;
+    }
     if (rec->running || bots__is_running(a->b, id)) {
         ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' has not ended: `afloat runs stop %s` ends it",
                 rec->run_id, rec->run_id);

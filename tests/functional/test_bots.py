@@ -1,8 +1,10 @@
 """What bots know and keep: instructions, skills, memory, history, and what their tools may do."""
+import contextlib
 import json
 import os
 import re
 import subprocess
+import threading
 
 import pytest
 
@@ -411,6 +413,46 @@ def test_a_full_disk_costs_nothing_that_was_there(walled, repo):
     run = rig.run([use("memory", action="get", key="k"), *DONE])
     assert run.row()["end_reason"] == "complete" and run.results()[0][2].strip() == "v"
     assert repo.worktrees() == [] and set(branches) < set(repo.branches())
+
+
+@contextlib.contextmanager
+def full(path):
+    """The disk of `path` is full, also when somebody gives a little of it back."""
+    done = threading.Event()
+
+    def fill():
+        with open(path, "wb", buffering=0) as f:
+            while not done.is_set():
+                try:
+                    f.write(b"x" * 4096)
+                except OSError:
+                    done.wait(0.001)
+
+    filler = threading.Thread(target=fill)
+    filler.start()
+    try:
+        yield
+    finally:
+        done.set()
+        filler.join()
+        os.unlink(path)
+
+
+def test_a_disk_that_fills_up_ends_the_run_with_its_reason(walled, repo):
+    home, rig = walled.home, Rig(walled.home, repo)
+    rig.bot()
+    client = rig.popen([{"text": ("slow" * 60 + " ") * 400, "delta_ms": 20}] * 3, "go")
+    run = rig.only()
+    retry(lambda: any(p.stat().st_size > 20000 for p in workspace(home).glob("history/*/events.jsonl")))
+    with full(home.dir / "filler"):
+        _, said = client.communicate(timeout=DEADLINE)
+        assert client.returncode == 1 and b"No space left" in said, said
+        row = call(home, "GET", f"/runs/{run.id}")
+        assert (row["state"], row["end_reason"]) == ("ended", "failed") and "No space left" in row["error"], row
+        [listed] = call(home, "GET", "/runs")["runs"]
+        assert (listed["state"], listed["end_reason"]) == ("ended", "failed")
+    record = workspace(home) / "runs" / f"{run.id}.json"
+    retry(lambda: json.loads(record.read_text())["state"] == "ended")
 
 
 def test_a_home_that_becomes_read_only_refuses_and_touches_nothing(walled, repo):
