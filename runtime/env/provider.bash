@@ -1,6 +1,7 @@
-# The script provider: bash runs this with the path of the project's script as $1, in the project's
-# directory, with descriptor 3 as the side channel (src/env/wire.h). What the script prints is shown;
-# what it leaves in the environment is the answer.
+# The script provider: bash runs this with the path of the project's script as $1 ("-": its text is the
+# standard input), in the project's directory, with descriptor 3 as the side channel (src/env/wire.h). What
+# the script prints is shown; what it leaves in the environment is the answer. When $2 is "exact" only the
+# files that follow may be sourced of all those in the project.
 
 __afloat_say_input() {
     local path=$1
@@ -64,7 +65,7 @@ __afloat_environ() {
 
 __afloat_answer() {
     local status=$?
-    builtin trap - EXIT
+    builtin trap - EXIT DEBUG
     if ((status == 0)); then
         printf '{"v":1,"environ":true}\n' >&3
         __afloat_environ >&3
@@ -93,6 +94,37 @@ trap() {
     ((${#words[@]} < 2)) || builtin trap -- "${words[@]}"
 }
 
+# Files that are sourced are inputs. Before the first command of one is run, the trap finds it.
+__afloat_note_source() {
+    local file=$1
+    __afloat_sources["$file"]=1
+    [[ $file != /dev/* && $file != /proc/* ]] || return 0
+    [[ $file == */* ]] || file=./$file
+    file=$(builtin cd -P -- "${file%/*}/" && printf %s "$PWD")/${file##*/}
+    __afloat_say_input "$file"
+    if [[ $__afloat_exact == exact && $file == "$__afloat_root"/* && -z ${__afloat_allowed["$file"]+x} ]]; then
+        printf "afloat: '%s' is sourced, and it is not among the trusted files: write its path without variables, or follow the project ('afloat trust --follow')\n" \
+            "${file#"$__afloat_root"/}" >&2
+        exit 1
+    fi
+}
+
 __afloat_at_exit=
+__afloat_root=$PWD __afloat_script=$1 __afloat_exact=$2
+declare -A __afloat_sources=([x]=1 [main]=1 [environment]=1 [bash]=1 [afloat]=1) __afloat_allowed=()
+for __afloat_one in "${@:3}"; do
+    __afloat_allowed["$__afloat_one"]=1
+done
+set --
 builtin trap __afloat_answer EXIT
-builtin source "$1"
+if [[ $__afloat_script == - ]]; then
+    IFS= read -r -d '' __afloat_text
+    exec </dev/null
+fi
+set -T
+builtin trap '[[ -n ${__afloat_sources["${BASH_SOURCE[0]:-x}"]+x} ]] || __afloat_note_source "${BASH_SOURCE[0]}"' DEBUG
+if [[ $__afloat_script == - ]]; then
+    eval "$__afloat_text"
+else
+    builtin source "$__afloat_script"
+fi

@@ -5,6 +5,8 @@
 //        v
 //     delegate (direnv, devenv, nix, mise)     a program; direnv: a second one for its watch list
 //        v
+//     nix, devenv: shellHook                   bash with provider.bash
+//        v
 //     env.toml evaluated on top                in memory
 //        v
 //     script on top of that                    bash with provider.bash
@@ -16,6 +18,8 @@
 // print goes to on_log and into the text of a failure; it is never an answer.
 
 #include "env/build.h"
+
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/shipped.h"
@@ -116,7 +120,8 @@ static void on_line(struct str line, void *arg)
 static char **child_environ(struct env_build *b, bool evaluates)
 {
     const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
-                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root)};
+                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root),
+                         arena_printf(&b->arena, "AFLOAT_STATE=%s/.afloat/state", b->root)};
     struct env_vars vars;
     env_vars_init(&vars, &b->arena);
     env_vars_copy(&vars, &b->now);
@@ -129,7 +134,7 @@ static char **child_environ(struct env_build *b, bool evaluates)
 }
 
 // Start a program in the environment that was built so far, in its box unless it only evaluates.
-static int run(struct env_build *b, const char *const *argv, bool side,
+static int run(struct env_build *b, const char *const *argv, bool side, struct str input,
                void (*then)(const struct env_child_end *end, void *arg),
                int (*on_side)(struct str bytes, void *arg, struct err *e), struct err *e)
 {
@@ -143,6 +148,7 @@ static int run(struct env_build *b, const char *const *argv, bool side,
                                .timeout_ms = b->o.timeout_ms,
                                .keep_stdout = !side,
                                .side_channel = side,
+                               .input = input,
                                .on_line = on_line,
                                .on_side = on_side,
                                .on_end = then,
@@ -165,41 +171,65 @@ static int on_script_side(struct str bytes, void *arg, struct err *e)
     return env_wire_feed(&b->wire, bytes, e);
 }
 
+/// Take over what bash left in the environment; false: the build has failed. `what` ran.
+static bool take_environment(struct env_build *b, const struct env_child_end *end, const char *what)
+{
+    struct err e = {0};
+    b->child = NULL;
+    if (end->code != 0) {
+        fail(b, end->code, arena_printf(&b->arena, "%s: %s", what, end->why), end->tail);
+        return false;
+    }
+    int rc = env_wire_end(&b->wire, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, end->tail);
+        return false;
+    }
+    vec_foreach (m, &b->wire.answer->messages) {
+        vec_push(&b->messages, arena_strdup(&b->arena, str_of(*m)));
+    }
+    env_wire_apply(&b->wire, &b->now);
+    return true;
+}
+
+/// Let bash run `file`, or `text` when that is "-".
+static void start_bash(struct env_build *b, const char *file, struct str text,
+                       void (*then)(const struct env_child_end *end, void *arg))
+{
+    struct err e = {0};
+    vec(const char *) argv = {0};
+    const char *const words[] = {"bash",
+                                 "--noprofile",
+                                 "--norc",
+                                 "-c",
+                                 env_shipped("provider.bash"),
+                                 "afloat",
+                                 file,
+                                 b->spec.exact ? "exact" : "any"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        vec_push(&argv, words[i]);
+    }
+    vec_foreach (path, &b->spec.allowed) {
+        vec_push(&argv, *path);
+    }
+    vec_push(&argv, NULL);
+    env_wire_fini(&b->wire);
+    env_wire_init(&b->wire);
+    b->wire.on_input = on_wire_input;
+    b->wire.arg = b;
+    int rc = run(b, argv.p, true, text, then, on_script_side, &e);
+    vec_fini(&argv);
+    if (rc != 0) {
+        fail(b, rc, e.msg, STR_NULL);
+    }
+}
+
 static void on_script_end(const struct env_child_end *end, void *arg)
 {
     struct env_build *b = arg;
-    struct err e = {0};
-    char why[300];
-    b->child = NULL;
-    int rc = end->code;
-    if (rc != 0) {
-        snprintf(why, sizeof why, "script '%s': %s", path_base(str_of(b->spec.script)).p, end->why);
-        fail(b, rc, why, end->tail);
-        return;
-    }
-    rc = env_wire_end(&b->wire, &e);
-    if (rc != 0) {
-        fail(b, rc, e.msg, end->tail);
-        return;
-    }
-    vec_foreach (m, &b->wire.answer->messages) {
-        vec_push(&b->messages, *m);
-    }
-    env_wire_apply(&b->wire, &b->now);
-    succeed(b);
-}
-
-static void start_script(struct env_build *b)
-{
-    struct err e = {0};
-    const char *const argv[] = {
-        "bash",   "--noprofile",  "--norc", "-c", env_shipped("provider.bash"),
-        "afloat", b->spec.script, NULL};
-    b->wire.on_input = on_wire_input;
-    b->wire.arg = b;
-    int rc = run(b, argv, true, on_script_end, on_script_side, &e);
-    if (rc != 0) {
-        fail(b, rc, e.msg, STR_NULL);
+    const char *what = arena_printf(&b->arena, "script '%s'", path_base(str_of(b->spec.script)).p);
+    if (take_environment(b, end, what)) {
+        succeed(b);
     }
 }
 
@@ -211,13 +241,21 @@ static void evaluate(struct env_build *b)
     if (rc != 0) {
         fail(b, rc, e.msg, STR_NULL);
     } else if (b->spec.script != NULL) {
-        start_script(b);
+        start_bash(b, b->spec.script, STR_NULL, on_script_end);
     } else {
         succeed(b);
     }
 }
 
 // ---- the delegate ----------------------------------------------------------------------------
+
+static void on_hook_end(const struct env_child_end *end, void *arg)
+{
+    struct env_build *b = arg;
+    if (take_environment(b, end, "shellHook")) {
+        evaluate(b);
+    }
+}
 
 static void read_delegate(struct env_build *b)
 {
@@ -230,7 +268,12 @@ static void read_delegate(struct env_build *b)
         fail(b, rc, e.msg, str_of(b->tail));
         return;
     }
-    evaluate(b);
+    struct str hook = b->delegate->evaluates ? env_nix_hook(&b->arena, b->answer) : STR_NULL;
+    if (hook.n != 0) {
+        start_bash(b, "-", hook, on_hook_end);
+    } else {
+        evaluate(b);
+    }
 }
 
 static void on_dump_input(const char *path, enum env_kind kind, void *arg)
@@ -263,7 +306,7 @@ static void on_delegate_end(const struct env_child_end *end, void *arg)
     const char *watches =
         strcmp(b->delegate->name, "direnv") == 0 ? env_direnv_watches(&b->arena, b->answer) : NULL;
     const char *const argv[] = {"direnv", "show_dump", watches, NULL};
-    if (watches == NULL || run(b, argv, false, on_dump_end, NULL, &e) != 0) {
+    if (watches == NULL || run(b, argv, false, STR_NULL, on_dump_end, NULL, &e) != 0) {
         read_delegate(b);
     }
 }
@@ -275,7 +318,7 @@ static void start_delegate(struct env_build *b)
     for (const char *const *in = b->delegate->inputs; *in != NULL; in++) {
         add_input(b, *in, ENV_FILE, true);
     }
-    int rc = run(b, b->delegate->argv, false, on_delegate_end, NULL, &e);
+    int rc = run(b, b->delegate->argv, false, STR_NULL, on_delegate_end, NULL, &e);
     if (rc != 0) {
         fail(b, rc, e.msg, STR_NULL);
     }
@@ -304,12 +347,26 @@ static char *path_outside(struct env_build *b)
     return env_paths_join(&b->arena, dirs, kept);
 }
 
+/// Where programs of the project may keep what they make. Best effort: some projects cannot be written.
+static void make_state(const char *root)
+{
+    char *dir = path_join(root, ".afloat/state"), *ignore = path_join(dir, ".gitignore");
+    if (access(dir, F_OK) != 0 && path_mkdirs(dir, 0755, NULL) == 0) {
+        (void)!path_write_atomic(ignore, STR("*\n"), 0644, NULL);
+    }
+    free(ignore);
+    free(dir);
+}
+
 static void read_files(void *arg)
 {
     struct env_build *b = arg;
     b->read_rc = env_spec_read(&b->spec, b->root, &b->base, &b->read_err);
     if (b->read_rc == 0) {
         b->read_rc = b->o.gate->check(&b->spec, b->o.gate->arg, &b->read_err);
+    }
+    if (b->read_rc == 0 && b->spec.described && (b->spec.script != NULL || b->spec.tasks.n != 0)) {
+        make_state(b->root);
     }
     if (b->read_rc == 0 && b->spec.wary && b->spec.delegate != NULL) {
         b->path = path_outside(b);

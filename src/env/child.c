@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "loop/proc.h"
@@ -208,20 +209,46 @@ static void on_timeout(void *arg)
     }
 }
 
+/// A descriptor from which `text` can be read; the caller closes it.
+static int open_text(struct str text, struct err *e)
+{
+    int fd = memfd_create("afloat-input", MFD_CLOEXEC);
+    size_t done = 0;
+    while (fd >= 0 && done < text.n) {
+        ssize_t n = pwrite(fd, text.p + done, text.n - done, (off_t)done);
+        if (n < 0) {
+            int rc = err_sys(e, "cannot write to memory");
+            close(fd);
+            return rc;
+        }
+        done += (size_t)n;
+    }
+    return fd >= 0 ? fd : err_sys(e, "cannot make a file in memory");
+}
+
 static int spawn(struct env_child *c, int side, struct err *e)
 {
+    int input = c->o.input.n != 0 ? open_text(c->o.input, e) : -1;
+    if (c->o.input.n != 0 && input < 0) {
+        return input;
+    }
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_proc_exit};
     struct proc_opts o = {.argv = c->o.argv,
                           .env = c->o.env,
                           .cwd = c->o.cwd,
-                          .in = PROC_NULL,
+                          .in = input >= 0 ? PROC_FD : PROC_NULL,
+                          .in_fd = input,
                           .out = PROC_PIPE,
                           .err = PROC_PIPE,
                           .fd3 = side,
                           .supervise = true,
                           .box = c->o.box != NULL ? box_rules(c->o.box) : NULL,
                           .network = c->o.box != NULL && box_network(c->o.box)};
-    return proc_spawn(&c->proc, c->o.loop, &o, &cb, c, e);
+    int rc = proc_spawn(&c->proc, c->o.loop, &o, &cb, c, e);
+    if (input >= 0) {
+        close(input);
+    }
+    return rc;
 }
 
 int env_child_start(struct env_child **out, const struct env_child_opts *o, struct err *e)

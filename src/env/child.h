@@ -32,6 +32,7 @@ struct env_child_opts {
     uint64_t timeout_ms;                         // 0: none
     bool keep_stdout;                            // stdout is data; else it is shown like stderr
     bool side_channel;                           // descriptor 3 is a pipe to `on_side`
+    struct str input;                            // what it reads; empty: nothing
     void (*on_line)(struct str line, void *arg); // a line it printed, without newline; may be NULL
     /// Bytes from descriptor 3. A negative code ends the child, with `e` as the reason.
     int (*on_side)(struct str bytes, void *arg, struct err *e);

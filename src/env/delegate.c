@@ -13,20 +13,15 @@
 #include "env/paths.h"
 
 // Of stdenv: meant for a build in a sandbox, wrong or noise in a person's shell.
-static const char *const nix_noise[] = {
-    "HOME",
-    "TMP",
-    "TMPDIR",
-    "TEMP",
-    "TEMPDIR",
-    "TERM",
-    "TZ",
-    "SSL_CERT_FILE",
-    "NIX_SSL_CERT_FILE",
-    "NIX_LOG_FD",
-    "NIX_REMOTE",
-    "USER",
+static const char *const nix_persons[] = {
+    "HOME",       "TMP",           "TMPDIR",
+    "TEMP",       "TEMPDIR",       "TERM",
+    "TZ",         "SSL_CERT_FILE", "NIX_SSL_CERT_FILE",
+    "NIX_LOG_FD", "NIX_REMOTE",    "USER",
     "LOGNAME",
+};
+
+static const char *const nix_noise[] = {
     "NIX_BUILD_TOP",
     "NIX_BUILD_CORES",
     "out",
@@ -68,14 +63,25 @@ static const char *const nix_noise[] = {
     "GZIP_NO_TIMESTAMPS",
 };
 
-static bool is_noise(struct str name)
+static bool is_one_of(struct str name, const char *const *list, size_t n)
 {
-    for (size_t i = 0; i < ARRAY_LEN(nix_noise); i++) {
-        if (str_eqz(name, nix_noise[i])) {
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(name, list[i])) {
             return true;
         }
     }
     return false;
+}
+
+/// A builder's value would be wrong for it: the person has one.
+static bool is_persons(struct str name)
+{
+    return is_one_of(name, nix_persons, ARRAY_LEN(nix_persons));
+}
+
+static bool is_noise(struct str name)
+{
+    return is_persons(name) || is_one_of(name, nix_noise, ARRAY_LEN(nix_noise));
 }
 
 static int parse(struct json **out, struct arena *a, const char *who, struct str text,
@@ -181,6 +187,70 @@ static const struct env_delegate delegates[] = {
     {"nix", {"nix", "print-dev-env", "--json", NULL}, nix_inputs, read_nix, true},
     {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_mise, false},
 };
+
+static void quote(struct buf *out, struct str value)
+{
+    buf_addc(out, '\'');
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] == '\'') {
+            buf_addz(out, "'\\''");
+        } else {
+            buf_addc(out, value.p[i]);
+        }
+    }
+    buf_addz(out, "'\n");
+}
+
+static bool is_function_name(struct str name)
+{
+    bool ok = name.n != 0;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        ok &= (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (i != 0 && c == '-') || c == '_';
+    }
+    return ok;
+}
+
+/// What a builder has and a person's shell has not: the hook may read it.
+static void add_builders(struct buf *out, const struct json *variables)
+{
+    json_foreach_member (m, variables) {
+        const struct json *value = json_get(&m->value, "value");
+        bool text = value != NULL && value->type == JSON_STR;
+        if (text && is_noise(m->key) && !is_persons(m->key) && !str_eqz(m->key, "shellHook")) {
+            buf_addf(out, STR_FMT "=", STR_ARG(m->key));
+            quote(out, value->s);
+        }
+    }
+}
+
+struct str env_nix_hook(struct arena *a, struct str answer)
+{
+    struct json *doc;
+    struct buf out;
+    if (json_parse(&doc, a, answer, NULL, NULL) != 0) {
+        return STR_NULL;
+    }
+    const struct json *variables = json_get(doc, "variables");
+    struct str hook = json_str(json_get(json_get(variables, "shellHook"), "value"), "");
+    if (str_trim(hook).n == 0) {
+        return STR_NULL;
+    }
+    buf_init(&out, SIZE_MAX);
+    add_builders(&out, variables);
+    json_foreach_member (m, json_get(doc, "bashFunctions")) {
+        if (is_function_name(m->key)) {
+            buf_addf(&out, STR_FMT " ()\n{\n" STR_FMT "\n}\n", STR_ARG(m->key),
+                     STR_ARG(json_str(&m->value, ":")));
+        }
+    }
+    buf_adds(&out, hook);
+    buf_addc(&out, '\n');
+    struct str text = arena_str(a, buf_str(&out));
+    buf_fini(&out);
+    return text;
+}
 
 const struct env_delegate *env_delegate_find(const char *name)
 {

@@ -14,6 +14,10 @@ struct env_delegate {
     bool evaluates; // it runs no program of the project's but in a sandbox of its own
 };
 
+/// nix and devenv only: the bash text that their shells run at the start, `shellHook` (devenv: enterShell)
+/// with the functions and builder's variables it may use; in the arena, empty when there is none.
+struct str env_nix_hook(struct arena *a, struct str answer);
+
 const struct env_delegate *env_delegate_find(const char *name); // NULL when there is none
 
 /// direnv only: the program's answer holds its list of watched files in a packed form. Returns that

@@ -52,7 +52,7 @@ enum env_kind { ENV_FILE, ENV_DIR, ENV_MISSING };
 
 /// A file whose bytes had a say in the result. `kind` is what it was when it was looked at.
 struct env_input {
-    const char *path; // absolute
+    const char *path; // absolute; of an ENV_DIR it may be a pattern: `/p/db/*.sql`, `/p/src/**/*.c`
     enum env_kind kind;
     bool guess;  // nobody looked: `kind` is only likely
     bool hashed; // `hash` is of the bytes that were used; false: only another program knows

@@ -4,7 +4,8 @@
 // builder and for the hash; a file that changed in between could slip through. So every file that the
 // builder read must have the bytes of one that was hashed.
 //
-// What a script that was trusted sources, and which `bash` a PATH of the project finds, no hash says. Where a
+// What a script sources is hashed too as far as its text says; what else it sources is refused when it comes
+// to it, unless the place is followed. Which `bash` a PATH of the project finds no hash says. Where a
 // model may have written them, programs get the box that its commands have: there they can do no more than it
 // could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they get none; they, and
 // what they call, are looked for outside of the project.
@@ -14,7 +15,7 @@
 #include <pthread.h>
 
 #include "base/path.h"
-#include "env/delegate.h"
+#include "env/spec_int.h"
 #include "sandbox/box.h"
 #include "trust/trust.h"
 
@@ -61,13 +62,14 @@ static int place_of(struct trust_place *p, const char *home, const char *root, s
 }
 
 static enum trust_answer ask(const char *home, const char *root, const struct tree *tree,
-                             struct err *e)
+                             bool *follows, struct err *e)
 {
     struct trust *book;
     struct trust_place place = {0};
     enum trust_answer answer = TRUST_NO;
     if (trust_open(&book, home, e) == 0 && place_of(&place, home, root, e) == 0) {
         answer = trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", tree->hash);
+        *follows = trust_follows(book, &place);
         if (answer == TRUST_FOLLOWED && tree->foreign != NULL) {
             answer = TRUST_NO;
             err_set(e, ERR_DENIED, "another user owns or may write '%s'", tree->foreign);
@@ -82,6 +84,15 @@ static enum trust_answer ask(const char *home, const char *root, const struct tr
 static bool may_follow(const struct guard *g, const struct env_spec *s)
 {
     return !g->unattended || (s->script == NULL && s->delegate == NULL);
+}
+
+/// What was trusted is all that may run: a script may source more than its text shows.
+static void allow_only(struct env_spec *s, const struct tree *t)
+{
+    s->exact = true;
+    vec_foreach (f, &t->files) {
+        vec_push(&s->allowed, env__path(&s->arena, s->root, f->path));
+    }
 }
 
 static int decide(struct env_spec *s, const struct guard *g, struct err *e)
@@ -99,9 +110,13 @@ static int decide(struct env_spec *s, const struct guard *g, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    enum trust_answer answer = ask(g->home, s->root, &tree, &why);
+    bool follows = false;
+    enum trust_answer answer = ask(g->home, s->root, &tree, &follows, &why);
     bool good = (answer == TRUST_FOLLOWED && may_follow(g, s)) ||
                 (answer == TRUST_YES && is_same(s, &tree));
+    if (good && answer == TRUST_YES && (g->unattended || !follows)) {
+        allow_only(s, &tree);
+    }
     tree_fini(&tree);
     if (good) {
         return 0;
@@ -139,7 +154,7 @@ static int make_box(struct env_spec *s, struct guard *g, struct err *e)
 
 static bool runs_programs(const struct env_spec *s)
 {
-    return s->script != NULL || (s->delegate != NULL && !env_delegate_find(s->delegate)->evaluates);
+    return s->script != NULL || s->delegate != NULL; // nix and devenv: the shell hook
 }
 
 static int check(struct env_spec *s, void *arg, struct err *e)

@@ -88,19 +88,29 @@ static void on_watch_file(struct watch *w, const struct watch_batch *batch, void
     in->set->on_seen(in, mine != NULL ? mine->ctime_ns : 0, in->set->arg);
 }
 
+static bool any_later(const struct watch_batch *batch, int64_t since_ns)
+{
+    for (size_t i = 0; i < batch->n; i++) {
+        if (batch->changes[i].ctime_ns > since_ns - ENV_CLOCK_SLACK_NS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Of a directory only that something in it changed counts; the fingerprint is a number.
 static void on_watch_dir(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     struct env_tracked *in = arg;
     (void)w;
-    in->dirt += !batch->first && batch->n != 0;
+    if (batch->first) {
+        in->built = (struct env_print){.known = true, .there = true};
+        in->start = in->start.known ? in->start : in->built;
+    }
+    in->dirt += batch->first ? in->fresh && any_later(batch, in->since_ns) : batch->n != 0;
+    in->fresh = false;
     in->now = (struct env_print){.known = true, .there = true};
     memcpy(in->now.hash, &in->dirt, sizeof in->dirt);
-    if (batch->first) {
-        in->fresh = false;
-        in->built = in->now;
-        in->start = in->start.known ? in->start : in->now;
-    }
     in->set->on_seen(in, batch->n != 0 ? batch->changes[0].ctime_ns : 0, in->set->arg);
 }
 
@@ -109,20 +119,33 @@ static bool is_passed_over(const struct env_inputs *s, const char *path)
 {
     const char *rel = shown(s, path);
     return strncmp(path, "/nix/store/", 11) == 0 || strncmp(rel, ".afloat/state/", 14) == 0 ||
-           strncmp(rel, ".devenv/", 8) == 0;
+           strcmp(rel, ".afloat/state") == 0 || strncmp(rel, ".devenv/", 8) == 0;
+}
+
+/// Which directory to watch for `path`: all of it, or that of a file, or the part of a pattern before its
+/// first `*`.
+static struct str watched_dir(const struct env_tracked *in)
+{
+    struct str path = str_of(in->in.path);
+    ptrdiff_t star = str_index(path, '*');
+    if (in->in.kind == ENV_DIR && star < 0) {
+        return path;
+    }
+    path.n = in->in.kind == ENV_DIR ? (size_t)star + 1 : path.n;
+    return path_dir(path);
 }
 
 static void watch_input(struct env_inputs *s, struct env_tracked *in)
 {
     static const char *const none[] = {NULL};
     struct err e = {0};
-    char *dir =
-        in->in.kind == ENV_DIR ? xstrdup(in->in.path) : str_dup(path_dir(str_of(in->in.path)));
     struct str name = path_base(str_of(in->in.path));
-    char *pattern = str_dup(name);
+    char *dir = str_dup(watched_dir(in)), *pattern = str_dup(name);
+    bool whole = in->in.kind == ENV_DIR && strchr(in->in.path, '*') == NULL;
+    bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path); // `src/` of `src/**/*.c`
     struct watch_opts o = {.path = dir,
-                           .pattern = in->in.kind == ENV_DIR ? NULL : pattern,
-                           .recursive = in->in.kind == ENV_DIR,
+                           .pattern = whole ? NULL : pattern,
+                           .recursive = whole || deep,
                            .ignore = in->in.kind == ENV_DIR ? NULL : none};
     watch_cb *cb = in->in.kind == ENV_DIR ? on_watch_dir : on_watch_file;
     if (s->watcher != NULL && watch_open(&in->watch, s->watcher, &o, cb, in, &e) != 0) {
@@ -163,11 +186,13 @@ static struct env_tracked *new_input(struct env_inputs *s, const struct env_inpu
 }
 
 // It was a file, or missing.
-static void become_dir(struct env_inputs *s, struct env_tracked *in)
+static void become_dir(struct env_inputs *s, struct env_tracked *in, int64_t since_ns)
 {
     watch_close(in->watch);
     in->watch = NULL;
     in->in.kind = ENV_DIR;
+    in->fresh = true;
+    in->since_ns = since_ns;
     in->built = in->start = in->now = (struct env_print){0};
     watch_input(s, in);
 }
@@ -263,7 +288,7 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
     }
     in->build = build;
     if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) {
-        become_dir(s, in);
+        become_dir(s, in, since_ns);
     }
     if (found->hashed || found->kind == ENV_MISSING) {
         take_read(in, found);

@@ -7,7 +7,8 @@
 //
 // Every path that is looked at becomes an input with the hash of the bytes that were read, or as
 // missing, before anything can fail: a build that fails still knows what to watch, and a file that
-// appears later is a change. A file behind a symbolic link is noted under both names.
+// appears later is a change. A file behind a symbolic link is noted under both names. So is what scripts
+// source and .nix files import, as far as their text says (trust/sources.h).
 //
 // Not done here: running anything (script and delegates are only named), evaluating (spec_eval.c).
 
@@ -23,6 +24,9 @@
 #include "env/dotenv.h"
 #include "env/spec_int.h"
 #include "sandbox/box.h"
+#include "trust/sources.h"
+
+enum { SOURCES_MAX = 256 }; // inputs, after which no more are looked for in texts
 
 static const char *const unit_keys[] = {"include", "dotenv", "script", "provider", "watch",
                                         "env",     "path",   "unset",  "task",     NULL};
@@ -93,6 +97,35 @@ static int read_input(struct env_spec *s, const char *path, struct str *text, st
     return rc;
 }
 
+static bool is_input(const struct env_spec *s, const char *path)
+{
+    vec_foreach (in, &s->inputs) {
+        if (strcmp(in->path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_source(const char *rel, void *arg);
+
+static void note_sources(struct env_spec *s, const char *path, struct str text)
+{
+    size_t n = strlen(s->root);
+    bool below = strncmp(path, s->root, n) == 0 && path[n] == '/';
+    trust_sources(below ? path + n + 1 : path, text, note_source, s);
+}
+
+static void note_source(const char *rel, void *arg)
+{
+    struct env_spec *s = arg;
+    struct str text;
+    const char *path = env__path(&s->arena, s->root, rel);
+    if (!is_input(s, path) && s->inputs.n < SOURCES_MAX && read_input(s, path, &text, NULL) == 0) {
+        note_sources(s, path, text);
+    }
+}
+
 // ---- one file --------------------------------------------------------------------------------
 
 static const char *shown(struct env_spec *s, const char *path)
@@ -128,7 +161,12 @@ static int read_watch(struct reading *r, const struct env_unit *u)
     size_t n;
     int rc = env__strings(&r->s->arena, u, u->toml, "watch", r->base, &names, &n, r->e);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        env_spec_add_input(r->s, env__path(&r->s->arena, r->s->root, names[i]));
+        const char *path = env__path(&r->s->arena, r->s->root, names[i]);
+        if (strchr(names[i], '*') != NULL) {
+            input_of(r->s, path)->kind = ENV_DIR;
+        } else {
+            env_spec_add_input(r->s, path);
+        }
     }
     return rc;
 }
@@ -156,6 +194,9 @@ static int read_script(struct reading *r, const struct env_unit *u)
     }
     r->s->script = env__path(&r->s->arena, r->s->root, script);
     rc = read_input(r->s, r->s->script, &text, r->e);
+    if (rc == 0) {
+        note_sources(r->s, r->s->script, text);
+    }
     return rc == 0 ? 0 : err_set(r->e, rc, "cannot read script '%s': %s", script, err_text(rc));
 }
 
@@ -241,6 +282,14 @@ static bool is_installed(struct reading *r, const char *program)
     return path != NULL;
 }
 
+static void note_code(struct env_spec *s, const char *path)
+{
+    struct str text;
+    if (read_input(s, path, &text, NULL) == 0) {
+        note_sources(s, path, text);
+    }
+}
+
 static int choose_delegate(struct reading *r)
 {
     struct env_spec *s = r->s;
@@ -261,7 +310,11 @@ static int choose_delegate(struct reading *r)
         if (named || (access(file, R_OK) == 0 && is_installed(r, delegates[i].program))) {
             s->delegate = delegates[i].provider;
             s->delegate_file = file;
+            note_code(s, file);
         }
+    }
+    if (s->delegate != NULL && strcmp(s->delegate, "devenv") == 0) {
+        note_code(s, env__path(&s->arena, s->root, "devenv.yaml"));
     }
     return known ? 0
                  : err_set(r->e, ERR_INVALID,
@@ -366,6 +419,7 @@ void env_spec_fini(struct env_spec *s)
     vec_fini(&s->units);
     vec_fini(&s->inputs);
     vec_fini(&s->tasks);
+    vec_fini(&s->allowed);
     box_free(s->box);
     arena_fini(&s->arena);
 }

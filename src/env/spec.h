@@ -35,6 +35,8 @@ struct env_spec {
     bool described;               // some file of ours (env.toml) exists
     struct box *box;              // programs of the project run in it; NULL: as we do
     bool wary;                    // a program without a box must not be one of the project's
+    bool exact;                   // only bytes that were trusted may run, those of `allowed`
+    vec(const char *) allowed;    // absolute
     vec(struct env_task) tasks;   // in an order that respects `after`
 };
 

@@ -204,6 +204,7 @@ static char **make_env(struct job *j)
                          arena_printf(a, "AFLOAT_TASK_EXPORTS_FILE=%s", j->files[1]),
                          arena_printf(a, "AFLOAT_TASKS_OUTPUTS={%s}", buf_z(&t->outputs)),
                          arena_printf(a, "AFLOAT_PROJECT=%s", t->root),
+                         arena_printf(a, "AFLOAT_STATE=%s/.afloat/state", t->root),
                          arena_printf(a, "PWD=%s", j->task->cwd)};
     char **env = env_vars_block(&vars, own, ARRAY_LEN(own));
     env_vars_fini(&vars);

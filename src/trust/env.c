@@ -6,6 +6,7 @@
 //     .afloat/env.toml ── include ──> common.toml ── include ──> ...
 //                      ── script, dotenv ──> files below the root or elsewhere
 //                      ── provider ──> .envrc, devenv.nix, flake.nix, mise.toml
+//     scripts and .nix files ── source, import (sources.c) ──> more of them
 //
 // The hash goes over names and bytes of this closure, a missing file counted as missing: a file that
 // appears later is a change. `provider = "auto"`, and no word about it, takes every provider's file that
@@ -22,6 +23,7 @@
 
 #include "base/path.h"
 #include "base/toml.h"
+#include "trust/sources.h"
 #include "trust/trust_int.h"
 
 enum { MOST_FILES = 256 };
@@ -30,6 +32,7 @@ struct member {
     const char *name; // clean, relative to the root
     bool missing;
     bool followed; // read as TOML, and what it names was added
+    bool code;     // may read others: a script, or a provider's file
     struct str bytes;
 };
 
@@ -129,13 +132,22 @@ static int add(struct closure *c, const char *dir, struct str name, size_t *at)
     return rc;
 }
 
-static int add_provider(struct closure *c, struct str provider)
+static int add_code(struct closure *c, const char *name)
 {
     size_t at;
+    int rc = add(c, ".", str_of(name), &at);
+    if (rc == 0) {
+        c->members.p[at].code = true;
+    }
+    return rc;
+}
+
+static int add_provider(struct closure *c, struct str provider)
+{
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
         if (str_eqz(provider, provider_files[i].provider)) {
-            rc = add(c, ".", str_of(provider_files[i].file), &at);
+            rc = add_code(c, provider_files[i].file);
         }
     }
     return rc;
@@ -146,9 +158,9 @@ static int add_all_providers(struct closure *c)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
-        size_t before = c->members.n, at;
-        rc = add(c, ".", str_of(provider_files[i].file), &at);
-        if (rc == 0 && c->members.p[at].missing) {
+        size_t before = c->members.n;
+        rc = add_code(c, provider_files[i].file);
+        if (rc == 0 && c->members.n > before && c->members.p[before].missing) {
             c->members.n = before;
         }
     }
@@ -167,9 +179,10 @@ static bool is_choice(struct str provider)
 
 static int follow(struct closure *c, size_t at, unsigned depth);
 
-/// Add what `v`, a string or an array of them, names; `toml`: these name files in their turn. Values of
-/// other types are the reader's business.
-static int add_named(struct closure *c, const char *dir, const struct toml *v, bool toml,
+enum content { TOML_FILE, CODE_FILE, DATA_FILE };
+
+/// Add what `v`, a string or an array of them, names. Values of other types are the reader's business.
+static int add_named(struct closure *c, const char *dir, const struct toml *v, enum content what,
                      unsigned depth)
 {
     int rc = 0;
@@ -179,7 +192,10 @@ static int add_named(struct closure *c, const char *dir, const struct toml *v, b
         size_t at;
         if (it->type == TOML_STR) {
             rc = add(c, dir, it->s, &at);
-            rc = rc == 0 && toml ? follow(c, at, depth + 1) : rc;
+            rc = rc == 0 && what == TOML_FILE ? follow(c, at, depth + 1) : rc;
+        }
+        if (rc == 0 && it->type == TOML_STR && what == CODE_FILE) {
+            c->members.p[at].code = true;
         }
     }
     return rc;
@@ -189,12 +205,12 @@ static int follow_root(struct closure *c, const char *name, const struct toml *r
 {
     char *dir = str_dup(path_dir(str_of(name)));
     const struct toml *provider = toml_get(root, "provider");
-    int rc = add_named(c, dir, toml_get(root, "include"), true, depth);
+    int rc = add_named(c, dir, toml_get(root, "include"), TOML_FILE, depth);
     if (rc == 0) {
-        rc = add_named(c, ".", toml_get(root, "script"), false, depth);
+        rc = add_named(c, ".", toml_get(root, "script"), CODE_FILE, depth);
     }
     if (rc == 0) {
-        rc = add_named(c, ".", toml_get(root, "dotenv"), false, depth);
+        rc = add_named(c, ".", toml_get(root, "dotenv"), DATA_FILE, depth);
     }
     if (rc == 0 && provider != NULL && provider->type == TOML_STR) {
         c->chosen |= depth == 0 && is_choice(provider->s);
@@ -221,6 +237,39 @@ static int follow(struct closure *c, size_t at, unsigned depth)
     }
     arena_fini(&a);
     return rc;
+}
+
+struct sourced {
+    struct closure *c;
+    int rc;
+};
+
+/// One that is read by another. What cannot be read, a directory say, was no file's name.
+static void add_source(const char *path, void *arg)
+{
+    struct sourced *s = arg;
+    size_t at = 0;
+    if (s->rc != 0) {
+        return;
+    }
+    int rc = add_clean(s->c, path, &at);
+    if (rc == 0) {
+        s->c->members.p[at].code = true;
+    }
+    s->rc = rc == ERR_TOO_LARGE ? rc : 0;
+}
+
+/// Add what scripts and .nix files read, and what these read. The list grows meanwhile.
+static int follow_sources(struct closure *c)
+{
+    struct sourced s = {.c = c};
+    for (size_t i = 0; s.rc == 0 && i < c->members.n; i++) {
+        struct member m = c->members.p[i];
+        if (!m.missing && m.code) {
+            trust_sources(m.name, m.bytes, add_source, &s);
+        }
+    }
+    return s.rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -275,6 +324,7 @@ static int collect(struct closure *c)
     if (rc == 0 && !c->chosen) {
         rc = add_all_providers(c);
     }
+    rc = rc == 0 ? follow_sources(c) : rc;
     return rc == 0 && c->members.n == 0
                ? err_set(c->e, ERR_NOT_FOUND, "'%s' has no environment", c->root)
                : rc;

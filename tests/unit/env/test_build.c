@@ -290,6 +290,79 @@ TEST(nix_and_devenv_are_delegates)
     }
 }
 
+// As nix answers, with what `nix develop` runs at its start.
+static const char nix_hooked[] =
+    "{\"bashFunctions\":{\"greet\":\" export HELLO=\\\"hi $1 $name\\\" \",\"bad "
+    "name\":\"(\"},\"variables\":{"
+    "\"GREETING\":{\"type\":\"exported\",\"value\":\"hello\"},"
+    "\"HOME\":{\"type\":\"exported\",\"value\":\"/homeless-shelter\"},"
+    "\"name\":{\"type\":\"exported\",\"value\":\"ti'ny\"},"
+    "\"shellHook\":{\"type\":\"exported\",\"value\":\"greet $GREETING\\necho said\\nexport "
+    "AT=$HOME\"}}}\n";
+
+TEST(the_shell_hook_of_nix_and_devenv_is_run)
+{
+    static const char *const rows[][2] = {{"nix", "flake.nix"}, {"devenv", "devenv.nix"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        rig_open();
+        fake(rows[i][0], "cat recorded.json");
+        rig_write(rows[i][1], "{ }");
+        rig_write("recorded.json", nix_hooked);
+        rig_write(".afloat/env.toml", "[env]\nLATER = '${HELLO}!'\n");
+        struct env_result *r = rig_build();
+        CHECK(r != NULL);
+        CHECK_STR(r->provider, rows[i][0]);
+        CHECK_STR(rig_get(r, "HELLO"), "hi hello ti'ny");
+        CHECK_STR(rig_get(r, "LATER"), "hi hello ti'ny!");
+        CHECK_STR(rig_get(r, "AT"), test_dir()); // the person's, not the builder's
+        CHECK(rig_get(r, "name") == NULL);
+        CHECK_STR(buf_z(&rig.log), "said\n");
+        rig_write("recorded.json", "{\"variables\":{\"shellHook\":{\"type\":\"exported\","
+                                   "\"value\":\"exit 3\"}}}");
+        CHECK(rig_build() == NULL);
+        CHECK(strstr(rig.error, "shellHook: 'bash' ended with status 3") != NULL);
+        rig_close();
+    }
+}
+
+TEST(what_a_flake_imports_is_an_input)
+{
+    rig_open();
+    fake("nix", "printf '{\"variables\":{\"A\":{\"type\":\"exported\",\"value\":\"%s\"}}}' "
+                "\"$(cat mods/default.nix)\"");
+    rig_write("flake.nix", "import ./shell.nix");
+    rig_write("shell.nix", "import ./mods");
+    rig_write("mods/default.nix", "1");
+    CHECK_STR(rig_get(rig_build(), "A"), "1");
+    CHECK(rig_input(rig.result, "shell.nix", ENV_FILE));
+    rig_write("mods/default.nix", "2");
+    rig_wait(&rig.ready, 2);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    rig_close();
+}
+
+TEST(a_script_has_a_place_for_its_state_that_is_no_input)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\nwatch = ['.afloat/state']\n");
+    rig_write("env.sh", "export S=$AFLOAT_STATE; echo $RANDOM > $AFLOAT_STATE/made; watch_file "
+                        "$AFLOAT_STATE/made\n");
+    struct env_result *r = rig_build();
+    CHECK(r != NULL);
+    char *state = rig_path(".afloat/state"), *made = rig_path(".afloat/state/made");
+    CHECK(access(made, F_OK) == 0);
+    size_t n;
+    const struct env_input *in = env_coord_get_inputs(rig.coord, &n);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(strncmp(in[i].path, state, strlen(state)) != 0);
+    }
+    rig_idle(100);
+    CHECK_INT(rig.building, 1);
+    free(made);
+    free(state);
+    rig_close();
+}
+
 TEST(a_delegate_that_is_not_installed_is_passed_over_by_auto)
 {
     rig_open();

@@ -624,6 +624,32 @@ TEST(a_change_anywhere_in_a_watched_directory_is_a_change)
     rig_close();
 }
 
+TEST(files_that_match_a_pattern_are_watched_as_they_come_and_go)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "watch = ['db/*.sql', 'src/**/*.c']\n");
+    rig_write("db/0.txt", "x");
+    CHECK(rig_build() != NULL);
+    rig_idle(60);
+    unsigned before = rig.ready;
+    rig_write("db/1.sql", "1");
+    rig_wait(&rig.ready, ++before);
+    rig_write("db/1.sql", "2");
+    rig_wait(&rig.ready, ++before);
+    rig_write("src/deep/er/a.c", "1");
+    rig_wait(&rig.ready, ++before);
+    rig_remove("db/1.sql");
+    rig_wait(&rig.ready, ++before);
+    rig_idle(300);
+    before = rig.ready;
+    rig_write("db/0.txt", "y");
+    rig_write("db/sub/2.sql", "not in db itself");
+    rig_write("src/deep/a.h", "x");
+    rig_idle(100);
+    CHECK_INT(rig.ready, before);
+    rig_close();
+}
+
 TEST(a_save_is_building_within_the_budget)
 {
     uint64_t best = UINT64_MAX;

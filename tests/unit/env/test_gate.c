@@ -93,3 +93,48 @@ TEST(bytes_that_were_read_before_the_trusted_ones_returned_are_refused)
     arena_fini(&a);
     finish();
 }
+
+TEST(what_a_script_sources_is_an_input_and_must_be_trusted)
+{
+    begin();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    rig_write("env.sh", "source lib/a.sh\n[ -f later.sh ] && . later.sh; true\n");
+    rig_write("lib/a.sh", "export A=1\n");
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    CHECK(rig_build() != NULL);
+    CHECK_STR(rig_get(rig.result, "A"), "1");
+    CHECK(rig_input(rig.result, "lib/a.sh", ENV_FILE));
+    CHECK(rig_input(rig.result, "later.sh", ENV_MISSING));
+    rig_write("lib/a.sh", "export A=2; touch ran\n"); // pulled from somewhere
+    rig_wait(&rig.failed, 1);
+    CHECK_INT(rig.code, ERR_DENIED);
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    rig_wait(&rig.ready, 2);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    finish();
+}
+
+TEST(a_script_cannot_source_what_nobody_has_looked_at)
+{
+    begin();
+    rig_write(".afloat/env.toml", "script = 'env.sh'\n");
+    rig_write("env.sh", "f=lib/a.sh; export S=1; source \"$f\"\n");
+    rig_write("lib/a.sh", "touch ran; export A=1\n");
+    char *ran = rig_path("ran");
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "'lib/a.sh' is sourced, and it is not among the trusted files") !=
+          NULL);
+    CHECK(access(ran, F_OK) != 0);                            // not one command of it
+    CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0); // followed: it may, and is watched
+    rig_wait(&rig.ready, 1);
+    CHECK_STR(rig_get(rig.result, "A"), "1");
+    CHECK(rig_input(rig.result, "lib/a.sh", ENV_FILE));
+    rig_idle(60);
+    unsigned before = rig.ready;
+    rig_write("lib/a.sh", "export A=2\n");
+    rig_wait(&rig.ready, before + 1);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    free(ran);
+    finish();
+}

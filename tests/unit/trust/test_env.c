@@ -168,3 +168,20 @@ TEST(moving_a_byte_from_one_file_to_the_next_is_a_change)
     put("repo/b", "yz");
     CHECK(strcmp(hash(), one) != 0);
 }
+
+TEST(what_scripts_source_and_nix_files_import_counts)
+{
+    put("repo/.afloat/env.toml", "script = 'env.sh'\ndotenv = ['.env']\n");
+    put("repo/env.sh", "source lib/a.sh; . lib/later.sh; source lib\n");
+    put("repo/lib/a.sh", ". ./lib/b.sh\n");
+    put("repo/lib/b.sh", "source env.sh\n"); // a circle ends
+    put("repo/.env", "source = x\nsource other.sh\n");
+    put("repo/flake.nix", "import ./shell.nix");
+    put("repo/shell.nix", "import ./mods");
+    put("repo/mods/default.nix", "{ }");
+    check_counts("repo/lib/b.sh", "source env.sh\n");
+    check_counts("repo/lib/later.sh", NULL);
+    check_counts("repo/shell.nix", "import ./mods");
+    check_counts("repo/mods/default.nix", "{ }");
+    check_no_matter("repo/other.sh"); // a dotenv file is no script
+}

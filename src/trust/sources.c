@@ -1,0 +1,191 @@
+// Which files does a file of an environment read in its turn?
+//
+//     env.sh, .envrc     source lib.sh   . ./lib.sh   source "${BASH_SOURCE%/*}/lib.sh"
+//     flake.nix, *.nix   import ./shell.nix, ./modules (its default.nix)
+//     devenv.yaml        imports: - ./backend (its devenv.nix)
+//
+// Trust in the first file would be none if the others could change. They are found in the text, without
+// running or evaluating anything: a script that puts a path together hides it, and whoever runs it has to
+// look then (runtime/env/provider.bash does).
+//
+// This is no parser. It may take a word in a comment or in a text for a name; then a file more counts, which
+// does no harm.
+
+#include "trust/sources.h"
+
+#include <ctype.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+
+struct scan {
+    const char *name;
+    struct str text;
+    size_t at;
+    trust_source_cb *cb;
+    void *arg;
+};
+
+/// Tell one path below `dir`, relative to the root; empty: below the root.
+static void tell(const struct scan *s, struct str dir, struct str path)
+{
+    char *d = str_dup(dir), *p = str_dup(path);
+    char *joined = path_join(dir.n != 0 ? d : ".", p), *clean = path_clean(joined);
+    s->cb(clean, s->arg);
+    free(clean);
+    free(joined);
+    free(p);
+    free(d);
+}
+
+static struct str own_dir(const struct scan *s)
+{
+    return path_dir(str_of(s->name));
+}
+
+// ---- shell scripts ---------------------------------------------------------------------------
+
+static bool ends_word(char c)
+{
+    return isspace((unsigned char)c) || c == ';' || c == '&' || c == '|' || c == '(' || c == ')';
+}
+
+/// The word at `s->at`, without its quotes.
+static void take_word(struct scan *s, struct buf *word)
+{
+    char quote = '\0';
+    unsigned depth = 0; // of $( ... )
+    buf_clear(word);
+    for (; s->at < s->text.n; s->at++) {
+        char c = s->text.p[s->at];
+        if (quote == '\0' && depth == 0 && ends_word(c)) {
+            break;
+        }
+        if (c == '\n') {
+            break;
+        }
+        depth += c == '(' && word->n != 0;
+        depth -= c == ')' && depth != 0;
+        if (c == quote && depth == 0) {
+            quote = '\0';
+        } else if (quote == '\0' && depth == 0 && (c == '"' || c == '\'')) {
+            quote = c;
+        } else {
+            buf_addc(word, c);
+        }
+    }
+}
+
+static bool drop_prefix(struct str *path, const char *prefix)
+{
+    bool has = str_starts(*path, prefix);
+    *path = has ? str_from(*path, strlen(prefix)) : *path;
+    return has;
+}
+
+/// A word behind `source`. What begins with a variable that we know is a path too.
+static void tell_script(const struct scan *s, struct str path)
+{
+    static const char *const roots[] = {"$PWD/", "${PWD}/", "$AFLOAT_PROJECT/",
+                                        "${AFLOAT_PROJECT}/"};
+    static const char *const here[] = {"${BASH_SOURCE%/*}/",
+                                       "${BASH_SOURCE[0]%/*}/",
+                                       "$(dirname $BASH_SOURCE)/",
+                                       "$(dirname \"$BASH_SOURCE\")/",
+                                       "$(dirname ${BASH_SOURCE[0]})/",
+                                       "$(dirname \"${BASH_SOURCE[0]}\")/"};
+    struct str dir = STR_NULL;
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+        (void)drop_prefix(&path, roots[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(here); i++) {
+        dir = drop_prefix(&path, here[i]) ? own_dir(s) : dir;
+    }
+    bool known = path.n != 0 && path.p[0] != '-' && path.p[0] != '~' && path.p[0] != '<';
+    for (size_t i = 0; i < path.n; i++) {
+        known &= strchr("$`*?", path.p[i]) == NULL;
+    }
+    if (known) {
+        tell(s, dir, path);
+    }
+}
+
+static void scan_script(struct scan *s)
+{
+    struct buf word;
+    bool sourcing = false;
+    buf_init(&word, SIZE_MAX);
+    while (s->at < s->text.n) {
+        size_t before = s->at;
+        take_word(s, &word);
+        if (s->at == before) { // a blank or an operator
+            sourcing &= s->text.p[s->at] == ' ' || s->text.p[s->at] == '\t';
+            s->at++;
+            continue;
+        }
+        if (sourcing) {
+            tell_script(s, buf_str(&word));
+        }
+        sourcing = strcmp(buf_z(&word), "source") == 0 || strcmp(buf_z(&word), ".") == 0;
+    }
+    buf_fini(&word);
+}
+
+// ---- nix and devenv.yaml -----------------------------------------------------------------------
+
+static bool is_path_char(char c)
+{
+    return isalnum((unsigned char)c) || strchr("._-+/", c) != NULL;
+}
+
+/// The next word that begins with ./ or ../
+static bool next_path(struct scan *s, struct str *out)
+{
+    for (; s->at < s->text.n; s->at++) {
+        struct str rest = str_from(s->text, s->at);
+        bool inside = s->at != 0 && is_path_char(s->text.p[s->at - 1]);
+        if (inside || (!str_starts(rest, "./") && !str_starts(rest, "../"))) {
+            continue;
+        }
+        size_t n = 0;
+        while (n < rest.n && is_path_char(rest.p[n])) {
+            n++;
+        }
+        *out = (struct str){rest.p, n};
+        s->at += n;
+        return true;
+    }
+    return false;
+}
+
+/// Paths without an ending are directories, in which `file` is meant.
+static void scan_paths(struct scan *s, const char *file)
+{
+    struct str path;
+    while (next_path(s, &path)) {
+        struct str base = path_base(path);
+        if (base.n == 0 || str_eqz(base, ".") || str_eqz(base, "..")) {
+            continue; // the project itself: `src = ./.`
+        }
+        if (str_index(base, '.') >= 0) {
+            tell(s, own_dir(s), path);
+        } else {
+            char *inside = xasprintf(STR_FMT "/%s", STR_ARG(path), file);
+            tell(s, own_dir(s), str_of(inside));
+            free(inside);
+        }
+    }
+}
+
+void trust_sources(const char *name, struct str text, trust_source_cb *cb, void *arg)
+{
+    struct scan s = {.name = name, .text = text, .cb = cb, .arg = arg};
+    struct str n = str_of(name);
+    if (str_ends(n, ".nix")) {
+        scan_paths(&s, "default.nix");
+    } else if (str_ends(n, ".yaml")) {
+        scan_paths(&s, "devenv.nix");
+    } else if (!str_ends(n, ".toml")) {
+        scan_script(&s);
+    }
+}
