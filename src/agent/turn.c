@@ -106,6 +106,9 @@ void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
     jw_kstrz(w, "path", run->fault.path[0] != '\0' ? run->fault.path : NULL);
     jw_kint(w, "line", run->fault.line);
     jw_kstrz(w, "message", run->fault.msg);
+    if (run->fault.traceback[0] != '\0') {
+        jw_kstrz(w, "traceback", run->fault.traceback);
+    }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 

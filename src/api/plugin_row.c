@@ -313,7 +313,8 @@ static const struct gen_diag *diag_at(const struct api *api, const struct plugin
     return NULL;
 }
 
-static const struct gen_diag *last_error(const struct api *api, const struct plugin_row *p)
+/// The last problem that keeps it from serving, or from serving what is on disk; NULL: none.
+static const struct gen_diag *load_error(const struct api *api, const struct plugin_row *p)
 {
     const struct gen_diag *found = NULL, *d;
     for (size_t i = 0; (d = diag_at(api, p, i)) != NULL; i++) {
@@ -322,9 +323,24 @@ static const struct gen_diag *last_error(const struct api *api, const struct plu
     return found;
 }
 
+/// The last failure of code that ran, else what keeps it from serving; NULL: neither.
+static const struct gen_diag *last_error(const struct api *api, const struct plugin_row *p)
+{
+    size_t n = 0;
+    const struct gen_diag *own = p->unit != NULL ? gen_unit_diags(p->unit, &n) : NULL;
+    while (n-- > 0) {
+        enum gen_code code = own[n].code;
+        if (code == DIAG_HOOK_FAILED || code == DIAG_HOOK_TIMEOUT ||
+            gen_code_severity(code) == DIAG_ERROR) {
+            return &own[n];
+        }
+    }
+    return load_error(api, p);
+}
+
 static const char *error_of(const struct api *api, const struct plugin_row *p)
 {
-    const struct gen_diag *d = last_error(api, p);
+    const struct gen_diag *d = load_error(api, p);
     return p->pending_error != NULL ? p->pending_error : d != NULL ? d->message : NULL;
 }
 

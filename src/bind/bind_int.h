@@ -122,6 +122,8 @@ void bind__op_fail(struct bind_op *op, const char *message);
 
 /// Why a call came to nothing; valid inside its `done`. NULL: it did not fail.
 const struct gen_diag *bind__call_fault(const struct bind_call *c);
+/// Say what the call is, for its diagnostics: `what` alone, or "what 'name'".
+void bind__call_name(struct bind_call *c, const char *what, const char *name);
 /// Who called says what its faults mean: nothing is noted.
 void bind__call_quiet(struct bind_call *c);
 void bind__calls_cancel(struct bind_owner *o);
@@ -129,6 +131,12 @@ void bind__ops_cancel(struct bind_owner *o);
 /// Log a fault of Lua code and keep it with the unit.
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
                 const char *message);
+/// The same for code that failed as `what` ("" when that is not known): the message begins with it, and
+/// the first time the unit's log gets it too, with the traceback.
+void bind__note_fault(struct bind_owner *o, const char *what, const struct gen_diag *fault);
+/// Put a fault with its traceback into the unit's log.
+void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_diag *d);
+bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d); // is exactly this known?
 
 /// Forget the worktrees; they stay on disk.
 void bind__worktrees_close(struct bind *b);

@@ -28,6 +28,7 @@ struct bind_call {
     bind_call_done *done;
     void *arg;
     bool quiet;
+    char what[128];                // what runs, for people: "tool 'roll'"; "" when nobody said
     struct gen_diag fault;         // a copy; its message is NULL when there is none
     struct bind_call *prev, *next; // of the owner
 };
@@ -61,13 +62,13 @@ static void call_finish(struct bind_call *c, enum bind_end end)
     free(c);
 }
 
-static void call_note(struct bind_call *c, enum gen_code code, const char *path, int line,
-                      const char *message)
+static void call_note(struct bind_call *c, const struct gen_diag *d)
 {
-    struct gen_diag d = {.code = code, .path = path, .line = line, .message = message};
-    c->fault = gen_diag_copy(&d);
-    if (!c->quiet) {
-        bind__note(c->o, code, path, line, message);
+    c->fault = gen_diag_copy(d);
+    if (c->quiet) {
+        bind__log_fault(c->o, c->what, d);
+    } else {
+        bind__note_fault(c->o, c->what, d);
     }
 }
 
@@ -79,7 +80,11 @@ static enum bind_end call_fault(struct bind_call *c)
         return BIND_CANCELLED;
     }
     gen_code_parse(str_of(fault_name(f->code)), &code);
-    call_note(c, code, f->path, f->line, f->message);
+    call_note(c, &(struct gen_diag){.code = code,
+                                    .path = f->path,
+                                    .line = f->line,
+                                    .message = f->message,
+                                    .traceback = f->traceback});
     return f->code == FAULT_HOOK_TIMEOUT ? BIND_TIMEOUT : BIND_FAILED;
 }
 
@@ -103,7 +108,7 @@ static void on_deadline(void *arg)
     struct bind_call *c = arg;
     char text[64];
     snprintf(text, sizeof text, "ran out of time after %u ms", c->timeout_ms);
-    call_note(c, DIAG_HOOK_TIMEOUT, NULL, 0, text);
+    call_note(c, &(struct gen_diag){.code = DIAG_HOOK_TIMEOUT, .message = text});
     call_finish(c, BIND_TIMEOUT);
 }
 
@@ -187,6 +192,7 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
 void bind__op_answer(struct bind_op *op, int n)
 {
     if (op->call != NULL) {
+        bind__call_name(op->call, "callback", NULL);
         bind_call_run(op->call, n, 0, NULL, NULL);
     } else {
         entry_wake(&op->wait, n);
@@ -206,6 +212,15 @@ void bind__op_fail(struct bind_op *op, const char *message)
 const struct gen_diag *bind__call_fault(const struct bind_call *c)
 {
     return c->fault.message != NULL ? &c->fault : NULL;
+}
+
+void bind__call_name(struct bind_call *c, const char *what, const char *name)
+{
+    if (name != NULL) {
+        snprintf(c->what, sizeof c->what, "%s '%.90s'", what, name);
+    } else {
+        snprintf(c->what, sizeof c->what, "%s", what);
+    }
 }
 
 void bind__call_quiet(struct bind_call *c)
@@ -251,32 +266,74 @@ static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "plugin", o->unit->name);
+    if (d->hook != NULL) {
+        jw_kstrz(&w, "hook", d->hook);
+    }
     jw_kstrz(&w, "code", gen_code_name(d->code));
     jw_kstrz(&w, "path", d->path);
     jw_kint(&w, "line", d->line);
     jw_kstrz(&w, "message", d->message);
+    if (d->traceback != NULL && d->traceback[0] != '\0') {
+        jw_kstrz(&w, "traceback", d->traceback);
+    }
     jw_end_obj(&w);
     struct str fields = {text.p + 1, text.n - 2}; // without the braces
     event_emit(o->bind->events, STR("plugin.error"), STR_NULL, fields);
     buf_fini(&text);
 }
 
+/// Keep and tell a diagnostic of the unit; true when it was not known.
+static bool note(struct bind_owner *o, const struct gen_diag *d)
+{
+    bool known = is_known(o->unit, d); // a handler that fails every millisecond is one event
+    log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
+             LOGQ(str_of(o->unit->name)).z, gen_code_name(d->code), LOGQ(str_of(d->path)).z,
+             d->line, LOGQ(str_of(d->message)).z);
+    gen_unit_note(o->unit, d); // also when it is known: it is the last one now
+    if (!known) {
+        emit_error(o, d);
+    }
+    return !known;
+}
+
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
                 const char *message)
 {
-    struct gen_diag d = {
-        .code = code,
-        .path = path != NULL ? path : o->unit->path,
-        .line = line,
-        .message = message,
-    };
-    log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
-             LOGQ(str_of(o->unit->name)).z, gen_code_name(code), LOGQ(str_of(d.path)).z, line,
-             LOGQ(str_of(message)).z);
-    if (!is_known(o->unit, &d)) { // a handler that fails every millisecond is one event
-        emit_error(o, &d);
-        gen_unit_note(o->unit, &d);
+    note(o, &(struct gen_diag){.code = code,
+                               .path = path != NULL ? path : o->unit->path,
+                               .line = line,
+                               .message = message});
+}
+
+void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_diag *d)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "%s: %s%s%s (%s:%d)", gen_code_name(d->code), what, what[0] != '\0' ? ": " : "",
+             d->message, d->path != NULL ? d->path : o->unit->path, d->line);
+    if (d->traceback != NULL && d->traceback[0] != '\0') {
+        buf_addf(&text, "\ntraceback:\n%s", d->traceback);
     }
+    bind__log(o->bind, o->owner, LOG_ERROR, buf_str(&text));
+    buf_fini(&text);
+}
+
+bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d)
+{
+    return is_known(o->unit, d);
+}
+
+void bind__note_fault(struct bind_owner *o, const char *what, const struct gen_diag *fault)
+{
+    struct gen_diag d = *fault;
+    char *message = xasprintf("%s%s%s", what, what[0] != '\0' ? ": " : "", fault->message);
+    d.path = d.path != NULL ? d.path : o->unit->path;
+    d.message = message;
+    d.hook = what[0] != '\0' ? what : NULL;
+    if (note(o, &d)) {
+        bind__log_fault(o, what, fault);
+    }
+    free(message);
 }
 
 // ---- public -----------------------------------------------------------------------------------

@@ -243,10 +243,34 @@ static enum hook_answer answer_of(struct hooks__inside *c)
     return agent ? agent_args_take(&c->args, run, L, 1) : answer_free(run, &c->en);
 }
 
+/// The unit's log gets a fault that is new, with the traceback; gen/ keeps and tells it.
+static void log_new_fault(const struct hooks__inside *c)
+{
+    const struct fault *f = c->en.fault;
+    const char *point = c->run->hook->point;
+    struct bind_owner *o = c->handler->o;
+    char *message = xasprintf("hook '%s': %s", point, f->message);
+    struct gen_diag d = {.code = DIAG_HOOK_FAILED,
+                         .path = f->path != NULL ? f->path : o->unit->path,
+                         .line = f->line,
+                         .message = message,
+                         .hook = point,
+                         .traceback = f->traceback};
+    gen_code_parse(str_of(fault_name(f->code)), &d.code);
+    if (!bind__is_noted(o, &d)) {
+        bind__log_fault(o, "", &d);
+    }
+    free(message);
+}
+
 static enum hook_answer fault_of(struct hooks__inside *c)
 {
     const struct fault *f = c->en.fault;
     hook_run_fault(c->run, f->path, f->line, "%s", f->message);
+    hook_run_traceback(c->run, f->traceback);
+    if (f->code != FAULT_STALE_HANDLE) {
+        log_new_fault(c);
+    }
     return f->code == FAULT_HOOK_TIMEOUT   ? HOOK_TIMEOUT
            : f->code == FAULT_STALE_HANDLE ? HOOK_STALE
                                            : HOOK_FAILED;

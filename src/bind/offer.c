@@ -166,6 +166,7 @@ bool offer_begin(struct offer_job *j, uint32_t timeout_ms)
     lua_State *L = bind_call_stack(j->call);
     lua_checkstack(L, 16);
     j->began_ns = time_mono_ns();
+    bind__call_name(j->call, f->kind->what, f->name);
     bind_call_run(j->call, f->kind->push(j, L), timeout_ms, on_done, j);
     return true;
 }

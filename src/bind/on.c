@@ -94,6 +94,7 @@ static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struc
     if (t->quiet) {
         bind__call_quiet(c);
     }
+    bind__call_name(c, t->which == BIND_START ? "plugin_start" : "plugin_shutdown", NULL);
     lua_createtable(L, 0, 1);
     lua_pushstring(L, gen_reason_name(why));
     lua_setfield(L, -2, "reason");

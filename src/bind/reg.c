@@ -211,6 +211,7 @@ static void run_next(struct bind_reg *r)
     struct bind_call *c = bind_call_begin(r->o, r->fn);
     if (c != NULL) {
         int n = push_post(bind_call_stack(c), &p);
+        bind__call_name(c, r->ops->what, p.name);
         r->busy = true;
         r->refs++;
         bind_call_run(c, n, 0, on_done, r);

@@ -11,6 +11,7 @@
 
 #include "cli/view.h"
 
+#include "base/path.h"
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "pty/tty.h"
@@ -277,8 +278,15 @@ static void on_interrupted(struct view *v, const struct json *ev)
 static void on_plugin_error(struct view *v, const struct json *ev)
 {
     struct str plugin = text_of(ev, "plugin"), message = text_of(ev, "message");
+    struct str hook = text_of(ev, "hook"), file = path_base(text_of(ev, "path"));
+    long long line = json_int(json_get(ev, "line"), 0);
+    char at[160] = "";
+    if (file.n != 0 && line > 0) {
+        snprintf(at, sizeof at, " (" STR_FMT ":%lld)", (int)MIN(file.n, 120), file.p, line);
+    }
     view_settle(v);
-    out_note(v->out, "plugin '" STR_FMT "': " STR_FMT, STR_ARG(plugin), STR_ARG(message));
+    out_note(v->out, "plugin '" STR_FMT "'%s" STR_FMT ": " STR_FMT "%s", STR_ARG(plugin),
+             hook.n != 0 ? ", " : "", STR_ARG(hook), STR_ARG(message), at);
 }
 
 /// Its first line says what is wrong; `afloat env` shows the rest.

@@ -70,6 +70,8 @@ struct gen_diag gen_diag_copy(const struct gen_diag *d)
         .line = d->line,
         .message = copy(d->message),
         .hint = copy(d->hint),
+        .hook = copy(d->hook),
+        .traceback = copy(d->traceback),
     };
 }
 
@@ -81,13 +83,15 @@ void gen_diag_fini(struct gen_diag *d)
     drop(&d->path);
     drop(&d->message);
     drop(&d->hint);
+    drop(&d->hook);
+    drop(&d->traceback);
 }
 
 bool gen_diag_equal(const struct gen_diag *a, const struct gen_diag *b)
 {
     return a->code == b->code && a->line == b->line && same(a->plugin, b->plugin) &&
            same(a->source, b->source) && same(a->origin, b->origin) && same(a->path, b->path) &&
-           same(a->message, b->message) && same(a->hint, b->hint);
+           same(a->message, b->message) && same(a->hint, b->hint) && same(a->hook, b->hook);
 }
 
 void gen_diag_write(const struct gen_diag *d, struct jw *w)
@@ -105,5 +109,7 @@ void gen_diag_write(const struct gen_diag *d, struct jw *w)
     }
     jw_kstrz(w, "message", d->message != NULL ? d->message : "");
     write_known(w, "hint", d->hint);
+    write_known(w, "hook", d->hook);
+    write_known(w, "traceback", d->traceback);
     jw_end_obj(w);
 }

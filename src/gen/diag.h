@@ -29,6 +29,8 @@ struct gen_diag {
     int line; // 0: not known
     const char *message;
     const char *hint;
+    const char *hook; // what ran: a hook point, "tool 'x'", "route 'GET /x'"; NULL: nothing did
+    const char *traceback; // of code that failed, innermost first; NULL
 };
 
 /// A copy with strings of its own; NULL fields stay NULL.

@@ -194,6 +194,9 @@ void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook
     jw_kstrz(&m.w, "path", d->path);
     jw_kint(&m.w, "line", d->line);
     jw_kstrz(&m.w, "message", d->message);
+    if (d->traceback != NULL && d->traceback[0] != '\0') {
+        jw_kstrz(&m.w, "traceback", d->traceback);
+    }
     message_send(&m, e, "plugin.error");
 }
 

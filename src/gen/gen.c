@@ -188,6 +188,8 @@ static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
         .path = run->fault.path[0] != '\0' ? run->fault.path : u->path,
         .line = run->fault.line,
         .message = message,
+        .hook = h->point,
+        .traceback = run->fault.traceback,
     };
     if (gen__unit_note(u, &d)) {
         gen__event_error(g->engine, u->name, h->point, &d);

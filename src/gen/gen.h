@@ -174,7 +174,7 @@ struct gen_unit {
 size_t gen_unit_count(const struct gen_unit *u);                  // items, hooks included
 struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i); // in order of registration
 /// Keep a diagnostic with this version of the unit: it stands in every report until the unit changes.
-/// One with the same code, path and line is replaced; 32 at most are kept.
+/// One with the same code, path, line and hook is replaced; 32 at most are kept, the newest last.
 void gen_unit_note(struct gen_unit *u, const struct gen_diag *d);
 /// What was noted so far, oldest first; borrowed until the next note.
 const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n);

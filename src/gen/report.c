@@ -119,6 +119,7 @@ static void add_diag(struct view *v, const char *plugin, const char *origin,
         .line = d->line,
         .message = keep(v, d->message),
         .hint = keep(v, d->hint),
+        .hook = keep(v, d->hook), // not the traceback: the unit has it
     };
     vec_push(&v->diags, copy);
     v->r->ok = v->r->ok && gen_code_severity(d->code) != DIAG_ERROR;

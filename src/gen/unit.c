@@ -216,17 +216,23 @@ void gen__unit_stop(struct gen_unit *u)
     }
 }
 
+/// Are they about the same thing that ran, at the same place? Then the newer one counts.
+static bool is_same_place(const struct gen_diag *a, const struct gen_diag *b)
+{
+    return a->code == b->code && a->line == b->line && str_eq(str_of(a->path), str_of(b->path)) &&
+           str_eq(str_of(a->hook), str_of(b->hook));
+}
+
 bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d)
 {
-    vec_foreach (have, &u->diags) {
-        if (gen_diag_equal(have, d)) {
-            return false;
-        }
-        if (have->code == d->code && have->line == d->line &&
-            str_eq(str_of(have->path), str_of(d->path))) {
-            gen_diag_fini(have);
-            *have = gen_diag_copy(d);
-            return true;
+    bool known = false;
+    for (size_t i = 0; i < u->diags.n; i++) {
+        struct gen_diag have = u->diags.p[i];
+        if (is_same_place(&have, d)) { // the newest is last
+            known = gen_diag_equal(&have, d);
+            vec_remove(&u->diags, i);
+            gen_diag_fini(&have);
+            break;
         }
     }
     if (u->diags.n == NOTES_MAX) {
@@ -234,7 +240,7 @@ bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d)
         vec_remove(&u->diags, 0);
     }
     vec_push(&u->diags, gen_diag_copy(d));
-    return true;
+    return !known;
 }
 
 const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n)

@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "hook/hook_int.h"
 
 static bool fits(const struct hook *h, struct str subject)
@@ -45,7 +46,7 @@ static bool is_fault(const struct hook *h, enum hook_answer a)
 static void clear_fault(struct hook_run *r)
 {
     r->fault.line = 0;
-    r->fault.path[0] = r->fault.msg[0] = '\0';
+    r->fault.path[0] = r->fault.msg[0] = r->fault.traceback[0] = '\0';
 }
 
 // ---- faults -------------------------------------------------------------------------------
@@ -243,6 +244,15 @@ void hook_run_fault(struct hook_run *run, const char *path, int line, const char
     va_end(ap);
     if (path != f->path) {
         snprintf(f->path, sizeof f->path, "%s", path != NULL ? path : "");
+        f->traceback[0] = '\0';
     }
     f->line = line;
+}
+
+void hook_run_traceback(struct hook_run *run, const char *text)
+{
+    struct hook_fault *f = &run->fault;
+    size_t n = utf8_cut(text, strlen(text), sizeof f->traceback - 1);
+    memcpy(f->traceback, text, n);
+    f->traceback[n] = '\0';
 }

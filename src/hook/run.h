@@ -16,7 +16,8 @@
 struct hook_fault {
     int line; // 0: not known
     char path[256];
-    char msg[512]; // also the reason of a HOOK_DENY
+    char msg[512];        // also the reason of a HOOK_DENY
+    char traceback[1000]; // innermost first; "" when there is none
 };
 
 /// Called on the loop thread when a run that had to wait is over. `run` may be reused or freed.
@@ -74,6 +75,8 @@ void hook_run_answer(struct hook_run *run, enum hook_answer answer);
 /// called.
 void hook_run_cancel(struct hook_run *run);
 
-/// Fill in `run->fault`; for targets. `path` may be NULL.
+/// Fill in `run->fault`; for targets. `path` may be NULL; another path than before drops the traceback.
 void hook_run_fault(struct hook_run *run, const char *path, int line, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/// Add the traceback; what is too long is cut.
+void hook_run_traceback(struct hook_run *run, const char *text);

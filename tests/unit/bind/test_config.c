@@ -75,6 +75,6 @@ TEST(log_lines_are_kept_for_their_unit_over_a_reload)
              "local d = hub.report() say(hub.generation() > 0, json.encode(hub.get_worktrees()))");
     CHECK(rig_said("true []"));
     rig_load("d", "say(hub.report().ok, hub.report().diagnostics[1].message)");
-    CHECK(rig_said("true oops"));
+    CHECK(rig_said("true timer: oops"));
     rig_close();
 }
