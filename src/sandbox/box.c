@@ -17,6 +17,7 @@
 
 #include "base/path.h"
 #include "sandbox/box_int.h"
+#include "sandbox/walk_int.h"
 
 static const char *const mode_names[] = {"read-only", "workspace-write", "danger-full-access"};
 
@@ -157,9 +158,34 @@ static void add_home(struct box *b, const char *runtime)
     free(real);
 }
 
+static int pass_link(void *arg, const char *link, const struct stat *st, struct err *e)
+{
+    (void)arg;
+    (void)link;
+    (void)st;
+    (void)e;
+    return 0;
+}
+
+/// Where something hidden is, or would be; NULL when its directory does not exist either.
+static char *hidden_path(const char *path)
+{
+    struct walk w;
+    char *expanded = path_expand_home(path), *real = NULL;
+    int rc = walk__path(&w, expanded, pass_link, NULL, NULL);
+    if (rc == 0) {
+        real = xstrdup(w.real);
+    } else if (rc == ERR_NOT_FOUND && w.missing != NULL && w.rest[0] == '\0') {
+        real = path_join(w.real, w.missing);
+    }
+    walk__fini(&w);
+    free(expanded);
+    return real;
+}
+
 static int add_hidden(struct box *b, const char *path, struct err *e)
 {
-    char *real = real_path(path);
+    char *real = hidden_path(path);
     int rc = 0;
     if (real != NULL && box__beneath(b->dir, real)) {
         rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);

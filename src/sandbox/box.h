@@ -31,7 +31,7 @@ struct box_policy {
     bool network;
     const char *working_dir;
     const char *const *writable; // more trees besides the working directory
-    const char *const *hide;     // what does not exist is skipped
+    const char *const *hide;     // there or not yet
     const char *const *guard;    // what runs outside of the box: no command changes or makes it
     const char *home, *runtime;  // AFLOAT_HOME and AFLOAT_RUNTIME
     const char *tmp_dir;         // what the tools see as /tmp; NULL: an empty one for each command

@@ -6,11 +6,15 @@
 // mounts, Landlock says once more what can be written (and closes other processes and abstract
 // sockets), and the filter takes away the calls that neither of them covers.
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,6 +68,75 @@ static void grant(int ruleset, int abi, const char *path, uint64_t access)
     close(fd);
 }
 
+/// A writable directory; and what can be read in one that is hidden.
+static void grant_rule(int ruleset, int abi, const char *rule)
+{
+    struct stat st;
+    const char *path = launch_rule_path(rule);
+    if (launch_rule_kind(rule) == 'w') {
+        grant(ruleset, abi, path, WRITE);
+    } else if (launch_rule_kind(rule) == 'r' && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode)) {
+        grant(ruleset, abi, path, S_ISDIR(st.st_mode) ? READ : FS_EXECUTE | FS_READ_FILE);
+    }
+}
+
+/// What a rule hides: is `path` that, or a directory above it?
+static enum { APART, ABOVE, HIDDEN } how_hidden(const struct launch_box *b, const char *path)
+{
+    int found = APART;
+    for (size_t i = 0; i < b->n && found != HIDDEN; i++) {
+        const char *hides = launch_rule_path(b->rules[i]);
+        if (launch_rule_kind(b->rules[i]) == 'h' && launch__beneath(hides, path)) {
+            found = strcmp(hides, path) == 0 ? HIDDEN : ABOVE;
+        }
+    }
+    return found;
+}
+
+static void grant_readable(const struct launch_box *b, int ruleset, int abi, const char *dir);
+
+/// Something in a directory above what is hidden. What cannot be granted stays closed.
+static void grant_entry(const struct launch_box *b, int ruleset, int abi, const char *path)
+{
+    int how = how_hidden(b, path);
+    struct stat st;
+    int fd = how == APART ? launch__open(path) : -1;
+    if (how == ABOVE) {
+        grant_readable(b, ruleset, abi, path);
+    } else if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode)) {
+        landlock_grant(ruleset, abi, fd, S_ISDIR(st.st_mode) ? READ : FS_EXECUTE | FS_READ_FILE);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/// Let everything in `dir` be read but what is hidden. The kernel has no "all but this", so all the others
+/// are named. A mount alone does not hold: who replaces a hidden file by rename takes the mount away, and
+/// what is there then must not be readable for want of a rule.
+static void grant_readable(const struct launch_box *b, int ruleset, int abi, const char *dir)
+{
+    char path[PATH_MAX];
+    _Alignas(struct dirent64) char entries[8192];
+    ssize_t n;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (fd >= 0 && (n = getdents64(fd, entries, sizeof entries)) > 0) {
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *d = (const void *)(entries + at);
+            at += d->d_reclen;
+            int len =
+                snprintf(path, sizeof path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, d->d_name);
+            bool self = strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0;
+            if (!self && d->d_type != DT_LNK && len > 0 && (size_t)len < sizeof path) {
+                grant_entry(b, ruleset, abi, path);
+            }
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static void enter_landlock(const struct launch_box *b)
 {
     int abi = landlock_abi();
@@ -75,13 +148,14 @@ static void enter_landlock(const struct launch_box *b)
     if (ruleset < 0) {
         launch__fail(LAUNCH_NO_LANDLOCK);
     }
-    grant(ruleset, abi, "/", READ);
+    grant(ruleset, abi, "/", how_hidden(b, "/") == APART ? READ : FS_READ_DIR);
+    if (how_hidden(b, "/") == ABOVE) {
+        grant_readable(b, ruleset, abi, "/");
+    }
     grant(ruleset, abi, "/tmp", WRITE);
     grant(ruleset, abi, "/dev", DEVICES);
     for (size_t i = 0; i < b->n; i++) {
-        if (launch_rule_kind(b->rules[i]) == 'w') {
-            grant(ruleset, abi, launch_rule_path(b->rules[i]), WRITE);
-        }
+        grant_rule(ruleset, abi, b->rules[i]);
     }
     if (landlock_restrict(ruleset) != 0) {
         launch__fail(LAUNCH_NO_LANDLOCK);

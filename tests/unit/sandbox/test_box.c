@@ -275,3 +275,34 @@ TEST(what_would_run_outside_does_not_appear)
     CHECK(!boxed_exists("ws/.env") && !boxed_exists("ws/conf"));
     boxed_end();
 }
+
+TEST(what_is_hidden_stays_so_when_it_is_replaced_or_made_while_a_command_runs)
+{
+    struct boxed_cmd cmd;
+    char file[600], later[600], dir[600];
+    const char *hide[] = {file, later, dir, NULL};
+    boxed_begin(true);
+    boxed_save("user/.netrc", "old canary");
+    boxed_save("user/.ssh/key", "old canary");
+    boxed_save("user/.profile", "seen");
+    snprintf(file, sizeof file, "%s", boxed_path("user/.netrc"));
+    snprintf(later, sizeof later, "%s", boxed_path("user/.later"));
+    snprintf(dir, sizeof dir, "%s", boxed_path("user/.ssh"));
+    boxed.policy.hide = hide;
+    CHECK_INT(mkfifo(boxed_path("ws/go"), 0600), 0);
+    boxed_start(&cmd, "cd ../user; cat .profile; echo ready; cat ../ws/go; "
+                      "cat .netrc .later .ssh/key; cat .profile");
+    boxed_wait_for(&cmd, "ready");
+    boxed_save("user/.netrc", "new canary"); // by rename
+    boxed_save("user/.later", "new canary");
+    CHECK_INT(rename(dir, boxed_path("user/.ssh.old")), 0);
+    boxed_save("user/.ssh/key", "new canary");
+    boxed_save("ws/other", "");
+    FILE *go = fopen(boxed_path("ws/go"), "w");
+    CHECK_INT(fclose(go), 0);
+    CHECK_INT(boxed_wait(&cmd), 0);
+    CHECK(strstr(buf_z(&cmd.out), "canary") == NULL);
+    CHECK(strstr(strstr(buf_z(&cmd.out), "ready"), "seen") != NULL); // its neighbour can be read
+    boxed_free(&cmd);
+    boxed_end();
+}
