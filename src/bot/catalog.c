@@ -163,8 +163,7 @@ int catalog_read(struct catalog *c, const char *home, const char *dir, const cha
 static bool is_trusted(const struct catalog *c, const struct catalog_bot *b, const struct trust *t)
 {
     return b->origin == BOT_OF_USER ||
-           (b->tree.hash[0] != '\0' &&
-            trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));
+           (b->tree.hash[0] != '\0' && trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));
 }
 
 void catalog_judge(struct catalog *c, const struct trust *t)
