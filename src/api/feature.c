@@ -150,6 +150,9 @@ static void answer_change(struct change *ch)
     // without the braces: the answer and the event's fields alike
     const char *fields =
         arena_printf(a, "\"name\":\"%s\",\"enabled\":%s", ch->name, ch->enable ? "true" : "false");
+    if (ch->changes && ch->api->plugins != NULL) {
+        plugins_chosen(ch->api->plugins);
+    }
     if (ch->changes) {
         event_emit(ch->api->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type), STR_NULL,
                    str_of(fields));

@@ -15,7 +15,7 @@ static void write_names(struct jw *w, const char *key, const struct json *names)
     }
 }
 
-static void write_past(const struct plugin_past *p, bool whole, struct jw *w)
+static void write_past(const struct plugin_past *p, const struct json *set, struct jw *w)
 {
     char at[TIME_TEXT];
     jw_obj(w);
@@ -25,9 +25,9 @@ static void write_past(const struct plugin_past *p, bool whole, struct jw *w)
     write_names(w, "added", p->added);
     write_names(w, "changed", p->changed);
     write_names(w, "removed", p->removed);
-    if (whole) {
+    if (set != NULL) {
         jw_key(w, "set");
-        jw_value(w, p->set);
+        jw_value(w, set);
     }
     jw_end_obj(w);
 }
@@ -45,7 +45,7 @@ void op_GENERATIONS(struct api *api, struct op_call *c)
     jw_arr(&w);
     for (size_t i = 0; i < n; i++) {
         struct plugin_past p = plugins_past_at(api->plugins, i);
-        write_past(&p, false, &w);
+        write_past(&p, NULL, &w);
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
@@ -64,7 +64,7 @@ void op_GENERATION_SHOW(struct api *api, struct op_call *c)
             struct jw w;
             buf_init(&out, API_ANSWER_MAX);
             jw_init(&w, &out);
-            write_past(&p, true, &w);
+            write_past(&p, plugins_past_set(api->plugins, i, c->arena), &w);
             op_answer(c, 200, buf_str(&out));
             buf_fini(&out);
             return;
@@ -94,8 +94,13 @@ void op_GENERATION_UNDO(struct api *api, struct op_call *c)
 {
     int64_t to = json_int(json_get(c->params, "to"), 0);
     struct err e = {0};
-    if (!api__may_change(api, c)) {
+    if (api->plugins == NULL) {
+        op_fail(c, PROBLEM_FEATURE_DISABLED, "start the hub without --safe",
+                "the hub was started without plugins");
         return;
+    }
+    if (api__current(api, c) == NULL) {
+        return; // answered
     }
     if (to < 0 || (to == 0 && json_get(c->params, "to") != NULL)) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'to' is the number of a generation");

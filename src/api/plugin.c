@@ -151,6 +151,7 @@ static void on_switched(const struct gen_report *r, void *arg)
     if (r == NULL) {
         op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else {
+        plugins_chosen(s.api->plugins);
         answer_row(s.api, s.call, false);
     }
 }

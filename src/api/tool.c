@@ -172,6 +172,9 @@ static void on_chosen(void *arg, int status, const struct err *e)
         op_fail(ch.call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
         return;
     }
+    if (ch.changed && ch.api->plugins != NULL) {
+        plugins_chosen(ch.api->plugins);
+    }
     if (ch.changed) {
         const char *fields =
             arena_printf(ch.call->arena, "\"generation\":%lld", (long long)api_generation(ch.api));

@@ -20,6 +20,7 @@
 #include "bind/plugin_int.h"
 #include "config/config.h"
 #include "loop/work.h"
+#include "plugin/past.h"
 #include "watch/ignore.h"
 #include "watch/watch.h"
 
@@ -233,11 +234,20 @@ static void warn_full(struct modules *ms, int root)
 static void on_scanned(void *arg)
 {
     struct modules *ms = arg;
+    if (!ms->booted) {
+        past__cover_all(ms);
+    }
     for (int i = 0; i < ROOT__COUNT; i++) {
         warn_full(ms, i);
     }
     stage__expand_order(ms);
     gen_prepared(ms->source, ms->asked || !ms->booted || has_work(ms));
+}
+
+static void scan(void *arg)
+{
+    struct modules *ms = arg;
+    files__scan(&ms->files, ms->lane, on_scanned, ms);
 }
 
 static void source_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
@@ -248,7 +258,11 @@ static void source_prepare(void *arg, struct gen_source *src, const struct gen_r
         return;
     }
     ms->asked = req->force || req->n_names != 0;
-    files__scan(&ms->files, ms->lane, on_scanned, ms);
+    if (ms->past != NULL) {
+        past_await(ms->past, scan, ms);
+    } else {
+        scan(ms);
+    }
 }
 
 static void source_stage(void *arg, struct gen_stage *s)

@@ -28,6 +28,11 @@ struct modules_opts {
 /// request. Never fails: what cannot be watched is a warning of the engine.
 struct modules *modules_open(const struct modules_opts *o);
 
+/// Keep versions of the user's modules with those of plugins; before the loop turns, and only with a user's
+/// directory. `past` is borrowed until the engine is closed.
+struct plugins;
+void modules_set_past(struct modules *ms, struct plugins *past);
+
 /// After the engine has been closed: no unit of ours is left. NULL is allowed.
 void modules_close(struct modules *ms);
 

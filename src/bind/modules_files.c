@@ -27,11 +27,18 @@
 #include "bind/modules_int.h"
 #include "bind/shipped.h"
 #include "loop/work.h"
+#include "plugin/past.h"
 #include "watch/watch.h"
 
 enum { REST_MS = 100 };
 
 static const char *const layers[] = {[ROOT_USER] = "user", [ROOT_SHIPPED] = "shipped"};
+
+/// What stands for a user's file.
+struct files__cover {
+    struct files__text *over; // what lies there; NULL: nothing
+    struct files__text *text; // NULL: it counts as gone
+};
 
 struct files__stamp {
     uint64_t dev, ino, size;
@@ -52,6 +59,19 @@ static struct files__text *text_new(const char *path, int root, struct str bytes
     return t;
 }
 
+bool files__is_users(const struct files__text *t)
+{
+    return t->layer == layers[ROOT_USER];
+}
+
+const char *files__text_id(struct files__text *t)
+{
+    if (t->id[0] == '\0') {
+        past_hash(t->path, t->bytes, t->id);
+    }
+    return t->id;
+}
+
 static struct files__text *text_copy(const char *path, int root, struct str bytes)
 {
     char *copy = xmalloc(bytes.n + 1);
@@ -59,6 +79,11 @@ static struct files__text *text_copy(const char *path, int root, struct str byte
     struct files__text *t = text_new(path, root, (struct str){copy, bytes.n}, NULL);
     t->owned = copy;
     return t;
+}
+
+struct files__text *files__text_of(const char *path, struct str bytes)
+{
+    return text_copy(path, ROOT_USER, bytes);
 }
 
 struct files__text *files__text_ref(struct files__text *t)
@@ -168,19 +193,64 @@ static struct files__text *find_at(const struct files__root *r, struct str name,
     return ours ? map_get(&r->texts, str_of(rel)) : NULL;
 }
 
+static struct files__text *find_in(const struct files *f, int root, struct str name)
+{
+    struct files__text *t = find_at(&f->roots[root], name, ".lua");
+    return t != NULL ? t : find_at(&f->roots[root], name, "/init.lua");
+}
+
+struct files__text *files__users(const struct files *f, struct str name)
+{
+    return files__is_name(name) ? find_in(f, ROOT_USER, name) : NULL;
+}
+
 struct files__text *files__find(const struct files *f, struct str name)
 {
     if (!files__is_name(name)) {
         return NULL;
     }
-    for (int i = 0; i < ROOT__COUNT; i++) {
-        struct files__text *t = find_at(&f->roots[i], name, ".lua");
-        t = t != NULL ? t : find_at(&f->roots[i], name, "/init.lua");
-        if (t != NULL) {
-            return t;
-        }
+    const struct files__cover *c = f->covers.n != 0 ? map_get(&f->covers, name) : NULL;
+    struct files__text *t = find_in(f, ROOT_USER, name);
+    if (c != NULL && files__text_same(c->over, t)) {
+        t = c->text;
     }
-    return NULL;
+    return t != NULL ? t : find_in(f, ROOT_SHIPPED, name);
+}
+
+// ---- covers ---------------------------------------------------------------------------------
+
+static void cover_free(struct files__cover *c)
+{
+    if (c != NULL) {
+        files__text_unref(c->over);
+        files__text_unref(c->text);
+        free(c);
+    }
+}
+
+void files__cover(struct files *f, struct str name, const char *path, struct str bytes)
+{
+    struct files__cover *c = xcalloc(1, sizeof *c);
+    c->over = files__text_ref(files__users(f, name));
+    c->text = path != NULL ? files__text_of(path, bytes) : NULL;
+    cover_free(map_set(&f->covers, name, c));
+}
+
+void files__uncover(struct files *f, struct str name)
+{
+    cover_free(map_remove(&f->covers, name));
+}
+
+bool files__is_covered(const struct files *f, struct str name)
+{
+    const struct files__cover *c = f->covers.n != 0 ? map_get(&f->covers, name) : NULL;
+    return c != NULL && files__text_same(c->over, files__users(f, name));
+}
+
+bool files__next_cover(const struct files *f, size_t *at, struct str *name)
+{
+    void *c;
+    return map_next(&f->covers, at, name, &c);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -234,6 +304,12 @@ void files__init(struct files *f, const char *user_dir, const char *dev_dir)
 
 void files__fini(struct files *f)
 {
+    struct str name;
+    void *c;
+    for (size_t at = 0; map_next(&f->covers, &at, &name, &c);) {
+        cover_free(c);
+    }
+    map_fini(&f->covers);
     for (int i = 0; i < ROOT__COUNT; i++) {
         struct files__root *r = &f->roots[i];
         struct str rel;

@@ -73,7 +73,7 @@ static bool is_changed(const struct module *m)
     return known && (!files__text_same(text_of(m), m->seen) || installs__are_stale(m->live));
 }
 
-static bool is_named(const struct gen_request *req, const struct module *m)
+bool graph__is_named(const struct gen_request *req, const struct module *m)
 {
     for (size_t i = 0; i < req->n_names; i++) {
         if (str_eqz(req->names[i], m->name) || str_eqz(req->names[i], m->unit_name) ||
@@ -147,8 +147,9 @@ void graph__mark(struct modules *ms, const struct gen_request *req)
     learn_names(ms, req);
     each_module(m, ms->space)
     {
-        m->forced = req->force && m->live != NULL && !modules__is_protected(m) && is_named(req, m);
-        m->changed = is_named(req, m) && (m->forced || is_changed(m));
+        m->forced =
+            req->force && m->live != NULL && !modules__is_protected(m) && graph__is_named(req, m);
+        m->changed = graph__is_named(req, m) && (m->forced || is_changed(m));
         m->mark = m->changed ? MARK_TOUCHED : m->mark;
     }
     spread(ms->space, MARK_TOUCHED);

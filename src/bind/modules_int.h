@@ -25,9 +25,10 @@ struct files__text {
     char *path;        // as people know it
     const char *layer; // "user", "shipped"
     struct str bytes;
-    char *owned;      // the bytes, unless they live in the binary
-    char *fault;      // why it could not be read; NULL: it was
-    int64_t ctime_ns; // of the file when it was read; 0 for the binary's own
+    char *owned;         // the bytes, unless they live in the binary
+    char *fault;         // why it could not be read; NULL: it was
+    int64_t ctime_ns;    // of the file when it was read; 0 for the binary's own
+    char id[SHA256_HEX]; // see files__text_id(); "": not asked for yet
     uint8_t hash[SHA256_SIZE];
 };
 struct files__text *files__text_ref(struct files__text *t);
@@ -35,6 +36,12 @@ void files__text_unref(struct files__text *t); // NULL is allowed
 
 /// Two texts that make the same version: the same bytes at the same path.
 bool files__text_same(const struct files__text *a, const struct files__text *b);
+
+/// The text of a file of the user's that is not what lies there.
+struct files__text *files__text_of(const char *path, struct str bytes);
+bool files__is_users(const struct files__text *t);
+/// The hash under which a version of this text is kept.
+const char *files__text_id(struct files__text *t);
 
 enum { ROOT_USER, ROOT_SHIPPED, ROOT__COUNT };
 struct files__root {
@@ -47,6 +54,7 @@ struct files__root {
 
 struct files {
     struct files__root roots[ROOT__COUNT];
+    struct map covers; // module to a struct files__cover
     bool scanning;
 };
 
@@ -56,6 +64,14 @@ size_t files__count(const struct files *f);
 
 /// The text that `require(name)` means now, or NULL. Borrowed.
 struct files__text *files__find(const struct files *f, struct str name);
+/// The same of the user's file, whatever covers it.
+struct files__text *files__users(const struct files *f, struct str name);
+/// Let another text (`path` NULL: none) stand for the user's file, as long as that is what it is now.
+void files__cover(struct files *f, struct str name, const char *path, struct str bytes);
+void files__uncover(struct files *f, struct str name);
+bool files__is_covered(const struct files *f, struct str name);
+bool files__next_cover(const struct files *f, size_t *at,
+                       struct str *name); // also those that ended
 /// The name of the module that the file at `rel` is; NULL when it is none. Caller frees.
 char *files__module_of(struct str rel);
 bool files__is_name(struct str name);
@@ -165,6 +181,7 @@ struct modules {
     struct watch *watches[ROOT__COUNT];
     bool warned[ROOT__COUNT]; // of files that were left out
     struct lane *lane;
+    struct plugins *past; // NULL: versions are not kept
     struct files files;
     struct space *space;
     struct space *trial;    // of the dry run under way
@@ -197,10 +214,12 @@ bool graph__is_stale(struct modules *ms);
 /// The modules marked `least` or more, dependencies first. The caller frees the vector.
 module_list graph__order(struct modules *ms, enum module_mark least);
 void graph__clear(struct modules *ms);
+bool graph__is_named(const struct gen_request *req, const struct module *m);
 
 // ---- modules_load.c: running one text -------------------------------------------------------
 
-/// Run `m`'s text as a new version, in the stage under way; m->staged is set.
+/// Run `m`'s text as a new version, in the stage under way; m->staged is set. When it fails and nothing
+/// serves, the last good text is run behind it.
 void load__stage(struct module *m, struct files__text *text);
 /// require(), with the space behind it.
 int load__require(lua_State *L);
@@ -248,6 +267,19 @@ struct plugin_version *inside__plugin(const struct gen_unit *u);
 struct version *inside__version(const struct gen_unit *u);
 /// The unit of a plugin is released.
 void inside__release(struct gen_unit *u);
+
+// ---- modules_past.c: versions that are kept --------------------------------------------------
+
+/// The files are known: cover those that an undo holds.
+void past__cover_all(struct modules *ms);
+/// End holds of files that are others now, and those that the request forces.
+void past__end_holds(struct modules *ms, const struct gen_request *req);
+/// If `m` is held, say so; false: it is not.
+bool past__say_held(struct gen_stage *s, const struct module *m);
+/// `v` serves: keep it.
+void past__serves(struct version *v);
+/// What was good last of a file that is broken; NULL: nothing else was. The caller owns a reference.
+struct files__text *past__last_good(const struct module *m, const struct files__text *broken);
 
 // ---- modules_unload.c: what goes -------------------------------------------------------------
 

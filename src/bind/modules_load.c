@@ -177,7 +177,7 @@ static void load_measured(struct version *v)
     sp->grown = beside + all;
 }
 
-void load__stage(struct module *m, struct files__text *text)
+static void stage_text(struct module *m, struct files__text *text)
 {
     struct space *sp = m->space;
     struct version *v = version_new(m, text);
@@ -198,6 +198,17 @@ void load__stage(struct module *m, struct files__text *text)
         load(v);
     }
     vec_push(&sp->staged, v); // in order of completion: dependencies first
+}
+
+void load__stage(struct module *m, struct files__text *text)
+{
+    stage_text(m, text);
+    bool alone = m->staged->outcome == VERSION_FAILED && m->twin->live == NULL;
+    struct files__text *good = alone ? past__last_good(m, text) : NULL;
+    if (good != NULL) {
+        stage_text(m, good); // nothing serves: what was good before the restart does
+        files__text_unref(good);
+    }
 }
 
 // ---- guests ---------------------------------------------------------------------------------

@@ -220,6 +220,7 @@ static void say_touched(struct gen_stage *s, struct module *m, struct files__tex
     } else if (m->live == NULL || files__text_same(text, m->live->text)) {
         gen_stage_clear(s, m->unit_name);
         gen_diag_fini(&m->refusal);
+        past__say_held(s, m);
     }
 }
 
@@ -254,6 +255,7 @@ static void put(struct gen_stage *s, struct version *v)
     installs__put(s, v);
     if (is_what_lies_there(v)) {
         gen_diag_fini(&m->refusal);
+        past__say_held(s, m);
     } else if (m->refusal.message != NULL) { // run again for the sake of what it requires
         gen_stage_stand(s, m->unit_name, GEN_FAILED, &m->refusal);
     }
@@ -427,6 +429,9 @@ void stage__run(struct modules *ms, struct gen_stage *s)
         rebuild__run(ms, s);
         return;
     }
+    if (!dry_run) {
+        past__end_holds(ms, gen_stage_request(s));
+    }
     ms->trial = dry_run ? space__open(ms) : NULL;
     struct space *sp = dry_run ? ms->trial : ms->space;
     attempt(ms, sp, s);
@@ -471,6 +476,7 @@ void stage__commit(struct modules *ms)
     vec_foreach (it, &sp->staged) {
         replace(sp, (*it)->module, *it);
         installs__commit(*it);
+        past__serves(*it);
     }
     unload__commit(ms);
     sp->staged.n = 0;

@@ -44,10 +44,12 @@ static void reach(const struct space *sp, struct module *m)
     if (fresh == NULL || fresh->thrown) {
         reach_list(sp, &m->wants);
     }
-    if (m->live != NULL && (fresh == NULL || fresh->thrown)) {
+    if (m->live != NULL && (fresh == NULL || fresh->thrown) && !is_gone(m)) {
         reach_list(sp, &m->live->deps);
     }
-    reach_list(sp, &m->late);
+    if (!is_gone(m)) {
+        reach_list(sp, &m->late);
+    }
 }
 
 static void reach_all(struct space *sp)
@@ -92,6 +94,7 @@ void unload__say(struct space *sp, struct gen_stage *s)
         if (m->leaving) {
             gen_stage_remove(s, m->unit_name, GEN_REMOVE);
             installs__unload(s, m->live);
+            past__say_held(s, m);
         }
     }
 }

@@ -1,4 +1,4 @@
-// Registrations after load: the small way to a new generation.
+// Registrations after load, and choices: the small way to a new generation.
 //
 // A timer's callback may add a hook, a handler may take one back. What happens in one turn of the loop
 // is one new generation with trigger "register":
@@ -18,8 +18,7 @@ static void end_of_turn(void *arg)
     struct gen_engine *e = arg;
     e->amend_task = NULL;
     gen__amend_fold(e);
-    gen__event_registered(e, e->amend_number, e->amend_previous,
-                          e->current->tools_mark != e->amend_tools);
+    gen__event_amended(e, e->current->tools_mark != e->amend_tools);
 }
 
 void gen__amend(struct gen_engine *e)
@@ -30,6 +29,15 @@ void gen__amend(struct gen_engine *e)
         e->amend_previous = e->current->number;
         e->amend_tools = e->current->tools_mark;
         e->amend_number = ++e->last_number;
+        e->amend_trigger = "register";
+    }
+}
+
+void gen_bump(struct gen_engine *e, const char *trigger)
+{
+    if (e->current != NULL) {
+        gen__amend(e);
+        e->amend_trigger = trigger;
     }
 }
 

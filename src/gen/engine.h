@@ -146,6 +146,10 @@ void gen_on_commit(struct gen_engine *e, gen_commit_cb *cb, void *arg);
 /// this function. Once the engine closes `cb` gets NULL.
 void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg);
 
+/// Something outside of the units that decides what they offer was changed (a choice): a generation of the
+/// same units at the end of this turn. `trigger` lives as long as the program.
+void gen_bump(struct gen_engine *e, const char *trigger);
+
 /// The current set, with everything registered so far. Borrowed until the loop turns: pin it. NULL
 /// once gen_close() has stopped everything.
 struct gen *gen_current(struct gen_engine *e);

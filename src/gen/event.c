@@ -163,20 +163,20 @@ void gen__event_commit(struct gen_engine *e, struct gen_run *run)
     }
 }
 
-void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previous,
-                           bool tools_changed)
+void gen__event_amended(struct gen_engine *e, bool tools_changed)
 {
     struct message m;
+    uint64_t number = e->amend_number;
     message_init(&m);
     jw_kint(&m.w, "generation", (int64_t)number);
-    jw_kint(&m.w, "previous", (int64_t)previous);
-    jw_kstrz(&m.w, "trigger", "register");
+    jw_kint(&m.w, "previous", (int64_t)e->amend_previous);
+    jw_kstrz(&m.w, "trigger", e->amend_trigger);
     message_send(&m, e, "generation.committed");
     if (tools_changed) {
         send_tools_changed(e, number);
     }
     if (e->committed != NULL) {
-        e->committed(&(struct gen_committed){.generation = number, .trigger = "register"},
+        e->committed(&(struct gen_committed){.generation = number, .trigger = e->amend_trigger},
                      e->committed_arg);
     }
 }

@@ -118,6 +118,7 @@ struct gen_engine {
     bool amended; // not yet in `current`
     struct loop_task *amend_task;
     uint64_t amend_number, amend_previous, amend_tools;
+    const char *amend_trigger;
 
     size_t alive; // generations not freed
     bool closing, stopped;
@@ -183,8 +184,7 @@ struct gen_report *gen__report_new(struct gen_engine *e, struct gen_run *run);
 void gen__report_free(struct gen_report *r);
 
 void gen__event_commit(struct gen_engine *e, struct gen_run *run);
-void gen__event_registered(struct gen_engine *e, uint64_t number, uint64_t previous,
-                           bool tools_changed);
+void gen__event_amended(struct gen_engine *e, bool tools_changed);
 void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook,
                       const struct gen_diag *d);
 void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n);

@@ -184,6 +184,7 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         .lua_path = lua,
         .data_dir = o->home->dir,
         .args = &args,
+        .past = o->plugins,
         .config = write_config,
         .call = on_call,
         .log = on_log,

@@ -12,6 +12,7 @@ struct home;
 struct improve;
 struct improvements;
 struct loop;
+struct plugins;
 struct watcher;
 
 /// Everything is borrowed until improve_free().
@@ -22,6 +23,7 @@ struct improve_opts {
     struct event_log *events;
     struct gen_engine *engine;
     struct watcher *watcher;
+    struct plugins *plugins; // keeps versions; NULL: nobody does
     struct bind *bind;
 };
 

@@ -149,6 +149,7 @@ static void open_plugins(struct live *v)
                                     !json_bool(chosen, config_bool(o->config, "features.plugins"))};
     v->plugins = plugins_open(&opts);
     bind_set_plugins(v->bind, v->plugins);
+    modules_set_past(v->modules, v->plugins);
 }
 
 static void open_improvements(struct live *v)
@@ -160,6 +161,7 @@ static void open_improvements(struct live *v)
                              .events = v->opts.events,
                              .engine = v->engine,
                              .watcher = v->watcher,
+                             .plugins = v->plugins,
                              .bind = v->bind};
     v->improve = improve_open(&o, &e);
     if (v->improve == NULL) {

@@ -418,7 +418,9 @@ static void meet_entries(struct plugins *ps)
         }
     }
     vec_foreach (h, &ps->holds) {
-        plug_get(ps, (*h)->unit);
+        if (past__member(ps, (*h)->unit) == NULL) {
+            plug_get(ps, (*h)->unit);
+        }
     }
     if (ps->plugs.n != 0) {
         qsort(ps->plugs.p, ps->plugs.n, sizeof *ps->plugs.p, by_order);

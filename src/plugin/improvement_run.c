@@ -12,6 +12,7 @@
 
 #include "plugin/host_proc.h"
 #include "plugin/improvements_int.h"
+#include "plugin/past.h"
 
 enum {
     SHUTDOWN_MS = 2000,
@@ -31,6 +32,12 @@ static const struct host_rules rules = {.points = open_points, .events = open_ev
 
 // ---- versions ------------------------------------------------------------------------------
 
+void improvement__bytes_free(struct str *bytes)
+{
+    free((void *)(uintptr_t)bytes->p);
+    *bytes = STR_NULL;
+}
+
 void improvement__free(struct version *v)
 {
     struct file *f = v->file;
@@ -43,6 +50,7 @@ void improvement__free(struct version *v)
     host_unit_detach(v->offers);
     host_unit_unref(v->offers);
     host_close(v->host);
+    improvement__bytes_free(&v->bytes);
     f->n_versions--;
     free(v);
     improvements__sweep(f);
@@ -68,15 +76,34 @@ static struct gen_diag diag_of(const struct file *f, const struct host_fault *fa
     };
 }
 
+static void try_bytes(struct file *f, struct str bytes, bool spare);
+
+/// The bytes of a file failed and nothing serves: what was good before the restart is tried.
+static void try_last_good(struct file *f)
+{
+    const struct improvements *imp = f->owner;
+    struct str good;
+    if (f->serving == NULL && !f->held && imp->opts.past != NULL && !imp->stopped &&
+        past_good(imp->opts.past, f->path, &good) && !str_eq(good, f->now.bytes)) {
+        try_bytes(f, good, true);
+    }
+}
+
 static void trial_failed(struct version *v, const struct host_fault *fault)
 {
     struct file *f = v->file;
-    const struct gen_diag d = diag_of(f, fault);
+    bool spare = v->spare;
     v->state = FAILED;
-    improvements__verdict(f, &d);
+    if (!spare) { // what is wrong with what lies there is what counts
+        const struct gen_diag d = diag_of(f, fault);
+        improvements__verdict(f, &d);
+    }
     f->judged = true;
     f->say = SAY_VERDICT;
     improvement__drop_trial(f);
+    if (!spare) {
+        try_last_good(f);
+    }
     improvements__prepare_on(f->owner);
 }
 
@@ -88,7 +115,7 @@ static void serving_died(struct version *v, const struct host_fault *fault)
     if (f->serving != v || f->owner->stopped) {
         return; // an old version on its way out: its callers were told
     }
-    if (strcmp(f->hash, v->hash) == 0) {
+    if (strcmp(f->now.hash, v->hash) == 0) {
         improvements__verdict(f, &d);
         f->judged = true;
     }
@@ -179,8 +206,9 @@ static const struct host_owner owner = {
 // ---- trying a file -------------------------------------------------------------------------
 
 /// The members of `load`. The source travels with it: what runs is what was hashed.
-static void write_load(const struct file *f, struct buf *out)
+static void write_load(const struct version *v, struct buf *out)
 {
+    const struct file *f = v->file;
     const struct improvements_opts *o = &f->owner->opts;
     struct buf config;
     struct jw w;
@@ -199,7 +227,7 @@ static void write_load(const struct file *f, struct buf *out)
     jw_kstrz(&w, "data_dir", o->data_dir);
     jw_key(&w, "config");
     jw_raw(&w, config.n != 0 ? buf_str(&config) : STR("{}"));
-    jw_kstr(&w, "source", (struct str){f->bytes, f->n});
+    jw_kstr(&w, "source", v->bytes);
     jw_end_obj(&w);
     buf_fini(&config);
 }
@@ -209,7 +237,7 @@ static int version_start(struct version *v, struct err *e)
     struct file *f = v->file;
     struct buf load;
     buf_init(&load, SIZE_MAX);
-    write_load(f, &load);
+    write_load(v, &load);
     const char *const argv[] = {f->owner->opts.program, "host", "lua", f->path, NULL};
     const struct host_proc_opts opts = {
         .name = f->unit,
@@ -226,14 +254,18 @@ static int version_start(struct version *v, struct err *e)
     return rc;
 }
 
-void improvement__try(struct file *f)
+static void try_bytes(struct file *f, struct str bytes, bool spare)
 {
     struct err e = {0};
     struct version *v = xcalloc(1, sizeof *v);
+    uint8_t hash[SHA256_SIZE];
     v->file = f;
+    v->bytes = (struct str){str_dup(bytes), bytes.n};
+    v->spare = spare;
     v->began = loop_now(f->owner->loop);
     v->offers = host_unit_new(&rules, f->owner->opts.args);
-    memcpy(v->hash, f->hash, sizeof v->hash);
+    sha256_of(bytes, hash);
+    sha256_hex(hash, v->hash);
     f->trial = v;
     f->n_versions++;
     if (version_start(v, &e) < 0) {
@@ -241,6 +273,11 @@ void improvement__try(struct file *f)
         return;
     }
     host_unit_attach(v->offers, v->host);
+}
+
+void improvement__try(struct file *f)
+{
+    try_bytes(f, f->now.bytes, false);
 }
 
 // ---- lifecycle -----------------------------------------------------------------------------

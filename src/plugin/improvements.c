@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "lua/vm.h"
 #include "plugin/improvements_int.h"
+#include "plugin/past.h"
 
 enum { PATIENCE_MS = 800 }; // longer than a load may take that does not hang
 
@@ -40,7 +41,8 @@ static void file_free(struct file *f)
     free(f->name);
     free(f->unit);
     free(f->path);
-    free(f->bytes);
+    improvement__bytes_free(&f->now.bytes);
+    improvement__bytes_free(&f->under.bytes);
     free(f);
 }
 
@@ -48,7 +50,7 @@ static void file_free(struct file *f)
 void improvements__sweep(struct file *f)
 {
     struct improvements *imp = f->owner;
-    if (f->exists || f->say != SAID || f->n_versions != 0) {
+    if (f->now.exists || f->held || f->say != SAID || f->n_versions != 0) {
         return;
     }
     for (size_t i = 0; i < imp->files.n; i++) {
@@ -70,7 +72,7 @@ static bool is_name(struct str s)
     return ok;
 }
 
-static struct file *file_get(struct improvements *imp, struct str name)
+struct file *improvements__find(struct improvements *imp, struct str name)
 {
     vec_foreach (f, &imp->files) {
         if (str_eqz(name, (*f)->name)) {
@@ -85,9 +87,9 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct file *const *)a)->name, (*(struct file *const *)b)->name);
 }
 
-static struct file *file_make(struct improvements *imp, struct str name, const char *path)
+struct file *improvements__file(struct improvements *imp, struct str name, const char *path)
 {
-    struct file *f = file_get(imp, name);
+    struct file *f = improvements__find(imp, name);
     if (f != NULL) {
         return f;
     }
@@ -111,7 +113,7 @@ static bool refuse_file(struct file *f)
     if (f->invalid) {
         d.code = DIAG_NAME_INVALID;
         d.message = "an improvement's name has to be like 'daily-summary'";
-    } else if (f->too_large) {
+    } else if (f->now.too_large) {
         d.code = DIAG_LOAD_FAILED;
         d.message = "it is larger than an improvement may be";
     } else {
@@ -125,7 +127,7 @@ static bool refuse_file(struct file *f)
 
 static void judge_file(struct file *f)
 {
-    if (f->trial != NULL && strcmp(f->trial->hash, f->hash) == 0) {
+    if (f->trial != NULL && strcmp(f->trial->hash, f->now.hash) == 0) {
         return; // on its way
     }
     improvement__drop_trial(f);
@@ -161,7 +163,10 @@ static void begin_trials(struct improvements *imp)
     imp->asked.force = false;
     for (size_t i = 0; i < imp->files.n; i++) {
         struct file *f = imp->files.p[i];
-        if (f->exists && was_asked(imp, f) && (!f->judged || force)) {
+        if (force && f->held && was_asked(imp, f)) {
+            improvements__force(f);
+        }
+        if (f->now.exists && was_asked(imp, f) && (!f->judged || force)) {
             judge_file(f);
         }
     }
@@ -198,7 +203,7 @@ void improvements__prepare_on(struct improvements *imp)
     if (!imp->preparing && news) {
         improvements__request(imp, "watch");
     }
-    if (!imp->preparing || !imp->listed) {
+    if (!imp->preparing || !imp->ready) {
         return;
     }
     uint64_t wait = imp->stopped ? 0 : patience(imp, news);
@@ -226,32 +231,62 @@ void improvements__request(struct improvements *imp, const char *trigger)
 
 // ---- the watcher ---------------------------------------------------------------------------
 
+static struct holding holding_of(const struct watch_change *c)
+{
+    struct holding h = {.exists = c->kind != WATCH_DELETED};
+    h.too_large = h.exists && c->bytes.p == NULL;
+    h.bytes = c->bytes.p != NULL ? (struct str){str_dup(c->bytes), c->bytes.n} : (struct str){0};
+    sha256_hex(c->hash, h.hash);
+    return h;
+}
+
 static void take_change(struct improvements *imp, const struct watch_change *c)
 {
     struct str base = path_base(str_of(c->path));
     struct str name = {base.p, base.n - strlen(".lua")};
-    struct file *f = file_make(imp, name, c->path);
-    char hash[SHA256_HEX];
-    sha256_hex(c->hash, hash);
-    if (f->exists && c->kind != WATCH_DELETED && strcmp(f->hash, hash) == 0) {
-        return; // improvements_put() was first
+    struct file *f = improvements__file(imp, name, c->path);
+    struct holding h = holding_of(c);
+    bool same = f->now.exists && h.exists && strcmp(f->now.hash, h.hash) == 0;
+    if (f->held ? !improvements__end_hold(f, &h) : same) { // improvements_put() was first
+        improvement__bytes_free(&h.bytes);
+        return;
     }
-    free(f->bytes);
-    f->bytes = NULL;
-    f->n = 0;
-    f->exists = c->kind != WATCH_DELETED;
+    improvement__bytes_free(&f->now.bytes);
+    f->now = h;
     f->judged = false;
-    if (!f->exists) {
+    if (!h.exists) {
         f->say = SAY_GONE; // before its version goes: what is said to be gone may be forgotten
         improvement__drop_trial(f);
         scopes_forget(&imp->scopes, name);
         return;
     }
     f->say = f->say == SAY_GONE ? SAID : f->say;
-    f->too_large = c->bytes.p == NULL;
-    f->bytes = f->too_large ? NULL : str_dup(c->bytes);
-    f->n = f->too_large ? 0 : c->bytes.n;
-    memcpy(f->hash, hash, sizeof hash);
+}
+
+/// The directory was read, and what was kept is known.
+static void on_ready(void *arg)
+{
+    struct improvements *imp = arg;
+    imp->ready = true;
+    if (!imp->stopped) {
+        improvements__take_holds(imp);
+    }
+    if (imp->preparing && !imp->stopped) { // a run has been waiting for this
+        begin_trials(imp);
+    }
+    improvements__prepare_on(imp);
+    if (imp->files.n != 0) {
+        improvements__request(imp, "start");
+    }
+}
+
+static void past_await_or_now(struct improvements *imp)
+{
+    if (imp->opts.past != NULL) {
+        past_await(imp->opts.past, on_ready, imp);
+    } else {
+        on_ready(imp);
+    }
 }
 
 static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
@@ -263,12 +298,12 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
     }
     bool first = !imp->listed;
     imp->listed = true;
-    if (imp->preparing) { // a run has been waiting for this
-        begin_trials(imp);
-        improvements__prepare_on(imp);
+    if (first) {
+        past_await_or_now(imp);
+        return;
     }
     if (batch->n != 0) {
-        improvements__request(imp, first ? "start" : "watch");
+        improvements__request(imp, "watch");
     }
 }
 
@@ -289,7 +324,7 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
         vec_push(&imp->asked.names, str_dup(req->names[i]));
     }
     imp->preparing = true;
-    if (imp->listed) {
+    if (imp->ready) {
         begin_trials(imp);
         improvements__prepare_on(imp);
     }
@@ -310,6 +345,11 @@ static void stage_trial(struct file *f, struct gen_stage *s)
     v->unit = gen_stage_unit(s, &spec);
     host_unit_stage(v->offers, v->unit);
     f->staged = gen_stage_put(s, v->unit);
+    if (f->staged && v->spare) {
+        gen_stage_stand(s, f->unit, GEN_FAILED, &f->verdict);
+    } else if (f->staged) {
+        improvements__say_held(f, s);
+    }
     f->judged = f->judged || !f->staged; // a name that is taken stays taken
 }
 
@@ -324,6 +364,9 @@ static void stage_file(struct file *f, struct gen_stage *s)
     }
     if (f->say == SAY_VERDICT || (f->say == SAY_STOPPED && f->verdict.message != NULL)) {
         gen_stage_refuse(s, f->unit, GEN_FAILED, &f->verdict);
+    }
+    if (f->say == SAY_GONE || f->say == SAY_HELD) {
+        improvements__say_held(f, s);
     }
     f->staged = f->say != SAID;
 }
@@ -342,9 +385,12 @@ static void commit_file(struct file *f)
     if (f->trial != NULL && f->trial->unit != NULL) {
         f->serving = f->trial;
         f->trial = NULL;
-        f->judged = strcmp(f->serving->hash, f->hash) == 0;
-        improvements__verdict(f, NULL);
-    } else if (f->say != SAY_VERDICT) {
+        improvements__serves(f);
+        if (!f->serving->spare) {
+            f->judged = strcmp(f->serving->hash, f->now.hash) == 0;
+            improvements__verdict(f, NULL);
+        }
+    } else if (f->say != SAY_VERDICT && f->say != SAY_HELD) {
         f->serving = NULL;
     }
     f->say = SAID;
@@ -457,6 +503,7 @@ int improvements_open(struct improvements **out, struct loop *l, struct gen_engi
         return rc;
     }
     imp->source = gen_source_add(e, &source_ops, imp);
+    improvements__join_past(imp);
     *out = imp;
     return 0;
 }
@@ -470,7 +517,7 @@ void improvements_stop(struct improvements *imp)
     for (size_t i = imp->files.n; i-- > 0;) {
         improvement__drop_trial(imp->files.p[i]);
     }
-    imp->listed = true;
+    imp->ready = true;
     improvements__prepare_on(imp);
 }
 
@@ -483,6 +530,7 @@ void improvements_free(struct improvements *imp)
     vec_fini(&imp->files);
     asked_clear(imp);
     scopes_fini(&imp->scopes);
+    free(imp->note);
     lane_close(imp->lane);
     arena_fini(&imp->strings);
     free(imp);
@@ -528,6 +576,6 @@ struct scopes *improvements_scopes(struct improvements *imp)
 
 struct host *improvements_host(struct improvements *imp, struct str name)
 {
-    struct file *f = file_get(imp, name);
+    struct file *f = improvements__find(imp, name);
     return f != NULL && f->serving != NULL ? f->serving->host : NULL;
 }

@@ -10,6 +10,7 @@
 // "improvements/NAME". Everything belongs to the loop thread.
 
 struct improvements;
+struct plugins;
 
 /// An operation that an improvement asked for; borrowed for the call.
 struct improvement_call {
@@ -24,6 +25,7 @@ struct improvements_opts {
     const char *scopes;              // the file of scopes; NULL: kept in memory only
     const char *lua_path, *data_dir; // what config.lua_path() and config.data_dir() say
     const struct host_args *args;    // how arguments of hooks travel
+    struct plugins *past;            // keeps versions; NULL: they are not kept
     /// Append the settings as a JSON object, secrets blanked; asked at each load.
     void (*config)(void *arg, struct buf *out);
     /// Do an operation of those above and put the answer into `answer`: 0 and a JSON text (empty:

@@ -20,25 +20,34 @@ struct version {
     struct host_unit *offers;
     struct gen_unit *unit; // NULL before it is staged
     char hash[SHA256_HEX];
-    uint64_t began; // ms of the loop's clock
+    char id[SHA256_HEX]; // under which it is kept
+    struct str bytes;    // its own; NULL once it serves
+    bool spare;          // the last good one, in the place of bytes that failed
+    uint64_t began;      // ms of the loop's clock
     struct host_call shutdown;
     struct gen_life_call *leaving; // what `shutdown` answers
+};
+
+/// What a file holds.
+struct holding {
+    bool exists;
+    bool too_large;   // to be an improvement
+    struct str bytes; // its own
+    char hash[SHA256_HEX];
 };
 
 struct file {
     struct improvements *owner;
     char *name, *unit, *path;
-    bool exists;
-    bool invalid;   // its name is none
-    bool too_large; // to be an improvement
-    char *bytes;
-    size_t n;
-    char hash[SHA256_HEX]; // of `bytes`
+    bool invalid;         // its name is none
+    struct holding now;   // what is to serve: what lies there, or what an undo holds
+    struct holding under; // while it is held: what lies there
+    bool held;
     bool judged;
     struct gen_diag verdict; // a copy; `message` is NULL when the bytes serve
     struct version *trial, *serving;
-    unsigned n_versions;                                   // that have a process
-    enum { SAID, SAY_GONE, SAY_VERDICT, SAY_STOPPED } say; // what the next stage has to tell
+    unsigned n_versions;                                             // that have a process
+    enum { SAID, SAY_GONE, SAY_VERDICT, SAY_STOPPED, SAY_HELD } say; // what the next stage tells
     bool staged;
 };
 
@@ -53,8 +62,10 @@ struct improvements {
     struct watch *watch;
     vec(struct file *) files; // sorted by name
     bool listed;              // the directory was read
+    bool ready;               // and what was kept is known
     bool preparing;           // a gen_prepared() is owed
     bool stopped;
+    char *note;            // see improvement_past.c
     struct timer patience; // fires when what loads is waited for no longer
     struct {
         bool force, wait;
@@ -73,10 +84,26 @@ void improvements__sweep(struct file *f);
 void improvements__prepare_on(struct improvements *imp);
 void improvements__request(struct improvements *imp, const char *trigger);
 
+// ---- improvement_past.c --------------------------------------------------------------------
+
+void improvements__join_past(struct improvements *imp);
+/// The directory was read: take what an undo holds in the place of what lies there.
+void improvements__take_holds(struct improvements *imp);
+/// What lies there changed to `h`: a hold of the former content ends. False: it stands, nothing changed.
+bool improvements__end_hold(struct file *f, const struct holding *h);
+/// Somebody forces a reload: what lies there counts again.
+void improvements__force(struct file *f);
+void improvements__say_held(struct file *f, struct gen_stage *s);
+/// The trial was committed: keep it.
+void improvements__serves(struct file *f);
+struct file *improvements__file(struct improvements *imp, struct str name, const char *path);
+struct file *improvements__find(struct improvements *imp, struct str name); // NULL: not known
+
 // ---- improvement_run.c ---------------------------------------------------------------------
 
 /// Start a process for the file's bytes; it becomes `trial`, or the verdict says why not.
 void improvement__try(struct file *f);
+void improvement__bytes_free(struct str *bytes);
 /// Throw away what is being tried. What was staged belongs to its unit and stays. A file that is gone,
 /// and of which nothing is left to say, goes with its last version.
 void improvement__drop_trial(struct file *f);

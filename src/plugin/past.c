@@ -1,20 +1,20 @@
-// What was: generations that can be gone back to, versions held by an undo, the last good of each path.
+// What was: changes that can be gone back over, and what serves, over restarts.
 //
-//     commit ──> record {generation, trigger, added, ..., set: every unit's version} ──> state/hub.json
+//     commit ──> record {generation, trigger, added, ..., was: {unit: its version before}, chosen: {...}}
+//                                                          ──> state/hub.json, beside `now` and `good`
 //
-// A record names versions by hash; their files are kept in state/versions/ for as long as a record, a
-// hold, a last good or trust names them.
+// A record says what a commit replaced, not all that there is: a save costs the same however many units
+// serve. What serves is in `now`; it is written down, so that after a restart only what differs from
+// before is a change. Versions are named by hash; their files are in state/versions/ (past_keep.c).
 //
 // Registrations after load make generations too; they are stepped over and not written down.
 
 #include "base/log.h"
 #include "base/time.h"
-#include "config/home.h"
 #include "plugin/plugins_int.h"
 #include "store/store.h"
-#include "store/versions.h"
 
-enum { SETS_KEPT = 10, RECORDS_KEPT = 50 };
+enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50 };
 
 static const char doc_name[] = "state/hub.json", doc_key[] = "plugins";
 
@@ -36,6 +36,7 @@ static struct past_unit unit_read(struct arena *a, struct str unit, const struct
         .source = text_of(a, rec, "source"),
         .project = text_of(a, rec, "project"),
         .hash = text_of(a, rec, "hash"),
+        .note = text_of(a, rec, "note"),
         .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
         .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
         .options = json_clone(a, json_get(rec, "options")),
@@ -54,6 +55,9 @@ static void unit_write(const struct past_unit *u, struct jw *w)
     if (u->project != NULL) {
         jw_kstrz(w, "project", u->project);
     }
+    if (u->note != NULL) {
+        jw_kstrz(w, "note", u->note);
+    }
     jw_kint(w, "revision", (int64_t)u->revision);
     jw_kint(w, "mark", (int64_t)u->mark);
     if (u->options != NULL) {
@@ -67,8 +71,7 @@ static void unit_write(const struct past_unit *u, struct jw *w)
     jw_end_obj(w);
 }
 
-/// What serves as `p` now.
-static struct past_unit unit_now(const struct plug *p)
+static struct past_unit plugin_now(const struct plug *p)
 {
     struct plug_origin o = plug__origin(p);
     return (struct past_unit){
@@ -84,6 +87,89 @@ static struct past_unit unit_now(const struct plug *p)
         .options = o.options,
         .prefer = o.prefer,
     };
+}
+
+/// What serves as `unit` now; false: nothing that is kept.
+static bool unit_now(const struct plugins *ps, const char *unit, struct past_unit *out)
+{
+    const struct past__joined *j = past__member(ps, unit);
+    const struct plug *p = j == NULL ? plugins__plug(ps, unit) : NULL;
+    struct past_text t = {0};
+    if (p != NULL && p->serving != NULL) {
+        *out = plugin_now(p);
+        return true;
+    }
+    if (j == NULL || !j->m->serving(j->arg, unit, &t)) {
+        return false;
+    }
+    *out = (struct past_unit){.unit = unit,
+                              .name = unit,
+                              .path = t.path,
+                              .layer = t.layer,
+                              .source = "file",
+                              .hash = t.hash,
+                              .note = t.note,
+                              .revision = t.revision};
+    return true;
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
+void past_join(struct plugins *ps, const struct past_member *m, const char *dir, void *arg)
+{
+    vec_push(&ps->members, ((struct past__joined){.m = m, .dir = dir, .arg = arg}));
+}
+
+const struct past__joined *past__member(const struct plugins *ps, const char *unit)
+{
+    for (size_t i = 0; i < ps->members.n; i++) {
+        if (str_starts(str_of(unit), ps->members.p[i].m->prefix)) {
+            return &ps->members.p[i];
+        }
+    }
+    return NULL;
+}
+
+void past_await(struct plugins *ps, loop_fn *cb, void *arg)
+{
+    if (ps->remembered) {
+        cb(arg);
+    } else {
+        vec_push(&ps->waiting, ((struct past__waiter){cb, arg}));
+    }
+}
+
+bool past_held(const struct plugins *ps, const char *unit, struct past_held *out)
+{
+    const struct hold *h = past__hold(ps, unit);
+    bool usable = h != NULL && (h->out || h->bytes.p != NULL);
+    if (usable) {
+        *out = (struct past_held){.out = h->out,
+                                  .over = h->over,
+                                  .text = {.path = h->of.path,
+                                           .layer = h->of.layer,
+                                           .hash = h->of.hash,
+                                           .note = h->of.note,
+                                           .bytes = h->bytes,
+                                           .revision = h->of.revision}};
+    }
+    return usable;
+}
+
+const char *past_next_held(const struct plugins *ps, const char *prefix, size_t *at)
+{
+    for (; *at < ps->holds.n; (*at)++) {
+        if (str_starts(str_of(ps->holds.p[*at]->unit), prefix)) {
+            return ps->holds.p[(*at)++]->unit;
+        }
+    }
+    return NULL;
+}
+
+void past_unhold(struct plugins *ps, const char *unit)
+{
+    past__release(ps, unit);
+    past__save(ps);
 }
 
 // ---- holds --------------------------------------------------------------------------------------
@@ -171,142 +257,50 @@ static void holds_read(struct plugins *ps, const struct json *list)
     }
 }
 
-// ---- the last good ------------------------------------------------------------------------------
+// ---- what serves --------------------------------------------------------------------------------
 
-const char *past__good(const struct plugins *ps, const char *path)
+static struct past__now *now_new(struct str hash, uint64_t mark)
 {
-    return map_get(&ps->good, str_of(path));
+    struct past__now *n = xcalloc(1, sizeof *n);
+    snprintf(n->hash, sizeof n->hash, STR_FMT, STR_ARG(hash));
+    n->mark = mark;
+    return n;
 }
 
-static void good_set(struct plugins *ps, struct str path, struct str hash)
+static void now_free(struct past__now *n)
 {
-    free(map_set(&ps->good, path, str_dup(hash)));
+    if (n != NULL) {
+        free(n->text);
+        free(n);
+    }
 }
 
-static void good_write(struct plugins *ps, struct jw *w)
+static void now_write(struct plugins *ps, struct jw *w)
 {
-    struct str path;
-    void *hash;
+    struct str unit;
+    void *n;
     jw_obj(w);
-    for (size_t at = 0; map_next(&ps->good, &at, &path, &hash);) {
-        jw_key_str(w, path);
-        jw_strz(w, hash);
+    for (size_t at = 0; map_next(&ps->now, &at, &unit, &n);) {
+        jw_key_str(w, unit);
+        jw_raw(w, str_of(((struct past__now *)n)->text));
     }
     jw_end_obj(w);
 }
 
-/// One version on its way to state/versions/.
-struct keeping {
-    struct content *content;
-    char *versions;
-    struct err e;
-};
-
-static void keep_work(void *arg)
+static void now_read(struct plugins *ps, const struct json *now)
 {
-    struct keeping *k = arg;
-    if (versions_put(k->versions, &k->content->tree, &k->e) < 0) {
-        log_warn(LOG_HUB, "version=%s cannot be kept reason=%s", k->content->tree.hash,
-                 LOGQ(str_of(k->e.msg)).z);
-    }
-}
-
-static void keep_done(void *arg)
-{
-    struct keeping *k = arg;
-    content_unref(k->content);
-    free(k->versions);
-    free(k);
-}
-
-void past__keep(struct plugins *ps, const struct loaded *v)
-{
-    struct keeping *k = xcalloc(1, sizeof *k);
-    k->content = content_ref(v->content);
-    k->versions = xstrdup(ps->versions);
-    work_submit(ps->keeper, 0, keep_work, keep_done, k);
-    if (past__hold(ps, v->plug->unit) == NULL) {
-        good_set(ps, str_of(v->code.path), str_of(v->content->tree.hash));
-    }
-}
-
-// ---- pruning ------------------------------------------------------------------------------------
-
-struct pruning {
-    struct plugins *ps; // NULL: gone meanwhile
-    struct map keep;    // hashes; the values mean nothing
-    char *versions, *home;
-    struct trust *trust; // the worker's own
-};
-
-static bool is_kept(const char *hash, void *arg)
-{
-    const struct pruning *pr = arg;
-    return map_get(&pr->keep, str_of(hash)) != NULL || trust_keeps(pr->trust, hash);
-}
-
-static void prune_work(void *arg)
-{
-    struct pruning *pr = arg;
-    struct err e = {0};
-    if (trust_open(&pr->trust, pr->home, &e) < 0 ||
-        versions_prune(pr->versions, is_kept, pr, &e) < 0) {
-        log_warn(LOG_HUB, "versions cannot be pruned reason=%s", LOGQ(str_of(e.msg)).z);
-    }
-    trust_close(pr->trust);
-}
-
-static void prune_done(void *arg)
-{
-    struct pruning *pr = arg;
-    if (pr->ps != NULL) {
-        pr->ps->pruning = NULL;
-    }
-    map_fini(&pr->keep);
-    free(pr->versions);
-    free(pr->home);
-    free(pr);
-}
-
-static void keep_hash(struct pruning *pr, struct str hash)
-{
-    map_set(&pr->keep, hash, pr);
-}
-
-static void keep_records(struct pruning *pr)
-{
-    vec_foreach (r, &pr->ps->past) {
-        const struct json *set = json_get((*r)->json, "set");
-        json_foreach_member (m, set) {
-            keep_hash(pr, json_str(json_get(&m->value, "hash"), ""));
+    json_foreach_member (m, now) {
+        if (!is_whole(&m->value)) {
+            continue;
         }
+        struct past__now *n = now_new(json_str(json_get(&m->value, "hash"), ""),
+                                      (uint64_t)json_int(json_get(&m->value, "mark"), 0));
+        struct buf b;
+        buf_init(&b, SIZE_MAX);
+        json_write(&b, &m->value, 0);
+        n->text = buf_take(&b, NULL);
+        now_free(map_set(&ps->now, m->key, n));
     }
-}
-
-/// A record went: versions that nothing names any more go too.
-static void prune(struct plugins *ps)
-{
-    struct pruning *pr = xcalloc(1, sizeof *pr);
-    struct str path;
-    void *hash;
-    pr->ps = ps;
-    pr->versions = xstrdup(ps->versions);
-    pr->home = xstrdup(ps->opts.home->dir);
-    map_init(&pr->keep);
-    keep_records(pr);
-    vec_foreach (h, &ps->holds) {
-        keep_hash(pr, str_of((*h)->of.hash));
-    }
-    vec_foreach (p, &ps->plugs) {
-        if ((*p)->serving != NULL) {
-            keep_hash(pr, str_of((*p)->serving->content->tree.hash));
-        }
-    }
-    for (size_t at = 0; map_next(&ps->good, &at, &path, &hash);) {
-        keep_hash(pr, str_of(hash));
-    }
-    ps->pruning = pr;
-    work_submit(ps->keeper, 0, prune_work, prune_done, pr);
 }
 
 // ---- records ------------------------------------------------------------------------------------
@@ -345,34 +339,70 @@ static void write_names(struct jw *w, const char *key, struct gen_unit *const *u
     jw_end_arr(w);
 }
 
-static void write_set(struct plugins *ps, struct jw *w)
+/// One unit came, changed or went: write down what was there, where that is another version.
+static void note_unit(struct plugins *ps, struct jw *w, const char *unit, bool base)
 {
+    struct past_unit u;
+    bool serves = unit_now(ps, unit, &u);
+    struct past__now *old = map_get(&ps->now, str_of(unit)), *now = NULL;
+    bool same =
+        serves ? old != NULL && strcmp(old->hash, u.hash) == 0 && old->mark == u.mark : old == NULL;
+    if (!same && !base) {
+        jw_key(w, unit);
+        jw_raw(w, old != NULL ? str_of(old->text) : STR("null"));
+    }
+    if (serves) {
+        now = now_new(str_of(u.hash), u.mark);
+        struct buf b;
+        struct jw own;
+        buf_init(&b, SIZE_MAX);
+        jw_init(&own, &b);
+        unit_write(&u, &own);
+        now->text = buf_take(&b, NULL);
+    }
+    now_free(now != NULL ? map_set(&ps->now, str_of(unit), now)
+                         : map_remove(&ps->now, str_of(unit)));
+}
+
+static void note_units(struct plugins *ps, struct jw *w, const struct gen_committed *c, bool base)
+{
+    struct gen_unit *const *const lists[] = {c->added, c->changed, c->removed};
+    const size_t n[] = {c->n_added, c->n_changed, c->n_removed};
     jw_obj(w);
-    vec_foreach (p, &ps->plugs) {
-        if ((*p)->serving != NULL) {
-            struct past_unit u = unit_now(*p);
-            jw_key(w, (*p)->unit);
-            unit_write(&u, w);
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        for (size_t i = 0; i < n[k]; i++) {
+            note_unit(ps, w, lists[k][i]->name, base);
         }
     }
     jw_end_obj(w);
 }
 
-/// Records beyond the last ten different sets go, and so do more than fifty in all.
+bool past__is_change(const struct past *r)
+{
+    const struct json *was = json_get(r->json, "was"), *chosen = json_get(r->json, "chosen");
+    return (was != NULL && was->n != 0) || (chosen != NULL && chosen->n != 0);
+}
+
+/// Records beyond the last ten changes go, and so do more than fifty in all.
 static bool trim(struct plugins *ps)
 {
-    size_t sets = 0, keep = 0;
-    for (; keep < ps->past.n && keep < RECORDS_KEPT && sets < SETS_KEPT; keep++) {
-        const struct json *set = json_get(ps->past.p[keep]->json, "set");
-        const struct json *next =
-            keep + 1 < ps->past.n ? json_get(ps->past.p[keep + 1]->json, "set") : NULL;
-        sets += !json_equal(set, next);
+    size_t changes = 0, keep = 0;
+    for (; keep < ps->past.n && keep < RECORDS_KEPT && changes < CHANGES_KEPT; keep++) {
+        changes += past__is_change(ps->past.p[keep]);
     }
     bool any = ps->past.n > keep;
     while (ps->past.n > keep) {
         record_free(vec_pop(&ps->past));
     }
     return any;
+}
+
+/// What the first start of a home brings is no change that could be undone.
+static bool is_base(struct plugins *ps, const char *trigger)
+{
+    bool base = ps->fresh && (ps->past.n == 0 || strcmp(trigger, "start") == 0);
+    ps->fresh = base;
+    return base;
 }
 
 void past__committed(const struct gen_committed *c, void *arg)
@@ -384,9 +414,11 @@ void past__committed(const struct gen_committed *c, void *arg)
     if (strcmp(c->trigger, "register") == 0) {
         return;
     }
+    bool base = is_base(ps, c->trigger);
     buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
+    jw_kint(&w, "id", (int64_t)++ps->last_id);
     jw_kint(&w, "generation", (int64_t)c->generation);
     jw_kint(&w, "to", (int64_t)ps->undo_to);
     jw_kint(&w, "at", time_wall_ms());
@@ -394,8 +426,10 @@ void past__committed(const struct gen_committed *c, void *arg)
     write_names(&w, "added", c->added, c->n_added);
     write_names(&w, "changed", c->changed, c->n_changed);
     write_names(&w, "removed", c->removed, c->n_removed);
-    jw_key(&w, "set");
-    write_set(ps, &w);
+    jw_key(&w, "was");
+    note_units(ps, &w, c, base);
+    jw_key(&w, "chosen");
+    past__note_choices(ps, &w, base);
     jw_end_obj(&w);
     vec_reserve(&ps->past, ps->past.n + 1);
     memmove(ps->past.p + 1, ps->past.p, ps->past.n * sizeof *ps->past.p);
@@ -403,8 +437,8 @@ void past__committed(const struct gen_committed *c, void *arg)
     ps->past.n++;
     ps->undo_to = 0;
     buf_fini(&b);
-    if (trim(ps) && ps->pruning == NULL) {
-        prune(ps);
+    if (trim(ps)) {
+        past__prune(ps);
     }
     past__save(ps);
 }
@@ -427,10 +461,15 @@ void past__save(struct plugins *ps)
     jw_init(&w, &b);
     jw_obj(&w);
     jw_kint(&w, "number", (int64_t)ps->number);
+    jw_kint(&w, "id", (int64_t)ps->last_id);
     jw_key(&w, "good");
-    good_write(ps, &w);
+    past__good_write(ps, &w);
     jw_key(&w, "held");
     holds_write(ps, &w);
+    jw_key(&w, "now");
+    now_write(ps, &w);
+    jw_key(&w, "chosen");
+    jw_value(&w, ps->chosen);
     jw_key(&w, "past");
     jw_arr(&w);
     vec_foreach (r, &ps->past) {
@@ -445,21 +484,25 @@ void past__save(struct plugins *ps)
 static void take_document(struct plugins *ps, const struct json *doc)
 {
     const struct json *mine = json_get(doc, doc_key);
-    const struct json *past = json_get(mine, "past"), *good = json_get(mine, "good");
+    const struct json *past = json_get(mine, "past");
     ps->number = (uint64_t)MAX(json_int(json_get(mine, "number"), 0), 0);
+    ps->last_id = (uint64_t)MAX(json_int(json_get(mine, "id"), 0), 0);
     json_foreach_item (it, past) {
         struct buf b;
         buf_init(&b, SIZE_MAX);
         json_write(&b, it, 0);
-        vec_push(&ps->past, record_new(buf_str(&b)));
+        struct past *r = record_new(buf_str(&b));
+        if (json_get(r->json, "was") != NULL) {
+            vec_push(&ps->past, r);
+        } else {
+            record_free(r); // of a program before this one
+        }
         buf_fini(&b);
     }
-    json_foreach_member (m, good) {
-        if (m->value.type == JSON_STR && m->value.s.n == SHA256_HEX - 1) {
-            good_set(ps, m->key, m->value.s);
-        }
-    }
+    past__good_read(ps, json_get(mine, "good"));
+    now_read(ps, json_get(mine, "now"));
     holds_read(ps, json_get(mine, "held"));
+    past__take_choices(ps, json_get(mine, "chosen"));
 }
 
 static void on_document(void *arg, int status, struct str text, const struct err *e)
@@ -474,7 +517,8 @@ static void on_document(void *arg, int status, struct str text, const struct err
         take_document(ps, doc);
     }
     arena_fini(&a);
-    plugins__remembered(ps);
+    ps->fresh = ps->past.n == 0 && ps->now.n == 0;
+    past__fetch_texts(ps); // ends with plugins__remembered()
 }
 
 void past__load(struct plugins *ps)
@@ -484,15 +528,13 @@ void past__load(struct plugins *ps)
 
 void past__free(struct plugins *ps)
 {
-    struct str path;
-    void *hash;
-    if (ps->pruning != NULL) {
-        ps->pruning->ps = NULL;
+    struct str unit;
+    void *now;
+    past__keep_free(ps);
+    for (size_t at = 0; map_next(&ps->now, &at, &unit, &now);) {
+        now_free(now);
     }
-    for (size_t at = 0; map_next(&ps->good, &at, &path, &hash);) {
-        free(hash);
-    }
-    map_fini(&ps->good);
+    map_fini(&ps->now);
     vec_foreach (r, &ps->past) {
         record_free(*r);
     }
@@ -501,4 +543,7 @@ void past__free(struct plugins *ps)
     }
     vec_fini(&ps->past);
     vec_fini(&ps->holds);
+    vec_fini(&ps->members);
+    vec_fini(&ps->waiting);
+    arena_fini(&ps->chosen_arena);
 }

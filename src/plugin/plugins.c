@@ -111,6 +111,10 @@ void plugins__remembered(struct plugins *ps)
     if (ps->number != 0) {
         gen_set_number(ps->opts.engine, ps->number);
     }
+    vec_foreach (w, &ps->waiting) {
+        w->cb(w->arg);
+    }
+    ps->waiting.n = 0;
     if (ps->preparing) {
         begin(ps);
     }
@@ -405,6 +409,8 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     map_init(&ps->good);
     map_init(&ps->slots);
     map_init(&ps->units);
+    map_init(&ps->now);
+    arena_init(&ps->chosen_arena);
     stays_init(&ps->stays);
     places_init(&ps->places);
     places_init(&ps->installed);

@@ -118,13 +118,18 @@ struct plugin_past {
     int64_t at; // ms since 1970
     struct str trigger;
     const struct json *added, *changed, *removed; // arrays of names
-    const struct json *set;                       // {unit: {hash, path, layer, revision}}
 };
 size_t plugins_past_count(const struct plugins *ps);
 struct plugin_past plugins_past_at(const struct plugins *ps, size_t i);
+/// What served then: {unit: {hash, path, layer, revision, ...}}, made in `a`.
+const struct json *plugins_past_set(const struct plugins *ps, size_t i, struct arena *a);
 
-/// Ask for a new generation with the versions of an earlier one: `to` its number, or 0 for the one
-/// before the current set. `cb` gets the report. ERR_NOT_FOUND when it is not kept, ERR_CONFLICT when
+/// A choice was made by command and is in force: it can be undone. Nothing happens when the run that took it
+/// over has committed, or nothing differs.
+void plugins_chosen(struct plugins *ps);
+
+/// Ask for a new generation with the versions and choices of an earlier one: `to` its number, or 0 for the
+/// one before the last change, of whatever unit or choice. `cb` gets the report. ERR_NOT_FOUND when it is not kept, ERR_CONFLICT when
 /// there is nothing to go back to.
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg,
                  struct err *e) MUST_CHECK;

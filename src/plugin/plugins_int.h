@@ -6,6 +6,7 @@
 #include "loop/timer.h"
 #include "loop/work.h"
 #include "plugin/inputs.h"
+#include "plugin/past.h"
 #include "plugin/plugins.h"
 #include "trust/stays.h"
 #include "trust/trust.h"
@@ -42,7 +43,7 @@ struct slot {
 
 /// A version that a generation kept, as it is written down.
 struct past_unit {
-    const char *unit, *name, *path, *layer, *source, *project, *hash;
+    const char *unit, *name, *path, *layer, *source, *project, *hash, *note;
     uint64_t revision, mark;
     const struct json *options, *prefer;
 };
@@ -120,6 +121,7 @@ struct hold {
     char *over;          // hash of what lay on disk then, "" for nothing: another one ends the hold
     bool out;            // nothing serves in its place; else `of.hash` does
     struct past_unit of; // strings in `arena`
+    struct str bytes;    // of a text, in `arena`; NULL: it could not be read
     struct arena arena;
 };
 
@@ -128,6 +130,25 @@ struct past {
     struct arena arena;
     char *text;              // JSON
     const struct json *json; // the same, into `text`
+};
+
+/// What serves as a unit, as it was written down last.
+struct past__now {
+    char hash[SHA256_HEX];
+    uint64_t mark;
+    char *text; // JSON
+};
+
+/// A source whose units are texts.
+struct past__joined {
+    const struct past_member *m;
+    const char *dir;
+    void *arg;
+};
+
+struct past__waiter {
+    loop_fn *cb;
+    void *arg;
 };
 
 struct plugins {
@@ -175,9 +196,16 @@ struct plugins {
     bool remembered;         // state/hub.json was read
     struct pruning *pruning; // of the kept versions; NULL: none is under way
     vec(struct past *) past; // newest first
+    uint64_t last_id;        // of a record
+    bool fresh;              // nothing was kept when the hub came up
     vec(struct hold *) holds;
-    struct map good;  // path to the hash (char *) that loaded last
-    uint64_t undo_to; // generation whose versions the run under way brings back; 0: none
+    struct map now;            // unit to a struct past__now
+    const struct json *chosen; // what of the choices is in the records, in `chosen_arena`
+    struct arena chosen_arena;
+    struct map good;  // path to what loaded last
+    uint64_t undo_to; // the record that the run under way takes back; 0: none
+    vec(struct past__joined) members;
+    vec(struct past__waiter) waiting; // for what was kept
 };
 
 // ---- content.c --------------------------------------------------------------------------------
@@ -261,10 +289,41 @@ struct hold *past__hold(const struct plugins *ps, const char *unit);
 void past__hold_add(struct plugins *ps, struct str unit, const struct json *rec, const char *over);
 void past__release(struct plugins *ps, const char *unit); // end a hold
 uint64_t past__number(const struct past *r, const char *key);
+bool past__is_change(const struct past *r);
+/// The member whose unit it is; NULL: it is a plugin.
+const struct past__joined *past__member(const struct plugins *ps, const char *unit);
+void past__save(struct plugins *ps);
+
+// ---- past_keep.c: versions and the last good ---------------------------------------------------
+
 const char *past__good(const struct plugins *ps, const char *path);
+void past__good_write(struct plugins *ps, struct jw *w);
+void past__good_read(struct plugins *ps, const struct json *good);
 /// `v` was committed: it is the last good one of its path, and kept.
 void past__keep(struct plugins *ps, const struct loaded *v);
-void past__save(struct plugins *ps);
+/// A record went: versions that nothing names any more go too.
+void past__prune(struct plugins *ps);
+void past__keep_free(struct plugins *ps);
+
+/// Read texts out of the kept versions; `done` on the loop, after which it is freed.
+struct past__fetch;
+typedef void past__fetched(struct plugins *ps, struct past__fetch *f, void *arg);
+struct past__fetch *past__fetch_new(struct plugins *ps);
+void past__fetch_add(struct past__fetch *f, struct str hash);
+void past__fetch_run(struct past__fetch *f, past__fetched *done, void *arg);
+bool past__fetch_get(const struct past__fetch *f, struct str hash, struct str *bytes);
+/// Those that members may need at start; ends with plugins__remembered().
+void past__fetch_texts(struct plugins *ps);
+
+// ---- past_choices.c: what was chosen by command ------------------------------------------------
+
+/// What the records know: `kept`, or what is chosen now when it is NULL.
+void past__take_choices(struct plugins *ps, const struct json *kept);
+/// Write the former values of those that differ from what the records know (none with `base`), which
+/// know them from then on.
+void past__note_choices(struct plugins *ps, struct jw *w, bool base);
+/// Choose what was chosen; JSON null: nothing was.
+void past__choose_again(struct plugins *ps, struct str key, const struct json *was);
 
 // ---- plugins.c --------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
 // Going back to what was.
 //
-//     record of an earlier generation ──> for every unit that differs from it: a hold ──> a run serves it
+//     record ──> for every unit that it replaced: a hold of the version before ──> a run serves it
+//            └─> every choice that it saw changed: chosen as before
 //
 // Undo touches no file of the user: what he has on disk stays, and a hold ends as soon as he changes it
 // or forces a reload. Going back is a new generation that remembers where it went to, so that the next
-// undo goes further. Generations that changed no plugin, those of registrations among them, are
-// stepped over.
+// undo goes further. Generations that changed nothing, those of registrations among them, are stepped
+// over.
+//
+// Invariant: between plugins_undo() and apply() the versions of texts are fetched; what is to be done is
+// in `going`, since records may go meanwhile.
 
 #include "plugin/plugins_int.h"
 
@@ -24,9 +28,120 @@ struct plugin_past plugins_past_at(const struct plugins *ps, size_t i)
         .added = json_get(r, "added"),
         .changed = json_get(r, "changed"),
         .removed = json_get(r, "removed"),
-        .set = json_get(r, "set"),
     };
 }
+
+// ---- what is to be done -------------------------------------------------------------------------
+
+struct going {
+    struct plugins *ps;
+    struct arena arena;
+    struct map was, chosen; // to what it was; JSON null: nothing
+    uint64_t to;            // the record whose change, and all later ones, are taken back
+    gen_report_cb *cb;
+    void *arg;
+};
+
+static struct going *going_new(struct plugins *ps)
+{
+    struct going *g = xcalloc(1, sizeof *g);
+    g->ps = ps;
+    arena_init(&g->arena);
+    map_init(&g->was);
+    map_init(&g->chosen);
+    return g;
+}
+
+static void going_free(struct going *g)
+{
+    map_fini(&g->was);
+    map_fini(&g->chosen);
+    arena_fini(&g->arena);
+    free(g);
+}
+
+/// As they were before `r`: records are taken newest first.
+static void going_take(struct going *g, const struct past *r)
+{
+    const struct json *was = json_get(r->json, "was"), *chosen = json_get(r->json, "chosen");
+    json_foreach_member (m, was) {
+        map_set(&g->was, m->key, json_clone(&g->arena, &m->value));
+    }
+    json_foreach_member (m, chosen) {
+        map_set(&g->chosen, m->key, json_clone(&g->arena, &m->value));
+    }
+    g->to = past__number(r, "id");
+}
+
+static bool is_nothing(const struct json *rec)
+{
+    return rec->type != JSON_OBJ;
+}
+
+const struct json *plugins_past_set(const struct plugins *ps, size_t at, struct arena *a)
+{
+    struct going *g = going_new((struct plugins *)(uintptr_t)ps);
+    struct json *set = NULL;
+    struct buf b;
+    struct jw w;
+    struct str unit;
+    void *p;
+    for (size_t i = 0; i < at; i++) {
+        going_take(g, ps->past.p[i]);
+    }
+    buf_init(&b, SIZE_MAX);
+    jw_init(&w, &b);
+    jw_obj(&w);
+    for (size_t i = 0; map_next(&ps->now, &i, &unit, &p);) {
+        if (map_get(&g->was, unit) == NULL) {
+            jw_key_str(&w, unit);
+            jw_raw(&w, str_of(((struct past__now *)p)->text));
+        }
+    }
+    for (size_t i = 0; map_next(&g->was, &i, &unit, &p);) {
+        if (!is_nothing(p)) {
+            jw_key_str(&w, unit);
+            jw_value(&w, p);
+        }
+    }
+    jw_end_obj(&w);
+    int rc = json_parse(&set, a, arena_str(a, buf_str(&b)), NULL, NULL);
+    buf_fini(&b);
+    going_free(g);
+    return rc == 0 ? set : NULL;
+}
+
+// ---- which records ------------------------------------------------------------------------------
+
+/// The last change that was not taken back; NULL: there is none.
+static const struct past *find_last(const struct plugins *ps)
+{
+    uint64_t before = UINT64_MAX; // what is newer was taken back
+    for (size_t i = 0; i < ps->past.n; i++) {
+        const struct past *r = ps->past.p[i];
+        uint64_t to = past__number(r, "to");
+        if (before == UINT64_MAX && to != 0) {
+            before = to;
+        } else if (past__number(r, "id") < before && past__is_change(r)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/// Everything after generation `number`; false: it is not kept.
+static bool take_after(struct going *g, uint64_t number)
+{
+    for (size_t i = 0; i < g->ps->past.n; i++) {
+        if (past__number(g->ps->past.p[i], "generation") == number) {
+            return true;
+        }
+        going_take(g, g->ps->past.p[i]);
+    }
+    return false;
+}
+
+// ---- doing it -----------------------------------------------------------------------------------
 
 static bool is_version(const struct json *rec, const char *hash, uint64_t mark)
 {
@@ -34,86 +149,109 @@ static bool is_version(const struct json *rec, const char *hash, uint64_t mark)
            (uint64_t)json_int(json_get(rec, "mark"), 0) == mark;
 }
 
-/// Is this version of a record what serves as `p`?
-static bool is_serving(const struct plug *p, const struct json *rec)
+static void hold_plugin(struct plugins *ps, const char *unit, const struct json *rec)
 {
-    const struct loaded *v = p != NULL ? p->serving : NULL;
-    return v != NULL && is_version(rec, v->content->tree.hash, v->mark);
-}
-
-static bool is_current_set(const struct plugins *ps, const struct json *set)
-{
-    size_t serving = 0;
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        const struct plug *p = ps->plugs.p[i];
-        serving += p->serving != NULL;
-        if (p->serving != NULL && !is_serving(p, json_get(set, p->unit))) {
-            return false;
-        }
+    const struct plug *p = plugins__plug(ps, unit);
+    const char *over = look__hash(ps, p);
+    bool plain = p != NULL && p->entry != NULL && p->entry->enabled && !is_nothing(rec) &&
+                 is_version(rec, over, decide__mark(p->entry->place, unit));
+    if (plain) {
+        past__release(ps, unit); // what lies there, with its entry, is just that version
+    } else {
+        past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
     }
-    return set != NULL && set->n == serving;
 }
 
-/// The newest record before what the last run stands for whose versions are others than what serves.
-static const struct past *find_before(const struct plugins *ps)
+static void hold_text(struct plugins *ps, const struct past__joined *j, const char *unit,
+                      const struct json *rec, const struct past__fetch *f)
 {
-    uint64_t base = 0;
-    for (size_t i = 0; i < ps->past.n; i++) {
-        const struct past *r = ps->past.p[i];
-        uint64_t n = past__number(r, "generation"), to = past__number(r, "to");
-        if (i == 0) {
-            base = to != 0 ? to : n;
-        } else if (n < base && !is_current_set(ps, json_get(r->json, "set"))) {
-            return r;
-        }
+    struct str hash = json_str(json_get(rec, "hash"), ""), bytes = STR_NULL;
+    char over[SHA256_HEX];
+    j->m->lies(j->arg, unit, over);
+    if (!is_nothing(rec) && !past__fetch_get(f, hash, &bytes)) {
+        return; // it is not kept any more, and the log says so
     }
-    return NULL;
-}
-
-static const struct past *find_number(const struct plugins *ps, uint64_t number)
-{
-    for (size_t i = 0; i < ps->past.n; i++) {
-        if (past__number(ps->past.p[i], "generation") == number) {
-            return ps->past.p[i];
-        }
+    if (str_eqz(hash, over)) {
+        past__release(ps, unit); // what lies there, or that nothing does, is just what it was
+    } else {
+        past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
+        struct hold *h = past__hold(ps, unit);
+        h->bytes = bytes.p != NULL ? arena_str(&h->arena, bytes) : STR_NULL;
     }
-    return NULL;
+    j->m->held(j->arg, unit);
 }
 
-static void hold_all(struct plugins *ps, const struct json *set)
+static void on_undone(const struct gen_report *r, void *arg)
 {
-    json_foreach_member (m, set) {
-        char *unit = str_dup(m->key);
-        const struct plug *p = plugins__plug(ps, unit);
-        const char *over = look__hash(ps, p);
-        bool plain = p != NULL && p->entry != NULL && p->entry->enabled &&
-                     is_version(&m->value, over, decide__mark(p->entry->place, unit));
-        if (plain) {
-            past__release(ps, unit); // what lies there, with its entry, is just that version
-        } else if (!is_serving(p, &m->value) || past__hold(ps, unit) != NULL) {
-            past__hold_add(ps, m->key, &m->value, over);
+    struct going *g = arg;
+    if (r != NULL && g->ps->undo_to != 0) {
+        gen_bump(g->ps->opts.engine, "undo"); // no unit changed: it is written down all the same
+    }
+    if (g->cb != NULL) {
+        g->cb(r, g->arg);
+    }
+    going_free(g);
+}
+
+static void apply(struct plugins *ps, struct past__fetch *f, void *arg)
+{
+    struct going *g = arg;
+    struct str key;
+    void *rec;
+    if (ps->stopped) {
+        on_undone(NULL, g);
+        return;
+    }
+    for (size_t at = 0; map_next(&g->was, &at, &key, &rec);) {
+        char *unit = str_dup(key);
+        const struct past__joined *j = past__member(ps, unit);
+        if (j != NULL) {
+            hold_text(ps, j, unit, rec, f);
+        } else {
+            hold_plugin(ps, unit, rec);
         }
         free(unit);
     }
-    vec_foreach (p, &ps->plugs) {
-        if ((*p)->serving != NULL && json_get(set, (*p)->unit) == NULL) {
-            past__hold_add(ps, str_of((*p)->unit), NULL, look__hash(ps, *p));
-        }
+    ps->undo_to = g->to;
+    for (size_t at = 0; map_next(&g->chosen, &at, &key, &rec);) {
+        past__choose_again(ps, key, rec);
     }
+    if (g->was.n == 0) {
+        gen_bump(ps->opts.engine, "undo");
+    }
+    gen_request(ps->opts.engine, &(struct gen_request){.trigger = "undo", .wait_all = true},
+                on_undone, g);
+}
+
+static void begin(struct going *g)
+{
+    struct past__fetch *f = past__fetch_new(g->ps);
+    struct str unit;
+    void *rec;
+    for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
+        char *name = str_dup(unit);
+        if (!is_nothing(rec) && past__member(g->ps, name) != NULL) {
+            past__fetch_add(f, json_str(json_get(rec, "hash"), ""));
+        }
+        free(name);
+    }
+    past__fetch_run(f, apply, g);
 }
 
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, struct err *e)
 {
-    const struct past *r = to != 0 ? find_number(ps, to) : find_before(ps);
-    if (r == NULL && to != 0) {
-        return err_set(e, ERR_NOT_FOUND, "generation %llu is not kept", (unsigned long long)to);
+    struct going *g = going_new(ps);
+    const struct past *last = to == 0 ? find_last(ps) : NULL;
+    g->cb = cb;
+    g->arg = arg;
+    if (last != NULL) {
+        going_take(g, last);
+    } else if (to == 0 || !take_after(g, to)) {
+        going_free(g);
+        return to == 0 ? err_set(e, ERR_CONFLICT, "there is nothing before this to go back to")
+                       : err_set(e, ERR_NOT_FOUND, "generation %llu is not kept",
+                                 (unsigned long long)to);
     }
-    if (r == NULL) {
-        return err_set(e, ERR_CONFLICT, "there is no earlier set of plugins to go back to");
-    }
-    hold_all(ps, json_get(r->json, "set"));
-    ps->undo_to = past__number(r, "generation");
-    gen_request(ps->opts.engine, &(struct gen_request){.trigger = "undo", .wait_all = true}, cb,
-                arg);
+    begin(g);
     return 0;
 }

@@ -420,6 +420,16 @@ int tree_read(struct tree *t, const char *path, struct err *e)
     return rc < 0 ? err_set(e, rc, "cannot read '%s': %s", path, why.msg) : 0;
 }
 
+void tree_of_file(struct tree *t, const char *name, struct str bytes)
+{
+    tree_init(t);
+    struct tree_file f = {arena_strdup(&t->arena, str_of(name)), arena_str(&t->arena, bytes),
+                          false};
+    t->is_file = true;
+    vec_push(&t->files, f);
+    tree__hash(t);
+}
+
 void tree_fini(struct tree *t)
 {
     vec_fini(&t->files);

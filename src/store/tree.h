@@ -46,5 +46,8 @@ void tree_fini(struct tree *t);
 /// user's alone.
 bool tree_is_foreign(const struct stat *st);
 
+/// The tree of a single file of that name with these bytes, which are copied.
+void tree_of_file(struct tree *t, const char *name, struct str bytes);
+
 /// The file of that relative path; NULL when there is none.
 const struct tree_file *tree_find(const struct tree *t, struct str path);
