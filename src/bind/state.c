@@ -7,10 +7,11 @@
 //     └─────────────┘                             └──────────────────────────────────────────┘
 //
 // A class is a table that instances have as metatable. class(key) gives the same table each time, so
-// that live instances get what the new file defines, and takes the functions out of it first, so that
-// what the new file no longer defines is gone. Loading, judging and committing are one turn of the
-// loop: nobody but the code that loads can meet the class half-made, and when that code is not taken
-// every field is put back.
+// that live instances get what the new file defines. When a file that loads asks for it for the first
+// time, the functions that a former version of this file defined are taken out, so that what it no longer
+// defines is gone; those of other files stay, and code that only runs changes nothing. Loading, judging
+// and committing are one turn of the loop: nobody but the code that loads can meet the class half-made,
+// and when that code is not taken every field is put back.
 //
 // Two versions that wrote the same key in one transaction are told to the space: one cannot be undone
 // without the other.
@@ -73,11 +74,30 @@ static void push_copy(lua_State *L)
     }
 }
 
-static void remove_if(lua_State *L, int idx, bool functions_only)
+/// Does a version of the file that loads as `v` define the function on top? In a state of its own every
+/// function is the plugin's.
+static bool is_own_function(lua_State *L, const struct version *v)
+{
+    lua_Debug d;
+    if (!lua_isfunction(L, -1)) {
+        return false;
+    }
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &d);
+    if (v == &one_version || d.source[0] != '@') {
+        return v == &one_version;
+    }
+    const struct version *former = v->module->twin->live;
+    return strcmp(d.source + 1, v->text->path) == 0 ||
+           (former != NULL && strcmp(d.source + 1, former->text->path) == 0);
+}
+
+/// Take out of the table at `idx` the functions of `v`; NULL: everything.
+static void remove_fields(lua_State *L, int idx, const struct version *v)
 {
     lua_pushnil(L);
     while (lua_next(L, idx) != 0) {
-        bool go = !functions_only || lua_isfunction(L, -1);
+        bool go = v == NULL || is_own_function(L, v);
         lua_pop(L, 1);
         if (go) {
             lua_pushvalue(L, -1);
@@ -152,7 +172,7 @@ static void undo(struct state *st, const struct state__change *e)
     refs_push(L, e->before); // nil when there was nothing
     if (e->fields != 0 && lua_istable(L, -1)) {
         int class = lua_gettop(L);
-        remove_if(L, class, false);
+        remove_fields(L, class, NULL);
         refs_push(L, e->fields);
         lua_pushnil(L);
         while (lua_next(L, class + 1) != 0) {
@@ -214,6 +234,17 @@ static int lib_clear(lua_State *L)
     return lib_set(L);
 }
 
+/// Has `v` changed `key` in this transaction?
+static bool has_changed(const struct state *st, const char *key, const struct version *v)
+{
+    vec_foreach (e, &st->log) {
+        if (e->by == v && strcmp(e->key, key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int lib_class(lua_State *L)
 {
     struct state *st = state_of(L);
@@ -223,6 +254,8 @@ static int lib_class(lua_State *L)
     if (!lua_isnil(L, 2) && !lua_istable(L, 2)) {
         return luaL_error(L, "state.class: '%s' holds a %s", key, luaL_typename(L, 2));
     }
+    const struct version *v = loader_of(st, L);
+    bool first = v != NULL && !has_changed(st, key, v);
     write_down(st, L, key, true);
     if (lua_isnil(L, 2)) {
         lua_newtable(L);
@@ -230,7 +263,9 @@ static int lib_class(lua_State *L)
         lua_pushvalue(L, 2);
         put_value(st, L, key);
     }
-    remove_if(L, 2, true);
+    if (first) {
+        remove_fields(L, 2, v);
+    }
     lua_pushliteral(L, "__index");
     lua_pushvalue(L, 2);
     lua_rawset(L, 2);

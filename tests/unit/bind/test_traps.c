@@ -110,6 +110,27 @@ TEST(live_instances_get_new_methods_at_commit_and_only_then)
 
 // ---- hub.state -----------------------------------------------------------------------------------
 
+TEST(a_class_that_others_ask_for_keeps_its_methods)
+{
+    lab_open((const char *const[]){
+        "lib/def.lua",
+        "local A = state.class('A') function A:hi() return 'hi' end function A:old() end\n"
+        "state.class('A').again = function() return 'again' end\n"
+        "_G.a = setmetatable({}, A) return A",
+        "lib/more.lua",
+        "require('lib.def') local A = state.class('A') function A:more() return 'more' end return "
+        "{}",
+        NULL});
+    CHECK_STR(lab_eval("return a:hi() .. a:more() .. a.again()"), "himoreagain");
+    CHECK_STR(lab_eval("return state.class('A') == getmetatable(a) and a:hi()"), "hi"); // a handler
+    lab_change("lib/more.lua", "local A = state.class('A') return {}"); // drops its own only
+    CHECK_STR(lab_eval("return a:hi() .. tostring(a.more)"), "hinil");
+    lab_change("lib/def.lua",
+               "local A = state.class('A') function A:hi() return 'ho' end return A");
+    CHECK_STR(lab_eval("return a:hi() .. tostring(a.old) .. tostring(a.again)"), "honilnil");
+    lab_close();
+}
+
 TEST(state_keeps_identity_and_what_it_was_given)
 {
     lab_open(NULL);
