@@ -190,6 +190,7 @@ struct modules {
     files__names patterns;  // of the load order
     module_list order_list; // the same, expanded
     bool asked;             // the scan under way is for more than what changed
+    bool warned_full;       // a rebuild in nobody's code is said
     bool alone;             // the run under way takes what changed, and all else as it serves
 };
 
@@ -236,6 +237,8 @@ void list__add(module_list *l, struct module *m); // once
 bool rebuild__is_due(const struct modules *ms);
 void rebuild__run(struct modules *ms, struct gen_stage *s);
 void rebuild__commit(struct modules *ms);
+/// Another run follows: what was said of the hub itself stands no longer.
+void rebuild__forget(struct modules *ms);
 /// In a rebuild: the text of `m` that served until now; otherwise NULL.
 struct files__text *rebuild__text(const struct module *m);
 vm_died_fn rebuild__on_death; // with the space

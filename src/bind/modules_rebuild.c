@@ -123,33 +123,44 @@ static void drop_attempt(struct space *sp)
 
 // ---- say ------------------------------------------------------------------------------------
 
-/// The version that the rebuild is reported with: of whose code it was, else the first.
-static struct version *spokesman(struct modules *ms)
+static struct version *taken(struct space *sp, const char *name)
 {
-    const struct module *guilty = ms->former->guilty;
-    vec_foreach (it, &ms->space->staged) {
-        if (guilty != NULL && strcmp((*it)->module->name, guilty->name) == 0) {
+    vec_foreach (it, &sp->staged) {
+        if (strcmp((*it)->module->name, name) == 0) {
             return *it;
         }
     }
-    return ms->space->staged.n != 0 ? ms->space->staged.p[0] : NULL;
+    return NULL;
 }
 
-static void say_rebuilt(struct modules *ms, const struct buf *lost)
+/// It is said of the module in whose code the state was full, as long as that text serves or is refused;
+/// when it was nobody's, of the hub until the next run.
+static void say_rebuilt(struct modules *ms, struct gen_stage *s, const struct buf *lost)
 {
     const struct module *guilty = ms->former->guilty;
-    struct version *v = spokesman(ms);
+    const char *name = guilty != NULL ? guilty->unit_name : "nobody";
+    struct version *v = guilty != NULL ? taken(ms->space, guilty->name) : NULL;
     char *text = xasprintf("the Lua state was full in code of '%s' and was made anew: modules were "
-                           "loaded again as they "
-                           "served, with the plain data of hub.state%s%s",
-                           guilty != NULL ? guilty->unit_name : "nobody",
-                           lost->n != 0 ? "; lost: " : "", buf_z(lost));
+                           "loaded again as they served, with the plain data of hub.state%s%s",
+                           name, lost->n != 0 ? "; lost: " : "", buf_z(lost));
+    struct gen_diag d = {.code = DIAG_MEMORY_LIMIT, .source = "hub", .message = text};
     if (v != NULL) {
-        bind__note(v->owner, DIAG_MEMORY_LIMIT, NULL, 0, text);
+        bind__note(v->owner, d.code, NULL, 0, text);
+    } else if (guilty != NULL && modules__get(ms->space, str_of(guilty->name))->refusal.message) {
+        gen_stage_note(s, name, &d);
     } else {
-        log_warn(LOG_HUB, "diagnostic=MEMORY_LIMIT message=%s", LOGQ(str_of(text)).z);
+        gen_warn(ms->engine, &d);
+        ms->warned_full = true;
     }
     free(text);
+}
+
+void rebuild__forget(struct modules *ms)
+{
+    if (ms->warned_full) {
+        gen_unwarn(ms->engine, DIAG_MEMORY_LIMIT, NULL);
+        ms->warned_full = false;
+    }
 }
 
 // ---- inside the module system ---------------------------------------------------------------
@@ -173,6 +184,7 @@ void rebuild__run(struct modules *ms, struct gen_stage *s)
     struct buf lost;
     arena_init(&a);
     buf_init(&lost, SIZE_MAX);
+    rebuild__forget(ms);
     ms->former = ms->space;
     size_t max = (size_t)ms->bind->limits.memory_mb << 19; // half of it
     const struct json *kept = state_save(ms->former->state, &a, max, &lost);
@@ -182,7 +194,7 @@ void rebuild__run(struct modules *ms, struct gen_stage *s)
         attempt(ms, s, kept);
     }
     stage__end(ms->space);
-    say_rebuilt(ms, &lost);
+    say_rebuilt(ms, s, &lost);
     buf_fini(&lost);
     arena_fini(&a);
 }

@@ -430,6 +430,7 @@ void stage__run(struct modules *ms, struct gen_stage *s)
         return;
     }
     if (!dry_run) {
+        rebuild__forget(ms);
         past__end_holds(ms, gen_stage_request(s));
     }
     ms->trial = dry_run ? space__open(ms) : NULL;
