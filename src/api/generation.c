@@ -94,13 +94,8 @@ void op_GENERATION_UNDO(struct api *api, struct op_call *c)
 {
     int64_t to = json_int(json_get(c->params, "to"), 0);
     struct err e = {0};
-    if (api->plugins == NULL) {
-        op_fail(c, PROBLEM_FEATURE_DISABLED, "start the hub without --safe",
-                "the hub was started without plugins");
+    if (!api__may_change(api, c)) {
         return;
-    }
-    if (api__current(api, c) == NULL) {
-        return; // answered
     }
     if (to < 0 || (to == 0 && json_get(c->params, "to") != NULL)) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'to' is the number of a generation");

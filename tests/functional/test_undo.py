@@ -7,7 +7,7 @@ import pytest
 
 from conftest import retry
 from test_lua import lua, say, versions  # noqa: F401  (a fixture)
-from test_plugins import answer, ask, call, calm, plug, reload, rows, tools
+from test_plugins import answer, ask, call, calm, plug, reload, rows
 from test_plugins_kept import undo, undo_refused
 
 RELAY = 'events.on("improvement.tell", function(data) events.emit("user.told", data) end)\n'
@@ -202,12 +202,3 @@ def test_a_plugin_that_was_switched_off_stays_on_after_undo_and_a_save(home, sta
     assert ask(home, "p")["v"] == 1
     plug(home, "p", answer(2))
     assert reload(home)["ok"] and ask(home, "p")["v"] == 2 and rows(home)["p"]["state"] == "loaded"
-
-
-def test_switching_all_plugins_off_can_be_undone(home, start_hub):
-    plug(home, "p", answer(1))
-    calm(home, start_hub)
-    assert call(home, "POST", "/feature/plugins/disable")[0] == 200
-    assert tools(home) == {}
-    undo(home)
-    assert ask(home, "p")["v"] == 1 and tools(home) == {"what": "p"}
