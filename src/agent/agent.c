@@ -139,6 +139,8 @@ void agent_guard(const struct agent *a, struct tool_env *env, struct arena *aren
     vec_fini(&g.plugins);
     env->plugins = plugins;
     env->followed = followed;
+    env->memory = (uint64_t)config_int(a->o.config, "limits.command_mb") << 20;
+    env->processes = (uint64_t)config_int(a->o.config, "limits.command_processes");
 }
 
 // ---- start --------------------------------------------------------------------------------------

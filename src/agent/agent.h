@@ -141,7 +141,8 @@ void agent_free(struct agent *a); // when the store is closed; NULL is allowed
 void agent_set_config(struct agent *a, const struct config *c);
 struct tool_env;
 struct arena;
-/// Fill in what runs outside of the sandbox now, so that no tool of this call writes it. In the arena.
+/// Fill in what runs outside of the sandbox now, so that no tool of this call writes it, and how much a
+/// command may take. In the arena.
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena);
 /// Copied; before the first session of a bot is made or found.
 void agent_set_kit(struct agent *a, const struct agent_kit *kit);

@@ -87,6 +87,8 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
     c->plugins = copy_list(a, env->plugins);
     c->followed = copy_list(a, env->followed);
+    c->memory = env->memory;
+    c->processes = env->processes;
     c->environment = copy_list(a, env->environment);
     c->umask = tool_umask(c->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);

@@ -42,6 +42,7 @@ struct tool_env {
     const struct box_policy *policy; // working_dir is where relative paths begin
     const char *const *plugins;      // paths that the hub loads plugins from, see agent_guard()
     const char *const *followed;     // places that are trusted whatever they hold
+    uint64_t memory, processes;      // that a command may take in its box; 0: no limit
     const char *const *environment;  // "NAME=value" for commands, see tool_environment()
     const char *outputs_dir;         // absolute; made when first needed
     const char *call_id;             // any text from a model: names the file of a big output

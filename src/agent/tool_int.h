@@ -28,6 +28,7 @@ struct tool_call {
     const struct json *input;
     struct box_policy policy;
     const char *const *plugins, *const *followed;
+    uint64_t memory, processes;
     const char *const *environment;
     mode_t umask; // the client's
     const char *outputs_dir, *call_id;

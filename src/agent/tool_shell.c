@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "loop/launch.h"
 
-enum { GRACE_MS = 2000, PROCESSES = 4096, NAME_LEN = 100 };
+enum { GRACE_MS = 2000, NAME_LEN = 100 };
 
 // ---- what to run, on the lane ----------------------------------------------------------------
 
@@ -43,11 +43,15 @@ static int choose_dir(struct tool_call *c, struct err *e)
     if (cwd == NULL) {
         return 0;
     }
+    int rc = check_text(cwd, "cwd", e);
+    if (rc < 0) {
+        return rc;
+    }
     if (str_starts(json_str(cwd, ""), "/tmp")) { // only the box knows its /tmp
         c->command.cwd = text_of(c, cwd, "");
         return 0;
     }
-    int rc = tool__path(c, json_str(cwd, ""), &path, e);
+    rc = tool__path(c, json_str(cwd, ""), &path, e);
     int fd = rc == 0 ? tool__open(c, path, true, &real, e) : rc;
     if (fd < 0) {
         return fd;
@@ -87,6 +91,18 @@ static const char *search_path(struct tool_call *c)
     return path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path;
 }
 
+/// The machine's own, whatever PATH the session has, or none.
+static const char *find_grep(void)
+{
+    static const char *const usual[] = {"/usr/bin/grep", "/bin/grep"};
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        if (access(usual[i], X_OK) == 0) {
+            return usual[i];
+        }
+    }
+    return "grep";
+}
+
 int tool_run_SEARCH_FILES(struct tool_call *c, struct err *e)
 {
     const struct json *glob = json_get(c->input, "glob");
@@ -101,9 +117,10 @@ int tool_run_SEARCH_FILES(struct tool_call *c, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    const char **argv = words(c, 8);
-    argv[n++] = "grep";
+    const char **argv = words(c, 9);
+    argv[n++] = find_grep();
     argv[n++] = "-rIHnE";
+    argv[n++] = "--devices=skip"; // who opens a FIFO waits for its writer
     argv[n++] = "--exclude-dir=.git";
     if (glob != NULL) {
         argv[n++] = arena_printf(&c->arena, "--include=" STR_FMT, STR_ARG(json_str(glob, "")));
@@ -178,6 +195,16 @@ static const char *judge(struct tool_call *c, struct tool_result *r)
     }
     if (c->interrupted) {
         return "interrupted";
+    }
+    if (x->limit == LAUNCH_LIMIT_MEMORY) {
+        return arena_printf(&c->arena,
+                            "ended: it took more than %llu MiB of memory ([limits] command_mb)",
+                            (unsigned long long)(c->memory >> 20));
+    }
+    if (x->limit == LAUNCH_LIMIT_PROCESSES) {
+        return arena_printf(&c->arena,
+                            "ended: it had more than %llu processes ([limits] command_processes)",
+                            (unsigned long long)c->processes);
     }
     if (x->signal != 0) {
         return arena_printf(&c->arena, "signal %d", x->signal);
@@ -310,7 +337,8 @@ void tool__spawn(struct tool_call *c)
         .supervise = true,
         .box = box_rules(c->box),
         .network = boxed && box_network(c->box),
-        .process_limit = boxed ? PROCESSES : 0,
+        .process_limit = boxed ? c->processes : 0,
+        .box_memory = boxed ? c->memory : 0,
         .umask = &c->umask,
     };
     c->output = tool_output_new(c->lane, output_path(c), on_room, c);

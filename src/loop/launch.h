@@ -6,7 +6,7 @@
 // What proc.c and the program afloat-launch say to each other.
 //
 //     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES]
-//                   [-k UMASK] [-x] [-b RULE]... [-n] -- PROGRAM ARG...
+//                   [-k UMASK] [-x] [-b RULE]... [-n] [-M BYTES] -- PROGRAM ARG...
 //
 // -s  stay as supervisor            -3  descriptor 3 is for the program
 // -d  working directory             -f  soft limit of open files
@@ -14,6 +14,7 @@
 //     were, since a person works there
 // -k  umask, a decimal number
 // -x  run it in a box (with -s)     -n  the box has the network
+// -M  memory of a box in all        -u  processes, also of a box in all
 // -b  a rule of the box
 //
 // A rule is a letter and an absolute path without symbolic links, `.` and `..`; outer paths come
@@ -38,7 +39,11 @@ enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 256 };
     X('u', RLIMIT_NPROC, process_limit)                                                            \
     X('z', RLIMIT_FSIZE, file_size_limit)
 
+enum launch_limit { LAUNCH_LIMIT_PROCESSES = 1, LAUNCH_LIMIT_MEMORY };
+
 enum launch_kind {
+    LAUNCH_LIMITED =
+        0, // supervisor: value is the enum launch_limit that the box passed; it was ended
     LAUNCH_ENDED = 1,  // supervisor: the program and its descendants are gone; value is its status
     LAUNCH_NO_SETUP,   // value is the errno: a limit or descriptor could not be set
     LAUNCH_NO_DIR,     // value is the errno: cannot enter DIR

@@ -142,7 +142,9 @@ static void note_failure(struct proc *p, const struct launch_report *r)
 
 static void take_report(struct proc *p, const struct launch_report *r)
 {
-    if (r->kind != LAUNCH_ENDED) {
+    if (r->kind == LAUNCH_LIMITED) {
+        p->result.limit = r->value;
+    } else if (r->kind != LAUNCH_ENDED) {
         note_failure(p, r);
     } else if (p->result.launched) {
         p->result.signal = WIFSIGNALED(r->value) ? WTERMSIG(r->value) : 0;
@@ -215,6 +217,7 @@ static void add_box(struct arena *a, char **args, size_t *n, const struct proc_o
     assert(o->box == NULL || o->supervise);
     if (o->box != NULL) {
         add_word(a, args, n, "-x");
+        add_number(a, args, n, 'M', o->box_memory);
     }
     for (size_t i = 0; i < count(o->box); i++) {
         add_word(a, args, n, "-b");

@@ -27,6 +27,7 @@ struct proc_exit {
     int signal;      // signal that ended it, or 0
     bool launched;   // false: the program could not be started, `code` is the negative errno
     const char *why; // not launched: what failed, for people; else NULL. Borrowed for the call
+    int limit;       // it was ended because its box passed this enum launch_limit; 0: it did not
     int no_box; // not launched because its box could not be made: which enum launch_kind; else 0
 };
 
@@ -51,6 +52,7 @@ struct proc_opts {
     bool supervise;         // proc_kill(), its end and our own death end every descendant
     const char *const *box; // rules as in loop/launch.h, NULL at the end; needs `supervise`
     bool network;           // in a box
+    uint64_t box_memory;    // bytes for all processes of a box; 0: no limit
     const mode_t *umask;    // NULL: what proc_set_umask() said
     uint64_t file_limit;    // soft RLIMIT_NOFILE; 0: what the hub was started with
     uint64_t memory_limit, cpu_limit_s, process_limit, file_size_limit; // 0: as the hub's own

@@ -35,6 +35,8 @@ struct bpf_rule {
     enum bpf_test test;
     uint32_t value;
     uint32_t otherwise;
+    unsigned flags_arg; // the test counts only when this argument
+    uint32_t flags;     // has one of these bits; 0: always
 };
 
 struct bpf {
@@ -70,13 +72,17 @@ static inline void bpf_start(struct bpf *b)
     bpf_return(b, SECCOMP_RET_KILL_PROCESS);
 }
 
-/// Number and verdict; where there is a test, four more instructions between them that leave the
-/// program. No rule changes the number in the accumulator and then goes on. Tests look at the low
+/// Number and verdict; where there is a test, three more instructions between them that leave the
+/// program, and two more for its flags. No rule changes the number in the accumulator and then goes on. Tests look at the low
 /// half of an argument: all of them are on what the kernel takes as an int or as flags.
 static inline void bpf_add(struct bpf *b, const struct bpf_rule *r)
 {
     bool plain = r->test == BPF_ANY_ARG;
-    bpf_emit(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, plain ? 1 : 4);
+    bpf_emit(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, plain ? 1 : r->flags == 0 ? 4 : 6);
+    if (!plain && r->flags != 0) {
+        bpf_load(b, offsetof(struct seccomp_data, args) + r->flags_arg * sizeof(uint64_t));
+        bpf_emit(b, BPF_JMP | BPF_JSET | BPF_K, r->flags, 0, 3);
+    }
     if (!plain) {
         bool equal = r->test == BPF_EQUAL;
         bpf_load(b, offsetof(struct seccomp_data, args) + r->arg * sizeof(uint64_t));

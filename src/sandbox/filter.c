@@ -26,10 +26,10 @@ static const uint32_t END = SECCOMP_RET_KILL_PROCESS;
 static void build(struct bpf *b)
 {
     const struct bpf_rule rules[] = {
-#define ALLOW(name) {__NR_##name, SECCOMP_RET_ALLOW, 0, BPF_ANY_ARG, 0, 0},
+#define ALLOW(name) {.nr = __NR_##name, .verdict = SECCOMP_RET_ALLOW},
 #define ALLOW_IF(name, arg, test, value)                                                           \
-    {__NR_##name, SECCOMP_RET_ALLOW, arg, BPF_##test, value, REFUSE},
-#define KILL(name) {__NR_##name, END, 0, BPF_ANY_ARG, 0, 0},
+    {__NR_##name, SECCOMP_RET_ALLOW, arg, BPF_##test, value, REFUSE, 0, 0},
+#define KILL(name) {.nr = __NR_##name, .verdict = END},
 #include "sandbox/calls.def"
 #undef ALLOW
 #undef ALLOW_IF

@@ -22,7 +22,7 @@
 //     afloat-launch ── init (process 1 in there: mounts, then waits) ── program (walls, then exec)
 //
 // When init ends, the kernel ends whoever is left in there, wherever it went. What the box is made of
-// is in launch_box.c (mounts), launch_keep.c (names that must not appear) and launch_walls.c.
+// is in launch_box.c (mounts), launch_keep.c (names that must not appear), launch_walls.c and launch_init.c.
 //
 // It allocates nothing, reads no file but /proc, and prints only when started by hand. It does not
 // stop a descendant from killing us: the program dies with us then (PDEATHSIG), its children need
@@ -58,7 +58,6 @@ enum {
     AGAIN_MAX = 1000,   // for those whom the kernel cannot end now
     SWEEP_MAX = 32768,  // processes one sweep can see; the next sees the rest
     REAP_MAX = 1024,    // zombies buried before looking at the channel again
-    COUNT_MS = 50,      // between two looks at how many processes are in a box
     EXIT_UNUSABLE = 125 // we could not even begin
 };
 
@@ -70,6 +69,7 @@ struct request {
     rlim_t files;
     rlim_t umask;                // RLIM_INFINITY: as inherited
     rlim_t limits[RLIM_NLIMITS]; // 0: as inherited
+    rlim_t box_memory;           // 0: no limit
     struct launch_box box;
     char **argv;
 };
@@ -140,6 +140,7 @@ static bool parse_option(struct request *r, int letter, const char *text)
     case 'b': return parse_rule(&r->box, text);
     case 'x': r->box.on = true; return true;
     case 'n': r->box.network = true; return true;
+    case 'M': return parse_number(text, &r->box_memory);
     case '?': return false;
     default: return parse_limit(r, letter, text);
     }
@@ -150,7 +151,7 @@ static bool parse_request(struct request *r, int argc, char **argv)
     int letter;
     opterr = 0;
     r->umask = RLIM_INFINITY;
-    while ((letter = getopt(argc, argv, "+s3cxnd:f:k:m:t:u:z:b:")) != -1) {
+    while ((letter = getopt(argc, argv, "+s3cxnd:f:k:m:t:u:z:b:M:")) != -1) {
         if (!parse_option(r, letter, optarg)) {
             return false;
         }
@@ -349,8 +350,8 @@ enum phase { RUNNING, ENDING, KILLING };
 
 static struct {
     pid_t program;
-    int status;  // of the program, once `over`
-    int *in_box; // shared with init: the status of the program in a box, -1 before
+    int status;                          // of the program, once `over`
+    volatile struct launch_over *in_box; // shared with init; NULL without a box
     bool over;
     enum phase phase;
     int64_t kill_at;  // in ENDING
@@ -375,7 +376,7 @@ static bool reap(void)
             return pid == 0;
         }
         if (pid == sv.program) {
-            sv.status = sv.in_box != NULL && *sv.in_box != -1 ? *sv.in_box : status;
+            sv.status = sv.in_box != NULL && sv.in_box->status != -1 ? sv.in_box->status : status;
             sv.over = true;
         }
     }
@@ -460,62 +461,24 @@ static _Noreturn void supervise(void)
         wait_for_event();
     }
     keep__drop();
+    if (sv.in_box != NULL && sv.in_box->limit != 0) {
+        report(LAUNCH_LIMITED, sv.in_box->limit);
+    }
     report(LAUNCH_ENDED, sv.status);
     _exit(0);
 }
 
 // ---- the first process of a box --------------------------------------------------------------
 
-/// How many processes there are.
-static size_t count_processes(void)
+/// When the machine runs out of memory, processes of a box are ended before those of the user.
+static void go_first(void)
 {
-    _Alignas(struct dirent64) char entries[4096];
-    size_t count = 0;
-    ssize_t n;
-    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && (n = getdents64(fd, entries, sizeof entries)) > 0) {
-        for (ssize_t at = 0; at < n;) {
-            const struct dirent64 *d = (const void *)(entries + at);
-            at += d->d_reclen;
-            count += d->d_name[0] >= '0' && d->d_name[0] <= '9';
-        }
-    }
+    static const char score[] = "500";
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
+        ssize_t n = write(fd, score, sizeof score - 1);
+        (void)n; // a machine that does not know it has its own ways
         close(fd);
-    }
-    return count;
-}
-
-/// RLIMIT_NPROC bounds everybody but root, so for root we count.
-static void wait_for_child(size_t crowd)
-{
-    const struct timespec t = {.tv_nsec = COUNT_MS * 1000000L};
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    if (geteuid() != 0 || crowd == SIZE_MAX) {
-        sigwaitinfo(&child, NULL);
-    } else if (sigtimedwait(&child, NULL, &t) < 0 && count_processes() > crowd) {
-        *sv.in_box = SIGKILL;
-        _exit(0);
-    }
-}
-
-/// Bury the dead until the program is among them; our own end ends all the others.
-static _Noreturn void watch_over(pid_t program, rlim_t limit)
-{
-    size_t crowd = limit != 0 ? count_processes() + limit : SIZE_MAX;
-    int status;
-    pid_t pid;
-    close_range(0, UINT_MAX, 0);
-    for (;;) {
-        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-            if (pid == program) {
-                *sv.in_box = status;
-                _exit(0);
-            }
-        }
-        wait_for_child(crowd);
     }
 }
 
@@ -530,9 +493,11 @@ static _Noreturn void become_init(const struct request *r)
     if (program == 0) {
         setsid();
         reset_signals();
+        go_first();
         become(r);
     }
-    watch_over(program, r->limits[RLIMIT_NPROC]);
+    const struct launch_limits all = {r->limits[RLIMIT_NPROC], r->box_memory};
+    init__watch_over(program, &all, sv.in_box);
 }
 
 // ---- starting --------------------------------------------------------------------------------
@@ -551,12 +516,13 @@ static _Noreturn void become_child(const struct request *r, pid_t supervisor)
 
 static _Noreturn void split_box(const struct request *r)
 {
-    sv.in_box =
+    void *shared =
         mmap(NULL, sizeof *sv.in_box, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (sv.in_box == MAP_FAILED) {
+    if (shared == MAP_FAILED) {
         launch__fail(LAUNCH_NO_SETUP);
     }
-    *sv.in_box = -1;
+    sv.in_box = shared;
+    sv.in_box->status = -1;
     keep__make(&r->box);
     sv.program = box__fork();
     if (sv.program == 0) {

@@ -51,6 +51,24 @@ void keep__forget(void);
 /// When nobody is left: take away what is still as we made it and in nobody else's use.
 void keep__drop(void);
 
+// ---- the first process of a box: launch_init.c ---------------------------------------------------
+
+/// What a box may take in all; 0: as much as there is.
+struct launch_limits {
+    size_t processes;
+    uint64_t memory; // bytes
+};
+
+/// How it ended; in memory that init and the supervisor share.
+struct launch_over {
+    int status; // of the program; -1 before
+    int limit;  // of enum launch_limit: passed, and the box was ended for it; 0: none
+};
+
+/// In init: bury the dead until the program is among them or a limit is passed; our own end ends all others.
+_Noreturn void init__watch_over(pid_t program, const struct launch_limits *limits,
+                                volatile struct launch_over *over);
+
 // ---- the process itself: launch_walls.c ----------------------------------------------------------
 
 /// In the process that becomes the program, last of all: privileges, Landlock, system calls.

@@ -22,6 +22,10 @@
 #include "sandbox/landlock_int.h"
 #include "sandbox/launch_int.h"
 
+#ifndef __NR_fchmodat2
+#define __NR_fchmodat2 452 // the same on every architecture; older headers do not have it
+#endif
+
 enum {
     READ = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR,
     WRITE = READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG |
@@ -168,16 +172,20 @@ static void enter_landlock(const struct launch_box *b)
 static void enter_filter(bool network)
 {
     const uint32_t allow = SECCOMP_RET_ALLOW;
+    const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
     const uint32_t offline = network ? allow : SECCOMP_RET_ERRNO | ENETUNREACH;
     const struct bpf_rule rules[] = {
-#define REFUSE(name) {__NR_##name, SECCOMP_RET_ERRNO | EPERM, 0, BPF_ANY_ARG, 0, 0},
-#define REFUSE_IF(name, arg, bits)                                                                 \
-    {__NR_##name, allow, arg, BPF_CLEAR, bits, SECCOMP_RET_ERRNO | EPERM},
-#define ABSENT(name)  {__NR_##name, SECCOMP_RET_ERRNO | ENOSYS, 0, BPF_ANY_ARG, 0, 0},
-#define OFFLINE(name) {__NR_##name, offline, 0, BPF_ANY_ARG, 0, 0},
+#define REFUSE(name)                {.nr = __NR_##name, .verdict = refuse},
+#define ABSENT(name)                {.nr = __NR_##name, .verdict = SECCOMP_RET_ERRNO | ENOSYS},
+#define OFFLINE(name)               {.nr = __NR_##name, .verdict = offline},
+#define REFUSE_IF(name, arg_, bits) {__NR_##name, allow, arg_, BPF_CLEAR, bits, refuse, 0, 0},
+#define REFUSE_NEW(name, flags_, arg_, bits)                                                       \
+    {__NR_##name, allow,  arg_,   BPF_CLEAR,                                                       \
+     bits,        refuse, flags_, O_CREAT | (O_TMPFILE & ~O_DIRECTORY)},
 #include "sandbox/tool_calls.def"
 #undef REFUSE
 #undef REFUSE_IF
+#undef REFUSE_NEW
 #undef ABSENT
 #undef OFFLINE
     };

@@ -27,7 +27,8 @@ static struct {
     bool success;
     uint64_t left_out;
     int dones;
-    uint64_t timeout_ms;
+    uint64_t timeout_ms, memory, processes;
+    const char *const *environment; // NULL: the usual one
     const char *call_id;
     bool want_progress;
     void (*on_progress)(void);
@@ -79,7 +80,9 @@ static int start(const char *name, const char *input, struct err *e)
         .loop = &boxed.loop,
         .lane = lane,
         .policy = &boxed.policy,
-        .environment = environment,
+        .environment = got.environment != NULL ? got.environment : environment,
+        .memory = got.memory,
+        .processes = got.processes,
         .outputs_dir = outputs,
         .call_id = got.call_id,
         .timeout_ms = got.timeout_ms,
@@ -393,8 +396,8 @@ TEST(a_failed_command_says_that_the_network_is_off)
 TEST(a_machine_without_isolation_runs_nothing_and_says_so)
 {
     static struct bpf program;
-    const struct bpf_rule rule = {SYS_clone, SECCOMP_RET_ALLOW, 0,
-                                  BPF_CLEAR, CLONE_NEWUSER,     SECCOMP_RET_ERRNO | EPERM};
+    const struct bpf_rule rule = {SYS_clone,     SECCOMP_RET_ALLOW,         0, BPF_CLEAR,
+                                  CLONE_NEWUSER, SECCOMP_RET_ERRNO | EPERM, 0, 0};
     begin();
     bpf_start(&program);
     bpf_add(&program, &rule);
@@ -670,5 +673,70 @@ TEST(files_are_searched_inside_the_box)
     CHECK(strstr(buf_z(&got.output), "KEY") == NULL);
     call("search_files", "{'pattern': '--', 'path': '-'}");
     check_bad("exit 2");
+    end();
+}
+
+TEST(searching_needs_no_path_and_waits_for_no_fifo)
+{
+    static const char *const none[] = {"LANG=C.UTF-8", NULL};
+    begin();
+    boxed_save("ws/f", "needle\n");
+    CHECK_INT(mkfifo(boxed_path("ws/pipe"), 0600), 0);
+    got.environment = none;
+    call("search_files", "{'pattern': 'needle'}");
+    CHECK_STR(buf_z(&got.output), "./f:1:needle\n");
+    got.timeout_ms = 5000;
+    call("search_files", "{'pattern': 'needle', 'path': 'pipe'}");
+    CHECK(got.success);
+    CHECK_STR(buf_z(&got.output), "no matches\n");
+    got.environment = NULL;
+    end();
+}
+
+TEST(a_name_with_a_nul_is_refused)
+{
+    static const char *const rows[][2] = {
+        {"shell", "{'cmd': 'true', 'cwd': '/tmp\\u0000/../etc'}"},
+        {"shell", "{'cmd': 'true', 'cwd': 'a\\u0000b'}"},
+        {"read_file", "{'path': 'f\\u0000'}"},
+        {"write_file", "{'path': 'f\\u0000.txt', 'content': ''}"},
+        {"list_files", "{'path': '.\\u0000'}"},
+        {"search_files", "{'pattern': 'x', 'path': '.\\u0000'}"},
+    };
+    begin();
+    boxed_save("ws/f", "");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        call(rows[i][0], rows[i][1]);
+        CHECK(!got.success);
+    }
+    end();
+}
+
+TEST(a_command_that_passes_a_limit_is_told_which)
+{
+    begin();
+    got.memory = 64 << 20;
+    got.processes = 16;
+    boxed_save("ws/eat", "$x = 'x' x (256 << 20); sleep 100;");
+    call("shell", "{'cmd': 'perl eat'}");
+    CHECK(!got.success && strstr(got.error, "64 MiB of memory ([limits] command_mb)") != NULL);
+    if (geteuid() == 0) { // everybody else is stopped by fork()
+        call("shell", "{'cmd': 'for i in $(seq 40); do sleep 100 & done; wait'}");
+        CHECK(!got.success &&
+              strstr(got.error, "16 processes ([limits] command_processes)") != NULL);
+    }
+    got.memory = got.processes = 0;
+    end();
+}
+
+TEST(rights_of_the_owner_are_not_kept_when_a_file_is_written)
+{
+    struct stat st;
+    begin();
+    boxed_save("ws/f", "old");
+    CHECK_INT(chmod(boxed_path("ws/f"), 06755), 0);
+    call("write_file", "{'path': 'f', 'content': 'new'}");
+    CHECK_INT(stat(boxed_path("ws/f"), &st), 0);
+    CHECK_INT(st.st_mode & 07777, 0755);
     end();
 }

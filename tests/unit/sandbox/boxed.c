@@ -72,6 +72,7 @@ static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *b
         .box = box_rules(box),
         .network = box_network(box),
         .process_limit = boxed.process_limit,
+        .box_memory = boxed.memory_limit,
         .fd3 = boxed.fd3,
     };
     if (proc_spawn(&cmd->proc, &boxed.loop, &opts, &cb, cmd, &e) != 0) {

@@ -26,7 +26,7 @@ struct boxed {
     char base[300], ws[320], home[320], runtime[330], hidden[320];
     const char *hide[2];
     struct box_policy policy;
-    uint64_t process_limit;
+    uint64_t process_limit, memory_limit;
     int fd3;              // given to the command as descriptor 3; 0 for none
     struct boxed_cmd cmd; // the last one of boxed_run()
     struct err missing;   // why this machine gives no box; code 0: it does

@@ -1,9 +1,11 @@
 // What a policy becomes: rules, and answers for tools that run in the hub.
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "loop/launch.h"
 #include "unit/sandbox/boxed.h"
 
 static struct box *open_box(void)
@@ -304,5 +306,35 @@ TEST(what_is_hidden_stays_so_when_it_is_replaced_or_made_while_a_command_runs)
     CHECK(strstr(buf_z(&cmd.out), "canary") == NULL);
     CHECK(strstr(strstr(buf_z(&cmd.out), "ready"), "seen") != NULL); // its neighbour can be read
     boxed_free(&cmd);
+    boxed_end();
+}
+
+TEST(no_file_gets_the_rights_of_its_owner)
+{
+    struct stat st;
+    boxed_begin(true);
+    CHECK_INT(boxed_run("echo x > f; ! chmod u+s f; ! chmod g+s f; ! chmod 6755 f; chmod 755 f"),
+              0);
+    CHECK_INT(
+        boxed_run("perl -e 'use Fcntl; sysopen(F, \"g\", O_CREAT | O_WRONLY, 04755) and exit 1; "
+                  "sysopen(F, \"h\", O_CREAT | O_WRONLY, 0755) or exit 2; "
+                  "sysopen(F, \"h\", O_RDONLY, 04755) or exit 3'"),
+        0);
+    CHECK_INT(stat(boxed_path("ws/f"), &st), 0);
+    CHECK_INT(st.st_mode & 07777, 0755);
+    CHECK(!boxed_exists("ws/g"));
+    boxed_end();
+}
+
+TEST(a_command_that_takes_too_much_memory_is_ended_and_says_so)
+{
+    boxed_begin(true);
+    boxed.memory_limit = 64 << 20;
+    CHECK_INT(boxed_run("perl -e '$x = \"x\" x (256 << 20); print \"got it\\n\"; sleep 100'"),
+              -SIGKILL);
+    CHECK_INT(boxed.cmd.exit.limit, LAUNCH_LIMIT_MEMORY);
+    CHECK_INT(boxed_run("perl -e '$x = \"x\" x (16 << 20); fork for 1 .. 3; sleep 1'"), 0);
+    CHECK_INT(boxed.cmd.exit.limit, 0); // pages that a fork shares count once
+    boxed.memory_limit = 0;
     boxed_end();
 }

@@ -635,7 +635,7 @@ TEST(without_user_namespaces_nothing_is_run)
 {
     boxed_begin(true);
     lose_call(&(struct bpf_rule){SYS_clone, SECCOMP_RET_ALLOW, 0, BPF_CLEAR, CLONE_NEWUSER,
-                                 SECCOMP_RET_ERRNO | EPERM});
+                                 SECCOMP_RET_ERRNO | EPERM, 0, 0});
     check_not_run(LAUNCH_NO_NAMESPACE, "no user namespace");
 }
 
@@ -658,6 +658,6 @@ TEST(without_a_filter_nothing_is_run)
 {
     boxed_begin(true);
     lose_call(&(struct bpf_rule){SYS_prctl, SECCOMP_RET_ERRNO | EINVAL, 0, BPF_EQUAL,
-                                 PR_SET_SECCOMP, SECCOMP_RET_ALLOW});
+                                 PR_SET_SECCOMP, SECCOMP_RET_ALLOW, 0, 0});
     check_not_run(LAUNCH_NO_FILTER, "system call filter");
 }
