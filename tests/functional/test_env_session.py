@@ -272,11 +272,12 @@ def test_a_model_cannot_have_a_program_of_its_own_run_outside_its_box(home, hub,
     p = project('script = "env.sh"\n')
     (p.dir / "env.sh").write_text("export FOO=good\n")
     p.allow("--follow")
-    write = f"echo 'touch {p.dir}/escaped; export FOO=bad' > env.sh"
-    s = p.session('echo "$FOO"', write, 'echo "$FOO"', env={"PATH": os.environ["PATH"]})
+    evil = f"touch {p.dir}/escaped; export FOO=bad"
+    s = p.session('echo "$FOO"', f"echo '{evil}' > env.sh", 'echo "$FOO"', env={"PATH": os.environ["PATH"]})
     assert says(s) == "good"
     says(s)
-    assert "escaped" in (p.dir / "env.sh").read_text()
+    assert (p.dir / "env.sh").read_text() == "export FOO=good\n"  # read-only in the box
+    (p.dir / "env.sh").write_text(evil + "\n")  # and by whatever way it came there
     assert says(s) == "good"
     assert "not trusted as its programs are now" in s.wait_for("env.failed")["error"]
     assert not (p.dir / "escaped").exists()
@@ -284,16 +285,29 @@ def test_a_model_cannot_have_a_program_of_its_own_run_outside_its_box(home, hub,
     assert "FOO=bad" in subprocess.run([BIN, "env"], cwd=p.dir, env=home.env, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("way", ["sourced", "found"])
+def test_what_a_trusted_script_sources_is_trusted_by_content(home, hub, project, tmp_path):
+    p = project('script = "env.sh"\n')
+    (p.dir / "lib.sh").write_text("export FOO=good\n")
+    (p.dir / "env.sh").write_text(". ./lib.sh\n")
+    p.allow()
+    s = p.session('echo "$FOO"', f"echo 'touch {p.dir}/ran; export FOO=new' > lib.sh", 'echo "$FOO"',
+                  env={"PATH": "/usr/bin:/bin"})
+    assert says(s) == "good"
+    says(s)
+    assert says(s) == "good"
+    assert "is not trusted" in s.wait_for("env.failed")["error"]
+    assert not (p.dir / "ran").exists()
+
+
+@pytest.mark.parametrize("way", ["found"])
 def test_what_a_trusted_script_runs_stays_in_the_box_of_the_session(home, hub, project, tmp_path, way):
-    """No hash says what a script sources, or which bash a PATH of the project finds."""
+    """No hash says which bash a PATH of the project finds."""
     p = project('script = "env.sh"\n[path]\nprepend = ["bin"]\n')
     (p.dir / "lib.sh").write_text("export FOO=good\n")
     (p.dir / "env.sh").write_text(". ./lib.sh\n")
     p.allow()
     evil = f"touch {tmp_path}/escaped {p.dir}/ran {home.dir}/escaped; cat {home.dir}/trust.json > {p.dir}/read"
-    write = {"sourced": f"echo '{evil}; export FOO=new' > lib.sh",
-             "found": f"mkdir bin; printf '#!/bin/sh\\n{evil}\\n' > bin/bash; chmod +x bin/bash"}[way]
+    write = {"found": f"mkdir bin; printf '#!/bin/sh\\n{evil}\\n' > bin/bash; chmod +x bin/bash"}[way]
     s = p.session('echo "$FOO"', write, env={"PATH": "/usr/bin:/bin"})
     assert says(s) == "good"
     says(s)
