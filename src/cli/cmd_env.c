@@ -446,6 +446,11 @@ static int task_in_shell(struct cli *c, const char *dir, const char *name)
     arena_init(&a);
     int rc = call_shell(dir, "task", name, &a, &answer, &e);
     int64_t code = json_int(json_get(answer, "exit"), 0);
+    struct str failed = json_str(json_get(answer, "error"), "");
+    out_add(&c->out, json_str(json_get(answer, "output"), ""));
+    if (rc == 0 && failed.n != 0) {
+        out_error(&c->out, STR_FMT, STR_ARG(failed));
+    }
     if (rc == 0 && json_bool(json_get(answer, "queued"), false)) {
         out_note(&c->out, "task %s runs at the next prompt", name);
     }

@@ -487,8 +487,9 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
     t->n = o->result->tasks.n;
     t->jobs = xcalloc(t->n + 1, sizeof *t->jobs);
     for (size_t i = 0; i < t->n; i++) {
-        t->jobs[i] =
-            (struct job){.all = t, .task = &o->result->tasks.p[i], .wanted = o->only == NULL};
+        const struct env_task *task = &o->result->tasks.p[i];
+        bool wanted = o->again ? task->inputs[0] != NULL && !task->in_shell : o->only == NULL;
+        t->jobs[i] = (struct job){.all = t, .task = task, .wanted = wanted};
     }
     struct job *only = o->only != NULL ? job_of(t, o->only) : NULL;
     if (o->only != NULL && only == NULL) {

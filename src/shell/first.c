@@ -60,20 +60,10 @@ static void on_task(const struct env_task_progress *p, void *arg)
     buf_fini(&line);
 }
 
-static void keep_exports(struct run *r, const struct env_tasks_end *end)
-{
-    r->exports = arena_calloc(&r->arena, end->n_exports + 1, sizeof *r->exports);
-    r->n_exports = end->n_exports;
-    for (size_t i = 0; i < end->n_exports; i++) {
-        r->exports[i].name = arena_strdup(&r->arena, str_of(end->exports[i].name));
-        r->exports[i].value = arena_strdup(&r->arena, str_of(end->exports[i].value));
-    }
-}
-
 static void on_tasks_end(const struct env_tasks_end *end, void *arg)
 {
     struct run *r = arg;
-    keep_exports(r, end);
+    run__add_exports(r, end);
     r->tasks_ok = end->ok;
     r->tasks_over = true;
     env_tasks_close(r->tasks);

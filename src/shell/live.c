@@ -160,6 +160,15 @@ int live__offer_task(struct live *v, const char *name, bool force, struct err *e
     return rc;
 }
 
+void live__take_exports(struct live *v, const struct env_tasks_end *end)
+{
+    if (end->n_exports != 0) {
+        run__add_exports(v->run, end);
+        run__settle_result(v->run);
+        live__offer(v);
+    }
+}
+
 static void on_acked(uint64_t id, int status, void *arg)
 {
     struct live *v = arg;
@@ -210,6 +219,7 @@ void live__ready(struct live *v)
     live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
     v->by_key = false;
     live__offer(v);
+    live__watch_tasks(v);
     live__answer_waiting(v);
 }
 
@@ -333,6 +343,7 @@ static int start(struct live *v, struct arena *a, struct err *e)
 static void close_live(struct live *v)
 {
     live__end_calls(v);
+    live__end_tasks(v);
     timer_stop(&v->calm);
     timer_stop(&v->retry);
     report_close(v->run->report);
@@ -358,6 +369,7 @@ int live__run(struct run *r, struct err *e)
         r->live = &v;
         tell_first(&v);
         show_rest(&v);
+        live__watch_tasks(&v);
     }
     while (rc == 0 && !v.over) {
         loop_run_once(&r->loop, true);

@@ -6,6 +6,8 @@
 #include "shell/live_int.h"
 #include "watch/watch.h"
 
+enum { OUTPUT_MAX = 4 << 20 }; // of a task
+
 // ---- answers -------------------------------------------------------------------------------
 
 static void write_status(struct live *v, struct jw *w)
@@ -85,21 +87,25 @@ void live__answer_waiting(struct live *v)
 
 // ---- tasks ---------------------------------------------------------------------------------
 
-static void answer_task(struct ctl_call *call, const char *name, const char *key, bool value)
+static void answer_task(struct live_task *t, bool ok)
 {
     struct buf out;
     struct jw w;
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
-    jw_kstrz(&w, "task", name);
-    if (strcmp(key, "exit") == 0) {
-        jw_kint(&w, key, value);
+    jw_kstrz(&w, "task", t->name);
+    if (ok && t->left.n != 0) {
+        jw_kbool(&w, "queued", true);
     } else {
-        jw_kbool(&w, key, value);
+        jw_kint(&w, "exit", !ok);
+    }
+    jw_kstr(&w, "output", buf_str(&t->output));
+    if (t->failed != NULL) {
+        jw_kstrz(&w, "error", t->failed);
     }
     jw_end_obj(&w);
-    ctl_answer(call, buf_str(&out));
+    ctl_answer(t->call, buf_str(&out));
     buf_fini(&out);
 }
 
@@ -116,6 +122,8 @@ static void task_free(struct live_task *t)
         free(*name);
     }
     vec_fini(&t->left);
+    buf_fini(&t->output);
+    free(t->failed);
     free(t->name);
     free(t);
 }
@@ -125,6 +133,10 @@ static void on_task_progress(const struct env_task_progress *p, void *arg)
     struct live_task *t = arg;
     if (p->state == ENV_TASK_IN_SHELL) {
         vec_push(&t->left, xstrdup(p->task->name));
+    } else if (p->state == ENV_TASK_OUTPUT && t->output.n < OUTPUT_MAX) {
+        buf_addf(&t->output, "%s\n", p->text);
+    } else if (p->state == ENV_TASK_FAILED && t->failed == NULL) {
+        t->failed = xasprintf("task %s: failed: %s", p->task->name, p->text);
     }
 }
 
@@ -134,15 +146,14 @@ static void on_task_end(const struct env_tasks_end *end, void *arg)
     struct live_task *t = arg;
     struct err e;
     int rc = 0;
+    live__take_exports(t->live, end);
     for (size_t i = 0; end->ok && rc == 0 && i < t->left.n; i++) {
         rc = live__offer_task(t->live, t->left.p[i], true, &e);
     }
     if (rc < 0) {
         ctl_fail(t->call, e.code, e.msg);
-    } else if (end->ok && t->left.n != 0) {
-        answer_task(t->call, t->name, "queued", true);
     } else {
-        answer_task(t->call, t->name, "exit", !end->ok);
+        answer_task(t, end->ok);
     }
     task_free(t);
 }
@@ -151,6 +162,7 @@ static int start_task(struct live *v, struct ctl_call *call, const char *name, s
 {
     struct live_task *t = xcalloc(1, sizeof *t);
     *t = (struct live_task){.live = v, .call = call, .name = xstrdup(name)};
+    buf_init(&t->output, SIZE_MAX);
     const struct env_tasks_opts o = {.loop = &v->run->loop,
                                      .result = v->run->built,
                                      .base = (const char *const *)environ,

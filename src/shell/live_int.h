@@ -15,8 +15,12 @@ struct live_task {
     struct ctl_call *call; // NULL once the socket is closed
     struct env_tasks *tasks;
     char *name;
-    vec(char *) left; // for the shell itself
+    vec(char *) left;  // for the shell itself
+    struct buf output; // what they printed
+    char *failed;      // why the first that failed did; NULL
 };
+
+struct task_watch; // live_tasks.c
 
 struct live {
     struct run *run;
@@ -38,15 +42,29 @@ struct live {
     bool stuck;                     // the last one could not
     vec(struct ctl_call *) waiting; // for the end of a build
     vec(struct live_task *) tasks;
+    vec(struct task_watch *) watched; // inputs of tasks
+    char *watched_for;                // which these are
+    struct env_tasks *again;          // tasks whose inputs changed, running
+    bool again_due;                   // one changed meanwhile
+    struct timer again_timer;
     int code;
     bool over;
 };
 
 void live__show(struct live *v, enum status_state s);
+/// Have `text` printed at the next prompt, and let the shell look.
+void live__note(struct live *v, const char *text);
 /// Offer the environment that `run` has now.
 void live__offer(struct live *v);
 /// Hand a task to the shell; with `force` whatever its `status` says.
 int live__offer_task(struct live *v, const char *name, bool force, struct err *e) MUST_CHECK;
+/// Take over what tasks exported, and offer it.
+void live__take_exports(struct live *v, const struct env_tasks_end *end);
+
+/// Watch the inputs of the tasks of `run->built`: they run again when one changes.
+void live__watch_tasks(struct live *v);
+void live__end_tasks(struct live *v); // no longer
+
 /// The build is over: answer all who wait for it.
 void live__answer_waiting(struct live *v);
 

@@ -15,8 +15,8 @@
 #include "loop/proc.h"
 #include "pty/tty.h"
 #include "shell/consent.h"
+#include "shell/live_int.h"
 #include "shell/report.h"
-#include "shell/run_int.h"
 #include "watch/watch.h"
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -27,6 +27,30 @@ void run__settle_result(struct run *r)
     r->result = r->n_exports == 0 ? env_result_ref(r->built)
                                   : env_result_with(r->built, (const char *const *)environ,
                                                     r->exports, r->n_exports);
+}
+
+static struct env_var *export_of(struct run *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_exports; i++) {
+        if (strcmp(r->exports[i].name, name) == 0) {
+            return &r->exports[i];
+        }
+    }
+    r->exports[r->n_exports].name = arena_strdup(&r->arena, str_of(name));
+    return &r->exports[r->n_exports++];
+}
+
+void run__add_exports(struct run *r, const struct env_tasks_end *end)
+{
+    const struct env_var *old = r->exports;
+    r->exports = arena_calloc(&r->arena, r->n_exports + end->n_exports + 1, sizeof *r->exports);
+    for (size_t i = 0; i < r->n_exports; i++) {
+        r->exports[i] = old[i];
+    }
+    for (size_t i = 0; i < end->n_exports; i++) {
+        export_of(r, end->exports[i].name)->value =
+            arena_strdup(&r->arena, str_of(end->exports[i].value));
+    }
 }
 
 // ---- messages of the coordinator -----------------------------------------------------------

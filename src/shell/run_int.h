@@ -40,6 +40,8 @@ struct run {
 
 /// Make `result` of `built` and the exports.
 void run__settle_result(struct run *r);
+/// Add what tasks exported; later ones win.
+void run__add_exports(struct run *r, const struct env_tasks_end *end);
 
 /// Build the first environment and run its tasks, with progress. What came of it is in `r`.
 void first__build(struct run *r);
@@ -50,7 +52,6 @@ int live__run(struct run *r, struct err *e) MUST_CHECK;
 void live__building(struct live *v);
 void live__ready(struct live *v);
 void live__failed(struct live *v);
-void live__note(struct live *v, const char *text); // a line at the next prompt
 void live__unchanged(struct live *v); // a reload was asked for, and there was nothing to build
 
 /// True when what runs without a session is a shell that a person types into.

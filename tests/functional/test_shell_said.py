@@ -130,8 +130,11 @@ def test_degraded_watching_is_said(place):
     place.trust()
     script = f'echo 0 > /proc/sys/user/max_inotify_watches; exec "{BIN}" shell'
     t = place.start_argv("unshare", "-Ur", "sh", "-c", script)
-    t.expect(rb"afloat: [^\r]*inotify[^\r]*\r\n")
     t.expect(PROMPT)
+    def said():
+        ask(t, "true")
+        return re.search(rb"afloat: [^\r]*inotify[^\r]*\r\n", t.seen)
+    assert retry(said)
     assert "polling" in place.ctl("status")["watching"]
     place.write('[env]\nFOO = "two"\n')
     assert retry(lambda: ask(t, "printenv FOO") == "two")
@@ -152,3 +155,50 @@ def test_a_process_beside_the_shell_that_is_killed_is_started_again(hooked, kind
     assert b"the process beside this shell is gone" in s.t.seen
     s.type("cd /")
     assert s.get("FOO") == ""  # what was there before both of them
+
+
+# ---- tasks in a running shell --------------------------------------------------------------------
+
+
+def test_env_task_in_a_shell_shows_its_output_and_applies_its_exports(place, shell):
+    place.write('[[task]]\nname = "t"\nrun = "echo pri''nted; echo MADE=$N >> $AFLOAT_TASK_EXPORTS_FILE"\nenv = { N = "1" }\n'
+                '[[task]]\nname = "bad"\nrun = "echo al''so; exit 4"\n'
+                '[[task]]\nname = "state"\nrun = "cd $AFLOAT_STATE && pwd"\n')
+    place.trust()
+    t = place.start(shell=shell)
+    t.expect(rb"P> ")
+    (place.project / ".afloat/env.toml").write_text((place.project / ".afloat/env.toml").read_text().replace('"1"', '"2"'))
+    retry(lambda: place.ctl("status")["generation"] == 2)
+    assert "printed" in ask(t, f'"{BIN}" env task t')
+    assert retry(lambda: ask(t, "printenv MADE") == "2")
+    said = ask(t, f'"{BIN}" env task bad 2>&1')
+    assert "also" in said and "task bad: failed: '/bin/sh' ended with status 4" in said
+    assert f"{place.project}/.afloat/state" in ask(t, f'"{BIN}" env task state')
+    assert place.end(t) == 0
+
+
+def test_a_task_runs_again_when_its_inputs_change(place, shell):
+    place.write("1\n", "in/a.txt")
+    place.write('[[task]]\nname = "first"\nrun = "echo first >> log"\n'
+                '[[task]]\nname = "t"\nafter = ["first"]\ninputs = ["in/*.txt"]\n'
+                'run = "cat in/a.txt >> log; echo FROM=$(cat in/a.txt) >> $AFLOAT_TASK_EXPORTS_FILE"\n'
+                '[[task]]\nname = "own"\nin_shell = true\ninputs = ["own.txt"]\nrun = "echo own >> log"\n')
+    place.trust()
+    t = place.enter(shell=shell)
+    log = place.project / "log"
+    assert retry(lambda: sorted(log.read_text().split()) == ["1", "first", "own"])
+    assert ask(t, "printenv FROM") == "1"
+    place.write("2\n", "in/a.txt")
+    assert retry(lambda: ask(t, "printenv FROM") == "2")
+    place.write("3\n", "in/a.txt")
+    assert retry(lambda: ask(t, "printenv FROM") == "3")
+    assert b"afloat: task t done again" in t.seen
+    place.write("x\n", "own.txt")
+    def told():
+        ask(t, "true")
+        return log.read_text().split().count("own") == 2
+    assert retry(told)
+    assert log.read_text().split().count("first") == 1  # what it comes after did not change
+    place.write("4\n", "in/a.txt")
+    assert retry(lambda: ask(t, "printenv FROM") == "4")
+    assert place.end(t) == 0

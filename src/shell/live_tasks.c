@@ -1,0 +1,154 @@
+// Tasks whose inputs change run again.
+//
+//     a watched input changes ──> a moment later all such tasks are looked at (their hash decides)
+//         │                           └── those that changed run, beside the shell; exports are offered
+//         └ of a task for the shell ──> the shell runs it at its next prompt
+//
+// One that changes while they run is looked at when they are over. What they say is one line each at the
+// prompt; what they print is not shown.
+
+#include "base/path.h"
+#include "shell/live_int.h"
+#include "watch/watch.h"
+
+enum { FOLD_MS = 50 }; // changes that come together
+
+struct task_watch {
+    struct live *live;
+    struct watch *watch;
+    char *task; // NULL: it is not for the shell
+};
+
+static void run_again(void *arg);
+
+static void on_progress(const struct env_task_progress *p, void *arg)
+{
+    struct live *v = arg;
+    char *line = NULL;
+    if (p->state == ENV_TASK_DONE) {
+        line = xasprintf("afloat: task %s done again", p->task->name);
+    } else if (p->state == ENV_TASK_FAILED || p->state == ENV_TASK_BLOCKED) {
+        line = xasprintf("afloat: task %s failed: %s", p->task->name, p->text);
+    }
+    if (line != NULL) {
+        live__note(v, line);
+    }
+    free(line);
+}
+
+static void on_end(const struct env_tasks_end *end, void *arg)
+{
+    struct live *v = arg;
+    live__take_exports(v, end);
+    env_tasks_close(v->again);
+    v->again = NULL;
+    if (v->again_due) {
+        timer_start(&v->again_timer, FOLD_MS);
+    }
+}
+
+static void run_again(void *arg)
+{
+    struct live *v = arg;
+    struct err e;
+    const struct env_tasks_opts o = {.loop = &v->run->loop,
+                                     .result = v->run->built,
+                                     .base = (const char *const *)environ,
+                                     .root = v->run->project.root,
+                                     .again = true,
+                                     .progress = on_progress,
+                                     .end = on_end,
+                                     .arg = v};
+    v->again_due = v->again != NULL;
+    if (v->again == NULL && env_tasks_open(&v->again, &o, &e) < 0) {
+        live__note(v, e.msg);
+    }
+}
+
+static void on_change(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct task_watch *t = arg;
+    struct err e;
+    (void)w;
+    if (batch->first) {
+        return;
+    }
+    if (t->task == NULL) {
+        timer_start(&t->live->again_timer, FOLD_MS);
+    } else if (live__offer_task(t->live, t->task, false, &e) == 0) {
+        session_poke(t->live->session);
+    }
+}
+
+static void watch_one(struct live *v, const struct env_task *task, const char *path)
+{
+    struct task_watch *t = xcalloc(1, sizeof *t);
+    char *dir = str_dup(path_dir(str_of(path))), *name = str_dup(path_base(str_of(path)));
+    static const char *const none[] = {NULL};
+    const struct watch_opts o = {.path = dir, .pattern = name, .ignore = none};
+    struct err e;
+    *t = (struct task_watch){.live = v, .task = task->in_shell ? xstrdup(task->name) : NULL};
+    vec_push(&v->watched, t);
+    if (watch_open(&t->watch, v->run->watcher, &o, on_change, t, &e) != 0) {
+        live__note(v, e.msg);
+    }
+    free(dir);
+    free(name);
+}
+
+static void unwatch(struct live *v)
+{
+    vec_foreach (t, &v->watched) {
+        watch_close((*t)->watch);
+        free((*t)->task);
+        free(*t);
+    }
+    v->watched.n = 0;
+    free(v->watched_for);
+    v->watched_for = NULL;
+}
+
+/// The tasks with inputs, as one text: while it stays the same, so do the watches.
+static char *describe(const struct env_result *r)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    vec_foreach (t, &r->tasks) {
+        buf_addf(&text, "%s%s\n", t->in_shell ? "*" : "", t->name);
+        for (const char **in = t->inputs; *in != NULL; in++) {
+            buf_addf(&text, " %s\n", *in);
+        }
+    }
+    char *z = xstrdup(buf_z(&text));
+    buf_fini(&text);
+    return z;
+}
+
+void live__watch_tasks(struct live *v)
+{
+    if (v->run->built == NULL) {
+        return;
+    }
+    char *now = describe(v->run->built);
+    if (v->watched_for != NULL && strcmp(v->watched_for, now) == 0) {
+        free(now);
+        return;
+    }
+    unwatch(v);
+    v->watched_for = now;
+    timer_init(&v->again_timer, &v->run->loop, run_again, v);
+    vec_foreach (t, &v->run->built->tasks) {
+        for (const char **in = t->inputs; *in != NULL; in++) {
+            watch_one(v, t, *in);
+        }
+    }
+}
+
+void live__end_tasks(struct live *v)
+{
+    timer_stop(&v->again_timer);
+    env_tasks_close(v->again);
+    v->again = NULL;
+    unwatch(v);
+    vec_fini(&v->watched);
+}
