@@ -37,6 +37,8 @@ struct api_host {
     bool (*knows_unit)(void *arg, struct str name);
     /// The last lines that a unit logged, as objects {ts, level, text} into an open array.
     void (*plugin_logs)(void *arg, struct str unit, struct jw *w);
+    /// Write what slowed the hub down lately, if anything did: {plugin, ms}, with `places` also {path, line}.
+    void (*degraded)(void *arg, bool places, struct jw *w);
     /// Add lines `afloat_... VALUE` of the parts above to the metrics.
     void (*metrics)(void *arg, struct buf *out);
     void *arg;

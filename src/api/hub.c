@@ -31,6 +31,7 @@ void op_HEALTH(struct api *api, struct op_call *c)
         jw_kint(&w, "pid", getpid());
         jw_kstrz(&w, "listen", api->host.listen_address(api->host.arg));
     }
+    api->host.degraded(api->host.arg, c->over_socket, &w);
     jw_end_obj(&w);
     op_answer(c, 200, buf_str(&out));
     buf_fini(&out);

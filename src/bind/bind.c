@@ -85,6 +85,11 @@ struct bind *bind_open(const struct bind_opts *o)
     b->engine = o->engine;
     b->choice = o->choice;
     b->choice_arg = o->choice_arg;
+    b->stalled_path = o->stalled_path;
+    if (o->stalled_path != NULL && watchdog_read(o->stalled_path, &b->stalled)) {
+        log_warn(LOG_HUB, "unit=%s run=false reason=\"it stalled the hub\" path=%s line=%d",
+                 LOGQ(str_of(b->stalled.unit)).z, LOGQ(str_of(b->stalled.path)).z, b->stalled.line);
+    }
     b->files = lane_open(o->loop, "lua-files", FILE_THREADS);
     map_init(&b->owners);
     map_init(&b->regs);
@@ -93,6 +98,11 @@ struct bind *bind_open(const struct bind_opts *o)
     read_limits(b);
     b->plugins = plugin__open(b);
     return b;
+}
+
+const struct watchdog_stall *bind_stalled(const struct bind *b)
+{
+    return b->stalled.unit[0] != '\0' ? &b->stalled : NULL;
 }
 
 void bind_set_plugins(struct bind *b, struct plugins *ps)

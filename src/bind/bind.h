@@ -32,6 +32,7 @@ struct http_client;
 struct store;
 struct plugin_runner;
 struct plugins;
+struct watchdog_stall;
 struct watcher;
 struct bind__usage;
 struct bind_call;
@@ -54,9 +55,15 @@ struct bind_opts {
     /// is borrowed for the call. May be NULL.
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
+    /// The file in which a hub that was killed left what it was stuck in (lua/watchdog.h). That plugin is
+    /// not run until it is another text, and the file goes then. NULL: none.
+    const char *stalled_path;
 };
 
 struct bind *bind_open(const struct bind_opts *o);
+
+/// What the hub was stuck in when it was killed, and is therefore not run; NULL: nothing.
+const struct watchdog_stall *bind_stalled(const struct bind *b);
 
 /// Who finds, loads and lists plugins, for hub.loader; NULL: nobody. Borrowed until the next call.
 void bind_set_plugins(struct bind *b, struct plugins *ps);

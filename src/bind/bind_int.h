@@ -13,6 +13,7 @@
 #include "loop/work.h"
 #include "lua/entry.h"
 #include "lua/value.h"
+#include "lua/watchdog.h"
 
 /// [limits] of the settings.
 struct bind__limits {
@@ -52,7 +53,9 @@ struct bind {
     vec(struct bind__worktree) made; // the worktrees that are there; see worktree.c
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
-    bind_emit_fn *emitted; // NULL: nobody asks
+    const char *stalled_path;
+    struct watchdog_stall stalled; // its unit is "": nothing
+    bind_emit_fn *emitted;         // NULL: nobody asks
     void *emitted_arg;
 };
 

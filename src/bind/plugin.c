@@ -199,6 +199,7 @@ void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
     v->unit = u;
     v->owner = bind_owner_open(ps->bind, vm, u);
     v->owner->plugin = v;
+    vm_owner_set_content(v->owner->owner, code->tree->hash);
     arena_init(&v->arena);
     map_init(&v->modules);
 }

@@ -18,6 +18,8 @@
 //   - `homes` holds one home for a namespace at most, and none that was found full: those have no key
 //     and go with their last version.
 
+#include <unistd.h>
+
 #include <lauxlib.h>
 
 #include "base/sha256.h"
@@ -217,19 +219,47 @@ void plugin__home_leave(struct plugin__home *h)
     home_close(h);
 }
 
+/// Was the hub killed while it was stuck in this very code? Another text of the plugin is another try.
+static bool has_stalled(struct bind *b, const struct plugin_code *code)
+{
+    if (strcmp(b->stalled.unit, code->unit) != 0) {
+        return false;
+    }
+    if (strcmp(b->stalled.content, code->tree->hash) == 0) {
+        return true;
+    }
+    b->stalled = (struct watchdog_stall){0};
+    unlink(b->stalled_path);
+    return false;
+}
+
 bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
                           struct gen_diag *fault)
 {
     char *key = plugin__namespace(code);
     const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
+    const struct watchdog_stall *s = &ps->bind->stalled;
+    struct gen_diag d = {.code = DIAG_MEMORY_LIMIT,
+                         .origin = code->shape->origin,
+                         .path = code->path,
+                         .message = "it fills its memory again and again, and is not run until "
+                                    "it changes"};
     bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, code->tree->hash) == 0;
     free(key);
+    if (has_stalled(ps->bind, code)) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "it kept the hub from answering for %llu ms until the hub was killed, and is not "
+                 "run until it changes",
+                 (unsigned long long)s->ms);
+        d.code = DIAG_LOAD_TIMEOUT;
+        d.path = s->path[0] != '\0' ? s->path : code->path;
+        d.line = s->line;
+        d.message = text;
+        *fault = gen_diag_copy(&d);
+        return true;
+    }
     if (banned) {
-        struct gen_diag d = {.code = DIAG_MEMORY_LIMIT,
-                             .origin = code->shape->origin,
-                             .path = code->path,
-                             .message = "it fills its memory again and again, and is not run until "
-                                        "it changes"};
         *fault = gen_diag_copy(&d);
     }
     return banned;

@@ -65,7 +65,7 @@ struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct
                                         bool dry_run);
 /// A version is gone. With the last one the state is closed, and what hub.state holds is kept.
 void plugin__home_leave(struct plugin__home *h);
-/// Has this very code filled its state too often? Then true, and `fault` is the caller's to free.
+/// Has this very code filled its state too often, or stopped a hub that was killed? Then true, and `fault` is the caller's to free.
 bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
                           struct gen_diag *fault);
 /// Note with `v`, which has loaded, what it could not be given of the state before; once.

@@ -63,6 +63,7 @@ static void give_thread(struct entry *en)
 /// Everything that must be as before when the code has run.
 struct outside {
     struct entry *active;
+    struct entry *any; // of whichever state
     lua_State *running;
     struct vm__level *level;
     unsigned lenient;
@@ -71,7 +72,8 @@ struct outside {
 static struct outside enter(struct entry *en)
 {
     struct vm *vm = en->vm;
-    struct outside was = {vm->active, vm->running, vm->level, vm->lenient};
+    struct entry *any = atomic_load_explicit(&watchdog__now.entry, memory_order_relaxed);
+    struct outside was = {vm->active, any, vm->running, vm->level, vm->lenient};
     uint64_t now = en->now != 0 ? en->now : time_mono_ns();
     en->now = 0; // what comes after a wait has its own beginning
     en->deadline = now + (uint64_t)en->budget_ms * 1000000;
@@ -83,6 +85,7 @@ static struct outside enter(struct entry *en)
     vm->level = NULL;
     vm->lenient = 0;
     limit__arm(vm, en->L);
+    watchdog__see(en);
     return was;
 }
 
@@ -92,6 +95,7 @@ static void leave(struct vm *vm, struct outside was)
     vm->running = was.running;
     vm->level = was.level;
     vm->lenient = was.lenient;
+    watchdog__see(was.any);
     if (was.active != NULL) {
         limit__arm(vm, was.running); // what the inner code pressed for is due there
     }

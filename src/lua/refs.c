@@ -23,7 +23,7 @@ struct refs__table {
 
 struct vm_owner {
     struct vm *vm;
-    char *name;
+    char *name, *content;
     uint32_t generation;
     uint32_t first; // slot
     size_t n;
@@ -97,6 +97,7 @@ struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generat
     struct vm_owner *o = xcalloc(1, sizeof *o);
     o->vm = vm;
     o->name = xstrdup(name);
+    o->content = xstrdup("");
     o->generation = generation;
     o->next = t->owners;
     if (o->next != NULL) {
@@ -116,12 +117,24 @@ void vm_owner_close(struct vm_owner *o)
         o->next->prev = o->prev;
     }
     free(o->name);
+    free(o->content);
     free(o);
 }
 
 const char *vm_owner_name(const struct vm_owner *o)
 {
     return o->name;
+}
+
+void vm_owner_set_content(struct vm_owner *o, const char *hash)
+{
+    free(o->content);
+    o->content = xstrdup(hash);
+}
+
+const char *vm_owner_content(const struct vm_owner *o)
+{
+    return o->content;
 }
 
 uint32_t vm_owner_generation(const struct vm_owner *o)

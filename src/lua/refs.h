@@ -20,6 +20,9 @@ struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generat
 /// Drop all its references and forget it. It must not be the owner of an open entry.
 void vm_owner_close(struct vm_owner *o);
 const char *vm_owner_name(const struct vm_owner *o);
+/// Which code it is, as a hash of it; copied. For whoever asks later; "" until it is set.
+void vm_owner_set_content(struct vm_owner *o, const char *hash);
+const char *vm_owner_content(const struct vm_owner *o);
 uint32_t vm_owner_generation(const struct vm_owner *o);
 size_t vm_owner_refs(const struct vm_owner *o); // how many references it has
 /// Who runs now: the owner of the running entry; NULL outside, or if that has none.

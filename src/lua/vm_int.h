@@ -2,6 +2,8 @@
 
 // What the files of lua/ share.
 
+#include <stdatomic.h>
+
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -174,6 +176,31 @@ static inline void limit__charge(lua_State *L, size_t bytes)
 /// Compile `text` as luaL_loadbufferx() does, but only for as long as the running entry may run.
 /// `line` (may be NULL) is set to where the compiler stopped reading.
 int compile__text(lua_State *L, struct str text, const char *chunk, int *line);
+
+// ---- watchdog.c -----------------------------------------------------------------------------
+
+/// What Lua code the loop thread runs now; only that thread writes it.
+extern struct watchdog__now {
+    struct entry *_Atomic entry; // NULL: none
+    _Atomic uint64_t deadline;   // monotonic ns, of the last one that began
+    _Atomic uint32_t budget_ms;
+    atomic_bool asleep; // the watchdog is, and wants to be woken
+} watchdog__now;
+
+void watchdog__wake(void);
+
+/// `en` runs from now on; NULL: nothing does.
+static inline void watchdog__see(struct entry *en)
+{
+    if (en != NULL) {
+        atomic_store_explicit(&watchdog__now.deadline, en->deadline, memory_order_relaxed);
+        atomic_store_explicit(&watchdog__now.budget_ms, en->budget_ms, memory_order_relaxed);
+    }
+    atomic_store_explicit(&watchdog__now.entry, en, memory_order_relaxed);
+    if (atomic_load_explicit(&watchdog__now.asleep, memory_order_relaxed)) {
+        watchdog__wake();
+    }
+}
 
 // ---- fault.c --------------------------------------------------------------------------------
 

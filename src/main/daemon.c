@@ -279,6 +279,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
                              .project_arg = d,
                              .version = d->opts.version,
                              .shipped_dir = d->shipped,
+                             .stalled_path = d->stalled,
                              .repo = d->opts.repo,
                              .safe = d->opts.safe};
     if (d->stopping) {
@@ -420,6 +421,20 @@ static void unpack_shipped(struct daemon *d)
     }
 }
 
+/// What the hub before us was stuck in when it was killed is kept under another name, beside what may
+/// happen to us.
+static void open_watchdog(struct daemon *d)
+{
+    struct err e = {0};
+    char *mark = xasprintf("%s/stalling.json", d->home.state);
+    d->stalled = xasprintf("%s/stalled.json", d->home.state);
+    rename(mark, d->stalled); // almost always there is none
+    if (watchdog_open(&d->watchdog, mark, &e) < 0) {
+        log_warn(LOG_HUB, "watchdog=off reason=%s", LOGQ(str_of(e.msg)).z);
+    }
+    free(mark);
+}
+
 static void serve(struct daemon *d)
 {
     struct err e = {0};
@@ -434,6 +449,7 @@ static void serve(struct daemon *d)
     }
     d->trust = trust_hub_open(&d->loop, d->home.dir);
     unpack_shipped(d);
+    open_watchdog(d);
     if (rc == 0) {
         rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
     }
@@ -457,6 +473,8 @@ static void finish(struct daemon *d)
         log_error(LOG_LOOP, "close=failed reason=%s", LOGQ(str_of(e.msg)).z);
         d->exit_code = 1;
     }
+    watchdog_close(d->watchdog);
+    free(d->stalled);
     log_info(LOG_HUB, "stopped exit=%d", d->exit_code);
     settings_close(d->settings);
 }

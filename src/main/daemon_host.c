@@ -5,6 +5,8 @@
 // the socket made again; the directory itself may go and come back, any number of times.
 
 #include "base/log.h"
+#include "base/time.h"
+#include "bind/bind.h"
 #include "config/token.h"
 #include "main/daemon_int.h"
 
@@ -102,6 +104,31 @@ static void host_metrics(void *arg, struct buf *out)
     server_metrics(d->server, out);
 }
 
+/// What stopped the hub: now, within the last minute, or when it was killed.
+static void host_degraded(void *arg, bool places, struct jw *w)
+{
+    enum { RECENT_S = 60 };
+    struct daemon *d = arg;
+    struct watchdog_stall s;
+    uint64_t recent = time_mono_ns() - RECENT_S * 1000000000ull;
+    bool now = d->watchdog != NULL && watchdog_last(d->watchdog, &s) &&
+               (s.ended_ns == 0 || s.ended_ns > recent);
+    const struct watchdog_stall *before = d->live != NULL ? bind_stalled(live_bind(d->live)) : NULL;
+    if (!now && before == NULL) {
+        return;
+    }
+    const struct watchdog_stall *what = now ? &s : before;
+    jw_key(w, "degraded");
+    jw_obj(w);
+    jw_kstrz(w, "plugin", what->unit);
+    jw_kint(w, "ms", (int64_t)what->ms);
+    if (places) {
+        jw_kstrz(w, "path", what->path);
+        jw_kint(w, "line", what->line);
+    }
+    jw_end_obj(w);
+}
+
 struct api_host daemon__host(struct daemon *d)
 {
     return (struct api_host){.open_browser = host_open_browser,
@@ -112,6 +139,7 @@ struct api_host daemon__host(struct daemon *d)
                              .refresh_settings = host_refresh_settings,
                              .knows_unit = host_knows_unit,
                              .plugin_logs = host_plugin_logs,
+                             .degraded = host_degraded,
                              .metrics = host_metrics,
                              .arg = d};
 }

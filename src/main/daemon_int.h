@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
+#include "lua/watchdog.h"
 #include "main/agent_glue.h"
 #include "main/bot_glue.h"
 #include "main/daemon.h"
@@ -30,6 +31,8 @@ struct daemon {
     struct instance instance;
     struct hublog *log;
     struct loop loop;
+    struct watchdog *watchdog;
+    char *stalled; // file that says what the hub was stuck in when it was killed
     struct settings *settings;
     struct trust_hub *trust;
     struct watch *trust_watch;

@@ -108,6 +108,7 @@ static void open_lua(struct live *v)
                               .config = o->config,
                               .store = o->store,
                               .events = o->events,
+                              .stalled_path = o->stalled_path,
                               .watcher = v->watcher,
                               .http = v->http,
                               .engine = v->engine,

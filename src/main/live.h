@@ -32,9 +32,10 @@ struct live_opts {
     const struct config *(*project_config)(void *arg, const char *root);
     void *project_arg;
     const char *version;
-    const char *shipped_dir; // plugins that come with the program; NULL: none
-    const char *repo;        // the project opened at start; NULL: none
-    bool safe;               // no user Lua, no plugins, no improvements
+    const char *shipped_dir;  // plugins that come with the program; NULL: none
+    const char *stalled_path; // see bind_opts
+    const char *repo;         // the project opened at start; NULL: none
+    bool safe;                // no user Lua, no plugins, no improvements
 };
 
 /// Open all of it and ask for the first load; `loaded` is called once, when the first generation

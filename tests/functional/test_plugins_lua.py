@@ -2,6 +2,7 @@
 init.lua, `loader` in a plugin, and what improvements log."""
 import json
 import threading
+import time
 
 from conftest import retry
 
@@ -253,3 +254,68 @@ def test_the_feature_switches_those_inside_init_too(home, start_hub):
     home.ok("feature", "enable", "plugins")
     retry(lambda: get(home, "/tool/mine", "POST")[0] == 200)
     retry(lambda: get(home, "/api/plugins/by-path/options")[0] == 200)
+
+
+# ---- code that the limits cannot end ---------------------------------------------------------------
+
+# A collection walks over all weak tables once for each link of the longest chain, and nothing can
+# interrupt it. How many it takes to be late depends on the machine: each call adds some.
+STALLER = """
+local tail, weak = {}, { __mode = "k" }
+local kept = { tail }
+command { name = "more", description = "take longer each time", run = function()
+  local keys, order = { tail }, {}
+  for i = 1, 5000 do
+    keys[i + 1] = {}
+    local at = math.random(i)
+    order[i] = order[at]
+    order[at] = i
+  end
+  for _, i in ipairs(order) do
+    kept[#kept + 1] = setmetatable({ [keys[i]] = keys[i + 1] }, weak)
+  end
+  tail, keys = keys[5001], nil
+  collectgarbage()
+end }
+"""
+
+
+def stall_until(home, happened):
+    """Call the staller until something has happened, during a call or after it."""
+    for _ in range(20):
+        process = home.popen("staller:more")
+        while process.poll() is None:
+            if happened():
+                return
+            time.sleep(0.01)
+        if happened():
+            return
+    assert False, "no call took long enough"
+
+
+def test_code_that_stops_the_hub_is_named_and_the_hub_says_so_for_a_while(home):
+    put(home, "staller.lua", STALLER)
+    home.ok("start")
+    assert "degraded" not in get(home, "/healthz")[1]
+    stall_until(home, lambda: "stalls=true" in (home.dir / "logs/hub.log").read_text())
+    said = get(home, "/healthz")[1]["degraded"]
+    assert said["plugin"] == "staller" and said["path"].endswith("/plugins/staller.lua") and said["line"] > 3
+    assert said["ms"] >= 350
+    retry(lambda: not (home.dir / "state/stalling.json").exists())
+
+
+def test_a_hub_killed_in_a_stall_starts_without_that_plugin_until_it_changes(home):
+    put(home, "staller.lua", STALLER)
+    put(home, "other.lua", COUNTER)
+    home.ok("start")
+    stall_until(home, (home.dir / "state/stalling.json").exists)
+    home.kill_hub()
+    home.ok("start")
+    shown = get(home, "/plugin/staller")[1]
+    assert shown["state"] == "failed" and rows(home)["other"]["state"] == "loaded"
+    fault = shown["diagnostics"][-1]
+    assert fault["code"] == "LOAD_TIMEOUT" and fault["line"] > 3 and "until it changes" in fault["message"]
+    assert get(home, "/healthz")[1]["degraded"]["plugin"] == "staller"
+    put(home, "staller.lua", "-- mended\n" + STALLER)
+    retry(lambda: rows(home)["staller"]["state"] == "loaded")
+    assert "degraded" not in get(home, "/healthz")[1]
