@@ -1,6 +1,6 @@
 -- What a plugin would register, found out by running it where nothing has an effect.
 --
--- The chunk gets the request {name, path, single, server, files, options, test}, the names of the hook points in
+-- The chunk gets the request {name, path, data_dir, single, server, files, options, test}, the names of the hook points in
 -- lifecycle order, the event types, and a compiler. It offers the whole user API: registrations are
 -- collected, `state` is an empty copy, and what would reach out returns nil and a message. Then it runs
 -- the plugin's server file, and with `test` its tests, and returns what it saw. A fault of the plugin
@@ -373,7 +373,11 @@ end
 
 local function run_server()
   local value = compile(request.files[request.server], "@" .. full(request.server), env)()
-  if type(value) == "function" then value = value(request.options or {}, { name = request.name }) end
+  if type(value) == "function" then
+    local options = request.options or {}
+    value = value(options, { name = request.name, path = request.path, options = options,
+                             working_dir = request.data_dir, data_dir = request.data_dir })
+  end
   if type(value) == "table" then take_table(value) end
 end
 

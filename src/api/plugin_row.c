@@ -409,12 +409,14 @@ static void write_stats(const struct plugin_row *p, struct jw *w)
     jw_end_obj(w);
 }
 
-static void write_output(const char *kind, const char *name, const char *needs, struct jw *w)
+/// `served`: something takes it over as soon as it changes.
+static void write_output(const char *kind, const char *name, bool served, const char *needs,
+                         struct jw *w)
 {
     jw_obj(w);
     jw_kstrz(w, "kind", kind);
     jw_kstrz(w, "name", name);
-    jw_kbool(w, "swaps", needs == NULL);
+    jw_kbool(w, "swaps", served && needs == NULL);
     if (needs != NULL) {
         jw_kstrz(w, "needs", needs);
     }
@@ -437,10 +439,14 @@ static void write_parts(const struct plugin_shape *s, const char *needs, struct 
 {
     const struct {
         const char *kind, *name;
-    } parts[] = {{"front", s->front}, {"ui", s->ui}, {"prompt", s->prompt}, {"skills", s->skills}};
+        bool served; // nothing shows the web and terminal sides yet
+    } parts[] = {{"front", s->front, false},
+                 {"ui", s->ui, false},
+                 {"prompt", s->prompt, true},
+                 {"skills", s->skills, true}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (parts[i].name != NULL) {
-            write_output(parts[i].kind, parts[i].name, needs, w);
+            write_output(parts[i].kind, parts[i].name, parts[i].served, needs, w);
         }
     }
 }
@@ -456,7 +462,8 @@ static void write_outputs(const struct api *api, const struct plugin_row *p, str
         const struct gen_item *it = gen_unit_at(p->unit, i);
         for (size_t k = 0; k < ARRAY_LEN(shown) && !gen_item_is_off(it); k++) {
             if (gen_item_kind(it) == shown[k]) {
-                write_output(gen_kind_name(shown[k]), gen_item_name(it), needs, w);
+                write_output(gen_kind_name(shown[k]), gen_item_name(it), shown[k] != GEN_OUTPUT,
+                             needs, w);
             }
         }
     }
@@ -552,6 +559,7 @@ void api__row_write(const struct api *api, const struct api_row *r, bool whole, 
     write_items(r->p.unit, GEN_TOOL, "tools", w);
     write_items(r->p.unit, GEN_ROUTE, "routes", w);
     write_items(r->p.unit, GEN_COMMAND, "commands", w);
+    write_items(r->p.unit, GEN_PROMPT, "prompts", w);
     write_metadata(r, w);
     write_standing(&r->p, w);
     jw_kstrz(w, "error", error_of(api, &r->p));

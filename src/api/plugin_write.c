@@ -93,12 +93,28 @@ static void on_written(void *arg)
     }
 }
 
+/// Does the code call itself by another name than it is saved under?
+static bool is_misnamed(struct change *ch, const struct json *value)
+{
+    struct str name = api__name(ch->call);
+    struct str said = json_str(json_ptr(value, "/metadata/name"), "");
+    if (said.n == 0 || str_eq(said, name)) {
+        return false;
+    }
+    op_fail(ch->call, PROBLEM_INVALID_BODY, "make both the same",
+            "Invalid plugin code: it says the name '%.*s' and is saved as '%.*s'",
+            (int)MIN(said.n, PLUGIN_NAME_MAX), said.p, (int)name.n, name.p);
+    free(ch);
+    return true;
+}
+
 static void on_valid(void *arg, const struct json *value, const struct api_invalid *no)
 {
     struct change *ch = arg;
-    (void)value;
     if (no != NULL) {
         change_fail(ch, no->problem, no->detail);
+    } else if (is_misnamed(ch, value)) {
+        return;
     } else if (ch->api->files == NULL) {
         change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
     } else {
@@ -172,6 +188,11 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
     place(api, c, known ? &row.p : NULL, &v);
     if (!api__check_lang(c, json_str(json_get(c->params, "lang"), ""), known ? v.server : NULL,
                          content)) {
+        return;
+    }
+    if (str_trim(content).n == 0) {
+        op_fail(c, PROBLEM_INVALID_BODY, "`afloat plugin remove NAME` takes a plugin away",
+                "Invalid plugin code: it is empty");
         return;
     }
     struct change *ch = change_new(api, c);

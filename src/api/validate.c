@@ -142,13 +142,14 @@ static void write_files(const struct api_validation *v, struct jw *w)
     jw_end_obj(w);
 }
 
-static void write_request(const struct api_validation *v, int64_t load_ms, struct buf *out)
+static void write_request(const struct api *api, const struct api_validation *v, struct buf *out)
 {
     struct jw w;
     jw_init(&w, out);
     jw_obj(&w);
     jw_kstrz(&w, "name", v->name);
     jw_kstrz(&w, "path", v->path);
+    jw_kstrz(&w, "data_dir", api->home->dir);
     jw_kbool(&w, "single", v->tree == NULL || v->tree->is_file);
     jw_kstrz(&w, "server", v->server);
     write_files(v, &w);
@@ -157,7 +158,7 @@ static void write_request(const struct api_validation *v, int64_t load_ms, struc
         jw_value(&w, v->options);
     }
     jw_kbool(&w, "test", v->test);
-    jw_kint(&w, "load_ms", load_ms);
+    jw_kint(&w, "load_ms", config_int(api->config, "limits.load_ms"));
     jw_key(&w, "points");
     jw_arr(&w);
     for (size_t i = 0; i < POINT__COUNT; i++) {
@@ -213,7 +214,7 @@ void api__validate(struct api *api, const struct api_validation *what, api_valid
     buf_init(&v->request, SIZE_MAX);
     buf_init(&v->answer, ANSWER_BYTES);
     timer_init(&v->deadline, api->loop, on_deadline, v);
-    write_request(what, config_int(api->config, "limits.load_ms"), &v->request);
+    write_request(api, what, &v->request);
     vec_push(&api->validations, v);
     loop_defer(api->loop, begin, v);
 }

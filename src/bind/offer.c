@@ -45,7 +45,9 @@ static bool is_taken(const struct gen_unit *u, enum gen_kind kind, struct str na
 {
     for (size_t i = 0; i < gen_unit_count(u); i++) {
         const struct gen_item *it = gen_unit_at(u, i);
-        if (gen_item_kind(it) == kind && str_eqz(name, gen_item_name(it))) {
+        struct str have = str_of(gen_item_name(it));
+        if (gen_item_kind(it) == kind &&
+            (kind == GEN_ROUTE ? gen_route_same(name, have) : str_eq(name, have))) {
             return true;
         }
     }

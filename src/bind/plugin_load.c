@@ -108,16 +108,34 @@ void bind__note_write(lua_State *L, const char *path)
 
 // ---- the server file ----------------------------------------------------------------------------
 
+static void push_options(lua_State *L, const struct plugin_code *code)
+{
+    if (code->options != NULL) {
+        value_push(L, code->options);
+    } else {
+        lua_newtable(L);
+    }
+}
+
+/// What a function that makes the plugin gets to know. Without a project nobody works anywhere yet:
+/// `working_dir` is the home of Afloat then.
 static void push_ctx(lua_State *L, const struct plugin_code *code)
 {
+    const char *home = bind_of(L)->home->dir;
     const struct {
         const char *key, *text;
-    } texts[] = {{"name", code->name}, {"path", code->path}, {"project", code->project}};
-    lua_createtable(L, 0, 3);
+    } texts[] = {{"name", code->name},
+                 {"path", code->path},
+                 {"project", code->project},
+                 {"working_dir", code->project != NULL ? code->project : home},
+                 {"data_dir", home}};
+    lua_createtable(L, 0, ARRAY_LEN(texts) + 1);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         lua_pushstring(L, texts[i].text); // NULL pushes nil
         lua_setfield(L, -2, texts[i].key);
     }
+    push_options(L, code);
+    lua_setfield(L, -2, "options");
 }
 
 /// Register what the value at `idx` holds, if it is a table.
@@ -182,11 +200,7 @@ static enum entry_status run_entry(struct plugin__version *v, struct entry *en,
     }
     lua_pushcfunction(L, run_server);
     lua_insert(L, -2);
-    if (code->options != NULL) {
-        value_push(L, code->options);
-    } else {
-        lua_newtable(L);
-    }
+    push_options(L, code);
     push_ctx(L, code);
     return entry_run(en, 3);
 }

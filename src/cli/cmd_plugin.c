@@ -21,7 +21,7 @@ static enum out_tint tint_of(struct str state)
 /// "2 hooks, 1 tool": what a row contributes.
 static void add_contributions(struct table *t, const struct json *row)
 {
-    static const char *const kinds[] = {"hooks", "tools", "routes", "commands"};
+    static const char *const kinds[] = {"hooks", "tools", "routes", "commands", "prompts"};
     struct buf text;
     buf_init(&text, 256);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -125,7 +125,8 @@ static void print_row(struct cli *c, const struct json *row)
 {
     static const char *const texts[] = {"name", "path",  "source", "layer", "project",
                                         "host", "scope", "state",  "error"};
-    static const char *const lists[] = {"hooks", "tools", "routes", "commands", "shadows"};
+    static const char *const lists[] = {"hooks",    "tools",   "routes",
+                                        "commands", "prompts", "shadows"};
     struct table t;
     table_init(&t, 2);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

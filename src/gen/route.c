@@ -212,6 +212,16 @@ int gen_route_name(struct buf *out, struct str method, struct str path, struct e
     return 0;
 }
 
+bool gen_route_same(struct str a, struct str b)
+{
+    bool same = str_eq(str_cut(&a, ' '), str_cut(&b, ' '));
+    while (same && a.n > 1 && b.n > 1) {
+        struct str x = cut_segment(&a), y = cut_segment(&b);
+        same = rank_of(x) == rank_of(y) && (rank_of(x) != RANK_LITERAL || str_eq(x, y));
+    }
+    return same && a.n <= 1 && b.n <= 1; // "/" alone has no segment
+}
+
 struct gen_item *gen_route_find(const struct gen_unit *u, struct gen_route_call *c, bool *other,
                                 struct buf *allow)
 {

@@ -44,6 +44,8 @@ struct gen_route {
 /// most GEN_PARAMS parameters with distinct names, `*` as the last segment takes the rest. `out` is the
 /// item's name.
 int gen_route_name(struct buf *out, struct str method, struct str path, struct err *e) MUST_CHECK;
+/// Do two routes, by their names, answer the same requests? How parameters are called does not matter.
+bool gen_route_same(struct str a, struct str b);
 
 /// The route of `u` for `c->method` and `c->path`; fills in the parameters. A literal segment wins over
 /// a parameter, which wins over `*`; HEAD is answered by GET. NULL: `*other` says whether the path

@@ -16,7 +16,7 @@ enum plugin_lang plugin_lang_of(struct str file);
 enum { PLUGIN_NAME_MAX = 64 };
 #define MANIFEST_API "1.0" // what we speak, and what a plugin speaks that does not say
 
-/// Something in the manifest that nobody asked for: shown in the plugin's log, never a fault.
+/// Something in the manifest that nobody asked for: a warning of the plugin, never a fault.
 struct manifest_warning {
     const char *path;
     int line; // 0: not known

@@ -221,6 +221,30 @@ static struct gen_unit *begin_unit(struct loaded *v, struct gen_stage *s,
     return u;
 }
 
+/// What loaded all the same, and is probably not meant.
+static void add_warnings(const struct loaded *v)
+{
+    const struct plugin_shape *s = &v->content->shape;
+    for (size_t i = 0; i < s->n_warnings; i++) {
+        gen_unit_note(v->unit, &(struct gen_diag){.code = DIAG_MANIFEST_UNKNOWN,
+                                                  .path = s->warnings[i].path,
+                                                  .line = s->warnings[i].line,
+                                                  .message = s->warnings[i].message});
+    }
+    const struct json *said = v->run != NULL ? json_get(v->run->metadata, "name") : NULL;
+    struct str name = json_str(said, s->name);
+    if (!str_eqz(name, s->name)) {
+        char *message = xasprintf("its code says the name '" STR_FMT "'; '%s' counts, the name of "
+                                  "its manifest or file",
+                                  (int)MIN(name.n, PLUGIN_NAME_MAX), name.p, s->name);
+        gen_unit_note(v->unit, &(struct gen_diag){.code = DIAG_NAME_MISMATCH,
+                                                  .path = v->code.path,
+                                                  .message = message,
+                                                  .hint = "make both the same"});
+        free(message);
+    }
+}
+
 /// What is wanted was tried, whether or not it loads: it is tried again when something that it read is
 /// another.
 static void take_inputs(struct plug *p, struct loaded *v)
@@ -252,6 +276,9 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
     int rc = run_server(v, s, fault);
     if (c == p->want && !gen_stage_request(s)->dry_run) {
         take_inputs(p, v);
+    }
+    if (rc == 0) {
+        add_warnings(v);
     }
     return rc == 0 ? v : NULL;
 }
