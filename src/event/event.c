@@ -11,7 +11,7 @@
 // After any end of the process the next one begins at mark + 1. The unused rest of the block is
 // never given out: a reader from before sees it as part of its stream.gap.
 //
-// Emitting encodes the frame once, into the ring, and asks for one wake in this turn; who reads it
+// Emitting encodes the frame once, into the ring, and asks for a round of wakes; who reads it
 // and how is in reader.c.
 //
 // Invariants:

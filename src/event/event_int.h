@@ -26,16 +26,17 @@ struct event_log {
     bool open;          // ready and not closed
     bool closed;
     struct event__list waiting; // neither parked nor told
-    struct event__list batch;   // being told right now
-    struct loop_task *wake;     // the deferred wake, when one is due
-    struct timer later;         // or this, when the last one is too near
-    uint64_t woke_at;           // monotonic milliseconds
+    struct event__list batch;   // still to be told in this round
+    struct loop_task *wake;     // the deferred next slice of a round, when one is due
+    struct timer later;         // or this, when the last round is too near
+    uint64_t woke_at;           // when the last round began; monotonic milliseconds
+    bool again;                 // there is something new for readers that were told in this round
     size_t n_readers;
     struct map types;     // struct event__types by their text
     uint32_t types_given; // numbers given out so far
 };
 
-/// Something new is in the ring: tell those who wait, once, later in this turn.
+/// Something new is in the ring: tell those who wait in a round that begins in this turn or soon.
 void event__wake_soon(struct event_log *log);
 
 /// The timer of event_log.later.

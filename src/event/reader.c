@@ -1,8 +1,13 @@
 // Readers of the hub's stream: a cursor, a filter, and being told.
 //
-//     emit ──> ring ──> one deferred wake a turn ──> wake(r) for each reader in `waiting`
-//                                                      │
-//              frames <── peek (filter, gap) <─────────┘  peek puts the reader back in `waiting`
+//     emit ──> ring ──> a round: `waiting` becomes `batch` ──> wake(r) for each reader in it
+//                                                               │
+//              frames <── peek (filter, gap) <──────────────────┘  puts the reader back in `waiting`
+//
+// A round tells READERS_PER_TURN readers in a turn of the loop, then others have theirs. What is
+// emitted during a round reaches the readers still in the batch with it and the others with the next
+// round, so no event is later than one round takes, and the loop is never held up for longer than a
+// slice of it.
 //
 // Between being told and peeking a reader is in no list, and a parked one is in none either. So the
 // wake costs what there is to tell, however many readers are stuck behind slow peers.
@@ -14,7 +19,7 @@
 //   - gap_to != 0 exactly while the gap in r->gap has to be read first.
 //
 // Telling a reader costs a system call of its peer, whatever it carries. With thousands of them the
-// wakes of a busy stream keep a distance that grows with their number, so that each carries more: the
+// rounds of a busy stream keep a distance that grows with their number, so that each carries more: the
 // first event after a silence goes out at once, the others wait READER_NS per reader at most.
 //
 // Readers with the same patterns of types share them (struct event__types), and an event remembers
@@ -26,7 +31,7 @@
 #include "event/event_int.h"
 #include "proto/events.h"
 
-enum { READER_NS = 3000 };
+enum { READER_NS = 4000, READERS_PER_TURN = 256 };
 
 // Patterns of types, shared by all who asked for the same.
 struct event__types {
@@ -183,13 +188,16 @@ static struct str run_of_frames(struct event_reader *r, size_t max)
 
 // ---- waking -------------------------------------------------------------------------------
 
-static void wake_all(void *arg)
+static void wake_some(void *arg)
 {
     struct event_log *log = arg;
     log->wake = NULL;
-    log->woke_at = loop_now(log->loop);
-    list_move_all(&log->batch, &log->waiting);
-    while (log->batch.head != NULL) {
+    if (log->batch.head == NULL) {
+        log->woke_at = loop_now(log->loop);
+        log->again = false;
+        list_move_all(&log->batch, &log->waiting);
+    }
+    for (int i = 0; i < READERS_PER_TURN && log->batch.head != NULL; i++) {
         struct event_reader *r = log->batch.head;
         list_remove(r);
         if (advance(r)) {
@@ -199,18 +207,26 @@ static void wake_all(void *arg)
             list_add(&log->waiting, r);
         }
     }
+    if (log->batch.head != NULL) {
+        event__wake_now(log);
+    } else if (log->again) {
+        event__wake_soon(log);
+    }
 }
 
 void event__wake_now(void *arg)
 {
     struct event_log *log = arg;
     if (log->wake == NULL) {
-        log->wake = loop_defer(log->loop, wake_all, log);
+        log->wake = loop_defer(log->loop, wake_some, log);
     }
 }
 
 void event__wake_soon(struct event_log *log)
 {
+    if (log->batch.head != NULL) {
+        log->again = true; // for those that this round has told
+    }
     if (log->wake != NULL || log->waiting.head == NULL || timer_running(&log->later)) {
         return;
     }

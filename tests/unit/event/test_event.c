@@ -626,7 +626,7 @@ static void read_all(struct event_reader **r, size_t n)
 
 TEST(with_many_readers_the_wakes_of_a_busy_stream_keep_a_distance)
 {
-    enum { READERS = 2000, DISTANCE_MS = 6 };
+    enum { READERS = 2000, DISTANCE_MS = 8 };
     static struct event_reader *r[READERS];
     struct test_clock clock;
     struct box b;
@@ -660,5 +660,45 @@ TEST(with_many_readers_the_wakes_of_a_busy_stream_keep_a_distance)
     CHECK_INT(wakes, 2 * READERS + 1); // alone again: at once
     event_reader_close(r[0]);
     emit(&b, "user.e", "");
+    box_close(&b);
+}
+
+// Wakes that come in one turn of the loop: it has two places for deferred work.
+static unsigned wakes_of_a_turn(struct box *b, const unsigned *wakes)
+{
+    unsigned before = *wakes;
+    loop_run_once(&b->loop, false);
+    return *wakes - before;
+}
+
+TEST(a_round_of_wakes_lets_others_have_their_turn)
+{
+    enum { READERS = 2000 };
+    static struct event_reader *r[READERS];
+    struct box b;
+    unsigned wakes = 0, late = 0, turns = 0;
+    box_open(&b, 1 << 20);
+    for (size_t i = 0; i < READERS; i++) {
+        r[i] = event_reader_open(b.log, UINT64_MAX, NULL, count_wake, &wakes);
+    }
+    emit(&b, "user.a", "");
+    for (; wakes < READERS / 2; turns++) {
+        CHECK(wakes_of_a_turn(&b, &wakes) <= READERS / 3);
+    }
+    CHECK(turns > 1 && wakes < READERS);
+    read_all(r, READERS / 2);
+    // for those that were told, and for one that comes while the round is under way
+    struct event_reader *more = event_reader_open(b.log, 0, NULL, count_wake, &late);
+    emit(&b, "user.b", "");
+    while (wakes < READERS + READERS / 2 || late == 0) { // each of the first half is told again
+        turn_all(&b);
+    }
+    CHECK_INT(late, 1);
+    for (size_t i = 0; i < READERS; i++) {
+        struct str span = event_reader_peek(r[i], 1 << 16);
+        CHECK(memmem(span.p, span.n, "user.b", 6) != NULL);
+        event_reader_close(r[i]);
+    }
+    event_reader_close(more);
     box_close(&b);
 }
