@@ -115,7 +115,8 @@ static void admit(struct conn *c)
 static bool may_parse(const struct conn *c)
 {
     const struct http *h = c->state;
-    return (h->call == NULL || !h->call->running) && c->write == NULL && c->out.n < OUT_HIGH;
+    size_t high = c->stranger ? 1 : OUT_HIGH; // one answer of theirs a turn
+    return (h->call == NULL || !h->call->running) && c->write == NULL && c->out.n < high;
 }
 
 static bool is_http(const struct conn *c)

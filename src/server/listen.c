@@ -17,14 +17,26 @@
 
 enum { BACKLOG = 1024 };
 
+static void accept_one(void *arg)
+{
+    struct listener *l = arg;
+    l->accepting = NULL;
+    conn__accept(l->server, &l->io.stream, l->over_socket);
+}
+
+// libuv calls this until no connection waits, and peers can connect faster than we accept. It does
+// not call again before uv_accept(): on TCP that comes from a deferred task, one a drain, so that a
+// flood of connections takes its turn like everything else.
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct listener *l = stream->data;
     if (status < 0) {
         log_warn(LOG_HTTP, "msg=\"cannot accept\" error=%s", uv_strerror(status));
-        return;
+    } else if (l->over_socket) {
+        accept_one(l);
+    } else {
+        l->accepting = loop_defer(l->server->loop, accept_one, l);
     }
-    conn__accept(l->server, stream, l->over_socket);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -57,6 +69,9 @@ void listener__close(struct server *s, struct listener **listener)
     }
     if (l->over_socket && server_socket_in_place(s)) {
         unlink(s->socket_path);
+    }
+    if (l->accepting != NULL) {
+        loop_cancel(s->loop, l->accepting);
     }
     uv_close(&l->io.handle, on_closed);
 }

@@ -315,6 +315,7 @@ struct listener {
         uv_pipe_t pipe;
     } io;
     struct server *server;
+    struct loop_task *accepting; // the connection that waits to be accepted, or NULL
     bool over_socket;
 };
 

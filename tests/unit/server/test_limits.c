@@ -1,5 +1,6 @@
 // Bounds of size, number and time.
 
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -172,6 +173,63 @@ TEST(strangers_are_few_and_callers_with_the_token_are_not_counted_among_them)
     }
     close(strangers[0]);
     close(strangers[1]);
+    rig_close();
+}
+
+static void check_answers(int fd, const char *request, uint64_t least, uint64_t most)
+{
+    enum { TIMES = 100 };
+    struct buf all;
+    buf_init(&all, 1 << 20);
+    for (int i = 0; i < TIMES; i++) {
+        buf_addz(&all, request);
+    }
+    uint64_t before = rig.server->counts.requests;
+    CHECK_INT(send(fd, all.p, all.n, 0), all.n);
+    rig_turn();
+    CHECK(rig.server->counts.requests - before >= least);
+    CHECK(rig.server->counts.requests - before <= most);
+    while (rig.server->counts.requests - before < TIMES) {
+        rig_turn();
+    }
+    buf_fini(&all);
+}
+
+TEST(pipelined_requests_of_a_stranger_are_answered_a_few_a_turn)
+{
+    char request[200];
+    rig_open(NULL);
+    int stranger = rig_tcp(), known = rig_tcp();
+    snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", rig_host());
+    check_answers(stranger, request, 1, 3);
+    snprintf(request, sizeof request,
+             "GET /feature HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " TOKEN "\r\n\r\n",
+             rig_host());
+    CHECK_INT(rig_ask(known, request, NULL, 0), 200);
+    check_answers(known, request, 50, 100);
+    close(stranger);
+    close(known);
+    rig_close();
+}
+
+TEST(connections_over_tcp_are_accepted_a_few_a_turn)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fds[50];
+    rig_open(NULL);
+    a.sin_port = htons((uint16_t)strtoul(strrchr(rig_host(), ':') + 1, NULL, 10));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK_INT(connect(fds[i], (const struct sockaddr *)(const void *)&a, sizeof a), 0);
+    }
+    rig_turn();
+    CHECK(rig.server->n_conns[false] >= 1 && rig.server->n_conns[false] <= 3);
+    while (rig.server->n_conns[false] < ARRAY_LEN(fds)) {
+        rig_turn();
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        close(fds[i]);
+    }
     rig_close();
 }
 
