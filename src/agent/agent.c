@@ -11,6 +11,7 @@
 
 #include "agent/agent_int.h"
 #include "base/log.h"
+#include "config/secrets.h"
 #include "trust/trust.h"
 
 void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
@@ -213,6 +214,16 @@ static void list_next(struct marking *m)
     store_list(m->a->o.store, &f, STR_NULL, 0, on_left, m);
 }
 
+static void know_secrets(void *arg) // on a lane
+{
+    secrets_know(((struct agent *)arg)->o.home->secrets);
+}
+
+static void on_secrets(void *arg)
+{
+    agent__release(arg);
+}
+
 struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
 {
     struct agent *a = xcalloc(1, sizeof *a);
@@ -227,6 +238,8 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->book = book_new(o->store, a->files, o->home->dir);
     rules_init(&a->rules);
     agent__read_rules(a);
+    agent__hold(a);
+    work_submit(a->files, 0, know_secrets, on_secrets, a);
     m->a = a;
     agent__hold(a);
     list_next(m);

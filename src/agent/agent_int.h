@@ -8,6 +8,7 @@
 #include "agent/tool.h"
 #include "agent/toolbox.h"
 #include "base/map.h"
+#include "base/redact.h"
 #include "base/vec.h"
 #include "hook/args.h"
 #include "loop/timer.h"
@@ -167,6 +168,7 @@ struct session {
     struct turn *turn; // NULL: none runs
     char *real_dir;    // the host knows of the directory by this; NULL: it does not
     bool entering;     // it is being told
+    unsigned arriving; // messages that are not in the queue yet
     vec(struct session_entrant) entrants;
     bool ending, purge; // DELETE came; its files go too
     bool closing;       // and its end is being written, once
@@ -347,7 +349,8 @@ struct turn_reply {
 /// Pieces of the stream that are not in the journal yet.
 struct turn_delta {
     struct buf text;
-    bool reasoning; // what kind they are
+    struct redact_stream secrets; // in what comes
+    bool reasoning;               // what kind they are
     bool writing, paused;
     struct loop_task *task;
 };

@@ -22,6 +22,7 @@
 
 #include "agent/provider_int.h"
 #include "base/log.h"
+#include "base/redact.h"
 
 enum {
     EVENT_MAX = 10 * 1024 * 1024 + 64 * 1024, // an event of 10 MiB passes, with its frame
@@ -289,6 +290,7 @@ static int write_body(struct provider_call *call, const struct provider_ask *ask
     }
     model = model.n != 0 ? model : str_of(call->choice->model);
     wire_write(call->kind->wire, &call->body, ask->request, model);
+    redact_json(&call->body);
     if (!buf_ok(&call->body)) {
         return err_set(e, ERR_INVALID, "the request is larger than %d bytes", BODY_MAX);
     }

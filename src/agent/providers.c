@@ -15,6 +15,7 @@
 
 #include "agent/provider_int.h"
 #include "base/log.h"
+#include "base/redact.h"
 #include "config/secrets.h"
 #include "loop/work.h"
 
@@ -102,7 +103,7 @@ static int take_key(struct provider_choice *ch, char *key, struct err *e)
                          ch->provider);
         }
     }
-    log_add_secret(str_of(ch->key));
+    redact_add(str_of(ch->provider), str_of(ch->key));
     return rc;
 }
 
@@ -178,7 +179,7 @@ char *provider__read_key(const struct provider_choice *choice)
     char *key = str_dup(str_trim(str_of(raw)));
     explicit_bzero(raw, strlen(raw));
     free(raw);
-    log_add_secret(str_of(key));
+    redact_add(str_of(choice->provider), str_of(key));
     return key;
 }
 

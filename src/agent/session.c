@@ -286,7 +286,8 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    bool busy = s->turn != NULL || s->entering; // a message is on its way into the old one
+    bool busy = s->turn != NULL || s->entering ||
+                s->arriving != 0; // a message is on its way into the old one
     if (busy && json_get(params, "working_dir") != NULL) {
         agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "'working_dir' cannot change while a turn runs");
         agent__answer_session(s->agent, cb, arg, NULL, &no);

@@ -57,7 +57,7 @@ void agent_tell(struct agent *a, struct str id, enum event_id event,
 void agent_vacate(struct agent *a, struct str id)
 {
     struct session *s = map_get(&a->sessions, id);
-    if (s != NULL && s->turn == NULL && !s->entering) {
+    if (s != NULL && s->turn == NULL && !s->entering && s->arriving == 0) {
         agent__session_leave(s);
         a->o.host.vacated(a->o.host.arg, s);
     }

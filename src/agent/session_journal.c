@@ -10,6 +10,7 @@
 
 #include "agent/agent_int.h"
 #include "base/log.h"
+#include "base/redact.h"
 #include "event/event.h"
 
 enum { FIELDS_MAX = STORE_LINE_MAX - 4096, LIVE_MAX = 256 * 1024 };
@@ -144,6 +145,7 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
     struct session *s = n->s;
     struct session_note *p = xcalloc(1, sizeof *p);
     jw_end_obj(&n->w);
+    redact_json(&n->fields);
     if (!buf_ok(
             &n->fields)) { // nothing that we write is so large, but models and plugins are not us
         buf_fini(&n->fields);

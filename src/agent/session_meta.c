@@ -8,6 +8,7 @@
 
 #include "agent/agent_int.h"
 #include "base/log.h"
+#include "base/redact.h"
 #include "base/time.h"
 
 static const char *const kept[] = {"PATH",  "HOME", "USER", "LOGNAME",
@@ -261,6 +262,7 @@ void agent__session_save(struct session *s, store_done *cb, void *arg)
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     agent__session_write_meta(s, &w);
+    redact_json(&out);
     store_session_meta(s->agent->o.store, str_of(s->id), buf_str(&out), on_saved, sv);
     buf_fini(&out);
 }

@@ -13,6 +13,7 @@
 
 #include "agent/agent_int.h"
 #include "base/utf8.h"
+#include "config/secrets.h"
 
 // ---- messages -----------------------------------------------------------------------------------
 
@@ -200,6 +201,45 @@ static void on_place_known(struct session *s, void *arg)
     free(q.text);
 }
 
+/// A message that waits until the secrets of the user are known: it may hold one. The session may be gone
+/// by then.
+struct arriving {
+    struct agent *a;
+    char *id;
+    struct early message;
+};
+
+static void know_secrets(void *arg) // on a lane
+{
+    secrets_know(((struct arriving *)arg)->a->o.home->secrets);
+}
+
+static void on_secrets_known(void *arg)
+{
+    struct arriving *v = arg;
+    struct agent *a = v->a;
+    struct session *s = map_get(&a->sessions, str_of(v->id));
+    struct early *q = xmalloc(sizeof *q);
+    struct agent_no no;
+    *q = v->message;
+    if (s != NULL) {
+        s->arriving--;
+    }
+    if (s == NULL) {
+        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", v->id);
+        q->cb(q->arg, NULL, &no);
+        free(q->text);
+        free(q);
+    } else if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || a->stopping) {
+        on_place_known(s, q);
+    } else {
+        agent__session_enter(s, on_place_known, q);
+    }
+    free(v->id);
+    free(v);
+    agent__release(a);
+}
+
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
 {
     struct agent_no no;
@@ -207,13 +247,14 @@ void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *
         refuse_later(s->agent, cb, arg, &no);
         return;
     }
-    if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || s->agent->stopping) {
-        send_now(s, text, reject, cb, arg);
-        return;
-    }
-    struct early *q = xmalloc(sizeof *q);
-    *q = (struct early){.text = str_dup(text), .n = text.n, .reject = reject, .cb = cb, .arg = arg};
-    agent__session_enter(s, on_place_known, q);
+    struct arriving *v = xmalloc(sizeof *v);
+    *v = (struct arriving){
+        .a = s->agent,
+        .id = xstrdup(s->id),
+        .message = {.text = str_dup(text), .n = text.n, .reject = reject, .cb = cb, .arg = arg}};
+    s->arriving++;
+    agent__hold(s->agent);
+    work_submit(s->agent->requests, 0, know_secrets, on_secrets_known, v); // in order
 }
 
 /// A message whose turn will not come, on its way into the journal.

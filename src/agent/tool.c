@@ -15,6 +15,7 @@
 #include <signal.h>
 
 #include "agent/tool_int.h"
+#include "base/redact.h"
 #include "base/schema.h"
 #include "trust/guard.h"
 
@@ -168,10 +169,28 @@ static int check_input(struct tool_call *c)
     return schema_fit(schema, c->input, "input", &c->why);
 }
 
+/// Hand on the result, without secrets that a file or a command showed.
+static void tell_result(struct tool_call *c, const struct tool_result *r)
+{
+    struct tool_result clean = *r;
+    struct buf output, error;
+    buf_init(&output, SIZE_MAX);
+    buf_init(&error, SIZE_MAX);
+    redact_text(&output, r->output);
+    clean.output = buf_str(&output);
+    if (r->error != NULL) {
+        redact_text(&error, str_of(r->error));
+        clean.error = buf_z(&error);
+    }
+    c->cb.on_done(c, &clean, c->arg);
+    buf_fini(&output);
+    buf_fini(&error);
+}
+
 void tool__finish(struct tool_call *c, const struct tool_result *r)
 {
     timer_stop(&c->timer);
-    c->cb.on_done(c, r, c->arg);
+    tell_result(c, r);
     tool_output_free(c->output);
     box_free(c->box);
     grants_unref(c->policy.grants);

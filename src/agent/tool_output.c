@@ -19,6 +19,7 @@
 
 #include "agent/tool.h"
 #include "base/path.h"
+#include "base/redact.h"
 #include "base/utf8.h"
 
 enum {
@@ -34,7 +35,8 @@ struct tool_output {
     uint64_t key;     // of the lane's job
     const char *path; // borrowed
     loop_fn *on_room, *done;
-    void *room_arg, *done_arg; // borrowed
+    void *room_arg, *done_arg;    // borrowed
+    struct redact_stream secrets; // what commands print may hold some, cut anywhere
     struct buf first, tail;
     struct buf pending, writing;
     uint64_t total;
@@ -154,6 +156,7 @@ struct tool_output *tool_output_new(struct lane *lane, const char *path, loop_fn
     o->on_room = on_room;
     o->room_arg = arg;
     o->fd = -1;
+    redact_stream_init(&o->secrets);
     buf_init(&o->first, SIZE_MAX);
     buf_init(&o->tail, SIZE_MAX);
     buf_init(&o->pending, SIZE_MAX);
@@ -161,7 +164,7 @@ struct tool_output *tool_output_new(struct lane *lane, const char *path, loop_fn
     return o;
 }
 
-bool tool_output_add(struct tool_output *o, struct str bytes)
+static bool add(struct tool_output *o, struct str bytes)
 {
     o->total += bytes.n;
     if (!o->spilled) {
@@ -182,8 +185,25 @@ bool tool_output_add(struct tool_output *o, struct str bytes)
     return !o->paused;
 }
 
+bool tool_output_add(struct tool_output *o, struct str bytes)
+{
+    struct buf clean;
+    buf_init(&clean, SIZE_MAX);
+    bytes = redact_feed(&o->secrets, &clean, bytes);
+    bool room = bytes.n == 0 ? !o->paused : add(o, bytes);
+    buf_fini(&clean);
+    return room;
+}
+
 void tool_output_end(struct tool_output *o, loop_fn *done, void *arg)
 {
+    struct buf rest;
+    buf_init(&rest, SIZE_MAX);
+    redact_flush(&o->secrets, &rest);
+    if (rest.n != 0) {
+        add(o, buf_str(&rest));
+    }
+    buf_fini(&rest);
     o->ending = true;
     o->done = done;
     o->done_arg = arg;
@@ -237,6 +257,7 @@ void tool_output_free(struct tool_output *o)
     if (o == NULL) {
         return;
     }
+    redact_stream_fini(&o->secrets);
     buf_fini(&o->first);
     buf_fini(&o->tail);
     buf_fini(&o->pending);

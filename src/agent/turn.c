@@ -22,6 +22,7 @@
 #include "agent/agent_int.h"
 #include "agent/make.h"
 #include "base/log.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "base/utf8.h"
 
@@ -273,6 +274,7 @@ void turn__start(struct session *s, const char *turn_id, struct str text, bool c
     arena_init(&t->step_arena);
     arena_init(&t->unit_arena);
     buf_init(&t->delta.text, SIZE_MAX);
+    redact_stream_init(&t->delta.secrets);
     agent__lore_init(&t->lore);
     t->text = arena_str(&t->arena, text);
     t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
@@ -509,6 +511,7 @@ static void answer(struct turn *t, enum turn_state state)
     jw_init(&w, &out);
     memcpy(id, t->id, sizeof id);
     write_answer(t, state, &w);
+    redact_json(&out);
     agent__session_answer(s, id, buf_str(&out));
     buf_fini(&out);
 }
@@ -528,6 +531,7 @@ static void turn_free(struct turn *t)
     prompt_files_free(t->files);
     agent__lore_fini(&t->lore);
     buf_fini(&t->delta.text);
+    redact_stream_fini(&t->delta.secrets);
     vec_fini(&t->calls);
     arena_fini(&t->arena);
     arena_fini(&t->step_arena);

@@ -7,6 +7,7 @@
 
 #include "agent/agent_int.h"
 #include "agent/make.h"
+#include "base/redact.h"
 #include "base/time.h"
 
 // ---- before the model ---------------------------------------------------------------------------
@@ -112,6 +113,7 @@ static void write_kept(struct turn *t, struct buf *line)
     jw_key(&w, "body");
     jw_value(&w, t->request);
     jw_end_obj(&w);
+    redact_json(line);
     buf_addc(line, '\n');
 }
 

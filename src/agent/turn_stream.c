@@ -60,6 +60,7 @@ static void on_delta_task(void *arg)
 
 static void flush_deltas(struct turn *t)
 {
+    redact_flush(&t->delta.secrets, &t->delta.text);
     if (t->delta.task != NULL) {
         loop_cancel(t->s->agent->o.loop, t->delta.task);
         t->delta.task = NULL;
@@ -91,6 +92,7 @@ static void on_delta(struct provider_call *call, const struct provider_delta *pi
 {
     struct turn *t = arg;
     struct turn_delta *d = &t->delta;
+    struct buf clean;
     bool reasoning = piece->reasoning.n != 0;
     struct str text = reasoning ? piece->reasoning : piece->text;
     if (t->compacting) {
@@ -100,10 +102,13 @@ static void on_delta(struct provider_call *call, const struct provider_delta *pi
         raise_delta(t, reasoning ? "reasoning" : "text", text);
     }
     if (d->reasoning != reasoning) {
+        redact_flush(&d->secrets, &d->text);
         write_delta(t);
         d->reasoning = reasoning;
     }
-    buf_adds(&d->text, text);
+    buf_init(&clean, SIZE_MAX);
+    buf_adds(&d->text, redact_feed(&d->secrets, &clean, text));
+    buf_fini(&clean);
     if (!d->writing && d->task == NULL) {
         d->task = loop_defer(t->s->agent->o.loop, on_delta_task, t);
     }

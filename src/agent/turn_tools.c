@@ -181,12 +181,10 @@ static void on_told(void *arg, int status, const struct err *e)
     u->telling = false;
 }
 
-/// Progress is for people who watch: while one is being written, and beyond a bound, it is passed over.
-static void tell_progress(void *arg, struct str text)
+static void note_progress(struct use *u, struct str text)
 {
-    struct use *u = arg;
     struct note n;
-    if (u->telling || u->over || u->progress + text.n > PROGRESS_MAX) {
+    if (u->telling || u->over || text.n == 0 || u->progress + text.n > PROGRESS_MAX) {
         return;
     }
     u->telling = true;
@@ -195,6 +193,16 @@ static void tell_progress(void *arg, struct str text)
     jw_kstr(w, "call_id", u->id);
     jw_kstr(w, "text", text);
     note__end(&n, STORE_WRITTEN, on_told, u);
+}
+
+/// Progress is for people who watch: while one is being written, and beyond a bound, it is passed over.
+static void tell_progress(void *arg, struct str text)
+{
+    struct use *u = arg;
+    struct buf clean;
+    buf_init(&clean, SIZE_MAX);
+    note_progress(u, redact_feed(&u->secrets, &clean, text));
+    buf_fini(&clean);
 }
 
 static void on_output(struct tool_call *c, struct str text, void *arg)
@@ -494,6 +502,7 @@ void turn__tools(struct turn *t)
     json_foreach_item (it, calls) {
         struct use *u = xcalloc(1, sizeof *u);
         u->t = t;
+        redact_stream_init(&u->secrets);
         u->since_ns = time_mono_ns();
         u->id = json_str(json_get(it, "id"), "");
         vec_push(&t->uses, u);
@@ -552,6 +561,7 @@ void turn__free_tools(struct turn *t)
     vec_foreach (u, &t->spent) {
         use__drop_decision(*u);
         pipe_fini(&(*u)->pipe);
+        redact_stream_fini(&(*u)->secrets);
         free(*u);
     }
     vec_fini(&t->spent);

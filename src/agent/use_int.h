@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/agent_int.h"
+#include "base/redact.h"
 
 // One call of a tool, from what the model asked for to what it reads. See turn_tools.c.
 
@@ -30,8 +31,9 @@ struct use {
     bool in_line, counted; // others run; it is one of t->n_running
     struct use_save *saving;
     struct use_kit *kit;
-    size_t progress; // bytes told so far
-    bool telling;    // one is being written
+    size_t progress;              // bytes told so far
+    struct redact_stream secrets; // in it
+    bool telling;                 // one is being written
     // whom it waits for
     enum ask_kind asking;
     char ask_id[ASK_ID];

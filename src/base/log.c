@@ -2,7 +2,7 @@
 //
 //     log_write -> level? -> format -> redact -> cut at 8 KiB -> sink
 //                                        |
-//                 secrets we were told of, then what looks like one (log_redact.c)
+//                 secrets we know (redact.c), then what looks like one (log_redact.c)
 //
 // Redaction sees the whole text, before anything is cut: half a secret is still a secret.
 //
@@ -21,11 +21,11 @@
 
 #include "base/buf.h"
 #include "base/log_int.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "base/utf8.h"
-#include "base/vec.h"
 
-enum { LONGEST_LINE = 8192, LONGEST_QUOTED = 200, SHORTEST_SECRET = 8 };
+enum { LONGEST_LINE = 8192, LONGEST_QUOTED = 200 };
 
 static const char *const level_names[] = {
     [LOG_ERROR] = "error",
@@ -57,7 +57,6 @@ static struct {
     atomic_int level; // read without the lock
     log_sink *sink;
     void *arg;
-    struct log_secrets secrets;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = LOG_WARN, .sink = to_stderr};
 
 void log_open(enum log_level level, log_sink *sink, void *arg)
@@ -102,45 +101,12 @@ const char *log_component_name(enum log_component component)
 
 // ---- secrets -------------------------------------------------------------------------------
 
-bool log_add_secret(struct str secret)
-{
-    if (secret.n < SHORTEST_SECRET) {
-        return false;
-    }
-    pthread_mutex_lock(&state.lock);
-    bool known = false;
-    vec_foreach (s, &state.secrets) {
-        known = known || str_eq(buf_str(s), secret);
-    }
-    if (!known) {
-        struct buf copy;
-        buf_init(&copy, secret.n);
-        buf_adds(&copy, secret);
-        vec_push(&state.secrets, copy);
-    }
-    pthread_mutex_unlock(&state.lock);
-    return true;
-}
-
-void log_clear_secrets(void)
-{
-    pthread_mutex_lock(&state.lock);
-    vec_foreach (s, &state.secrets) {
-        explicit_bzero(s->p, s->n);
-        buf_fini(s);
-    }
-    vec_fini(&state.secrets);
-    pthread_mutex_unlock(&state.lock);
-}
-
 // Copy `text` into `out` without secrets, of either kind.
 static void hide(struct buf *out, struct str text)
 {
     struct buf known;
     buf_init(&known, SIZE_MAX);
-    pthread_mutex_lock(&state.lock);
-    log__hide_known(&known, text, &state.secrets);
-    pthread_mutex_unlock(&state.lock);
+    redact_text(&known, text);
     log__hide_patterns(out, buf_str(&known));
     buf_fini(&known);
 }

@@ -8,8 +8,8 @@
 //
 // The text after the component is the caller's "key=value key=value"; values that may hold spaces,
 // quotes or bytes from outside go through LOGQ(). Whatever arrives, a line stays one line: control
-// characters are written as escapes. Registered secrets and whatever looks like one (bearer
-// tokens, `*_key=`, `token=`, `code=`) are replaced by "[redacted]" before any sink sees them.
+// characters are written as escapes. Known secrets (redact.h) and whatever looks like one (bearer
+// tokens, `*_key=`, `token=`, `code=`) are replaced by "[redacted ...]" before any sink sees them.
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
@@ -47,10 +47,6 @@ enum log_level log_get_level(void);
 bool log_level_parse(struct str name, enum log_level *out);
 const char *log_level_name(enum log_level level);
 const char *log_component_name(enum log_component component);
-
-/// Never show `secret` (at least 8 bytes; shorter ones are refused with false) in any line.
-bool log_add_secret(struct str secret);
-void log_clear_secrets(void);
 
 /// Append `line` to `out` with secrets replaced and control characters escaped. Also for events and
 /// dumps: a JSON text stays JSON.

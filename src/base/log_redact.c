@@ -1,7 +1,7 @@
 // Find secrets in text, and put "[redacted]" in their place.
 //
-// Two passes. The first replaces what we were told is secret. The second knows no secrets, only the
-// places they stand in:
+// What is known to be secret was replaced before (redact.c). This knows no secrets, only the places they
+// stand in:
 //
 //     Authorization: Bearer X     token=X     api_key = "X"     "client_secret": "X"     sk-X
 //                           ^           ^                ^                       ^       ^
@@ -11,44 +11,13 @@
 // that was JSON stays JSON: a value ends at its closing quote, escaped quotes are stepped over, and
 // a text nested in a string (\"token\":\"X\") is read like any other.
 //
-// Time is linear in the text (times the number of registered secrets): words and values are each
-// looked at once. Where in doubt more is hidden, never less.
+// Time is linear in the text: words and values are each looked at once. Where in doubt more is hidden, never less.
 
 #include "base/log_int.h"
 
 static const char hidden[] = "[redacted]";
 
 enum { SHORTEST_SK = 8 }; // behind "sk-"; below it is a word
-
-// ---- what we were told ---------------------------------------------------------------------
-
-// Length of the longest secret that `text` begins with, or 0.
-static size_t known_at(struct str text, const struct log_secrets *secrets)
-{
-    size_t longest = 0;
-    for (size_t i = 0; i < secrets->n; i++) {
-        const struct buf *s = &secrets->p[i];
-        if (s->n > longest && s->n <= text.n && memcmp(s->p, text.p, s->n) == 0) {
-            longest = s->n;
-        }
-    }
-    return longest;
-}
-
-// Secrets may overlap: a match moves the end of what is hidden, also from inside another.
-void log__hide_known(struct buf *out, struct str text, const struct log_secrets *secrets)
-{
-    size_t until = 0; // the end of what is hidden; from there on nothing was copied yet
-    for (size_t i = 0; i < text.n && secrets->n != 0; i++) {
-        size_t n = known_at(str_from(text, i), secrets);
-        if (n != 0 && i >= until) {
-            buf_add(out, text.p + until, i - until);
-            buf_addz(out, hidden);
-        }
-        until = n != 0 ? MAX(until, i + n) : until;
-    }
-    buf_adds(out, str_from(text, until));
-}
 
 // ---- what looks like one -------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 
 #include <lauxlib.h>
 
+#include "base/redact.h"
 #include "bind/bind_int.h"
 #include "bind/faces.h"
 #include "bind/plugin_int.h"
@@ -42,7 +43,7 @@ static void on_done(void *arg)
     } else {
         lua_State *L = bind__op_answer_begin(&a->op);
         if (L != NULL) {
-            log_add_secret(str_of(a->value));
+            redact_add(str_of(a->name), str_of(a->value));
             lua_pushstring(L, a->value);
             bind__op_answer(&a->op, 1);
         }

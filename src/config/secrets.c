@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/redact.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "config/private_int.h"
@@ -226,6 +227,18 @@ int secrets_list(const char *path, struct secret_names *out, struct err *e)
     }
     doc_fini(&d);
     return rc;
+}
+
+void secrets_know(const char *path)
+{
+    struct doc d;
+    struct err ignored;
+    if (doc_read(&d, path, &ignored) == 0) {
+        json_foreach_member (m, d.root) {
+            redact_add(m->key, json_str(&m->value, ""));
+        }
+    }
+    doc_fini(&d);
 }
 
 void secret_names_fini(struct secret_names *names)

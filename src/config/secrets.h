@@ -23,6 +23,10 @@ int secrets_get(const char *path, const char *name, char **out, struct err *e) M
 /// Only a file that nobody else can read: ERR_DENIED, with the command that mends it, else.
 int secrets_read_file(const char *path, char **out, struct err *e) MUST_CHECK;
 
+/// Make every value known to base/redact.h, under its name. What cannot be read is left: whoever needs it
+/// hears why. Blocks.
+void secrets_know(const char *path);
+
 /// The names, sorted. The caller's storage, ended with secret_names_fini().
 struct secret_names {
     char **p;

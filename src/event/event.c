@@ -25,6 +25,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "event/event_int.h"
 #include "store/store.h"
@@ -269,11 +270,17 @@ uint64_t event_emit(struct event_log *log, struct str type, struct str session, 
     if (!may_give_id(log)) {
         return 0;
     }
+    struct buf clean;
+    buf_init(&clean, SIZE_MAX);
+    if (redact_json_to(&clean, fields)) {
+        fields = buf_str(&clean);
+    }
     struct ring_entry entry = encode(log, type, session, fields);
     if (!buf_ok(&log->scratch)) {
         snprintf(cut, sizeof cut, "\"truncated\":true,\"bytes\":%zu", fields.n);
         entry = encode(log, type, session.n <= STORE_ID_MAX ? session : STR_NULL, str_of(cut));
     }
+    buf_fini(&clean);
     uint64_t id = log->ring.next;
     ring_put(&log->ring, buf_str(&log->scratch), entry);
     event__wake_soon(log);

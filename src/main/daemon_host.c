@@ -5,6 +5,7 @@
 // the socket made again; the directory itself may go and come back, any number of times.
 
 #include "base/log.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "bind/bind.h"
 #include "config/token.h"
@@ -26,7 +27,7 @@ int daemon__listen(struct daemon *d, const char *address, bool exact, struct err
         return rc;
     }
     server_set_token(d->server, str_of(token));
-    log_add_secret(str_of(token));
+    redact_add(STR("token"), str_of(token));
     return server_listen_tcp(d->server, address, exact, e);
 }
 
@@ -54,7 +55,7 @@ static int host_rotate_token(void *arg, struct err *e)
     char token[TOKEN_LEN + 1];
     int rc = token_rotate(d->home.token, token, e);
     if (rc == 0) {
-        log_add_secret(str_of(token));
+        redact_add(STR("token"), str_of(token));
         server_set_token(d->server, str_of(token));
         log_info(LOG_AUTH, "token=rotated");
     }

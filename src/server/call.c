@@ -9,6 +9,7 @@
 //
 // Invariant: whoever answers ends the call; a call that was refused is ended by http__refuse().
 
+#include "base/redact.h"
 #include "server/server_int.h"
 
 static struct str echoed_origin(const struct call *r)
@@ -106,6 +107,7 @@ static void answer_code(struct conn *c, struct call *r)
              "Set-Cookie: afloat=%s; Path=/; HttpOnly; SameSite=Strict%s\r\n"
              "Referrer-Policy: no-referrer\r\n",
              cookie, secure ? "; Secure" : "");
+    redact_add(STR("cookie"), str_of(cookie));
     explicit_bzero(cookie, sizeof cookie);
     struct reply reply = {.status = 303, .location = "/", .headers = headers};
     http__reply(c, &reply, r->keep);

@@ -822,6 +822,54 @@ def test_the_client_says_what_is_left_out_of_an_answer(home, hub, work):
     assert done.returncode == 0 and f"{2_000_000 - (1 << 20)} bytes" in done.stderr and "left out" in done.stderr
 
 
+# ---- secrets ------------------------------------------------------------------------------------
+
+def holders(home, text):
+    """The files of the home that hold this text, but for those that are there for it."""
+    skip = ("secrets.json", "token")
+    return [p for p in home.dir.rglob("*") if p.is_file() and p.name not in skip and text.encode() in p.read_bytes()]
+
+
+def test_a_secret_that_a_tool_prints_is_redacted_everywhere(home, hub, work):
+    value = "correct-horse-battery-staple"
+    home.ok("secret", "set", "STAPLE", input=value)
+    work.mkdir(exist_ok=True)
+    (work / "config.txt").write_text(f"password = {value}\n")
+    half, rest = value[:11], value[11:]
+    split = f"printf %s {half}; while [ ! -e go ]; do sleep 0.02; done; printf '%s\\n' {rest}"
+    long = f"yes {'x' * 60} | head -c 40000; cat config.txt; yes {'y' * 60} | head -c 40000"
+    s = Session(home, work, [
+        {"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": "cat config.txt"}},
+                                    {"name": "read_file", "input": {"path": "config.txt"}}]},
+        {"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": split}}]},
+        {"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": long}}]},
+        {"text": f"It is {value}."}])
+    turn = s.send(f"the password is {value}")["turn_id"]
+    s.wait_for("tool.called", step=2)
+    (work / "go").write_text("")
+    s.wait_for("turn.completed", turn=turn)
+    outputs = [e["output"] for e in s.events("tool.completed")]
+    assert outputs[0] == "password = [redacted STAPLE]\n" and "[redacted STAPLE]" in outputs[1]
+    assert outputs[2] == "[redacted STAPLE]\n"
+    assert "[redacted STAPLE]" in next((home.dir / "sessions" / s.id / "outputs").iterdir()).read_text()
+    said = [e["text"] for e in s.events("message.completed")]
+    assert said[0] == "the password is [redacted STAPLE]" and said[-1] == "It is [redacted STAPLE]."
+    assert "".join(e.get("text", "") for e in s.events("message.delta")).endswith("It is [redacted STAPLE].")
+    assert "[redacted STAPLE]" in json.dumps(s.requests()[-1])
+    for path in holders(home, value):
+        raise AssertionError(path)
+    assert not [e for e in s.events() if half in json.dumps(e) and e["type"] == "tool.progress"]
+
+
+def test_a_secret_in_an_answer_is_redacted_though_it_comes_in_pieces(home, hub, work):
+    value = "xylophone-and-zither"
+    home.ok("secret", "set", "MUSIC", input=value)
+    s = Session(home, work, [{"text": f"a {value} b", "chunk": 3}])
+    assert s.ask()["text"] == "a [redacted MUSIC] b"
+    assert "".join(e["text"] for e in s.events("message.delta")) == "a [redacted MUSIC] b"
+    assert not holders(home, value)
+
+
 # ---- life ---------------------------------------------------------------------------------------
 
 def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):

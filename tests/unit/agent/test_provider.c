@@ -908,7 +908,7 @@ TEST(a_key_that_a_server_repeats_is_in_no_message)
     {
         begin_failures(1, 401, "",
                        "{\"error\":{\"message\":\"Incorrect key sk-secret-0123456789 provided\"}}");
-        check_fault(PROVIDER_AUTH, 1, "Incorrect key [redacted]");
+        check_fault(PROVIDER_AUTH, 1, "Incorrect key [redacted mock]");
         CHECK(strstr(mock.why.message, "0123456789") == NULL);
         mock_end();
     }

@@ -316,7 +316,7 @@ TEST(models_are_listed_by_name)
         CHECK(strstr(list_models(), "no list of models") != NULL);
         models_status = 401;
         models_body = "{\"error\": {\"message\": \"bad key sk-secret-0123456789\"}}";
-        CHECK_STR(list_models(), "'mock' answered with status 401: bad key [redacted]");
+        CHECK_STR(list_models(), "'mock' answered with status 401: bad key [redacted mock]");
         struct provider_models *m =
             provider_models_get(mock.service, &mock.choice, on_models, &mock);
         provider_models_cancel(m);

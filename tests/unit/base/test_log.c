@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "unit/test.h"
@@ -38,7 +39,7 @@ static void open_log(enum log_level level)
 static void close_log(void)
 {
     log_open(LOG_WARN, NULL, NULL);
-    log_clear_secrets();
+    redact_clear();
     buf_fini(&lines);
 }
 
@@ -139,44 +140,44 @@ TEST(whatever_arrives_a_line_stays_one_line)
 
 TEST(a_registered_secret_is_shown_nowhere)
 {
-    CHECK(log_add_secret(STR("hunter2hunter2")));
+    CHECK(redact_add(STR_NULL, STR("hunter2hunter2")));
     check_redacted("x=hunter2hunter2", "x=[redacted]");
     check_redacted("<hunter2hunter2 hunter2hunter2>", "<[redacted] [redacted]>");
     check_redacted("<hunter2hunter2hunter2>", "<[redacted]>");
     check_redacted("/p/hunter2hunter2/q\n", "/p/[redacted]/q\\n");
     check_redacted("hunter2hunter", "hunter2hunter");
-    log_clear_secrets();
+    redact_clear();
     check_redacted("x=hunter2hunter2", "x=hunter2hunter2");
 }
 
 TEST(of_two_secrets_that_overlap_neither_is_shown)
 {
-    CHECK(log_add_secret(STR("abcdefghij")));
-    CHECK(log_add_secret(STR("abcdefgh")));
-    CHECK(log_add_secret(STR("ghijklmn")));
-    CHECK(log_add_secret(STR("ghijklmn")));
+    CHECK(redact_add(STR_NULL, STR("abcdefghij")));
+    CHECK(redact_add(STR_NULL, STR("abcdefgh")));
+    CHECK(redact_add(STR_NULL, STR("ghijklmn")));
+    CHECK(redact_add(STR_NULL, STR("ghijklmn")));
     check_redacted("(abcdefghijklmn)", "([redacted])");
     check_redacted("(abcdefghi)", "([redacted]i)");
     check_redacted("(abcdefghij)", "([redacted])");
-    CHECK(log_add_secret(STR("1abcdefgh2345678")));
+    CHECK(redact_add(STR_NULL, STR("1abcdefgh2345678")));
     check_redacted("(1abcdefgh2345678)", "([redacted])");
-    log_clear_secrets();
+    redact_clear();
 }
 
 TEST(a_secret_with_blanks_is_hidden_whole_behind_its_key)
 {
-    CHECK(log_add_secret(STR("correct horse")));
+    CHECK(redact_add(STR_NULL, STR("correct horse")));
     check_redacted("password=correct horse next=1", "password=[redacted] next=1");
-    log_clear_secrets();
+    redact_clear();
 }
 
 TEST(a_secret_of_a_few_bytes_is_refused)
 {
-    CHECK(!log_add_secret(STR("1234567")));
-    CHECK(!log_add_secret(STR_NULL));
+    CHECK(!redact_add(STR_NULL, STR("1234567")));
+    CHECK(!redact_add(STR_NULL, STR_NULL));
     check_redacted("1234567", "1234567");
-    CHECK(log_add_secret(STR("12345678")));
-    log_clear_secrets();
+    CHECK(redact_add(STR_NULL, STR("12345678")));
+    redact_clear();
 }
 
 TEST(what_stands_where_secrets_stand_is_hidden)
@@ -331,7 +332,7 @@ TEST(a_line_that_just_fits_is_not_cut)
 
 TEST(a_secret_at_the_place_of_the_cut_does_not_show_its_first_half)
 {
-    CHECK(log_add_secret(STR("hunter2hunter2")));
+    CHECK(redact_add(STR_NULL, STR("hunter2hunter2")));
     open_log(LOG_INFO);
     for (int pad = 8130; pad < 8170; pad++) {
         buf_clear(&lines);
@@ -385,13 +386,13 @@ TEST(a_long_value_is_cut_between_characters)
 TEST(a_secret_at_the_cut_of_a_value_does_not_show_its_first_half)
 {
     char text[400];
-    CHECK(log_add_secret(STR("hunter2hunter2")));
+    CHECK(redact_add(STR_NULL, STR("hunter2hunter2")));
     for (size_t pad = 170; pad < 210; pad++) {
         memset(text, 'a', sizeof text);
         memcpy(text + pad, "hunter2hunter2", 14);
         CHECK(strstr(LOGQ(((struct str){text, sizeof text})).z, "hunt") == NULL);
     }
-    log_clear_secrets();
+    redact_clear();
 }
 
 enum { THREADS = 4, LINES = 500 };
@@ -400,7 +401,7 @@ static void *write_lines(void *arg)
 {
     for (int i = 0; i < LINES; i++) {
         log_info(LOG_LOOP, "thread=%s token=abc end", (const char *)arg);
-        log_add_secret(STR("hunter2hunter2"));
+        redact_add(STR_NULL, STR("hunter2hunter2"));
     }
     return NULL;
 }
