@@ -63,6 +63,7 @@ struct git_worktree record_worktree(const struct record *r, const char *home, st
                                  .branch = r->branch,
                                  .start = r->start,
                                  .head = r->head[0] != '\0' ? r->head : NULL,
+                                 .rescue = r->rescue,
                                  .full_access = r->full_access};
 }
 

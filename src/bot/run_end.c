@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "bot/run_int.h"
 #include "git/git.h"
 #include "proto/events.h"
@@ -50,6 +51,23 @@ static void on_kept(void *arg, int status, const struct err *e, const struct git
     run__back(r);
 }
 
+/// What it says it has done, its first line as the subject, and who it is.
+static const char *write_message(struct run *r)
+{
+    struct str text = str_trim(str_of(r->complete ? r->rec.summary : ""));
+    struct str rest = text, subject = str_trim(str_cut(&rest, '\n'));
+    size_t n = utf8_cut(subject.p, subject.n, RUN_SUBJECT);
+    bool cut = n < subject.n;
+    if (subject.n == 0) {
+        subject = str_of(arena_printf(&r->arena, "uncommitted work of '%s'", r->rec.bot));
+        n = subject.n;
+    }
+    struct str body = cut ? text : str_trim(rest);
+    return arena_printf(&r->arena, "%.*s%s\n\n" STR_FMT "%sAfloat-Bot: %s\nAfloat-Run: %s", (int)n,
+                        subject.p, cut ? "..." : "", STR_ARG(body), body.n != 0 ? "\n\n" : "",
+                        r->rec.bot, r->rec.run_id);
+}
+
 void run__keep(struct run *r)
 {
     if (!has_tree(r)) {
@@ -61,9 +79,7 @@ void run__keep(struct run *r)
     for (size_t i = 0; i < r->rec.link.n; i++) {
         link[i] = r->rec.link.p[i];
     }
-    const char *message =
-        arena_printf(&r->arena, "afloat: what '%s' left uncommitted\n\nAfloat-Run: %s", r->rec.bot,
-                     r->rec.run_id);
+    const char *message = write_message(r);
     run__away(r);
     r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
     git_set_umask(r->job, r->umask);
@@ -142,7 +158,9 @@ static void on_counted(void *arg, int status, const struct err *e, const struct 
         run__note(r, "its branch could not be read: %s", e->msg);
         settle(r);
     } else {
-        r->rec.head = record_text(&r->rec, str_of(d->to));
+        if (r->rec.rescue[0] == '\0') { // else `to` is both branches together
+            r->rec.head = record_text(&r->rec, str_of(d->to));
+        }
         r->rec.commits = (int64_t)d->commits;
         r->rec.files = (int64_t)d->n_changes;
         r->touches = record_text(&r->rec, str_of(d->touches));
@@ -165,6 +183,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
     r->job = NULL;
     if (status < 0) {
         run__note(r, "not merged: %s", e->msg);
+        r->rec.wants_merge = true; // a person may know better
         settle(r);
     } else {
         r->rec.action = "merged";
@@ -190,8 +209,9 @@ void run__merge(struct run *r)
         settle(r);
     } else {
         run__away(r);
-        r->job = git_merge(r->b->git, r->rec.root, r->rec.branch, r->rec.start, r->rec.dirty,
-                           on_merged, r);
+        struct git_worktree w = run__worktree(r);
+        r->job =
+            git_merge(r->b->git, r->rec.root, &w, r->rec.dirty, r->rec.base_branch, on_merged, r);
         git_set_umask(r->job, r->umask);
     }
 }

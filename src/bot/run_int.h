@@ -49,6 +49,7 @@ enum {
     RUN_NOTES = 100,        // lines of the record for people
     RUN_ITERATIONS = 1000,  // that the record names; all are in the history
     RUN_RENEW = 256 * 1024, // bytes of memory from which a record is made anew
+    RUN_SUBJECT = 69,       // bytes of a commit's first line, and three dots
     RUN_SUMMARY = 500,      // bytes of an answer that become a summary
     RUN_COMPLETE = 4000,    // bytes of the summary that the model gives
 };

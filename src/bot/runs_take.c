@@ -139,34 +139,38 @@ static void look_then(struct ask *a, ask_fn *then)
 }
 
 /// The paths that stand against it, where the message ends with the first of them.
-static bool add_paths(struct agent_no *no, const struct git_names *paths)
+static void add_paths(struct agent_no *no, const struct git_names *paths)
 {
     char first[sizeof no->detail];
     snprintf(first, sizeof first, "first '%s'", paths->n != 0 ? paths->p[0] : "");
     if (!str_ends(str_of(no->detail), first)) {
-        return false;
+        return;
     }
     size_t n = strlen(no->detail);
     for (size_t i = 1; i < paths->n && i < SHOWN_PATHS && n < sizeof no->detail; i++) {
         n += (size_t)snprintf(no->detail + n, sizeof no->detail - n, ", '%s'", paths->p[i]);
     }
-    return true;
 }
 
-/// Refused by git: what stands against it, and what may be typed instead.
+/// Refused by git: what stands against it, and what may be typed instead. What clashes with the user's
+/// changes clashes in each way; git itself leaves the conflict to be settled by hand.
 static void refuse(struct ask *a, const struct err *e, const struct git_taken *t, bool may_apply)
 {
     struct record *rec = a->data;
     struct agent_no no;
     bots__no_err(&no, e);
-    bool clash = add_paths(&no, &t->paths);
-    if (may_apply && no.problem == PROBLEM_CONFLICT) {
+    add_paths(&no, &t->paths);
+    if (t->clash && rec->dirty) {
+        snprintf(no.hint, sizeof no.hint,
+                 "commit your changes, then `git cherry-pick %.12s..%s` lets you settle it by hand",
+                 rec->start, rec->branch);
+    } else if (t->clash) {
+        snprintf(no.hint, sizeof no.hint,
+                 "commit your changes, then `git merge %s` lets you settle it by hand",
+                 rec->branch);
+    } else if (may_apply && no.problem == PROBLEM_CONFLICT) {
         snprintf(no.hint, sizeof no.hint,
                  "`afloat runs apply %s` puts the changes on your tree, uncommitted", rec->run_id);
-    } else if (clash) {
-        snprintf(no.hint, sizeof no.hint,
-                 "commit yours, then `git cherry-pick %.12s..%s` lets you settle it by hand",
-                 rec->start, rec->branch);
     }
     bots__leave_run(a->b, str_of(rec->run_id));
     ask__refuse(a, &no);
@@ -203,6 +207,7 @@ static void on_diff(void *arg, int status, const struct err *e, const struct git
     jw_obj(w);
     jw_kstrz(w, "run_id", rec->run_id);
     jw_kstrz(w, "branch", rec->branch);
+    jw_kstrz(w, "rescue", rec->rescue[0] != '\0' ? rec->rescue : NULL);
     jw_kstrz(w, "from", d->from);
     jw_kstrz(w, "to", d->to);
     write_changes(w, d);
@@ -258,7 +263,8 @@ static void apply(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
-        with_umask(a, git_apply(a->b->git, root_of(a), rec->branch, rec->start, on_applied, a));
+        struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
+        with_umask(a, git_apply(a->b->git, root_of(a), &w, on_applied, a));
     }
 }
 
@@ -298,8 +304,9 @@ static void merge(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
+        struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
         with_umask(
-            a, git_merge(a->b->git, root_of(a), rec->branch, rec->start, rec->dirty, on_merged, a));
+            a, git_merge(a->b->git, root_of(a), &w, rec->dirty, ask__z(a, "into"), on_merged, a));
     }
 }
 

@@ -86,10 +86,10 @@ static void print_iterations(struct cli *c, const struct json *iterations)
 static void print_record(struct cli *c, const struct json *v)
 {
     static const char *const rows[] = {
-        "run_id",      "bot",          "project",    "state",    "end_reason",  "action",
-        "error",       "prompt",       "summary",    "branch",   "base_branch", "worktree",
-        "repository",  "commits",      "started_at", "ended_at", "applied_at",  "merged_at",
-        "merged_into", "discarded_at", "not_kept"};
+        "run_id",    "bot",         "project",      "state",      "end_reason", "action",
+        "error",     "prompt",      "summary",      "branch",     "rescue",     "base_branch",
+        "worktree",  "repository",  "commits",      "started_at", "ended_at",   "applied_at",
+        "merged_at", "merged_into", "discarded_at", "not_kept"};
     struct table t;
     table_init(&t, 2);
     bool ended = str_eqz(text_of(v, "state"), "ended");

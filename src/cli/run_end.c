@@ -54,10 +54,12 @@ static void say_next(struct cli *c, const struct json *r)
 {
     struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
     char *home = home_words(c);
-    if (text_of(r, "branch").n != 0) {
+    bool has_work = text_of(r, "branch").n != 0 &&
+                    (json_int(json_get(r, "files"), 1) != 0 || text_of(r, "rescue").n != 0);
+    if (has_work) {
         out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
     }
-    if (text_of(r, "branch").n != 0 && text_of(r, "merged_at").n == 0) {
+    if (has_work && text_of(r, "merged_at").n == 0) {
         out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
     }
     if (json_bool(json_get(r, "wants_merge"), false)) {
@@ -126,7 +128,7 @@ static void say_how(struct cli *c, const struct json *r)
         buf_addf(&how, ", %lld commit%s", (long long)commits->i, commits->i == 1 ? "" : "s");
     }
     out_note(&c->out, "%s", buf_z(&how));
-    if (summary.n != 0) {
+    if (summary.n != 0 && !str_eq(summary, error)) {
         out_note(&c->out, "summary: " STR_FMT, STR_ARG(summary));
     }
     if (error.n != 0) {
@@ -137,6 +139,7 @@ static void say_how(struct cli *c, const struct json *r)
 
 int follow__say_end(struct cli *c, const struct json *r)
 {
+    struct str rescue = text_of(r, "rescue");
     struct str into = text_of(r, "merged_into"), id = text_of(r, "run_id"), bot = text_of(r, "bot");
     if (json_bool(json_get(r, "undone"), false)) {
         out_note(&c->out,
@@ -151,6 +154,12 @@ int follow__say_end(struct cli *c, const struct json *r)
         out_note(&c->out, STR_FMT, STR_ARG(text));
     }
     say_lost(c, json_get(r, "not_kept"));
+    if (rescue.n != 0) {
+        out_note(&c->out,
+                 "some of its work is not on its branch but on '" STR_FMT
+                 "'; diff, apply and merge take both",
+                 STR_ARG(rescue));
+    }
     if (into.n != 0) {
         out_note(&c->out, "merged into '" STR_FMT "'", STR_ARG(into));
     }
@@ -182,7 +191,7 @@ int follow__ask_merge(struct run_follow *f)
 {
     struct chat *t = f->chat;
     const struct json *v, *record = f->end;
-    char question[256], id[CHAT_ID_MAX];
+    char question[256], id[CHAT_ID_MAX], into[256];
     struct str branch = text_of(record, "branch"), base = text_of(record, "base_branch");
     if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
         return EXIT_OK;
@@ -195,8 +204,10 @@ int follow__ask_merge(struct run_follow *f)
         return EXIT_OK;
     }
     snprintf(id, sizeof id, STR_FMT, STR_ARG(text_of(record, "run_id")));
+    snprintf(into, sizeof into, STR_FMT, STR_ARG(base)); // where it began, as the question says
     char mask[CHAT_UMASK];
-    const struct ask_param params[] = {{"id", id}, {"umask", chat__umask(mask)}};
+    const struct ask_param params[] = {
+        {"id", id}, {"umask", chat__umask(mask)}, {"into", into[0] != '\0' ? into : NULL}};
     int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &f->arena, &v);
     f->end = code == EXIT_OK ? v : record;
     return code;

@@ -60,7 +60,7 @@ static int make_theirs(struct git_job *j, struct err *e)
 {
     struct apply_job *k = self(j);
     (void)e;
-    job__run(j, "commit-tree", arena_printf(&j->arena, "%s^{tree}", k->t.ref), "-p", k->t.start,
+    job__run(j, "commit-tree", arena_printf(&j->arena, "%s^{tree}", j->work.rev), "-p", k->t.start,
              "-m", "the branch", NULL);
     look__identity(j);
     j->cmd.may_fail = true;
@@ -328,6 +328,7 @@ static const struct step apply_steps[] = {
     LOOK_STEPS,
     STEP_THINK("check", check),
     STATE_STEPS,
+    JOIN_STEPS,
     STEP_COMMAND("our side", make_ours, take_ours),
     STEP_COMMAND("their side", make_theirs, take_theirs),
     STEP_COMMAND("merge", merge, take__merged),
@@ -347,10 +348,9 @@ static const struct step undo_steps[] = {
 };
 // clang-format on
 
-struct git_job *git_apply(struct git *g, const char *root, const char *branch, const char *start,
+struct git_job *git_apply(struct git *g, const char *root, const struct git_worktree *w,
                           git_take_cb *cb, void *arg)
 {
-    struct apply_job *k =
-        take__new(g, sizeof *k, apply_steps, undo_steps, root, branch, start, cb, arg);
+    struct apply_job *k = take__new(g, sizeof *k, apply_steps, undo_steps, root, w, cb, arg);
     return &k->t.j;
 }

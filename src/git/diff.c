@@ -18,7 +18,6 @@ struct diff_job {
     struct git_job j;
     struct git_worktree of;
     size_t max_changes, max_patch;
-    const char *ref;
     struct git_diff out;
     vec(struct git_change) changes;
     size_t n_all;
@@ -70,7 +69,7 @@ static int state_known(struct git_job *j, struct err *e)
 static int ask_tip(struct git_job *j, struct err *e)
 {
     (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", self(j)->ref),
+    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", j->work.rev),
              NULL);
     j->cmd.may_fail = true;
     return 0;
@@ -92,8 +91,8 @@ static int ask_count(struct git_job *j, struct err *e)
 {
     struct diff_job *k = self(j);
     (void)e;
-    job__run(j, "rev-list", "--count", arena_printf(&j->arena, "%s..%s", k->of.start, k->ref), "--",
-             NULL);
+    job__run(j, "rev-list", "--count", arena_printf(&j->arena, "%s..%s", k->of.start, j->work.rev),
+             "--", NULL);
     j->cmd.may_fail = true;
     return 0;
 }
@@ -202,7 +201,7 @@ static int take_patch(struct git_job *j, struct err *e)
     STEP_COMMAND("changes", ask_changes, take_changes),\
     STEP_COMMAND("patch", ask_patch, take_patch)
 
-static const struct step of_branch[] = {COMPARE_STEPS, STEPS_END};
+static const struct step of_branch[] = {JOIN_STEPS, COMPARE_STEPS, STEPS_END};
 static const struct step of_worktree[] = {
     STEP_WORK("temporary index", enter),
     STEP_COMMAND("add", state__add, state__added),
@@ -235,7 +234,7 @@ struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_
     k->of = own__dup(j, &o->of);
     k->max_changes = o->max_changes != 0 ? o->max_changes : CHANGES_MAX;
     k->max_patch = o->max_patch;
-    k->ref = arena_printf(&j->arena, "refs/heads/%s", o->of.branch);
+    join__init(j, &o->of, true);
     k->out.from = k->of.start;
     k->out.touches = "";
     j->place.dir = j->place.git_dir = k->of.common;

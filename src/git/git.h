@@ -132,6 +132,9 @@ struct git_worktree {
     const char *branch;
     const char *start;
     const char *head; // where the repository's branch was when the work began; NULL: `start`
+    /// A second branch with work that is not on `branch`, from git_committed; NULL or "": none. Diff,
+    /// apply and merge take both.
+    const char *rescue;
     bool full_access; // the session had danger-full-access: no box
 };
 
@@ -212,21 +215,23 @@ struct git_taken {
     const char *branch;     // the user's that was merged into
     const char *head;       // of it, now
     struct git_names paths; // changed; after ERR_CONFLICT those that stand against it (may be none)
+    bool clash;             // ERR_CONFLICT because both sides changed these paths
 };
 
 typedef void git_take_cb(void *arg, int status, const struct err *e, const struct git_taken *r);
 
 /// Put the work after `start` on the user's checkout `root`, uncommitted, three-way: all of it or,
-/// with ERR_CONFLICT and the paths, nothing. The user's index, refs and logs stay as they are.
-struct git_job *git_apply(struct git *g, const char *root, const char *branch, const char *start,
+/// with ERR_CONFLICT and the paths, nothing. The user's index, refs and logs stay as they are. Of `w`
+/// the branches and `start` are read.
+struct git_job *git_apply(struct git *g, const char *root, const struct git_worktree *w,
                           git_take_cb *cb, void *arg);
 
 /// Merge into the branch that is checked out at `root`; `dirty` as in git_added: then only the
 /// commits after `start` are replayed. ERR_CONFLICT, and nothing is changed, when there are changes
 /// to tracked files, an operation is in progress, no branch is checked out, or the two do not go
-/// together.
-struct git_job *git_merge(struct git *g, const char *root, const char *branch, const char *start,
-                          bool dirty, git_take_cb *cb, void *arg);
+/// together; or when the branch is not `into` (NULL: any will do).
+struct git_job *git_merge(struct git *g, const char *root, const struct git_worktree *w, bool dirty,
+                          const char *into, git_take_cb *cb, void *arg);
 
 /// Delete a branch that is still at `commit` and checked out nowhere, else ERR_CONFLICT. One that is
 /// gone is fine.

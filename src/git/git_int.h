@@ -107,6 +107,13 @@ struct git_job {
 
     struct str refs; // of the repository, `ID NAME` lines; by REFS_STEP
 
+    struct {
+        const char *rev;    // what names the work; begins as the branch
+        const char *rescue; // "": none
+        const char *tree;   // of both; NULL: nothing to join
+        bool lenient;
+    } work; // of JOIN_STEPS
+
     // found by STATE_STEPS
     const char *tree;        // the checkout as it is
     bool changed;            // it is not as in `look.head`
@@ -251,9 +258,23 @@ struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w);
 
 // ---- take.c: what applying and merging have in common --------------------------------------------
 
+/// A job whose work is on a branch and a rescue branch makes one commit of both, which no ref names.
+/// The steps need `work` of the job; afterwards `work.rev` names the whole of it. When the two do not go
+/// together it is ERR_CONFLICT, or with `lenient` the branch alone.
+// clang-format off
+#define JOIN_STEPS                                        \
+    STEP_COMMAND("join", join__merge, join__merged),      \
+    STEP_COMMAND("joined", join__commit, join__committed)
+// clang-format on
+void join__init(struct git_job *j, const struct git_worktree *w, bool lenient);
+int join__merge(struct git_job *j, struct err *e);
+int join__merged(struct git_job *j, struct err *e);
+int join__commit(struct git_job *j, struct err *e);
+int join__committed(struct git_job *j, struct err *e);
+
 struct take_job {
     struct git_job j;
-    const char *branch, *ref, *start;
+    const char *branch, *start;
     const char *merged; // the tree of a merge without conflicts
     struct git_taken out;
     git_take_cb *cb;
@@ -261,8 +282,7 @@ struct take_job {
 };
 
 void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
-                const char *root, const char *branch, const char *start, git_take_cb *cb,
-                void *arg);
+                const char *root, const struct git_worktree *w, git_take_cb *cb, void *arg);
 /// The command merges two commits without touching anything; afterwards `merged` is the tree, or it
 /// is ERR_CONFLICT with the paths.
 void take__merge(struct take_job *t, const char *ours, const char *theirs);

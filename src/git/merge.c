@@ -18,6 +18,7 @@ enum { DIRTY_MAX = 1000, REPLAY_MAX = 1000 };
 
 struct merge_job {
     struct take_job t;
+    const char *into;   // the one branch that will do; NULL: any
     const char *tip;    // of the branch
     const char *target; // where the user's branch goes
     // replaying
@@ -47,6 +48,11 @@ static int check(struct git_job *j, struct err *e)
     if (j->look.branch[0] == '\0') {
         return err_set(e, ERR_CONFLICT, "no branch is checked out in '%s': switch to one",
                        j->look.root);
+    }
+    if (k->into != NULL && strcmp(k->into, j->look.branch) != 0) {
+        return err_set(e, ERR_CONFLICT,
+                       "'%s' is checked out in '%s', not '%s', where the work began",
+                       j->look.branch, j->look.root, k->into);
     }
     if (j->look.doing[0] != '\0') {
         return err_set(e, ERR_CONFLICT, "a %s is in progress in '%s': finish or abort it",
@@ -86,8 +92,8 @@ static int take_status(struct git_job *j, struct err *e)
 static int ask_tip(struct git_job *j, struct err *e)
 {
     (void)e;
-    job__run(j, "rev-parse", "-q", "--verify",
-             arena_printf(&j->arena, "%s^{commit}", self(j)->t.ref), NULL);
+    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", j->work.rev),
+             NULL);
     j->cmd.may_fail = true;
     return 0;
 }
@@ -390,6 +396,7 @@ static int begin_replay(struct git_job *j, struct err *e)
     LOOK_STEPS,                                        \
     STEP_THINK("check", check),                        \
     STEP_COMMAND("status", ask_status, take_status),   \
+    JOIN_STEPS,                                        \
     STEP_COMMAND("tip", ask_tip, take_tip)
 
 static const struct step clean_start[] = {
@@ -409,10 +416,11 @@ static const struct step dirty_start[] = {
 };
 // clang-format on
 
-struct git_job *git_merge(struct git *g, const char *root, const char *branch, const char *start,
-                          bool dirty, git_take_cb *cb, void *arg)
+struct git_job *git_merge(struct git *g, const char *root, const struct git_worktree *w, bool dirty,
+                          const char *into, git_take_cb *cb, void *arg)
 {
-    struct merge_job *k = take__new(g, sizeof *k, dirty ? dirty_start : clean_start, NULL, root,
-                                    branch, start, cb, arg);
+    struct merge_job *k =
+        take__new(g, sizeof *k, dirty ? dirty_start : clean_start, NULL, root, w, cb, arg);
+    k->into = job__dup(&k->t.j, into);
     return &k->t.j;
 }

@@ -175,6 +175,7 @@ struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w)
         .branch = job__dup(j, w->branch),
         .start = job__dup(j, w->start),
         .head = job__dup(j, w->head != NULL ? w->head : w->start),
+        .rescue = job__dup(j, w->rescue),
         .full_access = w->full_access,
     };
 }

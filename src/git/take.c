@@ -7,6 +7,59 @@
 
 enum { PATHS_MAX = 10000 };
 
+void join__init(struct git_job *j, const struct git_worktree *w, bool lenient)
+{
+    j->work.rev = arena_printf(&j->arena, "refs/heads/%s", w->branch);
+    j->work.rescue = w->rescue != NULL && w->rescue[0] != '\0'
+                         ? arena_printf(&j->arena, "refs/heads/%s", w->rescue)
+                         : "";
+    j->work.lenient = lenient;
+}
+
+int join__merge(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (j->work.rescue[0] != '\0') {
+        job__run(j, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", j->work.rev,
+                 j->work.rescue, NULL);
+        j->cmd.may_fail = true;
+    }
+    return 0;
+}
+
+int join__merged(struct git_job *j, struct err *e)
+{
+    struct str rest = buf_str(&j->cmd.out);
+    const char *tree = arena_strdup(&j->arena, str_trim(str_cut(&rest, '\0')));
+    if (j->cmd.code == 0 && job__is_id(tree)) {
+        j->work.tree = tree;
+        return 0;
+    }
+    return j->work.lenient
+               ? 0
+               : err_set(e, ERR_CONFLICT,
+                         "the work is on two branches that do not go together: merge '%s' and '%s' "
+                         "by hand",
+                         j->work.rev + strlen("refs/heads/"),
+                         j->work.rescue + strlen("refs/heads/"));
+}
+
+int join__commit(struct git_job *j, struct err *e)
+{
+    (void)e;
+    if (j->work.tree != NULL) {
+        job__run(j, "commit-tree", j->work.tree, "-p", j->work.rev, "-p", j->work.rescue, "-m",
+                 "more of the work, from another branch", NULL);
+        look__identity(j);
+    }
+    return 0;
+}
+
+int join__committed(struct git_job *j, struct err *e)
+{
+    return job__id(j, &j->work.rev, e);
+}
+
 void take__merge(struct take_job *t, const char *ours, const char *theirs)
 {
     job__run(&t->j, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours,
@@ -23,6 +76,7 @@ int take__merged(struct git_job *j, struct err *e)
     }
     if (j->cmd.code == 1) {
         t->out.paths = job__names(j, rest, PATHS_MAX);
+        t->out.clash = true;
         return err_set(e, ERR_CONFLICT, "%zu of its files and yours do not go together, first '%s'",
                        t->out.paths.n, t->out.paths.n != 0 ? t->out.paths.p[0] : "");
     }
@@ -46,20 +100,21 @@ int take__compared(struct git_job *j, struct err *e)
 static void report(struct git_job *j, int status, const struct err *e)
 {
     struct take_job *t = container_of(j, struct take_job, j);
-    struct git_taken failed = {.branch = "", .head = "", .paths = t->out.paths};
+    struct git_taken failed = {
+        .branch = "", .head = "", .paths = t->out.paths, .clash = t->out.clash};
     t->cb(t->arg, status, e, status == 0 ? &t->out : &failed);
 }
 
 void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
-                const char *root, const char *branch, const char *start, git_take_cb *cb, void *arg)
+                const char *root, const struct git_worktree *w, git_take_cb *cb, void *arg)
 {
     struct take_job *t = job__new(g, size, steps, undo, report);
     struct git_job *j = &t->j;
     t->cb = cb;
     t->arg = arg;
-    t->branch = job__dup(j, branch);
-    t->ref = arena_printf(&j->arena, "refs/heads/%s", branch);
-    t->start = job__dup(j, start);
+    t->branch = job__dup(j, w->branch);
+    t->start = job__dup(j, w->start);
+    join__init(j, w, false);
     t->out.branch = t->out.head = "";
     j->place.dir = job__dup(j, root);
     return t;

@@ -701,3 +701,62 @@ def test_files_have_the_modes_that_the_clients_umask_gives(rig, repo, mask):
     assert rig.popen(scenes, "go", "--no-worktree", bot="here", umask=mask).wait(60) == 0
     assert modes(repo.root) == want
     assert rig.home.dir.stat().st_mode & 0o777 == 0o700
+
+
+# ---- what is said, and where it lands -----------------------------------------------------------
+
+def test_a_rescue_branch_is_named_and_taken_over(rig, repo):
+    repo.save("wip.txt", "WIP\n")
+    client = rig.popen([shell("git checkout -q --detach main; echo m > m.txt; git add m.txt; git commit -qm work"), *DONE], "go")
+    _, said = client.communicate(timeout=60)
+    run = rig.only()
+    rescue = run.row()["rescue"]
+    assert rescue and rescue.encode() in said, said
+    assert rescue in rig.home.ok("runs", "show", run.id)
+    assert "m.txt" in rig.home.ok("runs", "diff", run.id)
+    assert rig.home.cli("runs", "apply", run.id, cwd=repo.root).returncode == 0
+    assert (repo.root / "m.txt").read_text() == "m\n" and (repo.root / "wip.txt").read_text() == "WIP\n"
+
+
+def test_a_merge_by_itself_lands_on_the_branch_where_the_run_began(rig, repo):
+    run = rig.start([shell("echo x > x.txt"), gate(), complete("adds x", "merge"), say("Bye.")], merge=True)
+    run.at_gate()
+    repo.git("checkout", "-q", "-b", "release")
+    run.open_gate()
+    row = run.wait()
+    assert row["action"] == "review" and row["wants_merge"] and row["merged_into"] is None, row
+    assert any("'main'" in n and "release" in n for n in row["notes"]), row["notes"]
+    assert not (repo.root / "x.txt").exists()
+    assert call(rig.home, "POST", f"/runs/{run.id}/merge", {"into": "main"}, 409)["code"] == "CONFLICT"
+
+
+def test_the_commit_of_a_bot_says_what_it_did_and_who_it_is(rig, repo):
+    run = rig.run([shell("echo x > x.txt"), complete("Adds the file x\n\nBecause of y."), say("Bye.")])
+    text = repo.git("log", "-1", "--format=%B", run.row()["branch"])
+    assert text.splitlines()[0] == "Adds the file x" and "Because of y." in text
+    assert f"Afloat-Bot: worker\nAfloat-Run: {run.id}" in text
+    assert repo.git("log", "-1", "--format=%(trailers:key=Afloat-Bot,valueonly)", run.row()["branch"]).strip() == "worker"
+
+
+def test_a_run_that_changed_nothing_hints_at_no_diff(rig, repo):
+    client = rig.popen(DONE, "go")
+    _, said = client.communicate(timeout=60)
+    assert client.returncode == 0 and b"resume: " in said and b"look: " not in said and b"take: " not in said, said
+
+
+def test_a_conflict_hints_at_a_way_that_helps(rig, repo):
+    run = rig.run([shell("echo bot > a.txt"), *DONE])
+    repo.save("a.txt", "mine\n")
+    repo.commit("mine")
+    refused = rig.home.cli("runs", "merge", run.id, cwd=repo.root)
+    assert refused.returncode == 7 and f"git merge {run.row()['branch']}" in refused.stderr, refused.stderr
+    assert "runs apply" not in refused.stderr
+
+
+def test_a_repository_without_an_identity_gets_one_for_the_bots_commits(rig, repo):
+    repo.git("config", "--unset", "user.name")
+    repo.git("config", "--unset", "user.email")
+    repo.git("config", "user.useConfigOnly", "true")
+    run = rig.run([shell("echo x > x.txt; git add -A; HOME=/nonexistent git commit -qm mine"), *DONE])
+    assert run.results()[0][1], run.results()[0]
+    assert repo.git("log", "-1", "--format=%s %ae", run.row()["branch"]).endswith("afloat@localhost")

@@ -356,6 +356,7 @@ struct git_worktree rig_worktree(void)
         .quarantine = rig.quarantine,
         .branch = "afloat/bot-1",
         .start = rig.added.start,
+        .rescue = rig.committed.rescue,
     };
 }
 
@@ -431,14 +432,15 @@ int rig_diff(bool live, size_t max_patch)
 
 int rig_apply(void)
 {
-    started(git_apply(rig.git, rig.added.root, "afloat/bot-1", rig.added.start, on_take, NULL));
+    struct git_worktree w = rig_worktree();
+    started(git_apply(rig.git, rig.added.root, &w, on_take, NULL));
     return rig_wait();
 }
 
 int rig_merge(void)
 {
-    started(git_merge(rig.git, rig.added.root, "afloat/bot-1", rig.added.start, rig.added.dirty,
-                      on_take, NULL));
+    struct git_worktree w = rig_worktree();
+    started(git_merge(rig.git, rig.added.root, &w, rig.added.dirty, rig.into, on_take, NULL));
     return rig_wait();
 }
 

@@ -18,6 +18,7 @@ struct rig {
     const char *quarantine; // home/quarantine/repo/bot-1: its own repository
     const char *program;
     uint64_t timeout_ms; // for the next rig_use()
+    const char *into;    // for rig_merge()
 
     struct git_job *job;
     int calls; // of callbacks

@@ -312,3 +312,61 @@ TEST(hooks_of_the_repository_are_not_run_by_taking_over)
     CHECK(!rig_exists("canary"));
     rig_end();
 }
+
+TEST(work_on_a_rescue_branch_is_taken_over_with_the_rest)
+{
+    for (int merge = 0; merge < 2; merge++) {
+        rig_begin();
+        rig_need_box();
+        rig_sh("cd repo && echo wip >wip");
+        CHECK_OK(rig_add());
+        rig_sh("cd '%s' && echo a >a && git add a && git commit -qm a && git checkout -q --detach "
+               "main "
+               "&& echo m >m && git add m && git commit -qm m",
+               rig.dir);
+        CHECK_OK(rig_commit());
+        CHECK(rig.committed.rescue[0] != '\0');
+        CHECK_OK(rig_diff(false, 1 << 20));
+        CHECK_INT(rig.diff.n_changes, 2);
+        CHECK_STR(rig.diff.changes[0].path, "a");
+        CHECK_STR(rig.diff.changes[1].path, "m");
+        CHECK_OK(merge ? rig_merge() : rig_apply());
+        CHECK_STR(rig_out("cd repo && cat a m wip"), "a\nm\nwip");
+        CHECK_STR(rig_out("git -C repo log --format=%%s | grep -c working || true"), "0");
+        rig_end();
+    }
+}
+
+TEST(work_on_two_branches_that_do_not_go_together_is_a_conflict)
+{
+    rig_begin();
+    rig_need_box();
+    CHECK_OK(rig_add());
+    rig_sh("cd '%s' && echo a >one && git commit -qam a && git checkout -q --detach HEAD~1 && "
+           "echo b >one && git commit -qam b",
+           rig.dir);
+    CHECK_OK(rig_commit());
+    CHECK_OK(rig_diff(false, 1 << 20)); // of the branch alone
+    CHECK_INT(rig.diff.added, 1);
+    CHECK_INT(rig_apply(), ERR_CONFLICT);
+    CHECK(strstr(rig.err.msg, "by hand") != NULL);
+    CHECK_STR(rig_out("cat repo/one"), "one");
+    rig_end();
+}
+
+TEST(merge_lands_on_the_branch_that_was_asked_for)
+{
+    rig_begin();
+    rig_need_box();
+    CHECK_OK(rig_add());
+    rig_sh("echo a >'%s/a'", rig.dir);
+    CHECK_OK(rig_commit());
+    rig_sh("git -C repo checkout -q -b release");
+    rig.into = "main";
+    CHECK_INT(rig_merge(), ERR_CONFLICT);
+    CHECK(!rig_exists("repo/a"));
+    rig_sh("git -C repo checkout -q main");
+    CHECK_OK(rig_merge());
+    CHECK(rig_exists("repo/a"));
+    rig_end();
+}
