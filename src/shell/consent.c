@@ -11,36 +11,41 @@
 
 #include <unistd.h>
 
-#include "base/path.h"
 #include "base/visible.h"
+#include "trust/scan.h"
 
 enum { ANSWER_BYTES = 256, SHOW_MAX = 256 << 10 };
 
 /// One file. Neither its name nor its content is trusted yet.
-static void show_file(const char *path)
+static void show_file(const struct tree_file *f)
 {
-    struct buf bytes, text;
-    buf_init(&bytes, SHOW_MAX);
+    struct buf text;
     buf_init(&text, SIZE_MAX);
     buf_addz(&text, "---- ");
-    visible_add(&text, str_of(path), false);
+    visible_add(&text, str_of(f->path), false);
     buf_addc(&text, '\n');
-    if (path_read(path, &bytes, NULL) < 0) {
-        buf_addz(&text, "(too long to show, or it cannot be read)\n");
+    if (f->bytes.n > SHOW_MAX) {
+        buf_addz(&text, "(too long to show)\n");
+    } else {
+        visible_add(&text, f->bytes, true);
     }
-    visible_add(&text, buf_str(&bytes), true);
     fputs(buf_z(&text), stderr);
     buf_fini(&text);
-    buf_fini(&bytes);
 }
 
-static void show(const struct env_spec *s)
+/// The files that the answer is about, and no others: those that are hashed.
+static void show(const char *root)
 {
-    for (size_t i = 0; i < s->inputs.n; i++) {
-        if (s->inputs.p[i].kind == ENV_FILE) {
-            show_file(s->inputs.p[i].path);
-        }
+    struct tree t;
+    struct err e = {0};
+    if (trust_env_read(&t, root, &e) < 0) {
+        visible_say("cannot show the environment of '%s': %s", root, e.msg);
+        return;
     }
+    vec_foreach (f, &t.files) {
+        show_file(f);
+    }
+    tree_fini(&t);
 }
 
 static char read_choice(void)
@@ -54,7 +59,7 @@ static char read_choice(void)
 }
 
 /// `e` says why it may not be used, and keeps saying so after a no.
-static int ask(const struct env_spec *s, const struct home *home, const char *root, struct err *e)
+static int ask(const struct home *home, const char *root, struct err *e)
 {
     visible_say("'%s' has an environment that is not trusted yet.", root);
     for (;;) {
@@ -62,7 +67,7 @@ static int ask(const struct env_spec *s, const struct home *home, const char *ro
         case 'f': return env_gate_allow(home->dir, root, true, e);
         case 'o': return env_gate_allow(home->dir, root, false, e);
         case 'n': return e->code;
-        case '?': show(s); break;
+        case '?': show(root); break;
         default: break;
         }
     }
@@ -81,7 +86,7 @@ int consent_get(const struct env_gate *gate, const struct home *home, const char
     int rc = env_spec_read(&s, root, &base, &ignored); // a broken file: the build will tell
     rc = rc == 0 ? gate->check(&s, gate->arg, e) : 0;
     if (rc == ERR_DENIED && may_ask) {
-        rc = ask(&s, home, root, e);
+        rc = ask(home, root, e);
     }
     env_spec_fini(&s);
     env_vars_fini(&base);

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import DEADLINE
+from conftest import DEADLINE, read_until
 from test_agent import Session, call, one_call, remove_work, work  # noqa: F401  (fixtures)
 
 
@@ -217,3 +217,22 @@ def test_the_environment_of_a_followed_project_that_others_can_write_is_refused(
     save(work / "env.sh", "export A=3\n")
     refused = home.cli("shell", "printenv", "A", cwd=work)
     assert refused.returncode == 4 and "another user" in refused.stderr, refused
+
+
+# ---- the question of first use ----------------------------------------------------------------------
+
+def test_what_is_shown_before_consent_is_the_project_and_nothing_of_the_home(home, work):
+    save(work / ".afloat" / "env.toml", 'script = "env.sh"\n')
+    save(work / "env.sh", ". ./lib.sh\nexport SHOWN=1\n")
+    save(work / "lib.sh", "export SOURCED=1\n")
+    save(work / "other" / ".afloat" / "env.toml", "")
+    home.ok("trust", str(work / "other"))  # so that the home has a book
+    process, terminal = home.on_terminal("shell", "--no-reload", "true", cwd=work)
+    read_until(terminal, rb"\[\?\] show: ")
+    terminal.write(b"?\n")
+    shown = read_until(terminal, rb"\[\?\] show: ")
+    terminal.write(b"n\n")
+    process.wait(timeout=DEADLINE)
+    for text in (b".afloat/env.toml", b"env.sh", b"SHOWN=1", b"lib.sh", b"SOURCED=1"):
+        assert text in shown, shown
+    assert b"trust.json" not in shown and b"places" not in shown, shown
