@@ -70,6 +70,10 @@ __afloat_answer() {
         printf '{"v":1,"environ":true}\n' >&3
         __afloat_environ >&3
     fi
+    # what runs here is read-only for sandboxed commands; a path that is computed only we know
+    if [[ $__afloat_exact != exact && -d ${AFLOAT_STATE-} ]]; then
+        printf '%s\n' "${__afloat_sourced[@]}" 2>/dev/null >|"$AFLOAT_STATE/sourced"
+    fi
     exec 3>&-
     eval "$__afloat_at_exit"
     exit "$status"
@@ -102,6 +106,7 @@ __afloat_note_source() {
     [[ $file == */* ]] || file=./$file
     file=$(builtin cd -P -- "${file%/*}/" && printf %s "$PWD")/${file##*/}
     __afloat_say_input "$file"
+    __afloat_sourced+=("$file")
     if [[ $__afloat_exact == exact && $file == "$__afloat_root"/* && -z ${__afloat_allowed["$file"]+x} ]]; then
         printf "afloat: '%s' is sourced, and it is not among the trusted files: write its path without variables, or follow the project ('afloat trust --follow')\n" \
             "${file#"$__afloat_root"/}" >&2
@@ -112,6 +117,7 @@ __afloat_note_source() {
 __afloat_at_exit=
 __afloat_root=$PWD __afloat_script=$1 __afloat_exact=$2
 declare -A __afloat_sources=([x]=1 [main]=1 [environment]=1 [bash]=1 [afloat]=1) __afloat_allowed=()
+__afloat_sourced=()
 for __afloat_one in "${@:3}"; do
     __afloat_allowed["$__afloat_one"]=1
 done

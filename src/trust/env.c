@@ -26,7 +26,7 @@
 #include "trust/sources.h"
 #include "trust/trust_int.h"
 
-enum { MOST_FILES = 256 };
+enum { MOST_FILES = 256, SOURCED_MAX = 1 << 20 };
 
 struct member {
     const char *name; // clean, relative to the root
@@ -330,6 +330,25 @@ static int collect(struct closure *c)
                : rc;
 }
 
+/// What the script was found to source when it ran last (runtime/env/provider.bash), one path a line.
+static void each_sourced(const char *root, void (*each)(void *arg, const char *path), void *arg)
+{
+    struct buf text;
+    char *file = path_join(root, ".afloat/state/sourced");
+    buf_init(&text, SOURCED_MAX);
+    struct str rest = path_read(file, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
+    for (size_t i = 0; i < MOST_FILES && rest.n != 0; i++) {
+        struct str line = str_cut(&rest, '\n');
+        char *path = str_dup(line);
+        if (path[0] == '/' && strlen(path) == line.n) {
+            each(arg, path);
+        }
+        free(path);
+    }
+    buf_fini(&text);
+    free(file);
+}
+
 void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg)
 {
     struct tree t = {0};
@@ -343,6 +362,7 @@ void trust__env_names(const char *root, void (*each)(void *arg, const char *path
     }
     vec_fini(&c.members);
     tree_fini(&t);
+    each_sourced(root, each, arg);
 }
 
 int trust_env_read(struct tree *t, const char *root, struct err *e)

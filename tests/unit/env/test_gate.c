@@ -130,6 +130,14 @@ TEST(a_script_cannot_source_what_nobody_has_looked_at)
     rig_wait(&rig.ready, 1);
     CHECK_STR(rig_get(rig.result, "A"), "1");
     CHECK(rig_input(rig.result, "lib/a.sh", ENV_FILE));
+    char *list = rig_path(".afloat/state/sourced"), *lib = rig_path("lib/a.sh");
+    struct buf sourced; // for those who keep sandboxed commands from writing it
+    buf_init(&sourced, SIZE_MAX);
+    CHECK_INT(path_read(list, &sourced, NULL), 0);
+    CHECK(strstr(buf_z(&sourced), lib) != NULL);
+    buf_fini(&sourced);
+    free(list);
+    free(lib);
     rig_idle(60);
     unsigned before = rig.ready;
     rig_write("lib/a.sh", "export A=2\n");

@@ -38,6 +38,19 @@ TEST(the_inputs_of_a_followed_place_are_guarded_also_those_that_are_missing)
     trust_guards_fini(&guards);
 }
 
+TEST(what_a_script_sources_is_guarded_by_its_text_and_by_what_it_did)
+{
+    put("repo/.afloat/env.toml", "script = 'env.sh'\n");
+    put("repo/env.sh", "source lib/a.sh; for f in more/*.sh; do . \"$f\"; done\n");
+    char *lines = xasprintf("%s\nnot absolute\n\n", at("repo/more/b.sh"));
+    put("repo/.afloat/state/sourced", lines);
+    read_guards(at("repo"));
+    CHECK(has("repo/lib/a.sh") && has("repo/more/b.sh"));
+    CHECK(!has("repo/not absolute"));
+    trust_guards_fini(&guards);
+    free(lines);
+}
+
 TEST(worktrees_of_a_followed_place_are_guarded)
 {
     put_repo("repo");
