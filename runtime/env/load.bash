@@ -16,3 +16,23 @@ __afloat_load() {
     __afloat_read "$1" || return 1
     eval "$__afloat_text"
 }
+
+# __afloat_function NAME TEXT: define a function of the environment, or take it away without a TEXT. One that
+# the user has already stays as it is. Aliases are no part of the text.
+__afloat_function() {
+    if [[ " ${__afloat_functions-} " != *" $1 "* ]]; then
+        [[ -n $2 ]] && ! declare -F "$1" >/dev/null || return 0
+        __afloat_functions="${__afloat_functions-} $1"
+    fi
+    if [[ -z $2 ]]; then
+        unset -f "$1"
+        __afloat_functions=" ${__afloat_functions} "
+        __afloat_functions=${__afloat_functions/ $1 / }
+    elif [[ $BASHOPTS == *expand_aliases* ]]; then
+        shopt -u expand_aliases
+        eval "$2"
+        shopt -s expand_aliases
+    else
+        eval "$2"
+    fi
+}

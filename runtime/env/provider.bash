@@ -63,12 +63,24 @@ __afloat_environ() {
     done < <(compgen -e)
 }
 
+# the functions that a nix shell has, for those who use bash
+__afloat_functions() {
+    local name
+    while IFS= read -r name; do
+        case $name in
+        __afloat_* | watch_file | path_add | dotenv | trap) ;;
+        *) printf '%s()=%s\0' "$name" "$(declare -f -- "$name")" ;;
+        esac
+    done < <(compgen -A function)
+}
+
 __afloat_answer() {
     local status=$?
     builtin trap - EXIT DEBUG
     if ((status == 0)); then
         printf '{"v":1,"environ":true}\n' >&3
         __afloat_environ >&3
+        [[ $__afloat_script != - ]] || __afloat_functions >&3
     fi
     # what runs here is read-only for sandboxed commands; a path that is computed only we know
     if [[ $__afloat_exact != exact && -d ${AFLOAT_STATE-} ]]; then

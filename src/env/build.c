@@ -49,6 +49,7 @@ struct env_build {
     struct err fault;  // of the delegate, kept while its watch list is asked for
     char *tail;        // what it printed last
     vec(const char *) messages;
+    vec(struct env_var) functions;
     vec(struct env_input) inputs;
 };
 
@@ -59,6 +60,7 @@ static void build_free(struct env_build *b)
     env_vars_fini(&b->base);
     env_vars_fini(&b->now);
     vec_fini(&b->messages);
+    vec_fini(&b->functions);
     vec_fini(&b->inputs);
     arena_fini(&b->arena);
     free(b->tail);
@@ -96,6 +98,7 @@ static void succeed(struct env_build *b)
     r->provider = b->delegate != NULL      ? b->delegate->name
                   : b->spec.script != NULL ? "script"
                                            : "toml";
+    env_result_add_functions(r, b->functions.p, b->functions.n);
     env__tasks_copy(r, &b->spec);
     b->o.on_done(r, 0, "", b->o.arg);
     env_result_unref(r);
@@ -187,6 +190,11 @@ static bool take_environment(struct env_build *b, const struct env_child_end *en
     }
     vec_foreach (m, &b->wire.answer->messages) {
         vec_push(&b->messages, arena_strdup(&b->arena, str_of(*m)));
+    }
+    vec_foreach (f, &b->wire.functions) {
+        struct env_var copy = {arena_strdup(&b->arena, str_of(f->name)),
+                               arena_strdup(&b->arena, str_of(f->value))};
+        vec_push(&b->functions, copy);
     }
     env_wire_apply(&b->wire, &b->now);
     return true;

@@ -233,13 +233,14 @@ struct str env_nix_hook(struct arena *a, struct str answer)
         return STR_NULL;
     }
     const struct json *variables = json_get(doc, "variables");
+    const struct json *functions = json_get(doc, "bashFunctions");
     struct str hook = json_str(json_get(json_get(variables, "shellHook"), "value"), "");
-    if (str_trim(hook).n == 0) {
+    if (str_trim(hook).n == 0 && (functions == NULL || functions->n == 0)) {
         return STR_NULL;
     }
     buf_init(&out, SIZE_MAX);
     add_builders(&out, variables);
-    json_foreach_member (m, json_get(doc, "bashFunctions")) {
+    json_foreach_member (m, functions) {
         if (is_function_name(m->key)) {
             buf_addf(&out, STR_FMT " ()\n{\n" STR_FMT "\n}\n", STR_ARG(m->key),
                      STR_ARG(json_str(&m->value, ":")));

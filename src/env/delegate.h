@@ -15,7 +15,7 @@ struct env_delegate {
 };
 
 /// nix and devenv only: the bash text that their shells run at the start, `shellHook` (devenv: enterShell)
-/// with the functions and builder's variables it may use; in the arena, empty when there is none.
+/// with the functions and the builder's variables it may use; in the arena, empty when there is none of them.
 struct str env_nix_hook(struct arena *a, struct str answer);
 
 const struct env_delegate *env_delegate_find(const char *name); // NULL when there is none

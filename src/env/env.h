@@ -78,9 +78,10 @@ struct env_result {
     struct arena arena;
     uint64_t generation; // of the coordinator: every build has a higher one
     uint64_t duration_ms;
-    const char *provider;    // "toml", "script", "direnv", "devenv", "nix", "mise"
-    vec(struct env_var) set; // by name; never a variable that is also in prepend or append
-    vec(const char *) unset; // by name
+    const char *provider;          // "toml", "script", "direnv", "devenv", "nix", "mise"
+    vec(struct env_var) set;       // by name; never a variable that is also in prepend or append
+    vec(const char *) unset;       // by name
+    vec(struct env_var) functions; // for bash: a name, and the text that defines it
     vec(struct env_list) prepend, append;
     vec(struct env_input) inputs;
     vec(const char *) messages; // for the person, one line each

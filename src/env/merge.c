@@ -237,6 +237,50 @@ static void merge_list(const struct env_session *s, const struct env_result *r, 
     bring_back(s, &op, ops);
 }
 
+// ---- functions -------------------------------------------------------------------------------
+
+static const char *function_in(const struct env_result *r, const char *name)
+{
+    for (size_t i = 0; r != NULL && i < r->functions.n; i++) {
+        if (strcmp(r->functions.p[i].name, name) == 0) {
+            return r->functions.p[i].value;
+        }
+    }
+    return "";
+}
+
+static void merge_function(const struct env_session *s, const struct env_result *r,
+                           const char *name, struct env_ops *ops)
+{
+    const char *want = function_in(r, name);
+    bool agreed = true;
+    vec_foreach (st, &s->states) {
+        agreed = agreed && strcmp(function_in(st->result, name), want) == 0;
+    }
+    vec_foreach (op, &ops->all) {
+        agreed = agreed || (op->kind == ENV_OP_FUNCTION && strcmp(op->name, name) == 0);
+    }
+    if (!agreed) {
+        struct env_op op = {.kind = ENV_OP_FUNCTION,
+                            .name = arena_strdup(&ops->arena, str_of(name)),
+                            .value = arena_strdup(&ops->arena, str_of(want))};
+        vec_push(&ops->all, op);
+    }
+}
+
+static void merge_functions(const struct env_session *s, const struct env_result *r,
+                            struct env_ops *ops)
+{
+    vec_foreach (st, &s->states) {
+        for (size_t i = 0; st->result != NULL && i < st->result->functions.n; i++) {
+            merge_function(s, r, st->result->functions.p[i].name, ops);
+        }
+    }
+    for (size_t i = 0; r != NULL && i < r->functions.n; i++) {
+        merge_function(s, r, r->functions.p[i].name, ops);
+    }
+}
+
 // ---- all names -------------------------------------------------------------------------------
 
 static void add_names(struct env_vars *names, const struct env_result *r)
@@ -341,6 +385,7 @@ void env_session_merge(struct env_session *s, const struct env_result *r, struct
     for (size_t i = 0; i < n; i++) {
         merge_name(s, r, sorted[i], ops);
     }
+    merge_functions(s, r, ops);
     struct entry path = entry_of(r, "PATH");
     ops->path_front = joined(ops, path.lists[0]);
     env_vars_fini(&names);

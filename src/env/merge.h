@@ -4,7 +4,7 @@
 
 // What a shell must do to come from where it may be to where it should be.
 
-enum env_op_kind { ENV_OP_SET, ENV_OP_UNSET, ENV_OP_LIST, ENV_OP_BACK };
+enum env_op_kind { ENV_OP_SET, ENV_OP_UNSET, ENV_OP_LIST, ENV_OP_BACK, ENV_OP_FUNCTION };
 
 /// A variable as it is expected to be; NULL: not set.
 struct env_expect {
@@ -14,7 +14,7 @@ struct env_expect {
 struct env_op {
     enum env_op_kind kind;
     const char *name;
-    const char *value;               // SET: the new value. BACK: the element
+    const char *value; // SET: the new value. BACK: the element. FUNCTION: its text, or ""
     const struct env_expect *expect; // SET, UNSET: one of these, else the user changed it
     size_t n_expect;
     const char *old;   // LIST: elements of ours that go, with colons

@@ -6,8 +6,8 @@
 //     __afloat_own '/p/bin' 3
 //     : end 7
 //
-// The text holds no code of anybody else's, only calls of our own functions with quoted words, so the
-// dialects differ in nothing but quoting. A shell evaluates it only when length and last line are
+// The text holds only calls of our own functions with quoted words, so the dialects differ in nothing but
+// quoting. Code of others is one of these words only where it is a function for bash, of nix or devenv. A shell evaluates it only when length and last line are
 // right: a file cut by a full disk never half applies.
 
 #include "env/render.h"
@@ -83,7 +83,10 @@ static void add_expected(struct buf *out, enum env_dialect d, const struct env_o
 
 static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
 {
-    static const char *const calls[] = {"set", "unset", "list", "back"};
+    static const char *const calls[] = {"set", "unset", "list", "back", "function"};
+    if (op->kind == ENV_OP_FUNCTION && d != ENV_BASH) {
+        return; // in its language
+    }
     buf_addf(out, "__afloat_%s %s", calls[op->kind], op->name);
     switch (op->kind) {
     case ENV_OP_SET:
@@ -91,6 +94,7 @@ static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
         add_expected(out, d, op);
         break;
     case ENV_OP_UNSET: add_expected(out, d, op); break;
+    case ENV_OP_FUNCTION: add_word(out, d, op->value); break;
     case ENV_OP_LIST:
         add_word(out, d, op->old);
         add_word(out, d, op->front);

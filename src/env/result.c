@@ -66,6 +66,7 @@ void env_result_unref(struct env_result *r)
     }
     vec_fini(&r->set);
     vec_fini(&r->unset);
+    vec_fini(&r->functions);
     vec_fini(&r->prepend);
     vec_fini(&r->append);
     vec_fini(&r->inputs);
@@ -115,6 +116,7 @@ struct env_result *env_result_with(const struct env_result *r, const char *const
         env_vars_set(&now, str_of(vars[i].name), str_of(vars[i].value));
     }
     env_result_diff(out, &before, &now);
+    env_result_add_functions(out, r->functions.p, r->functions.n);
     out->generation = r->generation;
     out->duration_ms = r->duration_ms;
     out->provider = arena_strdup(&out->arena, str_of(r->provider));
@@ -139,6 +141,15 @@ void env_result_diff(struct env_result *r, const struct env_vars *base, const st
         if (env_vars_get(now, str_of(names[i])) == NULL) {
             vec_push(&r->unset, arena_strdup(&r->arena, str_of(names[i])));
         }
+    }
+}
+
+void env_result_add_functions(struct env_result *r, const struct env_var *functions, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct env_var f = {arena_strdup(&r->arena, str_of(functions[i].name)),
+                            arena_strdup(&r->arena, str_of(functions[i].value))};
+        vec_push(&r->functions, f);
     }
 }
 

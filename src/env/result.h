@@ -7,6 +7,9 @@
 /// copied into the result.
 void env_result_diff(struct env_result *r, const struct env_vars *base, const struct env_vars *now);
 
+/// Add functions, copied.
+void env_result_add_functions(struct env_result *r, const struct env_var *functions, size_t n);
+
 /// Apply the four lists to `vars`.
 void env_result_apply(const struct env_result *r, struct env_vars *vars);
 

@@ -180,7 +180,11 @@ static int take_line(struct env_wire *w, struct str line, struct err *e)
 static void take_entry(struct env_wire *w, struct str entry)
 {
     struct str value = entry, name = str_cut(&value, '=');
-    if (value.p != NULL && takes(name)) {
+    if (value.p != NULL && str_ends(name, "()")) {
+        name.n -= 2;
+        struct env_var f = {arena_strdup(&w->arena, name), arena_strdup(&w->arena, value)};
+        vec_push(&w->functions, f);
+    } else if (value.p != NULL && takes(name)) {
         struct env_var v = {arena_strdup(&w->arena, name), arena_strdup(&w->arena, value)};
         vec_push(&w->entries, v);
     }
@@ -198,6 +202,7 @@ void env_wire_fini(struct env_wire *w)
 {
     buf_fini(&w->in);
     vec_fini(&w->entries);
+    vec_fini(&w->functions);
     arena_fini(&w->arena);
     env_result_unref(w->answer);
 }

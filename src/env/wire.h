@@ -9,6 +9,7 @@
 //     {"v":1,"set":{},"unset":[],"prepend":{},"append":{},"messages":[]}  the answer
 //     {"v":1,"environ":true}                                             the answer, for values that
 //     NAME=value NUL NAME=value NUL ... to the end                       JSON cannot hold
+//     NAME()=text NUL                                                    among them: a function of bash
 
 enum { ENV_WIRE_MAX = 8 << 20 }; // bytes of all it says
 
@@ -20,6 +21,7 @@ struct env_wire {
     struct arena arena;          // what the answer is made of
     struct env_result *answer;   // differences; never NULL after init
     vec(struct env_var) entries; // of the environ block
+    vec(struct env_var) functions;
     /// Called for each input as it comes; the path is as the provider wrote it.
     void (*on_input)(const char *path, enum env_kind kind, void *arg);
     void *arg;

@@ -317,6 +317,9 @@ TEST(the_shell_hook_of_nix_and_devenv_is_run)
         CHECK_STR(rig_get(r, "AT"), test_dir()); // the person's, not the builder's
         CHECK(rig_get(r, "name") == NULL);
         CHECK_STR(buf_z(&rig.log), "said\n");
+        CHECK_INT(r->functions.n, 1);
+        CHECK_STR(r->functions.p[0].name, "greet");
+        CHECK(strstr(r->functions.p[0].value, "export HELLO=") != NULL);
         rig_write("recorded.json", "{\"variables\":{\"shellHook\":{\"type\":\"exported\","
                                    "\"value\":\"exit 3\"}}}");
         CHECK(rig_build() == NULL);
