@@ -112,10 +112,11 @@ bool past__say_held(struct gen_stage *s, const struct module *m)
 void past__serves(struct version *v)
 {
     struct modules *ms = v->module->space->ms;
-    if (ms->past != NULL && files__is_users(v->text)) {
-        struct past_text t = {.path = v->text->path, .bytes = v->text->bytes};
-        struct files__text *lies = files__users(&ms->files, str_of(v->module->name));
-        past_keep(ms->past, &t, files__text_same(lies, v->text));
+    if (ms->past != NULL && files__is_users(v->text) &&
+        files__text_same(files__users(&ms->files, str_of(v->module->name)), v->text)) {
+        past_keep(ms->past, &(struct past_text){.path = v->text->path,
+                                                .hash = files__text_id(v->text),
+                                                .bytes = v->text->bytes});
     }
 }
 

@@ -189,9 +189,10 @@ void improvements__serves(struct file *f)
     struct version *v = f->serving;
     struct plugins *past = f->owner->opts.past;
     if (past != NULL) {
-        struct past_text t = {.path = f->path, .bytes = v->bytes};
         past_hash(f->path, v->bytes, v->id);
-        past_keep(past, &t, !f->held && !v->spare);
+    }
+    if (past != NULL && !f->held && !v->spare) {
+        past_keep(past, &(struct past_text){.path = f->path, .hash = v->id, .bytes = v->bytes});
     }
     improvement__bytes_free(&v->bytes);
 }

@@ -38,8 +38,8 @@ void past_join(struct plugins *ps, const struct past_member *m, const char *dir,
 /// Call `cb` when what was kept is known, which may be at once; once, also when the hub stops.
 void past_await(struct plugins *ps, loop_fn *cb, void *arg);
 
-/// `t` serves as a unit: keep it. `good`: it is what lies in its file, and so the last good one of it.
-void past_keep(struct plugins *ps, const struct past_text *t, bool good);
+/// `t` (its path, hash and bytes) serves and is what lies in its file: keep it as the last good one.
+void past_keep(struct plugins *ps, const struct past_text *t);
 /// The version of `path` that was good when the hub stopped, until another one is; false: none was.
 bool past_good(const struct plugins *ps, const char *path, struct str *bytes);
 

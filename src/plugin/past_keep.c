@@ -127,14 +127,19 @@ void past__keep(struct plugins *ps, const struct loaded *v)
     }
 }
 
-void past_keep(struct plugins *ps, const struct past_text *t, bool good)
+void past_keep(struct plugins *ps, const struct past_text *t)
 {
-    struct keeping *k = keeping_new(ps);
-    tree_of_file(&k->tree, path_base(str_of(t->path)).p, t->bytes);
-    if (good) {
-        good_set(ps, str_of(t->path), str_of(k->tree.hash));
+    const struct good *had = map_get(&ps->good, str_of(t->path));
+    bool kept = had != NULL && strcmp(had->hash, t->hash) == 0;
+    if (kept && had->bytes.p == NULL) {
+        return;
     }
-    work_submit(ps->keeper, 0, keep_work, keep_done, k);
+    good_set(ps, str_of(t->path), str_of(t->hash));
+    if (!kept) {
+        struct keeping *k = keeping_new(ps);
+        tree_of_file(&k->tree, path_base(str_of(t->path)).p, t->bytes);
+        work_submit(ps->keeper, 0, keep_work, keep_done, k);
+    }
 }
 
 // ---- fetching texts -----------------------------------------------------------------------------
