@@ -240,6 +240,11 @@ void bind__regs_close(struct bind_owner *o);
 
 // ---- log.c ------------------------------------------------------------------------------------
 
+/// Every library of `vm` is there: from now on it can be read only. See base.c.
+void bind__seal(struct vm *vm);
+/// Push an environment for a unit, with tables of its own for the libraries; `meta` is its metatable.
+void bind__push_env(lua_State *L, vm_ref meta);
+
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text);
 void bind__logs_close(struct bind *b);
 

@@ -189,9 +189,29 @@ static int lib_list(lua_State *L)
     return 1;
 }
 
+int loader_safe_require(lua_State *L)
+{
+    luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    lua_getglobal(L, "require");
+    lua_insert(L, 1);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
+        return 1;
+    }
+    const char *why = luaL_tolstring(L, 1, NULL);
+    char *text = xasprintf("safe_require: %s", why);
+    const struct bind_owner *o = bind_owner_running(L);
+    bind__log(bind_of(L), o != NULL ? o->owner : NULL, LOG_WARN, str_of(text));
+    free(text);
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
 static const luaL_Reg functions[] = {
     {"reload", lib_reload},
     {"list", lib_list},
+    {"safe_require", loader_safe_require},
     {"load_improvements", lib_load_improvements},
     {NULL, NULL},
 };

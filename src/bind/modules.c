@@ -61,6 +61,8 @@ struct space *space__open(struct modules *ms)
     plugin__open_api(sp->vm);
     vm_replace(sp->vm, "_G", "plugins", installs__call);
     vm_replace(sp->vm, "_G", "require", load__require);
+    vm_replace(sp->vm, "_G", "safe_require", loader_safe_require);
+    bind__seal(sp->vm);
     vm_on_death(sp->vm, rebuild__on_death, sp);
     return sp;
 }

@@ -18,6 +18,7 @@
 //   - `loading` is the chain of files that run now, each required by the one before it.
 //   - whatever a file does, load__stage() returns with its outcome, and a message where it failed.
 
+#include "bind/bind_int.h"
 #include "bind/modules_int.h"
 
 enum { MEASURE_BYTES = 1024 * 1024 }; // that need not be looked at more closely
@@ -62,9 +63,7 @@ static void fail_from(struct version *v, const struct fault *f)
 /// The function on top gets an environment of its own.
 static void set_env(lua_State *L, struct space *sp)
 {
-    lua_newtable(L);
-    refs_push(L, sp->env_meta);
-    lua_setmetatable(L, -2);
+    bind__push_env(L, sp->env_meta);
     lua_setupvalue(L, -2, 1);
 }
 

@@ -141,6 +141,7 @@ static struct plugin__home *home_open(struct plugin__plugins *ps)
     plugin__open_api(h->vm);
     plugin__open_aliases(h->vm);
     vm_replace(h->vm, "_G", "require", plugin__require);
+    bind__seal(h->vm);
     vm_on_death(h->vm, on_death, h);
     return h;
 }

@@ -184,9 +184,7 @@ static int run_value(lua_State *L)
 static void make_env(struct plugin__version *v)
 {
     lua_State *L = vm_main(v->home->vm);
-    lua_newtable(L);
-    refs_push(L, v->home->env_meta);
-    lua_setmetatable(L, -2);
+    bind__push_env(L, v->home->env_meta);
     v->env = refs_take(L, v->owner->owner);
 }
 

@@ -405,6 +405,38 @@ TEST(a_file_that_is_too_large_or_unreadable_is_a_diagnostic)
     lab_close();
 }
 
+TEST(what_a_module_does_to_a_library_is_its_own)
+{
+    lab_open((const char *const[]){"lib/x.lua", "return {}", "lib/y.lua",
+                                   "return {f = function() return string.format('%d', 7) end}",
+                                   NULL});
+    lab_change("lib/x.lua", "string.format = nil hooks.on = nil error('half-way')");
+    CHECK_STR(lab_eval("return require('lib.y').f()"), "7");
+    lab_change("lib/x.lua",
+               "string.shout = function() return 'x' end\n"
+               "return {f = function() return string.shout() .. string.rep('y', 2) end}");
+    CHECK_STR(lab_eval("return require('lib.x').f() .. tostring(string.shout)"), "xyynil");
+    CHECK_STR(lab_eval("return tostring(('x').shout)"), "nil");
+    static const char *const ways[] = {"_G.string.format = nil",
+                                       "require('json').encode = nil",
+                                       "package.loaded.string.format = nil",
+                                       "_G.pairs = nil",
+                                       "package.loaded.json = {}",
+                                       "_G.string = nil",
+                                       "getmetatable(string).__index = {}",
+                                       "getmetatable('').__index.format = nil",
+                                       "hub.loader.list = nil",
+                                       "require('hub.state').get = nil"};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) { // what all share can be read only
+        lab_change("lib/x.lua", ways[i]);
+        CHECK_INT(lab_state("lua:lib.x"), GEN_FAILED);
+    }
+    CHECK_STR(lab_eval("return string.format('%d', 8) .. json.encode({1})"), "8[1]");
+    CHECK_STR(lab_eval("local n = 0 for k in pairs(math) do n = n + 1 end return n > 20"), "true");
+    CHECK_STR(lab_eval("_G.mine = 1 return mine"), "1"); // said to be for all
+    lab_close();
+}
+
 TEST(globals_of_a_module_are_its_own)
 {
     lab_open((const char *const[]){"lib/a.lua",
