@@ -240,6 +240,11 @@ void bind__regs_close(struct bind_owner *o);
 
 // ---- log.c ------------------------------------------------------------------------------------
 
+/// Call the function `name` of the table `value`, if it is one and has it; false and `fault` (strings of its
+/// own) when it failed. `failed` and `timeout` are the codes to report.
+bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
+                     enum gen_code timeout, struct gen_diag *fault);
+
 /// Every library of `vm` is there: from now on it can be read only. See base.c.
 void bind__seal(struct vm *vm);
 /// Push an environment for a unit, with tables of its own for the libraries; `meta` is its metatable.

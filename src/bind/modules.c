@@ -175,39 +175,10 @@ void version__free(struct version *v)
     space__leave(sp);
 }
 
-static bool push_callback(lua_State *L, const struct version *v, const char *name)
-{
-    refs_push(L, v->value);
-    if (!lua_istable(L, -1)) {
-        return false;
-    }
-    lua_pushstring(L, name);
-    lua_rawget(L, -2);
-    return lua_isfunction(L, -1);
-}
-
 bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
                    struct gen_diag *fault)
 {
-    if (vm_get_stats(v->module->space->vm).dead) {
-        return true; // there is nobody to tell
-    }
-    struct entry en = {.owner = v->owner->owner};
-    lua_State *L = entry_begin(&en, v->module->space->vm);
-    bool ok = !push_callback(L, v, name) || entry_run(&en, 0) == ENTRY_DONE;
-    if (!ok) {
-        char *text = xasprintf("%s: %s", name, en.fault->message);
-        struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
-                             .origin = "module",
-                             .path = en.fault->path,
-                             .line = en.fault->line,
-                             .message = text};
-        gen_diag_fini(fault);
-        *fault = gen_diag_copy(&d);
-        free(text);
-    }
-    entry_end(&en);
-    return ok;
+    return bind__call_life(v->owner, v->value, name, failed, timeout, fault);
 }
 
 // ---- the source: prepare --------------------------------------------------------------------

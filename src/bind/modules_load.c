@@ -20,6 +20,7 @@
 
 #include "bind/bind_int.h"
 #include "bind/modules_int.h"
+#include "bind/plugin_int.h"
 
 enum { MEASURE_BYTES = 1024 * 1024 }; // that need not be looked at more closely
 
@@ -379,6 +380,8 @@ void load__push_value(lua_State *L, const struct version *v)
     refs_push(L, v->value);
 }
 
+static const char plugin_link[] = "plugin.";
+
 int load__require(lua_State *L)
 {
     struct space *sp = space__of(L);
@@ -391,6 +394,9 @@ int load__require(lua_State *L)
         return 1; // a library
     }
     struct str name = {p, n};
+    if (str_starts(name, plugin_link) && files__find(&sp->ms->files, name) == NULL) {
+        return plugin__push_link(L, p + strlen(plugin_link));
+    }
     if (!files__is_name(name)) {
         return luaL_error(L, "'%s' is no name of a module", p);
     }

@@ -134,6 +134,42 @@ void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reaso
     tell(o, why, t);
 }
 
+// ---- functions of a table ---------------------------------------------------------------------
+
+static bool push_callback(lua_State *L, vm_ref value, const char *name)
+{
+    if (!refs_push(L, value) || !lua_istable(L, -1)) {
+        return false;
+    }
+    lua_pushstring(L, name);
+    lua_rawget(L, -2);
+    return lua_isfunction(L, -1);
+}
+
+bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
+                     enum gen_code timeout, struct gen_diag *fault)
+{
+    if (vm_get_stats(o->vm).dead) {
+        return true; // there is nobody to tell
+    }
+    struct entry en = {.owner = o->owner};
+    lua_State *L = entry_begin(&en, o->vm);
+    bool ok = !push_callback(L, value, name) || entry_run(&en, 0) == ENTRY_DONE;
+    if (!ok) {
+        char *text = xasprintf("%s: %s", name, en.fault->message);
+        struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
+                             .origin = o->unit->origin,
+                             .path = en.fault->path,
+                             .line = en.fault->line,
+                             .message = text};
+        gen_diag_fini(fault);
+        *fault = gen_diag_copy(&d);
+        free(text);
+    }
+    entry_end(&en);
+    return ok;
+}
+
 // ---- handles ----------------------------------------------------------------------------------
 
 /// handle:off() of what has an id; the upvalues are its kind and its id.

@@ -119,16 +119,41 @@ static bool runner_dead(const struct plugin_version *head)
     return vm_get_stats(v->owner->vm).dead;
 }
 
+/// A lifecycle call: functions of the plugin's table, as modules have them, then its handlers.
+struct life {
+    struct gen_life_call *call;
+    struct gen_diag fault; // of the function; its message is NULL when there is none
+};
+
 static void on_told(void *arg, const struct gen_diag *fault)
 {
-    gen_life_done(arg, fault);
+    struct life *l = arg;
+    const struct gen_diag *own = l->fault.message != NULL ? &l->fault : NULL;
+    gen_life_done(l->call, own != NULL ? own : fault);
+    gen_diag_fini(&l->fault);
+    free(l);
+}
+
+static void tell(struct plugin__version *v, enum bind_life which, enum gen_reason why,
+                 struct gen_life_call *call)
+{
+    bool start = which == BIND_START;
+    const char *name = start               ? "_after_reload"
+                       : why == GEN_RELOAD ? "_before_reload"
+                                           : "_before_unload";
+    struct life *l = xcalloc(1, sizeof *l);
+    l->call = call;
+    if (!start || why == GEN_RELOAD) {
+        bind__call_life(v->owner, v->value, name, start ? DIAG_START_FAILED : DIAG_SHUTDOWN_FAILED,
+                        start ? DIAG_START_FAILED : DIAG_SHUTDOWN_TIMEOUT, &l->fault);
+    }
+    bind__owner_tell(v->owner, which, why, on_told, l);
 }
 
 static void runner_enter(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
-    struct plugin__version *v = container_of(head, struct plugin__version, head);
-    bind__owner_tell(v->owner, BIND_START, why, on_told, call);
+    tell(container_of(head, struct plugin__version, head), BIND_START, why, call);
 }
 
 static void runner_leave(struct plugin_version *head, enum gen_reason why,
@@ -140,7 +165,7 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
         gen_life_done(call, NULL);
         return;
     }
-    bind__owner_tell(v->owner, BIND_SHUTDOWN, why, on_told, call);
+    tell(v, BIND_SHUTDOWN, why, call);
 }
 
 static void runner_free(struct plugin_version *head)

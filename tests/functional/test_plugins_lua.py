@@ -5,6 +5,7 @@ import threading
 import time
 
 from conftest import retry
+from test_lua import Stream
 
 HOARDER = """
 local t = state.get("t", { loads = 0 })
@@ -93,6 +94,22 @@ def test_a_plugin_that_fills_its_memory_is_loaded_anew_and_no_other(home, start_
     put(home, "hoarder.lua", HOARDER + "-- mended")
     retry(lambda: rows(home)["hoarder"]["state"] == "loaded")
     assert get(home, "/api/plugins/hoarder/loads")[1] == {"loads": 3}
+
+
+def test_a_module_sees_what_a_plugin_returned_and_its_newest_version(home, start_hub):
+    put(home, "roll.lua", "return { sides = 6, double = function(n) return n * 2 end }")
+    save(home.dir / "lua/user/init.lua", """
+local roll = require "plugin.roll" -- before it is loaded: each use looks for it
+events.on("user.ask", function() events.emit("user.told", { sides = roll.sides, two = roll.double(21) }) end)
+""")
+    start_hub()
+    stream = Stream(home)
+    home.ok("events", "emit", "user.ask", "{}")
+    assert stream.until("user.told")["data"] == {"sides": 6, "two": 42}
+    put(home, "roll.lua", "return { sides = 8, double = function(n) return -n end }")
+    stream.until("plugin.changed", plugin="roll")
+    home.ok("events", "emit", "user.ask", "{}")
+    assert stream.until("user.told")["data"] == {"sides": 8, "two": -21}
 
 
 # ---- loader ----------------------------------------------------------------------------------------

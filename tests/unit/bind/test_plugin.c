@@ -196,6 +196,27 @@ TEST(start_and_shutdown_are_told_with_reasons_and_their_faults_reported)
 // ---- require --------------------------------------------------------------------------------
 
 // T17: plugins shared one path, so that one's `util` was the other's.
+TEST(functions_of_a_plugins_table_are_called_as_those_of_a_module)
+{
+    static const char told[] =
+        "local M = {} local function say(w) return function() log.info(w) end end\n"
+        "M._before_reload = say('before') M._after_reload = say('after')\n"
+        "M._before_unload = say('unload') return M";
+    plug_open(NULL);
+    plug_load("x", told);
+    CHECK_INT(plug_said("x", "after"), 0); // it came, and was not reloaded
+    plug_load("x", "return {_after_reload = function() error('oh') end}");
+    CHECK_INT(plug_said("x", "before"), 1);
+    CHECK_INT(plug_diag("x")->code, DIAG_START_FAILED);
+    CHECK_STR(plug_diag("x")->message, "_after_reload: oh");
+    plug_load("x", told);
+    CHECK_INT(plug_said("x", "after"), 1);
+    plug_remove("x");
+    CHECK_INT(plug_said("x", "unload"), 1);
+    CHECK_INT(plug_said("x", "before"), 1);
+    plug_close();
+}
+
 TEST(two_plugins_have_a_util_each)
 {
     static const char server[] = "tool{name=require('util').name, run=function() "
