@@ -17,7 +17,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import tempfile
 import time
@@ -129,9 +128,8 @@ class Terminal:
             self.seen += os.read(self.fd, 65536)
 
     def close(self):
-        self.process.send_signal(signal.SIGHUP)
+        os.close(self.fd)  # whatever still runs on it is told, and bash waits for nobody
         self.process.wait(DEADLINE)
-        os.close(self.fd)
 
 
 def last_command(block):
@@ -340,6 +338,9 @@ def test_an_edit_after_env_init_reaches_the_running_shell(user):
             at = len(t.seen)
             t.type(b"echo got-$GREETING.\r")
             t.wait(rb"got-\w*\.\r\n", at)
+        left = len(t.seen)
+        t.type(b"exit\r")
+        t.wait(rb"exit\r\n(.|\n)*ready> $", left)
     finally:
         t.close()
 
