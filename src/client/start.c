@@ -21,6 +21,7 @@
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -324,12 +325,45 @@ int start_hub(const struct home *h, struct start_result *out, struct err *e)
     return rc;
 }
 
+static bool has(struct str line, const char *part)
+{
+    return line.p != NULL && memmem(line.p, line.n, part, strlen(part)) != NULL;
+}
+
+/// What the last hub wrote into the log: its last error that is not a plugin's, else its last line.
+static char *last_of_life(const struct home *h)
+{
+    char *text = read_tail(h->log);
+    struct str rest = str_of(text), error = STR_NULL, last = STR_NULL;
+    while (rest.n != 0) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        if (has(line, " hub ready ")) { // another life: its errors are not this one's
+            error = STR_NULL;
+        }
+        bool plugins = has(line, " unit=") || has(line, " plugin=");
+        error = is_error_line(line) && !plugins ? line : error;
+        last = line.n != 0 ? line : last;
+    }
+    struct str found = error.n != 0 ? error : last;
+    char *out = found.n != 0 ? str_dup(found) : NULL;
+    free(text);
+    return out;
+}
+
+/// Was it written by the hub that left its pid file? One in the foreground writes no such file.
+static bool is_of_last(const struct home *h, const char *out)
+{
+    struct stat written, begun;
+    return stat(h->pid, &begun) != 0 || stat(out, &written) != 0 ||
+           written.st_mtim.tv_sec >= begun.st_mtim.tv_sec;
+}
+
 char *start_last_words(const struct home *h)
 {
     char *out = output_path(h);
-    char *words = last_line(out, is_talk);
+    char *words = is_of_last(h, out) ? last_line(out, is_talk) : NULL;
     free(out);
-    return words != NULL ? words : start_last_error(h);
+    return words != NULL ? words : last_of_life(h);
 }
 
 char *start_last_error(const struct home *h)

@@ -17,8 +17,8 @@ struct start_result {
 /// -EINTR.
 int start_hub(const struct home *h, struct start_result *out, struct err *e) MUST_CHECK;
 
-/// What the last background hub had to say before it went: the last line of its output, else the
-/// last error of its log. Caller frees; NULL when there is nothing.
+/// What the last hub had to say before it went: the last line of its output, else the last error of its
+/// own in the log, else the last line there. Caller frees; NULL when there is nothing.
 char *start_last_words(const struct home *h);
 /// The last line of level error near the end of the hub's log. Caller frees; NULL without one.
 char *start_last_error(const struct home *h);

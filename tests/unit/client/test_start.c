@@ -150,3 +150,24 @@ TEST(last_words_are_the_last_line_of_the_output_or_the_last_error_of_the_log)
     free(out);
     home_fini(&h);
 }
+
+TEST(last_words_are_those_of_the_last_hub_and_no_plugins)
+{
+    struct home h;
+    use_home(&h);
+    char *logs = path_join(h.dir, "logs");
+    CHECK_INT(mkdir(logs, 0700), 0);
+    CHECK_INT(
+        path_write_atomic(h.log,
+                          STR("2026-01-01T00:00:00.000Z error store disk=full\n"
+                              "2026-01-01T00:00:01.000Z info hub ready version=1 pid=1 http=\n"
+                              "2026-01-01T00:00:02.000Z error hub unit=y text=\"LOAD_FAILED\"\n"
+                              "2026-01-01T00:00:03.000Z info http method=GET\n"),
+                          0600, NULL),
+        0);
+    char *words = start_last_words(&h);
+    CHECK_STR(words, "2026-01-01T00:00:03.000Z info http method=GET");
+    free(words);
+    free(logs);
+    home_fini(&h);
+}
