@@ -103,6 +103,7 @@ static void state_after_ask(struct turn *t)
 static void stop_waiting(struct use *u)
 {
     u->asking = ASK_NOTHING;
+    u->diff = STR_NULL; // of what would be; the result says what is
     u->t->n_asking--;
     timer_stop(&u->patience);
     state_after_ask(u->t);
@@ -159,12 +160,17 @@ static void begin_asking(struct use *u, enum ask_kind kind)
     state_after_ask(u->t);
 }
 
-/// What each answer covers.
-static void write_offers(const struct use *u, struct jw *w)
+/// What would run, what it would change, and what each answer covers.
+static void write_question(const struct use *u, struct jw *w)
 {
     struct permit_offer offers[PERMIT__REACHES];
     const struct permit_call c = call_of(u);
     size_t n = rules_offers(&c, &u->t->step_arena, offers);
+    jw_key(w, "call");
+    jw_value(w, u->call);
+    if (u->diff.n != 0) {
+        jw_kstr(w, "diff", u->diff);
+    }
     jw_key(w, "offers");
     jw_arr(w);
     for (size_t i = 0; i < n; i++) {
@@ -176,17 +182,15 @@ static void write_offers(const struct use *u, struct jw *w)
     jw_end_arr(w);
 }
 
-static void ask_person(struct use *u, const char *by)
+void use__ask(struct use *u)
 {
     struct note n;
     begin_asking(u, ASK_PERMISSION);
     struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_PERMISSION_REQUESTED);
     jw_kstrz(w, "request_id", u->ask_id);
-    jw_key(w, "call");
-    jw_value(w, u->call);
-    write_offers(u, w);
-    if (by != NULL) {
-        jw_kstrz(w, "by", by);
+    write_question(u, w);
+    if (u->asked_by != NULL) {
+        jw_kstrz(w, "by", u->asked_by);
     }
     note__end(&n, STORE_SYNCED, on_asked, u);
 }
@@ -270,7 +274,9 @@ static void on_permission(struct pipe *p, void *arg)
     } else if (u->t->s->role.autonomous) {
         deny(u, "policy", "it needs approval, and this bot works alone");
     } else {
-        ask_person(u, by);
+        bool writes = u->tool->builtin != NULL && u->tool->effect == TOOL_WRITES;
+        u->asked_by = by;
+        writes ? use__preview(u) : use__ask(u);
     }
 }
 
@@ -452,9 +458,7 @@ void agent__session_write_pending(const struct session *s, struct jw *w)
         jw_obj(w);
         if (u->asking == ASK_PERMISSION) {
             jw_kstrz(w, "request_id", u->ask_id);
-            jw_key(w, "call");
-            jw_value(w, u->call);
-            write_offers(u, w);
+            write_question(u, w);
         } else {
             jw_kstrz(w, "question_id", u->ask_id);
             jw_kstr(w, "question", json_str(json_get(input, "question"), ""));

@@ -95,6 +95,7 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);
     c->timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
+    c->preview = env->preview;
 }
 
 // ---- the way through -------------------------------------------------------------------------
@@ -117,6 +118,7 @@ static void on_prepared(void *arg)
         tool__spawn(c);
     } else {
         good.output = buf_str(&c->text);
+        good.diff = buf_str(&c->diff);
         tool__finish(c, &good);
     }
 }
@@ -173,11 +175,14 @@ static int check_input(struct tool_call *c)
 static void tell_result(struct tool_call *c, const struct tool_result *r)
 {
     struct tool_result clean = *r;
-    struct buf output, error;
+    struct buf output, error, diff;
     buf_init(&output, SIZE_MAX);
     buf_init(&error, SIZE_MAX);
+    buf_init(&diff, SIZE_MAX);
     redact_text(&output, r->output);
+    redact_text(&diff, r->diff);
     clean.output = buf_str(&output);
+    clean.diff = buf_str(&diff);
     if (r->error != NULL) {
         redact_text(&error, str_of(r->error));
         clean.error = buf_z(&error);
@@ -185,6 +190,7 @@ static void tell_result(struct tool_call *c, const struct tool_result *r)
     c->cb.on_done(c, &clean, c->arg);
     buf_fini(&output);
     buf_fini(&error);
+    buf_fini(&diff);
 }
 
 void tool__finish(struct tool_call *c, const struct tool_result *r)
@@ -195,6 +201,7 @@ void tool__finish(struct tool_call *c, const struct tool_result *r)
     box_free(c->box);
     grants_unref(c->policy.grants);
     buf_fini(&c->text);
+    buf_fini(&c->diff);
     buf_fini(&c->cut);
     arena_fini(&c->arena);
     free(c);
@@ -245,6 +252,7 @@ int tool_call_start(struct tool_call **out, const struct tool_env *env, struct s
     c->arg = arg;
     arena_init(&c->arena);
     buf_init(&c->text, SIZE_MAX);
+    buf_init(&c->diff, TOOL_DIFF_MAX);
     buf_init(&c->cut, SIZE_MAX);
     copy_env(c, env);
     c->input = copy_json(&c->arena, input);

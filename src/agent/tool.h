@@ -18,7 +18,7 @@
 // tail with a line between them that says how much is left out and where all of it is. The memory
 // of a call does not depend on the length of its output.
 
-enum { TOOL_OUTPUT_MAX = 32 * 1024 };
+enum { TOOL_OUTPUT_MAX = 32 * 1024, TOOL_DIFF_MAX = 64 * 1024 };
 
 /// What a call of it may do, for `permission = "ask"`.
 enum tool_effect { TOOL_READS, TOOL_WRITES, TOOL_RUNS };
@@ -47,6 +47,7 @@ struct tool_env {
     const char *outputs_dir;         // absolute; made when first needed
     const char *call_id;             // any text from a model: names the file of a big output
     uint64_t timeout_ms;             // of a command that names none; 0: two minutes
+    bool preview;                    // write nothing: the result's `diff` says what would change
 };
 
 /// Borrowed for the call of on_done.
@@ -56,6 +57,7 @@ struct tool_result {
     const char *error;   // NULL exactly when `success`: "exit 2", "signal 9", "timed out after 5 s"
     const char *problem; // NULL, or a code of CONTRACT 4: "SANDBOX_UNAVAILABLE"
     uint64_t left_out;   // bytes of the output that are only in the file
+    struct str diff;     // what a file tool changed, as a unified diff; empty: nothing, or no text
 };
 
 struct tool_call;

@@ -33,11 +33,13 @@ struct tool_call {
     mode_t umask; // the client's
     const char *outputs_dir, *call_id;
     uint64_t timeout_ms;
+    bool preview;
     atomic_bool cancelled; // read on the lane
     // made on the lane
     struct box *box;
     struct tool_command command;
     struct buf text; // the output of a tool that runs no program
+    struct buf diff; // what it writes
     struct err why;  // code 0: fine
     // of a program
     struct proc *proc;
@@ -85,5 +87,5 @@ int tool__open(struct tool_call *c, const char *path, bool dir, char **real,
 int tool__read_text(int fd, const char *path, struct buf *out, struct err *e) MUST_CHECK;
 
 /// Replace or make a file inside the borders of the box, in one step; the mode of an existing file
-/// stays, missing directories are made.
+/// stays, missing directories are made. Notes the difference in `diff`; a preview does no more than that.
 int tool__write(struct tool_call *c, const char *path, struct str text, struct err *e) MUST_CHECK;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/tool_int.h"
+#include "base/linediff.h"
 #include "base/path.h"
 #include "base/utf8.h"
 
@@ -266,10 +267,38 @@ static int find_new(struct tool_call *c, const char *path, struct place *p, stru
     return p->dir < 0 ? p->dir : 0;
 }
 
+/// The path as the user knows it: relative to the working directory where it is in there.
+static struct str shown_path(const struct tool_call *c, const char *path)
+{
+    const char *dir = c->policy.working_dir;
+    size_t n = strlen(dir);
+    return str_of(strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : path);
+}
+
+/// What the write changes. A file that is no text has no diff, and of a very long one the beginning is kept.
+static void note_diff(struct tool_call *c, const char *path, struct str text)
+{
+    struct buf before;
+    int fd = tool__open(c, path, false, NULL, NULL), rc = fd;
+    buf_init(&before, TOOL_FILE_MAX);
+    if (fd >= 0) {
+        rc = tool__read_text(fd, path, &before, NULL);
+        close(fd);
+    }
+    if (rc >= 0 || rc == -ENOENT) {
+        linediff_write(&c->diff, shown_path(c, path), buf_str(&before), text);
+    }
+    buf_fini(&before);
+}
+
 int tool__write(struct tool_call *c, const char *path, struct str text, struct err *e)
 {
     struct place p = {.dir = -1};
     char file[64 + NAME_MAX];
+    note_diff(c, path, text);
+    if (c->preview) {
+        return 0;
+    }
     int fd = open_path(path);
     if (fd < 0 && errno != ENOENT) {
         return err_sys(e, "cannot open '%s'", path);

@@ -75,6 +75,9 @@ static void note_result(struct use *u, int64_t ms)
     jw_key(w, "error");
     jw_value(w, json_get(u->result, "error"));
     jw_kint(w, "duration_ms", ms);
+    if (u->diff.n != 0) {
+        jw_kstr(w, "diff", u->diff);
+    }
     if (u->resolved_by != NULL) {
         jw_kstrz(w, "resolved_by", u->resolved_by);
     }
@@ -216,12 +219,28 @@ static void on_tool_done(struct tool_call *c, const struct tool_result *r, void 
     struct use *u = arg;
     (void)c;
     u->running = NULL;
+    u->diff = r->success ? arena_str(&u->t->step_arena, r->diff) : STR_NULL;
     use__finish(u, r->output, r->success, r->error);
 }
 
-static void start_builtin(struct use *u, const char *const *vars)
+/// What it would do is known. A call that cannot succeed needs no decision.
+static void on_previewed(struct tool_call *c, const struct tool_result *r, void *arg)
 {
-    static const struct tool_cb callbacks = {.on_progress = on_output, .on_done = on_tool_done};
+    struct use *u = arg;
+    (void)c;
+    u->running = NULL;
+    if (!r->success || u->t->interrupted) {
+        use__finish(u, r->output, false, r->error != NULL ? r->error : "interrupted");
+        return;
+    }
+    u->diff = arena_str(&u->t->step_arena, r->diff);
+    use__ask(u);
+}
+
+static void start_builtin(struct use *u, const char *const *vars, bool preview)
+{
+    const struct tool_cb callbacks = {.on_progress = on_output,
+                                      .on_done = preview ? on_previewed : on_tool_done};
     struct session *s = u->t->s;
     struct agent *a = s->agent;
     const struct config *c = agent__session_config(s);
@@ -251,6 +270,7 @@ static void start_builtin(struct use *u, const char *const *vars)
                            .policy = &policy,
                            .environment = agent__session_filter(s, vars, arena),
                            .outputs_dir = outputs,
+                           .preview = preview,
                            .call_id = arena_strdup(arena, u->id)};
     agent_guard(a, &env, arena);
     if (tool_call_start(&u->running, &env, str_of(u->tool->builtin->name),
@@ -265,7 +285,7 @@ static void on_environ(void *arg, const char *const *vars)
 {
     struct use *u = arg;
     u->dressing = false;
-    start_builtin(u, vars);
+    start_builtin(u, vars, false);
 }
 
 /// Only a command sees variables, and only for one the project's environment is worth waiting for.
@@ -277,8 +297,13 @@ static void run_builtin(struct use *u)
         u->dressing = true;
         h->environ(h->arg, s, on_environ, u);
     } else {
-        start_builtin(u, agent_session_environ(s));
+        start_builtin(u, agent_session_environ(s), false);
     }
+}
+
+void use__preview(struct use *u)
+{
+    start_builtin(u, agent_session_environ(u->t->s), true);
 }
 
 static void forget_environ(struct use *u)

@@ -16,6 +16,7 @@ struct use {
     struct pipe pipe;
     uint64_t since_ns;
     const char *resolved_by; // a unit; NULL: the tool itself ran
+    struct str diff;         // what it changes in a file, in the step's arena; may be empty
     bool noted;              // tool.called is on its way
     bool synced;             // it is on the disk: the tool may begin
     const char *lost;        // why it is not: it will not begin
@@ -36,6 +37,7 @@ struct use {
     bool telling;                 // one is being written
     // whom it waits for
     enum ask_kind asking;
+    const char *asked_by; // the plugin that wants it asked; NULL: none
     char ask_id[ASK_ID];
     struct timer patience;
     struct deciding *deciding; // an answer that is being stored; it forgets a use that goes first
@@ -47,6 +49,10 @@ void use__finish(struct use *u, struct str output, bool success, const char *err
 void use__permit(struct use *u);
 /// Nothing is against it any more.
 void use__resolve(struct use *u);
+/// Find out what a file tool would change, then ask.
+void use__preview(struct use *u);
+/// Ask the user; u->diff and u->asked_by are set.
+void use__ask(struct use *u);
 /// Nobody will answer: the turn ends.
 void use__stop_asking(struct use *u);
 /// The use is freed: an answer on its way to the disk forgets it.

@@ -181,6 +181,8 @@ enum chat_line chat__ask(struct chat *t, const char *prompt)
 
 // ---- permissions ---------------------------------------------------------------------------
 
+enum { QUESTION_LINES = 400 }; // of a diff
+
 struct decision {
     const char *decision, *remember, *reason;
 };
@@ -204,20 +206,24 @@ static int send_decision(struct chat *t, const struct decision *d)
 static void print_call(struct chat *t)
 {
     const struct json *call = json_get(t->asked, "call"), *args = json_get(call, "input");
-    struct str cmd = text_of(args, "cmd");
+    struct str cmd = text_of(args, "cmd"), diff = text_of(t->asked, "diff");
     struct buf input;
     buf_init(&input, SIZE_MAX);
     if (cmd.n != 0 && args->n == 1) { // a command is read as one
         buf_adds(&input, cmd);
+    } else if (diff.n != 0) {
+        buf_adds(&input, text_of(args, "path"));
     } else {
         json_write(&input, args, 0);
     }
     view_settle(&t->view);
     out_tinted(&t->c->out, OUT_YELLOW, STR("? "));
     out_tinted(&t->c->out, OUT_BOLD, text_of(call, "tool_name"));
-    out_add(&t->c->out, STR(" wants to run: "));
+    out_add(&t->c->out, diff.n != 0 ? STR(" wants to change: ") : STR(" wants to run: "));
     out_text(&t->c->out, buf_str(&input));
     out_add(&t->c->out, STR("\n"));
+    view_diff(&t->view, diff, QUESTION_LINES);
+    t->view.diff_shown = diff.n != 0;
     buf_fini(&input);
 }
 

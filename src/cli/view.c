@@ -16,7 +16,7 @@
 #include "base/visible.h"
 #include "pty/tty.h"
 
-enum { CARD_LINES = 4, LINE_MAX_COLS = 120 };
+enum { CARD_LINES = 4, DIFF_LINES = 24, LINE_MAX_COLS = 120 };
 
 static struct str text_of(const struct json *v, const char *key)
 {
@@ -61,14 +61,18 @@ static void print_cut(struct view *v, enum out_tint tint, struct str text, size_
     buf_fini(&safe);
 }
 
-// What a call is about, in one line: the one text it was given, else all of its input.
+// What a call is about, in one line: its command, its file if its text would not fit in a line, the one text
+// it was given, else all of its input.
 static void write_input(struct buf *out, const struct json *input)
 {
     const struct json_member *only = json_members(input);
+    bool writes = json_get(input, "content") != NULL || json_get(input, "new") != NULL;
     if (only != NULL && input->n == 1 && only->value.type == JSON_STR) {
         buf_adds(out, only->value.s);
     } else if (json_get(input, "cmd") != NULL) {
         buf_adds(out, text_of(input, "cmd"));
+    } else if (writes && json_get(input, "path") != NULL) {
+        buf_adds(out, text_of(input, "path"));
     } else {
         json_write(out, input, 0);
     }
@@ -198,6 +202,34 @@ static void on_call(struct view *v, const struct json *ev)
     buf_fini(&input);
 }
 
+static void print_more(struct view *v, struct str rest)
+{
+    size_t more = 1;
+    for (ptrdiff_t at; (at = str_index(rest, '\n')) >= 0; more++) {
+        rest = str_from(rest, (size_t)at + 1);
+    }
+    out_addf(v->out, "  … %zu more line%s\n", more, more == 1 ? "" : "s");
+}
+
+void view_diff(struct view *v, struct str diff, size_t lines)
+{
+    struct str rest = str_trim(diff);
+    for (size_t i = 0; i < lines && rest.n != 0; i++) {
+        struct str line = str_cut(&rest, '\n');
+        bool head = str_starts(line, "---") || str_starts(line, "+++");
+        enum out_tint tint = head                    ? OUT_BOLD
+                             : str_starts(line, "+") ? OUT_GREEN
+                             : str_starts(line, "-") ? OUT_RED
+                             : str_starts(line, "@") ? OUT_DIM
+                                                     : OUT_PLAIN;
+        out_add(v->out, STR("  "));
+        print_cut(v, tint, line, 2);
+    }
+    if (rest.n != 0) {
+        print_more(v, rest);
+    }
+}
+
 static void print_output(struct view *v, const struct json *output)
 {
     struct buf text;
@@ -213,11 +245,7 @@ static void print_output(struct view *v, const struct json *output)
         print_cut(v, OUT_DIM, str_cut(&rest, '\n'), 2);
     }
     if (rest.n != 0) {
-        size_t more = 1;
-        for (ptrdiff_t at; (at = str_index(rest, '\n')) >= 0; more++) {
-            rest = str_from(rest, (size_t)at + 1);
-        }
-        out_addf(v->out, "  … %zu more line%s\n", more, more == 1 ? "" : "s");
+        print_more(v, rest);
     }
     buf_fini(&text);
 }
@@ -232,8 +260,14 @@ static void on_result(struct view *v, const struct json *ev)
         }
         return;
     }
+    struct str diff = text_of(ev, "diff");
     view_settle(v);
-    print_output(v, json_get(ev, "output"));
+    if (diff.n == 0) {
+        print_output(v, json_get(ev, "output"));
+    } else if (!v->diff_shown) {
+        view_diff(v, diff, DIFF_LINES);
+    }
+    v->diff_shown = false;
     out_add(v->out, STR("  "));
     out_tinted(v->out, ok ? OUT_GREEN : OUT_RED, ok ? STR("✓ ") : STR("✗ "));
     out_tinted(v->out, OUT_DIM, tool);

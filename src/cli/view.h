@@ -20,6 +20,7 @@ struct view {
     struct buf final; // the last message that was shown whole
     bool echo;        // show the user's messages too
     bool thinking;    // a hint that stands for a message to come is on the screen
+    bool diff_shown;  // the question before the call showed what it changes
 };
 
 void view_init(struct view *v, enum view_mode mode, struct out *out);
@@ -31,6 +32,9 @@ bool view_event(struct view *v, struct str type, const struct json *ev, struct s
 
 /// Whatever is half drawn is printed for good, so that something else can be.
 void view_settle(struct view *v);
+
+/// Show a unified diff, at most `lines` of it.
+void view_diff(struct view *v, struct str diff, size_t lines);
 
 /// Text from outside for people: on a terminal without control characters, else as it is. It ends with
 /// a line feed.

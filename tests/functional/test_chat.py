@@ -176,6 +176,21 @@ def test_a_person_decides_what_runs(home, hub, script, place, key, ran):
     assert (place / "made").exists() == ran
 
 
+def test_an_edit_is_shown_as_a_diff_in_the_question_and_in_the_result(home, hub, script, place):
+    (place / "a.txt").write_text("one\ntwo\n")
+    edit = {"tool_calls": [{"name": "edit_file", "input": {"path": "a.txt", "old": "two", "new": "2"}}]}
+    script(edit, {"text": "done"}, {"tool_calls": [{"name": "write_file", "input": {"path": "b.txt", "content": "b\n"}}]},
+           {"text": "done again"})
+    t = Terminal(home, "chat", "go", "--permission", "ask", "--color", "never", cwd=place)
+    t.read(rb"edit_file wants to change: a.txt.*-two.*\+2.*allow\? \r")
+    t.type("a\r")
+    t.read(rb"done")
+    assert t.rest() == 0 and t.seen.count(b"-two") == 1  # the result does not repeat it
+    t = Terminal(home, "chat", "-c", "more", "--permission", "auto", "--color", "never", cwd=place)
+    t.read(rb"write_file  b.txt.*\+\+\+ b/b.txt.*\+b.*done again")
+    assert t.rest() == 0
+
+
 def test_without_a_terminal_nothing_runs_that_must_be_asked_for(home, hub, script, place):
     script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
     done = home.cli("chat", "go", "--permission", "ask", cwd=place)

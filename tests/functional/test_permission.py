@@ -177,3 +177,25 @@ def test_a_damaged_book_fails_closed(home, start_hub, work):
     failed = s.ask()
     assert failed["state"] == "failed" and book.name in failed["error"]["message"]
     assert not (work / "one").exists()
+
+
+def test_a_question_about_a_file_shows_what_would_change_and_the_result_what_did(home, hub, work):
+    work.mkdir()
+    (work / "a.txt").write_text("one\ntwo\nthree\n")
+    s = Session(home, work, [one_call("edit_file", path="a.txt", old="two", new="2"), {"text": "x"},
+                             one_call("write_file", path="sub/new.txt", content="fresh\n"), {"text": "y"},
+                             one_call("edit_file", path="a.txt", old="missing", new="2"), {"text": "z"}],
+                permission="ask")
+    request = s.ask()["pending"][0]
+    diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    assert request["diff"] == diff and (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    answer(s, request, decision="allow")
+    s.wait_for("turn.completed", turn="t1")
+    assert s.events("tool.completed")[0]["diff"] == diff and (work / "a.txt").read_text() == "one\n2\nthree\n"
+    request = s.ask()["pending"][0]
+    assert request["diff"].endswith("@@ -0,0 +1,1 @@\n+fresh\n") and not (work / "sub").exists()
+    answer(s, request, decision="deny")
+    s.wait_for("turn.completed", turn="t2")
+    assert not (work / "sub").exists() and "diff" not in s.events("tool.completed")[1]
+    assert s.ask()["state"] == "completed"  # an edit that cannot succeed asks nobody
+    assert len(s.events("permission.requested")) == 2
