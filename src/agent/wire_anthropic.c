@@ -246,13 +246,16 @@ static void on_block_delta(struct wire_reply *r, const struct json *event)
 {
     int64_t key = index_of(event);
     struct str type = delta_of(event, "type");
+    struct str thinking = delta_of(event, "thinking");
+    r->thought += thinking.n;
+    r->said += delta_of(event, "text").n + delta_of(event, "partial_json").n;
     if (str_eqz(type, "text_delta")) {
         wire_reply_text(r, key, delta_of(event, "text"));
     } else if (str_eqz(type, "input_json_delta")) {
         append_to(r, WIRE_CALL, key, delta_of(event, "partial_json"));
     } else if (str_eqz(type, "thinking_delta")) {
-        append_to(r, WIRE_REASONING, key, delta_of(event, "thinking"));
-        wire_reply_reasoning(r, delta_of(event, "thinking"));
+        append_to(r, WIRE_REASONING, key, thinking);
+        wire_reply_reasoning(r, thinking);
     } else if (str_eqz(type, "signature_delta")) {
         struct wire_item *item = wire_reply_find(r, WIRE_REASONING, key);
         if (item != NULL) {
@@ -288,6 +291,20 @@ static void take_input_usage(struct wire_reply *r, const struct json *usage)
     }
 }
 
+/// The API counts what was thought as output; where it does not tell how much of it, bytes do.
+static void take_output_usage(struct wire_reply *r, const struct json *usage)
+{
+    int64_t told = wire_tokens(json_ptr(usage, "/output_tokens_details/thinking_tokens"));
+    uint64_t bytes = r->thought + r->said;
+    r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
+    if (told >= 0) {
+        r->usage.reasoning = told;
+    } else if (r->usage.output >= 0 && bytes != 0) {
+        r->usage.reasoning =
+            (int64_t)((double)r->usage.output * (double)r->thought / (double)bytes + 0.5);
+    }
+}
+
 static void on_message_start(struct wire_reply *r, const struct json *event)
 {
     take_input_usage(r, json_ptr(event, "/message/usage"));
@@ -306,7 +323,7 @@ static void on_message_delta(struct wire_reply *r, const struct json *event)
     const struct json *usage = json_get(event, "usage");
     struct str reason = delta_of(event, "stop_reason");
     take_input_usage(r, usage);
-    r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
+    take_output_usage(r, usage);
     r->finished = r->finished || reason.n != 0;
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
         if (str_eqz(reason, reasons[i].theirs)) {

@@ -308,6 +308,38 @@ TEST(thinking_of_anthropic_goes_back_with_its_signature)
         "\"data\":{\"type\":\"redacted_thinking\",\"data\":\"zz\"}}] end_turn finished");
 }
 
+/// Tokens of reasoning after these events.
+static int64_t read_reasoning(const char *details)
+{
+    struct wire_reply r;
+    char lines[4][256] = {
+        "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\","
+        "\"thinking\":\"123456789\"}}",
+        "{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\","
+        "\"text\":\"abc\"}}"};
+    buf_init(&told, SIZE_MAX);
+    wire_reply_init(&r, on_delta, NULL);
+    snprintf(lines[2], sizeof lines[2],
+             "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{"
+             "\"output_tokens\":40%s}}",
+             details);
+    for (size_t i = 0; i < 3; i++) {
+        struct sse_event ev = {.event = STR("message"), .data = str_of(lines[i])};
+        CHECK_INT(wire_event(&wire_anthropic, &r, &ev, NULL), 0);
+    }
+    int64_t n = r.usage.reasoning;
+    CHECK_INT(r.usage.output, 40);
+    wire_reply_fini(&r);
+    buf_fini(&told);
+    return n;
+}
+
+TEST(reasoning_of_anthropic_is_counted)
+{
+    CHECK_INT(read_reasoning(""), 30); // 9 of 12 bytes
+    CHECK_INT(read_reasoning(",\"output_tokens_details\":{\"thinking_tokens\":17}"), 17);
+}
+
 TEST(servers_that_speak_chat_in_their_own_way_are_understood)
 {
     static const struct {
