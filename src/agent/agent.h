@@ -185,6 +185,8 @@ struct agent_end {
 };
 void agent_session_close(struct session *s, const struct agent_end *end, agent_session_cb *cb,
                          void *arg);
+/// What became of its work later: a person has merged or discarded it. `cb` may be NULL.
+void agent_session_set_action(struct session *s, struct str action, store_done *cb, void *arg);
 /// A new session with the events up to `seq` (0: all of them) and the same settings.
 void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg);
 /// `{sessions, next}` of GET /session: `state` and `cursor` may be empty.

@@ -98,6 +98,12 @@ void agent_session_close(struct session *s, const struct agent_end *end, agent_s
     agent_session_end(s, false, cb, arg);
 }
 
+void agent_session_set_action(struct session *s, struct str action, store_done *cb, void *arg)
+{
+    agent__session_set(&s->action, action);
+    agent__session_save(s, cb, arg);
+}
+
 // ---- the conversation goes on -------------------------------------------------------------------
 
 /// Does nothing and nobody need an ended session in memory?

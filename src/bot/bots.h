@@ -104,9 +104,9 @@ bots_fn bots_run_show;
 /// protected: a path that only a person takes over, or null, cut, patch}`; of a live run with what is not
 /// committed yet.
 bots_fn bots_run_diff;
-bots_fn bots_run_apply;   // the record
-bots_fn bots_run_merge;   // the record
-bots_fn bots_run_discard; // the record
+bots_fn bots_run_apply;                    // the record
+bots_fn bots_run_merge;                    // the record
+bots_fn bots_run_discard, bots_run_delete; // the record
 /// End it: once as Ctrl-C does, a second time (or with `force`) at once. The record when it has
 /// ended; also when it had. One that had not begun is `undone`: nothing of it is left.
 bots_fn bots_run_stop;

@@ -317,7 +317,7 @@ static void free_report(void *data)
 
 static void import(struct ask *a) // on the lane
 {
-    a->rc = import_openbot(a->data, a->b->o.home->dir, ask__z(a, "path"), &a->e);
+    a->rc = import_openbot(a->data, a->b->o.home->dir, ask__z(a, "path"), ask__z(a, "as"), &a->e);
 }
 
 static void imported(struct ask *a)

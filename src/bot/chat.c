@@ -46,16 +46,19 @@ static void learning_free(struct learning *l)
 static void write_instructions(struct learning *l)
 {
     struct buf text;
+    char *skills = xasprintf("%s/bots/%s/skills", l->b->o.home->dir, l->bot);
     struct bot_prompt p = {.instructions = l->found->config.instructions,
                            .project = l->project,
                            .skills = l->skills.list.p,
                            .n_skills = l->skills.list.n,
+                           .skills_dir = skills,
                            .memory = l->memory.list.p,
                            .n_memory = l->memory.list.n};
     buf_init(&text, BOT_PROMPT_BYTES);
     bot_prompt_write_chat(&text, &p);
     l->out->instructions = arena_str(&l->out->skills.arena, buf_str(&text));
     buf_fini(&text);
+    free(skills);
 }
 
 static void on_skills(void *arg)

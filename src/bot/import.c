@@ -397,16 +397,17 @@ static void take_workspace(struct import *im, const char *from, const char *to, 
     free(theirs);
 }
 
-static void take_bot(struct import *im, const char *name)
+/// The bot that is called `theirs` there, as `name`.
+static void take_bot(struct import *im, const char *theirs, const char *name)
 {
-    char *from = xasprintf("%s/bots/%s", im->from, name);
+    char *from = xasprintf("%s/bots/%s", im->from, theirs);
     char *to = xasprintf("%s/bots/%s", im->home, name);
     struct err e = {0};
     if (!import__is_dir(from)) {
         import__note(im, IMPORT_FAILED, "bot", name, "it is no directory of its own");
     } else if (bot_name_check(str_of(name), &e) < 0) {
-        import__note(im, IMPORT_FAILED, "bot", name, "%s; rename its directory and import again",
-                     e.msg);
+        import__note(im, IMPORT_FAILED, "bot", name,
+                     "%s; rename its directory, or import it alone with --as NAME", e.msg);
     } else {
         size_t n;
         char *skills = path_join(from, "skills"), *our_skills = path_join(to, "skills");
@@ -431,23 +432,35 @@ static void take_bot(struct import *im, const char *name)
     free(from);
 }
 
-static void take_all(struct import *im)
+static int check_single(size_t n, const char *as, struct err *e)
+{
+    return as == NULL || n == 1
+               ? 0
+               : err_set(e, ERR_INVALID, "a name can be given to one bot, and there are %zu", n);
+}
+
+static int take_all(struct import *im, const char *as, struct err *e)
 {
     size_t n;
     char *bots = path_join(im->from, "bots");
     char *skills = path_join(im->from, "skills"), *ours = path_join(im->home, "skills");
     char **names = import__list(bots, &n);
-    take_skills(im, skills, ours, NULL);
-    for (size_t i = 0; i < n; i++) {
-        take_bot(im, names[i]);
+    int rc = check_single(n, as, e);
+    if (rc == 0) {
+        take_skills(im, skills, ours, NULL);
+    }
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        take_bot(im, names[i], as != NULL ? as : names[i]);
     }
     import__free_list(names, n);
     free(ours);
     free(skills);
     free(bots);
+    return rc;
 }
 
-int import_openbot(struct import_report *r, const char *home, const char *from, struct err *e)
+int import_openbot(struct import_report *r, const char *home, const char *from, const char *as,
+                   struct err *e)
 {
     struct import im = {home, from, r};
     char *bots = path_join(from, "bots"), *skills = path_join(from, "skills");
@@ -458,13 +471,13 @@ int import_openbot(struct import_report *r, const char *home, const char *from, 
                            "'%s' is no home of openbot: it has neither bots/ nor skills/", from);
     int fd = rc == 0 ? workspace_lock(state, e) : rc;
     if (fd >= 0) {
-        take_all(&im);
+        rc = take_all(&im, as, e);
         workspace_unlock(fd);
     }
     free(state);
     free(skills);
     free(bots);
-    return fd < 0 ? fd : 0;
+    return fd < 0 ? fd : rc;
 }
 
 void import_write(const struct import_report *r, struct jw *w)

@@ -38,7 +38,8 @@ void import_report_fini(struct import_report *r);
 
 /// Import the openbot home `from` into `home`. Fails only when `from` is none (ERR_NOT_FOUND) or another
 /// import runs (ERR_TIMEOUT). Afterwards store_rescan() of "bots/" makes the sessions known to a store.
-int import_openbot(struct import_report *r, const char *home, const char *from,
+/// With `as` (may be NULL) its one bot gets that name; ERR_INVALID when it has more or fewer.
+int import_openbot(struct import_report *r, const char *home, const char *from, const char *as,
                    struct err *e) MUST_CHECK;
 
 /// `{taken, kept, warned, failed, items: [{outcome, kind, name, message?}]}`

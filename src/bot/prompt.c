@@ -118,10 +118,11 @@ static void write_skills_system(struct buf *out, const struct bot_prompt *p)
 {
     write_heading(out, "## Skills System");
     buf_addf(out,
-             "%zu skill%s loaded; they are read again before each session.\n"
+             "%zu skill%s loaded; they are read again before each session. Your own are stored in "
+             "`%s`, one Markdown file each.\n"
              "When you find a way of doing something that will be needed again, keep it with "
              "`skill_save`: a name, a line that says what it is for, and the steps.\n",
-             p->n_skills, p->n_skills == 1 ? " is" : "s are");
+             p->n_skills, p->n_skills == 1 ? " is" : "s are", p->skills_dir);
 }
 
 void bot_prompt_write(struct buf *out, const struct bot_prompt *p)

@@ -22,6 +22,7 @@ struct bot_prompt {
     const char *base;    // what the branch began from
     const struct skillset_item *skills;
     size_t n_skills;
+    const char *skills_dir;            // where `skill_save` stores them
     const struct memory_entry *memory; // by key
     size_t n_memory;
     struct str input;                 // empty: nothing was said

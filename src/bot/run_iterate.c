@@ -151,6 +151,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
     if (status < 0) {
         run__note(r, "the history could not be read: %s", e->msg);
     }
+    char *skills = xasprintf("%s/bots/%s/skills", r->b->o.home->dir, r->rec.bot);
     struct bot_prompt prompt = {.instructions = c->instructions,
                                 .project = r->rec.project,
                                 .session = l->number,
@@ -159,6 +160,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
                                                                       : r->rec.base,
                                 .skills = l->skills.list.p,
                                 .n_skills = l->skills.list.n,
+                                .skills_dir = skills,
                                 .memory = l->memory.list.p,
                                 .n_memory = l->memory.list.n,
                                 .input = buf_str(&r->input),
@@ -167,6 +169,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
                                 .stop_phrase = c->stop_phrase};
     buf_clear(&r->prompt);
     bot_prompt_write(&r->prompt, &prompt);
+    free(skills);
     r->n_read = r->input.n;
     run__go(r, RUN_SESSION);
     run__back(r);
@@ -480,7 +483,7 @@ void run__weigh(struct run *r)
         run__end(r, reason);
         return;
     }
-    it->end_reason = failed ? "failed" : "complete";
+    it->end_reason = failed ? "failed" : "limit"; // the work goes on: it is not complete
     run__away(r);
     agent_session_get(r->b->o.agent, str_of(r->session), on_close, r);
 }

@@ -3,6 +3,7 @@
 //
 //     find the record ──> the run is ours alone ──> git ──> the record says so ──> answer
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -77,15 +78,38 @@ static bool take(struct ask *a, const struct record *rec)
     return true;
 }
 
+static void on_told(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    const struct record *rec = a->data;
+    (void)status;
+    (void)e; // logged; the record says so
+    bots__leave_run(a->b, str_of(rec->run_id));
+    runs__answer(a, rec);
+}
+
+static void on_session(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct ask *a = arg;
+    const struct record *rec = a->data;
+    (void)no; // its history is gone
+    if (s != NULL && rec->action[0] != '\0') {
+        agent_session_set_action(s, str_of(rec->action), on_told, a);
+    } else {
+        on_told(a, 0, NULL);
+    }
+}
+
+/// The metadata of its last session say the same as the record.
 static void on_written(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
     struct record *rec = a->data;
-    bots__leave_run(a->b, str_of(rec->run_id));
     if (status < 0) {
+        bots__leave_run(a->b, str_of(rec->run_id));
         ask__fail(a, e);
     } else {
-        runs__answer(a, rec);
+        agent_session_get(a->b->o.agent, str_of(record_last_session(rec)), on_session, a);
     }
 }
 
@@ -375,4 +399,80 @@ static void discard_found(struct ask *a)
 void bots_run_discard(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), discard_found);
+}
+
+// ---- delete -------------------------------------------------------------------------------------
+
+static void unlink_record(struct ask *a) // on the lane
+{
+    char *name = record_name(a->data), *path = path_join(a->b->o.home->dir, name);
+    if (unlink(path) != 0 && errno != ENOENT) {
+        a->rc = err_sys(&a->e, "cannot remove '%s'", path);
+    }
+    free(path);
+    free(name);
+}
+
+static void answer_removed(struct ask *a)
+{
+    const struct record *rec = a->data;
+    jw_obj(&a->w);
+    jw_kstrz(&a->w, "deleted", rec->run_id);
+    jw_kstrz(&a->w, "branch", rec->branch_deleted || rec->in_place ? NULL : rec->branch);
+    jw_end_obj(&a->w);
+    ask__answer(a);
+}
+
+static void remove_record(struct ask *a)
+{
+    const struct record *rec = a->data;
+    bots__leave_run(a->b, str_of(rec->run_id));
+    ask__work(a, unlink_record, answer_removed);
+}
+
+static void on_branch_removed(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    struct record *rec = a->data;
+    if (status < 0) {
+        refuse(a, e, &(struct git_taken){0}, false);
+        return;
+    }
+    rec->branch_deleted = true;
+    remove_record(a);
+}
+
+static void look_for_worktree(struct ask *a) // on the lane
+{
+    const struct record *rec = a->data;
+    if (!rec->in_place && rec->worktree[0] != '\0' && access(rec->worktree, F_OK) == 0) {
+        a->rc = err_set(&a->e, ERR_CONFLICT,
+                        "'%s' is still there, with its work: `afloat worktrees clean` comes first",
+                        rec->worktree);
+    }
+}
+
+static void delete_run(struct ask *a)
+{
+    const struct record *rec = a->data;
+    bool branch = json_bool(json_get(a->params, "delete_branch"), false);
+    if (!take(a, rec)) {
+        return;
+    }
+    if (branch && !rec->in_place && !rec->branch_deleted && rec->head[0] != '\0' &&
+        a->b->git != NULL) {
+        git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_branch_removed, a);
+    } else {
+        remove_record(a);
+    }
+}
+
+static void delete_found(struct ask *a)
+{
+    ask__work(a, look_for_worktree, delete_run);
+}
+
+void bots_run_delete(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), delete_found);
 }

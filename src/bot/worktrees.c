@@ -252,6 +252,25 @@ static void on_noted(void *arg, int status, const struct err *e)
     leave_tree(arg, NULL);
 }
 
+static void note(struct ask *a)
+{
+    struct checkouts *t = a->data;
+    const struct checkout *it = &t->all.p[t->at];
+    char *name = record_name(&it->rec), *text = record_print(&it->rec);
+    store_doc_put(a->b->o.store, str_of(name), str_of(text), on_noted, a);
+    free(text);
+    free(name);
+}
+
+static void on_branch_removed(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    (void)e; // somebody has moved it: then it stays
+    t->all.p[t->at].rec.branch_deleted = status == 0;
+    note(a);
+}
+
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
@@ -266,10 +285,12 @@ static void on_removed(void *arg, int status, const struct err *e)
     if (o->worktree != NULL) {
         o->worktree(o->arg, false, it->path, it->rec.branch, it->rec.repository);
     }
-    char *name = record_name(&it->rec), *text = record_print(&it->rec);
-    store_doc_put(o->store, str_of(name), str_of(text), on_noted, a);
-    free(text);
-    free(name);
+    if (json_bool(json_get(a->params, "delete_branch"), false) && it->rec.head[0] != '\0') {
+        git_delete_branch(a->b->git, it->rec.common, it->rec.branch, it->rec.head,
+                          on_branch_removed, a);
+    } else {
+        note(a);
+    }
 }
 
 static void remove_tree(void *arg)

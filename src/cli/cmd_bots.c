@@ -152,22 +152,27 @@ int cmd_bot_delete(struct cli *c)
     return code;
 }
 
-static void print_report(struct cli *c, const struct json *v, struct arena *arena)
+// One row for each thing, then how many of each outcome; returns how many failed.
+static int64_t print_report(struct cli *c, const struct json *v)
 {
     struct table t;
-    table_init(&t, 2);
-    json_foreach_member (m, v) {
-        if (!str_eqz(m->key, "notes") && !str_eqz(m->key, "diagnostics")) {
-            bots__add_row(&t, arena_strdup(arena, m->key), &m->value);
-        }
+    table_init(&t, 4);
+    json_foreach_item (it, json_get(v, "items")) {
+        struct str outcome = json_str(json_get(it, "outcome"), "");
+        bool failed = str_eqz(outcome, "failed");
+        table_add(&t, failed ? OUT_RED : OUT_PLAIN, outcome);
+        table_add(&t, OUT_DIM, json_str(json_get(it, "kind"), ""));
+        table_add(&t, OUT_BOLD, json_str(json_get(it, "name"), ""));
+        table_add(&t, OUT_PLAIN, json_str(json_get(it, "message"), ""));
     }
     table_print(&t, &c->out);
     table_fini(&t);
-    json_foreach_item (note, json_get(v, "notes")) {
-        struct str text = json_str(note, "");
-        out_note(&c->out, STR_FMT, STR_ARG(text));
-    }
-    bots__note_diagnostics(c, v);
+    int64_t failed = json_int(json_get(v, "failed"), 0);
+    out_note(&c->out, "%lld taken, %lld kept, %lld warned, %lld failed",
+             (long long)json_int(json_get(v, "taken"), 0),
+             (long long)json_int(json_get(v, "kept"), 0),
+             (long long)json_int(json_get(v, "warned"), 0), (long long)failed);
+    return failed;
 }
 
 int cmd_bot_import(struct cli *c)
@@ -176,11 +181,12 @@ int cmd_bot_import(struct cli *c)
     const struct json *v;
     const char *given = args_word(&c->args, 0);
     char *path = realpath(given, NULL);
-    const struct ask_param params[] = {{"path", path != NULL ? path : given}};
+    const struct ask_param params[] = {{"path", path != NULL ? path : given},
+                                       {"as", args_value(&c->args, FLAG_AS)}};
     arena_init(&arena);
     int code = bots__ask(c, params, ARRAY_LEN(params), &arena, &v);
-    if (v != NULL) {
-        print_report(c, v, &arena);
+    if (v != NULL && print_report(c, v) != 0) {
+        code = EXIT_FAILED;
     }
     arena_fini(&arena);
     free(path);

@@ -265,6 +265,22 @@ int cmd_run_take(struct cli *c)
     return code;
 }
 
+int cmd_run_remove(struct cli *c)
+{
+    struct arena arena;
+    const struct json *v;
+    arena_init(&arena);
+    int code = ask_run(c, &arena, &v);
+    if (v != NULL) {
+        struct str id = text_of(v, "deleted"), branch = text_of(v, "branch");
+        out_note(&c->out, "run " STR_FMT " is forgotten%s" STR_FMT "%s", STR_ARG(id),
+                 branch.n != 0 ? "; branch '" : "", STR_ARG(branch),
+                 branch.n != 0 ? "' stays" : "");
+    }
+    arena_fini(&arena);
+    return code;
+}
+
 // ---- attach --------------------------------------------------------------------------------
 
 static int find_run(struct run_follow *f, const char *given)

@@ -67,7 +67,9 @@ int cmd_worktree_clean(struct cli *c)
     const struct json *v;
     bool dry = args_has(&c->args, FLAG_DRY_RUN);
     size_t n = 0;
-    const struct ask_param params[] = {{"dry_run", dry ? "true" : NULL}};
+    const struct ask_param params[] = {
+        {"dry_run", dry ? "true" : NULL},
+        {"delete_branch", args_has(&c->args, FLAG_DELETE_BRANCH) ? "true" : NULL}};
     arena_init(&arena);
     int code = bots__ask(c, params, ARRAY_LEN(params), &arena, &v);
     json_foreach_item (path, json_get(v, "removed")) {

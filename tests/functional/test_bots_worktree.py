@@ -760,3 +760,56 @@ def test_a_repository_without_an_identity_gets_one_for_the_bots_commits(rig, rep
     run = rig.run([shell("echo x > x.txt; git add -A; HOME=/nonexistent git commit -qm mine"), *DONE])
     assert run.results()[0][1], run.results()[0]
     assert repo.git("log", "-1", "--format=%s %ae", run.row()["branch"]).endswith("afloat@localhost")
+
+
+def test_the_metadata_follow_what_a_person_decides(rig, repo):
+    run = rig.run([shell("echo x > x.txt"), complete("adds x", "merge"), say("Bye.")])
+    assert run.metadata()["action"] == "review"
+    call(rig.home, "POST", f"/runs/{run.id}/merge", {})
+    assert run.metadata()["action"] == "merged"
+    other = rig.run([shell("echo y > y.txt"), *DONE])
+    call(rig.home, "POST", f"/runs/{other.id}/discard", {})
+    assert other.metadata()["action"] == "discard"
+
+
+def test_a_run_can_be_forgotten(rig, repo):
+    run, other = rig.run(WORK), rig.run([shell("echo y > y.txt"), *DONE])
+    branch, gone = run.row()["branch"], other.row()["branch"]
+    assert call(rig.home, "DELETE", f"/runs/{run.id}") == {"deleted": run.id, "branch": branch}
+    assert repo.has(branch)
+    call(rig.home, "GET", f"/runs/{run.id}", status=404)
+    call(rig.home, "DELETE", f"/runs/{run.id}", status=404)
+    assert rig.home.cli("runs", "remove", other.id, "--delete-branch").returncode == 0
+    assert not repo.has(gone) and call(rig.home, "GET", "/runs")["runs"] == []
+    live = rig.start([gate(), *DONE])
+    live.at_gate()
+    call(rig.home, "DELETE", f"/runs/{live.id}", status=409)
+    live.open_gate()
+    live.wait()
+
+
+def test_cleaning_can_delete_the_branches_too(rig, repo):
+    ended = rig.run(WORK)
+    branch, dir = ended.row()["branch"], ended.worktree()
+    repo.git("worktree", "add", "-q", str(dir), branch)
+    assert rig.home.cli("worktrees", "clean", "--delete-branch").returncode == 0
+    assert not dir.exists() and not repo.has(branch)
+    assert ended.row()["branch_deleted"]
+
+
+def test_middle_iterations_do_not_say_complete(rig, repo):
+    run = rig.run([say("One."), shell("echo x > x.txt"), *DONE], iterations=3, sleep_secs=0)
+    assert [i["end_reason"] for i in run.row()["iterations"]] == ["limit", "complete"]
+
+
+def test_an_import_tells_each_thing_and_fails_when_one_does(home, hub, tmp_path):
+    open_home = tmp_path / "openbot"
+    (open_home / "bots/good").mkdir(parents=True)
+    (open_home / "bots/good/config.md").write_text("Do good.\n")
+    done = home.cli("bots", "import", str(open_home), "--as", "better")
+    assert done.returncode == 0 and re.search(r"taken +bot +better", done.stdout), (done.stdout, done.stderr)
+    (open_home / "bots/Bad Name").mkdir()
+    done = home.cli("bots", "import", str(open_home))
+    assert done.returncode == 1 and re.search(r"failed +bot +Bad Name", done.stdout), (done.stdout, done.stderr)
+    assert "1 failed" in done.stderr
+    assert home.cli("bots", "import", str(open_home), "--as", "x").returncode != 0

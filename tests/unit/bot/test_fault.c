@@ -231,7 +231,7 @@ static int import_run(struct err *e)
 {
     struct import_report r;
     import_report_init(&r);
-    int rc = import_openbot(&r, at("home"), at("open"), e);
+    int rc = import_openbot(&r, at("home"), at("open"), NULL, e);
     if (rc == 0 && r.counts[IMPORT_FAILED] != 0) {
         rc = err_set(e, ERR_INVALID, "%zu failed", r.counts[IMPORT_FAILED]);
     }

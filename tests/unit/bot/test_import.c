@@ -16,7 +16,7 @@ static int import(struct err *e)
 {
     import_report_fini(&report);
     import_report_init(&report);
-    return import_openbot(&report, at("home"), at("open"), e);
+    return import_openbot(&report, at("home"), at("open"), NULL, e);
 }
 
 /// What the report says about `name`: its message, "" without one, NULL when it is not there.

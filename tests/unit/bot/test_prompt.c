@@ -51,6 +51,7 @@ static void fill(struct bot_prompt *p)
                              .base = "main",
                              .skills = items,
                              .n_skills = 2,
+                             .skills_dir = "/home/bots/carp/skills",
                              .memory = memory,
                              .n_memory = 3,
                              .input = STR("look at this\r\n\nand that\n"),
@@ -72,7 +73,10 @@ TEST(a_prompt_has_its_sections_in_order)
 
 TEST(sections_without_content_are_left_out)
 {
-    struct bot_prompt p = {.instructions = "Do it.", .project = "project", .session = 1};
+    struct bot_prompt p = {.skills_dir = "/home/bots/carp/skills",
+                           .instructions = "Do it.",
+                           .project = "project",
+                           .session = 1};
     struct buf out;
     buf_init(&out, BOT_PROMPT_BYTES);
     bot_prompt_write(&out, &p);
