@@ -60,7 +60,7 @@ TEST(at_the_prompt_a_state_is_one_plain_line)
     struct buf line;
     buf_init(&line, SIZE_MAX);
     status_render_line(&s, &line);
-    CHECK(strncmp(buf_z(&line), "afloat: building  x[2Jy, ", 25) == 0);
+    CHECK(strncmp(buf_z(&line), "afloat: building  x\\x1b[2Jy", 25) == 0);
     CHECK(strchr(buf_z(&line), '\033') == NULL && strchr(buf_z(&line), '\n') == NULL);
     buf_clear(&line);
     s = (struct status){.state = STATUS_RELOADED,
