@@ -25,8 +25,8 @@
 //     pause, resume                   the status
 //     error    {"error": TEXT or null}: the last failure's whole text
 //     inputs   {"inputs":[{"path","kind"}]}
-//     task     runs the task named by arg again: {"task","exit","output","error"?} when it is over, or
-//              {"task","queued":true,"output"} for one that runs in the shell, at its next prompt
+//     task     runs the task named by arg again: {"task","exit","output"?,"error"?} when it is over, or
+//              {"task","queued":true,"output"?} for one that runs in the shell, at its next prompt
 
 enum { CTL_ANSWER_MAX = 16 << 20, CTL_WAIT_MS = 600000 };
 

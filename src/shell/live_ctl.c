@@ -100,7 +100,9 @@ static void answer_task(struct live_task *t, bool ok)
     } else {
         jw_kint(&w, "exit", !ok);
     }
-    jw_kstr(&w, "output", buf_str(&t->output));
+    if (t->output.n != 0) {
+        jw_kstr(&w, "output", buf_str(&t->output));
+    }
     if (t->failed != NULL) {
         jw_kstrz(&w, "error", t->failed);
     }
