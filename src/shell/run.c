@@ -125,6 +125,10 @@ static void on_log(struct str line, void *arg)
     struct run *r = arg;
     if (r->live == NULL) {
         progress_line(&r->progress, line);
+    } else if (str_starts(line, "afloat: ")) { // what we say ourselves; the rest is in 'env error'
+        char *text = str_dup(line);
+        live__note(r->live, text);
+        free(text);
     }
 }
 

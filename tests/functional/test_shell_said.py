@@ -44,6 +44,19 @@ def test_building_and_reloaded_are_one_line_each_at_the_prompt(place, shell):
     assert t.seen.count(b"afloat: building") == t.seen.count(b"afloat: reloaded") == 1
 
 
+def test_a_build_that_writes_its_own_input_is_named(place):
+    place.write('script = "env.sh"\nwatch = ["made"]\n')
+    place.write("date +%s%N > made; export FOO=1\n", "env.sh")
+    place.trust()
+    t = place.enter()
+    def said():
+        ask(t, "true")
+        return b"it seems that the build itself writes 'made'" in t.seen
+    assert retry(said)
+    assert ask(t, "printenv FOO") == "1"
+    assert place.end(t) == 0
+
+
 @pytest.mark.parametrize("args, config", [(["--status", "none"], ""), (["--quiet"], ""),
                                           ([], '[shell]\nstatus = "none"\n')])
 def test_states_are_not_shown_when_so_wanted(place, args, config):
