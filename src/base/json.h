@@ -23,6 +23,10 @@ struct json {
     };
 };
 
+/// A key that is this byte and a number stands for that integer, in values that come from a language whose
+/// tables have integers as keys. No text has the byte. It is written as the number's text.
+#define JSON_INTEGER_KEY '\xFF'
+
 struct json_member {
     struct str key;
     struct json value;

@@ -133,7 +133,8 @@ static void put_object(struct buf *out, const struct json *v, unsigned indent, u
             buf_addc(out, ',');
         }
         put_newline(out, indent, level + 1);
-        put_string(out, it->key);
+        bool integer = it->key.n != 0 && it->key.p[0] == JSON_INTEGER_KEY;
+        put_string(out, integer ? str_from(it->key, 1) : it->key);
         buf_addz(out, indent != 0 ? ": " : ":");
         put_value(out, &it->value, indent, level + 1);
     }

@@ -86,7 +86,7 @@ static void push_progress(lua_State *L, void *obj)
 enum { CTX_STATE, CTX_MEMORY, CTX_FIELDS = 11 };
 
 static const struct record_field ctx_fields[CTX_FIELDS] = {
-    [CTX_STATE] = {.name = "state", .get = get_ctx_state},
+    [CTX_STATE] = {.name = "state", .get = get_ctx_state, .exact = true},
     [CTX_MEMORY] = {.name = "memory", .get = get_ctx_memory},
     {.name = "session_id", .get = get_ctx_session_id},
     {.name = "turn_id", .get = get_ctx_turn_id},

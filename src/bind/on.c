@@ -261,10 +261,11 @@ static bool is_event(struct str name)
 
 static NORETURN void unknown(lua_State *L, struct str name)
 {
-    const char *names[EVENT__COUNT + POINT__COUNT + ARRAY_LEN(life_ops)];
+    const char *names[EVENT__COUNT + 2 * POINT__COUNT + ARRAY_LEN(life_ops)];
     size_t n = 0;
-    for (size_t i = 0; i < POINT__COUNT; i++) {
+    for (size_t i = 0; i < POINT__COUNT; i++) { // a point has two names
         names[n++] = hook_points[i].name;
+        names[n++] = hook_points[i].name + strlen("on_");
     }
     for (size_t i = 0; i < EVENT__COUNT; i++) {
         names[n++] = event_infos[i].type;

@@ -304,7 +304,9 @@ static int read_field(struct vm *vm, const struct slot *s, unsigned i, struct ar
     lua_pushstring(L, f->name);
     lua_rawget(L, -2);
     bool has = !lua_isnil(L, -1);
-    int rc = has ? value_read(&now, a, L, -1, e) : 0;
+    int rc = !has       ? 0
+             : f->exact ? value_read_exact(&now, a, L, -1, e)
+                        : value_read(&now, a, L, -1, e);
     lua_pop(L, 1);
     *value = now;
     *changed = had != has || (has && rc == 0 && !json_equal(&was, now));

@@ -28,6 +28,7 @@ struct record_field {
     bool (*get)(const void *obj, struct json *out);
     /// Instead of `get`: push a value that is no JSON, such as a function. Never read back.
     void (*push)(lua_State *L, void *obj);
+    bool exact; // read with value_read_exact()
 };
 
 struct record_type {

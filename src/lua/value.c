@@ -32,7 +32,13 @@ static void push_object(lua_State *L, struct vm *vm, const struct json *v)
 {
     lua_createtable(L, 0, (int)MIN(v->n, INT32_MAX));
     json_foreach_member (m, v) {
-        lua_pushlstring(L, m->key.n > 0 ? m->key.p : "", m->key.n);
+        int64_t integer;
+        if (m->key.n > 0 && m->key.p[0] == JSON_INTEGER_KEY &&
+            str_to_i64(str_from(m->key, 1), &integer)) {
+            lua_pushinteger(L, integer);
+        } else {
+            lua_pushlstring(L, m->key.n > 0 ? m->key.p : "", m->key.n);
+        }
         push(L, vm, &m->value);
         lua_rawset(L, -3);
     }
@@ -61,6 +67,8 @@ struct reader {
     struct arena *a;
     struct err *e;
     size_t count, bytes;
+    bool exact;      // keep integer keys
+    size_t integers; // of them, so far
     int depth;
     struct open {
         const void *table;
@@ -126,6 +134,14 @@ static int read_key(struct reader *r, int table, int idx, struct str *out)
     }
     if (!lua_isinteger(r->L, idx)) {
         return refuse(r, ERR_INVALID, "a key that is neither text nor integer cannot be sent");
+    }
+    if (r->exact) {
+        if (++r->integers > VALUE_INTEGERS) {
+            return refuse(r, ERR_TOO_LARGE, "more than 4096 integer keys cannot be sent");
+        }
+        *out = str_of(
+            arena_printf(r->a, "%c%lld", JSON_INTEGER_KEY, (long long)lua_tointeger(r->L, idx)));
+        return 0;
     }
     char text[24];
     int n = snprintf(text, sizeof text, "%lld", (long long)lua_tointeger(r->L, idx));
@@ -211,14 +227,17 @@ static int read_table(struct reader *r, int table, struct json *out)
     record__fill(r->L, table);
     bool sequence, marked = value_is_array(r->L, table);
     size_t n = survey(r, table, &sequence);
-    if (marked && n > 0 && !sequence) {
+    if (r->exact && n > 0 && !sequence) {
+        marked = false; // an array that got other keys is none any more
+    } else if (marked && n > 0 && !sequence) {
         n = lua_rawlen(r->L, table); // up to its first gap; other keys are no part of an array
     }
     if (r->count + n > VALUE_COUNT) {
         return refuse(r, ERR_TOO_LARGE, "more than 262144 values cannot be sent");
     }
+    bool array = (marked || sequence) && !(r->exact && r->depth == 0);
     r->open[r->depth++] = (struct open){.table = self};
-    int rc = marked || sequence ? read_array(r, table, n, out) : read_object(r, table, n, out);
+    int rc = array ? read_array(r, table, n, out) : read_object(r, table, n, out);
     r->depth--;
     return rc;
 }
@@ -275,11 +294,12 @@ void value_push(lua_State *L, const struct json *v)
     push(L, vm_of(L), v);
 }
 
-int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e)
+static int read_all(struct json **out, struct arena *a, lua_State *L, int idx, bool exact,
+                    struct err *e)
 {
     struct vm *vm = vm_of(L);
     struct reader *r = xcalloc(1, sizeof *r); // some kilobytes; the stack may be a coroutine's
-    *r = (struct reader){.L = L, .vm = vm, .a = a, .e = e};
+    *r = (struct reader){.L = L, .vm = vm, .a = a, .e = e, .exact = exact};
     struct json *v = arena_calloc(a, 1, sizeof *v);
     int top = lua_gettop(L);
     *out = NULL;
@@ -294,6 +314,16 @@ int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct
         *out = v;
     }
     return rc;
+}
+
+int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e)
+{
+    return read_all(out, a, L, idx, false, e);
+}
+
+int value_read_exact(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e)
+{
+    return read_all(out, a, L, idx, true, e);
 }
 
 void value_push_null(lua_State *L)

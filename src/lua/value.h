@@ -12,7 +12,8 @@
 //     integer     integer (64 bits), number: float
 //
 // A table made in Lua is an array when it is a non-empty sequence and nothing else, or when it
-// was made by json.array; otherwise it is an object. Integer keys of an object become text.
+// was made by json.array; otherwise it is an object. Integer keys of an object become text, except where
+// value_read_exact() reads them.
 
 enum { VALUE_DEPTH = 64, VALUE_COUNT = 256 * 1024, VALUE_BYTES = 16 * 1024 * 1024 };
 
@@ -26,6 +27,13 @@ void value_push(lua_State *L, const struct json *v);
 /// tables that hold themselves, other keys than texts and integers, and what is deeper, more
 /// or longer than the bounds above. Runs no Lua code and raises nothing.
 int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e) MUST_CHECK;
+
+/// The same for values that go back to Lua and nowhere else: the value itself is an object, whatever its
+/// keys are, and value_push() gives integer keys (at most VALUE_INTEGERS) back as integers. In the JSON
+/// value they are marked by JSON_INTEGER_KEY.
+int value_read_exact(struct json **out, struct arena *a, lua_State *L, int idx,
+                     struct err *e) MUST_CHECK;
+enum { VALUE_INTEGERS = 4096 }; // numbers can be chosen to collide: see collide.c
 
 void value_push_null(lua_State *L);
 bool value_is_null(lua_State *L, int idx); // json.null

@@ -43,6 +43,8 @@ TEST(on_subscribes_to_events_and_an_unknown_name_is_an_error_with_the_nearest)
                  "there is no hook point or event 'feature.chagned' (did you mean "
                  "'feature.changed'?)") != NULL);
     CHECK(strstr(rig_fault("b", "on('on_tool_cal', print)"), "'on_tool_call'?)") != NULL);
+    CHECK(strstr(rig_fault("b", "on('tool_cal', print)"), "'tool_call'?)") != NULL);
+    CHECK(strstr(rig_fault("b", "on('finl', print)"), "'final'?)") != NULL);
     CHECK(strstr(rig_fault("b", "on('begin')"), "on: the handler must be a function") != NULL);
     rig_close();
 }

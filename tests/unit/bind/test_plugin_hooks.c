@@ -88,6 +88,32 @@ TEST(state_and_memory_count_at_any_depth_unless_the_handler_throws)
     plug_close();
 }
 
+TEST(integer_keys_of_state_come_back_as_integers)
+{
+    plug_open(NULL);
+    struct hook_ctx ctx = ctx_of();
+    struct buf b;
+    struct jw w;
+    plug_ctx = &ctx;
+    plug_load("x",
+              "on_begin(function(ctx) ctx.state[1] = 'one' ctx.state.seen = {[7]='a', ['7']='b'} "
+              "ctx.state.list = {1, 2} end)"
+              "on_begin(function(ctx) ctx.state.list[9] = true end)"
+              "on_begin(function(ctx) local s = ctx.state "
+              "ctx.state.ok = s[1] == 'one' and s['1'] == nil and s.seen[7] == 'a' and "
+              "s.seen['7'] == 'b' and s.list[2] == 2 and s.list[9] end)");
+    plug_raise(POINT_BEGIN, NULL, NULL);
+    CHECK_STR(plug_run.fault.msg, "");
+    CHECK(json_bool(json_get(ctx.state, "ok"), false));
+    buf_init(&b, SIZE_MAX);
+    jw_init(&w, &b);
+    jw_value(&w, ctx.state); // as it leaves Lua
+    CHECK(strstr(buf_z(&b), "\"1\":\"one\"") != NULL);
+    buf_fini(&b);
+    arena_fini(&arena);
+    plug_close();
+}
+
 TEST(every_point_has_its_arguments_and_its_kind_of_answer)
 {
     static const struct {
