@@ -489,8 +489,11 @@ static void on_tool_call(struct pipe *p, void *arg)
     struct err e = {0};
     const char *by = pipe_by(p);
     if (p->run.result == HOOK_VALUE) { // its id stays: the model knows no other
-        set_call(u, json_str(json_get(pipe_value(p), "tool_name"), ""),
-                 json_get(pipe_value(p), "input"));
+        struct str name = json_str(json_get(pipe_value(p), "tool_name"), "");
+        const struct json *input = json_get(pipe_value(p), "input");
+        const struct tool_entry *tool = toolbox_find(&u->t->tools, name);
+        set_call(u, name,
+                 tool != NULL ? schema_arrays(tool->schema, input, &u->t->step_arena) : input);
     }
     int rc = check_call(u, &e);
     note_call(u, p);

@@ -23,3 +23,8 @@ int schema_fit(const struct json *schema, const struct json *value, const char *
 /// into `properties` and `items`, not into `anyOf` and its like.
 const struct json *schema_defaults(const struct json *schema, const struct json *value,
                                    struct arena *a);
+
+/// `value` with empty objects turned into empty arrays where the schema wants an array, for values from a
+/// language that has one kind of empty table; shares and goes as schema_defaults() does.
+const struct json *schema_arrays(const struct json *schema, const struct json *value,
+                                 struct arena *a);

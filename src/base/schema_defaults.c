@@ -1,4 +1,4 @@
-// Absent members filled in from a schema's defaults.
+// Values completed by a schema: absent members filled in from its defaults, empty objects made arrays.
 //
 // A parsed value is shared and must not change, so whatever has something to fill in is copied, from there
 // up to the root, and the rest is the old value itself. An absent object is not invented for the sake of
@@ -29,15 +29,18 @@ static void put(struct json *obj, struct str key, const struct json *v)
     obj->members[obj->n++] = (struct json_member){key, *v};
 }
 
+/// What is done to a value at each place of it.
+typedef const struct json *fill_fn(const struct json *schema, const struct json *value,
+                                   struct arena *a);
+
 static const struct json *fill_object(const struct json *schema, const struct json *value,
-                                      struct arena *a)
+                                      struct arena *a, fill_fn *fill)
 {
     const struct json *properties = json_get(schema, "properties");
     struct json *copy = NULL; // made for the first that differs
     json_foreach_member (m, properties) {
         const struct json *old = json_get_str(value, m->key);
-        const struct json *v = old != NULL ? old : json_get(&m->value, "default");
-        v = schema_defaults(&m->value, v, a);
+        const struct json *v = fill(&m->value, old, a);
         if (v != old) {
             copy = copy != NULL ? copy : copy_object(value, properties->n, a);
             put(copy, m->key, v);
@@ -47,12 +50,12 @@ static const struct json *fill_object(const struct json *schema, const struct js
 }
 
 static const struct json *fill_array(const struct json *schema, const struct json *value,
-                                     struct arena *a)
+                                     struct arena *a, fill_fn *fill)
 {
     const struct json *items = json_get(schema, "items");
     struct json *copy = NULL;
     for (uint32_t i = 0; i < value->n && items != NULL; i++) {
-        const struct json *v = schema_defaults(items, &value->items[i], a);
+        const struct json *v = fill(items, &value->items[i], a);
         if (v != &value->items[i] && copy == NULL) {
             copy = arena_alloc(a, sizeof *copy);
             *copy = *value;
@@ -66,11 +69,51 @@ static const struct json *fill_array(const struct json *schema, const struct jso
     return copy != NULL ? copy : value;
 }
 
-const struct json *schema_defaults(const struct json *schema, const struct json *value,
-                                   struct arena *a)
+static const struct json *fill_inside(const struct json *schema, const struct json *value,
+                                      struct arena *a, fill_fn *fill)
 {
     if (value == NULL || (value->type != JSON_OBJ && value->type != JSON_ARR)) {
         return value;
     }
-    return value->type == JSON_OBJ ? fill_object(schema, value, a) : fill_array(schema, value, a);
+    return value->type == JSON_OBJ ? fill_object(schema, value, a, fill)
+                                   : fill_array(schema, value, a, fill);
+}
+
+static const struct json *fill_default(const struct json *schema, const struct json *value,
+                                       struct arena *a)
+{
+    const struct json *v = value != NULL ? value : json_get(schema, "default");
+    return fill_inside(schema, v, a, fill_default);
+}
+
+/// Does the schema take an array and no object?
+static bool wants_array(const struct json *schema)
+{
+    const struct json *type = json_get(schema, "type");
+    bool array = str_eqz(json_str(type, ""), "array"), object = false;
+    json_foreach_item (one, type) {
+        array |= str_eqz(json_str(one, ""), "array");
+        object |= str_eqz(json_str(one, ""), "object");
+    }
+    return array && !object;
+}
+
+static const struct json *fill_empty(const struct json *schema, const struct json *value,
+                                     struct arena *a)
+{
+    static const struct json none = {.type = JSON_ARR};
+    bool empty = value != NULL && value->type == JSON_OBJ && value->n == 0;
+    return empty && wants_array(schema) ? &none : fill_inside(schema, value, a, fill_empty);
+}
+
+const struct json *schema_defaults(const struct json *schema, const struct json *value,
+                                   struct arena *a)
+{
+    return fill_inside(schema, value, a, fill_default);
+}
+
+const struct json *schema_arrays(const struct json *schema, const struct json *value,
+                                 struct arena *a)
+{
+    return fill_empty(schema, value, a);
 }

@@ -26,6 +26,13 @@ static struct str cut_optional(struct str type, bool *optional)
     return type;
 }
 
+/// Is this member of a property `{}` in the place of an empty list: the default of an array?
+static bool is_empty_list(const struct json *property, const struct json_member *m)
+{
+    return str_eqz(m->key, "default") && m->value.type == JSON_OBJ && m->value.n == 0 &&
+           str_starts(json_str(json_get(property, "type"), ""), "array");
+}
+
 /// One property of the short form: a text, or {type, description, enum, default}.
 static void write_property(struct jw *w, const struct json *v, bool *optional)
 {
@@ -43,7 +50,10 @@ static void write_property(struct jw *w, const struct json *v, bool *optional)
     jw_obj(w);
     json_foreach_member (m, v) {
         jw_key_str(w, m->key);
-        if (str_eqz(m->key, "type") && m->value.type == JSON_STR) {
+        if (is_empty_list(v, m)) {
+            jw_arr(w);
+            jw_end_arr(w);
+        } else if (str_eqz(m->key, "type") && m->value.type == JSON_STR) {
             jw_str(w, cut_optional(m->value.s, optional));
         } else {
             jw_value(w, &m->value);
@@ -94,6 +104,18 @@ static struct json *read_field(lua_State *L, const char *key, struct arena *a)
     return v;
 }
 
+/// `required = {}` of a schema that Lua code wrote is an empty list.
+static struct json *mend_required(struct json *schema)
+{
+    for (uint32_t i = 0; schema != NULL && schema->type == JSON_OBJ && i < schema->n; i++) {
+        struct json *v = &schema->members[i].value;
+        if (str_eqz(schema->members[i].key, "required") && v->type == JSON_OBJ && v->n == 0) {
+            *v = (struct json){.type = JSON_ARR};
+        }
+    }
+    return schema;
+}
+
 /// The schema of the tool's input; NULL: it takes anything.
 static const struct json *read_schema(lua_State *L, struct bind__scratch *s)
 {
@@ -101,6 +123,7 @@ static const struct json *read_schema(lua_State *L, struct bind__scratch *s)
     struct json *input = read_field(L, "input", &s->arena);
     struct err e = {0};
     struct jw w;
+    schema = mend_required(schema);
     if (schema != NULL && input != NULL) {
         luaL_error(L, "tool: give 'input' or 'input_schema', not both");
     }

@@ -543,6 +543,22 @@ def test_a_turn_that_never_ends_by_itself_stops_at_its_step_limit(home, start_hu
     assert len(s.requests()) == 5
 
 
+def test_an_empty_table_is_an_array_where_the_schema_says_so(home, hub, work):
+    plugin(home, "tags", """
+        tool { name = "count", description = "counts", input_schema = { type = "object", required = {},
+               properties = { tags = { type = "array" }, more = { type = "object" } } },
+               run = function(ctx, input) return json.encode(input) end }
+        tool { name = "usual", description = "has a default", input = { tags = { type = "array", default = {} } },
+               run = function(ctx, input) return json.encode(input) end }
+        on_tool_call({ tool = "count" }, function(ctx, call) call.input.tags, call.input.more = {}, {} return call end)""")
+    s = Session(home, work, [{"tool_calls": [{"name": "count", "input": {"tags": [1]}}, {"name": "usual", "input": {}}]},
+                             {"text": "x"}])
+    s.ask()
+    count, usual = s.results()
+    assert json.loads(count["output"]) == {"tags": [], "more": {}}, count
+    assert json.loads(usual["output"]) == {"tags": []}, usual
+
+
 def test_memory_reaches_the_next_request(home, hub, work):
     plugin(home, "reminder", 'on_begin(function(ctx) table.insert(ctx.memory, "remember the milk") end)')
     s = Session(home, work, [{"text": "x"}, {"text": "y"}])

@@ -244,3 +244,18 @@ TEST(what_has_nothing_to_fill_is_shared_and_what_has_is_copied)
     CHECK(schema_defaults(schema, NULL, &mem) == NULL);
     CHECK(schema_defaults(NULL, full, &mem) == full);
 }
+
+TEST(an_empty_object_becomes_an_array_only_where_the_schema_wants_one)
+{
+    const struct json *schema = parse("{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{"
+                                      "\"type\":\"array\"}},\"o\":{\"type\":"
+                                      "\"object\"},\"b\":{\"type\":[\"array\",\"null\"]},\"e\":{"
+                                      "\"type\":[\"array\",\"object\"]}}}");
+    check_written(
+        schema_arrays(schema, parse("{\"a\":{},\"o\":{},\"b\":{},\"e\":{},\"x\":{}}"), &mem), 0,
+        "{\"a\":[],\"o\":{},\"b\":[],\"e\":{},\"x\":{}}");
+    check_written(schema_arrays(schema, parse("{\"a\":[{},[1]]}"), &mem), 0, "{\"a\":[[],[1]]}");
+    const struct json *fine = parse("{\"a\":[],\"o\":{}}");
+    CHECK(schema_arrays(schema, fine, &mem) == fine);
+    CHECK(schema_arrays(NULL, fine, &mem) == fine);
+}
