@@ -47,8 +47,9 @@ static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
     if (n != 0) {
         qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
     }
+    gen__index_init(&g->by_unit, n);
     vec_foreach (u, &g->units) {
-        map_set(&g->by_unit, str_of((*u)->name), *u);
+        *gen__index_at(&g->by_unit, (*u)->name_hash, 0, (*u)->name) = *u;
         vec_foreach (it, &(*u)->items) {
             vec_push(&g->items, gen__item_ref(*it));
         }
@@ -56,14 +57,6 @@ static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
 }
 
 // ---- names --------------------------------------------------------------------------------
-
-static struct str name_key(struct buf *space, enum gen_kind kind, struct str name)
-{
-    buf_clear(space);
-    buf_addc(space, (char)('A' + kind));
-    buf_adds(space, name);
-    return buf_str(space);
-}
 
 static void note_conflict(struct gen *g, const struct gen_item *first, const struct gen_item *it)
 {
@@ -99,17 +92,6 @@ static void note_builtin(struct gen *g, const struct gen_item *it)
     free(message);
 }
 
-static bool has_builtin_name(const struct gen *g, const struct gen_item *it)
-{
-    const char *const *names = g->engine->builtins;
-    for (; it->kind == GEN_TOOL && names != NULL && *names != NULL; names++) {
-        if (strcmp(*names, it->name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool prefers(const struct gen_unit *u, const char *name)
 {
     for (size_t i = 0; i < u->prefer.n; i++) {
@@ -120,50 +102,47 @@ static bool prefers(const struct gen_unit *u, const char *name)
     return false;
 }
 
-/// What clients see of a tool, as one number; a sum of them does not depend on the order.
-static uint64_t tool_mark(const struct gen_item *it)
-{
-    return it->kind == GEN_TOOL ? map_hash(str_of(it->name)) ^ (map_hash(str_of(it->about)) << 1)
-                                : 0;
-}
-
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
-static void index_plain(struct gen *g, struct gen_item *it, struct buf *space)
+static void index_plain(struct gen *g, struct gen_item *it)
 {
-    struct gen_item *first = map_get(&g->by_name, name_key(space, it->kind, str_of(it->name)));
+    void **at = gen__index_at(&g->by_name, it->name_hash, (int)it->kind, it->name);
+    struct gen_item *first = *at;
     bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
     if (wins) {
-        map_set(&g->by_name, buf_str(space), it);
-        g->tools_mark += tool_mark(it) - (first != NULL ? tool_mark(first) : 0);
+        *at = it;
+        g->tools_mark +=
+            it->mark - (first != NULL ? first->mark : 0); // a sum: order does not matter
     }
     if (first != NULL) {
         note_conflict(g, wins ? it : first, wins ? first : it);
     }
 }
 
-static void index_item(struct gen *g, struct gen_item *it, struct buf *space)
+static void index_item(struct gen *g, struct gen_item *it)
 {
-    if (has_builtin_name(g, it) && !it->override) {
+    if (it->is_builtin && !it->override) {
         note_builtin(g, it);
         return;
     }
-    index_plain(g, it, space);
-    name_key(space, it->kind, str_of(it->alias));
-    if (map_get(&g->by_name, buf_str(space)) == NULL) {
-        map_set(&g->by_name, buf_str(space), it);
+    index_plain(g, it);
+    void **alias = gen__index_at(&g->by_name, it->alias_hash, (int)it->kind, it->alias);
+    if (*alias == NULL) {
+        *alias = it;
     }
 }
 
 static void index_names(struct gen *g)
 {
-    struct buf space;
-    buf_init(&space, SIZE_MAX);
+    size_t n = 0;
+    vec_foreach (it, &g->items) {
+        n += conflict_codes[(*it)->kind] != DIAG_NONE ? 2 : 0; // with the alias
+    }
+    gen__index_init(&g->by_name, n);
     vec_foreach (it, &g->items) {
         if (conflict_codes[(*it)->kind] != DIAG_NONE) {
-            index_item(g, *it, &space);
+            index_item(g, *it);
         }
     }
-    buf_fini(&space);
 }
 
 // ---- hooks --------------------------------------------------------------------------------
@@ -250,8 +229,6 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
 {
     struct gen *g = xmalloc(sizeof *g);
     *g = (struct gen){.engine = e, .number = number, .pins = 1};
-    map_init(&g->by_name);
-    map_init(&g->by_unit);
     take_units(g, units, n);
     index_names(g);
     index_hooks(g);
@@ -262,8 +239,8 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
 void gen__free(struct gen *g)
 {
     hook_set_free(g->hooks);
-    map_fini(&g->by_name);
-    map_fini(&g->by_unit);
+    gen__index_fini(&g->by_name);
+    gen__index_fini(&g->by_unit);
     vec_foreach (d, &g->conflicts) {
         gen_diag_fini(d);
     }
@@ -325,7 +302,7 @@ struct gen_unit *gen_at(const struct gen *g, size_t i)
 
 struct gen_unit *gen_unit_find(const struct gen *g, struct str name)
 {
-    return map_get(&g->by_unit, name);
+    return gen__index_get(&g->by_unit, 0, name);
 }
 
 const struct hook_set *gen_hooks(const struct gen *g)
@@ -349,10 +326,7 @@ struct hook_set *gen_hooks_of(struct gen *g, const struct str *units, size_t n)
 
 struct gen_item *gen_item_find(const struct gen *g, enum gen_kind kind, struct str name)
 {
-    struct buf space;
-    buf_init(&space, SIZE_MAX);
-    struct gen_item *it = map_get(&g->by_name, name_key(&space, kind, name));
-    buf_fini(&space);
+    struct gen_item *it = gen__index_get(&g->by_name, (int)kind, name);
     return it != NULL && !it->off ? it : NULL;
 }
 

@@ -7,6 +7,17 @@
 
 // What the files of gen/ share.
 
+/// See index.c.
+struct gen__index {
+    struct gen__entry {
+        uint64_t hash;
+        int kind;
+        const char *name; // borrowed
+        void *value;      // NULL: a free entry
+    } * entries;
+    size_t cap, n;
+};
+
 struct gen_item {
     struct gen_unit *unit; // outlives the item
     uint64_t id;
@@ -14,6 +25,9 @@ struct gen_item {
     char *name;                     // "" when it has none
     char *alias;                    // "unit:name"
     char *about;                    // "" when it has none
+    uint64_t name_hash, alias_hash; // for the index
+    uint64_t mark;                  // of what clients see of a tool; 0 for other kinds
+    bool is_builtin;                // it is a tool, and a built-in one has its name
     const struct gen_item_ops *ops; // never NULL
     const void *face;
     void *data;
@@ -30,8 +44,8 @@ struct gen {
     unsigned pins;
     vec(struct gen_unit *) units; // in load order
     vec(struct gen_item *) items;
-    struct map by_name; // kind and name to an item
-    struct map by_unit; // units by name
+    struct gen__index by_name; // items by kind and name, and by kind and alias
+    struct gen__index by_unit; // units by name
     struct hook_set *hooks;
     vec(struct gen_diag) conflicts;
     uint64_t tools_mark; // differs when what the tools look like does
@@ -137,6 +151,17 @@ struct gen_item *gen__item_ref(struct gen_item *it);
 void gen__item_unref(struct gen_item *it);
 /// As gen_unit_note(); false when exactly this was known already.
 bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d);
+
+// ---- index.c ------------------------------------------------------------------------------------
+
+uint64_t gen__hash(int kind, struct str name);
+void gen__index_init(struct gen__index *ix, size_t n); // for n names at most
+void gen__index_fini(struct gen__index *ix);
+void *gen__index_get(const struct gen__index *ix, int kind,
+                     struct str name); // NULL: it is not there
+/// Where the value of that name is, to be set by the caller: NULL when the name is new. `name` is
+/// borrowed, `hash` is its gen__hash().
+void **gen__index_at(struct gen__index *ix, uint64_t hash, int kind, const char *name);
 
 // ---- gen.c --------------------------------------------------------------------------------------
 

@@ -49,6 +49,15 @@ static int check_open(const struct gen_unit *u, struct err *e)
     return 0;
 }
 
+static bool is_builtin(const struct gen_engine *e, const char *tool)
+{
+    const char *const *names = e->builtins;
+    while (names != NULL && *names != NULL && strcmp(*names, tool) != 0) {
+        names++;
+    }
+    return names != NULL && *names != NULL;
+}
+
 static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct str name,
                                  struct str about)
 {
@@ -58,6 +67,12 @@ static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct 
     it->name = str_dup(name);
     it->alias = xasprintf("%s:%s", u->name, it->name);
     it->about = str_dup(about);
+    it->name_hash = gen__hash(kind, name);
+    it->alias_hash = gen__hash(kind, str_of(it->alias));
+    if (kind == GEN_TOOL) {
+        it->mark = map_hash(name) ^ (map_hash(about) << 1);
+        it->is_builtin = is_builtin(u->engine, it->name);
+    }
     return it;
 }
 
@@ -153,6 +168,7 @@ struct gen_unit *gen__unit_new(struct gen_source *owner, const struct gen_unit_s
         .engine = owner->engine,
         .owner = owner,
         .refs = 1,
+        .name_hash = gen__hash(0, str_of(spec->name)),
     };
     for (size_t i = 0; i < spec->n_prefer; i++) {
         vec_push(&u->prefer, str_dup(spec->prefer[i]));

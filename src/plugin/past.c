@@ -14,7 +14,7 @@
 #include "plugin/plugins_int.h"
 #include "store/store.h"
 
-enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50 };
+enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50, SAVE_MS = 100 };
 
 static const char doc_name[] = "state/hub.json", doc_key[] = "plugins";
 
@@ -405,6 +405,23 @@ static bool is_base(struct plugins *ps, const char *trigger)
     return base;
 }
 
+static void on_save_time(void *arg)
+{
+    past__save(arg);
+}
+
+/// The document names every plugin: writing it with each commit would make a save as slow as there are
+/// plugins. What is lost when the hub is killed before is found on disk again.
+static void save_soon(struct plugins *ps)
+{
+    if (ps->stopped) {
+        past__save(ps);
+    } else if (!timer_running(&ps->saving)) {
+        timer_init(&ps->saving, ps->opts.loop, on_save_time, ps);
+        timer_start(&ps->saving, SAVE_MS);
+    }
+}
+
 void past__committed(const struct gen_committed *c, void *arg)
 {
     struct plugins *ps = arg;
@@ -414,7 +431,7 @@ void past__committed(const struct gen_committed *c, void *arg)
     if (strcmp(c->trigger, "register") == 0) {
         return;
     }
-    bool base = is_base(ps, c->trigger);
+    bool base = is_base(ps, c->trigger), undone = ps->undo_to != 0;
     buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
@@ -440,7 +457,11 @@ void past__committed(const struct gen_committed *c, void *arg)
     if (trim(ps)) {
         past__prune(ps);
     }
-    past__save(ps);
+    if (undone) { // what is held is nowhere else
+        past__save(ps);
+    } else {
+        save_soon(ps);
+    }
 }
 
 // ---- the document -------------------------------------------------------------------------------
@@ -457,6 +478,7 @@ void past__save(struct plugins *ps)
 {
     struct buf b;
     struct jw w;
+    timer_stop(&ps->saving);
     buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);

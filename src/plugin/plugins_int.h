@@ -154,6 +154,7 @@ struct past__waiter {
 struct plugins {
     struct plugins_opts opts;
     struct gen_source *source;
+    struct timer saving; // when what was kept is written down; see past.c
     struct timer braked; // when something braked may load again
     struct lane *lane;   // looks at what lies on disk
     struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
