@@ -280,6 +280,8 @@ struct note {
 };
 typedef void note_done(void *arg, int status, const struct err *e);
 
+/// What to call an event that could not be written: a full disk is something that a person can mend.
+const char *note__fault(const struct err *e);
 /// `t` may be NULL: the event belongs to no turn.
 struct jw *note__begin(struct note *n, struct session *s, const struct turn *t,
                        enum event_id event);
@@ -290,6 +292,8 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
 
 void agent__session_wake_feeds(struct session *s);
 void agent__session_end_feeds(struct session *s); // the session goes
+/// The event that they wait for could not be written: they get `data`, which is of that type, and end.
+void agent__session_fail_feeds(struct session *s, const char *type, struct str data);
 
 // ---- session_load.c -----------------------------------------------------------------------------
 

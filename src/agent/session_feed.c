@@ -135,6 +135,14 @@ void agent__session_end_feeds(struct session *s)
     }
 }
 
+void agent__session_fail_feeds(struct session *s, const char *type, struct str data)
+{
+    for (struct agent_feed *f = s->feeds; f != NULL; f = f->next) {
+        buf_addf(&f->frames, "event: %s\ndata: " STR_FMT "\n\n", type, STR_ARG(data));
+    }
+    agent__session_end_feeds(s);
+}
+
 struct agent_feed *agent_feed_open(struct session *s, uint64_t after, const char *turn,
                                    agent_wake *wake, void *arg)
 {

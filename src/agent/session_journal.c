@@ -8,6 +8,8 @@
 // An event that could not be written is not shown. Whoever needs it is told through `done`; a turn that
 // lost a part of the conversation does not complete (turn__lost).
 
+#include <errno.h>
+
 #include "agent/agent_int.h"
 #include "base/log.h"
 #include "base/redact.h"
@@ -91,6 +93,41 @@ static bool is_end(enum event_id event)
            event == EVENT_TURN_FAILED || event == EVENT_TURN_INTERRUPTED;
 }
 
+const char *note__fault(const struct err *e)
+{
+    return e->code == -ENOSPC || e->code == -EDQUOT ? "the disk is full"
+                                                    : "the journal cannot be written";
+}
+
+/// The end of a turn that is in no journal: whoever listens is told all the same, without a number.
+static void tell_lost_end(const struct session_note *p)
+{
+    const char *type = event_infos[EVENT_TURN_FAILED].type;
+    struct buf data;
+    struct jw w;
+    buf_init(&data, SIZE_MAX);
+    jw_init(&w, &data);
+    jw_obj(&w);
+    jw_kstrz(&w, "type", type);
+    jw_kstrz(&w, "session", p->s->id);
+    jw_kstrz(&w, "turn", p->of_turn && p->s->turn != NULL ? p->s->turn->id : NULL);
+    jw_key(&w, "error");
+    jw_obj(&w);
+    jw_kstrz(&w, "code", "STORE_FAILED");
+    jw_key(&w, "message");
+    char *message = xasprintf("%s: %s", note__fault(&p->e), p->e.msg);
+    jw_strz(&w, message);
+    free(message);
+    jw_end_obj(&w);
+    size_t members = data.n;
+    jw_end_obj(&w);
+    size_t head = strlen("{\"type\":\"\",\"session\":\"\",") + strlen(type) + strlen(p->s->id);
+    event_emit(p->s->agent->o.events, str_of(type), str_of(p->s->id),
+               (struct str){data.p + head, members - head});
+    agent__session_fail_feeds(p->s, type, buf_str(&data));
+    buf_fini(&data);
+}
+
 static void settle(struct session_note *p)
 {
     struct agent *a = p->s->agent;
@@ -102,7 +139,7 @@ static void settle(struct session_note *p)
             turn__lost(p->s->turn, &p->e);
         }
         if (is_end(p->event)) { // readers would wait for ever
-            agent__session_end_feeds(p->s);
+            tell_lost_end(p);
         }
         log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
                   LOGQ(str_of(p->e.msg)).z);

@@ -331,7 +331,7 @@ void turn__settled(struct turn *t)
 bool turn__has_lost(struct turn *t)
 {
     if (t->lost.code != 0) {
-        turn__fail(t, "STORE_FAILED", "the journal cannot be written: %s", t->lost.msg);
+        turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(&t->lost), t->lost.msg);
     }
     return t->lost.code != 0;
 }
@@ -547,7 +547,7 @@ static void on_closed(void *arg, int status, const struct err *e)
     if (status < 0) { // it happened, but nobody will know after a restart
         t->state = TURN_IS_FAILED;
         snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
-        t->error = str_of(arena_printf(&t->arena, "%s", e->msg));
+        t->error = str_of(arena_printf(&t->arena, "%s: %s", note__fault(e), e->msg));
     }
     s->turn = NULL;
     agent__session_touch(s);

@@ -23,7 +23,7 @@ static void on_delta_written(void *arg, int status, const struct err *e)
     d->writing = false;
     if (status < 0 && t->call != NULL) { // nothing is shown that is not written: it cannot go on
         turn__cancel_model(t);
-        turn__fail(t, "STORE_FAILED", "the journal cannot be written: %s", e->msg);
+        turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
         return;
     }
     if (d->text.n != 0) {

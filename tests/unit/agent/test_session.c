@@ -132,6 +132,45 @@ TEST(the_model_is_not_told_of_a_result_before_it_is_on_the_disk)
     rig_close(&r);
 }
 
+static void on_feed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+TEST(a_full_disk_is_said_to_who_waits_and_who_reads_and_is_over_when_there_is_room)
+{
+    struct rig r;
+    struct buf read;
+    bool woken = false;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, is_running, s);
+    struct agent_feed *f = agent_feed_open(s, s->last_seq, "t1", on_feed, &woken);
+    fault_at(1, ENOSPC, true);
+    rig_wait(&r, &r.answered);
+    fault_off();
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"failed\"") != NULL);
+    CHECK(strstr(buf_z(&r.text), "the disk is full: ") != NULL);
+    buf_init(&read, SIZE_MAX);
+    while (!agent_feed_ended(f)) {
+        rig_wait(&r, &woken);
+        woken = false;
+        for (struct str piece; (piece = agent_feed_peek(f)).n != 0; agent_feed_next(f)) {
+            buf_adds(&read, piece);
+        }
+    }
+    CHECK(strstr(buf_z(&read), "event: turn.failed\ndata: {") != NULL);
+    CHECK(strstr(buf_z(&read), "the disk is full: ") != NULL);
+    buf_fini(&read);
+    agent_feed_close(f);
+    rig_begin(&r, s, "again");
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"completed\"") != NULL);
+    rig_close(&r);
+}
+
 TEST(an_interrupt_while_a_result_is_being_synced_ends_the_turn)
 {
     struct rig r;
