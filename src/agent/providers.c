@@ -148,22 +148,34 @@ static char *setting_path(const struct provider_wish *wish, const char *path)
     return path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", wish->home->dir, path);
 }
 
+/// Where the key of the provider is kept; false when it is not.
+static bool find_kept(struct provider_choice *ch, const struct config *c,
+                      const struct provider_wish *wish)
+{
+    const char *secret = get_setting(c, "providers.*.api_key_secret", ch->provider);
+    const char *file = get_setting(c, "providers.*.api_key_file", ch->provider);
+    if (secret != NULL) {
+        ch->secrets = xstrdup(wish->home->secrets);
+        ch->key_secret = xstrdup(secret);
+    } else if (file != NULL) {
+        ch->key_file = setting_path(wish, file);
+    }
+    return secret != NULL || file != NULL;
+}
+
 static int find_key(struct provider_choice *ch, const struct config *c,
                     const struct provider_wish *wish, struct err *e)
 {
     const char *env = get_setting(c, "providers.*.api_key_env", ch->provider);
-    const char *secret = get_setting(c, "providers.*.api_key_secret", ch->provider);
-    const char *file = get_setting(c, "providers.*.api_key_file", ch->provider);
-    bool kept = secret != NULL || file != NULL;
+    bool kept = get_setting(c, "providers.*.api_key_secret", ch->provider) != NULL ||
+                get_setting(c, "providers.*.api_key_file", ch->provider) != NULL;
     if (env != NULL && (!kept || get_variable(wish, env) != NULL)) {
         return read_key_env(ch, wish, env, e);
     }
     if (!kept) {
         return 0; // a server that asks for none
     }
-    ch->secrets = xstrdup(wish->home->secrets);
-    ch->key_secret = secret != NULL ? xstrdup(secret) : NULL;
-    ch->key_file = secret == NULL ? setting_path(wish, file) : NULL;
+    (void)find_kept(ch, c, wish);
     return read_kept(ch, e);
 }
 
@@ -354,11 +366,36 @@ static void choose_names(struct provider_choice *ch, const struct config *c,
     }
 }
 
+/// "openia/gpt" is no model of anybody: what stands before the slash was meant as a provider when it is
+/// nearly one, or when there is none but the demo that could know a model of that name.
+static int check_prefix(const struct provider_choice *ch, const struct config *c,
+                        const struct provider_wish *wish, struct err *e)
+{
+    const char *slash = is_given(ch->model) ? strchr(ch->model, '/') : NULL;
+    const char *names[64];
+    const char *name;
+    size_t n = 0, at = 0;
+    if (slash == NULL || slash == ch->model || is_given(wish->provider)) {
+        return 0;
+    }
+    while (n < ARRAY_LEN(names) && (name = config_next_name(c, "providers", &at)) != NULL) {
+        names[n++] = name;
+    }
+    char *prefix = xstrndup(ch->model, (size_t)(slash - ch->model));
+    bool meant = ch->fallback || (!is_provider(c, prefix) && str_nearest(str_of(prefix), names, n));
+    int rc = meant ? refuse_unknown(c, prefix, e) : 0;
+    free(prefix);
+    return rc;
+}
+
 static int resolve(struct provider_choice *ch, const struct config *c,
                    const struct provider_wish *wish, struct err *e)
 {
     choose_names(ch, c, wish);
-    int rc = choose_kind(ch, c, e);
+    int rc = check_prefix(ch, c, wish, e);
+    if (rc == 0) {
+        rc = choose_kind(ch, c, e);
+    }
     if (rc == 0) {
         rc = choose_model(ch, c, e);
     }
@@ -435,16 +472,23 @@ bool providers_owns_variable(const struct config *c, struct str name)
 static void write_row(struct jw *w, const struct config *c, const struct provider_wish *wish,
                       const char *name, const char *chosen)
 {
-    bool kept = get_setting(c, "providers.*.api_key_secret", name) != NULL ||
-                get_setting(c, "providers.*.api_key_file", name) != NULL;
+    struct provider_choice probe = {.provider = xstrdup(name)};
+    struct err e = {0};
+    bool variable = has_key_variable(c, wish, name);
+    bool kept = find_kept(&probe, c, wish);
+    probe.key = kept && !variable ? read_kept_key(&probe, &e) : NULL;
     jw_obj(w);
     jw_kstrz(w, "name", name);
     jw_kstrz(w, "kind", get_setting(c, "providers.*.kind", name));
     jw_kstrz(w, "base_url", get_setting(c, "providers.*.base_url", name));
     jw_kstrz(w, "model", get_setting(c, "providers.*.model", name));
-    jw_kbool(w, "has_key", kept || has_key_variable(c, wish, name));
+    if (kept && !variable && probe.key == NULL) {
+        jw_kstrz(w, "key_error", e.msg);
+    }
+    jw_kbool(w, "has_key", variable || probe.key != NULL);
     jw_kbool(w, "default", strcmp(name, chosen) == 0);
     jw_end_obj(w);
+    provider_choice_fini(&probe);
 }
 
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish)

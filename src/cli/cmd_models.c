@@ -24,10 +24,15 @@ static void print_providers(struct cli *c, const struct json *providers)
         table_add(&t, OUT_BOLD, text_of(p, "name"));
         table_add(&t, OUT_PLAIN, text_of(p, "kind"));
         table_add(&t, OUT_PLAIN, text_of(p, "model"));
-        table_add(&t, key || scripted ? OUT_GREEN : OUT_DIM,
-                  scripted ? STR("no key needed")
-                  : key    ? STR("has a key")
-                           : STR("no key"));
+        struct str wrong = text_of(p, "key_error");
+        table_add(&t,
+                  key || scripted ? OUT_GREEN
+                  : wrong.n != 0  ? OUT_RED
+                                  : OUT_DIM,
+                  scripted       ? STR("no key needed")
+                  : key          ? STR("has a key")
+                  : wrong.n != 0 ? wrong
+                                 : STR("no key"));
         table_add(&t, OUT_DIM, json_bool(json_get(p, "default"), false) ? STR("default") : STR(""));
     }
     table_print(&t, &c->out);

@@ -237,6 +237,39 @@ TEST(the_list_says_who_has_a_key_and_shows_none)
     end();
 }
 
+TEST(the_list_says_what_is_wrong_with_a_key_that_is_kept)
+{
+    struct provider_wish wish = {.home = &home};
+    struct buf out;
+    struct jw w;
+    load("[providers.s]\nkind = 'anthropic'\nbase_url = 'http://h'\nmodel = 'm'\n"
+         "api_key_secret = 'NAME'\n");
+    for (int set = 0; set < 2; set++) {
+        buf_init(&out, SIZE_MAX);
+        jw_init(&w, &out);
+        providers_write_list(&w, config, &wish);
+        const char *want = set ? "\"model\":\"m\",\"has_key\":true,"
+                               : "\"model\":\"m\",\"key_error\":\"there is no secret 'NAME'\","
+                                 "\"has_key\":false,";
+        CHECK(strstr(buf_z(&out), want) != NULL);
+        buf_fini(&out);
+        CHECK_INT(secrets_set(home.secrets, "NAME", STR("sk-in-secrets"), &e), 0);
+    }
+    end();
+}
+
+TEST(a_model_of_a_provider_that_there_is_not_is_refused)
+{
+    load("[providers.corp]\nkind = 'anthropic'\nbase_url = 'http://h'\n");
+    CHECK_INT(resolve(NULL, "corpp/x", NULL), ERR_NOT_FOUND);
+    check_says("there is no provider 'corpp'; did you mean 'corp'");
+    CHECK_INT(resolve(NULL, "nosuch/x", NULL), ERR_NOT_FOUND); // nobody but the demo could know it
+    check_says("there is no provider 'nosuch'");
+    CHECK_INT(resolve("corp", "corpp/x", NULL), 0); // who was asked for knows what it has
+    CHECK_STR(choice.model, "corpp/x");
+    end();
+}
+
 // ---- a key that changes ---------------------------------------------------------------------
 
 static void answer_new_key_only(struct web_conn *conn, const char *head)
