@@ -498,27 +498,26 @@ static void write_answer(const struct turn *t, enum turn_state state, struct jw 
     jw_end_obj(w);
 }
 
-static void answer(struct turn *t, enum turn_state state)
+/// The answer as text; empty when nobody waits for it.
+static void make_answer(const struct turn *t, enum turn_state state, struct buf *out)
 {
-    struct session *s = t->s;
-    struct buf out;
     struct jw w;
-    char id[TURN_ID];
-    if (!agent__session_awaited(s, t->id)) {
-        return;
+    buf_init(out, SIZE_MAX);
+    if (agent__session_awaited(t->s, t->id)) {
+        jw_init(&w, out);
+        write_answer(t, state, &w);
+        redact_json(out);
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    memcpy(id, t->id, sizeof id);
-    write_answer(t, state, &w);
-    redact_json(&out);
-    agent__session_answer(s, id, buf_str(&out));
-    buf_fini(&out);
 }
 
 void turn__tell_waiting(struct turn *t)
 {
-    answer(t, TURN_IS_WAITING);
+    struct buf out;
+    char id[TURN_ID];
+    memcpy(id, t->id, sizeof id);
+    make_answer(t, TURN_IS_WAITING, &out);
+    agent__session_answer(t->s, id, buf_str(&out));
+    buf_fini(&out);
 }
 
 static void turn_free(struct turn *t)
@@ -544,15 +543,18 @@ static void on_closed(void *arg, int status, const struct err *e)
     struct turn *t = arg;
     struct session *s = t->s;
     struct agent *a = s->agent;
+    struct buf out;
     if (status < 0) { // it happened, but nobody will know after a restart
         t->state = TURN_IS_FAILED;
         snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
         t->error = str_of(arena_printf(&t->arena, "%s: %s", note__fault(e), e->msg));
     }
+    make_answer(t, t->state, &out); // now: what was said is the conversation's, which may go
     s->turn = NULL;
     agent__session_touch(s);
     agent__session_next(s);
-    answer(t, t->state);
+    agent__session_answer(s, t->id, buf_str(&out));
+    buf_fini(&out);
     if (t->lost.code != 0) {
         agent__session_cool(s); // the next turn knows what the journal knows
     }

@@ -132,6 +132,42 @@ TEST(the_model_is_not_told_of_a_result_before_it_is_on_the_disk)
     rig_close(&r);
 }
 
+static void on_said(void *arg, struct str json, const struct agent_no *no)
+{
+    struct rig *r = arg;
+    CHECK(no == NULL);
+    buf_clear(&r->text);
+    buf_adds(&r->text, json);
+    r->answered = true;
+}
+
+static void on_ended_first(void *arg, struct session *s, const struct agent_no *no)
+{
+    (void)s;
+    CHECK(no == NULL);
+    *(bool *)arg = true;
+}
+
+// What was said last is borrowed from the conversation, which goes with the session.
+TEST(who_waits_for_a_turn_that_ends_with_its_session_hears_what_was_said)
+{
+    struct rig r;
+    bool ended = false;
+    begin(&r);
+    r.permission = "ask";
+    CHECK(rig_new(&r, work, writes));
+    CHECK(rig_send(&r, r.id, "hello"));
+    struct session *s = rig_get(&r, r.id);
+    r.answered = false;
+    agent_wait(s, "t1", on_said, &r);
+    agent_session_end(s, true, on_ended_first, &ended);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
+    CHECK(strstr(buf_z(&r.text), "\"text\":\"I write.\"") != NULL);
+    rig_wait(&r, &ended);
+    rig_close(&r);
+}
+
 static void on_feed(void *arg)
 {
     *(bool *)arg = true;
