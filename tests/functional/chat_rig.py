@@ -88,10 +88,9 @@ class Terminal:
         more = {"env": {"TERM": "xterm", **(env or {})}}
         if cwd:
             more["cwd"] = cwd
-        self.process, self.end = home.on_terminal(*args, **more)
+        self.process, self.end = home.on_terminal(*args, rows=rows, cols=cols, **more)
         self.rows, self.cols = rows, cols
         self.seen, self.at = b"", 0
-        self.resize(rows, cols)
 
     def resize(self, rows, cols):
         self.rows, self.cols = rows, cols

@@ -14,6 +14,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import termios
@@ -140,9 +141,10 @@ class Home:
         self.running.append(process)
         return process
 
-    def on_terminal(self, *args, **more):
+    def on_terminal(self, *args, rows=24, cols=80, **more):
         """Start a command on a terminal of its own; returns the process and our end."""
         ours, theirs = pty.openpty()
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
         process = self.popen(*args, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **more)
         os.close(theirs)
