@@ -61,18 +61,34 @@ static int place_of(struct trust_place *p, const char *home, const char *root, s
     return rc;
 }
 
-static enum trust_answer ask(const char *home, const char *root, const struct tree *tree,
+/// To follow a place is to follow what the user writes there, and a sandboxed agent may make a `flake.nix`
+/// where none was. So a provider that counts because its file is there must have been there before.
+static bool is_new_provider(const struct trust *book, const struct trust_place *p,
+                            const struct env_spec *s)
+{
+    char token[SHA256_HEX];
+    if (!s->delegate_found || strcmp(s->delegate, "direnv") == 0) { // which has a list of its own
+        return false;
+    }
+    trust_env_token(s->delegate, token);
+    return trust_ask(book, p, TRUST_ENV, ".afloat/env.toml", token) != TRUST_YES;
+}
+
+static enum trust_answer ask(const char *home, const struct env_spec *s, const struct tree *tree,
                              bool *follows, struct err *e)
 {
     struct trust *book;
     struct trust_place place = {0};
     enum trust_answer answer = TRUST_NO;
-    if (trust_open(&book, home, e) == 0 && place_of(&place, home, root, e) == 0) {
+    if (trust_open(&book, home, e) == 0 && place_of(&place, home, s->root, e) == 0) {
         answer = trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", tree->hash);
         *follows = trust_follows(book, &place);
         if (answer == TRUST_FOLLOWED && tree->foreign != NULL) {
             answer = TRUST_NO;
             err_set(e, ERR_DENIED, "another user owns or may write '%s'", tree->foreign);
+        } else if (answer == TRUST_FOLLOWED && is_new_provider(book, &place, s)) {
+            answer = TRUST_NO;
+            err_set(e, ERR_DENIED, "'%s' was not there when you trusted it", s->delegate_file);
         }
     }
     trust_place_fini(&place);
@@ -111,7 +127,7 @@ static int decide(struct env_spec *s, const struct guard *g, struct err *e)
         return rc;
     }
     bool follows = false;
-    enum trust_answer answer = ask(g->home, s->root, &tree, &follows, &why);
+    enum trust_answer answer = ask(g->home, s, &tree, &follows, &why);
     bool good = (answer == TRUST_FOLLOWED && may_follow(g, s)) ||
                 (answer == TRUST_YES && is_same(s, &tree));
     if (good && answer == TRUST_YES && (g->unattended || !follows)) {

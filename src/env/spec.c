@@ -310,6 +310,7 @@ static int choose_delegate(struct reading *r)
         if (named || (access(file, R_OK) == 0 && is_installed(r, delegates[i].program))) {
             s->delegate = delegates[i].provider;
             s->delegate_file = file;
+            s->delegate_found = automatic;
             note_code(s, file);
         }
     }

@@ -32,6 +32,7 @@ struct env_spec {
     const char *script;           // absolute; NULL: none
     const char *delegate;         // "direnv", "devenv", "nix", "mise"; NULL: none
     const char *delegate_file;    // absolute: what it was chosen for
+    bool delegate_found;          // because that file is there; nobody named it
     bool described;               // some file of ours (env.toml) exists
     struct box *box;              // programs of the project run in it; NULL: as we do
     bool wary;                    // a program without a box must not be one of the project's

@@ -349,6 +349,28 @@ static void each_sourced(const char *root, void (*each)(void *arg, const char *p
     free(file);
 }
 
+void trust_env_token(const char *provider, char out[SHA256_HEX])
+{
+    uint8_t digest[SHA256_SIZE];
+    struct sha256 s;
+    sha256_init(&s);
+    sha256_add(&s, "provider ", 9);
+    sha256_add(&s, provider, strlen(provider));
+    sha256_final(&s, digest);
+    sha256_hex(digest, out);
+}
+
+void trust__env_tokens(const struct tree *t, void (*each)(void *arg, const char *token), void *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(provider_files); i++) {
+        char token[SHA256_HEX];
+        if (tree_find(t, str_of(provider_files[i].file)) != NULL) {
+            trust_env_token(provider_files[i].provider, token);
+            each(arg, token);
+        }
+    }
+}
+
 void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg)
 {
     struct tree t = {0};

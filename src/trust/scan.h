@@ -50,6 +50,9 @@ enum { TRUST_ITEMS = 1024 }; // of one project
 int trust_scan(struct trust_scan *s, const char *root, struct err *e) MUST_CHECK;
 void trust_scan_fini(struct trust_scan *s);
 
+/// What stands in the book for "a file of this provider was there when the user trusted the environment".
+void trust_env_token(const char *provider, char out[SHA256_HEX]);
+
 /// Read the environment's files: `.afloat/env.toml` with all it includes, its `script` and `dotenv`
 /// files, and the files of its provider (`.envrc`, `devenv.nix`, `flake.nix`, `mise.toml`). `t->files`
 /// are they, each named by its clean path relative to the root (`../x` or an absolute path outside): who

@@ -197,6 +197,17 @@ static int store_contents(const struct trust *t, const struct trust_item *items,
     return rc;
 }
 
+struct adding {
+    struct trust__book *book;
+    struct trust__item *item;
+};
+
+static void add_token(void *arg, const char *token)
+{
+    struct adding *a = arg;
+    trust__add_hash(a->book, a->item, token);
+}
+
 static void change_add(struct trust *t, const struct trust_place *p, const struct trust_item *items,
                        size_t n, bool follow)
 {
@@ -205,6 +216,10 @@ static void change_add(struct trust *t, const struct trust_place *p, const struc
     for (size_t i = 0; i < n; i++) {
         if (items[i].error == NULL) {
             struct trust__item *it = trust__item(&t->book, place, items[i].kind, items[i].path);
+            struct adding add = {&t->book, it};
+            if (it->kind == TRUST_ENV) { // before its hash: the last one is that of the bytes
+                trust__env_tokens(&items[i].tree, add_token, &add);
+            }
             trust__add_hash(&t->book, it, items[i].tree.hash);
             it->trusted_at = time_wall_ms();
         }

@@ -59,6 +59,9 @@ bool trust__forget(struct trust__book *b, const char *path);
 void trust__encode(const struct trust__book *b, struct buf *out);
 int trust__decode(struct trust__book *b, struct str text, struct err *e) MUST_CHECK;
 
+/// Call `each` with the token of every provider that has a file among those of the environment `t`.
+void trust__env_tokens(const struct tree *t, void (*each)(void *arg, const char *token), void *arg);
+
 /// Call `each` with the absolute paths of the environment's files at `root`, also of those that it names and
 /// that are missing. Blocks.
 void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg);

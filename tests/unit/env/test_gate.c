@@ -1,5 +1,6 @@
 // The gate with a real trust book.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "env/spec.h"
@@ -144,5 +145,47 @@ TEST(a_script_cannot_source_what_nobody_has_looked_at)
     rig_wait(&rig.ready, before + 1);
     CHECK_STR(rig_get(rig.result, "A"), "2");
     free(ran);
+    finish();
+}
+
+/// Ask the gate about the project as it is now.
+static int check(struct err *e)
+{
+    struct env_spec s;
+    struct env_vars base;
+    struct arena a;
+    char *path = xasprintf("PATH=%s/bin", rig.root);
+    const char *const vars[] = {path, NULL};
+    arena_init(&a);
+    env_vars_init(&base, &a);
+    env_vars_add_environ(&base, vars);
+    CHECK_INT(env_spec_read(&s, rig.root, &base, NULL), 0);
+    CHECK(s.delegate != NULL && strcmp(s.delegate, "mise") == 0);
+    int rc = gate.check(&s, gate.arg, e);
+    env_spec_fini(&s);
+    env_vars_fini(&base);
+    arena_fini(&a);
+    free(path);
+    return rc;
+}
+
+TEST(a_provider_that_appears_in_a_followed_project_is_asked_about_once)
+{
+    struct err e = {0};
+    begin();
+    rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
+    rig_write("bin/mise", "#!/bin/sh\n");
+    char *program = path_join(rig.root, "bin/mise");
+    CHECK_INT(chmod(program, 0755), 0);
+    CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0);
+    rig_write("mise.toml", "[env]\n"); // perhaps by an agent
+    CHECK_INT(check(&e), ERR_DENIED);
+    CHECK(strstr(e.msg, "mise.toml' was not there when you trusted it") != NULL);
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    CHECK_INT(check(&e), 0);
+    rig_write("mise.toml", "[env]\nB = '1'\n"); // it is followed from now on
+    CHECK_INT(check(&e), 0);
+    CHECK_INT(unlink(program), 0);
+    free(program);
     finish();
 }
