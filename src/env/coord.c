@@ -238,7 +238,7 @@ static void on_done(struct env_result *r, int code, const char *text, void *arg)
     c->ended_ns = wall_ns();
     c->build = NULL;
     env_inputs_settle(&c->inputs, c->generation, r != NULL);
-    if (!c->paused && (c->disturbed || env_inputs_changed(&c->inputs))) {
+    if (c->disturbed && !c->paused) {
         plan(c, false);
     }
     free(c->error);

@@ -158,6 +158,22 @@ TEST(a_reload_sees_a_save_that_the_watcher_has_not)
     rig_close();
 }
 
+TEST(a_save_that_a_forced_build_has_read_is_not_built_again)
+{
+    rig_open();
+    watcher_close(rig.watcher); // it tells later, or never
+    rig.watcher = NULL;
+    rig_write(".afloat/env.toml", "[env]\nA = '1'\n");
+    CHECK(rig_build() != NULL);
+    env_coord_reload(rig.coord, false);
+    rig_wait(&rig.unchanged, 1); // now what is there is known
+    rig_write(".afloat/env.toml", "[env]\nA = '2'\n");
+    CHECK_STR(rig_get(rig_build(), "A"), "2");
+    rig_idle(100);
+    CHECK_INT(rig.building, 2);
+    rig_close();
+}
+
 TEST(a_reload_that_looks_can_be_closed)
 {
     hand_open("in.txt");
