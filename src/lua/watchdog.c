@@ -6,8 +6,8 @@
 //                                   │         log, once a stall
 //                                   └ 1 s:    the mark is written;  at the end of the stall it goes
 //
-// An entry pays two plain stores for it. The thread sleeps for good when no entry came for a second; the
-// next one wakes it, so an idle hub stays idle.
+// An entry pays a few plain stores for it. The thread ends when no entry came for a second; the next one
+// starts it again, so an idle hub has no thread for it and is never woken.
 //
 // The handler looks at the Lua stack of the very thread that it interrupts. That thread has been inside
 // one C call for 150 ms at least (else the count hook would have ended the entry), so no call is
@@ -41,6 +41,7 @@ enum {
 
 struct watchdog {
     pthread_t thread, loop;
+    bool started; // `thread` has to be joined
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stopping;              // under the lock
@@ -101,13 +102,21 @@ static void on_signal(int signum)
     errno = saved;
 }
 
+static int start_thread(struct watchdog *w);
+
 void watchdog__wake(void)
 {
     struct watchdog *w = the_one;
-    pthread_mutex_lock(&w->lock);
-    atomic_store(&watchdog__now.asleep, false);
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
+    if (w != NULL) {
+        if (w->started) {
+            pthread_join(w->thread, NULL); // it has ended, or is about to
+        }
+        atomic_store(&watchdog__now.asleep, false);
+        w->started = start_thread(w) == 0;
+        if (!w->started) {
+            atomic_store(&watchdog__now.asleep, true); // the next entry tries again
+        }
+    }
 }
 
 // ---- the thread -----------------------------------------------------------------------------
@@ -205,19 +214,6 @@ static void follow(struct watchdog *w, uint64_t deadline)
     }
 }
 
-/// Wait until an entry comes, or the hub stops.
-static void doze(struct watchdog *w)
-{
-    pthread_mutex_lock(&w->lock);
-    atomic_store(&watchdog__now.asleep, true);
-    while (!w->stopping && atomic_load(&watchdog__now.asleep) &&
-           atomic_load(&watchdog__now.entry) == NULL) {
-        pthread_cond_wait(&w->wake, &w->lock);
-    }
-    atomic_store(&watchdog__now.asleep, false);
-    pthread_mutex_unlock(&w->lock);
-}
-
 static void *run(void *arg)
 {
     struct watchdog *w = arg;
@@ -230,8 +226,8 @@ static void *run(void *arg)
         if (inside && late_ms(deadline) >= LATE_MS) {
             follow(w, deadline);
         } else if (idle >= IDLE_POLLS) {
-            doze(w);
-            idle = 0;
+            atomic_store(&watchdog__now.asleep, true);
+            break;
         }
     }
     return NULL;
@@ -265,6 +261,7 @@ int watchdog_open(struct watchdog **out, const char *mark, struct err *e)
     sigaction(SIGRTMIN, &act, NULL);
     the_one = w;
     int rc = start_thread(w);
+    w->started = rc == 0;
     if (rc != 0) {
         the_one = NULL;
         free(w->mark);
@@ -285,8 +282,11 @@ void watchdog_close(struct watchdog *w)
     w->stopping = true;
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    if (w->started) {
+        pthread_join(w->thread, NULL);
+    }
     the_one = NULL;
+    atomic_store(&watchdog__now.asleep, false);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     free(w->mark);
