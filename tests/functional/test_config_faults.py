@@ -67,7 +67,7 @@ STRICT = {
     "[session]\npermision = \"ask\"\n": "permision",
     "[session]\nplugins = 7\n": "session.plugins",
     "[sandbox.deep]\nmode = \"read-only\"\n": "deep",
-    "[[permission]]\ntool = \"shell\"\n": "permission",
+    "[[permission]]\ntol = \"shell\"\n": "tol",
 }
 
 
