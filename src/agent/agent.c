@@ -24,6 +24,12 @@ void agent__no(struct agent_no *no, enum problem p, const char *hint, const char
     va_end(args);
 }
 
+void agent__no_store(struct agent_no *no, const struct err *e)
+{
+    bool gone = e->code == ERR_NOT_FOUND; // somebody removed it meanwhile
+    agent__no(no, gone ? PROBLEM_NOT_FOUND : PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+}
+
 // ---- stop ---------------------------------------------------------------------------------------
 
 static void on_idle(void *arg)

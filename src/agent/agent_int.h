@@ -63,6 +63,8 @@ void agent__release(struct agent *a);
 
 void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/// What the store said: a session that is gone is not found.
+void agent__no_store(struct agent_no *no, const struct err *e);
 
 // ---- a session ----------------------------------------------------------------------------------
 

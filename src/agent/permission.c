@@ -340,7 +340,7 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
     struct agent_no no;
     free(q);
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
     } else if (rule_fault != NULL) {
         agent__no(&no, PROBLEM_STORE_FAILED, "it counts for this call",
                   "the answer cannot be remembered: %s", rule_fault->msg);

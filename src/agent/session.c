@@ -60,7 +60,7 @@ static void on_found(void *arg, int status, const struct store_rows *r, const st
         map_set(&f->a->sessions, str_of(f->id), s);
     }
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
     } else {
         agent__no(&no, PROBLEM_NOT_FOUND, "`afloat sessions` lists them",
                   "there is no session '%.64s'", f->id);
@@ -251,7 +251,7 @@ static void on_changed(void *arg, int status, const struct err *e)
     struct agent_no no;
     free(arg);
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
     }
     c.cb(c.arg, status < 0 ? NULL : c.s, status < 0 ? &no : NULL);
 }
@@ -338,7 +338,7 @@ static void on_removed(void *arg, int status, const struct err *e)
     struct agent_no no;
     if (status < 0) {
         s->purge = false;
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
         answer_enders(s, &no);
         return;
     }
@@ -352,7 +352,7 @@ static void on_end_saved(void *arg, int status, const struct err *e)
     struct session *s = arg;
     struct agent_no no;
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
         answer_enders(s, &no);
     } else if (s->purge) {
         store_session_remove(s->agent->o.store, str_of(s->id), on_removed, s);

@@ -238,7 +238,7 @@ static void on_list(void *arg, int status, const struct store_page *p, const str
     struct agent_no no;
     free(arg);
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
         l.cb(l.arg, STR_NULL, &no);
         return;
     }

@@ -26,10 +26,11 @@ static void fork_free(struct forking *f)
     agent__release(a);
 }
 
-static void fork_fail(struct forking *f, const char *why)
+static void fork_fail(struct forking *f, const struct err *e)
 {
+    static const struct err gone = {.code = ERR_NOT_FOUND, .msg = "the session is gone"};
     struct agent_no no;
-    agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", why);
+    agent__no_store(&no, e != NULL ? e : &gone);
     f->cb(f->arg, NULL, &no);
     fork_free(f);
 }
@@ -39,7 +40,7 @@ static void on_noted(void *arg, int status, const struct err *e)
     struct forking *f = arg;
     struct session *s = map_get(&f->a->sessions, str_of(f->to));
     if (status < 0 || s == NULL) {
-        fork_fail(f, status < 0 ? e->msg : "the session is gone");
+        fork_fail(f, e);
         return;
     }
     agent__session_tell_made(s);
@@ -52,7 +53,7 @@ static void note_fork(struct forking *f)
     struct session *s = map_get(&f->a->sessions, str_of(f->to));
     struct note n;
     if (s == NULL) {
-        fork_fail(f, "the session is gone");
+        fork_fail(f, NULL);
         return;
     }
     struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
@@ -68,7 +69,7 @@ static void on_copied(void *arg, int status, const struct store_appended *a, con
     struct forking *f = arg;
     (void)a;
     if (status < 0) {
-        fork_fail(f, e->msg);
+        fork_fail(f, e);
     } else {
         read_page(f);
     }
@@ -111,7 +112,7 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
     struct arena a;
     vec(struct store_event) events = {0};
     if (status < 0) {
-        fork_fail(f, e->msg);
+        fork_fail(f, e);
         return;
     }
     arena_init(&a);

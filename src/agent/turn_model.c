@@ -283,7 +283,7 @@ static void on_steered(void *arg, int status, const struct err *e)
     struct agent_no no;
     free(arg);
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent__no_store(&no, e);
     }
     q.cb(q.arg, STR("{\"ok\":true}"), status < 0 ? &no : NULL);
 }

@@ -1,5 +1,6 @@
 """Sessions and turns through the HTTP API, with the scripted model: what runs, what is journaled, what is
 shown, what the model reads."""
+import concurrent.futures
 import json
 import os
 import random
@@ -836,6 +837,18 @@ def test_the_client_says_what_is_left_out_of_an_answer(home, hub, work):
     path.write_text(json.dumps({"text": "more\n" * 400_000}) + "\n")
     done = home.cli("chat", "go", cwd=work, env={"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(path)})
     assert done.returncode == 0 and f"{2_000_000 - (1 << 20)} bytes" in done.stderr and "left out" in done.stderr
+
+
+def test_clients_that_race_for_a_session_that_is_deleted_hear_that_it_is_gone(home, hub, work):
+    calls = [("DELETE", "?purge=true", None), ("POST", "/fork", {}), ("GET", "/events", None), ("PATCH", "", {"title": "t"}),
+             ("POST", "/message", {"text": "x", "wait": True}), ("GET", "", None)]
+    for round in range(15 * int(os.environ.get("AFLOAT_LOOPS", "1"))):
+        s = Session(home, work)
+        with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+            asked = [pool.submit(home.http, method, f"/session/{s.id}{path}", json.dumps(body).encode() if body else b"")
+                     for method, path, body in random.sample(calls * 2, len(calls) * 2)]
+            answers = [a.result() for a in asked]
+        assert not [a.body for a in answers if a.status >= 500], f"round {round}"
 
 
 # ---- secrets ------------------------------------------------------------------------------------
