@@ -11,7 +11,7 @@
 // forgotten.
 //
 // Invariants:
-//   - `run` exists exactly while `phase` is PREPARE, TURN, LEAVE or ENTER.
+//   - `run` exists exactly while `phase` is PREPARE, TURN or LIFE.
 //   - `again` is set only on a source that prepares; `owed` stays until the source took part in a
 //     commit.
 //   - callbacks of callers run from tasks of the loop, never inside gen_request().
@@ -28,7 +28,7 @@ static const struct gen_request watch_request = {.trigger = "watch"};
 
 static void begin(void *arg);
 
-static void schedule_begin(struct gen_engine *e)
+void gen__schedule(struct gen_engine *e)
 {
     if (e->begin_task == NULL && !e->closing) {
         e->begin_task = loop_defer(e->loop, begin, e);
@@ -195,10 +195,22 @@ static struct gen_run *next_run(struct gen_engine *e)
     return run;
 }
 
+/// The run under way waits for units that are being told only: whoever comes next need not.
+static void park(struct gen_engine *e)
+{
+    e->run->next = e->parked;
+    e->parked = e->run;
+    e->run = NULL;
+    e->phase = PHASE_IDLE;
+}
+
 static void begin(void *arg)
 {
     struct gen_engine *e = arg;
     e->begin_task = NULL;
+    if (e->phase == PHASE_LIFE && e->queue != NULL) {
+        park(e);
+    }
     if (e->phase != PHASE_IDLE) {
         return;
     }
@@ -226,21 +238,51 @@ static void log_report(const struct gen_report *r)
              n[GEN_REMOVED], n[GEN_FAILED], (unsigned long long)r->duration_us);
 }
 
-void gen__finish(struct gen_engine *e)
+/// No run is under way, and nobody is being told of one.
+static bool is_at_rest(const struct gen_engine *e)
 {
-    struct gen_run *run = e->run;
+    return e->phase == PHASE_IDLE && e->parked == NULL;
+}
+
+static void unpark(struct gen_engine *e, struct gen_run *run)
+{
+    struct gen_run **at = &e->parked;
+    while (*at != run) {
+        at = &(*at)->next;
+    }
+    *at = run->next;
+}
+
+/// Tell who asked. A report that is older than the last one is theirs alone.
+static void report(struct gen_engine *e, struct gen_run *run)
+{
     struct gen_report *r = gen__report_new(e, run);
-    gen__report_free(e->last);
-    e->last = r;
+    bool newest = e->last == NULL || r->generation >= e->last->generation;
+    if (newest) {
+        gen__report_free(e->last);
+        e->last = r;
+    }
     log_report(r);
-    answer(run, r); // still in a phase of the run: who closes the engine inside waits for us
-    e->run = NULL;
-    e->phase = PHASE_IDLE;
-    run_free(run);
-    if (e->closing) {
-        gen__life_stop(e);
+    answer(run, r);
+    if (!newest) {
+        gen__report_free(r);
+    }
+}
+
+void gen__finish(struct gen_engine *e, struct gen_run *run)
+{
+    report(e, run); // still in a phase of the run: who closes the engine inside waits for us
+    if (run != e->run) {
+        unpark(e, run);
     } else {
-        schedule_begin(e);
+        e->run = NULL;
+        e->phase = PHASE_IDLE;
+    }
+    run_free(run);
+    if (!e->closing) {
+        gen__schedule(e);
+    } else if (is_at_rest(e)) {
+        gen__life_stop(e);
     }
 }
 
@@ -361,7 +403,7 @@ void gen_prepared(struct gen_source *src, bool something)
         if (!src->something) { // late, and for nothing
             gen__source_joined(src, false);
         }
-        schedule_begin(e);
+        gen__schedule(e);
     }
 }
 
@@ -416,7 +458,7 @@ void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report
     if (cb != NULL) {
         vec_push(&run->waiters, waiter);
     }
-    schedule_begin(e);
+    gen__schedule(e);
     check_ready(e);
 }
 
@@ -520,7 +562,7 @@ void gen_close(struct gen_engine *e, loop_fn *done, void *arg)
     cancel_task(e, &e->begin_task);
     cancel_task(e, &e->turn_task);
     drop_runs(e);
-    if (e->phase == PHASE_IDLE) {
+    if (is_at_rest(e)) {
         gen__life_stop(e);
     } // else the run under way ends first
 }

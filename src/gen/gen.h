@@ -166,6 +166,7 @@ struct gen_unit {
     struct gen_engine *engine;
     struct gen_source *owner;
     uint64_t name_hash;
+    bool entered;  // it was told that it has come
     uint64_t seq;  // of the first version of that name, for the load order
     unsigned refs; // generations that hold it, and the stage while there is one
     vec(struct gen_item *) items;

@@ -103,11 +103,13 @@ struct gen_run {
     bool committed;
     struct gen *old, *made; // pinned: what left, what came; NULL when nothing was made
     struct gen_stage stage;
+    size_t life_left;            // lifecycle calls under way
+    bool entering;               // those of what has come; else of what left
     vec(struct gen_diag) faults; // of lifecycle calls
     struct gen_run *next;
 };
 
-enum gen_phase { PHASE_IDLE, PHASE_PREPARE, PHASE_TURN, PHASE_LEAVE, PHASE_ENTER, PHASE_STOP };
+enum gen_phase { PHASE_IDLE, PHASE_PREPARE, PHASE_TURN, PHASE_LIFE, PHASE_STOP };
 
 struct gen_engine {
     struct loop *loop;
@@ -122,8 +124,9 @@ struct gen_engine {
     uint64_t order; // of the next registration or new name
     enum gen_phase phase;
     struct gen_run *run, *queue;
+    struct gen_run *parked; // committed, while who left or has come is still being told
     struct loop_task *begin_task, *turn_task;
-    size_t life_left; // lifecycle calls under way
+    size_t life_left; // calls of the end under way
     gen__troubles troubles;
     vec(struct gen_diag) warnings; // of the hub itself
     struct gen_report *last;
@@ -198,7 +201,8 @@ void gen__life_stop(struct gen_engine *e);
 
 // ---- engine.c -----------------------------------------------------------------------------------
 
-void gen__finish(struct gen_engine *e);  // the run is over
+void gen__schedule(struct gen_engine *e);                    // begin the next run, if there is one
+void gen__finish(struct gen_engine *e, struct gen_run *run); // the run is over
 void gen__stopped(struct gen_engine *e); // nothing of the last generation runs any more
 void gen__source_joined(struct gen_source *src, bool dry_run);
 void gen__maybe_free(struct gen_engine *e);

@@ -4,9 +4,12 @@
 //                                                                    ──> all answered ──> report
 //
 // Each source has a deadline of its own for these calls; the engine waits for the answers and counts
-// nothing but them. A fault is a line in the report: the new set serves already.
+// nothing but them. A fault is a line in the report: the new set serves already. A run that is wanted
+// meanwhile does not wait: the one whose calls are under way is parked, and its report comes later.
 //
-// Invariant: `life_left` is the number of calls without an answer, plus one while calls are being made.
+// Invariants:
+//   - `life_left` is the number of calls without an answer, plus one while calls are being made.
+//   - a unit is told that it leaves only if it was told that it came.
 
 #include <assert.h>
 
@@ -14,77 +17,93 @@
 
 struct gen_life_call {
     struct gen_engine *engine;
+    struct gen_run *run;   // NULL: the engine closes
     struct gen_unit *unit; // with a reference
 };
 
 typedef void life_fn(void *arg, struct gen_unit *u, enum gen_reason why,
                      struct gen_life_call *call);
 
-static void call_done(struct gen_engine *e);
+static size_t *left_of(struct gen_engine *e, struct gen_run *run)
+{
+    return run != NULL ? &run->life_left : &e->life_left;
+}
 
-static void make_call(struct gen_engine *e, life_fn *fn, struct gen_unit *u, enum gen_reason why)
+static void make_call(struct gen_engine *e, struct gen_run *run, life_fn *fn, struct gen_unit *u,
+                      enum gen_reason why)
 {
     if (fn == NULL) {
         return;
     }
     struct gen_life_call *call = xmalloc(sizeof *call);
-    *call = (struct gen_life_call){.engine = e, .unit = gen__unit_ref(u)};
-    e->life_left++;
+    *call = (struct gen_life_call){.engine = e, .run = run, .unit = gen__unit_ref(u)};
+    ++*left_of(e, run);
     fn(u->owner->arg, u, why, call);
 }
 
-static void leave_all(struct gen_engine *e)
+static void call_done(struct gen_engine *e, struct gen_run *run);
+
+static void leave_all(struct gen_engine *e, struct gen_run *run)
 {
-    e->phase = PHASE_LEAVE;
-    e->life_left = 1;
-    vec_foreach (c, &e->run->stage.changes) {
-        if (c->old != NULL) {
-            make_call(e, c->old->owner->ops->leave, c->old, c->why);
+    run->life_left = 1;
+    vec_foreach (c, &run->stage.changes) {
+        if (c->old != NULL && c->old->entered) {
+            make_call(e, run, c->old->owner->ops->leave, c->old, c->why);
         }
     }
-    call_done(e);
+    call_done(e, run);
 }
 
-static void enter_all(struct gen_engine *e)
+/// What was replaced before it was told is not told any more.
+static void enter_all(struct gen_engine *e, struct gen_run *run)
 {
-    e->phase = PHASE_ENTER;
-    e->life_left = 1;
-    vec_foreach (c, &e->run->stage.changes) {
-        if (c->new != NULL) {
-            make_call(e, c->new->owner->ops->enter, c->new,
+    run->entering = true;
+    run->life_left = 1;
+    vec_foreach (c, &run->stage.changes) {
+        if (c->new != NULL && c->new->life == GEN_CURRENT && !e->closing) {
+            c->new->entered = true;
+            make_call(e, run, c->new->owner->ops->enter, c->new,
                       c->old != NULL ? GEN_RELOAD : GEN_START);
         }
     }
-    call_done(e);
+    call_done(e, run);
 }
 
-static void call_done(struct gen_engine *e)
+static void call_done(struct gen_engine *e, struct gen_run *run)
 {
-    static void (*const next[])(struct gen_engine *) = {
-        [PHASE_LEAVE] = enter_all,
-        [PHASE_ENTER] = gen__finish,
-        [PHASE_STOP] = gen__stopped,
-    };
-    assert(e->life_left != 0);
-    if (--e->life_left == 0) {
-        next[e->phase](e);
+    size_t *left = left_of(e, run);
+    assert(*left != 0);
+    if (--*left != 0) {
+        return;
+    }
+    if (run == NULL) {
+        gen__stopped(e);
+    } else if (!run->entering) {
+        enter_all(e, run);
+    } else {
+        gen__finish(e, run);
     }
 }
 
-static void note_fault(struct gen_engine *e, const struct gen_unit *u, const struct gen_diag *fault)
+static void note_fault(struct gen_engine *e, struct gen_run *run, const struct gen_unit *u,
+                       const struct gen_diag *fault)
 {
     struct gen_diag d = *fault;
     d.plugin = u->name;
     d.path = d.path != NULL ? d.path : u->path;
-    if (e->run != NULL) {
-        vec_push(&e->run->faults, gen_diag_copy(&d));
+    if (run != NULL) {
+        vec_push(&run->faults, gen_diag_copy(&d));
     }
     gen__event_error(e, u->name, NULL, &d);
 }
 
 void gen__life_begin(struct gen_engine *e)
 {
-    leave_all(e);
+    e->phase = PHASE_LIFE;
+    leave_all(e, e->run);
+    if (e->phase == PHASE_LIFE && e->queue != NULL) {
+        gen__schedule(e); // who waits for a run does not wait for who is told of this one
+    }
 }
 
 void gen__life_stop(struct gen_engine *e)
@@ -93,20 +112,23 @@ void gen__life_stop(struct gen_engine *e)
     e->life_left = 1;
     for (size_t i = e->current->units.n; i-- > 0;) { // last come, first to go
         struct gen_unit *u = e->current->units.p[i];
-        make_call(e, u->owner->ops->leave, u, GEN_STOP);
+        if (u->entered) {
+            make_call(e, NULL, u->owner->ops->leave, u, GEN_STOP);
+        }
     }
-    call_done(e);
+    call_done(e, NULL);
 }
 
 void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault)
 {
     struct gen_engine *e = call->engine;
+    struct gen_run *run = call->run;
     if (fault != NULL) {
-        note_fault(e, call->unit, fault);
+        note_fault(e, run, call->unit, fault);
     }
     gen__unit_unref(call->unit);
     free(call);
-    call_done(e);
+    call_done(e, run);
 }
 
 const char *gen_reason_name(enum gen_reason reason)

@@ -135,7 +135,7 @@ void gen__turn(void *engine)
     }
     if (dry_run) {
         end_ready(e, true);
-        gen__finish(e);
+        gen__finish(e, run);
         return;
     }
     if (run->made != NULL) {

@@ -112,6 +112,20 @@ events.on("user.ask", function() events.emit("user.told", { sides = roll.sides, 
     assert stream.until("user.told")["data"] == {"sides": 8, "two": -21}
 
 
+def test_a_shutdown_that_hangs_delays_no_other_save(home, start_hub):
+    hangs = "on('plugin_shutdown', function() timer.sleep(30) end)\n"
+    put(home, "slow.lua", hangs)
+    put(home, "other.lua", "-- one")
+    start_hub()
+    stream = Stream(home)
+    put(home, "slow.lua", hangs + "-- two")
+    stream.until("plugin.changed", plugin="slow")
+    put(home, "other.lua", "-- two")
+    stream.until("plugin.changed", plugin="other")
+    assert not [e for e in stream.seen if e["type"] == "plugin.error"], "nobody was given up yet"
+    stream.until("plugin.error", plugin="slow", code="SHUTDOWN_TIMEOUT")
+
+
 # ---- loader ----------------------------------------------------------------------------------------
 
 BOSS = """

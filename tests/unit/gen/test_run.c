@@ -245,6 +245,55 @@ TEST(a_caller_may_ask_again_inside_his_answer)
     fake_close(&w);
 }
 
+TEST(a_unit_that_leaves_slowly_holds_no_other_run_up)
+{
+    struct fake_world w;
+    fake_open(&w, 2);
+    struct fake_source *slow = &w.source[0];
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll"});
+    slow->life_slow = true;
+    fake_plan(slow, (struct fake_act){.name = "a", .tool = "roll"});
+    fake_ask(&w, &by_api);
+    fake_settle(&w);
+    unsigned before = w.reports;
+    CHECK(slow->call != NULL); // it is told that it leaves, and takes its time
+    fake_plan(&w.source[1], (struct fake_act){.name = "b", .tool = "deal"});
+    fake_ask(&w, &by_api);
+    fake_settle(&w);
+    CHECK(fake_tool(&w, "deal") != NULL);
+    CHECK_INT(w.reports, before + 1);
+    uint64_t newest = gen_last_report(w.engine)->generation;
+    fake_life(slow);
+    fake_life(slow); // and that the next one has come
+    fake_settle(&w);
+    CHECK_INT(w.reports, before + 2); // who asked for it is told in the end
+    CHECK_INT(gen_last_report(w.engine)->generation, newest);
+    slow->life_slow = false;
+    fake_close(&w);
+}
+
+TEST(a_version_that_was_never_told_that_it_came_is_not_told_that_it_leaves)
+{
+    struct fake_world w;
+    fake_open(&w, 1);
+    struct fake_source *s = &w.source[0];
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll"});
+    s->life_slow = true;
+    fake_plan(s, (struct fake_act){.name = "a", .tool = "roll"});
+    fake_ask(&w, &by_api);
+    fake_settle(&w); // the first one leaves slowly
+    s->life_slow = false;
+    fake_plan(s, (struct fake_act){.name = "a", .tool = "roll"});
+    fake_ask(&w, &by_api);
+    fake_settle(&w); // so the second one is replaced before it came
+    CHECK_INT(s->leaves, 1);
+    CHECK_INT(s->enters, 2);
+    fake_life(s);
+    fake_settle(&w);
+    CHECK_INT(s->enters, 2);
+    fake_close(&w);
+}
+
 static void close_now(const struct gen_report *r, void *arg)
 {
     struct fake_world *w = arg;

@@ -131,7 +131,6 @@ TEST(one_that_hangs_holds_no_other_save_up)
     RIG_WAIT(&r, gen_is_running(r.engine));
     SAVE("quick", ADDS("!"));
     rig_wait_revision(&r, "quick", 1);
-    CHECK(rig_diag(&r, "hang") == NULL); // still at it
     rig_remove(&r, "hang.lua");
     rig_wait_gone(&r, "hang");
     rig_end(&r);
@@ -145,7 +144,6 @@ TEST(a_reload_does_not_wait_for_one_that_hangs)
     uint64_t began = loop_now(&r.loop);
     rig_reload(&r, false, false);
     CHECK(loop_now(&r.loop) - began < 4000);
-    CHECK(rig_diag(&r, "hang") == NULL); // still at it
     rig_remove(&r, "hang.lua");
     rig_wait_gone(&r, "hang");
     rig_end(&r);
