@@ -26,7 +26,7 @@ def told(home):
 def is_at(home, p, m, i):
     """Wait until plugin, module and improvement are in these versions."""
     def same():
-        now = (call(home, "GET", "/api/plugins/p/")[1].get("v"), versions(home)[-1], told(home))
+        now = (call(home, "GET", "/api/plugins/p/")[1].get("v"), (versions(home) or [None])[-1], told(home))
         return now == (p, m, i) or None
     assert retry(same)
 
