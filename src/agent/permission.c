@@ -173,6 +173,7 @@ static void write_question(const struct use *u, struct jw *w)
     }
     jw_key(w, "offers");
     jw_arr(w);
+    n = u->guarded ? 1 : n; // each such change is one to look at
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
         jw_kstrz(w, "remember", permit_reach_name(offers[i].reach));
@@ -189,8 +190,8 @@ void use__ask(struct use *u)
     struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_PERMISSION_REQUESTED);
     jw_kstrz(w, "request_id", u->ask_id);
     write_question(u, w);
-    if (u->asked_by != NULL) {
-        jw_kstrz(w, "by", u->asked_by);
+    if (u->guarded || u->asked_by != NULL) {
+        jw_kstrz(w, "by", u->guarded ? "sandbox" : u->asked_by);
     }
     note__end(&n, STORE_SYNCED, on_asked, u);
 }
@@ -355,7 +356,7 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
     } else if (d.question) {
         use__finish(d.u, str_of(d.text), true, NULL);
     } else if (d.allow) {
-        use__resolve(d.u);
+        use__go_on(d.u);
     } else {
         const char *why = arena_printf(&d.u->t->step_arena, "denied by the user%s%s",
                                        d.text[0] != '\0' ? ": " : "", d.text);
@@ -398,8 +399,8 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
     }
     const struct permit_call call = call_of(u);
     if (d->remember != PERMIT_ONCE &&
-        !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY, &u->t->step_arena,
-                    &rule)) {
+        (u->guarded || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
+                                   &u->t->step_arena, &rule))) {
         agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
                   "'remember': \"%s\" was not offered for this call",
                   permit_reach_name(d->remember));

@@ -88,6 +88,7 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
     c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
     c->plugins = copy_list(a, env->plugins);
     c->followed = copy_list(a, env->followed);
+    c->consented = env->consented;
     c->memory = env->memory;
     c->processes = env->processes;
     c->environment = copy_list(a, env->environment);
@@ -102,7 +103,10 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
 
 static void fail(struct tool_call *c, const char *error)
 {
-    struct tool_result r = {.output = buf_str(&c->text), .error = error};
+    struct tool_result r = {.output = buf_str(&c->text),
+                            .error = error,
+                            .diff = buf_str(&c->diff),
+                            .guarded = c->guarded};
     tool__finish(c, &r);
 }
 
@@ -119,6 +123,7 @@ static void on_prepared(void *arg)
     } else {
         good.output = buf_str(&c->text);
         good.diff = buf_str(&c->diff);
+        good.guarded = c->guarded;
         tool__finish(c, &good);
     }
 }

@@ -48,6 +48,7 @@ struct tool_env {
     const char *call_id;             // any text from a model: names the file of a big output
     uint64_t timeout_ms;             // of a command that names none; 0: two minutes
     bool preview;                    // write nothing: the result's `diff` says what would change
+    bool consented; // the user agreed to this change of what runs outside of the box
 };
 
 /// Borrowed for the call of on_done.
@@ -58,6 +59,7 @@ struct tool_result {
     const char *problem; // NULL, or a code of CONTRACT 4: "SANDBOX_UNAVAILABLE"
     uint64_t left_out;   // bytes of the output that are only in the file
     struct str diff;     // what a file tool changed, as a unified diff; empty: nothing, or no text
+    bool guarded;        // that runs outside of the box: nothing is changed until the user agrees
 };
 
 struct tool_call;

@@ -29,6 +29,7 @@ struct tool_call {
     struct box_policy policy;
     const char *const *plugins, *const *followed;
     uint64_t memory, processes;
+    bool consented, guarded; // `guarded`: it was about to change what runs outside of the box
     const char *const *environment;
     mode_t umask; // the client's
     const char *outputs_dir, *call_id;

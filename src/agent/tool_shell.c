@@ -168,6 +168,15 @@ static void explain(struct tool_call *c)
     }
 }
 
+/// The kernel's words do not say why, nor what to do.
+static void explain_guard(struct tool_call *c)
+{
+    if (box_has_guards(c->box) && strstr(buf_z(&c->text), "Read-only file system") != NULL) {
+        buf_addz(&c->text, "[plugins that the hub loads and scripts of a followed project are "
+                           "read-only for commands; write_file and edit_file ask the user]\n");
+    }
+}
+
 /// Files that moved while the box was being made are no fault of the machine.
 static bool is_moved(const struct proc_exit *x)
 {
@@ -226,6 +235,7 @@ static void on_output_done(void *arg)
     if (!r.success && is_boxed(c)) {
         explain(c);
     }
+    explain_guard(c);
     r.output = buf_str(&c->text);
     tool__finish(c, &r);
 }

@@ -214,13 +214,21 @@ static void on_output(struct tool_call *c, struct str text, void *arg)
     tell_progress(arg, text);
 }
 
+/// A call that would have changed what runs outside of the sandbox is asked about, and runs again.
 static void on_tool_done(struct tool_call *c, const struct tool_result *r, void *arg)
 {
     struct use *u = arg;
+    bool autonomous = u->t->s->role.autonomous;
     (void)c;
     u->running = NULL;
-    u->diff = r->success ? arena_str(&u->t->step_arena, r->diff) : STR_NULL;
-    use__finish(u, r->output, r->success, r->error);
+    u->diff = r->success || r->guarded ? arena_str(&u->t->step_arena, r->diff) : STR_NULL;
+    u->guarded = r->guarded;
+    if (r->guarded && !u->consented && !autonomous && !u->t->interrupted) {
+        use__ask(u);
+    } else {
+        u->diff = r->success ? u->diff : STR_NULL;
+        use__finish(u, r->output, r->success, r->error);
+    }
 }
 
 /// What it would do is known. A call that cannot succeed needs no decision.
@@ -234,6 +242,7 @@ static void on_previewed(struct tool_call *c, const struct tool_result *r, void 
         return;
     }
     u->diff = arena_str(&u->t->step_arena, r->diff);
+    u->guarded = r->guarded;
     use__ask(u);
 }
 
@@ -271,6 +280,7 @@ static void start_builtin(struct use *u, const char *const *vars, bool preview)
                            .environment = agent__session_filter(s, vars, arena),
                            .outputs_dir = outputs,
                            .preview = preview,
+                           .consented = u->consented,
                            .call_id = arena_strdup(arena, u->id)};
     agent_guard(a, &env, arena);
     if (tool_call_start(&u->running, &env, str_of(u->tool->builtin->name),
@@ -415,6 +425,16 @@ static void on_resolve(struct pipe *p, void *arg)
     }
     u->allowed = true;
     run_if_ready(u);
+}
+
+void use__go_on(struct use *u)
+{
+    u->consented = u->guarded;
+    if (u->allowed) { // it ran, and met what it had to ask about
+        run_builtin(u);
+    } else {
+        use__resolve(u);
+    }
 }
 
 void use__resolve(struct use *u)

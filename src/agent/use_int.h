@@ -17,10 +17,12 @@ struct use {
     uint64_t since_ns;
     const char *resolved_by; // a unit; NULL: the tool itself ran
     struct str diff;         // what it changes in a file, in the step's arena; may be empty
-    bool noted;              // tool.called is on its way
-    bool synced;             // it is on the disk: the tool may begin
-    const char *lost;        // why it is not: it will not begin
-    bool allowed;            // by plugins, policy and people
+    bool guarded;     // the file runs outside of the sandbox: the user has to agree to this change
+    bool consented;   // and has agreed
+    bool noted;       // tool.called is on its way
+    bool synced;      // it is on the disk: the tool may begin
+    const char *lost; // why it is not: it will not begin
+    bool allowed;     // by plugins, policy and people
     bool over;
     // what runs it
     struct hook_ctx ctx;
@@ -49,6 +51,8 @@ void use__finish(struct use *u, struct str output, bool success, const char *err
 void use__permit(struct use *u);
 /// Nothing is against it any more.
 void use__resolve(struct use *u);
+/// The user has allowed it.
+void use__go_on(struct use *u);
 /// Find out what a file tool would change, then ask.
 void use__preview(struct use *u);
 /// Ask the user; u->diff and u->asked_by are set.

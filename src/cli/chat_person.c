@@ -222,6 +222,9 @@ static void print_call(struct chat *t)
     out_add(&t->c->out, diff.n != 0 ? STR(" wants to change: ") : STR(" wants to run: "));
     out_text(&t->c->out, buf_str(&input));
     out_add(&t->c->out, STR("\n"));
+    if (str_eqz(text_of(t->asked, "by"), "sandbox")) {
+        out_add(&t->c->out, STR("  this file runs outside of the sandbox\n"));
+    }
     view_diff(&t->view, diff, QUESTION_LINES);
     t->view.diff_shown = diff.n != 0;
     buf_fini(&input);

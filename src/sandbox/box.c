@@ -412,6 +412,21 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
                                   : true;
 }
 
+bool box_is_guarded(const struct box *b, const char *real)
+{
+    return box__find(b, real)->guard;
+}
+
+bool box_has_guards(const struct box *b)
+{
+    vec_foreach (r, &b->rules) {
+        if (r->guard) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *box_map(const struct box *b, const char *path)
 {
     char *clean = path_clean(path);

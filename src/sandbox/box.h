@@ -62,6 +62,10 @@ bool box_network(const struct box *b);
 bool box_may_read(const struct box *b, const char *real, const char **why);
 bool box_may_write(const struct box *b, const char *real, const char **why);
 
+/// Does it run outside of the box (box_policy.guard), so that only the user may agree to a change?
+bool box_is_guarded(const struct box *b, const char *real);
+bool box_has_guards(const struct box *b); // is there anything of this kind in reach?
+
 /// Where a path that a command would see lies for us: beneath /tmp it is in the private one. NULL
 /// when there is no such place, because each command has a /tmp of its own. Caller frees.
 char *box_map(const struct box *b, const char *path);

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import DEADLINE, read_until
+from conftest import DEADLINE, read_until, retry
 from test_agent import Session, call, one_call, remove_work, work  # noqa: F401  (fixtures)
 
 
@@ -236,3 +236,37 @@ def test_what_is_shown_before_consent_is_the_project_and_nothing_of_the_home(hom
     for text in (b".afloat/env.toml", b"env.sh", b"SHOWN=1", b"lib.sh", b"SOURCED=1"):
         assert text in shown, shown
     assert b"trust.json" not in shown and b"places" not in shown, shown
+
+
+# ---- an agent that develops a plugin --------------------------------------------------------------
+
+def develop(home, work, decision):
+    """Let an agent change a plugin that the hub loads; gives the request, and the results of its calls."""
+    save(work / "mine.lua", HELLO)
+    home.ok("plugin", "add", str(work / "mine.lua"))
+    s = Session(home, work, [one_call("edit_file", path="mine.lua", old="good", new="better"),
+                             one_call(cmd="echo bad > mine.lua"), {"text": "end"}])
+    s.send()
+    asked = s.wait_for("permission.requested")
+    assert s.call("GET")["pending"][0]["diff"] == asked["diff"]
+    assert (work / "mine.lua").read_text() == HELLO
+    call(home, "POST", f"/session/{s.id}/permission/{asked['request_id']}",
+         {"decision": decision, "remember": "tool"}, 400)  # each change is one to look at
+    call(home, "POST", f"/session/{s.id}/permission/{asked['request_id']}", {"decision": decision})
+    s.wait_for("turn.completed")
+    return asked, results(s)
+
+
+def test_an_agent_that_develops_a_plugin_asks_with_the_diff(home, hub, work):
+    asked, (edit, command) = develop(home, work, "allow")
+    assert '-command{name = "hi"' in asked["diff"] and 'return "better"' in asked["diff"]
+    assert [o["remember"] for o in asked["offers"]] == ["once"]
+    assert edit[0] and "write_file and edit_file ask the user" in command[1]
+    assert (work / "mine.lua").read_text() == HELLO.replace("good", "better")
+    retry(lambda: call(home, "POST", "/command/mine:hi", {})["output"] == "better")
+
+
+def test_a_refused_change_of_a_plugin_is_not_made(home, hub, work):
+    _, (edit, _) = develop(home, work, "deny")
+    assert not edit[0] and edit[2].startswith("denied by")
+    assert (work / "mine.lua").read_text() == HELLO
