@@ -184,7 +184,7 @@ static void refuse(struct ask *a, const struct err *e, const struct git_taken *t
     struct agent_no no;
     bots__no_err(&no, e);
     add_paths(&no, &t->paths);
-    if (t->clash && rec->dirty) {
+    if (t->clash && (rec->dirty || !may_apply)) {
         snprintf(no.hint, sizeof no.hint,
                  "commit your changes, then `git cherry-pick %.12s..%s` lets you settle it by hand",
                  rec->start, rec->branch);

@@ -179,7 +179,7 @@ def test_skills_are_saved_listed_shown_and_removed(home, hub, bot, repo):
 def test_a_run_that_changed_nothing_has_nothing_to_take_over(home, bot, hub, script, repo, verb):
     script(BYE)
     ended = home.cli("run", bot, "hello", cwd=repo)
-    id = re.search(r"^look: afloat runs diff (\w{8})$", ended.stderr, re.M).group(1)
+    id = re.search(r"^resume: afloat run \S+ --resume (\w{8})$", ended.stderr, re.M).group(1)
     taken = home.cli("runs", verb, id, cwd=repo)
     assert taken.returncode == 0 and "changed nothing: there is nothing to take over" in taken.stderr
 

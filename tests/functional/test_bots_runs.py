@@ -128,7 +128,7 @@ def test_a_sleep_is_ended_by_a_stop(rig):
     run = rig.start([say("One."), *DONE], prompt=None)
     retry(lambda: run.events(1, "turn.completed"))
     run.call("POST", "/stop", {})
-    assert len(check_ended(run, "interrupted", last="complete")["iterations"]) == 1
+    assert len(check_ended(run, "interrupted", last="limit")["iterations"]) == 1
 
 
 def test_the_limit_ends_it(rig):
