@@ -70,8 +70,8 @@ struct wire_reply {
     vec(struct wire_item) items; // in the order in which they began
     size_t kept;                 // bytes of inputs and reasoning, bounded
     struct provider_usage usage;
-    uint64_t thought,
-        said; // bytes of reasoning, of text and inputs: for an API that counts them as one
+    uint64_t thought;        // bytes of reasoning, for an API that counts it as output
+    uint64_t said;           // bytes of text and inputs
     const char *stop_reason; // NULL: not said yet
     bool ended;              // the end marker was there: nothing more is to come
     bool finished;           // complete, if the stream ends well: some leave the marker out

@@ -67,8 +67,8 @@ static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct 
     it->name = str_dup(name);
     it->alias = xasprintf("%s:%s", u->name, it->name);
     it->about = str_dup(about);
-    it->name_hash = gen__hash(kind, name);
-    it->alias_hash = gen__hash(kind, str_of(it->alias));
+    it->name_hash = gen__hash((int)kind, name);
+    it->alias_hash = gen__hash((int)kind, str_of(it->alias));
     if (kind == GEN_TOOL) {
         it->mark = map_hash(name) ^ (map_hash(about) << 1);
         it->is_builtin = is_builtin(u->engine, it->name);

@@ -84,10 +84,12 @@ static void grant_rule(int ruleset, int abi, const char *rule)
     }
 }
 
+enum hidden { APART, ABOVE, HIDDEN };
+
 /// What a rule hides: is `path` that, or a directory above it?
-static enum { APART, ABOVE, HIDDEN } how_hidden(const struct launch_box *b, const char *path)
+static enum hidden how_hidden(const struct launch_box *b, const char *path)
 {
-    int found = APART;
+    enum hidden found = APART;
     for (size_t i = 0; i < b->n && found != HIDDEN; i++) {
         const char *hides = launch_rule_path(b->rules[i]);
         if (launch_rule_kind(b->rules[i]) == 'h' && launch__beneath(hides, path)) {
@@ -102,7 +104,7 @@ static void grant_readable(const struct launch_box *b, int ruleset, int abi, con
 /// Something in a directory above what is hidden. What cannot be granted stays closed.
 static void grant_entry(const struct launch_box *b, int ruleset, int abi, const char *path)
 {
-    int how = how_hidden(b, path);
+    enum hidden how = how_hidden(b, path);
     struct stat st;
     int fd = how == APART ? launch__open(path) : -1;
     if (how == ABOVE) {

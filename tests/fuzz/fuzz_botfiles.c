@@ -83,7 +83,7 @@ static void check_import(void)
     snprintf(from, sizeof from, "%s/open", root);
     for (int i = 0; i < 2; i++) {
         import_report_init(&r);
-        demand(import_openbot(&r, home, from, NULL) == 0, "cannot import");
+        demand(import_openbot(&r, home, from, NULL, NULL) == 0, "cannot import");
         demand(i == 0 || r.counts[IMPORT_TAKEN] + r.counts[IMPORT_WARNED] == 0 ||
                    r.counts[IMPORT_FAILED] != 0,
                "a second import takes something");

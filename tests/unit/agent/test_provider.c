@@ -30,12 +30,12 @@ static void answer_failures(struct web_conn *conn, const char *head)
 
 static void check_hello(void)
 {
-    bool reasoning = strcmp(format->kind, "anthropic") != 0; // which does not count it
+    bool reasoning = strcmp(format->kind, "anthropic") != 0; // which thought nothing here
     CHECK_INT(mock.dones, 1);
     CHECK_STR(buf_z(&mock.text), "Hi.");
     CHECK_STR(buf_z(&mock.response),
               reasoning ? "[{\"type\":\"text\",\"text\":\"Hi.\"}] end_turn 100/40/7/3"
-                        : "[{\"type\":\"text\",\"text\":\"Hi.\"}] end_turn 100/40/7/-1");
+                        : "[{\"type\":\"text\",\"text\":\"Hi.\"}] end_turn 100/40/7/0");
 }
 
 static void check_fault(enum provider_fault fault, unsigned tries, const char *says)
