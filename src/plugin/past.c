@@ -411,7 +411,7 @@ static void on_save_time(void *arg)
 }
 
 /// The document names every plugin: writing it with each commit would make a save as slow as there are
-/// plugins. What is lost when the hub is killed before is found on disk again.
+/// plugins. A hub that is killed within SAVE_MS finds what it served in the files, unless they changed too.
 static void save_soon(struct plugins *ps)
 {
     if (ps->stopped) {

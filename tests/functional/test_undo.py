@@ -161,6 +161,8 @@ def test_a_file_that_changed_while_the_hub_was_down_is_not_held(home, world, sta
 def test_the_last_good_versions_serve_after_a_restart(home, world, lua, start_hub, end):
     units = {"lua:lib.m", "lua:user.init", "improvements/i"}
     failed = lambda: {d["plugin"] for d in reload(home)["diagnostics"] if d["code"] == "LOAD_FAILED"}
+    kept = home.dir / "state" / "hub.json"  # written within 100 ms of a commit
+    retry(lambda: kept.exists() and all(f'"{u}"' in kept.read_text() for u in units))
     for name in ("lib/m.lua", "user/init.lua", "improvements/i.lua"):
         lua(name, "this is (not Lua")
     retry(lambda: failed() == units)
