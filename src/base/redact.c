@@ -230,8 +230,8 @@ static bool copy_json(struct buf *out, struct str text)
         }
         if (text.p[i] == '"') {
             inside = !inside;
-        } else if (text.p[i] == '\\' && inside) {
-            i++;
+        } else if (text.p[i] == '\\' && inside) { // no secret begins inside an escape
+            i += i + 1 < text.n && text.p[i + 1] == 'u' ? 5 : 1;
         }
     }
     bool found = r.first != NULL || shown != 0;

@@ -121,3 +121,15 @@ TEST(looking_for_secrets_costs_little)
     buf_fini(&text);
     redact_clear();
 }
+
+TEST(no_secret_begins_inside_an_escape)
+{
+    struct buf json;
+    CHECK(redact_add(STR("KEY"), STR("1272abcd")));
+    buf_init(&json, SIZE_MAX);
+    buf_addz(&json, "{\"a\":\"\\u001272abcd 1272abcd\"}");
+    redact_json(&json);
+    CHECK_STR(buf_z(&json), "{\"a\":\"\\u001272abcd [redacted KEY]\"}");
+    buf_fini(&json);
+    redact_clear();
+}
