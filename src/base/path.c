@@ -162,12 +162,14 @@ int path_mkdirs(const char *path, mode_t mode, struct err *e)
     return rc == 0 ? 0 : err_set(e, rc, "cannot create directory '%s': %s", path, err_text(rc));
 }
 
-// Read to the end of `fd`; the file may grow meanwhile or, in /proc, claim to be empty.
-static int read_all(int fd, struct buf *out)
+// Read to the end of `fd`, which claims to have `size` bytes; it may grow meanwhile or, in /proc, claim to be
+// empty. A small file takes a small buffer: a chunk for each of thousands would be mapped and unmapped each time.
+static int read_all(int fd, struct buf *out, size_t size)
 {
+    size_t chunk = size != 0 ? MIN(size + 1, (size_t)READ_CHUNK) : READ_CHUNK;
     for (;;) {
         char spare; // when `out` is full: is there one byte more?
-        size_t room = MIN(out->max - out->n, (size_t)READ_CHUNK);
+        size_t room = MIN(out->max - out->n, chunk);
         char *to = room != 0 ? buf_reserve(out, room) : &spare;
         ssize_t n = read(fd, to, room != 0 ? room : 1);
         if (n < 0 && errno == EINTR) {
@@ -199,7 +201,7 @@ int path_read(const char *path, struct buf *out, struct err *e)
         rc = S_ISDIR(st.st_mode) ? -EISDIR : ERR_UNSUPPORTED;
     }
     if (rc == 0) {
-        rc = read_all(fd, out);
+        rc = read_all(fd, out, (size_t)st.st_size);
     }
     close(fd);
     if (rc == 0) {

@@ -361,3 +361,17 @@ TEST(a_program_is_found_in_the_first_absolute_directory_that_has_it)
     CHECK(path_find_program(STR(".::"), "tool") == NULL);
     CHECK(path_find_program(STR_NULL, "tool") == NULL);
 }
+
+TEST(a_small_file_is_read_into_a_small_buffer)
+{
+    struct buf out;
+    struct err e = {0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/small", test_dir());
+    CHECK_INT(path_write_atomic(path, STR("a few words"), 0600, &e), 0);
+    buf_init(&out, SIZE_MAX);
+    CHECK_INT(path_read(path, &out, &e), 0);
+    CHECK_STR(buf_z(&out), "a few words");
+    CHECK(out.cap < 4096);
+    buf_fini(&out);
+}
