@@ -48,6 +48,7 @@ static void add_run(const struct json *row, void *arg)
     table_add(t, tint_of(state), state);
     table_add(t, OUT_PLAIN, fate_of(row));
     table_add(t, OUT_DIM, text_of(row, "started_at"));
+    table_add(t, OUT_YELLOW, text_of(row, "rescue"));
     table_add(t, OUT_PLAIN, summary.n != 0 ? summary : text_of(row, "prompt"));
 }
 
@@ -56,7 +57,7 @@ int cmd_run_list(struct cli *c)
     struct table t;
     const struct ask_param params[] = {{"working_dir", NULL}, // of all places
                                        {"limit", c->json ? NULL : "1000"}};
-    table_init(&t, 7);
+    table_init(&t, 8);
     int code = bots__each(c, params, ARRAY_LEN(params), "runs", add_run, &t);
     table_print(&t, &c->out);
     if (code == EXIT_OK && !c->json && t.cells.n == 0) {

@@ -713,6 +713,7 @@ def test_a_rescue_branch_is_named_and_taken_over(rig, repo):
     rescue = run.row()["rescue"]
     assert rescue and rescue.encode() in said, said
     assert rescue in rig.home.ok("runs", "show", run.id)
+    assert rescue in rig.home.ok("runs", "list")
     assert "m.txt" in rig.home.ok("runs", "diff", run.id)
     assert rig.home.cli("runs", "apply", run.id, cwd=repo.root).returncode == 0
     assert (repo.root / "m.txt").read_text() == "m\n" and (repo.root / "wip.txt").read_text() == "WIP\n"
