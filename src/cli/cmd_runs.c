@@ -228,8 +228,13 @@ static void say_merged(struct cli *c, const struct json *v)
 static void say_discarded(struct cli *c, const struct json *v)
 {
     struct str id = text_of(v, "run_id"), branch = text_of(v, "branch");
+    struct str rescue = text_of(v, "rescue");
     if (args_has(&c->args, FLAG_DELETE_BRANCH)) {
         out_note(&c->out, "run " STR_FMT " is discarded, its branch is gone", STR_ARG(id));
+        if (rescue.n != 0) {
+            out_note(&c->out, "branch '" STR_FMT "', with the rest of its work, stays",
+                     STR_ARG(rescue));
+        }
     } else {
         out_note(&c->out,
                  "run " STR_FMT " is discarded; branch '" STR_FMT

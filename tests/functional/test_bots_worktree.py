@@ -717,6 +717,8 @@ def test_a_rescue_branch_is_named_and_taken_over(rig, repo):
     assert "m.txt" in rig.home.ok("runs", "diff", run.id)
     assert rig.home.cli("runs", "apply", run.id, cwd=repo.root).returncode == 0
     assert (repo.root / "m.txt").read_text() == "m\n" and (repo.root / "wip.txt").read_text() == "WIP\n"
+    discarded = rig.home.cli("runs", "discard", run.id, "--delete-branch", cwd=repo.root)
+    assert discarded.returncode == 0 and rescue in discarded.stderr and repo.has(rescue), discarded.stderr
 
 
 def test_a_merge_by_itself_lands_on_the_branch_where_the_run_began(rig, repo):
