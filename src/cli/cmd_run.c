@@ -232,7 +232,7 @@ static int give_up(struct cli *c)
         out_note(&c->out,
                  "left while the run was beginning; 'afloat runs' shows whether it goes on");
     } else if (ask_value(c, OP_RUN_STOP, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
-        follow__say_end(c, v);
+        follow__say_end(c, v, NULL);
     }
     arena_fini(&arena);
     return EXIT_INTERRUPTED;
@@ -276,7 +276,7 @@ static int run_here(struct chat *t, void *arg)
     }
     if (code == EXIT_OK) {
         code = follow__ask_merge(&f);
-        int ended = follow__say_end(t->c, f.end);
+        int ended = follow__say_end(t->c, f.end, &t->view);
         code = code != EXIT_OK ? code : ended;
     }
     arena_fini(&f.arena);

@@ -245,7 +245,7 @@ static void say_discarded(struct cli *c, const struct json *v)
 
 static void say_stopped(struct cli *c, const struct json *v)
 {
-    follow__say_end(c, v);
+    follow__say_end(c, v, NULL);
 }
 
 // `apply`, `merge`, `discard` and `stop` answer with the record
@@ -317,7 +317,7 @@ static int attach(struct chat *t, void *arg)
         code = follow__run(&f);
     }
     if (code == EXIT_OK) {
-        code = follow__say_end(t->c, f.end);
+        code = follow__say_end(t->c, f.end, &t->view);
     }
     arena_fini(&f.arena);
     return code;

@@ -108,7 +108,14 @@ static void say_lost(struct cli *c, const struct json *names)
     buf_fini(&out);
 }
 
-static void say_how(struct cli *c, const struct json *r)
+/// Was the user told this already? The record puts the code in front of it.
+static bool was_told(struct str error, const struct view *seen)
+{
+    struct str fault = seen != NULL ? buf_str(&seen->fault) : STR_NULL;
+    return fault.n != 0 && memmem(error.p, error.n, fault.p, fault.n) != NULL;
+}
+
+static void say_how(struct cli *c, const struct json *r, const struct view *seen)
 {
     struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
     struct str reason = text_of(r, "end_reason"), action = text_of(r, "action");
@@ -131,13 +138,13 @@ static void say_how(struct cli *c, const struct json *r)
     if (summary.n != 0 && !str_eq(summary, error)) {
         out_note(&c->out, "summary: " STR_FMT, STR_ARG(summary));
     }
-    if (error.n != 0) {
+    if (error.n != 0 && !was_told(error, seen)) {
         out_error(&c->out, STR_FMT, STR_ARG(error));
     }
     buf_fini(&how);
 }
 
-int follow__say_end(struct cli *c, const struct json *r)
+int follow__say_end(struct cli *c, const struct json *r, const struct view *seen)
 {
     struct str rescue = text_of(r, "rescue");
     struct str into = text_of(r, "merged_into"), id = text_of(r, "run_id"), bot = text_of(r, "bot");
@@ -148,7 +155,7 @@ int follow__say_end(struct cli *c, const struct json *r)
                  STR_ARG(id), STR_ARG(bot));
         return EXIT_INTERRUPTED;
     }
-    say_how(c, r);
+    say_how(c, r, seen);
     json_foreach_item (note, json_get(r, "notes")) {
         struct str text = json_str(note, "");
         out_note(&c->out, STR_FMT, STR_ARG(text));

@@ -32,8 +32,9 @@ int follow__run(struct run_follow *f);
 /// Ask for the record of run `id` over a connection of its own, without starting a hub; NULL when that
 /// fails. Lives in `arena`.
 const struct json *follow__record(struct cli *c, const char *id, struct arena *arena);
-/// Say how the run went and, in lines that can be pasted, what to do next. The exit code of its end.
-int follow__say_end(struct cli *c, const struct json *record);
+/// Say how the run went and, in lines that can be pasted, what to do next. An error that `seen` (may be NULL)
+/// has shown is not repeated. The exit code of its end.
+int follow__say_end(struct cli *c, const struct json *record, const struct view *seen);
 /// The same for one that goes on without us.
 void follow__say_detached(struct cli *c, const char *id, const char *bot);
 /// When the run asks for it, and somebody is there: merge? Does it, and `f->end` says so. The exit code.

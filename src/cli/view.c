@@ -298,6 +298,8 @@ static void on_failed(struct view *v, const struct json *ev)
     const struct json *error = json_get(ev, "error");
     struct str code = text_of(error, "code"), message = text_of(error, "message");
     view_settle(v);
+    buf_clear(&v->fault);
+    buf_adds(&v->fault, message);
     out_error(v->out, "the turn failed: " STR_FMT "%s" STR_FMT "%s", STR_ARG(message),
               code.n != 0 ? " (" : "", STR_ARG(code), code.n != 0 ? ")" : "");
 }
@@ -356,6 +358,7 @@ void view_init(struct view *v, enum view_mode mode, struct out *out)
     live_init(&v->live, out);
     buf_init(&v->said, SIZE_MAX);
     buf_init(&v->final, SIZE_MAX);
+    buf_init(&v->fault, SIZE_MAX);
 }
 
 void view_fini(struct view *v)
@@ -363,6 +366,7 @@ void view_fini(struct view *v)
     live_fini(&v->live);
     buf_fini(&v->said);
     buf_fini(&v->final);
+    buf_fini(&v->fault);
 }
 
 bool view_event(struct view *v, struct str type, const struct json *ev, struct str data)

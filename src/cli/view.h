@@ -18,6 +18,7 @@ struct view {
     struct live live;
     struct buf said;  // what was streamed of the message in hand
     struct buf final; // the last message that was shown whole
+    struct buf fault; // why the last turn failed, as it was shown
     bool echo;        // show the user's messages too
     bool thinking;    // a hint that stands for a message to come is on the screen
     bool diff_shown;  // the question before the call showed what it changes

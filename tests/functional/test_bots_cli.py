@@ -568,3 +568,12 @@ def test_lua_hears_of_the_worktrees_of_runs_and_leaves_them_alone(home, trees, s
     home.ok("runs", "stop", id, "--force")
     assert [w["path"] for w in retry(lambda: heard(home, "user.gone"))] == [path]
     assert json.loads(home.ok("trees:mine")) == []
+
+
+def test_an_error_of_a_run_is_printed_once(home, hub, script, repo):
+    script({"when": "nothing of the kind", "text": "x"})
+    home.ok("bots", "create", "worker")
+    ended = home.cli("run", "worker", "go", cwd=repo)
+    assert ended.returncode == 1 and ended.stderr.count("expects 'nothing of the kind'") == 1, ended.stderr
+    run = home.json("runs", cwd=repo)["runs"][0]["run_id"]
+    assert "expects 'nothing of the kind'" in home.cli("runs", "show", run, cwd=repo).stdout
