@@ -336,21 +336,24 @@ int rig_tool(struct rig *r, const char *name, const char *input, uint32_t timeou
     return t.status;
 }
 
-int rig_pid(struct rig *r, const char *name)
+int rig_child(int pid, int other)
 {
-    struct host *h = improvements_host(r->imp, str_of(name));
-    int supervisor = h != NULL ? host_proc_pid(h) : 0, pid = 0;
-    char path[100];
-    if (supervisor == 0) {
-        return 0;
-    }
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", supervisor, supervisor);
+    char path[64];
+    int child, found = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
     FILE *f = fopen(path, "r");
-    if (f != NULL && fscanf(f, "%d", &pid) != 1) { // NOLINT(cert-err34-c): the kernel's own number
-        pid = 0;
+    while (f != NULL && found == 0 && fscanf(f, "%d", &child) == 1) { // NOLINT(cert-err34-c)
+        found = child != other ? child : 0;
     }
     if (f != NULL) {
         fclose(f);
     }
-    return pid;
+    return found;
+}
+
+int rig_pid(struct rig *r, const char *name)
+{
+    struct host *h = improvements_host(r->imp, str_of(name));
+    int supervisor = h != NULL ? host_proc_pid(h) : 0;
+    return supervisor != 0 ? rig_child(supervisor, 0) : 0;
 }

@@ -93,22 +93,6 @@ TEST(a_host_killed_in_the_middle_of_a_conversation_leaves_nothing_open)
     rig_end(&r);
 }
 
-/// The first child of process `pid` that is not `other`; 0 when there is none.
-static int child_of(int pid, int other)
-{
-    char path[64];
-    int child, found = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *f = fopen(path, "r");
-    while (f != NULL && found == 0 && fscanf(f, "%d", &child) == 1) { // NOLINT(cert-err34-c)
-        found = child != other ? child : 0;
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return found;
-}
-
 TEST(a_host_killed_while_it_loads_is_quarantined_and_the_old_one_serves)
 {
     int victim = 0;
@@ -117,7 +101,7 @@ TEST(a_host_killed_while_it_loads_is_quarantined_and_the_old_one_serves)
     rig_wait_revision(&r, "x", 1);
     int old = rig_pid(&r, "x"), old_supervisor = host_proc_pid(improvements_host(r.imp, STR("x")));
     rig_save(&r, "x.lua", STR("while true do end"));
-    RIG_WAIT(&r, (victim = child_of(child_of(getpid(), old_supervisor), 0)) != 0);
+    RIG_WAIT(&r, (victim = rig_child(rig_child(getpid(), old_supervisor), 0)) != 0);
     kill(victim, SIGKILL);
     RIG_WAIT(&r, rig_diag(&r, "x") != NULL && !gen_is_running(r.engine));
     CHECK_INT(rig_diag(&r, "x")->code, DIAG_HOST_CRASHED);
