@@ -56,6 +56,9 @@ void rig_remove(const char *name);
 /// Run `code` in a handler of a unit "run", where it may wait, until it says "end".
 void rig_run(const char *code);
 
+/// How many processes are ours.
+int rig_children(void);
+
 /// Run the loop until Lua code has said `text` as a line.
 void rig_wait(const char *text);
 bool rig_said(const char *text);

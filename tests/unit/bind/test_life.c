@@ -65,18 +65,6 @@ TEST(a_unit_that_failed_to_load_leaves_nothing)
     rig_close();
 }
 
-/// How many processes are ours.
-static size_t children(void)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *f = fopen(path, "r");
-    CHECK(f != NULL);
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    return n;
-}
-
 TEST(requests_with_a_callback_are_cancelled_when_their_unit_leaves)
 {
     struct web w;
@@ -93,7 +81,7 @@ TEST(requests_with_a_callback_are_cancelled_when_their_unit_leaves)
     rig_hush();
     struct gen *old = gen_pin(gen_current(rig.engine)); // it has left, but is not released
     rig_remove("a");
-    while (w.conns != NULL || children() != 0) { // the client has let go, the program is gone
+    while (w.conns != NULL || rig_children() != 0) { // the client has let go, the program is gone
         loop_run_once(&l, true);
     }
     CHECK_STR(buf_z(&rig.said), "");

@@ -59,21 +59,31 @@ TEST(commands_beyond_those_that_run_wait_and_beyond_those_are_refused)
 TEST(a_command_that_cannot_start_after_waiting_is_answered)
 {
     rig_open();
-    rig_load("a", "for i = 1, 16 do exec({cmd = 'true'}, function() end) end\n"
-                  "exec({cmd = '/no/such'}, function(r, why) say(r, why) end)");
-    while (strstr(buf_z(&rig.said), "nil exec: cannot start '/no/such'") == NULL) {
+    rig_load("a", "local function tell(r, why) say(why) end\n"
+                  "for i = 1, 16 do\n"
+                  "exec({cmd = 'sleep', args = {'100'}, timeout_s = 0.2}, tell) end\n"
+                  "exec({cmd = '/no/such'}, tell)");
+    const char *last = NULL;
+    while ((last = strstr(buf_z(&rig.said), "exec: cannot start '/no/such'")) == NULL) {
         loop_run_once(&l, true);
     }
+    const char *first = strstr(buf_z(&rig.said), "exec: 'sleep' ran out of time");
+    CHECK(first != NULL && first < last); // it waited until one of them was over
     rig_close();
 }
 
 TEST(requests_that_wait_go_with_their_unit)
 {
     rig_open();
-    rig_load("a", "for i = 1, 100 do exec({cmd = 'sleep', args = {'100'}}, print) end\n"
+    rig_load("a", "for i = 1, 40 do exec({cmd = 'sleep', args = {'100'}}, say) end\n"
                   "for i = 1, 100 do http.get('http://127.0.0.1:1/', print) end\n"
                   "for i = 1, 100 do fs.read('/etc/passwd', print) end");
+    CHECK_INT(rig_children(), 16); // the others wait
     rig_remove("a");
+    while (rig_children() != 0) {
+        loop_run_once(&l, true);
+    }
+    CHECK_STR(buf_z(&rig.said), "");
     rig_close();
 }
 
