@@ -1,5 +1,6 @@
 // Which bots there are, and making, changing and deleting them.
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "bot/catalog.h"
@@ -245,4 +246,63 @@ TEST(a_deleted_bot_keeps_its_history_unless_told)
     CHECK(is_there(kept));
     free(where);
     CHECK_INT(catalog_delete(home(), "../home", true, &where, &e), ERR_INVALID);
+}
+
+// ---- at once ------------------------------------------------------------------------------------
+
+struct deleter {
+    pthread_t thread;
+    pthread_barrier_t *together;
+    const char *home;
+    bool history;
+    int rc;
+};
+
+static void *delete_it(void *arg)
+{
+    struct deleter *d = arg;
+    pthread_barrier_wait(d->together);
+    d->rc = catalog_delete(d->home, "x", d->history, NULL, NULL);
+    return NULL;
+}
+
+/// Delete bot "x" from several threads and check what they are told.
+static void delete_together(const char *dir, bool history)
+{
+    struct deleter d[4];
+    pthread_barrier_t together;
+    int n_deleted = 0, n_missing = 0;
+    pthread_barrier_init(&together, NULL, ARRAY_LEN(d));
+    for (size_t i = 0; i < ARRAY_LEN(d); i++) {
+        d[i] = (struct deleter){.together = &together, .home = dir, .history = history};
+        CHECK_INT(pthread_create(&d[i].thread, NULL, delete_it, &d[i]), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(d); i++) {
+        pthread_join(d[i].thread, NULL);
+        n_deleted += d[i].rc == 0;
+        n_missing += d[i].rc == ERR_NOT_FOUND;
+    }
+    pthread_barrier_destroy(&together);
+    CHECK_INT(n_deleted, 1);
+    CHECK_INT(n_missing, (int)ARRAY_LEN(d) - 1);
+}
+
+TEST(of_several_who_delete_a_bot_at_once_one_did_it)
+{
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s", home());
+    for (int i = 0; i < 200; i++) { // enough for two to look before one of them acts
+        CHECK_INT(catalog_create(dir, "x", STR(""), STR("Body."), NULL), 0);
+        delete_together(dir, false);
+    }
+}
+
+TEST(of_several_who_delete_a_bot_and_its_history_at_once_one_did_it)
+{
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s", home());
+    for (int i = 0; i < 200; i++) {
+        CHECK_INT(catalog_create(dir, "x", STR(""), STR("Body."), NULL), 0);
+        delete_together(dir, true);
+    }
 }
