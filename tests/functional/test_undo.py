@@ -150,6 +150,8 @@ def test_a_file_that_changed_while_the_hub_was_down_is_not_held(home, world, sta
     world(m=2, i=2)
     is_at(home, 1, 2, 2)
     undo_all(home)
+    is_at(home, 1, 1, 1)
+    assert held(home) == ["improvements/i", "lua:lib.m"]
     end_hub(world.hub, signal.SIGTERM)
     world(m=3, i=3)
     start_hub()
