@@ -338,8 +338,7 @@ static void on_saved(struct modules *ms, int root, const struct watch_batch *bat
 {
     bool names = false; // others than before
     for (size_t i = 0; i < batch->n; i++) {
-        files__apply(&ms->files, root, &batch->changes[i]);
-        names = names || batch->changes[i].kind != WATCH_CHANGED;
+        names |= files__apply(&ms->files, root, &batch->changes[i]);
     }
     if (names) {
         stage__expand_order(ms);

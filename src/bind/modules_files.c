@@ -339,11 +339,12 @@ static bool is_older(const struct files__root *r, struct str rel, int64_t ctime_
     return known != NULL && known->ctime_ns > ctime_ns;
 }
 
-void files__apply(struct files *f, int root, const struct watch_change *c)
+bool files__apply(struct files *f, int root, const struct watch_change *c)
 {
     struct files__root *r = &f->roots[root];
     struct str rel = str_from(str_of(c->path), strlen(r->dir) + 1);
     struct files__text *t = NULL;
+    bool was_there = map_get(&r->texts, rel) != NULL;
     if (c->kind != WATCH_DELETED && c->bytes.p != NULL) {
         t = text_copy(c->path, root, c->bytes);
     } else if (c->kind != WATCH_DELETED) {
@@ -354,12 +355,13 @@ void files__apply(struct files *f, int root, const struct watch_change *c)
     }
     if (t != NULL && is_older(r, rel, c->ctime_ns)) {
         files__text_unref(t);
-        return;
+        return false;
     }
     if (t != NULL) {
         t->ctime_ns = c->ctime_ns;
     }
     put_text(r, rel, t);
+    return was_there != (t != NULL);
 }
 
 // ---- scan: on a thread ----------------------------------------------------------------------

@@ -81,9 +81,10 @@ bool files__is_name(struct str name);
 typedef vec(char *) files__names;
 void files__expand(const struct files *f, struct str pattern, files__names *out);
 
-/// A change that the watcher saw.
 struct watch_change;
-void files__apply(struct files *f, int root, const struct watch_change *c);
+/// Take a change that the watcher saw. True: there is a name more or less. The watcher's own kind does not tell: a
+/// scan may have seen a file gone that the watcher has only seen change.
+bool files__apply(struct files *f, int root, const struct watch_change *c);
 
 /// Look at all roots on a thread; `done` on the loop thread, after which `f` is up to date. One at a
 /// time; `f` must stay.
