@@ -8,7 +8,7 @@
 //     shared/env/env.sh                     the file; `shared/env` and `shared` are pinned (box_rules.c)
 //     .env, which is not there              must not appear, see launch_keep.c
 //
-// Only what a command could write needs a rule. The list of such files is the caller's; agent/guards.c
+// Only what a command could write needs a rule. The list of such files is the caller's; trust/guard.c
 // makes it for the tools of a session.
 
 #include "base/path.h"
