@@ -1,5 +1,5 @@
 // A try played from a scenario: where the bytes of a real provider come from a socket, these come
-// from a file and a timer.
+// from a file (or, with none set, from offline.c) and a timer.
 //
 //     start ──> lane: read the file ──> begin: fate, `when` ──> speak, speak, ... ──> end
 //                                          └──> an answer with an error status
@@ -7,6 +7,7 @@
 // The file is read anew for each try, on a lane of its own: it is the user's and may lie anywhere.
 // A try that is stopped while its file is being read leaves the job behind (`owner` NULL).
 
+#include "agent/offline.h"
 #include "agent/provider_int.h"
 #include "agent/scripted.h"
 #include "base/path.h"
@@ -23,6 +24,8 @@ struct played {
     uint64_t n;
     unsigned tries;
     struct buf last; // text of the last message to the model
+    struct arena arena;
+    struct json *offline; // the scene of the offline model; NULL: a file has it
 };
 
 struct reading {
@@ -155,7 +158,7 @@ static void complain_of_last(struct play *p, struct str when)
     buf_init(&text, SIZE_MAX);
     buf_addf(&text,
              "line %llu of the scenario expects '" STR_FMT "' in the last message, which is '",
-             (unsigned long long)played->n, STR_ARG(when));
+             (unsigned long long)p->scene.number, STR_ARG(when));
     struct str last = buf_str(&played->last);
     buf_adds(&text, (struct str){last.p, MIN(last.n, (size_t)EXCERPT)});
     buf_addz(&text, last.n > EXCERPT ? "...'" : "'");
@@ -179,13 +182,13 @@ static void fail_now(struct play *p)
 static void begin(struct play *p)
 {
     const struct played *played = p->call->played;
-    struct str scenario =
-        p->call->choice->scenario != NULL ? buf_str(&p->scenario) : str_of(scripted_builtin);
     struct err e = {0};
     uint64_t after;
     int status;
     p->has_scene = true;
-    if (scripted_init(&p->scene, scenario, played->n, &e) != 0) {
+    if (played->offline != NULL) {
+        scripted_init_line(&p->scene, played->offline, played->n);
+    } else if (scripted_init(&p->scene, buf_str(&p->scenario), played->n, &e) != 0) {
         complain(p, e.msg);
         return;
     }
@@ -272,6 +275,10 @@ static void scripted_open(struct provider_call *call, const struct provider_ask 
         }
         buf_addc(&played->last, '\n');
     }
+    arena_init(&played->arena);
+    if (call->choice->scenario == NULL) {
+        played->offline = offline_scene(&played->arena, ask->request);
+    }
     call->played = played;
 }
 
@@ -279,6 +286,7 @@ static void scripted_close(struct provider_call *call)
 {
     struct played *played = call->played;
     buf_fini(&played->last);
+    arena_fini(&played->arena);
     free(played);
 }
 
@@ -293,7 +301,7 @@ static int scripted_start(struct provider_call *call, struct err *e)
     buf_init(&p->scenario, SCENARIO_MAX);
     timer_init(&p->timer, call->service->loop, run_step, p);
     call->transport = p;
-    if (call->choice->scenario != NULL) {
+    if (played->offline == NULL) {
         read_file(p);
     } else {
         schedule(p, 0);

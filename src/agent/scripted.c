@@ -10,23 +10,17 @@
 
 #include "agent/scripted.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 #include "net/sse.h"
 
-const char scripted_builtin[] =
-    "{\"text\": \"I am the scripted demo model: I play a part and understand nothing. Let me look "
-    "around to show you a tool call.\", \"tool_calls\": [{\"name\": \"list_files\", \"input\": "
-    "{}}]}\n"
-    "{\"text\": \"These are the files of the working directory. To talk to a real model set "
-    "OPENAI_API_KEY or ANTHROPIC_API_KEY, or name a provider in config.toml; to write me another "
-    "part set AFLOAT_SCENARIO to a file of your own.\"}\n";
-
 // ---- reading a scene ------------------------------------------------------------------------
 
-static struct str find_line(struct str scenario, uint64_t n)
+/// The n-th line that is not empty; `*number` is its place in the file, from 1.
+static struct str find_line(struct str scenario, uint64_t n, uint64_t *number)
 {
-    while (scenario.n != 0) {
+    for (*number = 1; scenario.n != 0; ++*number) {
         struct str line = str_trim(str_cut(&scenario, '\n'));
         if (line.n != 0 && --n == 0) {
             return line;
@@ -35,27 +29,76 @@ static struct str find_line(struct str scenario, uint64_t n)
     return STR("{\"text\": \"(end of scenario)\"}");
 }
 
+/// What an object of a scenario may hold; a mistyped key would change the part without a word.
+struct scene_key {
+    const char *name;
+    enum json_type type; // JSON_NULL: any
+};
+
+static const struct scene_key line_keys[] =
+    {{"text", JSON_STR},       {"reasoning", JSON_STR}, {"when", JSON_STR},
+     {"tool_calls", JSON_ARR}, {"usage", JSON_OBJ},     {"error", JSON_OBJ},
+     {"delay_ms", JSON_INT},   {"delta_ms", JSON_INT},  {0}},
+                              call_keys[] = {{"name", JSON_STR}, {"input", JSON_NULL}, {0}},
+                              usage_keys[] = {{"input", JSON_INT},
+                                              {"cached", JSON_INT},
+                                              {"output", JSON_INT},
+                                              {"reasoning", JSON_INT},
+                                              {0}},
+                              error_keys[] = {{"status", JSON_INT},
+                                              {"times", JSON_INT},
+                                              {"retry_after", JSON_NULL},
+                                              {"code", JSON_STR},
+                                              {"message", JSON_STR},
+                                              {"cut", JSON_BOOL},
+                                              {0}};
+
+static int check_keys(const struct json *obj, const char *where, const struct scene_key *keys,
+                      struct err *e)
+{
+    const char *names[12];
+    size_t n = 0;
+    for (; keys[n].name != NULL; n++) {
+        assert(n < ARRAY_LEN(names));
+        names[n] = keys[n].name;
+    }
+    json_foreach_member (m, obj) {
+        size_t i = 0;
+        while (i < n && !str_eqz(m->key, names[i])) {
+            i++;
+        }
+        if (i == n) {
+            const char *near = str_nearest(m->key, names, n);
+            return err_set(e, ERR_PARSE, "%shas no key '" STR_FMT "'%s%s%s", where, STR_ARG(m->key),
+                           near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                           near != NULL ? "'?" : "");
+        }
+        if (keys[i].type != JSON_NULL && m->value.type != keys[i].type) {
+            return err_set(e, ERR_PARSE, "'%s' must be of type %s", names[i],
+                           json_type_name(&(struct json){.type = keys[i].type}));
+        }
+    }
+    return 0;
+}
+
 static int check(const struct json *line, struct err *e)
 {
-    static const struct {
-        const char *key;
-        enum json_type type;
-    } rows[] = {{"text", JSON_STR},       {"reasoning", JSON_STR}, {"when", JSON_STR},
-                {"tool_calls", JSON_ARR}, {"usage", JSON_OBJ},     {"error", JSON_OBJ},
-                {"delay_ms", JSON_INT},   {"delta_ms", JSON_INT}};
+    int rc = 0;
     if (line->type != JSON_OBJ) {
         return err_set(e, ERR_PARSE, "it must be an object");
     }
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct json *v = json_get(line, rows[i].key);
-        if (v != NULL && v->type != rows[i].type) {
-            return err_set(e, ERR_PARSE, "'%s' must be of type %s", rows[i].key,
-                           json_type_name(&(struct json){.type = rows[i].type}));
-        }
+    if ((rc = check_keys(line, "a line ", line_keys, e)) != 0 ||
+        (rc = check_keys(json_get(line, "usage"), "'usage' ", usage_keys, e)) != 0 ||
+        (rc = check_keys(json_get(line, "error"), "'error' ", error_keys, e)) != 0) {
+        return rc;
     }
     json_foreach_item (call, json_get(line, "tool_calls")) {
-        if (json_str(json_get(call, "name"), NULL).n == 0) {
-            return err_set(e, ERR_PARSE, "each of 'tool_calls' needs a 'name'");
+        rc = check_keys(call, "a tool call ", call_keys, e);
+        if (rc == 0 && json_str(json_get(call, "name"), NULL).n == 0) {
+            rc = err_set(e, ERR_PARSE, "each of 'tool_calls' needs a 'name'");
+        }
+        if (rc != 0) {
+            return rc;
         }
     }
     return 0;
@@ -66,22 +109,36 @@ static uint64_t get_ms(const struct json *obj, const char *key)
     return (uint64_t)MAX(json_int(json_get(obj, key), 0), 0);
 }
 
+static void set_line(struct scripted_scene *s, const struct json *line)
+{
+    s->line = line;
+    s->text = json_str(json_get(line, "text"), NULL);
+    s->delay_ms = get_ms(line, "delay_ms");
+    s->delta_ms = get_ms(line, "delta_ms");
+}
+
+void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n)
+{
+    *s = (struct scripted_scene){.n = n};
+    arena_init(&s->arena);
+    set_line(s, line);
+}
+
 int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, struct err *e)
 {
     struct err own;
+    struct json *line;
     e = e != NULL ? e : &own;
     *s = (struct scripted_scene){.n = n};
     arena_init(&s->arena);
-    int rc = json_parse(&s->line, &s->arena, find_line(scenario, n), NULL, e);
+    int rc = json_parse(&line, &s->arena, find_line(scenario, n, &s->number), NULL, e);
     if (rc == 0) {
-        rc = check(s->line, e);
+        rc = check(line, e);
     }
     if (rc != 0) {
-        return err_prefix(e, "line %llu of the scenario", (unsigned long long)n);
+        return err_prefix(e, "line %llu of the scenario", (unsigned long long)s->number);
     }
-    s->text = json_str(json_get(s->line, "text"), NULL);
-    s->delay_ms = get_ms(s->line, "delay_ms");
-    s->delta_ms = get_ms(s->line, "delta_ms");
+    set_line(s, line);
     return 0;
 }
 

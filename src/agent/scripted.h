@@ -11,10 +11,11 @@ struct scripted_scene {
     uint64_t delay_ms; // before anything is said
     uint64_t delta_ms; // between two words
     bool cut;          // set it to have the connection break in the middle of the text
+    uint64_t number;   // of its line in the file, from 1; 0: it is of no file
     // private
     struct arena arena;
-    struct json *line; // an object
-    uint64_t n;        // of the request, from 1
+    const struct json *line; // an object
+    uint64_t n;              // of the request, from 1
     struct str text;
     size_t said;    // bytes of it that were told
     unsigned stage; // what comes next
@@ -26,6 +27,8 @@ struct scripted_scene {
 /// `scenario` must outlive the scene. Call scripted_fini() whatever is returned.
 int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n,
                   struct err *e) MUST_CHECK;
+/// Play `line`, which is known to be a scene and must outlive it.
+void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n);
 void scripted_fini(struct scripted_scene *s);
 
 /// What must occur in the last message to the model: its `when`; p NULL when it has none.
@@ -44,6 +47,3 @@ void scripted_write_fault(struct buf *out, const char *message);
 /// Append the next events: the opening, one word, the calls, the end. `input_tokens` stands in the
 /// usage when the scene gives none. False, with nothing appended, when all was said.
 bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out);
-
-/// What is played when no scenario is set.
-extern const char scripted_builtin[];

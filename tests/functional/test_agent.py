@@ -891,9 +891,9 @@ def test_a_secret_that_a_tool_prints_is_redacted_everywhere(home, hub, work):
 
 
 def test_a_secret_in_an_answer_is_redacted_though_it_comes_in_pieces(home, hub, work):
-    value = "xylophone-and-zither"
+    value = "xylophone and zither"  # a scenario speaks word by word
     home.ok("secret", "set", "MUSIC", input=value)
-    s = Session(home, work, [{"text": f"a {value} b", "chunk": 3}])
+    s = Session(home, work, [{"text": f"a {value} b", "delta_ms": 5}])
     assert s.ask()["text"] == "a [redacted MUSIC] b"
     assert "".join(e["text"] for e in s.events("message.delta")) == "a [redacted MUSIC] b"
     assert not holders(home, value)

@@ -53,18 +53,43 @@ TEST(the_file_is_read_anew_at_each_request)
     mock_end();
 }
 
-TEST(without_a_scenario_the_built_in_one_is_played)
+TEST(without_a_scenario_the_offline_model_answers)
 {
     begin(NULL);
-    mock_ask(NULL);
+    mock_ask(
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}], \"tools\": [{\"name\": "
+        "\"list_files\", \"description\": \"\", \"input_schema\": {}}]}");
     CHECK(strstr(buf_z(&mock.text), "scripted demo model") != NULL);
     CHECK_STR(buf_z(&mock.calls), "call_1_1 list_files {} ok\n");
-    mock_ask(NULL);
+    mock_ask("{\"messages\": [{\"role\": \"user\", \"content\": \"help\"}]}");
     CHECK(strstr(buf_z(&mock.text), "OPENAI_API_KEY") != NULL);
     CHECK_STR(buf_z(&mock.calls), "");
-    mock_ask(NULL);
-    CHECK_STR(buf_z(&mock.text), "(end of scenario)");
     mock_end();
+}
+
+TEST(a_key_that_no_scene_has_is_refused_with_its_line)
+{
+    static const struct {
+        const char *line, *complaint;
+    } rows[] = {
+        {"{\"txt\": \"a\"}",
+         "line 3 of the scenario: a line has no key 'txt'; did you mean 'text'?"},
+        {"{\"tool_calls\": [{\"name\": \"x\", \"inputs\": {}}]}",
+         "line 3 of the scenario: a tool call has no key 'inputs'"},
+        {"{\"usage\": {\"tokens\": 1}}", "line 3 of the scenario: 'usage' has no key 'tokens'"},
+        {"{\"error\": {\"status\": 500, \"time\": 2}}",
+         "line 3 of the scenario: 'error' has no key 'time'; did you mean 'times'?"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"text\": \"a\"}\n\n%s\n", rows[i].line);
+        begin(text);
+        mock_ask(NULL);
+        mock_ask(NULL);
+        CHECK_INT(mock.why.fault, PROVIDER_SCENARIO);
+        CHECK(strstr(mock.why.message, rows[i].complaint) != NULL);
+        mock_end();
+    }
 }
 
 TEST(a_scene_fails_as_often_as_it_says_and_then_answers)
