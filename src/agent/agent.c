@@ -76,6 +76,7 @@ void agent_stop(struct agent *a, loop_fn *done, void *arg)
     while (map_next(&a->sessions, &at, &id, &s)) {
         agent_interrupt(s);
     }
+    agent__cancel_runs(a);
     check_idle(a);
 }
 

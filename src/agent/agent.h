@@ -102,16 +102,10 @@ struct agent_lore {
     bool told;               // its messages name the skills already
 };
 
-/// The answer of a tool; `error` is empty exactly when it succeeded.
-typedef void agent_kit_done(void *arg, struct str output, struct str error);
-
 /// What bots bring to their sessions: agent/ and bot/ meet here only.
 struct agent_kit {
-    /// Their tools; the last one has no name.
-    const struct tool_info *tools;
-    /// Run one, its input fits the schema. `done` once, from inside or later; `s` may be gone by then.
-    void (*call)(void *arg, struct session *s, struct str tool, const struct json *input,
-                 agent_kit_done *done, void *done_arg);
+    /// Their tools; the last one has no name. Their calls have `arg` as tool_call_data().
+    const struct tool *tools;
     /// Fill in `out`, which is initialised; `done` once, never from inside. The session stays until then.
     void (*learn)(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
                   void *done_arg);
@@ -214,6 +208,20 @@ bool agent_visit(struct agent *a, const char *dir, agent_visit_cb *done, void *a
 void agent_visit_end(struct agent *a, const char *real_dir);
 /// The settings for who works in `dir`; never NULL, borrowed until the loop turns.
 const struct config *agent_config_at(const struct agent *a, const char *dir);
+
+/// What a tool answered; borrowed for the callback.
+struct agent_tool_answer {
+    struct str output;
+    bool success;
+    struct str error; // STR_NULL: none
+    uint64_t generation;
+};
+typedef void agent_tool_cb(void *arg, const struct agent_tool_answer *answer,
+                           const struct agent_no *no);
+/// Call a tool without a session, in the absolute `dir` (NULL: none), through the pipeline of every call.
+/// `name`, and `input` (NULL: {}), are borrowed until `cb`, which comes once, also from inside.
+void agent_tool_run(struct agent *a, struct str name, const struct json *input, const char *dir,
+                    agent_tool_cb *cb, void *arg);
 
 /// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
 /// The next turn finds them again, if they are there; nothing happens while one runs.

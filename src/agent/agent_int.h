@@ -1,17 +1,12 @@
 #pragma once
 
 #include "agent/agent.h"
-#include "agent/pipeline.h"
 #include "agent/prompt.h"
 #include "agent/providers.h"
 #include "agent/talk.h"
-#include "agent/tool.h"
-#include "agent/toolbox.h"
+#include "agent/tool_call_int.h"
 #include "base/map.h"
-#include "base/redact.h"
 #include "base/vec.h"
-#include "hook/args.h"
-#include "loop/timer.h"
 #include "loop/work.h"
 #include "permit/book.h"
 #include "proto/events.h"
@@ -33,6 +28,8 @@
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
 //     turn_tools.c       the calls that it asks for                   toolbox.c       tools
 //     turn_compact.c     a conversation that became too long          permission.c    people
+//     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
+//     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
 
 struct turn;
 
@@ -46,7 +43,9 @@ struct agent {
     size_t n_warm;
     struct lane *files;     // prompts' files
     struct lane *requests;  // requests.jsonl, in order
-    struct lane *tools;     // file tools
+    struct lane *tools;     // jobs
+    struct tool_run *runs;  // tools that run without a session
+    uint64_t n_runs;        // so far, for the names of their outputs
     struct rules rules;     // of [[permission]] in the configuration
     struct err rules_fault; // one of them cannot be used: no session starts, no turn either
     struct book *book;      // rules that users made by their answers
@@ -92,7 +91,7 @@ enum session_permission {
     PERMISSION_AUTO,
 };
 
-enum { TURN_ID = 24, ASK_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
+enum { TURN_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
 
 /// A message that waits for its turn.
 struct session_message {
@@ -202,6 +201,9 @@ void agent__session_answer(struct session *s, const char *turn_id, struct str js
 /// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
+/// Is every plugin serving that is required of those who work in `dir`? ERR_NOT_FOUND names one that is not.
+int agent__check_required(const struct agent *a, const struct gen *g, const char *dir,
+                          struct err *e) MUST_CHECK;
 /// The host is told of its directory; `done` when plugins of the project serve, at once when they do.
 void agent__session_enter(struct session *s, session_entered *done, void *arg);
 void agent__session_leave(struct session *s); // and not any more
@@ -256,7 +258,7 @@ void agent__session_read_role(struct session *s, const struct json *meta, struct
 char *agent__session_path(const struct session *s, const char *name);
 /// Take over the conversation of the session before it, if that is in memory.
 void agent__session_inherit(struct session *s);
-const struct tool_info *agent__session_tools(const struct session *s); // NULL: it is no bot's
+const struct tool *agent__session_tools(const struct session *s); // NULL: it is no bot's
 void agent__lore_init(struct agent_lore *l);
 void agent__lore_fini(struct agent_lore *l);
 
@@ -340,9 +342,6 @@ enum turn_state {
 #undef X
 };
 
-/// One call of a tool on its way; see turn_tools.c.
-struct use;
-
 /// What the model said, as on_after_model left it. In the step's arena.
 struct turn_reply {
     struct str text;
@@ -378,16 +377,13 @@ struct turn {
     struct hook_ctx ctx;
     struct str text; // what the user said, as on_user_message left it
     struct pipe pipe;
-    struct gen *gen;        // of the step, pinned
-    struct hook_set *hooks; // of the session's plugins in it
-    struct gen_unit **units;
+    struct call_site site;   // generation, hooks and tools of the step; what is called in it
+    struct gen_unit **units; // the session's plugins in the generation
     size_t n_units;
     struct arena unit_arena; // of `units`
-    struct toolbox tools;
-    struct loop_task *next; // a step that begins in the next turn of the loop
+    struct loop_task *next;  // a step that begins in the next turn of the loop
     // the prompt
     struct prompt_files *files; // read for this turn
-    struct book_project *rules; // remembered for its project
     struct agent_lore lore;     // of a bot
     struct prompt_job *prompt;  // sections under way
     // the model
@@ -402,9 +398,8 @@ struct turn {
     bool compacting; // the request under way makes a summary
     size_t compact_keep;
     // tools
-    vec(struct use *) uses, spent; // of this step, of earlier ones
-    size_t n_open;                 // uses not done
-    size_t n_running;              // of them, built-in tools that run
+    vec(struct tool_call *) spent; // calls of earlier steps
+    size_t n_open;                 // calls whose results are not on the disk
     size_t n_asking;               // of them, wait for a person
     vec(struct json) calls;        // made so far, for `wait`; in the turn's arena
     size_t heard;                  // of what was said to this turn while it ran
@@ -473,13 +468,13 @@ void turn__free_tools(struct turn *t);
 void turn__compact(struct turn *t);
 void turn__compact_reply(struct turn *t, struct str summary);
 
-// permission.c
+// tool_call_outside.c
+/// The hub stops: give up the tools that run without a session.
+void agent__cancel_runs(struct agent *a);
 
+// permission.c
 /// Take the rules of the configuration anew.
 void agent__read_rules(struct agent *a);
-
-/// What a call waits for.
-enum ask_kind { ASK_NOTHING, ASK_PERMISSION, ASK_QUESTION };
 
 /// The member `pending` of the row and of `wait`.
 void agent__session_write_pending(const struct session *s, struct jw *w);

@@ -8,12 +8,14 @@
 // Rules come from [[permission]] in the configuration and from earlier answers (permit/). A question says
 // what each answer covers. It is in the journal before anybody sees it, and so is the decision before
 // anything relies on it. No answer within session.answer_s, or the turn ends first: denied, and journaled.
-// The tool `ask_user` asks in the same way.
+// The tool `ask_user` asks in the same way. Outside of a session there is no mode, and nobody to ask: what
+// would need a question does not run.
 
 #include <assert.h>
 
+#include "agent/agent_int.h"
 #include "agent/make.h"
-#include "agent/use_int.h"
+#include "agent/tool_int.h"
 
 // ---- rules --------------------------------------------------------------------------------------
 
@@ -45,34 +47,41 @@ void agent__read_rules(struct agent *a)
     }
 }
 
-static struct permit_call call_of(const struct use *u)
+static struct permit_call call_of(const struct tool_call *c)
 {
-    const struct session *s = u->t->s;
-    return (struct permit_call){.tool = u->name,
-                                .input = json_get(u->call, "input"),
-                                .working_dir = s->real_dir != NULL ? s->real_dir : s->working_dir,
-                                .session = s->id};
+    const struct session *s = tool_call__session(c->site);
+    const char *dir = s == NULL ? c->site->dir : s->real_dir != NULL ? s->real_dir : s->working_dir;
+    return (struct permit_call){.tool = c->name,
+                                .input = tool_call_input(c),
+                                .working_dir = dir != NULL ? dir : "/",
+                                .session = s != NULL ? s->id : ""};
 }
 
-static enum permit_verdict by_rules(const struct use *u, const struct rule **by)
+static enum permit_verdict by_rules(const struct tool_call *c, const struct rule **by)
 {
-    const struct rules *const lists[] = {&u->t->s->agent->rules, book_rules(u->t->rules)};
-    const struct permit_call c = call_of(u);
-    return rules_judge(lists, ARRAY_LEN(lists), &c, &u->t->step_arena, by);
+    const struct book_project *project = c->site->rules;
+    const struct rules *const lists[] = {&c->site->agent->rules,
+                                         project != NULL ? book_rules(project) : NULL};
+    const struct permit_call call = call_of(c);
+    return rules_judge(lists, project != NULL ? 2 : 1, &call, c->site->arena, by);
 }
 
 // ---- decided without a person -------------------------------------------------------------------
 
-static void note_decision(struct use *u, bool allow, const char *by, const char *reason,
+static void note_decision(struct tool_call *c, bool allow, const char *by, const char *reason,
                           const char *remember_as, note_done *done, void *arg)
 {
+    struct turn *t = c->site->turn;
     struct note n;
-    struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_PERMISSION_DECIDED);
-    if (u->ask_id[0] != '\0') {
-        jw_kstrz(w, "request_id", u->ask_id);
+    if (t == NULL) {
+        return;
     }
-    jw_kstr(w, "call_id", u->id);
-    jw_kstr(w, "tool", u->name);
+    struct jw *w = note__begin(&n, t->s, t, EVENT_PERMISSION_DECIDED);
+    if (c->ask_id[0] != '\0') {
+        jw_kstrz(w, "request_id", c->ask_id);
+    }
+    jw_kstr(w, "call_id", c->id);
+    jw_kstr(w, "tool", c->name);
     jw_kstrz(w, "decision", allow ? "allow" : "deny");
     jw_kstrz(w, "by", by);
     if (reason != NULL && reason[0] != '\0') {
@@ -84,36 +93,45 @@ static void note_decision(struct use *u, bool allow, const char *by, const char 
     note__end(&n, STORE_SYNCED, done, arg);
 }
 
-static void deny(struct use *u, const char *by, const char *reason)
+static void deny(struct tool_call *c, const char *by, const char *reason)
 {
-    const char *why = arena_printf(&u->t->step_arena, "denied by %s%s%s", by,
-                                   reason[0] != '\0' ? ": " : "", reason);
-    note_decision(u, false, by, reason, NULL, NULL, NULL);
-    use__finish(u, STR(""), false, why);
+    const char *why =
+        arena_printf(c->site->arena, "denied by %s%s%s", by, reason[0] != '\0' ? ": " : "", reason);
+    c->denied_by = by;
+    c->reason = reason;
+    note_decision(c, false, by, reason, NULL, NULL, NULL);
+    tool_call__fail(c, CALL_DENIED, why);
 }
 
 // ---- asking a person ----------------------------------------------------------------------------
 
-static void state_after_ask(struct turn *t)
+bool tool_call__can_ask(const struct tool_call *c)
 {
-    agent__session_set_state(t->s, t->n_asking != 0 ? SESSION_WAITING : SESSION_RUNNING);
+    return c->site->turn != NULL && !c->site->turn->s->role.autonomous;
+}
+
+/// Count the questions that are open: the session waits while there is one.
+static void count_asking(struct turn *t, size_t n)
+{
+    t->n_asking = n;
+    agent__session_set_state(t->s, n != 0 ? SESSION_WAITING : SESSION_RUNNING);
 }
 
 /// It waits for nobody any more.
-static void stop_waiting(struct use *u)
+static void stop_waiting(struct tool_call *c)
 {
-    u->asking = ASK_NOTHING;
-    u->diff = STR_NULL; // of what would be; the result says what is
-    u->t->n_asking--;
-    timer_stop(&u->patience);
-    state_after_ask(u->t);
+    assert(c->asking != ASK_NOTHING && c->site->turn->n_asking != 0);
+    c->asking = ASK_NOTHING;
+    c->diff = STR_NULL; // of what would be; the result says what is
+    timer_stop(&c->patience);
+    count_asking(c->site->turn, c->site->turn->n_asking - 1);
 }
 
-static void note_answer(struct use *u, const struct json *answer, note_done *done, void *arg)
+static void note_answer(struct tool_call *c, const struct json *answer, note_done *done, void *arg)
 {
     struct note n;
-    struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_QUESTION_ANSWERED);
-    jw_kstrz(w, "question_id", u->ask_id);
+    struct jw *w = note__begin(&n, c->site->turn->s, c->site->turn, EVENT_QUESTION_ANSWERED);
+    jw_kstrz(w, "question_id", c->ask_id);
     jw_key(w, "answer");
     jw_value(w, answer);
     note__end(&n, STORE_SYNCED, done, arg);
@@ -121,59 +139,67 @@ static void note_answer(struct use *u, const struct json *answer, note_done *don
 
 static void on_impatient(void *arg)
 {
-    struct use *u = arg;
-    enum ask_kind kind = u->asking;
-    stop_waiting(u);
+    struct tool_call *c = arg;
+    enum ask_kind kind = c->asking;
+    stop_waiting(c);
     if (kind == ASK_PERMISSION) {
-        deny(u, "nobody", "no person answered in time");
+        deny(c, "nobody", "no person answered in time");
     } else {
-        note_answer(u, NULL, NULL, NULL);
-        use__finish(u, STR(""), false, "nobody answered in time");
+        note_answer(c, NULL, NULL, NULL);
+        tool_call_finish(c, STR(""), "nobody answered in time");
     }
 }
 
 /// The request is in the journal: those who wait for the turn hear of it.
 static void on_asked(void *arg, int status, const struct err *e)
 {
-    struct use *u = arg;
-    if (u->asking == ASK_NOTHING) {
+    struct tool_call *c = arg;
+    if (c->asking == ASK_NOTHING) {
         return;
     }
     if (status < 0) { // nobody can see it
-        stop_waiting(u);
-        use__finish(u, STR(""), false, e->msg);
+        stop_waiting(c);
+        tool_call_finish(c, STR(""), e->msg);
         return;
     }
-    turn__tell_waiting(u->t);
+    turn__tell_waiting(c->site->turn);
 }
 
-static void begin_asking(struct use *u, enum ask_kind kind)
+static void begin_asking(struct tool_call *c, enum ask_kind kind)
 {
-    struct session *s = u->t->s;
+    struct session *s = c->site->turn->s;
     int64_t patience_s = config_int(agent__session_config(s), "session.answer_s");
-    u->asking = kind;
-    u->t->n_asking++;
-    snprintf(u->ask_id, sizeof u->ask_id, "%c%llu", kind == ASK_PERMISSION ? 'p' : 'q',
+    assert(c->asking == ASK_NOTHING);
+    c->asking = kind;
+    snprintf(c->ask_id, sizeof c->ask_id, "%c%llu", kind == ASK_PERMISSION ? 'p' : 'q',
              (unsigned long long)++s->asks);
-    timer_init(&u->patience, s->agent->o.loop, on_impatient, u);
-    timer_start(&u->patience, (uint64_t)patience_s * 1000);
-    state_after_ask(u->t);
+    timer_init(&c->patience, s->agent->o.loop, on_impatient, c);
+    timer_start(&c->patience, (uint64_t)patience_s * 1000);
+    count_asking(c->site->turn, c->site->turn->n_asking + 1);
 }
 
-/// What would run, what it would change, and what each answer covers.
-static void write_question(const struct use *u, struct jw *w)
+/// The members of a question: what would run, what it would change, and what each answer covers; or what
+/// `ask_user` asks.
+static void write_question(const struct tool_call *c, struct jw *w)
 {
     struct permit_offer offers[PERMIT__REACHES];
-    const struct permit_call c = call_of(u);
-    size_t n = rules_offers(&c, &u->t->step_arena, offers);
+    const struct permit_call call = call_of(c);
+    jw_kstrz(w, c->asking == ASK_PERMISSION ? "request_id" : "question_id", c->ask_id);
+    if (c->asking == ASK_QUESTION) {
+        jw_kstr(w, "question", json_str(json_get(call.input, "question"), ""));
+        jw_key(w, "choices");
+        jw_value(w, json_get(call.input, "choices"));
+        return;
+    }
+    size_t n = rules_offers(&call, c->site->arena, offers);
     jw_key(w, "call");
-    jw_value(w, u->call);
-    if (u->diff.n != 0) {
-        jw_kstr(w, "diff", u->diff);
+    jw_value(w, c->call);
+    if (c->diff.n != 0) {
+        jw_kstr(w, "diff", c->diff);
     }
     jw_key(w, "offers");
     jw_arr(w);
-    n = u->guarded ? 1 : n; // each such change is one to look at
+    n = c->guarded ? 1 : n; // each such change is one to look at
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
         jw_kstrz(w, "remember", permit_reach_name(offers[i].reach));
@@ -183,51 +209,48 @@ static void write_question(const struct use *u, struct jw *w)
     jw_end_arr(w);
 }
 
-void use__ask(struct use *u)
+void tool_call__ask(struct tool_call *c)
 {
     struct note n;
-    begin_asking(u, ASK_PERMISSION);
-    struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_PERMISSION_REQUESTED);
-    jw_kstrz(w, "request_id", u->ask_id);
-    write_question(u, w);
-    if (u->guarded || u->asked_by != NULL) {
-        jw_kstrz(w, "by", u->guarded ? "sandbox" : u->asked_by);
+    begin_asking(c, ASK_PERMISSION);
+    struct jw *w = note__begin(&n, c->site->turn->s, c->site->turn, EVENT_PERMISSION_REQUESTED);
+    write_question(c, w);
+    if (c->guarded || c->asked_by != NULL) {
+        jw_kstrz(w, "by", c->guarded ? "sandbox" : c->asked_by);
     }
-    note__end(&n, STORE_SYNCED, on_asked, u);
+    note__end(&n, STORE_SYNCED, on_asked, c);
 }
 
-void use__ask_user(struct use *u, const struct json *input)
+static void ask_user(struct tool_call *c)
 {
     struct note n;
-    if (u->t->s->role.autonomous) {
-        use__finish(u, STR(""), false, "nobody is there to answer: decide for yourself");
+    if (!tool_call__can_ask(c)) {
+        tool_call_finish(c, STR(""), "nobody is there to answer: decide for yourself");
         return;
     }
-    begin_asking(u, ASK_QUESTION);
-    struct jw *w = note__begin(&n, u->t->s, u->t, EVENT_QUESTION_ASKED);
-    jw_kstrz(w, "question_id", u->ask_id);
-    jw_kstr(w, "question", json_str(json_get(input, "question"), ""));
-    jw_key(w, "choices");
-    jw_value(w, json_get(input, "choices"));
-    note__end(&n, STORE_SYNCED, on_asked, u);
+    begin_asking(c, ASK_QUESTION);
+    write_question(c, note__begin(&n, c->site->turn->s, c->site->turn, EVENT_QUESTION_ASKED));
+    note__end(&n, STORE_SYNCED, on_asked, c);
 }
 
-void use__stop_asking(struct use *u)
+const struct tool_ops tool_ASK_USER = {.start = ask_user, .needs_session = true};
+
+void tool_call__stop_asking(struct tool_call *c)
 {
-    enum ask_kind kind = u->asking;
+    enum ask_kind kind = c->asking;
     if (kind != ASK_NOTHING) {
-        stop_waiting(u);
+        stop_waiting(c);
         if (kind == ASK_PERMISSION) {
-            note_decision(u, false, "nobody", "the turn was interrupted", NULL, NULL, NULL);
+            note_decision(c, false, "nobody", "the turn was interrupted", NULL, NULL, NULL);
         } else {
-            note_answer(u, NULL, NULL, NULL);
+            note_answer(c, NULL, NULL, NULL);
         }
     }
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-static enum permit_verdict by_mode(const struct use *u)
+static enum permit_verdict by_mode(const struct tool_call *c)
 {
     static const enum permit_verdict of_mode[][3] = {
         [PERMISSION_DENY] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY},
@@ -235,67 +258,59 @@ static enum permit_verdict by_mode(const struct use *u)
         [PERMISSION_ASK] = {PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK},
         [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK},
         [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
-    enum permit_verdict v = of_mode[u->t->s->permission][u->tool->effect];
-    return MAX(v, u->tool->asks ? PERMIT_ASK : PERMIT_ALLOW);
+    const struct session *s = tool_call__session(c->site);
+    enum permit_verdict v =
+        of_mode[s != NULL ? s->permission : PERMISSION_AUTO][c->entry->tool->effect];
+    return MAX(v, c->entry->asks ? PERMIT_ASK : PERMIT_ALLOW);
 }
 
-static void deny_by_mode(struct use *u)
+/// The strictest says ask.
+static void ask_or_deny(struct tool_call *c, const char *by)
 {
-    bool plan = u->t->s->permission == PERMISSION_PLAN;
-    deny(u, "policy",
-         plan ? "plan mode: nothing is written, run or sent; describe what you would do"
-              : "permission = \"deny\"");
-}
-
-static void deny_by_rule(struct use *u, const struct rule *r)
-{
-    deny(u, "policy",
-         arena_printf(&u->t->step_arena, "rule %s: %s%s%s", r->id, r->tool,
-                      r->match != NULL ? " " : "", r->match != NULL ? r->match : ""));
+    const struct tool *tool = c->entry->tool;
+    c->asked_by = by;
+    if (c->site->turn == NULL) {
+        tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
+    } else if (!tool_call__can_ask(c)) {
+        deny(c, "policy", "it needs approval, and this bot works alone");
+    } else if (tool->ops->work != NULL && tool->effect == TOOL_WRITES) {
+        tool_call__preview(c);
+    } else {
+        tool_call__ask(c);
+    }
 }
 
 static void on_permission(struct pipe *p, void *arg)
 {
-    struct use *u = arg;
+    struct tool_call *c = arg;
+    struct arena *a = c->site->arena;
     const char *by = pipe_by(p);
     const struct rule *rule = NULL;
     if (p->run.result == HOOK_DENY) {
-        const char *reason = arena_strdup(&u->t->step_arena, str_of(p->run.fault.msg));
-        deny(u, by != NULL ? by : "a plugin", reason);
+        deny(c, by != NULL ? by : "a plugin", arena_strdup(a, str_of(p->run.fault.msg)));
         return;
     }
-    enum permit_verdict v = by_mode(u), ruled = by_rules(u, &rule);
+    enum permit_verdict v = by_mode(c), ruled = by_rules(c, &rule);
     v = p->run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
     if (v == PERMIT_DENY) {
-        deny_by_mode(u);
+        bool plan = c->site->turn->s->permission == PERMISSION_PLAN;
+        deny(c, "policy",
+             plan ? "plan mode: nothing is written, run or sent; describe what you would do"
+                  : "permission = \"deny\"");
     } else if (ruled == PERMIT_DENY) {
-        deny_by_rule(u, rule);
+        deny(c, "policy",
+             arena_printf(a, "rule %s: %s%s%s", rule->id, rule->tool,
+                          rule->match != NULL ? " " : "", rule->match != NULL ? rule->match : ""));
     } else if (ruled != PERMIT_ASK && (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
-        use__resolve(u);
-    } else if (u->t->s->role.autonomous) {
-        deny(u, "policy", "it needs approval, and this bot works alone");
+        tool_call__resolve(c);
     } else {
-        bool writes = u->tool->builtin != NULL && u->tool->effect == TOOL_WRITES;
-        u->asked_by = by;
-        writes ? use__preview(u) : use__ask(u);
+        ask_or_deny(c, by);
     }
 }
 
-void use__permit(struct use *u)
+void tool_call__permit(struct tool_call *c)
 {
-    struct turn *t = u->t;
-    struct pipe_opts o = {.hooks = t->hooks,
-                          .loop = t->s->agent->o.loop,
-                          .point = POINT_PERMISSION,
-                          .ctx = &t->ctx,
-                          .arena = &t->step_arena,
-                          .a = u->call,
-                          .subject = u->name,
-                          .done = on_permission,
-                          .arg = u,
-                          .failed = turn__hook_failed,
-                          .failed_arg = t};
-    pipe_start(&u->pipe, &o);
+    tool_call__raise(c, POINT_PERMISSION, NULL, on_permission);
 }
 
 // ---- people answer ------------------------------------------------------------------------------
@@ -303,7 +318,7 @@ void use__permit(struct use *u)
 /// A decision or an answer on its way into the journal.
 struct deciding {
     struct session *s;
-    struct use *u; // NULL: its turn is over
+    struct tool_call *c; // NULL: its turn is over
     bool question, allow;
     struct rule rule; // to be remembered; without a tool: none. In the step's arena
     char *text;       // the reason, or what the model reads
@@ -311,26 +326,25 @@ struct deciding {
     void *arg;
 };
 
-static struct use *find_ask(struct session *s, struct str id, enum ask_kind kind)
+/// The call that asks this; NULL, answered: nothing does.
+static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kind kind,
+                                  agent_text_cb *cb, void *arg)
 {
-    for (size_t i = 0; s->turn != NULL && i < s->turn->uses.n; i++) {
-        struct use *u = s->turn->uses.p[i];
-        if (u->asking == kind && str_eqz(id, u->ask_id)) {
-            return u;
-        }
-    }
-    return NULL;
-}
-
-static void refuse(struct session *s, struct str id, const char *what, agent_text_cb *cb, void *arg)
-{
+    const char *what = kind == ASK_PERMISSION ? "permission request" : "question";
     struct agent_no no;
     uint64_t n = 0;
+    for (size_t i = 0; s->turn != NULL && i < s->turn->site.calls.n; i++) {
+        struct tool_call *c = s->turn->site.calls.p[i];
+        if (c->asking == kind && str_eqz(id, c->ask_id)) {
+            return c;
+        }
+    }
     bool was = str_to_u64(str_from(id, 1), &n) && n != 0 && n <= s->asks;
     agent__no(&no, was ? PROBLEM_ALREADY_DECIDED : PROBLEM_NOT_FOUND, NULL,
               was ? "%s '%.*s' was decided already" : "there is no %s '%.*s'", what,
               (int)MIN(id.n, (size_t)40), id.p);
     cb(arg, STR_NULL, &no);
+    return NULL;
 }
 
 /// It is in the journal (`status` 0) and, where that was asked for, remembered (`rule_fault` NULL).
@@ -347,28 +361,28 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
                   "the answer cannot be remembered: %s", rule_fault->msg);
     }
     d.cb(d.arg, STR("{\"ok\":true}"), status < 0 || rule_fault != NULL ? &no : NULL);
-    if (d.u != NULL) {
-        d.u->deciding = NULL;
+    if (d.c != NULL) {
+        d.c->deciding = NULL;
     }
-    if (d.u == NULL || d.u->over) { // interrupted meanwhile
+    if (d.c == NULL || d.c->over) { // interrupted meanwhile
     } else if (status < 0) {
-        use__finish(d.u, STR(""), false, e->msg);
+        tool_call_finish(d.c, STR(""), e->msg);
     } else if (d.question) {
-        use__finish(d.u, str_of(d.text), true, NULL);
+        tool_call_finish(d.c, str_of(d.text), NULL);
     } else if (d.allow) {
-        use__go_on(d.u);
+        tool_call__go_on(d.c);
     } else {
-        const char *why = arena_printf(&d.u->t->step_arena, "denied by the user%s%s",
-                                       d.text[0] != '\0' ? ": " : "", d.text);
-        use__finish(d.u, STR(""), false, why);
+        tool_call__fail(d.c, CALL_DENIED,
+                        arena_printf(d.c->site->arena, "denied by the user%s%s",
+                                     d.text[0] != '\0' ? ": " : "", d.text));
     }
     free(d.text);
 }
 
-void use__drop_decision(struct use *u)
+void tool_call__drop_decision(struct tool_call *c)
 {
-    if (u->deciding != NULL) {
-        u->deciding->u = NULL;
+    if (c->deciding != NULL) {
+        c->deciding->c = NULL;
     }
 }
 
@@ -380,8 +394,8 @@ static void on_remembered(void *arg, const struct rule *r, const struct err *e)
 static void on_decided(void *arg, int status, const struct err *e)
 {
     struct deciding *q = arg;
-    if (status == 0 && q->u != NULL && q->rule.tool != NULL) {
-        book_add(q->u->t->rules, &q->rule, on_remembered, q);
+    if (status == 0 && q->c != NULL && q->rule.tool != NULL) {
+        book_add(q->c->site->rules, &q->rule, on_remembered, q);
     } else {
         deciding_end(q, status, e, NULL);
     }
@@ -390,47 +404,45 @@ static void on_decided(void *arg, int status, const struct err *e)
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
                   agent_text_cb *cb, void *arg)
 {
-    struct use *u = find_ask(s, request_id, ASK_PERMISSION);
+    struct tool_call *c = find_ask(s, request_id, ASK_PERMISSION, cb, arg);
     struct rule rule = {0};
     struct agent_no no;
-    if (u == NULL) {
-        refuse(s, request_id, "permission request", cb, arg);
+    if (c == NULL) {
         return;
     }
-    const struct permit_call call = call_of(u);
+    const struct permit_call call = call_of(c);
     if (d->remember != PERMIT_ONCE &&
-        (u->guarded || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
-                                   &u->t->step_arena, &rule))) {
+        (c->guarded || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
+                                   c->site->arena, &rule))) {
         agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
                   "'remember': \"%s\" was not offered for this call",
                   permit_reach_name(d->remember));
         cb(arg, STR_NULL, &no);
         return;
     }
-    struct deciding *q = xcalloc(1, sizeof *q);
+    struct deciding *q = xmalloc(sizeof *q);
     *q = (struct deciding){.s = s,
-                           .u = u,
+                           .c = c,
                            .allow = d->allow,
                            .rule = rule,
                            .text = str_dup(d->reason),
                            .cb = cb,
                            .arg = arg};
-    u->deciding = q;
-    stop_waiting(u);
-    note_decision(u, d->allow, "person", q->text, permit_reach_name(d->remember), on_decided, q);
+    c->deciding = q;
+    stop_waiting(c);
+    note_decision(c, d->allow, "person", q->text, permit_reach_name(d->remember), on_decided, q);
 }
 
 void agent_answer(struct session *s, struct str question_id, const struct json *answer,
                   agent_text_cb *cb, void *arg)
 {
-    struct use *u = find_ask(s, question_id, ASK_QUESTION);
+    struct tool_call *c = find_ask(s, question_id, ASK_QUESTION, cb, arg);
     struct buf text;
-    if (u == NULL) {
-        refuse(s, question_id, "question", cb, arg);
+    if (c == NULL) {
         return;
     }
-    struct deciding *q = xcalloc(1, sizeof *q);
-    *q = (struct deciding){.s = s, .u = u, .question = true, .cb = cb, .arg = arg};
+    struct deciding *q = xmalloc(sizeof *q);
+    *q = (struct deciding){.s = s, .c = c, .question = true, .cb = cb, .arg = arg};
     buf_init(&text, SIZE_MAX);
     if (answer != NULL && answer->type == JSON_STR) {
         buf_adds(&text, answer->s);
@@ -439,9 +451,9 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
     }
     q->text = str_dup(buf_str(&text));
     buf_fini(&text);
-    u->deciding = q;
-    stop_waiting(u);
-    note_answer(u, answer, on_decided, q);
+    c->deciding = q;
+    stop_waiting(c);
+    note_answer(c, answer, on_decided, q);
 }
 
 // ---- shown --------------------------------------------------------------------------------------
@@ -450,23 +462,13 @@ void agent__session_write_pending(const struct session *s, struct jw *w)
 {
     jw_key(w, "pending");
     jw_arr(w);
-    for (size_t i = 0; s->turn != NULL && i < s->turn->uses.n; i++) {
-        const struct use *u = s->turn->uses.p[i];
-        if (u->asking == ASK_NOTHING) {
-            continue;
+    for (size_t i = 0; s->turn != NULL && i < s->turn->site.calls.n; i++) {
+        const struct tool_call *c = s->turn->site.calls.p[i];
+        if (c->asking != ASK_NOTHING) {
+            jw_obj(w);
+            write_question(c, w);
+            jw_end_obj(w);
         }
-        const struct json *input = json_get(u->call, "input");
-        jw_obj(w);
-        if (u->asking == ASK_PERMISSION) {
-            jw_kstrz(w, "request_id", u->ask_id);
-            write_question(u, w);
-        } else {
-            jw_kstrz(w, "question_id", u->ask_id);
-            jw_kstr(w, "question", json_str(json_get(input, "question"), ""));
-            jw_key(w, "choices");
-            jw_value(w, json_get(input, "choices"));
-        }
-        jw_end_obj(w);
     }
     jw_end_arr(w);
 }

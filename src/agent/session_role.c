@@ -9,7 +9,6 @@
 // tools and, at the beginning of each turn, a lore. bot/ lies above and brings both.
 
 #include "agent/agent_int.h"
-#include "agent/use_int.h"
 #include "base/path.h"
 
 // ---- the role -----------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ void agent_set_kit(struct agent *a, const struct agent_kit *kit)
     a->kit = *kit;
 }
 
-const struct tool_info *agent__session_tools(const struct session *s)
+const struct tool *agent__session_tools(const struct session *s)
 {
     return s->role.bot.n != 0 ? s->agent->kit.tools : NULL;
 }
@@ -150,42 +149,4 @@ void agent__lore_init(struct agent_lore *l)
 void agent__lore_fini(struct agent_lore *l)
 {
     skills_fini(&l->skills);
-}
-
-/// Waits for the answer of a bot's tool; the turn may be gone by then.
-struct use_kit {
-    struct use *u; // NULL: nobody wants to know
-    struct agent *agent;
-};
-
-static void on_kit_done(void *arg, struct str output, struct str error)
-{
-    struct use_kit *k = arg;
-    struct use *u = k->u;
-    struct agent *a = k->agent;
-    free(k);
-    if (u != NULL) {
-        const char *why = error.n != 0 ? arena_strdup(&u->t->step_arena, error) : NULL;
-        u->kit = NULL;
-        use__finish(u, output, why == NULL, why);
-    }
-    agent__release(a);
-}
-
-void use__run_kit(struct use *u)
-{
-    struct agent *a = u->t->s->agent;
-    struct use_kit *k = xmalloc(sizeof *k);
-    *k = (struct use_kit){.u = u, .agent = a};
-    u->kit = k;
-    agent__hold(a);
-    a->kit.call(a->kit.arg, u->t->s, u->name, json_get(u->call, "input"), on_kit_done, k);
-}
-
-void use__drop_kit(struct use *u)
-{
-    if (u->kit != NULL) {
-        u->kit->u = NULL;
-        u->kit = NULL;
-    }
 }

@@ -65,13 +65,13 @@ static int pick_listed(const struct session *s, struct gen *g, const char *const
     return 0;
 }
 
-static int check_required(const struct session *s, struct gen *g, struct err *e)
+int agent__check_required(const struct agent *a, const struct gen *g, const char *dir,
+                          struct err *e)
 {
-    const struct agent_host *h = &s->agent->o.host;
+    const struct agent_host *h = &a->o.host;
     const char *name;
-    for (size_t i = 0; (name = h->required(h->arg, i, agent__session_place(s))) != NULL; i++) {
-        struct gen_unit *u = gen_unit_find(g, str_of(name));
-        if (u == NULL) {
+    for (size_t i = 0; (name = h->required(h->arg, i, dir)) != NULL; i++) {
+        if (gen_unit_find(g, str_of(name)) == NULL) {
             return err_set(e, ERR_NOT_FOUND, "required plugin '%.100s' is not serving", name);
         }
     }
@@ -95,7 +95,7 @@ int agent__session_units(const struct session *s, struct gen *g, struct arena *a
     int rc = pick_listed(s, g, names, names != NULL ? n_names : 0, &all, e);
     *out = all.p;
     *n = all.n;
-    return rc < 0 ? rc : check_required(s, g, e);
+    return rc < 0 ? rc : agent__check_required(s->agent, g, agent__session_place(s), e);
 }
 
 // ---- shown --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// One call of a built-in tool, from its input to its result.
+// The table of built-in tools, and the job of one that reads and writes files or runs a program.
 //
 //     start ── input fits the schema? ──no──────────────────────────────┐
 //       │ yes                                                           │
@@ -6,7 +6,7 @@
 //     box_new, tool's function ──> no command: result ─────────────> on_done
 //                             └──> command: tool_shell.c, process ──────▲
 //
-// The call is the lane's alone while it is there; the loop only sets `cancelled`, which the long
+// The job is the lane's alone while it is there; the loop only sets `cancelled`, which the long
 // walks look at. Every way through ends in tool__finish(), once.
 
 #include "agent/tool.h"
@@ -21,23 +21,16 @@
 
 static const struct tool tools[] = {
 #define TOOL(id, name_, effect_, description_, ...)                                                \
-    {{.name = name_, .description = description_, .schema = #__VA_ARGS__, .effect = effect_},      \
-     tool_run_##id},
+    {.name = name_,                                                                                \
+     .description = description_,                                                                  \
+     .schema = #__VA_ARGS__,                                                                       \
+     .effect = effect_,                                                                            \
+     .ops = &tool_##id},
 #include "agent/tools.def"
 #undef TOOL
 };
 
 enum { TIMEOUT_MS = 120 * 1000 };
-
-static const struct tool *find(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
-        if (str_eqz(name, tools[i].info.name)) {
-            return &tools[i];
-        }
-    }
-    return NULL;
-}
 
 // ---- copying what was borrowed ---------------------------------------------------------------
 
@@ -59,20 +52,7 @@ static const char *const *copy_list(struct arena *a, const char *const *list)
     return copy;
 }
 
-static const struct json *copy_json(struct arena *a, const struct json *v)
-{
-    struct buf text;
-    struct json *copy = NULL;
-    buf_init(&text, SIZE_MAX);
-    json_write(&text, v, 0);
-    struct json_opts opts = {.max_depth = JSON_DEPTH_MAX, .dup = JSON_DUP_LAST};
-    int rc = json_parse(&copy, a, arena_str(a, buf_str(&text)), &opts, NULL);
-    assert(rc == 0 || copy == NULL); // one deeper than we read: null, which fits no schema
-    buf_fini(&text);
-    return copy;
-}
-
-static void copy_env(struct tool_call *c, const struct tool_env *env)
+static void copy_env(struct tool_job *c, const struct tool_env *env)
 {
     const struct box_policy *p = env->policy;
     struct arena *a = &c->arena;
@@ -101,7 +81,7 @@ static void copy_env(struct tool_call *c, const struct tool_env *env)
 
 // ---- the way through -------------------------------------------------------------------------
 
-static void fail(struct tool_call *c, const char *error)
+static void fail(struct tool_job *c, const char *error)
 {
     struct tool_result r = {.output = buf_str(&c->text),
                             .error = error,
@@ -112,7 +92,7 @@ static void fail(struct tool_call *c, const char *error)
 
 static void on_prepared(void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     struct tool_result good = {.success = true};
     if (atomic_load(&c->cancelled)) {
         fail(c, "interrupted");
@@ -143,7 +123,7 @@ static const char *const *join_lists(struct arena *a, const char *const *x, cons
 }
 
 /// What runs outside of the box is found anew for each call: a file may have been named since the last.
-static int make_box(struct tool_call *c)
+static int make_box(struct tool_job *c)
 {
     struct trust_guards g;
     if (c->policy.mode != BOX_WORKSPACE_WRITE) { // nothing can be written, or everything
@@ -159,25 +139,25 @@ static int make_box(struct tool_call *c)
 
 static void prepare(void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     int rc = make_box(c);
     if (rc == 0) {
-        rc = c->tool->run(c, &c->why);
+        rc = c->tool->ops->work(c, &c->why);
     }
     c->why.code = rc;
 }
 
 /// Is the input what the tool takes?
-static int check_input(struct tool_call *c)
+static int check_input(struct tool_job *c)
 {
     struct json *schema = NULL;
-    int rc = json_parse(&schema, &c->arena, str_of(c->tool->info.schema), NULL, NULL);
+    int rc = json_parse(&schema, &c->arena, str_of(c->tool->schema), NULL, NULL);
     assert(rc == 0 && schema_check(schema, NULL) == 0);
     return schema_fit(schema, c->input, "input", &c->why);
 }
 
 /// Hand on the result, without secrets that a file or a command showed.
-static void tell_result(struct tool_call *c, const struct tool_result *r)
+static void tell_result(struct tool_job *c, const struct tool_result *r)
 {
     struct tool_result clean = *r;
     struct buf output, error, diff;
@@ -198,7 +178,7 @@ static void tell_result(struct tool_call *c, const struct tool_result *r)
     buf_fini(&diff);
 }
 
-void tool__finish(struct tool_call *c, const struct tool_result *r)
+void tool__finish(struct tool_job *c, const struct tool_result *r)
 {
     timer_stop(&c->timer);
     tell_result(c, r);
@@ -232,26 +212,26 @@ static bool matches(struct str name, const char *pattern)
 
 // ---- public ----------------------------------------------------------------------------------
 
-const struct tool_info *tool_at(size_t i)
+const struct tool *tool_at(size_t i)
 {
-    return i < ARRAY_LEN(tools) ? &tools[i].info : NULL;
+    return i < ARRAY_LEN(tools) ? &tools[i] : NULL;
 }
 
-const struct tool_info *tool_find(struct str name)
+const struct tool *tool_find(struct str name)
 {
-    const struct tool *t = find(name);
-    return t != NULL ? &t->info : NULL;
-}
-
-int tool_call_start(struct tool_call **out, const struct tool_env *env, struct str name,
-                    const struct json *input, const struct tool_cb *cb, void *arg, struct err *e)
-{
-    const struct tool *tool = find(name);
-    *out = NULL;
-    if (tool == NULL) {
-        return err_set(e, ERR_NOT_FOUND, "there is no tool '" STR_FMT "'", STR_ARG(name));
+    for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
+        if (str_eqz(name, tools[i].name)) {
+            return &tools[i];
+        }
     }
-    struct tool_call *c = xcalloc(1, sizeof *c);
+    return NULL;
+}
+
+struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *tool,
+                                const struct json *input, const struct tool_cb *cb, void *arg)
+{
+    struct tool_job *c = xcalloc(1, sizeof *c);
+    assert(tool->ops->work != NULL);
     c->tool = tool;
     c->cb = *cb;
     c->arg = arg;
@@ -260,18 +240,17 @@ int tool_call_start(struct tool_call **out, const struct tool_env *env, struct s
     buf_init(&c->diff, TOOL_DIFF_MAX);
     buf_init(&c->cut, SIZE_MAX);
     copy_env(c, env);
-    c->input = copy_json(&c->arena, input);
-    *out = c;
+    c->input = json_clone(&c->arena, input);
     c->why.code = check_input(c);
     if (c->why.code != 0) {
         loop_defer(c->loop, on_prepared, c);
     } else {
         work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
     }
-    return 0;
+    return c;
 }
 
-void tool_call_cancel(struct tool_call *c)
+void tool_job_cancel(struct tool_job *c)
 {
     atomic_store(&c->cancelled, true);
     if (c->proc != NULL && c->interrupted) {

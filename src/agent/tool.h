@@ -5,40 +5,74 @@
 #include "loop/work.h"
 #include "sandbox/box.h"
 
-// The tools that are built in: shell, and files in and about the working directory.
-//
-//     rc = tool_call_start(&call, &env, STR("shell"), input, &callbacks, arg, &e);
-//
-// on_done follows exactly once, from the loop's deferred queue, never from inside a call of ours;
-// whatever goes wrong is a result that the model can read. Nothing blocks the loop: files are read
-// and written on `lane`, commands are processes in the session's box. All functions belong to the
-// loop thread.
-//
-// Output over TOOL_OUTPUT_MAX goes whole into OUTPUTS_DIR/CALL_ID.txt and comes back as its head and
-// tail with a line between them that says how much is left out and where all of it is. The memory
-// of a call does not depend on the length of its output.
+// Tools: what a model can call. One `struct tool` describes a built-in tool, a tool of bots and, in a step's
+// toolbox, a tool of a plugin; every call goes through the pipeline of tool_call.c. docs/internals/tools.md
+// says how to add one. All functions belong to the loop thread.
 
 enum { TOOL_OUTPUT_MAX = 32 * 1024, TOOL_DIFF_MAX = 64 * 1024 };
 
-/// What a call of it may do, for `permission = "ask"`.
+/// What a call may do: the permission mode decides by it.
 enum tool_effect { TOOL_READS, TOOL_WRITES, TOOL_RUNS };
 
-/// One built-in tool. Constant.
-struct tool_info {
+struct session;
+struct tool_call; // one call in the pipeline
+struct tool_job;  // the work of a built-in tool on a lane and as a process
+
+/// On the lane. Fills in the job's `text` or `command`; a failure is `e`, for the model to read.
+typedef int tool_work(struct tool_job *j, struct err *e);
+
+/// How a tool runs. Constant.
+struct tool_ops {
+    /// Start the call. tool_call_finish() follows once, from inside or later.
+    void (*start)(struct tool_call *c);
+    /// Stop the call. True: nothing of it comes any more. False: tool_call_finish() still comes. Called
+    /// for calls that have not started too. NULL: there is nothing to stop, see tool_call_ticket().
+    bool (*cancel)(struct tool_call *c);
+    tool_work *work;    // of tools that start with tool_call_job.c; else NULL
+    bool needs_session; // cannot run through POST /tool
+};
+
+/// A tool. Constant.
+struct tool {
     const char *name, *description;
     const char *schema; // JSON Schema of the input, as text
     enum tool_effect effect;
+    const struct tool_ops *ops;
 };
 
-/// The n-th tool of tools.def; NULL behind the last. For lists; order is that of the table.
-const struct tool_info *tool_at(size_t i);
-const struct tool_info *tool_find(struct str name); // NULL: not one of these
+/// The i-th tool of tools.def; NULL after the last.
+const struct tool *tool_at(size_t i);
+/// The tool of tools.def with that name; NULL: there is none.
+const struct tool *tool_find(struct str name);
 
-/// Where a call takes place. Everything is borrowed for the call of tool_call_start() only, but for
-/// loop and lane.
+// ---- for the code of a tool ---------------------------------------------------------------------
+
+/// The input; it fits the schema. Borrowed until the call is finished.
+const struct json *tool_call_input(const struct tool_call *c);
+/// Whose call it is; NULL: it was made without a session.
+struct session *tool_call_session(const struct tool_call *c);
+/// `data` of the toolbox entry: agent_kit.arg for tools of bots.
+void *tool_call_data(const struct tool_call *c);
+/// The result, once. `error` NULL: it succeeded. Both are copied; `c` may be gone after this.
+void tool_call_finish(struct tool_call *c, struct str output, const char *error);
+
+/// For work that cannot be stopped: it keeps a ticket, and the call may go first. Holds the agent.
+struct tool_ticket *tool_call_ticket(struct tool_call *c);
+/// tool_call_finish() if the call still waits. Frees the ticket.
+void tool_ticket_finish(struct tool_ticket *t, struct str output, const char *error);
+
+// ---- jobs: built-in tools that read and write files or run a program -----------------------------
+//
+// on_done follows exactly once, from the loop's deferred queue; whatever goes wrong is a result that the
+// model can read. Nothing blocks the loop: files are read and written on `lane`, commands are processes in
+// the box. Output over TOOL_OUTPUT_MAX goes whole into OUTPUTS_DIR/CALL_ID.txt and comes back as its head
+// and tail with a line between them that says how much is left out and where all of it is. The memory of a
+// job does not depend on the length of its output.
+
+/// Where a job takes place. Everything but loop and lane is borrowed for tool_job_start() only.
 struct tool_env {
     struct loop *loop;
-    struct lane *lane;               // for files; closed after all calls are done
+    struct lane *lane;               // for files; closed after all jobs are done
     const struct box_policy *policy; // working_dir is where relative paths begin
     const char *const *plugins;      // paths that the hub loads plugins from, see agent_guard()
     const char *const *followed;     // places that are trusted whatever they hold
@@ -62,24 +96,21 @@ struct tool_result {
     bool guarded;        // that runs outside of the box: nothing is changed until the user agrees
 };
 
-struct tool_call;
-
 struct tool_cb {
     /// New output of a command, as it comes, UTF-8 as far as it is text; may be NULL.
-    void (*on_progress)(struct tool_call *c, struct str text, void *arg);
+    void (*on_progress)(struct tool_job *c, struct str text, void *arg);
     /// The call is over and freed when this returns.
-    void (*on_done)(struct tool_call *c, const struct tool_result *r, void *arg);
+    void (*on_done)(struct tool_job *c, const struct tool_result *r, void *arg);
 };
 
-/// Start a call. `input` is checked against the schema first and copied; one that does not fit is a
-/// failed result. ERR_NOT_FOUND when `name` is none of these: no callback follows then.
-int tool_call_start(struct tool_call **out, const struct tool_env *env, struct str name,
-                    const struct json *input, const struct tool_cb *cb, void *arg,
-                    struct err *e) MUST_CHECK;
+/// Start a job of `tool`, which has `work`. `input` is checked against the schema first and copied; one that
+/// does not fit is a failed result.
+struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *tool,
+                                const struct json *input, const struct tool_cb *cb, void *arg);
 
 /// End it early: a command's processes all end (TERM, two seconds later KILL; asked twice, KILL at once).
 /// on_done still comes, with error "interrupted" unless it was over already.
-void tool_call_cancel(struct tool_call *c);
+void tool_job_cancel(struct tool_job *c);
 
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
 /// count.

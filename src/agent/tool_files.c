@@ -17,12 +17,12 @@
 enum { LINES = 2000, ENTRIES_MAX = 2000, DEPTH_MAX = 20 };
 
 /// The member `name` of the input as a path of ours.
-static int input_path(struct tool_call *c, const char *fallback, char **out, struct err *e)
+static int input_path(struct tool_job *c, const char *fallback, char **out, struct err *e)
 {
     return tool__path(c, json_str(json_get(c->input, "path"), fallback), out, e);
 }
 
-static int read_whole(struct tool_call *c, const char *path, struct buf *text, struct err *e)
+static int read_whole(struct tool_job *c, const char *path, struct buf *text, struct err *e)
 {
     int fd = tool__open(c, path, false, NULL, e);
     if (fd < 0) {
@@ -81,7 +81,7 @@ static void add_lines(struct buf *out, struct str text, int64_t first, int64_t l
     }
 }
 
-int tool_run_READ_FILE(struct tool_call *c, struct err *e)
+static int read_file(struct tool_job *c, struct err *e)
 {
     struct buf text;
     char *path;
@@ -97,9 +97,12 @@ int tool_run_READ_FILE(struct tool_call *c, struct err *e)
     return rc;
 }
 
+const struct tool_ops tool_READ_FILE = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = read_file};
+
 // ---- write_file, edit_file -------------------------------------------------------------------
 
-int tool_run_WRITE_FILE(struct tool_call *c, struct err *e)
+static int write_file(struct tool_job *c, struct err *e)
 {
     struct str text = json_str(json_get(c->input, "content"), "");
     char *path;
@@ -115,6 +118,9 @@ int tool_run_WRITE_FILE(struct tool_call *c, struct err *e)
     }
     return rc;
 }
+
+const struct tool_ops tool_WRITE_FILE = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = write_file};
 
 static size_t count(struct str text, struct str what)
 {
@@ -152,7 +158,7 @@ static int check_count(size_t n, bool all, const char *path, struct err *e)
     return 0;
 }
 
-static int edit(struct tool_call *c, const char *path, struct str text, struct err *e)
+static int edit(struct tool_job *c, const char *path, struct str text, struct err *e)
 {
     struct str old = json_str(json_get(c->input, "old"), "");
     struct str new = json_str(json_get(c->input, "new"), "");
@@ -177,7 +183,7 @@ static int edit(struct tool_call *c, const char *path, struct str text, struct e
     return rc;
 }
 
-int tool_run_EDIT_FILE(struct tool_call *c, struct err *e)
+static int edit_file(struct tool_job *c, struct err *e)
 {
     struct buf text;
     char *path;
@@ -192,6 +198,9 @@ int tool_run_EDIT_FILE(struct tool_call *c, struct err *e)
     return rc;
 }
 
+const struct tool_ops tool_EDIT_FILE = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = edit_file};
+
 // ---- list_files ------------------------------------------------------------------------------
 
 struct entry {
@@ -200,7 +209,7 @@ struct entry {
 };
 
 struct listing {
-    struct tool_call *call;
+    struct tool_job *call;
     size_t left;  // entries that may still be shown
     bool cut;     // there were more
     size_t depth; // levels to go down
@@ -279,7 +288,7 @@ static void list_dir(struct listing *l, int fd, const char *real, const char *sh
     closedir(dir);
 }
 
-int tool_run_LIST_FILES(struct tool_call *c, struct err *e)
+static int list_files(struct tool_job *c, struct err *e)
 {
     struct listing l = {.call = c, .left = ENTRIES_MAX};
     char *path, *real;
@@ -298,3 +307,6 @@ int tool_run_LIST_FILES(struct tool_call *c, struct err *e)
     }
     return 0;
 }
+
+const struct tool_ops tool_LIST_FILES = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = list_files};

@@ -8,9 +8,8 @@
 #include "loop/proc.h"
 #include "loop/timer.h"
 
-// A call under way, and the functions of tools.def. A tool's work runs on the lane with the call all
-// its own; a tool that starts a program says so by filling in `command`, and the program is started
-// when the lane is done.
+// A job under way. Its work runs on the lane and has the job to itself; a tool that starts a program says so
+// by filling in `command`, and the program is started when the lane is done.
 
 struct tool_command {
     const char *const *argv; // NULL: there is none, the result stands
@@ -18,7 +17,7 @@ struct tool_command {
     int nothing; // the exit status that means "fine, but nothing to show"; 0: none does
 };
 
-struct tool_call {
+struct tool_job {
     const struct tool *tool;
     struct loop *loop;
     struct lane *lane;
@@ -51,36 +50,33 @@ struct tool_call {
     struct proc_exit exit;
 };
 
-/// On the lane. Fills in `text` or `command`; a failure is `e`, for the model to read.
-typedef int tool_fn(struct tool_call *c, struct err *e);
+#define TOOL(id, ...) extern const struct tool_ops tool_##id;
+#include "agent/tools.def"
+#undef TOOL
 
-struct tool {
-    struct tool_info info;
-    tool_fn *run;
-};
+/// start and cancel of tools whose work is a job: tool_call_job.c.
+void tool__start_job(struct tool_call *c);
+bool tool__cancel_job(struct tool_call *c);
 
-tool_fn tool_run_SHELL, tool_run_READ_FILE, tool_run_WRITE_FILE, tool_run_EDIT_FILE,
-    tool_run_LIST_FILES, tool_run_SEARCH_FILES;
-
-/// Give the result and free the call.
-void tool__finish(struct tool_call *c, const struct tool_result *r);
+/// Give the result and free the job.
+void tool__finish(struct tool_job *c, const struct tool_result *r);
 
 /// Start the program of `command`; tool__finish() follows in any case.
-void tool__spawn(struct tool_call *c);
-void tool__stop(struct tool_call *c); // TERM now, KILL two seconds later
+void tool__spawn(struct tool_job *c);
+void tool__stop(struct tool_job *c); // TERM now, KILL two seconds later
 
-// ---- paths of a call, on the lane: tool_path.c ---------------------------------------------------
+// ---- paths of a job, on the lane: tool_path.c ---------------------------------------------------
 
 enum { TOOL_FILE_MAX = 16 << 20 }; // what read_file, write_file and edit_file work on
 
 /// A path of the model's as an absolute one of ours: relative ones begin at the working directory,
 /// /tmp is the session's. In the arena.
-int tool__path(struct tool_call *c, struct str path, char **out, struct err *e) MUST_CHECK;
+int tool__path(struct tool_job *c, struct str path, char **out, struct err *e) MUST_CHECK;
 
 /// Open a file or directory for reading inside the borders of the box; `path` is from tool__path().
 /// `dir`: must be a directory, else a regular file. Returns a descriptor. `*real` (may be NULL) is
 /// its real path, in the arena.
-int tool__open(struct tool_call *c, const char *path, bool dir, char **real,
+int tool__open(struct tool_job *c, const char *path, bool dir, char **real,
                struct err *e) MUST_CHECK;
 
 /// Append all of an open file to `out`: ERR_TOO_LARGE past its maximum, ERR_INVALID for what is not
@@ -89,4 +85,4 @@ int tool__read_text(int fd, const char *path, struct buf *out, struct err *e) MU
 
 /// Replace or make a file inside the borders of the box, in one step; the mode of an existing file
 /// stays, missing directories are made. Notes the difference in `diff`; a preview does no more than that.
-int tool__write(struct tool_call *c, const char *path, struct str text, struct err *e) MUST_CHECK;
+int tool__write(struct tool_job *c, const char *path, struct str text, struct err *e) MUST_CHECK;

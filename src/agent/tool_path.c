@@ -30,7 +30,7 @@ static int open_path(const char *path)
 }
 
 /// Where an open file really is, in the arena; NULL when it has no place (any more).
-static char *real_path(struct tool_call *c, int fd)
+static char *real_path(struct tool_job *c, int fd)
 {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -49,7 +49,7 @@ static bool is_kernel_made(int fd)
 }
 
 /// Big outputs of this session may be read, although they lie in the home of Afloat.
-static bool is_output(const struct tool_call *c, const char *real)
+static bool is_output(const struct tool_job *c, const char *real)
 {
     char *dir = c->outputs_dir != NULL ? realpath(c->outputs_dir, NULL) : NULL;
     size_t n = dir != NULL ? strlen(dir) : 0;
@@ -58,7 +58,7 @@ static bool is_output(const struct tool_call *c, const char *real)
     return inside;
 }
 
-static int check_readable(struct tool_call *c, int fd, const char *path, bool dir, char **out,
+static int check_readable(struct tool_job *c, int fd, const char *path, bool dir, char **out,
                           struct err *e)
 {
     struct stat st;
@@ -94,7 +94,7 @@ static int open_content(int fd, const char *path, bool dir, struct err *e)
     return content >= 0 ? content : err_sys(e, "cannot open '%s'", path);
 }
 
-int tool__path(struct tool_call *c, struct str path, char **out, struct err *e)
+int tool__path(struct tool_job *c, struct str path, char **out, struct err *e)
 {
     if (memchr(path.p, '\0', path.n) != NULL || path.n >= PATH_MAX) {
         return err_set(e, ERR_INVALID, "that is not the name of a file");
@@ -115,7 +115,7 @@ int tool__path(struct tool_call *c, struct str path, char **out, struct err *e)
     return rc;
 }
 
-int tool__open(struct tool_call *c, const char *path, bool dir, char **real, struct err *e)
+int tool__open(struct tool_job *c, const char *path, bool dir, char **real, struct err *e)
 {
     int fd = open_path(path);
     if (fd < 0) {
@@ -164,12 +164,12 @@ struct place {
     bool exists;
 };
 
-static char *join(struct tool_call *c, const char *dir, const char *name)
+static char *join(struct tool_job *c, const char *dir, const char *name)
 {
     return arena_printf(&c->arena, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
 }
 
-static int check_writable(struct tool_call *c, const char *real, const char *path, struct err *e)
+static int check_writable(struct tool_job *c, const char *real, const char *path, struct err *e)
 {
     const char *why = NULL;
     if (c->consented && box_is_guarded(c->box, real)) {
@@ -220,7 +220,7 @@ static int make_dirs(int dir, const char *rel, mode_t mask, const char *path, st
 }
 
 /// A file that exists: its real directory, whatever links led there.
-static int find_existing(struct tool_call *c, int fd, const char *path, struct place *p,
+static int find_existing(struct tool_job *c, int fd, const char *path, struct place *p,
                          struct err *e)
 {
     char *real = real_path(c, fd);
@@ -238,7 +238,7 @@ static int find_existing(struct tool_call *c, int fd, const char *path, struct p
 }
 
 /// A file that does not: the nearest directory that exists, and the way from there.
-static int find_new(struct tool_call *c, const char *path, struct place *p, struct err *e)
+static int find_new(struct tool_job *c, const char *path, struct place *p, struct err *e)
 {
     struct stat st;
     struct str up = path_dir(str_of(path));
@@ -272,7 +272,7 @@ static int find_new(struct tool_call *c, const char *path, struct place *p, stru
 }
 
 /// The path as the user knows it: relative to the working directory where it is in there.
-static struct str shown_path(const struct tool_call *c, const char *path)
+static struct str shown_path(const struct tool_job *c, const char *path)
 {
     const char *dir = c->policy.working_dir;
     size_t n = strlen(dir);
@@ -280,7 +280,7 @@ static struct str shown_path(const struct tool_call *c, const char *path)
 }
 
 /// What the write changes. A file that is no text has no diff, and of a very long one the beginning is kept.
-static void note_diff(struct tool_call *c, const char *path, struct str text)
+static void note_diff(struct tool_job *c, const char *path, struct str text)
 {
     struct buf before;
     int fd = tool__open(c, path, false, NULL, NULL), rc = fd;
@@ -295,7 +295,7 @@ static void note_diff(struct tool_call *c, const char *path, struct str text)
     buf_fini(&before);
 }
 
-int tool__write(struct tool_call *c, const char *path, struct str text, struct err *e)
+int tool__write(struct tool_job *c, const char *path, struct str text, struct err *e)
 {
     struct place p = {.dir = -1};
     char file[64 + NAME_MAX];

@@ -16,12 +16,12 @@ enum { GRACE_MS = 2000, NAME_LEN = 100 };
 
 // ---- what to run, on the lane ----------------------------------------------------------------
 
-static const char **words(struct tool_call *c, size_t n)
+static const char **words(struct tool_job *c, size_t n)
 {
     return arena_calloc(&c->arena, n + 1, sizeof(const char *));
 }
 
-static char *text_of(struct tool_call *c, const struct json *v, const char *fallback)
+static char *text_of(struct tool_job *c, const struct json *v, const char *fallback)
 {
     return arena_strdup(&c->arena, json_str(v, fallback));
 }
@@ -35,7 +35,7 @@ static int check_text(const struct json *v, const char *what, struct err *e)
     return 0;
 }
 
-static int choose_dir(struct tool_call *c, struct err *e)
+static int choose_dir(struct tool_job *c, struct err *e)
 {
     const struct json *cwd = json_get(c->input, "cwd");
     char *path, *real;
@@ -61,7 +61,7 @@ static int choose_dir(struct tool_call *c, struct err *e)
     return 0;
 }
 
-int tool_run_SHELL(struct tool_call *c, struct err *e)
+static int run_shell(struct tool_job *c, struct err *e)
 {
     const struct json *cmd = json_get(c->input, "cmd");
     const struct json *limit = json_get(c->input, "timeout_s");
@@ -84,8 +84,11 @@ int tool_run_SHELL(struct tool_call *c, struct err *e)
     return 0;
 }
 
+const struct tool_ops tool_SHELL = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = run_shell};
+
 /// A "-" alone would be its input.
-static const char *search_path(struct tool_call *c)
+static const char *search_path(struct tool_job *c)
 {
     char *path = text_of(c, json_get(c->input, "path"), ".");
     return path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path;
@@ -103,7 +106,7 @@ static const char *find_grep(void)
     return "grep";
 }
 
-int tool_run_SEARCH_FILES(struct tool_call *c, struct err *e)
+static int search_files(struct tool_job *c, struct err *e)
 {
     const struct json *glob = json_get(c->input, "glob");
     size_t n = 0;
@@ -135,15 +138,18 @@ int tool_run_SEARCH_FILES(struct tool_call *c, struct err *e)
     return 0;
 }
 
+const struct tool_ops tool_SEARCH_FILES = {
+    .start = tool__start_job, .cancel = tool__cancel_job, .work = search_files};
+
 // ---- its end ---------------------------------------------------------------------------------
 
-static bool is_boxed(const struct tool_call *c)
+static bool is_boxed(const struct tool_job *c)
 {
     return box_rules(c->box) != NULL;
 }
 
 /// A model that does not know why a command failed tries ten other ways.
-static void explain(struct tool_call *c)
+static void explain(struct tool_job *c)
 {
     static const struct {
         const char *sign, *and;
@@ -169,7 +175,7 @@ static void explain(struct tool_call *c)
 }
 
 /// The kernel's words do not say why, nor what to do.
-static void explain_guard(struct tool_call *c)
+static void explain_guard(struct tool_job *c)
 {
     if (box_has_guards(c->box) && strstr(buf_z(&c->text), "Read-only file system") != NULL) {
         buf_addz(&c->text, "[plugins that the hub loads and scripts of a followed project are "
@@ -185,7 +191,7 @@ static bool is_moved(const struct proc_exit *x)
 }
 
 /// Why it counts as failed, in the arena; NULL: it does not.
-static const char *judge(struct tool_call *c, struct tool_result *r)
+static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
     if (!x->launched && is_moved(x)) {
@@ -223,7 +229,7 @@ static const char *judge(struct tool_call *c, struct tool_result *r)
 
 static void on_output_done(void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     struct tool_result r = {0};
     tool_output_text(c->output, &c->text, &r.left_out);
     if (c->command.nothing != 0 && c->exit.code == c->command.nothing && c->text.n == 0) {
@@ -242,7 +248,7 @@ static void on_output_done(void *arg)
 
 static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     (void)p;
     c->exit = *x;
     c->proc = NULL;
@@ -256,7 +262,7 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 // ---- its run ---------------------------------------------------------------------------------
 
 /// Characters that were cut in two wait for their other half.
-static void report_progress(struct tool_call *c, struct str bytes)
+static void report_progress(struct tool_job *c, struct str bytes)
 {
     struct buf text;
     if (c->cb.on_progress == NULL) {
@@ -275,7 +281,7 @@ static void report_progress(struct tool_call *c, struct str bytes)
 
 static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     (void)which;
     if (bytes.n == 0) {
         return;
@@ -288,7 +294,7 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 
 static void on_room(void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     if (c->proc != NULL) {
         proc_pause(c->proc, false);
     }
@@ -296,13 +302,13 @@ static void on_room(void *arg)
 
 static void on_timeout(void *arg)
 {
-    struct tool_call *c = arg;
+    struct tool_job *c = arg;
     c->timed_out = true;
     tool__stop(c);
 }
 
 /// The client's TMPDIR does not exist in a box.
-static const char *const *command_env(struct tool_call *c)
+static const char *const *command_env(struct tool_job *c)
 {
     size_t n = 0, kept = 0;
     while (c->environment[n] != NULL) {
@@ -319,7 +325,7 @@ static const char *const *command_env(struct tool_call *c)
 }
 
 /// A call id comes from a model; only plain characters of it become the name of a file.
-static char *output_path(struct tool_call *c)
+static char *output_path(struct tool_job *c)
 {
     char name[NAME_LEN + 1];
     struct str id = str_of(c->call_id != NULL ? c->call_id : "");
@@ -334,7 +340,7 @@ static char *output_path(struct tool_call *c)
     return arena_printf(&c->arena, "%s/%s.txt", c->outputs_dir, n != 0 ? name : "_");
 }
 
-void tool__spawn(struct tool_call *c)
+void tool__spawn(struct tool_job *c)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
     bool boxed = is_boxed(c);
@@ -361,7 +367,7 @@ void tool__spawn(struct tool_call *c)
     timer_start(&c->timer, c->timeout_ms);
 }
 
-void tool__stop(struct tool_call *c)
+void tool__stop(struct tool_job *c)
 {
     proc_pause(c->proc, false); // what it still says while it ends is read
     proc_end(c->proc, GRACE_MS);

@@ -7,22 +7,18 @@
 #include "agent/toolbox.h"
 
 #include "agent/make.h"
+#include "agent/tool_call_int.h"
 #include "store/choices.h"
 
-static const struct {
-    const char *name, *description, *schema;
-    enum tool_effect effect;
-} own_tools[] = {
-#define X(id, tool, does, about, input)                                                            \
-    [OWN_##id] = {.name = (tool), .description = (about), .schema = (input), .effect = (does)},
-    TOOLBOX_OWN(X)
-#undef X
-};
+bool toolbox_is_off(const struct choices *c, struct str name, struct arena *a)
+{
+    const char *key = arena_printf(a, "tools." STR_FMT ".off", STR_ARG(name));
+    return c != NULL && json_bool(choices_get(c, str_of(key)), false);
+}
 
 static bool is_off(const struct toolbox_rules *r, struct str name, struct arena *a)
 {
-    const char *key = arena_printf(a, "tools." STR_FMT ".off", STR_ARG(name));
-    bool off = r->choices != NULL && json_bool(choices_get(r->choices, str_of(key)), false);
+    bool off = toolbox_is_off(r->choices, name, a);
     for (size_t i = 0; i < r->n_disabled && !off; i++) {
         off = str_eqz(name, r->disabled[i]);
     }
@@ -75,11 +71,8 @@ static bool hidden_by_builtin(const struct toolbox_rules *r, const struct gen_it
 {
     struct str name = str_of(gen_item_name(it));
     bool builtin = tool_find(name) != NULL;
-    for (size_t i = 1; i < ARRAY_LEN(own_tools) && !builtin; i++) {
-        builtin = str_eqz(name, own_tools[i].name);
-    }
-    for (size_t i = 0; r->kit != NULL && r->kit[i].name != NULL && !builtin; i++) {
-        builtin = str_eqz(name, r->kit[i].name);
+    for (const struct tool *t = r->kit; t != NULL && t->name != NULL && !builtin; t++) {
+        builtin = str_eqz(name, t->name);
     }
     return builtin && !json_bool(json_get(about, "override"), false);
 }
@@ -93,9 +86,9 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
     struct tool_entry e = {.name = str_of(plain ? name : arena_printf(a, "%s__%s", unit, name)),
                            .description = json_str(json_get(about, "description"), ""),
                            .schema = json_get(about, "input_schema"),
-                           .effect = TOOL_RUNS,
                            .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
-                           .item = it};
+                           .tool = &tool_call__plugin_tool,
+                           .data = it};
     if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&
         !(plain && hidden_by_builtin(r, it, about))) {
         vec_push(&t->list, e);
@@ -117,38 +110,16 @@ static void add_plugins(struct toolbox *t, const struct gen *g, struct gen_unit 
 
 // ---- built in -----------------------------------------------------------------------------------
 
-static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, struct tool_entry e,
-                        const char *schema, struct arena *a)
+static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, const struct tool *tool,
+                        void *data, struct arena *a)
 {
+    struct tool_entry e = {.name = str_of(tool->name),
+                           .description = str_of(tool->description),
+                           .tool = tool,
+                           .data = data};
     if (find_exact(t, e.name) == NULL && !is_off(r, e.name, a)) {
-        e.schema = parse(schema, a);
+        e.schema = parse(tool->schema, a);
         vec_push(&t->list, e);
-    }
-}
-
-static void add_builtins(struct toolbox *t, const struct toolbox_rules *r, struct arena *a)
-{
-    const struct tool_info *info;
-    for (size_t i = 0; (info = tool_at(i)) != NULL; i++) {
-        struct tool_entry e = {.name = str_of(info->name),
-                               .description = str_of(info->description),
-                               .effect = info->effect,
-                               .builtin = info};
-        add_builtin(t, r, e, info->schema, a);
-    }
-    for (size_t i = 1; i < ARRAY_LEN(own_tools); i++) {
-        struct tool_entry e = {.name = str_of(own_tools[i].name),
-                               .description = str_of(own_tools[i].description),
-                               .effect = own_tools[i].effect,
-                               .own = (enum toolbox_own)i};
-        add_builtin(t, r, e, own_tools[i].schema, a);
-    }
-    for (info = r->kit; info != NULL && info->name != NULL; info++) {
-        struct tool_entry e = {.name = str_of(info->name),
-                               .description = str_of(info->description),
-                               .effect = info->effect,
-                               .kit = true};
-        add_builtin(t, r, e, info->schema, a);
     }
 }
 
@@ -159,18 +130,18 @@ void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const
 {
     t->list.n = 0;
     add_plugins(t, g, units, n, rules, a);
-    add_builtins(t, rules, a);
+    const struct tool *tool;
+    for (size_t i = 0; (tool = tool_at(i)) != NULL; i++) {
+        add_builtin(t, rules, tool, NULL, a);
+    }
+    for (tool = rules->kit; tool != NULL && tool->name != NULL; tool++) {
+        add_builtin(t, rules, tool, rules->kit_data, a);
+    }
 }
 
 void toolbox_fini(struct toolbox *t)
 {
     vec_fini(&t->list);
-}
-
-static bool is_called(const struct tool_entry *e, struct str unit, struct str name)
-{
-    return e->item != NULL && str_eqz(unit, gen_item_unit(e->item)->name) &&
-           str_eqz(name, gen_item_name(e->item));
 }
 
 const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name)
@@ -180,9 +151,11 @@ const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name)
     if (e != NULL || colon < 0) {
         return e;
     }
-    struct str unit = {name.p, (size_t)colon};
+    struct str unit = {name.p, (size_t)colon}, rest = str_from(name, (size_t)colon + 1);
     vec_foreach (it, &t->list) {
-        if (is_called(it, unit, str_from(name, (size_t)colon + 1))) {
+        const struct gen_item *item = it->tool == &tool_call__plugin_tool ? it->data : NULL;
+        if (item != NULL && str_eqz(unit, gen_item_unit(item)->name) &&
+            str_eqz(rest, gen_item_name(item))) {
             return it;
         }
     }

@@ -5,61 +5,31 @@
 #include "base/vec.h"
 #include "gen/gen.h"
 
-// The tools of one step: built in, the session's own, and those of its plugins. Everything lies in the
-// step's arena and in the generation that the step pins.
+// What can be called at one site: built-in tools, those of a bot and those of plugins. Everything is in the
+// site's arena and in the generation that the site pins.
 
 struct choices;
-
-/// Tools that need the session itself.
-#define TOOLBOX_OWN(X)                                                                             \
-    X(SKILL, "skill", TOOL_READS, "Read a skill: instructions for a kind of work, by its name.",   \
-      "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},"                      \
-      "\"required\":[\"name\"],\"additionalProperties\":false}")                                   \
-    X(ASK_USER, "ask_user", TOOL_READS,                                                            \
-      "Ask the user a question and wait for the answer. Only for what you cannot find out.",       \
-      "{\"type\":\"object\",\"properties\":{\"question\":{\"type\":\"string\",\"minLength\":1},"   \
-      "\"choices\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}},"                         \
-      "\"required\":[\"question\"],\"additionalProperties\":false}")                               \
-    X(PLUGIN_SAVE, "plugin_save", TOOL_WRITES,                                                     \
-      "Write a plugin in Lua for this session: tools, hooks and prompts of it are active from "    \
-      "the "                                                                                       \
-      "next step on. Answers with the report of the reload.",                                      \
-      "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"                       \
-      "\"content\":{\"type\":\"string\"}},\"required\":[\"name\",\"content\"],"                    \
-      "\"additionalProperties\":false}")                                                           \
-    X(PLUGIN_DIAGNOSTICS, "plugin_diagnostics", TOOL_READS,                                        \
-      "What is wrong with plugins now: the report of the last reload.",                            \
-      "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}")
-
-enum toolbox_own {
-    OWN_NONE,
-#define X(id, ...) OWN_##id,
-    TOOLBOX_OWN(X)
-#undef X
-};
 
 struct tool_entry {
     struct str name; // as the model calls it
     struct str description;
     const struct json *schema; // NULL: anything
-    enum tool_effect effect;
-    bool asks;                       // wants a person's permission whatever the mode
-    const struct tool_info *builtin; // one of these four
-    enum toolbox_own own;
-    bool kit; // a bot's
-    struct gen_item *item;
+    bool asks;                 // wants a person's permission whatever the mode
+    const struct tool *tool;   // how it runs; tool_call__plugin_tool for tools of plugins
+    void *data;                // of a plugin's tool its gen_item, of a bot's tool agent_kit.arg
 };
 
 struct toolbox {
     vec(struct tool_entry) list;
 };
 
-/// Who is left out.
+/// What is left out, and what a bot adds.
 struct toolbox_rules {
     const struct choices *choices; // tools.NAME.off
     char *const *disabled;         // of the session
     size_t n_disabled;
-    const struct tool_info *kit; // tools of bots, the last one without a name; NULL: no bot's
+    const struct tool *kit; // tools of bots, the last one without a name; NULL: no bot's
+    void *kit_data;
 };
 
 /// Fill `t`, emptied first. Plain names belong to the plugin that owns them in `g`, when it is one of
@@ -72,3 +42,5 @@ void toolbox_fini(struct toolbox *t);
 const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name);
 /// `tools` of a request.
 const struct json *toolbox_json(const struct toolbox *t, struct arena *a);
+/// Does `choices` switch this name off?
+bool toolbox_is_off(const struct choices *c, struct str name, struct arena *a);

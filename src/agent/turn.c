@@ -83,7 +83,7 @@ void turn__go(struct turn *t, enum turn_step step)
 void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
                  pipe_done *after)
 {
-    struct pipe_opts o = {.hooks = t->hooks,
+    struct pipe_opts o = {.hooks = t->site.hooks,
                           .loop = t->s->agent->o.loop,
                           .point = point,
                           .ctx = &t->ctx,
@@ -199,7 +199,7 @@ static void learn(struct turn *t)
 static void on_rules(void *arg, struct book_project *rules, const struct err *e)
 {
     struct turn *t = arg;
-    t->rules = rules;
+    t->site.rules = rules;
     const struct err *config = &t->s->agent->rules_fault;
     if (e != NULL || config->code != 0) {
         fail_loading(t, "a permission rule", e != NULL ? e : config);
@@ -285,6 +285,8 @@ void turn__start(struct session *s, const char *turn_id, struct str text, bool c
                                .state = &empty_object,
                                .memory = &empty_array,
                                .arena = &t->arena};
+    t->site =
+        (struct call_site){.agent = s->agent, .turn = t, .arena = &t->step_arena, .ctx = &t->ctx};
     s->turn = t;
     agent__hold(s->agent);
     turn__go(t, TURN_LOAD);
@@ -524,9 +526,7 @@ static void turn_free(struct turn *t)
 {
     turn__free_tools(t);
     pipe_fini(&t->pipe);
-    hook_set_free(t->hooks);
-    gen_unpin(t->gen);
-    toolbox_fini(&t->tools);
+    tool_call__site_fini(&t->site);
     prompt_files_free(t->files);
     agent__lore_fini(&t->lore);
     buf_fini(&t->delta.text);

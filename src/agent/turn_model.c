@@ -261,7 +261,7 @@ static void on_after_model(struct pipe *p, void *arg)
 
 void turn__after_model(struct turn *t)
 {
-    if (!pipe_heard(t->hooks, POINT_AFTER_MODEL)) {
+    if (!pipe_heard(t->site.hooks, POINT_AFTER_MODEL)) {
         t->pipe.run.result = HOOK_KEEP;
         on_after_model(&t->pipe, t);
         return;

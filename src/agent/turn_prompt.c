@@ -30,10 +30,10 @@ bool turn__pin(struct turn *t)
     for (size_t i = 0; i < n; i++) {
         names[i] = str_of(units[i]->name);
     }
-    hook_set_free(t->hooks);
-    struct gen *old = t->gen;
-    t->gen = gen_pin(g);
-    t->hooks = gen_hooks_of(g, names, n);
+    hook_set_free(t->site.hooks);
+    struct gen *old = t->site.gen;
+    t->site.gen = gen_pin(g);
+    t->site.hooks = gen_hooks_of(g, names, n);
     gen_unpin(old);
     arena_fini(&t->unit_arena);
     t->unit_arena = a;
@@ -139,7 +139,7 @@ static void on_sections(const struct prompt_section *sections, size_t n, void *a
     make_put(request, "model", make_strz(t->s->choice.model));
     make_put(request, "system", make_str(make_prompt(t, sections, n)));
     make_put(request, "messages", make_messages(t));
-    make_put(request, "tools", *toolbox_json(&t->tools, &t->step_arena));
+    make_put(request, "tools", *toolbox_json(&t->site.tools, &t->step_arena));
     make_put(request, "params", no_params);
     t->request = request;
     turn__go(t, TURN_BEFORE_MODEL);
@@ -170,7 +170,8 @@ void turn__prompt(struct turn *t)
     struct toolbox_rules rules = {.choices = s->agent->o.choices,
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
-                                  .kit = agent__session_tools(s)};
+                                  .kit = agent__session_tools(s),
+                                  .kit_data = s->agent->kit.arg};
     if (turn__has_lost(t) || !turn__pin(t) || !has_budget(t)) {
         return;
     }
@@ -180,7 +181,7 @@ void turn__prompt(struct turn *t)
     t->reply = (struct turn_reply){0};
     t->n_steps++;
     t->heard = talk_hear(s->talk, SIZE_MAX);
-    toolbox_fill(&t->tools, t->gen, t->units, t->n_units, &rules, &t->step_arena);
+    toolbox_fill(&t->site.tools, t->site.gen, t->units, t->n_units, &rules, &t->step_arena);
     struct prompt_job *job =
         prompt_sections(t->units, t->n_units, &t->ctx, &t->step_arena, on_sections, t);
     if (job != NULL) {

@@ -76,7 +76,7 @@ static void raise_delta(struct turn *t, const char *kind, struct str text)
     arena_init(&a);
     struct json *delta = make_obj(&a, 1);
     make_put(delta, kind, make_str(text));
-    struct pipe_opts o = {.hooks = t->hooks,
+    struct pipe_opts o = {.hooks = t->site.hooks,
                           .point = POINT_MODEL_DELTA,
                           .ctx = &t->ctx,
                           .arena = &a,
@@ -98,7 +98,7 @@ static void on_delta(struct provider_call *call, const struct provider_delta *pi
     if (t->compacting) {
         return;
     }
-    if (pipe_heard(t->hooks, POINT_MODEL_DELTA)) {
+    if (pipe_heard(t->site.hooks, POINT_MODEL_DELTA)) {
         raise_delta(t, reasoning ? "reasoning" : "text", text);
     }
     if (d->reasoning != reasoning) {

@@ -20,16 +20,15 @@ struct api {
     struct api_host host;
     uint64_t started_ms; // monotonic
     struct trust_hub *trust;
-    struct api_shells *shells;         // what shells told; NULL while there was none
-    struct gen_engine *engine;         // NULL while there is none
-    struct plugins *plugins;           // the same
-    struct improvements *improvements; // the same
-    struct agent *agent;               // the same
-    struct providers *providers;       // the same
-    struct bots *bots;                 // the same
-    uint64_t tool_runs;                // built-in tools run so far, for the names of their outputs
-    struct lane *files;                // reads and writes plugins' files
-    vec(struct asking *) asking;       // providers, see provider.c
+    struct api_shells *shells;            // what shells told; NULL while there was none
+    struct gen_engine *engine;            // NULL while there is none
+    struct plugins *plugins;              // the same
+    struct improvements *improvements;    // the same
+    struct agent *agent;                  // the same
+    struct providers *providers;          // the same
+    struct bots *bots;                    // the same
+    struct lane *files;                   // reads and writes plugins' files
+    vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c
 };
 

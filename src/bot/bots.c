@@ -149,8 +149,7 @@ static void open_git(struct bots *b)
 struct bots *bots_open(const struct bots_opts *o)
 {
     struct bots *b = xcalloc(1, sizeof *b);
-    struct agent_kit kit = {
-        .tools = bots__tools, .call = bots__call_tool, .learn = bots__learn, .arg = b};
+    struct agent_kit kit = {.tools = bots_tools(), .learn = bots__learn, .arg = b};
     b->o = *o;
     b->config = o->config;
     b->lane = lane_open(o->loop, "bots", THREADS);

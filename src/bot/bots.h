@@ -33,6 +33,9 @@ struct bots_opts {
     void *arg;
 };
 
+/// The tools that sessions of bots have besides those of every session; the last one has no name.
+const struct tool *bots_tools(void);
+
 /// Open, and give `agent` its kit.
 struct bots *bots_open(const struct bots_opts *o);
 /// Bring in what runs of a killed hub left behind; nothing waits for it. Once, when the hub is ready.

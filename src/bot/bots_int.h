@@ -60,8 +60,5 @@ void bots__leave_run(struct bots *b, struct str run_id);
 /// Put an event of the run on the stream; `fields` as in event_emit().
 void bots__emit(struct bots *b, unsigned event, struct str fields);
 
-extern const struct tool_info bots__tools[];
-void bots__call_tool(void *arg, struct session *s, struct str tool, const struct json *input,
-                     agent_kit_done *done, void *done_arg);
 void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
                  void *done_arg);

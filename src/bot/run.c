@@ -279,7 +279,7 @@ void run_stop(struct run *r, bool force)
     } else if (r->resting) {
         run__wake(r);
     } else if (r->call != NULL) {
-        tool_call_cancel(r->call);
+        tool_job_cancel(r->call);
     } else if (r->step == RUN_TREE && r->job != NULL) {
         git_cancel(r->job);
     }

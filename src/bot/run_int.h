@@ -80,8 +80,8 @@ struct run {
     const char *dir; // in the worktree, or the user's
     bool has_tree;   // the worktree was made
     struct git_job *job;
-    struct tool_call *call; // of setup
-    size_t n_setup;         // commands run so far
+    struct tool_job *call; // of setup
+    size_t n_setup;        // commands run so far
     // an iteration
     struct run_lore *lore;  // of the first only config.md, until it is gathered
     struct run_lore *fresh; // being read

@@ -43,7 +43,7 @@ static enum box_mode mode_of(const struct run *r)
     return mode == BOX_READ_ONLY ? BOX_WORKSPACE_WRITE : mode; // the person wrote what is run here
 }
 
-static void on_done(struct tool_call *call, const struct tool_result *res, void *arg)
+static void on_done(struct tool_job *call, const struct tool_result *res, void *arg)
 {
     struct run *r = arg;
     const char *cmd = run__config(r)->setup.p[r->n_setup];
@@ -70,7 +70,6 @@ static void start(struct run *r, const char *cmd)
     struct bots *b = r->b;
     const struct bot_config *c = run__config(r);
     struct arena a;
-    struct err e = {0};
     arena_init(&a);
     struct box_policy policy = {.mode = mode_of(r),
                                 .network = c->network != BOT_UNSET
@@ -91,11 +90,7 @@ static void start(struct run *r, const char *cmd)
     struct json_member m = {.key = STR("cmd"), .value = {.type = JSON_STR, .s = str_of(cmd)}};
     struct json input = {.type = JSON_OBJ, .n = 1, .members = &m};
     run__away(r);
-    if (tool_call_start(&r->call, &env, STR("shell"), &input, &callbacks, r, &e) < 0) {
-        r->call = NULL;
-        run__abort_err(r, &e);
-        run__back(r);
-    }
+    r->call = tool_job_start(&env, tool_find(STR("shell")), &input, &callbacks, r);
     arena_fini(&a);
 }
 

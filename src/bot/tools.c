@@ -1,8 +1,8 @@
 // What the models of bots can call besides the tools of every session. They write through the same functions as
 // people do, in the hub and not in the sandbox, so they work in every sandbox mode.
 //
-//     kit.call ──> on the loop: session_complete, session_history (the store)
-//              └─> on the lane: memory, skill_save, a session's text
+//     start ──> on the loop: session_complete, session_history (the store)
+//           └─> on the lane: memory, skill_save, a session's text
 
 #include "base/path.h"
 #include "bot/history.h"
@@ -14,44 +14,6 @@
 
 enum { LISTED = 20 };
 
-// clang-format off
-const struct tool_info bots__tools[] = {
-    {.name = "session_complete",
-     .description = "Say that the work of this run is done. The run ends after this turn. `summary` tells the next "
-                    "session what was done; `action` is what should become of the commits on the branch: merge "
-                    "them, let a person review them, or discard them.",
-     .schema = "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"},"
-               "\"action\":{\"type\":\"string\",\"enum\":[\"merge\",\"review\",\"discard\"]}},"
-               "\"required\":[\"summary\"],\"additionalProperties\":false}",
-     .effect = TOOL_READS},
-    {.name = "session_history",
-     .description = "Earlier sessions in this project: `list` them, or `view` one by its number. A view is paged "
-                    "from its end: offset 0 is the last `limit` lines.",
-     .schema = "{\"type\":\"object\",\"properties\":{\"action\":{\"type\":\"string\",\"enum\":[\"list\",\"view\"]},"
-               "\"session_number\":{\"type\":\"integer\",\"minimum\":1},"
-               "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"limit\":{\"type\":\"integer\",\"minimum\":1},"
-               "\"section\":{\"type\":\"string\",\"enum\":[\"all\",\"response\",\"commands\"]}},"
-               "\"required\":[\"action\"],\"additionalProperties\":false}",
-     .effect = TOOL_READS},
-    {.name = "memory",
-     .description = "What you remember of this project over sessions: `list` all, `get` a key, `set` a key to a "
-                    "text, `remove` a key.",
-     .schema = "{\"type\":\"object\",\"properties\":{"
-               "\"action\":{\"type\":\"string\",\"enum\":[\"get\",\"set\",\"remove\",\"list\"]},"
-               "\"key\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"}},"
-               "\"required\":[\"action\"],\"additionalProperties\":false}",
-     .effect = TOOL_READS},
-    {.name = "skill_save",
-     .description = "Write a skill: Markdown that you, in later sessions, will be shown. One of the same name is "
-                    "replaced.",
-     .schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
-               "\"description\":{\"type\":\"string\"},\"body\":{\"type\":\"string\"}},"
-               "\"required\":[\"name\",\"description\",\"body\"],\"additionalProperties\":false}",
-     .effect = TOOL_READS},
-    {.name = NULL},
-};
-// clang-format on
-
 /// One call while it works.
 struct tool_use {
     struct bots *b;
@@ -59,8 +21,7 @@ struct tool_use {
     const struct json *input;           // a copy
     const char *bot, *run_id, *session; // whose it is
     const char *rel, *space;            // its workspace, relative to the home and absolute
-    agent_kit_done *done;
-    void *arg;
+    struct tool_ticket *ticket;
     void (*work)(struct tool_use *u); // on the lane
     const char *dir;                  // of a session, absolute
     int rc;
@@ -75,10 +36,10 @@ static struct str input_str(const struct tool_use *u, const char *key)
 
 // ---- answers ------------------------------------------------------------------------------------
 
-static void use_end(struct tool_use *u, struct str output, struct str error)
+static void use_end(struct tool_use *u, struct str output, const char *error)
 {
     struct bots *b = u->b;
-    u->done(u->arg, output, error);
+    tool_ticket_finish(u->ticket, output, error);
     buf_fini(&u->out);
     arena_fini(&u->arena);
     free(u);
@@ -87,12 +48,12 @@ static void use_end(struct tool_use *u, struct str output, struct str error)
 
 static void use_answer(struct tool_use *u)
 {
-    use_end(u, buf_str(&u->out), STR_NULL);
+    use_end(u, buf_str(&u->out), NULL);
 }
 
 static void use_fail(struct tool_use *u, const char *why)
 {
-    use_end(u, STR_NULL, str_of(why));
+    use_end(u, STR(""), why);
 }
 
 static void do_work(void *arg) // on the lane
@@ -231,11 +192,6 @@ static void remember(struct tool_use *u) // on the lane
     }
 }
 
-static void memory(struct tool_use *u)
-{
-    use_work(u, remember);
-}
-
 static void save(struct tool_use *u) // on the lane
 {
     struct skillset_new n = {.name = input_str(u, "name"),
@@ -245,43 +201,91 @@ static void save(struct tool_use *u) // on the lane
     buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
 }
 
-static void skill_save(struct tool_use *u)
-{
-    use_work(u, save);
-}
+// ---- the table ----------------------------------------------------------------------------------
 
-// ---- the kit ------------------------------------------------------------------------------------
-
-void bots__call_tool(void *arg, struct session *s, struct str tool, const struct json *input,
-                     agent_kit_done *done, void *done_arg)
+static struct tool_use *use_new(struct tool_call *c)
 {
-    static const struct {
-        const char *name;
-        void (*run)(struct tool_use *u);
-    } table[] = {{"session_complete", complete},
-                 {"session_history", history},
-                 {"memory", memory},
-                 {"skill_save", skill_save}};
-    struct bots *b = arg;
+    struct bots *b = tool_call_data(c);
+    struct session *s = tool_call_session(c);
     const struct agent_role *role = agent_session_role(s);
     struct tool_use *u = xcalloc(1, sizeof *u);
     arena_init(&u->arena);
     buf_init(&u->out, SIZE_MAX);
     u->b = b;
-    u->done = done;
-    u->arg = done_arg;
-    u->input = json_clone(&u->arena, input);
+    u->ticket = tool_call_ticket(c);
+    u->input = json_clone(&u->arena, tool_call_input(c));
     u->bot = arena_strdup(&u->arena, role->bot);
     u->run_id = arena_strdup(&u->arena, role->run_id);
     u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
     u->rel = arena_strdup(&u->arena, path_dir(role->dir));
     u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
     bots__hold(b);
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (str_eqz(tool, table[i].name)) {
-            table[i].run(u);
-            return;
-        }
-    }
-    use_fail(u, "there is no such tool");
+    return u;
+}
+
+static void start_complete(struct tool_call *c)
+{
+    complete(use_new(c));
+}
+
+static void start_history(struct tool_call *c)
+{
+    history(use_new(c));
+}
+
+static void start_memory(struct tool_call *c)
+{
+    use_work(use_new(c), remember);
+}
+
+static void start_skill_save(struct tool_call *c)
+{
+    use_work(use_new(c), save);
+}
+
+// clang-format off
+static const struct tool tools[] = {
+    {.name = "session_complete",
+     .description = "Say that the work of this run is done. The run ends after this turn. `summary` tells the next "
+                    "session what was done; `action` is what should become of the commits on the branch: merge "
+                    "them, let a person review them, or discard them.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"},"
+               "\"action\":{\"type\":\"string\",\"enum\":[\"merge\",\"review\",\"discard\"]}},"
+               "\"required\":[\"summary\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS,
+     .ops = &(const struct tool_ops){.start = start_complete, .needs_session = true}},
+    {.name = "session_history",
+     .description = "Earlier sessions in this project: `list` them, or `view` one by its number. A view is paged "
+                    "from its end: offset 0 is the last `limit` lines.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"action\":{\"type\":\"string\",\"enum\":[\"list\",\"view\"]},"
+               "\"session_number\":{\"type\":\"integer\",\"minimum\":1},"
+               "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"limit\":{\"type\":\"integer\",\"minimum\":1},"
+               "\"section\":{\"type\":\"string\",\"enum\":[\"all\",\"response\",\"commands\"]}},"
+               "\"required\":[\"action\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS,
+     .ops = &(const struct tool_ops){.start = start_history, .needs_session = true}},
+    {.name = "memory",
+     .description = "What you remember of this project over sessions: `list` all, `get` a key, `set` a key to a "
+                    "text, `remove` a key.",
+     .schema = "{\"type\":\"object\",\"properties\":{"
+               "\"action\":{\"type\":\"string\",\"enum\":[\"get\",\"set\",\"remove\",\"list\"]},"
+               "\"key\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"}},"
+               "\"required\":[\"action\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS,
+     .ops = &(const struct tool_ops){.start = start_memory, .needs_session = true}},
+    {.name = "skill_save",
+     .description = "Write a skill: Markdown that you, in later sessions, will be shown. One of the same name is "
+                    "replaced.",
+     .schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
+               "\"description\":{\"type\":\"string\"},\"body\":{\"type\":\"string\"}},"
+               "\"required\":[\"name\",\"description\",\"body\"],\"additionalProperties\":false}",
+     .effect = TOOL_READS,
+     .ops = &(const struct tool_ops){.start = start_skill_save, .needs_session = true}},
+    {.name = NULL},
+};
+// clang-format on
+
+const struct tool *bots_tools(void)
+{
+    return tools;
 }

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "bind/bind.h"
 #include "bind/modules.h"
+#include "bot/bots.h"
 #include "config/config.h"
 #include "config/home.h"
 #include "event/event.h"
@@ -30,20 +31,15 @@ struct live {
     struct gen_engine *engine;
     struct bind *bind;
     struct modules *modules;
-    struct plugins *plugins; // NULL: none
-    struct improve *improve; // NULL: none
+    struct plugins *plugins;      // NULL: none
+    struct improve *improve;      // NULL: none
+    vec(const char *) tool_names; // of built-in tools, NULL at the end
     bool closing;
     loop_fn *loaded;
     void *loaded_arg;
     loop_fn *done;
     void *done_arg;
 };
-
-// The names of the tools that every session has: a plugin takes one only with `override`.
-static const char *const builtin_tools[] = {
-    "shell",        "read_file",  "write_file",       "edit_file",       "list_files",
-    "search_files", "skill",      "ask_user",         "plugin_save",     "plugin_diagnostics",
-    "memory",       "skill_save", "session_complete", "session_history", NULL};
 
 static void on_event(void *arg, const char *type, struct str fields)
 {
@@ -170,6 +166,20 @@ static void open_improvements(struct live *v)
     }
 }
 
+/// A plugin takes the name of a built-in tool only with `override`.
+static void reserve_tool_names(struct live *v)
+{
+    const struct tool *t;
+    for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
+        vec_push(&v->tool_names, t->name);
+    }
+    for (t = bots_tools(); t->name != NULL; t++) {
+        vec_push(&v->tool_names, t->name);
+    }
+    vec_push(&v->tool_names, NULL);
+    gen_set_builtins(v->engine, v->tool_names.p);
+}
+
 struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
 {
     struct live *v = xcalloc(1, sizeof *v);
@@ -180,7 +190,7 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     v->http = http_client_open(o->loop, agent);
     v->engine = gen_open(o->loop, on_event, v);
     v->watcher = watcher_open(o->loop, on_watch_warning, v);
-    gen_set_builtins(v->engine, builtin_tools);
+    reserve_tool_names(v);
     open_lua(v);
     if (!o->safe) {
         open_plugins(v);
@@ -203,6 +213,7 @@ static void on_engine_closed(void *arg)
     bind_close(v->bind);
     http_client_close(v->http);
     watcher_close(v->watcher);
+    vec_fini(&v->tool_names);
     free(v);
     done(done_arg);
 }

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/use_int.h"
+#include "agent/agent_int.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "lib/fault.h"
@@ -46,9 +46,9 @@ TEST(a_turn_with_a_tool_runs_and_is_there_after_a_restart)
 // ---- order --------------------------------------------------------------------------------------
 
 /// The only call of the step under way; NULL: it has not come so far.
-static const struct use *call_of(const struct session *s)
+static const struct tool_call *call_of(const struct session *s)
 {
-    return s->turn != NULL && s->turn->uses.n == 1 ? s->turn->uses.p[0] : NULL;
+    return s->turn != NULL && s->turn->site.calls.n == 1 ? s->turn->site.calls.p[0] : NULL;
 }
 
 static bool is_running(const void *arg)
@@ -58,7 +58,7 @@ static bool is_running(const void *arg)
 
 static bool is_noted(const void *arg)
 {
-    const struct use *u = call_of(arg);
+    const struct tool_call *u = call_of(arg);
     return u != NULL && u->noted && fault_syncs_held() != 0;
 }
 
@@ -83,7 +83,7 @@ TEST(a_tool_does_not_begin_before_its_call_is_on_the_disk)
         loop_run_once(&r.loop, false);
     }
     CHECK(call_of(s)->allowed && !call_of(s)->synced);
-    CHECK(call_of(s)->running == NULL && lane_load(r.agent->tools) == 0);
+    CHECK(call_of(s)->job == NULL && lane_load(r.agent->tools) == 0);
     CHECK(!exists("made.txt"));
     fault_hold_syncs(false);
     rig_wait(&r, &r.answered);
@@ -99,13 +99,13 @@ static bool is_held(const void *arg)
 
 static bool is_over(const void *arg)
 {
-    const struct use *u = call_of(arg);
+    const struct tool_call *u = call_of(arg);
     return u != NULL && u->over && fault_syncs_held() != 0;
 }
 
 static bool has_begun(const void *arg)
 {
-    const struct use *u = call_of(arg);
+    const struct tool_call *u = call_of(arg);
     return u != NULL && u->synced;
 }
 
@@ -262,7 +262,7 @@ TEST(a_decision_is_not_remembered_before_it_is_on_the_disk)
     fault_hold_syncs(true);
     agent_decide(s, STR("p1"), &d, on_text, &decided);
     rig_until(&r, is_held, NULL);
-    const struct rules *rules = book_rules(s->turn->rules);
+    const struct rules *rules = book_rules(s->turn->site.rules);
     CHECK_INT(rules->n, 0);
     fault_hold_syncs(false);
     rig_wait(&r, &decided);
@@ -320,14 +320,14 @@ TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes
     rig_until(&r, is_running, s);
     fault_hold_syncs(true);
     rig_until(&r, is_noted, s);
-    struct use *u = s->turn->uses.p[0];
+    struct tool_call *u = s->turn->site.calls.p[0];
     u->allowed = false; // a plugin still thinks about it
     fault_at(1, EIO, true);
     fault_hold_syncs(false);
     rig_until(&r, is_settled, s);
     fault_off();
     CHECK(!u->synced && !u->over);
-    use__resolve(u); // it has nothing against it
+    tool_call__resolve(u); // it has nothing against it
     rig_wait(&r, &r.answered);
     CHECK(strstr(buf_z(&r.text), "\"success\":false") != NULL && !exists("made.txt"));
     rig_close(&r);

@@ -1,0 +1,138 @@
+#pragma once
+
+#include "agent/pipeline.h"
+#include "agent/tool.h"
+#include "agent/toolbox.h"
+#include "base/redact.h"
+#include "hook/args.h"
+#include "loop/timer.h"
+#include "sandbox/box.h"
+
+// The pipeline that every call of a tool goes through, in a turn or without one. See tool_call.c.
+
+struct agent;
+struct book_project;
+struct turn;
+
+/// Where calls are made: in a step of a turn, or outside of any session.
+struct call_site {
+    struct agent *agent;
+    struct turn *turn;          // NULL: outside of a session
+    struct arena *arena;        // lives as long as the calls
+    struct hook_ctx *ctx;       // the same
+    struct gen *gen;            // pinned
+    struct hook_set *hooks;     // of the plugins that reach the calls
+    struct toolbox tools;       // what can be called
+    struct book_project *rules; // remembered for the project; NULL: no project
+    const char *dir;            // outside of a session: the real working directory; NULL: none
+    enum box_mode mode;         // outside of a session
+    vec(struct tool_call *) calls;
+    size_t n_running; // of them, jobs
+    /// The result of a call is final. May free the call and the site.
+    void (*ended)(struct tool_call *c);
+};
+
+/// How a call ended. CALL_RAN has a result of the tool, or of a plugin in its place.
+enum call_end {
+    CALL_RAN,
+    CALL_UNFIT,   // there is no such tool, or the input does not fit
+    CALL_DENIED,  // `denied_by` and `reason` say why
+    CALL_UNASKED, // the user would have to be asked and cannot be; `asked_by` wants it
+    CALL_BROKEN,  // the plugin that runs the tool failed
+    CALL_TIMEOUT, // and took too long
+    CALL_CANCELLED,
+};
+
+/// What a call waits for.
+enum ask_kind { ASK_NOTHING, ASK_PERMISSION, ASK_QUESTION };
+enum { ASK_ID = 24 };
+
+struct tool_call {
+    struct call_site *site;
+    struct str id;                  // the model's
+    struct str name;                // of the tool, as on_tool_call left it
+    const struct json *call;        // {tool_name, tool_call_id, input} as handlers see it
+    const struct json *said;        // the input as the model wrote it
+    const struct json *result;      // {output, success, error?, ...}
+    const struct tool_entry *entry; // NULL: there is no such tool
+    enum call_end end;
+    const char *denied_by, *reason;
+    const char *resolved_by; // a unit; NULL: the tool itself ran
+    struct str diff;         // what it changes in a file, in the site's arena; may be empty
+    struct pipe pipe;
+    uint64_t since_ns;
+    bool guarded;     // the file runs outside of the sandbox: the user has to agree to this change
+    bool consented;   // and has agreed
+    bool noted;       // tool.called is on its way
+    bool synced;      // it is on the disk: the tool may begin
+    const char *lost; // why it is not: it will not begin
+    bool allowed;     // by plugins, policy and people
+    bool cancelled;
+    bool over;
+    // what runs it
+    struct tool_job *job;
+    bool dressing;              // the job waits for its environment
+    bool in_line, counted;      // the job waits until others end; it is one of n_running
+    struct tool_ticket *ticket; // NULL: none is out
+    struct hook_ctx ctx;        // of a plugin's tool
+    struct hook_seen seen;      // of it, when the tool began
+    struct gen_call gen;
+    bool calling;
+    size_t progress;              // bytes told so far
+    struct redact_stream secrets; // in it
+    bool telling;                 // one is being written
+    // whom it waits for
+    enum ask_kind asking;
+    const char *asked_by; // the plugin that wants it asked; NULL: none
+    char ask_id[ASK_ID];
+    struct timer patience;
+    struct deciding *deciding; // an answer that is being stored; it forgets a call that goes first
+};
+
+/// Add a call to the site; `id` and `said` are borrowed as long as the site's arena.
+struct tool_call *tool_call__new(struct call_site *site, struct str id, const struct json *said);
+/// Send it through the pipeline. `bad_input`: why `said` is no input at all; NULL: it is one.
+void tool_call__begin(struct tool_call *c, struct str name, const char *bad_input);
+/// Give it up: site->ended follows, now or when its command has ended. Asked twice, the command is killed.
+void tool_call__cancel(struct tool_call *c);
+void tool_call__free(struct tool_call *c); // when its events are written
+/// Start jobs that wait until others end.
+void tool_call__start_waiting(struct call_site *site);
+void tool_call__site_fini(struct call_site *site); // the calls are freed before
+
+/// It ends without a result of its tool.
+void tool_call__fail(struct tool_call *c, enum call_end end, const char *error);
+/// The result {output, success, error?} of the tool.
+void tool_call__finish_as(struct tool_call *c, struct str output, bool success, const char *error);
+/// New output, for people who watch.
+void tool_call__tell_progress(struct tool_call *c, struct str text);
+/// Raise a point for the call; `b` as in pipe_opts.
+void tool_call__raise(struct tool_call *c, enum hook_point_id point, const struct json *b,
+                      pipe_done *done);
+/// The session of the site; NULL: none.
+struct session *tool_call__session(const struct call_site *site);
+
+// tool_call_job.c
+/// Find out what a file tool would change, then ask.
+void tool_call__preview(struct tool_call *c);
+/// Run the job again: the user has agreed to what stopped it.
+void tool_call__run_job(struct tool_call *c);
+
+// tool_call_plugin.c
+extern const struct tool tool_call__plugin_tool; // runs the entry's gen_item
+
+// permission.c
+/// May it run? Continues with tool_call__resolve() or ends it.
+void tool_call__permit(struct tool_call *c);
+/// Nothing is against it any more.
+void tool_call__resolve(struct tool_call *c);
+/// The user has allowed it.
+void tool_call__go_on(struct tool_call *c);
+/// Ask the user; c->diff and c->asked_by are set.
+void tool_call__ask(struct tool_call *c);
+/// Can the user be asked?
+bool tool_call__can_ask(const struct tool_call *c);
+/// Nobody will answer: the call is given up.
+void tool_call__stop_asking(struct tool_call *c);
+/// The call is freed: an answer on its way to the disk forgets it.
+void tool_call__drop_decision(struct tool_call *c);

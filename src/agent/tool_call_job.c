@@ -1,0 +1,152 @@
+// Calls that run as jobs (tool.c): the box and the environment of the session, or of the directory when there
+// is no session.
+//
+// A file tool that the user is asked about runs twice: first as a preview that writes nothing and says what
+// would change. A job that would change what runs outside of the sandbox stops, asks, and runs again.
+// Without a session commands see a PATH, a home and a locale: there is no client whose variables could be
+// taken.
+
+#include <stdlib.h>
+
+#include "agent/agent_int.h"
+#include "agent/tool_int.h"
+
+static void on_progress(struct tool_job *j, struct str text, void *arg)
+{
+    (void)j;
+    tool_call__tell_progress(arg, text);
+}
+
+static void on_done(struct tool_job *j, const struct tool_result *r, void *arg)
+{
+    struct tool_call *c = arg;
+    (void)j;
+    c->job = NULL;
+    c->guarded = r->guarded;
+    if (r->guarded && !c->consented && tool_call__can_ask(c) && !c->cancelled) {
+        c->diff = arena_str(c->site->arena, r->diff);
+        tool_call__ask(c);
+    } else {
+        c->diff = r->success ? arena_str(c->site->arena, r->diff) : STR_NULL;
+        tool_call_finish(c, r->output, r->error);
+    }
+}
+
+/// What it would do is known. A call that cannot succeed needs no decision.
+static void on_previewed(struct tool_job *j, const struct tool_result *r, void *arg)
+{
+    struct tool_call *c = arg;
+    (void)j;
+    c->job = NULL;
+    if (!r->success || c->cancelled) {
+        tool_call_finish(c, r->output, r->error != NULL ? r->error : "interrupted");
+        return;
+    }
+    c->diff = arena_str(c->site->arena, r->diff);
+    c->guarded = r->guarded;
+    tool_call__ask(c);
+}
+
+/// A list of the settings and `more`, NULL at the end.
+static const char *const *join(const struct config *config, const char *key, char *const *more,
+                               size_t n_more, struct arena *a)
+{
+    size_t n;
+    const char *const *given = config_strings(config, key, &n);
+    const char **list = arena_calloc(a, n + n_more + 1, sizeof *list);
+    memcpy(list, given, n * sizeof *list);
+    for (size_t i = 0; i < n_more; i++) {
+        list[n + i] = more[i];
+    }
+    return list;
+}
+
+static const char *const *plain_environment(struct arena *a)
+{
+    const char **env = arena_calloc(a, 4, sizeof *env);
+    const char *home = getenv("HOME");
+    env[0] = "PATH=/usr/local/bin:/usr/bin:/bin";
+    env[1] = "LANG=C.UTF-8";
+    env[2] = arena_printf(a, "HOME=%s", home != NULL ? home : "/");
+    return env;
+}
+
+/// `vars`: the client's and the project's variables; not looked at without a session.
+static void start(struct tool_call *c, const char *const *vars, bool preview)
+{
+    const struct tool_cb callbacks = {.on_progress = on_progress,
+                                      .on_done = preview ? on_previewed : on_done};
+    struct call_site *site = c->site;
+    struct agent *a = site->agent;
+    struct session *s = tool_call__session(site);
+    struct arena *arena = site->arena;
+    const struct config *config =
+        s != NULL ? agent__session_config(s) : agent_config_at(a, site->dir);
+    struct box_policy policy = {
+        .mode = s != NULL ? s->sandbox : site->mode,
+        .network = s != NULL ? s->network : config_bool(config, "sandbox.network"),
+        .working_dir = s != NULL ? s->working_dir : site->dir,
+        .writable = join(config, "sandbox.writable", s != NULL ? s->writable.p : NULL,
+                         s != NULL ? s->writable.n : 0, arena),
+        .hide = join(config, "sandbox.hide", NULL, 0, arena),
+        .home = a->o.home->dir,
+        .runtime = a->o.home->runtime,
+        .grants = s != NULL ? s->grants : NULL};
+    char *outputs =
+        s != NULL ? agent__session_path(s, "outputs") : xasprintf("%s/outputs", a->o.home->state);
+    struct tool_env env = {.loop = a->o.loop,
+                           .lane = a->tools,
+                           .policy = &policy,
+                           .environment = s != NULL ? agent__session_filter(s, vars, arena)
+                                                    : plain_environment(arena),
+                           .outputs_dir = outputs,
+                           .preview = preview,
+                           .consented = c->consented,
+                           .call_id = arena_strdup(arena, c->id)};
+    agent_guard(a, &env, arena);
+    c->job = tool_job_start(&env, c->entry->tool, tool_call_input(c), &callbacks, c);
+    free(outputs);
+}
+
+static void on_environ(void *arg, const char *const *vars)
+{
+    struct tool_call *c = arg;
+    c->dressing = false;
+    start(c, vars, false);
+}
+
+/// Only a command sees variables, and only for one the project's environment is worth waiting for.
+void tool_call__run_job(struct tool_call *c)
+{
+    struct session *s = tool_call__session(c->site);
+    const struct agent_host *h = &c->site->agent->o.host;
+    if (s != NULL && c->entry->tool->effect == TOOL_RUNS) {
+        c->dressing = true;
+        h->environ(h->arg, s, on_environ, c);
+    } else {
+        start(c, s != NULL ? agent_session_environ(s) : NULL, false);
+    }
+}
+
+void tool_call__preview(struct tool_call *c)
+{
+    start(c, agent_session_environ(tool_call__session(c->site)), true);
+}
+
+void tool__start_job(struct tool_call *c)
+{
+    tool_call__run_job(c);
+}
+
+bool tool__cancel_job(struct tool_call *c)
+{
+    const struct agent_host *h = &c->site->agent->o.host;
+    if (c->dressing) {
+        c->dressing = false;
+        h->forget_environ(h->arg, tool_call__session(c->site), c);
+    }
+    if (c->job != NULL) {
+        tool_job_cancel(c->job);
+    }
+    return c->job == NULL;
+}

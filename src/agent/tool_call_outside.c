@@ -1,0 +1,239 @@
+// A call of a tool without a session: POST /tool.
+//
+//     enter the directory ─> sandbox mode (lane) ─> remembered rules ─> a site with one call ─> the answer
+//
+// The call goes through the same pipeline as those of a turn, with the plugins, rules and settings that count
+// in its directory. What would need a question is refused. The generation stays pinned until the answer.
+
+#include <assert.h>
+
+#include "agent/agent_int.h"
+
+struct tool_run {
+    struct call_site site;
+    struct arena arena;
+    struct hook_ctx ctx;
+    struct str name;
+    const struct json *input; // borrowed from the caller until the answer
+    bool answered;
+    struct tool_run *next, **link; // agent.runs
+    agent_tool_cb *cb;
+    void *arg;
+};
+
+static void run_free(void *arg)
+{
+    struct tool_run *r = arg;
+    struct agent *a = r->site.agent;
+    if (r->site.dir != NULL) {
+        agent_visit_end(a, r->site.dir);
+    }
+    for (size_t i = 0; i < r->site.calls.n; i++) {
+        tool_call__free(r->site.calls.p[i]);
+    }
+    tool_call__site_fini(&r->site);
+    *r->link = r->next;
+    if (r->next != NULL) {
+        r->next->link = r->link;
+    }
+    arena_fini(&r->arena);
+    free(r);
+    agent__release(a);
+}
+
+/// `no` NULL: `answer` is there. The caller may be inside the call still: it is freed later.
+static void run_end(struct tool_run *r, const struct agent_tool_answer *answer,
+                    const struct agent_no *no)
+{
+    assert(!r->answered);
+    r->answered = true;
+    r->cb(r->arg, answer, no);
+    loop_defer(r->site.agent->o.loop, run_free, r);
+}
+
+static void run_refuse(struct tool_run *r, enum problem p, const char *hint, const char *text)
+{
+    struct agent_no no;
+    agent__no(&no, p, hint, "%s", text);
+    run_end(r, NULL, &no);
+}
+
+/// Tell the caller how it ended: a result, or why there is none.
+static void on_ended(struct tool_call *c)
+{
+    struct tool_run *r = container_of(c->site, struct tool_run, site);
+    struct str error = json_str(json_get(c->result, "error"), "");
+    bool plugin = c->entry != NULL && c->entry->tool == &tool_call__plugin_tool;
+    const struct gen_item *item = plugin ? c->entry->data : NULL;
+    char *text;
+    switch (c->end) {
+    case CALL_RAN:
+        run_end(r,
+                &(struct agent_tool_answer){
+                    .output = json_str(json_get(c->result, "output"), ""),
+                    .success = json_bool(json_get(c->result, "success"), true),
+                    .error = json_get(c->result, "error") != NULL ? error : STR_NULL,
+                    .generation = gen_number(r->site.gen)},
+                NULL);
+        break;
+    case CALL_UNFIT: run_refuse(r, PROBLEM_INVALID_BODY, NULL, error.p); break;
+    case CALL_DENIED:
+        text = arena_printf(&r->arena, "denied by '%s'%s%s", c->denied_by,
+                            c->reason[0] != '\0' ? ": " : "", c->reason);
+        run_refuse(r, PROBLEM_FORBIDDEN, NULL, text);
+        break;
+    case CALL_UNASKED:
+        text = arena_printf(
+            &r->arena, "a person has to allow this call%s%s, and there is none to ask",
+            c->asked_by != NULL ? ", says " : "", c->asked_by != NULL ? c->asked_by : "");
+        run_refuse(r, PROBLEM_FORBIDDEN, "run it in a session, where a person can be asked", text);
+        break;
+    case CALL_TIMEOUT:
+    case CALL_BROKEN:
+        text = item != NULL ? arena_printf(&r->arena, "tool '%s' of '%s': %s", gen_item_name(item),
+                                           gen_item_unit(item)->name, error.p)
+                            : arena_strdup(&r->arena, error);
+        run_refuse(r, c->end == CALL_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED, NULL,
+                   text);
+        break;
+    case CALL_CANCELLED: run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping"); break;
+    }
+}
+
+/// Pin the current generation and take what of it reaches this directory. False: answered.
+static bool fill_site(struct tool_run *r)
+{
+    struct call_site *site = &r->site;
+    struct agent *a = site->agent;
+    const struct agent_host *h = &a->o.host;
+    const char *dir = site->dir != NULL ? site->dir : "/";
+    struct gen *g = gen_current(a->o.engine);
+    struct err e = {0};
+    size_t n = 0;
+    if (g == NULL || a->stopping) {
+        run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return false;
+    }
+    if (agent__check_required(a, g, dir, &e) < 0) {
+        run_refuse(r, PROBLEM_PLUGIN_UNAVAILABLE, NULL, e.msg);
+        return false;
+    }
+    struct gen_unit **units = arena_calloc(&r->arena, gen_count(g) + 1, sizeof(struct gen_unit *));
+    struct str *names = arena_calloc(&r->arena, gen_count(g) + 1, sizeof *names);
+    for (size_t i = 0; i < gen_count(g); i++) {
+        struct gen_unit *u = gen_at(g, i);
+        if (h->reach(h->arg, u, "", dir) != AGENT_NEVER) {
+            names[n] = str_of(u->name);
+            units[n++] = u;
+        }
+    }
+    site->gen = gen_pin(g);
+    site->hooks = gen_hooks_of(g, names, n);
+    toolbox_fill(&site->tools, g, units, n, &(struct toolbox_rules){0}, &r->arena);
+    return true;
+}
+
+/// The toolbox has every tool that reaches the directory: why can this one not be called? False: answered.
+static bool check_tool(struct tool_run *r)
+{
+    const struct tool_entry *e = toolbox_find(&r->site.tools, r->name);
+    struct arena *a = &r->arena;
+    const char *name = arena_printf(a, "%.*s", (int)MIN(r->name.n, (size_t)100), r->name.p);
+    if (e == NULL && gen_item_find(r->site.gen, GEN_TOOL, r->name) != NULL) {
+        run_refuse(r, PROBLEM_NOT_FOUND, "give a 'working_dir' in its project",
+                   arena_printf(a, "tool '%s' belongs to another project or session", name));
+    } else if (e == NULL || e->tool->ops->needs_session) {
+        run_refuse(r, PROBLEM_NOT_FOUND, "`afloat tools` lists them",
+                   arena_printf(a, "there is no tool '%s'", name));
+    } else if (toolbox_is_off(r->site.agent->o.choices, e->name, a)) {
+        run_refuse(r, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
+                   arena_printf(a, "tool '" STR_FMT "' is switched off", STR_ARG(e->name)));
+    } else if (e->tool->ops->work != NULL && r->site.dir == NULL) {
+        run_refuse(r, PROBLEM_INVALID_BODY, NULL, "built-in tools need a 'working_dir'");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static void on_rules(void *arg, struct book_project *rules, const struct err *e)
+{
+    struct tool_run *r = arg;
+    struct agent *a = r->site.agent;
+    const struct err *fault = e != NULL ? e : &a->rules_fault;
+    r->site.rules = rules;
+    if (fault->code != 0) { // the rule that cannot be read may be the one that forbids
+        run_refuse(r, PROBLEM_CONFLICT, NULL,
+                   arena_printf(&r->arena, "a permission rule cannot be read: %s", fault->msg));
+    } else if (fill_site(r) && check_tool(r)) {
+        const char *id = arena_printf(&r->arena, "api-%llu", (unsigned long long)++a->n_runs);
+        tool_call__begin(tool_call__new(&r->site, str_of(id), r->input), r->name, NULL);
+    }
+}
+
+static void choose_mode(void *arg) // on the lane: links have to be followed
+{
+    struct tool_run *r = arg;
+    const char *why;
+    r->site.mode = box_choose_mode(r->site.mode, r->site.dir, r->site.agent->o.home->dir, &why);
+}
+
+static void on_mode(void *arg)
+{
+    struct tool_run *r = arg;
+    book_find(r->site.agent->book, r->site.dir, on_rules, r);
+}
+
+static void on_entered(void *arg, const char *dir)
+{
+    struct tool_run *r = arg;
+    struct agent *a = r->site.agent;
+    if (dir == NULL) {
+        run_refuse(r, PROBLEM_INVALID_BODY, NULL, "'working_dir' is no directory that exists");
+        return;
+    }
+    r->site.dir = arena_strdup(&r->arena, str_of(dir));
+    r->ctx.working_dir = str_of(r->site.dir);
+    const char *mode = config_str(agent_config_at(a, dir), "sandbox.mode");
+    (void)box_mode_parse(str_of(mode), &r->site.mode);
+    work_submit(a->tools, 0, choose_mode, on_mode, r);
+}
+
+void agent_tool_run(struct agent *a, struct str name, const struct json *input, const char *dir,
+                    agent_tool_cb *cb, void *arg)
+{
+    static const struct json object = {.type = JSON_OBJ}, list = {.type = JSON_ARR};
+    struct tool_run *r = xcalloc(1, sizeof *r);
+    arena_init(&r->arena);
+    r->name = name;
+    r->input = input != NULL ? input : &object;
+    r->cb = cb;
+    r->arg = arg;
+    r->ctx = (struct hook_ctx){.state = &object, .memory = &list, .arena = &r->arena};
+    r->site = (struct call_site){.agent = a,
+                                 .arena = &r->arena,
+                                 .ctx = &r->ctx,
+                                 .mode = BOX_WORKSPACE_WRITE,
+                                 .ended = on_ended};
+    r->next = a->runs;
+    r->link = &a->runs;
+    if (r->next != NULL) {
+        r->next->link = &r->next;
+    }
+    a->runs = r;
+    agent__hold(a);
+    if (dir == NULL) {
+        on_rules(r, NULL, NULL);
+    } else if (!agent_visit(a, dir, on_entered, r)) {
+        run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    }
+}
+
+void agent__cancel_runs(struct agent *a)
+{
+    for (struct tool_run *r = a->runs; r != NULL; r = r->next) {
+        if (r->site.calls.n != 0) {
+            tool_call__cancel(r->site.calls.p[0]);
+        }
+    }
+}

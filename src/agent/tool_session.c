@@ -1,0 +1,87 @@
+// Tools that need the session itself: skill, plugin_save, plugin_diagnostics. ask_user is in permission.c.
+
+#include "agent/agent_int.h"
+#include "agent/tool_int.h"
+#include "gen/engine.h"
+
+static void read_skill(struct tool_call *c)
+{
+    struct skills skills;
+    struct str name = json_str(json_get(tool_call_input(c), "name"), "");
+    turn__skills(c->site->turn, &skills);
+    const struct skill *sk = skills_find(&skills, name);
+    const char *why = arena_printf(c->site->arena, "there is no skill '%.*s'",
+                                   (int)MIN(name.n, (size_t)64), name.p);
+    tool_call_finish(c, sk != NULL ? sk->body : STR(""), sk != NULL ? NULL : why);
+    skills_fini(&skills);
+}
+
+const struct tool_ops tool_SKILL = {.start = read_skill, .needs_session = true};
+
+// ---- plugin_save --------------------------------------------------------------------------------
+
+/// Waits for the report of a reload.
+struct plugin_saving {
+    struct tool_ticket *ticket;
+    char *unit;
+};
+
+static bool has_failed(const struct gen_report *r, const char *unit)
+{
+    for (size_t i = 0; i < r->n_rows; i++) {
+        if (strcmp(r->rows[i].name, unit) == 0) {
+            return r->rows[i].state == GEN_FAILED;
+        }
+    }
+    return false;
+}
+
+static void on_saved(void *arg, const struct gen_report *r, const struct err *e)
+{
+    struct plugin_saving *sv = arg;
+    struct buf out;
+    struct jw w;
+    const char *error = e != NULL ? e->msg : "the hub is stopping";
+    buf_init(&out, SIZE_MAX);
+    if (r != NULL) {
+        jw_init(&w, &out);
+        gen_report_write(r, &w);
+        error = has_failed(r, sv->unit) ? "the plugin was not taken" : NULL;
+    }
+    tool_ticket_finish(sv->ticket, buf_str(&out), error);
+    buf_fini(&out);
+    free(sv->unit);
+    free(sv);
+}
+
+static void save_plugin(struct tool_call *c)
+{
+    const struct agent_host *h = &c->site->agent->o.host;
+    const struct json *input = tool_call_input(c);
+    struct str name = json_str(json_get(input, "name"), "");
+    struct plugin_saving *sv = xmalloc(sizeof *sv);
+    *sv = (struct plugin_saving){.ticket = tool_call_ticket(c),
+                                 .unit = xasprintf("improvements/" STR_FMT, STR_ARG(name))};
+    h->save(h->arg, name, json_str(json_get(input, "content"), ""), tool_call_session(c)->id,
+            on_saved, sv);
+}
+
+const struct tool_ops tool_PLUGIN_SAVE = {.start = save_plugin, .needs_session = true};
+
+static void show_diagnostics(struct tool_call *c)
+{
+    const struct gen_report *r = gen_last_report(c->site->agent->o.engine);
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    if (r != NULL) {
+        gen_report_write(r, &w);
+    } else {
+        jw_null(&w);
+    }
+    tool_call_finish(c, buf_str(&out), NULL);
+    buf_fini(&out);
+}
+
+const struct tool_ops tool_PLUGIN_DIAGNOSTICS = {.start = show_diagnostics, .needs_session = true};

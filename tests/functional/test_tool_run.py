@@ -1,0 +1,79 @@
+"""POST /tool: a call without a session goes through the same pipeline as one of a turn."""
+import threading
+
+import pytest
+
+from conftest import retry
+from test_plugins import diagnostics, plug, reload
+from test_plugins_api import call
+
+BUILTIN = ("shell read_file write_file edit_file list_files search_files skill ask_user plugin_save "
+           "plugin_diagnostics memory skill_save session_complete session_history").split()
+
+
+def run(home, name, dir=None, **input):
+    return call(home, "POST", f"/tool/{name}", {"input": input, **({"working_dir": str(dir)} if dir else {})})
+
+
+def test_the_hooks_of_a_call_run_outside_a_session_too(home, start_hub):
+    plug(home, "p", """
+        tool { name = 'say', input = { text = 'string' }, run = function(ctx, input) return input.text end }
+        tool { name = 'never', run = function() error('it ran') end }
+        on_tool_call({ tool = 'say' }, function(ctx, call) call.input.text = call.input.text .. '!' return call end)
+        on_resolve_tool({ tool = 'never' }, function(ctx, call) return { output = 'in its place' } end)
+        on_tool_result({ tool = 'say' }, function(ctx, call, result)
+          result.output = '<' .. result.output .. '>' return result end)""")
+    start_hub()
+    assert run(home, "say", text="hi")[1]["output"] == "<hi!>"
+    assert run(home, "never")[1]["output"] == "in its place"
+
+
+def test_permission_rules_hold_outside_a_session_too(home, start_hub, tmp_path):
+    (home.dir / "config.toml").write_text(
+        '[[permission]]\ntool = "shell"\nmatch = "rm *"\ndecision = "deny"\n'
+        '[[permission]]\ntool = "shell"\nmatch = "touch asked"\ndecision = "ask"\n')
+    start_hub()
+    (tmp_path / "keep").write_text("")
+    status, got = run(home, "shell", tmp_path, cmd="rm keep")
+    assert (status, got["code"]) == (403, "FORBIDDEN") and "rule permission.0" in got["detail"]
+    status, got = run(home, "shell", tmp_path, cmd="touch asked")
+    assert status == 403 and "a person has to allow" in got["detail"]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["keep"]
+    assert run(home, "shell", tmp_path, cmd="touch made")[1]["success"] and (tmp_path / "made").exists()
+
+
+def test_a_required_plugin_that_does_not_serve_stops_calls_too(home, start_hub):
+    plug(home, "guard", "error('broken')")
+    plug(home, "p", "tool { name = 'what', run = function() return 'ran' end }")
+    (home.dir / "config.toml").write_text('[[plugins]]\npath = "plugins/guard.lua"\nrequired = true\n')
+    start_hub()
+    status, got = run(home, "what")
+    assert (status, got["code"]) == (409, "PLUGIN_UNAVAILABLE") and "guard" in got["detail"]
+    plug(home, "guard", "")
+    retry(lambda: run(home, "what")[0] == 200)
+
+
+def test_a_stopping_hub_ends_the_command_of_a_call(home, start_hub, tmp_path):
+    start_hub()
+    got = []
+    thread = threading.Thread(target=lambda: got.append(
+        run(home, "shell", tmp_path, cmd="touch begun; sleep 1000", timeout_s=1000)))
+    thread.start()
+    retry((tmp_path / "begun").exists)
+    home.ok("stop", "--wait")
+    thread.join()
+    assert (got[0][0], got[0][1]["code"]) == (503, "STOPPING")
+
+
+def test_a_tool_that_needs_a_session_is_not_offered_outside(home, hub):
+    names = {t["name"] for t in call(home, "GET", "/tool")[1]["tools"]}
+    assert names & set(BUILTIN) == set(BUILTIN[:6])
+    for name in BUILTIN[6:]:
+        assert run(home, name)[0] == 404, name
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_the_name_of_every_builtin_tool_is_reserved(home, start_hub, name):
+    plug(home, "p", f"tool {{ name = '{name}', run = function() end }}")
+    start_hub()
+    assert [d["code"] for d in diagnostics(reload(home), "p")] == ["BUILTIN_CONFLICT"]
