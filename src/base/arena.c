@@ -1,10 +1,11 @@
 // Bump allocation in blocks that double up to a limit.
 //
-// Invariant: `head` is the only block with room; bigger-than-block requests get a block of their
-// own that is put *behind* the head, so that the head's remaining room is not lost.
+// Invariant: `head` is the only block with room. A request larger than a block gets its own block, linked
+// after the head, so that the head's remaining room is not lost.
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdarg.h>
 
@@ -30,15 +31,6 @@ void arena_fini(struct arena *a)
     arena_init(a);
 }
 
-static struct arena_block *block_new(size_t cap)
-{
-    struct arena_block *b = xmalloc(sizeof *b + cap);
-    b->next = NULL;
-    b->n = 0;
-    b->cap = cap;
-    return b;
-}
-
 static struct arena_block *block_for(struct arena *a, size_t n)
 {
     struct arena_block *head = a->head;
@@ -46,7 +38,9 @@ static struct arena_block *block_for(struct arena *a, size_t n)
         return head;
     }
     size_t cap = head != NULL ? MIN(head->cap * 2, (size_t)LARGEST_BLOCK) : FIRST_BLOCK;
-    struct arena_block *b = block_new(MAX(cap, n));
+    struct arena_block *b = xmalloc(sizeof *b + MAX(cap, n));
+    b->n = 0;
+    b->cap = MAX(cap, n);
     if (head != NULL && n > cap) {
         b->next = head->next;
         head->next = b;
@@ -67,6 +61,7 @@ void *arena_alloc(struct arena *a, size_t n)
     struct arena_block *b = block_for(a, whole);
     void *p = b->p + b->n;
     b->n += whole;
+    assert(b->n <= b->cap);
     a->used += whole;
     return p;
 }

@@ -2,17 +2,20 @@
 
 #include "base/str.h"
 
-/// Memory for one piece of work (a request, a document, a turn), given back all at once.
-/// Objects are aligned for any type and are never freed one by one.
+/// Memory for one piece of work (a request, a document, a turn), freed all at once. Objects are aligned
+/// for any type and are never freed one by one. A zeroed arena is an empty one: `struct arena a = {0};`.
 struct arena {
     struct arena_block *head; // the block being filled, then the full ones
     size_t used;              // bytes handed out so far, for limits and tests
 };
 
-void arena_init(struct arena *a);                           // allocates nothing
-void arena_fini(struct arena *a);                           // leaves an empty arena
-void *arena_alloc(struct arena *a, size_t n);               // not cleared
-void *arena_calloc(struct arena *a, size_t n, size_t size); // cleared
-char *arena_strdup(struct arena *a, struct str s);          // NUL-terminated copy
-struct str arena_str(struct arena *a, struct str s);        // the same, as a str
+/// Start empty, without allocating; free everything and leave an empty arena.
+void arena_init(struct arena *a);
+void arena_fini(struct arena *a);
+/// Memory that lives as long as the arena; never NULL. arena_calloc() clears it and checks `n * size`.
+void *arena_alloc(struct arena *a, size_t n);
+void *arena_calloc(struct arena *a, size_t n, size_t size);
+/// A NUL-terminated copy or formatted text; arena_str() returns it with its length.
+char *arena_strdup(struct arena *a, struct str s);
+struct str arena_str(struct arena *a, struct str s);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);

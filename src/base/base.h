@@ -15,7 +15,8 @@
 #define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/// Allocation never fails: out of memory prints one line and aborts. `n * size` is checked.
+/// Allocate; out of memory prints one line and aborts, so the result is never NULL. `n * size` is checked
+/// for overflow. The caller frees with free().
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);

@@ -7,7 +7,7 @@
 
 void buf_init(struct buf *b, size_t max)
 {
-    *b = (struct buf){.max = MIN(max, (size_t)PTRDIFF_MAX - 1)}; // sums with it cannot overflow
+    *b = (struct buf){.max = max};
 }
 
 void buf_fini(struct buf *b)
@@ -18,15 +18,16 @@ void buf_fini(struct buf *b)
 
 char *buf_reserve(struct buf *b, size_t n)
 {
-    if (b->over || n > b->max - b->n) {
+    size_t max = MIN(b->max, (size_t)PTRDIFF_MAX - 1); // sums with it cannot overflow
+    assert(b->n <= max);
+    if (b->over || n > max - b->n) {
         b->over = true;
         return NULL;
     }
     if (b->n + n + 1 > b->cap) {
         size_t cap = MAX(b->cap * 2, b->n + n + 1);
-        cap = MIN(MAX(cap, 64), b->max + 1);
-        b->p = xrealloc(b->p, cap);
-        b->cap = cap;
+        b->cap = MIN(MAX(cap, 64), max + 1);
+        b->p = xrealloc(b->p, b->cap);
         b->p[b->n] = '\0';
     }
     return b->p + b->n;

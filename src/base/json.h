@@ -57,18 +57,21 @@ int json_parse(struct json **out, struct arena *a, struct str text, const struct
 
 // ---- reading: every getter takes NULL and the wrong type, and then answers "absent" --------
 
-const struct json *json_get(const struct json *obj, const char *key); // NULL when absent
+/// A member or an element; NULL when absent.
+const struct json *json_get(const struct json *obj, const char *key);
 const struct json *json_get_str(const struct json *obj, struct str key);
 const struct json *json_at(const struct json *arr, size_t i);
 /// RFC 6901 pointer: "/a/b~1c/0"; "" is the value itself. A malformed pointer finds nothing.
 const struct json *json_ptr(const struct json *v, const char *pointer);
-struct str json_str(const struct json *v, const char *fallback); // fallback may be NULL
-int64_t json_int(const struct json *v, int64_t fallback);        // a double with no fraction counts
+/// The value, or `fallback` (may be NULL). A double without a fraction counts as an integer.
+struct str json_str(const struct json *v, const char *fallback);
+int64_t json_int(const struct json *v, int64_t fallback);
 double json_double(const struct json *v, double fallback);
 bool json_bool(const struct json *v, bool fallback);
 /// "null", "boolean", "integer", "number", "string", "array", "object"; "absent" for NULL.
 const char *json_type_name(const struct json *v);
-bool json_equal(const struct json *a, const struct json *b); // members in any order; 1 == 1.0
+/// Same value: members in any order, 1 == 1.0.
+bool json_equal(const struct json *a, const struct json *b);
 /// A copy with strings of its own, NUL-terminated; NULL of NULL.
 struct json *json_clone(struct arena *a, const struct json *v);
 
@@ -105,9 +108,9 @@ static inline const struct json_member *json_members_end(const struct json *v)
 
 // ---- writing ------------------------------------------------------------------------------
 
-/// Streaming writer onto a buffer. Commas and colons come by themselves; misuse (a value where a
-/// key is due, unbalanced ends, more than 256 open containers) is a bug and asserts. Bad UTF-8 in
-/// strings becomes U+FFFD, non-finite doubles become null. A full buffer shows in buf_ok().
+/// Streaming writer to a buffer. It writes commas and colons itself; misuse (a value where a key is due,
+/// unbalanced ends, more than 256 open containers) asserts. Bad UTF-8 in strings becomes U+FFFD, a
+/// non-finite double becomes null. A full buffer shows in buf_ok().
 struct jw {
     struct buf *out; // borrowed
     uint16_t depth;  // containers open
@@ -116,25 +119,28 @@ struct jw {
     uint64_t is_obj[4]; // bit per depth: object or array
 };
 
+/// Begin writing to `out`, which stays the caller's.
 void jw_init(struct jw *w, struct buf *out);
+/// Open and close an object or an array; write a key.
 void jw_obj(struct jw *w);
 void jw_end_obj(struct jw *w);
 void jw_arr(struct jw *w);
 void jw_end_arr(struct jw *w);
 void jw_key(struct jw *w, const char *key);
 void jw_key_str(struct jw *w, struct str key);
+/// Write a value. jw_double() uses the fewest of 15 to 17 digits that read back the same, jw_strz() and
+/// jw_value() write null for NULL, jw_raw() takes a complete JSON value as text.
 void jw_null(struct jw *w);
 void jw_bool(struct jw *w, bool b);
 void jw_int(struct jw *w, int64_t i);
 void jw_uint(struct jw *w, uint64_t u);
-void jw_double(struct jw *w, double d); // the fewest of 15 to 17 digits that read back the same
+void jw_double(struct jw *w, double d);
 void jw_str(struct jw *w, struct str s);
-void jw_strz(struct jw *w, const char *z); // NULL writes null
+void jw_strz(struct jw *w, const char *z);
 void jw_strf(struct jw *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void jw_value(struct jw *w, const struct json *v); // of any depth; NULL writes null
-void jw_raw(struct jw *w, struct str json);        // a complete value that is known to be JSON
-
-// key and value in one call
+void jw_value(struct jw *w, const struct json *v);
+void jw_raw(struct jw *w, struct str json);
+/// A key and its value.
 void jw_kbool(struct jw *w, const char *key, bool b);
 void jw_kint(struct jw *w, const char *key, int64_t i);
 void jw_kstr(struct jw *w, const char *key, struct str s);

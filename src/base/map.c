@@ -4,12 +4,12 @@
 //           |
 //     [free][a][b][deleted][c][free]     a lookup walks right until it meets a free slot
 //
-// A removed key leaves a mark, so that walks do not stop short of keys behind it; marks go when the
-// table is rebuilt. It is rebuilt when three quarters of the slots are not free, at twice the
-// number of keys: a table with many marks and few keys shrinks, a full one doubles.
+// A removed key leaves a mark, so that walks do not stop before later keys. The table is rebuilt, without
+// marks, when three quarters of the slots are not free, at twice the number of keys: a table with many
+// marks and few keys shrinks, a full one doubles.
 //
-// Keys come from outside (session names, header names, JSON members), so the hash is SipHash-1-3
-// under a seed that is drawn once per process.
+// Keys come from outside (session names, header names, JSON members), so the hash is SipHash-1-3 with a
+// seed that is drawn once per process.
 //
 // Invariants:
 //   - cap is 0 or a power of two; n <= used < cap, so a walk always ends.
@@ -108,28 +108,20 @@ uint64_t map_hash_seeded(const uint64_t seed[2], struct str key)
 
 // ---- the table -----------------------------------------------------------------------------
 
-static bool slot_is_free(const struct map_slot *s)
-{
-    return s->key == NULL && !s->mark;
-}
-
-static bool slot_holds(const struct map_slot *s, struct str key, uint64_t hash)
-{
-    return s->key != NULL && s->hash == hash && str_eq((struct str){s->key, s->n}, key);
-}
-
 // The slot that holds `key`, or NULL.
 static struct map_slot *find(const struct map *m, struct str key, uint64_t hash)
 {
     if (m->n == 0) {
         return NULL;
     }
+    assert(m->n <= m->used && m->used < m->cap);
     for (size_t i = hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
-        if (slot_is_free(&m->slots[i])) {
+        struct map_slot *s = &m->slots[i];
+        if (s->key == NULL && !s->mark) {
             return NULL;
         }
-        if (slot_holds(&m->slots[i], key, hash)) {
-            return &m->slots[i];
+        if (s->key != NULL && s->hash == hash && str_eq((struct str){s->key, s->n}, key)) {
+            return s;
         }
     }
 }

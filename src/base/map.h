@@ -2,8 +2,8 @@
 
 #include "base/str.h"
 
-/// String-keyed hash map of pointers. Keys are copied; values are the caller's. The hash is seeded
-/// at random, so that keys from outside cannot be chosen to collide.
+/// String-keyed hash map of pointers. Keys are copied; values are the caller's. The hash has a random seed,
+/// so that keys from outside cannot be chosen to collide. A zeroed map is an empty one.
 struct map {
     struct map_slot *slots;
     size_t n;    // keys held
@@ -11,20 +11,21 @@ struct map {
     size_t used; // slots not free: held or deleted
 };
 
+/// Start empty; free the keys (not the values) and leave an empty map.
 void map_init(struct map *m);
-void map_fini(struct map *m); // frees keys, not values; leaves an empty map
+void map_fini(struct map *m);
 
-void *map_get(const struct map *m, struct str key); // NULL when absent
+/// The value of `key`, or NULL.
+void *map_get(const struct map *m, struct str key);
 /// Set `key` to `value` (not NULL) and return what it replaced, or NULL.
 void *map_set(struct map *m, struct str key, void *value);
 /// Take `key` out and return its value, or NULL when absent.
 void *map_remove(struct map *m, struct str key);
 
-/// Walk: `size_t at = 0; while (map_next(m, &at, &key, &value)) ...`, in no order. Removing the
-/// current key meanwhile is allowed, adding is not.
+/// Walk in no order: `size_t at = 0; while (map_next(m, &at, &key, &value)) ...`. The loop may remove the
+/// current key, and must not add keys.
 bool map_next(const struct map *m, size_t *at, struct str *key, void **value);
 
-/// The hash itself (SipHash-1-3), for other tables: under this process's random seed, or under one
-/// of the caller's.
+/// The hash itself (SipHash-1-3), for other tables: with this process's random seed, or with the caller's.
 uint64_t map_hash(struct str key);
 uint64_t map_hash_seeded(const uint64_t seed[2], struct str key);

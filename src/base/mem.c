@@ -1,8 +1,8 @@
 // Allocation that never fails.
 //
-// A hub that runs out of memory half-way through an operation cannot keep its promises, and code
-// that tries is code no test ever runs. So we stop at once: journals are written before they are
-// shown, and the next start goes on from them.
+// A hub that runs out of memory half-way through an operation cannot keep its promises, and code that tries
+// is never tested. So we stop at once: journals are written before they are shown, and the next start
+// continues from them.
 
 #include <stdarg.h>
 

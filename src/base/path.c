@@ -19,7 +19,6 @@
 enum { READ_CHUNK = 64 * 1024 };
 
 // ---- text ----------------------------------------------------------------------------------
-
 char *path_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir);
@@ -27,6 +26,18 @@ char *path_join(const char *dir, const char *name)
         return xstrdup(name);
     }
     return xasprintf("%s%s%s", dir, dir[n - 1] == '/' ? "" : "/", name);
+}
+
+const char *path_below(const char *dir, const char *path)
+{
+    size_t n = strlen(dir);
+    if (strncmp(path, dir, n) != 0) {
+        return NULL;
+    }
+    if (n != 0 && dir[n - 1] == '/') { // the root
+        return path + n;
+    }
+    return path[n] == '\0' ? path + n : path[n] == '/' ? path + n + 1 : NULL;
 }
 
 static struct str without_end_slashes(struct str path)
@@ -60,25 +71,18 @@ struct str path_dir(struct str path)
     return path.n != 0 ? without_end_slashes(path) : STR(".");
 }
 
-// The home directory, or NULL. `room` holds it when it comes from the password database.
-static const char *home_dir(char *room, size_t n)
-{
-    const char *home = getenv("HOME");
-    if (home != NULL && home[0] == '/') {
-        return home;
-    }
-    struct passwd entry, *found = NULL;
-    int rc = getpwuid_r(getuid(), &entry, room, n, &found);
-    return rc == 0 && found != NULL ? entry.pw_dir : NULL;
-}
-
 char *path_expand_home(const char *path)
 {
     char room[4096];
     if (path[0] != '~' || (path[1] != '\0' && path[1] != '/')) {
         return xstrdup(path);
     }
-    const char *home = home_dir(room, sizeof room);
+    const char *home = getenv("HOME");
+    if (home == NULL || home[0] != '/') {
+        struct passwd entry, *found = NULL;
+        int rc = getpwuid_r(getuid(), &entry, room, sizeof room, &found);
+        home = rc == 0 && found != NULL ? entry.pw_dir : NULL;
+    }
     return home != NULL ? xasprintf("%s%s", home, path + 1) : xstrdup(path);
 }
 
@@ -109,9 +113,8 @@ static bool drop_part(struct buf *out, size_t root)
 
 char *path_clean(const char *path)
 {
-    struct buf out;
     size_t root = path[0] == '/'; // length of what no `..` takes away
-    buf_init(&out, strlen(path) + 1);
+    struct buf out = {.max = strlen(path) + 1};
     buf_add(&out, path, root);
     for (struct str rest = str_of(path); rest.p != NULL;) {
         struct str part = str_cut(&rest, '/');
@@ -136,10 +139,7 @@ static int make_dir(const char *path, mode_t mode)
     if (mkdir(path, mode) == 0) {
         return chmod(path, mode) == 0 ? 0 : -errno;
     }
-    if (errno != EEXIST) {
-        return -errno;
-    }
-    if (stat(path, &st) != 0) {
+    if (errno != EEXIST || stat(path, &st) != 0) {
         return -errno;
     }
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
@@ -162,29 +162,6 @@ int path_mkdirs(const char *path, mode_t mode, struct err *e)
     return rc == 0 ? 0 : err_set(e, rc, "cannot create directory '%s': %s", path, err_text(rc));
 }
 
-// Read to the end of `fd`, which claims to have `size` bytes; it may grow meanwhile or, in /proc, claim to be
-// empty. A small file takes a small buffer: a chunk for each of thousands would be mapped and unmapped each time.
-static int read_all(int fd, struct buf *out, size_t size)
-{
-    size_t chunk = size != 0 ? MIN(size + 1, (size_t)READ_CHUNK) : READ_CHUNK;
-    for (;;) {
-        char spare; // when `out` is full: is there one byte more?
-        size_t room = MIN(out->max - out->n, chunk);
-        char *to = room != 0 ? buf_reserve(out, room) : &spare;
-        ssize_t n = read(fd, to, room != 0 ? room : 1);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n == 0 ? 0 : -errno;
-        }
-        if (room == 0) {
-            return ERR_TOO_LARGE;
-        }
-        buf_grow(out, (size_t)n);
-    }
-}
-
 int path_read(const char *path, struct buf *out, struct err *e)
 {
     struct stat st;
@@ -200,8 +177,22 @@ int path_read(const char *path, struct buf *out, struct err *e)
     if (rc == 0 && !S_ISREG(st.st_mode)) {
         rc = S_ISDIR(st.st_mode) ? -EISDIR : ERR_UNSUPPORTED;
     }
-    if (rc == 0) {
-        rc = read_all(fd, out, (size_t)st.st_size);
+    // A small file takes a small buffer: a chunk for each of thousands would be mapped and unmapped each
+    // time. The file may grow meanwhile or, in /proc, claim to be empty.
+    size_t chunk =
+        rc == 0 && st.st_size != 0 ? MIN((size_t)st.st_size + 1, (size_t)READ_CHUNK) : READ_CHUNK;
+    for (ssize_t n = 1; rc == 0 && n != 0;) {
+        char spare; // when `out` is full: is there one byte more?
+        size_t room = MIN(out->max - out->n, chunk);
+        char *to = room != 0 ? buf_reserve(out, room) : &spare;
+        n = read(fd, to, room != 0 ? room : 1);
+        if (n < 0) {
+            rc = errno == EINTR ? 0 : -errno;
+        } else if (room == 0) {
+            rc = n != 0 ? ERR_TOO_LARGE : 0;
+        } else {
+            buf_grow(out, (size_t)n);
+        }
     }
     close(fd);
     if (rc == 0) {
@@ -220,18 +211,6 @@ static int write_all(int fd, struct str bytes)
         }
         bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
     }
-    return 0;
-}
-
-enum { TEMP_NAME = 32 };
-
-static int temp_name(char out[TEMP_NAME])
-{
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return -errno;
-    }
-    snprintf(out, TEMP_NAME, ".afloat-%016llx.tmp", (unsigned long long)random);
     return 0;
 }
 
@@ -256,33 +235,27 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
     return rc;
 }
 
-/// Give the file `temp` in `from` its `name`: in place of what is there, or only when nothing is.
-/// `temp` is gone afterwards.
-static int place(int from, const char *temp, int dir, const char *name, bool replace)
+/// Write `bytes` to a temporary file in `from`, then give it its `name` in `dir`: in place of what is there,
+/// or only when nothing is.
+static int write_in(int from, int dir, const char *name, struct str bytes, mode_t mode,
+                    bool replace)
 {
-    int rc = replace ? renameat(from, temp, dir, name) : linkat(from, temp, dir, name, 0);
+    char temp[32];
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return -errno;
+    }
+    snprintf(temp, sizeof temp, ".afloat-%016llx.tmp", (unsigned long long)random);
+    int rc = write_new(from, temp, bytes, mode);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = replace ? renameat(from, temp, dir, name) : linkat(from, temp, dir, name, 0);
     rc = rc == 0 ? 0 : -errno;
     if (!replace || rc != 0) {
         unlinkat(from, temp, 0);
     }
-    return rc;
-}
-
-static int write_in(int from, int dir, const char *name, struct str bytes, mode_t mode,
-                    bool replace)
-{
-    char temp[TEMP_NAME];
-    int rc = temp_name(temp);
-    if (rc == 0) {
-        rc = write_new(from, temp, bytes, mode);
-    }
-    if (rc == 0) {
-        rc = place(from, temp, dir, name, replace);
-    }
-    if (rc == 0 && fsync(dir) != 0) {
-        rc = -errno;
-    }
-    return rc;
+    return rc == 0 && fsync(dir) != 0 ? -errno : rc;
 }
 
 /// Open a directory, `*rc` saying how it went; -1 when it could not be, or `*rc` was not 0 before.

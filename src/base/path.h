@@ -11,9 +11,12 @@ char *path_join(const char *dir, const char *name);
 /// Borrowed last part of `path`, without slashes at its end; "/" for the root.
 struct str path_base(struct str path);
 /// Borrowed part before the last slash; "." when there is none, "/" for the root.
+/// The part of `path` below `dir`: "" for `dir` itself, NULL when it is not inside. Compares text only;
+/// both are clean. Borrowed from `path`.
+const char *path_below(const char *dir, const char *path);
 struct str path_dir(struct str path);
-
-/// `~` and `~/...` replaced by $HOME (or the password database); all else, and a home that nobody
+/// `~` and `~/...` replaced by $HOME (or the password database); anything else, and an unknown home, stays
+/// as it is. The caller frees it.
 /// knows, stays as it is. Caller frees.
 char *path_expand_home(const char *path);
 
@@ -29,7 +32,7 @@ char *path_find_program(struct str dirs, const char *name);
 /// none. Returns a descriptor or a negative code: -EXDEV for an attempt to leave.
 int path_open_beneath(int dirfd, const char *rel, int flags, mode_t mode, struct err *e) MUST_CHECK;
 
-/// The fallback alone, so that tests can prove it on kernels that have openat2.
+/// The fallback alone: tests prove it on kernels that have openat2.
 int path_open_walk(int dirfd, const char *rel, int flags, mode_t mode, struct err *e) MUST_CHECK;
 
 /// Create `path` and its missing parents with `mode`, whatever the umask. An existing directory
@@ -46,11 +49,11 @@ int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /// fails, the new bytes are in place but may not survive a power cut.
 int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
 
-/// The same with the temporary file in the directory `through`, which lies on the same file system: for
-/// a directory that others may write to, who must not reach the file before it has its name.
+/// The same with the temporary file in the directory `through`, on the same file system: for a directory
+/// that other users may write to, who must not reach the file before it has its name.
 int path_write_through(const char *through, const char *path, struct str bytes, mode_t mode,
                        struct err *e) MUST_CHECK;
 
-/// The same for a file that is not there yet: ERR_CONFLICT when anything has that name, and it is left
-/// alone. Of several at once exactly one wins.
+/// The same for a new file: ERR_CONFLICT when that name exists, and the old file stays. Of several writers
+/// at once exactly one wins.
 int path_write_new(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;

@@ -3,13 +3,14 @@
 #include "base/buf.h"
 
 // The secrets that this process knows, and text without them. Each is replaced by "[redacted NAME]".
-// Everything that is kept or shown goes through here: journals, events, metadata, requests to models, files
-// of tools' output, the log. Safe on every thread.
+// Everything that is stored or shown goes through here: journals, events, metadata, requests to models,
+// files of tool output, the log. Safe on every thread.
 
-/// Know `value`, from now on, by `name`; a value that is known already keeps its name. Below 8 bytes it
-/// would hide words that are none of its business: false. An empty name gives "[redacted]".
+/// Add the secret `value` under `name`; a known value keeps its name. A value of fewer than 8 bytes would
+/// hide ordinary words: it is not added, and the answer is false. An empty name gives "[redacted]".
 bool redact_add(struct str name, struct str value);
-void redact_clear(void); // forget all of them
+/// Forget all secrets.
+void redact_clear(void);
 
 /// Append `text` to `out` without secrets.
 void redact_text(struct buf *out, struct str text);
@@ -22,12 +23,13 @@ void redact_json(struct buf *b);
 
 /// A text that comes in pieces: a secret may be cut anywhere. The caller's storage.
 struct redact_stream {
-    struct buf held; // the end of what came, which may be the beginning of a secret
+    struct buf held; // the end of the input, which may be the beginning of a secret
 };
+/// Start empty; free what is held.
 void redact_stream_init(struct redact_stream *s);
 void redact_stream_fini(struct redact_stream *s);
-/// What is known to be none, or is hidden: borrowed, `piece` itself while no secret is known, else made in
-/// `out`, which is cleared.
+/// The text that is known to be free of secrets: borrowed, `piece` itself while no secret is known, else
+/// built in `out`, which is cleared first.
 struct str redact_feed(struct redact_stream *s, struct buf *out, struct str piece);
-/// The text is over: what was held back too.
+/// The text is over: append what was held back.
 void redact_flush(struct redact_stream *s, struct buf *out);

@@ -11,11 +11,13 @@ struct sha256 {
     uint8_t block[64];
 };
 
+/// Begin, and add bytes.
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *p, size_t n);
 /// Write the digest. `s` must be initialised again before its next use.
 void sha256_final(struct sha256 *s, uint8_t out[SHA256_SIZE]);
 
+/// The digest of `bytes`.
 void sha256_of(struct str bytes, uint8_t out[SHA256_SIZE]);
 /// Lower-case hexadecimal with a NUL; returns `out`.
 const char *sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_HEX]);

@@ -2,6 +2,8 @@
 
 #include "base/str.h"
 
+#include <assert.h>
+
 struct str str_of(const char *z)
 {
     return (struct str){z, z != NULL ? strlen(z) : 0};
@@ -87,6 +89,7 @@ struct str str_trim(struct str s)
 
 struct str str_from(struct str s, size_t start)
 {
+    assert(s.p != NULL || s.n == 0);
     start = MIN(start, s.n);
     return (struct str){s.p != NULL ? s.p + start : NULL, s.n - start};
 }
@@ -94,6 +97,28 @@ struct str str_from(struct str s, size_t start)
 char *str_dup(struct str s)
 {
     return xstrndup(s.p != NULL ? s.p : "", s.n);
+}
+
+ptrdiff_t str_lookup(struct str word, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(word, words[i])) {
+            return (ptrdiff_t)i;
+        }
+    }
+    return -1;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void str_sort(const char **words, size_t n)
+{
+    if (n != 0) {
+        qsort(words, n, sizeof *words, by_bytes);
+    }
 }
 
 bool str_to_u64(struct str s, uint64_t *out)
@@ -117,10 +142,7 @@ bool str_to_i64(struct str s, int64_t *out)
 {
     bool negative = s.n != 0 && s.p[0] == '-';
     uint64_t v;
-    if (!str_to_u64(negative ? str_from(s, 1) : s, &v)) {
-        return false;
-    }
-    if (v > (uint64_t)INT64_MAX + negative) {
+    if (!str_to_u64(negative ? str_from(s, 1) : s, &v) || v > (uint64_t)INT64_MAX + negative) {
         return false;
     }
     *out = negative ? (int64_t)(0 - v) : (int64_t)v;

@@ -13,22 +13,30 @@ struct str {
 #define STR_FMT    "%.*s" // printf("... " STR_FMT, STR_ARG(s))
 #define STR_ARG(s) (int)MIN((s).n, (size_t)INT32_MAX), (s).p
 
-struct str str_of(const char *z); // NULL gives STR_NULL
+/// NULL gives STR_NULL.
+struct str str_of(const char *z);
+/// Compare bytes; str_caseeqz() ignores ASCII case, str_cmp() orders like strcmp().
 bool str_eq(struct str a, struct str b);
 bool str_eqz(struct str a, const char *z);
-bool str_caseeqz(struct str a, const char *z); // ASCII case only
+bool str_caseeqz(struct str a, const char *z);
 int str_cmp(struct str a, struct str b);
 bool str_starts(struct str s, const char *prefix);
 bool str_ends(struct str s, const char *suffix);
 /// Index of the first `c`, or -1.
 ptrdiff_t str_index(struct str s, char c);
-/// Split at the first `c`: returns what lies before it and moves `*rest` behind it. Without `c`
-/// all of it is returned and `*rest` becomes STR_NULL.
+/// Split at the first `c`: return what is before it and move `*rest` past it. Without `c` all of it is
+/// returned and `*rest` becomes STR_NULL.
 struct str str_cut(struct str *rest, char c);
 /// Without spaces, tabs, CR and LF at both ends.
 struct str str_trim(struct str s);
-struct str str_from(struct str s, size_t start); // `start` beyond the end gives an empty string
-char *str_dup(struct str s);                     // NUL-terminated, caller frees
+/// The part from `start`; empty when that is beyond the end.
+struct str str_from(struct str s, size_t start);
+/// A NUL-terminated copy; the caller frees it.
+char *str_dup(struct str s);
+/// Index of `word` in `words`, or -1.
+ptrdiff_t str_lookup(struct str word, const char *const *words, size_t n);
+/// Sort C strings by bytes. `words` may be NULL when `n` is 0.
+void str_sort(const char **words, size_t n);
 
 /// The whole of `s` as a decimal number. False on anything else, overflow included.
 bool str_to_i64(struct str s, int64_t *out);

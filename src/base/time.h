@@ -2,8 +2,10 @@
 
 #include "base/str.h"
 
-int64_t time_wall_ms(void);  // milliseconds since 1970, UTC
-uint64_t time_mono_ns(void); // never jumps, not comparable between boots
+/// Milliseconds since 1970, UTC.
+int64_t time_wall_ms(void);
+/// Never jumps; not comparable between boots.
+uint64_t time_mono_ns(void);
 
 enum { TIME_TEXT = 64 }; // room for any text below, with its NUL
 

@@ -42,6 +42,15 @@
 #define vec_foreach(it, v)                                                                         \
     for (__typeof__(*(v)->p) *(it) = (v)->p; (it) != NULL && (it) < (v)->p + (v)->n; (it)++)
 
+/// Free each element with `fn`, then the array.
+#define vec_fini_each(v, fn)                                                                       \
+    do {                                                                                           \
+        for (size_t vec_i = 0; vec_i < (v)->n; vec_i++) {                                          \
+            fn((v)->p[vec_i]);                                                                     \
+        }                                                                                          \
+        vec_fini(v);                                                                               \
+    } while (0)
+
 #define vec_fini(v)                                                                                \
     do {                                                                                           \
         free((v)->p);                                                                              \

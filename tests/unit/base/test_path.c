@@ -53,6 +53,22 @@ static mode_t mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
+TEST(a_path_below_a_directory_is_told_from_one_beside_it)
+{
+    static const char *const rows[][3] = {
+        {"/p", "/p/a/b", "a/b"}, {"/p", "/p", ""},     {"/p", "/pa", NULL},
+        {"/p/q", "/p", NULL},    {"/", "/a/b", "a/b"}, {"a", "a/b", "b"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *below = path_below(rows[i][0], rows[i][1]);
+        if (rows[i][2] == NULL) {
+            CHECK(below == NULL);
+        } else {
+            CHECK_STR(below, rows[i][2]);
+        }
+    }
+}
+
 TEST(joining_puts_one_slash_between)
 {
     CHECK_FREE(path_join("/a", "b"), "/a/b");

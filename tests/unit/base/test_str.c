@@ -159,3 +159,16 @@ TEST(secrets_are_equal_only_when_all_of_them_is)
     CHECK(!str_eq_secret(STR(""), STR("a")));
     CHECK(!str_eq_secret(STR("\0"), STR("")));
 }
+
+TEST(a_word_is_found_in_a_list_and_a_list_is_sorted)
+{
+    const char *words[] = {"pear", "apple", "fig"};
+    CHECK_INT(str_lookup(STR("fig"), words, 3), 2);
+    CHECK_INT(str_lookup(STR("fi"), words, 3), -1);
+    CHECK_INT(str_lookup(STR("fig"), NULL, 0), -1);
+    str_sort(words, 3);
+    CHECK_STR(words[0], "apple");
+    CHECK_STR(words[1], "fig");
+    CHECK_STR(words[2], "pear");
+    str_sort(NULL, 0);
+}

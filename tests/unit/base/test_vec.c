@@ -57,3 +57,12 @@ TEST(an_empty_vector_has_nothing_to_walk)
     CHECK(v.cap >= 100 && v.n == 0);
     vec_fini(&v);
 }
+
+TEST(each_element_is_freed_with_the_array)
+{
+    vec(char *) words = {0};
+    vec_push(&words, xstrdup("one"));
+    vec_push(&words, xstrdup("two"));
+    vec_fini_each(&words, free);
+    CHECK(words.p == NULL && words.n == 0);
+}
