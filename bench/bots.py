@@ -13,7 +13,7 @@ import time
 
 import turns
 
-FILES, CROWD, SESSIONS = 5000, 20, 10_000
+FILES, CROWD, SESSIONS, RUNS = 5000, 20, 10_000, 10_000
 MEMORY, DISK = turns.MEMORY, turns.DISK
 SYNC_MS, WORD_MS, WORDS = 100, 5, 200
 PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "AFLOAT"))}
@@ -193,6 +193,61 @@ def long_history(make_hub, row, rounds):
           f"the quickest round {min(took):.0f} ms")
     row(f"listing {SESSIONS:,} sessions of a bot, all pages", f"{statistics.median(took):.0f} ms", "<= 50 ms",
         statistics.median(took) <= 50)
+
+
+# ---- many runs ----------------------------------------------------------------------------------
+
+def records():
+    """RUNS records of ended runs, of five bots in one repository."""
+    files = {}
+    for n in range(RUNS):
+        bot, run = f"worker{n % 5}", f"{n * 2654435761 % 2**32:08x}"
+        time = f"2026-01-{n // 1000 + 1:02}T{n // 60 % 24:02}:{n % 60:02}:00.000Z"
+        files[f"bots/{bot}/workspaces/repo/runs/{run}.json"] = json.dumps({
+            "run_id": run, "bot": bot, "project": "repo", "end_reason": "complete", "action": "review",
+            "summary": f"did {n}: " + "what was asked for " * 10, "branch": f"afloat/{bot}-{run}",
+            "worktree": f"/home/ann/.afloat/worktrees/repo/{bot}-{run}", "repository": "/home/ann/repo",
+            "common": "/home/ann/repo/.git", "root": "/home/ann/repo", "working_dir": "/home/ann/repo", "base_branch": "main",
+            "base": "a" * 40, "start": "a" * 40, "head": "b" * 40, "prompt": "do it " * 20, "state": "ended",
+            "started_at": time, "ended_at": time, "commits": 1, "files": 2, "notes": [], "not_kept": [], "link": [],
+            "options": {"working_dir": "/home/ann/repo"},
+            "iterations": [{"number": 1, "session_id": "0123456789ab", "end_reason": "complete", "summary": "did it"}]})
+    return files
+
+
+def save_old(hub, files):
+    """Save files with times of long ago, as those of a history are."""
+    for path, text in files.items():
+        hub.save(path, text)
+        os.utime(os.path.join(hub.home, path), (1_000_000, 1_000_000))
+    for dir in {os.path.dirname(path) for path in files}:
+        os.utime(os.path.join(hub.home, dir), (1_000_000, 1_000_000))
+
+
+def page_ms(link, path):
+    start = time.perf_counter()
+    link.request("GET", path)
+    text = link.getresponse().read()
+    return (time.perf_counter() - start) * 1000, json.loads(text)
+
+
+def many_runs(make_hub, row, rounds):
+    with make_hub(base=DISK) as hub:
+        save_old(hub, records())
+        link = hub.link()
+        first, _ = page_ms(link, "/runs")
+        warm = [page_ms(link, "/runs")[0] for _ in range(rounds)]
+        took, seen, cursor = 0, 0, ""
+        while cursor is not None:
+            ms, page = page_ms(link, f"/runs?limit=1000{cursor}")
+            took, seen = took + ms, seen + len(page["runs"])
+            cursor = f"&cursor={page['next']}" if page["next"] else None
+        mb = turns.status_mb(hub.pid, "VmRSS")
+    if seen != RUNS:
+        raise SystemExit(f"bench: the list tells {seen} of {RUNS} runs")
+    print(f"    the first page {first:.1f} ms; all in pages of 1,000 {took:.0f} ms; hub {mb:.1f} MB")
+    worst = max(first, *warm)
+    row(f"a page of {RUNS:,} runs, the first and the slowest", f"{first:.1f}, {max(warm):.1f} ms", "<= 50 ms", worst <= 50)
 
 
 # ---- a slow disk --------------------------------------------------------------------------------

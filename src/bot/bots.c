@@ -11,6 +11,7 @@
 #include "bot/bots_int.h"
 #include "bot/record.h"
 #include "bot/run.h"
+#include "bot/runs_index.h"
 #include "config/home.h"
 #include "event/event.h"
 #include "proto/events.h"
@@ -153,6 +154,7 @@ struct bots *bots_open(const struct bots_opts *o)
     b->o = *o;
     b->config = o->config;
     b->lane = lane_open(o->loop, "bots", THREADS);
+    b->index = runs_index_new(o->home->dir);
     map_init(&b->busy);
     open_git(b);
     agent_set_kit(o->agent, &kit);
@@ -188,6 +190,7 @@ void bots_free(struct bots *b)
     if (b != NULL) {
         map_fini(&b->busy);
         turnstile_fini(&b->trees);
+        runs_index_free(b->index);
         vec_fini(&b->runs);
         free(b);
     }

@@ -24,7 +24,8 @@ struct bots {
     struct bots_opts o;
     const struct config *config;
     struct lane *lane; // for files
-    struct git *git;   // NULL: `git_fault` says why
+    struct runs_index *index;
+    struct git *git; // NULL: `git_fault` says why
     struct err git_fault;
     vec(struct run *) runs; // live; each has a lease on its worktree
     struct map busy;        // ids of runs that an operation works on

@@ -6,34 +6,33 @@
 #include "base/log.h"
 #include "bot/run_int.h"
 #include "bot/runs.h"
-#include "config/home.h"
 
 struct recovery {
     struct bots *b;
     vec(struct record) left;
 };
 
-static bool collect(void *arg, const char *path, struct str id)
+static bool collect(void *arg, const struct runs_entry *r)
 {
     struct recovery *c = arg;
     struct record rec;
-    struct runs_glance g;
-    (void)id;
-    if (!runs_glance(&g, path, NULL) || !g.running) {
+    if (!r->running) {
         return true;
     }
+    char *path = runs_index_path(r->place, r->id);
     if (runs_load(&rec, path, NULL) == 0 && rec.running) {
         vec_push(&c->left, rec);
     } else {
         record_fini(&rec);
     }
+    free(path);
     return true;
 }
 
 static void look(void *arg) // on the lane
 {
     struct recovery *c = arg;
-    runs_each(c->b->o.home->dir, NULL, NULL, collect, c);
+    runs_index_each(c->b->index, NULL, NULL, collect, c);
 }
 
 static void on_looked(void *arg)

@@ -38,7 +38,7 @@ static void find_named(struct ask *a) // on the lane
 {
     struct record *rec = a->data;
     record_fini(rec);
-    a->rc = runs_find_any(rec, a->b->o.home->dir, ask__z(a, "bot"), ask__str(a, "resume"), &a->e);
+    a->rc = runs_find_any(rec, a->b->index, ask__z(a, "bot"), ask__str(a, "resume"), &a->e);
 }
 
 /// It goes on where it was, wherever its user is now.
@@ -54,7 +54,7 @@ static void find_last(struct ask *a) // on the lane
 {
     struct record *rec = a->data;
     record_fini(rec);
-    a->rc = runs_find_last(rec, a->b->o.home->dir, a->name, a->ws.slug, &a->e);
+    a->rc = runs_find_last(rec, a->b->index, a->name, a->ws.slug, &a->e);
 }
 
 static void located_last(struct ask *a)

@@ -2,85 +2,11 @@
 
 #include "bot/runs.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
 #include "base/path.h"
 #include "base/time.h"
 #include "bot/run.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
-
-// ---- walking ------------------------------------------------------------------------------------
-
-/// Call `cb` for every name in `dir` that is not hidden, or for `only`.
-static bool each_name(const char *dir, const char *only, bool (*cb)(void *arg, const char *name),
-                      void *arg)
-{
-    if (only != NULL) {
-        return cb(arg, only);
-    }
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    bool more = true;
-    while (more && d != NULL && (entry = readdir(d)) != NULL) {
-        more = entry->d_name[0] == '.' || cb(arg, entry->d_name);
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    return more;
-}
-
-struct walk {
-    const char *home, *bot, *project;
-    const char *at_bot, *at_project; // where it is
-    runs_cb *cb;
-    void *arg;
-};
-
-static bool walk_record(void *arg, const char *name)
-{
-    struct walk *w = arg;
-    struct str id = str_of(name);
-    if (!str_ends(id, ".json")) {
-        return true;
-    }
-    id.n -= strlen(".json");
-    char *path =
-        xasprintf("%s/bots/%s/workspaces/%s/runs/%s", w->home, w->at_bot, w->at_project, name);
-    bool more = !record_id_valid(id) || w->cb(w->arg, path, id);
-    free(path);
-    return more;
-}
-
-static bool walk_project(void *arg, const char *name)
-{
-    struct walk *w = arg;
-    w->at_project = name;
-    char *dir = xasprintf("%s/bots/%s/workspaces/%s/runs", w->home, w->at_bot, name);
-    bool more = each_name(dir, NULL, walk_record, w);
-    free(dir);
-    return more;
-}
-
-static bool walk_bot(void *arg, const char *name)
-{
-    struct walk *w = arg;
-    w->at_bot = name;
-    char *dir = xasprintf("%s/bots/%s/workspaces", w->home, name);
-    bool more = each_name(dir, w->project, walk_project, w);
-    free(dir);
-    return more;
-}
-
-void runs_each(const char *home, const char *bot, const char *project, runs_cb *cb, void *arg)
-{
-    struct walk w = {.home = home, .bot = bot, .project = project, .cb = cb, .arg = arg};
-    char *dir = xasprintf("%s/bots", home);
-    each_name(dir, bot, walk_bot, &w);
-    free(dir);
-}
 
 int runs_load(struct record *out, const char *path, struct err *e)
 {
@@ -101,34 +27,6 @@ int runs_load(struct record *out, const char *path, struct err *e)
     return rc;
 }
 
-/// The text of the member `key`, as it is written; STR_NULL when it is none.
-static struct str member_of(struct str text, const char *key)
-{
-    const char *at = memmem(text.p, text.n, key, strlen(key));
-    if (at == NULL) {
-        return STR_NULL;
-    }
-    struct str rest = str_trim(str_from(text, (size_t)(at - text.p) + strlen(key)));
-    return str_starts(rest, "\"") ? rest : STR_NULL;
-}
-
-bool runs_glance(struct runs_glance *out, const char *path, const char *repository)
-{
-    struct buf text;
-    buf_init(&text, RECORD_BYTES);
-    bool good = path_read(path, &text, NULL) == 0 &&
-                (repository == NULL ||
-                 str_starts(member_of(buf_str(&text), "\"repository\":"), repository));
-    if (good) {
-        struct str time = str_from(member_of(buf_str(&text), "\"started_at\":"), 1);
-        out->running = str_starts(member_of(buf_str(&text), "\"state\":"), "\"running\"");
-        out->started_at = 0;
-        time_parse(str_cut(&time, '"'), &out->started_at);
-    }
-    buf_fini(&text);
-    return good;
-}
-
 // ---- finding ------------------------------------------------------------------------------------
 
 struct search {
@@ -138,23 +36,24 @@ struct search {
     int64_t newest;
 };
 
-static bool search_id(void *arg, const char *path, struct str id)
+static bool search_id(void *arg, const struct runs_entry *r)
 {
     struct search *s = arg;
+    struct str id = str_of(r->id);
     if (s->id.n <= id.n && memcmp(s->id.p, id.p, s->id.n) == 0) {
         free(s->path);
-        s->path = xstrdup(path);
+        s->path = runs_index_path(r->place, r->id);
         s->n = s->id.n == id.n ? 1 : s->n + 1;
         return s->id.n != id.n; // the very one
     }
     return true;
 }
 
-static bool search_session(void *arg, const char *path, struct str id)
+static bool search_session(void *arg, const struct runs_entry *r)
 {
     struct search *s = arg;
     struct record rec;
-    (void)id;
+    char *path = runs_index_path(r->place, r->id);
     bool found = false;
     if (runs_load(&rec, path, NULL) == 0) {
         vec_foreach (it, &rec.iterations) {
@@ -167,18 +66,17 @@ static bool search_session(void *arg, const char *path, struct str id)
         s->path = xstrdup(path);
         s->n++;
     }
+    free(path);
     return true;
 }
 
-static bool search_last(void *arg, const char *path, struct str id)
+static bool search_last(void *arg, const struct runs_entry *r)
 {
     struct search *s = arg;
-    struct runs_glance g;
-    (void)id;
-    if (runs_glance(&g, path, NULL) && g.started_at >= s->newest) {
-        s->newest = g.started_at;
+    if (r->readable && r->started_at >= s->newest) {
+        s->newest = r->started_at;
         free(s->path);
-        s->path = xstrdup(path);
+        s->path = runs_index_path(r->place, r->id);
         s->n = 1;
     }
     return true;
@@ -201,24 +99,25 @@ static int finish(struct search *s, struct record *out, struct err *e)
     return rc;
 }
 
-int runs_find(struct record *out, const char *home, const char *bot, struct str id, struct err *e)
+int runs_find(struct record *out, struct runs_index *x, const char *bot, struct str id,
+              struct err *e)
 {
     struct search s = {.id = id};
     if (id.n != 0) {
-        runs_each(home, bot, NULL, search_id, &s);
+        runs_index_each(x, bot, NULL, search_id, &s);
     }
     return finish(&s, out, e);
 }
 
-int runs_find_any(struct record *out, const char *home, const char *bot, struct str id,
+int runs_find_any(struct record *out, struct runs_index *x, const char *bot, struct str id,
                   struct err *e)
 {
     struct search s = {.id = id};
     if (id.n != 0) {
-        runs_each(home, bot, NULL, search_id, &s);
+        runs_index_each(x, bot, NULL, search_id, &s);
     }
     if (s.n == 0 && id.n != 0) {
-        runs_each(home, bot, NULL, search_session, &s);
+        runs_index_each(x, bot, NULL, search_session, &s);
     }
     if (s.n == 0) {
         record_init(out);
@@ -228,11 +127,11 @@ int runs_find_any(struct record *out, const char *home, const char *bot, struct 
     return finish(&s, out, e);
 }
 
-int runs_find_last(struct record *out, const char *home, const char *bot, const char *project,
+int runs_find_last(struct record *out, struct runs_index *x, const char *bot, const char *project,
                    struct err *e)
 {
     struct search s = {.newest = INT64_MIN};
-    runs_each(home, bot, project, search_last, &s);
+    runs_index_each(x, bot, project, search_last, &s);
     if (s.n == 0) {
         record_init(out);
         return err_set(e, ERR_NOT_FOUND, "'%s' has no run in '%s' to go on with", bot, project);
@@ -252,7 +151,7 @@ static void find_one(struct ask *a) // on the lane
 {
     struct record *rec = a->data;
     record_fini(rec);
-    a->rc = runs_find(rec, a->b->o.home->dir, NULL, ask__str(a, "id"), &a->e);
+    a->rc = runs_find(rec, a->b->index, NULL, ask__str(a, "id"), &a->e);
 }
 
 void runs__find(struct ask *a, ask_fn *then)

@@ -1,22 +1,20 @@
 // Runs, listed: newest first, a page at a time.
 //
-//     walk the records ──> a glance at each: when, running?, of this repository? ──> sort ──> load one page
+//     walk the index: when, running?, of this repository? ──> sort ──> load one page
 //
-// There may be thousands. Only those of the page are read as JSON; of the others no more than a look for three
-// members of their text. A cursor is the place of the last row, not its number or its file: a run that ended,
+// There may be thousands. Only the records of the page are opened. A cursor is the place of the last row, not its number or its file: a run that ended,
 // or is gone, between two pages moves nothing.
 
 #include "bot/run.h"
 #include "bot/runs.h"
 #include "bot/runs_int.h"
-#include "config/home.h"
 
 enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
 struct row {
     int64_t started_at;
     char id[RECORD_ID];
-    char *path;
+    const struct runs_place *place;
 };
 
 struct listed {
@@ -30,9 +28,6 @@ struct listed {
 static void free_listed(void *data)
 {
     struct listed *l = data;
-    vec_foreach (row, &l->all) {
-        free(row->path);
-    }
     vec_foreach (r, &l->page) {
         record_fini(r);
     }
@@ -41,14 +36,13 @@ static void free_listed(void *data)
     free(l);
 }
 
-static bool add_row(void *arg, const char *path, struct str id)
+static bool add_row(void *arg, const struct runs_entry *r)
 {
     struct listed *l = arg;
-    struct runs_glance g;
-    if (runs_glance(&g, path, l->repository) &&
-        (l->state.n == 0 || str_eqz(l->state, g.running ? "running" : "ended"))) {
-        struct row row = {.started_at = g.started_at, .path = xstrdup(path)};
-        snprintf(row.id, sizeof row.id, STR_FMT, STR_ARG(id));
+    if (r->readable && (l->repository == NULL || strcmp(r->repository, l->repository) == 0) &&
+        (l->state.n == 0 || str_eqz(l->state, r->running ? "running" : "ended"))) {
+        struct row row = {.started_at = r->started_at, .place = r->place};
+        memcpy(row.id, r->id, sizeof row.id);
         vec_push(&l->all, row);
     }
     return true;
@@ -85,11 +79,13 @@ static void load_page(struct listed *l, struct str cursor, size_t limit)
     size_t i = start_of(l, cursor);
     for (; i < l->all.n && l->page.n < limit; i++) {
         struct record rec;
-        if (runs_load(&rec, l->all.p[i].path, NULL) == 0) {
+        char *path = runs_index_path(l->all.p[i].place, l->all.p[i].id);
+        if (runs_load(&rec, path, NULL) == 0) {
             vec_push(&l->page, rec);
         } else {
             record_fini(&rec); // broken, or gone since
         }
+        free(path);
     }
     l->more = i < l->all.n;
 }
@@ -115,7 +111,7 @@ static void read_list(struct ask *a) // on the lane
     if (a->name == NULL && a->real != NULL && project == NULL) {
         l->repository = repository_of(a); // of a directory, whatever the bot
     }
-    runs_each(a->b->o.home->dir, a->name, project, add_row, l);
+    runs_index_each(a->b->index, a->name, project, add_row, l);
     if (l->all.n != 0) {
         qsort(l->all.p, l->all.n, sizeof *l->all.p, compare);
     }

@@ -43,19 +43,19 @@ static void free_trees(void *data)
 // ---- what is there ------------------------------------------------------------------------------
 
 /// BOT-ID: the run is found by its id.
-static void find_run(struct checkout *it, const char *home)
+static void find_run(struct checkout *it, struct runs_index *x)
 {
     struct str name = str_of(it->name);
     record_init(&it->rec);
     if (name.n > RECORD_ID && name.p[name.n - RECORD_ID] == '-') {
         struct str id = str_from(name, name.n - (RECORD_ID - 1));
-        it->known = record_id_valid(id) && runs_find(&it->rec, home, NULL, id, NULL) == 0;
+        it->known = record_id_valid(id) && runs_find(&it->rec, x, NULL, id, NULL) == 0;
     }
 }
 
-static void read_slug(struct checkouts *t, const char *home, const char *slug)
+static void read_slug(struct checkouts *t, struct bots *b, const char *slug)
 {
-    char *dir = xasprintf("%s/worktrees/%s", home, slug);
+    char *dir = xasprintf("%s/worktrees/%s", b->o.home->dir, slug);
     DIR *d = opendir(dir);
     struct dirent *entry;
     while (d != NULL && (entry = readdir(d)) != NULL) {
@@ -67,7 +67,7 @@ static void read_slug(struct checkouts *t, const char *home, const char *slug)
         }
         it.slug = xstrdup(slug);
         it.name = xstrdup(entry->d_name);
-        find_run(&it, home);
+        find_run(&it, b->index);
         vec_push(&t->all, it);
     }
     if (d != NULL) {
@@ -84,13 +84,12 @@ static int compare(const void *a, const void *b)
 static void read_trees(struct ask *a) // on the lane
 {
     struct checkouts *t = a->data;
-    const char *home = a->b->o.home->dir;
-    char *dir = xasprintf("%s/worktrees", home);
+    char *dir = xasprintf("%s/worktrees", a->b->o.home->dir);
     DIR *d = opendir(dir);
     struct dirent *entry;
     while (d != NULL && (entry = readdir(d)) != NULL) {
         if (entry->d_name[0] != '.') {
-            read_slug(t, home, entry->d_name);
+            read_slug(t, a->b, entry->d_name);
         }
     }
     if (d != NULL) {

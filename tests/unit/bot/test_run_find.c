@@ -27,11 +27,13 @@ static void put_some(void)
 
 static void check_found(const char *bot, const char *id, int rc, const char *run_id)
 {
+    struct runs_index *x = runs_index_new(test_dir());
     struct record r;
     struct err e = {0};
-    CHECK_INT(runs_find(&r, test_dir(), bot, str_of(id), &e), rc);
+    CHECK_INT(runs_find(&r, x, bot, str_of(id), &e), rc);
     CHECK_STR(r.run_id, run_id);
     record_fini(&r);
+    runs_index_free(x);
 }
 
 TEST(a_run_is_found_by_its_id_or_a_beginning_that_is_its_alone)
@@ -50,24 +52,28 @@ TEST(a_run_is_found_by_one_of_its_sessions)
 {
     struct record r;
     struct err e = {0};
+    struct runs_index *x = runs_index_new(test_dir());
     put_some();
-    CHECK_INT(runs_find_any(&r, test_dir(), "rev", STR("222222222222"), &e), 0);
+    CHECK_INT(runs_find_any(&r, x, "rev", STR("222222222222"), &e), 0);
     CHECK_STR(r.run_id, "aaaa0002");
     record_fini(&r);
-    CHECK_INT(runs_find_any(&r, test_dir(), "rev", STR("444444444444"), &e), ERR_NOT_FOUND);
+    CHECK_INT(runs_find_any(&r, x, "rev", STR("444444444444"), &e), ERR_NOT_FOUND);
     record_fini(&r);
+    runs_index_free(x);
 }
 
 TEST(the_last_run_is_that_of_the_workspace)
 {
     struct record r;
     struct err e = {0};
+    struct runs_index *x = runs_index_new(test_dir());
     put_some();
-    CHECK_INT(runs_find_last(&r, test_dir(), "rev", "api", &e), 0);
+    CHECK_INT(runs_find_last(&r, x, "rev", "api", &e), 0);
     CHECK_STR(r.run_id, "aaaa0002");
     record_fini(&r);
-    CHECK_INT(runs_find_last(&r, test_dir(), "doc", "web", &e), ERR_NOT_FOUND);
+    CHECK_INT(runs_find_last(&r, x, "doc", "web", &e), ERR_NOT_FOUND);
     record_fini(&r);
+    runs_index_free(x);
 }
 
 TEST(a_broken_record_is_told_by_its_path)
@@ -78,25 +84,9 @@ TEST(a_broken_record_is_told_by_its_path)
     put("rev", "api", "aaaa0001", "2026-01-01T00:00:00.000Z", "111111111111");
     snprintf(path, sizeof path, "%s/bots/rev/workspaces/api/runs/aaaa0001.json", test_dir());
     CHECK_INT(path_write_atomic(path, STR("{\"run"), 0600, &e), 0);
-    CHECK(runs_find(&r, test_dir(), NULL, STR("aaaa"), &e) < 0);
+    struct runs_index *x = runs_index_new(test_dir());
+    CHECK(runs_find(&r, x, NULL, STR("aaaa"), &e) < 0);
     CHECK(strstr(e.msg, "aaaa0001.json") != NULL);
     record_fini(&r);
-}
-
-TEST(a_glance_is_not_deceived_by_what_a_prompt_says)
-{
-    char path[600];
-    struct err e = {0};
-    struct runs_glance g = {0};
-    struct str text =
-        STR("{\"run_id\":\"aaaa0001\",\"prompt\":\"\\\"state\\\":\\\"running\\\", "
-            "\\\"started_at\\\":\\\"2020-01-01T00:00:00.000Z\\\"\",\"state\":\"ended\","
-            "\"repository\":\"/r\",\"started_at\": \"1970-01-01T00:00:01.000Z\"}");
-    snprintf(path, sizeof path, "%s/aaaa0001.json", test_dir());
-    CHECK_INT(path_write_atomic(path, text, 0600, &e), 0);
-    CHECK(runs_glance(&g, path, "\"/r\""));
-    CHECK_INT(g.started_at, 1000);
-    CHECK(!g.running);
-    CHECK(!runs_glance(&g, path, "\"/other\""));
-    CHECK(!runs_glance(&g, test_dir(), NULL));
+    runs_index_free(x);
 }
