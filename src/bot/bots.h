@@ -107,9 +107,11 @@ bots_fn bots_run_show;
 /// protected: a path that only a person takes over, or null, cut, patch}`; of a live run with what is not
 /// committed yet.
 bots_fn bots_run_diff;
-bots_fn bots_run_apply;                    // the record
-bots_fn bots_run_merge;                    // the record
-bots_fn bots_run_discard, bots_run_delete; // the record
+bots_fn bots_run_apply;   // the record
+bots_fn bots_run_merge;   // the record
+bots_fn bots_run_discard; // the record
+/// `{deleted: id, branch, rescue?}`: the branches that stay.
+bots_fn bots_run_delete;
 /// End it: once as Ctrl-C does, a second time (or with `force`) at once. The record when it has
 /// ended; also when it had. One that had not begun is `undone`: nothing of it is left.
 bots_fn bots_run_stop;
@@ -119,7 +121,8 @@ bots_fn bots_run_input;
 bots_fn
     bots_worktree_list; // `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left,
                         // bytes, age_s, uncommitted, unmerged}], next: null}`
-bots_fn bots_worktree_clean; // `{removed: [paths], kept: [{path, why}], dry_run}`
+/// `{removed: [paths], rescued: [branches with work of these that stay], kept: [{path, why}], dry_run}`
+bots_fn bots_worktree_clean;
 
 // ---- conversations ------------------------------------------------------------------------------
 

@@ -419,6 +419,9 @@ static void answer_removed(struct ask *a)
     jw_obj(&a->w);
     jw_kstrz(&a->w, "deleted", rec->run_id);
     jw_kstrz(&a->w, "branch", rec->branch_deleted || rec->in_place ? NULL : rec->branch);
+    if (rec->rescue[0] != '\0') {
+        jw_kstrz(&a->w, "rescue", rec->rescue); // it stays in any case
+    }
     jw_end_obj(&a->w);
     ask__answer(a);
 }

@@ -211,6 +211,14 @@ static void write_cleaned(struct ask *a)
         }
     }
     jw_end_arr(w);
+    jw_key(w, "rescued");
+    jw_arr(w);
+    vec_foreach (it, &t->all) {
+        if (it->removed && it->rec.rescue[0] != '\0') {
+            jw_strz(w, it->rec.rescue);
+        }
+    }
+    jw_end_arr(w);
     jw_key(w, "kept");
     jw_arr(w);
     vec_foreach (it, &t->all) {
@@ -312,6 +320,8 @@ static void on_committed(void *arg, int status, const struct err *e, const struc
     }
     if (status == 0) {
         it->rec.head = record_text(&it->rec, str_of(g->head));
+        it->rec.rescue =
+            g->rescue[0] != '\0' ? record_text(&it->rec, str_of(g->rescue)) : it->rec.rescue;
     }
     turnstile_enter(&a->b->trees, it->rec.common, remove_tree, a);
 }

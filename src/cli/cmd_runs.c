@@ -225,16 +225,21 @@ static void say_merged(struct cli *c, const struct json *v)
     out_note(&c->out, "run " STR_FMT " is merged into '" STR_FMT "'", STR_ARG(id), STR_ARG(into));
 }
 
+/// A rescue branch is never deleted with a run.
+static void say_rescue(struct cli *c, struct str rescue)
+{
+    if (rescue.n != 0) {
+        out_note(&c->out, "branch '" STR_FMT "', with the rest of its work, stays",
+                 STR_ARG(rescue));
+    }
+}
+
 static void say_discarded(struct cli *c, const struct json *v)
 {
     struct str id = text_of(v, "run_id"), branch = text_of(v, "branch");
-    struct str rescue = text_of(v, "rescue");
     if (args_has(&c->args, FLAG_DELETE_BRANCH)) {
         out_note(&c->out, "run " STR_FMT " is discarded, its branch is gone", STR_ARG(id));
-        if (rescue.n != 0) {
-            out_note(&c->out, "branch '" STR_FMT "', with the rest of its work, stays",
-                     STR_ARG(rescue));
-        }
+        say_rescue(c, text_of(v, "rescue"));
     } else {
         out_note(&c->out,
                  "run " STR_FMT " is discarded; branch '" STR_FMT
@@ -282,6 +287,7 @@ int cmd_run_remove(struct cli *c)
         out_note(&c->out, "run " STR_FMT " is forgotten%s" STR_FMT "%s", STR_ARG(id),
                  branch.n != 0 ? "; branch '" : "", STR_ARG(branch),
                  branch.n != 0 ? "' stays" : "");
+        say_rescue(c, text_of(v, "rescue"));
     }
     arena_fini(&arena);
     return code;

@@ -77,6 +77,11 @@ int cmd_worktree_clean(struct cli *c)
         out_add(&c->out, STR("\n"));
         n++;
     }
+    json_foreach_item (rescue, json_get(v, "rescued")) {
+        struct str branch = json_str(rescue, "");
+        out_note(&c->out, "branch '" STR_FMT "', with the rest of a run's work, stays",
+                 STR_ARG(branch));
+    }
     json_foreach_item (kept, json_get(v, "kept")) {
         struct str path = text_of(kept, "path"), why = text_of(kept, "why");
         out_note(&c->out, "kept '" STR_FMT "': " STR_FMT, STR_ARG(path), STR_ARG(why));

@@ -791,6 +791,21 @@ def test_a_run_can_be_forgotten(rig, repo):
     live.wait()
 
 
+STRAY = [shell("git checkout -q --detach main; echo m > m.txt; git add m.txt; git commit -qm work"), *DONE]
+
+
+def test_a_forgotten_run_and_cleaning_name_the_rescue_branch_that_stays(rig, repo):
+    repo.save("wip.txt", "WIP\n")
+    run, other = rig.run(STRAY), rig.run(STRAY)
+    kept, cleaned = run.row()["rescue"], other.row()["rescue"]
+    done = rig.home.cli("runs", "remove", run.id, "--delete-branch")
+    assert done.returncode == 0 and kept in done.stderr and repo.has(kept), done.stderr
+    repo.git("worktree", "add", "-q", str(other.worktree()), other.row()["branch"])
+    done = rig.home.cli("worktrees", "clean", "--delete-branch")
+    assert done.returncode == 0 and cleaned in done.stderr and repo.has(cleaned), done.stderr
+    assert call(rig.home, "DELETE", f"/runs/{other.id}")["rescue"] == cleaned and repo.has(cleaned)
+
+
 def test_cleaning_can_delete_the_branches_too(rig, repo):
     ended = rig.run(WORK)
     branch, dir = ended.row()["branch"], ended.worktree()
