@@ -154,7 +154,7 @@ class Place:
     def rebuild(self, text):
         """Save env.toml and return when the new environment is offered."""
         self.write(text)
-        answer = self.ctl("reload", "force")
+        answer = self.ctl("reload")  # "force" would build twice when the watcher was first
         assert "error" not in answer, answer
         return answer
 
