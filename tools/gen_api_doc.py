@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Write docs/api.md from src/proto/ops.def, events.def and problems.def; --check: is it stale?"""
+"""Write docs/api.md from src/proto/ops.def, params.def, events.def and problems.def; --check: is it stale?"""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "api.md"
+TYPES = dict(s="string", i="integer", n="number", b="boolean", a="array", o="object", j="any")
 TEXT = r'"((?:[^"\\]|\\.)*)"'
 
 
@@ -15,7 +16,23 @@ def rows(file, pattern):
 
 
 def describe(params):
-    return ", ".join(p.split(":")[0] + ("?" if p.endswith("?") else "") for p in params.split())
+    return ", ".join(p.split(":")[0] + ("?" if "?" in p else "") for p in params.split())
+
+
+def lua_name(name, flags):
+    return "" if "OP_LUA" not in flags else "`hub." + re.sub(r"\.end$", ".end_", name) + "`"
+
+
+def explain(ops, params):
+    """One row for each help text: the parameter, and the operations that it is about."""
+    help_of, where = {(scope, name): text for scope, name, text in params}, {}
+    for name, _, _, _, fields, _ in ops:
+        for field in fields.split():
+            key, kind = field.split(":")
+            text = next(help_of[scope, key] for scope in (name, name.split(".")[0], "") if (scope, key) in help_of)
+            note = "; never from a plugin" if kind.endswith("!") else ""
+            where.setdefault((key, TYPES[kind[0]], text + note), []).append(name)
+    return [f"| `{key}` | {kind} | {text} | {', '.join(names)} |" for (key, kind, text), names in sorted(where.items())]
 
 
 def main():
@@ -25,15 +42,21 @@ def main():
     out = ["# The HTTP interface", "",
            "Made by `tools/gen_api_doc.py` from the tables in `src/proto/`. `GET /openapi.json` of a running hub says",
            "the same to machines.", "",
-           "## Operations", "", "| route | takes | does |", "|---|---|---|"]
+           "## Operations", "",
+           "The function is what trusted Lua calls, `hub.session.show{id = s}`; operations without one are not for plugins.", "",
+           "| route | takes | does | Lua |", "|---|---|---|---|"]
     for name, method, path, flags, params, text in ops:
         notes = []
         if "OP_OPEN" in flags:
             notes.append("no authentication")
         if "OP_SOCKET" in flags:
             notes.append("only over the Unix socket")
+        if "OP_DESTROYS" in flags:
+            notes.append("something may be lost")
         note = f" ({', '.join(notes)})" if notes else ""
-        out.append(f"| `{method} {path}` | {describe(params)} | {text}{note} |")
+        out.append(f"| `{method} {path}` | {describe(params)} | {text}{note} | {lua_name(name, flags)} |")
+    out += ["", "## Parameters", "", "| name | type | means | of |", "|---|---|---|---|"]
+    out += explain(ops, rows("params.def", rf"^PARAM\({TEXT},\s*{TEXT},\s*{TEXT}\)"))
     out += ["", "## Events", "", "| type | tells |", "|---|---|"]
     out += [f"| `{kind}` | {text} |" for kind, text in events]
     out += ["", "`user.*` events are your own; `stream.gap {from, to}` says that events are no longer there to replay.",

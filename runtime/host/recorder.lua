@@ -1,12 +1,12 @@
 -- What a plugin would register, found out by running it where nothing has an effect.
 --
 -- The chunk gets the request {name, path, data_dir, single, server, files, options, test}, the names of the hook points in
--- lifecycle order, the event types, and a compiler. It offers the whole user API: registrations are
+-- lifecycle order, the event types, a compiler, and the names of the operations that Lua may call. It offers the whole user API: registrations are
 -- collected, `state` is an empty copy, and what would reach out returns nil and a message. Then it runs
 -- the plugin's server file, and with `test` its tests, and returns what it saw. A fault of the plugin
 -- is raised as it is: who runs this chunk knows path and line.
 
-local request, points, event_types, compile, nearest = ...
+local request, points, event_types, compile, nearest, operations = ...
 local array, error, type, pairs, ipairs, tostring = json.array, error, type, pairs, ipairs, tostring
 local pcall, select, setmetatable, concat, unpack = pcall, select, setmetatable, table.concat, table.unpack
 local REFUSED = "not while validating"
@@ -288,6 +288,14 @@ local hub = inert("send", "report")
 hub.get_worktrees, hub.sessions = function() return {} end, function() return {} end
 hub.generation = function() return 0 end
 hub.state = state
+for _, name in ipairs(operations) do -- hub.<noun>.<verb>, and hub.<noun> itself can be called
+  local noun, verb = name:match("^(%w+)%.?(.*)$")
+  if type(hub[noun]) ~= "table" then
+    local called = hub[noun] or refuse
+    hub[noun] = setmetatable({}, { __call = function() return called() end })
+  end
+  hub[noun][verb == "end" and "end_" or verb] = refuse
+end
 
 local config = {
   get = function(_, default) return default end,

@@ -20,38 +20,30 @@ void op_run(struct api *api, struct op_call *c)
     handlers[c->id](api, c);
 }
 
-static void answer(struct op_call *c, int status, const char *content_type, struct str body)
+void op_answer(struct op_call *c, int status, struct str json)
 {
     assert(!c->answered); // an operation answers once
     c->answered = true;
-    c->face->answer(c, status, content_type, body);
-}
-
-void op_answer(struct op_call *c, int status, struct str json)
-{
-    answer(c, status, "application/json", json);
+    c->face->answer(c, status, "application/json", json);
 }
 
 void op_answer_text(struct op_call *c, const char *content_type, struct str text)
 {
-    answer(c, 200, content_type, text);
+    assert(!c->answered);
+    c->answered = true;
+    c->face->answer(c, 200, content_type, text);
 }
 
 void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
 {
-    struct buf detail, body;
     va_list ap;
     char text[1024];
+    assert(!c->answered && p < PROBLEM__COUNT);
+    c->answered = true;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    buf_init(&detail, sizeof text);
-    buf_addz(&detail, text);
-    buf_init(&body, 16 * sizeof text);
-    problem_write(&body, p, buf_str(&detail), hint);
-    answer(c, problems[p].status, "application/problem+json", buf_str(&body));
-    buf_fini(&detail);
-    buf_fini(&body);
+    c->face->fail(c, p, str_of(text), hint);
 }
 
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after)
@@ -124,7 +116,8 @@ static bool fail_unknown(const struct op *op, struct str name, struct op_fault *
     return fail(f, PROBLEM_UNKNOWN_FIELD, "unknown field '%.*s'", (int)MIN(name.n, 64), name.p);
 }
 
-bool op_check_params(enum op_id id, const struct json *params, struct op_fault *fault)
+bool op_check_params(enum op_id id, enum op_caller by, const struct json *params,
+                     struct op_fault *fault)
 {
     const struct op *op = &ops[id];
     struct op_param p;
@@ -139,6 +132,11 @@ bool op_check_params(enum op_id id, const struct json *params, struct op_fault *
     }
     while (op_next_param(op, &rest, &p)) {
         const struct json *v = json_get_str(params, p.name);
+        if (v != NULL && p.of_person && by == OP_BY_PLUGIN) {
+            return fail(fault, PROBLEM_FORBIDDEN,
+                        "'" STR_FMT "' is for the user to decide; a plugin cannot set it",
+                        STR_ARG(p.name));
+        }
         if (v == NULL && !p.optional) {
             return fail(fault, PROBLEM_INVALID_BODY, "'" STR_FMT "' is missing", STR_ARG(p.name));
         }

@@ -5,9 +5,9 @@
 #include "proto/ops.h"
 #include "proto/problems.h"
 
-// How an operation is called, whatever face it comes through (HTTP now; Lua and MCP later). The face
+// How an operation is called, whatever face it comes through: HTTP (server/), Lua (bind/ops.c). The face
 // checks parameters against the table, fills in an op_call and calls op_run(); the handler answers
-// exactly once, now or later, with one of the op_answer functions.
+// exactly once, now or later, with one of the op_answer functions or op_fail().
 
 struct api; // everything handlers work on; see api/api.h
 struct op_call;
@@ -27,9 +27,11 @@ struct op_source_ops {
     void (*close)(struct op_source *s); // also when start() was never called
 };
 
-/// What a face does with an answer. `body` is borrowed for the call.
+/// What a face does with an answer; texts are borrowed for the call. The last two may be NULL where
+/// `wants_stream` is never set.
 struct op_face {
     void (*answer)(struct op_call *c, int status, const char *content_type, struct str body);
+    void (*fail)(struct op_call *c, enum problem p, struct str detail, const char *hint);
     void (*stream)(struct op_call *c, const struct event_filter *f, uint64_t after);
     void (*source)(struct op_call *c, struct op_source *s);
 };
@@ -53,7 +55,7 @@ void op_run(struct api *api, struct op_call *c);
 
 void op_answer(struct op_call *c, int status, struct str json);
 void op_answer_text(struct op_call *c, const char *content_type, struct str text);
-/// Answer with problem+json. `hint` may be NULL.
+/// Answer with a problem; the detail is cut to 1 KiB. `hint` may be NULL.
 void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after);
@@ -61,10 +63,11 @@ void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t 
 void op_answer_source(struct op_call *c, struct op_source *s);
 
 /// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
-/// unknown names. Returns true, or false with the problem, its text and a hint filled in.
+/// unknown names, what `by` may not set. Returns true, or false with the problem, its text and a hint filled in.
 struct op_fault {
     enum problem problem;
     char detail[200];
     char hint[120];
 };
-bool op_check_params(enum op_id id, const struct json *params, struct op_fault *fault);
+bool op_check_params(enum op_id id, enum op_caller by, const struct json *params,
+                     struct op_fault *fault);

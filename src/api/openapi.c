@@ -10,12 +10,15 @@
 #include "proto/ops.h"
 #include "proto/problems.h"
 
-static void write_type(struct jw *w, char type)
+static void write_type(struct jw *w, char type, const char *help)
 {
     const char *name = op_type_name(type);
     jw_obj(w);
     if (name[0] != '\0') {
         jw_kstrz(w, "type", name);
+    }
+    if (help != NULL) {
+        jw_kstrz(w, "description", help);
     }
     jw_end_obj(w);
 }
@@ -34,8 +37,9 @@ static void write_parameters(struct jw *w, const struct op *op)
         jw_kstr(w, "name", p.name);
         jw_kstrz(w, "in", p.in_path ? "path" : "query");
         jw_kbool(w, "required", p.in_path || !p.optional);
+        jw_kstrz(w, "description", op_param_help(op, p.name));
         jw_key(w, "schema");
-        write_type(w, p.type);
+        write_type(w, p.type, NULL);
         jw_end_obj(w);
     }
     jw_end_arr(w);
@@ -64,7 +68,7 @@ static void write_properties(struct jw *w, const struct op *op)
     while (op_next_param(op, &rest, &p)) {
         if (!p.in_path) {
             jw_key_str(w, p.name);
-            write_type(w, p.type);
+            write_type(w, p.type, op_param_help(op, p.name));
         }
     }
     jw_end_obj(w);
@@ -149,8 +153,18 @@ static void write_operation(struct jw *w, const struct op *op)
         jw_arr(w);
         jw_end_arr(w);
     }
-    if ((op->flags & OP_SOCKET) != 0) {
-        jw_kbool(w, "x-afloat-socket-only", true);
+    static const struct {
+        unsigned flag;
+        const char *key;
+    } marks[] = {{OP_SOCKET, "x-afloat-socket-only"},
+                 {OP_DESTROYS, "x-afloat-destructive"},
+                 {OP_LUA, "x-afloat-lua"},
+                 {OP_AGENT, "x-afloat-agent"}};
+    jw_kbool(w, "x-afloat-read-only", (op->flags & OP_MUTATES) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        if ((op->flags & marks[i].flag) != 0) {
+            jw_kbool(w, marks[i].key, true);
+        }
     }
     jw_end_obj(w);
 }
@@ -196,10 +210,10 @@ static void write_problem_schema(struct jw *w)
     jw_obj(w);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         jw_key(w, texts[i]);
-        write_type(w, 's');
+        write_type(w, 's', NULL);
     }
     jw_key(w, "status");
-    write_type(w, 'i');
+    write_type(w, 'i', NULL);
     jw_key(w, "code");
     jw_obj(w);
     jw_key(w, "enum");

@@ -77,6 +77,14 @@ static void push_meta(lua_State *L, int lib, lua_CFunction write)
     }
 }
 
+void bind__push_sealed(lua_State *L, int lib)
+{
+    lib = lua_absindex(L, lib);
+    lua_newtable(L);
+    push_meta(L, lib, refuse_write);
+    lua_setmetatable(L, -2);
+}
+
 /// Push a table that stands for the one at `lib` and can be read only; the same one each time. `seen`:
 /// a table of those that were made.
 static void push_sealed(lua_State *L, int lib, int seen)
@@ -87,9 +95,7 @@ static void push_sealed(lua_State *L, int lib, int seen)
         return;
     }
     lua_pop(L, 1);
-    lua_newtable(L);
-    push_meta(L, lib, refuse_write);
-    lua_setmetatable(L, -2);
+    bind__push_sealed(L, lib);
     lua_pushvalue(L, lib);
     lua_pushvalue(L, -2);
     lua_rawset(L, seen);

@@ -110,9 +110,10 @@ void bind_set_plugins(struct bind *b, struct plugins *ps)
     b->all_plugins = ps;
 }
 
-void bind_set_sessions(struct bind *b, const struct bind_sessions *s)
+void bind_set_ops(struct bind *b, bind_run_op *run, struct api *api)
 {
-    b->sessions = s != NULL ? *s : (struct bind_sessions){0};
+    b->run_op = run;
+    b->api = api;
 }
 
 void bind_set_config(struct bind *b, const struct config *c)

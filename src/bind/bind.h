@@ -24,11 +24,13 @@
 // timer made by a callback of A is A's, whichever module's function made it. Everything here belongs
 // to the loop thread.
 
+struct api;
 struct bind;
 struct config;
 struct event_log;
 struct home;
 struct http_client;
+struct op_call;
 struct store;
 struct plugin_runner;
 struct plugins;
@@ -68,39 +70,12 @@ const struct watchdog_stall *bind_stalled(const struct bind *b);
 /// Who finds, loads and lists plugins, for hub.loader; NULL: nobody. Borrowed until the next call.
 void bind_set_plugins(struct bind *b, struct plugins *ps);
 
-/// The answer to a question of Lua's, a JSON text; `why` is not NULL when there is none. Borrowed.
-typedef void bind_answer_cb(void *arg, struct str json, const char *why);
+/// Who runs the operations of hub.<noun>.<verb>: op_run() and what it works on, borrowed until the next call.
+/// NULL: nobody, not yet or not any more; they answer STOPPING.
+typedef void bind_run_op(struct api *api, struct op_call *c);
+void bind_set_ops(struct bind *b, bind_run_op *run, struct api *api);
 
-/// Sessions, for hub.sessions and hub.send: bind/ does not know the agent. Each answer comes once, never
-/// from inside, also when nobody wants it any more.
-struct bind_sessions {
-    /// `{sessions: [row, ...]}`, those started last first.
-    void (*list)(void *arg, bind_answer_cb *cb, void *cb_arg);
-    /// Send a message; the answer is empty. Both texts are borrowed for the call.
-    void (*send)(void *arg, struct str id, struct str text, bind_answer_cb *cb, void *cb_arg);
-    void *arg;
-};
-
-/// Who has them; copied. NULL: nobody, not yet or not any more.
-void bind_set_sessions(struct bind *b, const struct bind_sessions *s);
-
-/// git's worktrees, for the module `worktree`: bind/ runs no git. Answers as with bind_sessions; all texts
-/// are borrowed for the call.
-struct bind_worktrees {
-    /// Make one for the repository that `repo` is in: `{path, branch, base, repository}`. `base` NULL:
-    /// what is checked out there.
-    void (*create)(void *arg, const char *repo, const char *branch, const char *base,
-                   bind_answer_cb *cb, void *cb_arg);
-    /// Remove one that nothing would be lost with; the answer is empty.
-    void (*remove)(void *arg, const char *path, bind_answer_cb *cb, void *cb_arg);
-    /// `{worktrees: [{path, branch, head}]}`
-    void (*list)(void *arg, const char *repo, bind_answer_cb *cb, void *cb_arg);
-    void *arg;
-};
-
-/// Who has them; copied. NULL: nobody, not yet or not any more.
-void bind_set_worktrees(struct bind *b, const struct bind_worktrees *w);
-/// One was made, or is gone: hub.get_worktrees() has it or not, and handlers of worktree_created or
+/// A worktree was made, or is gone: hub.get_worktrees() has it or not, and handlers of worktree_created or
 /// worktree_deleted hear of it.
 void bind_worktree_changed(struct bind *b, bool created, const char *path, const char *branch,
                            const char *repository);

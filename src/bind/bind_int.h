@@ -48,8 +48,8 @@ struct bind {
     struct plugin__plugins *plugins; // see plugin.c
     struct plugins *all_plugins;     // NULL: none are loaded here
     struct modules *modules;         // NULL: none are here
-    struct bind_sessions sessions;   // no functions: nobody has any
-    struct bind_worktrees worktrees; // the same
+    bind_run_op *run_op;             // runs operations on `api`; NULL: nobody does, now
+    struct api *api;
     vec(struct bind__worktree) made; // the worktrees that are there; see worktree.c
     const struct json *(*choice)(void *arg, struct str key);
     void *choice_arg;
@@ -141,6 +141,8 @@ void bind__note_fault(struct bind_owner *o, const char *what, const struct gen_d
 void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_diag *d);
 bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d); // is exactly this known?
 
+/// Push the list of hub.get_worktrees().
+void bind__worktrees_push(const struct bind *b, lua_State *L);
 /// Forget the worktrees; they stay on disk.
 void bind__worktrees_close(struct bind *b);
 
@@ -247,6 +249,8 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
 
 /// Every library of `vm` is there: from now on it can be read only. See base.c.
 void bind__seal(struct vm *vm);
+/// Push a table that stands for the one at `lib` and can be read only.
+void bind__push_sealed(lua_State *L, int lib);
 /// Push an environment for a unit, with tables of its own for the libraries; `meta` is its metatable.
 void bind__push_env(lua_State *L, vm_ref meta);
 

@@ -1,14 +1,178 @@
-// hub: what the hub says of itself, and its sessions.
+// hub.<noun>.<verb>(params, callback): every operation that proto/ops.def marks for Lua (OP_LUA).
 //
-//     hub.send(id, text) ──> bind_sessions.send ──> the agent ──answer──> true, or nil and why
+//     hub.session.show{id = s} ── params as JSON values ── op_check_params ── next turn: op_run ┄┄> api/
+//         value | nil, message, code  <── push_answer <┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ op_answer, op_fail <┄┄┄┄┄┄┘
 //
-// The agent answers every question, also one whose asker has gone: the request lives until then.
+// No HTTP and no request text: the handler gets the values of the Lua table. It runs from the loop, not on the
+// stack of the Lua code: it may run other handlers or reload the very plugin that asks. Every call that has
+// begun is answered once, also when its asker has gone: the request lives until then.
+//
+// A noun is a read-only table that is made on first use, so a state that asks for no operation pays nothing.
+// An operation without a verb (hub.reload{}) is a call of its noun. hub.sessions, hub.send and `worktree` are
+// older names of some operations; their arguments are checked as everywhere in bind/: a wrong one raises.
 
 #include <lauxlib.h>
 
+#include "api/op.h"
 #include "bind/bind_int.h"
 #include "bind/faces.h"
 #include "gen/report.h"
+
+enum { TEXT_MAX = 1 << 20, LIST_MAX = 1000 };
+
+/// How a function calls its operation.
+struct op_how {
+    enum op_id id;
+    const char *fn;     // "hub.send", for messages
+    const char *member; // of the answer, instead of all of it; "": true
+    int callback;       // index of the argument
+    bool strict;        // wrong parameters raise
+};
+
+struct op_request {
+    struct bind_op op;
+    struct op_call call;
+    struct arena arena;
+    char fn[64];
+    const char *member;
+};
+
+// ---- the answer ---------------------------------------------------------------------------------
+
+static int push_problem(lua_State *L, const char *fn, enum problem p, const char *detail,
+                        const char *hint)
+{
+    bool more = hint != NULL && hint[0] != '\0';
+    bind__fail(L, "%s: %s%s%s", fn, detail, more ? "; " : "", more ? hint : "");
+    lua_pushstring(L, problems[p].code);
+    return 3;
+}
+
+static int push_answer(lua_State *L, struct op_request *q, struct str json)
+{
+    struct json *v;
+    struct err e = {0};
+    if (q->member != NULL && q->member[0] == '\0') {
+        lua_pushboolean(L, 1);
+    } else if (json_parse(&v, &q->arena, json, NULL, &e) == 0) {
+        value_push(L, q->member != NULL ? json_get(v, q->member) : v);
+    } else {
+        return push_problem(L, q->fn, PROBLEM_INTERNAL, e.msg, NULL);
+    }
+    return 1;
+}
+
+static void free_request(struct op_request *q)
+{
+    arena_fini(&q->arena);
+    free(q);
+}
+
+static void on_answer(struct op_call *c, int status, const char *content_type, struct str body)
+{
+    struct op_request *q = container_of(c, struct op_request, call);
+    lua_State *L = bind__op_answer_begin(&q->op);
+    (void)status;
+    assert(strcmp(content_type, "application/json") == 0); // OP_TEXT is not for Lua
+    (void)content_type;
+    if (L != NULL) {
+        bind__op_answer(&q->op, push_answer(L, q, body));
+    }
+    free_request(q);
+}
+
+static void on_fail(struct op_call *c, enum problem p, struct str detail, const char *hint)
+{
+    struct op_request *q = container_of(c, struct op_request, call);
+    lua_State *L = bind__op_answer_begin(&q->op);
+    if (L != NULL) {
+        const char *text = arena_strdup(&q->arena, detail);
+        (void)hint; // for those who type commands or requests
+        bind__op_answer(&q->op, push_problem(L, q->fn, p, text, NULL));
+    }
+    free_request(q);
+}
+
+static const struct op_face face = {.answer = on_answer, .fail = on_fail};
+
+// ---- the call -----------------------------------------------------------------------------------
+
+static void start(void *arg)
+{
+    struct op_request *q = arg;
+    if (q->op.over) { // its asker has gone, perhaps all of bind/
+        free_request(q);
+        return;
+    }
+    struct bind *b = q->op.o->bind;
+    if (b->run_op != NULL) {
+        b->run_op(b->api, &q->call);
+    } else {
+        op_fail(&q->call, PROBLEM_STOPPING, NULL,
+                "the hub is starting or stopping; try again later");
+    }
+}
+
+static void on_cancel(struct bind_op *op)
+{
+    (void)op; // start() or the answer frees it
+}
+
+/// Run an operation with the table at `params` (nil: none), after bind__op_check().
+static int run(lua_State *L, const struct op_how *how, int params)
+{
+    struct bind__scratch *s = bind__scratch(L);
+    static struct json nothing = {.type = JSON_OBJ};
+    struct json *given = &nothing;
+    struct op_fault fault = {.problem = PROBLEM_INVALID_BODY};
+    struct err e = {0};
+    assert((ops[how->id].flags & OP_LUA) != 0);
+    bool good = true;
+    if (!lua_isnil(L, params)) {
+        good = value_read(&given, &s->arena, L, params, &e) == 0;
+        snprintf(fault.detail, sizeof fault.detail, "%.190s", e.msg);
+        if (good && given->type != JSON_OBJ) {
+            good = false;
+            snprintf(fault.detail, sizeof fault.detail, "parameters are a table with names");
+        }
+    }
+    if (!good || !op_check_params(how->id, OP_BY_PLUGIN, given, &fault)) {
+        int n = push_problem(L, how->fn, fault.problem, fault.detail, fault.hint);
+        return how->strict ? luaL_error(L, "%s", lua_tostring(L, -2)) : n;
+    }
+    struct op_request *q = xcalloc(1, sizeof *q);
+    q->arena = s->arena; // from here on nothing raises
+    arena_init(&s->arena);
+    snprintf(q->fn, sizeof q->fn, "%s", how->fn);
+    q->member = how->member;
+    q->call = (struct op_call){.id = how->id,
+                               .params = given,
+                               .arena = &q->arena,
+                               .last_event_id = UINT64_MAX,
+                               .face = &face};
+    loop_defer(bind_of(L)->loop, start, q);
+    return bind__op_begin(L, &q->op, how->callback, on_cancel);
+}
+
+/// An operation; upvalues: its id, and whether the first argument is the noun that was called.
+static int l_op(lua_State *L)
+{
+    enum op_id id = (enum op_id)lua_tointeger(L, lua_upvalueindex(1));
+    if (lua_toboolean(L, lua_upvalueindex(2))) {
+        lua_remove(L, 1);
+    }
+    char fn[64];
+    snprintf(fn, sizeof fn, "hub.%s", ops[id].name);
+    if (lua_isfunction(L, 1) && lua_gettop(L) == 1) { // a callback alone
+        lua_pushnil(L);
+        lua_insert(L, 1);
+    }
+    lua_settop(L, 2);
+    bind__op_check(L, 2, fn);
+    return run(L, &(struct op_how){.id = id, .fn = fn, .callback = 2}, 1);
+}
+
+// ---- what is no operation -----------------------------------------------------------------------
 
 static int l_generation(lua_State *L)
 {
@@ -37,119 +201,149 @@ static int l_report(lua_State *L)
 
 static int l_get_worktrees(lua_State *L)
 {
-    struct bind__scratch *s = bind__scratch(L);
-    struct json *v = NULL;
-    struct jw w;
-    jw_init(&w, &s->buf);
-    bind_worktrees_write(bind_of(L), &w);
-    if (json_parse(&v, &s->arena, buf_str(&s->buf), NULL, NULL) < 0) {
-        return bind__fail(L, "hub.get_worktrees: there are too many");
-    }
-    value_push(L, v);
+    bind__worktrees_push(bind_of(L), L);
     return 1;
 }
 
-// ---- sessions -----------------------------------------------------------------------------------
+// ---- nouns --------------------------------------------------------------------------------------
 
-enum { TEXT_MAX = 1 << 20 };
-
-static void ask_cancel(struct bind_op *op)
+/// Is `op` for Lua, of that noun? `*verb` is "" for the noun itself.
+static bool is_of(const struct op *op, const char *noun, const char **verb)
 {
-    (void)op; // the agent answers all the same, and that frees it
+    size_t n = strlen(noun);
+    if ((op->flags & OP_LUA) == 0 || strncmp(op->name, noun, n) != 0 ||
+        (op->name[n] != '.' && op->name[n] != '\0')) {
+        return false;
+    }
+    *verb = op->name[n] == '.' ? op->name + n + 1 : "";
+    *verb = strcmp(*verb, "end") == 0 ? "end_" : *verb; // the one word that is Lua's own
+    return true;
 }
 
-static int push_sessions(lua_State *L, struct str json)
+/// hub[noun] for what is not there yet; upvalue: the nouns that were made.
+static int l_noun(lua_State *L)
 {
-    struct arena arena;
-    struct json *v;
-    struct err e = {0};
-    int n = 1;
-    arena_init(&arena);
-    if (json_parse(&v, &arena, json, NULL, &e) == 0) {
-        value_push(L, json_get(v, "sessions"));
-    } else {
-        n = bind__fail(L, "hub.sessions: %s", e.msg);
+    const char *noun = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "", *verb;
+    lua_settop(L, 2);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
+        return 1;
     }
-    arena_fini(&arena);
-    return n;
+    lua_newtable(L); // 4: the verbs
+    lua_pushnil(L);  // 5: what a call of the noun does
+    bool any = false;
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        if (is_of(&ops[i], noun, &verb)) {
+            any = true;
+            lua_pushinteger(L, (lua_Integer)i);
+            lua_pushboolean(L, verb[0] == '\0');
+            lua_pushcclosure(L, l_op, 2);
+            verb[0] == '\0' ? lua_replace(L, 5) : lua_setfield(L, 4, verb);
+        }
+    }
+    if (!any) {
+        return 0;
+    }
+    if (strcmp(noun, "generation") == 0) { // hub.generation() is older than its operations
+        lua_pushcfunction(L, l_generation);
+        lua_replace(L, 5);
+    }
+    bind__push_sealed(L, 4);
+    lua_getmetatable(L, -1);
+    lua_pushvalue(L, 5);
+    lua_setfield(L, -2, "__call");
+    lua_pop(L, 1);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, lua_upvalueindex(1));
+    return 1;
 }
 
-static void on_sessions(void *arg, struct str json, const char *why)
+// ---- older names --------------------------------------------------------------------------------
+
+/// Push {key = argument at `idx`} with a text without NUL bytes; `what` is its name in messages.
+static void push_param(lua_State *L, int idx, const char *fn, const char *key, const char *what)
 {
-    struct bind_op *op = arg;
-    lua_State *L = bind__op_answer_begin(op);
-    if (L != NULL) {
-        int n = why == NULL ? push_sessions(L, json) : bind__fail(L, "hub.sessions: %s", why);
-        bind__op_answer(op, n);
-    }
-    free(op);
+    (void)bind__check_z(L, idx, fn, what);
+    lua_newtable(L);
+    lua_pushvalue(L, idx);
+    lua_setfield(L, -2, key);
 }
 
 static int l_sessions(lua_State *L)
 {
-    const struct bind_sessions *s = &bind_of(L)->sessions;
+    static const struct op_how how = {OP_SESSION_LIST, "hub.sessions", "sessions", 1, true};
     lua_settop(L, 1);
-    bind__op_check(L, 1, "hub.sessions");
-    if (s->list == NULL) {
-        return bind__fail(L, "hub.sessions: the hub is starting or stopping: there are none now");
-    }
-    struct bind_op *op = xcalloc(1, sizeof *op);
-    s->list(s->arg, on_sessions, op);
-    return bind__op_begin(L, op, 1, ask_cancel);
-}
-
-static void on_sent(void *arg, struct str json, const char *why)
-{
-    (void)json;
-    struct bind_op *op = arg;
-    lua_State *L = bind__op_answer_begin(op);
-    if (L != NULL) {
-        int n = 1;
-        if (why == NULL) {
-            lua_pushboolean(L, 1);
-        } else {
-            n = bind__fail(L, "hub.send: %s", why);
-        }
-        bind__op_answer(op, n);
-    }
-    free(op);
-}
-
-/// The text at `idx` as a model may read it: bytes that are no UTF-8 are replaced.
-static struct str read_text(lua_State *L, int idx)
-{
-    struct json *v;
-    struct err e = {0};
-    (void)bind__check_z(L, idx, "hub.send", "text");
-    if (value_read(&v, &bind__scratch(L)->arena, L, idx, &e) < 0) {
-        luaL_error(L, "hub.send: %s", e.msg);
-    }
-    return json_str(v, "");
+    bind__op_check(L, 1, how.fn);
+    lua_newtable(L);
+    lua_pushinteger(L, LIST_MAX);
+    lua_setfield(L, 2, "limit");
+    return run(L, &how, 2);
 }
 
 static int l_send(lua_State *L)
 {
-    const struct bind_sessions *s = &bind_of(L)->sessions;
-    const char *id = bind__check_z(L, 1, "hub.send", "session");
+    static const struct op_how how = {OP_SESSION_MESSAGE, "hub.send", "", 3, true};
     lua_settop(L, 3);
-    bind__op_check(L, 3, "hub.send");
-    struct str text = read_text(L, 2);
+    push_param(L, 1, how.fn, "id", "session");
+    bind__op_check(L, 3, how.fn);
+    struct str text = bind__check_str(L, 2, how.fn, "text");
+    (void)bind__check_z(L, 2, how.fn, "text");
     if (text.n == 0 || text.n > TEXT_MAX) {
         return bind__fail(L, "hub.send: a message has 1 to %d bytes", TEXT_MAX);
     }
-    if (s->send == NULL) {
-        return bind__fail(L, "hub.send: the hub is starting or stopping: send it later");
-    }
-    struct bind_op *op = xcalloc(1, sizeof *op);
-    s->send(s->arg, str_of(id), text, on_sent, op);
-    return bind__op_begin(L, op, 3, ask_cancel);
+    lua_pushvalue(L, 2);
+    lua_setfield(L, 4, "text");
+    return run(L, &how, 4);
+}
+
+static int l_create(lua_State *L)
+{
+    static const struct op_how how = {OP_WORKTREE_CREATE, "worktree.create", NULL, 2, true};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    bind__op_check(L, 2, how.fn);
+    return run(L, &how, 1);
+}
+
+static int l_remove(lua_State *L)
+{
+    static const struct op_how how = {OP_WORKTREE_REMOVE, "worktree.remove", "", 2, true};
+    lua_settop(L, 2);
+    push_param(L, 1, how.fn, "path", "path");
+    bind__op_check(L, 2, how.fn);
+    return run(L, &how, 3);
+}
+
+static int l_list(lua_State *L)
+{
+    static const struct op_how how = {OP_WORKTREE_LIST, "worktree.list", "worktrees", 2, true};
+    lua_settop(L, 2);
+    push_param(L, 1, how.fn, "repo", "repo");
+    bind__op_check(L, 2, how.fn);
+    return run(L, &how, 3);
+}
+
+int face_worktree(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"create", l_create}, {"remove", l_remove}, {"list", l_list}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
 }
 
 int face_hub(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"generation", l_generation}, {"report", l_report}, {"get_worktrees", l_get_worktrees},
-        {"sessions", l_sessions},     {"send", l_send},     {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"report", l_report},
+                                         {"get_worktrees", l_get_worktrees},
+                                         {"sessions", l_sessions},
+                                         {"send", l_send},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
+    lua_createtable(L, 0, 1);
+    lua_newtable(L); // the nouns that were made
+    lua_pushcclosure(L, l_noun, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     return 1;
 }

@@ -17,6 +17,8 @@
 struct bots;
 struct watcher;
 
+enum bots_tree { BOTS_TREE_FOUND, BOTS_TREE_MADE, BOTS_TREE_GONE };
+
 /// Everything is borrowed until bots_free(), but for `config`.
 struct bots_opts {
     struct loop *loop;
@@ -27,8 +29,8 @@ struct bots_opts {
     struct trust *trust;
     struct agent *agent;
     struct watcher *watcher; // for --wake-on
-    /// A worktree was made or is gone; may be NULL. The strings are good for the call.
-    void (*worktree)(void *arg, bool created, const char *path, const char *branch,
+    /// A worktree was found by bots_open(), made, or removed; may be NULL. The strings are good for the call.
+    void (*worktree)(void *arg, enum bots_tree what, const char *path, const char *branch,
                      const char *repository);
     void *arg;
 };
@@ -118,9 +120,11 @@ bots_fn bots_run_stop;
 /// Say something to it: `{taken: steered|queued}`.
 bots_fn bots_run_input;
 
-bots_fn
-    bots_worktree_list; // `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left,
-                        // bytes, age_s, uncommitted, unmerged}], next: null}`
+/// `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left, bytes, age_s, uncommitted,
+/// unmerged}], next: null}`; with `repo` `{worktrees: [{path, branch, head}], next: null}`, as git lists them.
+bots_fn bots_worktree_list;
+bots_fn bots_worktree_create; // `{path, branch, base, repository}`
+bots_fn bots_worktree_remove; // `{removed: PATH}`
 /// `{removed: [paths], rescued: [branches with work of these that stay], kept: [{path, why}], dry_run}`
 bots_fn bots_worktree_clean;
 

@@ -16,7 +16,8 @@
 //     record.c         what a run leaves on disk              runs*.c       runs found, listed, shown
 //     runs_take.c      diff, apply, merge, discard            recover.c     runs that a killed hub left
 //     tools.c          what models of bots can call           chat.c        conversations
-//     worktrees.c      worktrees listed and cleaned           turnstile.c   one at a time for each repository
+//     worktrees.c      worktrees listed and cleaned           worktrees_user.c  those that no run made
+//     turnstile.c      one at a time for each repository
 
 struct run;
 
@@ -60,6 +61,11 @@ void bots__leave_run(struct bots *b, struct str run_id);
 
 /// Put an event of the run on the stream; `fields` as in event_emit().
 void bots__emit(struct bots *b, unsigned event, struct str fields);
+
+/// bots_worktree_list() with `repo`.
+bots_fn bots__list_repository;
+/// Tell the worktrees that are there to bots_opts.worktree.
+void bots__find_worktrees(struct bots *b);
 
 void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
                  void *done_arg);

@@ -111,7 +111,8 @@ static void on_removed(void *arg, int status, const struct err *e)
     if (status < 0) {
         run__note(r, "the directory '%s' could not be removed: %s", r->rec.worktree, e->msg);
     } else if (r->b->o.worktree != NULL) {
-        r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
+        r->b->o.worktree(r->b->o.arg, BOTS_TREE_GONE, r->rec.worktree, r->rec.branch,
+                         r->rec.repository);
     }
     if (!has_tree(r) && r->rec.base[0] != '\0') {
         forget_branch(r);

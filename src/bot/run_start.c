@@ -377,7 +377,8 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
         r->has_tree = true;
         run__save(r, NULL); // where it began: recovery needs it
         if (r->b->o.worktree != NULL) {
-            r->b->o.worktree(r->b->o.arg, true, r->rec.worktree, r->rec.branch, r->rec.repository);
+            r->b->o.worktree(r->b->o.arg, BOTS_TREE_MADE, r->rec.worktree, r->rec.branch,
+                             r->rec.repository);
         }
         find_dir(r);
     }

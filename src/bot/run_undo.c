@@ -32,7 +32,8 @@ static void on_removed(void *arg, int status, const struct err *e)
     r->job = NULL;
     turnstile_leave(&r->b->trees, r);
     if (status == 0 && r->b->o.worktree != NULL) {
-        r->b->o.worktree(r->b->o.arg, false, r->rec.worktree, r->rec.branch, r->rec.repository);
+        r->b->o.worktree(r->b->o.arg, BOTS_TREE_GONE, r->rec.worktree, r->rec.branch,
+                         r->rec.repository);
     }
     run__go(r, RUN_FORGET);
     run__back(r);

@@ -191,7 +191,11 @@ static void list(struct ask *a)
 
 void bots_worktree_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, list);
+    if (json_get(params, "repo") != NULL) {
+        bots__list_repository(b, params, cb, arg);
+    } else {
+        begin(b, params, cb, arg, list);
+    }
 }
 
 // ---- clean --------------------------------------------------------------------------------------
@@ -290,7 +294,7 @@ static void on_removed(void *arg, int status, const struct err *e)
         return;
     }
     if (o->worktree != NULL) {
-        o->worktree(o->arg, false, it->path, it->rec.branch, it->rec.repository);
+        o->worktree(o->arg, BOTS_TREE_GONE, it->path, it->rec.branch, it->rec.repository);
     }
     if (json_bool(json_get(a->params, "delete_branch"), false) && it->rec.head[0] != '\0') {
         git_delete_branch(a->b->git, it->rec.common, it->rec.branch, it->rec.head,

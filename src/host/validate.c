@@ -21,6 +21,7 @@
 #include "lua/refs.h"
 #include "lua/value.h"
 #include "proto/events.h"
+#include "proto/ops.h"
 #include "sandbox/policy.h"
 
 enum {
@@ -79,6 +80,17 @@ static void push_events(lua_State *L)
     }
 }
 
+static void push_operations(lua_State *L)
+{
+    lua_newtable(L);
+    for (int i = 0, n = 0; i < OP__COUNT; i++) {
+        if ((ops[i].flags & OP_LUA) != 0) {
+            lua_pushstring(L, ops[i].name);
+            lua_rawseti(L, -2, ++n);
+        }
+    }
+}
+
 static int push_args(lua_State *L, const struct json *request)
 {
     const struct json *points = json_get(request, "points");
@@ -88,7 +100,8 @@ static int push_args(lua_State *L, const struct json *request)
     lua_pushcfunction(L, l_compile);
     lua_pushlightuserdata(L, (void *)(uintptr_t)points);
     lua_pushcclosure(L, l_nearest, 1);
-    return 5;
+    push_operations(L);
+    return 6;
 }
 
 // ---- the answer -----------------------------------------------------------------------------

@@ -10,9 +10,9 @@
 #include "agent/agent.h"
 #include "agent/providers.h"
 #include "base/path.h"
+#include "bind/bind.h"
 #include "loop/work.h"
 #include "main/agent_env.h"
-#include "main/agent_lua.h"
 #include "main/projects.h"
 #include "net/http_client.h"
 #include "plugin/improvements.h"
@@ -31,8 +31,6 @@ struct agent_glue {
     struct agent *agent;
     struct agent_env *env;
     struct lane *files;
-    loop_fn *ready;
-    void *ready_arg;
     loop_fn *done;
     void *done_arg;
 };
@@ -298,11 +296,32 @@ static void forget_environ(void *arg, const struct session *s, void *done_arg)
 
 // ---- Lua ----------------------------------------------------------------------------------------
 
+/// Handlers of `event` get the session's row.
+static void tell_lua(struct agent_glue *g, const char *event, const struct session *s)
+{
+    struct arena arena;
+    struct buf row;
+    struct json *v;
+    struct jw w;
+    if (g->o.bind == NULL) {
+        return;
+    }
+    arena_init(&arena);
+    buf_init(&row, SIZE_MAX);
+    jw_init(&w, &row);
+    agent_session_write(s, &w);
+    if (json_parse(&v, &arena, buf_str(&row), NULL, NULL) == 0) {
+        bind_notify(g->o.bind, event, v);
+    }
+    buf_fini(&row);
+    arena_fini(&arena);
+}
+
 static void made(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
     agent_env_made(g->env, s);
-    agent_lua_tell(g->o.bind, "agent_created", s);
+    tell_lua(g, "agent_created", s);
 }
 
 static void changed(void *arg, const struct session *s)
@@ -315,21 +334,13 @@ static void ended(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
     agent_env_ended(g->env, s);
-    agent_lua_tell(g->o.bind, "agent_deleted", s);
+    tell_lua(g, "agent_deleted", s);
 }
 
 static void vacated(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
     agent_env_ended(g->env, s);
-}
-
-/// Not before: a session that a killed hub left running must be marked before it gets a message.
-static void on_ready(void *arg)
-{
-    struct agent_glue *g = arg;
-    agent_lua_open(g->o.bind, g->agent);
-    g->ready(g->ready_arg);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -339,8 +350,6 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
     struct agent_glue *g = xcalloc(1, sizeof *g);
     char *name = xasprintf("afloat/%s", o->version);
     g->o = *o;
-    g->ready = ready;
-    g->ready_arg = arg;
     g->http = http_client_open(o->loop, name);
     g->providers = providers_open(o->loop, g->http);
     g->files = lane_open(o->loop, "improvements", 1);
@@ -377,7 +386,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .ended = ended,
                                        .vacated = vacated,
                                        .arg = g}};
-    g->agent = agent_open(&opts, on_ready, g);
+    g->agent = agent_open(&opts, ready, arg);
     agent_env_set_agent(g->env, g->agent);
     return g;
 }
@@ -403,7 +412,6 @@ static void on_stopped(void *arg)
     struct agent_glue *g = arg;
     lane_close(g->files);
     agent_env_close(g->env);
-    agent_lua_close(g->o.bind);
     g->o.bind = NULL;
     g->done(g->done_arg);
 }

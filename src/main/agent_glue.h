@@ -33,7 +33,7 @@ struct agent_glue_opts {
     struct gen_engine *engine;
     struct plugins *plugins;           // NULL: none
     struct improvements *improvements; // NULL: none
-    struct bind *bind;                 // gets the sessions for Lua
+    struct bind *bind;                 // its handlers hear of sessions
     struct watcher *watcher;           // until it has stopped
     struct projects *projects;         // the same
     const char *version;

@@ -4,22 +4,22 @@
 
 #include "bind/bind.h"
 #include "bot/bots.h"
-#include "main/worktree_lua.h"
 
 struct bot_glue {
     struct bots *bots;
-    struct bind *bind;              // NULL: there is none, or it is going
-    struct worktree_lua *worktrees; // NULL: the same
+    struct bind *bind; // NULL: there is none, or it is going
     loop_fn *done;
     void *done_arg;
 };
 
-static void on_worktree(void *arg, bool created, const char *path, const char *branch,
+static void on_worktree(void *arg, enum bots_tree what, const char *path, const char *branch,
                         const char *repository)
 {
     struct bot_glue *g = arg;
-    if (g->bind != NULL) {
-        bind_worktree_changed(g->bind, created, path, branch, repository);
+    if (g->bind != NULL && what == BOTS_TREE_FOUND) {
+        bind_worktree_known(g->bind, path, branch, repository);
+    } else if (g->bind != NULL) {
+        bind_worktree_changed(g->bind, what == BOTS_TREE_MADE, path, branch, repository);
     }
 }
 
@@ -37,7 +37,6 @@ struct bot_glue *bot_glue_open(const struct bot_glue_opts *o)
                              .worktree = on_worktree,
                              .arg = g};
     g->bind = o->bind;
-    g->worktrees = o->bind != NULL ? worktree_lua_open(o->bind, o->loop, o->home) : NULL;
     g->bots = bots_open(&opts);
     return g;
 }
@@ -55,7 +54,6 @@ void bot_glue_set_config(struct bot_glue *g, const struct config *c)
 static void on_stopped(void *arg)
 {
     struct bot_glue *g = arg;
-    worktree_lua_close(g->worktrees);
     g->bind = NULL;
     g->done(g->done_arg);
 }

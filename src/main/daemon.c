@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/visible.h"
+#include "bind/bind.h"
 #include "bot/bots.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
@@ -171,6 +172,7 @@ static void step_listen(void *arg)
     if (d->stopping) {
         return;
     }
+    bind_set_ops(live_bind(d->live), op_run, d->api); // sessions that a killed hub left are marked
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
         apply_config(d);

@@ -10,6 +10,7 @@
 
 #include "api/api.h"
 #include "base/log.h"
+#include "bind/bind.h"
 #include "main/daemon_int.h"
 #include "proto/events.h"
 #include "watch/watch.h"
@@ -85,6 +86,9 @@ static void on_agent_stopped(void *arg)
 {
     struct daemon *d = arg;
     projects_close(d->projects);
+    if (d->live != NULL) {
+        bind_set_ops(live_bind(d->live), NULL, NULL);
+    }
     if (d->server != NULL) {
         server_close(d->server, GRACE_MS, on_server_closed, d);
     } else {

@@ -13,6 +13,7 @@
 #include "plugin/host_proc.h"
 #include "plugin/improvements_int.h"
 #include "plugin/past.h"
+#include "proto/ops.h"
 
 enum {
     SHUTDOWN_MS = 2000,
@@ -154,21 +155,25 @@ static void on_log(void *arg, enum log_level level, struct str text)
     }
 }
 
-/// Which operations are open to improvements; what they may be about is checked here as well.
-static bool may_call(struct str op, const struct json *params)
+bool improvement__may_call(struct str op, const struct json *params)
 {
-    if (str_eqz(op, "event.emit")) {
-        struct str name = json_str(json_get(params, "name"), "");
-        return str_starts(name, "improvement.") && name.n <= IMPROVEMENT__NAME * 2;
+    struct str name = json_str(json_get(params, "name"), "");
+    const struct op *row = ops;
+    while (row < ops + OP__COUNT && !str_eqz(op, row->name)) {
+        row++;
     }
-    return str_eqz(op, "worktree.list");
+    if (row == ops + OP__COUNT || (row->flags & OP_AGENT) == 0) {
+        return false;
+    }
+    return row != &ops[OP_EVENT_EMIT] ||
+           (str_starts(name, "improvement.") && name.n <= IMPROVEMENT__NAME * 2);
 }
 
 static void on_call(void *arg, int64_t id, struct str op, const struct json *params)
 {
     struct version *v = arg;
     const struct improvements_opts *o = &v->file->owner->opts;
-    if (!may_call(op, params)) {
+    if (!improvement__may_call(op, params)) {
         host_answer(v->host, id, ERR_DENIED, STR("not open to improvements"));
         return;
     }

@@ -101,6 +101,8 @@ struct file *improvements__find(struct improvements *imp, struct str name); // N
 
 // ---- improvement_run.c ---------------------------------------------------------------------
 
+/// May agent-written code call this operation? The table says it (OP_AGENT); of events only their own names.
+bool improvement__may_call(struct str op, const struct json *params);
 /// Start a process for the file's bytes; it becomes `trial`, or the verdict says why not.
 void improvement__try(struct file *f);
 void improvement__bytes_free(struct str *bytes);

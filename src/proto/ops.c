@@ -35,8 +35,32 @@ bool op_next_param(const struct op *op, struct str *rest, struct op_param *out)
     assert(word.n != 0); // a row of ops.def without a type
     out->type = word.p[0];
     out->optional = word.n > 1 && word.p[1] == '?';
+    out->of_person = word.p[word.n - 1] == '!';
     out->in_path = named_in_path(op->path, out->name);
     return true;
+}
+
+const char *op_param_help(const struct op *op, struct str name)
+{
+    static const struct {
+        const char *scope, *name, *help;
+    } rows[] = {
+#define PARAM(scope, name, help) {scope, name, help},
+#include "proto/params.def"
+#undef PARAM
+    };
+    const char *help = NULL;
+    size_t best = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t n = strlen(rows[i].scope);
+        bool covers = n == 0 || (strncmp(op->name, rows[i].scope, n) == 0 &&
+                                 (op->name[n] == '.' || op->name[n] == '\0'));
+        if (covers && str_eqz(name, rows[i].name) && (help == NULL || n > best)) {
+            help = rows[i].help;
+            best = n;
+        }
+    }
+    return help;
 }
 
 bool op_takes_body(const struct op *op)

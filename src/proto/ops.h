@@ -20,7 +20,14 @@ enum op_flags {
     OP_TEXT = 8,        // answers text/plain instead of JSON
     OP_SOCKET = 16,     // only over the Unix socket: never for browsers, models or the network
     OP_MAY_STREAM = 32, // answers JSON, or server-sent events to who asks for them
+    OP_DESTROYS = 64,   // changes more than it adds: something may be lost
+    // Who may call it, beside clients: decisions on trust and permission, secrets and tokens are nobody's else.
+    OP_LUA = 128,   // Lua that runs in the hub (user trust), as hub.<noun>.<verb>
+    OP_AGENT = 256, // agent-written Lua in its sandbox, over the host protocol
 };
+
+/// Who calls an operation. Plugins may not set the parameters that are a person's.
+enum op_caller { OP_BY_CLIENT, OP_BY_PLUGIN };
 
 struct op {
     const char *name;
@@ -37,13 +44,16 @@ struct op_param {
     struct str name;
     char type; // s i n b a o j
     bool optional;
-    bool in_path; // else query or body, see op_takes_body()
+    bool in_path;   // else query or body, see op_takes_body()
+    bool of_person; // never from a plugin
 };
 
 /// Walk the parameters: `struct str rest = str_of(op->params); while (op_next_param(op, &rest, &p))`
 bool op_next_param(const struct op *op, struct str *rest, struct op_param *out);
 bool op_takes_body(const struct op *op); // POST, PUT, PATCH
 const char *op_method_name(enum op_method m);
+/// What a parameter means (params.def); NULL when no row says it.
+const char *op_param_help(const struct op *op, struct str name);
 /// What a parameter type is called in JSON Schema: "string", "integer", ...; "" for any.
 const char *op_type_name(char type);
 const struct op *op_find(const char *name); // NULL when there is none

@@ -38,6 +38,15 @@ static void on_answer(struct op_call *op, int status, const char *type, struct s
     call__free(r); // last: the answer may lie in its arena
 }
 
+static void on_fail(struct op_call *op, enum problem p, struct str detail, const char *hint)
+{
+    struct buf body;
+    buf_init(&body, SIZE_MAX);
+    problem_write(&body, p, detail, hint);
+    on_answer(op, problems[p].status, "application/problem+json", buf_str(&body));
+    buf_fini(&body);
+}
+
 /// The head of a stream; false when nobody is there to read one.
 static bool begin_stream(struct call *r)
 {
@@ -75,7 +84,8 @@ static void on_source(struct op_call *op, struct op_source *s)
     call__free(r);
 }
 
-static const struct op_face face = {.answer = on_answer, .stream = on_stream, .source = on_source};
+static const struct op_face face = {
+    .answer = on_answer, .fail = on_fail, .stream = on_stream, .source = on_source};
 
 static void answer_options(struct conn *c, struct call *r)
 {

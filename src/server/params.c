@@ -181,7 +181,7 @@ bool params__build(struct arena *a, const struct asked *q, struct str body, cons
     if (!bare && !collect(a, q, body, out, no)) {
         return false;
     }
-    if (op_check_params((enum op_id)(q->match.op - ops), *out, &fault)) {
+    if (op_check_params((enum op_id)(q->match.op - ops), OP_BY_CLIENT, *out, &fault)) {
         return true;
     }
     no->hint = fault.hint[0] != '\0' ? arena_strdup(a, str_of(fault.hint)) : NULL;

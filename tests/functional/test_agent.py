@@ -1098,6 +1098,54 @@ def test_lua_lists_sessions_sends_to_one_and_sees_both_events(home, hub, work):
     assert call(home, "GET", "/api/plugins/desk/sessions") == []
 
 
+LUA_OPERATIONS = """
+route("POST", "/op", function(req)
+  local noun, verb = req.json.op:match("^(%w+)%.?(.*)$")
+  local fn = hub[noun]
+  if fn and verb ~= "" then fn = fn[verb] end
+  if not fn then return { exists = false } end
+  local value, why, code = fn(req.json.params)
+  return { value = value, why = why, code = code }
+end)
+"""
+
+
+def test_lua_calls_operations_and_gets_what_http_gives(home, hub, work):
+    plugin(home, "ops", LUA_OPERATIONS)
+
+    def op(operation, **params):
+        return call(home, "POST", "/api/plugins/ops/op", {"op": operation, "params": params})
+    work.mkdir(exist_ok=True)
+    env = {"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted"}
+    made = op("session.new", working_dir=str(work), title="by Lua", env=env)["value"]
+    assert made == call(home, "GET", f"/session/{made['id']}") == op("session.show", id=made["id"])["value"]
+    assert op("session.list", limit=5)["value"] == call(home, "GET", "/session?limit=5")
+    assert op("generation.list")["value"] == call(home, "GET", "/generations")
+    assert op("bot.create", name="tidy")["value"]["name"] == "tidy"
+    assert [b["name"] for b in op("bot.list")["value"]["bots"]] == ["tidy"]
+    assert op("memory.set", bot="tidy", key="k", value="v", working_dir=str(work))["value"]["value"] == "v"
+    assert op("session.end_", id=made["id"])["value"]["state"] == "ended"
+    assert op("reload", names=["ops"])["value"]["ok"] is True
+    no = op("run.show", id="ffffffff")
+    assert no["code"] == "NOT_FOUND" and no["why"].startswith("hub.run.show: ") and "value" not in no
+    assert op("session.message", id=made["id"], text="x")["code"] == "SESSION_ENDED"
+    assert op("session.new", sandbox="danger-full-access")["code"] == "FORBIDDEN"
+    assert op("session.show", idd="x")["code"] == "UNKNOWN_FIELD"
+    for name in ("trust.add", "token.rotate", "session.permission", "plugin.enable", "run.merge", "hub.stop"):
+        assert op(name) == {"exists": False}, name
+
+
+def test_openapi_says_who_may_call_and_what_parameters_mean(home, hub):
+    doc = call(home, "GET", "/openapi.json")
+    new, end = doc["paths"]["/session"]["post"], doc["paths"]["/session/{id}"]["delete"]
+    assert new["x-afloat-lua"] and not new["x-afloat-read-only"] and "x-afloat-destructive" not in new
+    assert end["x-afloat-destructive"] and doc["paths"]["/session"]["get"]["x-afloat-read-only"]
+    assert "x-afloat-lua" not in doc["paths"]["/token/rotate"]["post"]
+    fields = new["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert all(f["description"] for f in fields.values())
+    assert all(p["description"] for way in doc["paths"].values() for o in way.values() for p in o["parameters"])
+
+
 GREETER = """
 hooks.on("agent_created", "greet", function(s)
   local past = fs.read(config.data_dir() .. "/sessions/" .. s.id .. "/events.jsonl")

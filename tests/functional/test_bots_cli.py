@@ -545,6 +545,20 @@ def test_lua_makes_lists_and_removes_worktrees(home, trees, start_hub, repo):
     assert [w["path"] for w in retry(lambda: heard(home, "user.gone"))] == [path]
 
 
+def test_worktrees_are_made_and_removed_over_http(home, start_hub, repo):
+    start_hub()
+    made = home.http("POST", "/worktrees", json.dumps({"repo": str(repo), "branch": "try"}).encode()).json()
+    assert made["branch"] == "try" and made["repository"] == str(repo) and os.path.isdir(made["path"])
+    listed = home.http("GET", f"/worktrees?repo={repo}").json()["worktrees"]
+    assert [w["branch"] for w in listed] == ["main", "try"]
+    again = home.http("POST", "/worktrees", json.dumps({"repo": str(repo), "branch": "try"}).encode())
+    assert again.status == 409 and again.json()["code"] == "CONFLICT"
+    run = home.http("POST", "/worktrees", json.dumps({"repo": str(repo), "branch": "afloat/x"}).encode())
+    assert run.status == 400 and run.json()["code"] == "INVALID_NAME"
+    gone = home.http("DELETE", f"/worktrees?path={made['path']}")
+    assert gone.status == 200 and not os.path.exists(made["path"])
+
+
 def test_lua_is_told_why_not(home, trees, start_hub, repo, tmp_path):
     start_hub()
     assert "afloat/" in home.ok("trees:create", str(repo), "afloat/x-12345678")

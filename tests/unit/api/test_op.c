@@ -2,7 +2,7 @@
 #include "unit/test.h"
 
 // The verdict on `text` as the parameters of `id`.
-static struct op_fault verdict(enum op_id id, const char *text, bool *ok)
+static struct op_fault verdict_on(enum op_id id, enum op_caller by, const char *text, bool *ok)
 {
     struct arena a;
     struct json *params = NULL;
@@ -11,9 +11,14 @@ static struct op_fault verdict(enum op_id id, const char *text, bool *ok)
     if (text != NULL) {
         CHECK_INT(json_parse(&params, &a, str_of(text), NULL, NULL), 0);
     }
-    *ok = op_check_params(id, params, &fault);
+    *ok = op_check_params(id, by, params, &fault);
     arena_fini(&a);
     return fault;
+}
+
+static struct op_fault verdict(enum op_id id, const char *text, bool *ok)
+{
+    return verdict_on(id, OP_BY_CLIENT, text, ok);
 }
 
 TEST(parameters_are_checked_against_the_table)
@@ -73,4 +78,27 @@ TEST(a_hostile_field_name_is_cut)
     snprintf(text + n + 3000, sizeof text - (size_t)n - 3000, "\":1}");
     struct op_fault f = verdict(OP_EVENTS, text, &ok);
     CHECK(!ok && strlen(f.detail) < sizeof f.detail);
+}
+
+TEST(a_plugin_may_not_set_what_is_for_the_user_to_decide)
+{
+    static const struct {
+        enum op_id id;
+        const char *text;
+    } cases[] = {
+        {OP_SESSION_NEW, "{\"permission\":\"allow\"}"},
+        {OP_SESSION_NEW, "{\"sandbox\":\"danger-full-access\"}"},
+        {OP_SESSION_PATCH, "{\"id\":\"s\",\"writable\":[\"/\"]}"},
+        {OP_SESSION_PATCH, "{\"id\":\"s\",\"network\":true}"},
+        {OP_BOT_CREATE, "{\"name\":\"b\",\"merge\":\"auto\"}"},
+        {OP_RUN_START, "{\"bot\":\"b\",\"working_dir\":\"/w\",\"worktree\":false}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        bool ok;
+        verdict(cases[i].id, cases[i].text, &ok);
+        CHECK(ok);
+        struct op_fault f = verdict_on(cases[i].id, OP_BY_PLUGIN, cases[i].text, &ok);
+        CHECK(!ok);
+        CHECK_INT(f.problem, PROBLEM_FORBIDDEN);
+    }
 }

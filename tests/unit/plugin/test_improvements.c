@@ -9,6 +9,8 @@
 #include "base/path.h"
 #include "base/time.h"
 #include "plugin/host_proc.h"
+#include "plugin/improvements_int.h"
+#include "proto/ops.h"
 #include "unit/plugin/rig.h"
 
 static struct rig r;
@@ -385,6 +387,19 @@ TEST(an_operation_is_answered_by_the_hub)
     CHECK_STR(text, "\"[]\"");
     free(text);
     rig_end(&r);
+}
+
+TEST(the_table_decides_what_agent_written_code_may_call)
+{
+    struct json_member name = {STR("name"), {.type = JSON_STR, .s = STR("improvement.x")}};
+    struct json own = {.type = JSON_OBJ, .n = 1, .members = &name};
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        bool open = (ops[i].flags & OP_AGENT) != 0;
+        CHECK_INT(improvement__may_call(str_of(ops[i].name), &own), open);
+    }
+    CHECK(!improvement__may_call(STR("no.such"), &own));
+    name.value.s = STR("user.x");
+    CHECK(!improvement__may_call(STR("event.emit"), &own));
 }
 
 TEST(a_removed_file_takes_its_scope_with_it)

@@ -34,9 +34,42 @@ TEST(names_in_braces_are_parameters)
     }
 }
 
+TEST(every_parameter_says_what_it_means)
+{
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        struct op_param p;
+        struct str rest = str_of(ops[i].params);
+        while (op_next_param(&ops[i], &rest, &p)) {
+            CHECK(op_param_help(&ops[i], p.name) != NULL);
+        }
+    }
+    CHECK_STR(op_param_help(op_find("run.list"), STR("state")),
+              "only runs in this state: running or ended");
+    CHECK_STR(op_param_help(op_find("reload"), STR("dry_run")), "only say what would happen");
+    CHECK(op_param_help(op_find("session.list"), STR("names")) == NULL);
+}
+
+TEST(decisions_of_the_user_are_not_offered_to_plugins)
+{
+    static const char *const never[] = {
+        "trust.add",      "trust.remove", "trust.list", "session.permission", "permission.remove",
+        "token.rotate",   "hub.open",     "hub.stop",   "bot.import",         "plugin.enable",
+        "feature.enable", "plugin.add",   "run.apply",  "run.merge",          "tool.enable"};
+    for (size_t i = 0; i < ARRAY_LEN(never); i++) {
+        CHECK((op_find(never[i])->flags & (OP_LUA | OP_AGENT)) == 0);
+    }
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        unsigned f = ops[i].flags;
+        CHECK((f & OP_LUA) == 0 || (f & (OP_SOCKET | OP_OPEN)) == 0);
+        CHECK((f & OP_AGENT) == 0 || (f & OP_LUA) != 0); // lower trust has less
+        CHECK((f & OP_DESTROYS) == 0 || (f & OP_MUTATES) != 0);
+        CHECK(ops[i].method != OP_GET || (f & OP_MUTATES) == 0);
+    }
+}
+
 TEST(a_row_is_taken_apart_into_parameters)
 {
-    struct op op = {.method = OP_POST, .path = "/a/{id}/b", .params = "id:s  count:i? all:b?"};
+    struct op op = {.method = OP_POST, .path = "/a/{id}/b", .params = "id:s  count:i? all:b?!"};
     struct str rest = str_of(op.params);
     struct op_param p;
     CHECK(op_next_param(&op, &rest, &p));
@@ -44,9 +77,10 @@ TEST(a_row_is_taken_apart_into_parameters)
     CHECK(p.type == 's' && !p.optional && p.in_path);
     CHECK(op_next_param(&op, &rest, &p));
     CHECK_SPAN(p.name, "count");
-    CHECK(p.type == 'i' && p.optional && !p.in_path);
+    CHECK(p.type == 'i' && p.optional && !p.in_path && !p.of_person);
     CHECK(op_next_param(&op, &rest, &p));
     CHECK_SPAN(p.name, "all");
+    CHECK(p.optional && p.of_person);
     CHECK(!op_next_param(&op, &rest, &p));
     CHECK(op_takes_body(&op));
 }
