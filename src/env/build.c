@@ -13,12 +13,13 @@
 //        v
 //     difference from the outer environment ──> on_done
 //
-// Each step is one function that starts it and one that goes on after it. Inputs are reported as soon
-// as they are known, so that a failed or cancelled build still leaves something to watch. What programs
-// print goes to on_log and into the text of a failure; it is never an answer.
+// Each step is one function that starts it and one that continues after it. Inputs are reported as soon as
+// they are known, so that a failed or cancelled build still leaves something to watch. What programs print
+// goes to on_log and into the text of a failure; it is never an answer.
 
 #include "env/build.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -55,6 +56,7 @@ struct env_build {
 
 static void build_free(struct env_build *b)
 {
+    assert(!b->reading);
     env_spec_fini(&b->spec);
     env_wire_fini(&b->wire);
     env_vars_fini(&b->base);
@@ -70,8 +72,7 @@ static void build_free(struct env_build *b)
 
 static void fail(struct env_build *b, int code, const char *why, struct str tail)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addz(&text, why);
     buf_addc(&text, '\n');
     buf_adds(&text, tail);
@@ -119,30 +120,24 @@ static void on_line(struct str line, void *arg)
     b->o.on_log(line, b->o.arg);
 }
 
-// The environment that was built so far, for a program. The caller frees it.
-static char **child_environ(struct env_build *b, bool evaluates)
-{
-    const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
-                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root),
-                         arena_printf(&b->arena, "AFLOAT_STATE=%s/.afloat/state", b->root)};
-    struct env_vars vars;
-    env_vars_init(&vars, &b->arena);
-    env_vars_copy(&vars, &b->now);
-    if (evaluates && b->path != NULL) {
-        env_vars_set(&vars, STR("PATH"), str_of(b->path));
-    }
-    char **block = env_vars_block(&vars, own, ARRAY_LEN(own));
-    env_vars_fini(&vars);
-    return block;
-}
-
 // Start a program in the environment that was built so far, in its box unless it only evaluates.
 static int run(struct env_build *b, const char *const *argv, bool side, struct str input,
                void (*then)(const struct env_child_end *end, void *arg),
                int (*on_side)(struct str bytes, void *arg, struct err *e), struct err *e)
 {
     bool evaluates = !side && b->delegate->evaluates;
-    char **env = child_environ(b, evaluates);
+    const char *own[] = {arena_printf(&b->arena, "PWD=%s", b->root),
+                         arena_printf(&b->arena, "AFLOAT_PROJECT=%s", b->root),
+                         arena_printf(&b->arena, "AFLOAT_STATE=%s/.afloat/state", b->root)};
+    struct env_vars vars;
+    assert(b->child == NULL);
+    env_vars_init(&vars, &b->arena);
+    env_vars_copy(&vars, &b->now);
+    if (evaluates && b->path != NULL) {
+        env_vars_set(&vars, STR("PATH"), str_of(b->path));
+    }
+    char **env = env_vars_block(&vars, own, ARRAY_LEN(own));
+    env_vars_fini(&vars);
     struct env_child_opts o = {.loop = b->o.loop,
                                .argv = argv,
                                .env = (const char *const *)env,
@@ -165,7 +160,7 @@ static int run(struct env_build *b, const char *const *argv, bool side, struct s
 
 static void on_wire_input(const char *path, enum env_kind kind, void *arg)
 {
-    add_input(arg, path, kind, kind == ENV_FILE); // what is not said is taken for a file
+    add_input(arg, path, kind, kind == ENV_FILE); // an input without a kind counts as a file
 }
 
 static int on_script_side(struct str bytes, void *arg, struct err *e)
@@ -174,7 +169,7 @@ static int on_script_side(struct str bytes, void *arg, struct err *e)
     return env_wire_feed(&b->wire, bytes, e);
 }
 
-/// Take over what bash left in the environment; false: the build has failed. `what` ran.
+/// Take over the environment that bash left after running `what`; false: the build has failed.
 static bool take_environment(struct env_build *b, const struct env_child_end *end, const char *what)
 {
     struct err e = {0};
@@ -200,7 +195,7 @@ static bool take_environment(struct env_build *b, const struct env_child_end *en
     return true;
 }
 
-/// Let bash run `file`, or `text` when that is "-".
+/// Run `file` in bash, or `text` when `file` is "-".
 static void start_bash(struct env_build *b, const char *file, struct str text,
                        void (*then)(const struct env_child_end *end, void *arg))
 {
@@ -270,7 +265,7 @@ static void read_delegate(struct env_build *b)
     struct err e = b->fault;
     int rc = e.code;
     if (rc == 0) {
-        rc = b->delegate->read(&b->now, b->answer, &e);
+        rc = b->delegate->read(&b->now, b->delegate->name, b->answer, &e);
     }
     if (rc != 0) {
         fail(b, rc, e.msg, str_of(b->tail));
@@ -295,8 +290,9 @@ static void on_dump_end(const struct env_child_end *end, void *arg)
     struct err e = {0};
     b->child = NULL;
     if (end->code != 0 || env_direnv_read_dump(end->out, on_dump_input, b, &e) != 0) {
-        b->o.on_log(STR("afloat: direnv did not tell which files it read; only .envrc is watched"),
-                    b->o.arg);
+        b->o.on_log(
+            STR("afloat: direnv did not list the files that it read; only .envrc is watched"),
+            b->o.arg);
     }
     read_delegate(b);
 }
@@ -319,65 +315,40 @@ static void on_delegate_end(const struct env_child_end *end, void *arg)
     }
 }
 
-static void start_delegate(struct env_build *b)
-{
-    struct err e = {0};
-    b->delegate = env_delegate_find(b->spec.delegate);
-    for (const char *const *in = b->delegate->inputs; *in != NULL; in++) {
-        add_input(b, *in, ENV_FILE, true);
-    }
-    int rc = run(b, b->delegate->argv, false, STR_NULL, on_delegate_end, NULL, &e);
-    if (rc != 0) {
-        fail(b, rc, e.msg, STR_NULL);
-    }
-}
-
 // ---- reading ---------------------------------------------------------------------------------
 
-static bool is_inside(const char *dir, const char *root)
-{
-    size_t n = strlen(root);
-    return strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
-}
-
-/// PATH without what lies in the project; on a worker.
-static char *path_outside(struct env_build *b)
-{
-    size_t n, kept = 0;
-    const char **dirs = env_paths_split(&b->arena, env_vars_get(&b->base, STR("PATH")), &n);
-    for (size_t i = 0; i < n; i++) {
-        char *real = realpath(dirs[i], NULL);
-        if (real != NULL && !is_inside(real, b->root)) {
-            dirs[kept++] = dirs[i];
-        }
-        free(real);
-    }
-    return env_paths_join(&b->arena, dirs, kept);
-}
-
-/// Where programs of the project may keep what they make. Best effort: some projects cannot be written.
-static void make_state(const char *root)
-{
-    char *dir = path_join(root, ".afloat/state"), *ignore = path_join(dir, ".gitignore");
-    if (access(dir, F_OK) != 0 && path_mkdirs(dir, 0755, NULL) == 0) {
-        (void)!path_write_atomic(ignore, STR("*\n"), 0644, NULL);
-    }
-    free(ignore);
-    free(dir);
-}
-
+// On a worker.
 static void read_files(void *arg)
 {
     struct env_build *b = arg;
+    const struct env_spec *s = &b->spec;
     b->read_rc = env_spec_read(&b->spec, b->root, &b->base, &b->read_err);
     if (b->read_rc == 0) {
         b->read_rc = b->o.gate->check(&b->spec, b->o.gate->arg, &b->read_err);
     }
-    if (b->read_rc == 0 && b->spec.described && (b->spec.script != NULL || b->spec.tasks.n != 0)) {
-        make_state(b->root);
+    if (b->read_rc != 0) {
+        return;
     }
-    if (b->read_rc == 0 && b->spec.wary && b->spec.delegate != NULL) {
-        b->path = path_outside(b);
+    if (s->described && (s->script != NULL || s->tasks.n != 0)) {
+        // where programs of the project may store files; best effort: a project may be read-only
+        char *dir = path_join(b->root, ".afloat/state"), *ignore = path_join(dir, ".gitignore");
+        if (access(dir, F_OK) != 0 && path_mkdirs(dir, 0755, NULL) == 0) {
+            (void)!path_write_atomic(ignore, STR("*\n"), 0644, NULL);
+        }
+        free(ignore);
+        free(dir);
+    }
+    if (s->wary && s->delegate != NULL) { // PATH without directories of the project
+        size_t n, kept = 0;
+        const char **dirs = env_paths_split(&b->arena, env_vars_get(&b->base, STR("PATH")), &n);
+        for (size_t i = 0; i < n; i++) {
+            char *real = realpath(dirs[i], NULL);
+            if (real != NULL && path_below(b->root, real) == NULL) {
+                dirs[kept++] = dirs[i];
+            }
+            free(real);
+        }
+        b->path = env_paths_join(&b->arena, dirs, kept);
     }
 }
 
@@ -395,10 +366,21 @@ static void on_files_read(void *arg)
     }
     if (b->read_rc != 0) {
         fail(b, b->read_rc, b->read_err.msg, STR_NULL);
-    } else if (b->spec.delegate != NULL) {
-        start_delegate(b);
-    } else {
+        return;
+    }
+    if (b->spec.delegate == NULL) {
         evaluate(b);
+        return;
+    }
+    struct err e = {0};
+    b->delegate = env_delegate_find(b->spec.delegate);
+    assert(b->delegate != NULL);
+    for (const char *const *in = b->delegate->inputs; *in != NULL; in++) {
+        add_input(b, *in, ENV_FILE, true);
+    }
+    int rc = run(b, b->delegate->argv, false, STR_NULL, on_delegate_end, NULL, &e);
+    if (rc != 0) {
+        fail(b, rc, e.msg, STR_NULL);
     }
 }
 

@@ -5,11 +5,12 @@
 //     descriptor 3   ──> on_side
 //     exit and end of descriptor 3 ──> on_end
 //
-// The program runs supervised: ending it, its own end and our death end all that it started, so that
-// no build survives its shell. Hence descriptor 3 ends with it, and both ends are waited for.
+// The program is supervised: when it is stopped, ends by itself or we die, all that it started ends too, so
+// that no build survives its shell. Hence descriptor 3 ends with the program, and we wait for both ends.
 
 #include "env/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,11 +38,10 @@ struct env_child {
     char side_bytes[16384];
 };
 
-static void fail(struct env_child *c, int code, const char *why)
+/// Where a fault goes: the first one counts.
+static struct err *first_fault(struct env_child *c)
 {
-    if (c->fault.code == 0) {
-        err_set(&c->fault, code, "%s", why);
-    }
+    return c->fault.code == 0 ? &c->fault : NULL;
 }
 
 static void finish(struct env_child *c)
@@ -85,8 +85,20 @@ static void end_line(struct env_child *c, struct buf *line)
     buf_clear(line);
 }
 
-static void take_lines(struct env_child *c, struct buf *line, struct str bytes)
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
+    struct env_child *c = arg;
+    (void)p;
+    assert(which == 1 || which == 2);
+    if (which == 1 && c->o.keep_stdout) {
+        buf_adds(&c->out, bytes);
+        if (!buf_ok(&c->out)) {
+            err_set(first_fault(c), ERR_TOO_LARGE, "it printed more than 8 MiB");
+            env_child_kill(c);
+        }
+        return;
+    }
+    struct buf *line = &c->line[which - 1];
     for (size_t i = 0; i < bytes.n; i++) {
         if (bytes.p[i] != '\n') {
             buf_addc(line, bytes.p[i]);
@@ -97,20 +109,6 @@ static void take_lines(struct env_child *c, struct buf *line, struct str bytes)
     }
     if (bytes.n == 0 && line->n != 0) {
         end_line(c, line);
-    }
-}
-
-static void on_output(struct proc *p, int which, struct str bytes, void *arg)
-{
-    struct env_child *c = arg;
-    if (which != 1 || !c->o.keep_stdout) {
-        take_lines(c, &c->line[which - 1], bytes);
-        return;
-    }
-    buf_adds(&c->out, bytes);
-    if (!buf_ok(&c->out)) {
-        fail(c, ERR_TOO_LARGE, "it printed more than 8 MiB");
-        proc_end(p, ENV_CHILD_GRACE_MS);
     }
 }
 
@@ -146,10 +144,8 @@ static void on_side_read(uv_stream_t *s, ssize_t n, const uv_buf_t *bytes)
     } else if (n > 0 && !c->dropped && c->fault.code == 0) {
         int rc = c->o.on_side((struct str){bytes->base, (size_t)n}, c->o.arg, &e);
         if (rc != 0) {
-            fail(c, rc, e.msg);
-            if (c->proc != NULL) {
-                proc_end(c->proc, ENV_CHILD_GRACE_MS);
-            }
+            err_set(&c->fault, rc, "%s", e.msg);
+            env_child_kill(c);
         }
     }
 }
@@ -180,19 +176,15 @@ static int open_side(struct env_child *c, int *theirs, struct err *e)
 static void on_proc_exit(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct env_child *c = arg;
-    char why[200];
     (void)p;
     c->proc = NULL;
     if (!x->launched) {
-        snprintf(why, sizeof why, "cannot start '%s': %s", c->name,
-                 x->code == -ENOENT ? "it is not installed" : x->why);
-        fail(c, x->code, why);
+        err_set(first_fault(c), x->code, "cannot start '%s': %s", c->name,
+                x->code == -ENOENT ? "it is not installed" : x->why);
     } else if (x->signal != 0) {
-        snprintf(why, sizeof why, "'%s' was ended by signal %d", c->name, x->signal);
-        fail(c, ERR_INVALID, why);
+        err_set(first_fault(c), ERR_INVALID, "'%s' was ended by signal %d", c->name, x->signal);
     } else if (x->code != 0) {
-        snprintf(why, sizeof why, "'%s' ended with status %d", c->name, x->code);
-        fail(c, ERR_INVALID, why);
+        err_set(first_fault(c), ERR_INVALID, "'%s' ended with status %d", c->name, x->code);
     }
     finish(c);
 }
@@ -200,13 +192,9 @@ static void on_proc_exit(struct proc *p, const struct proc_exit *x, void *arg)
 static void on_timeout(void *arg)
 {
     struct env_child *c = arg;
-    char why[200];
-    snprintf(why, sizeof why, "'%s' took longer than %llu s", c->name,
-             (unsigned long long)(c->o.timeout_ms / 1000));
-    fail(c, ERR_TIMEOUT, why);
-    if (c->proc != NULL) {
-        proc_end(c->proc, ENV_CHILD_GRACE_MS);
-    }
+    err_set(first_fault(c), ERR_TIMEOUT, "'%s' took longer than %llu s", c->name,
+            (unsigned long long)(c->o.timeout_ms / 1000));
+    env_child_kill(c);
 }
 
 /// A descriptor from which `text` can be read; the caller closes it.
@@ -257,10 +245,8 @@ int env_child_start(struct env_child **out, const struct env_child_opts *o, stru
     int side = 0;
     c->o = *o;
     c->name = xstrdup(o->argv[0]);
-    buf_init(&c->out, ENV_CHILD_KEEP_MAX);
-    buf_init(&c->line[0], SIZE_MAX);
-    buf_init(&c->line[1], SIZE_MAX);
-    buf_init(&c->tail, SIZE_MAX);
+    c->out.max = ENV_CHILD_KEEP_MAX;
+    c->line[0].max = c->line[1].max = c->tail.max = SIZE_MAX;
     timer_init(&c->timeout, o->loop, on_timeout, c);
     int rc = o->side_channel ? open_side(c, &side, e) : 0;
     rc = rc == 0 ? spawn(c, side, e) : rc;
@@ -282,7 +268,7 @@ int env_child_start(struct env_child **out, const struct env_child_opts *o, stru
 
 void env_child_kill(struct env_child *c)
 {
-    fail(c, -ECANCELED, "interrupted");
+    err_set(first_fault(c), -ECANCELED, "interrupted");
     if (c->proc != NULL) {
         proc_end(c->proc, ENV_CHILD_GRACE_MS);
     }

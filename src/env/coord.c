@@ -6,28 +6,30 @@
 //                       │  └ newer change ──┘ (the running build is killed first)
 //                       └───────────────────┘
 //
-// Whether an input changed is inputs.c's to say. From that all rules follow:
+// inputs.c says whether an input changed. From that all rules follow:
 //
-//   - a touch, or a save that was taken back, is no change.
-//   - while paused changes go on being noted; resuming compares.
+//   - a touch, or a save that was undone, is not a change.
+//   - while paused, changes are still noted; resuming compares.
 //   - a failed build is not repeated until something changes; its inputs are added to those of the last
-//     good build, never taken away.
+//     good build, never removed.
 //
-// No change is ever taken for the build's own write: who wrote a file cannot be known, so an input that
-// is other than the last build found it is built once more, always. What keeps this from going round for
-// ever is the pace. The first builds in a row begin at once, later ones after 250 ms, 500 ms, 1 s, ...
+// We cannot know who wrote a file, so no change is taken for the build's own write: an input that differs
+// from what the last build found always causes another build. The pace keeps this from looping fast: the
+// first builds in a row begin at once, later ones after 250 ms, 500 ms, 1 s, ...
 //
-//   - strikes: builds in a row that an input changed under while a program of theirs ran. A build that
-//     writes its own input does that each time, and waits longer each time. A change while nothing
-//     runs is somebody else's: 0 again. So one who saves waits no longer than about the time between saves.
+//   - strikes: builds in a row under which an input changed while one of their programs ran. A build that
+//     writes its own input does that each time, and waits longer each time. A change while nothing runs
+//     comes from elsewhere and resets this to 0, so a user who saves waits about as long as the time
+//     between saves.
 //   - pace: builds in a row without a calm moment, as in a storm of saves. These waits have a limit, and
 //     end early when the storm does.
 //
-// A running build is killed for a newer change, except when the waits have become long: then it ends
-// first, so that there is a result now and then.
+// A newer change kills a running build, except when the waits have become long: then the build may end, so
+// that there is a result now and then.
 //
 // Callbacks are always made from a deferred task or from the builder's end, never inside a call.
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/time.h"
@@ -75,39 +77,14 @@ struct env_coord {
     vec(char *) changed;          // of the running or last build, as shown
 };
 
-static const char *const state_names[] = {"idle", "building", "ready", "failed"};
-
-static void begin_soon(struct env_coord *c);
-
-// ---- fingerprints ----------------------------------------------------------------------------
-
-static void clear_names(struct env_coord *c)
-{
-    vec_foreach (name, &c->changed) {
-        free(*name);
-    }
-    c->changed.n = 0;
-}
-
-// Note which inputs are others than the last build saw.
-static void note_changed(struct env_coord *c)
-{
-    clear_names(c);
-    vec_foreach (in, &c->inputs.all) {
-        if (env_tracked_is_changed(*in)) {
-            vec_push(&c->changed, xstrdup(env_tracked_shown(*in)));
-        }
-    }
-}
-
-// ---- watching --------------------------------------------------------------------------------
+static void begin_soon(void *arg);
 
 static int64_t wall_ns(void)
 {
     return time_wall_ms() * 1000000;
 }
 
-// Did it become what it is while a program of the last build ran? `at_ns` 0: nobody knows.
+// Did it change while a program of the last build ran? `at_ns` 0: the time is unknown.
 static bool is_from_inside(const struct env_coord *c, int64_t at_ns)
 {
     bool ran = c->build != NULL ? c->o.builder->runs_programs(c->build) : c->ran;
@@ -126,14 +103,14 @@ static void end_build(struct env_coord *c)
     }
 }
 
-/// How many builds in a row were no answer yet, one way or the other.
+/// How many builds in a row gave no answer yet, by either count.
 static size_t in_a_row(const struct env_coord *c)
 {
     return MAX(c->strikes, MIN(c->pace, PACE_MAX));
 }
 
-/// Begin the next build when its time has come. After a change from outside it need not wait longer than
-/// until these have come to an end.
+/// Begin the next build when its time has come. After a change from outside that is at the latest when
+/// these changes have stopped.
 static void plan(struct env_coord *c, bool outside)
 {
     uint64_t now = loop_now(c->o.loop), wait = waits_ms[MIN(in_a_row(c), ARRAY_LEN(waits_ms) - 1)];
@@ -148,18 +125,6 @@ static void plan(struct env_coord *c, bool outside)
     }
 }
 
-static void say_suspect(const struct env_coord *c, const struct env_tracked *in)
-{
-    char text[300];
-    snprintf(text, sizeof text,
-             "afloat: it seems that the build itself writes '%s'; it is built again, each time "
-             "later. Let it write to $AFLOAT_STATE instead",
-             env_tracked_shown(in));
-    if (c->o.cb.log != NULL && c->strikes == PATIENT) {
-        c->o.cb.log(str_of(text), c->o.arg);
-    }
-}
-
 /// Count a change; true when it came while no program of ours ran.
 static bool count_change(struct env_coord *c, const struct env_tracked *in, int64_t at_ns)
 {
@@ -171,8 +136,14 @@ static bool count_change(struct env_coord *c, const struct env_tracked *in, int6
         c->strikes = 0;
     } else if (c->struck != c->generation) {
         c->struck = c->generation;
-        c->strikes++;
-        say_suspect(c, in);
+        if (++c->strikes == PATIENT && c->o.cb.log != NULL) {
+            char text[300];
+            snprintf(text, sizeof text,
+                     "afloat: it seems that the build itself writes '%s'; it is built again, each "
+                     "time later. Let it write to $AFLOAT_STATE instead",
+                     env_tracked_shown(in));
+            c->o.cb.log(str_of(text), c->o.arg);
+        }
     }
     return outside;
 }
@@ -222,18 +193,10 @@ static void say_failed(struct env_coord *c, int code)
     c->o.cb.failed(&m, c->o.arg);
 }
 
-static void say_ready(struct env_coord *c)
-{
-    struct env_ready m = {.result = c->result,
-                          .changed = (const char *const *)c->changed.p,
-                          .n_changed = c->changed.n};
-    c->state = ENV_READY;
-    c->o.cb.ready(&m, c->o.arg);
-}
-
 static void on_done(struct env_result *r, int code, const char *text, void *arg)
 {
     struct env_coord *c = arg;
+    assert(c->build != NULL);
     c->ran = c->o.builder->runs_programs(c->build);
     c->ended_ns = wall_ns();
     c->build = NULL;
@@ -251,15 +214,10 @@ static void on_done(struct env_result *r, int code, const char *text, void *arg)
     c->result = env_result_ref(r);
     r->generation = c->generation;
     r->duration_ms = loop_now(c->o.loop) - c->began_ms;
-    say_ready(c);
-}
-
-static void say_building(struct env_coord *c)
-{
-    struct env_building m = {.generation = c->generation,
-                             .changed = (const char *const *)c->changed.p,
-                             .n_changed = c->changed.n};
-    c->o.cb.building(&m, c->o.arg);
+    struct env_ready m = {
+        .result = r, .changed = (const char *const *)c->changed.p, .n_changed = c->changed.n};
+    c->state = ENV_READY;
+    c->o.cb.ready(&m, c->o.arg);
 }
 
 static void begin(void *arg)
@@ -278,7 +236,12 @@ static void begin(void *arg)
     c->task = NULL;
     timer_stop(&c->wait);
     end_build(c);
-    note_changed(c);
+    vec_fini_each(&c->changed, free);
+    vec_foreach (in, &c->inputs.all) {
+        if (env_tracked_is_changed(*in)) {
+            vec_push(&c->changed, xstrdup(env_tracked_shown(*in)));
+        }
+    }
     c->disturbed = false;
     c->pace++;
     env_inputs_begin(&c->inputs);
@@ -288,19 +251,18 @@ static void begin(void *arg)
     c->ended_ns = 0;
     c->state = ENV_BUILDING;
     c->build = first ? c->o.builder->build(&o) : c->o.builder->rebuild(&o);
-    say_building(c); // last: it may close us
+    struct env_building m = {.generation = c->generation,
+                             .changed = (const char *const *)c->changed.p,
+                             .n_changed = c->changed.n};
+    c->o.cb.building(&m, c->o.arg); // last: it may close us
 }
 
-static void begin_soon(struct env_coord *c)
+static void begin_soon(void *arg)
 {
+    struct env_coord *c = arg;
     if (c->task == NULL && !c->closed) {
         c->task = loop_defer(c->o.loop, begin, c);
     }
-}
-
-static void on_wait_over(void *arg)
-{
-    begin_soon(arg);
 }
 
 static bool is_busy(const struct env_coord *c)
@@ -339,8 +301,8 @@ static void say_interrupted(void *arg)
 static void free_coord(void *arg)
 {
     struct env_coord *c = arg;
-    clear_names(c);
-    vec_fini(&c->changed);
+    assert(c->closed);
+    vec_fini_each(&c->changed, free);
     vec_fini(&c->listed);
     env_result_unref(c->result);
     if (c->own_lane) {
@@ -373,7 +335,7 @@ struct env_coord *env_coord_open(const struct env_coord_opts *o)
                                     .on_looked = on_looked,
                                     .on_log = on_log,
                                     .arg = c};
-    timer_init(&c->wait, o->loop, on_wait_over, c);
+    timer_init(&c->wait, o->loop, begin_soon, c);
     return c;
 }
 
@@ -436,11 +398,6 @@ void env_coord_close(struct env_coord *c)
 enum env_state env_coord_get_state(const struct env_coord *c)
 {
     return c->state;
-}
-
-const char *env_state_name(enum env_state s)
-{
-    return state_names[s];
 }
 
 struct env_result *env_coord_get_result(struct env_coord *c)

@@ -1,88 +1,32 @@
-// What other environment managers answer.
+// Answers of other environment managers.
 //
 //     direnv   {"NAME": "value" | null}      null unsets; DIRENV_* is its own bookkeeping
 //     mise     {"NAME": "value"}
 //     nix      {"variables": {"NAME": {"type": "exported", "value": "..."}}}; devenv the same
 //
-// Of nix only exported variables count, less those that stdenv sets for its builders. PATH of a nix
-// shell is complete by itself; here it goes in front of the user's, as with every other provider.
+// Of nix only exported variables count, except those that stdenv sets for its builders. The PATH of a nix
+// shell is complete; here it goes in front of the user's, as with every other provider.
 
 #include "env/delegate.h"
 
 #include "base/json.h"
 #include "env/paths.h"
+#include "env/render.h"
 
-// Of stdenv: meant for a build in a sandbox, wrong or noise in a person's shell.
-static const char *const nix_persons[] = {
-    "HOME",       "TMP",           "TMPDIR",
-    "TEMP",       "TEMPDIR",       "TERM",
-    "TZ",         "SSL_CERT_FILE", "NIX_SSL_CERT_FILE",
-    "NIX_LOG_FD", "NIX_REMOTE",    "USER",
-    "LOGNAME",
-};
+// Of stdenv: a builder's value would be wrong in the user's shell, which has its own.
+static const char nix_users[] =
+    "HOME TMP TMPDIR TEMP TEMPDIR TERM TZ SSL_CERT_FILE NIX_SSL_CERT_FILE NIX_LOG_FD NIX_REMOTE "
+    "USER LOGNAME";
 
-static const char *const nix_noise[] = {
-    "NIX_BUILD_TOP",
-    "NIX_BUILD_CORES",
-    "out",
-    "outputs",
-    "builder",
-    "system",
-    "name",
-    "shellHook",
-    "stdenv",
-    "phases",
-    "buildPhase",
-    "buildInputs",
-    "nativeBuildInputs",
-    "propagatedBuildInputs",
-    "propagatedNativeBuildInputs",
-    "depsBuildBuild",
-    "depsBuildBuildPropagated",
-    "depsBuildTarget",
-    "depsBuildTargetPropagated",
-    "depsHostHost",
-    "depsHostHostPropagated",
-    "depsTargetTarget",
-    "depsTargetTargetPropagated",
-    "cmakeFlags",
-    "configureFlags",
-    "mesonFlags",
-    "doCheck",
-    "doInstallCheck",
-    "patches",
-    "strictDeps",
-    "dontAddDisableDepTrack",
-    "NIX_ENFORCE_PURITY",
-    "NIX_STORE",
-    "SOURCE_DATE_EPOCH",
-    "HOST_PATH",
-    "__structuredAttrs",
-    "preferLocalBuild",
-    "allowSubstitutes",
-    "GZIP_NO_TIMESTAMPS",
-};
-
-static bool is_one_of(struct str name, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (str_eqz(name, list[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/// A builder's value would be wrong for it: the person has one.
-static bool is_persons(struct str name)
-{
-    return is_one_of(name, nix_persons, ARRAY_LEN(nix_persons));
-}
-
-static bool is_noise(struct str name)
-{
-    return is_persons(name) || is_one_of(name, nix_noise, ARRAY_LEN(nix_noise));
-}
+// Of stdenv: meant for a build in a sandbox, noise in the user's shell.
+static const char nix_noise[] =
+    "NIX_BUILD_TOP NIX_BUILD_CORES out outputs builder system name shellHook stdenv phases "
+    "buildPhase buildInputs nativeBuildInputs propagatedBuildInputs propagatedNativeBuildInputs "
+    "depsBuildBuild depsBuildBuildPropagated depsBuildTarget depsBuildTargetPropagated "
+    "depsHostHost depsHostHostPropagated depsTargetTarget depsTargetTargetPropagated cmakeFlags "
+    "configureFlags mesonFlags doCheck doInstallCheck patches strictDeps dontAddDisableDepTrack "
+    "NIX_ENFORCE_PURITY NIX_STORE SOURCE_DATE_EPOCH HOST_PATH __structuredAttrs preferLocalBuild "
+    "allowSubstitutes GZIP_NO_TIMESTAMPS";
 
 static int parse(struct json **out, struct arena *a, const char *who, struct str text,
                  struct err *e)
@@ -97,12 +41,11 @@ static int parse(struct json **out, struct arena *a, const char *who, struct str
 
 static int read_flat(struct env_vars *vars, const char *who, struct str text, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *doc;
     if (str_trim(text).n == 0) {
         return 0; // nothing to change
     }
-    arena_init(&a);
     int rc = parse(&doc, &a, who, text, e);
     if (rc == 0 && doc->type != JSON_OBJ) {
         rc = err_set(e, ERR_PARSE, "'%s' did not answer with an object", who);
@@ -118,36 +61,11 @@ static int read_flat(struct env_vars *vars, const char *who, struct str text, st
     return rc;
 }
 
-static int read_direnv(struct env_vars *vars, struct str text, struct err *e)
-{
-    return read_flat(vars, "direnv", text, e);
-}
+static int read_nix(struct env_vars *vars, const char *who, struct str text, struct err *e)
 
-static int read_mise(struct env_vars *vars, struct str text, struct err *e)
 {
-    return read_flat(vars, "mise", text, e);
-}
-
-// A list of theirs goes in front of what is there.
-static void take_nix(struct env_vars *vars, struct str name, struct str value)
-{
-    if (is_noise(name)) {
-        return;
-    }
-    if (env_name_is_list(name)) {
-        struct env_list front = {.name = ""};
-        const char *text = arena_strdup(vars->arena, value), *old = env_vars_get(vars, name);
-        front.items = env_paths_split(vars->arena, text, &front.n);
-        value = str_of(env_paths_put(vars->arena, old, &front, NULL));
-    }
-    env_vars_set(vars, name, value);
-}
-
-static int read_nix_like(struct env_vars *vars, const char *who, struct str text, struct err *e)
-{
-    struct arena a;
+    struct arena a = {0};
     struct json *doc;
-    arena_init(&a);
     int rc = parse(&doc, &a, who, text, e);
     const struct json *all = rc == 0 ? json_get(doc, "variables") : NULL;
     if (rc == 0 && (all == NULL || all->type != JSON_OBJ)) {
@@ -156,22 +74,22 @@ static int read_nix_like(struct env_vars *vars, const char *who, struct str text
     json_foreach_member (m, all) {
         const struct json *value = json_get(&m->value, "value");
         bool exported = str_eqz(json_str(json_get(&m->value, "type"), ""), "exported");
-        if (exported && value != NULL && value->type == JSON_STR) {
-            take_nix(vars, m->key, value->s);
+        if (!exported || value == NULL || value->type != JSON_STR ||
+            env_name_in(m->key, nix_noise) || env_name_in(m->key, nix_users)) {
+            continue;
         }
+        struct str text_of = value->s;
+        if (env_name_is_list(m->key)) { // a list of theirs goes in front
+            struct env_list front = {.name = ""};
+            const char *old = env_vars_get(vars, m->key);
+            front.items =
+                env_paths_split(vars->arena, arena_strdup(vars->arena, text_of), &front.n);
+            text_of = str_of(env_paths_put(vars->arena, old, &front, NULL));
+        }
+        env_vars_set(vars, m->key, text_of);
     }
     arena_fini(&a);
     return rc;
-}
-
-static int read_nix(struct env_vars *vars, struct str text, struct err *e)
-{
-    return read_nix_like(vars, "nix", text, e);
-}
-
-static int read_devenv(struct env_vars *vars, struct str text, struct err *e)
-{
-    return read_nix_like(vars, "devenv", text, e);
 }
 
 static const char *const direnv_inputs[] = {".envrc", NULL};
@@ -182,24 +100,11 @@ static const char *const mise_inputs[] = {"mise.toml",      ".mise.toml",       
                                           ".tool-versions", ".config/mise.toml", NULL};
 
 static const struct env_delegate delegates[] = {
-    {"direnv", {"direnv", "export", "json", NULL}, direnv_inputs, read_direnv, false},
-    {"devenv", {"devenv", "print-dev-env", "--json", NULL}, devenv_inputs, read_devenv, true},
+    {"direnv", {"direnv", "export", "json", NULL}, direnv_inputs, read_flat, false},
+    {"devenv", {"devenv", "print-dev-env", "--json", NULL}, devenv_inputs, read_nix, true},
     {"nix", {"nix", "print-dev-env", "--json", NULL}, nix_inputs, read_nix, true},
-    {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_mise, false},
+    {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_flat, false},
 };
-
-static void quote(struct buf *out, struct str value)
-{
-    buf_addc(out, '\'');
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] == '\'') {
-            buf_addz(out, "'\\''");
-        } else {
-            buf_addc(out, value.p[i]);
-        }
-    }
-    buf_addz(out, "'\n");
-}
 
 static bool is_function_name(struct str name)
 {
@@ -212,23 +117,10 @@ static bool is_function_name(struct str name)
     return ok;
 }
 
-/// What a builder has and a person's shell has not: the hook may read it.
-static void add_builders(struct buf *out, const struct json *variables)
-{
-    json_foreach_member (m, variables) {
-        const struct json *value = json_get(&m->value, "value");
-        bool text = value != NULL && value->type == JSON_STR;
-        if (text && is_noise(m->key) && !is_persons(m->key) && !str_eqz(m->key, "shellHook")) {
-            buf_addf(out, STR_FMT "=", STR_ARG(m->key));
-            quote(out, value->s);
-        }
-    }
-}
-
 struct str env_nix_hook(struct arena *a, struct str answer)
 {
     struct json *doc;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     if (json_parse(&doc, a, answer, NULL, NULL) != 0) {
         return STR_NULL;
     }
@@ -238,8 +130,15 @@ struct str env_nix_hook(struct arena *a, struct str answer)
     if (str_trim(hook).n == 0 && (functions == NULL || functions->n == 0)) {
         return STR_NULL;
     }
-    buf_init(&out, SIZE_MAX);
-    add_builders(&out, variables);
+    json_foreach_member (m, variables) { // what a builder has and the user's shell has not
+        const struct json *value = json_get(&m->value, "value");
+        if (value != NULL && value->type == JSON_STR && env_name_in(m->key, nix_noise) &&
+            !str_eqz(m->key, "shellHook")) {
+            buf_addf(&out, STR_FMT "=", STR_ARG(m->key));
+            env_quote(&out, ENV_BASH, arena_strdup(a, value->s));
+            buf_addc(&out, '\n');
+        }
+    }
     json_foreach_member (m, functions) {
         if (is_function_name(m->key)) {
             buf_addf(&out, STR_FMT " ()\n{\n" STR_FMT "\n}\n", STR_ARG(m->key),
@@ -279,9 +178,8 @@ int env_direnv_read_dump(struct str text,
                          void (*cb)(const char *path, enum env_kind kind, void *arg), void *arg,
                          struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *doc;
-    arena_init(&a);
     int rc = parse(&doc, &a, "direnv show_dump", text, e);
     json_foreach_item (it, rc == 0 ? doc : NULL) {
         struct str path = json_str(json_get(it, "Path"), "");

@@ -3,22 +3,23 @@
 #include "env/env.h"
 #include "env/vars.h"
 
-// Programs that know an environment of their own: what to run, and what their answer means.
+// Programs that build an environment themselves: what to run, and what their answer means.
 
 struct env_delegate {
     const char *name;
     const char *argv[6];
     const char *const *inputs; // NULL-terminated, relative to the root: watched whatever it says
-    /// Read `text`, what it printed, into `vars` (which hold the environment it was started with).
-    int (*read)(struct env_vars *vars, struct str text, struct err *e);
+    /// Read `text`, the output of `who`, into `vars` (which hold the environment it was started with).
+    int (*read)(struct env_vars *vars, const char *who, struct str text, struct err *e);
     bool evaluates; // it runs no program of the project's but in a sandbox of its own
 };
 
 /// nix and devenv only: the bash text that their shells run at the start, `shellHook` (devenv: enterShell)
-/// with the functions and the builder's variables it may use; in the arena, empty when there is none of them.
+/// with the functions and the builder's variables it may use; in the arena, empty when there is none.
 struct str env_nix_hook(struct arena *a, struct str answer);
 
-const struct env_delegate *env_delegate_find(const char *name); // NULL when there is none
+/// The delegate of that name, or NULL.
+const struct env_delegate *env_delegate_find(const char *name);
 
 /// direnv only: the program's answer holds its list of watched files in a packed form. Returns that
 /// form, in the arena, also from the answer of a failed run; NULL when there is none.

@@ -63,29 +63,22 @@ static int read_quoted(struct reader *r, struct str *line, char quote, struct bu
     return line->n == 0 || line->p[0] == '#' ? 0 : fail(r, "text behind the closing quote");
 }
 
-static struct str plain_value(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '#' && (i == 0 || s.p[i - 1] == ' ' || s.p[i - 1] == '\t')) {
-            s.n = i;
-        }
-    }
-    return str_trim(s);
-}
-
 static int read_value(struct reader *r, struct str name, struct str line)
 {
-    struct buf raw, value;
+    struct buf raw = {.max = SIZE_MAX}, value = {.max = SIZE_MAX};
     int rc = 0;
     bool literal = line.n != 0 && line.p[0] == '\'';
-    buf_init(&raw, SIZE_MAX);
-    buf_init(&value, SIZE_MAX);
     if (literal || (line.n != 0 && line.p[0] == '"')) {
         char quote = line.p[0];
         line = str_from(line, 1);
         rc = read_quoted(r, &line, quote, &raw);
     } else {
-        buf_adds(&raw, plain_value(line));
+        for (size_t i = 0; i < line.n; i++) {
+            if (line.p[i] == '#' && (i == 0 || line.p[i - 1] == ' ' || line.p[i - 1] == '\t')) {
+                line.n = i;
+            }
+        }
+        buf_adds(&raw, str_trim(line));
     }
     if (rc == 0 && memchr(buf_z(&raw), '\0', raw.n) != NULL) {
         rc = fail(r, "a NUL byte");

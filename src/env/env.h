@@ -11,7 +11,7 @@
 //     coordinator ── build, rebuild ──> builder          (env.toml, script, direnv, devenv, nix, mise)
 //         │  building, ready, failed
 //         v
-//     whoever has a shell: env_session_render() ──> text for bash, zsh, fish or sh
+//     the owner of a shell: env_session_render() ──> text for bash, zsh, fish or sh
 //
 // All of it belongs to the loop thread. Nothing here knows a PTY or a terminal.
 
@@ -28,11 +28,11 @@ struct env_project {
     bool found; // some file describes an environment; false: an empty one may come later
 };
 
-/// The nearest directory from `dir` up that holds `.afloat/env.toml`, `devenv.nix`, `flake.nix`,
+/// Find the nearest directory from `dir` up that holds `.afloat/env.toml`, `devenv.nix`, `flake.nix`,
 /// `.envrc` or `mise.toml`; without one the nearest with `.git`, else `dir` itself, and `found` is
 /// false. Blocks. ERR_NOT_FOUND when `dir` does not exist. End it with env_project_fini().
 int env_project_find(struct env_project *p, const char *dir, struct err *e) MUST_CHECK;
-void env_project_fini(struct env_project *p); // leaves it empty
+void env_project_fini(struct env_project *p);
 
 // ---- a result --------------------------------------------------------------------------------
 
@@ -50,11 +50,11 @@ struct env_list {
 
 enum env_kind { ENV_FILE, ENV_DIR, ENV_MISSING };
 
-/// A file whose bytes had a say in the result. `kind` is what it was when it was looked at.
+/// A file that the result depends on. `kind` is what it was when it was looked at.
 struct env_input {
     const char *path; // absolute; of an ENV_DIR it may be a pattern: `/p/db/*.sql`, `/p/src/**/*.c`
     enum env_kind kind;
-    bool guess;  // nobody looked: `kind` is only likely
+    bool guess;  // not looked at: `kind` is only likely
     bool hashed; // `hash` is of the bytes that were used; false: only another program knows
     uint8_t hash[SHA256_SIZE];
 };
@@ -84,13 +84,14 @@ struct env_result {
     vec(struct env_var) functions; // for bash: a name, and the text that defines it
     vec(struct env_list) prepend, append;
     vec(struct env_input) inputs;
-    vec(const char *) messages; // for the person, one line each
+    vec(const char *) messages; // for the user, one line each
     vec(struct env_task) tasks; // in an order that respects `after`
 };
 
-struct env_result *env_result_new(void); // empty, one reference
+/// Empty, with one reference; each reference ends with env_result_unref() (NULL is allowed).
+struct env_result *env_result_new(void);
 struct env_result *env_result_ref(struct env_result *r);
-void env_result_unref(struct env_result *r); // NULL is allowed
+void env_result_unref(struct env_result *r);
 
 /// The environment of a program that runs in it: `base` ("NAME=value", NULL-terminated) with the
 /// result applied. One block, NULL-terminated; the caller frees it with free(). `r` may be NULL.
@@ -100,8 +101,8 @@ char **env_result_environ(const struct env_result *r, const char *const *base);
 
 enum env_state { ENV_IDLE, ENV_BUILDING, ENV_READY, ENV_FAILED };
 
-// Messages. All of them is borrowed for the call. `changed` are the inputs that caused it, relative to
-// the project where they lie in it.
+// Messages, borrowed for the call. `changed` are the inputs that caused it, relative to the project root if
+// they are inside the project.
 
 struct env_building {
     uint64_t generation;
@@ -119,7 +120,7 @@ struct env_failed {
     uint64_t generation;
     uint64_t duration_ms;
     int code;         // ERR_DENIED: not trusted
-    const char *text; // one or more lines for the person, with what was printed last
+    const char *text; // one or more lines for the user, with the last output
     const char *const *changed;
     size_t n_changed;
 };
@@ -131,12 +132,11 @@ struct env_coord_cb {
     void (*ready)(const struct env_ready *m, void *arg);
     void (*failed)(const struct env_failed *m, void *arg);
     void (*log)(struct str line, void *arg); // what a provider printed; may be NULL
-    void (*unchanged)(
-        void *arg); // env_coord_reload() has looked, and nothing is built; may be NULL
+    void (*unchanged)(void *arg); // env_coord_reload() found nothing changed; may be NULL
 };
 
 struct env_builder; // env/build.h
-struct env_gate;    // env/gate.h: who decides whether the project's files may be used
+struct env_gate;    // env/gate.h: decides whether the project's files may be used
 
 struct env_coord_opts {
     struct loop *loop;
@@ -156,13 +156,12 @@ struct env_coord;
 /// Make one; it is idle until env_coord_reload(). Never NULL. End it with env_coord_close().
 struct env_coord *env_coord_open(const struct env_coord_opts *o);
 
-/// Build now. Without `force` only when an input is other than the last build saw it, or there was no
-/// build; files are looked at for that, whether or not the watcher has seen the last save. True when a
-/// build is under way, false when that is looked for: `building` or `unchanged` follows. Works while
-/// paused too.
+/// Build now. Without `force` only when an input differs from what the last build saw, or there was no
+/// build; files are checked for that even if the watcher has not seen the last save. True when a build is
+/// under way, false while checking: `building` or `unchanged` follows. Works while paused too.
 bool env_coord_reload(struct env_coord *c, bool force);
-/// While paused changes are noted, not built; a running build goes on. Resuming builds if an input is
-/// other than the last build saw it.
+/// While paused, changes are noted, not built; a running build continues. Resuming builds if an input
+/// differs from what the last build saw.
 void env_coord_pause(struct env_coord *c);
 void env_coord_resume(struct env_coord *c);
 bool env_coord_is_paused(const struct env_coord *c);
@@ -171,10 +170,10 @@ void env_coord_interrupt(struct env_coord *c);
 /// End it and its build; no callback runs after this returns. Memory goes when the build is gone.
 void env_coord_close(struct env_coord *c);
 
+/// The state; the last good result (borrowed, or NULL); the text of the last failure, or NULL.
 enum env_state env_coord_get_state(const struct env_coord *c);
-const char *env_state_name(enum env_state s); // "idle", "building", "ready", "failed"
-struct env_result *env_coord_get_result(struct env_coord *c); // last good one, borrowed; or NULL
-const char *env_coord_get_error(const struct env_coord *c);   // of the last failure; NULL when none
+struct env_result *env_coord_get_result(struct env_coord *c);
+const char *env_coord_get_error(const struct env_coord *c);
 /// The inputs that are watched, for `env inputs` and status lines; `*n` of them, borrowed until the
 /// loop runs again.
 const struct env_input *env_coord_get_inputs(struct env_coord *c, size_t *n);
@@ -183,26 +182,24 @@ const struct env_input *env_coord_get_inputs(struct env_coord *c, size_t *n);
 
 enum env_dialect { ENV_BASH, ENV_ZSH, ENV_FISH, ENV_SH };
 
-/// By the name of a program: "zsh", "/usr/bin/fish", "-bash". False when it is none of ours.
+/// By the name of a program: "zsh", "/usr/bin/fish", "-bash". False when we do not know it.
 bool env_dialect_of(const char *program, enum env_dialect *out);
 
-/// What one shell has of ours: the outer values, and what was offered since it last acknowledged.
+/// The state of one shell: the outer values, and what was offered since it last acknowledged.
 struct env_session;
 
-/// `outer` is the environment that the shell started with (copied): what is removed goes back to it.
+/// `outer` is the environment that the shell started with (copied): removed variables return to it.
 struct env_session *env_session_new(const char *const *outer);
 void env_session_free(struct env_session *s); // NULL is allowed
 
-/// Append the text that takes the shell from whatever it acknowledged, or was offered since, to `r`
-/// (NULL: everything is taken back). To be evaluated in a shell that has the functions of
+/// Append the text that takes the shell from what it acknowledged, or was offered since, to `r` (NULL:
+/// undo everything). To be evaluated in a shell that has the functions of
 /// env_render_prelude(), by `__afloat_load FILE`. Variables that the user changed stay as they are,
 /// with one notice each. Also sets and exports AFLOAT_ENV_GENERATION (taken back: unsets it).
 void env_session_render(struct env_session *s, const struct env_result *r, enum env_dialect d,
                         struct buf *out);
 /// The shell has evaluated the text rendered for the result with this generation (0: for NULL).
 void env_session_applied(struct env_session *s, uint64_t generation);
-/// How many results the shell has applied: AFLOAT_ENV_GENERATION after the next one is this plus 1.
-uint64_t env_session_count(const struct env_session *s);
 
 /// The functions that rendered texts need, as text for the shell's rc file:
 ///
@@ -214,8 +211,8 @@ uint64_t env_session_count(const struct env_session *s);
 /// They fork nothing, and leave `$?`, IFS and options alone (callers keep `$?` themselves).
 void env_render_prelude(enum env_dialect d, struct buf *out);
 
-/// Write `text` as `dir/name` in one step. `dir` must be a directory of ours that nobody else may
-/// enter (no link, our user, mode 0700): ERR_DENIED otherwise. On failure nothing is left behind.
+/// Write `text` as `dir/name` in one step. `dir` must be our own directory that no other user may enter
+/// (no link, our user, mode 0700): ERR_DENIED otherwise. On failure nothing is left behind.
 int env_render_write(const char *dir, const char *name, struct str text, struct err *e) MUST_CHECK;
 
 // ---- tasks -----------------------------------------------------------------------------------
@@ -227,7 +224,7 @@ enum env_task_state {
     ENV_TASK_SKIPPED,  // `status` said so, or no input changed
     ENV_TASK_FAILED,   // `text` says why
     ENV_TASK_BLOCKED,  // not run: one that it comes after failed; `text` names it
-    ENV_TASK_IN_SHELL, // left for the session: said when all others are over
+    ENV_TASK_IN_SHELL, // left for the session: reported when all others are over
 };
 
 struct env_task_progress {
@@ -264,11 +261,10 @@ struct env_tasks_opts {
 
 struct env_tasks;
 
-/// Run the tasks, those that do not need each other at the same time. ERR_NOT_FOUND when there is no
-/// task `only`. The caller ends it with env_tasks_close(), also after `end`, also inside it.
+/// Run the tasks; independent ones run at the same time. ERR_NOT_FOUND when there is no task `only`. The caller ends it with env_tasks_close(), also after `end`, also inside it.
 int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o,
                    struct err *e) MUST_CHECK;
-/// TERM to all that run, KILL after a while; `end` follows with `ok` false. For Ctrl-C.
+/// TERM to all running tasks, KILL after a while; `end` follows with `ok` false. For Ctrl-C.
 void env_tasks_cancel(struct env_tasks *t);
 void env_tasks_close(struct env_tasks *t); // cancels silently; NULL is allowed
 

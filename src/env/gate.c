@@ -1,17 +1,18 @@
 // Nothing of a project is evaluated or run before its user has trusted it.
 //
-// The trust book knows a hash over all files of an environment. They were read twice by now, by the
+// The trust book knows a hash over all files of an environment. They have been read twice by now, by the
 // builder and for the hash; a file that changed in between could slip through. So every file that the
 // builder read must have the bytes of one that was hashed.
 //
-// What a script sources is hashed too as far as its text says; what else it sources is refused when it comes
-// to it, unless the place is followed. Which `bash` a PATH of the project finds no hash says. Where a
-// model may have written them, programs get the box that its commands have: there they can do no more than it
-// could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they get none; they, and
-// what they call, are looked for outside of the project.
+// What a script sources is hashed too as far as its text shows; anything else that it sources is refused at
+// run time, unless the place is followed. No hash covers which `bash` a PATH of the project finds. Where a
+// model may have written them, programs get the box that the model's commands have: there they can do no
+// more than it could itself. nix and devenv only evaluate, and reach their daemon by a socket, so they run
+// without a box; they, and the programs they call, are looked up outside of the project.
 
 #include "env/gate.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "base/path.h"
@@ -28,22 +29,17 @@ struct guard {
     vec(char *) hide;
 };
 
-static bool is_hashed(const struct tree *t, const uint8_t hash[SHA256_SIZE])
-{
-    vec_foreach (f, &t->files) {
-        uint8_t theirs[SHA256_SIZE];
-        sha256_of(f->bytes, theirs);
-        if (memcmp(theirs, hash, SHA256_SIZE) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
+// Every file that the builder read has the bytes of one that was hashed.
 static bool is_same(const struct env_spec *s, const struct tree *t)
 {
     vec_foreach (in, &s->inputs) {
-        if (in->hashed && !is_hashed(t, in->hash)) {
+        bool hashed = !in->hashed;
+        for (size_t i = 0; i < t->files.n && !hashed; i++) {
+            uint8_t theirs[SHA256_SIZE];
+            sha256_of(t->files.p[i].bytes, theirs);
+            hashed = memcmp(theirs, in->hash, SHA256_SIZE) == 0;
+        }
+        if (!hashed) {
             return false;
         }
     }
@@ -61,8 +57,8 @@ static int place_of(struct trust_place *p, const char *home, const char *root, s
     return rc;
 }
 
-/// To follow a place is to follow what the user writes there, and a sandboxed agent may make a `flake.nix`
-/// where none was. So a provider that counts because its file is there must have been there before.
+/// Following a place means following what the user writes there, and a sandboxed agent may create a
+/// `flake.nix`. So a provider that counts only because its file exists must have existed before.
 static bool is_new_provider(const struct trust *book, const struct trust_place *p,
                             const struct env_spec *s)
 {
@@ -96,21 +92,6 @@ static enum trust_answer ask(const char *home, const struct env_spec *s, const s
     return answer;
 }
 
-/// Of a followed place: may what is there now be used?
-static bool may_follow(const struct guard *g, const struct env_spec *s)
-{
-    return !g->unattended || (s->script == NULL && s->delegate == NULL);
-}
-
-/// What was trusted is all that may run: a script may source more than its text shows.
-static void allow_only(struct env_spec *s, const struct tree *t)
-{
-    s->exact = true;
-    vec_foreach (f, &t->files) {
-        vec_push(&s->allowed, env__path(&s->arena, s->root, f->path));
-    }
-}
-
 static int decide(struct env_spec *s, const struct guard *g, struct err *e)
 {
     struct tree tree;
@@ -128,10 +109,14 @@ static int decide(struct env_spec *s, const struct guard *g, struct err *e)
     }
     bool follows = false;
     enum trust_answer answer = ask(g->home, s, &tree, &follows, &why);
-    bool good = (answer == TRUST_FOLLOWED && may_follow(g, s)) ||
+    bool runs = s->script != NULL || s->delegate != NULL;
+    bool good = (answer == TRUST_FOLLOWED && (!g->unattended || !runs)) ||
                 (answer == TRUST_YES && is_same(s, &tree));
     if (good && answer == TRUST_YES && (g->unattended || !follows)) {
-        allow_only(s, &tree);
+        s->exact = true; // a script may source more than its text shows
+        vec_foreach (f, &tree.files) {
+            vec_push(&s->allowed, env__path(&s->arena, s->root, f->path));
+        }
     }
     tree_fini(&tree);
     if (good) {
@@ -144,71 +129,43 @@ static int decide(struct env_spec *s, const struct guard *g, struct err *e)
         why.code != 0 ? ": " : "", why.msg);
 }
 
-/// What is hidden in the box now, as a list of the spec's.
-static const char *const *copy_hide(const struct guard *g, struct arena *a)
+static int check(struct env_spec *s, void *arg, struct err *e)
 {
-    const char **list = arena_calloc(a, g->hide.n + 1, sizeof *list);
-    for (size_t i = 0; i < g->hide.n; i++) {
-        list[i] = arena_strdup(a, str_of(g->hide.p[i]));
+    struct guard *g = arg;
+    int rc = decide(s, g, e);
+    s->wary = g->unattended;
+    if (rc != 0 || !g->unattended || (s->script == NULL && s->delegate == NULL)) {
+        return rc; // nix and devenv count too: they have a shell hook
     }
-    return list;
-}
-
-static int make_box(struct env_spec *s, struct guard *g, struct err *e)
-{
     struct box_policy p = {.mode = BOX_WORKSPACE_WRITE,
                            .working_dir = s->root,
                            .home = g->home,
                            .runtime = g->runtime};
     pthread_mutex_lock(&g->lock);
     bool boxed = g->boxed;
+    const char **hide = arena_calloc(&s->arena, g->hide.n + 1, sizeof *hide);
+    for (size_t i = 0; i < g->hide.n; i++) {
+        hide[i] = arena_strdup(&s->arena, str_of(g->hide.p[i]));
+    }
     p.network = g->network;
-    p.hide = copy_hide(g, &s->arena);
     pthread_mutex_unlock(&g->lock);
+    p.hide = hide;
     return boxed ? box_new(&s->box, &p, e) : 0;
 }
 
-static bool runs_programs(const struct env_spec *s)
-{
-    return s->script != NULL || s->delegate != NULL; // nix and devenv: the shell hook
-}
-
-static int check(struct env_spec *s, void *arg, struct err *e)
-{
-    struct guard *g = arg;
-    int rc = decide(s, g, e);
-    s->wary = g->unattended;
-    return rc == 0 && g->unattended && runs_programs(s) ? make_box(s, g, e) : rc;
-}
-
-static struct guard *open_gate(struct env_gate *g, const char *home)
+void env_gate_trust_init(struct env_gate *g, const char *home)
 {
     struct guard *guard = xcalloc(1, sizeof *guard);
     guard->home = xstrdup(home);
     pthread_mutex_init(&guard->lock, NULL);
     *g = (struct env_gate){.check = check, .arg = guard};
-    return guard;
-}
-
-static void clear_hide(struct guard *g)
-{
-    vec_foreach (path, &g->hide) {
-        free(*path);
-    }
-    g->hide.n = 0;
-}
-
-void env_gate_trust_init(struct env_gate *g, const char *home)
-{
-    open_gate(g, home);
 }
 
 void env_gate_trust_fini(struct env_gate *g)
 {
     struct guard *guard = g->arg;
     if (guard != NULL) {
-        clear_hide(guard);
-        vec_fini(&guard->hide);
+        vec_fini_each(&guard->hide, free);
         pthread_mutex_destroy(&guard->lock);
         free(guard->runtime);
         free(guard->home);
@@ -219,7 +176,8 @@ void env_gate_trust_fini(struct env_gate *g)
 
 void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime)
 {
-    struct guard *guard = open_gate(g, home);
+    env_gate_trust_init(g, home);
+    struct guard *guard = g->arg;
     guard->unattended = guard->boxed = true;
     guard->runtime = xstrdup(runtime);
 }
@@ -228,10 +186,11 @@ void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const
                              size_t n_hide)
 {
     struct guard *guard = g->arg;
+    assert(guard->unattended);
     pthread_mutex_lock(&guard->lock);
     guard->boxed = boxed;
     guard->network = network;
-    clear_hide(guard);
+    vec_fini_each(&guard->hide, free);
     for (size_t i = 0; i < n_hide; i++) {
         vec_push(&guard->hide, xstrdup(hide[i]));
     }

@@ -1,8 +1,8 @@
 // Inputs of an environment, and whether they are still what a build used.
 //
-// Each has two fingerprints: `built`, what the last finished build used, and `now`, what was seen last, by the
-// watcher or by a look. A change is an input whose two differ. While a build runs `start` is what it began
-// with or read, and becomes `built` when it is over.
+// Each has two fingerprints: `built`, what the last finished build used, and `now`, what the watcher or a
+// look saw last. An input has changed when the two differ. While a build runs, `start` is what it began with
+// or read; it becomes `built` when the build is over.
 //
 // An input that changed after the build read it, but before it was watched, differs at once: the builder
 // reports the hash of what it read. Where only another program knows (direnv's list), a file that changed
@@ -17,21 +17,11 @@
 
 enum { INPUTS_MAX = 4096 };
 
-// ---- fingerprints ----------------------------------------------------------------------------
-
 static bool print_eq(const struct env_print *a, const struct env_print *b)
 {
     return a->known == b->known && a->there == b->there &&
            memcmp(a->hash, b->hash, sizeof a->hash) == 0;
 }
-
-static const char *shown(const struct env_inputs *s, const char *path)
-{
-    size_t n = strlen(s->root);
-    return strncmp(path, s->root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
-}
-
-// ---- watching --------------------------------------------------------------------------------
 
 static void free_input(struct env_tracked *in)
 {
@@ -88,60 +78,37 @@ static void on_watch_file(struct watch *w, const struct watch_batch *batch, void
     in->set->on_seen(in, mine != NULL ? mine->ctime_ns : 0, in->set->arg);
 }
 
-static bool any_later(const struct watch_batch *batch, int64_t since_ns)
-{
-    for (size_t i = 0; i < batch->n; i++) {
-        if (batch->changes[i].ctime_ns > since_ns - ENV_CLOCK_SLACK_NS) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Of a directory only that something in it changed counts; the fingerprint is a number.
+// A directory counts as changed when anything in it changed; the fingerprint is a number.
 static void on_watch_dir(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     struct env_tracked *in = arg;
+    bool dirty = !batch->first && batch->n != 0;
     (void)w;
     if (batch->first) {
         in->built = (struct env_print){.known = true, .there = true};
         in->start = in->start.known ? in->start : in->built;
+        for (size_t i = 0; in->fresh && i < batch->n; i++) {
+            dirty |= batch->changes[i].ctime_ns > in->since_ns - ENV_CLOCK_SLACK_NS;
+        }
     }
-    in->dirt += batch->first ? in->fresh && any_later(batch, in->since_ns) : batch->n != 0;
+    in->dirt += dirty;
     in->fresh = false;
     in->now = (struct env_print){.known = true, .there = true};
     memcpy(in->now.hash, &in->dirt, sizeof in->dirt);
     in->set->on_seen(in, batch->n != 0 ? batch->changes[0].ctime_ns : 0, in->set->arg);
 }
 
-// Never changes, or is written by us.
-static bool is_passed_over(const struct env_inputs *s, const char *path)
-{
-    const char *rel = shown(s, path);
-    return strncmp(path, "/nix/store/", 11) == 0 || strncmp(rel, ".afloat/state/", 14) == 0 ||
-           strcmp(rel, ".afloat/state") == 0 || strncmp(rel, ".devenv/", 8) == 0;
-}
-
-/// Which directory to watch for `path`: all of it, or that of a file, or the part of a pattern before its
-/// first `*`.
-static struct str watched_dir(const struct env_tracked *in)
-{
-    struct str path = str_of(in->in.path);
-    ptrdiff_t star = str_index(path, '*');
-    if (in->in.kind == ENV_DIR && star < 0) {
-        return path;
-    }
-    path.n = in->in.kind == ENV_DIR ? (size_t)star + 1 : path.n;
-    return path_dir(path);
-}
-
 static void watch_input(struct env_inputs *s, struct env_tracked *in)
 {
     static const char *const none[] = {NULL};
     struct err e = {0};
-    struct str name = path_base(str_of(in->in.path));
-    char *dir = str_dup(watched_dir(in)), *pattern = str_dup(name);
-    bool whole = in->in.kind == ENV_DIR && strchr(in->in.path, '*') == NULL;
+    struct str path = str_of(in->in.path), name = path_base(path);
+    ptrdiff_t star = str_index(path, '*');
+    bool whole = in->in.kind == ENV_DIR && star < 0;
+    if (in->in.kind == ENV_DIR && star >= 0) {
+        path.n = (size_t)star + 1; // of a pattern the part before its first `*`
+    }
+    char *dir = str_dup(whole ? path : path_dir(path)), *pattern = str_dup(name);
     bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path); // `src/` of `src/**/*.c`
     struct watch_opts o = {.path = dir,
                            .pattern = whole ? NULL : pattern,
@@ -167,60 +134,22 @@ static struct env_tracked *find_input(struct env_inputs *s, const char *path)
     return NULL;
 }
 
-// The builder says what it read.
-static void take_read(struct env_tracked *in, const struct env_input *found)
-{
-    in->start = (struct env_print){.known = true, .there = found->kind != ENV_MISSING};
-    memcpy(in->start.hash, found->hash, sizeof in->start.hash);
-}
-
-static struct env_tracked *new_input(struct env_inputs *s, const struct env_input *found)
-{
-    struct env_tracked *in = xcalloc(1, sizeof *in);
-    in->set = s;
-    in->in = *found;
-    in->seen.path = xstrdup(found->path);
-    in->in.path = in->seen.path;
-    vec_push(&s->all, in);
-    return in;
-}
-
-// It was a file, or missing.
-static void become_dir(struct env_inputs *s, struct env_tracked *in, int64_t since_ns)
-{
-    watch_close(in->watch);
-    in->watch = NULL;
-    in->in.kind = ENV_DIR;
-    in->fresh = true;
-    in->since_ns = since_ns;
-    in->built = in->start = in->now = (struct env_print){0};
-    watch_input(s, in);
-}
-
-// ---- looking ---------------------------------------------------------------------------------
-
-// What the watcher said since the look began is newer.
-static void take_look(struct env_tracked *in, const struct env_looked *f)
-{
-    char *path = in->seen.path;
-    in->seen = *f;
-    in->seen.path = path;
-    if (!print_eq(&in->now, &in->asked)) {
-        return;
-    }
-    in->now = (struct env_print){.known = true, .there = f->there};
-    memcpy(in->now.hash, f->hash, sizeof in->now.hash);
-    in->in.kind = f->there ? ENV_FILE : ENV_MISSING;
-}
-
 static void on_looked(const struct env_looked *all, size_t n, void *arg)
 {
     struct env_inputs *s = arg;
     s->look = NULL;
     for (size_t i = 0; i < n; i++) {
         struct env_tracked *in = find_input(s, all[i].path);
-        if (in != NULL && in->in.kind != ENV_DIR) {
-            take_look(in, &all[i]);
+        if (in == NULL || in->in.kind == ENV_DIR) {
+            continue;
+        }
+        char *path = in->seen.path;
+        in->seen = all[i];
+        in->seen.path = path;
+        if (print_eq(&in->now, &in->asked)) { // else the watcher has said something newer
+            in->now = (struct env_print){.known = true, .there = all[i].there};
+            memcpy(in->now.hash, all[i].hash, sizeof in->now.hash);
+            in->in.kind = all[i].there ? ENV_FILE : ENV_MISSING;
         }
     }
     s->on_looked(s->arg);
@@ -248,14 +177,10 @@ bool env_tracked_is_known(const struct env_tracked *in)
     return print_eq(&in->now, &in->start);
 }
 
-void env_tracked_accept(struct env_tracked *in)
-{
-    in->built = in->start = in->now;
-}
-
 const char *env_tracked_shown(const struct env_tracked *in)
 {
-    return shown(in->set, in->in.path);
+    const char *rel = path_below(in->set->root, in->in.path);
+    return rel != NULL && rel[0] != '\0' ? rel : in->in.path;
 }
 
 bool env_inputs_changed(const struct env_inputs *s)
@@ -279,19 +204,34 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
                     int64_t since_ns)
 {
     struct env_tracked *in = find_input(s, found->path);
+    const char *rel = path_below(s->root, found->path);
     bool is_new = in == NULL;
-    if (is_passed_over(s, found->path) || (is_new && s->all.n == INPUTS_MAX)) {
+    bool passed_over = strncmp(found->path, "/nix/store/", 11) == 0 ||
+                       (rel != NULL && (path_below(".afloat/state", rel) != NULL ||
+                                        strncmp(rel, ".devenv/", 8) == 0));
+    if (passed_over || (is_new && s->all.n == INPUTS_MAX)) {
         return;
     }
     if (is_new) {
-        in = new_input(s, found);
+        in = xcalloc(1, sizeof *in);
+        in->set = s;
+        in->in = *found;
+        in->in.path = in->seen.path = xstrdup(found->path);
+        vec_push(&s->all, in);
     }
     in->build = build;
-    if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) {
-        become_dir(s, in, since_ns);
+    if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) { // it was a file, or missing
+        watch_close(in->watch);
+        in->watch = NULL;
+        in->in.kind = ENV_DIR;
+        in->fresh = true;
+        in->since_ns = since_ns;
+        in->built = in->start = in->now = (struct env_print){0};
+        watch_input(s, in);
     }
-    if (found->hashed || found->kind == ENV_MISSING) {
-        take_read(in, found);
+    if (found->hashed || found->kind == ENV_MISSING) { // the builder says what it read
+        in->start = (struct env_print){.known = true, .there = found->kind != ENV_MISSING};
+        memcpy(in->start.hash, found->hash, sizeof in->start.hash);
     } else if (is_new) {
         in->fresh = true;
         in->since_ns = since_ns;

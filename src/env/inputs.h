@@ -8,7 +8,7 @@
 
 struct watch;
 
-/// What a file is, as far as anybody knows.
+/// What a file is, as far as we know.
 struct env_print {
     bool known;
     bool there;
@@ -17,7 +17,7 @@ struct env_print {
 
 struct env_inputs;
 
-/// One input; `in` is for everybody, the rest is that of inputs.c.
+/// One input; `in` is for everyone, the rest belongs to inputs.c.
 struct env_tracked {
     struct env_inputs *set;
     struct env_input in; // its path is that of `seen`
@@ -31,7 +31,7 @@ struct env_tracked {
     struct env_print asked; // `now` when that began
 };
 
-/// In the caller's storage. The first part is his to fill in before anything else.
+/// In the caller's storage, who fills in the first part before anything else.
 struct env_inputs {
     struct watcher *watcher; // NULL: nothing is watched
     struct lane *lane;       // for looking
@@ -48,16 +48,17 @@ struct env_inputs {
 
 enum { ENV_CLOCK_SLACK_NS = 10000000 }; // the kernel stamps files with a clock that ticks
 
-void env_inputs_fini(struct env_inputs *s); // no callback follows
+/// Stop watching and looking; no callback follows.
+void env_inputs_fini(struct env_inputs *s);
 
 /// Is it other than the last build found it?
 bool env_tracked_is_changed(const struct env_tracked *in);
 /// Is it what the build that runs began with, or read?
 bool env_tracked_is_known(const struct env_tracked *in);
-void env_tracked_accept(struct env_tracked *in); // what it is now counts as built
-/// Its path, relative to the project where it lies in it; borrowed.
+/// Its path, relative to the project root if it is inside the project; borrowed.
 const char *env_tracked_shown(const struct env_tracked *in);
-bool env_inputs_changed(const struct env_inputs *s); // any of them
+/// Has any of them changed?
+bool env_inputs_changed(const struct env_inputs *s);
 
 /// A build begins: it starts from what is there now.
 void env_inputs_begin(struct env_inputs *s);

@@ -1,7 +1,7 @@
 // Look at files, on a worker.
 //
-// A file whose inode, size and time of change are those of the last look is what it was; only others are
-// read. The time of change is the kernel's own: nobody can put it back.
+// A file whose inode, size and change time are those of the last look has not changed; only others are read.
+// The kernel sets the change time itself: no program can set it back.
 
 #include "env/look.h"
 
@@ -18,40 +18,29 @@ struct env_look {
     void *arg;
 };
 
-static bool is_untouched(const struct env_looked *f, const struct stat *st)
-{
-    return f->there && f->inode == st->st_ino && f->size == st->st_size &&
-           f->changed.tv_sec == st->st_ctim.tv_sec && f->changed.tv_nsec == st->st_ctim.tv_nsec;
-}
-
-static void look_at(struct env_looked *f)
-{
-    struct stat st;
-    struct buf bytes;
-    bool there = stat(f->path, &st) == 0 && S_ISREG(st.st_mode);
-    if (there && is_untouched(f, &st)) {
-        return;
-    }
-    memset(f->hash, 0, sizeof f->hash);
-    f->there = there;
-    if (!there) {
-        return;
-    }
-    f->changed = st.st_ctim; // before it is read: what is written meanwhile is looked at again
-    f->inode = st.st_ino;
-    f->size = st.st_size;
-    buf_init(&bytes, WATCH_HASH_MAX);
-    if (path_read(f->path, &bytes, NULL) == 0) {
-        sha256_of(buf_str(&bytes), f->hash);
-    }
-    buf_fini(&bytes);
-}
-
 static void look(void *arg)
 {
     struct env_look *k = arg;
-    for (size_t i = 0; i < k->n; i++) {
-        look_at(&k->all[i]);
+    for (struct env_looked *f = k->all; f < k->all + k->n; f++) {
+        struct stat st;
+        struct buf bytes = {.max = WATCH_HASH_MAX};
+        bool there = stat(f->path, &st) == 0 && S_ISREG(st.st_mode);
+        if (there && f->there && f->inode == st.st_ino && f->size == st.st_size &&
+            f->changed.tv_sec == st.st_ctim.tv_sec && f->changed.tv_nsec == st.st_ctim.tv_nsec) {
+            continue;
+        }
+        memset(f->hash, 0, sizeof f->hash);
+        f->there = there;
+        if (!there) {
+            continue;
+        }
+        f->changed = st.st_ctim; // before it is read: a later write is looked at again
+        f->inode = st.st_ino;
+        f->size = st.st_size;
+        if (path_read(f->path, &bytes, NULL) == 0) {
+            sha256_of(buf_str(&bytes), f->hash);
+        }
+        buf_fini(&bytes);
     }
 }
 

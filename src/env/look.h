@@ -5,15 +5,14 @@
 #include "base/sha256.h"
 #include "loop/work.h"
 
-// What files are now, found by a worker: for somebody who asks before the watcher has seen a save.
+// What files are now, found by a worker: for a caller that asks before the watcher has seen a save.
 
 struct env_look;
 
 struct env_looked {
     char *path;
-    // what is known from the last look, and found by this one
-    struct timespec
-        changed; // with the next two: the file was not touched since; zeros: never looked
+    // known from the last look, and found by this one; zeros: never looked
+    struct timespec changed; // with the next two: the file was not touched since
     ino_t inode;
     off_t size;
     bool there;                // as a file
@@ -23,7 +22,8 @@ struct env_looked {
 /// Called once on the loop thread; `all` is borrowed for the call.
 typedef void env_look_fn(const struct env_looked *all, size_t n, void *arg);
 
-/// Look at `all` (copied with its paths) on `lane`, in one go.
+/// Look at `all` (copied with its paths) on `lane`, in one go. The look ends by itself after `fn`.
 struct env_look *env_look_start(struct lane *lane, const struct env_looked *all, size_t n,
                                 env_look_fn *fn, void *arg);
-void env_look_drop(struct env_look *k); // no callback follows; NULL is allowed
+/// No callback follows. NULL is allowed.
+void env_look_drop(struct env_look *k);

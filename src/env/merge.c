@@ -1,20 +1,23 @@
 // Merge, not restore.
 //
-// We never know what a shell holds right now: its user works in it. We know the environment it
-// started with (outer), what it last acknowledged, and what was offered since and may or may not have
-// been applied. So every text is written for all of these cases at once:
+// We never know what a shell holds right now: its user works in it. We know the environment it started with
+// (outer), what it last acknowledged, and what was offered since and may or may not have been applied. So
+// every text is written for all of these cases at once:
 //
 //     acknowledged ── offered ── offered ── r      `states`, oldest first, then the new one
 //
 //   - a plain variable is changed only if its value is one that some state would have given it; any
 //     other value is the user's and stays.
-//   - of a list (PATH) the elements of all states go and the new ones come; whatever else is in it,
-//     and its order, is the user's. An element that was in the outer list too returns to its place.
-//   - a variable that all states and the new result agree on costs nothing.
+//   - of a list (PATH) the elements of all states go and the new ones come; anything else in it, and its
+//     order, is the user's. An element that was in the outer list too returns to its place.
+//   - a variable that all states and the new result agree on produces no text.
 
 #include "env/merge.h"
 
+#include <assert.h>
+
 #include "env/paths.h"
+#include "env/result.h"
 #include "env/vars.h"
 
 struct entry {
@@ -37,16 +40,6 @@ struct env_session {
     vec(struct state) states; // [0] is acknowledged
     uint64_t count;
 };
-
-static const struct env_list *list_in(const struct env_list *lists, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(lists[i].name, name) == 0) {
-            return &lists[i];
-        }
-    }
-    return NULL;
-}
 
 static int by_name(const void *a, const void *b)
 {
@@ -77,8 +70,8 @@ static struct entry entry_of(const struct env_result *r, const char *name)
     e.value = set != NULL ? set->value : NULL;
     e.plain =
         set != NULL || bsearch_in(&name, r->unset.p, r->unset.n, sizeof name, by_text) != NULL;
-    e.lists[0] = list_in(r->prepend.p, r->prepend.n, name);
-    e.lists[1] = list_in(r->append.p, r->append.n, name);
+    e.lists[0] = env_list_find(r->prepend.p, r->prepend.n, name);
+    e.lists[1] = env_list_find(r->append.p, r->append.n, name);
     return e;
 }
 
@@ -146,18 +139,6 @@ static const char *joined(struct env_ops *ops, const struct env_list *l)
     return l != NULL ? env_paths_join(&ops->arena, l->items, l->n) : "";
 }
 
-static bool has_item(const struct entry *e, const char *item)
-{
-    for (int side = 0; side < 2; side++) {
-        for (size_t i = 0; e->lists[side] != NULL && i < e->lists[side]->n; i++) {
-            if (strcmp(e->lists[side]->items[i], item) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 // All elements that some state has and `now` has not.
 static const char *leaving(const struct env_session *s, const char *name, const struct entry *now,
                            struct env_ops *ops)
@@ -167,13 +148,14 @@ static const char *leaving(const struct env_session *s, const char *name, const 
         struct entry e = entry_of(st->result, name);
         for (int side = 0; side < 2; side++) {
             for (size_t i = 0; e.lists[side] != NULL && i < e.lists[side]->n; i++) {
-                const char *item = e.lists[side]->items[i];
-                size_t at = 0;
-                while (at < items.n && strcmp(items.p[at], item) != 0) {
-                    at++;
+                struct str item = str_of(e.lists[side]->items[i]);
+                bool stays = str_lookup(item, items.p, items.n) >= 0;
+                for (int k = 0; k < 2 && !stays; k++) {
+                    const struct env_list *l = now->lists[k];
+                    stays = l != NULL && str_lookup(item, l->items, l->n) >= 0;
                 }
-                if (at == items.n && !has_item(now, item)) {
-                    vec_push(&items, item);
+                if (!stays) {
+                    vec_push(&items, item.p);
                 }
             }
         }
@@ -192,11 +174,7 @@ static void bring_back(const struct env_session *s, const struct env_op *list, s
     const char **outer = env_paths_split(a, env_vars_get(&s->outer, str_of(list->name)), &n_outer);
     const char **front = env_paths_split(a, list->front, &n_front);
     for (size_t i = 0; i < n_outer; i++) {
-        size_t at = 0;
-        while (at < n_old && strcmp(old[at], outer[i]) != 0) {
-            at++;
-        }
-        if (at == n_old) {
+        if (str_lookup(str_of(outer[i]), old, n_old) < 0) {
             continue;
         }
         const char **before = arena_calloc(a, i + 2, sizeof *before);
@@ -358,6 +336,7 @@ void env_session_applied(struct env_session *s, uint64_t generation)
     if (at <= 1) {
         return; // unknown, or acknowledged already
     }
+    assert(at <= s->states.n);
     for (size_t i = 0; i + 1 < at; i++) {
         env_result_unref(s->states.p[0].result);
         vec_remove(&s->states, 0);
@@ -365,13 +344,9 @@ void env_session_applied(struct env_session *s, uint64_t generation)
     s->count = generation != 0 ? s->count + 1 : 0;
 }
 
-uint64_t env_session_count(const struct env_session *s)
-{
-    return s->count;
-}
-
 void env_session_merge(struct env_session *s, const struct env_result *r, struct env_ops *ops)
 {
+    assert(s->states.n != 0);
     struct env_vars names;
     size_t n;
     *ops = (struct env_ops){.count = r != NULL ? s->count + 1 : 0};

@@ -1,14 +1,13 @@
 // Whose element is whose in PATH and its like.
 //
-// A builder hands back a whole PATH; the shell has one of its own by then, with the user's additions.
-// Copying the builder's value over it would wipe those (the oldest complaint about tools of this
-// kind), so only the difference travels: which elements were put in front, which behind. It is the
-// smallest front F for which
+// A builder returns a whole PATH; the shell has another by then, with the user's additions. Copying the
+// builder's value over it would lose those (the oldest complaint about such tools), so only the difference
+// travels: which elements were put in front, which at the end. It is the smallest front F for which
 //
 //     now  =  F  +  (base without F)  +  B
 //
-// A builder that leaves out or reorders elements of `base` fits no such form; then all that is new
-// counts, before the first old element as front, behind it as back, and the old ones stay.
+// A builder that omits or reorders elements of `base` does not fit; then all new elements count, those
+// before the first old one as front, the others as back, and the old ones stay.
 
 #include "env/paths.h"
 
@@ -16,12 +15,7 @@ enum { ITEMS_MAX = 1024 }; // a longer list is taken as a plain value: the compa
 
 static bool among(const char *const *items, size_t n, const char *item)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(items[i], item) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return str_lookup(str_of(item), items, n) >= 0;
 }
 
 static void add_once(const char **items, size_t *n, const char *item)
@@ -31,7 +25,7 @@ static void add_once(const char **items, size_t *n, const char *item)
     }
 }
 
-// True when now[k..] begins with base less now[0..k); `*tail` is where it goes on.
+// True when now[k..] begins with base without now[0..k); `*tail` is where it ends.
 static bool fits(const char *const *now, size_t n_now, const char *const *base, size_t n_base,
                  size_t k, size_t *tail)
 {
@@ -47,20 +41,6 @@ static bool fits(const char *const *now, size_t n_now, const char *const *base, 
     }
     *tail = at;
     return true;
-}
-
-static void split_new(const char *const *now, size_t n_now, const char *const *base, size_t n_base,
-                      struct env_list *front, struct env_list *back)
-{
-    bool seen_base = false;
-    for (size_t i = 0; i < n_now; i++) {
-        if (among(base, n_base, now[i])) {
-            seen_base = true;
-            continue;
-        }
-        struct env_list *to = seen_base ? back : front;
-        add_once(to->items, &to->n, now[i]);
-    }
 }
 
 const char **env_paths_split(struct arena *a, const char *value, size_t *n)
@@ -80,8 +60,7 @@ const char **env_paths_split(struct arena *a, const char *value, size_t *n)
 
 char *env_paths_join(struct arena *a, const char *const *items, size_t n)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     for (size_t i = 0; i < n; i++) {
         buf_addf(&b, "%s%s", i == 0 ? "" : ":", items[i]);
     }
@@ -137,6 +116,14 @@ bool env_paths_diff(struct arena *a, const char *base, const char *now, struct e
             return true;
         }
     }
-    split_new(items, n_now, old, n_base, front, back);
+    bool seen_base = false;
+    for (size_t i = 0; i < n_now; i++) {
+        struct env_list *to = seen_base ? back : front;
+        if (among(old, n_base, items[i])) {
+            seen_base = true;
+        } else {
+            add_once(to->items, &to->n, items[i]);
+        }
+    }
     return true;
 }

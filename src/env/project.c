@@ -10,36 +10,18 @@
 static const char *const marks[] = {".afloat/env.toml", "devenv.nix", "flake.nix", ".envrc",
                                     "mise.toml"};
 
-static bool holds(const char *dir, const char *name)
-{
-    char *path = path_join(dir, name);
-    bool there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
-
-static bool is_marked(const char *dir)
-{
-    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-        if (holds(dir, marks[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_repository(const char *dir)
-{
-    return holds(dir, ".git");
-}
-
-// The nearest from `dir` up that satisfies `wanted`; NULL when none does. Caller frees.
-static char *nearest(const char *dir, bool (*wanted)(const char *dir))
+// The nearest directory from `dir` up that holds one of `names`; NULL when none does. Caller frees.
+static char *nearest(const char *dir, const char *const *names, size_t n)
 {
     char *at = xstrdup(dir);
     for (;;) {
-        if (wanted(at)) {
-            return at;
+        for (size_t i = 0; i < n; i++) {
+            char *path = path_join(at, names[i]);
+            bool there = access(path, F_OK) == 0;
+            free(path);
+            if (there) {
+                return at;
+            }
         }
         char *slash = strrchr(at, '/');
         if (slash == NULL || at[1] == '\0') {
@@ -58,10 +40,10 @@ int env_project_find(struct env_project *p, const char *dir, struct err *e)
         return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : -errno, "cannot enter '%s': %s", dir,
                        strerror(errno));
     }
-    p->root = nearest(real, is_marked);
+    p->root = nearest(real, marks, ARRAY_LEN(marks));
     p->found = p->root != NULL;
     if (p->root == NULL) {
-        p->root = nearest(real, is_repository);
+        p->root = nearest(real, (const char *const[]){".git"}, 1);
     }
     if (p->root == NULL) {
         p->root = xstrdup(real);

@@ -6,9 +6,9 @@
 //     __afloat_own '/p/bin' 3
 //     : end 7
 //
-// The text holds only calls of our own functions with quoted words, so the dialects differ in nothing but
-// quoting. Code of others is one of these words only where it is a function for bash, of nix or devenv. A shell evaluates it only when length and last line are
-// right: a file cut by a full disk never half applies.
+// The text holds only calls of our own functions with quoted words, so the dialects differ only in quoting.
+// Code of others is such a word only when it is a bash function, of nix or devenv. A shell evaluates the text
+// only when length and last line are right: a file cut by a full disk is never applied in part.
 
 #include "env/render.h"
 
@@ -71,40 +71,30 @@ static void add_word(struct buf *out, enum env_dialect d, const char *value)
     env_quote(out, d, value);
 }
 
-static void add_expected(struct buf *out, enum env_dialect d, const struct env_op *op)
+static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
 {
+    static const char *const calls[] = {"set", "unset", "list", "back", "function"};
+    const char *const lists[] = {op->old, op->front, op->back};
+    if (op->kind == ENV_OP_FUNCTION && d != ENV_BASH) {
+        return; // the text is bash
+    }
+    buf_addf(out, "__afloat_%s %s", calls[op->kind], op->name);
+    if (op->value != NULL) {
+        add_word(out, d, op->value);
+    }
     for (size_t i = 0; i < op->n_expect; i++) {
         const char *value = op->expect[i].value;
         char *word = value != NULL ? xasprintf("=%s", value) : xstrdup("-");
         add_word(out, d, word);
         free(word);
     }
-}
-
-static void add_op(struct buf *out, enum env_dialect d, const struct env_op *op)
-{
-    static const char *const calls[] = {"set", "unset", "list", "back", "function"};
-    if (op->kind == ENV_OP_FUNCTION && d != ENV_BASH) {
-        return; // in its language
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if (lists[i] != NULL) {
+            add_word(out, d, lists[i]);
+        }
     }
-    buf_addf(out, "__afloat_%s %s", calls[op->kind], op->name);
-    switch (op->kind) {
-    case ENV_OP_SET:
-        add_word(out, d, op->value);
-        add_expected(out, d, op);
-        break;
-    case ENV_OP_UNSET: add_expected(out, d, op); break;
-    case ENV_OP_FUNCTION: add_word(out, d, op->value); break;
-    case ENV_OP_LIST:
-        add_word(out, d, op->old);
-        add_word(out, d, op->front);
-        add_word(out, d, op->back);
+    if (op->kind == ENV_OP_LIST) {
         buf_addz(out, op->outer ? " =" : " -");
-        break;
-    case ENV_OP_BACK:
-        add_word(out, d, op->value);
-        add_word(out, d, op->back);
-        break;
     }
     buf_addc(out, '\n');
 }
@@ -116,7 +106,7 @@ static void add_frame(struct buf *out, unsigned long long generation, struct buf
     buf_adds(out, buf_str(body));
 }
 
-// A directory of ours that nobody else may enter; not through a link.
+// Our own directory that no other user may enter; not through a link.
 static int open_private(const char *dir, struct err *e)
 {
     struct stat st;
@@ -132,7 +122,7 @@ static int open_private(const char *dir, struct err *e)
     return fd;
 }
 
-// Not synced: what is here lives no longer than its shell.
+// Not synced: these files live no longer than their shell.
 static int write_new(int dirfd, const char *name, struct str text)
 {
     int rc = 0;
@@ -158,22 +148,19 @@ bool env_dialect_of(const char *program, enum env_dialect *out)
 {
     struct str name = path_base(str_of(program));
     name = str_starts(name, "-") ? str_from(name, 1) : name;
-    for (size_t i = 0; i < ARRAY_LEN(dialect_names); i++) {
-        if (str_eqz(name, dialect_names[i])) {
-            *out = (enum env_dialect)i;
-            return true;
-        }
+    ptrdiff_t at = str_lookup(name, dialect_names, ARRAY_LEN(dialect_names));
+    if (at >= 0) {
+        *out = (enum env_dialect)at;
     }
-    return false;
+    return at >= 0;
 }
 
 void env_session_render(struct env_session *s, const struct env_result *r, enum env_dialect d,
                         struct buf *out)
 {
     struct env_ops ops;
-    struct buf body;
+    struct buf body = {.max = SIZE_MAX};
     unsigned long long generation = r != NULL ? r->generation : 0;
-    buf_init(&body, SIZE_MAX);
     env_session_merge(s, r, &ops);
     vec_foreach (op, &ops.all) {
         add_op(&body, d, op);
@@ -204,7 +191,7 @@ int env_render_write(const char *dir, const char *name, struct str text, struct 
         return fd;
     }
     char *other = xasprintf(".%s.new", name);
-    unlinkat(fd, other, 0); // of one that was killed
+    unlinkat(fd, other, 0); // left by a process that was killed
     int rc = write_new(fd, other, text);
     if (rc == 0 && renameat(fd, other, fd, name) != 0) {
         rc = -errno;
@@ -229,8 +216,7 @@ void env_quote(struct buf *out, enum env_dialect d, const char *value)
 
 void env_render_note(enum env_dialect d, const char *line, struct buf *out)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     buf_addz(&body, "printf '%s\\n'");
     add_word(&body, d, line);
     buf_addz(&body, " >&2\n");

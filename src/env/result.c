@@ -2,6 +2,8 @@
 
 #include "env/result.h"
 
+#include <assert.h>
+
 #include "env/paths.h"
 
 static void add_list(struct env_result *r, bool front, const char *name,
@@ -22,13 +24,6 @@ static void add_list(struct env_result *r, bool front, const char *name,
     }
 }
 
-static void add_set(struct env_result *r, const char *name, const char *value)
-{
-    struct env_var v = {arena_strdup(&r->arena, str_of(name)),
-                        arena_strdup(&r->arena, str_of(value))};
-    vec_push(&r->set, v);
-}
-
 static void diff_one(struct env_result *r, const char *name, const char *base, const char *now,
                      struct arena *a)
 {
@@ -40,7 +35,9 @@ static void diff_one(struct env_result *r, const char *name, const char *base, c
         add_list(r, true, name, &front);
         add_list(r, false, name, &back);
     } else {
-        add_set(r, name, now);
+        struct env_var v = {arena_strdup(&r->arena, str_of(name)),
+                            arena_strdup(&r->arena, str_of(now))};
+        vec_push(&r->set, v);
     }
 }
 
@@ -48,19 +45,20 @@ struct env_result *env_result_new(void)
 {
     struct env_result *r = xcalloc(1, sizeof *r);
     r->refs = 1;
-    arena_init(&r->arena);
     r->provider = "toml";
     return r;
 }
 
 struct env_result *env_result_ref(struct env_result *r)
 {
+    assert(r->refs != 0);
     r->refs++;
     return r;
 }
 
 void env_result_unref(struct env_result *r)
 {
+    assert(r == NULL || r->refs != 0);
     if (r == NULL || --r->refs != 0) {
         return;
     }
@@ -78,10 +76,9 @@ void env_result_unref(struct env_result *r)
 
 char **env_result_environ(const struct env_result *r, const char *const *base)
 {
-    struct arena a;
+    struct arena a = {0};
     struct env_vars vars;
     vec(const char *) kept = {0}; // what is not ours to touch goes through as it is
-    arena_init(&a);
     env_vars_init(&vars, &a);
     env_vars_add_environ(&vars, base);
     if (r != NULL) {
@@ -104,9 +101,8 @@ struct env_result *env_result_with(const struct env_result *r, const char *const
                                    const struct env_var *vars, size_t n)
 {
     struct env_result *out = env_result_new();
-    struct arena a;
+    struct arena a = {0};
     struct env_vars before, now;
-    arena_init(&a);
     env_vars_init(&before, &a);
     env_vars_init(&now, &a);
     env_vars_add_environ(&before, base);

@@ -1,24 +1,24 @@
-// One build and one watch for all who work in the same project with the same outer environment.
+// One build and one watch for all guests in the same project with the same outer environment.
 //
 //     env_guest_new ── where is the project? (worker) ──┬── nowhere: the guest has what it brought
 //                                                       └── place, new or shared ── coordinator
 //     env_guest_ask ── first build over? ── has a file changed? (worker) ── answer
 //
-// The outer environment is part of what is shared because it is part of the result: `${HOME}/bin` of one
+// The outer environment is part of what is shared because the result depends on it: `${HOME}/bin` of one
 // client is not that of another. Variables that belong to a shell itself (SHLVL, PWD) do not count.
 //
 // A place has one result; each guest has its own environment, made of what it brought and of that result,
-// and is told by names what the step from the one before to this one was.
+// and is told by names what changed from one to the next.
 //
-// A client may itself sit in a shell that has the environment, and its user may have set a variable there
-// to something else. What the first build would change of such an environment is therefore the user's, and
-// stays. The price: what the project later no longer sets stays with that guest, since it brought it.
+// A client may itself run in a shell that has the environment, and its user may have changed a variable
+// there. What the first build would change of such an environment is therefore the user's, and stays. The
+// price: what the project later no longer sets stays with that guest, since it brought it.
 //
 // Invariants:
-//   - a place has at least one guest; a guest has no place while it is looked for.
-//   - asks are answered together, by whatever comes first: a result, a failure, "nothing changed", or the
-//     end of patience. For the first build that is a little more than one build may take: a file that
-//     changes all the time begins it anew all the time, and a command must not wait for ever.
+//   - a place has at least one guest; a guest has no place while its project is looked for.
+//   - asks are answered together, by the first of: a result, a failure, "nothing changed", or a timeout. For
+//     the first build that is a little more than one build may take: a file that changes all the time
+//     restarts it all the time, and a command must not wait for ever.
 
 #include "env/share.h"
 
@@ -128,18 +128,6 @@ static bool comes_from_inside(const struct env_guest *g, const char *root)
            strncmp(at, root, n) == 0 && (at[n] == '\0' || (project == NULL && at[n] == '/'));
 }
 
-static void note_mine(struct env_guest *g, const struct env_result *r)
-{
-    vec_foreach (v, &r->set) {
-        if (find(g->base, v->name) != NULL) {
-            vec_push(&g->mine, xstrdup(v->name));
-        }
-    }
-    vec_foreach (name, &r->unset) {
-        vec_push(&g->mine, xstrdup(*name));
-    }
-}
-
 static bool is_mine(const struct env_guest *g, const char *name)
 {
     vec_foreach (it, &g->mine) {
@@ -174,7 +162,7 @@ static char **make_environ(const struct env_guest *g, const struct env_result *r
 }
 
 /// Names of `a` that are not in `b`, or, with `differ`, have another value there.
-static const char *const *compare(const struct env_vars *a, const struct env_vars *b, bool differ)
+static const char **compare(const struct env_vars *a, const struct env_vars *b, bool differ)
 {
     size_t n, kept = 0;
     const char **names = env_vars_names(a, &n);
@@ -194,13 +182,19 @@ static void apply(struct env_guest *g, const struct env_result *r, const char *c
                   size_t n_changed)
 {
     struct env_share *s = g->share;
-    struct arena a;
+    struct arena a = {0};
     struct env_vars before, now;
     if (g->applied == 0 && comes_from_inside(g, g->place->root)) {
-        note_mine(g, r);
+        vec_foreach (v, &r->set) {
+            if (find(g->base, v->name) != NULL) {
+                vec_push(&g->mine, xstrdup(v->name));
+            }
+        }
+        vec_foreach (name, &r->unset) {
+            vec_push(&g->mine, xstrdup(*name));
+        }
     }
     char **vars = make_environ(g, r);
-    arena_init(&a);
     env_vars_init(&before, &a);
     env_vars_init(&now, &a);
     env_vars_add_environ(&before, environ_of(g));
@@ -225,9 +219,10 @@ static void apply(struct env_guest *g, const struct env_result *r, const char *c
 
 // ---- answers ---------------------------------------------------------------------------------
 
-static void answer(struct env_guest *g)
+static void answer(void *arg)
 {
-    size_t n = g->asks.n; // who is answered may ask again, or have others forgotten
+    struct env_guest *g = arg;
+    size_t n = g->asks.n; // a callback may ask again, or forget other asks
     timer_stop(&g->patience);
     for (; n != 0 && g->asks.n != 0; n--) {
         struct ask ask = g->asks.p[0];
@@ -236,22 +231,20 @@ static void answer(struct env_guest *g)
     }
 }
 
-static void on_patience(void *arg)
+/// Answer all guests of a place; also when the coordinator found nothing changed.
+static void answer_all(void *arg)
 {
-    answer(arg);
-}
-
-static void answer_all(struct place *p)
-{
+    struct place *p = arg;
     for (size_t i = 0; i < p->guests.n; i++) {
         answer(p->guests.p[i]);
     }
 }
 
-/// Have what the place has: its result, and, if that is news, its failure.
+/// Bring the guest up to date with its place: its result, and, if that is news, its failure.
 static void catch_up(struct env_guest *g, const struct env_failed *m)
 {
     struct place *p = g->place;
+    assert(p->settled);
     struct env_result *r = env_coord_get_result(p->coord);
     if (r != NULL && r->generation != g->applied) {
         apply(g, r, m->changed, m->n_changed);
@@ -266,9 +259,11 @@ static void catch_up(struct env_guest *g, const struct env_failed *m)
     g->denied = p->code == ERR_DENIED;
 }
 
-/// A build is over, well or not: all guests of the place get what came of it.
-static void settle(struct place *p, const struct env_failed *m)
+/// A build is over, with a result or a failure: all guests of the place get it.
+static void on_over(const struct env_failed *m, void *arg)
 {
+    struct place *p = arg;
+    assert(p->guests.n != 0);
     p->settled = true;
     p->generation = m->generation;
     p->code = m->code;
@@ -277,8 +272,6 @@ static void settle(struct place *p, const struct env_failed *m)
     }
     answer_all(p);
 }
-
-// ---- what the coordinator says ----------------------------------------------------------------
 
 static void on_building(const struct env_building *m, void *arg)
 {
@@ -292,17 +285,7 @@ static void on_ready(const struct env_ready *m, void *arg)
     struct env_failed none = {
         .generation = m->result->generation, .changed = m->changed, .n_changed = m->n_changed};
     p->share->o.ready(p->share->o.arg, p->root, m);
-    settle(p, &none);
-}
-
-static void on_failed(const struct env_failed *m, void *arg)
-{
-    settle(arg, m);
-}
-
-static void on_unchanged(void *arg)
-{
-    answer_all(arg);
+    on_over(&none, p);
 }
 
 static void on_log(struct str line, void *arg)
@@ -312,15 +295,6 @@ static void on_log(struct str line, void *arg)
 }
 
 // ---- places ----------------------------------------------------------------------------------
-
-static struct place *find_place(const struct env_share *s, const char *root, char *const *base)
-{
-    struct place *p = s->places;
-    while (p != NULL && (strcmp(p->root, root) != 0 || !is_alike(p->base, base))) {
-        p = p->next;
-    }
-    return p;
-}
 
 static struct place *open_place(struct env_share *s, const char *root, char *const *base)
 {
@@ -333,7 +307,7 @@ static struct place *open_place(struct env_share *s, const char *root, char *con
                                .gate = s->o.gate,
                                .builder = s->o.builder,
                                .timeout_ms = s->o.timeout_ms,
-                               .cb = {on_building, on_ready, on_failed, on_log, on_unchanged},
+                               .cb = {on_building, on_ready, on_over, on_log, answer_all},
                                .arg = p};
     p->share = s;
     p->root = xstrdup(root);
@@ -343,20 +317,6 @@ static struct place *open_place(struct env_share *s, const char *root, char *con
     s->places = p;
     env_coord_reload(p->coord, true);
     return p;
-}
-
-static void close_place(struct place *p)
-{
-    struct place **at = &p->share->places;
-    while (*at != p) {
-        at = &(*at)->next;
-    }
-    *at = p->next;
-    env_coord_close(p->coord);
-    vec_fini(&p->guests);
-    free(p->base);
-    free(p->root);
-    free(p);
 }
 
 static void leave_place(struct env_guest *g)
@@ -370,12 +330,22 @@ static void leave_place(struct env_guest *g)
         i++;
     }
     vec_remove(&p->guests, i);
-    if (p->guests.n == 0) {
-        close_place(p);
+    if (p->guests.n != 0) {
+        return;
     }
+    struct place **at = &p->share->places;
+    while (*at != p) {
+        at = &(*at)->next;
+    }
+    *at = p->next;
+    env_coord_close(p->coord);
+    vec_fini(&p->guests);
+    free(p->base);
+    free(p->root);
+    free(p);
 }
 
-/// Has anything changed? The coordinator says so, sooner or later.
+/// Check for changes; the coordinator answers sooner or later.
 static void look(struct env_guest *g)
 {
     const struct env_share_opts *o = &g->share->o;
@@ -389,7 +359,11 @@ static void look(struct env_guest *g)
 
 static void join(struct env_guest *g, const char *root)
 {
-    struct place *p = find_place(g->share, root, g->base);
+    struct place *p = g->share->places;
+    assert(g->place == NULL);
+    while (p != NULL && (strcmp(p->root, root) != 0 || !is_alike(p->base, g->base))) {
+        p = p->next;
+    }
     g->place = p != NULL ? p : open_place(g->share, root, g->base);
     vec_push(&g->place->guests, g);
     if (g->place->settled) {
@@ -431,12 +405,13 @@ static void on_found(void *arg)
 static void start_finding(struct env_guest *g)
 {
     struct finding *f = xcalloc(1, sizeof *f);
+    assert(g->finding == NULL && g->place == NULL);
     *f = (struct finding){.guest = g, .dir = xstrdup(g->dir)};
     g->finding = f;
     work_submit(g->share->lane, work_mount_key(g->dir), find_project, on_found, f);
 }
 
-/// Nothing of where it was, and of what it brought, is left.
+/// Forget where it was and what it brought.
 static void forget_place(struct env_guest *g)
 {
     timer_stop(&g->patience);
@@ -444,10 +419,7 @@ static void forget_place(struct env_guest *g)
     if (g->finding != NULL) {
         g->finding->guest = NULL;
     }
-    vec_foreach (name, &g->mine) {
-        free(*name);
-    }
-    g->mine.n = 0;
+    vec_fini_each(&g->mine, free);
     free(g->environ);
     free(g->base);
     g->place = NULL;
@@ -490,7 +462,7 @@ struct env_guest *env_guest_new(struct env_share *s, const char *dir, const char
     g->arg = arg;
     g->dir = xstrdup(dir);
     g->base = env_result_environ(NULL, base);
-    timer_init(&g->patience, s->o.loop, on_patience, g);
+    timer_init(&g->patience, s->o.loop, answer, g);
     start_finding(g);
     return g;
 }
@@ -501,7 +473,6 @@ void env_guest_free(struct env_guest *g)
         return;
     }
     forget_place(g);
-    vec_fini(&g->mine);
     vec_fini(&g->asks);
     free(g->dir);
     free(g);

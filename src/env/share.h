@@ -2,21 +2,21 @@
 
 #include "env/env.h"
 
-// The environments of many at once. Each *guest* has a directory and an outer environment of its own;
-// those that have both in common share one coordinator, and with it one build and one watch. A guest
-// whose directory belongs to no project with an environment has neither.
+// Environments for many guests at once. Each *guest* has a directory and an outer environment; guests that
+// have both in common share one coordinator, and with it one build and one watch. A guest whose directory
+// belongs to no project with an environment has neither.
 //
 //     guest ──┐
 //     guest ──┼── place: project and outer environment ── coordinator
 //     guest ──┘
 //
 // All of it belongs to the loop thread. Callbacks are never made from inside a call; they may ask and
-// forget, and may not move or free a guest.
+// forget, and must not move or free a guest.
 
 struct env_share;
 struct env_guest;
 
-/// A guest's environment is another one now. Borrowed for the call.
+/// A guest's environment has changed. Borrowed for the call.
 struct env_applied {
     const char *project; // its root
     uint64_t generation, duration_ms;
@@ -38,32 +38,35 @@ struct env_share_opts {
     void (*building)(void *arg, const char *project, const struct env_building *m);
     void (*ready)(void *arg, const char *project, const struct env_ready *m);
     void (*log)(void *arg, const char *project, struct str line); // what a provider printed
-    // of a guest: what it has now; that a build failed, and what it had stays. That the project is not
-    // trusted is said once, until a build succeeds.
+    // of a guest: its new environment; a failed build, after which the old environment stays. That the
+    // project is not trusted is reported once, until a build succeeds.
     void (*applied)(void *arg, void *guest, const struct env_applied *m);
     void (*failed)(void *arg, void *guest, const char *project, const struct env_failed *m);
     void *arg;
 };
 
-struct env_share *env_share_open(const struct env_share_opts *o); // copies `o`; never NULL
-/// When no guest is left. Builds under way are killed and go by themselves. NULL is allowed.
+/// Copies `o`; never NULL.
+struct env_share *env_share_open(const struct env_share_opts *o);
+/// When no guest is left. Running builds are killed and free themselves. NULL is allowed.
 void env_share_close(struct env_share *s);
-void env_share_set_timeout(struct env_share *s, uint64_t ms); // of the places opened from now on
+/// The timeout of the places opened from now on.
+void env_share_set_timeout(struct env_share *s, uint64_t ms);
 
-/// Somebody works in `dir` with the environment `base` ("NAME=value", NULL-terminated); both are copied.
-/// Where the client sits in a shell that has the project's environment already, what its user changed
-/// there stays as it is. `arg` is what callbacks get. Never NULL; end it with env_guest_free().
+/// Add a guest that works in `dir` with the environment `base` ("NAME=value", NULL-terminated); both are
+/// copied. If the client runs in a shell that already has the project's environment, variables that its
+/// user changed there keep their values. Callbacks get `arg`. Never NULL; end it with env_guest_free().
 struct env_guest *env_guest_new(struct env_share *s, const char *dir, const char *const *base,
                                 void *arg);
 /// No callback follows. The last guest of a place takes its watch along. NULL is allowed.
 void env_guest_free(struct env_guest *g);
-/// It works elsewhere now, or with another environment; nothing happens when both are as before. Who asked
-/// is answered from there.
+/// Change directory or environment; nothing happens when both are as before. Pending asks are answered
+/// from there.
 void env_guest_move(struct env_guest *g, const char *dir, const char *const *base);
 
 /// The environment to run a program in; borrowed for the call.
 typedef void env_guest_fn(void *arg, const char *const *vars);
-/// Ask for it. A first build is waited for, for as long as a build may take; then files are looked at, and a
-/// build that is under way gets a moment, so that a save just before counts. `done` comes once, later.
+/// Ask for it. The first build is waited for, as long as a build may take; then files are checked, and a
+/// running build gets a moment, so that a save just before counts. `done` comes once, later.
 void env_guest_ask(struct env_guest *g, env_guest_fn *done, void *arg);
-void env_guest_forget(struct env_guest *g, void *arg); // who asked with this `arg` wants no answer
+/// Drop the asks made with this `arg`.
+void env_guest_forget(struct env_guest *g, void *arg);

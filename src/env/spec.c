@@ -5,15 +5,16 @@
 //         v                       v
 //       .env                    .env.common                       texts kept, not evaluated
 //
-// Every path that is looked at becomes an input with the hash of the bytes that were read, or as
-// missing, before anything can fail: a build that fails still knows what to watch, and a file that
-// appears later is a change. A file behind a symbolic link is noted under both names. So is what scripts
-// source and .nix files import, as far as their text says (trust/sources.h).
+// Every path that is looked at becomes an input with the hash of the bytes that were read, or as missing,
+// before anything can fail: a failed build still knows what to watch, and a file that appears later is a
+// change. A file behind a symbolic link is noted under both names. So is what scripts source and .nix files
+// import, as far as their text shows (trust/sources.h).
 //
 // Not done here: running anything (script and delegates are only named), evaluating (spec_eval.c).
 
 #include "env/spec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -53,12 +54,21 @@ struct reading {
 
 // ---- inputs ----------------------------------------------------------------------------------
 
-static struct env_input *input_of(struct env_spec *s, const char *path)
+static struct env_input *find_input(const struct env_spec *s, const char *path)
 {
     vec_foreach (in, &s->inputs) {
         if (strcmp(in->path, path) == 0) {
             return in;
         }
+    }
+    return NULL;
+}
+
+static struct env_input *input_of(struct env_spec *s, const char *path)
+{
+    struct env_input *old = find_input(s, path);
+    if (old != NULL) {
+        return old;
     }
     struct env_input in = {.path = arena_strdup(&s->arena, str_of(path)), .kind = ENV_MISSING};
     vec_push(&s->inputs, in);
@@ -78,9 +88,8 @@ static void note_target(struct env_spec *s, const char *path, const struct env_i
 // Read a file that is an input. 0, -ENOENT, or another error; `*text` lives in the arena.
 static int read_input(struct env_spec *s, const char *path, struct str *text, struct err *e)
 {
-    struct buf b;
+    struct buf b = {.max = ENV_SPEC_FILE_MAX};
     struct env_input found = {.path = input_of(s, path)->path, .kind = ENV_FILE};
-    buf_init(&b, ENV_SPEC_FILE_MAX);
     int rc = path_read(path, &b, e);
     if (rc == 0) {
         found.hashed = true;
@@ -97,43 +106,36 @@ static int read_input(struct env_spec *s, const char *path, struct str *text, st
     return rc;
 }
 
-static bool is_input(const struct env_spec *s, const char *path)
+/// The path relative to the project root if it is below it.
+static const char *shown(const struct env_spec *s, const char *path)
 {
-    vec_foreach (in, &s->inputs) {
-        if (strcmp(in->path, path) == 0) {
-            return true;
-        }
-    }
-    return false;
+    const char *rel = path_below(s->root, path);
+    return rel != NULL && rel[0] != '\0' ? rel : path;
 }
 
 static void note_source(const char *rel, void *arg);
 
-static void note_sources(struct env_spec *s, const char *path, struct str text)
+/// Note a file of code as an input, and all that its text names. 0, or why it cannot be read.
+static int note_code(struct env_spec *s, const char *path, struct err *e)
 {
-    size_t n = strlen(s->root);
-    bool below = strncmp(path, s->root, n) == 0 && path[n] == '/';
-    trust_sources(below ? path + n + 1 : path, text, note_source, s);
+    struct str text;
+    int rc = read_input(s, path, &text, e);
+    if (rc == 0) {
+        trust_sources(shown(s, path), text, note_source, s);
+    }
+    return rc;
 }
 
 static void note_source(const char *rel, void *arg)
 {
     struct env_spec *s = arg;
-    struct str text;
     const char *path = env__path(&s->arena, s->root, rel);
-    if (!is_input(s, path) && s->inputs.n < SOURCES_MAX && read_input(s, path, &text, NULL) == 0) {
-        note_sources(s, path, text);
+    if (find_input(s, path) == NULL && s->inputs.n < SOURCES_MAX) {
+        (void)note_code(s, path, NULL);
     }
 }
 
 // ---- one file --------------------------------------------------------------------------------
-
-static const char *shown(struct env_spec *s, const char *path)
-{
-    struct str p = str_of(path);
-    size_t n = strlen(s->root);
-    return str_starts(p, s->root) && p.p[n] == '/' ? path + n + 1 : path;
-}
 
 static int read_dotenv(struct reading *r, struct env_unit *u)
 {
@@ -187,16 +189,12 @@ static int read_word(struct reading *r, const struct env_unit *u, const char *ke
 static int read_script(struct reading *r, const struct env_unit *u)
 {
     const char *script = NULL;
-    struct str text;
     int rc = read_word(r, u, "script", &script);
     if (rc != 0 || script == NULL) {
         return rc;
     }
     r->s->script = env__path(&r->s->arena, r->s->root, script);
-    rc = read_input(r->s, r->s->script, &text, r->e);
-    if (rc == 0) {
-        note_sources(r->s, r->s->script, text);
-    }
+    rc = note_code(r->s, r->s->script, r->e);
     return rc == 0 ? 0 : err_set(r->e, rc, "cannot read script '%s': %s", script, err_text(rc));
 }
 
@@ -215,22 +213,17 @@ static int read_includes(struct reading *r, const struct env_unit *u, const char
     return rc;
 }
 
-static int parse_unit(struct reading *r, struct env_unit *u, struct str text)
-{
-    struct toml *root;
-    int rc = toml_parse(&root, &r->s->arena, text, NULL, NULL, r->e);
-    if (rc != 0) {
-        struct err why = r->e != NULL ? *r->e : (struct err){0};
-        return err_set(r->e, rc, "%s: %s", u->path, why.msg);
-    }
-    u->toml = root;
-    return env__known(u, root, "key", unit_keys, r->e);
-}
-
 static int read_unit_text(struct reading *r, const char *path, struct str text)
 {
     struct env_unit u = {.path = shown(r->s, path)};
-    int rc = parse_unit(r, &u, text);
+    struct toml *root;
+    struct err why = {0};
+    int rc = toml_parse(&root, &r->s->arena, text, NULL, NULL, &why);
+    if (rc != 0) {
+        return err_set(r->e, rc, "%s: %s", u.path, why.msg);
+    }
+    u.toml = root;
+    rc = env__known(&u, root, "key", unit_keys, r->e);
     rc = rc == 0 ? read_includes(r, &u, path) : rc;
     rc = rc == 0 ? read_dotenv(r, &u) : rc;
     rc = rc == 0 ? read_watch(r, &u) : rc;
@@ -267,6 +260,7 @@ static int read_unit(struct reading *r, const char *path, const char *by)
                                     shown(r->s, path), by, err_text(rc));
     }
     r->s->described = true;
+    assert(r->n_open < ARRAY_LEN(r->open_files));
     r->open_files[r->n_open++] = path;
     rc = read_unit_text(r, path, text);
     r->n_open--;
@@ -274,21 +268,6 @@ static int read_unit(struct reading *r, const char *path, const char *by)
 }
 
 // ---- the delegate ----------------------------------------------------------------------------
-
-static bool is_installed(struct reading *r, const char *program)
-{
-    char *path = path_find_program(str_of(env_vars_get(r->base, STR("PATH"))), program);
-    free(path);
-    return path != NULL;
-}
-
-static void note_code(struct env_spec *s, const char *path)
-{
-    struct str text;
-    if (read_input(s, path, &text, NULL) == 0) {
-        note_sources(s, path, text);
-    }
-}
 
 static int choose_delegate(struct reading *r)
 {
@@ -302,20 +281,26 @@ static int choose_delegate(struct reading *r)
     for (size_t i = 0; i < ARRAY_LEN(delegates) && s->delegate == NULL; i++) {
         bool named = !automatic && strcmp(r->provider, delegates[i].provider) == 0;
         const char *file = env__path(&s->arena, s->root, delegates[i].file);
+        char *program = NULL;
         known = known || named;
         if (!named && !automatic) {
             continue;
         }
         env_spec_add_input(s, file);
-        if (named || (access(file, R_OK) == 0 && is_installed(r, delegates[i].program))) {
+        if (!named && access(file, R_OK) == 0) {
+            struct str dirs = str_of(env_vars_get(r->base, STR("PATH")));
+            program = path_find_program(dirs, delegates[i].program);
+        }
+        if (named || program != NULL) {
             s->delegate = delegates[i].provider;
             s->delegate_file = file;
             s->delegate_found = automatic;
-            note_code(s, file);
+            (void)note_code(s, file, NULL);
         }
+        free(program);
     }
     if (s->delegate != NULL && strcmp(s->delegate, "devenv") == 0) {
-        note_code(s, env__path(&s->arena, s->root, "devenv.yaml"));
+        (void)note_code(s, env__path(&s->arena, s->root, "devenv.yaml"), NULL);
     }
     return known ? 0
                  : err_set(r->e, ERR_INVALID,
@@ -347,12 +332,11 @@ int env__strings(struct arena *a, const struct env_unit *u, const struct toml *t
     }
     for (size_t i = 0; list != NULL && i < list->n; i++) {
         const struct toml *item = &list->items[i];
-        struct buf text;
+        struct buf text = {.max = ENV_SPEC_FILE_MAX};
         struct err why = {0};
         if (item->type != TOML_STR || item->s.n == 0 || strlen(item->s.p) != item->s.n) {
             return env__bad(u, item, e, "'%s' is not a list of texts", key);
         }
-        buf_init(&text, ENV_SPEC_FILE_MAX);
         int rc = env_expand(&text, item->s, vars, &why);
         (*out)[(*n)++] = arena_strdup(a, buf_str(&text));
         buf_fini(&text);
@@ -385,11 +369,7 @@ int env__known(const struct env_unit *u, const struct toml *table, const char *w
         return 0;
     }
     toml_foreach (m, table) {
-        size_t i = 0;
-        while (i < n && !str_eqz(m->key, keys[i])) {
-            i++;
-        }
-        if (i == n) {
+        if (str_lookup(m->key, keys, n) < 0) {
             const char *near = str_nearest(m->key, keys, n);
             return env__bad(u, &m->value, e, "unknown %s '" STR_FMT "'%s%s%s", what,
                             STR_ARG(m->key), near != NULL ? ", did you mean '" : "",
@@ -405,7 +385,6 @@ int env_spec_read(struct env_spec *s, const char *root, const struct env_vars *b
 {
     struct reading r = {.s = s, .base = base, .e = e};
     *s = (struct env_spec){0};
-    arena_init(&s->arena);
     s->root = arena_strdup(&s->arena, str_of(root));
     int rc = read_unit(&r, env__path(&s->arena, root, ".afloat/env.toml"), NULL);
     rc = rc == 0 ? choose_delegate(&r) : rc;

@@ -1,8 +1,10 @@
 // The `[[task]]` tables: read, joined by name, put in order.
 //
-// `before = ["x"]` of a task is `after` of x, turned around here, so that nobody else has to know both
-// directions. The order is found by walking each task's predecessors first; meeting one that is still
-// being walked is a circle, and the way back to it is what the message shows.
+// `before = ["x"]` of a task is turned into `after` of x here, so that no other code knows both directions.
+// The order is found by walking each task's predecessors first; meeting one that is still being walked is a
+// circle, and the way back to it is what the message shows.
+
+#include <assert.h>
 
 #include "base/path.h"
 #include "env/dotenv.h"
@@ -67,9 +69,8 @@ static int read_env(struct drafts *d, struct draft *t)
     t->task.env = arena_calloc(&d->s->arena, table->n + 1, sizeof *t->task.env);
     toml_foreach (m, table) {
         bool text = m->value.type == TOML_STR && strlen(m->value.s.p) == m->value.s.n;
-        struct buf value;
+        struct buf value = {.max = ENV_SPEC_FILE_MAX};
         struct err why = {0};
-        buf_init(&value, ENV_SPEC_FILE_MAX);
         if (!text || !env_name_ok(m->key) || env_expand(&value, m->value.s, d->vars, &why) != 0) {
             buf_fini(&value);
             return env__bad(t->unit, &m->value, d->e, "'" STR_FMT "' is not a name with a text",
@@ -98,22 +99,11 @@ static int read_lists(struct drafts *d, struct draft *t)
     return rc;
 }
 
-static int read_rest(struct drafts *d, struct draft *t)
-{
-    const struct toml *in_shell = toml_get(t->at, "in_shell");
-    const char *cwd = ".";
-    if (in_shell != NULL && in_shell->type != TOML_BOOL) {
-        return env__bad(t->unit, in_shell, d->e, "'in_shell' is true or false");
-    }
-    t->task.in_shell = in_shell != NULL && in_shell->b;
-    int rc = read_text(d, t, "cwd", false, &cwd);
-    t->task.cwd = env__path(&d->s->arena, d->s->root, cwd);
-    return rc;
-}
-
 static int read_task(struct drafts *d, const struct env_unit *u, const struct toml *at)
 {
     struct draft t = {.unit = u, .at = at};
+    const struct toml *in_shell = toml_get(at, "in_shell");
+    const char *cwd = ".";
     if (at->type != TOML_TABLE) {
         return env__bad(u, at, d->e, "'task' is written [[task]]");
     }
@@ -123,10 +113,15 @@ static int read_task(struct drafts *d, const struct env_unit *u, const struct to
     rc = rc == 0 ? read_text(d, &t, "status", false, &t.task.status) : rc;
     rc = rc == 0 ? read_env(d, &t) : rc;
     rc = rc == 0 ? read_lists(d, &t) : rc;
-    rc = rc == 0 ? read_rest(d, &t) : rc;
+    rc = rc == 0 ? read_text(d, &t, "cwd", false, &cwd) : rc;
+    if (rc == 0 && in_shell != NULL && in_shell->type != TOML_BOOL) {
+        rc = env__bad(u, in_shell, d->e, "'in_shell' is true or false");
+    }
     if (rc != 0) {
         return rc;
     }
+    t.task.in_shell = in_shell != NULL && in_shell->b;
+    t.task.cwd = env__path(&d->s->arena, d->s->root, cwd);
     struct draft *old = draft_of(d, t.task.name);
     if (old == NULL && d->all.n == TASKS_MAX) {
         return env__bad(u, at, d->e, "more than %d tasks", TASKS_MAX);
@@ -188,12 +183,12 @@ static int link_all(struct drafts *d)
 
 static int fail_circle(struct drafts *d, size_t again)
 {
-    struct buf way;
+    struct buf way = {.max = 160};
     size_t i = 0;
     while (d->way.p[i] != again) {
         i++;
+        assert(i < d->way.n);
     }
-    buf_init(&way, 160);
     for (; i < d->way.n; i++) {
         buf_addf(&way, "'%s' after ", d->all.p[d->way.p[i]].task.name);
     }
@@ -205,6 +200,7 @@ static int fail_circle(struct drafts *d, size_t again)
 
 static int place(struct drafts *d, size_t at)
 {
+    assert(at < d->all.n);
     struct draft *t = &d->all.p[at];
     if (t->mark == PLACED) {
         return 0;

@@ -4,16 +4,17 @@
 //        │                                       (inputs)    (status)                 │
 //        └ one of them failed: blocked            same: skipped  0: skipped        failed
 //
-// Tasks that do not need each other run at the same time, RUNNING_MAX of them. One that fails blocks
-// only those that come after it. Tasks for the interactive shell, and all that come after one, are
-// only listed, in the end, when it is known that nothing they come after failed: the session runs them.
+// Tasks that do not need each other run at the same time, RUNNING_MAX of them. One that fails blocks only
+// those that come after it. Tasks for the interactive shell, and all that come after one, are only listed at
+// the end, when it is known that nothing they come after failed: the session runs them.
 //
-// A task says what it made by two files in a directory of ours that goes with us:
+// A task reports what it made in two files in a private directory that we remove at the end:
 // AFLOAT_TASK_EXPORTS_FILE (dotenv; variables for the shell and for later tasks) and
 // AFLOAT_TASK_OUTPUT_FILE (JSON; later tasks find all of them in AFLOAT_TASKS_OUTPUTS).
 
 #include "env/task.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -77,6 +78,7 @@ static struct job *job_of(struct env_tasks *t, const char *name)
 static void over(struct job *j, enum env_task_state state, const char *text)
 {
     struct env_tasks *t = j->all;
+    assert(j->step < OVER);
     bool bad = state == ENV_TASK_FAILED || state == ENV_TASK_BLOCKED;
     j->step = bad ? FAILED : OVER;
     t->n_over++;
@@ -103,9 +105,8 @@ static void remove_files(struct job *j)
 static int take_exports(struct job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
-    struct buf text;
+    struct buf text = {.max = FILE_MAX};
     struct err why = {0};
-    buf_init(&text, FILE_MAX);
     int rc = path_read(j->files[1], &text, e);
     if (rc == 0 && env_dotenv_read(&t->exports, buf_str(&text), &why) != 0) {
         rc = err_set(e, ERR_PARSE, "its exports: %s", why.msg);
@@ -118,12 +119,10 @@ static int take_exports(struct job *j, struct err *e)
 static int take_output(struct job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = FILE_MAX};
+    struct arena a = {0};
     struct json *doc;
     struct err why = {0};
-    buf_init(&text, FILE_MAX);
-    arena_init(&a);
     int rc = path_read(j->files[0], &text, e);
     if (rc == 0 && text.n != 0) {
         rc = json_parse(&doc, &a, buf_str(&text), NULL, &why);
@@ -152,20 +151,6 @@ static char *print_path(const struct job *j)
     char *path = xasprintf("%s/.afloat/state/tasks/%s", j->all->root, name);
     free(name);
     return path;
-}
-
-// Best effort: without it the task runs again next time.
-static void keep_print(struct job *j)
-{
-    if (j->print[0] == '\0') {
-        return;
-    }
-    char *path = print_path(j), *dir = str_dup(path_dir(str_of(path)));
-    if (path_mkdirs(dir, 0700, NULL) == 0) {
-        (void)!path_write_atomic(path, str_of(j->print), 0600, NULL);
-    }
-    free(dir);
-    free(path);
 }
 
 // ---- running ---------------------------------------------------------------------------------
@@ -254,24 +239,24 @@ static void start_run(struct job *j)
     }
 }
 
-static void finish(struct job *j, int code, const char *why)
-{
-    struct err e = {0};
-    int rc = code != 0 ? err_set(&e, code, "%s", why) : take_exports(j, &e);
-    rc = rc == 0 ? take_output(j, &e) : rc;
-    remove_files(j);
-    if (rc == 0) {
-        keep_print(j);
-    }
-    over(j, rc == 0 ? ENV_TASK_DONE : ENV_TASK_FAILED, rc == 0 ? "" : e.msg);
-}
-
 static void on_end(int code, const char *why, void *arg)
 {
     struct job *j = arg;
     j->exec = NULL;
     if (j->step == RUNNING) {
-        finish(j, code, why);
+        struct err e = {0};
+        int rc = code != 0 ? err_set(&e, code, "%s", why) : take_exports(j, &e);
+        rc = rc == 0 ? take_output(j, &e) : rc;
+        remove_files(j);
+        if (rc == 0 && j->print[0] != '\0') { // best effort: without it the task runs again
+            char *path = print_path(j), *dir = str_dup(path_dir(str_of(path)));
+            if (path_mkdirs(dir, 0700, NULL) == 0) {
+                (void)!path_write_atomic(path, str_of(j->print), 0600, NULL);
+            }
+            free(dir);
+            free(path);
+        }
+        over(j, rc == 0 ? ENV_TASK_DONE : ENV_TASK_FAILED, rc == 0 ? "" : e.msg);
     } else if (j->all->cancelled) {
         over(j, ENV_TASK_FAILED, "interrupted");
     } else if (code == 0) {
@@ -283,9 +268,8 @@ static void on_end(int code, const char *why, void *arg)
 
 static bool same_as_last(struct job *j)
 {
-    struct buf old;
+    struct buf old = {.max = SHA256_HEX};
     char *path = print_path(j);
-    buf_init(&old, SHA256_HEX);
     bool same =
         j->print[0] != '\0' && path_read(path, &old, NULL) == 0 && str_eqz(buf_str(&old), j->print);
     buf_fini(&old);
@@ -299,7 +283,7 @@ static void print_job(void *arg)
     env_task_print(j->task, j->print);
 }
 
-static void tasks_free(struct env_tasks *t);
+static void tasks_free(void *arg);
 
 static void on_printed(void *arg)
 {
@@ -327,21 +311,13 @@ static const char *held_by(struct job *j)
     const char *held = NULL;
     for (const char **name = j->task->after; *name != NULL; name++) {
         struct job *first = job_of(j->all, *name);
+        assert(first != NULL);
         if (first->step == FAILED) {
             return *name;
         }
         held = first->wanted && first->step != OVER ? "" : held;
     }
     return held;
-}
-
-static size_t running(const struct env_tasks *t)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        n += t->jobs[i].step == PRINTING || t->jobs[i].step == ASKING || t->jobs[i].step == RUNNING;
-    }
-    return n;
 }
 
 static void begin(struct job *j)
@@ -376,8 +352,28 @@ static void say_for_shell(struct env_tasks *t)
     }
 }
 
-static void end(struct env_tasks *t)
+static void pump(void *arg)
 {
+    struct env_tasks *t = arg;
+    size_t running = 0;
+    t->task = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        running += t->jobs[i].step >= PRINTING && t->jobs[i].step <= RUNNING;
+    }
+    for (size_t i = 0; i < t->n && !t->closed; i++) {
+        struct job *j = &t->jobs[i];
+        if (j->wanted && j->step == WAITING && running < RUNNING_MAX) {
+            begin(j);
+            running += j->step == PRINTING;
+        }
+    }
+    if (t->n_over != t->n_wanted || t->ended || t->closed) {
+        return;
+    }
+    say_for_shell(t);
+    if (t->closed) {
+        return;
+    }
     size_t n;
     const char **names = env_vars_names(&t->exports, &n);
     struct env_var *vars = arena_calloc(&t->arena, n + 1, sizeof *vars);
@@ -390,24 +386,6 @@ static void end(struct env_tasks *t)
                               .failed = t->failed};
     t->ended = true;
     t->o.end(&m, t->o.arg);
-}
-
-static void pump(void *arg)
-{
-    struct env_tasks *t = arg;
-    t->task = NULL;
-    for (size_t i = 0; i < t->n && !t->closed; i++) {
-        struct job *j = &t->jobs[i];
-        if (j->wanted && j->step == WAITING && running(t) < RUNNING_MAX) {
-            begin(j);
-        }
-    }
-    if (t->n_over == t->n_wanted && !t->ended && !t->closed) {
-        say_for_shell(t);
-        if (!t->closed) {
-            end(t);
-        }
-    }
 }
 
 static void pump_soon(struct env_tasks *t)
@@ -443,8 +421,9 @@ static void leave_to_shell(struct env_tasks *t)
     }
 }
 
-static void tasks_free(struct env_tasks *t)
+static void tasks_free(void *arg)
 {
+    struct env_tasks *t = arg;
     if (t->printing != 0) {
         return;
     }
@@ -466,11 +445,6 @@ static void tasks_free(struct env_tasks *t)
     free(t);
 }
 
-static void free_later(void *arg)
-{
-    tasks_free(arg);
-}
-
 int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struct err *e)
 {
     struct env_tasks *t = xcalloc(1, sizeof *t);
@@ -478,7 +452,6 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
     t->o.result = env_result_ref(o->result);
     t->o.executor = o->executor != NULL ? o->executor : &env_executor_proc;
     t->root = xstrdup(o->root);
-    arena_init(&t->arena);
     env_vars_init(&t->base, &t->arena);
     env_vars_init(&t->exports, &t->arena);
     env_vars_add_environ(&t->base, o->base);
@@ -533,6 +506,6 @@ void env_tasks_close(struct env_tasks *t)
         }
     }
     if (t->printing == 0) {
-        loop_defer(t->o.loop, free_later, t);
+        loop_defer(t->o.loop, tasks_free, t);
     }
 }

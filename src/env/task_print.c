@@ -12,27 +12,16 @@
 
 enum { INPUT_MAX = 64 << 20, MATCHES_MAX = 4096 };
 
-static void add_text(struct sha256 *h, const char *text)
-{
-    sha256_add(h, text, strlen(text) + 1);
-}
-
 static void add_file(struct sha256 *h, const char *path)
 {
-    struct buf bytes;
+    struct buf bytes = {.max = INPUT_MAX};
     uint8_t hash[SHA256_SIZE] = {0};
-    buf_init(&bytes, INPUT_MAX);
     if (path_read(path, &bytes, NULL) == 0) {
         sha256_of(buf_str(&bytes), hash);
     }
-    add_text(h, path);
+    sha256_add(h, path, strlen(path) + 1);
     sha256_add(h, hash, sizeof hash);
     buf_fini(&bytes);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 // `*` in the last part of a path matches names in that directory.
@@ -40,7 +29,7 @@ static void add_matches(struct sha256 *h, const char *pattern)
 {
     char *dir = str_dup(path_dir(str_of(pattern)));
     struct str base = path_base(str_of(pattern));
-    vec(char *) names = {0};
+    vec(const char *) names = {0};
     DIR *d = opendir(dir);
     for (struct dirent *it; d != NULL && names.n < MATCHES_MAX && (it = readdir(d)) != NULL;) {
         if (it->d_name[0] != '.' && str_glob(base, str_of(it->d_name))) {
@@ -50,12 +39,10 @@ static void add_matches(struct sha256 *h, const char *pattern)
     if (d != NULL) {
         closedir(d);
     }
-    if (names.n != 0) {
-        qsort(names.p, names.n, sizeof *names.p, by_text);
-    }
+    str_sort(names.p, names.n);
     vec_foreach (name, &names) {
         add_file(h, *name);
-        free(*name);
+        free((char *)(uintptr_t)*name);
     }
     vec_fini(&names);
     free(dir);
@@ -70,7 +57,7 @@ void env_task_print(const struct env_task *t, char out[SHA256_HEX])
         return;
     }
     sha256_init(&h);
-    add_text(&h, t->run);
+    sha256_add(&h, t->run, strlen(t->run) + 1);
     for (const char **in = t->inputs; *in != NULL; in++) {
         if (strchr(*in, '*') != NULL) {
             add_matches(&h, *in);

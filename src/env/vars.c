@@ -1,116 +1,35 @@
 // Environments as sets of names.
 //
-// Builders take one environment in and give one out; only the difference counts. Shells write a good
-// deal into their environment that is nobody's configuration (SHLVL, `_`, prompts, history), so that
-// a difference taken naively would carry one shell's state into another. `own_names` keeps those out,
-// at the one door through which all names come in.
+// Builders take one environment in and give one out; only the difference counts. Shells write much into
+// their environment that is not configuration (SHLVL, `_`, prompts, history), so that a naive difference
+// would carry one shell's state into another. `own_names` keeps those out, where all names come in.
 
 #include "env/vars.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 // What exec() takes: of one "NAME=value" with its end, and room that is left for arguments.
 enum { ONE_MAX = 131072, ARGS_ROOM = 128 << 10 };
 
-// What a shell, a prompt tool or another environment manager keeps for itself; `*` ends a prefix.
-static const char *const own_names[] = {
-    "_",
-    "PWD",
-    "OLDPWD",
-    "SHLVL",
-    "SHELL",
-    "SHELLOPTS",
-    "BASH",
-    "BASHOPTS",
-    "BASH_*",
-    "BASHPID",
-    "HIST*",
-    "PS1",
-    "PS2",
-    "PS3",
-    "PS4",
-    "PROMPT",
-    "PROMPT_*",
-    "RPROMPT",
-    "PPID",
-    "UID",
-    "EUID",
-    "GID",
-    "EGID",
-    "IFS",
-    "OPTIND",
-    "OPTARG",
-    "OPTERR",
-    "RANDOM",
-    "SECONDS",
-    "LINENO",
-    "COLUMNS",
-    "LINES",
-    "COMP_*",
-    "READLINE_*",
-    "DIRSTACK",
-    "FUNCNAME",
-    "GROUPS",
-    "PIPESTATUS",
-    "EPOCH*",
-    "SRANDOM",
-    "FPATH",
-    "ZDOTDIR",
-    "ZSH_*",
-    "fish_*",
-    "__fish*",
-    "status",
-    "pipestatus",
-    "argv",
-    "history",
-    "version",
-    "hostname",
-    "DIRENV_*",
-    "STARSHIP_*",
-    "AFLOAT_SHELL",
-    "AFLOAT_PROJECT",
-    "AFLOAT_ENV_GENERATION",
-    "AFLOAT_RELOAD_*",
-    "AFLOAT_STATE",
-    "__afloat*",
-};
+// What a shell, a prompt tool or another environment manager keeps for itself.
+static const char own_names[] =
+    "_ PWD OLDPWD SHLVL SHELL SHELLOPTS BASH BASHOPTS BASH_* BASHPID HIST* PS1 PS2 PS3 PS4 PROMPT "
+    "PROMPT_* RPROMPT PPID UID EUID GID EGID IFS OPTIND OPTARG OPTERR RANDOM SECONDS LINENO "
+    "COLUMNS LINES COMP_* READLINE_* DIRSTACK FUNCNAME GROUPS PIPESTATUS EPOCH* SRANDOM FPATH "
+    "ZDOTDIR ZSH_* fish_* __fish* status pipestatus argv history version hostname DIRENV_* "
+    "STARSHIP_* AFLOAT_SHELL AFLOAT_PROJECT AFLOAT_ENV_GENERATION AFLOAT_RELOAD_* AFLOAT_STATE "
+    "__afloat*";
 
-static const char *const list_names[] = {
-    "PATH",
-    "MANPATH",
-    "INFOPATH",
-    "XDG_DATA_DIRS",
-    "XDG_CONFIG_DIRS",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-    "LD_LIBRARY_PATH",
-    "PKG_CONFIG_PATH",
-    "ACLOCAL_PATH",
-    "CMAKE_PREFIX_PATH",
-    "PYTHONPATH",
-    "NODE_PATH",
-    "PERL5LIB",
-    "RUBYLIB",
-    "CLASSPATH",
-    "GI_TYPELIB_PATH",
-    "XCURSOR_PATH",
-    "CDPATH",
-    "DYLD_LIBRARY_PATH",
-    "TERMINFO_DIRS",
-    "GOPATH",
-};
-
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+static const char list_names[] =
+    "PATH MANPATH INFOPATH XDG_DATA_DIRS XDG_CONFIG_DIRS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH "
+    "LIBRARY_PATH LD_LIBRARY_PATH PKG_CONFIG_PATH ACLOCAL_PATH CMAKE_PREFIX_PATH PYTHONPATH "
+    "NODE_PATH PERL5LIB RUBYLIB CLASSPATH GI_TYPELIB_PATH XCURSOR_PATH CDPATH DYLD_LIBRARY_PATH "
+    "TERMINFO_DIRS GOPATH";
 
 void env_vars_init(struct env_vars *v, struct arena *a)
 {
-    map_init(&v->map);
-    v->arena = a;
+    *v = (struct env_vars){.arena = a};
 }
 
 void env_vars_fini(struct env_vars *v)
@@ -163,7 +82,8 @@ const char **env_vars_names(const struct env_vars *v, size_t *n)
     for (size_t at = 0; map_next(&v->map, &at, &name, &value);) {
         names[(*n)++] = arena_strdup(v->arena, name);
     }
-    qsort(names, *n, sizeof *names, by_bytes);
+    assert(*n == v->map.n);
+    str_sort(names, *n);
     return names;
 }
 
@@ -189,6 +109,7 @@ char **env_vars_block(const struct env_vars *v, const char *const *first, size_t
         *text++ = '=';
         text = stpcpy(text, env_vars_get(v, str_of(names[i]))) + 1;
     }
+    assert(text == (char *)(block + n + n_names + 1) + bytes);
     block[n + n_names] = NULL;
     return block;
 }
@@ -230,22 +151,22 @@ bool env_name_ok(struct str name)
     return name.n != 0 && name.n <= 255;
 }
 
-bool env_name_is_free(struct str name)
+bool env_name_in(struct str name, const char *patterns)
 {
-    for (size_t i = 0; i < ARRAY_LEN(own_names); i++) {
-        if (str_glob(str_of(own_names[i]), name)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool env_name_is_list(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(list_names); i++) {
-        if (str_eqz(name, list_names[i])) {
+    for (struct str rest = str_of(patterns); rest.n != 0;) {
+        if (str_glob(str_cut(&rest, ' '), name)) {
             return true;
         }
     }
     return false;
+}
+
+bool env_name_is_free(struct str name)
+{
+    return !env_name_in(name, own_names);
+}
+
+bool env_name_is_list(struct str name)
+{
+    return env_name_in(name, list_names);
 }

@@ -13,12 +13,14 @@ struct env_vars {
     struct arena *arena;
 };
 
+/// Start empty in `a`, which outlives it.
 void env_vars_init(struct env_vars *v, struct arena *a);
 void env_vars_fini(struct env_vars *v);
 
-void env_vars_set(struct env_vars *v, struct str name, struct str value); // copies
+/// Set (copies), remove, get (NULL when not set).
+void env_vars_set(struct env_vars *v, struct str name, struct str value);
 void env_vars_unset(struct env_vars *v, struct str name);
-const char *env_vars_get(const struct env_vars *v, struct str name); // NULL when not set
+const char *env_vars_get(const struct env_vars *v, struct str name);
 /// Take in "NAME=value" entries, a NULL-terminated array; later ones win.
 void env_vars_add_environ(struct env_vars *v, const char *const *entries);
 void env_vars_copy(struct env_vars *to, const struct env_vars *from);
@@ -34,6 +36,8 @@ int env_vars_check(const struct env_vars *v, struct err *e) MUST_CHECK;
 
 /// [A-Za-z_][A-Za-z0-9_]*, at most 255 bytes.
 bool env_name_ok(struct str name);
+/// True when one of the patterns, separated by spaces, matches: `*` stands for any run of bytes.
+bool env_name_in(struct str name, const char *patterns);
 /// False for variables that a project must not touch because the shell lives by them: PWD, SHLVL,
 /// IFS, BASH*, PS1, PROMPT_COMMAND, fish's own, direnv's bookkeeping, our AFLOAT_SHELL and others.
 bool env_name_is_free(struct str name);

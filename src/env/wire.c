@@ -1,8 +1,8 @@
 // The provider's side channel.
 //
-// Providers print to the terminal's readers, so their output can never carry an answer: a build tool
-// somewhere below them would write into it. Descriptor 3 is theirs alone. It is a stranger's text all
-// the same: bounded, parsed strictly, checked for shape, and only data in the end.
+// Providers print to a terminal, and so do the build tools that they run, so their output can never carry an
+// answer. Descriptor 3 is theirs alone. Its text is still untrusted: bounded, parsed strictly, checked for
+// shape, and only used as data.
 //
 // An answer replaces the one before it; inputs only add up.
 
@@ -106,18 +106,6 @@ static int read_lists(struct env_result *r, const struct json *doc, bool front, 
     return 0;
 }
 
-static int read_messages(struct env_result *r, const struct json *doc, struct err *e)
-{
-    json_foreach_item (it, json_get(doc, "messages")) {
-        const char *text;
-        if (!text_of(&r->arena, it, &text)) {
-            return bad(e, "a message is not a text");
-        }
-        vec_push(&r->messages, text);
-    }
-    return 0;
-}
-
 static int read_answer(struct env_result *r, const struct json *doc, struct err *e)
 {
     if (json_int(json_get(doc, "v"), 0) != 1) {
@@ -127,7 +115,14 @@ static int read_answer(struct env_result *r, const struct json *doc, struct err 
     rc = rc == 0 ? read_unset(r, doc, e) : rc;
     rc = rc == 0 ? read_lists(r, doc, true, e) : rc;
     rc = rc == 0 ? read_lists(r, doc, false, e) : rc;
-    return rc == 0 ? read_messages(r, doc, e) : rc;
+    json_foreach_item (it, rc == 0 ? json_get(doc, "messages") : NULL) {
+        const char *text;
+        if (!text_of(&r->arena, it, &text)) {
+            return bad(e, "a message is not a text");
+        }
+        vec_push(&r->messages, text);
+    }
+    return rc;
 }
 
 static int read_inputs(struct env_wire *w, const struct json *doc, struct err *e)
@@ -152,14 +147,13 @@ static int read_inputs(struct env_wire *w, const struct json *doc, struct err *e
 
 static int take_line(struct env_wire *w, struct str line, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *doc;
     struct err why = {0};
     line = str_trim(line);
     if (line.n == 0) {
         return 0;
     }
-    arena_init(&a);
     int rc = json_parse(&doc, &a, line, NULL, &why);
     if (rc != 0 || doc->type != JSON_OBJ) {
         rc = bad(e, rc != 0 ? why.msg : "a line is not an object");
@@ -180,12 +174,16 @@ static int take_line(struct env_wire *w, struct str line, struct err *e)
 static void take_entry(struct env_wire *w, struct str entry)
 {
     struct str value = entry, name = str_cut(&value, '=');
-    if (value.p != NULL && str_ends(name, "()")) {
+    bool function = value.p != NULL && str_ends(name, "()");
+    if (function) {
         name.n -= 2;
-        struct env_var f = {arena_strdup(&w->arena, name), arena_strdup(&w->arena, value)};
-        vec_push(&w->functions, f);
-    } else if (value.p != NULL && takes(name)) {
-        struct env_var v = {arena_strdup(&w->arena, name), arena_strdup(&w->arena, value)};
+    } else if (value.p == NULL || !takes(name)) {
+        return;
+    }
+    struct env_var v = {arena_strdup(&w->arena, name), arena_strdup(&w->arena, value)};
+    if (function) {
+        vec_push(&w->functions, v);
+    } else {
         vec_push(&w->entries, v);
     }
 }
@@ -193,8 +191,7 @@ static void take_entry(struct env_wire *w, struct str entry)
 void env_wire_init(struct env_wire *w)
 {
     *w = (struct env_wire){0};
-    buf_init(&w->in, ENV_WIRE_MAX);
-    arena_init(&w->arena);
+    w->in.max = ENV_WIRE_MAX;
     w->answer = env_result_new();
 }
 

@@ -27,6 +27,7 @@ struct env_wire {
     void *arg;
 };
 
+/// The caller's storage; set `on_input` and `arg` after init.
 void env_wire_init(struct env_wire *w);
 void env_wire_fini(struct env_wire *w);
 
