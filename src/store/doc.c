@@ -112,41 +112,53 @@ static void fail_all(struct doc *d, int status, const struct err *e)
     }
 }
 
-static void change(struct doc *d)
+static void change(struct doc *d, struct json *root, struct arena *a)
 {
-    struct arena a;
-    struct json *root = NULL;
     struct err e;
-
-    arena_init(&a);
-    int rc = json_parse(&root, &a, d->text.n != 0 ? buf_str(&d->text) : STR("{}"), NULL, &e);
-    for (struct doc_req *r = d->running; r != NULL && rc == 0; r = r->next) {
-        r->status = apply(&root, &a, r, &r->err);
+    for (struct doc_req *r = d->running; r != NULL; r = r->next) {
+        r->status = apply(&root, a, r, &r->err);
         if (r->status < 0) {
             err_prefix(&r->err, "cannot change '%s'", d->name);
         }
     }
-    if (rc == 0) {
-        rc = save(d, root, &e);
-    }
+    int rc = save(d, root, &e);
     if (rc < 0) {
         fail_all(d, rc, &e);
     }
-    arena_fini(&a);
+}
+
+/// Read a document and parse it into `a`; an empty object when there is none.
+static int load(const char *path, struct buf *out, struct arena *a, struct json **root,
+                struct err *e)
+{
+    struct err why;
+    int rc = path_read(path, out, &why);
+    if (rc < 0 && rc != -ENOENT) {
+        return e != NULL ? (*e = why, rc) : rc;
+    }
+    rc = json_parse(root, a, rc == 0 ? buf_str(out) : STR("{}"), NULL, &why);
+    return rc == 0 ? 0
+                   : err_set(e, ERR_CORRUPT,
+                             "'%s' is damaged (%s); 'afloat fsck --repair' sets it aside", path,
+                             why.msg);
 }
 
 static void work(void *arg)
 {
     struct doc *d = arg;
+    struct json *root;
+    struct arena a;
     struct err e;
+    arena_init(&a);
     int rc = doc_name_valid(str_of(d->name))
-                 ? doc_load(d->path, &d->text, &e)
+                 ? load(d->path, &d->text, &a, &root, &e)
                  : err_set(&e, ERR_INVALID, "not a document's name: '%s'", d->name);
     if (rc < 0) {
         fail_all(d, rc, &e);
     } else if (!is_get(d->running)) {
-        change(d);
+        change(d, root, &a);
     }
+    arena_fini(&a);
 }
 
 // ---- on the loop --------------------------------------------------------------------------
@@ -315,25 +327,12 @@ bool doc_name_valid(struct str name)
 
 int doc_load(const char *path, struct buf *out, struct err *e)
 {
-    struct err why;
-    int rc = path_read(path, out, &why);
-    if (rc == -ENOENT) {
-        buf_clear(out);
-        return 0;
-    }
-    if (rc < 0) {
-        return e != NULL ? (*e = why, rc) : rc;
-    }
     struct arena a;
     struct json *root;
     arena_init(&a);
-    rc = json_parse(&root, &a, buf_str(out), NULL, &why);
+    int rc = load(path, out, &a, &root, e);
     arena_fini(&a);
-    if (rc < 0) {
-        return err_set(e, ERR_CORRUPT, "'%s' is damaged (%s); 'afloat fsck --repair' sets it aside",
-                       path, why.msg);
-    }
-    return 0;
+    return rc;
 }
 
 int doc_save(const char *path, struct str json, struct err *e)
