@@ -358,6 +358,7 @@ void gen__maybe_free(struct gen_engine *e)
     }
     gen__troubles_fini(&e->troubles);
     gen__report_free(e->last);
+    gen__index_fini(&e->spare);
     vec_fini(&e->sources);
     vec_fini(&e->warnings);
     loop_fn *closed = e->closed;

@@ -39,20 +39,17 @@ static int by_load_order(const void *pa, const void *pb)
     return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
+/// Take the units in load order. They mostly come so: those of the last generation, one of them changed.
 static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
 {
+    bool sorted = true;
+    vec_reserve(&g->units, n);
     for (size_t i = 0; i < n; i++) {
         vec_push(&g->units, gen__unit_ref(units[i]));
+        sorted = sorted && (i == 0 || by_load_order(&units[i - 1], &units[i]) < 0);
     }
-    if (n != 0) {
+    if (!sorted) {
         qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
-    }
-    gen__index_init(&g->by_unit, n);
-    vec_foreach (u, &g->units) {
-        *gen__index_at(&g->by_unit, (*u)->name_hash, 0, (*u)->name) = *u;
-        vec_foreach (it, &(*u)->items) {
-            vec_push(&g->items, gen__item_ref(*it));
-        }
     }
 }
 
@@ -105,7 +102,7 @@ static bool prefers(const struct gen_unit *u, const char *name)
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
 static void index_plain(struct gen *g, struct gen_item *it)
 {
-    void **at = gen__index_at(&g->by_name, it->name_hash, (int)it->kind, it->name);
+    void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
     struct gen_item *first = *at;
     bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
     if (wins) {
@@ -125,23 +122,9 @@ static void index_item(struct gen *g, struct gen_item *it)
         return;
     }
     index_plain(g, it);
-    void **alias = gen__index_at(&g->by_name, it->alias_hash, (int)it->kind, it->alias);
+    void **alias = gen__index_at(&g->by_name, it->alias_hash, it->alias);
     if (*alias == NULL) {
         *alias = it;
-    }
-}
-
-static void index_names(struct gen *g)
-{
-    size_t n = 0;
-    vec_foreach (it, &g->items) {
-        n += conflict_codes[(*it)->kind] != DIAG_NONE ? 2 : 0; // with the alias
-    }
-    gen__index_init(&g->by_name, n);
-    vec_foreach (it, &g->items) {
-        if (conflict_codes[(*it)->kind] != DIAG_NONE) {
-            index_item(g, *it);
-        }
     }
 }
 
@@ -207,16 +190,29 @@ static void add_places(place_list *places, struct gen *g, const struct gen_unit 
     }
 }
 
-static void index_hooks(struct gen *g)
+/// Take the items of all units and index them.
+static void take_items(struct gen *g)
 {
     place_list places = {0};
-    size_t rank = 0;
-    const struct gen_unit *last = NULL;
-    vec_foreach (it, &g->items) { // items of one unit lie side by side
-        rank += (*it)->unit != last;
-        last = (*it)->unit;
-        if ((*it)->hook != NULL) {
-            vec_push(&places, ((struct hook_place){(*it)->hook, rank}));
+    size_t n = 0;
+    vec_foreach (u, &g->units) {
+        vec_foreach (it, &(*u)->items) {
+            vec_push(&g->items, gen__item_ref(*it));
+            n += conflict_codes[(*it)->kind] != DIAG_NONE ? 2 : 0; // with the alias
+        }
+    }
+    gen__index_init(&g->by_unit, g->units.n, &(struct gen__index){0});
+    gen__index_init(&g->by_name, n, &g->engine->spare);
+    for (size_t rank = 0; rank < g->units.n; rank++) {
+        struct gen_unit *u = g->units.p[rank];
+        *gen__index_at(&g->by_unit, u->name_hash, u->name) = u;
+        vec_foreach (it, &u->items) {
+            if (conflict_codes[(*it)->kind] != DIAG_NONE) {
+                index_item(g, *it);
+            }
+            if ((*it)->hook != NULL) {
+                vec_push(&places, ((struct hook_place){(*it)->hook, rank}));
+            }
         }
     }
     g->hooks = make_hooks(g, places.p, places.n);
@@ -230,8 +226,7 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
     struct gen *g = xmalloc(sizeof *g);
     *g = (struct gen){.engine = e, .number = number, .pins = 1};
     take_units(g, units, n);
-    index_names(g);
-    index_hooks(g);
+    take_items(g);
     e->alive++;
     return g;
 }
@@ -239,7 +234,8 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
 void gen__free(struct gen *g)
 {
     hook_set_free(g->hooks);
-    gen__index_fini(&g->by_name);
+    gen__index_fini(&g->engine->spare);
+    g->engine->spare = g->by_name;
     gen__index_fini(&g->by_unit);
     vec_foreach (d, &g->conflicts) {
         gen_diag_fini(d);

@@ -10,8 +10,7 @@
 /// See index.c.
 struct gen__index {
     struct gen__entry {
-        uint64_t hash;
-        int kind;
+        uint64_t hash;    // tells kinds apart
         const char *name; // borrowed
         void *value;      // NULL: a free entry
     } * entries;
@@ -137,7 +136,8 @@ struct gen_engine {
     uint64_t amend_number, amend_previous, amend_tools;
     const char *amend_trigger;
 
-    size_t alive; // generations not freed
+    size_t alive;            // generations not freed
+    struct gen__index spare; // of the last one freed, for the next
     bool closing, stopped;
     loop_fn *closed;
     void *closed_arg;
@@ -158,13 +158,14 @@ bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d);
 // ---- index.c ------------------------------------------------------------------------------------
 
 uint64_t gen__hash(int kind, struct str name);
-void gen__index_init(struct gen__index *ix, size_t n); // for n names at most
+/// For n names at most. The memory of `spare` is taken if it fits.
+void gen__index_init(struct gen__index *ix, size_t n, struct gen__index *spare);
 void gen__index_fini(struct gen__index *ix);
 void *gen__index_get(const struct gen__index *ix, int kind,
                      struct str name); // NULL: it is not there
 /// Where the value of that name is, to be set by the caller: NULL when the name is new. `name` is
 /// borrowed, `hash` is its gen__hash().
-void **gen__index_at(struct gen__index *ix, uint64_t hash, int kind, const char *name);
+void **gen__index_at(struct gen__index *ix, uint64_t hash, const char *name);
 
 // ---- gen.c --------------------------------------------------------------------------------------
 

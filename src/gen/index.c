@@ -2,7 +2,7 @@
 //
 // A generation is built with every save, and most of what it holds was in the one before. So the hash of a
 // name is computed once, where the name is made, and the table borrows the name: filling it allocates
-// nothing but the table.
+// nothing but the table, and reads no name unless two hashes are equal.
 //
 // Invariant: at most half of the entries are used, so that a search ends.
 
@@ -15,13 +15,20 @@ uint64_t gen__hash(int kind, struct str name)
     return map_hash(name) + (uint64_t)kind * 0x9e3779b97f4a7c15u;
 }
 
-void gen__index_init(struct gen__index *ix, size_t n)
+void gen__index_init(struct gen__index *ix, size_t n, struct gen__index *spare)
 {
-    ix->cap = 8;
-    while (ix->cap < 2 * n) {
-        ix->cap *= 2;
+    size_t cap = 8;
+    while (cap < 2 * n) {
+        cap *= 2;
     }
-    ix->entries = xcalloc(ix->cap, sizeof *ix->entries);
+    if (spare->cap == cap) {
+        *ix = *spare;
+        *spare = (struct gen__index){0};
+        memset(ix->entries, 0, cap * sizeof *ix->entries);
+    } else {
+        ix->entries = xcalloc(cap, sizeof *ix->entries);
+    }
+    ix->cap = cap;
     ix->n = 0;
 }
 
@@ -31,15 +38,18 @@ void gen__index_fini(struct gen__index *ix)
     *ix = (struct gen__index){0};
 }
 
-/// The entry of that name, or the free one where it belongs.
-static struct gen__entry *find(const struct gen__index *ix, uint64_t hash, int kind,
-                               struct str name)
+/// The entry of that name, `len` bytes or up to its end for SIZE_MAX, or the free one where it belongs.
+static struct gen__entry *find(const struct gen__index *ix, uint64_t hash, const char *name,
+                               size_t len)
 {
     size_t at = hash & (ix->cap - 1);
     for (; ix->entries[at].value != NULL; at = (at + 1) & (ix->cap - 1)) {
         const struct gen__entry *e = &ix->entries[at];
-        if (e->hash == hash && e->kind == kind && str_eqz(name, e->name)) {
-            break;
+        if (e->hash == hash) {
+            len = len == SIZE_MAX ? strlen(name) : len;
+            if (str_eqz((struct str){name, len}, e->name)) {
+                break;
+            }
         }
     }
     return &ix->entries[at];
@@ -47,17 +57,16 @@ static struct gen__entry *find(const struct gen__index *ix, uint64_t hash, int k
 
 void *gen__index_get(const struct gen__index *ix, int kind, struct str name)
 {
-    return find(ix, gen__hash(kind, name), kind, name)->value;
+    return find(ix, gen__hash(kind, name), name.p, name.n)->value;
 }
 
-void **gen__index_at(struct gen__index *ix, uint64_t hash, int kind, const char *name)
+void **gen__index_at(struct gen__index *ix, uint64_t hash, const char *name)
 {
-    struct gen__entry *e = find(ix, hash, kind, str_of(name));
+    struct gen__entry *e = find(ix, hash, name, SIZE_MAX);
     if (e->value == NULL) {
         ix->n++;
         assert(2 * ix->n <= ix->cap);
         e->hash = hash;
-        e->kind = kind;
         e->name = name;
     }
     return &e->value;

@@ -76,12 +76,12 @@ static struct gen *build_next(struct gen_engine *e, struct gen_stage *s, uint64_
     unit_list units = {0};
     vec_foreach (u, &e->current->units) {
         const struct gen_change *c = change_of(s, *u);
-        if (c == NULL) {
-            vec_push(&units, *u);
+        if (c == NULL || c->new != NULL) {
+            vec_push(&units, c == NULL ? *u : c->new); // in its place: nothing has to be sorted
         }
     }
     vec_foreach (c, &s->changes) {
-        if (c->new != NULL) {
+        if (c->new != NULL && c->old == NULL) {
             vec_push(&units, c->new);
         }
     }

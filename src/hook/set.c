@@ -67,12 +67,16 @@ static bool is_replaced(const struct hook *h, const struct hook *newer)
 static size_t select_live(struct hook_place *places, size_t n)
 {
     size_t live = 0;
+    bool named = false; // only a handler with a name can be replaced
     for (size_t i = 0; i < n; i++) {
         if (!places[i].hook->gone) {
             places[live++] = places[i];
+            named = named || places[i].hook->name != NULL;
         }
     }
-    qsort(places, live, sizeof *places, by_name);
+    if (named) {
+        qsort(places, live, sizeof *places, by_name);
+    }
 
     size_t kept = 0;
     for (size_t i = 0; i < live; i++) {
