@@ -117,8 +117,12 @@ int places_scan(struct plugin_places *p, const struct plugin_root *root, struct 
         qsort(names.p, names.n, sizeof *names.p, by_name);
     }
     vec_foreach (name, &names) {
+        struct plugin_place place;
         if (rc == 0) {
-            add(p, discovered(root, *name));
+            place = discovered(root, *name);
+            place.order =
+                name == names.p ? count_in_layer(p, &place) : vec_last(&p->list)->order + 1;
+            vec_push(&p->list, place);
         }
         free(*name);
     }

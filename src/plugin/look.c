@@ -527,6 +527,17 @@ static bool aim_at_inputs(struct look *lk, const char *path)
     return any;
 }
 
+/// Is it a hidden name in a root? Listing the root would pass over it: editors write there before they rename.
+static bool is_passed_over(const struct plugins *ps, const char *path)
+{
+    struct str dir = path_dir(str_of(path));
+    bool in_root = false;
+    vec_foreach (r, &ps->roots) {
+        in_root = in_root || str_eqz(dir, r->dir);
+    }
+    return in_root && str_starts(path_base(str_of(path)), ".");
+}
+
 /// Look at the places of the dirty paths only. False: one is no known place's.
 static bool aim(struct look *lk)
 {
@@ -534,7 +545,7 @@ static bool aim(struct look *lk)
     vec_foreach (d, &lk->dirty) {
         bool input = aim_at_inputs(lk, *d);
         struct slot *s = slot_around(lk->ps, *d);
-        known = known && (s != NULL || input);
+        known = known && (s != NULL || input || is_passed_over(lk->ps, *d));
         if (s != NULL && !is_aimed_at(lk, s)) {
             struct glance g = {.path = xstrdup(s->path),
                                .built = s->built,

@@ -455,7 +455,7 @@ void past__committed(const struct gen_committed *c, void *arg)
     ps->undo_to = 0;
     buf_fini(&b);
     if (trim(ps)) {
-        past__prune(ps);
+        past__prune_soon(ps);
     }
     if (undone) { // what is held is nowhere else
         past__save(ps);

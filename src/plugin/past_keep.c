@@ -13,6 +13,8 @@
 #include "plugin/plugins_int.h"
 #include "store/versions.h"
 
+enum { PRUNE_MS = 1000 };
+
 void past_hash(const char *path, struct str bytes, char out[SHA256_HEX])
 {
     struct tree t;
@@ -313,11 +315,13 @@ static void keep_records(struct pruning *pr)
     }
 }
 
-void past__prune(struct plugins *ps)
+static void prune(void *arg)
 {
+    struct plugins *ps = arg;
     struct str key;
     void *p;
     if (ps->pruning != NULL) {
+        past__prune_soon(ps);
         return;
     }
     struct pruning *pr = xcalloc(1, sizeof *pr);
@@ -339,10 +343,20 @@ void past__prune(struct plugins *ps)
     work_submit(ps->keeper, 0, prune_work, prune_done, pr);
 }
 
+/// Pruning looks at everything that is kept: once for a burst of saves.
+void past__prune_soon(struct plugins *ps)
+{
+    if (!timer_running(&ps->prune_timer)) {
+        timer_init(&ps->prune_timer, ps->opts.loop, prune, ps);
+        timer_start(&ps->prune_timer, PRUNE_MS);
+    }
+}
+
 void past__keep_free(struct plugins *ps)
 {
     struct str path;
     void *g;
+    timer_stop(&ps->prune_timer);
     if (ps->pruning != NULL) {
         ps->pruning->ps = NULL;
     }

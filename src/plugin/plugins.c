@@ -431,6 +431,7 @@ void plugins_stop(struct plugins *ps)
     }
     ps->stopped = true;
     timer_stop(&ps->braked);
+    timer_stop(&ps->prune_timer);
     trust_unlisten(ps->opts.trust, on_trust, ps);
     for (size_t i = 0; i < ps->watches.n; i++) {
         watch_close(ps->watches.p[i]);

@@ -196,6 +196,7 @@ struct plugins {
     // what was kept
     bool remembered;         // state/hub.json was read
     struct pruning *pruning; // of the kept versions; NULL: none is under way
+    struct timer prune_timer;
     vec(struct past *) past; // newest first
     uint64_t last_id;        // of a record
     bool fresh;              // nothing was kept when the hub came up
@@ -302,8 +303,8 @@ void past__good_write(struct plugins *ps, struct jw *w);
 void past__good_read(struct plugins *ps, const struct json *good);
 /// `v` was committed: it is the last good one of its path, and kept.
 void past__keep(struct plugins *ps, const struct loaded *v);
-/// A record went: versions that nothing names any more go too.
-void past__prune(struct plugins *ps);
+/// A record went: versions that nothing names any more go too, after PRUNE_MS at most.
+void past__prune_soon(struct plugins *ps);
 void past__keep_free(struct plugins *ps);
 
 /// Read texts out of the kept versions; `done` on the loop, after which it is freed.

@@ -168,6 +168,18 @@ def test_last_good_and_held_versions_outlive_a_hub_that_was_killed(home, start_h
     assert ask(home, "held")["v"] == 3
 
 
+def test_versions_that_no_undo_can_reach_are_removed(home, start_hub):
+    plug(home, "p", answer(0))
+    calm(home, start_hub)
+    for n in range(1, 25):
+        plug(home, "p", answer(n))
+        reload(home)
+    retry(lambda: len(list((home.dir / "state/versions").iterdir())) <= 12)
+    for n in range(23, 19, -1):
+        undo(home)
+        assert ask(home, "p")["v"] == n
+
+
 def test_a_deleted_place_of_versions_costs_nothing_but_the_past(home, start_hub):
     plug(home, "p", answer(1))
     hub = calm(home, start_hub)
