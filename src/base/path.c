@@ -162,25 +162,17 @@ int path_mkdirs(const char *path, mode_t mode, struct err *e)
     return rc == 0 ? 0 : err_set(e, rc, "cannot create directory '%s': %s", path, err_text(rc));
 }
 
-int path_read(const char *path, struct buf *out, struct err *e)
+int path_read_fd(int fd, struct buf *out, struct stat *st)
 {
-    struct stat st;
     size_t before = out->n;
-    if (!buf_ok(out)) {
-        return err_set(e, ERR_TOO_LARGE, "cannot read '%s': %s", path, err_text(ERR_TOO_LARGE));
-    }
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); // a FIFO must not hang us
-    if (fd < 0) {
-        return err_sys(e, "cannot open '%s'", path);
-    }
-    int rc = fstat(fd, &st) == 0 ? 0 : -errno;
-    if (rc == 0 && !S_ISREG(st.st_mode)) {
-        rc = S_ISDIR(st.st_mode) ? -EISDIR : ERR_UNSUPPORTED;
+    int rc = !buf_ok(out) ? ERR_TOO_LARGE : fstat(fd, st) == 0 ? 0 : -errno;
+    if (rc == 0 && !S_ISREG(st->st_mode)) {
+        rc = S_ISDIR(st->st_mode) ? -EISDIR : ERR_UNSUPPORTED;
     }
     // A small file takes a small buffer: a chunk for each of thousands would be mapped and unmapped each
     // time. The file may grow meanwhile or, in /proc, claim to be empty.
     size_t chunk =
-        rc == 0 && st.st_size != 0 ? MIN((size_t)st.st_size + 1, (size_t)READ_CHUNK) : READ_CHUNK;
+        rc == 0 && st->st_size != 0 ? MIN((size_t)st->st_size + 1, (size_t)READ_CHUNK) : READ_CHUNK;
     for (ssize_t n = 1; rc == 0 && n != 0;) {
         char spare; // when `out` is full: is there one byte more?
         size_t room = MIN(out->max - out->n, chunk);
@@ -194,15 +186,25 @@ int path_read(const char *path, struct buf *out, struct err *e)
             buf_grow(out, (size_t)n);
         }
     }
-    close(fd);
-    if (rc == 0) {
-        return 0;
+    if (rc < 0) {
+        buf_cut(out, before);
     }
-    buf_cut(out, before);
-    return err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
+    return rc;
 }
 
-static int write_all(int fd, struct str bytes)
+int path_read(const char *path, struct buf *out, struct err *e)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); // a FIFO must not hang us
+    if (fd < 0) {
+        return err_sys(e, "cannot open '%s'", path);
+    }
+    int rc = path_read_fd(fd, out, &st);
+    close(fd);
+    return rc == 0 ? 0 : err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
+}
+
+int path_write_fd(int fd, struct str bytes)
 {
     while (bytes.n != 0) {
         ssize_t n = write(fd, bytes.p, bytes.n);
@@ -223,7 +225,7 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
     }
     int rc = fchmod(fd, mode) == 0 ? 0 : -errno;
     if (rc == 0) {
-        rc = write_all(fd, bytes);
+        rc = path_write_fd(fd, bytes);
     }
     if (rc == 0 && fsync(fd) != 0) {
         rc = -errno;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -42,6 +42,11 @@ int path_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
 /// Append a whole regular file to `out`, whose maximum is the limit: ERR_TOO_LARGE beyond it. On
 /// failure `out` is as it was.
 int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
+
+/// The same for an open file, whose state goes to `st`. Returns 0 or a negative code.
+int path_read_fd(int fd, struct buf *out, struct stat *st) MUST_CHECK;
+/// Write all of it. Returns 0 or a negative code.
+int path_write_fd(int fd, struct str bytes) MUST_CHECK;
 
 /// Replace `path` in one step: temporary file beside it with `mode`, written, synced, renamed,
 /// directory synced. A symlink is replaced, not followed. On failure the old file is untouched and

@@ -63,7 +63,7 @@ static struct str progress_key(const uint64_t *number)
 /// ctx.progress(text); of a call that has ended it says nothing.
 static int l_progress(lua_State *L)
 {
-    struct str text = bind__check_str(L, 1, "ctx.progress", "the text");
+    struct str text = args_str(L, 1, "ctx.progress", "the text");
     uint64_t number = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
     const struct agent_ctx *c = map_get(&bind_of(L)->progress, progress_key(&number));
     bool heard = c != NULL && c->of != NULL && c->of->progress != NULL;

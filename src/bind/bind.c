@@ -21,14 +21,13 @@
 
 enum { FILE_THREADS = 4 };
 
-const struct bind_face bind_faces[] = {
-    {"fs", face_fs},         {"exec", face_exec},
-    {"http", face_http},     {"timer", face_timer},
-    {"events", face_events}, {"hooks", face_hooks},
-    {"watch", face_watch},   {"store", face_store},
-    {"config", face_config}, {"secrets", face_secrets},
-    {"hub", face_hub},       {"worktree", face_worktree},
-    {"on", face_on},         {NULL, NULL},
+static const struct {
+    const char *name;
+    lua_CFunction open;
+} faces[] = {
+    {"exec", face_exec},         {"http", face_http},       {"watch", face_watch},
+    {"store", face_store},       {"secrets", face_secrets}, {"hub", face_hub},
+    {"worktree", face_worktree}, {"on", face_on},
 };
 
 // ---- owners -----------------------------------------------------------------------------------
@@ -166,11 +165,13 @@ struct vm *bind_vm_open(struct bind *b)
         .memory_max = (size_t)b->limits.memory_mb << 20,
         .log = bind__log,
         .arg = b,
+        .backend = &bind__backend,
     };
     struct vm *vm = vm_open(&opts);
-    for (const struct bind_face *f = bind_faces; f->name != NULL; f++) {
-        vm_add_lib(vm, f->name, f->open);
+    for (size_t i = 0; i < ARRAY_LEN(faces); i++) {
+        vm_add_lib(vm, faces[i].name, faces[i].open);
     }
+    face_hooks(vm);
     face_points(vm);
     vm_replace(vm, "os", "execute", face_os_execute);
     vm_replace(vm, "io", "popen", face_io_popen);

@@ -106,13 +106,6 @@ struct loop *bind_loop(const struct bind *b);
 /// freed before bind_close().
 const struct plugin_runner *bind_runner(struct bind *b);
 
-/// A face: `open` leaves one value, which becomes the global `name` and what require(name) gives.
-struct bind_face {
-    const char *name;
-    lua_CFunction open;
-};
-extern const struct bind_face bind_faces[]; // ends with a NULL name
-
 // ---- owners ---------------------------------------------------------------------------------
 
 /// One version of one module: its unit in the generation and its owner in the Lua state. What the

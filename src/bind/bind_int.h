@@ -11,7 +11,9 @@
 #include "hook/run.h"
 #include "loop/timer.h"
 #include "loop/work.h"
+#include "lua/args.h"
 #include "lua/entry.h"
+#include "lua/lib.h"
 #include "lua/value.h"
 #include "lua/watchdog.h"
 
@@ -62,30 +64,12 @@ struct bind {
 /// The owner that runs; raises when nobody does.
 struct bind_owner *bind__owner(lua_State *L);
 
-// ---- args.c: arguments and answers ------------------------------------------------------------
-
-// The checks raise "fs.read: path must be a string, not a table". `fn` is "fs.read", `what` "path".
-
-struct str bind__check_str(lua_State *L, int idx, const char *fn, const char *what);
-/// A string without NUL bytes.
-const char *bind__check_z(lua_State *L, int idx, const char *fn, const char *what);
-void bind__check_fn(lua_State *L, int idx, const char *fn);
-/// A number of seconds, in milliseconds; at least 1, at most ten years.
-uint64_t bind__check_ms(lua_State *L, int idx, const char *fn, const char *what);
-/// The table at `idx` has no other keys than these (NULL at the end).
-void bind__check_keys(lua_State *L, int idx, const char *fn, const char *const *keys);
-/// Push the field `key` of the table at `idx`; false (and nil) when it has none.
-bool bind__field(lua_State *L, int idx, const char *key);
-
-/// Push nil and a message; returns 2.
-int bind__fail(lua_State *L, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/// Memory for the rest of a C function that may raise: collected with the Lua stack.
-struct bind__scratch {
-    struct arena arena;
-    struct buf buf;
-};
-struct bind__scratch *bind__scratch(lua_State *L);
+// names that hub.c and worktree.c still use
+#define bind__check_keys args_keys
+#define bind__check_z    args_z
+#define bind__fail       args_fail
+#define bind__field      args_field
+#define bind__scratch    args_scratch
 
 // ---- call.c: requests -------------------------------------------------------------------------
 
@@ -226,8 +210,8 @@ struct bind_reg {
 /// message, and returns how many. `name` is what people see. On failure `r` is freed.
 int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops, struct str name,
                   int idx);
-/// The registration of that kind whose id is at `idx`; NULL when there is none (any more).
-struct bind_reg *bind__reg_find(lua_State *L, int idx, const char *what);
+/// The registration of that kind with this id; NULL when there is none (any more).
+struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what);
 /// Take it back. False when its unit has left already.
 bool bind__reg_off(struct bind_reg *r);
 /// Call its function in a later turn, after what was posted before. Texts are copied; STR_NULL and
@@ -257,14 +241,35 @@ void bind__push_env(lua_State *L, vm_ref meta);
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text);
 void bind__logs_close(struct bind *b);
 
+// ---- backend.c, and the functions in it: see struct lib_backend ------------------------------------
+
+extern const struct lib_backend bind__backend;
+
+int bind__timer_add(lua_State *L, const char *who, uint64_t ms, bool again);
+bool bind__timer_cancel(lua_State *L, uint64_t id);
+int bind__sleep(lua_State *L, uint64_t ms);
+int bind__event_on(lua_State *L, const char *who, struct str name);
+bool bind__event_off(lua_State *L, uint64_t id);
+int bind__event_emit(lua_State *L, const char *who, struct str name, const struct json *data);
+int bind__hook_on(lua_State *L, const char *who, const struct lib_hook *h);
+bool bind__hook_off(lua_State *L, const struct lib_hook *h);
+char *bind__fs_resolve(const char *path);
+int bind__fs_run(lua_State *L, struct lib_fs_job *j, int callback);
+int bind__fs_open(void *bind, const char *path, int flags);
+int bind__fs_write(void *bind, const char *path, struct str bytes, mode_t mode);
+int bind__fs_append(void *bind, const char *path, struct str bytes);
+int bind__fs_mkdir(void *bind, const char *path);
+int bind__fs_remove(void *bind, const char *path);
+int bind__fs_rename(void *bind, const char *from, const char *to);
+
 // ---- hooks.c ----------------------------------------------------------------------------------
 
 void bind__dispatches_cancel(struct bind *b);
 void bind__hooks_close(struct bind *b);
-/// Register the function at `fn` of `L` for the running owner, with the options at `opts` (0: none).
-/// `who` is for messages. Returns 0, or pushes nil and a message and returns 2.
-int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
-                   struct gen_item **out) MUST_CHECK;
+/// Register the function at `fn` of `L` for the running owner, as a handler of that kind. `who` is for
+/// messages. Returns 0, or pushes nil and a message and returns 2.
+int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum hook_kind kind,
+                   int fn, struct gen_item **out) MUST_CHECK;
 
 // ---- on.c -------------------------------------------------------------------------------------
 

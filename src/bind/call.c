@@ -151,7 +151,7 @@ void bind__op_check(lua_State *L, int idx, const char *fn)
         entry_check_wait(L);
         return;
     }
-    bind__check_fn(L, idx, fn);
+    args_fn(L, idx, fn);
     if (o->n_ops + o->n_calls >= BIND_OPS_MAX) {
         luaL_error(L, "%s: %d calls of this module are under way already", fn, BIND_OPS_MAX);
     }

@@ -1,4 +1,4 @@
-// events: on, off, emit.
+// Events between Lua code in the hub: the library `events` (lua/lib_events.c) stands on them.
 //
 // Two kinds of names. Those of the hub's stream (proto/events.def, and `user.*`, which anyone may
 // emit) are read from the stream itself, each subscriber with a cursor of its own: one that is slow
@@ -13,13 +13,10 @@
 
 #include "proto/events.h"
 
-#include <lauxlib.h>
-
 #include "bind/bind_int.h"
-#include "bind/faces.h"
 #include "event/event.h"
 
-enum { NAME_MAX_BYTES = 64, DATA_MAX = 64 * 1024 };
+enum { DATA_MAX = 64 * 1024 };
 
 struct bind__sub {
     struct bind_reg reg;
@@ -179,81 +176,44 @@ void bind_on_emit(struct bind *b, bind_emit_fn *fn, void *arg)
     b->emitted_arg = arg;
 }
 
-// ---- the face ---------------------------------------------------------------------------------
+// ---- for the library -------------------------------------------------------------------------
 
-static struct str check_name(lua_State *L, const char *fn)
+int bind__event_on(lua_State *L, const char *who, struct str name)
 {
-    struct str name = bind__check_str(L, 1, fn, "the name");
-    if (name.n == 0 || name.n > NAME_MAX_BYTES || strlen(name.p) != name.n ||
-        str_index(name, ',') >= 0) {
-        luaL_error(L, "%s: a name has 1 to %d bytes and no comma", fn, NAME_MAX_BYTES);
-    }
-    return name;
-}
-
-static int l_on(lua_State *L)
-{
-    struct str name = check_name(L, "events.on");
-    bind__check_fn(L, 2, "events.on");
+    (void)who;
     bind__owner(L);
     return bind__events_on(L, name, 2);
 }
 
-static int l_off(lua_State *L)
+bool bind__event_off(lua_State *L, uint64_t id)
 {
-    struct bind_reg *r = bind__reg_find(L, 1, "event");
-    lua_pushboolean(L, r != NULL && bind__reg_off(r));
-    return 1;
+    struct bind_reg *r = bind__reg_find(L, id, "event");
+    return r != NULL && bind__reg_off(r);
 }
 
-static int emit_user(lua_State *L, struct bind__scratch *s, struct str name, const struct json *v)
+int bind__event_emit(lua_State *L, const char *who, struct str name, const struct json *data)
 {
-    buf_addz(&s->buf, "\"data\":");
-    json_write(&s->buf, v, 0);
-    if (s->buf.n > DATA_MAX) {
-        return bind__fail(L, "events.emit: '%s' carries more than 64 KiB", name.p);
-    }
-    if (event_emit(bind_of(L)->events, name, STR_NULL, buf_str(&s->buf)) == 0) {
-        return bind__fail(L, "events.emit: the stream takes no events now");
-    }
-    lua_pushboolean(L, 1);
-    return 1;
-}
-
-static int l_emit(lua_State *L)
-{
-    struct err e = {0};
-    struct json *v;
-    struct str name = check_name(L, "events.emit");
-    lua_settop(L, 2);
-    struct bind__scratch *s = bind__scratch(L);
-    if (is_hub_event(name) || str_index(name, '*') >= 0) {
-        return bind__fail(L, "events.emit: '%s' is not yours to emit", name.p);
-    }
-    if (str_starts(name, "user.") && !event_type_is_user(name)) {
-        return bind__fail(L, "events.emit: '%s': after 'user.' come a-z, 0-9, '.', '_', '-'",
-                          name.p);
-    }
-    if (value_read(&v, &s->arena, L, 2, &e) < 0) {
-        return bind__fail(L, "events.emit: %s", e.msg);
-    }
-    if (event_type_is_user(name)) {
-        return emit_user(L, s, name, v);
-    }
-    json_write(&s->buf, v, 0);
     struct bind *b = bind_of(L);
-    bind_emit(b, name.p, buf_str(&s->buf));
-    if (b->emitted != NULL) {
-        b->emitted(b->emitted_arg, name.p, buf_str(&s->buf));
+    struct buf *text = &args_scratch(L)->buf;
+    bool user = event_type_is_user(name);
+    if (is_hub_event(name) || str_index(name, '*') >= 0) {
+        return args_fail(L, "%s: '%s' is not yours to emit", who, name.p);
+    }
+    if (str_starts(name, "user.") && !user) {
+        return args_fail(L, "%s: '%s': after 'user.' come a-z, 0-9, '.', '_', '-'", who, name.p);
+    }
+    buf_addz(text, user ? "\"data\":" : "");
+    json_write(text, data, 0);
+    if (!user) {
+        bind_emit(b, name.p, buf_str(text));
+        if (b->emitted != NULL) {
+            b->emitted(b->emitted_arg, name.p, buf_str(text));
+        }
+    } else if (text->n > DATA_MAX) {
+        return args_fail(L, "%s: '%s' carries more than 64 KiB", who, name.p);
+    } else if (event_emit(b->events, name, STR_NULL, buf_str(text)) == 0) {
+        return args_fail(L, "%s: the stream takes no events now", who);
     }
     lua_pushboolean(L, 1);
-    return 1;
-}
-
-int face_events(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"on", l_on}, {"off", l_off}, {"emit", l_emit}, {NULL, NULL}};
-    luaL_newlib(L, functions);
     return 1;
 }

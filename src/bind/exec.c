@@ -60,12 +60,12 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit *how)
 {
     if (!how->launched) {
-        return bind__fail(L, "exec: cannot start '%s': %s", x->spec.shown,
-                          how->why != NULL ? how->why : err_text(how->code));
+        return args_fail(L, "exec: cannot start '%s': %s", x->spec.shown,
+                         how->why != NULL ? how->why : err_text(how->code));
     }
     if (x->timed_out) {
-        return bind__fail(L, "exec: '%s' ran out of time after %g s", x->spec.shown,
-                          (double)x->spec.timeout_ms / 1000);
+        return args_fail(L, "exec: '%s' ran out of time after %g s", x->spec.shown,
+                         (double)x->spec.timeout_ms / 1000);
     }
     struct exec_result r = {how->code, how->signal, buf_str(&x->out), buf_str(&x->err)};
     return x->push(L, &r);
@@ -191,7 +191,7 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
     if (bind__line_enter(&x->op, exec_turn) && exec_start(x, &e) < 0) {
         bind__line_leave(&x->op);
         exec_free(x);
-        return bind__fail(L, "exec: %s", e.msg);
+        return args_fail(L, "exec: %s", e.msg);
     }
     return bind__op_begin(L, &x->op, callback, exec_cancel);
 }
@@ -218,7 +218,7 @@ static int push_result(lua_State *L, const struct exec_result *r)
 static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
 {
     size_t n = 0;
-    if (bind__field(L, 1, "args")) {
+    if (args_field(L, 1, "args")) {
         luaL_argexpected(L, lua_istable(L, -1), 1, "'args' as a list");
         n = lua_rawlen(L, -1);
     }
@@ -232,7 +232,7 @@ static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
         if (lua_type(L, -1) == LUA_TNUMBER) {
             lua_tostring(L, -1);
         }
-        argv[i] = arena_strdup(a, str_of(bind__check_z(L, -1, "exec", "an argument")));
+        argv[i] = arena_strdup(a, str_of(args_z(L, -1, "exec", "an argument")));
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -242,7 +242,7 @@ static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
 static const char **read_env(lua_State *L, struct arena *a)
 {
     size_t n = 0;
-    if (!bind__field(L, 1, "env")) {
+    if (!args_field(L, 1, "env")) {
         lua_pop(L, 1);
         return NULL;
     }
@@ -253,11 +253,11 @@ static const char **read_env(lua_State *L, struct arena *a)
     const char **env = arena_calloc(a, n + 1, sizeof *env);
     n = 0;
     for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
-        const char *name = bind__check_z(L, -2, "exec", "the name of a variable");
+        const char *name = args_z(L, -2, "exec", "the name of a variable");
         if (name[0] == '\0' || strchr(name, '=') != NULL) {
             luaL_error(L, "exec: '%s' cannot be the name of a variable", name);
         }
-        const char *value = bind__check_z(L, -1, "exec", "the value of a variable");
+        const char *value = args_z(L, -1, "exec", "the value of a variable");
         env[n++] = arena_printf(a, "%s=%s", name, value);
     }
     lua_pop(L, 1);
@@ -267,8 +267,8 @@ static const char **read_env(lua_State *L, struct arena *a)
 static const char *read_cwd(lua_State *L, struct arena *a)
 {
     const char *cwd = NULL;
-    if (bind__field(L, 1, "cwd")) {
-        char *full = path_expand_home(bind__check_z(L, -1, "exec", "cwd"));
+    if (args_field(L, 1, "cwd")) {
+        char *full = path_expand_home(args_z(L, -1, "exec", "cwd"));
         cwd = arena_strdup(a, str_of(full));
         free(full);
         if (cwd[0] != '/') {
@@ -285,21 +285,21 @@ static int l_exec(lua_State *L)
     if (!lua_istable(L, 1)) {
         return luaL_error(L, "exec: expects a table: exec{cmd = \"ls\", args = {\"-l\"}}");
     }
-    bind__check_keys(L, 1, "exec", keys);
+    args_keys(L, 1, "exec", keys);
     bind__op_check(L, 2, "exec");
     lua_settop(L, 2);
-    struct arena *a = &bind__scratch(L)->arena;
+    struct arena *a = &args_scratch(L)->arena;
     struct exec_spec spec = {0};
-    bind__field(L, 1, "cmd");
-    spec.shown = bind__check_z(L, -1, "exec", "cmd");
+    args_field(L, 1, "cmd");
+    spec.shown = args_z(L, -1, "exec", "cmd");
     spec.argv = read_args(L, a, spec.shown);
     spec.env = read_env(L, a);
     spec.cwd = read_cwd(L, a);
-    if (bind__field(L, 1, "timeout_s")) {
-        spec.timeout_ms = bind__check_ms(L, -1, "exec", "timeout_s");
+    if (args_field(L, 1, "timeout_s")) {
+        spec.timeout_ms = args_ms(L, -1, "exec", "timeout_s");
     }
-    if (bind__field(L, 1, "stdin")) {
-        spec.stdin_text = bind__check_str(L, -1, "exec", "stdin");
+    if (args_field(L, 1, "stdin")) {
+        spec.stdin_text = args_str(L, -1, "exec", "stdin");
     }
     return exec_run(L, &spec, 2, push_result);
 }

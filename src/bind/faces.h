@@ -6,20 +6,17 @@
 
 // Each leaves one value: the module.
 
-int face_config(lua_State *L);
-int face_events(lua_State *L);
 int face_exec(lua_State *L);
-int face_fs(lua_State *L);
-int face_hooks(lua_State *L);
 int face_http(lua_State *L);
 int face_hub(lua_State *L);
 int face_on(lua_State *L);
 int face_secrets(lua_State *L);
 int face_store(lua_State *L);
-int face_timer(lua_State *L);
 int face_watch(lua_State *L);
 int face_worktree(lua_State *L);
 
+/// Add to the library `hooks` what only the hub has.
+void face_hooks(struct vm *vm);
 /// Set the globals on_begin, on_tool_call, ...: one for each of the agent's points.
 void face_points(struct vm *vm);
 

@@ -1,4 +1,5 @@
-// hooks: on, off, notify, intercept, unintercept, call, enable, disable, list.
+// Hooks of Lua code in the hub: the library `hooks` (lua/lib_hooks.c) stands on this, and gets here what only
+// the hub has: notify, call, enable, disable, list.
 //
 // The registry is in C (hook/, gen/): a handler is an item of the unit whose code registered it, and
 // a dispatch runs on the current generation. notify() runs observers and does not wait for those that
@@ -26,79 +27,43 @@ struct bind__dispatch {
 
 // ---- registering ------------------------------------------------------------------------------
 
-static void read_opts(lua_State *L, const char *who, struct hook_spec *spec, int opts)
-{
-    static const char *const keys[] = {"tool", "priority", "timeout_ms", "on_error", NULL};
-    static const char *const faults[] = {
-        [HOOK_CONTINUE] = "continue", [HOOK_BLOCK] = "block", NULL};
-    if (!lua_istable(L, opts)) {
-        luaL_error(L, "%s: options must be a table", who);
-    }
-    bind__check_keys(L, opts, who, keys);
-    if (bind__field(L, opts, "tool")) {
-        spec->filter = bind__check_str(L, -1, who, "tool");
-    }
-    if (bind__field(L, opts, "priority")) {
-        spec->priority = (int)luaL_checkinteger(L, -1);
-    }
-    if (bind__field(L, opts, "timeout_ms")) {
-        lua_Integer ms = luaL_checkinteger(L, -1);
-        if (ms < 1 || ms > 86400000) {
-            luaL_error(L, "%s: timeout_ms must be 1 to 86400000", who);
-        }
-        spec->timeout_ms = (uint32_t)ms;
-    }
-    if (bind__field(L, opts, "on_error")) {
-        spec->on_error = (enum hook_on_error)luaL_checkoption(L, -1, NULL, faults);
-    }
-}
-
-int bind__hook_add(lua_State *L, const char *who, struct hook_spec *spec, int opts, int fn,
-                   struct gen_item **out)
+int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum hook_kind kind,
+                   int fn, struct gen_item **out)
 {
     struct bind_owner *o = bind__owner(L);
     struct err e = {0};
-    bind__check_fn(L, fn, who);
-    if (opts != 0 && !lua_isnoneornil(L, opts)) {
-        read_opts(L, who, spec, opts);
-    }
+    struct hook_spec spec = {
+        .point = h->point,
+        .kind = kind,
+        .name = h->name,
+        .filter = h->tool,
+        .priority = h->priority,
+        .timeout_ms = h->timeout_ms,
+        .on_error = h->block ? HOOK_BLOCK : HOOK_CONTINUE,
+        .limit_ms = &o->bind->limits.hook_ms,
+        .target = &hooks__target,
+    };
     int refused = bind__quota_take(L, QUOTA_HOOK, HOOKS_BYTES, who);
     if (refused != 0) {
         return refused;
     }
-    spec->limit_ms = &o->bind->limits.hook_ms;
     lua_pushvalue(L, fn);
-    spec->target = &hooks__target;
-    spec->data = hooks__handler_new(L, o, hook_point_find(spec->point) != NULL);
-    if (gen_unit_hook(o->unit, spec, out, &e) < 0) {
-        hooks__handler_free(spec->data);
-        return bind__fail(L, "%s: %s", who, e.msg);
+    spec.data = hooks__handler_new(L, o, hook_point_find(spec.point) != NULL);
+    if (gen_unit_hook(o->unit, &spec, out, &e) < 0) {
+        hooks__handler_free(spec.data);
+        return args_fail(L, "%s: %s", who, e.msg);
     }
     return 0;
 }
 
-static int add(lua_State *L, const char *who, enum hook_kind kind)
+int bind__hook_on(lua_State *L, const char *who, const struct lib_hook *h)
 {
-    struct hook_spec spec = {.kind = kind};
-    lua_settop(L, 4);
-    spec.point = bind__check_str(L, 1, who, "event");
-    spec.name = bind__check_str(L, 2, who, "name");
-    int refused = bind__hook_add(L, who, &spec, 4, 3, NULL);
+    int refused = bind__hook_add(L, who, h, h->chain ? HOOK_CHAIN : HOOK_OBSERVE, 3, NULL);
     if (refused != 0) {
         return refused;
     }
     lua_pushboolean(L, 1);
     return 1;
-}
-
-static int l_on(lua_State *L)
-{
-    return add(L, "hooks.on", HOOK_OBSERVE);
-}
-
-static int l_intercept(lua_State *L)
-{
-    return add(L, "hooks.intercept", HOOK_CHAIN);
 }
 
 // ---- taking back and switching ----------------------------------------------------------------
@@ -136,28 +101,17 @@ static struct gen_item *item_find(lua_State *L, struct str point, enum hook_kind
     return h != NULL ? item_in(h->owner, point, kind, name) : NULL;
 }
 
-static int take_back(lua_State *L, const char *who, enum hook_kind kind)
+bool bind__hook_off(lua_State *L, const struct lib_hook *h)
 {
-    struct str point = point_name(bind__check_str(L, 1, who, "event"));
-    struct gen_item *it = item_find(L, point, kind, bind__check_str(L, 2, who, "name"));
-    lua_pushboolean(L, it != NULL && gen_item_off(it, NULL) == 0);
-    return 1;
-}
-
-static int l_off(lua_State *L)
-{
-    return take_back(L, "hooks.off", HOOK_OBSERVE);
-}
-
-static int l_unintercept(lua_State *L)
-{
-    return take_back(L, "hooks.unintercept", HOOK_CHAIN);
+    enum hook_kind kind = h->chain ? HOOK_CHAIN : HOOK_OBSERVE;
+    struct gen_item *it = item_find(L, point_name(h->point), kind, h->name);
+    return it != NULL && gen_item_off(it, NULL) == 0;
 }
 
 static int switch_to(lua_State *L, const char *who, bool on)
 {
-    struct str point = point_name(bind__check_str(L, 1, who, "event"));
-    struct str name = bind__check_str(L, 2, who, "name");
+    struct str point = point_name(args_str(L, 1, who, "event"));
+    struct str name = args_str(L, 2, who, "name");
     bool found = false;
     for (enum hook_kind kind = 0; kind < HOOK__KINDS; kind++) {
         struct gen_item *it = item_find(L, point, kind, name);
@@ -210,8 +164,8 @@ static void dispatch_free(struct bind__dispatch *d)
 static int push_values(lua_State *L, const struct bind__dispatch *d)
 {
     if (d->run.result == HOOK_DENY) {
-        return bind__fail(L, "%s",
-                          d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler");
+        return args_fail(L, "%s",
+                         d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler");
     }
     return hooks__args_push(&d->args, L);
 }
@@ -263,7 +217,7 @@ static bool dispatch_start(struct bind__dispatch *d, const struct hook_list *lis
 /// The event at 1, which Lua code may dispatch, with the arguments behind it.
 static struct str check_event(lua_State *L, const char *who)
 {
-    struct str event = bind__check_str(L, 1, who, "event");
+    struct str event = args_str(L, 1, who, "event");
     if (hook_point_find(event) != NULL) {
         luaL_error(L, "%s: '%s' is a point of the agent: modules cannot raise it", who, event.p);
     }
@@ -392,7 +346,7 @@ static int l_list(lua_State *L)
     const struct hook_list *list;
     const struct gen *g = gen_current(bind_of(L)->engine);
     if (!lua_isnoneornil(L, 1)) {
-        event = point_name(bind__check_str(L, 1, "hooks.list", "event"));
+        event = point_name(args_str(L, 1, "hooks.list", "event"));
     }
     lua_newtable(L);
     value_mark_array(L);
@@ -405,20 +359,13 @@ static int l_list(lua_State *L)
     return 1;
 }
 
-int face_hooks(lua_State *L)
+void face_hooks(struct vm *vm)
 {
     static const luaL_Reg functions[] = {
-        {"on", l_on},
-        {"off", l_off},
-        {"notify", l_notify},
-        {"intercept", l_intercept},
-        {"unintercept", l_unintercept},
-        {"call", l_call},
-        {"enable", l_enable},
-        {"disable", l_disable},
-        {"list", l_list},
-        {NULL, NULL},
+        {"notify", l_notify},   {"call", l_call}, {"enable", l_enable},
+        {"disable", l_disable}, {"list", l_list},
     };
-    luaL_newlib(L, functions);
-    return 1;
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        vm_replace(vm, "hooks", functions[i].name, functions[i].func);
+    }
 }

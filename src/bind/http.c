@@ -68,7 +68,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     struct fetch *f = arg;
     lua_State *L = bind__op_answer_begin(&f->op);
     if (L != NULL) {
-        int n = rc == 0 ? push_reply(L, reply) : bind__fail(L, "http: %s", e->msg);
+        int n = rc == 0 ? push_reply(L, reply) : args_fail(L, "http: %s", e->msg);
         bind__op_answer(&f->op, n);
     }
     fetch_free(f);
@@ -133,7 +133,7 @@ static int begin(lua_State *L, const struct http_request *q, int callback)
     if (bind__line_enter(&f->op, fetch_turn) && fetch_start(f, &e) < 0) {
         bind__line_leave(&f->op);
         fetch_free(f);
-        return bind__fail(L, "http: %s", e.msg);
+        return args_fail(L, "http: %s", e.msg);
     }
     return bind__op_begin(L, &f->op, callback, fetch_cancel);
 }
@@ -147,7 +147,7 @@ struct wish {
 
 static struct wish *wish_new(lua_State *L)
 {
-    struct wish *w = arena_calloc(&bind__scratch(L)->arena, 1, sizeof *w);
+    struct wish *w = arena_calloc(&args_scratch(L)->arena, 1, sizeof *w);
     w->q.headers = w->headers;
     w->q.timeout_ms = TIMEOUT_MS;
     w->q.follow_redirects = true;
@@ -158,12 +158,12 @@ static struct wish *wish_new(lua_State *L)
 static void read_body(lua_State *L, struct wish *w, const char *fn)
 {
     if (lua_type(L, -1) == LUA_TSTRING) {
-        w->q.body = bind__check_str(L, -1, fn, "body");
+        w->q.body = args_str(L, -1, fn, "body");
         return;
     }
     struct err e = {0};
     struct json *v;
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     if (value_read(&v, &s->arena, L, -2, &e) < 0) {
         luaL_error(L, "%s: body: %s", fn, e.msg);
     }
@@ -181,8 +181,8 @@ static void read_headers(lua_State *L, struct wish *w)
             luaL_error(L, "http.request: more than %d headers", HEADERS_MAX);
         }
         struct http_header *h = &w->headers[w->q.n_headers++];
-        h->name = bind__check_str(L, -2, "http.request", "the name of a header");
-        h->value = bind__check_str(L, -1, "http.request", "the value of a header");
+        h->name = args_str(L, -2, "http.request", "the name of a header");
+        h->value = args_str(L, -1, "http.request", "the value of a header");
     }
 }
 
@@ -192,22 +192,22 @@ static int l_request(lua_State *L)
     if (!lua_istable(L, 1)) {
         return luaL_error(L, "http.request: expects a table: http.request{url = \"https://...\"}");
     }
-    bind__check_keys(L, 1, "http.request", keys);
+    args_keys(L, 1, "http.request", keys);
     bind__op_check(L, 2, "http.request");
     lua_settop(L, 2);
     struct wish *w = wish_new(L);
-    bind__field(L, 1, "url");
-    w->q.url = bind__check_z(L, -1, "http.request", "url");
-    if (bind__field(L, 1, "method")) {
-        w->q.method = bind__check_z(L, -1, "http.request", "method");
+    args_field(L, 1, "url");
+    w->q.url = args_z(L, -1, "http.request", "url");
+    if (args_field(L, 1, "method")) {
+        w->q.method = args_z(L, -1, "http.request", "method");
     }
-    if (bind__field(L, 1, "headers")) {
+    if (args_field(L, 1, "headers")) {
         read_headers(L, w);
     }
-    if (bind__field(L, 1, "timeout_s")) {
-        w->q.timeout_ms = bind__check_ms(L, -1, "http.request", "timeout_s");
+    if (args_field(L, 1, "timeout_s")) {
+        w->q.timeout_ms = args_ms(L, -1, "http.request", "timeout_s");
     }
-    if (bind__field(L, 1, "body")) {
+    if (args_field(L, 1, "body")) {
         read_body(L, w, "http.request");
     }
     return begin(L, &w->q, 2);
@@ -215,7 +215,7 @@ static int l_request(lua_State *L)
 
 static int l_get(lua_State *L)
 {
-    const char *url = bind__check_z(L, 1, "http.get", "url");
+    const char *url = args_z(L, 1, "http.get", "url");
     lua_settop(L, 2);
     bind__op_check(L, 2, "http.get");
     struct http_request q = {.url = url, .timeout_ms = TIMEOUT_MS, .follow_redirects = true};
@@ -224,7 +224,7 @@ static int l_get(lua_State *L)
 
 static int l_post(lua_State *L)
 {
-    const char *url = bind__check_z(L, 1, "http.post", "url");
+    const char *url = args_z(L, 1, "http.post", "url");
     lua_settop(L, 3);
     bind__op_check(L, 3, "http.post");
     struct wish *w = wish_new(L);

@@ -117,7 +117,7 @@ static struct modules *modules_of(lua_State *L, const char *fn)
 static int lib_reload(lua_State *L)
 {
     struct modules *ms = modules_of(L, "loader.reload");
-    struct str name = bind__check_str(L, 1, "loader.reload", "module");
+    struct str name = args_str(L, 1, "loader.reload", "module");
     lua_settop(L, 2);
     name = str_starts(name, "lua:") ? str_from(name, 4) : name;
     if (str_starts(name, "hub.")) {
@@ -126,11 +126,11 @@ static int lib_reload(lua_State *L)
         return 2;
     }
     if (!modules_knows(ms, name)) {
-        return bind__fail(L, "there is no module '" STR_FMT "'", STR_ARG(name));
+        return args_fail(L, "there is no module '" STR_FMT "'", STR_ARG(name));
     }
     bind__op_check(L, 2, "loader.reload");
     if (bind_of(L)->stopped) {
-        return bind__fail(L, "the hub is stopping");
+        return args_fail(L, "the hub is stopping");
     }
     return request(L, xasprintf("lua:" STR_FMT, STR_ARG(name)), 2);
 }
@@ -141,16 +141,16 @@ static int lib_load_improvements(lua_State *L)
     int callback = lua_isfunction(L, 1) ? 1 : 2;
     lua_settop(L, 2);
     if (callback == 2 && !lua_isnil(L, 1)) {
-        const char *dir = bind__check_z(L, 1, "loader.load_improvements", "dir");
+        const char *dir = args_z(L, 1, "loader.load_improvements", "dir");
         const char *home = bind_of(L)->home->dir;
         size_t n = strlen(home);
         if (strncmp(dir, home, n) != 0 || strcmp(dir + n, "/lua/improvements") != 0) {
-            return bind__fail(L, "improvements are loaded from '%s/lua/improvements' only", home);
+            return args_fail(L, "improvements are loaded from '%s/lua/improvements' only", home);
         }
     }
     bind__op_check(L, callback, "loader.load_improvements");
     if (bind_of(L)->stopped) {
-        return bind__fail(L, "the hub is stopping");
+        return args_fail(L, "the hub is stopping");
     }
     return request(L, NULL, callback);
 }

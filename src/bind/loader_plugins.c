@@ -106,12 +106,12 @@ static struct ask *ask_for(struct str name)
 /// load_plugin(path, name [, fn]) -> ok, report
 static int lib_load_plugin(lua_State *L)
 {
-    const char *path = bind__check_z(L, 1, "loader.load_plugin", "path");
-    struct str name = bind__check_str(L, 2, "loader.load_plugin", "name");
+    const char *path = args_z(L, 1, "loader.load_plugin", "path");
+    struct str name = args_str(L, 2, "loader.load_plugin", "name");
     lua_settop(L, 3);
     struct plugins *ps = plugins_of(L, 3, "loader.load_plugin");
     if (path[0] != '/') {
-        return bind__fail(L, "loader.load_plugin: '%s' is no absolute path", path);
+        return args_fail(L, "loader.load_plugin: '%s' is no absolute path", path);
     }
     char *owner = xasprintf("loader:" STR_FMT, STR_ARG(name));
     struct plugin_install one = {.path = path, .hot = HOT_YES};
@@ -124,12 +124,12 @@ static int lib_load_plugin(lua_State *L)
 /// reload_plugin(name [, fn]) -> ok, report
 static int lib_reload_plugin(lua_State *L)
 {
-    struct str name = bind__check_str(L, 1, "loader.reload_plugin", "name");
+    struct str name = args_str(L, 1, "loader.reload_plugin", "name");
     struct plugin_row row;
     lua_settop(L, 2);
     struct plugins *ps = plugins_of(L, 2, "loader.reload_plugin");
     if (!plugins_find(ps, name, &row)) {
-        return bind__fail(L, "there is no plugin '" STR_FMT "'", STR_ARG(name));
+        return args_fail(L, "there is no plugin '" STR_FMT "'", STR_ARG(name));
     }
     plugins_load(ps, name);
     return request(L, ask_for(name), true, 2);
@@ -138,12 +138,12 @@ static int lib_reload_plugin(lua_State *L)
 /// unload_plugin(name [, fn]) -> 0, report: until it is loaded again or the hub restarts
 static int lib_unload_plugin(lua_State *L)
 {
-    struct str name = bind__check_str(L, 1, "loader.unload_plugin", "name");
+    struct str name = args_str(L, 1, "loader.unload_plugin", "name");
     struct err e = {0};
     lua_settop(L, 2);
     struct plugins *ps = plugins_of(L, 2, "loader.unload_plugin");
     if (plugins_unload(ps, name, &e) < 0) {
-        return bind__fail(L, "loader.unload_plugin: %s", e.msg);
+        return args_fail(L, "loader.unload_plugin: %s", e.msg);
     }
     struct ask *k = ask_for(name);
     k->counted = true;
@@ -159,7 +159,7 @@ static int lib_load_many(lua_State *L)
     lua_Unsigned n = MIN(lua_rawlen(L, 1), 4096);
     for (lua_Unsigned i = 1; i <= n; i++) {
         if (lua_rawgeti(L, 1, (lua_Integer)i) != LUA_TSTRING) {
-            return bind__fail(L, "loader.load_many: names are texts");
+            return args_fail(L, "loader.load_many: names are texts");
         }
         lua_pop(L, 1);
     }

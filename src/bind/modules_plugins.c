@@ -122,7 +122,7 @@ static void add_inside(lua_State *L, struct version *v, const char *name, int id
 /// The name that the table at `idx` says; NULL: it says none. Kept on the stack.
 static const char *said_name(lua_State *L, int idx)
 {
-    bool said = lua_istable(L, idx) && bind__field(L, idx, "name");
+    bool said = lua_istable(L, idx) && args_field(L, idx, "name");
     return said && lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
 }
 
@@ -166,7 +166,7 @@ static const char *module_path(struct version *v, struct arena *a, struct str na
 /// The text at `idx` as it is meant in the module's file: expanded, absolute; raises.
 static const char *entry_path(lua_State *L, int idx, const struct version *v, struct arena *a)
 {
-    const char *said = bind__check_z(L, idx, "plugins", "path");
+    const char *said = args_z(L, idx, "plugins", "path");
     if (said[0] == '\0') { // it would be the directory of the file itself
         luaL_error(L, "plugins: path is empty");
     }
@@ -197,19 +197,19 @@ static int read_entry(lua_State *L)
     struct plugin_install one = {.hot = HOT_YES};
     struct json *options = NULL;
     struct err e = {0};
-    bind__check_keys(L, 1, "plugins", keys);
-    if (bind__field(L, 1, "hot")) {
+    args_keys(L, 1, "plugins", keys);
+    if (args_field(L, 1, "hot")) {
         one.hot = check_hot(L, -1);
     }
-    if (bind__field(L, 1, "options") && value_read(&options, a, L, -1, &e) < 0) {
+    if (args_field(L, 1, "options") && value_read(&options, a, L, -1, &e) < 0) {
         return luaL_error(L, "plugins: options: %s", e.msg);
     }
     one.options = options;
-    if (bind__field(L, 1, "path")) {
+    if (args_field(L, 1, "path")) {
         one.path = entry_path(L, -1, v, a);
     } else {
-        bind__field(L, 1, "module");
-        one.path = module_path(v, a, bind__check_str(L, -1, "plugins", "module"));
+        args_field(L, 1, "module");
+        one.path = module_path(v, a, args_str(L, -1, "plugins", "module"));
     }
     if (one.path == NULL) {
         return luaL_error(L, "plugins: there is no module '%s' in the user's directory",
@@ -232,7 +232,7 @@ static void install_entry(lua_State *L, struct version *v, const char *number, i
 
 static bool is_entry(lua_State *L, int idx)
 {
-    bool is = lua_istable(L, idx) && (bind__field(L, idx, "path") || bind__field(L, idx, "module"));
+    bool is = lua_istable(L, idx) && (args_field(L, idx, "path") || args_field(L, idx, "module"));
     lua_settop(L, idx);
     return is;
 }

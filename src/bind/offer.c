@@ -133,7 +133,7 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
                                  .data = f};
     if (gen_unit_add(v->unit, &spec, &it, &e) < 0) {
         offer_free(f);
-        return bind__fail(L, "%s: %s", kind->what, e.msg);
+        return args_fail(L, "%s: %s", kind->what, e.msg);
     }
     return push_handle(L, it);
 }
@@ -330,8 +330,8 @@ static const struct offer_kind prompt_kind = {.what = "prompt",
 
 int offer_check_run(lua_State *L, int idx, const char *what)
 {
-    bind__field(L, idx, "run");
-    bind__check_fn(L, lua_gettop(L), what);
+    args_field(L, idx, "run");
+    args_fn(L, lua_gettop(L), what);
     return lua_gettop(L);
 }
 
@@ -341,17 +341,17 @@ int offer_command(lua_State *L)
     static const char *const keys[] = {"name", "description", "run", NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    bind__check_keys(L, 1, "command", keys);
-    bind__field(L, 1, "name");
-    struct str name = bind__check_str(L, -1, "command", "name");
+    args_keys(L, 1, "command", keys);
+    args_field(L, 1, "name");
+    struct str name = args_str(L, -1, "command", "name");
     if (!plugin_name_valid(name)) {
         return luaL_error(L, "command: '%s' is no name: it has to be like 'say-hello'", name.p);
     }
     struct str text = STR("");
-    if (bind__field(L, 1, "description")) {
-        text = bind__check_str(L, -1, "command", "description");
+    if (args_field(L, 1, "description")) {
+        text = args_str(L, -1, "command", "description");
     }
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     struct jw w;
     jw_init(&w, &s->buf);
     jw_obj(&w);

@@ -273,10 +273,10 @@ static int read_explicit(struct answer *a, struct arena *arena, lua_State *L, st
         return err_set(e, ERR_INVALID, "a status is 200 to 599, not %lld", (long long)status);
     }
     a->status = (int)status;
-    if (bind__field(L, 1, "headers")) {
+    if (args_field(L, 1, "headers")) {
         rc = read_headers(a, arena, L, e);
     }
-    bind__field(L, 1, "body");
+    args_field(L, 1, "body");
     if (rc == 0) {
         rc = read_body(a, arena, L, true, e);
     }
@@ -294,7 +294,7 @@ static int read_answer(struct answer *a, struct arena *arena, lua_State *L, int 
         return 0;
     }
     lua_settop(L, 1);
-    if (lua_istable(L, 1) && bind__field(L, 1, "status") && lua_isinteger(L, -1)) {
+    if (lua_istable(L, 1) && args_field(L, 1, "status") && lua_isinteger(L, -1)) {
         return read_explicit(a, arena, L, e);
     }
     lua_settop(L, 1);
@@ -388,11 +388,11 @@ static const struct offer_kind route_kind = {.what = "route",
 int offer_route(lua_State *L)
 {
     struct err e = {0};
-    struct str method = bind__check_str(L, 1, "route", "the method");
-    struct str path = bind__check_str(L, 2, "route", "the path");
-    bind__check_fn(L, 3, "route");
+    struct str method = args_str(L, 1, "route", "the method");
+    struct str path = args_str(L, 2, "route", "the path");
+    args_fn(L, 3, "route");
     lua_settop(L, 3);
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     if (gen_route_name(&s->buf, method, path, &e) < 0) {
         return luaL_error(L, "route: %s", e.msg);
     }
@@ -405,8 +405,8 @@ int offer_response(lua_State *L)
     static const char *const keys[] = {"status", "headers", "body", NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    bind__check_keys(L, 1, "response", keys);
-    if (!bind__field(L, 1, "status")) {
+    args_keys(L, 1, "response", keys);
+    if (!args_field(L, 1, "status")) {
         lua_pushinteger(L, 200);
         lua_setfield(L, 1, "status");
     } else if (!lua_isinteger(L, -1)) {

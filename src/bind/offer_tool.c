@@ -98,7 +98,7 @@ static struct json *read_field(lua_State *L, const char *key, struct arena *a)
 {
     struct json *v = NULL;
     struct err e = {0};
-    if (bind__field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
+    if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
         luaL_error(L, "tool: %s: %s", key, e.msg);
     }
     return v;
@@ -117,7 +117,7 @@ static struct json *mend_required(struct json *schema)
 }
 
 /// The schema of the tool's input; NULL: it takes anything.
-static const struct json *read_schema(lua_State *L, struct bind__scratch *s)
+static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 {
     struct json *schema = read_field(L, "input_schema", &s->arena);
     struct json *input = read_field(L, "input", &s->arena);
@@ -149,10 +149,10 @@ static const struct json *read_schema(lua_State *L, struct bind__scratch *s)
 
 static struct str read_text(lua_State *L, const char *key, struct str fallback)
 {
-    return bind__field(L, 1, key) ? bind__check_str(L, -1, "tool", key) : fallback;
+    return args_field(L, 1, key) ? args_str(L, -1, "tool", key) : fallback;
 }
 
-static void write_about(lua_State *L, struct bind__scratch *s, const struct json *schema,
+static void write_about(lua_State *L, struct args_scratch *s, const struct json *schema,
                         bool override)
 {
     static const char *const modes[] = {"allow", "ask", "deny", NULL};
@@ -186,14 +186,14 @@ int offer_tool(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     luaL_checkstack(L, 24, "tool");
-    bind__check_keys(L, 1, "tool", keys);
-    bind__field(L, 1, "name");
-    struct str name = bind__check_str(L, -1, "tool", "name");
+    args_keys(L, 1, "tool", keys);
+    args_field(L, 1, "name");
+    struct str name = args_str(L, -1, "tool", "name");
     if (!plugin_name_valid(name)) {
         return luaL_error(L, "tool: '%s' is no name: it has to be like 'roll-dice'", name.p);
     }
-    struct bind__scratch *s = bind__scratch(L);
-    bool override = bind__field(L, 1, "override") && lua_toboolean(L, -1);
+    struct args_scratch *s = args_scratch(L);
+    bool override = args_field(L, 1, "override") && lua_toboolean(L, -1);
     write_about(L, s, read_schema(L, s), override);
     if (!buf_ok(&s->buf)) {
         return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);

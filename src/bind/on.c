@@ -176,7 +176,7 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
 static int l_reg_off(lua_State *L)
 {
     const char *what = lua_tostring(L, lua_upvalueindex(1));
-    struct bind_reg *r = bind__reg_find(L, lua_upvalueindex(2), what);
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, lua_upvalueindex(2)), what);
     lua_pushboolean(L, r != NULL && bind__reg_off(r));
     return 1;
 }
@@ -222,9 +222,13 @@ static int on_point(lua_State *L, const char *who, const struct hook_point *p, i
     struct gen_item *it;
     bool has_opts = lua_istable(L, first);
     int fn = has_opts ? first + 1 : first;
-    struct hook_spec spec = {.point = str_of(p->name), .kind = p->kind};
+    struct lib_hook h = {.point = str_of(p->name)};
     lua_settop(L, fn);
-    int refused = bind__hook_add(L, who, &spec, has_opts ? first : 0, fn, &it);
+    args_fn(L, fn, who);
+    if (has_opts) {
+        lib_hook_options(L, who, first, &h);
+    }
+    int refused = bind__hook_add(L, who, &h, p->kind, fn, &it);
     if (refused != 0) {
         return refused;
     }
@@ -282,13 +286,13 @@ static NORETURN void unknown(lua_State *L, struct str name)
 
 int bind__on(lua_State *L)
 {
-    struct str name = bind__check_str(L, 1, "on", "the name");
+    struct str name = args_str(L, 1, "on", "the name");
     const struct hook_point *p = hook_point_find(name);
     if (p != NULL) {
         return on_point(L, "on", p, 2);
     }
     int fn = lua_istable(L, 2) ? 3 : 2;
-    bind__check_fn(L, fn, "on");
+    args_fn(L, fn, "on");
     bind__owner(L);
     lua_settop(L, fn);
     for (enum bind_life i = BIND_START; i <= BIND_SHUTDOWN; i++) {

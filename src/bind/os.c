@@ -77,7 +77,7 @@ static int push_status(lua_State *L, const struct exec_result *r)
 
 static int shell(lua_State *L, const char *fn, exec_push *push)
 {
-    const char *argv[] = {"/bin/sh", "-c", bind__check_z(L, 1, fn, "the command"), NULL};
+    const char *argv[] = {"/bin/sh", "-c", args_z(L, 1, fn, "the command"), NULL};
     struct exec_spec spec = {.argv = argv, .shown = argv[2]};
     lua_settop(L, 1);
     bind__op_check(L, 2, fn);
@@ -127,7 +127,7 @@ static int push_file(lua_State *L, const struct exec_result *r)
 {
     FILE *file = memory_file(r->out);
     if (file == NULL) {
-        return bind__fail(L, "io.popen: %s", err_text(-errno));
+        return args_fail(L, "io.popen: %s", err_text(-errno));
     }
     struct popen_file *f = lua_newuserdatauv(L, sizeof *f, 0);
     *f = (struct popen_file){{file, popen_close}, r->code, r->signal};
@@ -137,7 +137,7 @@ static int push_file(lua_State *L, const struct exec_result *r)
 
 int face_io_popen(lua_State *L)
 {
-    if (!lua_isnoneornil(L, 2) && strcmp(bind__check_z(L, 2, "io.popen", "mode"), "r") != 0) {
+    if (!lua_isnoneornil(L, 2) && strcmp(args_z(L, 2, "io.popen", "mode"), "r") != 0) {
         return luaL_error(L, "io.popen: commands can only be read from: use exec{stdin = ...}");
     }
     return shell(L, "io.popen", push_file);

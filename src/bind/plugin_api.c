@@ -83,17 +83,17 @@ static const char *free_id(lua_State *L, const struct plugin__version *v)
 /// The section at 1: {id, text, priority}. `text` is at `text`, a string or a function.
 static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priority)
 {
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     struct jw w;
     bool dynamic = lua_isfunction(L, text);
     if (!dynamic) {
-        bind__check_str(L, text, "prompt", "text");
+        args_str(L, text, "prompt", "text");
     }
     jw_init(&w, &s->buf);
     jw_obj(&w);
     jw_kint(&w, "priority", priority);
     if (!dynamic) {
-        jw_kstr(&w, "text", bind__check_str(L, text, "prompt", "text"));
+        jw_kstr(&w, "text", args_str(L, text, "prompt", "text"));
     }
     jw_end_obj(&w);
     return dynamic ? offer_prompt(L, id, buf_str(&s->buf), text)
@@ -111,19 +111,19 @@ int plugin__api_prompt(lua_State *L)
     if (!lua_istable(L, 1)) {
         return add_prompt(L, str_of(free_id(L, v)), 1, 0);
     }
-    bind__check_keys(L, 1, "prompt", keys);
-    if (bind__field(L, 1, "priority")) {
+    args_keys(L, 1, "prompt", keys);
+    if (args_field(L, 1, "priority")) {
         priority = luaL_checkinteger(L, -1);
     }
-    if (bind__field(L, 1, "id")) {
-        id = bind__check_str(L, -1, "prompt", "id");
+    if (args_field(L, 1, "id")) {
+        id = args_str(L, -1, "prompt", "id");
         if (!plugin_name_valid(id)) {
             return luaL_error(L, "prompt: '%s' is no id: it has to be like 'commit-style'", id.p);
         }
     } else {
         id = str_of(free_id(L, v));
     }
-    bind__field(L, 1, "text");
+    args_field(L, 1, "text");
     return add_prompt(L, id, lua_gettop(L), priority);
 }
 
@@ -158,8 +158,7 @@ static int l_flag_value(lua_State *L)
 
 static size_t check_flag_type(lua_State *L)
 {
-    struct str name =
-        bind__field(L, 1, "type") ? bind__check_str(L, -1, "flag", "type") : STR("boolean");
+    struct str name = args_field(L, 1, "type") ? args_str(L, -1, "flag", "type") : STR("boolean");
     for (size_t i = 0; i < ARRAY_LEN(flag_types); i++) {
         if (str_eqz(name, flag_types[i].name)) {
             return i;
@@ -173,7 +172,7 @@ static size_t check_flag_type(lua_State *L)
 static const struct json *check_default(lua_State *L, struct arena *a, size_t type)
 {
     struct json *v = NULL;
-    bool given = bind__field(L, 1, "default");
+    bool given = args_field(L, 1, "default");
     if (!given && flag_types[type].type == JSON_BOOL) {
         lua_pop(L, 1);
         lua_pushboolean(L, 0);
@@ -193,16 +192,16 @@ static int l_flag(lua_State *L)
     struct jw w;
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    bind__check_keys(L, 1, "flag", keys);
-    bind__field(L, 1, "name");
-    struct str name = bind__check_str(L, -1, "flag", "name");
+    args_keys(L, 1, "flag", keys);
+    args_field(L, 1, "name");
+    struct str name = args_str(L, -1, "flag", "name");
     if (!plugin_name_valid(name)) {
         return luaL_error(L, "flag: '%s' is no name: it has to be like 'verbose'", name.p);
     }
     size_t type = check_flag_type(L);
     struct str text =
-        bind__field(L, 1, "description") ? bind__check_str(L, -1, "flag", "description") : STR("");
-    struct bind__scratch *s = bind__scratch(L);
+        args_field(L, 1, "description") ? args_str(L, -1, "flag", "description") : STR("");
+    struct args_scratch *s = args_scratch(L);
     const struct json *def = check_default(L, &s->arena, type);
     int at = lua_gettop(L);
     jw_init(&w, &s->buf);
@@ -225,7 +224,7 @@ static int l_flag(lua_State *L)
 /// preserve_ui(key)
 int plugin__api_preserve(lua_State *L)
 {
-    struct str key = bind__check_str(L, 1, "preserve_ui", "the key");
+    struct str key = args_str(L, 1, "preserve_ui", "the key");
     if (key.n == 0 || key.n > 128) {
         return luaL_error(L, "preserve_ui: a key has 1 to 128 bytes");
     }
@@ -239,10 +238,10 @@ static int l_tool_call(lua_State *L)
     static const char *const keys[] = {"tool_name", "tool_call_id", "input", NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    bind__check_keys(L, 1, "ToolCall", keys);
-    bind__field(L, 1, "tool_name");
-    bind__check_str(L, -1, "ToolCall", "tool_name");
-    if (!bind__field(L, 1, "input")) {
+    args_keys(L, 1, "ToolCall", keys);
+    args_field(L, 1, "tool_name");
+    args_str(L, -1, "ToolCall", "tool_name");
+    if (!args_field(L, 1, "input")) {
         lua_newtable(L);
         lua_setfield(L, 1, "input");
     }
@@ -256,13 +255,13 @@ static int l_tool_result(lua_State *L)
                                        "success",   "error",        NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    bind__check_keys(L, 1, "ToolResult", keys);
-    if (!bind__field(L, 1, "output")) {
+    args_keys(L, 1, "ToolResult", keys);
+    if (!args_field(L, 1, "output")) {
         lua_pushliteral(L, "");
         lua_setfield(L, 1, "output");
     }
-    if (!bind__field(L, 1, "success")) {
-        lua_pushboolean(L, !bind__field(L, 1, "error"));
+    if (!args_field(L, 1, "success")) {
+        lua_pushboolean(L, !args_field(L, 1, "error"));
         lua_setfield(L, 1, "success");
     }
     lua_settop(L, 1);

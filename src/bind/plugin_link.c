@@ -92,7 +92,7 @@ static int l_call(lua_State *L)
                                          : "plugins call each other too deep");
     }
     luaL_checkstack(L, VALUES_MAX + 8, "plugin call");
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     int rc = read_values(values, &s->arena, L, 1, n, &e);
     if (rc == 0) {
         ps->depth++;
@@ -126,7 +126,7 @@ static int l_index(lua_State *L)
         return 0;
     }
     const char *key = lua_tostring(L, 2);
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     struct entry en = {0}; // a stack of the other state; nothing runs on it
     lua_State *to = entry_begin(&en, v->owner->vm);
     bool found = push_field(v, to, key), is_function = lua_isfunction(to, -1);

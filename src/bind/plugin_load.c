@@ -394,7 +394,7 @@ static int raise_cycle(lua_State *L, struct plugin__version *v, const struct plu
 int plugin__require(lua_State *L)
 {
     static const char link[] = "plugin.";
-    struct str name = bind__check_str(L, 1, "require", "the name");
+    struct str name = args_str(L, 1, "require", "the name");
     lua_settop(L, 1);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, 1);

@@ -94,7 +94,7 @@ static void push_spec(lua_State *L, int key, int value)
         luaL_checktype(L, value, LUA_TTABLE);
         push_copy(L, value, NULL);
     }
-    if (key != 0 && !bind__field(L, -1, "name")) {
+    if (key != 0 && !args_field(L, -1, "name")) {
         lua_pushvalue(L, key);
         lua_setfield(L, -3, "name");
     }
@@ -126,7 +126,7 @@ static void add_route(lua_State *L, int key, int value)
     } else {
         luaL_checktype(L, value, LUA_TTABLE);
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-            if (!bind__field(L, value, names[i])) {
+            if (!args_field(L, value, names[i])) {
                 lua_pop(L, 1);
                 lua_rawgeti(L, value, (lua_Integer)i + 1);
             }
@@ -171,7 +171,7 @@ static void add_handlers(lua_State *L, const char *point, int value, bool in_lis
         return;
     }
     luaL_checktype(L, value, LUA_TTABLE);
-    if (bind__field(L, value, "run")) {
+    if (args_field(L, value, "run")) {
         int run = lua_gettop(L);
         lua_pushstring(L, point);
         push_copy(L, value, "run");
@@ -206,7 +206,7 @@ static void add_hooks(lua_State *L, int idx)
     each(L, idx, check_point);
     for (size_t i = 0; i < POINT__COUNT; i++) {
         const char *name = hook_points[i].name;
-        if (bind__field(L, idx, name) || bind__field(L, idx, name + strlen("on_"))) {
+        if (args_field(L, idx, name) || args_field(L, idx, name + strlen("on_"))) {
             add_handlers(L, name, lua_gettop(L), false);
         }
         lua_settop(L, idx);
@@ -221,7 +221,7 @@ static void say_metadata(lua_State *L)
     bool any = false;
     lua_newtable(L);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        any = bind__field(L, 1, names[i]) || any;
+        any = args_field(L, 1, names[i]) || any;
         lua_setfield(L, -2, names[i]);
     }
     if (any) {
@@ -235,7 +235,7 @@ static void say_metadata(lua_State *L)
 static void add_all(lua_State *L, const char *name, each_fn *fn, bool single)
 {
     lua_settop(L, 1);
-    if (!bind__field(L, 1, name)) {
+    if (!args_field(L, 1, name)) {
         return;
     }
     if (single && (!lua_istable(L, 2) || lua_rawlen(L, 2) == 0)) {
@@ -251,7 +251,7 @@ int plugin__install(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     say_metadata(L);
-    if (bind__field(L, 1, "hooks")) {
+    if (args_field(L, 1, "hooks")) {
         add_hooks(L, 2);
     }
     add_all(L, "tools", add_tool, false);

@@ -68,7 +68,7 @@ static int refuse(lua_State *L, unsigned what, const char *message)
         bind__note(o, DIAG_LIMIT_REACHED, in_file ? ar.source + 1 : NULL,
                    in_file ? ar.currentline : 0, message);
     }
-    return bind__fail(L, "%s", message);
+    return args_fail(L, "%s", message);
 }
 
 static int refuse_bytes(lua_State *L, const char *fn)

@@ -252,7 +252,7 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
     r->id = ++o->bind->next_id;
     if (o->unit->life == GEN_DRAINING) {
         ops->free(r);
-        return bind__fail(L, "stale handle: this version of '%s' has been replaced", o->unit->name);
+        return args_fail(L, "stale handle: this version of '%s' has been replaced", o->unit->name);
     }
     int refused = bind__quota_take(L, ops->quota, REG_BYTES, ops->what);
     if (refused != 0) {
@@ -271,16 +271,14 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
     int rc = gen_unit_add(o->unit, &spec, &r->item, &e);
     if (rc < 0) {
         reg_release(r);
-        return bind__fail(L, "%s", e.msg);
+        return args_fail(L, "%s", e.msg);
     }
     return 1;
 }
 
-struct bind_reg *bind__reg_find(lua_State *L, int idx, const char *what)
+struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what)
 {
-    int is_integer;
-    uint64_t id = (uint64_t)lua_tointegerx(L, idx, &is_integer);
-    struct bind_reg *r = is_integer ? map_get(&bind_of(L)->regs, id_key(&id)) : NULL;
+    struct bind_reg *r = map_get(&bind_of(L)->regs, id_key(&id));
     return r != NULL && strcmp(r->ops->what, what) == 0 ? r : NULL;
 }
 

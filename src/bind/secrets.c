@@ -70,15 +70,15 @@ static bool may_read(const struct plugin_code *code, const char *name)
 
 static int l_get(lua_State *L)
 {
-    const char *name = bind__check_z(L, 1, "secrets.get", "name");
+    const char *name = args_z(L, 1, "secrets.get", "name");
     lua_settop(L, 2);
     bind__op_check(L, 2, "secrets.get");
     const struct plugin__version *v = bind_owner_running(L)->plugin;
     if (v != NULL && v->home != NULL && !may_read(v->head.code, name)) {
-        return bind__fail(L,
-                          "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
-                          "permissions in its plugin.json",
-                          v->head.code->name, name, name);
+        return args_fail(L,
+                         "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
+                         "permissions in its plugin.json",
+                         v->head.code->name, name, name);
     }
     struct bind *b = bind_of(L);
     struct ask *a = xcalloc(1, sizeof *a);

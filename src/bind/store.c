@@ -136,7 +136,7 @@ static void on_set(void *arg, int status, const struct err *e)
 
 static const char *check_key(lua_State *L, const char *fn)
 {
-    const char *key = bind__check_z(L, 1, fn, "key");
+    const char *key = args_z(L, 1, fn, "key");
     if (key[0] == '\0' || strlen(key) > KEY_MAX) {
         luaL_error(L, "%s: a key has 1 to %d bytes", fn, KEY_MAX);
     }
@@ -189,13 +189,13 @@ static int l_set(lua_State *L)
         return luaL_error(L, "store.set: no value: store.remove(key) takes one away");
     }
     bind__op_check(L, 3, "store.set");
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     if (value_read(&v, &s->arena, L, 2, &e) < 0) {
-        return bind__fail(L, "store.set: %s", e.msg);
+        return args_fail(L, "store.set: %s", e.msg);
     }
     json_write(&s->buf, v, 0);
     if (s->buf.n > VALUE_MAX) {
-        return bind__fail(L, "store.set: '%s' is larger than 1 MiB", key);
+        return args_fail(L, "store.set: '%s' is larger than 1 MiB", key);
     }
     return write_doc(L, key, buf_str(&s->buf), 3);
 }

@@ -1,14 +1,11 @@
-// timer: after, every, cancel, sleep.
+// Timers of Lua code in the hub: the library `timer` (lua/lib_timer.c) stands on them.
 //
-// `every` never overlaps itself: the next time is counted from when it was due, but not before its
-// handler has ended; times that were missed meanwhile are left out.
+// The next time of a repeating timer is counted from when it was due, but not before its handler has ended;
+// times that were missed meanwhile are left out.
 
 #include "loop/timer.h"
 
-#include <lauxlib.h>
-
 #include "bind/bind_int.h"
-#include "bind/faces.h"
 
 struct lua_timer {
     struct bind_reg reg;
@@ -45,7 +42,7 @@ static void stop(struct bind_reg *r)
     timer_stop(&timer_of(r)->timer);
 }
 
-static void again(struct bind_reg *r)
+static void start_again(struct bind_reg *r)
 {
     struct lua_timer *t = timer_of(r);
     uint64_t now = loop_now(r->o->bind->loop);
@@ -72,7 +69,7 @@ static const struct bind_reg_ops every_ops = {
     .kind = GEN_TIMER,
     .start = start,
     .stop = stop,
-    .idle = again,
+    .idle = start_again,
     .free = timer_free,
 };
 
@@ -86,31 +83,19 @@ static const struct bind_reg_ops after_ops = {
     .free = timer_free,
 };
 
-static int add(lua_State *L, const char *fn, const struct bind_reg_ops *ops)
+int bind__timer_add(lua_State *L, const char *who, uint64_t ms, bool again)
 {
-    uint64_t ms = bind__check_ms(L, 1, fn, "the time");
-    bind__check_fn(L, 2, fn);
+    (void)who;
     bind__owner(L);
     struct lua_timer *t = xcalloc(1, sizeof *t);
     t->ms = ms;
-    return bind__reg_add(L, &t->reg, ops, STR_NULL, 2);
+    return bind__reg_add(L, &t->reg, again ? &every_ops : &after_ops, STR_NULL, 2);
 }
 
-static int l_after(lua_State *L)
+bool bind__timer_cancel(lua_State *L, uint64_t id)
 {
-    return add(L, "timer.after", &after_ops);
-}
-
-static int l_every(lua_State *L)
-{
-    return add(L, "timer.every", &every_ops);
-}
-
-static int l_cancel(lua_State *L)
-{
-    struct bind_reg *r = bind__reg_find(L, 1, "timer");
-    lua_pushboolean(L, r != NULL && bind__reg_off(r));
-    return 1;
+    struct bind_reg *r = bind__reg_find(L, id, "timer");
+    return r != NULL && bind__reg_off(r);
 }
 
 static void on_woken(void *arg)
@@ -129,23 +114,11 @@ static void nap_cancel(struct bind_op *op)
     free(n);
 }
 
-static int l_sleep(lua_State *L)
+int bind__sleep(lua_State *L, uint64_t ms)
 {
-    uint64_t ms = bind__check_ms(L, 1, "timer.sleep", "the time");
-    lua_settop(L, 1);
     bind__op_check(L, 2, "timer.sleep");
     struct nap *n = xcalloc(1, sizeof *n);
     timer_init(&n->timer, bind_of(L)->loop, on_woken, n);
     timer_start(&n->timer, ms);
     return bind__op_begin(L, &n->op, 2, nap_cancel);
-}
-
-int face_timer(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"after", l_after}, {"every", l_every}, {"cancel", l_cancel},
-        {"sleep", l_sleep}, {NULL, NULL},
-    };
-    luaL_newlib(L, functions);
-    return 1;
 }

@@ -85,7 +85,7 @@ static const struct bind_reg_ops ops = {
 /// Is the option set? Anything but nil and false is.
 static bool read_switch(lua_State *L, const char *key, bool fallback)
 {
-    bool given = bind__field(L, 2, key);
+    bool given = args_field(L, 2, key);
     bool on = lua_toboolean(L, -1);
     lua_pop(L, 1);
     return given ? on : fallback;
@@ -94,7 +94,7 @@ static bool read_switch(lua_State *L, const char *key, bool fallback)
 static int l_directory(lua_State *L)
 {
     static const char *const keys[] = {"recursive", "pattern", "poll", NULL};
-    const char *path = bind__check_z(L, 1, "watch.directory", "path");
+    const char *path = args_z(L, 1, "watch.directory", "path");
     const char *pattern = NULL;
     if (lua_isfunction(L, 2)) {
         lua_newtable(L);
@@ -103,14 +103,14 @@ static int l_directory(lua_State *L)
     if (!lua_istable(L, 2)) {
         return luaL_error(L, "watch.directory: options must be a table");
     }
-    bind__check_fn(L, 3, "watch.directory");
-    bind__check_keys(L, 2, "watch.directory", keys);
+    args_fn(L, 3, "watch.directory");
+    args_keys(L, 2, "watch.directory", keys);
     bind__owner(L);
     if (path[0] != '/' && path[0] != '~') {
-        return bind__fail(L, "watch.directory: '%s' is not an absolute path", path);
+        return args_fail(L, "watch.directory: '%s' is not an absolute path", path);
     }
-    if (bind__field(L, 2, "pattern")) {
-        pattern = bind__check_z(L, -1, "watch.directory", "pattern");
+    if (args_field(L, 2, "pattern")) {
+        pattern = args_z(L, -1, "watch.directory", "pattern");
     }
     bool recursive = read_switch(L, "recursive", true), poll = read_switch(L, "poll", false);
     struct lua_watch *w = xcalloc(1, sizeof *w);
@@ -123,7 +123,7 @@ static int l_directory(lua_State *L)
 
 static int l_unwatch(lua_State *L)
 {
-    struct bind_reg *r = bind__reg_find(L, 1, "watch");
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), "watch");
     lua_pushboolean(L, r != NULL && bind__reg_off(r));
     return 1;
 }

@@ -193,37 +193,42 @@ static bool looks_secret(struct str key)
     return false;
 }
 
-/// `v` with the members of objects that look secret replaced. Bounded by the depth of TOML.
-static void write_redacted(struct jw *w, const struct json *v)
+/// Replace members of objects whose name looks secret. Bounded by the depth of TOML.
+static void blank_secrets(struct json *v)
 {
-    if (v->type == JSON_OBJ) {
-        jw_obj(w);
-        json_foreach_member (it, v) {
-            jw_key_str(w, it->key);
-            if (looks_secret(it->key)) {
-                jw_strz(w, "[redacted]");
-            } else {
-                write_redacted(w, &it->value);
-            }
+    for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
+        struct json_member *m = &v->members[i];
+        if (looks_secret(m->key)) {
+            m->value = (struct json){.type = JSON_STR, .s = STR("[redacted]")};
+        } else {
+            blank_secrets(&m->value);
         }
-        jw_end_obj(w);
-    } else if (v->type == JSON_ARR) {
-        jw_arr(w);
-        json_foreach_item (it, v) {
-            write_redacted(w, it);
-        }
-        jw_end_arr(w);
-    } else {
-        jw_value(w, v);
+    }
+    for (uint32_t i = 0; v->type == JSON_ARR && i < v->n; i++) {
+        blank_secrets(&v->items[i]);
     }
 }
 
-static void write_entry(struct jw *w, const struct config_entry *e)
+struct json *config_values(const struct config *c, struct arena *a)
+{
+    const struct config_entry *e;
+    struct json *all = arena_alloc(a, sizeof *all);
+    *all = (struct json){.type = JSON_OBJ};
+    all->members = arena_alloc(a, (c->n + 1) * sizeof *all->members);
+    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
+        struct json *v = json_clone(a, e->value);
+        blank_secrets(v);
+        all->members[all->n++] = (struct json_member){str_of(e->key), *v};
+    }
+    return all;
+}
+
+static void write_entry(struct jw *w, const struct config_entry *e, const struct json *value)
 {
     jw_obj(w);
     jw_kstrz(w, "key", e->key);
     jw_key(w, "value");
-    write_redacted(w, e->value);
+    jw_value(w, value);
     jw_kstrz(w, "origin", config_origin_name(e->origin));
     if (e->path != NULL) {
         jw_kstrz(w, "path", e->path);
@@ -236,15 +241,18 @@ static void write_entry(struct jw *w, const struct config_entry *e)
 
 void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w)
 {
-    const struct config_entry *e;
+    struct arena a;
 
+    arena_init(&a);
+    const struct json *values = config_values(c, &a);
     jw_obj(w);
     jw_key(w, "values");
     jw_arr(w);
-    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
-        write_entry(w, e);
+    for (size_t i = 0; i < c->n; i++) {
+        write_entry(w, &c->slots[i]->entry, &values->members[i].value);
     }
     jw_end_arr(w);
+    arena_fini(&a);
     jw_key(w, "diagnostics");
     config_diags_write(d, w);
     jw_end_obj(w);

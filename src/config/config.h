@@ -125,9 +125,12 @@ const struct config_entry *config_next(const struct config *c, size_t *at);
 enum config_origin config_origin(const struct config *c, const char *key);
 const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
 
+/// All settings as one object {key: value}, made in `a`; keys are borrowed from `c`. Plugin options whose
+/// name looks like a secret's are "[redacted]".
+struct json *config_values(const struct config *c, struct arena *a);
+
 /// Write {"values": [{key, value, origin, path?, line?}], "diagnostics": [{severity, path, line?,
-/// col?, message, hint?}]}. `d` may be NULL. Plugin options whose name looks like a secret's are
-/// shown as "[redacted]".
+/// col?, message, hint?}]}, values as config_values() gives them. `d` may be NULL.
 void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w);
 
 /// True when `s` is a value of `listen`: "", "auto", or ADDR:PORT with an IPv4 address, an IPv6

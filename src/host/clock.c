@@ -1,4 +1,4 @@
-// Time and waiting: the library `timer`, and entries that are suspended.
+// Timers, and entries that are suspended: the library `timer` (lua/lib_timer.c) stands on this.
 //
 // Timers begin when the version does (the hub says plugin_start), not when the file loads: a file that
 // is only tried must not act. Until then `due` is how long to wait from there. Once the hub said
@@ -10,8 +10,6 @@
 
 #include "base/time.h"
 #include "host/host_int.h"
-
-static const double SECONDS_MAX = 1e9;
 
 static uint64_t now_ms(void)
 {
@@ -35,21 +33,14 @@ void far__start_timers(struct far *f)
     }
 }
 
-static uint64_t check_ms(lua_State *L, int arg)
-{
-    lua_Number s = luaL_checknumber(L, arg);
-    luaL_argcheck(L, s >= 0 && s <= SECONDS_MAX, arg, "a number of seconds expected");
-    return (uint64_t)(s * 1000);
-}
-
-static int add_timer(lua_State *L, uint64_t ms, uint64_t every_ms)
+/// Call the function on top of the stack, which is taken off; its id. Raises when there are too many: a file
+/// that asks for hundreds asks for ever.
+static uint64_t add_timer(lua_State *L, const char *who, uint64_t ms, uint64_t every_ms)
 {
     struct far *f = far__of(L);
-    luaL_checktype(L, 2, LUA_TFUNCTION);
     if (f->timers.n >= FAR__TIMERS) {
-        return luaL_error(L, "more than %d timers", FAR__TIMERS);
+        luaL_error(L, "%s: no more than %d timers at once", who, FAR__TIMERS);
     }
-    lua_settop(L, 2);
     const struct far__timer t = {
         .id = ++f->last_timer,
         .every_ms = every_ms,
@@ -57,34 +48,67 @@ static int add_timer(lua_State *L, uint64_t ms, uint64_t every_ms)
         .fn = refs_take(L, f->owner),
     };
     vec_push(&f->timers, t);
-    lua_pushinteger(L, t.id);
+    return t.id;
+}
+
+int far__timer_add(lua_State *L, const char *who, uint64_t ms, bool again)
+{
+    ms = again ? MAX(ms, FAR__TIMER_MIN_MS) : ms;
+    lua_pushinteger(L, (lua_Integer)add_timer(L, who, ms, again ? ms : 0));
     return 1;
 }
 
-static int timer_after(lua_State *L)
+static struct far__timer *find_timer(struct far *f, uint64_t id)
 {
-    return add_timer(L, check_ms(L, 1), 0);
-}
-
-static int timer_every(lua_State *L)
-{
-    uint64_t ms = MAX(check_ms(L, 1), FAR__TIMER_MIN_MS);
-    return add_timer(L, ms, ms);
-}
-
-static int timer_cancel(lua_State *L)
-{
-    struct far *f = far__of(L);
-    lua_Integer id = luaL_checkinteger(L, 1);
-    for (size_t i = 0; i < f->timers.n; i++) {
-        if (f->timers.p[i].id == id) {
-            refs_drop(f->vm, f->timers.p[i].fn);
-            vec_remove(&f->timers, i);
-            lua_pushboolean(L, true);
-            return 1;
+    vec_foreach (t, &f->timers) {
+        if (t->id == id) {
+            return t;
         }
     }
-    lua_pushboolean(L, false);
+    return NULL;
+}
+
+static void remove_timer(struct far *f, struct far__timer *t)
+{
+    refs_drop(f->vm, t->fn);
+    vec_remove(&f->timers, t - f->timers.p);
+}
+
+bool far__timer_cancel(lua_State *L, uint64_t id)
+{
+    struct far *f = far__of(L);
+    struct far__timer *t = find_timer(f, id);
+    if (t != NULL) {
+        remove_timer(f, t);
+    }
+    return t != NULL;
+}
+
+static int call_ended(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)L;
+    (void)status;
+    (void)ctx;
+    return 0;
+}
+
+/// Call the first upvalue with the others.
+static int call_upvalues(lua_State *L)
+{
+    int n = 0;
+    lua_settop(L, 0);
+    while (!lua_isnone(L, lua_upvalueindex(n + 1))) {
+        lua_pushvalue(L, lua_upvalueindex(++n));
+    }
+    lua_callk(L, n - 1, 0, 0, call_ended);
+    return 0;
+}
+
+int far__call_later(lua_State *L, const char *who, int n)
+{
+    lua_pushcclosure(L, call_upvalues, n + 1);
+    add_timer(L, who, 0, 0);
+    lua_pushboolean(L, true);
     return 1;
 }
 
@@ -93,26 +117,28 @@ static struct far__timer *due_timer(struct far *f, uint64_t now)
 {
     struct far__timer *first = NULL;
     vec_foreach (t, &f->timers) {
-        if (t->due <= now && (first == NULL || t->due < first->due)) {
+        if (!t->inside && t->due <= now && (first == NULL || t->due < first->due)) {
             first = t;
         }
     }
     return timers_run(f) ? first : NULL;
 }
 
-/// Its place in the array is given up, or its next time set, before its code runs.
-static void fire(struct far *f, struct far__timer *t, uint64_t now)
+void far__timer_ended(struct far *f, uint64_t id)
 {
-    vm_ref fn = t->fn;
-    bool once = t->every_ms == 0;
-    if (once) {
-        vec_remove(&f->timers, t - f->timers.p);
-    } else {
-        t->due = now + t->every_ms;
+    struct far__timer *t = find_timer(f, id);
+    uint64_t now = now_ms();
+    if (t == NULL) { // it cancelled itself
+        return;
     }
-    far__run(f, &(struct far__run){.fn = fn});
-    if (once) {
-        refs_drop(f->vm, fn);
+    if (t->every_ms == 0) {
+        remove_timer(f, t);
+        return;
+    }
+    t->inside = false;
+    t->due += t->every_ms;
+    if (t->due <= now) { // times that were missed are left out
+        t->due = now + t->every_ms;
     }
 }
 
@@ -152,10 +178,8 @@ static int suspend(lua_State *L, uint64_t due, int64_t call_id)
     return entry_wait(L, &w->wait);
 }
 
-static int timer_sleep(lua_State *L)
+int far__sleep(lua_State *L, uint64_t ms)
 {
-    uint64_t ms = check_ms(L, 1);
-    entry_check_wait(L);
     return suspend(L, now_ms() + ms, 0);
 }
 
@@ -206,7 +230,7 @@ int far__next_ms(const struct far *f)
 {
     uint64_t first = UINT64_MAX, now = now_ms();
     for (size_t i = 0; i < f->timers.n && timers_run(f); i++) {
-        first = MIN(first, f->timers.p[i].due);
+        first = f->timers.p[i].inside ? first : MIN(first, f->timers.p[i].due);
     }
     for (size_t i = 0; i < f->waits.n; i++) {
         first = MIN(first, f->waits.p[i]->due);
@@ -224,7 +248,8 @@ void far__fire_due(struct far *f)
         wake(w, 0);
     }
     while ((t = due_timer(f, now)) != NULL) {
-        fire(f, t, now);
+        t->inside = true;
+        far__run(f, &(struct far__run){.fn = t->fn, .timer = t->id});
     }
 }
 
@@ -235,14 +260,4 @@ void far__clock_fini(struct far *f)
     }
     vec_fini(&f->waits);
     vec_fini(&f->timers);
-}
-
-int far__open_timer(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"after", timer_after}, {"every", timer_every}, {"cancel", timer_cancel},
-        {"sleep", timer_sleep}, {NULL, NULL},
-    };
-    luaL_newlib(L, functions);
-    return 1;
 }

@@ -27,13 +27,41 @@
 
 enum { MEMORY = 256 << 20, READ_SIZE = 64 * 1024 }; // bytes beside those of the program itself
 
-static const struct {
-    const char *name;
-    lua_CFunction open;
-} libs[] = {
-    {"config", far__open_config}, {"events", far__open_events}, {"fs", far__open_fs},
-    {"hooks", far__open_hooks},   {"hub", far__open_hub},       {"timer", far__open_timer},
-    {"tool", far__open_tool},
+static const struct json *config(lua_State *L, struct arena *a)
+{
+    (void)a;
+    return far__of(L)->config;
+}
+
+static const char *data_dir(lua_State *L)
+{
+    return far__of(L)->data_dir;
+}
+
+static const struct lib_backend backend = {
+    .config = config,
+    .data_dir = data_dir,
+    .timer_add = far__timer_add,
+    .timer_cancel = far__timer_cancel,
+    .sleep = far__sleep,
+    .event_on = far__event_on,
+    .event_off = far__event_off,
+    .event_emit = far__event_emit,
+    .hook_add = far__hook_add,
+    .hook_off = far__hook_off,
+    .fs =
+        {
+            .top = ".",
+            .outside = "it leads out of the improvements",
+            .resolve = xstrdup,
+            .run = far__fs_run,
+            .open = far__fs_open,
+            .write = far__fs_write,
+            .append = far__fs_append,
+            .mkdir = far__fs_mkdir,
+            .remove = far__fs_remove,
+            .rename = far__fs_rename,
+        },
 };
 
 static void on_log(void *arg, const struct vm_owner *owner, enum log_level level, struct str text)
@@ -60,11 +88,11 @@ void far__init(struct far *f, const char *path, int root, int fd)
     buf_init(&f->in, HOST_LINE_MAX + 2 * READ_SIZE);
     buf_init(&f->out, SIZE_MAX);
     arena_init(&f->config_arena);
-    f->vm = vm_open(&(struct vm_opts){.trust = VM_SANDBOX, .log = on_log, .arg = f});
+    f->vm = vm_open(
+        &(struct vm_opts){.trust = VM_SANDBOX, .log = on_log, .arg = f, .backend = &backend});
     f->owner = vm_owner_open(f->vm, f->name, 1);
-    for (size_t i = 0; i < ARRAY_LEN(libs); i++) {
-        vm_add_lib(f->vm, libs[i].name, libs[i].open);
-    }
+    vm_add_lib(f->vm, "hub", far__open_hub);
+    vm_add_lib(f->vm, "tool", far__open_tool);
 }
 
 void far__fini(struct far *f)
@@ -80,7 +108,6 @@ void far__fini(struct far *f)
     arena_fini(&f->config_arena);
     buf_fini(&f->in);
     buf_fini(&f->out);
-    free(f->lua_path);
     free(f->data_dir);
     free(f->path);
     free(f->name);

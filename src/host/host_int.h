@@ -5,7 +5,9 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "lua/args.h"
 #include "lua/entry.h"
+#include "lua/lib.h"
 #include "lua/refs.h"
 #include "lua/value.h"
 #include "lua/vm.h"
@@ -14,14 +16,12 @@
 // function that Lua calls finds it with far__of().
 
 enum {
-    FAR__HANDLERS = 256,     // hooks, tools and subscriptions of a file
-    FAR__TIMERS = 256,       // at a time
-    FAR__TIMER_MIN_MS = 10,  // of every()
-    FAR__OUT = 64 * 1024,    // bytes kept before they are written
-    FAR__READ_MAX = 8 << 20, // bytes of a file that fs.read takes
-    FAR__DISK = 64 << 20,    // bytes that a process may write to disk in its life
-    FAR__NAME = 4096,        // what a new name counts for
-    FAR__LIST_MAX = 10000,   // names of a directory
+    FAR__HANDLERS = 256,    // hooks, tools and subscriptions of a file
+    FAR__TIMERS = 256,      // at a time
+    FAR__TIMER_MIN_MS = 10, // of every()
+    FAR__OUT = 64 * 1024,   // bytes kept before they are written
+    FAR__DISK = 64 << 20,   // bytes that a process may write to disk in its life
+    FAR__NAME = 4096,       // what a new name counts for
 };
 
 enum far__kind { FAR__HOOK, FAR__TOOL, FAR__EVENT };
@@ -36,9 +36,10 @@ struct far__handler {
 };
 
 struct far__timer {
-    int64_t id;
+    uint64_t id;
     uint64_t every_ms; // 0: once
     uint64_t due;      // monotonic ms; until the start: how long from there
+    bool inside;       // its handler is under way
     vm_ref fn;
 };
 
@@ -58,7 +59,6 @@ struct far {
     char *path, *name;
     struct vm *vm;
     struct vm_owner *owner;
-    bool loading; // the file runs for the first time: it may register
     bool loaded;  // a load message came
     bool started; // plugin_start came: timers run
     bool leaving; // shutdown came: nothing begins by itself any more
@@ -66,12 +66,13 @@ struct far {
     struct buf in, out;
     struct arena config_arena;
     struct json *config; // of load, NULL before
-    char *lua_path, *data_dir;
+    char *data_dir;
     vec(struct far__handler) handlers;
     vec(struct far__timer) timers;
     vec(struct far__wait *) waits;
     vec(struct far__job *) jobs;
-    int64_t last_timer, last_call;
+    uint64_t last_timer;
+    int64_t last_call;
     size_t disk; // bytes written to disk so far
 };
 
@@ -104,6 +105,7 @@ void far__load(struct far *f, struct str source);
 struct far__run {
     vm_ref fn;
     int64_t id;
+    uint64_t timer; // that it is a call of; 0: none
     const struct json *ctx, *args;
     uint32_t budget_ms; // 0: the usual
     bool answers, tool;
@@ -120,21 +122,35 @@ int far__next_ms(const struct far *f);
 void far__fire_due(struct far *f);
 /// The version serves: from here its timers run.
 void far__start_timers(struct far *f);
+/// The handler of timer `id` has ended.
+void far__timer_ended(struct far *f, uint64_t id);
+/// Call the function below the `n` values on top with them, in a later turn. Pushes true and returns 1.
+int far__call_later(lua_State *L, const char *who, int n);
 /// Suspend until the hub answers call `id`: `return far__wait_call(L, id)`.
 int far__wait_call(lua_State *L, int64_t id);
 /// The answer to a call came: `value`, or NULL and `message`.
 void far__answered(struct far *f, int64_t id, const struct json *value, struct str message);
 void far__clock_fini(struct far *f);
-int far__open_timer(lua_State *L);
 
-// ---- the other libraries -------------------------------------------------------------------
+// ---- the backend of the libraries: see struct lib_backend ----------------------------------
 
-int far__open_hooks(lua_State *L);  // hooks
-int far__open_events(lua_State *L); // events
-int far__open_tool(lua_State *L);   // tool
-int far__open_config(lua_State *L); // config
-int far__open_hub(lua_State *L);    // hub
-int far__open_fs(lua_State *L);     // fs
+int far__timer_add(lua_State *L, const char *who, uint64_t ms, bool again);
+bool far__timer_cancel(lua_State *L, uint64_t id);
+int far__sleep(lua_State *L, uint64_t ms);
+int far__event_on(lua_State *L, const char *who, struct str name);
+bool far__event_off(lua_State *L, uint64_t id);
+int far__event_emit(lua_State *L, const char *who, struct str name, const struct json *data);
+int far__hook_add(lua_State *L, const char *who, const struct lib_hook *h);
+bool far__hook_off(lua_State *L, const struct lib_hook *h);
+int far__fs_run(lua_State *L, struct lib_fs_job *j, int callback);
+int far__fs_open(void *far, const char *path, int flags);
+int far__fs_write(void *far, const char *path, struct str bytes, mode_t mode);
+int far__fs_append(void *far, const char *path, struct str bytes);
+int far__fs_mkdir(void *far, const char *path);
+int far__fs_remove(void *far, const char *path);
+int far__fs_rename(void *far, const char *from, const char *to);
 
-/// `return far__nil(L, "cannot ...")`: nil and a message.
-int far__nil(lua_State *L, const char *fmt, ...) PRINTF_LIKE(2, 3);
+// ---- register.c: what only an improvement has ----------------------------------------------
+
+int far__open_tool(lua_State *L); // the function `tool`
+int far__open_hub(lua_State *L);  // hub: get_worktrees

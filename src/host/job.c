@@ -14,6 +14,7 @@ struct far__job {
     struct entry entry;
     struct far *far;
     int64_t id;
+    uint64_t timer; // that it is a call of; 0: none
     bool answers, tool;
 };
 
@@ -87,6 +88,9 @@ static void on_done(struct entry *en, enum entry_status status)
     } else if (j->id != 0) {
         answer_done(j);
     }
+    if (j->timer != 0) {
+        far__timer_ended(j->far, j->timer);
+    }
     job_free(j);
 }
 
@@ -111,6 +115,7 @@ void far__run(struct far *f, const struct far__run *r)
 {
     struct far__job *j = job_new(f, on_done);
     j->id = r->id;
+    j->timer = r->timer;
     j->answers = r->answers;
     j->tool = r->tool;
     j->entry.budget_ms = r->budget_ms;
@@ -171,13 +176,11 @@ void far__load(struct far *f, struct str source)
     struct entry en = {.kind = ENTRY_LOAD, .owner = f->owner};
     char *chunk = xasprintf("@%s", f->path);
     entry_begin(&en, f->vm);
-    f->loading = true;
     if (entry_push_chunk(&en, source, chunk) == 0 && entry_run(&en, 0) == ENTRY_DONE) {
         send_loaded(f);
     } else {
         send_failed(f, en.fault);
     }
-    f->loading = false;
     entry_end(&en);
     free(chunk);
 }

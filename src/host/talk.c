@@ -65,25 +65,6 @@ void far__error_text(struct far *f, int64_t id, const char *message)
 
 // ---- in ------------------------------------------------------------------------------------
 
-static char *text_of(const struct json *m, const char *key)
-{
-    return str_dup(json_str(json_get(m, key), ""));
-}
-
-/// A copy that outlives the line.
-static struct json *keep(struct arena *a, const struct json *v)
-{
-    struct buf text;
-    struct json *copy = NULL;
-    buf_init(&text, SIZE_MAX);
-    json_write(&text, v, 0);
-    if (json_parse(&copy, a, arena_str(a, buf_str(&text)), NULL, NULL) < 0) {
-        copy = NULL;
-    }
-    buf_fini(&text);
-    return copy;
-}
-
 static void on_load(struct far *f, const struct json *m)
 {
     const struct json *source = json_get(m, "source");
@@ -92,9 +73,8 @@ static void on_load(struct far *f, const struct json *m)
         return;
     }
     f->loaded = true;
-    f->config = keep(&f->config_arena, json_get(m, "config"));
-    f->lua_path = text_of(m, "lua_path");
-    f->data_dir = text_of(m, "data_dir");
+    f->config = json_clone(&f->config_arena, json_get(m, "config"));
+    f->data_dir = str_dup(json_str(json_get(m, "data_dir"), ""));
     far__load(f, source->s);
 }
 
@@ -168,24 +148,18 @@ static void on_tool(struct far *f, const struct json *m)
     far__error_text(f, id, "no such tool");
 }
 
-/// "a.*" fits all that begins with "a.".
-static bool event_fits(const char *pattern, struct str name)
-{
-    return str_glob(str_of(pattern), name);
-}
-
 static void on_event(struct far *f, const struct json *m)
 {
     struct str name = json_str(json_get(m, "name"), "");
-    struct json data = value_of(m, "data");
-    const struct json args = {.type = JSON_ARR, .n = 1, .items = &data};
+    struct json items[] = {value_of(m, "data"), {.type = JSON_STR, .s = name}};
+    const struct json args = {.type = JSON_ARR, .n = ARRAY_LEN(items), .items = items};
     if (str_eqz(name, "plugin_start")) {
         far__start_timers(f);
         return;
     }
     for (size_t i = 0; i < f->handlers.n && !f->leaving; i++) { // a handler may add others
         const struct far__handler h = f->handlers.p[i];
-        if (h.kind == FAR__EVENT && !h.off && event_fits(h.name, name)) {
+        if (h.kind == FAR__EVENT && !h.off && str_glob(str_of(h.name), name)) {
             far__run(f, &(struct far__run){.fn = h.fn, .args = &args});
         }
     }

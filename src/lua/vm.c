@@ -20,12 +20,22 @@ static int on_panic(lua_State *L)
     abort();
 }
 
+static const struct {
+    const char *name;
+    lua_CFunction open;
+} libs[] = {
+    {"json", lib_json_open}, // the first two need no backend
+    {"log", lib_log_open},   {"config", lib_config_open}, {"events", lib_events_open},
+    {"fs", lib_fs_open},     {"hooks", lib_hooks_open},   {"timer", lib_timer_open},
+};
+
 struct vm *vm_open(const struct vm_opts *opts)
 {
     struct vm *vm = xcalloc(1, sizeof *vm);
     vm->trust = opts->trust;
     vm->log = opts->log;
     vm->arg = opts->arg;
+    vm->backend = opts->backend;
     vm_set_memory(vm, opts->memory_max != 0 ? opts->memory_max : VM_MEMORY);
     for (int i = 0; i < MARK__COUNT; i++) {
         vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
@@ -39,8 +49,9 @@ struct vm *vm_open(const struct vm_opts *opts)
     vm__mark(vm->L, vm, MARK_PLAIN);
     libs__open(vm);
     value__open(vm);
-    vm_add_lib(vm, "json", lib_json_open);
-    vm_add_lib(vm, "log", lib_log_open);
+    for (size_t i = 0; i < (vm->backend != NULL ? ARRAY_LEN(libs) : 2); i++) {
+        vm_add_lib(vm, libs[i].name, libs[i].open);
+    }
     return vm;
 }
 

@@ -8,7 +8,8 @@
 // an entry (lua/entry.h); what these functions do with the state runs no Lua code.
 
 struct vm;
-struct vm_owner; // lua/refs.h
+struct vm_owner;    // lua/refs.h
+struct lib_backend; // lua/lib.h
 
 /// Whose code a state runs; src/lua/libs.def says what each of them gets to see.
 ///   VM_USER     the user's own files and trusted projects: the whole standard library
@@ -32,7 +33,9 @@ struct vm_opts {
     enum vm_trust trust;
     size_t memory_max; // bytes, 0 for VM_MEMORY; a single block may have a quarter of it
     vm_log_fn *log;    // NULL: lines are dropped
-    void *arg;         // for `log` and vm_arg(), borrowed
+    void *arg;         // for `log`, `backend` and vm_arg(), borrowed
+    const struct lib_backend
+        *backend; // of the libraries (lua/lib.h), borrowed; NULL: json and log only
 };
 
 /// Make a state with the libraries of its trust. Never fails.

@@ -70,6 +70,7 @@ struct vm {
     enum vm_trust trust;
     vm_log_fn *log;
     void *arg;
+    const struct lib_backend *backend; // of the libraries; NULL: json and log only
     struct vm__mark marks[MARK__COUNT];
     uint64_t secret[2];       // what addresses are hidden with
     lua_CFunction own_format; // Lua's string.format

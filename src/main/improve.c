@@ -110,26 +110,10 @@ static int on_call(void *arg, const struct improvement_call *c, struct buf *answ
 static void write_config(void *arg, struct buf *out)
 {
     struct improve *im = arg;
-    struct buf text;
     struct arena a;
-    struct json *all;
-    struct jw w;
-    buf_init(&text, 16 << 20);
     arena_init(&a);
-    jw_init(&w, &text);
-    config_write_json(im->opts.config, NULL, &w);
-    jw_init(&w, out);
-    jw_obj(&w);
-    if (json_parse(&all, &a, buf_str(&text), NULL, NULL) == 0) {
-        const struct json *values = json_get(all, "values");
-        json_foreach_item (it, values) {
-            jw_key_str(&w, json_str(json_get(it, "key"), ""));
-            jw_value(&w, json_get(it, "value"));
-        }
-    }
-    jw_end_obj(&w);
+    json_write(out, config_values(im->opts.config, &a), 0);
     arena_fini(&a);
-    buf_fini(&text);
 }
 
 static void on_log(void *arg, const char *name, enum log_level level, struct str text)
@@ -181,7 +165,6 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         .dir = dir,
         .program = program,
         .scopes = scopes,
-        .lua_path = lua,
         .data_dir = o->home->dir,
         .args = &args,
         .past = o->plugins,

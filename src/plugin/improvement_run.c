@@ -228,7 +228,6 @@ static void write_load(const struct version *v, struct buf *out)
     jw_raw(&w, STR("{}"));
     jw_key(&w, "state");
     jw_raw(&w, STR("{}"));
-    jw_kstrz(&w, "lua_path", o->lua_path);
     jw_kstrz(&w, "data_dir", o->data_dir);
     jw_key(&w, "config");
     jw_raw(&w, config.n != 0 ? buf_str(&config) : STR("{}"));

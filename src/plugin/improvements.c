@@ -465,7 +465,6 @@ static void copy_opts(struct improvements *imp, const struct improvements_opts *
     imp->opts.dir = keep(imp, o->dir);
     imp->opts.program = keep(imp, o->program);
     imp->opts.scopes = NULL; // its reader has it
-    imp->opts.lua_path = keep(imp, o->lua_path);
     imp->opts.data_dir = keep(imp, o->data_dir);
 }
 

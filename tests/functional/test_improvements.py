@@ -121,7 +121,7 @@ def test_an_improvement_may_not_forge_events(home, improve, stream):
             '  local got, why = events.emit("user.told", {forged = true})\n'
             '  events.emit("improvement.tell", {got = tostring(got), why = why})\nend)')
     told = stream.until("user.told")["data"]
-    assert told == {"got": "nil", "why": "an improvement may emit 'improvement.*' only"}
+    assert told == {"got": "nil", "why": "events.emit: an improvement may emit 'improvement.*' only"}
 
 
 def test_a_save_replaces_it(home, improve, stream):

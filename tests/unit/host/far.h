@@ -4,6 +4,7 @@
 // filter here, so what holds does so by itself.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,14 @@ static inline const char *far_heard(void)
     return text;
 }
 
+/// Wait until something is due, run it and return what was said.
+static inline const char *far_turn(void)
+{
+    poll(NULL, 0, far__next_ms(&far));
+    far__fire_due(&far);
+    return far_heard();
+}
+
 /// Say one line and return the answer.
 static inline const char *far_say(const char *line)
 {
@@ -55,10 +64,9 @@ static inline const char *far_load(const char *source)
     jw_init(&w, &line);
     jw_obj(&w);
     jw_kstrz(&w, "type", "load");
-    jw_kstrz(&w, "lua_path", "/home/lua");
     jw_kstrz(&w, "data_dir", "/home");
     jw_key(&w, "config");
-    jw_raw(&w, STR("{\"model\":{\"name\":\"m1\"},\"a.b\":7,\"list\":[]}"));
+    jw_raw(&w, STR("{\"model.name\":\"m1\",\"a.b\":7,\"list\":[]}"));
     jw_kstrz(&w, "unheard_of", "is ignored");
     jw_kstrz(&w, "source", source);
     jw_end_obj(&w);

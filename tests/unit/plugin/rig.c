@@ -130,7 +130,6 @@ void rig_open(struct rig *r)
         .dir = r->dir,
         .program = PLUGIN_HOST,
         .scopes = scopes,
-        .lua_path = r->dir,
         .data_dir = r->home,
         .args = &rig_args_face,
         .config = on_config,

@@ -1,4 +1,5 @@
-// What a file offers and listens to: the libraries `hooks` and `events`, and the function `tool`.
+// What a file offers and listens to: hooks, events and tools. The libraries `hooks` and `events`
+// (lua/lib_hooks.c, lib_events.c) stand on this; `tool` and `hub` are here whole.
 //
 // Registrations are made while the file loads; the hub hears of each at once and decides again by
 // itself, so the tables here are there to give the author of the file a good message, not to
@@ -42,23 +43,30 @@ static size_t add_handler(lua_State *L, int fn, enum far__kind kind, const char 
     return f->handlers.n - 1;
 }
 
-/// Raises unless one more thing may be registered now.
-static struct far *check_loading(lua_State *L)
+/// Raise unless one more thing may be registered now.
+static void check_room(lua_State *L, const char *who)
 {
-    struct far *f = far__of(L);
-    if (!f->loading) {
-        luaL_error(L, "this is only possible while the file loads");
+    if (!lib_is_loading(L)) {
+        luaL_error(L, "%s: this is only possible while the file loads", who);
     }
-    if (f->handlers.n >= FAR__HANDLERS) {
-        luaL_error(L, "more than %d registrations", FAR__HANDLERS);
+    if (far__of(L)->handlers.n >= FAR__HANDLERS) {
+        luaL_error(L, "%s: no more than %d registrations at once", who, FAR__HANDLERS);
     }
-    return f;
 }
 
 static void begin_register(struct far *f, struct jw *w, const char *kind)
 {
     far__begin(f, w, "register", 0);
     jw_kstrz(w, "kind", kind);
+}
+
+/// Begin a call of an operation; its parameters follow, then jw_end_obj() and far__send().
+static void begin_call(struct far *f, struct jw *w, const char *op)
+{
+    far__begin(f, w, "call", ++f->last_call);
+    jw_kstrz(w, "op", op);
+    jw_key(w, "params");
+    jw_obj(w);
 }
 
 // ---- hooks ---------------------------------------------------------------------------------
@@ -74,110 +82,49 @@ static int find_point(struct str name)
     return -1;
 }
 
-static struct str check_str(lua_State *L, int arg)
+int far__hook_add(lua_State *L, const char *who, const struct lib_hook *h)
 {
-    struct str s;
-    s.p = luaL_checklstring(L, arg, &s.n);
-    return s;
-}
-
-/// An integer member of the options at `idx`, 0 when there is none.
-static lua_Integer opt_integer(lua_State *L, int idx, const char *key)
-{
-    lua_Integer v = 0;
-    if (lua_istable(L, idx)) {
-        lua_pushstring(L, key);
-        lua_rawget(L, idx);
-        v = lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    }
-    return v;
-}
-
-static const char *opt_string(lua_State *L, int idx, const char *key)
-{
-    const char *v = NULL;
-    if (lua_istable(L, idx)) {
-        lua_pushstring(L, key);
-        lua_rawget(L, idx); // stays on the stack: the text is borrowed from it
-        v = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    }
-    return v;
-}
-
-static void announce_hook(struct far *f, lua_State *L, int point, size_t handler)
-{
+    struct far *f = far__of(L);
     struct jw w;
-    const char *tool = opt_string(L, 4, "tool");
+    int at = find_point(h->point);
+    if (at < 0) {
+        return args_fail(L, "%s: '%s' is not open to improvements", who, h->point.p);
+    }
+    if (h->chain && !points[at].chain) {
+        return args_fail(L, "%s: '%s' can be observed only", who, points[at].name);
+    }
+    if (h->block) {
+        return args_fail(L, "%s: on_error = 'block' is not open to improvements", who);
+    }
+    check_room(L, who);
+    size_t handler = add_handler(L, 3, FAR__HOOK, points[at].name, h->name.p);
+    f->handlers.p[handler].answers = h->chain;
     begin_register(f, &w, "hook");
-    jw_kstrz(&w, "point", points[point].name);
+    jw_kstrz(&w, "point", points[at].name);
     jw_kint(&w, "handler", (int64_t)handler);
-    jw_kstrz(&w, "name", f->handlers.p[handler].title);
-    jw_kint(&w, "priority", opt_integer(L, 4, "priority"));
-    jw_kint(&w, "timeout_ms", opt_integer(L, 4, "timeout_ms"));
-    if (tool != NULL) {
-        jw_kstrz(&w, "tool", tool);
+    jw_kstr(&w, "name", h->name);
+    jw_kint(&w, "priority", h->priority);
+    jw_kint(&w, "timeout_ms", h->timeout_ms);
+    if (h->tool.n != 0) {
+        jw_kstr(&w, "tool", h->tool);
     }
     far__send(f, &w);
-}
-
-/// (event, name, fn, opts), as in the hub.
-static int register_hook(lua_State *L, bool intercept)
-{
-    struct str event = check_str(L, 1);
-    const char *title = luaL_checkstring(L, 2);
-    luaL_checktype(L, 3, LUA_TFUNCTION);
-    lua_settop(L, 4);
-    int at = find_point(event);
-    if (at < 0) {
-        return far__nil(L, "'%s' is not open to improvements", lua_tostring(L, 1));
-    }
-    if (intercept && !points[at].chain) {
-        return far__nil(L, "'%s' can be observed only", points[at].name);
-    }
-    struct far *f = check_loading(L);
-    size_t handler = add_handler(L, 3, FAR__HOOK, points[at].name, title);
-    f->handlers.p[handler].answers = intercept;
-    announce_hook(f, L, at, handler);
     lua_pushboolean(L, true);
     return 1;
 }
 
-static int hooks_on(lua_State *L)
-{
-    return register_hook(L, false);
-}
-
-static int hooks_intercept(lua_State *L)
-{
-    return register_hook(L, true);
-}
-
-/// (event, name): the handlers of that name are not run any more.
-static int remove_hook(lua_State *L, bool intercept)
+bool far__hook_off(lua_State *L, const struct lib_hook *h)
 {
     struct far *f = far__of(L);
-    int at = find_point(check_str(L, 1));
-    const char *title = luaL_checkstring(L, 2);
+    int at = find_point(h->point);
     bool found = false;
-    vec_foreach (h, &f->handlers) {
-        if (at >= 0 && h->kind == FAR__HOOK && h->answers == intercept && !h->off &&
-            strcmp(h->name, points[at].name) == 0 && strcmp(h->title, title) == 0) {
-            h->off = found = true;
+    vec_foreach (it, &f->handlers) {
+        if (at >= 0 && it->kind == FAR__HOOK && it->answers == h->chain && !it->off &&
+            strcmp(it->name, points[at].name) == 0 && str_eqz(h->name, it->title)) {
+            it->off = found = true;
         }
     }
-    lua_pushboolean(L, found);
-    return 1;
-}
-
-static int hooks_off(lua_State *L)
-{
-    return remove_hook(L, false);
-}
-
-static int hooks_unintercept(lua_State *L)
-{
-    return remove_hook(L, true);
+    return found;
 }
 
 // ---- tools ---------------------------------------------------------------------------------
@@ -231,7 +178,8 @@ static int tool(lua_State *L)
     struct buf text;
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    struct far *f = check_loading(L);
+    struct far *f = far__of(L);
+    check_room(L, "tool");
     luaL_argcheck(L, push_member(L, "name") == LUA_TSTRING, 1, "a tool has a name");
     luaL_argcheck(L, push_member(L, "run") == LUA_TFUNCTION, 1, "a tool has a function 'run'");
     buf_init(&text, SIZE_MAX);
@@ -257,86 +205,66 @@ static bool may_hear(struct str name)
     return open;
 }
 
-static int events_on(lua_State *L)
+int far__event_on(lua_State *L, const char *who, struct str name)
 {
+    struct far *f = far__of(L);
     struct jw w;
-    struct str name = check_str(L, 1);
-    luaL_checktype(L, 2, LUA_TFUNCTION);
     if (!may_hear(name)) {
-        return far__nil(L, "'%s' is not open to improvements", lua_tostring(L, 1));
+        return args_fail(L, "%s: '%s' is not open to improvements", who, name.p);
     }
-    struct far *f = check_loading(L);
-    size_t id = add_handler(L, 2, FAR__EVENT, name.p, NULL);
+    check_room(L, who);
+    size_t at = add_handler(L, 2, FAR__EVENT, name.p, NULL);
     begin_register(f, &w, "event");
     jw_kstr(&w, "name", name);
     far__send(f, &w);
-    lua_pushinteger(L, (lua_Integer)id + 1);
+    lua_pushinteger(L, (lua_Integer)at + 1);
     return 1;
 }
 
-static int events_off(lua_State *L)
+bool far__event_off(lua_State *L, uint64_t id)
 {
     struct far *f = far__of(L);
-    lua_Integer id = luaL_checkinteger(L, 1);
-    bool found = id >= 1 && (size_t)id <= f->handlers.n &&
-                 f->handlers.p[id - 1].kind == FAR__EVENT && !f->handlers.p[id - 1].off;
+    struct far__handler *h = id >= 1 && id <= f->handlers.n ? &f->handlers.p[id - 1] : NULL;
+    bool found = h != NULL && h->kind == FAR__EVENT && !h->off;
     if (found) {
-        f->handlers.p[id - 1].off = true;
+        h->off = true;
     }
-    lua_pushboolean(L, found);
-    return 1;
+    return found;
 }
 
-static int events_emit(lua_State *L)
+int far__event_emit(lua_State *L, const char *who, struct str name, const struct json *data)
 {
     struct far *f = far__of(L);
-    struct str name = check_str(L, 1);
-    struct arena a;
-    struct json *data;
-    struct err e = {0};
     struct jw w;
-    lua_settop(L, 2);
     if (!str_starts(name, OWN_EVENTS)) {
-        return far__nil(L, "an improvement may emit 'improvement.*' only");
+        return args_fail(L, "%s: an improvement may emit 'improvement.*' only", who);
     }
-    arena_init(&a);
-    if (value_read(&data, &a, L, 2, &e) < 0) {
-        arena_fini(&a);
-        return far__nil(L, "%s", e.msg);
-    }
-    far__begin(f, &w, "call", ++f->last_call);
-    jw_kstrz(&w, "op", "event.emit");
-    jw_key(&w, "params");
-    jw_obj(&w);
+    begin_call(f, &w, "event.emit");
     jw_kstr(&w, "name", name);
     jw_key(&w, "data");
     jw_value(&w, data);
     jw_end_obj(&w);
     far__send(f, &w);
-    arena_fini(&a);
     lua_pushboolean(L, true);
     return 1;
 }
 
-// ---- opening -------------------------------------------------------------------------------
+// ---- hub -----------------------------------------------------------------------------------
 
-int far__open_hooks(lua_State *L)
+static int hub_get_worktrees(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"on", hooks_on},
-        {"off", hooks_off},
-        {"intercept", hooks_intercept},
-        {"unintercept", hooks_unintercept},
-        {NULL, NULL},
-    };
-    luaL_newlib(L, functions);
-    return 1;
+    struct far *f = far__of(L);
+    struct jw w;
+    entry_check_wait(L);
+    begin_call(f, &w, "worktree.list");
+    jw_end_obj(&w);
+    far__send(f, &w);
+    return far__wait_call(L, f->last_call);
 }
 
-int far__open_events(lua_State *L)
+int far__open_hub(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"on", events_on}, {"off", events_off}, {"emit", events_emit}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"get_worktrees", hub_get_worktrees}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

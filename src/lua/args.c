@@ -1,14 +1,16 @@
-// Arguments that Lua code gives, and answers that it gets.
+// Check the arguments of library functions, and answer with nil and a message.
 //
 // A wrong type is a mistake in the code and raises, with the name of the function and of the
-// argument. What can go wrong in good code (no such file) is answered with nil and a message.
+// argument. What can go wrong in correct code (no such file) is answered with nil and a message.
+
+#include "lua/args.h"
 
 #include <math.h>
 #include <stdarg.h>
 
 #include <lauxlib.h>
 
-#include "bind/bind_int.h"
+#include "lua/value.h"
 
 static const uint64_t MS_MAX = 10ULL * 366 * 24 * 3600 * 1000;
 
@@ -20,7 +22,7 @@ static NORETURN void wrong(lua_State *L, int idx, const char *fn, const char *wh
     abort(); // luaL_error() does not return
 }
 
-struct str bind__check_str(lua_State *L, int idx, const char *fn, const char *what)
+struct str args_str(lua_State *L, int idx, const char *fn, const char *what)
 {
     struct str s;
     if (lua_type(L, idx) != LUA_TSTRING) {
@@ -30,23 +32,23 @@ struct str bind__check_str(lua_State *L, int idx, const char *fn, const char *wh
     return s;
 }
 
-const char *bind__check_z(lua_State *L, int idx, const char *fn, const char *what)
+const char *args_z(lua_State *L, int idx, const char *fn, const char *what)
 {
-    struct str s = bind__check_str(L, idx, fn, what);
+    struct str s = args_str(L, idx, fn, what);
     if (strlen(s.p) != s.n) {
         luaL_error(L, "%s: %s must not hold a NUL byte", fn, what);
     }
     return s.p;
 }
 
-void bind__check_fn(lua_State *L, int idx, const char *fn)
+void args_fn(lua_State *L, int idx, const char *fn)
 {
     if (lua_type(L, idx) != LUA_TFUNCTION) {
         wrong(L, idx, fn, "the handler", "a function");
     }
 }
 
-uint64_t bind__check_ms(lua_State *L, int idx, const char *fn, const char *what)
+uint64_t args_ms(lua_State *L, int idx, const char *fn, const char *what)
 {
     if (lua_type(L, idx) != LUA_TNUMBER) {
         wrong(L, idx, fn, what, "a number of seconds");
@@ -58,7 +60,7 @@ uint64_t bind__check_ms(lua_State *L, int idx, const char *fn, const char *what)
     return MAX((uint64_t)ms, 1);
 }
 
-void bind__check_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
+void args_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
 {
     idx = lua_absindex(L, idx);
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
@@ -78,14 +80,14 @@ void bind__check_keys(lua_State *L, int idx, const char *fn, const char *const *
     }
 }
 
-bool bind__field(lua_State *L, int idx, const char *key)
+bool args_field(lua_State *L, int idx, const char *key)
 {
     idx = lua_absindex(L, idx);
     lua_pushstring(L, key);
     return lua_rawget(L, idx) != LUA_TNIL;
 }
 
-int bind__fail(lua_State *L, const char *fmt, ...)
+int args_fail(lua_State *L, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -99,15 +101,15 @@ int bind__fail(lua_State *L, const char *fmt, ...)
 
 static int scratch_gc(lua_State *L)
 {
-    struct bind__scratch *s = lua_touserdata(L, 1);
+    struct args_scratch *s = lua_touserdata(L, 1);
     arena_fini(&s->arena);
     buf_fini(&s->buf);
     return 0;
 }
 
-struct bind__scratch *bind__scratch(lua_State *L)
+struct args_scratch *args_scratch(lua_State *L)
 {
-    struct bind__scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
+    struct args_scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
     arena_init(&s->arena);
     buf_init(&s->buf, VALUE_BYTES);
     if (luaL_newmetatable(L, "afloat.scratch")) {
