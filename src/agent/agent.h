@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/provider.h"
 #include "agent/skills.h"
 #include "agent/tool.h"
 #include "base/json.h"
@@ -152,8 +153,8 @@ struct agent_no {
 
 /// `s` is good until the loop turns; NULL: `no` says why.
 typedef void agent_session_cb(void *arg, struct session *s, const struct agent_no *no);
-/// A JSON text, or `no`.
-typedef void agent_text_cb(void *arg, struct str json, const struct agent_no *no);
+/// `no` NULL: it was done.
+typedef void agent_done_cb(void *arg, const struct agent_no *no);
 
 // ---- sessions -----------------------------------------------------------------------------------
 
@@ -183,9 +184,17 @@ void agent_session_close(struct session *s, const struct agent_end *end, agent_s
 void agent_session_set_action(struct session *s, struct str action, store_done *cb, void *arg);
 /// A new session with the events up to `seq` (0: all of them) and the same settings.
 void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg);
-/// `{sessions, next}` of GET /session: `state` and `cursor` may be empty.
+/// Sessions, those started last first; borrowed for the callback. `next` is the cursor of the next page; empty:
+/// there is none.
+struct agent_page {
+    const struct session *const *sessions;
+    size_t n;
+    struct str next;
+};
+typedef void agent_page_cb(void *arg, const struct agent_page *page, const struct agent_no *no);
+/// At most `limit` sessions; `state` and `cursor` may be empty.
 void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
-                        agent_text_cb *cb, void *arg);
+                        agent_page_cb *cb, void *arg);
 
 const char *agent_session_id(const struct session *s);
 /// What it was made as; all empty when no bot's. Borrowed from the session.
@@ -243,6 +252,40 @@ void agent_session_write_pipeline(struct session *s, struct jw *w);
     X(FAILED, "failed")                                                                            \
     X(INTERRUPTED, "interrupted")
 
+enum agent_turn_state {
+#define X(id, name) AGENT_TURN_##id,
+    AGENT_TURN_STATES(X)
+#undef X
+};
+const char *agent_turn_state_name(enum agent_turn_state state);
+
+/// A call that a turn has made.
+struct agent_call {
+    struct str id, tool;
+    const struct json *input;
+    bool success;
+    struct str error; // STR_NULL: none
+    int64_t duration_ms;
+};
+
+/// How a turn ended, or that it waits for a person. Borrowed for the callback.
+struct agent_outcome {
+    const struct session *s;
+    const char *turn_id;
+    enum agent_turn_state state;
+    struct str text;   // what was said last
+    uint64_t left_out; // bytes of it that nobody kept
+    struct provider_usage usage;
+    double cost; // NAN: unknown
+    const struct agent_call *calls;
+    size_t n_calls;
+    const char *error_code; // of a turn that failed
+    struct str error;
+};
+typedef void agent_outcome_cb(void *arg, const struct agent_outcome *o, const struct agent_no *no);
+/// Write its members into the open object. Secrets in it are not redacted.
+void agent_outcome_write(const struct agent_outcome *o, struct jw *w);
+
 /// What became of a message.
 struct agent_sent {
     const char *turn_id;
@@ -259,14 +302,13 @@ typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struc
 bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no);
 /// Send a message: it begins a turn, or is queued behind the one that runs (unless `reject`).
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
-/// Wait until the turn has ended or a person is needed; the answer is that of `wait: true`. To be called
-/// from inside agent_sent_cb.
-void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg);
+/// Wait until the turn has ended or a person is needed. To be called from inside agent_sent_cb.
+void agent_wait(struct session *s, const char *turn_id, agent_outcome_cb *cb, void *arg);
 
 /// End the turn that runs, if there is one; asked twice, a command that does not end is killed.
 void agent_interrupt(struct session *s);
 /// Say something to the turn that runs: the model hears it with its next request, which begins at once.
-void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *arg);
+void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *arg);
 
 /// The rules of the configuration, and the remembered ones. Borrowed; the book is NULL when the hub stops.
 const struct rules *agent_rules(const struct agent *a);
@@ -279,15 +321,17 @@ struct agent_decision {
     struct str reason; // may be empty
 };
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
-                  agent_text_cb *cb, void *arg);
+                  agent_done_cb *cb, void *arg);
 /// A person answers a question; any JSON.
 void agent_answer(struct session *s, struct str question_id, const struct json *answer,
-                  agent_text_cb *cb, void *arg);
-/// Replace old messages by a summary now; 409 while a turn runs.
-void agent_compact(struct session *s, agent_text_cb *cb, void *arg);
+                  agent_done_cb *cb, void *arg);
+/// Replace old messages by a summary now; refused while a turn runs.
+void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg);
 
 // ---- the journal, read --------------------------------------------------------------------------
 
+/// A JSON text, or `no`.
+typedef void agent_text_cb(void *arg, struct str json, const struct agent_no *no);
 /// `{events, next}` of GET /session/{id}/events.
 void agent_events(struct session *s, uint64_t after, size_t limit, agent_text_cb *cb, void *arg);
 

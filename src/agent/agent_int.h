@@ -104,7 +104,7 @@ struct session_message {
 /// Who waits for a turn: `wait: true`.
 struct turn_waiter {
     char turn_id[TURN_ID];
-    agent_text_cb *cb;
+    agent_outcome_cb *cb;
     void *arg;
 };
 
@@ -196,8 +196,8 @@ void agent__session_next(struct session *s);
 void agent__session_set_state(struct session *s, enum session_state state); // tells who listens
 /// Does anybody wait for this turn?
 bool agent__session_awaited(const struct session *s, const char *turn_id);
-/// Answer those who wait for this turn.
-void agent__session_answer(struct session *s, const char *turn_id, struct str json);
+/// Answer those who wait for the turn.
+void agent__session_answer(struct session *s, const struct agent_outcome *o);
 /// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
@@ -336,12 +336,6 @@ enum turn_step {
 #undef X
 };
 
-enum turn_state {
-#define X(id, name) TURN_IS_##id,
-    AGENT_TURN_STATES(X)
-#undef X
-};
-
 /// What the model said, as on_after_model left it. In the step's arena.
 struct turn_reply {
     struct str text;
@@ -364,7 +358,7 @@ struct turn {
     struct session *s;
     char id[TURN_ID];
     enum turn_step step;
-    enum turn_state state;
+    enum agent_turn_state state;
     unsigned n_steps;   // requests to the model
     unsigned n_loading; // files and journal, at the beginning
     uint64_t since_ns;
@@ -401,7 +395,7 @@ struct turn {
     vec(struct tool_call *) spent; // calls of earlier steps
     size_t n_open;                 // calls whose results are not on the disk
     size_t n_asking;               // of them, wait for a person
-    vec(struct json) calls;        // made so far, for `wait`; in the turn's arena
+    vec(struct agent_call) calls;  // made so far, for who waits; in the turn's arena
     size_t heard;                  // of what was said to this turn while it ran
     // the end
     struct str final;        // what was said last

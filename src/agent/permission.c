@@ -322,13 +322,13 @@ struct deciding {
     bool question, allow;
     struct rule rule; // to be remembered; without a tool: none. In the step's arena
     char *text;       // the reason, or what the model reads
-    agent_text_cb *cb;
+    agent_done_cb *cb;
     void *arg;
 };
 
 /// The call that asks this; NULL, answered: nothing does.
 static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kind kind,
-                                  agent_text_cb *cb, void *arg)
+                                  agent_done_cb *cb, void *arg)
 {
     const char *what = kind == ASK_PERMISSION ? "permission request" : "question";
     struct agent_no no;
@@ -343,7 +343,7 @@ static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kin
     agent__no(&no, was ? PROBLEM_ALREADY_DECIDED : PROBLEM_NOT_FOUND, NULL,
               was ? "%s '%.*s' was decided already" : "there is no %s '%.*s'", what,
               (int)MIN(id.n, (size_t)40), id.p);
-    cb(arg, STR_NULL, &no);
+    cb(arg, &no);
     return NULL;
 }
 
@@ -360,7 +360,7 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
         agent__no(&no, PROBLEM_STORE_FAILED, "it counts for this call",
                   "the answer cannot be remembered: %s", rule_fault->msg);
     }
-    d.cb(d.arg, STR("{\"ok\":true}"), status < 0 || rule_fault != NULL ? &no : NULL);
+    d.cb(d.arg, status < 0 || rule_fault != NULL ? &no : NULL);
     if (d.c != NULL) {
         d.c->deciding = NULL;
     }
@@ -402,7 +402,7 @@ static void on_decided(void *arg, int status, const struct err *e)
 }
 
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
-                  agent_text_cb *cb, void *arg)
+                  agent_done_cb *cb, void *arg)
 {
     struct tool_call *c = find_ask(s, request_id, ASK_PERMISSION, cb, arg);
     struct rule rule = {0};
@@ -417,7 +417,7 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
         agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
                   "'remember': \"%s\" was not offered for this call",
                   permit_reach_name(d->remember));
-        cb(arg, STR_NULL, &no);
+        cb(arg, &no);
         return;
     }
     struct deciding *q = xmalloc(sizeof *q);
@@ -434,7 +434,7 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
 }
 
 void agent_answer(struct session *s, struct str question_id, const struct json *answer,
-                  agent_text_cb *cb, void *arg)
+                  agent_done_cb *cb, void *arg)
 {
     struct tool_call *c = find_ask(s, question_id, ASK_QUESTION, cb, arg);
     struct buf text;

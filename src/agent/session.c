@@ -85,62 +85,49 @@ void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, voi
     store_list(a->o.store, &filter, STR_NULL, 1, on_found, f);
 }
 
-struct listing {
+struct session_listing {
     struct agent *a;
-    agent_text_cb *cb;
+    agent_page_cb *cb;
     void *arg;
 };
 
-/// The row of a session: what is in memory knows best.
-static void write_row(struct agent *a, const struct store_row *row, struct jw *w)
-{
-    struct session *s = map_get(&a->sessions, row->id);
-    if (s != NULL) {
-        agent_session_write(s, w);
-        return;
-    }
-    s = agent__session_of_row(a, row);
-    agent_session_write(s, w);
-    agent__session_free(s);
-}
-
+/// What is in memory knows best; the rest is made from the rows, for the callback.
 static void on_listed(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct listing l = *(struct listing *)arg;
+    struct session_listing l = *(struct session_listing *)arg;
     struct agent_no no;
-    struct buf out;
-    struct jw w;
+    vec(const struct session *) list = {0};
+    vec(struct session *) made = {0};
     free(arg);
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "sessions");
-    jw_arr(&w);
     for (size_t i = 0; status == 0 && i < r->n; i++) {
-        write_row(l.a, &r->rows[i], &w);
+        struct session *s = map_get(&l.a->sessions, r->rows[i].id);
+        if (s == NULL) {
+            s = agent__session_of_row(l.a, &r->rows[i]);
+            vec_push(&made, s);
+        }
+        vec_push(&list, s);
     }
-    jw_end_arr(&w);
-    if (status == 0 && r->next.n != 0) {
-        jw_kstr(&w, "next", r->next);
-    } else {
-        jw_kstrz(&w, "next", NULL);
-    }
-    jw_end_obj(&w);
     if (status < 0) {
         bool cursor = status == ERR_INVALID;
         agent__no(&no, cursor ? PROBLEM_INVALID_BODY : PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        l.cb(l.arg, NULL, &no);
+    } else {
+        l.cb(l.arg, &(struct agent_page){.sessions = list.p, .n = list.n, .next = r->next}, NULL);
     }
-    l.cb(l.arg, buf_str(&out), status < 0 ? &no : NULL);
-    buf_fini(&out);
+    vec_foreach (s, &made) {
+        agent__session_free(*s);
+    }
+    vec_fini(&made);
+    vec_fini(&list);
     agent__release(l.a);
 }
 
 void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
-                        agent_text_cb *cb, void *arg)
+                        agent_page_cb *cb, void *arg)
 {
-    struct listing *l = xmalloc(sizeof *l);
+    struct session_listing *l = xmalloc(sizeof *l);
     struct store_filter f = {.state = state.n != 0 ? state : STR_NULL};
-    *l = (struct listing){.a = a, .cb = cb, .arg = arg};
+    *l = (struct session_listing){.a = a, .cb = cb, .arg = arg};
     agent__hold(a);
     store_list(a->o.store, &f, cursor, limit, on_listed, l);
 }

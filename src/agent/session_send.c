@@ -265,25 +265,12 @@ struct dropped {
 
 static void on_dropped(void *arg, int status, const struct err *e)
 {
-    static const struct provider_usage nothing = {0};
     struct dropped *d = arg;
-    struct buf out;
-    struct jw w;
+    const struct agent_outcome o = {
+        .s = d->s, .turn_id = d->turn_id, .state = AGENT_TURN_INTERRUPTED, .text = STR("")};
     (void)status; // it will not run, whether that could be written or not
     (void)e;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstrz(&w, "turn_id", d->turn_id);
-    jw_kstrz(&w, "state", "interrupted");
-    jw_kstrz(&w, "text", "");
-    agent__session_write_usage(&w, &nothing, 0);
-    jw_key(&w, "tool_calls");
-    jw_arr(&w);
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    agent__session_answer(d->s, d->turn_id, buf_str(&out));
-    buf_fini(&out);
+    agent__session_answer(d->s, &o);
     free(d);
 }
 
@@ -348,20 +335,20 @@ bool agent__session_awaited(const struct session *s, const char *turn_id)
     return false;
 }
 
-void agent__session_answer(struct session *s, const char *turn_id, struct str json)
+void agent__session_answer(struct session *s, const struct agent_outcome *o)
 {
     for (size_t i = 0; i < s->waiters.n;) {
         struct turn_waiter w = s->waiters.p[i];
-        if (strcmp(w.turn_id, turn_id) == 0) {
+        if (strcmp(w.turn_id, o->turn_id) == 0) {
             vec_remove(&s->waiters, i);
-            w.cb(w.arg, json, NULL);
+            w.cb(w.arg, o, NULL);
         } else {
             i++;
         }
     }
 }
 
-void agent_wait(struct session *s, const char *turn_id, agent_text_cb *cb, void *arg)
+void agent_wait(struct session *s, const char *turn_id, agent_outcome_cb *cb, void *arg)
 {
     struct turn_waiter w = {.cb = cb, .arg = arg};
     snprintf(w.turn_id, sizeof w.turn_id, "%s", turn_id);

@@ -60,11 +60,15 @@ static const char *const step_names[] = {
 #undef X
 };
 
-static const char *const turn_states[] = {
-#define X(id, name) [TURN_IS_##id] = (name),
-    AGENT_TURN_STATES(X)
+const char *agent_turn_state_name(enum agent_turn_state state)
+{
+    static const char *const names[] = {
+#define X(id, name) [AGENT_TURN_##id] = (name),
+        AGENT_TURN_STATES(X)
 #undef X
-};
+    };
+    return names[state];
+}
 
 static void on_next(void *arg)
 {
@@ -154,7 +158,7 @@ static void fail_loading(struct turn *t, const char *what, const struct err *e)
 {
     snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
     t->error = str_of(arena_printf(&t->arena, "%s cannot be read: %s", what, e->msg));
-    t->state = TURN_IS_FAILED;
+    t->state = AGENT_TURN_FAILED;
 }
 
 static void on_loaded(struct session *s, int status, const struct err *e, void *arg)
@@ -303,7 +307,7 @@ void turn__fail(struct turn *t, const char *code, const char *fmt, ...)
     va_end(args);
     snprintf(t->error_code, sizeof t->error_code, "%s", code);
     t->error = arena_str(&t->arena, str_of(text));
-    t->state = TURN_IS_FAILED;
+    t->state = AGENT_TURN_FAILED;
     turn__go(t, TURN_ERROR);
 }
 
@@ -383,7 +387,7 @@ void turn__interrupt(struct turn *t)
         return; // it ends already
     }
     t->interrupted = true;
-    t->state = TURN_IS_INTERRUPTED;
+    t->state = AGENT_TURN_INTERRUPTED;
     if (t->next != NULL) {
         loop_cancel(t->s->agent->o.loop, t->next);
         turn__go(t, TURN_DONE);
@@ -403,7 +407,7 @@ static void on_final(struct pipe *p, void *arg)
         text = json_str(pipe_value(p), "");
     }
     turn__note_reply(t, text, p->run.result == HOOK_VALUE ? p : NULL);
-    t->state = TURN_IS_COMPLETED;
+    t->state = AGENT_TURN_COMPLETED;
     turn__go(t, TURN_DONE);
 }
 
@@ -451,75 +455,80 @@ static void done(struct turn *t)
     if (t->settling) {
         return;
     }
-    if (t->state == TURN_IS_COMPLETED && turn__has_lost(t)) {
+    if (t->state == AGENT_TURN_COMPLETED && turn__has_lost(t)) {
         return;
     }
-    t->ctx.outcome = str_of(turn_states[t->state]);
+    t->ctx.outcome = str_of(agent_turn_state_name(t->state));
     turn__raise(t, POINT_DONE, NULL, on_done);
 }
 
 // ---- told and gone ------------------------------------------------------------------------------
 
-static void write_error(const struct turn *t, struct jw *w)
+static void write_error(const char *code, struct str message, struct jw *w)
 {
     jw_key(w, "error");
     jw_obj(w);
-    jw_kstrz(w, "code", t->error_code);
-    jw_kstr(w, "message", t->error);
+    jw_kstrz(w, "code", code);
+    jw_kstr(w, "message", message);
     jw_end_obj(w);
 }
 
-static void write_final(const struct turn *t, struct jw *w)
+static void write_final(struct str text, uint64_t left_out, struct jw *w)
 {
-    jw_kstr(w, "text", t->final);
-    if (t->final_left_out != 0) {
-        jw_kint(w, "left_out", (int64_t)t->final_left_out);
+    jw_kstr(w, "text", text);
+    if (left_out != 0) {
+        jw_kint(w, "left_out", (int64_t)left_out);
     }
 }
 
-/// The answer of `wait: true`.
-static void write_answer(const struct turn *t, enum turn_state state, struct jw *w)
+void agent_outcome_write(const struct agent_outcome *o, struct jw *w)
 {
-    jw_obj(w);
-    jw_kstrz(w, "turn_id", t->id);
-    jw_kstrz(w, "state", turn_states[state]);
-    write_final(t, w);
-    agent__session_write_usage(w, &t->usage, t->cost);
+    jw_kstrz(w, "turn_id", o->turn_id);
+    jw_kstrz(w, "state", agent_turn_state_name(o->state));
+    write_final(o->text, o->left_out, w);
+    agent__session_write_usage(w, &o->usage, o->cost);
     jw_key(w, "tool_calls");
     jw_arr(w);
-    vec_foreach (call, &t->calls) {
-        jw_value(w, call);
+    for (size_t i = 0; i < o->n_calls; i++) {
+        const struct agent_call *c = &o->calls[i];
+        jw_obj(w);
+        jw_kstr(w, "call_id", c->id);
+        jw_kstr(w, "tool", c->tool);
+        jw_key(w, "input");
+        jw_value(w, c->input);
+        jw_kbool(w, "success", c->success);
+        jw_kstrz(w, "error", c->error.p);
+        jw_kint(w, "duration_ms", c->duration_ms);
+        jw_end_obj(w);
     }
     jw_end_arr(w);
-    if (state == TURN_IS_WAITING) {
-        agent__session_write_pending(t->s, w);
+    if (o->state == AGENT_TURN_WAITING) {
+        agent__session_write_pending(o->s, w);
     }
-    if (state == TURN_IS_FAILED) {
-        write_error(t, w);
+    if (o->state == AGENT_TURN_FAILED) {
+        write_error(o->error_code, o->error, w);
     }
-    jw_end_obj(w);
 }
 
-/// The answer as text; empty when nobody waits for it.
-static void make_answer(const struct turn *t, enum turn_state state, struct buf *out)
+static struct agent_outcome outcome_of(const struct turn *t, enum agent_turn_state state)
 {
-    struct jw w;
-    buf_init(out, SIZE_MAX);
-    if (agent__session_awaited(t->s, t->id)) {
-        jw_init(&w, out);
-        write_answer(t, state, &w);
-        redact_json(out);
-    }
+    return (struct agent_outcome){.s = t->s,
+                                  .turn_id = t->id,
+                                  .state = state,
+                                  .text = t->final,
+                                  .left_out = t->final_left_out,
+                                  .usage = t->usage,
+                                  .cost = t->cost,
+                                  .calls = t->calls.p,
+                                  .n_calls = t->calls.n,
+                                  .error_code = t->error_code,
+                                  .error = t->error};
 }
 
 void turn__tell_waiting(struct turn *t)
 {
-    struct buf out;
-    char id[TURN_ID];
-    memcpy(id, t->id, sizeof id);
-    make_answer(t, TURN_IS_WAITING, &out);
-    agent__session_answer(t->s, id, buf_str(&out));
-    buf_fini(&out);
+    const struct agent_outcome o = outcome_of(t, AGENT_TURN_WAITING);
+    agent__session_answer(t->s, &o);
 }
 
 static void turn_free(struct turn *t)
@@ -543,18 +552,19 @@ static void on_closed(void *arg, int status, const struct err *e)
     struct turn *t = arg;
     struct session *s = t->s;
     struct agent *a = s->agent;
-    struct buf out;
     if (status < 0) { // it happened, but nobody will know after a restart
-        t->state = TURN_IS_FAILED;
+        t->state = AGENT_TURN_FAILED;
         snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
         t->error = str_of(arena_printf(&t->arena, "%s: %s", note__fault(e), e->msg));
     }
-    make_answer(t, t->state, &out); // now: what was said is the conversation's, which may go
+    if (agent__session_awaited(s, t->id)) { // the text is the conversation's, which may go
+        t->final = arena_str(&t->arena, t->final);
+    }
     s->turn = NULL;
     agent__session_touch(s);
     agent__session_next(s);
-    agent__session_answer(s, t->id, buf_str(&out));
-    buf_fini(&out);
+    const struct agent_outcome o = outcome_of(t, t->state);
+    agent__session_answer(s, &o);
     if (t->lost.code != 0) {
         agent__session_cool(s); // the next turn knows what the journal knows
     }
@@ -562,29 +572,29 @@ static void on_closed(void *arg, int status, const struct err *e)
     agent__release(a);
 }
 
-static const enum event_id last_events[] = {[TURN_IS_COMPLETED] = EVENT_TURN_COMPLETED,
-                                            [TURN_IS_FAILED] = EVENT_TURN_FAILED,
-                                            [TURN_IS_INTERRUPTED] = EVENT_TURN_INTERRUPTED};
-static const char *const end_reasons[] = {[TURN_IS_COMPLETED] = "complete",
-                                          [TURN_IS_FAILED] = "failed",
-                                          [TURN_IS_INTERRUPTED] = "interrupted"};
+static const enum event_id last_events[] = {[AGENT_TURN_COMPLETED] = EVENT_TURN_COMPLETED,
+                                            [AGENT_TURN_FAILED] = EVENT_TURN_FAILED,
+                                            [AGENT_TURN_INTERRUPTED] = EVENT_TURN_INTERRUPTED};
+static const char *const end_reasons[] = {[AGENT_TURN_COMPLETED] = "complete",
+                                          [AGENT_TURN_FAILED] = "failed",
+                                          [AGENT_TURN_INTERRUPTED] = "interrupted"};
 
 static void close_turn(struct turn *t)
 {
     struct session *s = t->s;
     struct note n;
     struct jw *w = note__begin(&n, s, t, last_events[t->state]);
-    if (t->state == TURN_IS_COMPLETED) {
+    if (t->state == AGENT_TURN_COMPLETED) {
         size_t cut = utf8_cut(t->final.p, t->final.n, SUMMARY_BYTES);
         agent__session_set(&s->response_summary, (struct str){t->final.p, cut});
-        write_final(t, w);
-    } else if (t->state == TURN_IS_FAILED) {
-        write_error(t, w);
+        write_final(t->final, t->final_left_out, w);
+    } else if (t->state == AGENT_TURN_FAILED) {
+        write_error(t->error_code, t->error, w);
     }
     if (s->talk != NULL) {
         talk_hear(s->talk, SIZE_MAX);
     }
-    if (s->talk != NULL && t->state == TURN_IS_INTERRUPTED) {
+    if (s->talk != NULL && t->state == AGENT_TURN_INTERRUPTED) {
         talk_interrupted(s->talk);
     }
     agent__session_write_usage(w, &t->usage, t->cost);

@@ -73,7 +73,7 @@ static void go_on(struct turn *t)
     t->compacting = false;
     t->compacted = true;
     if (t->only_compacts) {
-        t->state = TURN_IS_COMPLETED;
+        t->state = AGENT_TURN_COMPLETED;
         turn__go(t, TURN_DONE);
     } else {
         turn__go(t, TURN_PROMPT);
@@ -153,7 +153,7 @@ void turn__compact(struct turn *t)
 
 // ---- asked for ----------------------------------------------------------------------------------
 
-void agent_compact(struct session *s, agent_text_cb *cb, void *arg)
+void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg)
 {
     struct agent_no no;
     if (!agent__session_usable(s, &no)) {
@@ -173,5 +173,5 @@ void agent_compact(struct session *s, agent_text_cb *cb, void *arg)
         agent__session_next(s);
         return;
     }
-    cb(arg, STR_NULL, &no);
+    cb(arg, NULL, &no);
 }

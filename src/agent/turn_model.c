@@ -273,7 +273,7 @@ void turn__after_model(struct turn *t)
 
 struct steering {
     struct session *s;
-    agent_text_cb *cb;
+    agent_done_cb *cb;
     void *arg;
 };
 
@@ -285,7 +285,7 @@ static void on_steered(void *arg, int status, const struct err *e)
     if (status < 0) {
         agent__no_store(&no, e);
     }
-    q.cb(q.arg, STR("{\"ok\":true}"), status < 0 ? &no : NULL);
+    q.cb(q.arg, status < 0 ? &no : NULL);
 }
 
 /// Said too late to be heard?
@@ -294,7 +294,7 @@ static bool is_ending(const struct turn *t)
     return t->interrupted || t->only_compacts || t->step == TURN_LOAD || t->step >= TURN_FINAL;
 }
 
-void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *arg)
+void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *arg)
 {
     struct turn *t = s->turn;
     struct agent_no no;
@@ -302,7 +302,7 @@ void agent_steer(struct session *s, struct str text, agent_text_cb *cb, void *ar
     if (t == NULL || is_ending(t)) {
         agent__no(&no, PROBLEM_NO_TURN, "POST /session/{id}/message begins one",
                   "no turn runs in session '%s'", s->id);
-        cb(arg, STR_NULL, &no);
+        cb(arg, &no);
         return;
     }
     struct steering *q = xmalloc(sizeof *q);

@@ -7,24 +7,21 @@
 //   - a call is not freed before its turn: events of it may still be on their way into the journal.
 
 #include "agent/agent_int.h"
-#include "agent/make.h"
 #include "base/time.h"
 
-/// {call_id, tool, input, success, error, duration_ms}, for who waits for the turn.
+/// For who waits for the turn.
 static void remember_call(struct tool_call *c, int64_t ms)
 {
     struct turn *t = c->site->turn;
     struct arena *a = &t->arena;
-    struct json *row = make_obj(a, 6);
     const struct json *error = json_get(c->result, "error");
-    static const struct json null = {.type = JSON_NULL};
-    make_put(row, "call_id", make_str(arena_str(a, c->id)));
-    make_put(row, "tool", make_str(arena_str(a, c->name)));
-    make_put(row, "input", *json_clone(a, json_get(c->call, "input")));
-    make_put(row, "success", make_bool(json_bool(json_get(c->result, "success"), true)));
-    make_put(row, "error", error != NULL ? *json_clone(a, error) : null);
-    make_put(row, "duration_ms", make_int(ms));
-    vec_push(&t->calls, *row);
+    struct agent_call call = {.id = arena_str(a, c->id),
+                              .tool = arena_str(a, c->name),
+                              .input = json_clone(a, tool_call_input(c)),
+                              .success = json_bool(json_get(c->result, "success"), true),
+                              .error = error != NULL ? arena_str(a, json_str(error, "")) : STR_NULL,
+                              .duration_ms = ms};
+    vec_push(&t->calls, call);
 }
 
 /// The result is in the journal and synced, or there will be none.

@@ -74,6 +74,11 @@ void api__session_text(void *arg, struct str json, const struct agent_no *no)
     free(o);
 }
 
+void api__session_ok(void *arg, const struct agent_no *no)
+{
+    api__session_text(arg, STR("{\"ok\":true}"), no);
+}
+
 static void answer_row(struct session_op *o, int status, const struct session *s)
 {
     struct buf out;
@@ -118,6 +123,30 @@ void op_SESSION_NEW(struct api *api, struct op_call *c)
     }
 }
 
+static void on_page(void *arg, const struct agent_page *p, const struct agent_no *no)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "sessions");
+    jw_arr(&w);
+    for (size_t i = 0; p != NULL && i < p->n; i++) {
+        agent_session_write(p->sessions[i], &w);
+    }
+    jw_end_arr(&w);
+    jw_key(&w, "next");
+    if (p != NULL && p->next.n != 0) {
+        jw_str(&w, p->next);
+    } else {
+        jw_null(&w);
+    }
+    jw_end_obj(&w);
+    api__session_text(arg, buf_str(&out), no);
+    buf_fini(&out);
+}
+
 void op_SESSION_LIST(struct api *api, struct op_call *c)
 {
     int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
@@ -125,8 +154,8 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (has_agent(api, c)) {
         agent_session_list(api->agent, json_str(json_get(c->params, "state"), ""),
-                           json_str(json_get(c->params, "cursor"), ""), (size_t)limit,
-                           api__session_text, op_new(api, c));
+                           json_str(json_get(c->params, "cursor"), ""), (size_t)limit, on_page,
+                           op_new(api, c));
     }
 }
 

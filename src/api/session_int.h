@@ -21,6 +21,8 @@ void api__with_session_of(struct api *api, struct op_call *c, struct str id,
                           void (*run)(struct session_op *o, struct session *s));
 /// Answer with a problem and end it.
 void api__session_no(struct session_op *o, const struct agent_no *no);
+/// agent_done_cb of a session_op: answer 200 `{ok: true}`.
+void api__session_ok(void *arg, const struct agent_no *no);
 /// agent_text_cb of a session_op: answer 200 with the text.
 void api__session_text(void *arg, struct str json, const struct agent_no *no);
 /// agent_session_cb of a session_op: answer 200 with the row.

@@ -7,6 +7,7 @@
 #include "api/handlers.h"
 #include "api/session_feed.h"
 #include "api/session_int.h"
+#include "base/redact.h"
 
 static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
 {
@@ -26,6 +27,23 @@ static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
     free(o);
 }
 
+/// The answer of `wait: true`.
+static void on_outcome(void *arg, const struct agent_outcome *outcome, const struct agent_no *no)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    if (no == NULL) {
+        jw_init(&w, &out);
+        jw_obj(&w);
+        agent_outcome_write(outcome, &w);
+        jw_end_obj(&w);
+        redact_json(&out);
+    }
+    api__session_text(arg, buf_str(&out), no);
+    buf_fini(&out);
+}
+
 static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
 {
     struct session_op *o = arg;
@@ -35,7 +53,7 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
         op_answer_source(o->call, session_feed_new(sent->s, sent->after, sent->turn_id));
         free(o);
     } else if (json_bool(json_get(o->call->params, "wait"), false)) {
-        agent_wait(sent->s, sent->turn_id, api__session_text, o);
+        agent_wait(sent->s, sent->turn_id, on_outcome, o);
     } else {
         answer_accepted(o, sent);
     }
@@ -86,7 +104,7 @@ static void steer(struct session_op *o, struct session *s)
         free(o);
         return;
     }
-    agent_steer(s, text, api__session_text, o);
+    agent_steer(s, text, api__session_ok, o);
 }
 
 void op_SESSION_STEER(struct api *api, struct op_call *c)
@@ -96,7 +114,7 @@ void op_SESSION_STEER(struct api *api, struct op_call *c)
 
 static void compact(struct session_op *o, struct session *s)
 {
-    agent_compact(s, api__session_text, o);
+    agent_compact(s, on_outcome, o);
 }
 
 void op_SESSION_COMPACT(struct api *api, struct op_call *c)
@@ -118,7 +136,7 @@ static void decide(struct session_op *o, struct session *s)
                 "'remember' must be once, exact, prefix, tool or project");
         free(o);
     } else {
-        agent_decide(s, json_str(json_get(p, "request_id"), ""), &d, api__session_text, o);
+        agent_decide(s, json_str(json_get(p, "request_id"), ""), &d, api__session_ok, o);
     }
 }
 
@@ -131,7 +149,7 @@ static void answer(struct session_op *o, struct session *s)
 {
     const struct json *p = o->call->params;
     agent_answer(s, json_str(json_get(p, "question_id"), ""), json_get(p, "answer"),
-                 api__session_text, o);
+                 api__session_ok, o);
 }
 
 void op_SESSION_ANSWER(struct api *api, struct op_call *c)

@@ -14,7 +14,7 @@
 
 #include "base/path.h"
 
-struct ask *ask__new(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = xcalloc(1, sizeof *a);
     a->b = b;

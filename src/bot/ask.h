@@ -34,7 +34,7 @@ struct ask {
     struct bots *b;
     struct arena arena;
     struct json *params; // a copy in the arena
-    agent_text_cb *cb;
+    bots_text_cb *cb;
     void *arg;
     ask_fn *work, *then, *located;
     int rc;     // of the last work
@@ -56,7 +56,7 @@ struct ask {
     void (*free_data)(void *data);
 };
 
-struct ask *ask__new(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg);
+struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg);
 
 /// The text of a parameter; STR_NULL when it is not there.
 struct str ask__str(const struct ask *a, const char *key);

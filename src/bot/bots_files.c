@@ -47,7 +47,7 @@ static void write_rows(struct ask *a)
     ask__answer(a);
 }
 
-void bots_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, write_rows);
 }
@@ -157,7 +157,7 @@ static void show(struct ask *a)
     ask__work(a, read_shown, write_shown);
 }
 
-void bots_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     bool placed = ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL;
@@ -208,7 +208,7 @@ static void create(struct ask *a) // on the lane
     }
 }
 
-void bots_create(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_create(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     struct err e = {0};
@@ -237,7 +237,7 @@ static void patch_found(struct ask *a)
     }
 }
 
-void bots_patch(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_patch(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, patch_found);
 }
@@ -295,7 +295,7 @@ static void remove_found(struct ask *a)
     ask__work(a, remove_bot, removed);
 }
 
-void bots_delete(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     struct err e = {0};
@@ -326,7 +326,7 @@ static void imported(struct ask *a)
     rescan(a, "bots/");
 }
 
-void bots_import(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_import(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     a->data = xmalloc(sizeof(struct import_report));

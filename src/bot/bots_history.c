@@ -90,7 +90,7 @@ static void list(struct ask *a)
     }
 }
 
-void bots_history_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_history_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, list);
 }
@@ -156,7 +156,7 @@ static void show(struct ask *a)
     }
 }
 
-void bots_history_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_history_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, show);
 }

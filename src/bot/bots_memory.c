@@ -17,7 +17,7 @@ static void free_remembering(void *data)
     free(m);
 }
 
-static void begin(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg,
+static void begin(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg,
                   unsigned flags, ask_fn *then)
 {
     struct ask *a = ask__new(b, params, cb, arg);
@@ -65,7 +65,7 @@ static void list(struct ask *a)
     ask__work(a, load, listed);
 }
 
-void bots_memory_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_memory_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, WHERE_LEFT, list);
 }
@@ -92,7 +92,7 @@ static void get(struct ask *a)
     ask__work(a, load, got);
 }
 
-void bots_memory_get(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_memory_get(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, WHERE_LEFT, get);
 }
@@ -118,7 +118,7 @@ static void set(struct ask *a)
     ask__work(a, do_set, was_set);
 }
 
-void bots_memory_set(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_memory_set(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, WHERE_MAKE, set);
 }
@@ -142,7 +142,7 @@ static void remove_key(struct ask *a)
     ask__work(a, do_remove, was_removed);
 }
 
-void bots_memory_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_memory_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, WHERE_LEFT, remove_key);
 }
@@ -165,7 +165,7 @@ static void clear(struct ask *a)
     ask__work(a, do_clear, was_cleared);
 }
 
-void bots_memory_clear(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_memory_clear(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, WHERE_LEFT, clear);
 }

@@ -66,7 +66,7 @@ static void list(struct ask *a)
     begin_read(a, listed);
 }
 
-void bots_skill_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_skill_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, list);
 }
@@ -95,7 +95,7 @@ static void show(struct ask *a)
     begin_read(a, shown);
 }
 
-void bots_skill_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_skill_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, show);
 }
@@ -115,7 +115,7 @@ static void save(struct ask *a)
     ask__work(a, do_save, show);
 }
 
-void bots_skill_save(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_skill_save(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, save);
 }
@@ -138,7 +138,7 @@ static void remove_skill(struct ask *a)
     ask__work(a, do_remove, removed);
 }
 
-void bots_skill_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_skill_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     ask__locate(ask__new(b, params, cb, arg), 0, remove_skill);
 }

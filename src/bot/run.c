@@ -327,10 +327,9 @@ static void queue_input(struct run *r, struct ask *a)
     }
 }
 
-static void on_steered(void *arg, struct str json, const struct agent_no *no)
+static void on_steered(void *arg, const struct agent_no *no)
 {
     struct saying s = *(struct saying *)arg;
-    (void)json;
     free(arg);
     if (no == NULL) {
         answer_taken(s.a, "steered");
@@ -344,7 +343,7 @@ static void on_say_session(void *arg, struct session *s, const struct agent_no *
 {
     struct saying *y = arg;
     if (s == NULL) {
-        on_steered(y, STR_NULL, no);
+        on_steered(y, no);
     } else {
         agent_steer(s, ask__str(y->a, "text"), on_steered, y);
     }

@@ -6,8 +6,7 @@
 //     WEIGH    complete, limit, failed, interrupted; or close the session and
 //     REST     sleep, until time, a word or a file says go on
 
-#include <assert.h>
-
+#include "agent/make.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "bot/history_number.h"
@@ -206,33 +205,21 @@ static void take_failure(struct run *r, struct str code, struct str message)
         arena_printf(&r->rec.arena, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(message));
 }
 
-/// The answer of the turn, see agent_wait().
-static void take_answer(struct run *r, struct str text)
+static void take_outcome(struct run *r, const struct agent_outcome *o)
 {
-    struct arena a;
-    struct json *answer;
-    arena_init(&a);
-    if (json_parse(&answer, &a, text, NULL, NULL) < 0) {
-        take_failure(r, STR("INTERNAL"), STR("the turn's answer cannot be read"));
-        arena_fini(&a);
-        return;
-    }
-    struct str state = json_str(json_get(answer, "state"), "");
-    buf_adds(&r->answer, json_str(json_get(answer, "text"), ""));
-    if (str_eqz(state, "completed")) {
+    buf_adds(&r->answer, o->text);
+    if (o->state == AGENT_TURN_COMPLETED) {
         r->outcome = RUN_TURN_COMPLETED;
-    } else if (str_eqz(state, "interrupted")) {
+    } else if (o->state == AGENT_TURN_INTERRUPTED) {
         r->outcome = RUN_TURN_INTERRUPTED;
-    } else if (str_eqz(state, "failed")) {
-        take_failure(r, json_str(json_ptr(answer, "/error/code"), ""),
-                     json_str(json_ptr(answer, "/error/message"), ""));
+    } else if (o->state == AGENT_TURN_FAILED) {
+        take_failure(r, str_of(o->error_code), o->error);
     } else {
         take_failure(r, STR("STOPPING"), STR("the turn waits for a person, and nobody is there"));
     }
-    arena_fini(&a);
 }
 
-static void on_turn(void *arg, struct str text, const struct agent_no *no)
+static void on_turn(void *arg, const struct agent_outcome *o, const struct agent_no *no)
 {
     struct run *r = arg;
     if (r->in_turn) { // else it is not waited for any more
@@ -241,7 +228,7 @@ static void on_turn(void *arg, struct str text, const struct agent_no *no)
         if (no != NULL) {
             take_failure(r, str_of(problems[no->problem].code), str_of(no->detail));
         } else {
-            take_answer(r, text);
+            take_outcome(r, o);
         }
         run__go(r, RUN_WEIGH);
     }
@@ -252,7 +239,7 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
 {
     struct run *r = arg;
     if (no != NULL) {
-        on_turn(r, STR_NULL, no);
+        on_turn(r, NULL, no);
         return;
     }
     agent_wait(sent->s, sent->turn_id, on_turn, r);
@@ -333,56 +320,50 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
     run__back(r);
 }
 
-static void put_name(struct jw *w, const char *key, const char *value)
+static struct json names_of(struct arena *a, const char *const *names, size_t n)
 {
-    if (value != NULL) {
-        jw_kstrz(w, key, value);
+    struct json *list = make_arr(a, n);
+    for (size_t i = 0; i < n; i++) {
+        make_push(list, make_strz(names[i]));
     }
+    return *list;
 }
 
 /// The parameters of POST /session, as this iteration wants them.
-static struct json *session_params(struct run *r, struct buf *text, struct arena *a)
+static const struct json *session_params(struct run *r, struct arena *a)
 {
     const struct bot_config *c = run__config(r);
-    struct jw w;
-    struct json *out = NULL;
-    jw_init(&w, text);
-    jw_obj(&w);
-    jw_kstrz(&w, "working_dir", r->dir);
-    if (!r->rec.in_place) { // all of it, also when the user was further down
-        jw_key(&w, "writable");
-        jw_arr(&w);
-        jw_strz(&w, r->rec.worktree);
-        jw_end_arr(&w);
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"working_dir", r->dir},
+                 {"provider", c->provider},
+                 {"model", c->model},
+                 {"sandbox", c->sandbox}};
+    struct json *out = make_obj(a, ARRAY_LEN(texts) + 4);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (texts[i].value != NULL) {
+            make_put(out, texts[i].key, make_strz(texts[i].value));
+        }
     }
-    put_name(&w, "provider", c->provider);
-    put_name(&w, "model", c->model);
-    put_name(&w, "sandbox", c->sandbox);
+    if (!r->rec.in_place) { // all of it, also when the user was further down
+        const char *worktree = r->rec.worktree;
+        make_put(out, "writable", names_of(a, &worktree, 1));
+    }
     if (c->network != BOT_UNSET) {
-        jw_kbool(&w, "network", c->network != 0);
+        make_put(out, "network", make_bool(c->network != 0));
     }
     if (c->plugins.p != NULL) {
-        jw_key(&w, "plugins");
-        jw_arr(&w);
-        for (size_t i = 0; i < c->plugins.n; i++) {
-            jw_strz(&w, c->plugins.p[i]);
-        }
-        jw_end_arr(&w);
+        make_put(out, "plugins", names_of(a, c->plugins.p, c->plugins.n));
     }
     if (r->env != NULL) {
-        jw_key(&w, "env");
-        jw_value(&w, r->env);
+        make_put(out, "env", *r->env);
     }
-    jw_end_obj(&w);
-    int rc = json_parse(&out, a, buf_str(text), NULL, NULL);
-    assert(rc == 0); // we wrote it
     return out;
 }
 
 void run__session(struct run *r)
 {
     struct arena a;
-    struct buf text;
     char *dir = xasprintf("%s/history", r->ws.rel);
     struct agent_role role = {.bot = str_of(r->rec.bot),
                               .project = str_of(r->rec.project),
@@ -394,17 +375,15 @@ void run__session(struct run *r)
                               .before = str_of(record_last_session(&r->rec)),
                               .autonomous = true};
     arena_init(&a);
-    buf_init(&text, SIZE_MAX);
     run__away(r);
     if (buf_ok(&r->prompt)) {
-        agent_session_new_as(r->b->o.agent, session_params(r, &text, &a), &role, on_made, r);
+        agent_session_new_as(r->b->o.agent, session_params(r, &a), &role, on_made, r);
     } else {
         struct agent_no no;
         bots__no(&no, PROBLEM_TOO_LARGE, "shorten its memory or skills",
                  "the prompt is larger than %d bytes", BOT_PROMPT_BYTES);
         on_made(r, NULL, &no);
     }
-    buf_fini(&text);
     arena_fini(&a);
     free(dir);
 }

@@ -62,7 +62,7 @@ static void located_last(struct ask *a)
     ask__work(a, find_last, run_start);
 }
 
-void bots_run(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     const struct json *resume = json_get(a->params, "resume");

@@ -182,7 +182,7 @@ static void show(struct ask *a)
     }
 }
 
-void bots_run_show(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), show);
 }
@@ -214,7 +214,7 @@ static void stop(struct ask *a)
     run_stop(live, json_bool(json_get(a->params, "force"), false));
 }
 
-void bots_run_stop(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_stop(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), stop);
 }
@@ -232,7 +232,7 @@ static void say(struct ask *a)
     }
 }
 
-void bots_run_input(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_input(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     if (str_trim(ask__str(a, "text")).n == 0) {

@@ -151,7 +151,7 @@ static void list(struct ask *a)
     ask__work(a, read_list, write_list);
 }
 
-void bots_run_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     int64_t limit = json_int(json_get(a->params, "limit"), DEFAULT_LIST);

@@ -263,7 +263,7 @@ static void diff_found(struct ask *a)
     with_branch(a, live != NULL ? run_record(live) : rec, diff);
 }
 
-void bots_run_diff(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_diff(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), diff_found);
 }
@@ -302,7 +302,7 @@ static void apply_found(struct ask *a)
     with_branch(a, a->data, apply_there);
 }
 
-void bots_run_apply(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_apply(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), apply_found);
 }
@@ -344,7 +344,7 @@ static void merge_found(struct ask *a)
     with_branch(a, a->data, merge_there);
 }
 
-void bots_run_merge(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), merge_found);
 }
@@ -396,7 +396,7 @@ static void discard_found(struct ask *a)
     }
 }
 
-void bots_run_discard(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_discard(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), discard_found);
 }
@@ -475,7 +475,7 @@ static void delete_found(struct ask *a)
     ask__work(a, look_for_worktree, delete_run);
 }
 
-void bots_run_delete(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_run_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     runs__find(ask__new(b, params, cb, arg), delete_found);
 }

@@ -101,7 +101,7 @@ static void read_trees(struct ask *a) // on the lane
     free(dir);
 }
 
-static void begin(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg,
+static void begin(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg,
                   ask_fn *then)
 {
     struct ask *a = ask__new(b, params, cb, arg);
@@ -189,7 +189,7 @@ static void list(struct ask *a)
     list_next(a);
 }
 
-void bots_worktree_list(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_worktree_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     if (json_get(params, "repo") != NULL) {
         bots__list_repository(b, params, cb, arg);
@@ -364,7 +364,7 @@ static void clean_next(struct ask *a)
     }
 }
 
-void bots_worktree_clean(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_worktree_clean(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     begin(b, params, cb, arg, clean_next);
 }

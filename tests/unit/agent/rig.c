@@ -342,19 +342,44 @@ bool rig_resume(struct rig *r, const char *id, const char *work)
     return s != NULL && rig_patch(r, s, params);
 }
 
-static void on_text(void *arg, struct str json, const struct agent_no *no)
+static void on_page(void *arg, const struct agent_page *p, const struct agent_no *no)
 {
     struct rig *r = arg;
-    CHECK(!r->answered);
+    struct jw w;
+    CHECK(!r->answered && (p == NULL) == (no != NULL));
     take_no(r, no);
     buf_clear(&r->text);
-    buf_adds(&r->text, no == NULL ? json : STR_NULL);
+    jw_init(&w, &r->text);
+    jw_obj(&w);
+    jw_key(&w, "sessions");
+    jw_arr(&w);
+    for (size_t i = 0; p != NULL && i < p->n; i++) {
+        agent_session_write(p->sessions[i], &w);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    r->answered = true;
+}
+
+void rig_outcome(void *arg, const struct agent_outcome *o, const struct agent_no *no)
+{
+    struct rig *r = arg;
+    struct jw w;
+    CHECK(!r->answered && (o == NULL) == (no != NULL));
+    take_no(r, no);
+    buf_clear(&r->text);
+    if (o != NULL) {
+        jw_init(&w, &r->text);
+        jw_obj(&w);
+        agent_outcome_write(o, &w);
+        jw_end_obj(&w);
+    }
     r->answered = true;
 }
 
 bool rig_list(struct rig *r)
 {
-    agent_session_list(r->agent, STR(""), STR(""), 100, on_text, r);
+    agent_session_list(r->agent, STR(""), STR(""), 100, on_page, r);
     return wait_answer(r);
 }
 
@@ -363,9 +388,9 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
     struct rig *r = arg;
     CHECK((sent == NULL) == (no != NULL));
     if (sent == NULL) {
-        on_text(r, STR_NULL, no);
+        rig_outcome(r, NULL, no);
     } else {
-        agent_wait(sent->s, sent->turn_id, on_text, r);
+        agent_wait(sent->s, sent->turn_id, rig_outcome, r);
     }
 }
 
@@ -385,9 +410,8 @@ bool rig_send(struct rig *r, const char *id, const char *text)
     return wait_answer(r);
 }
 
-static void on_decided(void *arg, struct str json, const struct agent_no *no)
+static void on_decided(void *arg, const struct agent_no *no)
 {
-    (void)json;
     (void)no;
     *(bool *)arg = true;
 }
@@ -400,7 +424,7 @@ bool rig_allow(struct rig *r, const char *id)
     if (s == NULL) {
         return false;
     }
-    agent_wait(s, "t1", on_text, r);
+    agent_wait(s, "t1", rig_outcome, r);
     agent_decide(s, STR("p1"), &d, on_decided, &decided);
     rig_wait(r, &decided);
     return wait_answer(r);

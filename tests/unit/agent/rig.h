@@ -57,6 +57,8 @@ bool rig_resume(struct rig *r, const char *id, const char *work);
 bool rig_send(struct rig *r, const char *id, const char *text);
 /// Only send: r->answered tells of the end.
 void rig_begin(struct rig *r, struct session *s, const char *text);
+/// agent_outcome_cb: the outcome as JSON into r->text.
+void rig_outcome(void *arg, const struct agent_outcome *o, const struct agent_no *no);
 /// Allow what turn t1 asks for first, and wait for its end.
 bool rig_allow(struct rig *r, const char *id);
 bool rig_end(struct rig *r, const char *id, bool purge);

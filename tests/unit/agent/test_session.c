@@ -132,15 +132,6 @@ TEST(the_model_is_not_told_of_a_result_before_it_is_on_the_disk)
     rig_close(&r);
 }
 
-static void on_said(void *arg, struct str json, const struct agent_no *no)
-{
-    struct rig *r = arg;
-    CHECK(no == NULL);
-    buf_clear(&r->text);
-    buf_adds(&r->text, json);
-    r->answered = true;
-}
-
 static void on_ended_first(void *arg, struct session *s, const struct agent_no *no)
 {
     (void)s;
@@ -159,7 +150,7 @@ TEST(who_waits_for_a_turn_that_ends_with_its_session_hears_what_was_said)
     CHECK(rig_send(&r, r.id, "hello"));
     struct session *s = rig_get(&r, r.id);
     r.answered = false;
-    agent_wait(s, "t1", on_said, &r);
+    agent_wait(s, "t1", rig_outcome, &r);
     agent_session_end(s, true, on_ended_first, &ended);
     rig_wait(&r, &r.answered);
     CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
@@ -228,9 +219,8 @@ TEST(an_interrupt_while_a_result_is_being_synced_ends_the_turn)
     rig_close(&r);
 }
 
-static void on_text(void *arg, struct str json, const struct agent_no *no)
+static void on_decided(void *arg, const struct agent_no *no)
 {
-    (void)json;
     CHECK(no == NULL);
     *(bool *)arg = true;
 }
@@ -260,7 +250,7 @@ TEST(a_decision_is_not_remembered_before_it_is_on_the_disk)
     CHECK(strstr(buf_z(&r.text), "\"state\":\"waiting\"") != NULL);
     struct session *s = rig_get(&r, r.id);
     fault_hold_syncs(true);
-    agent_decide(s, STR("p1"), &d, on_text, &decided);
+    agent_decide(s, STR("p1"), &d, on_decided, &decided);
     rig_until(&r, is_held, NULL);
     const struct rules *rules = book_rules(s->turn->site.rules);
     CHECK_INT(rules->n, 0);
