@@ -61,39 +61,20 @@ static int unknown_flag(const struct walk *w, struct str name, struct err *e)
                : err_set(e, ERR_USAGE, "unknown flag '--" STR_FMT "'", STR_ARG(name));
 }
 
-// Flags that take one of a few words.
-static const struct {
-    enum flag_id id;
-    const char *words; // with '|' between them
-    const char *told;
-} choices[] = {
-    {FLAG_COLOR, "auto|always|never", "auto, always or never"},
-    {FLAG_ENGINE, "native", "native; other engines come later"},
-    {FLAG_PERMISSION, "auto|ask|deny", "auto, ask or deny"},
-    {FLAG_REMEMBER, "once|session|project", "once, session or project"},
-    {FLAG_SANDBOX, "read-only|workspace-write|danger-full-access",
-     "read-only, workspace-write or danger-full-access"},
-    {FLAG_SECTION, "response|commands|all", "response, commands or all"},
-};
-
-static bool is_among(struct str words, const char *value)
+static int check_value(const struct flag *f, const char *value, struct err *e)
 {
-    bool found = false;
-    while (words.n != 0 && !found) {
-        found = str_eqz(str_cut(&words, '|'), value);
+    struct buf choices;
+    bool found = flag_choices(f).n == 0;
+    for (struct str rest = flag_choices(f); rest.n != 0 && !found;) {
+        found = str_eqz(str_cut(&rest, '|'), value);
     }
-    return found;
-}
-
-static int check_value(enum flag_id id, const char *value, struct err *e)
-{
-    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
-        if (choices[i].id == id && !is_among(str_of(choices[i].words), value)) {
-            return err_set(e, ERR_USAGE, "'--%s' takes %s, not '%s'", flags[id].name,
-                           choices[i].told, value);
-        }
-    }
-    return 0;
+    buf_init(&choices, SIZE_MAX);
+    flag_add_choices(&choices, f);
+    int rc =
+        found ? 0
+              : err_set(e, ERR_USAGE, "'--%s' takes %s, not '%s'", f->name, buf_z(&choices), value);
+    buf_fini(&choices);
+    return rc;
 }
 
 static bool has_word(const struct walk *w)
@@ -112,13 +93,14 @@ static int note_flag(struct walk *w, int id, const char *value, struct err *e)
     bool optional = f->value != NULL && f->value[0] == '[';
     if (f->value != NULL && value == NULL && !(optional && !has_word(w))) {
         if (w->i == w->argc) {
-            return err_set(e, ERR_USAGE, "'--%s' needs a value (%s)", f->name, f->value);
+            return err_set(e, ERR_USAGE, "'--%s' needs a value (" STR_FMT ")", f->name,
+                           STR_ARG(flag_value_name(f)));
         }
         value = w->argv[w->i++];
     }
     struct given g = {.id = (enum flag_id)id, .value = value};
     vec_push(&w->a->flags, g);
-    return value != NULL ? check_value(g.id, value, e) : 0;
+    return value != NULL ? check_value(f, value, e) : 0;
 }
 
 static int take_long(struct walk *w, const char *text, struct err *e)

@@ -100,10 +100,16 @@ int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct bu
     }
     while (rc == 0 && op_next_param(o, &rest, &p)) {
         const char *value = value_of(p.name, params, n);
+        int64_t number;
+        bool in_body = op_takes_body(o) && !p.in_path;
+        if (value != NULL && p.type == 'i' && !in_body && !str_to_i64(str_of(value), &number)) {
+            return err_set(e, ERR_USAGE, "'" STR_FMT "' must be a number, not '%s'",
+                           STR_ARG(p.name), value);
+        }
         if (value == NULL || p.in_path) {
             continue;
         }
-        if (op_takes_body(o)) {
+        if (in_body) {
             jw_key_str(&w, p.name);
             rc = add_value(&w, &p, value, e);
         } else {

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "cli/cli_int.h"
+#include "cli/table.h"
 #include "client/client.h"
 #include "proto/ops.h"
 

@@ -40,9 +40,13 @@ int cli__fail(struct cli *c, const struct err *e);
 /// Read all of descriptor `fd` into `out`, whose maximum bounds it.
 int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
 
-// the commands, one per row of commands.def
-#define COMMAND(fn, ...) int fn(struct cli *c);
+// the commands with code of their own, each a CODE() of commands.def
+#define CODE(fn) int fn(struct cli *c);
+#define CALL(face)
+#define COMMAND(how, ...) how
 #include "cli/commands.def"
+#undef CODE
+#undef CALL
 #undef COMMAND
 
 /// Help for one command (`noun` without verbs, or one verb of it), for a noun with all its verbs,

@@ -1,194 +1,89 @@
-// Bots: making, listing and showing them. What they did is in cmd_runs.c and cmd_history.c.
+// Bots, and what belongs to them: skills, memory, history. What they did is in cmd_runs.c.
 
-#include "cli/bots.h"
+#include "cli/call.h"
 #include "cli/view.h"
 
-static struct str text_of(const struct json *v, const char *key)
+// ---- bots ----------------------------------------------------------------------------------
+
+const struct face face_bot_list = {
+    .layout = {"bots",
+               COLUMNS(COL("NAME", ID, NULL), COL("SOURCE", DIM, NULL),
+                       COL("DESCRIPTION", TEXT, "{error}||{description}")),
+               "no bots yet; create one with 'afloat bots create NAME'"}};
+
+const struct face face_bot_create = {.text = "{path}",
+                                     .said = "bot '{$0}' created; run it with 'afloat run {$0}'"};
+
+static void print_instructions(struct cli *c, const struct json *v)
 {
-    return json_str(json_get(v, key), "");
-}
-
-// ---- list ----------------------------------------------------------------------------------
-
-static void add_bot(const struct json *row, void *arg)
-{
-    struct table *t = arg;
-    struct str error = text_of(row, "error");
-    table_add(t, error.n != 0 ? OUT_RED : OUT_BOLD, text_of(row, "name"));
-    table_add(t, OUT_DIM, text_of(row, "source"));
-    table_add(t, error.n != 0 ? OUT_RED : OUT_PLAIN,
-              error.n != 0 ? error : text_of(row, "description"));
-}
-
-int cmd_bot_list(struct cli *c)
-{
-    struct table t;
-    table_init(&t, 3);
-    int code = bots__each(c, NULL, 0, "bots", add_bot, &t);
-    table_print(&t, &c->out);
-    if (code == EXIT_OK && !c->json && t.cells.n == 0) {
-        out_note(&c->out, "there are none yet: 'afloat bots create NAME' makes one");
-    }
-    table_fini(&t);
-    return code;
-}
-
-// ---- create --------------------------------------------------------------------------------
-
-int cmd_bot_create(struct cli *c)
-{
-    const struct args *a = &c->args;
-    const char *name = args_word(a, 0);
-    struct arena arena;
-    const struct json *v;
-    const struct ask_param params[] = {
-        {"name", name},
-        {"description", args_value(a, FLAG_DESCRIPTION)},
-        {"instructions", args_value(a, FLAG_INSTRUCTIONS)},
-        {"max_iterations", args_value(a, FLAG_ITERATIONS)},
-        {"sleep_secs", args_value(a, FLAG_SLEEP)},
-        {"model", args_value(a, FLAG_MODEL)},
-        {"provider", args_value(a, FLAG_PROVIDER)},
-        {"sandbox", args_value(a, FLAG_SANDBOX)},
-        {"network", args_has(a, FLAG_NETWORK) ? "true" : NULL},
-        {"worktree", args_has(a, FLAG_NO_WORKTREE) ? "false" : NULL},
-        {"skip_git_check", args_has(a, FLAG_SKIP_GIT_CHECK) ? "true" : NULL},
-    };
-    arena_init(&arena);
-    int code = ask_value(c, OP_BOT_CREATE, params, ARRAY_LEN(params), &arena, &v);
-    if (v != NULL) {
-        view_text(&c->out, text_of(v, "path"));
-        out_note(&c->out, "bot '%s' is there; 'afloat run %s' runs it, its config.md says how",
-                 name, name);
-    }
-    arena_fini(&arena);
-    return code;
-}
-
-// ---- show ----------------------------------------------------------------------------------
-
-static void add_names(struct table *t, const char *title, const struct json *rows)
-{
-    struct buf names;
-    buf_init(&names, SIZE_MAX);
-    json_foreach_item (row, rows) {
-        buf_addz(&names, names.n != 0 ? ", " : "");
-        buf_adds(&names, row->type == JSON_STR ? row->s : text_of(row, "name"));
-    }
-    if (names.n != 0) {
-        table_add(t, OUT_BOLD, str_of(title));
-        table_add(t, OUT_PLAIN, buf_str(&names));
-    }
-    buf_fini(&names);
-}
-
-// What config.md says or leaves at its default, but for what is shown by itself.
-static void add_settings(struct table *t, const struct json *settings, struct arena *arena)
-{
-    json_foreach_member (m, settings) {
-        if (!str_eqz(m->key, "description") && !str_eqz(m->key, "instructions")) {
-            bots__add_row(t, arena_strdup(arena, m->key), &m->value);
-        }
-    }
-}
-
-static void print_bot(struct cli *c, const struct json *v, struct arena *arena)
-{
-    static const struct {
-        const char *key, *title;
-    } rows[] = {{"name", "name"},
-                {"description", "description"},
-                {"path", "path"},
-                {"project", "project"},
-                {"error", "error"}};
-    struct table t;
-    table_init(&t, 2);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bots__add_row(&t, rows[i].title, json_get(v, rows[i].key));
-    }
-    add_settings(&t, json_get(v, "settings"), arena);
-    add_names(&t, "skills", json_get(v, "skills"));
-    bots__add_row(&t, "memory", json_get(v, "memory_count"));
-    bots__add_row(&t, "sessions", json_get(v, "session_count"));
-    table_print(&t, &c->out);
-    table_fini(&t);
-    if (text_of(v, "instructions").n != 0) {
+    if (show_member(v, "instructions").n != 0) {
         out_add(&c->out, STR("\n"));
-        view_text(&c->out, text_of(v, "instructions"));
+        view_text(&c->out, show_member(v, "instructions"));
     }
-    bots__note_diagnostics(c, v);
+    show_diagnostics(c, v);
 }
 
-int cmd_bot_show(struct cli *c)
+const struct face face_bot_show = {
+    .layout = {.columns = COLUMNS(COL("name", TEXT, NULL), COL("description", TEXT, NULL),
+                                  COL("path", TEXT, NULL), COL("project", TEXT, NULL),
+                                  COL("error", TEXT, NULL), COL("*", TEXT, "settings"),
+                                  COL("skills", TEXT, NULL), COL("memory", TEXT, "{memory_count}"),
+                                  COL("sessions", TEXT, "{session_count}"))},
+    .print = print_instructions};
+
+const struct face face_bot_delete = {
+    .said = "bot '{$0}' is in the trash; its memory and history {-history?are too:stay}"};
+
+static int judge_import(struct cli *c, const struct json *v)
 {
-    struct arena arena;
-    const struct json *v;
-    const struct ask_param params[] = {{"bot", args_word(&c->args, 0)}};
-    arena_init(&arena);
-    int code = bots__ask(c, params, ARRAY_LEN(params), &arena, &v);
-    if (v != NULL) {
-        print_bot(c, v, &arena);
-    }
-    arena_fini(&arena);
-    return code;
+    return c->json || json_int(json_get(v, "failed"), 0) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-// ---- delete and import ---------------------------------------------------------------------
+const struct face face_bot_import = {
+    .words = "path",
+    .layout = {"items",
+               COLUMNS(COL("OUTCOME", STATE, NULL), COL("KIND", DIM, NULL), COL("NAME", ID, NULL),
+                       COL("MESSAGE", LONG, NULL)),
+               NULL},
+    .said = "{taken} taken, {kept} kept, {warned} warned, {failed} failed",
+    .judge = judge_import};
 
-int cmd_bot_delete(struct cli *c)
-{
-    const char *name = args_word(&c->args, 0);
-    bool all = args_has(&c->args, FLAG_HISTORY);
-    struct arena arena;
-    const struct json *v;
-    const struct ask_param params[] = {{"bot", name}, {"history", all ? "true" : NULL}};
-    arena_init(&arena);
-    int code = bots__ask(c, params, ARRAY_LEN(params), &arena, &v);
-    if (code == EXIT_OK) {
-        out_note(&c->out, "bot '%s' is in the trash; its memory and history %s", name,
-                 all ? "are too" : "stay, '--history' moves them too");
-    }
-    arena_fini(&arena);
-    return code;
-}
+// ---- skills --------------------------------------------------------------------------------
 
-// One row for each thing, then how many of each outcome; returns how many failed.
-static int64_t print_report(struct cli *c, const struct json *v)
-{
-    struct table t;
-    table_init(&t, 4);
-    json_foreach_item (it, json_get(v, "items")) {
-        struct str outcome = json_str(json_get(it, "outcome"), "");
-        bool failed = str_eqz(outcome, "failed");
-        table_add(&t, failed ? OUT_RED : OUT_PLAIN, outcome);
-        table_add(&t, OUT_DIM, json_str(json_get(it, "kind"), ""));
-        table_add(&t, OUT_BOLD, json_str(json_get(it, "name"), ""));
-        table_add(&t, OUT_PLAIN, json_str(json_get(it, "message"), ""));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-    int64_t failed = json_int(json_get(v, "failed"), 0);
-    out_note(&c->out, "%lld taken, %lld kept, %lld warned, %lld failed",
-             (long long)json_int(json_get(v, "taken"), 0),
-             (long long)json_int(json_get(v, "kept"), 0),
-             (long long)json_int(json_get(v, "warned"), 0), (long long)failed);
-    return failed;
-}
+const struct face face_skill_list = {
+    .layout = {
+        "skills",
+        COLUMNS(COL("NAME", ID, NULL), COL("SOURCE", DIM, NULL), COL("DESCRIPTION", TEXT, NULL)),
+        "no skills yet; save one with 'afloat skills save NAME FILE'"}};
 
-int cmd_bot_import(struct cli *c)
-{
-    struct arena arena;
-    const struct json *v;
-    const char *given = args_word(&c->args, 0);
-    char *path = realpath(given, NULL);
-    const struct ask_param params[] = {{"path", path != NULL ? path : given},
-                                       {"as", args_value(&c->args, FLAG_AS)}};
-    arena_init(&arena);
-    int code = bots__ask(c, params, ARRAY_LEN(params), &arena, &v);
-    if (v != NULL && print_report(c, v) != 0) {
-        code = EXIT_FAILED;
-    }
-    arena_fini(&arena);
-    free(path);
-    return code;
-}
+const struct face face_skill_show = {.text = "{body}", .said = "{path}: {description}||{path}"};
+
+const struct face face_skill_save = {
+    .words = "name body", .said = "skill '{$0}' saved; bots use it from their next iteration on"};
+
+const struct face face_skill_remove = {.said = "skill '{$0}' is in the trash"};
+
+// ---- memory --------------------------------------------------------------------------------
+
+const struct face face_memory_show = {
+    .layout = {"entries", COLUMNS(COL("KEY", ID, "{@}"), COL("VALUE", LONG, "{}")),
+               "'{$0}' remembers nothing of '{project}' yet"}};
+
+const struct face face_memory_get = {.text = "{value}"};
+const struct face face_memory_set = {.said = "'{$0}' remembers '{$1}' of '{project}'"};
+const struct face face_memory_remove = {.said = "'{$0}' has forgotten '{$1}' of '{project}'"};
+const struct face face_memory_clear = {
+    .said = "'{$0}' has forgotten {removed} entr{removed=1?y:ies} of '{project}'"};
+
+// ---- history -------------------------------------------------------------------------------
+
+const struct face face_history_list = {
+    .layout = {"sessions",
+               COLUMNS(COL("#", WORD, "#{session_number}"), COL("ID", ID, "{session_id}"),
+                       COL("STARTED", TIME, "{started_at}"), COL("TOOK", WORD, "{duration_secs} s"),
+                       COL("TOKENS", WORD, "{tokens.input_tokens}/{tokens.output_tokens} tokens"),
+                       COL("END", STATE, "{end_reason}||running"), COL("ACTION", DIM, NULL),
+                       COL("SUMMARY", TEXT, "{response_summary}||{prompt_summary}")),
+               "'{$0}' has no sessions here yet; run it with 'afloat run {$0}'"}};
+
+const struct face face_history_show = {.fixed = "limit", .fixed_value = "0", .text = "{view}"};

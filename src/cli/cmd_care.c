@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "cli/ask.h"
+#include "cli/call.h"
 #include "client/holder.h"
 #include "client/start.h"
 #include "config/config.h"
@@ -360,33 +360,6 @@ static void add_hubs_checks(struct doctor *d)
     client_answer_fini(&a);
 }
 
-static void print_checks(struct cli *c, struct str json)
-{
-    struct arena arena;
-    struct json *v = NULL;
-    struct table t;
-    arena_init(&arena);
-    table_init(&t, 3);
-    int rc = json_parse(&v, &arena, json, NULL, NULL); // written by ourselves a moment ago
-    const struct json *checks = rc == 0 ? json_get(v, "checks") : NULL;
-    for (size_t i = 0; json_at(checks, i) != NULL; i++) {
-        const struct json *k = json_at(checks, i);
-        struct str status = json_str(json_get(k, "status"), ""),
-                   hint = json_str(json_get(k, "hint"), "");
-        table_add(&t,
-                  str_eqz(status, "ok")     ? OUT_GREEN
-                  : str_eqz(status, "warn") ? OUT_YELLOW
-                                            : OUT_RED,
-                  status);
-        table_add(&t, OUT_BOLD, json_str(json_get(k, "name"), ""));
-        table_addf(&t, STR_FMT "%s" STR_FMT, STR_ARG(json_str(json_get(k, "detail"), "")),
-                   hint.n != 0 ? " -> " : "", STR_ARG(hint));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-    arena_fini(&arena);
-}
-
 static void run_checks(struct doctor *d)
 {
     struct client_answer a;
@@ -410,6 +383,10 @@ static void run_checks(struct doctor *d)
 
 int cmd_doctor(struct cli *c)
 {
+    const struct layout checks = {"checks",
+                                  COLUMNS(COL("STATUS", STATE, NULL), COL("CHECK", ID, "{name}"),
+                                          COL("DETAIL", LONG, "{detail} -> {hint}||{detail}")),
+                                  NULL};
     struct doctor d = {.c = c};
     buf_init(&d.json, 1 << 20);
     jw_init(&d.w, &d.json);
@@ -419,12 +396,8 @@ int cmd_doctor(struct cli *c)
     run_checks(&d);
     jw_end_arr(&d.w);
     jw_end_obj(&d.w);
-    if (c->json) {
-        buf_addc(&d.json, '\n');
-        out_add(&c->out, buf_str(&d.json));
-    } else {
-        print_checks(c, buf_str(&d.json));
-    }
+    buf_addc(&d.json, '\n');
+    show_local(c, &checks, buf_str(&d.json));
     buf_fini(&d.json);
     return d.failed != 0 ? EXIT_FAILED : EXIT_OK;
 }

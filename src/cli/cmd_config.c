@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "cli/ask.h"
+#include "cli/call.h"
 #include "config/config.h"
 #include "trust/settings.h"
 
@@ -152,39 +152,24 @@ static void tell_refused(struct cli *c, const struct trust_settings *p)
 
 // ---- shown ---------------------------------------------------------------------------------
 
-static void add_origin(struct table *t, const struct json *v)
+/// "user ~/.afloat/config.toml:3"
+static void add_origin(struct buf *out, const struct json *v)
 {
-    struct str path = json_str(json_get(v, "path"), "");
     int64_t line = json_int(json_get(v, "line"), 0);
-    struct str origin = json_str(json_get(v, "origin"), "");
+    struct str path = show_member(v, "path");
+    buf_adds(out, show_member(v, "origin"));
+    buf_addz(out, path.n != 0 ? " " : "");
+    buf_adds(out, path);
     if (line != 0) {
-        table_addf(t, STR_FMT " " STR_FMT ":%lld", STR_ARG(origin), STR_ARG(path), (long long)line);
-    } else {
-        table_addf(t, STR_FMT "%s" STR_FMT, STR_ARG(origin), path.n != 0 ? " " : "", STR_ARG(path));
+        buf_addf(out, ":%lld", (long long)line);
     }
 }
 
-static void print_values(struct cli *c, const struct json *values)
-{
-    struct table t;
-    struct buf text;
-    bool origin = args_has(&c->args, FLAG_ORIGIN);
-    buf_init(&text, TEXT_MAX);
-    table_init(&t, origin ? 3 : 2);
-    for (size_t i = 0; json_at(values, i) != NULL; i++) {
-        const struct json *v = json_at(values, i);
-        buf_clear(&text);
-        json_write(&text, json_get(v, "value"), 0);
-        table_add(&t, OUT_BOLD, json_str(json_get(v, "key"), ""));
-        if (origin) {
-            add_origin(&t, v);
-        }
-        table_add(&t, OUT_PLAIN, buf_str(&text));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-    buf_fini(&text);
-}
+#define COL_KEY   COL("KEY", ID, NULL)
+#define COL_VALUE COL("VALUE", LONG, "{=value}")
+static const struct layout plain = {"values", COLUMNS(COL_KEY, COL_VALUE), NULL};
+static const struct layout with_origin = {
+    "values", COLUMNS(COL_KEY, COL_FN("ORIGIN", PATH, add_origin), COL_VALUE), NULL};
 
 static void tell_diagnostics(struct cli *c, const struct json *diags)
 {
@@ -209,7 +194,7 @@ static int print_config(struct cli *c, const struct client_answer *a)
     arena_init(&arena);
     const struct json *v = ask_json(c, &arena, a);
     if (v != NULL) {
-        print_values(c, json_get(v, "values"));
+        show_answer(c, args_has(&c->args, FLAG_ORIGIN) ? &with_origin : &plain, v);
         tell_diagnostics(c, json_get(v, "diagnostics"));
     }
     arena_fini(&arena);
@@ -248,26 +233,17 @@ int cmd_paths(struct cli *c)
         {"choices", h->choices}, {"token", h->token},     {"secrets", h->secrets},
         {"log", h->log},         {"state", h->state},     {"sessions", h->sessions},
     };
-    struct table t;
+    struct buf text;
     struct jw w;
-    table_init(&t, 2);
-    jw_init(&w, &c->out.data);
-    if (c->json) {
-        jw_obj(&w);
-    }
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (c->json) {
-            jw_kstrz(&w, rows[i].name, rows[i].path);
-        } else {
-            table_add(&t, OUT_DIM, str_of(rows[i].name));
-            table_add(&t, OUT_PLAIN, str_of(rows[i].path));
-        }
+        jw_kstrz(&w, rows[i].name, rows[i].path);
     }
-    if (c->json) {
-        jw_end_obj(&w);
-        out_add(&c->out, STR("\n"));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
+    jw_end_obj(&w);
+    buf_addc(&text, '\n');
+    show_local(c, &(struct layout){0}, buf_str(&text));
+    buf_fini(&text);
     return EXIT_OK;
 }

@@ -1,19 +1,19 @@
 // `afloat env`: the environment of a project.
 //
-//     in an Afloat shell, or beside one of the same project ── its wrapper is asked (shell/ctl.h)
-//     elsewhere ─────────────────────────────────────────────  it is built once, here
+//     in an Afloat shell, or when one of the same project runs ── ask it (shell/ctl.h)
+//     elsewhere ──────────────────────────────────────────────── build the environment once, here
 //
-// `show` and `diff` always build: what they print is what a new shell would get, on the environment
-// outside of ours.
+// `show` and `diff` always build: they print what a new shell would get, based on the environment outside
+// of ours.
 
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/path.h"
 #include "base/visible.h"
 #include "cli/env_once.h"
+#include "cli/show.h"
 #include "env/gate.h"
 #include "shell/ctl.h"
 #include "trust/scan.h"
@@ -71,6 +71,7 @@ static int fail_build(struct cli *c, const struct env_once *o)
     return cli__exit_of(o->code);
 }
 
+/// Print `json`, which takes a line end.
 static void print_json(struct cli *c, struct buf *json)
 {
     buf_addc(json, '\n');
@@ -95,6 +96,7 @@ static int build(struct cli *c, struct env_once *o)
 struct change {
     const char *name, *before, *after; // NULL: not set
 };
+typedef vec(struct change) changes;
 
 static int by_name(const void *a, const void *b)
 {
@@ -111,8 +113,6 @@ static const char *value_in(char *const *environment, const char *name)
     }
     return NULL;
 }
-
-typedef vec(struct change) changes;
 
 static void add_change(changes *all, const struct env_once *o, char *const *after, const char *name)
 {
@@ -146,26 +146,22 @@ static void find_changes(changes *all, const struct env_once *o, char *const *af
     }
 }
 
-static void print_values(struct cli *c, const changes *all)
+/// `show` prints NAME=value, `diff` a sign and the name, with --values the value too.
+static void print_changes(struct cli *c, const changes *all)
 {
+    bool diff = strcmp(c->cmd->verb, "diff") == 0, values = args_has(&c->args, FLAG_VALUES);
     vec_foreach (ch, all) {
-        if (ch->after != NULL) {
+        if (!diff && ch->after != NULL) {
             out_addf(&c->out, "%s=%s\n", ch->name, ch->after);
+        } else if (diff) {
+            char sign = ch->after == NULL ? '-' : ch->before == NULL ? '+' : '~';
+            out_addf(&c->out, "%c %s", sign, ch->name);
+            if (values && ch->after != NULL) {
+                out_add(&c->out, STR("="));
+                out_text(&c->out, str_of(ch->after));
+            }
+            out_add(&c->out, STR("\n"));
         }
-    }
-}
-
-static void print_diff(struct cli *c, const changes *all)
-{
-    bool values = args_has(&c->args, FLAG_VALUES);
-    vec_foreach (ch, all) {
-        char sign = ch->after == NULL ? '-' : ch->before == NULL ? '+' : '~';
-        out_addf(&c->out, "%c %s", sign, ch->name);
-        if (values && ch->after != NULL) {
-            out_add(&c->out, STR("="));
-            out_text(&c->out, str_of(ch->after));
-        }
-        out_add(&c->out, STR("\n"));
     }
 }
 
@@ -199,7 +195,8 @@ static void print_changes_json(struct cli *c, const struct env_once *o, const ch
     buf_fini(&text);
 }
 
-static int show(struct cli *c, void (*print)(struct cli *c, const changes *all))
+// `show` and `diff`
+int cmd_env_show(struct cli *c)
 {
     struct env_once o;
     int code = build(c, &o);
@@ -210,7 +207,7 @@ static int show(struct cli *c, void (*print)(struct cli *c, const changes *all))
         if (c->json) {
             print_changes_json(c, &o, &all);
         } else {
-            print(c, &all);
+            print_changes(c, &all);
         }
         vec_fini(&all);
         free(after);
@@ -219,197 +216,108 @@ static int show(struct cli *c, void (*print)(struct cli *c, const changes *all))
     return code;
 }
 
-int cmd_env_show(struct cli *c)
-{
-    return show(c, print_values);
-}
-
-int cmd_env_diff(struct cli *c)
-{
-    return show(c, print_diff);
-}
-
 // ---- error, inputs, status ---------------------------------------------------------------------
 
-int cmd_env_error(struct cli *c)
+/// What a shell would answer to `op`, from a build of our own.
+static void write_once(struct jw *w, const char *op, const struct env_once *o)
 {
-    struct arena a;
-    struct json *answer = NULL;
+    static const char *const kinds[] = {
+        [ENV_FILE] = "file", [ENV_DIR] = "dir", [ENV_MISSING] = "missing"};
+    jw_obj(w);
+    if (strcmp(op, "inputs") == 0) {
+        jw_key(w, "inputs");
+        jw_arr(w);
+        for (size_t i = 0; i < o->n_inputs; i++) {
+            jw_obj(w);
+            jw_kstrz(w, "path", o->inputs[i].path);
+            jw_kstrz(w, "kind", kinds[o->inputs[i].kind]);
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
+    } else if (strcmp(op, "status") == 0) {
+        jw_kstrz(w, "project", o->project.root);
+        jw_kstrz(w, "state",
+                 o->result != NULL       ? "ready"
+                 : o->code == ERR_DENIED ? "untrusted"
+                                         : "failed");
+        jw_kstrz(w, "provider", o->result != NULL ? o->result->provider : NULL);
+        jw_kint(w, "inputs", (int64_t)o->n_inputs);
+    }
+    if (o->error != NULL || strcmp(op, "error") == 0) {
+        jw_kstrz(w, "error", o->error);
+    }
+    jw_end_obj(w);
+}
+
+/// Ask the shell of this project, or build once where there is none.
+static int look(struct cli *c, const char *op, struct arena *a, struct json **answer, struct err *e)
+{
     struct env_once o = {0};
-    struct err e = {0};
-    char *dir = find_shell(c);
-    arena_init(&a);
-    int rc = dir != NULL ? call_shell(dir, "error", NULL, &a, &answer, &e)
-                         : env_once_build(&o, c, NULL, 0, &e);
-    struct str text = dir != NULL ? json_str(json_get(answer, "error"), NULL) : str_of(o.error);
-    if (rc == 0 && c->json) {
-        struct buf body;
-        struct jw w;
-        buf_init(&body, SIZE_MAX);
-        jw_init(&w, &body);
-        jw_obj(&w);
-        jw_key(&w, "error");
-        if (text.n != 0) {
-            jw_str(&w, text);
-        } else {
-            jw_null(&w);
-        }
-        jw_end_obj(&w);
-        print_json(c, &body);
-        buf_fini(&body);
-    } else if (rc == 0) {
-        for (struct str rest = str_trim(text); rest.n != 0;) {
-            out_text(&c->out, str_cut(&rest, '\n'));
-            out_add(&c->out, STR("\n"));
-        }
-    }
-    if (dir == NULL) {
-        env_once_fini(&o);
-    }
-    free(dir);
-    arena_fini(&a);
-    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
-}
-
-static const char *kind_name(enum env_kind kind)
-{
-    return kind == ENV_DIR ? "dir" : kind == ENV_MISSING ? "missing" : "file";
-}
-
-static void inputs_to_json(struct buf *text, const struct env_once *o)
-{
-    struct jw w;
-    jw_init(&w, text);
-    jw_obj(&w);
-    jw_key(&w, "inputs");
-    jw_arr(&w);
-    for (size_t i = 0; i < o->n_inputs; i++) {
-        jw_obj(&w);
-        jw_kstrz(&w, "path", o->inputs[i].path);
-        jw_kstrz(&w, "kind", kind_name(o->inputs[i].kind));
-        jw_end_obj(&w);
-    }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-}
-
-int cmd_env_inputs(struct cli *c)
-{
-    struct arena a;
-    struct json *answer = NULL;
-    struct err e = {0};
     struct buf text;
+    struct jw w;
     char *dir = find_shell(c);
-    int rc;
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
     if (dir != NULL) {
-        rc = call_shell(dir, "inputs", NULL, &a, &answer, &e);
-        json_write(&text, answer, 0);
-    } else {
-        struct env_once o;
-        rc = env_once_build(&o, c, NULL, 0, &e);
-        inputs_to_json(&text, &o);
-        env_once_fini(&o);
-        rc = rc == 0 ? json_parse(&answer, &a, arena_str(&a, buf_str(&text)), NULL, &e) : rc;
+        int rc = call_shell(dir, op, NULL, a, answer, e);
+        free(dir);
+        return rc;
     }
-    if (rc == 0 && c->json) {
-        print_json(c, &text);
-    } else if (rc == 0) {
-        json_foreach_item (it, json_get(answer, "inputs")) {
-            out_text(&c->out, json_str(json_get(it, "path"), ""));
-            bool missing = str_eqz(json_str(json_get(it, "kind"), ""), "missing");
-            out_add(&c->out, missing ? STR(" (missing)\n") : STR("\n"));
-        }
-    }
-    buf_fini(&text);
-    arena_fini(&a);
-    free(dir);
-    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
-}
-
-static void print_status(struct cli *c, const struct json *s)
-{
-    static const char *const keys[] = {"project", "state",    "shell", "generation",
-                                       "inputs",  "watching", "error"};
-    struct table t;
-    table_init(&t, 2);
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct json *v = json_get(s, keys[i]);
-        if (v == NULL || v->type == JSON_NULL) {
-            continue;
-        }
-        table_add(&t, OUT_DIM, str_of(keys[i]));
-        if (v->type == JSON_INT) {
-            table_addf(&t, "%lld", (long long)v->i);
-        } else {
-            struct str text = json_str(v, "");
-            table_add(&t, OUT_PLAIN, str_cut(&text, '\n'));
-        }
-    }
-    if (json_bool(json_get(s, "paused"), false)) {
-        table_add(&t, OUT_DIM, STR("paused"));
-        table_add(&t, OUT_YELLOW, STR("yes"));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
-
-// The state where no shell runs: as a build finds it.
-static int status_once(struct cli *c, struct arena *a, struct json **out, struct err *e)
-{
-    struct env_once o;
-    struct buf text;
-    struct jw w;
-    int rc = env_once_build(&o, c, NULL, 0, e);
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
-    jw_obj(&w);
-    jw_kstrz(&w, "project", o.project.root);
-    jw_kstrz(&w, "state",
-             o.result != NULL       ? "ready"
-             : o.code == ERR_DENIED ? "untrusted"
-                                    : "failed");
-    jw_kstrz(&w, "provider", o.result != NULL ? o.result->provider : NULL);
-    jw_kint(&w, "inputs", (int64_t)o.n_inputs);
-    if (o.error != NULL) {
-        jw_kstrz(&w, "error", o.error);
+    int rc = env_once_build(&o, c, NULL, 0, e);
+    if (rc == 0) {
+        write_once(&w, op, &o);
+        rc = json_parse(answer, a, arena_str(a, buf_str(&text)), NULL, e);
     }
-    jw_end_obj(&w);
-    rc = rc == 0 ? json_parse(out, a, arena_str(a, buf_str(&text)), NULL, e) : rc;
     buf_fini(&text);
     env_once_fini(&o);
     return rc;
 }
 
-// Print an answer of the wrapper, as JSON or for people.
-static void print_answer(struct cli *c, const struct json *answer)
+/// The first line says what is wrong; `env error` prints all of it.
+static void add_error_line(struct buf *out, const struct json *v)
 {
-    if (c->json) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
-        json_write(&text, answer, 0);
-        print_json(c, &text);
-        buf_fini(&text);
-    } else {
-        print_status(c, answer);
-    }
+    struct str text = show_member(v, "error");
+    buf_adds(out, str_cut(&text, '\n'));
 }
 
-int cmd_env_status(struct cli *c)
+// Print an answer of the shell, as JSON or for people.
+static void print_answer(struct cli *c, const struct json *answer)
+{
+    const struct layout status = {
+        .columns = COLUMNS(
+            COL("project", TEXT, NULL), COL("state", STATE, NULL), COL("shell", TEXT, NULL),
+            COL("generation", TEXT, NULL), COL("inputs", TEXT, NULL), COL("watching", TEXT, NULL),
+            COL_FN("error", TEXT, add_error_line), COL("paused", TEXT, "{paused?yes}"))};
+    const struct layout inputs = {
+        "inputs", COLUMNS(COL("PATH", ID, "{path} ({kind=missing?missing})||{path}")), NULL};
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    if (c->json) {
+        json_write(&text, answer, 0);
+        print_json(c, &text);
+    } else if (strcmp(c->cmd->verb, "error") == 0) {
+        for (struct str rest = str_trim(show_member(answer, "error")); rest.n != 0;) {
+            out_text(&c->out, str_cut(&rest, '\n'));
+            out_add(&c->out, STR("\n"));
+        }
+    } else {
+        show_answer(c, strcmp(c->cmd->verb, "inputs") == 0 ? &inputs : &status, answer);
+    }
+    buf_fini(&text);
+}
+
+// `status`, `inputs` and `error`
+int cmd_env_look(struct cli *c)
 {
     struct arena a;
     struct json *answer = NULL;
     struct err e = {0};
-    char *dir = find_shell(c);
     arena_init(&a);
-    int rc = dir != NULL ? call_shell(dir, "status", NULL, &a, &answer, &e)
-                         : status_once(c, &a, &answer, &e);
+    int rc = look(c, c->cmd->verb, &a, &answer, &e);
     if (rc == 0) {
         print_answer(c, answer);
     }
     arena_fini(&a);
-    free(dir);
     return rc == 0 ? EXIT_OK : cli__fail(c, &e);
 }
 
@@ -476,11 +384,13 @@ int cmd_env_task(struct cli *c)
 
 // ---- trust, and a first file ---------------------------------------------------------------------
 
-static int change_trust(struct cli *c, bool allow)
+// `allow` and `deny`
+int cmd_env_trust(struct cli *c)
 {
     struct env_project p;
     struct err e = {0};
     const char *dir = args_word(&c->args, 0);
+    bool allow = strcmp(c->cmd->verb, "allow") == 0;
     int rc = env_project_find(&p, dir != NULL ? dir : ".", &e);
     rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
     if (rc == 0 && allow) {
@@ -489,21 +399,11 @@ static int change_trust(struct cli *c, bool allow)
         rc = env_gate_deny(c->home.dir, p.root, &e);
     }
     if (rc == 0) {
-        out_note(&c->out, "%s the environment of '%s'",
-                 allow ? "trusted" : "no longer trusted:", p.root);
+        out_note(&c->out, "the environment of '%s' is %strusted", p.root,
+                 allow ? "" : "no longer ");
     }
     env_project_fini(&p);
     return rc == 0 ? EXIT_OK : cli__fail(c, &e);
-}
-
-int cmd_env_allow(struct cli *c)
-{
-    return change_trust(c, true);
-}
-
-int cmd_env_deny(struct cli *c)
-{
-    return change_trust(c, false);
 }
 
 static const char template[] = "# The environment of this project: 'afloat shell' enters it.\n"
@@ -522,7 +422,7 @@ static const char template[] = "# The environment of this project: 'afloat shell
                                "# run = \"make deps\"\n"
                                "# status = \"test -d deps\"\n";
 
-/// Does the project bring anything but its environment? Then `init` is no word about all of it.
+/// Does the project hold more than its environment? Then `init` does not trust later changes.
 static bool brings_more(const char *root)
 {
     struct trust_scan s;

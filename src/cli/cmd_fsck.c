@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cli/ask.h"
+#include "cli/call.h"
 #include "client/holder.h"
 #include "store/fsck.h"
 
@@ -55,61 +55,28 @@ static int take_home(struct cli *c, int *fd)
     return EXIT_OK;
 }
 
-static void print_findings(struct cli *c, const struct json *findings)
-{
-    struct table t;
-    table_init(&t, 4);
-    for (size_t i = 0; json_at(findings, i) != NULL; i++) {
-        const struct json *f = json_at(findings, i);
-        bool mended = json_bool(json_get(f, "repaired"), false);
-        struct str severity = json_str(json_get(f, "severity"), "");
-        table_add(&t,
-                  mended                       ? OUT_GREEN
-                  : str_eqz(severity, "error") ? OUT_RED
-                                               : OUT_YELLOW,
-                  mended ? STR("repaired") : severity);
-        table_add(&t, OUT_PLAIN, json_str(json_get(f, "kind"), ""));
-        table_add(&t, OUT_PLAIN, json_str(json_get(f, "path"), ""));
-        table_add(&t, OUT_PLAIN, json_str(json_get(f, "message"), ""));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
-
-static bool has_open_errors(const struct json *findings)
-{
-    for (size_t i = 0; json_at(findings, i) != NULL; i++) {
-        const struct json *f = json_at(findings, i);
-        if (str_eqz(json_str(json_get(f, "severity"), ""), "error") &&
-            !json_bool(json_get(f, "repaired"), false)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int show_report(struct cli *c, struct str report, const struct fsck_counts *n)
+static bool has_open_errors(struct str report)
 {
     struct arena arena;
     struct json *v = NULL;
+    bool found = false;
     arena_init(&arena);
     int rc = json_parse(&v, &arena, report, NULL, NULL); // our own writing
-    const struct json *findings = rc == 0 ? json_get(v, "findings") : NULL;
-    if (c->json) {
-        out_add(&c->out, report);
-        out_add(&c->out, STR("\n"));
-    } else {
-        print_findings(c, findings);
-        out_addf(&c->out, "%zu sessions checked, %zu faults found, %zu repaired\n", n->sessions,
-                 n->found, n->repaired);
+    json_foreach_item (f, rc == 0 ? json_get(v, "findings") : NULL) {
+        found = found || (str_eqz(show_member(f, "severity"), "error") &&
+                          !json_bool(json_get(f, "repaired"), false));
     }
-    int code = has_open_errors(findings) ? EXIT_FAILED : EXIT_OK;
     arena_fini(&arena);
-    return code;
+    return found;
 }
 
 int cmd_fsck(struct cli *c)
 {
+    const struct layout findings = {
+        "findings",
+        COLUMNS(COL("SEVERITY", STATE, "{repaired?repaired}||{severity}"), COL("KIND", WORD, NULL),
+                COL("PATH", ID, NULL), COL("MESSAGE", LONG, NULL)),
+        NULL};
     struct fsck_counts n = {0};
     struct buf report;
     struct err e = {0};
@@ -120,7 +87,17 @@ int cmd_fsck(struct cli *c)
     }
     buf_init(&report, FSCK_REPORT_MAX);
     int rc = fsck_run(c->home.dir, args_has(&c->args, FLAG_REPAIR), &report, &n, &e);
-    code = rc < 0 ? cli__fail(c, &e) : show_report(c, buf_str(&report), &n);
+    if (rc < 0) {
+        code = cli__fail(c, &e);
+    } else {
+        buf_addc(&report, '\n');
+        show_local(c, &findings, buf_str(&report));
+        code = has_open_errors(buf_str(&report)) ? EXIT_FAILED : EXIT_OK;
+    }
+    if (rc == 0 && !c->json) {
+        out_addf(&c->out, "%zu sessions checked, %zu faults found, %zu repaired\n", n.sessions,
+                 n.found, n.repaired);
+    }
     buf_fini(&report);
     close(fd);
     return code;

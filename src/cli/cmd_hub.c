@@ -30,38 +30,6 @@ int cmd_hub(struct cli *c)
 
 // ---- start and status ----------------------------------------------------------------------
 
-static void add_row(struct table *t, const char *name, struct str value)
-{
-    table_add(t, OUT_DIM, str_of(name));
-    table_add(t, OUT_PLAIN, value);
-}
-
-static struct str uptime_text(struct arena *a, double s)
-{
-    long long n = (long long)s;
-    char *text = n < 60      ? arena_printf(a, "%.1f s", s)
-                 : n < 3600  ? arena_printf(a, "%lld min %lld s", n / 60, n % 60)
-                 : n < 86400 ? arena_printf(a, "%lld h %lld min", n / 3600, n / 60 % 60)
-                             : arena_printf(a, "%lld d %lld h", n / 86400, n / 3600 % 24);
-    return str_of(text);
-}
-
-static void print_health(struct cli *c, const struct json *v, struct arena *a)
-{
-    struct table t;
-    table_init(&t, 2);
-    struct str listen = json_str(json_get(v, "listen"), "");
-    add_row(&t, "version", json_str(json_get(v, "version"), "?"));
-    add_row(&t, "pid", str_of(arena_printf(a, "%lld", (long long)json_int(json_get(v, "pid"), 0))));
-    add_row(&t, "generation",
-            str_of(arena_printf(a, "%lld", (long long)json_int(json_get(v, "generation"), 0))));
-    add_row(&t, "uptime", uptime_text(a, json_double(json_get(v, "uptime_s"), 0)));
-    add_row(&t, "socket", str_of(c->home.socket));
-    add_row(&t, "listen", listen.n != 0 ? listen : STR("off"));
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
-
 /// What stands against modules and plugins, under the table. An older hub knows nothing of it.
 static void print_troubles(struct cli *c)
 {
@@ -82,20 +50,21 @@ static void print_troubles(struct cli *c)
     client_answer_fini(&a);
 }
 
-static int show_health(struct cli *c, const struct client_answer *a)
+static void show_health(struct cli *c, const struct client_answer *a)
 {
-    if (c->json) {
-        out_body(&c->out, buf_str(&a->body));
-        return EXIT_OK;
-    }
+    const struct layout health = {
+        .columns = COLUMNS(COL("version", TEXT, NULL), COL("pid", TEXT, NULL),
+                           COL("generation", TEXT, NULL), COL("uptime", SPAN, "{uptime_s}"),
+                           COL("socket", TEXT, "{$socket}"), COL("listen", TEXT, "{listen}||off"))};
     struct arena arena;
     arena_init(&arena);
-    const struct json *v = ask_json(c, &arena, a);
-    if (v != NULL) {
-        print_health(c, v, &arena);
+    const struct json *v = c->json ? NULL : ask_json(c, &arena, a);
+    if (c->json) {
+        out_body(&c->out, buf_str(&a->body));
+    } else if (v != NULL) {
+        show_answer(c, &health, v);
     }
     arena_fini(&arena);
-    return v != NULL ? EXIT_OK : EXIT_FAILED;
 }
 
 int cmd_start(struct cli *c)
@@ -112,7 +81,7 @@ int cmd_start(struct cli *c)
     if (code == EXIT_OK && a.status != 200) {
         code = ask_problem(c, &a);
     } else if (code == EXIT_OK && c->json) {
-        code = show_health(c, &a);
+        show_health(c, &a);
     } else if (code == EXIT_OK) {
         out_note(&c->out,
                  already ? "the hub is already running (pid %ld)" : "hub started (pid %ld)",
@@ -149,7 +118,10 @@ int cmd_status(struct cli *c)
     if (up) {
         ask_note_build(c, &a);
     }
-    int code = up ? show_health(c, &a) : a.status > 299 ? ask_problem(c, &a) : tell_absence(c);
+    int code = up ? EXIT_OK : a.status > 299 ? ask_problem(c, &a) : tell_absence(c);
+    if (up) {
+        show_health(c, &a);
+    }
     if (up && !c->json) {
         print_troubles(c);
     }

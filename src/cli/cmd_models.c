@@ -4,48 +4,26 @@
 // models of a provider are asked for with the key itself, which the hub takes from a session: where
 // there is a key here, one is made for the question and removed behind it.
 
+#include "cli/call.h"
 #include "cli/chat_int.h"
 #include "cli/sessions.h"
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 // ---- providers -----------------------------------------------------------------------------
-
-static void print_providers(struct cli *c, const struct json *providers)
-{
-    struct table t;
-    table_init(&t, 5);
-    json_foreach_item (p, providers) {
-        bool key = json_bool(json_get(p, "has_key"), false);
-        bool scripted = str_eqz(text_of(p, "kind"), "scripted");
-        table_add(&t, OUT_BOLD, text_of(p, "name"));
-        table_add(&t, OUT_PLAIN, text_of(p, "kind"));
-        table_add(&t, OUT_PLAIN, text_of(p, "model"));
-        struct str wrong = text_of(p, "key_error");
-        table_add(&t,
-                  key || scripted ? OUT_GREEN
-                  : wrong.n != 0  ? OUT_RED
-                                  : OUT_DIM,
-                  scripted       ? STR("no key needed")
-                  : key          ? STR("has a key")
-                  : wrong.n != 0 ? wrong
-                                 : STR("no key"));
-        table_add(&t, OUT_DIM, json_bool(json_get(p, "default"), false) ? STR("default") : STR(""));
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
 
 static int list_providers(struct cli *c, const char *keys, struct arena *arena)
 {
+    const struct layout providers = {
+        "providers",
+        COLUMNS(COL("NAME", ID, NULL), COL("KIND", WORD, NULL), COL("MODEL", TEXT, NULL),
+                COL("KEY", TEXT,
+                    "{kind=scripted?no key needed}||{has_key?has a key}||{key_error}||no key"),
+                COL("DEFAULT", DIM, "{default?default}")),
+        NULL};
     const struct json *v;
     struct ask_param params[] = {{"keys", keys[0] != '\0' ? keys : NULL}};
     int code = ask_value(c, OP_PROVIDER_LIST, params, ARRAY_LEN(params), arena, &v);
     if (v != NULL) {
-        print_providers(c, json_get(v, "providers"));
+        show_answer(c, &providers, v);
     }
     return code;
 }
@@ -66,7 +44,7 @@ static int make_session(struct cli *c, struct arena *arena, const char **id)
         struct ask_param params[] = {{"provider", "scripted"}, {"env", buf_z(&env)}};
         code = sessions__ask(c, OP_SESSION_NEW, params, ARRAY_LEN(params), arena, &row);
     }
-    *id = row != NULL ? arena_strdup(arena, text_of(row, "id")) : NULL;
+    *id = row != NULL ? arena_strdup(arena, show_member(row, "id")) : NULL;
     buf_fini(&env);
     return code;
 }

@@ -1,187 +1,109 @@
-// Plugins, looked at and switched: list, show, logs, remove, reload, enable, disable.
+// Plugins: list, show, logs, switch, load. What writes plugins is in cmd_plugin_make.c.
 
 #include <errno.h>
 
-#include "cli/ask.h"
 #include "cli/report.h"
 #include "client/interrupt.h"
 
-static struct str text_of(const struct json *obj, const char *key)
-{
-    return json_str(json_get(obj, key), "");
-}
-
 // ---- list ------------------------------------------------------------------------------------
 
-static enum out_tint tint_of(struct str state)
-{
-    return str_eqz(state, "loaded") ? OUT_GREEN : str_eqz(state, "failed") ? OUT_RED : OUT_YELLOW;
-}
-
-/// "2 hooks, 1 tool": what a row contributes.
-static void add_contributions(struct table *t, const struct json *row)
+/// "2 hooks, 1 tool": what a plugin contributes.
+static void add_contributions(struct buf *out, const struct json *row)
 {
     static const char *const kinds[] = {"hooks", "tools", "routes", "commands", "prompts"};
-    struct buf text;
-    buf_init(&text, 256);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const struct json *list = json_get(row, kinds[i]);
         unsigned n = list != NULL ? list->n : 0;
         if (n != 0) {
-            buf_addf(&text, "%s%u %.*s", text.n != 0 ? ", " : "", n,
+            buf_addf(out, "%s%u %.*s", out->n != 0 ? ", " : "", n,
                      (int)(strlen(kinds[i]) - (n == 1)), kinds[i]);
         }
     }
-    table_add(t, OUT_PLAIN, buf_str(&text));
-    buf_fini(&text);
 }
 
 static bool is_shown(const struct cli *c, const struct json *row)
 {
-    struct str state = text_of(row, "state");
+    struct str state = show_member(row, "state");
     bool quiet = str_eqz(state, "disabled") || str_eqz(state, "untrusted");
     return !quiet || json_bool(json_get(row, "serving"), false) || args_has(&c->args, FLAG_ALL);
 }
 
-static void print_errors(struct cli *c, const struct json *plugins)
+static void print_plugins(struct cli *c, const struct json *v)
 {
-    json_foreach_item (row, plugins) {
-        struct str error = text_of(row, "error");
-        if (error.n != 0 && is_shown(c, row)) {
-            out_tinted(&c->out, OUT_RED, text_of(row, "name"));
-            out_addf(&c->out, ": ");
-            out_text(&c->out, error);
-            out_addf(&c->out, "\n");
-        }
-    }
-}
-
-static void print_plugins(struct cli *c, const struct json *plugins)
-{
+    static const struct column columns[] = {
+        COL("NAME", ID, NULL),
+        COL("STATE", STATE, NULL),
+        COL("REVISION", WORD, "revision {revision}"),
+        COL("LAYER", DIM, NULL),
+        COL_FN("CONTRIBUTES", TEXT, add_contributions),
+        COL(NULL, TEXT, NULL),
+    };
+    const struct json *plugins = json_get(v, "plugins");
     struct table t;
     size_t hidden = 0;
-    table_init(&t, 5);
+    show_begin(&t, columns);
     json_foreach_item (row, plugins) {
-        if (!is_shown(c, row)) {
+        if (is_shown(c, row)) {
+            show_add_row(c, &t, columns, row, STR_NULL);
+        } else {
             hidden++;
-            continue;
         }
-        struct str state = text_of(row, "state");
-        table_add(&t, OUT_BOLD, text_of(row, "name"));
-        table_add(&t, tint_of(state), state);
-        table_addf(&t, "revision %lld", (long long)json_int(json_get(row, "revision"), 0));
-        table_add(&t, OUT_DIM, text_of(row, "layer"));
-        add_contributions(&t, row);
     }
     table_print(&t, &c->out);
     table_fini(&t);
-    print_errors(c, plugins);
+    json_foreach_item (row, plugins) {
+        if (show_member(row, "error").n != 0 && is_shown(c, row)) {
+            out_tinted(&c->out, OUT_RED, show_member(row, "name"));
+            out_add(&c->out, STR(": "));
+            out_text(&c->out, show_member(row, "error"));
+            out_add(&c->out, STR("\n"));
+        }
+    }
     if (hidden != 0) {
         out_note(&c->out, "%zu more with --all", hidden);
     }
+    if (!json_bool(json_get(v, "feature_enabled"), true)) {
+        out_note(&c->out, "plugins are disabled; enable them with 'afloat feature enable plugins'");
+    } else if (json_at(plugins, 0) == NULL) {
+        out_note(&c->out, "no plugins yet; write one with 'afloat plugin new NAME'");
+    }
 }
 
-int cmd_plugin_list(struct cli *c)
-{
-    struct arena arena;
-    const struct json *v;
-    arena_init(&arena);
-    int code = ask_value(c, OP_PLUGIN_LIST, NULL, 0, &arena, &v);
-    if (v != NULL) {
-        print_plugins(c, json_get(v, "plugins"));
-        if (!json_bool(json_get(v, "feature_enabled"), true)) {
-            out_note(&c->out, "plugins are switched off: 'afloat feature enable plugins'");
-        } else if (json_at(json_get(v, "plugins"), 0) == NULL) {
-            out_note(&c->out, "there are none yet: 'afloat plugin new NAME' writes one");
-        }
-    }
-    arena_fini(&arena);
-    return code;
-}
+const struct face face_plugin_list = {.print = print_plugins};
 
 // ---- show ------------------------------------------------------------------------------------
 
-static void add_field(struct table *t, const char *name, struct str value)
+static void print_costs(struct cli *c, const struct json *v)
 {
-    if (value.n != 0) {
-        table_add(t, OUT_BOLD, str_of(name));
-        table_add(t, OUT_PLAIN, value);
-    }
-}
-
-static void add_list(struct table *t, const char *key, const struct json *row)
-{
-    struct buf text;
-    buf_init(&text, 1 << 20);
-    json_foreach_item (v, json_get(row, key)) {
-        buf_addz(&text, text.n != 0 ? ", " : "");
-        buf_adds(&text, json_str(v, ""));
-    }
-    add_field(t, key, buf_str(&text));
-    buf_fini(&text);
-}
-
-static void print_row(struct cli *c, const struct json *row)
-{
-    static const char *const texts[] = {"name", "path",  "source", "layer", "project",
-                                        "host", "scope", "state",  "error"};
-    static const char *const lists[] = {"hooks",    "tools",   "routes",
-                                        "commands", "prompts", "shadows"};
-    struct table t;
-    table_init(&t, 2);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        add_field(&t, texts[i], text_of(row, texts[i]));
-    }
-    table_add(&t, OUT_BOLD, STR("revision"));
-    table_addf(&t, "%lld, since generation %lld", (long long)json_int(json_get(row, "revision"), 0),
-               (long long)json_int(json_get(row, "generation"), 0));
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        add_list(&t, lists[i], row);
-    }
-    table_add(&t, OUT_BOLD, STR("memory"));
-    table_addf(&t, "%lld KiB", (long long)json_int(json_ptr(row, "/stats/memory_bytes"), 0) / 1024);
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
-
-static void add_costs(struct table *t, const struct json *costs)
-{
-    json_foreach_member (m, costs) {
-        table_add(t, OUT_BOLD, m->key);
-        table_addf(t, "%lld calls", (long long)json_int(json_get(&m->value, "count"), 0));
-        table_addf(t, "%lld errors", (long long)json_int(json_get(&m->value, "errors"), 0));
-        table_addf(t, "p50 %.1f us", json_double(json_get(&m->value, "p50_us"), 0));
-        table_addf(t, "p99 %.1f us", json_double(json_get(&m->value, "p99_us"), 0));
-    }
-}
-
-static void print_costs(struct cli *c, const struct json *stats)
-{
+    static const struct column columns[] = {
+        COL("NAME", ID, "{@}"),
+        COL("CALLS", WORD, "{count} calls"),
+        COL("ERRORS", WORD, "{errors} errors"),
+        COL("P50", WORD, "p50 {p50_us} us"),
+        COL("P99", WORD, "p99 {p99_us} us"),
+        COL(NULL, TEXT, NULL),
+    };
     static const char *const kinds[] = {"hooks", "routes", "tools", "commands"};
     struct table t;
-    table_init(&t, 5);
+    show_begin(&t, columns);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        add_costs(&t, json_get(stats, kinds[i]));
+        show_add(c, &t, columns, json_get(json_get(v, "stats"), kinds[i]));
     }
     table_print(&t, &c->out);
     table_fini(&t);
+    report_print_problems(&c->out, v); // the row has the same members
 }
 
-int cmd_plugin_show(struct cli *c)
-{
-    struct arena arena;
-    const struct json *row;
-    struct ask_param params[] = {{"name", args_word(&c->args, 0)}};
-    arena_init(&arena);
-    int code = ask_value(c, OP_PLUGIN_SHOW, params, ARRAY_LEN(params), &arena, &row);
-    if (row != NULL) {
-        print_row(c, row);
-        print_costs(c, json_get(row, "stats"));
-        report_print_problems(&c->out, row); // it has the same member
-    }
-    arena_fini(&arena);
-    return code;
-}
+const struct face face_plugin_show = {
+    .layout = {.columns = COLUMNS(
+                   COL("name", TEXT, NULL), COL("path", TEXT, NULL), COL("source", TEXT, NULL),
+                   COL("layer", TEXT, NULL), COL("project", TEXT, NULL), COL("host", TEXT, NULL),
+                   COL("scope", TEXT, NULL), COL("state", STATE, NULL), COL("error", TEXT, NULL),
+                   COL("revision", TEXT, "{revision}, since generation {generation}"),
+                   COL("hooks", TEXT, NULL), COL("tools", TEXT, NULL), COL("routes", TEXT, NULL),
+                   COL("commands", TEXT, NULL), COL("prompts", TEXT, NULL),
+                   COL("shadows", TEXT, NULL), COL("memory", SIZE, "{stats.memory_bytes}"))},
+    .print = print_costs};
 
 // ---- logs ------------------------------------------------------------------------------------
 
@@ -207,13 +129,13 @@ static int on_log(const struct client_event *ev, void *arg)
     struct json *v;
     char *mark = xasprintf("unit=%s text=", args_word(&c->args, 0));
     arena_init(&a);
-    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 && str_starts(text_of(v, "text"), mark)) {
+    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 && str_starts(show_member(v, "text"), mark)) {
         if (c->json) {
             out_add(&c->out, ev->data);
             out_add(&c->out, STR("\n"));
         } else {
-            print_line(c, text_of(v, "ts"), text_of(v, "level"),
-                       str_from(text_of(v, "text"), strlen(mark)));
+            print_line(c, show_member(v, "ts"), show_member(v, "level"),
+                       str_from(show_member(v, "text"), strlen(mark)));
         }
     }
     arena_fini(&a);
@@ -246,36 +168,20 @@ int cmd_plugin_logs(struct cli *c)
     arena_init(&arena);
     int code = ask_value(c, OP_PLUGIN_LOGS, params, ARRAY_LEN(params), &arena, &v);
     json_foreach_item (line, json_get(v, "lines")) {
-        print_line(c, text_of(line, "ts"), text_of(line, "level"), text_of(line, "text"));
+        print_line(c, show_member(line, "ts"), show_member(line, "level"),
+                   show_member(line, "text"));
     }
     arena_fini(&arena);
     return code == EXIT_OK && args_has(&c->args, FLAG_FOLLOW) ? follow_log(c) : code;
 }
 
-// ---- remove, reload, enable, disable ---------------------------------------------------------
+// ---- switch and load -------------------------------------------------------------------------
 
-int cmd_plugin_change(struct cli *c)
-{
-    struct client_answer a;
-    struct arena arena;
-    const char *name = args_word(&c->args, 0);
-    struct ask_param params[] = {{"name", name}};
-    client_answer_init(&a);
-    arena_init(&arena);
-    int code = ask_op(c, (enum op_id)c->cmd->op, params, ARRAY_LEN(params), &a);
-    const struct json *v = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
-    const struct json *report = json_get(v, "report");
-    if (v != NULL && !c->json && report != NULL && c->cmd->op == OP_PLUGIN_RELOAD) {
-        report_print(&c->out, report);
-    } else if (v != NULL && !c->json) {
-        struct str state = text_of(v, "state");
-        out_note(&c->out, "plugin '%s' is " STR_FMT, name,
-                 STR_ARG(state.n != 0 ? state : STR("in the trash")));
-    }
-    if (c->cmd->op == OP_PLUGIN_RELOAD && code == EXIT_OK) {
-        code = json_bool(json_get(report, "ok"), false) ? EXIT_OK : EXIT_RELOAD;
-    }
-    arena_fini(&arena);
-    client_answer_fini(&a);
-    return code;
-}
+const struct face face_plugin_enable = {.said = "plugin '{$0}' is {state}"};
+const struct face face_plugin_disable = {.said = "plugin '{$0}' is {state}"};
+const struct face face_plugin_remove = {
+    .said = "plugin '{$0}' is {state}||plugin '{$0}' is in the trash"};
+const struct face face_plugin_reload = {.print = report_show, .judge = report_judge};
+const struct face face_plugin_save = {
+    .words = "name content", .print = report_show, .judge = report_judge};
+const struct face face_plugin_add = {.print = report_show, .judge = report_judge};

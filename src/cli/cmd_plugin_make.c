@@ -1,7 +1,8 @@
-// Plugins, written: new, validate, test, verify, save, add.
+// Writing plugins: new, validate, test, verify.
 //
-// `new` needs no hub: it writes files, and tells one that runs. The others ask the hub, which runs the code in a process that is
-// locked in. A plugin is named by its name, by a path (whatever has a slash or is there), or by "-".
+// `new` needs no hub: it writes files, and asks a running hub to load them. The others ask the hub, which
+// runs the code in a sandboxed process. A plugin is given by its name, by a path (whatever has a slash or
+// exists), or as "-" for stdin.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "cli/ask.h"
-#include "cli/report.h"
+#include "cli/call.h"
 #include "cli/scaffold.h"
 
 enum { CONTENT_MAX = 8 << 20 };
@@ -211,46 +211,23 @@ static char *find_path(struct cli *c, const char *word, int *code)
     return path;
 }
 
-static int read_content(struct cli *c, const char *word, struct buf *out)
-{
-    struct err e = {0};
-    bool from_stdin = word == NULL || strcmp(word, "-") == 0;
-    int fd = from_stdin ? STDIN_FILENO : open(word, O_RDONLY | O_CLOEXEC);
-    if (from_stdin && isatty(STDIN_FILENO)) {
-        out_error(&c->out, "name a file, or give the code on stdin");
-        return EXIT_USAGE;
-    }
-    int rc = fd < 0 ? err_sys(&e, "cannot open '%s'", word) : cli__read_all(fd, out, &e);
-    if (fd > STDIN_FILENO) {
-        close(fd);
-    }
-    return rc < 0 ? cli__fail(c, &e) : EXIT_OK;
-}
-
 // ---- validate --------------------------------------------------------------------------------
-
-static void print_names(struct cli *c, const struct json *v, const char *key)
-{
-    const struct json *list = json_get(v, key);
-    if (list == NULL || list->n == 0) {
-        return;
-    }
-    out_tinted(&c->out, OUT_BOLD, str_of(key));
-    json_foreach_item (name, list) {
-        out_addf(&c->out, "  ");
-        out_text(&c->out, json_str(name, ""));
-    }
-    out_addf(&c->out, "\n");
-}
 
 static void print_registered(struct cli *c, const struct json *v)
 {
     static const char *const kinds[] = {"hooks", "tools", "routes", "commands"};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        print_names(c, v, kinds[i]);
+        const struct json *list = json_get(v, kinds[i]);
+        if (json_at(list, 0) != NULL) {
+            out_tinted(&c->out, OUT_BOLD, str_of(kinds[i]));
+            json_foreach_item (name, list) {
+                out_add(&c->out, STR("  "));
+                out_text(&c->out, json_str(name, ""));
+            }
+            out_add(&c->out, STR("\n"));
+        }
     }
-    struct str name = json_str(json_get(v, "name"), "");
-    out_note(&c->out, "plugin '" STR_FMT "' is valid", STR_ARG(name));
+    show_note(c, "plugin '{name}' is valid", v);
 }
 
 int cmd_plugin_validate(struct cli *c)
@@ -265,7 +242,7 @@ int cmd_plugin_validate(struct cli *c)
     buf_init(&content, CONTENT_MAX);
     char *path = typed ? NULL : find_path(c, word, &code);
     if (typed) {
-        code = read_content(c, word, &content);
+        code = call_read_text(c, word, &content);
     }
     if (code == EXIT_OK) {
         struct ask_param params[] = {{"name", typed ? "stdin" : NULL},
@@ -382,61 +359,6 @@ int cmd_plugin_verify(struct cli *c)
         code = compare(c, source, built);
     }
     arena_fini(&arena);
-    free(path);
-    return code;
-}
-
-// ---- save, add -------------------------------------------------------------------------------
-
-static int finish(struct cli *c, const struct client_answer *a)
-{
-    struct arena arena;
-    arena_init(&arena);
-    const struct json *v = ask_json(c, &arena, a), *report = json_get(v, "report");
-    if (!c->json && report != NULL) {
-        report_print(&c->out, report);
-    }
-    int code = json_bool(json_get(report, "ok"), false) ? EXIT_OK : EXIT_RELOAD;
-    arena_fini(&arena);
-    return code;
-}
-
-int cmd_plugin_save(struct cli *c)
-{
-    struct client_answer a;
-    struct buf content;
-    buf_init(&content, CONTENT_MAX);
-    client_answer_init(&a);
-    int code = read_content(c, args_word(&c->args, 1), &content);
-    if (code == EXIT_OK) {
-        struct ask_param params[] = {{"name", args_word(&c->args, 0)},
-                                     {"content", buf_z(&content)},
-                                     {"lang", args_value(&c->args, FLAG_LANG)}};
-        code = ask_op(c, OP_PLUGIN_SAVE, params, ARRAY_LEN(params), &a);
-    }
-    if (code == EXIT_OK) {
-        code = finish(c, &a);
-    }
-    client_answer_fini(&a);
-    buf_fini(&content);
-    return code;
-}
-
-int cmd_plugin_add(struct cli *c)
-{
-    struct client_answer a;
-    char *path = realpath(args_word(&c->args, 0), NULL);
-    if (path == NULL) {
-        out_error(&c->out, "cannot find '%s': %s", args_word(&c->args, 0), err_text(-errno));
-        return EXIT_NOT_FOUND;
-    }
-    struct ask_param params[] = {{"path", path}};
-    client_answer_init(&a);
-    int code = ask_op(c, OP_PLUGIN_ADD, params, ARRAY_LEN(params), &a);
-    if (code == EXIT_OK) {
-        code = finish(c, &a);
-    }
-    client_answer_fini(&a);
     free(path);
     return code;
 }

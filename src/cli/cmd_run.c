@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/bots.h"
+#include "cli/call.h"
 #include "cli/run_int.h"
 #include "cli/sessions.h"
 #include "client/interrupt.h"
@@ -289,7 +289,7 @@ static int read_prompt(struct cli *c, struct buf *text, char **out)
     int code = EXIT_OK;
     *out = word != NULL ? xstrdup(word) : NULL;
     if (word != NULL && strcmp(word, "-") == 0) {
-        code = bots__read_text(c, word, text);
+        code = call_read_text(c, word, text);
         free(*out);
         *out = xstrdup(buf_z(text));
     }

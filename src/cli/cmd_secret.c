@@ -5,7 +5,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/ask.h"
+#include "cli/call.h"
 #include "client/interrupt.h"
 #include "config/secrets.h"
 #include "config/token.h"
@@ -88,30 +88,27 @@ int cmd_secret_set(struct cli *c)
 
 int cmd_secret_list(struct cli *c)
 {
+    const struct layout secrets = {"secrets", COLUMNS(COL("NAME", ID, "{}")), "no secrets stored"};
     struct secret_names names = {0};
+    struct buf text;
     struct jw w;
     struct err e = {0};
     if (secrets_list(c->home.secrets, &names, &e) < 0) {
         return cli__fail(c, &e);
     }
-    jw_init(&w, &c->out.data);
-    if (c->json) {
-        jw_obj(&w);
-        jw_key(&w, "secrets");
-        jw_arr(&w);
-    }
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_key(&w, "secrets");
+    jw_arr(&w);
     for (size_t i = 0; i < names.n; i++) {
-        if (c->json) {
-            jw_strz(&w, names.p[i]);
-        } else {
-            out_addf(&c->out, "%s\n", names.p[i]);
-        }
+        jw_strz(&w, names.p[i]);
     }
-    if (c->json) {
-        jw_end_arr(&w);
-        jw_end_obj(&w);
-        out_add(&c->out, STR("\n"));
-    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    buf_addc(&text, '\n');
+    show_local(c, &secrets, buf_str(&text));
+    buf_fini(&text);
     secret_names_fini(&names);
     return EXIT_OK;
 }
@@ -150,14 +147,5 @@ int cmd_token_show(struct cli *c)
     return EXIT_OK;
 }
 
-int cmd_token_rotate(struct cli *c)
-{
-    struct client_answer a;
-    client_answer_init(&a);
-    int code = ask_op(c, OP_TOKEN_ROTATE, NULL, 0, &a);
-    if (code == EXIT_OK && !c->json) {
-        out_note(&c->out, "the token is new; the old one and every browser are out");
-    }
-    client_answer_fini(&a);
-    return code;
-}
+const struct face face_token_rotate = {
+    .said = "the token is new; the old one no longer works, and all browsers are logged out"};

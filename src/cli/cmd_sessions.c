@@ -1,18 +1,10 @@
-// Sessions from outside: what there is, what one does, and answers to what waits for a person.
+// Sessions and permission rules: list, show, end, and answers to what waits for the user.
 
 #include <unistd.h>
 
+#include "cli/call.h"
 #include "cli/chat_int.h"
 #include "cli/sessions.h"
-#include "client/interrupt.h"
-#include "pty/tty.h"
-
-enum { PAGE = 100 };
-
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
 
 // ---- shared --------------------------------------------------------------------------------
 
@@ -28,18 +20,16 @@ int sessions__ask(struct cli *c, enum op_id op, const struct ask_param *params, 
 
 struct prefix {
     const char *given;
-    struct buf found; // all ids that begin like it, one a line
+    char found[CHAT_ID_MAX]; // the first id that begins like it
     size_t n;
 };
 
 static bool add_match(const struct json *row, void *arg)
 {
     struct prefix *p = arg;
-    struct str id = text_of(row, "id");
-    if (str_starts(id, p->given)) {
-        buf_adds(&p->found, id);
-        buf_addc(&p->found, '\n');
-        p->n++;
+    struct str id = show_member(row, "id");
+    if (str_starts(id, p->given) && p->n++ == 0) {
+        snprintf(p->found, sizeof p->found, STR_FMT, STR_ARG(id));
     }
     return p->n < 2;
 }
@@ -47,7 +37,6 @@ static bool add_match(const struct json *row, void *arg)
 int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
 {
     struct prefix p = {.given = given};
-    buf_init(&p.found, 4096);
     int code = given[0] != '\0' ? sessions__each(c, add_match, &p) : EXIT_OK;
     if (code == EXIT_OK && p.n != 1) {
         code = p.n == 0 ? EXIT_NOT_FOUND : EXIT_USAGE;
@@ -56,31 +45,25 @@ int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
                            : "several sessions begin with '%s'; give more of the id",
                   given);
     }
-    struct str rest = buf_str(&p.found);
-    struct str id = str_cut(&rest, '\n');
-    if (code == EXIT_OK) {
-        snprintf(out, size, STR_FMT, STR_ARG(id));
-    }
-    buf_fini(&p.found);
+    snprintf(out, size, "%s", p.found);
     return code;
 }
 
 int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg)
 {
-    char *cursor = NULL, limit[16];
+    char *cursor = NULL;
     bool more = true;
     int code = EXIT_OK;
-    snprintf(limit, sizeof limit, "%d", PAGE);
     while (more && code == EXIT_OK) {
         struct arena arena;
         const struct json *v;
-        struct ask_param params[] = {{"cursor", cursor}, {"limit", limit}};
+        struct ask_param params[] = {{"cursor", cursor}, {"limit", "100"}};
         arena_init(&arena);
         code = sessions__ask(c, OP_SESSION_LIST, params, ARRAY_LEN(params), &arena, &v);
         json_foreach_item (row, json_get(v, "sessions")) {
             more = more && fn(row, arg);
         }
-        struct str next = text_of(v, "next");
+        struct str next = show_member(v, "next");
         free(cursor);
         cursor = str_dup(next);
         more = more && next.n != 0;
@@ -93,179 +76,73 @@ int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg)
 int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena *arena,
                      const struct json **out)
 {
-    char behind[24];
-    snprintf(behind, sizeof behind, "%llu", (unsigned long long)after);
-    struct ask_param params[] = {{"id", id}, {"after", behind}};
+    char last[24];
+    snprintf(last, sizeof last, "%llu", (unsigned long long)after);
+    struct ask_param params[] = {{"id", id}, {"after", last}};
     return sessions__ask(c, OP_SESSION_EVENTS, params, ARRAY_LEN(params), arena, out);
 }
 
-// Call the command's operation for the session that its first word names.
-static int ask_about(struct cli *c, struct arena *arena, const struct json **out)
-{
-    char id[CHAT_ID_MAX];
-    struct ask_param params[] = {{"id", id}};
-    *out = NULL;
-    int code = sessions__resolve(c, args_word(&c->args, 0), id, sizeof id);
-    return code == EXIT_OK
-               ? ask_value(c, (enum op_id)c->cmd->op, params, ARRAY_LEN(params), arena, out)
-               : code;
-}
+// ---- list, show, end -----------------------------------------------------------------------
 
-// ---- list and show -------------------------------------------------------------------------
+const struct face face_session_list = {
+    .layout = {"sessions",
+               COLUMNS(COL("ID", ID, NULL), COL("STATE", STATE, NULL),
+                       COL("STARTED", TIME, "{started_at}"),
+                       COL("MODEL", TEXT, "{provider}/{model}"),
+                       COL("DIRECTORY", PATH, "{working_dir}"),
+                       COL("TITLE", TEXT,
+                           "{title}||{bot} #{session_number} of run {run_id}||{prompt_summary}")),
+               "no sessions yet; start one with 'afloat chat'"}};
 
-static enum out_tint tint_of(struct str state)
-{
-    return str_eqz(state, "running")   ? OUT_GREEN
-           : str_eqz(state, "waiting") ? OUT_YELLOW
-           : str_eqz(state, "crashed") ? OUT_RED
-                                       : OUT_PLAIN;
-}
+const struct face face_session_show = {.session = true};
 
-static bool add_row(const struct json *row, void *arg)
-{
-    struct table *t = arg;
-    struct str title = text_of(row, "title");
-    struct str provider = text_of(row, "provider"), model = text_of(row, "model");
-    table_add(t, OUT_BOLD, text_of(row, "id"));
-    table_add(t, tint_of(text_of(row, "state")), text_of(row, "state"));
-    table_add(t, OUT_DIM, text_of(row, "started_at"));
-    table_addf(t, STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
-    table_add(t, OUT_DIM, text_of(row, "working_dir"));
-    if (title.n == 0 &&
-        text_of(row, "run_id").n != 0) { // its prompt begins like that of all others
-        struct str bot = text_of(row, "bot"), run = text_of(row, "run_id");
-        table_addf(t, STR_FMT " #%lld of run " STR_FMT, STR_ARG(bot),
-                   (long long)json_int(json_get(row, "session_number"), 0), STR_ARG(run));
-    } else {
-        table_add(t, OUT_PLAIN, title.n != 0 ? title : text_of(row, "prompt_summary"));
-    }
-    return true;
-}
+const struct face face_session_end = {
+    .session = true,
+    .said = "session {id} {-purge?ended, its files are deleted:ended}"
+            "||session {$0} {-purge?ended, its files are deleted:ended}"};
 
-int cmd_session_list(struct cli *c)
+static void print_hooks(struct cli *c, const struct json *v)
 {
-    struct arena arena;
-    struct table t;
-    const struct json *v;
-    if (c->json) {
-        arena_init(&arena);
-        int code = ask_value(c, OP_SESSION_LIST, NULL, 0, &arena, &v);
-        arena_fini(&arena);
-        return code;
-    }
-    table_init(&t, 6);
-    int code = sessions__each(c, add_row, &t);
-    table_print(&t, &c->out);
-    if (code == EXIT_OK && t.cells.n == 0) {
-        out_note(&c->out, "there are none yet: 'afloat chat' begins one");
-    }
-    table_fini(&t);
-    return code;
-}
-
-// An object as two columns; what is not a text is printed as JSON.
-static void print_object(struct cli *c, const struct json *v)
-{
-    struct table t;
-    table_init(&t, 2);
-    json_foreach_member (m, v) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
-        if (m->value.type == JSON_STR) {
-            buf_adds(&text, m->value.s);
-        } else {
-            json_write(&text, &m->value, 0);
-        }
-        table_add(&t, OUT_BOLD, m->key);
-        table_add(&t, OUT_PLAIN, buf_str(&text));
-        buf_fini(&text);
-    }
-    table_print(&t, &c->out);
-    table_fini(&t);
-}
-
-// `show`, and whatever else answers with an object.
-int cmd_session_show(struct cli *c)
-{
-    struct arena arena;
-    const struct json *v;
-    arena_init(&arena);
-    int code = ask_about(c, &arena, &v);
-    print_object(c, v);
-    arena_fini(&arena);
-    return code;
-}
-
-static void print_point(struct cli *c, struct str name, const struct json *handlers)
-{
-    bool first = true;
-    json_foreach_item (h, handlers) {
-        int64_t priority = json_int(json_get(h, "priority"), 0);
-        if (first) {
-            out_tinted(&c->out, OUT_BOLD, name);
+    json_foreach_item (point, json_get(v, "hooks")) {
+        const struct json *handlers = json_get(point, "handlers");
+        if (json_at(handlers, 0) != NULL) {
+            out_tinted(&c->out, OUT_BOLD, show_member(point, "hook"));
             out_add(&c->out, STR("\n"));
         }
-        first = false;
-        out_add(&c->out, STR("  "));
-        out_text(&c->out, text_of(h, "plugin"));
-        if (priority != 0) {
-            out_addf(&c->out, " (priority %lld)", (long long)priority);
+        json_foreach_item (h, handlers) {
+            int64_t priority = json_int(json_get(h, "priority"), 0);
+            out_add(&c->out, STR("  "));
+            out_text(&c->out, show_member(h, "plugin"));
+            if (priority != 0) {
+                out_addf(&c->out, " (priority %lld)", (long long)priority);
+            }
+            bool live = json_bool(json_get(h, "live"), true);
+            out_add(&c->out, live ? STR("\n") : STR(" (disabled)\n"));
         }
-        if (!json_bool(json_get(h, "live"), true)) {
-            out_add(&c->out, STR(" (switched off)"));
-        }
-        out_add(&c->out, STR("\n"));
+    }
+    if (show_member(v, "unavailable").n != 0) {
+        show_note(c, "{unavailable}", v);
     }
 }
 
-int cmd_session_pipeline(struct cli *c)
-{
-    struct arena arena;
-    const struct json *v;
-    arena_init(&arena);
-    int code = ask_about(c, &arena, &v);
-    if (v != NULL) {
-        struct str missing = text_of(v, "unavailable");
-        out_addf(&c->out,
-                 "generation %lld, plugins:", (long long)json_int(json_get(v, "generation"), 0));
-        json_foreach_item (name, json_get(v, "plugins")) {
-            out_add(&c->out, STR(" "));
-            out_text(&c->out, json_str(name, ""));
-        }
-        out_add(&c->out, STR("\n"));
-        json_foreach_item (point, json_get(v, "hooks")) {
-            print_point(c, text_of(point, "hook"), json_get(point, "handlers"));
-        }
-        if (missing.n != 0) {
-            out_note(&c->out, STR_FMT, STR_ARG(missing));
-        }
-    }
-    arena_fini(&arena);
-    return code;
-}
+const struct face face_session_pipeline = {
+    .session = true, .text = "generation {generation}, plugins: {plugins}", .print = print_hooks};
 
-int cmd_session_end(struct cli *c)
-{
-    struct arena arena;
-    const struct json *v;
-    char id[CHAT_ID_MAX];
-    bool purge = args_has(&c->args, FLAG_PURGE);
-    struct ask_param params[] = {{"id", id}, {"purge", purge ? "true" : NULL}};
-    arena_init(&arena);
-    int code = sessions__resolve(c, args_word(&c->args, 0), id, sizeof id);
-    if (code == EXIT_OK) {
-        code = ask_value(c, OP_SESSION_END, params, ARRAY_LEN(params), &arena, &v);
-    }
-    if (code == EXIT_OK) {
-        out_note(&c->out, "session %s %s", id, purge ? "is gone" : "has ended");
-    }
-    arena_fini(&arena);
-    return code;
-}
+const struct face face_permission_list = {
+    .here = "path",
+    .layout = {
+        "rules",
+        COLUMNS(COL("DECISION", STATE, NULL), COL("TOOL", WORD, NULL),
+                COL("MATCH", TEXT, "{match}||every call"), COL("SCOPE", WORD, NULL),
+                COL("ID", ID, NULL)),
+        "no permission rules for this project; answer a question of 'afloat chat --permission "
+        "ask', or add [[permission]] to config.toml"}};
 
-// ---- what waits for a person ---------------------------------------------------------------
+const struct face face_permission_remove = {.said = "removed rule '{$0}'"};
 
-// The one thing of that kind that waits, when none is named.
+// ---- what waits for the user ---------------------------------------------------------------
+
+// The one call or question that waits, when none is named.
 static int find_waiting(struct cli *c, const char *id, const char *key, struct arena *arena,
                         const char **out)
 {
@@ -274,7 +151,7 @@ static int find_waiting(struct cli *c, const char *id, const char *key, struct a
     size_t n = 0;
     int code = sessions__ask(c, OP_SESSION_SHOW, params, ARRAY_LEN(params), arena, &row);
     json_foreach_item (p, json_get(row, "pending")) {
-        struct str found = text_of(p, key);
+        struct str found = show_member(p, key);
         if (found.n != 0) {
             *out = arena_strdup(arena, found);
             n++;
@@ -282,63 +159,49 @@ static int find_waiting(struct cli *c, const char *id, const char *key, struct a
     }
     if (code == EXIT_OK && n != 1) {
         out_error(&c->out,
-                  n == 0 ? "nothing of session '%s' waits for that"
-                         : "several of session '%s' wait; name one of 'sessions show'",
+                  n == 0 ? "session '%s' is not waiting for that"
+                         : "session '%s' waits for several; name one, 'sessions show' lists them",
                   id);
         code = n == 0 ? EXIT_NOT_FOUND : EXIT_USAGE;
     }
     return code;
 }
 
+// `allow`, `deny` and `answer`
 int cmd_session_decide(struct cli *c)
 {
-    bool allow = strcmp(c->cmd->verb, "allow") == 0;
+    const struct args *a = &c->args;
+    bool answers = c->cmd->op == OP_SESSION_ANSWER;
+    const char *key = answers ? "question_id" : "request_id";
+    const char *waiting = args_word(a, answers ? 2 : 1);
     char id[CHAT_ID_MAX];
     struct arena arena;
-    const struct json *v;
-    const char *request = args_word(&c->args, 1);
-    arena_init(&arena);
-    int code = sessions__resolve(c, args_word(&c->args, 0), id, sizeof id);
-    if (code == EXIT_OK && request == NULL) {
-        code = find_waiting(c, id, "request_id", &arena, &request);
-    }
-    if (code == EXIT_OK) {
-        struct ask_param params[] = {{"id", id},
-                                     {"request_id", request},
-                                     {"decision", allow ? "allow" : "deny"},
-                                     {"remember", args_value(&c->args, FLAG_REMEMBER)},
-                                     {"reason", args_value(&c->args, FLAG_REASON)}};
-        code = ask_value(c, OP_SESSION_PERMISSION, params, ARRAY_LEN(params), &arena, &v);
-    }
-    if (code == EXIT_OK) {
-        out_note(&c->out, allow ? "allowed" : "denied");
-    }
-    arena_fini(&arena);
-    return code;
-}
-
-int cmd_session_answer(struct cli *c)
-{
-    char id[CHAT_ID_MAX];
-    struct arena arena;
-    struct buf text;
+    struct buf answer;
     struct jw w;
     const struct json *v;
-    const char *question = args_word(&c->args, 2);
     arena_init(&arena);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_strz(&w, args_word(&c->args, 1));
-    int code = sessions__resolve(c, args_word(&c->args, 0), id, sizeof id);
-    if (code == EXIT_OK && question == NULL) {
-        code = find_waiting(c, id, "question_id", &arena, &question);
+    buf_init(&answer, SIZE_MAX);
+    jw_init(&w, &answer);
+    jw_strz(&w, args_word(a, 1));
+    int code = sessions__resolve(c, args_word(a, 0), id, sizeof id);
+    if (code == EXIT_OK && waiting == NULL) {
+        code = find_waiting(c, id, key, &arena, &waiting);
     }
     if (code == EXIT_OK) {
         struct ask_param params[] = {
-            {"id", id}, {"question_id", question}, {"answer", buf_z(&text)}};
-        code = ask_value(c, OP_SESSION_ANSWER, params, ARRAY_LEN(params), &arena, &v);
+            {"id", id},
+            {key, waiting},
+            {"answer", buf_z(&answer)},
+            {"decision", c->cmd->verb},
+            {"remember", answers ? NULL : args_value(a, FLAG_REMEMBER)},
+            {"reason", answers ? NULL : args_value(a, FLAG_REASON)},
+        };
+        code = ask_value(c, (enum op_id)c->cmd->op, params, ARRAY_LEN(params), &arena, &v);
     }
-    buf_fini(&text);
+    if (code == EXIT_OK && !answers) {
+        out_note(&c->out, strcmp(c->cmd->verb, "allow") == 0 ? "allowed" : "denied");
+    }
+    buf_fini(&answer);
     arena_fini(&arena);
     return code;
 }

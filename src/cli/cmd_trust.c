@@ -5,7 +5,7 @@
 // through the escapes of out_text() and trust_diff().
 
 #include "base/path.h"
-#include "cli/ask.h"
+#include "cli/call.h"
 #include "store/versions.h"
 #include "trust/diff.h"
 #include "trust/trust.h"
@@ -42,20 +42,6 @@ static void tell_hub(struct cli *c)
 
 // ---- trust ---------------------------------------------------------------------------------
 
-static enum out_tint tint_of(const char *state)
-{
-    static const struct {
-        const char *state;
-        enum out_tint tint;
-    } rows[] = {{"new", OUT_YELLOW}, {"changed", OUT_YELLOW}, {"unreadable", OUT_RED}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (strcmp(state, rows[i].state) == 0) {
-            return rows[i].tint;
-        }
-    }
-    return OUT_GREEN;
-}
-
 static void print_items(struct cli *c, const struct trust *t, const struct trust_place *p,
                         const struct trust_scan *s)
 {
@@ -68,7 +54,7 @@ static void print_items(struct cli *c, const struct trust *t, const struct trust
         table_add(&table, OUT_PLAIN, str_of(it->path));
         table_add(&table, OUT_DIM,
                   (struct str){it->tree.hash, MIN(strlen(it->tree.hash), HASH_SHOWN)});
-        table_add(&table, tint_of(state), str_of(state));
+        table_add(&table, show_tint(str_of(state)), str_of(state));
     }
     table_print(&table, &c->out);
     table_fini(&table);
@@ -212,30 +198,13 @@ int cmd_trust(struct cli *c)
 
 // ---- list and untrust ----------------------------------------------------------------------
 
-static void print_places(struct cli *c, const struct buf *body)
-{
-    struct arena a;
-    struct json *root;
-    struct table table;
-    arena_init(&a);
-    table_init(&table, 3);
-    int rc = json_parse(&root, &a, buf_str(body), NULL, NULL);
-    assert(rc == 0); // our own words
-    (void)rc;
-    json_foreach_item (p, json_get(root, "places")) {
-        const struct json *items = json_get(p, "items");
-        bool follow = json_bool(json_get(p, "follow"), false);
-        table_add(&table, OUT_BOLD, json_str(json_get(p, "path"), ""));
-        table_add(&table, OUT_PLAIN, follow ? STR("followed") : STR("by content"));
-        table_addf(&table, "%u item%s", items->n, items->n == 1 ? "" : "s");
-    }
-    table_print(&table, &c->out);
-    table_fini(&table);
-    arena_fini(&a);
-}
-
 int cmd_trust_list(struct cli *c)
 {
+    const struct layout places = {"places",
+                                  COLUMNS(COL("PATH", ID, NULL),
+                                          COL("TRUSTED", WORD, "{follow?followed:by content}"),
+                                          COL("ITEMS", WORD, "{#items} item{#items=1?:s}")),
+                                  "no trusted projects; trust one with 'afloat trust'"};
     struct trust *t;
     struct buf body;
     struct err e = {0};
@@ -245,11 +214,7 @@ int cmd_trust_list(struct cli *c)
     }
     buf_init(&body, SIZE_MAX);
     trust_write(t, &body);
-    if (c->json) {
-        out_body(&c->out, buf_str(&body));
-    } else {
-        print_places(c, &body);
-    }
+    show_local(c, &places, buf_str(&body));
     buf_fini(&body);
     trust_close(t);
     return EXIT_OK;

@@ -235,32 +235,3 @@ int cmd_event_list(struct cli *c)
     return args_has(&c->args, FLAG_FOLLOW) ? watch__follow(c, types, session, from)
                                            : list_events(c, types, session, from);
 }
-
-int cmd_event_emit(struct cli *c)
-{
-    struct client_answer a;
-    struct buf typed;
-    struct err e = {0};
-    const char *data = args_word(&c->args, 1);
-    int code = EXIT_OK;
-    buf_init(&typed, 16 << 20);
-    if (data != NULL && strcmp(data, "-") == 0) {
-        code = cli__read_all(0, &typed, &e) < 0 ? cli__fail(c, &e) : EXIT_OK;
-        data = buf_z(&typed);
-    }
-    client_answer_init(&a);
-    if (code == EXIT_OK) {
-        struct ask_param params[] = {{"type", args_word(&c->args, 0)}, {"data", data}};
-        code = ask_op(c, OP_EVENT_EMIT, params, ARRAY_LEN(params), &a);
-    }
-    if (code == EXIT_OK && !c->json) {
-        struct arena arena;
-        arena_init(&arena);
-        int64_t id = json_int(json_get(ask_json(c, &arena, &a), "id"), 0);
-        out_addf(&c->out, "%lld\n", (long long)id);
-        arena_fini(&arena);
-    }
-    client_answer_fini(&a);
-    buf_fini(&typed);
-    return code;
-}

@@ -2,10 +2,7 @@
 
 #include "cli/commands.h"
 
-#include "cli/cli_int.h"
-#include "proto/ops.h"
-
-_Static_assert(FLAG__COUNT <= 8 * sizeof(flag_set), "a command has a bit for each flag");
+#include "cli/call.h"
 
 const struct flag flags[FLAG__COUNT] = {
 #define FLAG(id, nm, sh, val, glob, hlp)                                                           \
@@ -14,19 +11,34 @@ const struct flag flags[FLAG__COUNT] = {
 #undef FLAG
 };
 
+const char *const group_titles[GROUP__COUNT] = {
+    [GROUP_CHAT] = "Talk to models",
+    [GROUP_BOTS] = "Run bots",
+    [GROUP_PLUGINS] = "Extend the hub",
+    [GROUP_SHELL] = "Shell environments",
+    [GROUP_HUB] = "The hub",
+    [GROUP_CARE] = "Help and care",
+    [GROUP_INNER] = "Started by afloat itself",
+};
+
 enum { OP_NONE = -1 };
 
-#define F(id) ((flag_set)1 << FLAG_##id)
+#define F0
+#define F(id)      {FLAG_##id, NULL},
+#define FH(id, he) {FLAG_##id, he},
+#define CODE(fn)   .run = fn
+#define CALL(name) .run = call_run, .face = &face_##name
 const struct command commands[] = {
-#define COMMAND(fn, no, ot, ve, mo, opn, ar, fl, he, ex)                                           \
-    {.run = fn,                                                                                    \
+#define COMMAND(how, gr, no, ot, ve, mo, opn, ar, fl, he, ex)                                      \
+    {how,                                                                                          \
+     .group = GROUP_##gr,                                                                          \
      .noun = no,                                                                                   \
      .other = ot,                                                                                  \
      .verb = ve,                                                                                   \
      .mode = mo,                                                                                   \
      .op = OP_##opn,                                                                               \
      .args = ar,                                                                                   \
-     .flags = fl,                                                                                  \
+     .flags = (const struct flag_use[]){fl{FLAG__COUNT, NULL}},                                    \
      .help = he,                                                                                   \
      .examples = ex},
 #include "cli/commands.def"
@@ -39,15 +51,6 @@ const struct verb_alias verb_aliases[] = {
     {"create", "new"}, {"new", "create"}, {"delete", "remove"}, {"delete", "rm"},
 };
 const size_t n_verb_aliases = ARRAY_LEN(verb_aliases);
-
-static bool is_alias(struct str alias, const char *verb)
-{
-    bool found = false;
-    for (size_t i = 0; i < n_verb_aliases && !found; i++) {
-        found = str_eqz(alias, verb_aliases[i].alias) && strcmp(verb, verb_aliases[i].verb) == 0;
-    }
-    return found;
-}
 
 const struct command *command_find_noun(struct str word)
 {
@@ -68,8 +71,9 @@ const struct command *command_find_verb(const struct command *first, struct str 
         if (str_eqz(verb, c->verb)) {
             return c;
         }
-        if (found == NULL && is_alias(verb, c->verb)) {
-            found = c;
+        for (size_t i = 0; i < n_verb_aliases && found == NULL; i++) {
+            const struct verb_alias *a = &verb_aliases[i];
+            found = str_eqz(verb, a->alias) && strcmp(c->verb, a->verb) == 0 ? c : NULL;
         }
     }
     return found;
@@ -94,7 +98,11 @@ const struct command *command_next_verb(const struct command *row)
 
 bool command_takes(const struct command *row, enum flag_id id)
 {
-    return flags[id].global || (row->flags & ((flag_set)1 << id)) != 0;
+    const struct flag_use *use = row->flags;
+    while (use->id != id && use->id != FLAG__COUNT) {
+        use++;
+    }
+    return flags[id].global || use->id == id;
 }
 
 void command_count_args(const struct command *row, size_t *least, size_t *most)
@@ -105,5 +113,28 @@ void command_count_args(const struct command *row, size_t *least, size_t *most)
         struct str word = str_cut(&rest, ' ');
         *least += !str_starts(word, "[");
         *most = str_ends(word, "...]") ? SIZE_MAX : *most + 1;
+    }
+}
+
+struct str flag_value_name(const struct flag *f)
+{
+    struct str rest = str_of(f->value);
+    return str_cut(&rest, '=');
+}
+
+struct str flag_choices(const struct flag *f)
+{
+    struct str rest = str_of(f->value);
+    str_cut(&rest, '=');
+    return rest;
+}
+
+void flag_add_choices(struct buf *out, const struct flag *f)
+{
+    const char *between = "";
+    for (struct str rest = flag_choices(f); rest.n != 0;) {
+        struct str word = str_cut(&rest, '|');
+        buf_addf(out, "%s" STR_FMT, between, STR_ARG(word));
+        between = str_index(rest, '|') >= 0 ? ", " : " or ";
     }
 }

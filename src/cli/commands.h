@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/str.h"
+#include "base/buf.h"
 
 // The tables of commands and flags as data.
 
@@ -16,15 +16,25 @@ enum flag_id {
 
 struct flag {
     const char *name;
-    char letter;       // 0: none
-    const char *value; // what it takes, in capitals; NULL: nothing
+    char letter; // 0: none
+    const char
+        *value; // what it takes: "N", "[ID]" (optional), "WHEN=a|b" (one of these); NULL: nothing
     bool global;
-    const char *help;
+    const char *help; // where a command says nothing else
 };
 extern const struct flag flags[FLAG__COUNT];
 
-/// A bit for each flag.
-__extension__ typedef unsigned __int128 flag_set;
+/// The name of a flag's value, as "WHEN", and the words it may be, as "a|b"; STR_NULL for none.
+struct str flag_value_name(const struct flag *f);
+struct str flag_choices(const struct flag *f);
+/// Append the choices as a sentence has them: "a, b or c".
+void flag_add_choices(struct buf *out, const struct flag *f);
+
+/// A flag that a command takes.
+struct flag_use {
+    enum flag_id id;  // FLAG__COUNT ends a list
+    const char *help; // NULL: the usual one
+};
 
 enum command_mode {
     CMD_DEFAULT = 1,  // what its noun alone means
@@ -34,17 +44,33 @@ enum command_mode {
     CMD_SUBJECT = 16, // of a noun's default row: the first word may stand before the verb
 };
 
+/// Sections of the help, in order.
+enum command_group {
+    GROUP_CHAT,
+    GROUP_BOTS,
+    GROUP_PLUGINS,
+    GROUP_SHELL,
+    GROUP_HUB,
+    GROUP_CARE,
+    GROUP_INNER, // started by the program itself
+    GROUP__COUNT
+};
+extern const char *const group_titles[GROUP__COUNT];
+
+struct face;
 struct command {
     command_fn *run;
+    const struct face *face; // of a row that is data, else NULL
+    enum command_group group;
     const char *noun;
     const char *other; // the noun in its other number, or NULL
     const char *verb;  // "" when the noun is all
     unsigned mode;
     int op; // enum op_id of the operation it calls, or -1
     const char *args;
-    flag_set flags; // without the global ones
-    const char *help;
-    const char *examples; // one a line
+    const struct flag_use *flags; // without the global ones
+    const char *help;             // one line
+    const char *examples;         // one a line
 };
 extern const struct command commands[];
 extern const size_t n_commands;
@@ -64,6 +90,7 @@ const struct command *command_find_verb(const struct command *first, struct str 
 const struct command *command_default(const struct command *first);
 /// The next row of the same noun, or NULL.
 const struct command *command_next_verb(const struct command *row);
-bool command_takes(const struct command *row, enum flag_id id); // global flags included
+/// Does it take the flag? Global flags included.
+bool command_takes(const struct command *row, enum flag_id id);
 /// How many words its ARGUMENTS allow.
 void command_count_args(const struct command *row, size_t *least, size_t *most);

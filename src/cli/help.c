@@ -1,8 +1,6 @@
 // Help, for people and (--json) for programs, all of it from the tables.
 
-#include "base/json.h"
-#include "cli/cli_int.h"
-#include "proto/ops.h"
+#include "cli/ask.h"
 
 // ---- for people ----------------------------------------------------------------------------
 
@@ -12,30 +10,38 @@ static char *usage_of(const struct command *row)
                      row->args[0] != '\0' ? " " : "", row->args);
 }
 
-static void add_flags(struct table *t, const struct command *row)
+static void add_flag(struct table *t, const struct flag *f, const char *help)
 {
-    for (size_t i = 0; i < FLAG__COUNT; i++) {
-        const struct flag *f = &flags[i];
-        bool wanted = row != NULL ? !f->global && command_takes(row, (enum flag_id)i) : f->global;
-        if (wanted) {
-            char letter[8] = "";
-            if (f->letter != 0) {
-                snprintf(letter, sizeof letter, "-%c, ", f->letter);
-            }
-            table_addf(t, "  %s--%s%s%s", letter, f->name, f->value != NULL ? " " : "",
-                       f->value != NULL ? f->value : "");
-            table_add(t, OUT_PLAIN, str_of(f->help));
-        }
+    struct str value = flag_value_name(f);
+    struct buf choices;
+    char letter[8] = "";
+    if (f->letter != 0) {
+        snprintf(letter, sizeof letter, "-%c, ", f->letter);
     }
+    buf_init(&choices, SIZE_MAX);
+    flag_add_choices(&choices, f);
+    table_addf(t, "  %s--%s%s" STR_FMT, letter, f->name, value.n != 0 ? " " : "", STR_ARG(value));
+    table_addf(t, "%s%s%s", help != NULL ? help : f->help, choices.n != 0 ? ": " : "",
+               buf_z(&choices));
+    buf_fini(&choices);
 }
 
-static void print_flags(struct out *o, const struct command *row, const char *title)
+/// The flags of a command, or the global ones when `row` is NULL.
+static void print_flags(struct out *o, const struct command *row)
 {
     struct table t;
     table_init(&t, 2);
-    add_flags(&t, row);
+    for (const struct flag_use *f = row != NULL ? row->flags : NULL;
+         f != NULL && f->id != FLAG__COUNT; f++) {
+        add_flag(&t, &flags[f->id], f->help);
+    }
+    for (size_t i = 0; i < FLAG__COUNT && row == NULL; i++) {
+        if (flags[i].global) {
+            add_flag(&t, &flags[i], NULL);
+        }
+    }
     if (t.cells.n != 0) {
-        out_addf(o, "\n%s\n", title);
+        out_addf(o, "\n%s\n", row != NULL ? "Flags:" : "Flags that every command takes:");
         table_print(&t, o);
     }
     table_fini(&t);
@@ -67,85 +73,63 @@ static void print_aliases(struct out *o, const struct command *row)
     }
 }
 
-static void print_examples(struct out *o, const struct command *row)
+static void print_command(struct out *o, const struct command *row)
 {
-    struct str rest = str_of(row->examples);
+    char *usage = usage_of(row);
+    out_addf(o, "%s%s\n  %s\n", usage, row->flags->id != FLAG__COUNT ? " [FLAGS]" : "", row->help);
+    free(usage);
+    print_aliases(o, row);
+    print_flags(o, row);
     out_add(o, STR("\nExamples:\n"));
-    while (rest.n != 0) {
+    for (struct str rest = str_of(row->examples); rest.n != 0;) {
         struct str line = str_cut(&rest, '\n');
         out_addf(o, "  " STR_FMT "\n", STR_ARG(line));
     }
 }
 
-static void print_command(struct out *o, const struct command *row)
-{
-    char *usage = usage_of(row);
-    out_addf(o, "%s%s\n  %s\n", usage, row->flags != 0 ? " [FLAGS]" : "", row->help);
-    free(usage);
-    print_aliases(o, row);
-    print_flags(o, row, "Flags:");
-    print_examples(o, row);
-}
-
-static void print_noun(struct out *o, const struct command *first)
-{
-    for (const struct command *c = first; c != NULL; c = command_next_verb(c)) {
-        if (c != first) {
-            out_add(o, STR("\n"));
-        }
-        print_command(o, c);
-    }
-}
-
-static void print_overview(struct out *o)
+static void print_group(struct out *o, enum command_group group)
 {
     struct table t;
-    out_add(o, STR("afloat: a workbench for AI agents whose every plank can be replaced while it "
-                   "sails\n\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n\nCommands:\n"));
     table_init(&t, 2);
     for (size_t i = 0; i < n_commands; i++) {
-        char *usage = usage_of(&commands[i]);
-        table_addf(&t, "  %s", usage + strlen("afloat "));
-        table_add(&t, OUT_PLAIN, str_of(commands[i].help));
-        free(usage);
+        if (commands[i].group == group) {
+            char *usage = usage_of(&commands[i]);
+            table_addf(&t, "  %s", usage + strlen("afloat "));
+            table_add(&t, OUT_PLAIN, str_of(commands[i].help));
+            free(usage);
+        }
     }
+    out_addf(o, "\n%s:\n", group_titles[group]);
     table_print(&t, o);
     table_fini(&t);
-    print_flags(o, NULL, "Flags that every command takes:");
-    out_add(o, STR("\n'afloat help COMMAND' shows its flags and examples; 'afloat demo' shows what "
-                   "it can do.\n"));
 }
 
 void help__print(struct out *o, const struct command *row, bool all_verbs)
 {
     if (row == NULL) {
-        print_overview(o);
-        return;
+        out_add(o, STR("afloat: a workbench for AI agents; plugins, tools and environments change "
+                       "while it runs\n\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n"));
+        for (int g = 0; g < GROUP__COUNT; g++) {
+            print_group(o, (enum command_group)g);
+        }
     }
-    if (all_verbs) {
-        print_noun(o, row);
-    } else {
-        print_command(o, row);
+    for (const struct command *c = row; c != NULL; c = all_verbs ? command_next_verb(c) : NULL) {
+        out_add(o, c != row ? STR("\n") : STR(""));
+        print_command(o, c);
     }
-    print_flags(o, NULL, "Flags that every command takes:");
+    print_flags(o, NULL);
+    if (row == NULL) {
+        out_add(o, STR("\n'afloat help COMMAND' shows its flags and examples; 'afloat demo' is a "
+                       "short tour.\n"));
+    }
 }
 
 // ---- for programs --------------------------------------------------------------------------
 
-static void write_lines(struct jw *w, const char *key, const char *lines)
-{
-    struct str rest = str_of(lines);
-    jw_key(w, key);
-    jw_arr(w);
-    while (rest.n != 0) {
-        jw_str(w, str_cut(&rest, '\n'));
-    }
-    jw_end_arr(w);
-}
-
 static void write_command(struct jw *w, const struct command *row)
 {
     jw_obj(w);
+    jw_kstrz(w, "group", group_titles[row->group]);
     jw_kstrz(w, "noun", row->noun);
     jw_kstrz(w, "other", row->other);
     jw_kstrz(w, "verb", row->verb[0] != '\0' ? row->verb : NULL);
@@ -155,14 +139,23 @@ static void write_command(struct jw *w, const struct command *row)
     jw_kstrz(w, "arguments", row->args);
     jw_key(w, "flags");
     jw_arr(w);
-    for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (!flags[i].global && command_takes(row, (enum flag_id)i)) {
-            jw_strz(w, flags[i].name);
-        }
+    for (const struct flag_use *f = row->flags; f->id != FLAG__COUNT; f++) {
+        jw_strz(w, flags[f->id].name);
     }
     jw_end_arr(w);
+    jw_key(w, "flag_help");
+    jw_obj(w);
+    for (const struct flag_use *f = row->flags; f->id != FLAG__COUNT; f++) {
+        jw_kstrz(w, flags[f->id].name, f->help != NULL ? f->help : flags[f->id].help);
+    }
+    jw_end_obj(w);
     jw_kstrz(w, "help", row->help);
-    write_lines(w, "examples", row->examples);
+    jw_key(w, "examples");
+    jw_arr(w);
+    for (struct str rest = str_of(row->examples); rest.n != 0;) {
+        jw_str(w, str_cut(&rest, '\n'));
+    }
+    jw_end_arr(w);
     jw_end_obj(w);
 }
 
@@ -171,23 +164,21 @@ static void write_flag(struct jw *w, const struct flag *f)
     jw_obj(w);
     jw_kstrz(w, "name", f->name);
     jw_kstr(w, "letter", (struct str){&f->letter, f->letter != 0});
-    jw_kstrz(w, "value", f->value);
+    jw_key(w, "value");
+    if (f->value != NULL) {
+        jw_str(w, flag_value_name(f));
+    } else {
+        jw_null(w);
+    }
+    jw_key(w, "choices");
+    jw_arr(w);
+    for (struct str rest = flag_choices(f); rest.n != 0;) {
+        jw_str(w, str_cut(&rest, '|'));
+    }
+    jw_end_arr(w);
     jw_kbool(w, "global", f->global);
     jw_kstrz(w, "help", f->help);
     jw_end_obj(w);
-}
-
-static void write_aliases(struct jw *w)
-{
-    jw_key(w, "verb_aliases");
-    jw_arr(w);
-    for (size_t i = 0; i < n_verb_aliases; i++) {
-        jw_obj(w);
-        jw_kstrz(w, "verb", verb_aliases[i].verb);
-        jw_kstrz(w, "alias", verb_aliases[i].alias);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
 }
 
 static void print_json(struct out *o)
@@ -207,7 +198,15 @@ static void print_json(struct out *o)
         write_flag(&w, &flags[i]);
     }
     jw_end_arr(&w);
-    write_aliases(&w);
+    jw_key(&w, "verb_aliases");
+    jw_arr(&w);
+    for (size_t i = 0; i < n_verb_aliases; i++) {
+        jw_obj(&w);
+        jw_kstrz(&w, "verb", verb_aliases[i].verb);
+        jw_kstrz(&w, "alias", verb_aliases[i].alias);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
     jw_end_obj(&w);
     out_add(o, STR("\n"));
 }

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "base/visible.h"
 #include "client/interrupt.h"
 
@@ -202,69 +201,4 @@ void out_hint(struct out *o, const char *fmt, ...)
         say(o, "", fmt, ap);
     }
     va_end(ap);
-}
-
-// ---- tables --------------------------------------------------------------------------------
-
-void table_init(struct table *t, size_t columns)
-{
-    *t = (struct table){.columns = columns};
-    arena_init(&t->arena);
-}
-
-void table_fini(struct table *t)
-{
-    vec_fini(&t->cells);
-    arena_fini(&t->arena);
-}
-
-void table_add(struct table *t, enum out_tint tint, struct str text)
-{
-    struct buf b;
-    buf_init(&b, DATA_MAX);
-    visible_add(&b, text, false);
-    struct cell c = {.text = arena_str(&t->arena, buf_str(&b)), .tint = tint};
-    vec_push(&t->cells, c);
-    buf_fini(&b);
-}
-
-void table_addf(struct table *t, const char *fmt, ...)
-{
-    va_list ap;
-    char *text = NULL;
-    va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0) {
-        abort();
-    }
-    va_end(ap);
-    table_add(t, OUT_PLAIN, str_of(text));
-    free(text);
-}
-
-/// The width of each column; caller frees.
-static size_t *column_widths(const struct table *t)
-{
-    size_t *widths = xcalloc(t->columns, sizeof *widths);
-    for (size_t i = 0; i < t->cells.n; i++) {
-        size_t *width = &widths[i % t->columns];
-        *width = MAX(*width, utf8_width(t->cells.p[i].text));
-    }
-    return widths;
-}
-
-void table_print(const struct table *t, struct out *o)
-{
-    size_t *widths = column_widths(t);
-    for (size_t i = 0; i < t->cells.n; i++) {
-        const struct cell *c = &t->cells.p[i];
-        size_t column = i % t->columns;
-        out_tinted(o, c->tint, c->text);
-        if (column == t->columns - 1) {
-            out_add(o, STR("\n"));
-        } else {
-            size_t pad = widths[column] + 2 - utf8_width(c->text);
-            out_addf(o, "%*s", (int)pad, "");
-        }
-    }
-    free(widths);
 }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/vec.h"
 
 // What a command prints: data on stdout, talk on stderr.
 //
@@ -46,22 +44,3 @@ void out_error(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /// A line on stderr as it is, for people to copy from; left out when quiet.
 void out_hint(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-// ---- tables --------------------------------------------------------------------------------
-
-/// Rows of cells, printed as columns. Cells are copied.
-struct table {
-    struct arena arena;
-    size_t columns;
-    vec(struct cell) cells;
-};
-struct cell {
-    struct str text; // escaped
-    enum out_tint tint;
-};
-
-void table_init(struct table *t, size_t columns);
-void table_fini(struct table *t);
-void table_add(struct table *t, enum out_tint tint, struct str text); // the next cell
-void table_addf(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void table_print(const struct table *t, struct out *o);

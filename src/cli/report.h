@@ -1,10 +1,14 @@
 #pragma once
 
-#include "cli/ask.h"
+#include "cli/call.h"
 
-/// Print the report of a reload for people: the generation, a line for each unit that is not simply
-/// kept, a line or two for each problem and need.
+// The report of a reload as people read it.
+
+/// Print the generation, a line for each plugin that is not simply kept, and all problems.
 void report_print(struct out *o, const struct json *report);
+/// Print only problems and needs: `diagnostics` and `needs` of a report or of a plugin's row.
+void report_print_problems(struct out *o, const struct json *v);
 
-/// Only what is wrong and what is needed; for `afloat status`.
-void report_print_problems(struct out *o, const struct json *report);
+// For faces of commands whose answer is a report, or has one as its member `report`.
+void report_show(struct cli *c, const struct json *v);
+int report_judge(struct cli *c, const struct json *v);

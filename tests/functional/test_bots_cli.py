@@ -82,7 +82,7 @@ def run(home, hub, bot, repo, script):
 
 
 def test_a_bot_is_made_listed_shown_and_deleted(home, hub, repo):
-    assert "there are none yet" in home.cli("bots").stderr
+    assert "no bots yet; create one with 'afloat bots create NAME'" in home.cli("bots").stderr
     path = home.ok("bots", "create", "tidy", "-d", "tidies up", "--instructions", "Be brief.", "-n", "4",
                    "--sandbox", "read-only").strip()
     assert path == str(home.dir / "bots/tidy/config.md")

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import termios
+import unicodedata
 
 import pytest
 
@@ -357,3 +358,68 @@ def test_what_users_emit_cannot_command_a_terminal(home, hub):
     home.ok("events", "emit", "user.x", json.dumps({"a": "\u009b31m\u202e"}, ensure_ascii=False))
     shown = home.ok("events", "--types", "user.x")
     assert "\u009b" not in shown and "\\u009b31m\\u202e" in shown
+
+
+# ---- tables on terminals -------------------------------------------------------------------
+
+def seen_on_terminal(home, cols, *words):
+    """The lines that a command prints on a terminal of this width, without colours."""
+    process, terminal = home.on_terminal(*words, "--color", "never", cols=cols)
+    seen = b""
+    with terminal:
+        try:
+            while piece := os.read(terminal.fileno(), 65536):
+                seen += piece
+        except OSError:
+            pass  # the other end is closed
+    assert process.wait(DEADLINE) == 0, seen
+    return seen.decode().replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("cols", [40, 80, 160])
+def test_a_list_fits_the_terminal_and_keeps_its_ids(home, cols):
+    home.env.update(AFLOAT_PROVIDER="scripted", AFLOAT_MODEL="a-model-with-a-rather-long-name")
+    ids = [json.loads(home.ok("api", "POST", "/session", json.dumps({"title": title})))["id"]
+           for title in ("a title that is long enough to be cut where there is no room for it", "漢字漢字" * 12)]
+    lines = seen_on_terminal(home, cols, "sessions")
+    heads = [line for line in lines if line.split()[:2] == ["ID", "STATE"]]
+    assert len(heads) == (cols > 40)
+    for id in ids:
+        [line] = [line for line in lines if line.startswith(id)]
+        assert cols == 40 or re.search(r" \d+ s ago ", line), "relative on a terminal"
+        row = home.json("sessions", "show", id)
+        [plain] = [line for line in home.ok("sessions").splitlines() if line.startswith(id)]
+        assert row["started_at"] in plain and row["title"] in plain, "whole and exact in a pipe"
+    if cols == 160:
+        assert all(wide(line) <= cols for line in lines) and any("漢" in line for line in lines)
+
+
+def wide(text):
+    return sum(2 if unicodedata.east_asian_width(ch) in "WF" else 1 for ch in text)
+
+
+def test_a_list_in_a_pipe_has_no_heads_and_one_line_a_row(home):
+    rows = home.json("features")["features"]
+    lines = home.ok("features").splitlines()
+    assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+
+
+def test_a_record_leaves_out_what_is_null(home):
+    id = json.loads(home.ok("api", "POST", "/session", "{}"))["id"]
+    row = home.json("sessions", "show", id)
+    shown = {line.split()[0] for line in home.ok("sessions", "show", id).splitlines()}
+    assert any(value is None for value in row.values())
+    assert shown == {key for key, value in row.items() if value not in (None, "", [])}
+
+
+def test_each_command_explains_its_flags(home):
+    logs, trust = home.ok("help", "logs"), home.ok("help", "trust")
+    assert re.search("--follow +print new lines as they come", logs)
+    assert re.search("--follow +trust later changes too", trust)
+    assert re.search(r"--color WHEN +when to use colours: auto, always or never", logs)
+
+
+@pytest.mark.parametrize("words", [["chat", "--permission", "plan", "hi"], ["chat", "--permission", "edits", "hi"]])
+def test_every_permission_mode_of_the_hub_can_be_asked_for(home, words):
+    home.env.update(AFLOAT_PROVIDER="scripted")
+    assert home.cli(*words).returncode == 0

@@ -140,7 +140,33 @@ TEST(the_table_is_well_formed)
             CHECK(!together || flags[i].letter == 0 || flags[i].letter != flags[k].letter);
         }
     }
-    CHECK(FLAG__COUNT <= 8 * sizeof(flag_set)); // bits of command.flags
+}
+
+TEST(a_command_takes_a_flag_once_and_explains_it)
+{
+    for (size_t i = 0; i < n_commands; i++) {
+        for (const struct flag_use *f = commands[i].flags; f->id != FLAG__COUNT; f++) {
+            CHECK(!flags[f->id].global);
+            CHECK(f->help == NULL || f->help[0] != '\0');
+            for (const struct flag_use *g = commands[i].flags; g != f; g++) {
+                CHECK(g->id != f->id);
+            }
+        }
+        CHECK(commands[i].group < GROUP__COUNT);
+    }
+}
+
+TEST(a_flag_with_choices_takes_no_other_word)
+{
+    struct args a;
+    CHECK_INT(parse(&a, "sessions allow 0195 --remember tool", NULL), 0);
+    CHECK_STR(args_value(&a, FLAG_REMEMBER), "tool");
+    args_fini(&a);
+    CHECK_INT(parse(&a, "chat --permission plan", NULL), 0);
+    args_fini(&a);
+    check_refused("sessions allow 0195 --remember session",
+                  "'--remember' takes once, exact, prefix, tool or project, not 'session'");
+    check_refused("status --color", "'--color' needs a value (WHEN)");
 }
 
 static void check_words(const char *line, const char *verb, size_t n, const char *first)

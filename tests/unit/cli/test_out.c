@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "cli/out.h"
+#include "cli/table.h"
 #include "unit/test.h"
 
 static void check_gathered(struct out *o, const char *expected)
