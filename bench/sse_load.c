@@ -1,6 +1,6 @@
-// Load for `make bench`: many readers of /events, one writer of events, over the hub's Unix socket.
+// Load for `make bench`: many readers of one stream over the hub's Unix socket.
 //
-//     sse_load SOCKET READERS EVENTS RATE [BATCH]
+//     sse_load SOCKET READERS EVENTS RATE [BATCH [SESSION]]
 //
 // Opens READERS event streams, then posts EVENTS events of type user.bench: RATE a second, or with
 // RATE 0 as fast as answers come, BATCH at a time in one write. Each event carries the time it was
@@ -8,6 +8,9 @@
 // JSON object; `chunks` and `bytes` are what the readers got on the wire, heads of streams left out;
 // `hub_cpu_s` is what the hub used from the first post to the last event.
 // EVENTS 0: connect, say `idle` on stdout, and hold the streams until stdin ends.
+//
+// With SESSION the readers follow that session, one message is sent to it, and its model is expected
+// to say EVENTS marks. A mark is `#NUMBER@MICROSECONDS#`, the time by the monotonic clock.
 
 #include <assert.h>
 #include <errno.h>
@@ -23,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_MAX = 256 * 1024, CARRY = 4096, BUCKETS = 100000 }; // buckets of 10 us
+enum { READ_MAX = 256 * 1024, CARRY = 64 * 1024, BUCKETS = 100000 }; // buckets of 10 us
 
 struct reader {
     int fd;
@@ -33,6 +36,7 @@ struct reader {
 };
 
 static struct reader *readers;
+static const char *session; // NULL: the readers follow /events
 static long n_readers, n_events, lost, done_readers, received, chunks, bytes;
 static unsigned long late[BUCKETS];
 
@@ -100,23 +104,24 @@ static void send_all(int fd, const char *p, size_t n)
 
 static void note(struct reader *r, const char *frame, size_t n)
 {
-    const char *t = memmem(frame, n, "\"t\":", 4), *i = memmem(frame, n, "\"i\":", 4);
-    if (t == NULL || i == NULL) {
-        if (memmem(frame, n, "stream.gap", 10) != NULL) {
-            lost++;
-        }
-        return;
+    const char *end = frame + n;
+    if (memmem(frame, n, "event: stream.gap", 17) != NULL) {
+        lost++;
     }
-    long number = strtol(i + 4, NULL, 10);
-    int64_t us = now_us() - strtoll(t + 4, NULL, 10);
-    if (number != r->next) {
-        lost += number > r->next ? number - r->next : 1;
+    if (session != NULL && memmem(frame, n, "event: message.delta", 20) == NULL) {
+        return; // the whole answer repeats the marks
     }
-    r->next = number + 1;
-    received++;
-    late[us / 10 < BUCKETS ? us / 10 : BUCKETS - 1]++;
-    if (r->next == n_events) {
-        done_readers++;
+    while ((frame = memchr(frame, '#', (size_t)(end - frame))) != NULL) {
+        char *at, *close;
+        long number = strtol(frame + 1, &at, 10);
+        int64_t us = now_us() - strtoll(at + 1, &close, 10);
+        assert(*at == '@' && *close == '#');
+        lost += number > r->next ? number - r->next : number < r->next;
+        r->next = number + 1;
+        received++;
+        late[us / 10 < BUCKETS ? us / 10 : BUCKETS - 1]++;
+        done_readers += r->next == n_events;
+        frame = close + 1;
     }
 }
 
@@ -156,14 +161,18 @@ static void on_readable(struct reader *r)
 
 static int connect_readers(const char *path)
 {
-    static const char get[] = "GET /events?types=user.bench HTTP/1.1\r\nHost: x\r\n"
-                              "Accept: text/event-stream\r\n\r\n";
+    char what[128] = "/events?types=user.bench", get[256];
+    if (session != NULL) {
+        snprintf(what, sizeof what, "/session/%s/events", session);
+    }
+    int n_get = snprintf(get, sizeof get,
+                         "GET %s HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n", what);
     int ep = epoll_create1(EPOLL_CLOEXEC);
     readers = calloc((size_t)n_readers, sizeof *readers);
     for (long i = 0; i < n_readers; i++) {
         char head[1024];
         readers[i].fd = dial(path);
-        send_all(readers[i].fd, get, sizeof get - 1);
+        send_all(readers[i].fd, get, (size_t)n_get);
         ssize_t n = recv(readers[i].fd, head, sizeof head - 1, 0);
         if (n <= 0 || strncmp(head, "HTTP/1.1 200", 12) != 0) {
             die("no event stream");
@@ -176,13 +185,17 @@ static int connect_readers(const char *path)
 
 static size_t write_post(char *out, size_t room, long number)
 {
-    char body[128];
-    int n = snprintf(body, sizeof body, "{\"type\":\"user.bench\",\"data\":{\"i\":%ld,\"t\":%lld}}",
-                     number, (long long)now_us());
-    n = snprintf(out, room,
-                 "POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                 "Content-Length: %d\r\n\r\n%s",
-                 n, body);
+    char path[128] = "/events", body[128] = "{\"text\":\"much\"}";
+    if (session != NULL) {
+        snprintf(path, sizeof path, "/session/%s/message", session);
+    } else {
+        snprintf(body, sizeof body, "{\"type\":\"user.bench\",\"data\":{\"mark\":\"#%ld@%lld#\"}}",
+                 number, (long long)now_us());
+    }
+    int n = snprintf(out, room,
+                     "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     path, strlen(body), body);
     return (size_t)n;
 }
 
@@ -203,21 +216,21 @@ static void run(const char *path, int ep, long rate, long batch)
     int post = dial(path);
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL}, got[512];
     epoll_ctl(ep, EPOLL_CTL_ADD, post, &ev);
-    long sent = 0, answered = 0;
+    long sent = 0, answered = 0, n_posts = session != NULL ? 1 : n_events;
     double cpu = peer_cpu_s(post);
     int64_t start = now_us(), quiet = start;
-    while (done_readers < n_readers || answered < n_events) {
+    while (done_readers < n_readers || answered < n_posts) {
         long due = rate != 0 ? (now_us() - start) * rate / 1000000 : answered + batch;
         if (rate == 0 && sent > answered) {
             due = sent; // the last batch is not answered yet
         }
         char out[64 * 1024];
         size_t n = 0;
-        while (sent < due && sent < n_events && n + 512 < sizeof out) {
+        while (sent < due && sent < n_posts && n + 512 < sizeof out) {
             n += write_post(out + n, sizeof out - n, sent++);
         }
         send_all(post, out, n);
-        int k = epoll_wait(ep, got, 512, rate != 0 && sent < n_events ? 1 : 1000);
+        int k = epoll_wait(ep, got, 512, rate != 0 && sent < n_posts ? 1 : 1000);
         for (int i = 0; i < k; i++) {
             if (got[i].data.ptr != NULL) {
                 on_readable(got[i].data.ptr);
@@ -229,7 +242,7 @@ static void run(const char *path, int ep, long rate, long batch)
                 die("post");
             }
             in[m] = '\0';
-            for (char *p = in; (p = strstr(p, "HTTP/1.1 201")) != NULL; p++) {
+            for (char *p = in; (p = strstr(p, "HTTP/1.1 20")) != NULL; p++) {
                 answered++;
             }
         }
@@ -251,7 +264,7 @@ static void run(const char *path, int ep, long rate, long batch)
 int main(int argc, char **argv)
 {
     if (argc < 5) {
-        fprintf(stderr, "usage: sse_load SOCKET READERS EVENTS RATE [BATCH]\n");
+        fprintf(stderr, "usage: sse_load SOCKET READERS EVENTS RATE [BATCH [SESSION]]\n");
         return 2;
     }
     struct rlimit lim;
@@ -260,6 +273,7 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_NOFILE, &lim);
     n_readers = strtol(argv[2], NULL, 10);
     n_events = strtol(argv[3], NULL, 10);
+    session = argc > 6 ? argv[6] : NULL;
     int ep = connect_readers(argv[1]);
     if (n_events == 0) {
         puts("idle");

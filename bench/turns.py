@@ -20,6 +20,7 @@ import time
 SESSIONS, TURNS = 20, 10   # of the rows of one turn: a conversation that grows a little
 CROWD, WORDS = 100, 51     # 51 words 20 ms apart: a second
 PIECE, PIECES = 1000, 100_000
+MARKS, MARK_S = 500, 0.02  # of the rows of many readers: ten seconds
 MEMORY, DISK = "/dev/shm", "/var/tmp"
 
 
@@ -178,7 +179,7 @@ def turns_100(make_hub, row, rounds):
 # ---- much of it -----------------------------------------------------------------------------
 
 class Talker(http.server.BaseHTTPRequestHandler):
-    """Speaks the Responses protocol: PIECES pieces of text where the last message is "much", else one."""
+    """Speaks the Responses protocol: what say_pieces() says where the last message is "much", else one piece."""
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -190,15 +191,20 @@ class Talker(http.server.BaseHTTPRequestHandler):
         self.say("response.created", response={"id": "r"})
         message = {"type": "message", "role": "assistant", "id": "m", "content": []}
         self.say("response.output_item.added", output_index=0, item=message)
-        pieces = PIECES if b'"much"' in asked else 1
-        piece = self.frame("response.output_text.delta", output_index=0, delta="x" * (PIECE - 1) + " ")
-        for _ in range(pieces // 100):
-            self.wfile.write(piece * 100)
-        self.wfile.write(piece * (pieces % 100))
+        if b'"much"' in asked:
+            pieces = self.say_pieces()
+        else:
+            pieces = self.say("response.output_text.delta", output_index=0, delta="x ") or 1
         self.say("response.output_item.done", output_index=0, item=message)
         self.say("response.completed", response={"id": "r", "status": "completed", "usage": {
             "input_tokens": 1, "output_tokens": pieces, "total_tokens": 1 + pieces}})
         self.close_connection = True
+
+    def say_pieces(self):
+        piece = self.frame("response.output_text.delta", output_index=0, delta="x" * (PIECE - 1) + " ")
+        for _ in range(PIECES // 100):
+            self.wfile.write(piece * 100)
+        return PIECES
 
     def frame(self, type, **fields):
         return f"event: {type}\ndata: {json.dumps({'type': type, **fields})}\n\n".encode()
@@ -210,9 +216,23 @@ class Talker(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Marker(Talker):
+    """Says MARKS marks of sse_load, MARK_S apart."""
+
+    def say_pieces(self):
+        start = time.monotonic()
+        for n in range(MARKS):
+            time.sleep(max(0, start + n * MARK_S - time.monotonic()))
+            self.say("response.output_text.delta", output_index=0, delta=f"#{n}@{time.monotonic_ns() // 1000}#")
+        return MARKS
+
+
 class Server:
+    def __init__(self, model=Talker):
+        self.model = model
+
     def __enter__(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Talker)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.model)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
@@ -270,6 +290,21 @@ def turn_100mb(make_hub, row):
         ask(link, session)
         grows(hub, "100 MB of a tool's output, memory of the hub", row, lambda: ask(link, session, 1))
         check_size(hub, session, "outputs/*")
+
+
+# ---- many readers of one session --------------------------------------------------------------
+
+def session_readers(make_hub, row, load):
+    """A session's readers: how late its deltas come, and what the hub's CPU does for them."""
+    for readers in (1, 100, 1000):
+        with Server(Marker) as url, Work(DISK) as work:
+            with make_hub(base=DISK, files={"config.toml": config_of(url)}) as hub:
+                session = work.session(hub.link(), **TALKER)
+                ask(hub.link(), session)
+                got = load(hub, readers, MARKS, 0, 1, session)
+        row(f"{readers:,} readers of one session, {MARKS} deltas at {1 / MARK_S:.0f}/s",
+            f"p50 {got['p50_ms']:.1f} p99 {got['p99_ms']:.1f} ms, CPU {got['hub_cpu_s'] / got['wall_s']:.0%}",
+            "p99 <= 50 ms, 0 lost", got["p99_ms"] <= 50 and got["lost"] == 0)
 
 
 # ---- the peer -------------------------------------------------------------------------------
