@@ -287,7 +287,7 @@ static int l_send(lua_State *L)
     lua_settop(L, 3);
     push_param(L, 1, how.fn, "id", "session");
     bind__op_check(L, 3, how.fn);
-    struct str text = bind__check_str(L, 2, how.fn, "text");
+    struct str text = args_str(L, 2, how.fn, "text");
     (void)bind__check_z(L, 2, how.fn, "text");
     if (text.n == 0 || text.n > TEXT_MAX) {
         return bind__fail(L, "hub.send: a message has 1 to %d bytes", TEXT_MAX);

@@ -112,19 +112,32 @@ const struct face face_run_merge = {
     .said = "{files?run} {run_id} is merged into '{merged_into}'"
             "||run {run_id} changed nothing: there is nothing to take over"};
 
-const struct face face_run_discard = {
-    .said = "{-delete-branch?run} {run_id} is discarded, its branch is deleted; branch '{rescue}', "
-            "with "
-            "the rest of its work, stays"
-            "||{-delete-branch?run} {run_id} is discarded, its branch is deleted"
-            "||run {run_id} is discarded; branch '{branch}' stays, '--delete-branch' deletes it"};
+/// A rescue branch is never deleted with a run.
+static void say_rescue(struct cli *c, const struct json *v)
+{
+    if (show_member(v, "rescue").n != 0) {
+        show_note(c, "branch '{rescue}', with the rest of its work, stays", v);
+    }
+}
+
+static void say_discarded(struct cli *c, const struct json *v)
+{
+    bool deleted = args_has(&c->args, FLAG_DELETE_BRANCH);
+    show_note(c,
+              deleted ? "run {run_id} is discarded, its branch is deleted"
+                      : "run {run_id} is discarded; branch '{branch}' stays, '--delete-branch' "
+                        "deletes it",
+              v);
+    if (deleted) {
+        say_rescue(c, v);
+    }
+}
+
+const struct face face_run_discard = {.print = say_discarded};
 
 const struct face face_run_remove = {
-    .said = "run {deleted} is deleted; branch '{branch}' stays, and so does '{rescue}', with the "
-            "rest of its work"
-            "||run {deleted} is deleted; branch '{rescue}', with the rest of its work, stays"
-            "||run {deleted} is deleted; branch '{branch}' stays"
-            "||run {deleted} is deleted"};
+    .said = "run {deleted} is deleted; branch '{branch}' stays||run {deleted} is deleted",
+    .print = say_rescue};
 
 static void say_stopped(struct cli *c, const struct json *v)
 {
@@ -146,9 +159,7 @@ const struct face face_worktree_list = {
 static void say_kept(struct cli *c, const struct json *v)
 {
     json_foreach_item (rescue, json_get(v, "rescued")) {
-        struct str branch = json_str(rescue, "");
-        out_note(&c->out, "branch '" STR_FMT "', with the rest of a run's work, stays",
-                 STR_ARG(branch));
+        show_note(c, "branch '{}', with the rest of a run's work, stays", rescue);
     }
     json_foreach_item (kept, json_get(v, "kept")) {
         show_note(c, "kept '{path}': {why}", kept);

@@ -12,9 +12,9 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "base/visible.h"
 #include "pty/tty.h"
+#include "term/text.h"
 
 enum { GAP = 2, LEAST = 8, LEAST_WRAP = 24 }; // LEAST: what a column shrinks to at most
 
@@ -69,10 +69,10 @@ static void measure(const struct table *t, bool heads, size_t widths[TABLE_COLUM
 {
     for (size_t i = 0; i < t->cells.n; i++) {
         size_t *width = &widths[i % t->columns];
-        *width = MAX(*width, utf8_width(t->cells.p[i].text));
+        *width = MAX(*width, text_width(t->cells.p[i].text));
     }
     for (size_t i = 0; i < t->columns && heads; i++) {
-        size_t head = utf8_width(str_of(t->column[i].head));
+        size_t head = text_width(str_of(t->column[i].head));
         widths[i] = widths[i] != 0 ? MAX(widths[i], head) : 0;
     }
 }
@@ -103,23 +103,6 @@ static bool shrink(const struct table *t, size_t room, size_t widths[TABLE_COLUM
     }
 }
 
-/// The longest start of `s` that is at most `width` columns wide.
-static struct str fitting(struct str s, size_t width)
-{
-    size_t n = 0;
-    while (n < s.n) {
-        uint32_t cp;
-        size_t bytes = utf8_decode(str_from(s, n), &cp);
-        size_t wide = (size_t)utf8_char_width(cp);
-        if (wide > width) {
-            break;
-        }
-        width -= wide;
-        n += bytes;
-    }
-    return (struct str){s.p, n};
-}
-
 // ---- printing ------------------------------------------------------------------------------
 
 static void pad(struct out *o, size_t n)
@@ -130,26 +113,22 @@ static void pad(struct out *o, size_t n)
 /// Print a cell in `width` columns and return how many of them it took.
 static size_t print_cut(struct out *o, const struct cell *c, size_t width, enum table_fit fit)
 {
-    size_t wide = utf8_width(c->text);
+    struct buf shown = {.max = SIZE_MAX};
     struct str text = c->text;
-    if (wide <= width) {
-        out_tinted(o, c->tint, text);
-        return wide;
-    }
-    bool head = fit == TABLE_CUT_HEAD;
-    if (head) {
-        text = str_from(text, fitting(text, wide - width + 1).n);
-        while (text.n != 0 && utf8_width(text) >= width) { // the cut fell into a wide character
-            uint32_t cp;
-            text = str_from(text, utf8_decode(text, &cp));
+    size_t wide = text_width(text), first;
+    if (wide > width && fit == TABLE_CUT_HEAD) {
+        for (; wide >= width; wide -= first) {
+            text = str_from(text, text_cluster(text, &first));
         }
+        buf_addz(&shown, "…");
+        buf_adds(&shown, text);
     } else {
-        text = fitting(text, width - 1);
+        text_add_cut(&shown, text, width);
     }
-    char *shown = xasprintf("%s" STR_FMT "%s", head ? "…" : "", STR_ARG(text), head ? "" : "…");
-    out_tinted(o, c->tint, str_of(shown));
-    free(shown);
-    return utf8_width(text) + 1;
+    out_tinted(o, c->tint, buf_str(&shown));
+    wide = text_width(buf_str(&shown));
+    buf_fini(&shown);
+    return wide;
 }
 
 /// Print a text in lines of at most `width`, broken at spaces; a longer word stays whole, so that it
@@ -158,7 +137,7 @@ static void print_wrapped(struct out *o, const struct cell *c, size_t indent, si
 {
     struct str rest = c->text;
     while (rest.n != 0) {
-        struct str line = fitting(rest, width);
+        struct str line = {rest.p, text_fit(rest, width, NULL)};
         if (line.n < rest.n && rest.p[line.n] != ' ') {
             size_t n = line.n;
             while (n > 0 && rest.p[n - 1] != ' ') {
@@ -203,7 +182,7 @@ static void print_block(const struct table *t, struct out *o, size_t room, const
 {
     size_t heads = 0;
     for (size_t i = 1; i < t->columns; i++) {
-        heads = MAX(heads, utf8_width(str_of(t->column[i].head)));
+        heads = MAX(heads, text_width(str_of(t->column[i].head)));
     }
     size_t indent = GAP + (heads != 0 ? heads + GAP : GAP);
     out_tinted(o, row[0].tint, row[0].text);
@@ -212,7 +191,7 @@ static void print_block(const struct table *t, struct out *o, size_t room, const
         if (row[i].text.n != 0) {
             pad(o, GAP);
             out_tinted(o, OUT_DIM, str_of(t->column[i].head));
-            pad(o, indent - GAP - utf8_width(str_of(t->column[i].head)));
+            pad(o, indent - GAP - text_width(str_of(t->column[i].head)));
             print_wrapped(o, &row[i], indent, room > indent + LEAST ? room - indent : LEAST);
             out_add(o, STR("\n"));
         }
