@@ -15,7 +15,7 @@
 //
 //     agent_session_new ──> session ──> agent_send ──> turn ──> steps (model request, tool calls)
 //                              │                         │
-//                              └── journal (store) ──written──> live view (event log), agent_feed
+//                              └── journal (store) ──written──> event log ──> all who follow
 //
 // Every function belongs to the loop thread and returns at once; callbacks come once, on the loop
 // thread, and may come from inside the call where something is refused. docs/internals/agent.md tells
@@ -334,17 +334,5 @@ void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg);
 typedef void agent_text_cb(void *arg, struct str json, const struct agent_no *no);
 /// `{events, next}` of GET /session/{id}/events.
 void agent_events(struct session *s, uint64_t after, size_t limit, agent_text_cb *cb, void *arg);
-
-struct agent_feed;
-/// Told on the loop thread that there may be something to read, or that the feed has ended.
-typedef void agent_wake(void *arg);
-
-/// Follow the journal behind `after` as server-sent events whose id is `seq`. `turn` (NULL: no end): the
-/// feed ends behind the last event of that turn.
-struct agent_feed *agent_feed_open(struct session *s, uint64_t after, const char *turn,
-                                   agent_wake *wake, void *arg);
-void agent_feed_close(struct agent_feed *f); // NULL is allowed
-/// A piece of the frames, borrowed until agent_feed_next(); empty when there is nothing now.
-struct str agent_feed_peek(struct agent_feed *f);
-void agent_feed_next(struct agent_feed *f); // all that was peeked has been taken over
-bool agent_feed_ended(const struct agent_feed *f);
+/// The number of the last event that readers may see: the `shown` of a reader by journal (event.h).
+uint64_t agent_session_shown(const struct session *s);

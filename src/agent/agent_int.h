@@ -19,7 +19,7 @@
 //     session.c          one session: found, changed, ended           session_new.c   made
 //     session_send.c     its messages                                 session_meta.c  as JSON
 //     session_settings.c what requests may ask for
-//     session_journal.c  events: written, then shown                  session_feed.c  and read
+//     session_journal.c  events: written, then shown, and listed
 //     session_load.c     the conversation, from the journal           talk.c
 //     session_fork.c     a copy                                       session_env.c   tools' variables
 //     session_role.c     sessions of bots
@@ -176,7 +176,6 @@ struct session {
     vec(struct session_ender) enders;
     vec(struct session_message) queue;
     struct session_note *notes, **notes_end;
-    struct agent_feed *feeds;
     vec(struct turn_waiter) waiters;
 };
 
@@ -291,13 +290,6 @@ struct jw *note__begin(struct note *n, struct session *s, const struct turn *t,
                        enum event_id event);
 /// Append it. It is shown, and `done` (may be NULL) called, when it and all before it are written.
 void note__end(struct note *n, enum store_durability durability, note_done *done, void *arg);
-
-// ---- session_feed.c -----------------------------------------------------------------------------
-
-void agent__session_wake_feeds(struct session *s);
-void agent__session_end_feeds(struct session *s); // the session goes
-/// The event that they wait for could not be written: they get `data`, which is of that type, and end.
-void agent__session_fail_feeds(struct session *s, const char *type, struct str data);
 
 // ---- session_load.c -----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 // Who asks is answered from a later turn of the loop, never from inside.
 
 #include "agent/agent_int.h"
+#include "event/event.h"
 
 // ---- answers from the next turn of the loop -----------------------------------------------------
 
@@ -330,6 +331,7 @@ static void on_removed(void *arg, int status, const struct err *e)
         return;
     }
     map_remove(&s->agent->sessions, str_of(s->id));
+    event_session_gone(s->agent->o.events, str_of(s->id));
     answer_enders(s, NULL);
     agent__session_free(s);
 }

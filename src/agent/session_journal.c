@@ -1,6 +1,7 @@
 // Events of a session: written first, then shown.
 //
-//     note__end ──> store_append ──written or synced──> in order ──> event log, feeds, `done`
+//     note__end ──> store_append ──written or synced──> in order ──> event log ──> all readers
+//                                                            └─────> `done`
 //
 // The store answers appends that ask for a sync later than those that do not, so answers may come out of
 // order; what is shown may not. Each event waits here until all before it are in the journal.
@@ -8,6 +9,7 @@
 // An event that could not be written is not shown. Whoever needs it is told through `done`; a turn that
 // lost a part of the conversation does not complete (turn__lost).
 
+#include <assert.h>
 #include <errno.h>
 
 #include "agent/agent_int.h"
@@ -30,6 +32,7 @@ struct session_note {
     int status;
     struct err e;
     uint64_t seq;
+    int64_t ts;
     note_done *done;
     void *arg;
 };
@@ -64,19 +67,18 @@ static size_t shown_bytes(const struct session_note *p)
 /// The stream says `session` itself. What would fill it alone is told as cut, and read from the journal.
 static void show(const struct session_note *p)
 {
-    struct buf live;
-    size_t n = shown_bytes(p);
-    buf_init(&live, SIZE_MAX);
-    buf_addf(&live, "\"seq\":%llu%s", (unsigned long long)p->seq, n != 0 ? "," : "");
-    if (p->fields == NULL) {
-        buf_addf(&live, "\"truncated\":true,\"bytes\":%zu", n);
+    struct event_record ev = {.type = str_of(event_infos[p->event].type),
+                              .session = str_of(p->s->id),
+                              .seq = p->seq,
+                              .ts = p->ts};
+    if (p->fields != NULL) {
+        ev.fields = str_from(members(p), p->own);
     } else {
-        buf_adds(&live, str_from(members(p), p->own));
+        ev.left_out = shown_bytes(p);
     }
-    event_emit(p->s->agent->o.events, str_of(event_infos[p->event].type), str_of(p->s->id),
-               buf_str(&live));
-    buf_fini(&live);
+    assert(p->seq > p->s->last_seq);
     p->s->last_seq = p->seq;
+    event_emit_record(p->s->agent->o.events, &ev);
 }
 
 /// Is the conversation made from such events when the session is loaded?
@@ -102,14 +104,12 @@ const char *note__fault(const struct err *e)
 /// The end of a turn that is in no journal: whoever listens is told all the same, without a number.
 static void tell_lost_end(const struct session_note *p)
 {
-    const char *type = event_infos[EVENT_TURN_FAILED].type;
+    struct agent *a = p->s->agent;
     struct buf data;
     struct jw w;
     buf_init(&data, SIZE_MAX);
     jw_init(&w, &data);
     jw_obj(&w);
-    jw_kstrz(&w, "type", type);
-    jw_kstrz(&w, "session", p->s->id);
     jw_kstrz(&w, "turn", p->of_turn && p->s->turn != NULL ? p->s->turn->id : NULL);
     jw_key(&w, "error");
     jw_obj(&w);
@@ -119,12 +119,11 @@ static void tell_lost_end(const struct session_note *p)
     jw_strz(&w, message);
     free(message);
     jw_end_obj(&w);
-    size_t members = data.n;
-    jw_end_obj(&w);
-    size_t head = strlen("{\"type\":\"\",\"session\":\"\",") + strlen(type) + strlen(p->s->id);
-    event_emit(p->s->agent->o.events, str_of(type), str_of(p->s->id),
-               (struct str){data.p + head, members - head});
-    agent__session_fail_feeds(p->s, type, buf_str(&data));
+    struct event_record ev = {.type = str_of(event_infos[EVENT_TURN_FAILED].type),
+                              .session = str_of(p->s->id),
+                              .fields = str_from(buf_str(&data), 1),
+                              .ts = loop_wall(a->o.loop)};
+    event_emit_record(a->o.events, &ev);
     buf_fini(&data);
 }
 
@@ -133,7 +132,6 @@ static void settle(struct session_note *p)
     struct agent *a = p->s->agent;
     if (p->status == 0) {
         show(p);
-        agent__session_wake_feeds(p->s);
     } else {
         if (p->of_turn && is_remembered(p->event)) {
             turn__lost(p->s->turn, &p->e);
@@ -159,6 +157,7 @@ static void on_appended(void *arg, int status, const struct store_appended *a, c
     p->answered = true;
     p->status = status;
     p->seq = status == 0 ? a->first_seq : 0;
+    p->ts = status == 0 ? a->ts : 0;
     if (e != NULL) {
         p->e = *e;
     }
@@ -206,4 +205,48 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
         free(p->fields);
         p->fields = NULL;
     }
+}
+
+// ---- read back ----------------------------------------------------------------------------------
+
+uint64_t agent_session_shown(const struct session *s)
+{
+    return s->last_seq;
+}
+
+struct event_listing {
+    uint64_t shown; // the last event that is
+    agent_text_cb *cb;
+    void *arg;
+};
+
+static void on_list(void *arg, int status, const struct store_page *p, const struct err *e)
+{
+    struct event_listing l = *(struct event_listing *)arg;
+    struct agent_no no;
+    free(arg);
+    if (status < 0) {
+        agent__no_store(&no, e);
+        l.cb(l.arg, STR_NULL, &no);
+        return;
+    }
+    struct buf out;
+    struct str lines = p->lines;
+    uint64_t next = p->next - p->n;
+    buf_init(&out, SIZE_MAX);
+    buf_addz(&out, "{\"events\":[");
+    for (const char *comma = ""; lines.n != 0 && next < l.shown; comma = ",", next++) {
+        buf_addz(&out, comma);
+        buf_adds(&out, str_cut(&lines, '\n'));
+    }
+    buf_addf(&out, "],\"next\":%llu}", (unsigned long long)next);
+    l.cb(l.arg, buf_str(&out), NULL);
+    buf_fini(&out);
+}
+
+void agent_events(struct session *s, uint64_t after, size_t limit, agent_text_cb *cb, void *arg)
+{
+    struct event_listing *l = xmalloc(sizeof *l);
+    *l = (struct event_listing){.shown = s->last_seq, .cb = cb, .arg = arg};
+    store_read(s->agent->o.store, str_of(s->id), after, limit, on_list, l);
 }

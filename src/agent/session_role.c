@@ -109,8 +109,8 @@ void agent_session_set_action(struct session *s, struct str action, store_done *
 static bool is_spent(const struct session *s)
 {
     return s->state == SESSION_ENDED && !s->ending && s->turn == NULL && s->talk == NULL &&
-           s->notes == NULL && s->feeds == NULL && s->queue.n == 0 && s->waiters.n == 0 &&
-           !s->entering && s->arriving == 0;
+           s->notes == NULL && s->queue.n == 0 && s->waiters.n == 0 && !s->entering &&
+           s->arriving == 0;
 }
 
 void agent__session_inherit(struct session *s)

@@ -91,7 +91,6 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
 void agent__session_free(struct session *s)
 {
     agent__session_cool(s);
-    agent__session_end_feeds(s);
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,
                      s->model,  s->prompt_summary, s->response_summary, s->damage};

@@ -48,16 +48,9 @@ void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fm
 
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after)
 {
-    assert(!c->answered && (ops[c->id].flags & OP_STREAMS) != 0);
+    assert(!c->answered && (ops[c->id].flags & (OP_STREAMS | OP_MAY_STREAM)) != 0);
     c->answered = true;
     c->face->stream(c, f, after);
-}
-
-void op_answer_source(struct op_call *c, struct op_source *s)
-{
-    assert(!c->answered && (ops[c->id].flags & OP_MAY_STREAM) != 0);
-    c->answered = true;
-    c->face->source(c, s);
 }
 
 // ---- parameters ----------------------------------------------------------------------------

@@ -12,28 +12,12 @@
 struct api; // everything handlers work on; see api/api.h
 struct op_call;
 
-/// Frames of server-sent events that do not come from the hub's log; made by a handler, ended by the
-/// face with close().
-struct op_source {
-    const struct op_source_ops *ops;
-};
-struct op_source_ops {
-    /// Begin; `wake` is called when there is something to send, or nothing will come any more.
-    void (*start)(struct op_source *s, void (*wake)(void *arg), void *arg);
-    /// Whole frames, borrowed until next(); empty when there is nothing now.
-    struct str (*peek)(struct op_source *s);
-    void (*next)(struct op_source *s); // all that was peeked was taken over
-    bool (*ended)(const struct op_source *s);
-    void (*close)(struct op_source *s); // also when start() was never called
-};
-
-/// What a face does with an answer; texts are borrowed for the call. The last two may be NULL where
+/// What a face does with an answer; texts are borrowed for the call. `stream` may be NULL where
 /// `wants_stream` is never set.
 struct op_face {
     void (*answer)(struct op_call *c, int status, const char *content_type, struct str body);
     void (*fail)(struct op_call *c, enum problem p, struct str detail, const char *hint);
     void (*stream)(struct op_call *c, const struct event_filter *f, uint64_t after);
-    void (*source)(struct op_call *c, struct op_source *s);
 };
 
 struct op_call {
@@ -58,9 +42,8 @@ void op_answer_text(struct op_call *c, const char *content_type, struct str text
 /// Answer with a problem; the detail is cut to 1 KiB. `hint` may be NULL.
 void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/// Answer with the events that a reader of the hub's log gets; `f` is borrowed for the call.
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after);
-/// Answer with the frames of `s`, which is given away.
-void op_answer_source(struct op_call *c, struct op_source *s);
 
 /// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
 /// unknown names, what `by` may not set. Returns true, or false with the problem, its text and a hint filled in.

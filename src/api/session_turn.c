@@ -1,13 +1,48 @@
-// Turns: say something, wait, interrupt, steer, decide, answer.
+// Turns: say something, wait, interrupt, steer, decide, answer; and a session's events.
 //
 //     POST message ── accepted (in the journal) ─┬─ 202 {turn_id}
 //                                                ├─ wait: true ── 200 at its end, or when a person is needed
 //                                                └─ Accept: text/event-stream ── its events
 
 #include "api/handlers.h"
-#include "api/session_feed.h"
 #include "api/session_int.h"
 #include "base/redact.h"
+
+enum { DEFAULT_LIST = 1000, LONGEST_LIST = 10000 };
+
+/// Stream what the journal has behind `after`, up to the end of `turn` ("": no end), and end `o`.
+static void answer_stream(struct session_op *o, struct session *s, uint64_t after, const char *turn)
+{
+    struct event_filter f = {.session = str_of(agent_session_id(s)),
+                             .journal = true,
+                             .shown = agent_session_shown(s),
+                             .turn = str_of(turn)};
+    op_answer_stream(o->call, &f, after);
+    free(o);
+}
+
+static void events(struct session_op *o, struct session *s)
+{
+    const struct op_call *c = o->call;
+    int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
+    // ?after= counts before Last-Event-ID, as with the hub's own stream
+    uint64_t last = c->last_event_id != UINT64_MAX ? c->last_event_id : 0;
+    const struct json *given = json_get(c->params, "after");
+    uint64_t after = given != NULL ? (uint64_t)MAX(given->i, 0) : last;
+    if (limit < 1 || limit > LONGEST_LIST) {
+        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
+        free(o);
+    } else if (c->wants_stream) {
+        answer_stream(o, s, after, "");
+    } else {
+        agent_events(s, after, (size_t)limit, api__session_text, o);
+    }
+}
+
+void op_SESSION_EVENTS(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, events);
+}
 
 static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
 {
@@ -50,8 +85,7 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
     if (sent == NULL) {
         api__session_no(o, no);
     } else if (o->call->wants_stream) {
-        op_answer_source(o->call, session_feed_new(sent->s, sent->after, sent->turn_id));
-        free(o);
+        answer_stream(o, sent->s, sent->after, sent->turn_id);
     } else if (json_bool(json_get(o->call->params, "wait"), false)) {
         agent_wait(sent->s, sent->turn_id, on_outcome, o);
     } else {

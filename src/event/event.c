@@ -37,9 +37,20 @@ enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000 };
 
 static void log_free(struct event_log *log)
 {
+    assert(log->n_readers == 0 && log->types.n == 0);
+    while (log->due != NULL) { // without readers, and a round that would have freed it
+        struct event__channel *ch = log->due;
+        log->due = ch->next_due;
+        if (ch != log->all) {
+            free(ch);
+        }
+    }
+    free(log->all);
+    map_fini(&log->channels);
     map_fini(&log->types);
     ring_fini(&log->ring);
     buf_fini(&log->scratch);
+    buf_fini(&log->span.frames);
     free(log);
 }
 
@@ -131,37 +142,6 @@ static void on_doc(void *arg, int status, struct str text, const struct err *e)
 
 // ---- frames -------------------------------------------------------------------------------
 
-// Raw line breaks can only be white space between JSON tokens, but they would end the data line.
-static void add_one_line(struct buf *b, struct str s)
-{
-    while (s.n != 0) {
-        size_t n = 0;
-        while (n < s.n && s.p[n] != '\n' && s.p[n] != '\r') {
-            n++;
-        }
-        buf_add(b, s.p, n);
-        if (n < s.n) {
-            buf_addc(b, ' ');
-            n++;
-        }
-        s = str_from(s, n);
-    }
-}
-
-static void add_fields(struct buf *b, struct str session, struct str fields)
-{
-    if (session.n != 0) {
-        struct jw w;
-        buf_addz(b, ",\"session\":");
-        jw_init(&w, b);
-        jw_str(&w, session);
-    }
-    if (fields.n != 0) {
-        buf_addc(b, ',');
-        add_one_line(b, fields);
-    }
-}
-
 static void add_type(struct buf *b, struct str type)
 {
     for (size_t i = 0; i < type.n; i++) {
@@ -173,30 +153,41 @@ static void add_type(struct buf *b, struct str type)
     }
 }
 
-static struct ring_entry encode(struct event_log *log, struct str type, struct str session,
-                                struct str fields)
+// What follows the id is what the session's journal has, so its readers get it without another look.
+static struct ring_entry encode(struct event_log *log, const struct event_record *ev)
 {
     struct buf *b = &log->scratch;
-    struct ring_entry entry = {0};
+    struct ring_entry entry = {.seq = ev->seq, .cut = ev->left_out != 0};
     char ts[TIME_TEXT];
     unsigned long long id = log->ring.next;
 
     buf_clear(b);
     buf_addf(b, "id: %llu\nevent: ", id);
     entry.type_at = (uint16_t)b->n;
-    entry.type_n = (uint16_t)type.n;
-    add_type(b, type);
-    buf_addz(b, "\ndata: ");
-    entry.data_at = (uint32_t)b->n;
-    buf_addf(b, "{\"id\":%llu,\"ts\":\"%s\",\"type\":\"", id,
-             time_format(loop_wall(log->loop), ts));
-    add_type(b, type);
+    entry.type_n = (uint16_t)ev->type.n;
+    add_type(b, ev->type);
+    buf_addf(b, "\ndata: {\"id\":%llu,", id);
+    entry.rest_at = (uint16_t)b->n;
+    if (ev->seq != 0) {
+        buf_addf(b, "\"seq\":%llu,", (unsigned long long)ev->seq);
+    }
+    buf_addf(b, "\"ts\":\"%s\",\"type\":\"", time_format(ev->ts, ts));
+    add_type(b, ev->type);
     buf_addc(b, '"');
-    add_fields(b, session, fields);
-    buf_addc(b, '}');
-    entry.data_n = (uint32_t)(b->n - entry.data_at);
-    buf_addz(b, "\n\n");
-    entry.session = session.n != 0 ? event__session_hash(session) : 0;
+    if (ev->session.n != 0) {
+        struct jw w;
+        buf_addz(b, ",\"session\":");
+        jw_init(&w, b);
+        jw_str(&w, ev->session);
+        entry.session = event__session_hash(ev->session);
+    }
+    if (ev->left_out != 0) {
+        buf_addf(b, ",\"truncated\":true,\"bytes\":%zu", ev->left_out);
+    } else if (ev->fields.n != 0) {
+        buf_addc(b, ',');
+        buf_adds(b, ev->fields);
+    }
+    buf_addz(b, "}\n\n");
     return entry;
 }
 
@@ -230,8 +221,10 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     log->store = store;
     log->ready = ready;
     log->arg = arg;
-    log->waiting.end = &log->waiting.head;
+    log->all = event__channel_new(STR_NULL);
     log->batch.end = &log->batch.head;
+    buf_init(&log->span.frames, SIZE_MAX);
+    map_init(&log->channels);
     timer_init(&log->later, l, event__wake_now, log);
     map_init(&log->types);
     ring_init(&log->ring, ring_bytes, 1);
@@ -260,31 +253,79 @@ void event_close(struct event_log *log)
     }
 }
 
-uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields)
+static uint64_t put(struct event_log *log, struct event_record *ev, struct event__channel *ch)
 {
-    char cut[64];
-    assert(type.n != 0 && type.n <= 256);
+    assert(ev->type.n != 0 && ev->type.n <= 256);
     if (log->open) {
         reserve_if_low(log);
     }
     if (!may_give_id(log)) {
         return 0;
     }
+    struct ring_entry entry = encode(log, ev);
+    if (!buf_ok(&log->scratch)) {
+        ev->left_out = ev->fields.n;
+        ev->session = ev->session.n <= STORE_ID_MAX ? ev->session : STR_NULL;
+        entry = encode(log, ev);
+    }
+    uint64_t id = log->ring.next;
+    ring_put(&log->ring, buf_str(&log->scratch), entry);
+    if (ch != NULL) {
+        event__link(log, ch, id);
+    }
+    event__touch(log, log->all);
+    return id;
+}
+
+uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields)
+{
     struct buf clean;
+    struct event__channel *ch = session.n != 0 ? map_get(&log->channels, session) : NULL;
     buf_init(&clean, SIZE_MAX);
     if (redact_json_to(&clean, fields)) {
         fields = buf_str(&clean);
     }
-    struct ring_entry entry = encode(log, type, session, fields);
-    if (!buf_ok(&log->scratch)) {
-        snprintf(cut, sizeof cut, "\"truncated\":true,\"bytes\":%zu", fields.n);
-        entry = encode(log, type, session.n <= STORE_ID_MAX ? session : STR_NULL, str_of(cut));
+    // raw line breaks can only be white space between JSON tokens, but they would end the data line
+    if (fields.n != 0 && (memchr(fields.p, '\n', fields.n) || memchr(fields.p, '\r', fields.n))) {
+        if (clean.n == 0) {
+            buf_adds(&clean, fields);
+        }
+        for (size_t i = 0; i < clean.n; i++) {
+            clean.p[i] = clean.p[i] == '\n' || clean.p[i] == '\r' ? ' ' : clean.p[i];
+        }
+        fields = buf_str(&clean);
     }
+    uint64_t id =
+        put(log,
+            &(struct event_record){
+                .type = type, .session = session, .fields = fields, .ts = loop_wall(log->loop)},
+            ch);
     buf_fini(&clean);
-    uint64_t id = log->ring.next;
-    ring_put(&log->ring, buf_str(&log->scratch), entry);
-    event__wake_soon(log);
+    event__touch(log, ch);
     return id;
+}
+
+uint64_t event_emit_record(struct event_log *log, const struct event_record *ev)
+{
+    struct event_record copy = *ev;
+    struct event__channel *ch = map_get(&log->channels, ev->session);
+    uint64_t id = put(log, &copy, ch);
+    if (ch != NULL && ev->seq != 0) {
+        ch->shown = MAX(ch->shown, ev->seq);
+    } else if (ch != NULL) {
+        ch->failed = id != 0 ? id : UINT64_MAX;
+    }
+    event__touch(log, ch);
+    return id;
+}
+
+void event_session_gone(struct event_log *log, struct str session)
+{
+    struct event__channel *ch = map_get(&log->channels, session);
+    if (ch != NULL) {
+        ch->gone = true;
+        event__touch(log, ch);
+    }
 }
 
 uint64_t event_first_id(const struct event_log *log)

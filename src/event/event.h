@@ -4,7 +4,7 @@
 #include "loop/loop.h"
 
 // The hub's one stream of events: ids that are never reused, a bounded ring in memory, readers with
-// a cursor each. An event is encoded once, as the server-sent-events frame every reader gets:
+// a cursor each. An event is encoded once, as the server-sent-events frame that readers get:
 //
 //     id: 1042\nevent: hub.started\ndata: {"id":1042,"ts":"...","type":"hub.started",...}\n\n
 //
@@ -14,7 +14,7 @@ struct store;
 struct event_log;
 struct event_reader;
 
-enum { EVENT_RING = 4 << 20 }; // bytes of the ring where nobody says otherwise
+enum { EVENT_RING = 4 << 20 }; // default size of the ring in bytes
 
 /// Called once, on the loop thread: the stream can be used, or why it cannot (then close it).
 typedef void event_ready(void *arg, int status, const struct err *e);
@@ -38,35 +38,59 @@ void event_close(struct event_log *log);
 /// they could not be reserved on disk (which is logged, and tried again every second).
 uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields);
 
+/// An event of a session as its journal has it. `fields` were checked and cleared of secrets when
+/// they were written; they do not name the session.
+struct event_record {
+    struct str type, session, fields;
+    uint64_t seq;    // in the journal; 0: it could not be written
+    int64_t ts;      // milliseconds since 1970
+    size_t left_out; // not 0: so many bytes of fields are in the journal only
+};
+/// Put an event on the stream that is in its session's journal: from now on readers may see it. One
+/// that could not be written is the last event of all who read that session by its journal.
+/// Returns as event_emit(); who reads by the journal misses nothing when the event was dropped.
+uint64_t event_emit_record(struct event_log *log, const struct event_record *ev);
+/// A session and its journal were removed: end those who read it by its journal.
+void event_session_gone(struct event_log *log, struct str session);
+
 uint64_t event_first_id(const struct event_log *log); // oldest still in the ring; else the next
 uint64_t event_last_id(const struct event_log *log);  // newest given out, by this or an earlier hub
 
 struct event_filter {
     struct str types;   // patterns as in event_type_matches(); copied
     struct str session; // only events of this session; copied
+    bool journal;       // read `session` by its journal: ids are its `seq`, and nothing is missed
+    uint64_t shown;     // with `journal`: the last `seq` that readers may see so far
+    struct str turn; // with `journal`: end behind the last event of this turn; copied, may be empty
 };
 
-/// Told on the loop thread, at most once per turn, that there is something new to read that fits
-/// the filter; not again until the reader has peeked. Any reader may be closed, and events emitted,
-/// inside.
+/// Called on the loop thread, at most once per turn, when there is something new to read that fits
+/// the filter, or the reader has ended; not again until the reader has peeked. Any reader may be
+/// closed, and events emitted, inside.
 typedef void event_wake(void *arg);
 
 /// Begin reading behind id `after` (0: from the oldest that is there; UINT64_MAX: only what comes).
 /// `f` may be NULL: everything. `wake` comes in the next turn when there is something already.
 /// An `after` from before the oldest gives a stream.gap first. One that was never given out gives a
 /// stream.gap from 1 to the last id, and then what comes.
+///
+/// With `f->journal` ids are the session's `seq` and types are not looked at. What the ring does not
+/// hold (any more) is read from the journal, so there is no gap.
 struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
                                        const struct event_filter *f, event_wake *wake, void *arg);
 void event_reader_close(struct event_reader *r); // NULL is allowed
 
-/// The next whole frames for this reader, in one piece of memory, at least one frame and about
-/// `max` bytes at most (a single larger frame is given whole); empty when there is nothing now.
-/// Borrowed: valid until the loop's next turn or the next event_emit(). A reader that fell out of
-/// the ring gets a stream.gap {from, to} frame first; `from` to `to` are the ids it missed, those
-/// that its filter would have hidden included, and `id:` is `to`.
+/// The next frames for this reader, in one piece of memory: about `max` bytes of whole frames, or a
+/// single larger one, which a reader by journal gets in pieces; empty when there is nothing now.
+/// Borrowed: valid until the loop's next turn, the next peek of any reader or the next event_emit().
+/// A reader that fell out of the ring gets a stream.gap {from, to} frame first; `from` to `to` are
+/// the ids it missed, those that its filter would have hidden included, and `id:` is `to`.
 struct str event_reader_peek(struct event_reader *r, size_t max);
 /// All that the last peek gave has been taken over.
 void event_reader_next(struct event_reader *r);
+/// Nothing will come any more, and all was taken: its turn has ended, or its session is gone. Only
+/// readers by journal end.
+bool event_reader_ended(const struct event_reader *r);
 /// While parked a reader is not woken (its peer does not read). Unparked, it is when there is
 /// something to read.
 void event_reader_park(struct event_reader *r, bool parked);

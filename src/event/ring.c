@@ -94,26 +94,41 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
     r->end += frame.n;
 }
 
+bool ring_holds(const struct ring *r, uint64_t id)
+{
+    return id >= r->first && id < r->next;
+}
+
 struct ring_entry *ring_entry(const struct ring *r, uint64_t id)
 {
-    assert(id >= r->first && id < r->next);
+    assert(ring_holds(r, id));
     return slot(r, id);
+}
+
+static struct str part(const struct ring *r, uint64_t id, size_t from, size_t to)
+{
+    return (struct str){r->mem + slot(r, id)->at + from, to - from};
 }
 
 struct str ring_frame(const struct ring *r, uint64_t id)
 {
-    const struct ring_entry *e = ring_entry(r, id);
-    return (struct str){r->mem + e->at, e->n};
+    return part(r, id, 0, ring_entry(r, id)->n);
 }
 
 struct str ring_type(const struct ring *r, uint64_t id)
 {
     const struct ring_entry *e = ring_entry(r, id);
-    return (struct str){r->mem + e->at + e->type_at, e->type_n};
+    return part(r, id, e->type_at, e->type_at + (size_t)e->type_n);
 }
 
 struct str ring_data(const struct ring *r, uint64_t id)
 {
     const struct ring_entry *e = ring_entry(r, id);
-    return (struct str){r->mem + e->at + e->data_at, e->data_n};
+    return part(r, id, e->type_at + e->type_n + strlen("\ndata: "), e->n - strlen("\n\n"));
+}
+
+struct str ring_rest(const struct ring *r, uint64_t id)
+{
+    const struct ring_entry *e = ring_entry(r, id);
+    return part(r, id, e->rest_at, e->n);
 }

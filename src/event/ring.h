@@ -4,14 +4,17 @@
 
 // The newest frames in one circular piece of memory.
 
-/// One frame: where it lies and what filters ask about.
+/// One frame: where it is and what readers ask about.
 struct ring_entry {
     uint64_t session;         // hash of its session, 0 for none
+    uint64_t seq;             // its number in that session's journal, 0 for none
     uint32_t at, n;           // place and length in the ring's memory
+    uint32_t next;            // ids from here to the session's next event, 0: none or not known
+    uint32_t asked;           // the last filter of types that was tried on it, 0: none
     uint16_t type_at, type_n; // inside the frame
-    uint32_t data_at, data_n; // the JSON object, inside the frame
-    uint32_t asked;           // the last filter of types that was tried on it; 0: none
-    bool fits;                // and what came out
+    uint16_t rest_at;         // what follows the id inside the JSON object
+    bool fits;                // what `asked` gave
+    bool cut;                 // the journal has more of it
 };
 
 struct ring {
@@ -34,8 +37,10 @@ size_t ring_frame_max(const struct ring *r);
 /// `at` and `n`.
 void ring_put(struct ring *r, struct str frame, struct ring_entry entry);
 
-/// The frame of an id that is held.
+/// Is this id in the ring? The functions below take only such ids.
+bool ring_holds(const struct ring *r, uint64_t id);
 struct ring_entry *ring_entry(const struct ring *r, uint64_t id);
 struct str ring_frame(const struct ring *r, uint64_t id);
 struct str ring_type(const struct ring *r, uint64_t id);
-struct str ring_data(const struct ring *r, uint64_t id);
+struct str ring_data(const struct ring *r, uint64_t id); // the JSON object
+struct str ring_rest(const struct ring *r, uint64_t id); // behind its id, to the end of the frame

@@ -47,45 +47,26 @@ static void on_fail(struct op_call *op, enum problem p, struct str detail, const
     buf_fini(&body);
 }
 
-/// The head of a stream; false when nobody is there to read one.
-static bool begin_stream(struct call *r)
-{
-    struct reply reply = {.status = 200,
-                          .type = "text/event-stream",
-                          .headers = "X-Accel-Buffering: no\r\n",
-                          .streamed = true,
-                          .head_only = r->head_only,
-                          .origin = echoed_origin(r)};
-    if (r->conn != NULL) {
-        http__reply(r->conn, &reply, r->head_only ? r->keep : !r->old);
-    }
-    return r->conn != NULL && !r->head_only;
-}
-
 static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t after)
 {
     struct call *r = container_of(op, struct call, op);
     struct conn *c = r->conn;
-    if (begin_stream(r)) {
-        stream__start(c, f, after, !r->old);
+    if (c != NULL) {
+        struct reply reply = {.status = 200,
+                              .type = "text/event-stream",
+                              .headers = "X-Accel-Buffering: no\r\n",
+                              .streamed = true,
+                              .head_only = r->head_only,
+                              .origin = echoed_origin(r)};
+        http__reply(c, &reply, r->head_only ? r->keep : !r->old);
+        if (!r->head_only) {
+            stream__start(c, f, after, !r->old);
+        }
     }
     call__free(r);
 }
 
-static void on_source(struct op_call *op, struct op_source *s)
-{
-    struct call *r = container_of(op, struct call, op);
-    struct conn *c = r->conn;
-    if (begin_stream(r)) {
-        stream__start_source(c, s, !r->old);
-    } else {
-        s->ops->close(s);
-    }
-    call__free(r);
-}
-
-static const struct op_face face = {
-    .answer = on_answer, .fail = on_fail, .stream = on_stream, .source = on_source};
+static const struct op_face face = {.answer = on_answer, .fail = on_fail, .stream = on_stream};
 
 static void answer_options(struct conn *c, struct call *r)
 {

@@ -294,8 +294,6 @@ void page__write_refused(struct buf *out, const struct refusal *no);
 
 /// Hand `c` to an event stream. Its head is in the queue already.
 void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked);
-/// The same with frames of another source, which is taken over.
-void stream__start_source(struct conn *c, struct op_source *s, bool chunked);
 /// The hub is closing: end the body properly, then the connection.
 void stream__end(struct conn *c);
 bool stream__is(const struct conn *c);

@@ -1,12 +1,11 @@
-// An event stream on a connection: a cursor into the hub's one log, or into a source of an operation's
-// own (a session's journal), and nothing of its own.
+// An event stream on a connection: a reader of the hub's one log, and nothing of its own.
 //
 //     event log ──peek──> span of whole frames ──> kernel ──next──> ...
 //                              └ not taken: copied once, reader parked until it has left
 //
 // A reader that keeps up costs no memory at all; one that does not costs one span, then falls behind
-// in the log and at last out of it, and is told so by the log (stream.gap). One that does not read
-// for `write_ms` is let go by the connection.
+// in the log and at last out of it: the log tells it so (stream.gap), or reads a session's journal for
+// it. One that does not read for `write_ms` is let go by the connection.
 //
 // Invariant: the reader is parked exactly while the connection is blocked.
 
@@ -23,8 +22,7 @@ enum {
 
 struct stream {
     struct conn *conn;
-    struct event_reader *reader; // of the log; NULL: `source` it is
-    struct op_source *source;
+    struct event_reader *reader;
     struct loop_task *more;
     size_t heard;
     bool chunked;
@@ -64,27 +62,12 @@ static void on_more(void *arg)
     pump(st->conn);
 }
 
-static struct str peek(const struct stream *st)
-{
-    return st->reader != NULL ? event_reader_peek(st->reader, SPAN_BYTES)
-                              : st->source->ops->peek(st->source);
-}
-
-static void take(const struct stream *st)
-{
-    if (st->reader != NULL) {
-        event_reader_next(st->reader);
-    } else {
-        st->source->ops->next(st->source);
-    }
-}
-
 static void pump(struct conn *c)
 {
     struct stream *st = c->state;
     size_t sent = 0;
     for (; !conn__blocked(c) && sent < SPANS_PER_TURN; sent++) {
-        struct str span = peek(st);
+        struct str span = event_reader_peek(st->reader, SPAN_BYTES);
         if (span.n == 0) {
             break;
         }
@@ -92,11 +75,10 @@ static void pump(struct conn *c)
         if (c->closing) {
             return; // and `st` with it
         }
-        take(st);
+        event_reader_next(st->reader);
     }
-    if (st->reader != NULL) {
-        event_reader_park(st->reader, conn__blocked(c));
-    } else if (!conn__blocked(c) && st->source->ops->ended(st->source)) {
+    event_reader_park(st->reader, conn__blocked(c));
+    if (!conn__blocked(c) && event_reader_ended(st->reader)) {
         stream__end(c);
         return;
     }
@@ -140,9 +122,6 @@ static void stream_on_gone(struct conn *c)
 {
     struct stream *st = c->state;
     event_reader_close(st->reader);
-    if (st->source != NULL) {
-        st->source->ops->close(st->source);
-    }
     if (st->more != NULL) {
         loop_cancel(c->server->loop, st->more);
     }
@@ -159,38 +138,19 @@ static const struct conn_proto stream = {
     .on_gone = stream_on_gone,
 };
 
-static struct stream *stream_new(struct conn *c, bool chunked)
+void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked)
 {
     struct stream *st = xcalloc(1, sizeof *st);
     st->conn = c;
     st->chunked = chunked;
+    st->reader = event_reader_open(c->server->events, after, f, on_wake, st);
     c->server->counts.streams++;
-    return st;
-}
-
-static void begin(struct conn *c, struct stream *st)
-{
     conn__take(c, &stream, st);
     conn__read(c, true); // the end of the peer must be noticed
     conn__flush(c);
     if (!c->closing) {
         pump(c);
     }
-}
-
-void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked)
-{
-    struct stream *st = stream_new(c, chunked);
-    st->reader = event_reader_open(c->server->events, after, f, on_wake, st);
-    begin(c, st);
-}
-
-void stream__start_source(struct conn *c, struct op_source *s, bool chunked)
-{
-    struct stream *st = stream_new(c, chunked);
-    st->source = s;
-    s->ops->start(s, on_wake, st);
-    begin(c, st);
 }
 
 void stream__end(struct conn *c)

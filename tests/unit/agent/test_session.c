@@ -174,27 +174,73 @@ TEST(a_full_disk_is_said_to_who_waits_and_who_reads_and_is_over_when_there_is_ro
     struct session *s = rig_get(&r, r.id);
     rig_begin(&r, s, "hello");
     rig_until(&r, is_running, s);
-    struct agent_feed *f = agent_feed_open(s, s->last_seq, "t1", on_feed, &woken);
+    struct event_filter only = {.session = str_of(s->id),
+                                .journal = true,
+                                .shown = agent_session_shown(s),
+                                .turn = STR("t1")};
+    struct event_reader *f = event_reader_open(r.events, s->last_seq, &only, on_feed, &woken);
     fault_at(1, ENOSPC, true);
     rig_wait(&r, &r.answered);
     fault_off();
     CHECK(strstr(buf_z(&r.text), "\"state\":\"failed\"") != NULL);
     CHECK(strstr(buf_z(&r.text), "the disk is full: ") != NULL);
     buf_init(&read, SIZE_MAX);
-    while (!agent_feed_ended(f)) {
+    while (!event_reader_ended(f)) {
         rig_wait(&r, &woken);
         woken = false;
-        for (struct str piece; (piece = agent_feed_peek(f)).n != 0; agent_feed_next(f)) {
+        for (struct str piece; (piece = event_reader_peek(f, 4096)).n != 0; event_reader_next(f)) {
             buf_adds(&read, piece);
         }
     }
     CHECK(strstr(buf_z(&read), "event: turn.failed\ndata: {") != NULL);
     CHECK(strstr(buf_z(&read), "the disk is full: ") != NULL);
     buf_fini(&read);
-    agent_feed_close(f);
+    event_reader_close(f);
     rig_begin(&r, s, "again");
     rig_wait(&r, &r.answered);
     CHECK(strstr(buf_z(&r.text), "\"state\":\"completed\"") != NULL);
+    rig_close(&r);
+}
+
+struct watcher {
+    struct event_reader *reader;
+    char journal[600];
+    unsigned seen;
+};
+
+/// Every event that can be read now is a line of the file already.
+static void on_seen(void *arg)
+{
+    struct watcher *w = arg;
+    for (struct str span; (span = event_reader_peek(w->reader, 4096)).n != 0;
+         event_reader_next(w->reader)) {
+        struct buf file;
+        const char *at = span.p, *end = span.p + span.n;
+        buf_init(&file, SIZE_MAX);
+        CHECK_INT(path_read(w->journal, &file, NULL), 0);
+        for (; (at = memmem(at, (size_t)(end - at), "id: ", 4)) != NULL; at += 4, w->seen++) {
+            char line[64];
+            snprintf(line, sizeof line, "{\"seq\":%llu,", strtoull(at + 4, NULL, 10));
+            CHECK(strstr(buf_z(&file), line) != NULL);
+        }
+        buf_fini(&file);
+    }
+}
+
+TEST(what_a_reader_sees_is_in_the_journal_before)
+{
+    struct rig r;
+    struct watcher w = {0};
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    snprintf(w.journal, sizeof w.journal, "%s/sessions/%s/events.jsonl", home, r.id);
+    struct event_filter only = {
+        .session = str_of(s->id), .journal = true, .shown = agent_session_shown(s)};
+    w.reader = event_reader_open(r.events, s->last_seq, &only, on_seen, &w);
+    CHECK(rig_send(&r, r.id, "hello"));
+    CHECK(w.seen > 5);
+    event_reader_close(w.reader);
     rig_close(&r);
 }
 

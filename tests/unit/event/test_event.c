@@ -4,72 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "event/event.h"
-#include "store/store.h"
-#include "unit/loop.h"
-#include "unit/test.h"
-
-// ---- a stream over a real store ------------------------------------------------------------
-
-struct box {
-    struct loop loop;
-    struct store *store;
-    struct event_log *log;
-    bool answered;
-    int status;
-    struct err err;
-};
-
-static void note(void *arg, int status, const struct err *e)
-{
-    struct box *b = arg;
-    b->answered = true;
-    b->status = status;
-    if (e != NULL) {
-        b->err = *e;
-    }
-}
-
-static int wait_for(struct box *b)
-{
-    while (!b->answered) {
-        CHECK(loop_run_once(&b->loop, true) || b->answered);
-    }
-    b->answered = false;
-    return b->status;
-}
-
-static const struct loop_clock *box_clock; // NULL: the system's
-
-static int box_try_open(struct box *b, size_t ring)
-{
-    memset(b, 0, sizeof *b);
-    CHECK_INT(loop_init(&b->loop, box_clock, NULL), 0);
-    CHECK_INT(
-        store_open(&b->store, &b->loop, &(struct store_opts){.home = test_dir()}, note, b, NULL),
-        0);
-    CHECK_INT(wait_for(b), 0);
-    CHECK_INT(event_open(&b->log, &b->loop, b->store, ring, note, b, NULL), 0);
-    return wait_for(b);
-}
-
-static void box_open(struct box *b, size_t ring)
-{
-    CHECK_INT(box_try_open(b, ring), 0);
-}
-
-static void box_close(struct box *b)
-{
-    struct err e;
-    event_close(b->log);
-    store_close(b->store, note, b);
-    CHECK_INT(wait_for(b), 0);
-    while (loop_run(&b->loop)) {
-    }
-    if (loop_close(&b->loop, &e) < 0) {
-        test_fail(__FILE__, __LINE__, "%s", e.msg);
-    }
-}
+#include "unit/event/box.h"
 
 static uint64_t emit(struct box *b, const char *type, const char *fields)
 {
@@ -363,7 +298,7 @@ TEST(filters_choose_by_type_and_session)
 {
     struct box b;
     box_open(&b, 0);
-    struct event_filter f = {STR("plugin.*,turn.completed"), STR("s1")};
+    struct event_filter f = {.types = STR("plugin.*,turn.completed"), .session = STR("s1")};
     struct event_reader *r = event_reader_open(b.log, 0, &f, on_wake, &seen);
     event_emit(b.log, STR("plugin.loaded"), STR("s1"), STR("")); // 1
     event_emit(b.log, STR("plugin.loaded"), STR("s2"), STR(""));
@@ -530,7 +465,7 @@ TEST(no_id_is_given_out_that_is_not_reserved_on_disk)
 static void got(void *arg, int status, struct str json, const struct err *e)
 {
     (void)json;
-    note(arg, status, e);
+    box_note(arg, status, e);
 }
 
 TEST(the_next_block_is_reserved_before_the_first_is_used_up)
@@ -541,7 +476,7 @@ TEST(the_next_block_is_reserved_before_the_first_is_used_up)
         CHECK_INT(emit(&b, "user.n", ""), i);
         if (i % 20000 == 0) { // answered behind a reservation that is under way
             store_doc_get(b.store, STR("state/hub.json"), got, &b);
-            CHECK_INT(wait_for(&b), 0);
+            CHECK_INT(box_wait(&b), 0);
         }
     }
     box_close(&b);
