@@ -1,16 +1,16 @@
-// A worktree for somebody to work in, beginning with the user's state.
+// A worktree to work in, beginning with the user's state.
 //
 //     look ─┬─ the user's state ──> a tree ── differs from HEAD? ──> the start commit ─┐
 //           └─ a commit, or a branch that is there already ─────────────────────────── ┤
 //          directory <── checkout <── quarantine <── registration <── branch <─────────────┘
 //              └── ignored files to copy, links to make
 //
-// The start commit is a child of the user's HEAD with the uncommitted changes in it. It is on no
-// branch of the user's; what is done after it can be told apart from what the user had begun.
+// The start commit is a child of the user's HEAD with the uncommitted changes in it. It is on no branch of
+// the user's; what is done after it can be told apart from what the user had begun.
 //
-// What was made is taken back when a later step fails, in the opposite order. When the hub itself is
-// killed in between, a directory, a registration or a branch may be left: git_list() shows them, and
-// git_remove() and git_delete_branch() take them away.
+// When a later step fails, what was made is removed in the opposite order. When the hub itself is killed in
+// between, a directory, a registration or a branch may be left: git_list() shows them, and git_remove() and
+// git_delete_branch() remove them.
 
 #include "base/path.h"
 #include "git/git_int.h"
@@ -50,7 +50,7 @@ static int check(struct git_job *j, struct err *e)
     return 0;
 }
 
-/// On the lane: nobody is there yet.
+/// On the lane: the directory must not exist yet.
 static int look_at_dir(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
@@ -59,29 +59,23 @@ static int look_at_dir(struct git_job *j, struct err *e)
                  ? err_set(e, ERR_CONFLICT, "'%s' is there already", k->ask.dir)
                  : path_mkdirs(parent, 0700, e);
     char *real = rc == 0 ? realpath(parent, NULL) : NULL;
-    if (rc == 0 && real == NULL) {
-        rc = err_sys(e, "cannot look at '%s'", parent);
-    }
-    if (rc == 0) {
+    if (real != NULL) {
         struct str name = path_base(str_of(k->ask.dir));
         k->out.dir = arena_printf(&j->arena, "%s/" STR_FMT, real, STR_ARG(name));
+    } else if (rc == 0) {
+        rc = err_sys(e, "cannot look at '%s'", parent);
     }
     free(real);
     free(parent);
     return rc;
 }
 
-static int ask_base(struct git_job *j, struct err *e)
+static void ask_base(struct git_job *j)
 {
     struct add_job *k = self(j);
-    const char *name = k->ask.from == GIT_FROM_BRANCH ? k->ref
+    job__ask_commit(j, k->ask.from == GIT_FROM_BRANCH ? k->ref
                        : k->ask.base != NULL          ? k->ask.base
-                                                      : "HEAD";
-    (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", "--end-of-options",
-             arena_printf(&j->arena, "%s^{commit}", name), NULL);
-    j->cmd.may_fail = true;
-    return 0;
+                                                      : "HEAD");
 }
 
 static int take_base(struct git_job *j, struct err *e)
@@ -96,15 +90,13 @@ static int take_base(struct git_job *j, struct err *e)
     return rc;
 }
 
-static int make_start(struct git_job *j, struct err *e)
+static void make_start(struct git_job *j)
 {
-    (void)e;
     if (j->changed) {
         job__run(j, "commit-tree", j->tree, "-p", j->look.head, "-m",
                  "the working tree as it was at the start", "-m", "Afloat-Start: yes", NULL);
         look__identity(j);
     }
-    return 0;
 }
 
 static int take_start(struct git_job *j, struct err *e)
@@ -116,18 +108,16 @@ static int take_start(struct git_job *j, struct err *e)
 
 // ---- the worktree ----------------------------------------------------------------------------
 
-static int make_branch(struct git_job *j, struct err *e)
+static void make_branch(struct git_job *j)
 {
     struct add_job *k = self(j);
-    (void)e;
     j->place.index = NULL;
     if (k->ask.from == GIT_FROM_BRANCH) {
-        return 0;
+        return;
     }
     k->made_branch = true; // until we know better: a git that was killed does not tell
     job__run(j, "update-ref", "--no-deref", k->ref, k->out.start, "", NULL); // "": there is none
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int branch_made(struct git_job *j, struct err *e)
@@ -148,15 +138,13 @@ static int take_turn(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int add_worktree(struct git_job *j, struct err *e)
+static void add_worktree(struct git_job *j)
 {
     struct add_job *k = self(j);
-    (void)e;
     k->tried = true;
     job__run(j, "worktree", "add", "-q", k->ask.quarantine != NULL ? "--no-checkout" : "--checkout",
              "--", k->out.dir, k->ask.branch, NULL);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int worktree_added(struct git_job *j, struct err *e)
@@ -171,9 +159,11 @@ static int worktree_added(struct git_job *j, struct err *e)
 
 // ---- its own repository ------------------------------------------------------------------------
 
-static int ask_refs(struct git_job *j, struct err *e)
+static void ask_refs(struct git_job *j)
 {
-    return self(j)->ask.quarantine != NULL ? quarantine__ask_refs(j, e) : 0;
+    if (self(j)->ask.quarantine != NULL) {
+        quarantine__ask_refs(j);
+    }
 }
 
 static int make_quarantine(struct git_job *j, struct err *e)
@@ -197,16 +187,14 @@ static int make_quarantine(struct git_job *j, struct err *e)
     return rc;
 }
 
-static int check_out(struct git_job *j, struct err *e)
+static void check_out(struct git_job *j)
 {
     struct add_job *k = self(j);
-    (void)e;
     if (k->ask.quarantine != NULL) {
         j->place.dir = j->place.work_tree = k->out.dir;
         j->place.git_dir = k->ask.quarantine;
         job__run(j, "read-tree", "-m", "-u", "HEAD", NULL);
     }
-    return 0;
 }
 
 static int checked_out(struct git_job *j, struct err *e)
@@ -219,12 +207,11 @@ static int checked_out(struct git_job *j, struct err *e)
 
 // ---- what git does not bring -----------------------------------------------------------------
 
-static int ask_ignored(struct git_job *j, struct err *e)
+static void ask_ignored(struct git_job *j)
 {
     struct add_job *k = self(j);
-    (void)e;
     if (k->ask.include[0] == NULL) {
-        return 0;
+        return;
     }
     job__run(j, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--", NULL);
     job__only_reads(j);
@@ -232,7 +219,6 @@ static int ask_ignored(struct git_job *j, struct err *e)
         const char *depth = strchr(*glob, '/') == NULL ? "**/" : "";
         job__arg(j, arena_printf(&j->arena, ":(top,glob)%s%s", depth, *glob + (**glob == '/')));
     }
-    return 0;
 }
 
 static int take_ignored(struct git_job *j, struct err *e)
@@ -259,20 +245,6 @@ static bool is_inside(const char *path)
     return inside;
 }
 
-static void link_one(struct add_job *k, const char *name)
-{
-    char *theirs = path_join(k->out.root, name), *ours = path_join(k->out.dir, name);
-    struct err e;
-    if (!is_inside(name)) {
-        job__note(&k->j, "'%s' is no path from the root, not linked", name);
-    } else if (files__exists(theirs) && !files__exists(ours) &&
-               files__link(k->out.dir, name, theirs, &e) < 0) {
-        job__note(&k->j, "%s", e.msg);
-    }
-    free(ours);
-    free(theirs);
-}
-
 static int carry(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
@@ -284,7 +256,15 @@ static int carry(struct git_job *j, struct err *e)
         }
     }
     for (const char *const *name = k->ask.link; *name != NULL; name++) {
-        link_one(k, *name);
+        char *theirs = path_join(k->out.root, *name), *ours = path_join(k->out.dir, *name);
+        if (!is_inside(*name)) {
+            job__note(j, "'%s' is no path from the root, not linked", *name);
+        } else if (files__exists(theirs) && !files__exists(ours) &&
+                   files__link(k->out.dir, *name, theirs, &why) < 0) {
+            job__note(j, "%s", why.msg);
+        }
+        free(ours);
+        free(theirs);
     }
     return 0;
 }
@@ -364,16 +344,15 @@ static int undo_dir(struct git_job *j, struct err *e)
     return k->tried ? own__forget(&w, e) : 0;
 }
 
-static int undo_branch(struct git_job *j, struct err *e)
+static void undo_branch(struct git_job *j)
 {
     struct add_job *k = self(j);
-    checked_out(j, e);
+    checked_out(j, NULL);
     j->place.index = NULL;
     if (k->made_branch) {
         job__run(j, "update-ref", "--no-deref", "-d", k->ref, k->out.start, NULL);
-        j->cmd.may_fail = true; // it may not have come so far
+        j->cmd.may_fail = true; // the branch may not have been made yet
     }
-    return 0;
 }
 
 // clang-format off

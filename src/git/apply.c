@@ -5,17 +5,18 @@
 //                        └── merge-tree: base START ──> R     or conflicts, and we stop
 //     the files: U ──> R, by an index of ours: checked, then written
 //
-// Two commits that nobody else sees, both children of START, make START the base of the merge
-// whatever the branch's own history has become.
+// Two commits that no ref names, both children of START, make START the base of the merge whatever the
+// branch's own history has become.
 //
-// Before it writes, git compares every file that it will change with U. What it does not look at are
-// ignored files where R has a new one, so we look ourselves. The user's index is never touched.
+// Before it writes, git compares every file that it will change with U. It does not look at ignored files
+// where R has a new one, so we do. The user's index is never touched.
 //
-// When writing fails half way (a full disk) the files are put back from U. When the hub is killed
-// half way, git goes on without it. When git is killed too (a power cut), some files are as in R and
-// one may be incomplete: applying again finishes the job, since what is there already is the same
-// change on both sides. U stays in the object store for weeks.
+// When writing fails half way (a full disk) the files are restored from U. When the hub is killed half way,
+// git continues without it. When git is killed too (a power cut), some files are as in R and one may be
+// incomplete: applying again finishes the job, since what is there already is the same change on both sides.
+// U stays in the object store for weeks.
 
+#include <assert.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,13 +41,11 @@ static struct apply_job *self(struct git_job *j)
 
 // ---- the merge -------------------------------------------------------------------------------
 
-static int make_ours(struct git_job *j, struct err *e)
+static void make_ours(struct git_job *j)
 {
-    (void)e;
     job__run(j, "commit-tree", j->tree, "-p", self(j)->t.start, "-m", "the checkout", NULL);
     look__identity(j);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_ours(struct git_job *j, struct err *e)
@@ -56,15 +55,13 @@ static int take_ours(struct git_job *j, struct err *e)
                : err_set(e, ERR_NOT_FOUND, "the commit '%s' is gone", self(j)->t.start);
 }
 
-static int make_theirs(struct git_job *j, struct err *e)
+static void make_theirs(struct git_job *j)
 {
     struct apply_job *k = self(j);
-    (void)e;
     job__run(j, "commit-tree", arena_printf(&j->arena, "%s^{tree}", j->work.rev), "-p", k->t.start,
              "-m", "the branch", NULL);
     look__identity(j);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_theirs(struct git_job *j, struct err *e)
@@ -74,12 +71,10 @@ static int take_theirs(struct git_job *j, struct err *e)
                : err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", self(j)->t.branch);
 }
 
-static int merge(struct git_job *j, struct err *e)
+static void merge(struct git_job *j)
 {
     struct apply_job *k = self(j);
-    (void)e;
     take__merge(&k->t, k->ours, k->theirs);
-    return 0;
 }
 
 // ---- what it means for the files ---------------------------------------------------------------
@@ -89,26 +84,21 @@ static bool is_there_already(struct git_job *j)
     return strcmp(self(j)->t.merged, j->tree) == 0;
 }
 
-static int ask_paths(struct git_job *j, struct err *e)
+static void ask_paths(struct git_job *j)
 {
     struct apply_job *k = self(j);
-    (void)e;
     if (!is_there_already(j)) {
         job__run(j, "diff-tree", "-r", "-z", "--name-status", "--no-renames", j->tree, k->t.merged,
                  "--", NULL);
     }
-    return 0;
 }
 
 static int take_paths(struct git_job *j, struct err *e)
 {
     struct apply_job *k = self(j);
     struct str rest = buf_str(&j->cmd.out);
-    struct buf all, added, others;
+    struct buf all = {.max = SIZE_MAX}, added = {.max = SIZE_MAX}, others = {.max = SIZE_MAX};
     (void)e;
-    buf_init(&all, SIZE_MAX);
-    buf_init(&added, SIZE_MAX);
-    buf_init(&others, SIZE_MAX);
     while (rest.n != 0) {
         struct str kind = str_cut(&rest, '\0'), path = str_cut(&rest, '\0');
         struct buf *to = str_eqz(kind, "A") ? &added : &others;
@@ -124,68 +114,46 @@ static int take_paths(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int in_the_way(struct apply_job *k, const char *path, struct err *e)
-{
-    const char **p = arena_calloc(&k->t.j.arena, 1, sizeof *p);
-    p[0] = job__dup(&k->t.j, path);
-    k->t.out.paths = (struct git_names){.p = p, .n = 1};
-    return err_set(e, ERR_CONFLICT, "'%s' is in the way: move it and try again", path);
-}
-
-static void expect_dir(struct apply_job *k, const char *path)
-{
-    k->new_dirs[k->n_new_dirs++] = job__dup(&k->t.j, path);
-}
-
-/// How many of the files that go, or change, are `path` or lie beneath it?
+/// How many of the files that go, or change, are `path` or are below it?
 static size_t count_others(const struct apply_job *k, const char *path)
 {
-    size_t n = strlen(path), count = 0;
+    size_t count = 0;
     for (size_t i = 0; i < k->others.n; i++) {
-        const char *other = k->others.p[i];
-        count += strncmp(other, path, n) == 0 && (other[n] == '\0' || other[n] == '/');
+        count += path_below(path, k->others.p[i]) != NULL;
     }
     return count;
 }
 
-/// A new file may come in the place of a directory only if all that is in there goes.
-static bool is_all_ours(const struct apply_job *k, const char *full, const char *path)
-{
-    struct git_measure m = {0};
-    files__measure(full, &m);
-    return !m.partial && m.files <= count_others(k, path);
-}
-
-/// May R have a file at `path`, or (not `last`) a directory? What U does not know there is the
-/// user's: a file that is ignored, a link, a repository of its own.
+/// May R have a file at `path`, or (not `last`) a directory? What U does not know there is the user's: an
+/// ignored file, a link, another repository. A new file may replace a directory only if all in there goes.
 static int check_place(struct apply_job *k, const char *root, const char *path, bool last,
                        struct err *e)
 {
     struct stat st;
+    struct git_job *j = &k->t.j;
     char *full = path_join(root, path), *git = path_join(full, ".git");
     bool missing = lstat(full, &st) != 0, fits = missing;
     if (missing && !last) {
-        expect_dir(k, path);
+        k->new_dirs[k->n_new_dirs++] = job__dup(j, path);
     } else if (!missing && S_ISDIR(st.st_mode)) {
-        fits = !files__exists(git) && (!last || is_all_ours(k, full, path));
+        fits = !files__exists(git);
+        if (fits && last) {
+            struct git_measure m = {0};
+            files__measure(full, &m);
+            fits = !m.partial && m.files <= count_others(k, path);
+        }
     } else if (!missing) {
         fits = count_others(k, path) != 0;
     }
     free(git);
     free(full);
-    return fits ? 0 : in_the_way(k, path, e);
-}
-
-static int check_way(struct apply_job *k, const char *root, const char *path, struct err *e)
-{
-    int rc = 0;
-    for (const char *slash = strchr(path, '/'); slash != NULL && rc == 0;
-         slash = strchr(slash + 1, '/')) {
-        char *dir = xstrndup(path, (size_t)(slash - path));
-        rc = check_place(k, root, dir, false, e);
-        free(dir);
+    if (fits) {
+        return 0;
     }
-    return rc == 0 ? check_place(k, root, path, true, e) : rc;
+    const char **p = arena_calloc(&j->arena, 1, sizeof *p);
+    p[0] = job__dup(j, path);
+    k->t.out.paths = (struct git_names){.p = p, .n = 1};
+    return err_set(e, ERR_CONFLICT, "'%s' is in the way: move it and try again", path);
 }
 
 static int check_ways(struct git_job *j, struct err *e)
@@ -200,22 +168,29 @@ static int check_ways(struct git_job *j, struct err *e)
     }
     k->new_dirs = arena_calloc(&j->arena, slashes + 1, sizeof *k->new_dirs);
     for (size_t i = 0; i < k->added.n && rc == 0; i++) {
-        rc = check_way(k, j->look.root, k->added.p[i], e);
+        const char *path = k->added.p[i];
+        for (const char *c = path; *c != '\0' && rc == 0; c++) {
+            if (*c == '/') {
+                char *dir = xstrndup(path, (size_t)(c - path));
+                rc = check_place(k, j->look.root, dir, false, e);
+                free(dir);
+            }
+        }
+        rc = rc == 0 ? check_place(k, j->look.root, path, true, e) : rc;
     }
+    assert(k->n_new_dirs <= slashes);
     return rc;
 }
 
 // ---- writing ---------------------------------------------------------------------------------
 
-static int try_write(struct git_job *j, struct err *e)
+static void try_write(struct git_job *j)
 {
-    (void)e;
     if (!is_there_already(j)) {
         job__run(j, "read-tree", "-n", "-m", "-u", "--no-sparse-checkout", j->tree,
                  self(j)->t.merged, NULL);
         j->cmd.may_fail = true;
     }
-    return 0;
 }
 
 static int tried(struct git_job *j, struct err *e)
@@ -225,47 +200,36 @@ static int tried(struct git_job *j, struct err *e)
                : job__grumble(j, ERR_CONFLICT, "files have changed meanwhile, try again", e);
 }
 
-static int write_files(struct git_job *j, struct err *e)
+static void write_files(struct git_job *j)
 {
     struct apply_job *k = self(j);
-    (void)e;
     if (is_there_already(j)) {
         k->t.out.how = GIT_NOTHING;
-        return 0;
+        return;
     }
     job__settle(j);
     k->t.out.how = GIT_APPLIED;
     k->writing = true;
     job__run(j, "read-tree", "-m", "-u", "--no-sparse-checkout", j->tree, k->t.merged, NULL);
     j->cmd.may_fail = j->cmd.outlives_us = true;
-    return 0;
-}
-
-/// It checks everything before it writes anything, and says so in these words.
-static bool has_refused(const struct git_job *j)
-{
-    static const char *const words[] = {"not uptodate.", "would be overwritten", "would be removed",
-                                        "would lose untracked", "index.lock"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (strstr(buf_z(&j->cmd.grumble), words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int written(struct git_job *j, struct err *e)
 {
+    // git checks everything before it writes anything, and says so in these words
+    static const char *const refusals[] = {"not uptodate.", "would be overwritten",
+                                           "would be removed", "would lose untracked",
+                                           "index.lock"};
     struct apply_job *k = self(j);
-    if (j->cmd.code == 0) {
-        k->writing = false;
-        return 0;
+    bool refused = false;
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        refused |= strstr(buf_z(&j->cmd.grumble), refusals[i]) != NULL;
     }
-    if (has_refused(j)) {
-        k->writing = false;
-        return tried(j, e);
+    if (j->cmd.code != 0 && !refused) {
+        return job__grumble(j, UV_EIO, "cannot write the files, all are as before", e);
     }
-    return job__grumble(j, UV_EIO, "cannot write the files, all are as before", e);
+    k->writing = false;
+    return tried(j, e);
 }
 
 // ---- putting back ------------------------------------------------------------------------------
@@ -288,30 +252,21 @@ static int undo_new(struct git_job *j, struct err *e)
 }
 
 /// The index that was used may be as in U or as in R, and locked.
-static int undo_index(struct git_job *j, struct err *e)
+static void undo_index(struct git_job *j)
 {
-    (void)e;
     if (self(j)->writing) {
         j->place.index = arena_printf(&j->arena, "%s/undo", j->tmp);
         job__run(j, "read-tree", j->tree, NULL);
     }
-    return 0;
 }
 
-static int undo_others(struct git_job *j, struct err *e)
+static void undo_others(struct git_job *j)
 {
     struct apply_job *k = self(j);
-    (void)e;
     if (k->writing && k->others.n != 0) {
         job__run(j, "checkout-index", "-f", "-z", "--stdin", NULL);
         job__feed(j, &k->others);
     }
-    return 0;
-}
-
-static int check(struct git_job *j, struct err *e)
-{
-    return look__need_commit(j, e);
 }
 
 static int done(struct git_job *j, struct err *e)
@@ -326,7 +281,7 @@ static int done(struct git_job *j, struct err *e)
 // clang-format off
 static const struct step apply_steps[] = {
     LOOK_STEPS,
-    STEP_THINK("check", check),
+    STEP_THINK("check", look__need_commit),
     STATE_STEPS,
     JOIN_STEPS,
     STEP_COMMAND("our side", make_ours, take_ours),

@@ -66,13 +66,9 @@ static int state_known(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_tip(struct git_job *j, struct err *e)
+static void ask_tip(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", j->work.rev),
-             NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_commit(j, j->work.rev);
 }
 
 static int take_tip(struct git_job *j, struct err *e)
@@ -81,20 +77,15 @@ static int take_tip(struct git_job *j, struct err *e)
     if (j->cmd.code != 0) {
         return err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", k->of.branch);
     }
-    if (k->out.to == NULL) {
-        return job__id(j, &k->out.to, e);
-    }
-    return 0;
+    return k->out.to == NULL ? job__id(j, &k->out.to, e) : 0;
 }
 
-static int ask_count(struct git_job *j, struct err *e)
+static void ask_count(struct git_job *j)
 {
     struct diff_job *k = self(j);
-    (void)e;
     job__run(j, "rev-list", "--count", arena_printf(&j->arena, "%s..%s", k->of.start, j->work.rev),
              "--", NULL);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_count(struct git_job *j, struct err *e)
@@ -108,44 +99,16 @@ static int take_count(struct git_job *j, struct err *e)
 
 // ---- names and counts ------------------------------------------------------------------------
 
-static int ask_changes(struct git_job *j, struct err *e)
+static void ask_changes(struct git_job *j)
 {
     struct diff_job *k = self(j);
-    (void)e;
     job__run(j, "diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff",
              "--no-textconv", k->of.start, k->out.to, "--", NULL);
     j->cmd.max = NAMES_BYTES;
-    return 0;
 }
 
-/// `:100644 100644 ID ID M`
-static void add_change(struct diff_job *k, struct str meta, struct str path)
-{
-    if (k->out.touches[0] == '\0' && git_is_protected(path)) {
-        k->out.touches = arena_strdup(&k->j.arena, path);
-    }
-    if (k->n_all++ < k->max_changes) {
-        struct git_change change = {.path = arena_strdup(&k->j.arena, path),
-                                    .kind = meta.n != 0 ? meta.p[meta.n - 1] : '?'};
-        vec_push(&k->changes, change);
-    }
-}
-
-/// `12 TAB 3 TAB PATH`, or dashes for a binary file; in the order of the names before.
-static void add_counts(struct diff_job *k, size_t i, struct str row)
-{
-    uint64_t added = 0, removed = 0;
-    bool text = str_to_u64(str_cut(&row, '\t'), &added);
-    str_to_u64(str_cut(&row, '\t'), &removed);
-    k->out.added += added;
-    k->out.removed += removed;
-    if (i < k->changes.n && str_eqz(row, k->changes.p[i].path)) {
-        k->changes.p[i].added = added;
-        k->changes.p[i].removed = removed;
-        k->changes.p[i].binary = !text;
-    }
-}
-
+/// First `:100644 100644 ID ID M NUL PATH` for each change, then in the same order `12 TAB 3 TAB PATH`, or
+/// dashes for a binary file.
 static int take_changes(struct git_job *j, struct err *e)
 {
     struct diff_job *k = self(j);
@@ -155,9 +118,27 @@ static int take_changes(struct git_job *j, struct err *e)
     while (rest.n != 0) {
         struct str row = str_cut(&rest, '\0');
         if (str_starts(row, ":")) {
-            add_change(k, row, str_cut(&rest, '\0'));
-        } else {
-            add_counts(k, counted++, row);
+            struct str path = str_cut(&rest, '\0');
+            if (k->out.touches[0] == '\0' && git_is_protected(path)) {
+                k->out.touches = arena_strdup(&j->arena, path);
+            }
+            if (k->n_all++ < k->max_changes) {
+                struct git_change change = {.path = arena_strdup(&j->arena, path),
+                                            .kind = row.p[row.n - 1]};
+                vec_push(&k->changes, change);
+            }
+            continue;
+        }
+        uint64_t added = 0, removed = 0;
+        bool text = str_to_u64(str_cut(&row, '\t'), &added);
+        str_to_u64(str_cut(&row, '\t'), &removed);
+        k->out.added += added;
+        k->out.removed += removed;
+        size_t i = counted++;
+        if (i < k->changes.n && str_eqz(row, k->changes.p[i].path)) {
+            k->changes.p[i].added = added;
+            k->changes.p[i].removed = removed;
+            k->changes.p[i].binary = !text;
         }
     }
     k->out.changes = k->changes.p;
@@ -166,17 +147,15 @@ static int take_changes(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_patch(struct git_job *j, struct err *e)
+static void ask_patch(struct git_job *j)
 {
     struct diff_job *k = self(j);
-    (void)e;
     if (k->max_patch != 0) {
         job__run(j, "diff-tree", "-r", "-p", "-M", "--binary", "--full-index", "--no-ext-diff",
                  "--no-textconv", "--no-color", k->of.start, k->out.to, "--", NULL);
         j->cmd.max = k->max_patch;
         j->cmd.cut_ok = true;
     }
-    return 0;
 }
 
 static int take_patch(struct git_job *j, struct err *e)
@@ -243,18 +222,11 @@ struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_
 
 bool git_is_protected(struct str path)
 {
-    static const char *const folders[] = {".afloat", ".github"};
     static const char *const files[] = {".gitmodules", ".gitattributes", "AGENTS.md"};
     struct str rest = path, top = str_cut(&rest, '/'), name = path_base(path);
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-        if (str_caseeqz(top, folders[i])) {
-            return true;
-        }
-    }
+    bool found = str_caseeqz(top, ".afloat") || str_caseeqz(top, ".github");
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        if (str_caseeqz(name, files[i])) {
-            return true;
-        }
+        found |= str_caseeqz(name, files[i]);
     }
-    return false;
+    return found;
 }

@@ -1,11 +1,11 @@
 // Files and directories, without git.
 //
-// A worktree in which a model has worked may hold anything: directories nested deeper than a path
-// can be long or a process has descriptors, directories without permissions, links that lead out.
-// So removing walks with one descriptor at a time and goes back up through `..`, which must be the
-// directory it came from. Nothing is ever opened through a link.
+// A worktree in which a model has worked may hold anything: directories nested deeper than a path can be long
+// or a process has descriptors, directories without permissions, links that lead out. So removing walks with
+// one descriptor at a time and goes back up through `..`, which must be the directory it came from. Nothing
+// is ever opened through a link.
 //
-// It is no defence against somebody who changes the tree meanwhile, beyond never leaving it.
+// It does not defend against a process that changes the tree meanwhile, beyond never leaving it.
 
 #include <assert.h>
 #include <dirent.h>
@@ -104,7 +104,7 @@ static int ascend(struct removal *r)
     DIR *dir = open_dir(dirfd(r->dir), "..", NULL, &st);
     int rc = dir == NULL ? error() : 0;
     if (rc == 0 && (st.st_dev != up.dev || st.st_ino != up.ino)) {
-        rc = UV_EXDEV; // somebody has moved it
+        rc = UV_EXDEV; // it was moved meanwhile
     }
     if (rc == 0 && unlinkat(dirfd(dir), up.name, AT_REMOVEDIR) != 0) {
         rc = error();
@@ -134,22 +134,6 @@ static int pass(struct removal *r, bool *empty)
     return errno != 0 ? error() : 0;
 }
 
-static int remove_all(struct removal *r)
-{
-    int rc = 0;
-    while (rc == 0) {
-        bool empty;
-        rc = pass(r, &empty);
-        if (rc == 0 && empty) {
-            if (r->above.n == 0) {
-                break;
-            }
-            rc = ascend(r);
-        }
-    }
-    return rc;
-}
-
 int files__remove(const char *path, struct err *e)
 {
     struct removal r = {0};
@@ -157,7 +141,14 @@ int files__remove(const char *path, struct err *e)
         return 0;
     }
     r.dir = open_dir(AT_FDCWD, path, NULL, &r.st);
-    int rc = r.dir == NULL ? error() : remove_all(&r);
+    int rc = r.dir == NULL ? error() : 0;
+    for (bool empty = false; rc == 0 && !(empty && r.above.n == 0);) {
+        rc = pass(&r, &empty);
+        if (rc == 0 && empty && r.above.n != 0) {
+            rc = ascend(&r);
+            empty = false;
+        }
+    }
     if (r.dir != NULL) {
         closedir(r.dir);
     }
@@ -189,16 +180,21 @@ static int copy_bytes(int from, int to)
     return rc;
 }
 
-/// Both are open; the mode and times follow the bytes.
+/// Copy `from` to `to` (negative: errno says why), close both; the mode and times follow the bytes.
 static int copy_open(int from, int to)
 {
     struct stat st;
-    int rc = fstat(from, &st) != 0  ? error()
-             : !S_ISREG(st.st_mode) ? UV_EINVAL
-                                    : copy_bytes(from, to);
+    int rc = to < 0                  ? error()
+             : fstat(from, &st) != 0 ? error()
+             : !S_ISREG(st.st_mode)  ? UV_EINVAL
+                                     : copy_bytes(from, to);
     if (rc == 0) {
         struct timespec times[] = {st.st_atim, st.st_mtim};
         rc = fchmod(to, st.st_mode & 0777) != 0 || futimens(to, times) != 0 ? error() : 0;
+    }
+    close(from);
+    if (to >= 0 && close(to) != 0 && rc == 0) {
+        rc = error();
     }
     return rc;
 }
@@ -209,12 +205,7 @@ int files__copy(const char *from, const char *to, int flags, struct err *e)
     if (in < 0) {
         return errno == ENOENT ? 0 : err_sys(e, "cannot open '%s'", from);
     }
-    int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = out < 0 ? error() : copy_open(in, out);
-    close(in);
-    if (out >= 0 && close(out) != 0 && rc == 0) {
-        rc = error();
-    }
+    int rc = copy_open(in, open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     return rc == 0 ? 0 : err_set(e, rc, "cannot copy '%s': %s", from, err_text(rc));
 }
 
@@ -252,16 +243,10 @@ static int carry_link(int from, const char *name, int to, const char *last)
 static int carry_file(int from, const char *name, int to, const char *last)
 {
     int in = path_open_beneath(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, NULL);
-    if (in < 0) {
-        return in;
-    }
-    int out = openat(to, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = out < 0 ? error() : copy_open(in, out);
-    close(in);
-    if (out >= 0 && close(out) != 0 && rc == 0) {
-        rc = error();
-    }
-    return rc;
+    return in < 0
+               ? in
+               : copy_open(in, openat(to, last,
+                                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 static int carry_into(int from, int to, const char *name)
@@ -298,22 +283,15 @@ int files__carry(const char *from_dir, const char *to_dir, const char *name, str
     return rc == 0 ? 0 : err_set(e, rc, "cannot copy '%s': %s", name, err_text(rc));
 }
 
-static int link_into(int dir, const char *name, const char *target)
-{
-    const char *last;
-    int parent = open_parent(dir, name, &last);
-    if (parent < 0) {
-        return parent;
-    }
-    int rc = symlinkat(target, parent, last) == 0 ? 0 : error();
-    close(parent);
-    return rc;
-}
-
 int files__link(const char *dir, const char *name, const char *target, struct err *e)
 {
+    const char *last;
     int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int rc = at < 0 ? error() : link_into(at, name, target);
+    int parent = at < 0 ? error() : open_parent(at, name, &last);
+    int rc = parent < 0 ? parent : symlinkat(target, parent, last) == 0 ? 0 : error();
+    if (parent >= 0) {
+        close(parent);
+    }
     if (at >= 0) {
         close(at);
     }
@@ -363,6 +341,7 @@ static void visit_tree(struct visit *v, const char *path)
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd >= 0 && fstat(fd, &st) == 0 ? fdopendir(fd) : NULL;
+    assert(v->see != NULL);
     v->left = ENTRIES_MAX;
     if (dir != NULL) {
         v->dev = st.st_dev;

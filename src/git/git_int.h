@@ -9,26 +9,26 @@
 #include "loop/work.h"
 #include "sandbox/box.h"
 
-// A job is a table of steps, run one after the other by job.c. Each operation keeps its own struct
-// with a `struct git_job` as first member.
+// A job is a table of steps, run one after the other by job.c. Each operation has its own struct with a
+// `struct git_job` as first member.
 
-// Who commits where the user has set no name.
+// Committer where the user has set no name.
 #define GIT_OUR_NAME  "afloat"
 #define GIT_OUR_EMAIL "afloat@localhost"
 
-/// One step. `begin` may ask for a command with job__run(); without one, and without `work`, the
-/// step is over and `end` is not called. A negative return ends the job with that failure.
+/// One step: a command that `begin` asks for with job__run(), or `work` on a thread, and then `end`. When
+/// `begin` asks for no command the step is over. A negative return ends the job with that failure.
 struct step {
-    const char *name;                               // NULL ends the table
-    int (*begin)(struct git_job *j, struct err *e); // loop thread; may be NULL
-    int (*work)(struct git_job *j, struct err *e);  // instead of a command: a thread of the lane
-    int (*end)(struct git_job *j, struct err *e);   // loop thread, afterwards; may be NULL
+    const char *name;                              // NULL ends the table
+    void (*begin)(struct git_job *j);              // loop thread; may be NULL
+    int (*work)(struct git_job *j, struct err *e); // instead of a command: a thread of the lane
+    int (*end)(struct git_job *j, struct err *e);  // loop thread, afterwards; may be NULL
 };
 
 // clang-format off
 #define STEP_COMMAND(name, begin, end) {name, begin, NULL, end}
 #define STEP_WORK(name, work)          {name, NULL, work, NULL}
-#define STEP_THINK(name, begin)        {name, begin, NULL, NULL}
+#define STEP_THINK(name, end)          {name, NULL, NULL, end}
 #define STEPS_END                      {NULL, NULL, NULL, NULL}
 // clang-format on
 
@@ -51,7 +51,7 @@ struct command {
     size_t max;         // of `out`
     bool cut_ok;        // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
     bool may_fail;      // an exit code but 0 is for `end` to judge
-    bool outlives_us;   // it writes the user's files: better whole without us than half with us
+    bool outlives_us;   // it writes the user's files: it may finish after we have died
     struct buf out;     // what it printed
     struct buf grumble; // the beginning of its stderr
     int code;
@@ -125,7 +125,7 @@ struct git_job {
 /// A job of `size` bytes, zeroed; it begins after the current callback. `undo` may be NULL.
 void *job__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
                void (*report)(struct git_job *j, int status, const struct err *e));
-/// Go on with another table, from its first step.
+/// Continue with another table, from its first step.
 void job__become(struct git_job *j, const struct step *steps);
 /// The last thing that a step does: wait until no other job holds `key`, then hold it until
 /// job__release() or the job's end.
@@ -140,13 +140,17 @@ void job__arg(struct git_job *j, const char *arg);
 void job__env(struct git_job *j, const char *name, const char *value);
 /// The command takes no locks just to remember what it found.
 void job__only_reads(struct git_job *j);
+/// The step asks for the commit that `rev` names: exit code 0 and job__id(), or another code.
+void job__ask_commit(struct git_job *j, const char *rev);
+/// The step asks whether `old` is an ancestor of `commit`: exit code 0, or 1 for no.
+void job__ask_ancestor(struct git_job *j, const char *old, const char *commit);
 /// Hand `names` to its stdin, each with a NUL.
 void job__feed(struct git_job *j, const struct git_names *names);
 /// What the command printed, without the newline at its end, copied.
 const char *job__line(struct git_job *j);
 /// The same, when it is the id of a commit or tree; ERR_CORRUPT otherwise.
 int job__id(struct git_job *j, const char **out, struct err *e) MUST_CHECK;
-/// It has failed: `what` and what it said.
+/// It has failed: `what` and what git said.
 int job__grumble(struct git_job *j, int code, const char *what, struct err *e);
 
 char *job__dup(struct git_job *j, const char *z);
@@ -171,11 +175,11 @@ int job__make_tmp(struct git_job *j, struct err *e);
     STEP_COMMAND("settings", look__ask, look__read),            \
     {"files", NULL, look__files, look__go_root}
 // clang-format on
-int git__look_begin(struct git_job *j, struct err *e); // looks at j->place.dir
+void git__look_begin(struct git_job *j); // looks at j->place.dir
 int git__look_end(struct git_job *j, struct err *e);
-int look__ask_branch(struct git_job *j, struct err *e);
+void look__ask_branch(struct git_job *j);
 int look__take_branch(struct git_job *j, struct err *e);
-int look__ask(struct git_job *j, struct err *e);
+void look__ask(struct git_job *j);
 int look__read(struct git_job *j, struct err *e);
 int look__files(struct git_job *j, struct err *e);
 int look__go_root(struct git_job *j, struct err *e); // j->place.dir becomes the root
@@ -195,12 +199,12 @@ void look__identity(struct git_job *j);
     STEP_COMMAND("write tree", state__write, state__written)
 // clang-format on
 int state__copy_index(struct git_job *j, struct err *e);
-int state__add(struct git_job *j, struct err *e);
+void state__add(struct git_job *j);
 int state__added(struct git_job *j, struct err *e);
-int state__ask_changes(struct git_job *j, struct err *e);
+void state__ask_changes(struct git_job *j);
 int state__changes(struct git_job *j, struct err *e);
-int state__drop_nested(struct git_job *j, struct err *e);
-int state__write(struct git_job *j, struct err *e);
+void state__drop_nested(struct git_job *j);
+void state__write(struct git_job *j);
 int state__written(struct git_job *j, struct err *e);
 
 // ---- quarantine.c: a git directory for one worktree ----------------------------------------------
@@ -218,7 +222,7 @@ struct quarantine {
 
 /// What a quarantine needs to know of the repository's refs; the place is the repository.
 #define REFS_STEP STEP_COMMAND("refs", quarantine__ask_refs, quarantine__take_refs)
-int quarantine__ask_refs(struct git_job *j, struct err *e);
+void quarantine__ask_refs(struct git_job *j);
 int quarantine__take_refs(struct git_job *j, struct err *e);
 /// Make it anew, after REFS_STEP and look__read(), and let the worktree's `.git` lead there. Blocks.
 int quarantine__make(const struct git_job *j, const struct quarantine *q, struct err *e) MUST_CHECK;
@@ -234,15 +238,15 @@ int quarantine__put_right(const struct quarantine *q, bool *broken, struct err *
         STEP_WORK("check pack", import__check),                                                    \
         STEP_COMMAND("take in", import__take, import__taken)
 int import__make_file(struct git_job *j, struct err *e);
-int import__pack(struct git_job *j, struct err *e);
+void import__pack(struct git_job *j);
 int import__check(struct git_job *j, struct err *e);
-int import__take(struct git_job *j, struct err *e);
+void import__take(struct git_job *j);
 int import__taken(struct git_job *j, struct err *e);
 
-// ---- own.c: a worktree of ours, after somebody else has worked there ----------------------------
+// ---- own.c: a worktree of ours, after a model has worked there -----------------------------------
 
-/// Lane steps. Find its registration and make `j->place` it, with a box: for looking, while somebody
-/// may work there; and, when nobody does, with what a session may have broken put right. Then `*broken`
+/// Lane steps. Find its registration and make `j->place` it, with a box: own__enter() while a session may
+/// work there; own__take_over() when none does, repairing what a session may have broken. Then `*broken`
 /// says that its quarantine must be made anew before own__enter().
 int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
 int own__take_over(struct git_job *j, const struct git_worktree *w, bool *broken,
@@ -267,9 +271,9 @@ struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w);
     STEP_COMMAND("joined", join__commit, join__committed)
 // clang-format on
 void join__init(struct git_job *j, const struct git_worktree *w, bool lenient);
-int join__merge(struct git_job *j, struct err *e);
+void join__merge(struct git_job *j);
 int join__merged(struct git_job *j, struct err *e);
-int join__commit(struct git_job *j, struct err *e);
+void join__commit(struct git_job *j);
 int join__committed(struct git_job *j, struct err *e);
 
 struct take_job {

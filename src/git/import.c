@@ -4,12 +4,12 @@
 //     here          its size, its header: no more objects than a repository should get at once
 //     the repository    unpack-objects or index-pack, --strict ──> objects, whole and well formed
 //
-// This is what a fetch does with bytes from a stranger. Only bytes cross the border: git outside the
-// box never reads the quarantine, so neither settings, hooks, alternates nor links in there matter. It
-// takes the name of each object from its content, checks what trees, commits and tags hold, and that
-// all they point at is there. Refs are not part of it: the caller names the commits, and moves one
-// branch (keep.c).
+// This is what a fetch does with untrusted bytes. Only bytes cross the border: git outside the box never
+// reads the quarantine, so its settings, hooks, alternates and links have no effect. Git takes the name of
+// each object from its content, checks what trees, commits and tags hold, and that all they point at exists.
+// Refs are not part of it: the caller names the commits, and moves one branch (keep.c).
 
+#include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -32,15 +32,14 @@ int import__make_file(struct git_job *j, struct err *e)
     return rc;
 }
 
-int import__pack(struct git_job *j, struct err *e)
+void import__pack(struct git_job *j)
 {
     struct import *i = &j->import;
-    struct buf in;
-    (void)e;
+    struct buf in = {.max = SIZE_MAX};
     if (i->tips.n == 0) {
-        return 0;
+        return;
     }
-    buf_init(&in, SIZE_MAX);
+    assert(i->fd > 0);
     for (size_t n = 0; n < i->tips.n; n++) {
         buf_addf(&in, "%s\n", i->tips.p[n]);
     }
@@ -50,12 +49,6 @@ int import__pack(struct git_job *j, struct err *e)
     j->cmd.out_fd = i->fd;
     j->cmd.max_file = pack_max;
     buf_fini(&in);
-    return 0;
-}
-
-static uint32_t big_endian(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 int import__check(struct git_job *j, struct err *e)
@@ -68,7 +61,8 @@ int import__check(struct git_job *j, struct err *e)
     if (pread(i->fd, header, HEADER, 0) != HEADER || memcmp(header, "PACK", 4) != 0) {
         return err_set(e, ERR_CORRUPT, "git made no pack of the work");
     }
-    i->n_objects = big_endian(header + 8);
+    i->n_objects = (uint32_t)header[8] << 24 | (uint32_t)header[9] << 16 |
+                   (uint32_t)header[10] << 8 | header[11];
     if (i->n_objects > OBJECTS_MAX) {
         return err_set(e, ERR_TOO_LARGE, "the work has %llu objects, more than %d",
                        (unsigned long long)i->n_objects, OBJECTS_MAX);
@@ -76,16 +70,15 @@ int import__check(struct git_job *j, struct err *e)
     return lseek(i->fd, 0, SEEK_SET) == 0 ? 0 : err_sys(e, "cannot read the pack of the work");
 }
 
-int import__take(struct git_job *j, struct err *e)
+void import__take(struct git_job *j)
 {
     struct import *i = &j->import;
-    (void)e;
     j->place.dir = j->place.git_dir = i->common;
     j->place.work_tree = j->place.objects = NULL;
     box_free(j->place.box);
     j->place.box = NULL;
     if (i->tips.n == 0 || i->n_objects == 0) {
-        return 0;
+        return;
     }
     if (i->n_objects < LOOSE_MAX) { // as git does it: a pack for each run would slow the user down
         job__run(j, "unpack-objects", "-q", "--strict", NULL);
@@ -94,7 +87,6 @@ int import__take(struct git_job *j, struct err *e)
     }
     j->cmd.in_fd = i->fd;
     j->cmd.may_fail = true;
-    return 0;
 }
 
 int import__taken(struct git_job *j, struct err *e)

@@ -3,15 +3,14 @@
 //     job__new ── deferred ──> begin ──> command or work ──> end ──> next step ... ──> report
 //                                 └── a failure or a cancel ──> the undo table ──────────┘
 //
-// Git is started with an environment that we make, never with one that was inherited, and with
-// settings on its command line for what a repository could otherwise have it run: hooks, file
-// monitors, signatures, maintenance in the background, prompts.
+// Git gets an environment that we make, never an inherited one, and settings on its command line for what a
+// repository could otherwise make it run: hooks, file monitors, signatures, background maintenance, prompts.
 //
 // Invariants:
 //   - of a command, a piece of work and a deferred advance() exactly one is under way until report.
 //   - report is called once; after it the job is gone.
-//   - a job that waits for its turn has none of the three; whoever releases it, or cancels it, starts
-//     it again.
+//   - a job that waits for its turn has none of the three; the job that releases the turn, or a cancel,
+//     starts it again.
 //   - the undo table runs at most once, and nothing can cancel it.
 //   - work on the lane touches the job; the loop thread does not until it is done.
 
@@ -62,6 +61,7 @@ static void git_free(struct git *g)
 static void job_free(struct git_job *j)
 {
     struct git *g = j->git;
+    assert(j->proc == NULL && !j->waiting);
     job__release(j);
     *j->link = j->next;
     if (j->next != NULL) {
@@ -97,16 +97,6 @@ static void remove_tmp(void *arg)
     }
 }
 
-/// Nothing more to run: clear up, then tell.
-static void wind_up(struct git_job *j)
-{
-    if (j->tmp != NULL) {
-        work_submit(j->git->lane, work_mount_key(j->tmp), remove_tmp, finish, j);
-    } else {
-        finish(j);
-    }
-}
-
 // ---- from step to step -----------------------------------------------------------------------
 
 static void fail(struct git_job *j, int status, const struct err *e)
@@ -137,7 +127,7 @@ static void end_step(struct git_job *j)
     }
     if (j->step_status < 0) {
         fail(j, j->step_status, &j->step_err);
-    } else if (!j->moved) {
+    } else if (!j->moved && !j->waiting) {
         j->at++;
     }
 }
@@ -145,26 +135,18 @@ static void end_step(struct git_job *j)
 static void on_work(void *arg)
 {
     struct git_job *j = arg;
-    const struct step *s = &j->steps[j->at];
-    j->step_status = s->work(j, &j->step_err);
+    j->step_status = j->steps[j->at].work(j, &j->step_err);
 }
 
 static void on_worked(void *arg)
 {
-    struct git_job *j = arg;
-    end_step(j);
-    advance(j);
-}
-
-/// Where the lane's work of this job mostly happens.
-static uint64_t work_key(const struct git_job *j)
-{
-    return j->place.dir != NULL ? work_mount_key(j->place.dir) : 0;
+    end_step(arg);
+    advance(arg);
 }
 
 // ---- the command -----------------------------------------------------------------------------
 
-/// What no repository may have us run or wait for, and what must not depend on settings.
+/// Settings that keep git from running or waiting for what a repository names, and fix what must not vary.
 static const char *const settings[] = {
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -178,45 +160,6 @@ static const char *const settings[] = {
     "checkout.workers=0",
     "checkout.thresholdForParallelism=200",
 };
-
-static void add_env(struct git_job *j, const char *name, const char *value)
-{
-    if (value != NULL) {
-        vec_push(&j->cmd.env, arena_printf(&j->arena, "%s=%s", name, value));
-    }
-}
-
-static void fill_env(struct git_job *j)
-{
-    const struct git *g = j->git;
-    add_env(j, "PATH", g->path);
-    add_env(j, "HOME", g->user_home);
-    add_env(j, "XDG_CONFIG_HOME", g->xdg_config_home);
-    add_env(j, "LC_ALL", "C");
-    add_env(j, "GIT_TERMINAL_PROMPT", "0");
-    add_env(j, "GIT_INDEX_FILE", j->place.index);
-    add_env(j, "GIT_ALTERNATE_OBJECT_DIRECTORIES", j->place.objects);
-}
-
-static void fill_argv(struct git_job *j)
-{
-    const struct place *at = &j->place;
-    vec_push(&j->cmd.argv, j->git->program);
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-        vec_push(&j->cmd.argv, "-c");
-        vec_push(&j->cmd.argv, settings[i]);
-    }
-    if (at->index != NULL) { // a split one would put its other half into the repository
-        vec_push(&j->cmd.argv, "-c");
-        vec_push(&j->cmd.argv, "core.splitIndex=false");
-    }
-    if (at->git_dir != NULL) {
-        vec_push(&j->cmd.argv, arena_printf(&j->arena, "--git-dir=%s", at->git_dir));
-    }
-    if (at->work_tree != NULL) {
-        vec_push(&j->cmd.argv, arena_printf(&j->arena, "--work-tree=%s", at->work_tree));
-    }
-}
 
 static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
@@ -239,42 +182,36 @@ static void on_limit(void *arg)
     proc_end(j->proc, GRACE_MS);
 }
 
-static int judge_start(struct git_job *j, const struct proc_exit *x)
-{
-    struct err *e = &j->step_err;
-    if (x->no_box != 0) {
-        return box_explain(x->no_box, -x->code, e);
-    }
-    if (x->code == UV_ENOENT) {
-        return err_set(e, ERR_UNSUPPORTED, "cannot run '%s': %s; is git installed?",
-                       j->git->program, x->why);
-    }
-    return err_set(e, x->code < 0 ? x->code : UV_EIO, "cannot run git: %s", x->why);
-}
-
 static int judge(struct git_job *j, const struct proc_exit *x)
 {
     struct command *c = &j->cmd;
+    struct err *e = &j->step_err;
     c->code = x->code;
     if (j->step_status < 0) {
-        return j->step_status; // by us, and said already
+        return j->step_status; // by us, and reported already
+    }
+    if (!x->launched && x->no_box != 0) {
+        return box_explain(x->no_box, -x->code, e);
+    }
+    if (!x->launched && x->code == UV_ENOENT) {
+        return err_set(e, ERR_UNSUPPORTED, "cannot run '%s': %s; is git installed?",
+                       j->git->program, x->why);
     }
     if (!x->launched) {
-        return judge_start(j, x);
+        return err_set(e, x->code < 0 ? x->code : UV_EIO, "cannot run git: %s", x->why);
     }
     if (c->cut) {
         return c->cut_ok ? 0
-                         : err_set(&j->step_err, ERR_TOO_LARGE,
-                                   "git has more to say than %zu bytes", c->max);
+                         : err_set(e, ERR_TOO_LARGE, "git has more to say than %zu bytes", c->max);
     }
     if (x->signal == SIGXFSZ) {
-        return err_set(&j->step_err, ERR_TOO_LARGE, "git has more to write than %llu MiB",
+        return err_set(e, ERR_TOO_LARGE, "git has more to write than %llu MiB",
                        (unsigned long long)(c->max_file >> 20));
     }
     if (x->signal != 0) {
-        return err_set(&j->step_err, UV_EIO, "git was ended by signal %d", x->signal);
+        return err_set(e, UV_EIO, "git was ended by signal %d", x->signal);
     }
-    return x->code == 0 || c->may_fail ? 0 : job__grumble(j, UV_EIO, "git", &j->step_err);
+    return x->code == 0 || c->may_fail ? 0 : job__grumble(j, UV_EIO, "git", e);
 }
 
 static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
@@ -294,8 +231,8 @@ static int spawn(struct git_job *j)
     struct command *c = &j->cmd;
     vec_push(&c->argv, NULL);
     vec_push(&c->env, NULL);
-    buf_init(&c->out, c->max);
-    buf_init(&c->grumble, GRUMBLE_MAX);
+    c->out.max = c->max;
+    c->grumble.max = GRUMBLE_MAX;
     struct proc_opts opts = {
         .argv = c->argv.p,
         .env = c->env.p,
@@ -330,18 +267,6 @@ static int spawn(struct git_job *j)
 
 // ---- advancing -------------------------------------------------------------------------------
 
-static int begin_step(struct git_job *j)
-{
-    const struct step *s = &j->steps[j->at];
-    command_clear(&j->cmd);
-    j->step_err = (struct err){0};
-    j->step_status = 0;
-    j->moved = false;
-    int rc = s->begin != NULL ? s->begin(j, &j->step_err) : 0;
-    assert(s->work == NULL || !j->cmd.wanted);
-    return rc == 0 && j->cmd.wanted ? spawn(j) : rc;
-}
-
 /// Steps that need neither a command nor a thread are done at once, up to the first that does.
 static void advance(void *arg)
 {
@@ -354,19 +279,36 @@ static void advance(void *arg)
         if (s->name == NULL) {
             break;
         }
-        int rc = begin_step(j);
+        command_clear(&j->cmd);
+        j->step_err = (struct err){0};
+        j->step_status = 0;
+        if (s->work != NULL) {
+            uint64_t key = j->place.dir != NULL ? work_mount_key(j->place.dir) : 0;
+            work_submit(j->git->lane, key, on_work, on_worked, j);
+            return;
+        }
+        if (s->begin == NULL) {
+            end_step(j);
+            if (j->waiting) {
+                return;
+            }
+            continue;
+        }
+        s->begin(j);
+        int rc = j->cmd.wanted ? spawn(j) : 0;
         if (rc < 0) {
             fail(j, rc, &j->step_err);
-        } else if (j->proc != NULL || j->waiting) {
+        } else if (j->proc != NULL) {
             return;
-        } else if (s->work != NULL) {
-            work_submit(j->git->lane, work_key(j), on_work, on_worked, j);
-            return;
-        } else if (!j->moved) {
+        } else {
             j->at++;
         }
     }
-    wind_up(j);
+    if (j->tmp != NULL) { // nothing more to run: clean up, then report
+        work_submit(j->git->lane, work_mount_key(j->tmp), remove_tmp, finish, j);
+    } else {
+        finish(j);
+    }
 }
 
 // ---- for the operations ----------------------------------------------------------------------
@@ -381,7 +323,6 @@ void *job__new(struct git *g, size_t size, const struct step *steps, const struc
     j->undo = undo;
     j->report = report;
     j->umask = proc_umask();
-    arena_init(&j->arena);
     timer_init(&j->limit, g->loop, on_limit, j);
     j->next = g->jobs;
     j->link = &g->jobs;
@@ -395,6 +336,7 @@ void *job__new(struct git *g, size_t size, const struct step *steps, const struc
 
 void job__become(struct git_job *j, const struct step *steps)
 {
+    assert(steps != NULL && j->proc == NULL);
     j->steps = steps;
     j->at = 0;
     j->moved = true;
@@ -425,6 +367,7 @@ void job__release(struct git_job *j)
     if (!j->holds) {
         return;
     }
+    assert(!j->waiting);
     j->holds = false;
     struct git_job *next = find_turn(j->git, j->turn, true);
     if (next != NULL) {
@@ -442,12 +385,34 @@ void job__settle(struct git_job *j)
 
 void job__run(struct git_job *j, ...)
 {
+    const struct git *g = j->git;
+    const struct place *at = &j->place;
     va_list args;
-    assert(!j->cmd.wanted);
+    assert(!j->cmd.wanted && j->proc == NULL);
     j->cmd.wanted = true;
     j->cmd.max = OUT_MAX;
-    fill_env(j);
-    fill_argv(j);
+    job__env(j, "PATH", g->path);
+    job__env(j, "HOME", g->user_home);
+    job__env(j, "XDG_CONFIG_HOME", g->xdg_config_home);
+    job__env(j, "LC_ALL", "C");
+    job__env(j, "GIT_TERMINAL_PROMPT", "0");
+    job__env(j, "GIT_INDEX_FILE", at->index);
+    job__env(j, "GIT_ALTERNATE_OBJECT_DIRECTORIES", at->objects);
+    vec_push(&j->cmd.argv, g->program);
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+        vec_push(&j->cmd.argv, "-c");
+        vec_push(&j->cmd.argv, settings[i]);
+    }
+    if (at->index != NULL) { // a split one would put its other half into the repository
+        vec_push(&j->cmd.argv, "-c");
+        vec_push(&j->cmd.argv, "core.splitIndex=false");
+    }
+    if (at->git_dir != NULL) {
+        vec_push(&j->cmd.argv, arena_printf(&j->arena, "--git-dir=%s", at->git_dir));
+    }
+    if (at->work_tree != NULL) {
+        vec_push(&j->cmd.argv, arena_printf(&j->arena, "--work-tree=%s", at->work_tree));
+    }
     va_start(args, j);
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;) {
         vec_push(&j->cmd.argv, arg);
@@ -462,12 +427,27 @@ void job__arg(struct git_job *j, const char *arg)
 
 void job__env(struct git_job *j, const char *name, const char *value)
 {
-    add_env(j, name, value);
+    if (value != NULL) {
+        vec_push(&j->cmd.env, arena_printf(&j->arena, "%s=%s", name, value));
+    }
 }
 
 void job__only_reads(struct git_job *j)
 {
-    add_env(j, "GIT_OPTIONAL_LOCKS", "0");
+    job__env(j, "GIT_OPTIONAL_LOCKS", "0");
+}
+
+void job__ask_commit(struct git_job *j, const char *rev)
+{
+    job__run(j, "rev-parse", "-q", "--verify", "--end-of-options",
+             arena_printf(&j->arena, "%s^{commit}", rev), NULL);
+    j->cmd.may_fail = true;
+}
+
+void job__ask_ancestor(struct git_job *j, const char *old, const char *commit)
+{
+    job__run(j, "merge-base", "--is-ancestor", old, commit, NULL);
+    j->cmd.may_fail = true;
 }
 
 int job__make_tmp(struct git_job *j, struct err *e)

@@ -107,8 +107,7 @@ struct git_names job__names(struct git_job *j, struct str text, size_t max)
 
 char *job__quote(const char *text)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     buf_addc(&out, '"');
     for (const char *c = text; *c != '\0'; c++) {
         if (*c == '\n') {

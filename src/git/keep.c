@@ -1,25 +1,24 @@
-// The end of work in a worktree: everything on its branch, then the directory goes.
+// The end of work in a worktree: everything goes to its branch, then the directory is removed.
 //
 //     in the box, in the quarantine
-//         put right ──> where are branch B and HEAD H? ──> add -A ──> tree ──> commit on H
+//         repair ──> where are branch B and HEAD H? ──> add -A ──> tree ──> commit on H
 //     in the repository
 //         its objects (import.c) ──> the branch there
 //
-// The model may have gone anywhere: on another branch, on no branch, back in time. The new commit
-// follows on H, where the files came from, and becomes the branch when that loses nothing of B:
+// The model may have gone anywhere: on another branch, on no branch, back in time. The new commit follows H,
+// where the files came from, and becomes the branch when that loses nothing of B:
 //
 //     H is B, or after it     the branch goes there
-//     H is gone               the commit follows on B
+//     H is gone               the commit follows B
 //     B is gone               it is made again, where H is
 //     they have parted        a second branch, BRANCH-rescue-ID, gets it; B stays
 //
-// Other branches and stashes that were made in the quarantine get such a branch each. Of the
-// repository's branch only we know where it was; if the user has moved it since, and the new one does
-// not follow on that, the user's stays and ours is a rescue branch.
+// Other branches and stashes that were made in the quarantine get such a branch each. If the user has moved
+// the repository's branch since the work began, and the new commit does not follow it, the user's stays and
+// ours becomes a rescue branch.
 //
-// Plain parts of git do this instead of `git commit`, so that neither HEAD, hooks, templates nor
-// editors have a say. No step touches the repository's refs but the last ones, update-ref, which git
-// does whole or not at all.
+// Plumbing commands do this instead of `git commit`, so that HEAD, hooks, templates and editors have no
+// effect. Only the last steps, update-ref, touch the repository's refs, and git does each whole or not at all.
 
 #include <unistd.h>
 
@@ -57,11 +56,13 @@ static struct keep_job *self(struct git_job *j)
 
 // ---- where we are ----------------------------------------------------------------------------
 
-/// Links that were made for it are not its work.
-static void remove_links(const struct keep_job *k)
+static int take_over(struct git_job *j, struct err *e)
 {
+    struct keep_job *k = self(j);
     char target[PATH_MAX];
-    for (const char *const *name = k->link; *name != NULL; name++) {
+    int rc = own__take_over(j, &k->of, &k->broken, e);
+    for (const char *const *name = k->link; rc == 0 && *name != NULL; name++) {
+        // links that were made for the worktree are not its work
         char *ours = path_join(k->of.dir, *name), *theirs = path_join(k->root, *name);
         ssize_t n = readlink(ours, target, sizeof target);
         if (n > 0 && str_eqz((struct str){target, (size_t)n}, theirs)) {
@@ -70,21 +71,14 @@ static void remove_links(const struct keep_job *k)
         free(theirs);
         free(ours);
     }
-}
-
-static int take_over(struct git_job *j, struct err *e)
-{
-    struct keep_job *k = self(j);
-    int rc = own__take_over(j, &k->of, &k->broken, e);
-    if (rc == 0) {
-        remove_links(k);
-    }
     return rc;
 }
 
-static int ask_refs(struct git_job *j, struct err *e)
+static void ask_refs(struct git_job *j)
 {
-    return self(j)->broken ? quarantine__ask_refs(j, e) : 0;
+    if (self(j)->broken) {
+        quarantine__ask_refs(j);
+    }
 }
 
 static int remake(struct git_job *j, struct err *e)
@@ -106,13 +100,9 @@ static int enter(struct git_job *j, struct err *e)
     return own__enter(j, &self(j)->of, e);
 }
 
-static int ask_tip(struct git_job *j, struct err *e)
+static void ask_tip(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", self(j)->ref),
-             NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_commit(j, self(j)->ref);
 }
 
 /// Back to the repository.
@@ -143,12 +133,9 @@ static int take_tip(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_head(struct git_job *j, struct err *e)
+static void ask_head(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", "HEAD^{commit}", NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_commit(j, "HEAD");
 }
 
 static int take_head(struct git_job *j, struct err *e)
@@ -163,15 +150,12 @@ static int take_head(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_order(struct git_job *j, struct err *e)
+static void ask_order(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (k->tip[0] != '\0' && strcmp(k->tip, k->parent) != 0) {
-        job__run(j, "merge-base", "--is-ancestor", k->tip, k->parent, NULL);
-        j->cmd.may_fail = true;
+        job__ask_ancestor(j, k->tip, k->parent);
     }
-    return 0;
 }
 
 static int take_order(struct git_job *j, struct err *e)
@@ -184,14 +168,12 @@ static int take_order(struct git_job *j, struct err *e)
 // ---- what there is ---------------------------------------------------------------------------
 
 /// An index that is gone would have git forget what is tracked although it is ignored.
-static int check_index(struct git_job *j, struct err *e)
+static void check_index(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (k->no_index) {
         job__run(j, "read-tree", k->parent, NULL);
     }
-    return 0;
 }
 
 static int look_at_index(struct git_job *j, struct err *e)
@@ -206,21 +188,21 @@ static int look_at_index(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int write_tree(struct git_job *j, struct err *e)
+static void write_tree(struct git_job *j)
 {
-    return j->changed ? state__write(j, e) : 0;
+    if (j->changed) {
+        state__write(j);
+    }
 }
 
-static int make_commit(struct git_job *j, struct err *e)
+static void make_commit(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     k->commit = k->parent;
     if (j->changed) {
         job__run(j, "commit-tree", j->tree, "-p", k->parent, "-m", k->message, NULL);
         look__identity(j);
     }
-    return 0;
 }
 
 static int take_commit(struct git_job *j, struct err *e)
@@ -233,25 +215,19 @@ static int take_commit(struct git_job *j, struct err *e)
 // ---- what becomes a branch -------------------------------------------------------------------------
 
 /// Nothing may move when H is before B and there is nothing new.
-static int ask_parted(struct git_job *j, struct err *e)
+static void ask_parted(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     k->target = k->parted ? k->tip : k->commit;
     if (k->parted) {
-        job__run(j, "merge-base", "--is-ancestor", k->commit, k->tip, NULL);
-        j->cmd.may_fail = true;
+        job__ask_ancestor(j, k->commit, k->tip);
     }
-    return 0;
 }
 
 static void add_rescue(struct keep_job *k, const char *commit)
 {
-    bool known = k->n_rescue == ARRAY_LEN(k->rescue);
-    for (size_t i = 0; i < k->n_rescue && !known; i++) {
-        known = strcmp(k->rescue[i], commit) == 0;
-    }
-    if (!known) {
+    bool known = str_lookup(str_of(commit), k->rescue, k->n_rescue) >= 0;
+    if (!known && k->n_rescue < ARRAY_LEN(k->rescue)) {
         k->rescue[k->n_rescue++] = commit;
     }
 }
@@ -266,28 +242,24 @@ static int take_parted(struct git_job *j, struct err *e)
     return 0;
 }
 
-/// So that to keep it once more finds nothing new.
-static int move_own(struct git_job *j, struct err *e)
+/// Keeping it once more then finds nothing new.
+static void move_own(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (strcmp(k->target, k->tip) != 0) {
         job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->target, NULL);
     }
-    return 0;
 }
 
 /// Branches and a stash with commits that `target` has not; most are copies of the user's.
-static int ask_others(struct git_job *j, struct err *e)
+static void ask_others(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     job__run(j, "for-each-ref", "--format=%(objectname)",
              arena_printf(&j->arena, "--no-merged=%s", k->target), "refs/heads", "refs/stash",
              NULL);
     j->cmd.max = OTHERS_BYTES;
     j->cmd.cut_ok = j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_others(struct git_job *j, struct err *e)
@@ -298,10 +270,9 @@ static int take_others(struct git_job *j, struct err *e)
 }
 
 /// Which of them does the repository not have? It is asked without the quarantine.
-static int ask_unknown(struct git_job *j, struct err *e)
+static void ask_unknown(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (k->others.n != 0) {
         k->inside = j->place;
         j->place = (struct place){.dir = k->of.common, .git_dir = k->of.common};
@@ -309,7 +280,6 @@ static int ask_unknown(struct git_job *j, struct err *e)
         job__env(j, "GIT_NO_LAZY_FETCH", "1");
         j->cmd.in = k->others;
     }
-    return 0;
 }
 
 static int take_unknown(struct git_job *j, struct err *e)
@@ -358,16 +328,13 @@ static int take_theirs(struct git_job *j, struct err *e)
 }
 
 /// The user may have moved the branch meanwhile.
-static int ask_follows(struct git_job *j, struct err *e)
+static void ask_follows(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (k->theirs[0] != '\0' && strcmp(k->theirs, k->of.head) != 0 &&
         strcmp(k->theirs, k->target) != 0) {
-        job__run(j, "merge-base", "--is-ancestor", k->theirs, k->target, NULL);
-        j->cmd.may_fail = true;
+        job__ask_ancestor(j, k->theirs, k->target);
     }
-    return 0;
 }
 
 static int take_follows(struct git_job *j, struct err *e)
@@ -381,22 +348,19 @@ static int take_follows(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int move_branch(struct git_job *j, struct err *e)
+static void move_branch(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     k->out.head = k->target;
     if (strcmp(k->target, k->theirs) != 0) {
         job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->target, k->theirs,
                  NULL);
     }
-    return 0;
 }
 
-static int make_rescue(struct git_job *j, struct err *e)
+static void make_rescue(struct git_job *j)
 {
     struct keep_job *k = self(j);
-    (void)e;
     if (k->at_rescue < k->n_rescue) {
         const char *name =
             arena_printf(&j->arena, "%s-rescue-%.8s", k->of.branch, k->rescue[k->at_rescue]);
@@ -408,7 +372,6 @@ static int make_rescue(struct git_job *j, struct err *e)
         job__run(j, "update-ref", "--no-deref", "-m", "afloat: rescue",
                  arena_printf(&j->arena, "refs/heads/%s", name), k->rescue[k->at_rescue], NULL);
     }
-    return 0;
 }
 
 static const struct step *rescue_steps(void);
@@ -421,13 +384,11 @@ static int rescued(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_ignored(struct git_job *j, struct err *e)
+static void ask_ignored(struct git_job *j)
 {
-    (void)e;
     job__run(j, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", NULL);
     j->cmd.max = IGNORED_BYTES;
     j->cmd.cut_ok = j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_ignored(struct git_job *j, struct err *e)

@@ -20,13 +20,11 @@ static struct list_job *self(struct git_job *j)
 
 // ---- the list --------------------------------------------------------------------------------
 
-static int ask_list(struct git_job *j, struct err *e)
+static void ask_list(struct git_job *j)
 {
-    (void)e;
     job__run(j, "worktree", "list", "--porcelain", "-z", NULL);
     job__only_reads(j);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 /// One attribute of the entry under way: a word, and what follows it.
@@ -91,12 +89,10 @@ struct git_job *git_list(struct git *g, const char *repo, git_list_cb *cb, void 
 
 // ---- deleting a branch -----------------------------------------------------------------------
 
-static int ask_tip(struct git_job *j, struct err *e)
+static void ask_tip(struct git_job *j)
 {
-    (void)e;
     job__run(j, "rev-parse", "-q", "--verify", self(j)->ref, NULL);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 static int take_tip(struct git_job *j, struct err *e)
@@ -108,20 +104,26 @@ static int take_tip(struct git_job *j, struct err *e)
                : err_set(e, ERR_CONFLICT, "the branch '%s' has moved and is kept", k->branch);
 }
 
-static int delete_ref(struct git_job *j, struct err *e)
+static int check_list(struct git_job *j, struct err *e)
 {
     struct list_job *k = self(j);
-    if (k->gone) {
-        return 0;
-    }
-    vec_foreach (entry, &k->entries) {
+    int rc = take_list(j, e);
+    for (size_t i = 0; i < k->entries.n && rc == 0 && !k->gone; i++) {
+        const struct git_entry *entry = &k->entries.p[i];
         if (strcmp(entry->branch, k->branch) == 0) {
-            return err_set(e, ERR_CONFLICT, "the branch '%s' is checked out in '%s'", k->branch,
-                           entry->path);
+            rc = err_set(e, ERR_CONFLICT, "the branch '%s' is checked out in '%s'", k->branch,
+                         entry->path);
         }
     }
-    job__run(j, "update-ref", "--no-deref", "-d", k->ref, k->commit, NULL);
-    return 0;
+    return rc;
+}
+
+static void delete_ref(struct git_job *j)
+{
+    struct list_job *k = self(j);
+    if (!k->gone) {
+        job__run(j, "update-ref", "--no-deref", "-d", k->ref, k->commit, NULL);
+    }
 }
 
 static void report_deleted(struct git_job *j, int status, const struct err *e)
@@ -137,7 +139,7 @@ struct git_job *git_delete_branch(struct git *g, const char *common, const char 
     // clang-format off
     static const struct step steps[] = {
         STEP_COMMAND("tip", ask_tip, take_tip),
-        STEP_COMMAND("list", ask_list, take_list),
+        STEP_COMMAND("list", ask_list, check_list),
         STEP_COMMAND("delete", delete_ref, NULL),
         STEPS_END
     };
@@ -174,13 +176,11 @@ static int walk(struct git_job *j, struct err *e)
     return own__enter(j, &k->of, e);
 }
 
-static int ask_status(struct git_job *j, struct err *e)
+static void ask_status(struct git_job *j)
 {
-    (void)e;
     job__run(j, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all",
              "--ignore-submodules=all", NULL);
     job__only_reads(j);
-    return 0;
 }
 
 static int take_status(struct git_job *j, struct err *e)
@@ -193,15 +193,13 @@ static int take_status(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_commits(struct git_job *j, struct err *e)
+static void ask_commits(struct git_job *j)
 {
     const char *branch = measuring(j)->of.branch;
-    (void)e;
     job__run(j, "rev-list", "--count", arena_printf(&j->arena, "refs/heads/%s", branch), "--not",
              arena_printf(&j->arena, "--exclude=%s", branch), "--branches", "--remotes", "--",
              NULL);
     j->cmd.may_fail = true; // the branch may be gone
-    return 0;
 }
 
 static int take_commits(struct git_job *j, struct err *e)

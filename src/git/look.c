@@ -1,11 +1,11 @@
 // What a directory is to git.
 //
-// One rev-parse answers nearly all. Its answers are lines, and paths may hold newlines; but options
-// that it does not know it prints as they are, so one of ours stands between the answers. Where
-// there is no commit yet it stops at HEAD, with all before it said.
+// One rev-parse answers nearly all. Its answers are lines, and paths may hold newlines; but it prints options
+// that it does not know as they are, so one of ours separates the answers. Where there is no commit yet it
+// stops at HEAD, after answering all before it.
 //
-// A repository is known by its common directory, the same from each of its worktrees; the directory
-// that people know it by is that of its main checkout.
+// A repository is identified by its common directory, the same from each of its worktrees; the directory
+// that users know is that of its main checkout.
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -23,16 +23,14 @@ struct look_job {
 
 // ---- rev-parse -------------------------------------------------------------------------------
 
-int git__look_begin(struct git_job *j, struct err *e)
+void git__look_begin(struct git_job *j)
 {
-    (void)e;
     job__run(j, "rev-parse", "--is-bare-repository", "--is-inside-work-tree",
              "--is-shallow-repository", NEXT, "--show-superproject-working-tree", NEXT,
              "--show-cdup", NEXT, "--path-format=absolute", "--git-common-dir", NEXT, "--git-dir",
              NEXT, "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", "--", NULL);
     job__only_reads(j);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 /// The answer up to the next mark, without its newline.
@@ -52,57 +50,43 @@ static struct str take_answer(struct str *rest)
     return answer;
 }
 
-static int not_found(struct git_job *j, struct err *e)
-{
-    return job__grumble(j, ERR_NOT_FOUND, j->place.dir, e);
-}
-
-static void take_head(struct git_job *j, struct str rest)
-{
-    struct git_look *l = &j->look;
-    l->head = arena_strdup(&j->arena, str_cut(&rest, '\n'));
-    l->tree = arena_strdup(&j->arena, str_cut(&rest, '\n'));
-    struct str name = str_cut(&rest, '\n');
-    l->branch = arena_strdup(&j->arena, str_starts(name, "refs/heads/")
-                                            ? str_from(name, strlen("refs/heads/"))
-                                            : STR(""));
-    l->unborn = !job__is_id(l->head) || !job__is_id(l->tree);
-    if (l->unborn) {
-        l->head = l->tree = "";
-    }
-}
-
 int git__look_end(struct git_job *j, struct err *e)
 {
     struct git_look *l = &j->look;
-    struct str rest = buf_str(&j->cmd.out);
-    struct str flags = take_answer(&rest);
+    struct arena *a = &j->arena;
+    struct str rest = buf_str(&j->cmd.out), flags = take_answer(&rest);
     l->bare = str_eqz(str_cut(&flags, '\n'), "true");
     bool inside = str_eqz(str_cut(&flags, '\n'), "true");
     l->shallow = str_eqz(str_cut(&flags, '\n'), "true");
     l->in_submodule = take_answer(&rest).n != 0;
-    j->cdup = arena_strdup(&j->arena, take_answer(&rest));
-    l->common = arena_strdup(&j->arena, take_answer(&rest));
-    l->git_dir = arena_strdup(&j->arena, take_answer(&rest));
+    j->cdup = arena_strdup(a, take_answer(&rest));
+    l->common = arena_strdup(a, take_answer(&rest));
+    l->git_dir = arena_strdup(a, take_answer(&rest));
     if (l->git_dir[0] != '/' || l->common[0] != '/') {
-        return not_found(j, e);
+        return job__grumble(j, ERR_NOT_FOUND, j->place.dir, e);
     }
     if (!l->bare && !inside) {
         return err_set(e, ERR_NOT_FOUND, "'%s' is inside a git directory, not a checkout",
                        j->place.dir);
     }
-    take_head(j, rest);
+    l->head = arena_strdup(a, str_cut(&rest, '\n'));
+    l->tree = arena_strdup(a, str_cut(&rest, '\n'));
+    struct str name = str_cut(&rest, '\n');
+    bool branch = str_starts(name, "refs/heads/");
+    l->branch = branch ? arena_strdup(a, str_from(name, strlen("refs/heads/"))) : "";
+    l->unborn = !job__is_id(l->head) || !job__is_id(l->tree);
+    if (l->unborn) {
+        l->head = l->tree = "";
+    }
     return 0;
 }
 
-int look__ask_branch(struct git_job *j, struct err *e)
+void look__ask_branch(struct git_job *j)
 {
-    (void)e;
     if (j->look.unborn) {
         job__run(j, "symbolic-ref", "-q", "--short", "HEAD", NULL);
         j->cmd.may_fail = true;
     }
-    return 0;
 }
 
 int look__take_branch(struct git_job *j, struct err *e)
@@ -114,13 +98,11 @@ int look__take_branch(struct git_job *j, struct err *e)
 
 // ---- settings --------------------------------------------------------------------------------
 
-int look__ask(struct git_job *j, struct err *e)
+void look__ask(struct git_job *j)
 {
-    (void)e;
     job__run(j, "config", "-z", "--get-regexp",
              "^(user\\.(name|email)|core\\.sparsecheckout|extensions\\.partialclone)$", NULL);
     j->cmd.may_fail = true; // that it found none
-    return 0;
 }
 
 int look__read(struct git_job *j, struct err *e)
@@ -172,16 +154,6 @@ static int make_real(struct git_job *j, const char **path, struct err *e)
     return 0;
 }
 
-/// The main checkout is around the repository, unless that lies elsewhere (a submodule, a bare one).
-static const char *find_main(struct git_job *j)
-{
-    struct str common = str_of(j->look.common);
-    if (!j->look.bare && str_eqz(path_base(common), ".git")) {
-        return arena_strdup(&j->arena, path_dir(common));
-    }
-    return j->look.bare || j->look.linked ? j->look.common : j->look.root;
-}
-
 int look__files(struct git_job *j, struct err *e)
 {
     struct git_look *l = &j->look;
@@ -189,17 +161,18 @@ int look__files(struct git_job *j, struct err *e)
     l->root = l->bare ? "" : job__dup(j, root);
     free(root);
     int rc = l->bare ? 0 : make_real(j, &l->root, e);
-    if (rc == 0) {
-        rc = make_real(j, &l->common, e);
-    }
-    if (rc == 0) {
-        rc = make_real(j, &l->git_dir, e);
-    }
+    rc = rc == 0 ? make_real(j, &l->common, e) : rc;
+    rc = rc == 0 ? make_real(j, &l->git_dir, e) : rc;
     if (rc < 0) {
         return rc;
     }
     l->linked = strcmp(l->git_dir, l->common) != 0;
-    l->main_root = find_main(j);
+    // the main checkout is around the repository, except for a submodule or a bare one
+    struct str common = str_of(l->common);
+    l->main_root = !l->bare && str_eqz(path_base(common), ".git")
+                       ? arena_strdup(&j->arena, path_dir(common))
+                   : l->bare || l->linked ? l->common
+                                          : l->root;
     l->has_submodules = !l->bare && has(l->root, ".gitmodules");
     l->doing = "";
     for (size_t i = 0; i < ARRAY_LEN(operations) && l->doing[0] == '\0'; i++) {

@@ -12,6 +12,8 @@
 // All of that happens in the object store. Only the last step touches the user's checkout: `git
 // merge --ff-only`, which checks before it writes. Until then a failure or a cancel costs nothing.
 
+#include <assert.h>
+
 #include "git/git_int.h"
 
 enum { DIRTY_MAX = 1000, REPLAY_MAX = 1000 };
@@ -64,13 +66,11 @@ static int check(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int ask_status(struct git_job *j, struct err *e)
+static void ask_status(struct git_job *j)
 {
-    (void)e;
     job__run(j, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=no",
              "--ignore-submodules=dirty", NULL);
     job__only_reads(j);
-    return 0;
 }
 
 static int take_status(struct git_job *j, struct err *e)
@@ -89,13 +89,9 @@ static int take_status(struct git_job *j, struct err *e)
                    j->look.root, paths[0]);
 }
 
-static int ask_tip(struct git_job *j, struct err *e)
+static void ask_tip(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "rev-parse", "-q", "--verify", arena_printf(&j->arena, "%s^{commit}", j->work.rev),
-             NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_commit(j, j->work.rev);
 }
 
 static int take_tip(struct git_job *j, struct err *e)
@@ -107,28 +103,24 @@ static int take_tip(struct git_job *j, struct err *e)
 
 // ---- the last step ---------------------------------------------------------------------------
 
-static int compare(struct git_job *j, struct err *e)
+static void compare(struct git_job *j)
 {
     struct merge_job *k = self(j);
-    (void)e;
     k->t.out.head = k->target;
     if (k->t.out.how != GIT_NOTHING) {
         take__compare(&k->t, j->look.head, k->target);
     }
-    return 0;
 }
 
-static int move(struct git_job *j, struct err *e)
+static void move(struct git_job *j)
 {
     struct merge_job *k = self(j);
-    (void)e;
     if (k->t.out.how != GIT_NOTHING) {
         job__settle(j);
         job__run(j, "merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-autostash",
                  "--no-verify-signatures", "--no-stat", k->target, NULL);
         j->cmd.may_fail = j->cmd.outlives_us = true;
     }
-    return 0;
 }
 
 static int moved(struct git_job *j, struct err *e)
@@ -155,12 +147,9 @@ static int go(struct git_job *j, enum git_how how, const char *target)
     return 0;
 }
 
-static int ask_forward(struct git_job *j, struct err *e)
+static void ask_forward(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "merge-base", "--is-ancestor", j->look.head, self(j)->tip, NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_ancestor(j, j->look.head, self(j)->tip);
 }
 
 static int take_forward(struct git_job *j, struct err *e)
@@ -169,16 +158,12 @@ static int take_forward(struct git_job *j, struct err *e)
     if (j->cmd.code != 0) {
         return j->cmd.code == 1 ? 0 : job__grumble(j, UV_EIO, "git merge-base", e);
     }
-    return strcmp(k->tip, j->look.head) == 0 ? go(j, GIT_NOTHING, k->tip)
-                                             : go(j, GIT_FAST_FORWARD, k->tip);
+    return go(j, strcmp(k->tip, j->look.head) == 0 ? GIT_NOTHING : GIT_FAST_FORWARD, k->tip);
 }
 
-static int ask_behind(struct git_job *j, struct err *e)
+static void ask_behind(struct git_job *j)
 {
-    (void)e;
-    job__run(j, "merge-base", "--is-ancestor", self(j)->tip, j->look.head, NULL);
-    j->cmd.may_fail = true;
-    return 0;
+    job__ask_ancestor(j, self(j)->tip, j->look.head);
 }
 
 static int take_behind(struct git_job *j, struct err *e)
@@ -189,21 +174,17 @@ static int take_behind(struct git_job *j, struct err *e)
     return j->cmd.code == 1 ? 0 : job__grumble(j, UV_EIO, "git merge-base", e);
 }
 
-static int merge(struct git_job *j, struct err *e)
+static void merge(struct git_job *j)
 {
-    (void)e;
     take__merge(&self(j)->t, j->look.head, self(j)->tip);
-    return 0;
 }
 
-static int make_merge(struct git_job *j, struct err *e)
+static void make_merge(struct git_job *j)
 {
     struct merge_job *k = self(j);
-    (void)e;
     job__run(j, "commit-tree", k->t.merged, "-p", j->look.head, "-p", k->tip, "-m",
              arena_printf(&j->arena, "Merge branch '%s'", k->t.branch), NULL);
     look__identity(j);
-    return 0;
 }
 
 static int take_merge(struct git_job *j, struct err *e)
@@ -215,13 +196,11 @@ static int take_merge(struct git_job *j, struct err *e)
 
 // ---- a dirty start ---------------------------------------------------------------------------
 
-static int ask_commits(struct git_job *j, struct err *e)
+static void ask_commits(struct git_job *j)
 {
     struct merge_job *k = self(j);
-    (void)e;
     job__run(j, "rev-list", "--reverse", "--first-parent", "--parents",
              arena_printf(&j->arena, "%s..%s", k->t.start, k->tip), "--", NULL);
-    return 0;
 }
 
 /// The lines of `text` as names.
@@ -234,9 +213,11 @@ static struct git_names lines(struct git_job *j, struct str text)
     return job__names(j, (struct str){copy, text.n}, REPLAY_MAX);
 }
 
+/// Choose the next commit to replay; false when there is none.
 static bool take_next(struct git_job *j)
 {
     struct merge_job *k = self(j);
+    assert(k->at <= k->commits.n);
     if (k->at == k->commits.n) {
         return false;
     }
@@ -268,13 +249,11 @@ static int take_commits(struct git_job *j, struct err *e)
     return 0;
 }
 
-static int make_side(struct git_job *j, struct err *e)
+static void make_side(struct git_job *j)
 {
     struct merge_job *k = self(j);
-    (void)e;
     job__run(j, "commit-tree", k->tree, "-p", k->parent, "-m", "what there is", NULL);
     look__identity(j);
-    return 0;
 }
 
 static int take_side(struct git_job *j, struct err *e)
@@ -282,11 +261,9 @@ static int take_side(struct git_job *j, struct err *e)
     return job__id(j, &self(j)->side, e);
 }
 
-static int replay(struct git_job *j, struct err *e)
+static void replay(struct git_job *j)
 {
-    (void)e;
     take__merge(&self(j)->t, self(j)->side, self(j)->commit);
-    return 0;
 }
 
 static bool is_empty(const struct merge_job *k)
@@ -294,13 +271,11 @@ static bool is_empty(const struct merge_job *k)
     return strcmp(k->t.merged, k->tree) == 0;
 }
 
-static int ask_text(struct git_job *j, struct err *e)
+static void ask_text(struct git_job *j)
 {
-    (void)e;
     if (!is_empty(self(j))) {
         job__run(j, "cat-file", "commit", self(j)->commit, NULL);
     }
-    return 0;
 }
 
 static int take_text(struct git_job *j, struct err *e)
@@ -321,33 +296,26 @@ static int take_text(struct git_job *j, struct err *e)
     return 0;
 }
 
-/// `NAME <EMAIL> SECONDS ZONE`
-static void set_author(struct git_job *j, struct str author)
+static void make_copy(struct git_job *j)
 {
-    struct str rest = author, name = str_trim(str_cut(&rest, '<'));
+    struct merge_job *k = self(j);
+    if (is_empty(k)) {
+        return;
+    }
+    job__run(j, "commit-tree", k->t.merged, "-p", k->target, "-F", "-", NULL);
+    look__identity(j);
+    // the author is `NAME <EMAIL> SECONDS ZONE`
+    struct str rest = k->author, name = str_trim(str_cut(&rest, '<'));
     struct str email = str_cut(&rest, '>'), date = str_trim(rest);
     job__env(j, "GIT_AUTHOR_NAME", name.n != 0 ? arena_strdup(&j->arena, name) : "unknown");
     job__env(j, "GIT_AUTHOR_EMAIL", arena_strdup(&j->arena, email));
     job__env(j, "GIT_AUTHOR_DATE", arena_printf(&j->arena, "@" STR_FMT, STR_ARG(date)));
-}
-
-static int make_copy(struct git_job *j, struct err *e)
-{
-    struct merge_job *k = self(j);
-    (void)e;
-    if (is_empty(k)) {
-        return 0;
-    }
-    job__run(j, "commit-tree", k->t.merged, "-p", k->target, "-F", "-", NULL);
-    look__identity(j);
-    set_author(j, k->author);
     if (k->encoding != NULL) {
         job__env(j, "GIT_CONFIG_COUNT", "1");
         job__env(j, "GIT_CONFIG_KEY_0", "i18n.commitEncoding");
         job__env(j, "GIT_CONFIG_VALUE_0", k->encoding);
     }
     j->cmd.in = k->text.n != 0 ? k->text : STR("\n");
-    return 0;
 }
 
 static int take_copy(struct git_job *j, struct err *e)
@@ -378,8 +346,7 @@ static int next(struct git_job *j, struct err *e)
         job__become(j, replay_steps);
         return 0;
     }
-    return strcmp(k->target, j->look.head) == 0 ? go(j, GIT_NOTHING, k->target)
-                                                : go(j, GIT_REPLAYED, k->target);
+    return go(j, strcmp(k->target, j->look.head) == 0 ? GIT_NOTHING : GIT_REPLAYED, k->target);
 }
 
 static int begin_replay(struct git_job *j, struct err *e)

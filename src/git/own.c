@@ -1,9 +1,9 @@
-// A worktree in which somebody else has worked: which one it is, and git in a box there.
+// A worktree in which a model has worked: which one it is, and git in a box there.
 //
-// What is in the directory is not believed, its `.git` least of all. The repository is the one that
-// the caller has kept; of its registrations (REPO/worktrees/ID) the one that names our directory is
-// ours. No session in a box can write it. Git works with the worktree's quarantine (quarantine.c),
-// inside the box, since what a model has written there may have it start programs.
+// What is in the directory is not believed, its `.git` least of all. The repository is the one that the
+// caller recorded; of its registrations (REPO/worktrees/ID) ours is the one that names our directory. No
+// session in a box can write it. Git works with the worktree's quarantine (quarantine.c), inside the box,
+// since what a model has written there may make git start programs.
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,9 +18,8 @@ enum { POINTER_MAX = 8192 };
 /// Does REPO/worktrees/ID/gitdir name `link`?
 static bool names(const char *own, const char *link)
 {
-    struct buf text;
+    struct buf text = {.max = POINTER_MAX};
     char *file = path_join(own, "gitdir");
-    buf_init(&text, POINTER_MAX);
     bool same = path_read(file, &text, NULL) == 0;
     struct str line = buf_str(&text);
     if (line.n != 0 && line.p[line.n - 1] == '\n') {
@@ -53,17 +52,6 @@ char *own__find(const char *common, const char *dir)
     return own;
 }
 
-static int make_box(struct git_job *j, struct err *e)
-{
-    struct box_policy policy = {
-        .mode = BOX_WORKSPACE_WRITE,
-        .working_dir = j->place.work_tree,
-        .home = j->git->home,
-        .runtime = j->git->runtime,
-    };
-    return box_new(&j->place.box, &policy, e);
-}
-
 /// Its registration: the directory is there, and the repository knows it. Else NULL.
 static const char *find_place(struct git_job *j, const struct git_worktree *w, struct err *e)
 {
@@ -93,33 +81,34 @@ int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e)
         free(quoted);
         free(objects);
     }
-    return w->full_access ? 0 : make_box(j, e);
+    struct box_policy policy = {
+        .mode = BOX_WORKSPACE_WRITE,
+        .working_dir = j->place.work_tree,
+        .home = j->git->home,
+        .runtime = j->git->runtime,
+    };
+    return w->full_access ? 0 : box_new(&j->place.box, &policy, e);
 }
 
-/// Where the repository has the branch; where the work began when it has none.
-static const char *find_tip(struct git_job *j, const struct git_worktree *w)
-{
-    const char *ours = arena_printf(&j->arena, " refs/heads/%s", w->branch);
-    struct str rest = j->refs;
-    while (rest.n != 0) {
-        struct str line = str_cut(&rest, '\n');
-        if (str_ends(line, ours)) {
-            return arena_strdup(&j->arena, str_cut(&line, ' '));
-        }
-    }
-    return w->start;
-}
-
+/// The branch is where the repository has it, or where the work began.
 static struct quarantine quarantine_of(struct git_job *j, const struct git_worktree *w,
                                        const char *registration)
 {
+    const char *ours = arena_printf(&j->arena, " refs/heads/%s", w->branch), *tip = w->start;
+    for (struct str rest = j->refs; rest.n != 0;) {
+        struct str line = str_cut(&rest, '\n');
+        if (str_ends(line, ours)) {
+            tip = arena_strdup(&j->arena, str_cut(&line, ' '));
+            break;
+        }
+    }
     return (struct quarantine){.dir = w->quarantine,
                                .work_tree = w->dir,
                                .common = w->common,
                                .git_dir = w->common,
                                .registration = registration,
                                .branch = w->branch,
-                               .tip = find_tip(j, w),
+                               .tip = tip,
                                .start = w->start};
 }
 

@@ -5,15 +5,15 @@
 //         └── worktrees/ID ── gitdir ──> DIR/.git            (so that git knows DIR and its branch)
 //
 // In a box nothing beneath REPO/.git can be written (sandbox/box_git.c). The quarantine is a whole
-// repository: it has objects, refs, index and logs of its own, reads all older objects from REPO, and
-// starts with a copy of REPO's branches, tags and remotes. Commits, stashes, branches, even a `gc` in
-// there concern nobody else. What was made in it goes into REPO as one checked pack (import.c).
+// repository: it has its own objects, refs, index and logs, reads all older objects from REPO, and starts
+// with a copy of REPO's branches, tags and remotes. Commits, stashes, branches, even a `gc` in there affect
+// nothing else. What was made in it goes into REPO as one checked pack (import.c).
 //
-// Four files tell git and us where things are: `config`, `commondir` (here: otherwise a model could
-// lead git to settings elsewhere), `gitdir` (the worktree's `.git`) and `registration`
-// (REPO/.git/worktrees/ID). A session in a box cannot write them. Whatever else is in a quarantine is the model's: git reads it in a box only, and we follow no link that leads out of it.
-// One in which git cannot work any more is made again; then the files are kept, and what was
-// committed only there is lost.
+// Four files tell git and us where things are: `config`, `commondir` (here: otherwise a model could lead git
+// to settings elsewhere), `gitdir` (the worktree's `.git`) and `registration` (REPO/.git/worktrees/ID). A
+// session in a box cannot write them. Anything else in a quarantine is the model's: git reads it in a box
+// only, and we follow no link that leads out of it. A quarantine in which git cannot work any more is made
+// again; then the files are kept, and what was committed only there is lost.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +27,12 @@ enum { HEAD_MAX = 4096, ASIDE_MAX = 100 };
 
 // ---- refs ------------------------------------------------------------------------------------
 
-int quarantine__ask_refs(struct git_job *j, struct err *e)
+void quarantine__ask_refs(struct git_job *j)
 {
-    (void)e;
     // neither the stash nor what belongs to one checkout: those are the user's alone
     job__run(j, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
              "refs/remotes", "refs/notes", "refs/replace", NULL);
     j->cmd.cut_ok = true;
-    return 0;
 }
 
 int quarantine__take_refs(struct git_job *j, struct err *e)
@@ -62,9 +60,8 @@ static void add_setting(struct buf *out, const char *section, const char *key, c
 /// The user's settings, between those of ours that they may change and those that they may not.
 static char *write_config(const struct git_job *j, const struct quarantine *q)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     bool long_ids = strlen(q->start) == 64;
-    buf_init(&out, SIZE_MAX);
     buf_addf(&out, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", long_ids);
     buf_addz(&out, long_ids ? "[extensions]\n\tobjectFormat = sha256\n" : "");
     add_setting(&out, "core", "hooksPath", q->common, "hooks");
@@ -97,7 +94,7 @@ static int write_new(const char *dir, const char *name, struct str text, struct 
     return rc;
 }
 
-/// Put what is in the way of `path` beside it: nothing is thrown away that was not ours.
+/// Rename what is in the way of `path`: nothing is discarded that was not ours.
 static void set_aside(const char *path)
 {
     for (int i = 0; i < ASIDE_MAX; i++) {
@@ -114,10 +111,9 @@ static void set_aside(const char *path)
 static int write_pointer(const char *dir, const char *name, char *text, struct err *e)
 {
     char *path = path_join(dir, name);
-    struct buf now;
+    struct buf now = {.max = strlen(text) + 1};
     struct stat st;
     int rc = 0;
-    buf_init(&now, strlen(text) + 1);
     bool there = lstat(path, &st) == 0, is_file = there && S_ISREG(st.st_mode);
     if (!is_file || path_read(path, &now, NULL) < 0 || !str_eqz(buf_str(&now), text)) {
         if (there && S_ISDIR(st.st_mode)) {
@@ -136,16 +132,11 @@ static int write_pointer(const char *dir, const char *name, char *text, struct e
 static int write_pointers(const struct quarantine *q, struct err *e)
 {
     int rc = write_pointer(q->dir, "commondir", xstrdup(".\n"), e);
-    if (rc == 0) {
-        rc = write_pointer(q->dir, "gitdir", xasprintf("%s/.git\n", q->work_tree), e);
-    }
-    if (rc == 0) {
-        rc = write_pointer(q->dir, "registration", xasprintf("%s\n", q->registration), e);
-    }
-    if (rc == 0) { // last: from here on it is the worktree's repository
-        rc = write_pointer(q->work_tree, ".git", xasprintf("gitdir: %s\n", q->dir), e);
-    }
-    return rc;
+    rc = rc == 0 ? write_pointer(q->dir, "gitdir", xasprintf("%s/.git\n", q->work_tree), e) : rc;
+    rc =
+        rc == 0 ? write_pointer(q->dir, "registration", xasprintf("%s\n", q->registration), e) : rc;
+    // last: from here on it is the worktree's repository
+    return rc == 0 ? write_pointer(q->work_tree, ".git", xasprintf("gitdir: %s\n", q->dir), e) : rc;
 }
 
 /// HEAD, the branch and all other refs as they are in the repository, settings, and where objects are.
@@ -155,9 +146,8 @@ static int write_contents(const struct git_job *j, const struct quarantine *q, s
     char *alternates = xasprintf("%s\n", quoted);
     char *head = xasprintf("ref: refs/heads/%s\n", q->branch);
     char *ours = xasprintf(" refs/heads/%s\n", q->branch);
-    struct buf refs;
+    struct buf refs = {.max = SIZE_MAX};
     struct str rest = j->refs;
-    buf_init(&refs, SIZE_MAX);
     buf_addf(&refs, "%s%s", q->tip, ours);
     while (rest.n != 0) {
         struct str line = {rest.p, str_cut(&rest, '\n').n + 1};
@@ -167,15 +157,9 @@ static int write_contents(const struct git_job *j, const struct quarantine *q, s
     }
     char *config = write_config(j, q);
     int rc = write_new(q->dir, "HEAD", str_of(head), e);
-    if (rc == 0) {
-        rc = write_new(q->dir, "packed-refs", buf_str(&refs), e);
-    }
-    if (rc == 0) {
-        rc = write_new(q->dir, "objects/info/alternates", str_of(alternates), e);
-    }
-    if (rc == 0) {
-        rc = write_new(q->dir, "config", str_of(config), e);
-    }
+    rc = rc == 0 ? write_new(q->dir, "packed-refs", buf_str(&refs), e) : rc;
+    rc = rc == 0 ? write_new(q->dir, "objects/info/alternates", str_of(alternates), e) : rc;
+    rc = rc == 0 ? write_new(q->dir, "config", str_of(config), e) : rc;
     buf_fini(&refs);
     free(config);
     free(ours);
@@ -215,16 +199,12 @@ int quarantine__make(const struct git_job *j, const struct quarantine *q, struct
         rc = path_mkdirs(path, 0700, e);
         free(path);
     }
-    if (rc == 0) {
-        rc = write_contents(j, q, e);
-    }
-    if (rc == 0) {
-        rc = copy_lists(q, e);
-    }
+    rc = rc == 0 ? write_contents(j, q, e) : rc;
+    rc = rc == 0 ? copy_lists(q, e) : rc;
     return rc == 0 ? write_pointers(q, e) : rc;
 }
 
-// ---- after somebody has worked there -----------------------------------------------------------
+// ---- after a model has worked there ------------------------------------------------------------
 
 static bool is_head(struct str text)
 {
@@ -236,15 +216,14 @@ static bool is_head(struct str text)
     return str_starts(line, "ref: refs/") || job__is_id(id);
 }
 
-/// HEAD and index are files, or git would wait for them; a HEAD that is none is on our branch.
+/// Make HEAD and index files, or git would wait for them; replace an invalid HEAD by our branch.
 static void put_files_right(const struct quarantine *q)
 {
     static const char *const needed[] = {"HEAD", "index"};
     struct stat st;
     for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
         char *path = path_join(q->dir, needed[i]);
-        struct buf text;
-        buf_init(&text, HEAD_MAX);
+        struct buf text = {.max = HEAD_MAX};
         bool there = lstat(path, &st) == 0, is_file = there && S_ISREG(st.st_mode);
         bool good =
             is_file && (i != 0 || (path_read(path, &text, NULL) == 0 && is_head(buf_str(&text))));
@@ -298,20 +277,13 @@ static void remove_locks(const struct quarantine *q)
     free(branch);
 }
 
-/// Git reads its settings before anything else.
-static bool has_config(const struct quarantine *q)
-{
-    struct stat st;
-    char *config = path_join(q->dir, "config");
-    bool good = lstat(config, &st) == 0 && S_ISREG(st.st_mode);
-    free(config);
-    return good;
-}
-
 int quarantine__put_right(const struct quarantine *q, bool *broken, struct err *e)
 {
-    struct stat st;
-    *broken = lstat(q->dir, &st) != 0 || !S_ISDIR(st.st_mode) || !has_config(q);
+    struct stat dir, file;
+    char *config = path_join(q->dir, "config"); // git reads its settings before anything else
+    *broken = lstat(q->dir, &dir) != 0 || !S_ISDIR(dir.st_mode) || lstat(config, &file) != 0 ||
+              !S_ISREG(file.st_mode);
+    free(config);
     if (*broken) {
         return 0;
     }

@@ -2,13 +2,13 @@
 //
 //     the user's index ── copied, with its time ──> an index of ours ── add -A ──> write-tree
 //
-// With GIT_INDEX_FILE git reads and writes the copy, so the user's index stays as it is byte for
-// byte; new blobs and trees in the object store are all that it leaves. The copy keeps the time of
-// the original: git trusts a file's recorded size and time only when they are older than the index.
+// With GIT_INDEX_FILE git reads and writes the copy, so the user's index stays as it is byte for byte; only
+// new blobs and trees are left in the object store. The copy keeps the time of the original: git trusts a
+// file's recorded size and time only when they are older than the index.
 //
-// `add -A` settles whatever the index says (unmerged, intent to add) in favour of what lies on the
-// disk, and leaves ignored files alone. An untracked repository in the checkout it would record as a
-// bare link to a commit that nobody else has; those are taken out again.
+// `add -A` resolves whatever the index says (unmerged, intent to add) in favour of the files on disk, and
+// leaves ignored files alone. It would record an untracked repository in the checkout as a bare link to a
+// commit that exists only there; those links are removed again.
 
 #include "base/path.h"
 #include "git/git_int.h"
@@ -28,12 +28,10 @@ int state__copy_index(struct git_job *j, struct err *e)
     return rc;
 }
 
-int state__add(struct git_job *j, struct err *e)
+void state__add(struct git_job *j)
 {
-    (void)e;
     job__run(j, "add", "-A", "--sparse", "--ignore-errors", NULL);
     j->cmd.may_fail = true;
-    return 0;
 }
 
 int state__added(struct git_job *j, struct err *e)
@@ -47,62 +45,49 @@ int state__added(struct git_job *j, struct err *e)
     return j->cmd.code == 0 ? 0 : job__grumble(j, UV_EIO, "git add", e);
 }
 
-int state__ask_changes(struct git_job *j, struct err *e)
+void state__ask_changes(struct git_job *j)
 {
-    (void)e;
     job__run(j, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none",
              j->look.head, "--", NULL);
-    return 0;
-}
-
-/// `:000000 160000 ...`: a link to a commit where nothing was.
-static bool is_new_nested(struct str meta)
-{
-    return str_starts(str_from(meta, strlen(":000000 ")), "160000 ") &&
-           !str_starts(str_from(meta, 1), "160000 ");
 }
 
 int state__changes(struct git_job *j, struct err *e)
 {
     struct str rest = buf_str(&j->cmd.out);
-    struct buf nested;
-    size_t n = 0;
+    struct buf nested = {.max = SIZE_MAX};
     (void)e;
-    buf_init(&nested, SIZE_MAX);
+    j->changed = false;
     while (rest.n != 0) {
         struct str meta = str_cut(&rest, '\0'), path = str_cut(&rest, '\0');
-        if (is_new_nested(meta)) {
+        // `:000000 160000 ...`: a link to a commit where nothing was
+        if (str_starts(str_from(meta, strlen(":000000 ")), "160000 ") &&
+            !str_starts(str_from(meta, 1), "160000 ")) {
             buf_adds(&nested, path);
             buf_addc(&nested, '\0');
         } else {
-            n++;
+            j->changed = true;
         }
     }
-    j->changed = n != 0;
     j->nested = job__names(j, buf_str(&nested), NESTED_MAX);
     buf_fini(&nested);
     return 0;
 }
 
-int state__drop_nested(struct git_job *j, struct err *e)
+void state__drop_nested(struct git_job *j)
 {
-    (void)e;
     if (j->nested.n != 0) {
         job__run(j, "update-index", "--force-remove", "-z", "--stdin", NULL);
         job__feed(j, &j->nested);
     }
-    return 0;
 }
 
-int state__write(struct git_job *j, struct err *e)
+void state__write(struct git_job *j)
 {
-    (void)e;
     if (j->changed) {
         job__run(j, "write-tree", NULL);
     } else {
         j->tree = j->look.tree;
     }
-    return 0;
 }
 
 int state__written(struct git_job *j, struct err *e)

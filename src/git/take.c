@@ -1,7 +1,7 @@
 // What applying and merging have in common: both begin with a merge that exists only as a tree.
 //
-// merge-tree works in the object store alone. So whether two sides go together is known before
-// anything of the user's is touched, and a conflict is a list of paths, not a state to get out of.
+// merge-tree works in the object store alone. So we know whether two sides go together before we touch
+// anything of the user's, and a conflict is a list of paths, not a state to get out of.
 
 #include "git/git_int.h"
 
@@ -16,15 +16,13 @@ void join__init(struct git_job *j, const struct git_worktree *w, bool lenient)
     j->work.lenient = lenient;
 }
 
-int join__merge(struct git_job *j, struct err *e)
+void join__merge(struct git_job *j)
 {
-    (void)e;
     if (j->work.rescue[0] != '\0') {
         job__run(j, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", j->work.rev,
                  j->work.rescue, NULL);
         j->cmd.may_fail = true;
     }
-    return 0;
 }
 
 int join__merged(struct git_job *j, struct err *e)
@@ -44,15 +42,13 @@ int join__merged(struct git_job *j, struct err *e)
                          j->work.rescue + strlen("refs/heads/"));
 }
 
-int join__commit(struct git_job *j, struct err *e)
+void join__commit(struct git_job *j)
 {
-    (void)e;
     if (j->work.tree != NULL) {
         job__run(j, "commit-tree", j->work.tree, "-p", j->work.rev, "-p", j->work.rescue, "-m",
                  "more of the work, from another branch", NULL);
         look__identity(j);
     }
-    return 0;
 }
 
 int join__committed(struct git_job *j, struct err *e)
