@@ -91,16 +91,6 @@ static void walk_back(struct edits *out, const struct lines *a, const struct lin
     assert(x == 0 && y == 0);
 }
 
-static void replace_all(struct edits *out, const struct lines *a, const struct lines *b)
-{
-    for (size_t i = b->n; i-- > 0;) {
-        vec_push(out, ((struct edit){.kind = '+', .line = b->p[i]}));
-    }
-    for (size_t i = a->n; i-- > 0;) {
-        vec_push(out, ((struct edit){.kind = '-', .line = a->p[i]}));
-    }
-}
-
 /// The changes of the part that differs, in reverse.
 static void compare(struct edits *out, const struct lines *a, const struct lines *b)
 {
@@ -116,8 +106,12 @@ static void compare(struct edits *out, const struct lines *a, const struct lines
     }
     if (found) {
         walk_back(out, a, b, d - 1, trace);
-    } else {
-        replace_all(out, a, b);
+    }
+    for (size_t i = b->n; i-- > 0 && !found;) { // too many: replace all of it
+        vec_push(out, ((struct edit){.kind = '+', .line = b->p[i]}));
+    }
+    for (size_t i = a->n; i-- > 0 && !found;) {
+        vec_push(out, ((struct edit){.kind = '-', .line = a->p[i]}));
     }
     while (d > 0) {
         free(trace[--d]);
@@ -158,16 +152,6 @@ static void collect(struct edits *out, const struct lines *a, const struct lines
     }
 }
 
-/// The end of the hunk that begins with the change at `i`: changes with few common lines between them.
-static size_t hunk_end(const struct edits *all, size_t i)
-{
-    size_t end = i + 1;
-    for (size_t k = i; k < all->n && k <= end + 2 * CONTEXT; k++) {
-        end = all->p[k].kind != ' ' ? k + 1 : end;
-    }
-    return end;
-}
-
 static void write_hunk(struct buf *out, const struct edits *all, size_t from, size_t to)
 {
     size_t before = 0, after = 0;
@@ -175,6 +159,7 @@ static void write_hunk(struct buf *out, const struct edits *all, size_t from, si
         before += all->p[i].kind != '+';
         after += all->p[i].kind != '-';
     }
+    assert(from < to && to <= all->n);
     const struct edit *first = &all->p[from];
     buf_addf(out, "@@ -%zu,%zu +%zu,%zu @@\n", first->before + (before != 0), before,
              first->after + (after != 0), after);
@@ -188,27 +173,35 @@ static void write_hunk(struct buf *out, const struct edits *all, size_t from, si
     }
 }
 
-void linediff_write(struct buf *out, struct str name, struct str before, struct str after)
+void linediff_hunks(struct buf *out, struct str before, struct str after)
 {
     struct lines a = {0}, b = {0};
     struct edits all = {0};
-    if (str_eq(before, after)) {
-        return;
-    }
     split(&a, before);
     split(&b, after);
     collect(&all, &a, &b);
-    buf_addf(out, "--- a/" STR_FMT "\n+++ b/" STR_FMT "\n", STR_ARG(name), STR_ARG(name));
     for (size_t i = 0, written = 0; i < all.n; i++) {
-        if (all.p[i].kind != ' ') {
-            size_t end = hunk_end(&all, i);
-            size_t from = MAX(written, i > CONTEXT ? i - CONTEXT : 0);
-            written = MIN(end + CONTEXT, all.n);
-            write_hunk(out, &all, from, written);
-            i = end;
+        if (all.p[i].kind == ' ') {
+            continue;
         }
+        size_t end = i + 1; // of the hunk: changes with few common lines between them
+        for (size_t k = i; k < all.n && k <= end + 2 * CONTEXT; k++) {
+            end = all.p[k].kind != ' ' ? k + 1 : end;
+        }
+        size_t from = MAX(written, i > CONTEXT ? i - CONTEXT : 0);
+        written = MIN(end + CONTEXT, all.n);
+        write_hunk(out, &all, from, written);
+        i = end;
     }
     vec_fini(&a);
     vec_fini(&b);
     vec_fini(&all);
+}
+
+void linediff_write(struct buf *out, struct str name, struct str before, struct str after)
+{
+    if (!str_eq(before, after)) {
+        buf_addf(out, "--- a/" STR_FMT "\n+++ b/" STR_FMT "\n", STR_ARG(name), STR_ARG(name));
+        linediff_hunks(out, before, after);
+    }
 }

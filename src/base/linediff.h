@@ -8,6 +8,8 @@
 ///     +++ b/NAME
 ///     @@ -1,3 +1,4 @@
 ///
-/// Nothing when they are equal. Texts that differ in very many places are shown as one block that is replaced by
+/// Nothing when they are equal. Texts that differ in very many places are shown as one block replaced by
 /// another, which is always correct.
 void linediff_write(struct buf *out, struct str name, struct str before, struct str after);
+/// The same without the two lines of names.
+void linediff_hunks(struct buf *out, struct str before, struct str after);

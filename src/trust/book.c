@@ -1,8 +1,9 @@
 // The book in memory: places, their items, their hashes.
 //
-// Questions come with every save of every plugin, on the loop: two look-ups in maps and a walk along
-// the hashes of one item. Strings live in one arena; what is forgotten stays there until the book is
-// read anew, which every change does.
+// Every save of every plugin asks, on the loop: two look-ups in maps and a walk along the hashes of one item.
+// Strings live in one arena; what is forgotten stays there until the book is read again, as every change does.
+
+#include <assert.h>
 
 #include "trust/trust_int.h"
 
@@ -22,13 +23,6 @@ static void place_fini(struct trust__place *p)
     }
     vec_fini(&p->items);
     map_fini(&p->by_key);
-}
-
-void trust__book_init(struct trust__book *b)
-{
-    memset(b, 0, sizeof *b);
-    arena_init(&b->arena);
-    map_init(&b->by_path);
 }
 
 void trust__book_fini(struct trust__book *b)
@@ -59,7 +53,6 @@ struct trust__place *trust__place(struct trust__book *b, const char *path)
     if (p == NULL) {
         p = arena_calloc(&b->arena, 1, sizeof *p);
         p->path = arena_strdup(&b->arena, str_of(path));
-        map_init(&p->by_key);
         map_set(&b->by_path, str_of(path), p);
         vec_push(&b->places, p);
     }
@@ -91,6 +84,7 @@ void trust__add_hash(struct trust__book *b, struct trust__item *it, const char *
             return;
         }
     }
+    assert(strlen(hash) == SHA256_HEX - 1);
     const char *copy = arena_strdup(&b->arena, str_of(hash));
     vec_push(&it->hashes, copy);
 }

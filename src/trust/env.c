@@ -1,24 +1,25 @@
 // The environment's files as one item.
 //
-// env.toml alone says little: what it includes, the script it sources and the dotenv files it reads
-// decide what runs and what is set. Trusting the first and not the others would trust nothing.
+// env.toml alone says little: what it includes, the script it sources and the dotenv files it reads decide
+// what runs and what is set. Trusting the first and not the others would be worthless.
 //
 //     .afloat/env.toml ── include ──> common.toml ── include ──> ...
 //                      ── script, dotenv ──> files below the root or elsewhere
 //                      ── provider ──> .envrc, devenv.nix, flake.nix, mise.toml
 //     scripts and .nix files ── source, import (sources.c) ──> more of them
 //
-// The hash goes over names and bytes of this closure, a missing file counted as missing: a file that
-// appears later is a change. `provider = "auto"`, and no word about it, takes every provider's file that
-// is there: which of them wins depends on what is installed, trust must not.
+// The hash covers names and bytes of this closure, a missing file counted as missing: a file that appears
+// later is a change. `provider = "auto"`, or no provider, takes every provider's file that exists: which of
+// them wins depends on what is installed, trust must not.
 //
-// Lock files (devenv.lock, flake.lock) are left out: the providers write them themselves while they
-// build, and each build would take its own trust away.
+// Lock files (devenv.lock, flake.lock) are left out: the providers write them while they build, and each
+// build would revoke its own trust.
 //
 // Invariants:
 //   - a name is read once, and followed once, so includes in a circle end; names and bytes are bounded.
 //   - a file that does not parse is hashed all the same; saying what is wrong is its reader's task.
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/path.h"
@@ -53,38 +54,19 @@ static const struct {
     {"direnv", ".envrc"},     {"mise", "mise.toml"},
 };
 
-static ptrdiff_t find(const struct closure *c, const char *name)
-{
-    for (size_t i = 0; i < c->members.n; i++) {
-        if (strcmp(c->members.p[i].name, name) == 0) {
-            return (ptrdiff_t)i;
-        }
-    }
-    return -1;
-}
-
-/// The file itself, and the directory that it lies in.
-static void note_owner(struct closure *c, const char *path)
-{
-    char *dir = str_dup(path_dir(str_of(path)));
-    const char *const both[] = {path, dir};
-    for (size_t i = 0; i < ARRAY_LEN(both) && c->t->foreign == NULL; i++) {
-        struct stat st;
-        if (stat(both[i], &st) == 0 && tree_is_foreign(&st)) {
-            c->t->foreign = arena_strdup(&c->t->arena, str_of(both[i]));
-        }
-    }
-    free(dir);
-}
-
 static int load(struct closure *c, struct member *m)
 {
-    struct buf text;
-    char *path = path_join(c->root, m->name);
-    buf_init(&text, TREE_FILE_BYTES);
+    struct buf text = {.max = TREE_FILE_BYTES};
+    char *path = path_join(c->root, m->name), *dir = str_dup(path_dir(str_of(path)));
+    const char *const owned[] = {path, dir}; // the file itself, and its directory
     int rc = path_read(path, &text, c->e);
     m->missing = rc == -ENOENT || rc == -ENOTDIR;
-    note_owner(c, path);
+    for (size_t i = 0; i < ARRAY_LEN(owned) && c->t->foreign == NULL; i++) {
+        struct stat st;
+        if (stat(owned[i], &st) == 0 && tree_is_foreign(&st)) {
+            c->t->foreign = arena_strdup(&c->t->arena, str_of(owned[i]));
+        }
+    }
     c->bytes += text.n;
     if (rc == 0 && c->bytes > TREE_BYTES) {
         rc =
@@ -94,16 +76,17 @@ static int load(struct closure *c, struct member *m)
         m->bytes = arena_str(&c->t->arena, buf_str(&text));
     }
     buf_fini(&text);
+    free(dir);
     free(path);
     return m->missing ? 0 : rc;
 }
 
 static int add_clean(struct closure *c, const char *name, size_t *at)
 {
-    ptrdiff_t known = find(c, name);
-    *at = known >= 0 ? (size_t)known : c->members.n;
-    if (known >= 0) {
-        return 0;
+    for (*at = 0; *at < c->members.n; ++*at) {
+        if (strcmp(c->members.p[*at].name, name) == 0) {
+            return 0;
+        }
     }
     if (c->members.n == MOST_FILES) {
         return err_set(c->e, ERR_TOO_LARGE, "more than %d environment files", MOST_FILES);
@@ -142,41 +125,6 @@ static int add_code(struct closure *c, const char *name)
     return rc;
 }
 
-static int add_provider(struct closure *c, struct str provider)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
-        if (str_eqz(provider, provider_files[i].provider)) {
-            rc = add_code(c, provider_files[i].file);
-        }
-    }
-    return rc;
-}
-
-/// Every provider's files that are there.
-static int add_all_providers(struct closure *c)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
-        size_t before = c->members.n;
-        rc = add_code(c, provider_files[i].file);
-        if (rc == 0 && c->members.n > before && c->members.p[before].missing) {
-            c->members.n = before;
-        }
-    }
-    return rc;
-}
-
-/// True when this provider is fixed, whatever is installed.
-static bool is_choice(struct str provider)
-{
-    bool known = str_eqz(provider, "toml") || str_eqz(provider, "script");
-    for (size_t i = 0; i < ARRAY_LEN(provider_files); i++) {
-        known |= str_eqz(provider, provider_files[i].provider);
-    }
-    return known;
-}
-
 static int follow(struct closure *c, size_t at, unsigned depth);
 
 enum content { TOML_FILE, CODE_FILE, DATA_FILE };
@@ -201,40 +149,37 @@ static int add_named(struct closure *c, const char *dir, const struct toml *v, e
     return rc;
 }
 
-static int follow_root(struct closure *c, const char *name, const struct toml *root, unsigned depth)
-{
-    char *dir = str_dup(path_dir(str_of(name)));
-    const struct toml *provider = toml_get(root, "provider");
-    int rc = add_named(c, dir, toml_get(root, "include"), TOML_FILE, depth);
-    if (rc == 0) {
-        rc = add_named(c, ".", toml_get(root, "script"), CODE_FILE, depth);
-    }
-    if (rc == 0) {
-        rc = add_named(c, ".", toml_get(root, "dotenv"), DATA_FILE, depth);
-    }
-    if (rc == 0 && provider != NULL && provider->type == TOML_STR) {
-        c->chosen |= depth == 0 && is_choice(provider->s);
-        rc = add_provider(c, provider->s);
-    }
-    free(dir);
-    return rc;
-}
-
 /// Read a member as TOML, once, and add what it names.
 static int follow(struct closure *c, size_t at, unsigned depth)
 {
+    assert(at < c->members.n);
     struct member *m = &c->members.p[at];
-    struct arena a;
+    struct arena a = {0};
     struct toml *root = NULL;
     int rc = 0;
     if (m->missing || m->followed) {
         return 0;
     }
     m->followed = true;
-    arena_init(&a);
-    if (toml_parse(&root, &a, m->bytes, NULL, NULL, NULL) == 0) {
-        rc = follow_root(c, m->name, root, depth); // `m` may move
+    char *dir = str_dup(path_dir(str_of(m->name)));
+    if (toml_parse(&root, &a, m->bytes, NULL, NULL, NULL) == 0) { // `m` may move from here on
+        const struct toml *provider = toml_get(root, "provider");
+        rc = add_named(c, dir, toml_get(root, "include"), TOML_FILE, depth);
+        rc = rc == 0 ? add_named(c, ".", toml_get(root, "script"), CODE_FILE, depth) : rc;
+        rc = rc == 0 ? add_named(c, ".", toml_get(root, "dotenv"), DATA_FILE, depth) : rc;
+        if (rc == 0 && provider != NULL && provider->type == TOML_STR) {
+            // these two, or one with files, are fixed whatever is installed
+            bool known = str_eqz(provider->s, "toml") || str_eqz(provider->s, "script");
+            for (size_t i = 0; rc == 0 && i < ARRAY_LEN(provider_files); i++) {
+                if (str_eqz(provider->s, provider_files[i].provider)) {
+                    known = true;
+                    rc = add_code(c, provider_files[i].file);
+                }
+            }
+            c->chosen |= depth == 0 && known;
+        }
     }
+    free(dir);
     arena_fini(&a);
     return rc;
 }
@@ -244,7 +189,7 @@ struct sourced {
     int rc;
 };
 
-/// One that is read by another. What cannot be read, a directory say, was no file's name.
+/// A file that another reads. What cannot be read, such as a directory, was not the name of a file.
 static void add_source(const char *path, void *arg)
 {
     struct sourced *s = arg;
@@ -257,19 +202,6 @@ static void add_source(const char *path, void *arg)
         s->c->members.p[at].code = true;
     }
     s->rc = rc == ERR_TOO_LARGE ? rc : 0;
-}
-
-/// Add what scripts and .nix files read, and what these read. The list grows meanwhile.
-static int follow_sources(struct closure *c)
-{
-    struct sourced s = {.c = c};
-    for (size_t i = 0; s.rc == 0 && i < c->members.n; i++) {
-        struct member m = c->members.p[i];
-        if (!m.missing && m.code) {
-            trust_sources(m.name, m.bytes, add_source, &s);
-        }
-    }
-    return s.rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -317,36 +249,27 @@ static int collect(struct closure *c)
         return rc;
     }
     if (c->members.p[at].missing) {
-        c->members.n = 0; // nobody named it
+        c->members.n = 0; // no file named it
     } else {
         rc = follow(c, at, 0);
     }
-    if (rc == 0 && !c->chosen) {
-        rc = add_all_providers(c);
-    }
-    rc = rc == 0 ? follow_sources(c) : rc;
-    return rc == 0 && c->members.n == 0
-               ? err_set(c->e, ERR_NOT_FOUND, "'%s' has no environment", c->root)
-               : rc;
-}
-
-/// What the script was found to source when it ran last (runtime/env/provider.bash), one path a line.
-static void each_sourced(const char *root, void (*each)(void *arg, const char *path), void *arg)
-{
-    struct buf text;
-    char *file = path_join(root, ".afloat/state/sourced");
-    buf_init(&text, SOURCED_MAX);
-    struct str rest = path_read(file, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
-    for (size_t i = 0; i < MOST_FILES && rest.n != 0; i++) {
-        struct str line = str_cut(&rest, '\n');
-        char *path = str_dup(line);
-        if (path[0] == '/' && strlen(path) == line.n) {
-            each(arg, path);
+    for (size_t i = 0; rc == 0 && !c->chosen && i < ARRAY_LEN(provider_files); i++) {
+        size_t before = c->members.n; // every provider's files that exist
+        rc = add_code(c, provider_files[i].file);
+        if (rc == 0 && c->members.n > before && c->members.p[before].missing) {
+            c->members.n = before;
         }
-        free(path);
     }
-    buf_fini(&text);
-    free(file);
+    struct sourced s = {.c = c, .rc = rc};
+    for (size_t i = 0; s.rc == 0 && i < c->members.n; i++) { // the list grows meanwhile
+        struct member m = c->members.p[i];
+        if (!m.missing && m.code) {
+            trust_sources(m.name, m.bytes, add_source, &s);
+        }
+    }
+    return s.rc == 0 && c->members.n == 0
+               ? err_set(c->e, ERR_NOT_FOUND, "'%s' has no environment", c->root)
+               : s.rc;
 }
 
 void trust_env_token(const char *provider, char out[SHA256_HEX])
@@ -375,8 +298,7 @@ void trust__env_names(const char *root, void (*each)(void *arg, const char *path
 {
     struct tree t = {0};
     struct closure c = {.t = &t, .root = root};
-    arena_init(&t.arena);
-    (void)!collect(&c); // of one that is too large or cannot be read, what was found until then
+    (void)!collect(&c); // if one is too large or cannot be read, what was found until then
     vec_foreach (m, &c.members) {
         char *path = path_join(root, m->name);
         each(arg, path);
@@ -384,14 +306,26 @@ void trust__env_names(const char *root, void (*each)(void *arg, const char *path
     }
     vec_fini(&c.members);
     tree_fini(&t);
-    each_sourced(root, each, arg);
+    // what the script sourced when it ran last (runtime/env/provider.bash), one path a line
+    struct buf text = {.max = SOURCED_MAX};
+    char *file = path_join(root, ".afloat/state/sourced");
+    struct str rest = path_read(file, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
+    for (size_t i = 0; i < MOST_FILES && rest.n != 0; i++) {
+        struct str line = str_cut(&rest, '\n');
+        char *path = str_dup(line);
+        if (path[0] == '/' && strlen(path) == line.n) {
+            each(arg, path);
+        }
+        free(path);
+    }
+    buf_fini(&text);
+    free(file);
 }
 
 int trust_env_read(struct tree *t, const char *root, struct err *e)
 {
     struct closure c = {.t = t, .root = root, .e = e};
     memset(t, 0, sizeof *t);
-    arena_init(&t->arena);
     int rc = collect(&c);
     if (rc == 0) {
         finish(&c);

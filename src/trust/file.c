@@ -5,9 +5,11 @@
 //         "items": [ { "kind": "plugin", "path": ".afloat/plugins/logger.lua",
 //                      "trusted_at": "2026-11-15T05:01:12.345Z", "hashes": [ "5f0c...", "a41b..." ] } ] } ] }
 //
-// Reading is strict: whatever is not exactly this is damage, and damage trusts nothing. A reader that
-// guessed could be talked into trusting something. Later versions of the file are known by their number
-// and left alone.
+// Reading is strict: anything that is not exactly this is damage, and a damaged file trusts nothing: a reader
+// that guesses could be tricked into trusting something. Later versions of the file are recognised by their
+// number and left alone.
+
+#include <assert.h>
 
 #include "base/time.h"
 #include "trust/trust_int.h"
@@ -16,15 +18,11 @@ enum { VERSION = 1 };
 
 static bool is_hash(struct str s)
 {
-    if (s.n != SHA256_HEX - 1) {
-        return false;
+    bool ok = s.n == SHA256_HEX - 1;
+    for (size_t i = 0; ok && i < s.n; i++) {
+        ok = (s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f');
     }
-    for (size_t i = 0; i < s.n; i++) {
-        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f'))) {
-            return false;
-        }
-    }
-    return true;
+    return ok;
 }
 
 /// A C string in the book's arena; NULL for anything but a text without U+0000.
@@ -59,17 +57,6 @@ static bool is_item_path(const char *path)
     return true;
 }
 
-static bool decode_hashes(struct trust__book *b, struct trust__item *it, const struct json *hashes)
-{
-    json_foreach_item (h, hashes) {
-        if (h->type != JSON_STR || !is_hash(h->s)) {
-            return false;
-        }
-        trust__add_hash(b, it, arena_strdup(&b->arena, h->s));
-    }
-    return it->hashes.n != 0;
-}
-
 static bool decode_item(struct trust__book *b, struct trust__place *p, const struct json *v)
 {
     enum trust_kind kind;
@@ -83,7 +70,13 @@ static bool decode_item(struct trust__book *b, struct trust__place *p, const str
     }
     struct trust__item *it = trust__item(b, p, kind, path);
     it->trusted_at = at;
-    return decode_hashes(b, it, json_get(v, "hashes"));
+    json_foreach_item (h, json_get(v, "hashes")) {
+        if (h->type != JSON_STR || !is_hash(h->s)) {
+            return false;
+        }
+        trust__add_hash(b, it, arena_strdup(&b->arena, h->s));
+    }
+    return it->hashes.n != 0;
 }
 
 static bool decode_place(struct trust__book *b, const struct json *v)
@@ -168,16 +161,12 @@ void trust__encode(const struct trust__book *b, struct buf *out)
 
 int trust__decode(struct trust__book *b, struct str text, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *root;
     struct err why;
-    arena_init(&a);
+    assert(b->places.n == 0);
     int rc = json_parse(&root, &a, text, NULL, &why);
-    if (rc < 0) {
-        rc = err_set(e, ERR_CORRUPT, "%s", why.msg);
-    } else {
-        rc = decode(b, root, e);
-    }
+    rc = rc < 0 ? err_set(e, ERR_CORRUPT, "%s", why.msg) : decode(b, root, e);
     if (rc < 0) {
         trust__book_fini(b);
     }

@@ -1,11 +1,11 @@
-// Which files run without anybody looking at them again.
+// Which files run without the user looking at them again.
 //
 //     followed place ── itself and its linked worktrees ──> .afloat/
 //                                                           links in it: plugins kept elsewhere
 //                                                           the environment's files, there or not
 //     home of Afloat ── links in it: plugins, Lua, settings kept elsewhere (dotfiles)
 //
-// What was trusted by its content is not among them: a change of it waits for the user by itself.
+// What was trusted by its content is not among them: a change to it waits for the user anyway.
 //
 // Worktrees in the home of Afloat are never followed (trust.c), so they have nothing to guard.
 
@@ -22,8 +22,9 @@ enum { MOST_NAMES = 4096, DEPTH = 4, POINTER_MAX = 8192 };
 /// Folders of the home whose files run in the hub, or in the name of the user.
 static const char *const folders[] = {"plugins", "shared", "profiles", "lua", "skills", "bots"};
 
-static void add(struct trust_guards *g, const char *path)
+static void add(void *arg, const char *path)
 {
+    struct trust_guards *g = arg;
     vec_push(&g->paths, arena_strdup(&g->arena, str_of(path)));
 }
 
@@ -62,18 +63,13 @@ static void add_links(struct trust_guards *g, const char *dir, unsigned depth, s
 
 // ---- a followed project ------------------------------------------------------------------------
 
-static void add_name(void *arg, const char *path)
-{
-    add(arg, path);
-}
-
 static void add_root(struct trust_guards *g, const char *root)
 {
     size_t left = MOST_NAMES;
     char *own = path_join(root, ".afloat");
     add(g, own);
     add_links(g, own, 1, &left);
-    trust__env_names(root, add_name, g);
+    trust__env_names(root, add, g);
     free(own);
 }
 
@@ -81,9 +77,8 @@ static void add_root(struct trust_guards *g, const char *root)
 /// names. Caller frees; NULL for none.
 static char *worktree_of(const char *entry)
 {
-    struct buf text;
+    struct buf text = {.max = POINTER_MAX};
     char *file = path_join(entry, "gitdir"), *dir = NULL;
-    buf_init(&text, POINTER_MAX);
     if (path_read(file, &text, NULL) == 0) {
         struct str link = str_trim(buf_str(&text));
         dir = link.n != 0 && link.p[0] == '/' && memchr(link.p, '\0', link.n) == NULL
@@ -145,7 +140,6 @@ void trust_guards_read(struct trust_guards *g, const char *home, const char *con
 {
     size_t left = MOST_NAMES;
     *g = (struct trust_guards){0};
-    arena_init(&g->arena);
     add_links(g, home, DEPTH, &left); // config.toml, choices.json
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         char *dir = path_join(home, folders[i]);

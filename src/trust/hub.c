@@ -3,14 +3,16 @@
 //     POST /trust ──> job on the lane: read trust.json ─ find ─ scan ─ add ──┐
 //     file changed ─> job on the lane: read trust.json ──────────────────────┤
 //                                                                            v
-//     loop:                          trust_adopt ── listeners ── answer to whoever asked
+//     loop:                          trust_adopt ── listeners ── answer to the caller
 //
-// The lane has one thread: jobs are done in order, so an older reading never replaces a newer one.
+// The lane has one thread: jobs run in order, so an older reading never replaces a newer one.
 //
-// A file that cannot be read for the moment (too many open files, a failing disk) changes nothing: what
-// was trusted goes on. One that is damaged, or open to others, ends all trust.
+// A file that cannot be read for the moment (too many open files, a failing disk) changes nothing: what was
+// trusted stays trusted. A file that is damaged, or that others may write, ends all trust.
 
 #include "trust/hub.h"
+
+#include <assert.h>
 
 #include "base/log.h"
 #include "loop/work.h"
@@ -92,13 +94,6 @@ static void trust_hub_free(struct trust_hub *h)
     free(h);
 }
 
-/// Is what was read what counts now? A fault of the moment is not.
-static bool is_certain(int opened)
-{
-    return opened == 0 || opened == ERR_CORRUPT || opened == ERR_DENIED ||
-           opened == ERR_UNSUPPORTED;
-}
-
 static void done(void *arg)
 {
     struct job *j = arg;
@@ -106,7 +101,8 @@ static void done(void *arg)
     if (j->opened < 0) {
         log_warn(LOG_HUB, "trust=unread reason=%s", LOGQ(str_of(j->err.msg)).z);
     }
-    if (is_certain(j->opened)) {
+    if (j->opened == 0 || j->opened == ERR_CORRUPT || j->opened == ERR_DENIED ||
+        j->opened == ERR_UNSUPPORTED) { // any other fault is of the moment
         trust_adopt(h->book, j->fresh);
     } else {
         trust_close(j->fresh);
@@ -125,18 +121,16 @@ static void done(void *arg)
     }
 }
 
-static struct job *new_job(struct trust_hub *h, int (*act)(struct job *j), struct str dir,
-                           trust_hub_cb *cb, void *arg)
+static void submit(struct trust_hub *h, const struct job *like, struct str dir)
 {
-    struct job *j = xcalloc(1, sizeof *j);
+    struct job *j = xmalloc(sizeof *j);
+    assert(!h->closing);
+    *j = *like;
     j->h = h;
-    j->act = act;
     j->dir = str_dup(dir);
-    j->cb = cb;
-    j->arg = arg;
-    buf_init(&j->body, SIZE_MAX);
+    j->body.max = SIZE_MAX;
     h->jobs++;
-    return j;
+    work_submit(h->lane, 0, work, done, j);
 }
 
 struct trust_hub *trust_hub_open(struct loop *l, const char *home)
@@ -170,20 +164,17 @@ struct trust *trust_hub_book(struct trust_hub *h)
 
 void trust_hub_reread(struct trust_hub *h, trust_hub_cb *cb, void *arg)
 {
-    struct job *j = new_job(h, NULL, STR_NULL, cb, arg);
-    work_submit(h->lane, 0, work, done, j);
+    submit(h, &(struct job){.cb = cb, .arg = arg}, STR_NULL);
 }
 
 void trust_hub_add(struct trust_hub *h, struct str dir, bool follow, bool dry_run, trust_hub_cb *cb,
                    void *arg)
 {
-    struct job *j = new_job(h, act_add, dir, cb, arg);
-    j->follow = follow;
-    j->dry_run = dry_run;
-    work_submit(h->lane, 0, work, done, j);
+    struct job add = {.act = act_add, .follow = follow, .dry_run = dry_run, .cb = cb, .arg = arg};
+    submit(h, &add, dir);
 }
 
 void trust_hub_remove(struct trust_hub *h, struct str dir, trust_hub_cb *cb, void *arg)
 {
-    work_submit(h->lane, 0, work, done, new_job(h, act_remove, dir, cb, arg));
+    submit(h, &(struct job){.act = act_remove, .cb = cb, .arg = arg}, dir);
 }

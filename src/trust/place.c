@@ -6,15 +6,15 @@
 //                     G/commondir ─> C, G in C/worktrees
 //                     G/gitdir ─> back to the root's .git ──> the directory of C (C itself when bare)
 //
-// A `.git` file comes with any archive and may say anything. Believing it would let a download call
-// itself a worktree of a trusted repository. So the repository must say so too: G/gitdir is written by
-// `git worktree add`, in a directory that only the user can write. What does not fit is not an error:
-// such a root is its own place.
+// A `.git` file comes with any archive and may say anything. Believing it would let a download claim to be a
+// worktree of a trusted repository. So the repository must confirm it: G/gitdir is written by `git worktree
+// add`, in a directory that only the user can write. A mismatch is not an error: such a root is its own place.
 //
-// What it does not do: run git, read its configuration, or know about `GIT_DIR`.
+// It never runs git, reads its configuration, or looks at `GIT_DIR`.
 
 #include "trust/place.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,21 +31,15 @@ static bool is_same_dir(const struct stat *a, const char *path)
 }
 
 /// `.afloat` of a home directory is the user's own and makes no project.
-static bool is_home(const struct stat *st, const char *home)
-{
-    char *usual = path_expand_home("~/.afloat");
-    bool found = is_same_dir(st, home) || is_same_dir(st, usual);
-    free(usual);
-    return found;
-}
-
 static bool is_project(const char *dir, const char *home)
 {
     struct stat st;
-    char *own = path_join(dir, ".afloat");
-    char *git = path_join(dir, ".git");
-    bool has_own = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
-    bool found = has_own ? !is_home(&st, home) : lstat(git, &st) == 0;
+    char *own = path_join(dir, ".afloat"), *git = path_join(dir, ".git");
+    char *usual = path_expand_home("~/.afloat");
+    bool found = stat(own, &st) == 0 && S_ISDIR(st.st_mode)
+                     ? !is_same_dir(&st, home) && !is_same_dir(&st, usual)
+                     : lstat(git, &st) == 0;
+    free(usual);
     free(git);
     free(own);
     return found;
@@ -62,19 +56,16 @@ static bool go_up(char *dir)
     return true;
 }
 
-/// The real path that the one-line file `name` of `dir` holds behind `prefix`; NULL when it is not such
-/// a file or the path leads nowhere. A relative path starts at `dir`. Caller frees.
+/// The real path that the one-line file `name` of `dir` holds after `prefix`; NULL when it is not such a file
+/// or there is no such path. A relative path starts at `dir`. Caller frees.
 static char *read_link_file(const char *dir, const char *name, const char *prefix)
 {
-    struct buf text;
-    char *real = NULL;
-    char *file = path_join(dir, name);
-    buf_init(&text, LINK_FILE_MAX);
+    struct buf text = {.max = LINK_FILE_MAX};
+    char *real = NULL, *file = path_join(dir, name);
     if (path_read(file, &text, NULL) == 0 && str_starts(buf_str(&text), prefix)) {
         struct str line = str_trim(str_from(buf_str(&text), strlen(prefix)));
         if (line.n != 0 && memchr(line.p, '\0', line.n) == NULL) {
-            char *target = str_dup(line);
-            char *path = path_join(dir, target);
+            char *target = str_dup(line), *path = path_join(dir, target);
             real = realpath(path, NULL);
             free(path);
             free(target);
@@ -134,9 +125,9 @@ static char *main_of(const char *root)
 /// The place of `root`, which may lie below the top of its worktree. Caller frees.
 static char *place_of(const char *root)
 {
-    char *top = xstrdup(root);
-    char *place = NULL;
+    char *top = xstrdup(root), *place = NULL;
     struct stat st;
+    assert(root[0] == '/');
     do {
         char *dot = path_join(top, ".git");
         bool found = lstat(dot, &st) == 0;

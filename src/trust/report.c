@@ -3,18 +3,6 @@
 #include "base/time.h"
 #include "trust/trust_int.h"
 
-static void write_known(struct jw *w, const struct trust__item *it)
-{
-    char at[TIME_TEXT];
-    jw_obj(w);
-    jw_kstrz(w, "kind", trust_kind_name(it->kind));
-    jw_kstrz(w, "path", it->path);
-    jw_kstrz(w, "hash", *vec_last(&it->hashes));
-    jw_kint(w, "versions", (int64_t)it->hashes.n);
-    jw_kstrz(w, "trusted_at", time_format(it->trusted_at, at));
-    jw_end_obj(w);
-}
-
 static void write_found(struct jw *w, const struct trust_item *it, const char *state)
 {
     jw_obj(w);
@@ -48,8 +36,16 @@ void trust_write(const struct trust *t, struct buf *out)
         jw_kbool(&w, "follow", (*p)->follow);
         jw_key(&w, "items");
         jw_arr(&w);
-        vec_foreach (it, &(*p)->items) {
-            write_known(&w, *it);
+        vec_foreach (at, &(*p)->items) {
+            const struct trust__item *it = *at;
+            char when[TIME_TEXT];
+            jw_obj(&w);
+            jw_kstrz(&w, "kind", trust_kind_name(it->kind));
+            jw_kstrz(&w, "path", it->path);
+            jw_kstrz(&w, "hash", *vec_last(&it->hashes));
+            jw_kint(&w, "versions", (int64_t)it->hashes.n);
+            jw_kstrz(&w, "trusted_at", time_format(it->trusted_at, when));
+            jw_end_obj(&w);
         }
         jw_end_arr(&w);
         jw_end_obj(&w);

@@ -24,6 +24,7 @@ enum trust_kind {
 
 #define TRUST_CONFIG_PATH ".afloat/config.toml"
 
+/// "plugin", "env", ...
 const char *trust_kind_name(enum trust_kind kind);
 
 /// One plugin, skill or bot, the project's settings, AGENTS.md, or the environment as a whole.
@@ -50,13 +51,13 @@ enum { TRUST_ITEMS = 1024 }; // of one project
 int trust_scan(struct trust_scan *s, const char *root, struct err *e) MUST_CHECK;
 void trust_scan_fini(struct trust_scan *s);
 
-/// What stands in the book for "a file of this provider was there when the user trusted the environment".
+/// The entry in the book that means "a file of this provider existed when the user trusted the environment".
 void trust_env_token(const char *provider, char out[SHA256_HEX]);
 
 /// Read the environment's files: `.afloat/env.toml` with all it includes, its `script` and `dotenv`
-/// files, and the files of its provider (`.envrc`, `devenv.nix`, `flake.nix`, `mise.toml`). `t->files`
-/// are they, each named by its clean path relative to the root (`../x` or an absolute path outside): who
-/// builds the environment takes their bytes from here, for these were hashed. A file that is named but
-/// missing is in the hash as missing, and not in `t->files`. Blocks. ERR_NOT_FOUND when the project has
-/// no environment; ERR_TOO_LARGE; on failure `t` holds nothing.
+/// files, and the files of its provider (`.envrc`, `devenv.nix`, `flake.nix`, `mise.toml`). `t->files` has
+/// them, each named by its clean path relative to the root (`../x` or an absolute path outside); the
+/// builder compares its files with these bytes, which were hashed. A file that is named but missing is in
+/// the hash as missing, and not in `t->files`. Blocks. ERR_NOT_FOUND when the project has no environment;
+/// ERR_TOO_LARGE; on failure `t` holds nothing.
 int trust_env_read(struct tree *t, const char *root, struct err *e) MUST_CHECK;

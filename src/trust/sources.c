@@ -4,11 +4,11 @@
 //     flake.nix, *.nix   import ./shell.nix, ./modules (its default.nix)
 //     devenv.yaml        imports: - ./backend (its devenv.nix)
 //
-// Trust in the first file would be none if the others could change. They are found in the text, without
-// running or evaluating anything: a script that puts a path together hides it, and whoever runs it has to
-// look then (runtime/env/provider.bash does).
+// Trust in the first file would be worthless if the others could change. They are found in the text, without
+// running or evaluating anything: a script that builds a path at run time hides it, and has to be checked when
+// it runs (runtime/env/provider.bash does that).
 //
-// This is no parser. It may take a word in a comment or in a text for a name; then a file more counts, which
+// This is no parser. It may take a word in a comment or in a text for a name; then one more file counts, which
 // does no harm.
 
 #include "trust/sources.h"
@@ -45,11 +45,6 @@ static struct str own_dir(const struct scan *s)
 
 // ---- shell scripts ---------------------------------------------------------------------------
 
-static bool ends_word(char c)
-{
-    return isspace((unsigned char)c) || c == ';' || c == '&' || c == '|' || c == '(' || c == ')';
-}
-
 /// The word at `s->at`, without its quotes.
 static void take_word(struct scan *s, struct buf *word)
 {
@@ -58,10 +53,8 @@ static void take_word(struct scan *s, struct buf *word)
     buf_clear(word);
     for (; s->at < s->text.n; s->at++) {
         char c = s->text.p[s->at];
-        if (quote == '\0' && depth == 0 && ends_word(c)) {
-            break;
-        }
-        if (c == '\n') {
+        bool ends = isspace((unsigned char)c) || (c != '\0' && strchr(";&|()", c) != NULL);
+        if (c == '\n' || (quote == '\0' && depth == 0 && ends)) {
             break;
         }
         depth += c == '(' && word->n != 0;
@@ -83,7 +76,7 @@ static bool drop_prefix(struct str *path, const char *prefix)
     return has;
 }
 
-/// A word behind `source`. What begins with a variable that we know is a path too.
+/// A word after `source`. One that begins with a variable that we know is a path too.
 static void tell_script(const struct scan *s, struct str path)
 {
     static const char *const roots[] = {"$PWD/", "${PWD}/", "$AFLOAT_PROJECT/",
@@ -112,9 +105,8 @@ static void tell_script(const struct scan *s, struct str path)
 
 static void scan_script(struct scan *s)
 {
-    struct buf word;
+    struct buf word = {.max = SIZE_MAX};
     bool sourcing = false;
-    buf_init(&word, SIZE_MAX);
     while (s->at < s->text.n) {
         size_t before = s->at;
         take_word(s, &word);

@@ -5,11 +5,13 @@
 //             /q     1, /q
 //             /tmp   3, none
 //
-// Which project a directory belongs to may be another by the time somebody leaves it: one that lies further
-// in was made, or trusted, meanwhile. So who leaves must not look for it again, or the wrong one is left. It
-// is noted here with the directory; whoever comes in later says it anew, for all who are there.
+// A directory may belong to another project by the time a session leaves it: a project further in was made, or
+// trusted, meanwhile. So leaving must not look for the project again, or the wrong one is left. It is noted
+// here with the directory; the next session that enters notes it again, for all who are there.
 
 #include "trust/stays.h"
+
+#include <assert.h>
 
 struct stay {
     unsigned n;
@@ -20,6 +22,7 @@ static void add(struct map *roots, const char *root, intptr_t by)
 {
     struct str key = str_of(root);
     intptr_t n = (intptr_t)map_get(roots, key) + by;
+    assert(n >= 0);
     if (n != 0) {
         map_set(roots, key, (void *)n);
     } else {
@@ -41,8 +44,7 @@ static void settle(struct stays *s, struct stay *st, const char *root)
 
 void stays_init(struct stays *s)
 {
-    map_init(&s->dirs);
-    map_init(&s->roots);
+    *s = (struct stays){0};
 }
 
 void stays_fini(struct stays *s)

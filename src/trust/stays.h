@@ -10,11 +10,12 @@ struct stays {
     struct map roots; // of a project with somebody in it -> how many directories of it
 };
 
+/// Start empty; free everything.
 void stays_init(struct stays *s);
 void stays_fini(struct stays *s);
 
-/// One more works in the real directory `dir`, which belongs to the project at `root` (NULL: to none); from
-/// now on all who are in `dir` do.
+/// One more session works in the real directory `dir`, which belongs to the project at `root` (NULL: to
+/// none); from now on all in `dir` do.
 void stays_enter(struct stays *s, const char *dir, const char *root);
 /// One less. Nothing happens when nobody is there.
 void stays_leave(struct stays *s, const char *dir);

@@ -1,16 +1,15 @@
 // What the user trusts: reading, asking, changing.
 //
-// A place is trusted by what it holds: each item's bytes by their hash, every hash for good. So going
-// back to an older branch asks nothing, and going forward to somebody's new code does. `follow` is the
-// exception for one's own repositories.
+// A place is trusted by what it holds: each item's bytes by their hash, every hash for good. So going back to
+// an older branch asks nothing, and going forward to somebody's new code does. `follow` is the exception for
+// the user's own repositories.
 //
 // Every change is read, change, replace under a lock, so that two commands at once lose nothing:
 //
 //     flock trust.json.lock ── read trust.json ── change ── write it anew (0600, synced, renamed)
 //
-// The lock is a file of its own: a lock on a file that is replaced by rename guards nothing. Readers
-// take none. A damaged file is set aside under the lock, after another look: somebody may just have
-// replaced it by a good one.
+// The lock is a separate file: a lock on a file that is replaced by rename guards nothing. Readers take none.
+// A damaged file is set aside under the lock, after another look: a good one may just have replaced it.
 //
 // Invariants:
 //   - what is not known for certain is not trusted: every failure of reading is an empty book.
@@ -19,6 +18,7 @@
 
 #include "trust/trust.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -37,7 +37,6 @@ static struct trust *trust_new(const char *home)
     char *real = realpath(home, NULL);
     t->home = xstrdup(home);
     t->worktrees = path_join(real != NULL ? real : home, "worktrees");
-    trust__book_init(&t->book);
     free(real);
     return t;
 }
@@ -81,22 +80,6 @@ static int check_owner(const char *path, int fd, struct err *e)
     return 0;
 }
 
-static int read_fd(int fd, const char *path, struct buf *out, struct err *e)
-{
-    char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
-        if (n < 0 && errno != EINTR) {
-            return err_sys(e, "cannot read '%s'", path);
-        }
-        buf_add(out, chunk, n > 0 ? (size_t)n : 0);
-        if (!buf_ok(out)) {
-            return err_set(e, ERR_CORRUPT, "'%s' is damaged: above %d MiB", path, TRUST_MAX >> 20);
-        }
-    }
-    return 0;
-}
-
 /// Fill `out` with the file; a missing one leaves it empty.
 static int read_text(const char *path, struct buf *out, struct err *e)
 {
@@ -108,8 +91,16 @@ static int read_text(const char *path, struct buf *out, struct err *e)
         return err_sys(e, "cannot open '%s'", path);
     }
     int rc = check_owner(path, fd, e);
-    if (rc == 0) {
-        rc = read_fd(fd, path, out, e);
+    char chunk[4096];
+    for (ssize_t n = 1; rc == 0 && n != 0;) {
+        n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno != EINTR) {
+            rc = err_sys(e, "cannot read '%s'", path);
+        }
+        buf_add(out, chunk, n > 0 ? (size_t)n : 0);
+        if (!buf_ok(out)) {
+            rc = err_set(e, ERR_CORRUPT, "'%s' is damaged: above %d MiB", path, TRUST_MAX >> 20);
+        }
     }
     if (rc == 0 && out->n == 0) {
         rc = err_set(e, ERR_CORRUPT, "'%s' is damaged: it is empty", path);
@@ -120,10 +111,9 @@ static int read_text(const char *path, struct buf *out, struct err *e)
 
 static int load(struct trust *t, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = TRUST_MAX};
     struct err why;
     char *path = file_of(t);
-    buf_init(&text, TRUST_MAX);
     int rc = read_text(path, &text, e);
     if (rc == 0 && text.n != 0) {
         rc = trust__decode(&t->book, buf_str(&text), &why);
@@ -162,9 +152,8 @@ static int set_aside(struct trust *t, struct err *e)
 
 static int save(struct trust *t, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = TRUST_MAX};
     char *path = file_of(t);
-    buf_init(&text, TRUST_MAX);
     trust__encode(&t->book, &text);
     int rc = buf_ok(&text)
                  ? path_write_atomic(path, buf_str(&text), 0600, e)
@@ -174,12 +163,6 @@ static int save(struct trust *t, struct err *e)
     buf_fini(&text);
     free(path);
     return rc;
-}
-
-static bool is_ours(const struct trust *t, const struct trust_place *p)
-{
-    size_t n = strlen(t->worktrees);
-    return strncmp(p->root, t->worktrees, n) == 0 && (p->root[n] == '/' || p->root[n] == '\0');
 }
 
 /// Keep what is about to be trusted. The environment may hold secrets and is not copied.
@@ -232,9 +215,7 @@ static int begin(struct trust **fresh, const struct trust *t, int *fd, struct er
     *fresh = NULL;
     *fd = -1;
     int rc = path_mkdirs(t->home, 0700, e);
-    if (rc == 0) {
-        rc = *fd = lock(t, e);
-    }
+    rc = rc == 0 ? *fd = lock(t, e) : rc;
     if (rc < 0) {
         return rc;
     }
@@ -245,9 +226,7 @@ static int begin(struct trust **fresh, const struct trust *t, int *fd, struct er
 /// Write what was changed; `t` becomes it when all went well.
 static int end(struct trust *t, struct trust *fresh, int fd, int rc, struct err *e)
 {
-    if (rc == 0) {
-        rc = save(fresh, e);
-    }
+    rc = rc == 0 ? save(fresh, e) : rc;
     if (fd >= 0) {
         close(fd);
     }
@@ -261,9 +240,7 @@ static int end(struct trust *t, struct trust *fresh, int fd, int rc, struct err 
 
 static bool same_books(const struct trust *a, const struct trust *b)
 {
-    struct buf x, y;
-    buf_init(&x, SIZE_MAX);
-    buf_init(&y, SIZE_MAX);
+    struct buf x = {.max = SIZE_MAX}, y = {.max = SIZE_MAX};
     trust__encode(&a->book, &x);
     trust__encode(&b->book, &y);
     bool same = str_eq(buf_str(&x), buf_str(&y));
@@ -295,10 +272,8 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
 {
     const struct trust__place *place = trust__find(&t->book, p->place);
     const struct trust__item *it = place != NULL ? trust__find_item(place, kind, path) : NULL;
-    for (size_t i = it != NULL ? it->hashes.n : 0; i > 0; i--) {
-        if (strcmp(it->hashes.p[i - 1], hash) == 0) {
-            return TRUST_YES;
-        }
+    if (it != NULL && str_lookup(str_of(hash), it->hashes.p, it->hashes.n) >= 0) {
+        return TRUST_YES;
     }
     return trust_follows(t, p) ? TRUST_FOLLOWED : TRUST_NO;
 }
@@ -318,7 +293,8 @@ bool trust_knows(const struct trust *t, const struct trust_place *p)
 bool trust_follows(const struct trust *t, const struct trust_place *p)
 {
     const struct trust__place *place = trust__find(&t->book, p->place);
-    return place != NULL && place->follow && !p->foreign && !is_ours(t, p);
+    return place != NULL && place->follow && !p->foreign &&
+           path_below(t->worktrees, p->root) == NULL;
 }
 
 const char *trust_followed(const struct trust *t, size_t i)
@@ -414,6 +390,7 @@ void trust_unlisten(struct trust *t, trust_cb *cb, void *arg)
 
 void trust_adopt(struct trust *t, struct trust *fresh)
 {
+    assert(t != fresh);
     bool changed = !same_books(t, fresh);
     struct trust__book old = t->book;
     t->book = fresh->book;

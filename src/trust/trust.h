@@ -40,22 +40,22 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
 /// trusted as such run all the same.
 bool trust_allows(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                   const char *path, const struct tree *tree);
-/// True when anything of the place was ever trusted and nobody took it back.
+/// True when anything of the place was ever trusted and the user has not taken it back.
 bool trust_knows(const struct trust *t, const struct trust_place *p);
-/// True when the place is followed, `p` is no worktree of ours, and nobody else may write there.
+/// True when the place is followed, `p` is no worktree of ours, and no other user may write there.
 bool trust_follows(const struct trust *t, const struct trust_place *p);
 /// The i-th place that is followed; NULL after the last. Borrowed until `t` changes.
 const char *trust_followed(const struct trust *t, size_t i);
 /// The hash trusted last for an item, borrowed until `t` changes; NULL when there is none.
 const char *trust_last(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                        const char *path);
-/// Walk the items of a place that have a trusted version, gone files included: `size_t at = 0; while
-/// (trust_next(t, p, &at, &it)) ...`. All of `it` is borrowed until `t` changes.
 struct trust_known {
     enum trust_kind kind;
     const char *path; // relative to the root
     const char *hash; // trusted last
 };
+/// Walk the items of a place that have a trusted version, deleted files included: `size_t at = 0; while
+/// (trust_next(t, p, &at, &it)) ...`. All of `it` is borrowed until `t` changes.
 bool trust_next(const struct trust *t, const struct trust_place *p, size_t *at,
                 struct trust_known *it);
 /// True when some place's item was last trusted with this hash; for versions_prune().

@@ -38,8 +38,7 @@ struct trust {
     vec(struct trust__listener) listeners;
 };
 
-void trust__book_init(struct trust__book *b);
-void trust__book_fini(struct trust__book *b);
+void trust__book_fini(struct trust__book *b); // leaves it empty, as zeroed
 /// NULL when there is none.
 struct trust__place *trust__find(const struct trust__book *b, const char *path);
 struct trust__item *trust__find_item(const struct trust__place *p, enum trust_kind kind,

@@ -48,7 +48,8 @@ TEST(adding_to_nothing_and_taking_all)
 
 TEST(a_lost_line_end_is_said)
 {
-    CHECK_STR(diff("a\n", "a"), "--- f\n+++ f\ndiffers in the line end of its last line\n");
+    CHECK_STR(diff("a\n", "a"), "--- f\n+++ f\n@@ -1,1 +1,1 @@\n-a\n+a\n"
+                                "\\ No newline at end of file\n");
 }
 
 TEST(what_would_fool_the_reader_is_spelt_out)
