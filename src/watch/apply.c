@@ -5,12 +5,13 @@
 //                                  └─ no longer there ────────> files touched as gone
 //     look ─> compare hash ───────> change for the next batch
 //
-// Events were drained just before, so the tree may be newer than what the job saw. Hence the one
-// rule of this file: what waits for another scan or look is left alone, the later one decides.
+// Events were drained just before, so the tree may be newer than what the job saw. Hence the one rule of this
+// file: leave alone what waits for another scan or look; the later one decides.
 //
-// A directory that is gone keeps its files until each of them was looked at: when it is put back
-// within REST_MS, as whole-directory replaces do, only what really differs is reported.
+// A directory that is gone keeps its files until each of them was looked at: when it returns within REST_MS,
+// as whole-directory replaces do, only what really differs is reported.
 
+#include <assert.h>
 #include <errno.h>
 
 #include "watch/watch_int.h"
@@ -47,30 +48,25 @@ static void file_lost(struct file *f)
     }
 }
 
-static void child_lost(struct dir *d);
-
-/// `d` is not there: no events, no directories below; its files will be looked at. It is freed when
-/// nothing is left of it, unless its anchors wait for its return.
-static void dir_lost(struct dir *d)
+/// `d` is not there: no events, no directories below; its files will be looked at. It is freed when nothing is
+/// left of it, unless its anchors wait for its return; without `waits` they do not.
+static void dir_lost(struct dir *d, bool waits)
 {
+    if (!waits) {
+        notify__anchors_drop(d->watch->owner, &d->anchors);
+    }
     notify__unseat(d->watch->owner, &d->seat);
     d->dev = d->ino = 0;
     for (uint32_t i = d->n_files; i-- > 0;) {
         file_lost(d->files[i]);
     }
     for (uint32_t i = d->n_dirs; i-- > 0;) {
-        child_lost(d->dirs[i]);
+        dir_lost(d->dirs[i], false);
     }
     tree__dir_sweep(d, false);
     if (d->parent != NULL && d->anchors == NULL && d->n_files == 0 && d->n_dirs == 0) {
         tree__dir_drop(d);
     }
-}
-
-static void child_lost(struct dir *d)
-{
-    notify__anchors_drop(d->watch->owner, &d->anchors);
-    dir_lost(d);
 }
 
 /// True when a link leads back to where we came from.
@@ -82,13 +78,6 @@ static bool is_loop(const struct dir *d, const struct stamp *found)
         }
     }
     return false;
-}
-
-/// A link to nothing waits as a file when its name matches, else as a directory.
-static bool is_dir_entry(const struct dir *d, const struct entry *en)
-{
-    bool file = en->kind == ENTRY_FILE;
-    return !file && (en->kind != ENTRY_DANGLING || !errand__matches(d->watch, en->name));
 }
 
 static void merge_dir(struct dir *d, const struct entry *en)
@@ -140,23 +129,10 @@ static bool merge_rest(struct dir *d)
         bool keep = (child->seat.flags & (DIR_LISTED | DIR_QUEUED)) != 0;
         child->seat.flags &= (uint8_t)~DIR_LISTED;
         if (!keep) {
-            child_lost(child);
+            dir_lost(child, false);
         }
     }
     return blind;
-}
-
-static void merge(struct dir *d, const struct errand *t)
-{
-    for (size_t i = 0; i < t->entries.n; i++) {
-        const struct entry *en = &t->entries.p[i];
-        if (is_dir_entry(d, en)) {
-            merge_dir(d, en);
-        } else {
-            merge_file(d, en);
-        }
-    }
-    tree__dir_sweep(d, merge_rest(d) || t->blind);
 }
 
 static void apply_found(struct dir *d, const struct errand *t, uint64_t began)
@@ -169,27 +145,24 @@ static void apply_found(struct dir *d, const struct errand *t, uint64_t began)
     } else {
         notify__unseat(wr, &d->seat);
     }
-    merge(d, t);
-}
-
-static void apply_absent(struct dir *d, const struct errand *t)
-{
-    bool waits = d->parent == NULL || d->anchors != NULL;
-    if (t->linked && t->rc == -ENOTDIR && errand__matches(d->watch, d->name)) {
-        settle__touch(tree__file_make(d->parent, d->name), HOLD_SEEN); // it leads to a file now
-        child_lost(d);
-        return;
+    for (size_t i = 0; i < t->entries.n; i++) {
+        const struct entry *en = &t->entries.p[i];
+        // a link to nothing waits as a file when its name matches, else as a directory
+        if (en->kind == ENTRY_FILE ||
+            (en->kind == ENTRY_DANGLING && errand__matches(d->watch, en->name))) {
+            merge_file(d, en);
+        } else {
+            merge_dir(d, en);
+        }
     }
-    dir_lost(d);
-    if (waits) {
-        tree__dir_sweep(d, t->blind); // it may come back where nobody tells us
-    }
+    tree__dir_sweep(d, merge_rest(d) || t->blind);
 }
 
 static void apply_scan(struct watch *w, struct errand *t, uint64_t began)
 {
     struct dir *d = t->dir;
     struct watcher *wr = w->owner;
+    assert((d->seat.flags & DIR_BUSY) != 0);
     d->seat.flags &= (uint8_t)~DIR_BUSY;
     wr->stats.scans++;
     if ((d->seat.flags & DIR_DEAD) != 0) {
@@ -206,25 +179,23 @@ static void apply_scan(struct watch *w, struct errand *t, uint64_t began)
     if ((d->seat.flags & DIR_QUEUED) != 0) {
         return;
     }
-    if (t->rc == 0 || is_absent(t->rc)) {
-        apply_absent(d, t);
-    } else if (!is_refused(t->rc)) { // refused: its rights must change first, and that is an event
-        tree__dir_sweep(d, true);
+    if (t->rc != 0 && !is_absent(t->rc)) {
+        if (!is_refused(t->rc)) { // refused: its rights must change first, and that is an event
+            tree__dir_sweep(d, true);
+        }
+    } else if (t->linked && t->rc == -ENOTDIR && errand__matches(w, d->name)) {
+        settle__touch(tree__file_make(d->parent, d->name), HOLD_SEEN); // it leads to a file now
+        dir_lost(d, false);
+    } else {
+        bool waits = d->parent == NULL || d->anchors != NULL;
+        dir_lost(d, true);
+        if (waits) {
+            tree__dir_sweep(d, t->blind); // it may come back without an event
+        }
     }
 }
 
 // ---- looks -----------------------------------------------------------------------------------
-
-/// The change for `path` that waits in the inventory, or NULL.
-static struct watch_change *inventory_get(struct watch *w, const char *path)
-{
-    for (size_t i = 0; i < w->changes.n && !w->opened; i++) {
-        if (strcmp(w->changes.p[i].path, path) == 0) {
-            return &w->changes.p[i];
-        }
-    }
-    return NULL;
-}
 
 static void report(struct watch *w, const struct errand *t, enum watch_kind kind)
 {
@@ -237,7 +208,12 @@ static void report(struct watch *w, const struct errand *t, enum watch_kind kind
             c.bytes = arena_str(&w->arena, (struct str){t->bytes, t->found.size});
         }
     }
-    struct watch_change *old = kind != WATCH_CREATED ? inventory_get(w, t->path) : NULL;
+    struct watch_change *old = NULL; // one that waits in the inventory
+    for (size_t i = 0; i < w->changes.n && !w->opened && kind != WATCH_CREATED; i++) {
+        if (strcmp(w->changes.p[i].path, t->path) == 0) {
+            old = &w->changes.p[i];
+        }
+    }
     if (old == NULL) {
         vec_push(&w->changes, c);
     } else if (kind == WATCH_DELETED) {
@@ -249,9 +225,16 @@ static void report(struct watch *w, const struct errand *t, enum watch_kind kind
     }
 }
 
-static void look_gone(struct watch *w, struct file *f, const struct errand *t)
+static void look_failed(struct watch *w, struct file *f, const struct errand *t)
 {
     struct dir *d = f->dir;
+    if (!is_absent(t->rc)) {
+        if (!is_refused(t->rc)) {
+            settle__hold(f, HOLD_WRITING, (uint64_t)REST_MS << MIN(f->tries, 5));
+            f->tries = (uint8_t)MIN(f->tries + 1, 5);
+        }
+        return;
+    }
     if ((f->flags & FILE_KNOWN) != 0) {
         report(w, t, WATCH_DELETED);
     }
@@ -261,23 +244,6 @@ static void look_gone(struct watch *w, struct file *f, const struct errand *t)
         tree__file_drop(f);
         tree__dir_prune(d);
     }
-}
-
-static void look_failed(struct watch *w, struct file *f, const struct errand *t)
-{
-    if (is_absent(t->rc)) {
-        look_gone(w, f, t);
-    } else if (!is_refused(t->rc)) {
-        settle__hold(f, HOLD_WRITING, (uint64_t)REST_MS << MIN(f->tries, 5));
-        f->tries = (uint8_t)MIN(f->tries + 1, 5);
-    }
-}
-
-static void look_same(struct watch *w, struct file *f, const struct errand *t)
-{
-    (void)w;
-    (void)f;
-    (void)t;
 }
 
 static void look_held(struct watch *w, struct file *f, const struct errand *t)
@@ -320,13 +286,14 @@ static void look_read(struct watch *w, struct file *f, const struct errand *t)
 }
 
 static void (*const look_apply[])(struct watch *w, struct file *f, const struct errand *t) = {
-    [LOOK_FAILED] = look_failed, [LOOK_SAME] = look_same, [LOOK_HELD] = look_held,
+    [LOOK_FAILED] = look_failed, [LOOK_SAME] = NULL,      [LOOK_HELD] = look_held,
     [LOOK_DIR] = look_dir,       [LOOK_READ] = look_read,
 };
 
 static void apply_look(struct watch *w, struct errand *t, uint64_t began)
 {
     struct file *f = t->file;
+    assert((f->flags & FILE_BUSY) != 0);
     f->flags &= (uint8_t)~FILE_BUSY;
     if ((f->flags & FILE_DEAD) != 0) {
         unwanted(w->owner, t);
@@ -341,12 +308,12 @@ static void apply_look(struct watch *w, struct errand *t, uint64_t began)
     // touched meanwhile: a later look decides, but a whole file is reported even if it is saved
     // without end
     bool whole = t->verdict == LOOK_READ && (f->hold == HOLD_READY || f->hold == HOLD_SEEN);
-    if (f->hold == HOLD_NONE || whole) {
+    if (t->verdict != LOOK_SAME && (f->hold == HOLD_NONE || whole)) {
         look_apply[t->verdict](w, f, t);
     }
 }
 
-static void warn_of_limit(struct watch *w, const struct errand *t)
+void apply__errand(struct watch *w, struct errand *t, uint64_t began)
 {
     int rc = t->wd;
     for (size_t i = 0; i < t->hops.n; i++) {
@@ -355,11 +322,6 @@ static void warn_of_limit(struct watch *w, const struct errand *t)
     if (w->cb != NULL && (rc == -ENOSPC || rc == -ENOMEM)) {
         watch__degraded(w->owner, t->path, rc);
     }
-}
-
-void apply__errand(struct watch *w, struct errand *t, uint64_t began)
-{
-    warn_of_limit(w, t);
     if (t->file != NULL) {
         apply_look(w, t, began);
     } else {

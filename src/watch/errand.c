@@ -4,20 +4,19 @@
 // with other bytes than before?
 //
 //     stat ─> known stamp? ──> same        nothing happened
-//       └──> somebody is still writing, or may be? ──> held
+//       └──> a program is still writing, or may be? ──> held
 //              └──> read and hash ─> stat again: moved meanwhile? ──> held
 //                                      └──> read
 //
-// Whether it rests: the kernel grants a read lease only when nobody has the file open for writing,
-// so we ask for one and give it back at once. With a writer the file must be still for OPEN_REST_MS;
-// where leases cannot be had (somebody else's file, network mounts) REST_MS since the last change
-// must do.
+// Whether it rests: the kernel grants a read lease only when no process has the file open for writing, so we
+// ask for one and return it at once. With a writer the file must be still for OPEN_REST_MS; where leases are
+// not available (another user's file, network mounts) REST_MS since the last change must do.
 //
-// Order is what makes it right: a directory is first watched and then read, a link's way is first
-// watched and then followed. So whatever happens after the reading is an event.
+// The order matters: a directory is first watched and then read, a link's way is first watched and then
+// followed. So anything that happens after the reading is an event.
 //
-// What it does not do: touch the tree. It reads the errand and the watch's options, which do not
-// change, and fills the errand.
+// It never touches the tree. It reads the errand and the watch's options, which do not change, and fills the
+// errand.
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +32,7 @@
 
 enum { LINKS_MAX = 40, CHUNK = 64 * 1024 };
 
-// file systems that others change without telling this kernel
+// file systems that other machines change without telling this kernel
 static const uint32_t remote_magic[] = {
     0x00006969, // nfs
     0x0000517b, // smb
@@ -80,12 +79,11 @@ static int add_watch(const struct job *job, const char *path, uint32_t mask)
 
 static bool is_remote(const struct statfs *fs)
 {
+    bool remote = false;
     for (size_t i = 0; i < ARRAY_LEN(remote_magic); i++) {
-        if ((uint32_t)fs->f_type == remote_magic[i]) {
-            return true;
-        }
+        remote |= (uint32_t)fs->f_type == remote_magic[i];
     }
-    return false;
+    return remote;
 }
 
 // ---- the way to a target ---------------------------------------------------------------------
@@ -224,11 +222,6 @@ static void follow_link(struct job *job, struct errand *t)
 
 // ---- scans -----------------------------------------------------------------------------------
 
-static bool is_linked_name(const struct watch *w, const char *name)
-{
-    return w->opts.recursive || errand__matches(w, name);
-}
-
 /// Find out what `name` is, and fill `en`. False when it is nothing for us; sets t->rc when we
 /// could not find out.
 static bool classify(const struct watch *w, struct errand *t, int fd, const struct dirent *de,
@@ -240,10 +233,7 @@ static bool classify(const struct watch *w, struct errand *t, int fd, const stru
         en->kind = ENTRY_DIR;
         return w->opts.recursive;
     }
-    if (de->d_type == DT_REG && !errand__matches(w, en->name)) {
-        return false;
-    }
-    if (link && !is_linked_name(w, en->name)) {
+    if ((de->d_type == DT_REG || (link && !w->opts.recursive)) && !errand__matches(w, en->name)) {
         return false;
     }
     if (fstatat(fd, en->name, &st, link ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
@@ -278,30 +268,6 @@ static void add_entry(struct job *job, struct errand *t, int fd, const struct di
     free(path);
 }
 
-/// Read all names. A directory that could not be read to its end counts as not read.
-static void read_entries(struct job *job, struct errand *t, DIR *dir)
-{
-    const struct dirent *de;
-    while (t->rc == 0 && (errno = 0, de = readdir(dir)) != NULL) {
-        add_entry(job, t, dirfd(dir), de);
-    }
-    if (t->rc == 0 && errno != 0) {
-        t->rc = -errno;
-    }
-}
-
-/// True when the link at `path` leads to the root or above it: what it shows is there already.
-static bool holds_root(const struct watch *w, const char *path)
-{
-    char *target = realpath(path, NULL), *root = realpath(w->opts.path, NULL);
-    size_t n = target != NULL ? strlen(target) : 0;
-    bool holds = n != 0 && root != NULL && strncmp(root, target, n) == 0 &&
-                 (n == 1 || root[n] == '/' || root[n] == '\0');
-    free(target);
-    free(root);
-    return holds;
-}
-
 static void scan(struct job *job, struct errand *t)
 {
     struct stat st;
@@ -310,7 +276,12 @@ static void scan(struct job *job, struct errand *t)
         way_walk(job, t, xstrdup("/"), xstrdup(t->path));
     } else if (t->linked) {
         follow_link(job, t);
-        if (holds_root(job->watch, t->path)) {
+        // a link that leads to the root or above it shows what is there already
+        char *target = realpath(t->path, NULL), *root = realpath(job->watch->opts.path, NULL);
+        bool loops = target != NULL && root != NULL && path_below(target, root) != NULL;
+        free(target);
+        free(root);
+        if (loops) {
             t->rc = -ELOOP;
             return;
         }
@@ -326,7 +297,12 @@ static void scan(struct job *job, struct errand *t)
     } else {
         t->found = stamp_of(&st);
         t->blind = t->blind || t->wd < 0 || (fstatfs(dirfd(dir), &fs) == 0 && is_remote(&fs));
-        read_entries(job, t, dir);
+    }
+    for (const struct dirent *de; t->rc == 0 && (errno = 0, de = readdir(dir)) != NULL;) {
+        add_entry(job, t, dirfd(dir), de);
+    }
+    if (t->rc == 0 && errno != 0) { // not read to its end: counts as not read
+        t->rc = -errno;
     }
     closedir(dir);
 }
@@ -392,13 +368,12 @@ static enum verdict read_file(const struct job *job, struct errand *t, int fd)
 {
     const struct watch *w = job->watch;
     struct sha256 hash;
-    struct buf keep;
+    struct buf keep = {.max = w->opts.want_bytes ? w->opts.bytes_max : 0};
     struct stat st;
     if (t->found.size > WATCH_HASH_MAX) {
         return LOOK_READ;
     }
     sha256_init(&hash);
-    buf_init(&keep, w->opts.want_bytes ? w->opts.bytes_max : 0);
     t->rc = read_all(job, fd, &hash, &keep);
     if (t->rc == 0 && fstat(fd, &st) < 0) {
         t->rc = -errno;
@@ -411,7 +386,7 @@ static enum verdict read_file(const struct job *job, struct errand *t, int fd)
     if (v == LOOK_READ) {
         sha256_final(&hash, t->hash);
         if (w->opts.want_bytes && buf_ok(&keep)) {
-            t->bytes = keep.p != NULL ? buf_take(&keep, NULL) : xstrdup("");
+            t->bytes = buf_take(&keep, NULL);
         }
     }
     buf_fini(&keep);

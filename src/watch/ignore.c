@@ -10,11 +10,10 @@ const char *const watch_ignore_default[] = {
 
 static bool rule_fits(struct str rule, struct str rel, bool is_dir)
 {
-    if (str_ends(rule, "/")) {
-        if (!is_dir) {
-            return false;
-        }
-        rule.n--;
+    bool dirs_only = str_ends(rule, "/");
+    rule.n -= dirs_only;
+    if (dirs_only && !is_dir) {
+        return false;
     }
     if (str_index(rule, '/') < 0) {
         return str_glob(rule, path_base(rel));

@@ -1,21 +1,20 @@
 // One inotify descriptor for all watches, and who sits on which of its watch descriptors.
 //
-// The kernel gives one watch descriptor per inode: two trees that overlap get the same number and
-// share it as seats on one list. An event is a hint and no more: it queues a directory to be read or
-// marks a file to be looked at. What is true is found by the jobs, and the same jobs serve after an
-// overflow and in a sweep.
+// The kernel gives one watch descriptor per inode: two trees that overlap get the same number and share it as
+// seats on one list. An event is only a hint: it queues a directory to be read or marks a file to be looked
+// at. The jobs find out what is true, and the same jobs serve after an overflow and in a sweep.
 //
 //     read ──> seats[wd] ─┬─> directory: file touched, child directory queued
 //                         └─> anchor: its owner (root, linked directory, linked file) looks again
 //
-// Threads add watches, the loop seats them; an event may arrive between the two. Its number is kept
-// as a stray while any job runs, and whoever is seated on one that came after its job began looks
-// again.
+// Threads add watches, the loop seats them; an event may arrive between the two. Its number is kept as a
+// stray while any job runs, and a seat on one that came after its job began looks again.
 //
 // Invariants:
 //   - dispatch adds to the tree and to queues; it never drops anything, so lists may be walked.
 //   - a descriptor without seats is removed from the kernel.
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -62,6 +61,7 @@ static void table_grow(struct watcher *wr)
 static void slot_clear(struct watcher *wr, size_t i)
 {
     size_t mask = wr->cap_seats - 1;
+    assert(wr->n_seats != 0 && i <= mask);
     wr->seats[i] = NULL;
     wr->n_seats--;
     for (size_t j = (i + 1) & mask; wr->seats[j] != NULL; j = (j + 1) & mask) {
@@ -117,7 +117,7 @@ static void add_stray(struct watcher *wr, int wd)
         }
     }
     if (wr->strays.n == STRAYS_MAX) {
-        wr->flooded = wr->events; // everybody not listed counts as one
+        wr->flooded = wr->events; // all that are not listed count as one
         return;
     }
     vec_push(&wr->strays, ((struct stray){wd, wr->events}));
@@ -144,15 +144,6 @@ static void touch_file(struct file *f, uint32_t mask)
             settle__touch(f, keep ? (enum hold)f->hold : hold_of[i].hold);
             return;
         }
-    }
-}
-
-static void on_dir_name(struct dir *d, uint32_t mask, const char *name)
-{
-    bool appears = (mask & (IN_CREATE | IN_MOVED_TO | IN_ATTRIB)) != 0;
-    struct dir *child = appears ? tree__dir_make(d, name) : tree__dir_get(d, name);
-    if (child != NULL) {
-        watch__queue_scan(child); // finds out by itself when it is gone
     }
 }
 
@@ -188,7 +179,11 @@ static void on_dir_event(struct dir *d, uint32_t mask, const char *name)
     if (wanted && !is_dir) {
         on_file_name(d, mask & IN_ALL_EVENTS, name);
     } else if (wanted && w->opts.recursive) {
-        on_dir_name(d, mask, name);
+        bool appears = (mask & (IN_CREATE | IN_MOVED_TO | IN_ATTRIB)) != 0;
+        struct dir *child = appears ? tree__dir_make(d, name) : tree__dir_get(d, name);
+        if (child != NULL) {
+            watch__queue_scan(child); // finds out by itself when it is gone
+        }
     }
 }
 
@@ -213,17 +208,6 @@ static void on_seat_event(struct seat *s, uint32_t mask, const char *name)
     }
 }
 
-/// The kernel ended this watch: whoever sat on it has no seat, and looks again.
-static void on_ignored(struct watcher *wr, int wd)
-{
-    struct seat *s;
-    while ((s = seats_on(wr, wd)) != NULL) {
-        unlist(wr, s);
-        s->wd = -1;
-        on_seat_event(s, IN_MOVED_FROM, NULL);
-    }
-}
-
 static void dispatch(struct watcher *wr, const struct inotify_event *ev)
 {
     const char *name = ev->len != 0 && ev->name[0] != '\0' ? ev->name : NULL;
@@ -233,12 +217,17 @@ static void dispatch(struct watcher *wr, const struct inotify_event *ev)
         watch__rescan(wr);
         return;
     }
-    if ((ev->mask & IN_IGNORED) != 0) {
-        on_ignored(wr, ev->wd);
+    struct seat *s = seats_on(wr, ev->wd);
+    if ((ev->mask & IN_IGNORED) == 0) {
+        for (; s != NULL; s = s->next) {
+            on_seat_event(s, ev->mask, name);
+        }
         return;
     }
-    for (struct seat *s = seats_on(wr, ev->wd); s != NULL; s = s->next) {
-        on_seat_event(s, ev->mask, name);
+    for (; s != NULL; s = seats_on(wr, ev->wd)) { // the kernel ended it: all on it look again
+        unlist(wr, s);
+        s->wd = -1;
+        on_seat_event(s, IN_MOVED_FROM, NULL);
     }
 }
 
@@ -263,15 +252,13 @@ static void on_poll_closed(uv_handle_t *h)
 void notify__open(struct watcher *wr)
 {
     wr->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (wr->fd < 0) {
+    if (wr->fd < 0 || uv_poll_init(&wr->loop->uv, &wr->poll, wr->fd) < 0) {
+        int rc = wr->fd < 0 ? -errno : -EMFILE;
+        if (wr->fd >= 0) {
+            close(wr->fd);
+        }
         wr->fd = -1;
-        watch__degraded(wr, NULL, -errno);
-        return;
-    }
-    if (uv_poll_init(&wr->loop->uv, &wr->poll, wr->fd) < 0) {
-        close(wr->fd);
-        wr->fd = -1;
-        watch__degraded(wr, NULL, -EMFILE);
+        watch__degraded(wr, NULL, rc);
         return;
     }
     wr->polling = true;
@@ -315,6 +302,7 @@ void notify__seat(struct watcher *wr, struct seat *s, int wd, uint64_t began)
         table_grow(wr);
     }
     size_t i = slot_of(wr, wd);
+    assert(wd >= 0 && s->wd < 0);
     wr->n_seats += wr->seats[i] == NULL;
     s->wd = wd;
     s->next = wr->seats[i];
@@ -352,17 +340,6 @@ static struct anchor *anchor_take(struct anchor **list, const struct hop *hop)
     return NULL;
 }
 
-static struct anchor *anchor_new(const struct errand *t, const char *name)
-{
-    size_t n = strlen(name) + 1;
-    struct anchor *a = xcalloc(1, sizeof *a + n);
-    a->seat = (struct seat){.wd = -1, .kind = SEAT_ANCHOR};
-    a->dir = t->file == NULL ? t->dir : NULL;
-    a->file = t->file;
-    memcpy(a->name, name, n);
-    return a;
-}
-
 void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t began)
 {
     struct anchor **list = t->file != NULL ? &t->file->anchors : &t->dir->anchors;
@@ -375,7 +352,12 @@ void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t be
         }
         struct anchor *a = anchor_take(&old, hop);
         if (a == NULL) {
-            a = anchor_new(t, hop->name);
+            size_t n = strlen(hop->name) + 1;
+            a = xcalloc(1, sizeof *a + n);
+            a->seat = (struct seat){.wd = -1, .kind = SEAT_ANCHOR};
+            a->dir = t->file == NULL ? t->dir : NULL;
+            a->file = t->file;
+            memcpy(a->name, hop->name, n);
         }
         a->next = *list;
         *list = a;

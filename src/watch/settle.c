@@ -1,7 +1,7 @@
 // When is a changed file whole, and when is a burst over?
 //
-// Acting on every event would load a plugin three times per save, twice on half a file. Two waits
-// prevent that. Each file has its own, by how much is known about its writer:
+// Acting on every event would load a plugin three times per save, twice on half a file. Two waits prevent
+// that. Each file has its own, by how much is known about its writer:
 //
 //     CLOSE_WRITE, MOVED_TO   ready     whole: may be looked at now
 //     found by a scan         seen      may be looked at now, but the look asks whether it rests
@@ -13,12 +13,14 @@
 //     event ── event ── event ──── debounce_ms ────> look at all that are due
 //     └────────── no due file waits longer than CAP_MS ──────────┘
 //
-// A checkout or a formatter pauses for longer than an editor, so with many files pending the quiet
-// time is longer.
+// A checkout or a formatter pauses for longer than an editor, so with many files pending the quiet time is
+// longer.
 //
 // Invariants:
 //   - a file with a hold is in `pending`, and one in `pending` that is not dead has a hold.
 //   - while something is pending and no job runs, the timer runs.
+
+#include <assert.h>
 
 #include "watch/watch_int.h"
 
@@ -27,11 +29,6 @@ enum { MANY = 8, MANY_FACTOR = 4 };
 static uint64_t now_ms(const struct watch *w)
 {
     return loop_now(w->owner->loop);
-}
-
-static uint64_t rest_ms(const struct watch *w)
-{
-    return MAX(w->opts.debounce_ms, (unsigned)REST_MS);
 }
 
 static void arm_for(struct watch *w, uint64_t at)
@@ -67,6 +64,7 @@ static uint64_t time_to_look(const struct watch *w, uint64_t first)
 void settle__hold(struct file *f, enum hold hold, uint64_t ms)
 {
     struct watch *w = f->dir->watch;
+    assert(hold != HOLD_NONE && (f->flags & FILE_DEAD) == 0);
     f->hold = (uint8_t)hold;
     f->due = now_ms(w) + ms;
     if ((f->flags & FILE_PENDING) == 0) {
@@ -84,10 +82,10 @@ void settle__touch(struct file *f, enum hold hold)
     }
     f->tries = 0;
     if (hold != HOLD_READY && hold != HOLD_SEEN) {
-        settle__hold(f, hold, rest_ms(w));
+        settle__hold(f, hold, MAX(w->opts.debounce_ms, (unsigned)REST_MS));
         return;
     }
-    bool sure = f->hold == HOLD_READY; // what a scan saw takes nothing back
+    bool sure = f->hold == HOLD_READY; // a scan does not revoke this
     settle__hold(f, sure ? HOLD_READY : hold, 0);
     f->ready_at = f->ready_at != 0 ? f->ready_at : f->due;
     f->due = f->ready_at; // of the first time: else a file that is saved without end never comes
@@ -142,9 +140,4 @@ void settle__collect(struct watch *w, struct job *job)
     if (kept == 0) {
         vec_fini(&w->pending);
     }
-}
-
-void settle__on_timer(void *watch)
-{
-    watch__pump(watch); // it looks, or arms the timer for the rest of the wait
 }

@@ -1,7 +1,7 @@
 // The tree of a watch: directories, and the files whose names matter.
 //
-// A tree may have tens of thousands of directories, so a node is small: a name, its parent and two
-// sorted arrays of pointers. A path is put together when somebody needs one.
+// A tree may have tens of thousands of directories, so a node is small: a name, its parent and two sorted
+// arrays of pointers. Paths are built when needed.
 //
 //     watch ── root ─┬─ dirs:  [a] [b] ── dirs, files ...
 //                    └─ files: [init.lua] [util.lua]
@@ -9,8 +9,8 @@
 // Invariants:
 //   - the root lives as long as its watch, whether the directory exists or not.
 //   - an array has room for the next power of two of its count, so that no capacity is stored.
-//   - a node that a queue or a job points to is not freed but marked dead; whoever lets go of it
-//     last frees it. A dead node has no children and nobody asks for its parent.
+//   - a node that a queue or a job points to is not freed but marked dead; the last of them frees it. A dead
+//     node has no children, and its parent is never used.
 
 #include "watch/watch_int.h"
 
@@ -49,6 +49,7 @@ static void *insert(void *nodes, uint32_t n, uint32_t at, void *node)
 static void *take_out(void *nodes, uint32_t n, uint32_t at)
 {
     void **p = nodes;
+    assert(at < n);
     memmove(p + at, p + at + 1, (n - at - 1) * sizeof *p);
     if (n == 1) {
         free(p);
@@ -67,16 +68,6 @@ static uint32_t file_find(const struct dir *d, const char *name, bool *found)
 {
     return find((void *const *)(const void *)d->files, d->n_files, offsetof(struct file, name),
                 name, found);
-}
-
-static void dir_unlink(struct dir *d)
-{
-    struct dir *parent = d->parent;
-    bool found;
-    uint32_t at = dir_find(parent, d->name, &found);
-    assert(found);
-    parent->dirs = take_out(parent->dirs, parent->n_dirs, at);
-    parent->n_dirs--;
 }
 
 struct dir *tree__dir_new(struct watch *w, struct dir *parent, const char *name)
@@ -151,8 +142,13 @@ void tree__dir_drop(struct dir *d)
     notify__anchors_drop(w->owner, &d->anchors);
     tree__dir_sweep(d, false);
     if (d->parent != NULL) {
-        dir_unlink(d);
+        bool found;
+        uint32_t at = dir_find(d->parent, d->name, &found);
+        assert(found);
+        d->parent->dirs = take_out(d->parent->dirs, d->parent->n_dirs, at);
+        d->parent->n_dirs--;
     }
+    assert(w->n_dirs != 0);
     w->n_dirs--;
     d->seat.flags |= DIR_DEAD;
     tree__dir_release(d);
@@ -209,30 +205,28 @@ void tree__dir_prune(struct dir *d)
     }
 }
 
-/// The path of `d` into `b`, without a slash at its end unless it is the root of all.
+static void add_name(struct buf *b, const char *name)
+{
+    buf_addz(b, str_ends(buf_str(b), "/") ? "" : "/"); // the path may be "/"
+    buf_addz(b, name);
+}
+
 static void add_path(struct buf *b, const struct dir *d)
 {
     if (d->parent == NULL) {
         buf_addz(b, d->watch->opts.path);
-        return;
+    } else {
+        add_path(b, d->parent);
+        add_name(b, d->name);
     }
-    add_path(b, d->parent);
-    if (!str_ends(buf_str(b), "/")) {
-        buf_addc(b, '/');
-    }
-    buf_addz(b, d->name);
 }
 
 char *tree__path(const struct dir *d, const char *name)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     add_path(&b, d);
     if (name != NULL) {
-        if (!str_ends(buf_str(&b), "/")) {
-            buf_addc(&b, '/');
-        }
-        buf_addz(&b, name);
+        add_name(&b, name);
     }
     return buf_take(&b, NULL);
 }

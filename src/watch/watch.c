@@ -4,16 +4,16 @@
 //                                    ^                            │
 //                                    └──── apply <── drain <── done ──> batch ──> callback
 //
-// Each watch has at most one job under way, so what jobs find arrives in the order in which it was
-// seen. When one is done the event queue is read first: whatever happened to a file before the
-// thread read it is known by the time its result is judged.
+// Each watch has at most one job under way, so results arrive in the order in which they were seen. When a job
+// is done the event queue is read first: anything that happened to a file before the thread read it is known
+// by the time its result is judged.
 //
-// A sweep is nothing but scans of the directories that give no events. An overflow is one of all.
+// A sweep scans the directories that give no events. An overflow is a scan of all.
 //
 // Invariants:
 //   - an idle watcher sleeps: timers run only for pending files and swept directories.
-//   - a closed watch has an empty tree; its memory goes when its job comes home. A closed watcher
-//     waits for all jobs and its poll handle.
+//   - a closed watch has an empty tree; its memory goes when its job comes back. A closed watcher waits for
+//     all jobs and its poll handle.
 
 #include "watch/watch.h"
 
@@ -41,29 +41,23 @@ static void job_free(struct job *job)
     free(job);
 }
 
-static void add_scan(struct job *job, struct dir *d)
-{
-    bool linked = (d->seat.flags & DIR_LINKED) != 0;
-    struct errand t = {
-        .dir = d,
-        .path = tree__path(d, NULL),
-        .is_root = d->parent == NULL,
-        .linked = linked && d->parent != NULL,
-    };
-    d->seat.flags |= DIR_BUSY;
-    vec_push(&job->errands, t);
-}
-
 static void collect_scans(struct watch *w, struct job *job)
 {
     for (size_t n = 0; w->scans.n != 0 && n < SCANS_MAX; n++) {
         struct dir *d = vec_pop(&w->scans);
         d->seat.flags &= (uint8_t)~DIR_QUEUED;
-        if ((d->seat.flags & DIR_DEAD) == 0) {
-            add_scan(job, d);
-        } else {
+        if ((d->seat.flags & DIR_DEAD) != 0) {
             tree__dir_release(d);
+            continue;
         }
+        struct errand t = {
+            .dir = d,
+            .path = tree__path(d, NULL),
+            .is_root = d->parent == NULL,
+            .linked = (d->seat.flags & DIR_LINKED) != 0 && d->parent != NULL,
+        };
+        d->seat.flags |= DIR_BUSY;
+        vec_push(&job->errands, t);
     }
     if (w->scans.n == 0) {
         vec_fini(&w->scans);
@@ -86,6 +80,7 @@ static void watch_free(struct watch *w)
 static void send_batch(void *arg)
 {
     struct watch *w = arg;
+    assert(w->cb != NULL);
     struct watch_change *changes = w->changes.p;
     struct watch_batch batch = {.changes = changes, .n = w->changes.n, .first = !w->opened};
     struct arena arena = w->arena; // the callback may close the watch
@@ -93,7 +88,7 @@ static void send_batch(void *arg)
     w->opened = true;
     w->changes.p = NULL;
     w->changes.n = w->changes.cap = 0;
-    arena_init(&w->arena);
+    w->arena = (struct arena){0};
     w->cb(w, &batch, w->arg);
     free(changes);
     arena_fini(&arena);
@@ -151,8 +146,9 @@ static void on_job_done(void *arg)
     watcher__release(wr);
 }
 
-void watch__pump(struct watch *w)
+void watch__pump(void *watch)
 {
+    struct watch *w = watch;
     struct watcher *wr = w->owner;
     if (w->job != NULL) {
         return;
@@ -171,7 +167,6 @@ void watch__pump(struct watch *w)
     job->watch = w;
     job->fd = w->opts.poll ? -1 : wr->fd;
     job->began = wr->events;
-    arena_init(&job->arena);
     w->job = job;
     wr->jobs++;
     work_submit(wr->lane, w->key, errand__run, on_job_done, job);
@@ -258,8 +253,9 @@ void watch__degraded(struct watcher *wr, const char *path, int rc)
 
 // ---- opening and closing ---------------------------------------------------------------------
 
-static void copy_rules(struct watch *w, const char *const *rules)
+static void copy_opts(struct watch *w, const struct watch_opts *o)
 {
+    const char *const *rules = o->ignore != NULL ? o->ignore : watch_ignore_default;
     size_t n = 0;
     while (rules[n] != NULL) {
         n++;
@@ -268,42 +264,14 @@ static void copy_rules(struct watch *w, const char *const *rules)
     for (size_t i = 0; i < n; i++) {
         w->rules[i] = xstrdup(rules[i]);
     }
-}
-
-static void copy_opts(struct watch *w, const struct watch_opts *o)
-{
     w->opts = *o;
     w->path = path_clean(o->path);
     w->pattern = o->pattern != NULL ? xstrdup(o->pattern) : NULL;
-    copy_rules(w, o->ignore != NULL ? o->ignore : watch_ignore_default);
     w->opts.path = w->path;
     w->opts.pattern = w->pattern;
     w->opts.ignore = (const char *const *)w->rules;
     w->opts.debounce_ms = o->debounce_ms != 0 ? o->debounce_ms : DEBOUNCE_MS;
     w->opts.poll_ms = o->poll_ms != 0 ? o->poll_ms : POLL_MS;
-}
-
-static void drop_queues(struct watch *w)
-{
-    vec_foreach (d, &w->scans) {
-        (*d)->seat.flags &= (uint8_t)~DIR_QUEUED;
-        tree__dir_release(*d);
-    }
-    vec_foreach (f, &w->pending) {
-        (*f)->flags &= (uint8_t)~FILE_PENDING;
-        tree__file_release(*f);
-    }
-    vec_fini(&w->scans);
-    vec_fini(&w->pending);
-}
-
-static void unlist(struct watch *w)
-{
-    struct watch **at = &w->owner->watches;
-    while (*at != w) {
-        at = &(*at)->next;
-    }
-    *at = w->next;
 }
 
 void watcher__release(struct watcher *wr)
@@ -361,8 +329,7 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     w->cb = cb;
     w->arg = arg;
     w->key = work_mount_key(w->opts.path);
-    arena_init(&w->arena);
-    timer_init(&w->settle, wr->loop, settle__on_timer, w);
+    timer_init(&w->settle, wr->loop, watch__pump, w); // it looks, or waits for the rest of the time
     timer_init(&w->sweep, wr->loop, on_sweep, w);
     w->root = tree__dir_new(w, NULL, "");
     w->root->seat.flags = DIR_LINKED;
@@ -381,14 +348,27 @@ void watch_close(struct watch *w)
     }
     assert(w->cb != NULL);
     w->cb = NULL;
-    unlist(w);
+    struct watch **at = &w->owner->watches;
+    while (*at != w) {
+        at = &(*at)->next;
+    }
+    *at = w->next;
     timer_stop(&w->settle);
     timer_stop(&w->sweep);
     if (w->task != NULL) {
         loop_cancel(w->owner->loop, w->task);
     }
     tree__dir_drop(w->root);
-    drop_queues(w);
+    vec_foreach (d, &w->scans) {
+        (*d)->seat.flags &= (uint8_t)~DIR_QUEUED;
+        tree__dir_release(*d);
+    }
+    vec_foreach (f, &w->pending) {
+        (*f)->flags &= (uint8_t)~FILE_PENDING;
+        tree__file_release(*f);
+    }
+    vec_fini(&w->scans);
+    vec_fini(&w->pending);
     if (w->job == NULL) {
         watch_free(w);
     } else {

@@ -4,7 +4,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 
-// Say which files below a directory really changed, once per burst, when they are whole.
+// Report which files below a directory really changed, once per burst, when they are whole.
 //
 // A watcher is one per loop: one inotify descriptor, and threads for all that can block. A watch is
 // one tree (or one directory) with a pattern. All functions and callbacks belong to the loop thread.
@@ -13,7 +13,7 @@ struct loop;
 struct watcher;
 struct watch;
 
-/// Something is worse than it should be and a person can mend it.
+/// Something does not work as well as it should, and the user can fix it.
 struct watch_warning {
     const char *code;    // "WATCH_DEGRADED"
     const char *message; // what happened, to which path, what it means
@@ -81,7 +81,6 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
 /// End it; no callback runs after this returns. Allowed inside its own callback. NULL is allowed.
 void watch_close(struct watch *w);
 
-/// What is being watched now, for status and tests.
 struct watch_stats {
     size_t watches;  // struct watch
     size_t dirs;     // of all of them
@@ -92,4 +91,5 @@ struct watch_stats {
     uint64_t reads;  // files read and hashed so far
     uint64_t floods; // queue overflows so far
 };
+/// What is being watched now, for status and tests.
 struct watch_stats watcher_stats(const struct watcher *wr);

@@ -13,7 +13,7 @@
 #include "watch/ignore.h"
 #include "watch/watch.h"
 
-// How the parts fit together is told in docs/internals/watch.md; each file says its own share.
+// How the parts fit together is in docs/internals/watch.md.
 
 enum {
     REST_MS = 50,       // a file without a close must be still for this long
@@ -29,7 +29,7 @@ enum {
 
 enum seat_kind { SEAT_DIR, SEAT_ANCHOR };
 
-/// One who wants the events of a watch descriptor. Several sit on one when watches overlap.
+/// A directory or anchor that wants the events of a watch descriptor. Several sit on one when watches overlap.
 struct seat {
     struct seat *next; // others on the same descriptor
     int wd;            // -1 when not seated
@@ -96,7 +96,7 @@ enum file_flag {
 enum hold {
     HOLD_NONE,
     HOLD_READY,   // its writer closed it, or it was moved into place
-    HOLD_SEEN,    // a scan found it different: somebody may still be writing
+    HOLD_SEEN,    // a scan found it different: its writer may not have finished
     HOLD_WRITING, // written or created, not closed
     HOLD_GONE,    // deleted or moved away; editors put it back at once
 };
@@ -150,7 +150,7 @@ struct errand {
     bool is_root; // find the way to it first
     bool linked;  // the same, from where the link lies
     bool probe;   // only a directory matters
-    bool check;   // nobody said that it is whole
+    bool check;   // no event said that it is whole
     bool known;   // `stamp` is what was reported, `seen` and `rested_ms` from the last look
     uint64_t rested_ms;
     struct stamp stamp, seen;
@@ -249,7 +249,7 @@ void notify__drain(struct watcher *wr);
 /// `began`, count for it.
 void notify__seat(struct watcher *wr, struct seat *s, int wd, uint64_t began);
 void notify__unseat(struct watcher *wr, struct seat *s);
-/// A job brought `wd` and nobody wants it any more.
+/// A job brought `wd`, which is not needed any more.
 void notify__unwanted(struct watcher *wr, int wd);
 /// Replace the anchors of `t`'s directory or file by those that `t` found.
 void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t began);
@@ -261,7 +261,6 @@ void settle__hold(struct file *f, enum hold hold, uint64_t ms);
 void settle__arm(struct watch *w);
 /// Move the files whose time has come into `job`.
 void settle__collect(struct watch *w, struct job *job);
-void settle__on_timer(void *watch);
 
 // errand.c, on a thread
 enum {
@@ -278,7 +277,7 @@ bool errand__matches(const struct watch *w, const char *name);
 void apply__errand(struct watch *w, struct errand *t, uint64_t began);
 
 // watch.c
-void watch__pump(struct watch *w);
+void watch__pump(void *watch); // start the next job when there is work and none runs
 void watch__pump_all(struct watcher *wr);
 void watch__queue_scan(struct dir *d);
 void watch__rescan(struct watcher *wr);
