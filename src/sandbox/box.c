@@ -6,11 +6,12 @@
 //                              r  the folders of the home that a command may read
 //            ── in order (box_rules.c) ──> the launcher, and the questions below
 //
-// The home of Afloat is hidden whole, with holes, instead of hiding its secrets one by one: a file
-// that is replaced by rename while a command runs would come out from under its mount.
+// The home of Afloat is hidden whole, with holes, instead of hiding its secrets one by one: a file that is
+// replaced by rename while a command runs would come out from under its mount.
 
 #include "sandbox/box.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,8 +25,7 @@ static const char *const mode_names[] = {"read-only", "workspace-write", "danger
 /// What can be read in the home of Afloat.
 static const char *const readable[] = {"plugins", "shared", "profiles", "lua", "skills", "bots"};
 
-/// Sockets behind which somebody does what a command may not. Without network none can be reached
-/// anyway.
+/// Sockets of services that do what a command may not. Without network none can be reached anyway.
 static const char *const sockets[] = {
     "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio",         "/run/libvirt",
     "/run/dbus",        "/run/systemd",    "/run/user",   "/run/snapd.socket",
@@ -59,7 +59,7 @@ static bool has_part(const char *path, const char *name)
     return false;
 }
 
-/// A worktree of ours lies in the home, and that is the one place there that is anybody's to write.
+/// A worktree of ours is in the home, and is the only place there that a command may write.
 static bool is_own_worktree(const struct box *b, const char *path)
 {
     char *trees = b->home != NULL ? path_join(b->home, "worktrees") : NULL;
@@ -103,9 +103,7 @@ static int add_writables(struct box *b, const struct box_policy *p, struct grant
 {
     struct grant g;
     int rc = grants_find(grants, p->working_dir, &g, e);
-    if (rc == 0) {
-        rc = add_writable(b, &g, e);
-    }
+    rc = rc == 0 ? add_writable(b, &g, e) : rc;
     for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL && rc == 0; i++) {
         rc = grants_find(grants, p->writable[i], &g, e);
         if (rc == 0) {
@@ -117,24 +115,13 @@ static int add_writables(struct box *b, const struct box_policy *p, struct grant
     return rc;
 }
 
-/// Let what lies in a place that commands do not see be read.
+/// Make a path readable that is in a place which commands do not see.
 static void show(struct box *b, const char *path)
 {
     if (box__beneath(path, "/tmp") || is_own_worktree(b, path)) {
         box__add(b, 'r', path);
     }
     box__show_git(b, path);
-}
-
-/// What could be written in another mode: all of a worktree, when the work is further down in it.
-static void show_writables(struct box *b, const struct box_policy *p, struct grants *grants)
-{
-    struct grant g;
-    for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL; i++) {
-        if (grants_find(grants, p->writable[i], &g, NULL) == 0) {
-            show(b, g.path);
-        }
-    }
 }
 
 static void add_home(struct box *b, const char *runtime)
@@ -158,21 +145,12 @@ static void add_home(struct box *b, const char *runtime)
     free(real);
 }
 
-static int pass_link(void *arg, const char *link, const struct stat *st, struct err *e)
-{
-    (void)arg;
-    (void)link;
-    (void)st;
-    (void)e;
-    return 0;
-}
-
 /// Where something hidden is, or would be; NULL when its directory does not exist either.
 static char *hidden_path(const char *path)
 {
-    struct walk w;
+    struct path_walk w;
     char *expanded = path_expand_home(path), *real = NULL;
-    int rc = walk__path(&w, expanded, pass_link, NULL, NULL);
+    int rc = walk__path(&w, expanded, NULL, NULL, NULL);
     if (rc == 0) {
         real = xstrdup(w.real);
     } else if (rc == ERR_NOT_FOUND && w.missing != NULL && w.rest[0] == '\0') {
@@ -196,32 +174,32 @@ static int add_hidden(struct box *b, const char *path, struct err *e)
     return rc;
 }
 
-static int add_all_hidden(struct box *b, const struct box_policy *p, struct err *e)
+static int fill(struct box *b, const struct box_policy *p, struct grants *grants, struct err *e)
 {
     int rc = 0;
+    b->home = p->home != NULL ? real_path(p->home) : NULL;
+    b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
+    add_home(b, p->runtime);
     for (size_t i = 0; p->hide != NULL && p->hide[i] != NULL && rc == 0; i++) {
         rc = add_hidden(b, p->hide[i], e);
     }
     for (size_t i = 0; p->network && i < ARRAY_LEN(sockets) && rc == 0; i++) {
         rc = add_hidden(b, sockets[i], e);
     }
-    return rc;
-}
-
-static int fill(struct box *b, const struct box_policy *p, struct grants *grants, struct err *e)
-{
-    b->home = p->home != NULL ? real_path(p->home) : NULL;
-    b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
-    add_home(b, p->runtime);
-    int rc = add_all_hidden(b, p, e);
     if (b->tmp_dir != NULL) {
         box__add(b, 't', b->tmp_dir);
     }
     if (rc == 0 && b->mode == BOX_WORKSPACE_WRITE) {
         rc = add_writables(b, p, grants, e);
     } else {
+        // and what could be written in another mode: all of a worktree, when the work is further down in it
         show(b, b->dir);
-        show_writables(b, p, grants);
+        for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL; i++) {
+            struct grant g;
+            if (grants_find(grants, p->writable[i], &g, NULL) == 0) {
+                show(b, g.path);
+            }
+        }
     }
     box__settle(b);
     for (size_t i = 0; p->guard != NULL && p->guard[i] != NULL; i++) {
@@ -237,15 +215,6 @@ static int fill(struct box *b, const struct box_policy *p, struct grants *grants
     }
     box__write(b);
     return rc;
-}
-
-/// Without a box nothing depends on which directory it is.
-static int find_dir(struct box *b, const struct box_policy *p, struct err *e)
-{
-    b->dir = real_path(p->working_dir);
-    return b->dir != NULL && is_dir(b->dir)
-               ? 0
-               : err_set(e, ERR_NOT_FOUND, "the working directory '%s' is gone", p->working_dir);
 }
 
 static int find_granted(struct box *b, const struct box_policy *p, struct err *e)
@@ -265,14 +234,6 @@ static int find_granted(struct box *b, const struct box_policy *p, struct err *e
 
 // ---- questions -------------------------------------------------------------------------------
 
-static bool is_same(const char *path, const char *other)
-{
-    char *real = other != NULL ? real_path(other) : NULL;
-    bool same = real != NULL && strcmp(real, path) == 0;
-    free(real);
-    return same;
-}
-
 static const char guard_reason[] = "it runs outside of the sandbox, as a plugin of the hub or in "
                                    "the environment of a followed project; "
                                    "only the user changes it";
@@ -285,48 +246,41 @@ static bool refuse(const char **why, const char *text)
     return false;
 }
 
-/// Tools that run in the hub can tell a `.git` further down, too.
-static bool is_guarded(const struct box_rule *rule, const char *real)
-{
-    const char *rest = real + strlen(rule->path);
-    return strchr("rkf", rule->kind) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
-}
-
 // ---- public ----------------------------------------------------------------------------------
 
 const char *box_mode_name(enum box_mode mode)
 {
+    assert((size_t)mode < ARRAY_LEN(mode_names));
     return mode_names[mode];
 }
 
 bool box_mode_parse(struct str name, enum box_mode *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(mode_names); i++) {
-        if (str_eqz(name, mode_names[i])) {
-            *out = (enum box_mode)i;
-            return true;
-        }
+    ptrdiff_t at = str_lookup(name, mode_names, ARRAY_LEN(mode_names));
+    if (at >= 0) {
+        *out = (enum box_mode)at;
     }
-    return false;
+    return at >= 0;
 }
 
 enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
                               const char **why)
 {
-    char *dir = real_path(working_dir);
+    char *dir = real_path(working_dir), *own = real_path("~");
     char *hub = home != NULL ? real_path(home) : NULL;
     *why = NULL;
     if (dir == NULL || wanted == BOX_READ_ONLY) {
         wanted = BOX_READ_ONLY;
     } else if (strcmp(dir, "/") == 0) {
         *why = "the working directory is /: tools can only read; --sandbox asks for more";
-    } else if (is_same(dir, "~")) {
+    } else if (own != NULL && strcmp(dir, own) == 0) {
         *why = "the working directory is your home: tools can only read; --sandbox asks for more";
     } else if (hub != NULL && box__beneath(hub, dir)) {
         *why = "the working directory holds Afloat's own files: tools can only read; --sandbox "
                "asks for more";
     }
     free(hub);
+    free(own);
     free(dir);
     return *why != NULL ? BOX_READ_ONLY : wanted;
 }
@@ -338,7 +292,15 @@ int box_new(struct box **out, const struct box_policy *p, struct err *e)
     *out = NULL;
     b->mode = p->mode;
     b->network = p->network || p->mode == BOX_FULL_ACCESS;
-    rc = p->mode == BOX_FULL_ACCESS ? find_dir(b, p, e) : find_granted(b, p, e);
+    if (p->mode == BOX_FULL_ACCESS) { // nothing depends on which directory it is
+        b->dir = real_path(p->working_dir);
+        rc = b->dir != NULL && is_dir(b->dir) ? 0 : ERR_NOT_FOUND;
+        if (rc < 0) {
+            err_set(e, rc, "the working directory '%s' is gone", p->working_dir);
+        }
+    } else {
+        rc = find_granted(b, p, e);
+    }
     if (rc < 0) {
         box_free(b);
         return rc;
@@ -408,8 +370,12 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
     if (rule->guard) {
         return refuse(why, guard_reason);
     }
-    return is_guarded(rule, real) ? refuse(why, ".git and .afloat are not for tools to write")
-                                  : true;
+    // tools that run in the hub can tell a `.git` further down, too
+    assert(box__beneath(real, rule->path));
+    const char *rest = real + strlen(rule->path);
+    bool kept =
+        strchr("rkf", rule->kind) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
+    return kept ? refuse(why, ".git and .afloat are not for tools to write") : true;
 }
 
 bool box_is_guarded(const struct box *b, const char *real)

@@ -20,7 +20,7 @@
 
 enum box_mode { BOX_READ_ONLY, BOX_WORKSPACE_WRITE, BOX_FULL_ACCESS };
 
-/// "read-only", "workspace-write", "danger-full-access".
+/// "read-only", "workspace-write", "danger-full-access"; box_mode_parse() is false for any other name.
 const char *box_mode_name(enum box_mode mode);
 bool box_mode_parse(struct str name, enum box_mode *out);
 
@@ -38,9 +38,9 @@ struct box_policy {
     struct grants *grants;       // what the directories stand for; NULL: found for this box alone
 };
 
-/// The mode for a working directory when nobody asked for one: `wanted`, or read-only where that is
-/// /, the user's home directory or a directory above AFLOAT_HOME. `*why` is then a line for the
-/// user (a constant), else NULL. Looks at the disk (symbolic links): not on the loop thread.
+/// The mode for a working directory when none was asked for: `wanted`, or read-only where that is /, the
+/// user's home directory or a directory above AFLOAT_HOME. `*why` is then a line for the user (a constant),
+/// else NULL. Looks at the disk (symbolic links): not on the loop thread.
 enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
                               const char **why);
 

@@ -1,9 +1,9 @@
 // What must not change in a writable directory: its `.git` and `.afloat`.
 //
-// Whoever can write a repository's configuration or hooks runs programs as the user, outside the
-// box, the next time the user (or a prompt) calls git there; whoever can write `.afloat` adds
-// plugins. A mount on the whole of `.git` is the only wall that holds: a mount on `.git/hooks` could
-// be renamed away together with its parent.
+// A command that can write a repository's configuration or hooks runs programs as the user, outside the box,
+// the next time the user (or a prompt) calls git there; one that can write `.afloat` adds plugins. A mount on
+// the whole of `.git` is the only wall that holds: a mount on `.git/hooks` could be renamed away together with
+// its parent.
 //
 //     .git is        rule
 //     a directory    read-only
@@ -39,9 +39,8 @@ static const char *const quarantine_keeps[] = {"config", "commondir", "gitdir", 
 /// `base`. NULL when it has none or that does not exist.
 static char *read_pointer(const char *file, const char *prefix, const char *base)
 {
-    struct buf text;
+    struct buf text = {.max = POINTER_MAX};
     char *real = NULL;
-    buf_init(&text, POINTER_MAX);
     if (path_read(file, &text, NULL) == 0 && str_starts(buf_str(&text), prefix)) {
         char *name = str_dup(str_trim(str_from(buf_str(&text), strlen(prefix))));
         char *path = path_join(base, name);
@@ -78,21 +77,17 @@ static char *common_dir(const char *own, const char *link)
     return common;
 }
 
-/// Is `own` HOME/quarantine/SLUG/NAME, and does it name `link` back?
-static bool is_quarantine(const struct box *b, const char *own, const char *link)
-{
-    struct str slug = path_dir(str_of(own)), all = path_dir(slug);
-    char *expected = b->home != NULL ? path_join(b->home, "quarantine") : NULL;
-    bool good = expected != NULL && str_eqz(all, expected) && points_to(own, "gitdir", link);
-    free(expected);
-    return good;
-}
-
-/// The quarantine that `link`, the `.git` of `root`, leads to, when it is one. Caller frees.
+/// The quarantine that `link`, the `.git` of `root`, leads to: HOME/quarantine/SLUG/NAME, which must name
+/// `link` back. Caller frees; NULL when it is none.
 static char *find_quarantine(const struct box *b, const char *link, const char *root)
 {
     char *own = read_pointer(link, "gitdir:", root);
-    if (own != NULL && !is_quarantine(b, own, link)) {
+    char *expected = b->home != NULL ? path_join(b->home, "quarantine") : NULL;
+    bool good = own != NULL && expected != NULL &&
+                str_eqz(path_dir(path_dir(str_of(own))), expected) &&
+                points_to(own, "gitdir", link);
+    free(expected);
+    if (!good) {
         free(own);
         own = NULL;
     }
@@ -113,16 +108,6 @@ static void show_repository(struct box *b, const char *quarantine, const char *l
     free(file);
 }
 
-static void open_quarantine(struct box *b, const char *quarantine)
-{
-    box__add(b, 'w', quarantine);
-    for (size_t i = 0; i < ARRAY_LEN(quarantine_keeps); i++) {
-        char *path = path_join(quarantine, quarantine_keeps[i]);
-        box__add(b, 'r', path);
-        free(path);
-    }
-}
-
 /// `link` is a file.
 static void protect_pointer(struct box *b, const char *link, const char *root)
 {
@@ -130,7 +115,12 @@ static void protect_pointer(struct box *b, const char *link, const char *root)
     char *own = quarantine == NULL ? read_pointer(link, "gitdir:", root) : NULL;
     char *common = own != NULL ? common_dir(own, link) : NULL;
     if (quarantine != NULL) {
-        open_quarantine(b, quarantine);
+        box__add(b, 'w', quarantine);
+        for (size_t i = 0; i < ARRAY_LEN(quarantine_keeps); i++) {
+            char *path = path_join(quarantine, quarantine_keeps[i]);
+            box__add(b, 'r', path);
+            free(path);
+        }
         show_repository(b, quarantine, link);
     } else if (own != NULL) {
         box__add(b, 'r', common != NULL ? common : own);
@@ -151,20 +141,6 @@ void box__show_git(struct box *b, const char *root)
     free(link);
 }
 
-static int protect_link(struct box *b, const char *link, struct err *e)
-{
-    char *target = realpath(link, NULL);
-    if (target == NULL) {
-        return err_set(e, ERR_DENIED,
-                       "'%s' leads nowhere and cannot be protected: remove it, or use the sandbox "
-                       "mode read-only",
-                       link);
-    }
-    box__add(b, 'r', target);
-    free(target);
-    return 0;
-}
-
 static int protect(struct box *b, const char *root, const char *path, struct err *e)
 {
     struct stat st;
@@ -172,7 +148,7 @@ static int protect(struct box *b, const char *root, const char *path, struct err
         if (errno != ENOENT) {
             return err_sys(e, "cannot look at '%s'", path);
         }
-        if (access(root, W_OK) == 0) { // else nobody can make it
+        if (access(root, W_OK) == 0) { // else it cannot be made
             box__add(b, 'k', path);
         }
         return 0;
@@ -182,7 +158,19 @@ static int protect(struct box *b, const char *root, const char *path, struct err
     if (S_ISREG(st.st_mode)) {
         protect_pointer(b, path, root);
     }
-    return S_ISLNK(st.st_mode) ? protect_link(b, path, e) : 0;
+    if (!S_ISLNK(st.st_mode)) {
+        return 0;
+    }
+    char *target = realpath(path, NULL);
+    if (target == NULL) {
+        return err_set(e, ERR_DENIED,
+                       "'%s' leads nowhere and cannot be protected: remove it, or use the sandbox "
+                       "mode read-only",
+                       path);
+    }
+    box__add(b, 'r', target);
+    free(target);
+    return 0;
 }
 
 int box__protect(struct box *b, const char *root, struct err *e)

@@ -1,8 +1,8 @@
 // What runs outside of the box must not be written inside it.
 //
-// The hub loads plugins, the user's shell sources the scripts of a followed project. Such a file may lie
-// in the working directory of a session, and whoever can change it runs programs as the user. So each of
-// them is a read-only mount of its own, and so is everything through which its path leads:
+// The hub loads plugins, the user's shell sources the scripts of a followed project. Such a file may be in the
+// working directory of a session, and a command that can change it runs programs as the user. So each of them
+// is a separate read-only mount, and so is everything through which its path leads:
 //
 //     proj/conf ──link──> shared/env        the link, and what it leads to
 //     shared/env/env.sh                     the file; `shared/env` and `shared` are pinned (box_rules.c)
@@ -42,7 +42,7 @@ static bool is_left_behind(const char *path, bool *dir)
 
 void box__guard(struct box *b, const char *path)
 {
-    struct walk w;
+    struct path_walk w;
     char *expanded = path_expand_home(path);
     int rc = walk__path(&w, expanded, guard_link, b, NULL);
     bool dir;

@@ -1,7 +1,7 @@
-// Whether a box can be had on this machine, found out by making one.
+// Whether a box can be made on this machine, found out by making one.
 //
-// Reading settings of the kernel would be a guess: containers, security modules and distributions
-// each have their own way to forbid a part of it.
+// Reading kernel settings would be a guess: containers, security modules and distributions each have their own
+// way to forbid a part of it.
 
 #include "loop/loop.h"
 #include "loop/proc.h"
@@ -21,18 +21,6 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     snprintf(probe->why, sizeof probe->why, "%s", x->why != NULL ? x->why : "");
 }
 
-static int judge(const struct probe *p, struct err *e)
-{
-    if (p->exit.no_box != 0) {
-        return box_explain(p->exit.no_box, -p->exit.code, e);
-    }
-    if (!p->exit.launched || p->exit.code != 0) {
-        return err_set(e, ERR_UNSUPPORTED, "no sandbox: %s",
-                       p->exit.launched ? "a command in it fails" : p->why);
-    }
-    return 0;
-}
-
 static int run(struct loop *l, const struct box *b, struct err *e)
 {
     static const char *const argv[] = {"/bin/true", NULL};
@@ -41,7 +29,16 @@ static int run(struct loop *l, const struct box *b, struct err *e)
     const struct proc_opts opts = {.argv = argv, .supervise = true, .box = box_rules(b)};
     int rc = proc_spawn(&probe.proc, l, &opts, &cb, &probe, e);
     loop_run(l);
-    return rc < 0 ? rc : judge(&probe, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (probe.exit.no_box != 0) {
+        return box_explain(probe.exit.no_box, -probe.exit.code, e);
+    }
+    return probe.exit.launched && probe.exit.code == 0
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED, "no sandbox: %s",
+                         probe.exit.launched ? "a command in it fails" : probe.why);
 }
 
 int box_probe(struct err *e)
@@ -54,12 +51,8 @@ int box_probe(struct err *e)
         return rc;
     }
     rc = proc_setup(e);
-    if (rc == 0) {
-        rc = box_new(&b, &policy, e);
-    }
-    if (rc == 0) {
-        rc = run(&l, b, e);
-    }
+    rc = rc == 0 ? box_new(&b, &policy, e) : rc;
+    rc = rc == 0 ? run(&l, b, e) : rc;
     box_free(b);
     proc_teardown();
     int closed = loop_close(&l, rc == 0 ? e : NULL);

@@ -1,15 +1,16 @@
-// The list of rules: adding, putting in order, asking, and its text for the launcher.
+// The list of rules: adding, sorting, asking, and its text for the launcher.
 //
-// A path's answer is that of the innermost rule around it, which is what the launcher's mounts do as
-// well: of two mounts the inner one counts.
+// A path's answer is that of the innermost rule around it, as with the launcher's mounts: of two mounts the
+// inner one counts.
 //
-// A writable directory inside another writable one is no rule of its own. It would be a second mount of
-// what can be written anyway, and renaming across the border would fail.
+// A writable directory inside another writable one gets no rule. It would be a second mount of what can be
+// written anyway, and renaming across the border would fail.
 //
-// A directory between a writable one and something protected inside it is one, a *pin*: a mount point
-// cannot be renamed. Without it a command could move `conf`, and with it the mount on `conf/secrets`, and
-// the next command would find nothing to protect at that path.
+// A directory between a writable one and something protected inside it gets one, a *pin*: a mount point cannot
+// be renamed. Without it a command could move `conf`, and with it the mount on `conf/secrets`, and the next
+// command would find nothing to protect at that path.
 
+#include <assert.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,7 @@
 
 void box__add(struct box *b, char kind, const char *path)
 {
+    assert(path[0] == '/');
     const struct box_rule r = {.kind = kind, .path = xstrdup(path)};
     vec_push(&b->rules, r);
 }
@@ -31,14 +33,13 @@ void box__add_grant(struct box *b, char kind, const struct grant *g)
 
 bool box__beneath(const char *path, const char *dir)
 {
-    size_t n = strlen(dir);
-    return n == 1 || (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+    return path_below(dir, path) != NULL;
 }
 
 // ---- order ---------------------------------------------------------------------------------
 
-/// Shorter first, so what lies around comes before what lies inside. Of two rules for one path the
-/// later one counts: it is the one that takes away.
+/// Shorter first, so outer paths come before inner ones. Of two rules for one path the later one counts: it is
+/// the one that takes away.
 static int compare(const void *a, const void *b)
 {
     static const char order[] = "twrkfh";
@@ -78,10 +79,11 @@ static const struct box_rule *find_among(const struct box *b, size_t n, const ch
     return NULL;
 }
 
-static void drop_repeated_writables(struct box *b)
+void box__settle(struct box *b)
 {
     size_t n = 0;
-    for (size_t i = 0; i < b->rules.n; i++) {
+    sort(b);
+    for (size_t i = 0; i < b->rules.n; i++) { // drop writables inside of writables
         struct box_rule r = b->rules.p[i];
         const struct box_rule *outer = find_among(b, n, r.path);
         if (r.kind == 'w' && !r.pin && outer != NULL && outer->kind == 'w') {
@@ -91,12 +93,6 @@ static void drop_repeated_writables(struct box *b)
         }
     }
     b->rules.n = n;
-}
-
-void box__settle(struct box *b)
-{
-    sort(b);
-    drop_repeated_writables(b);
 }
 
 /// Add the directories on the way from `outer` to `path`.
@@ -109,18 +105,14 @@ static void pin_between(struct box *b, const char *outer, const char *path)
     }
 }
 
-/// A `.git` that is not there is kept away from this directory, not from where it may be moved.
-static bool is_worth_a_pin(const struct box_rule *r)
-{
-    return r->guard || r->kind == 'r' || r->kind == 'h';
-}
-
 void box__pin(struct box *b)
 {
     for (size_t i = b->rules.n; i-- > 0;) { // those that are added come after
-        const struct box_rule *outer = find_among(b, i, b->rules.p[i].path);
-        if (is_worth_a_pin(&b->rules.p[i]) && outer != NULL && outer->kind == 'w') {
-            char *path = xstrdup(b->rules.p[i].path), *around = xstrdup(outer->path);
+        const struct box_rule *r = &b->rules.p[i], *outer = find_among(b, i, r->path);
+        // a missing `.git` is kept away from this directory, not from where it may be moved
+        bool worth = r->guard || r->kind == 'r' || r->kind == 'h';
+        if (worth && outer != NULL && outer->kind == 'w') {
+            char *path = xstrdup(r->path), *around = xstrdup(outer->path);
             pin_between(b, around, path);
             free(around);
             free(path);
@@ -140,17 +132,14 @@ const struct box_rule *box__find(const struct box *b, const char *path)
 
 // ---- text ------------------------------------------------------------------------------------
 
-static char *text_of(const struct box_rule *r)
-{
-    return r->granted ? xasprintf("%c%llx:%llx%s", r->kind, (unsigned long long)r->dev,
-                                  (unsigned long long)r->ino, r->path)
-                      : xasprintf("%c%s", r->kind, r->path);
-}
-
 void box__write(struct box *b)
 {
+    assert(b->texts.n == 0);
     vec_foreach (r, &b->rules) {
-        vec_push(&b->texts, text_of(r));
+        vec_push(&b->texts, r->granted
+                                ? xasprintf("%c%llx:%llx%s", r->kind, (unsigned long long)r->dev,
+                                            (unsigned long long)r->ino, r->path)
+                                : xasprintf("%c%s", r->kind, r->path));
     }
     vec_push(&b->texts, NULL);
 }

@@ -23,7 +23,7 @@
 static const uint32_t REFUSE = SECCOMP_RET_ERRNO | EPERM;
 static const uint32_t END = SECCOMP_RET_KILL_PROCESS;
 
-static void build(struct bpf *b)
+int filter__enter(struct err *e)
 {
     const struct bpf_rule rules[] = {
 #define ALLOW(name) {.nr = __NR_##name, .verdict = SECCOMP_RET_ALLOW},
@@ -35,16 +35,11 @@ static void build(struct bpf *b)
 #undef ALLOW_IF
 #undef KILL
     };
-    bpf_start(b);
-    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        bpf_add(b, &rules[i]);
-    }
-    bpf_return(b, REFUSE);
-}
-
-int filter__enter(struct err *e)
-{
     struct bpf b;
-    build(&b);
+    bpf_start(&b);
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        bpf_add(&b, &rules[i]);
+    }
+    bpf_return(&b, REFUSE);
     return bpf_enter(&b) == 0 ? 0 : err_sys(e, "cannot enter the filter of system calls");
 }

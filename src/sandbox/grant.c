@@ -1,24 +1,25 @@
 // From a path to the one directory that it stands for.
 //
 //     first call   path ── walk, link by link ── open without links ──> path, dev, ino, descriptor
-//     later        real path ── open without links ── same dev and ino? ──> yes: go on, no: refuse
+//     later        real path ── open without links ── same dev and ino? ──> no: refuse
 //
-// The attack: a command that may write `src/` renames `src/x` and makes `src/x` a link to the home
-// directory. Whoever resolves the granted `src/x/project` anew opens the home directory to the next
-// command. Two rules stop it:
+// The attack: a command that may write `src/` renames `src/x` and makes `src/x` a link to the home directory.
+// Resolving the granted `src/x/project` again would open the home directory to the next command. Two rules
+// stop it:
 //
-//   - A link is followed only where somebody else, namely root, made it. A grant that depends on a link
-//     which a command of this user could have made is refused, also in a new session.
+//   - A link is followed only where root made it. A grant that depends on a link which a command of this
+//     user could have made is refused, also in a new session.
 //   - A path that was resolved is opened without following any link, and must be the same inode. The
 //     descriptor keeps that inode from being used again for another directory.
 //
-// After a restart of the hub a session opens its stored real path again by the first rule alone. Device
-// and inode are not stored: device numbers change with a reboot and inodes with a restored backup, so the
-// comparison would refuse the innocent. It is not needed either: a directory that is no link can only be
-// put there by somebody who could write it before.
+// After a restart of the hub a session opens its stored real path again by the first rule alone. Device and
+// inode are not stored: device numbers change with a reboot and inodes with a restored backup, so the
+// comparison would refuse honest users. It is not needed either: only a program that could write there before
+// can put a directory there that is no link.
 
 #include "sandbox/grant.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -31,7 +32,7 @@
 #include "base/vec.h"
 #include "sandbox/walk_int.h"
 
-struct known {
+struct known_grant {
     char *asked; // as the caller wrote it
     char *path;  // real
     dev_t dev;
@@ -42,26 +43,21 @@ struct known {
 struct grants {
     unsigned refs;
     pthread_mutex_t lock; // of `list`; an entry is never removed
-    vec(struct known *) list;
+    vec(struct known_grant *) list;
 };
 
 // ---- the first time ----------------------------------------------------------------------------
 
-/// Can nobody but root replace this link?
-static bool is_roots(const char *link, const struct stat *st)
-{
-    struct stat parent;
-    char *dir = str_dup(path_dir(str_of(link)));
-    bool safe = geteuid() != 0 && st->st_uid == 0 && stat(dir, &parent) == 0 &&
-                parent.st_uid == 0 && (parent.st_mode & 022) == 0;
-    free(dir);
-    return safe;
-}
-
 static int check_link(void *arg, const char *link, const struct stat *st, struct err *e)
 {
     const char *path = arg;
-    if (is_roots(link, st)) {
+    struct stat parent;
+    char *dir = str_dup(path_dir(str_of(link)));
+    // only root can replace this link
+    bool safe = geteuid() != 0 && st->st_uid == 0 && stat(dir, &parent) == 0 &&
+                parent.st_uid == 0 && (parent.st_mode & 022) == 0;
+    free(dir);
+    if (safe) {
         return 0;
     }
     char *real = realpath(path, NULL);
@@ -84,10 +80,10 @@ static int open_real(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-static int learn(struct grants *a, const char *asked, struct known **out, struct err *e)
+static int learn(struct grants *a, const char *asked, struct known_grant **out, struct err *e)
 {
     struct stat st;
-    struct walk w;
+    struct path_walk w;
     char *path = path_expand_home(asked);
     int rc = walk__path(&w, path, check_link, path, e);
     int fd = rc == 0 ? open_real(w.real) : -1;
@@ -96,8 +92,8 @@ static int learn(struct grants *a, const char *asked, struct known **out, struct
                      "cannot open the directory '%s': %s", path, err_text(fd));
     }
     if (rc == 0) {
-        struct known *k = xmalloc(sizeof *k);
-        *k = (struct known){xstrdup(asked), xstrdup(w.real), st.st_dev, st.st_ino, fd};
+        struct known_grant *k = xmalloc(sizeof *k);
+        *k = (struct known_grant){xstrdup(asked), xstrdup(w.real), st.st_dev, st.st_ino, fd};
         vec_push(&a->list, k);
         *out = k;
     }
@@ -108,7 +104,7 @@ static int learn(struct grants *a, const char *asked, struct known **out, struct
 
 // ---- from then on ------------------------------------------------------------------------------
 
-static int check(struct known *k, struct err *e)
+static int check(struct known_grant *k, struct err *e)
 {
     struct stat st = {0};
     int fd = open_real(k->path);
@@ -130,7 +126,7 @@ static int check(struct known *k, struct err *e)
 
 int grants_find(struct grants *a, const char *path, struct grant *out, struct err *e)
 {
-    struct known *k = NULL;
+    struct known_grant *k = NULL;
     pthread_mutex_lock(&a->lock);
     vec_foreach (it, &a->list) {
         if (strcmp((*it)->asked, path) == 0) {
@@ -157,6 +153,7 @@ struct grants *grants_new(void)
 
 struct grants *grants_ref(struct grants *a)
 {
+    assert(a->refs != 0);
     a->refs++;
     return a;
 }
@@ -178,6 +175,7 @@ void grants_rest(struct grants *a)
 
 void grants_unref(struct grants *a)
 {
+    assert(a == NULL || a->refs != 0);
     if (a == NULL || --a->refs > 0) {
         return;
     }

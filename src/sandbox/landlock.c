@@ -18,16 +18,6 @@ static uint64_t granted(const struct policy_tree *t)
     return bits;
 }
 
-static int add_trees(int ruleset, int abi, const struct policy *p, struct err *e)
-{
-    for (size_t i = 0; i < p->n_trees; i++) {
-        if (landlock_grant(ruleset, abi, p->trees[i].dirfd, granted(&p->trees[i])) != 0) {
-            return err_sys(e, "cannot allow a tree");
-        }
-    }
-    return 0;
-}
-
 int policy_landlock_abi(void)
 {
     return landlock_abi();
@@ -43,7 +33,12 @@ int landlock__enter(const struct policy *p, struct err *e)
     if (ruleset < 0) {
         return err_sys(e, "cannot make a Landlock ruleset");
     }
-    int rc = add_trees(ruleset, abi, p, e);
+    int rc = 0;
+    for (size_t i = 0; i < p->n_trees && rc == 0; i++) {
+        if (landlock_grant(ruleset, abi, p->trees[i].dirfd, granted(&p->trees[i])) != 0) {
+            rc = err_sys(e, "cannot allow a tree");
+        }
+    }
     if (rc == 0 && landlock_restrict(ruleset) != 0) {
         rc = err_sys(e, "cannot enter the Landlock ruleset");
     }

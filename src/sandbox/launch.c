@@ -1,7 +1,7 @@
 // afloat-launch: the small program between the hub and every program it starts.
 //
-// The hub is large and has threads: fork() there is slow, and between fork and exec hardly anything
-// is allowed. So the hub spawns this static program, which prepares the process at leisure:
+// The hub is large and has threads: fork() there is slow, and between fork and exec hardly anything is
+// allowed. So the hub spawns this static program, which prepares the process:
 //
 //     hub ── spawn ──> afloat-launch ── signals, descriptors, limits, directory ── exec ──> program
 //
@@ -10,23 +10,23 @@
 //     hub <══ channel ══> afloat-launch (child subreaper)
 //                              └─ program (own session) ─ ... ─ daemon that called setsid twice
 //
-// An orphan becomes a child of its nearest subreaper, wherever it went: as long as we have a child
-// a descendant lives, and when wait says there is none, none is left. Three things begin the end:
-// the program exits, the hub orders SIGKILL, or the channel closes because the hub is gone, however
-// it died. Then everyone gets TERM, after two seconds KILL, sweep after sweep until wait says so. A
-// sweep walks /proc/PID/task/TID/children from ourselves down. It may miss a process that is born
-// meanwhile; that one is found by the next sweep, since its parent is dead and we are its reaper.
+// An orphan becomes a child of its nearest subreaper: as long as we have a child a descendant lives, and when
+// wait says there is none, none is left. Three things begin the end: the program exits, the hub orders SIGKILL,
+// or the channel closes because the hub is gone, however it died. Then all get TERM, after two seconds KILL,
+// sweep after sweep until wait says so. A sweep walks /proc/PID/task/TID/children from ourselves down. It may
+// miss a process that is born meanwhile; the next sweep finds that one, since its parent is dead and we are its
+// reaper.
 //
-// With a box (-b) the program runs in namespaces of its own, and one more of us stands between:
+// With a box (-b) the program runs in its own namespaces, and one more of us stands between:
 //
 //     afloat-launch ── init (process 1 in there: mounts, then waits) ── program (walls, then exec)
 //
-// When init ends, the kernel ends whoever is left in there, wherever it went. What the box is made of
-// is in launch_box.c (mounts), launch_keep.c (names that must not appear), launch_walls.c and launch_init.c.
+// When init ends, the kernel ends all that is left in there. What the box is made of is in launch_box.c
+// (mounts), launch_keep.c (names that must not appear), launch_walls.c and launch_init.c.
 //
-// It allocates nothing, reads no file but /proc, and prints only when started by hand. It does not
-// stop a descendant from killing us: the program dies with us then (PDEATHSIG), its children need
-// not; keeping them in is the sandbox's business.
+// It allocates nothing, reads no file but /proc, and prints only when started by hand. It does not stop a
+// descendant from killing us: the program dies with us then (PDEATHSIG), its children need not; keeping them
+// in is the sandbox's task.
 
 #include "loop/launch.h"
 
@@ -108,26 +108,6 @@ static bool parse_number(const char *text, rlim_t *out)
     return errno == 0 && end != text && *end == '\0';
 }
 
-static bool parse_limit(struct request *r, int letter, const char *text)
-{
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        if (limits[i].letter == letter) {
-            return parse_number(text, &r->limits[limits[i].resource]);
-        }
-    }
-    return false;
-}
-
-static bool parse_rule(struct launch_box *b, const char *rule)
-{
-    const char *letter = rule[0] != '\0' ? strchr("wrhktf", rule[0]) : NULL;
-    if (b->n == LAUNCH_RULES_MAX || letter == NULL || strchr(rule, '/') == NULL) {
-        return false;
-    }
-    b->rules[b->n++] = rule;
-    return true;
-}
-
 static bool parse_option(struct request *r, int letter, const char *text)
 {
     switch (letter) {
@@ -137,12 +117,25 @@ static bool parse_option(struct request *r, int letter, const char *text)
     case 'd': r->dir = text; return true;
     case 'f': return parse_number(text, &r->files);
     case 'k': return parse_number(text, &r->umask);
-    case 'b': return parse_rule(&r->box, text);
     case 'x': r->box.on = true; return true;
     case 'n': r->box.network = true; return true;
     case 'M': return parse_number(text, &r->box_memory);
     case '?': return false;
-    default: return parse_limit(r, letter, text);
+    case 'b': {
+        const char *kind = text[0] != '\0' ? strchr("wrhktf", text[0]) : NULL;
+        if (r->box.n == LAUNCH_RULES_MAX || kind == NULL || strchr(text, '/') == NULL) {
+            return false;
+        }
+        r->box.rules[r->box.n++] = text;
+        return true;
+    }
+    default:
+        for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+            if (limits[i].letter == letter) {
+                return parse_number(text, &r->limits[limits[i].resource]);
+            }
+        }
+        return false;
     }
 }
 
@@ -174,17 +167,6 @@ static void reset_signals(void)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, sizeof none);
 }
 
-static void close_others(const struct request *r)
-{
-    if (!r->extra_fd) {
-        close(LAUNCH_EXTRA_FD);
-    }
-    if (fcntl(LAUNCH_CHANNEL_FD, F_SETFD, FD_CLOEXEC) != 0 ||
-        close_range(LAUNCH_CHANNEL_FD + 1, UINT_MAX, 0) != 0) {
-        launch__fail(LAUNCH_NO_SETUP);
-    }
-}
-
 /// Set the soft limit, and the hard one too where `both`; never above the hard limit we have.
 static void set_limit(unsigned resource, rlim_t value, bool both)
 {
@@ -199,7 +181,33 @@ static void set_limit(unsigned resource, rlim_t value, bool both)
     }
 }
 
-static void set_limits(const struct request *r)
+/// PATH is that of the program's environment. Only absolute entries count: the working directory may belong to
+/// anyone. Unlike execvp(), a text without #! is not handed to a shell.
+static void exec_program(char **argv)
+{
+    if (strchr(argv[0], '/') != NULL) {
+        execve(argv[0], argv, environ);
+        return;
+    }
+    const char *dir = getenv("PATH");
+    int worst = ENOENT;
+    while (dir != NULL && argv[0][0] != '\0') {
+        char path[PATH_MAX];
+        size_t n = strcspn(dir, ":");
+        if (dir[0] == '/' && n < PATH_MAX) {
+            int len = snprintf(path, sizeof path, "%.*s/%s", (int)n, dir, argv[0]);
+            errno = ENAMETOOLONG;
+            if (len >= 0 && (size_t)len < sizeof path) {
+                execve(path, argv, environ);
+            }
+            worst = errno == ENOENT || errno == ENOTDIR ? worst : errno;
+        }
+        dir = dir[n] == ':' ? dir + n + 1 : NULL;
+    }
+    errno = worst;
+}
+
+static _Noreturn void become(const struct request *r)
 {
     if (!r->terminal) {
         set_limit(RLIMIT_CORE, 0, true);
@@ -213,44 +221,6 @@ static void set_limits(const struct request *r)
             set_limit(limits[i].resource, value, true);
         }
     }
-}
-
-/// Try `name` in one directory of PATH. Returns when that failed, with errno.
-static void exec_in(const char *dir, size_t n, char **argv)
-{
-    char path[PATH_MAX];
-    int len = snprintf(path, sizeof path, "%.*s/%s", (int)n, dir, argv[0]);
-    if (len < 0 || (size_t)len >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return;
-    }
-    execve(path, argv, environ);
-}
-
-/// PATH is that of the program's environment. Only absolute entries count: the working directory
-/// may belong to anyone. Unlike execvp(), a text without #! is not handed to a shell.
-static void exec_program(char **argv)
-{
-    if (strchr(argv[0], '/') != NULL) {
-        execve(argv[0], argv, environ);
-        return;
-    }
-    const char *dir = getenv("PATH");
-    int worst = ENOENT;
-    while (dir != NULL && argv[0][0] != '\0') {
-        size_t n = strcspn(dir, ":");
-        if (dir[0] == '/' && n < PATH_MAX) {
-            exec_in(dir, n, argv);
-            worst = errno == ENOENT || errno == ENOTDIR ? worst : errno;
-        }
-        dir = dir[n] == ':' ? dir + n + 1 : NULL;
-    }
-    errno = worst;
-}
-
-static _Noreturn void become(const struct request *r)
-{
-    set_limits(r);
     if (r->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) { // we lead a session without one
         launch__fail(LAUNCH_NO_SETUP);
     }
@@ -282,7 +252,7 @@ static void note_found(pid_t pid)
     }
 }
 
-/// Numbers with a space behind each; one may lie across two reads.
+/// Numbers with a space after each; one may be cut by the end of a read.
 static void note_children_of_task(const char *path)
 {
     char text[4096];
@@ -424,21 +394,15 @@ static void advance_phase(void)
     }
 }
 
-static int64_t wait_ms(void)
-{
-    switch (sv.phase) {
-    case ENDING: return sv.kill_at > now_ms() ? sv.kill_at - now_ms() : 0;
-    case KILLING: return sv.again_ms;
-    default: return -1;
-    }
-}
-
 /// Sleep until a child dies, an order comes or the phase has to change. SIGCHLD is blocked except
 /// in here, so that none is lost between reap() and the sleep.
 static void wait_for_event(void)
 {
     sigset_t none;
-    int64_t ms = wait_ms();
+    int64_t ms = sv.phase == KILLING     ? sv.again_ms
+                 : sv.phase != ENDING    ? -1
+                 : sv.kill_at > now_ms() ? sv.kill_at - now_ms()
+                                         : 0;
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000};
     sigemptyset(&none);
     if (ppoll(&sv.channel, 1, ms < 0 ? NULL : &t, &none) > 0) {
@@ -502,35 +466,6 @@ static _Noreturn void become_init(const struct request *r)
 
 // ---- starting --------------------------------------------------------------------------------
 
-/// In the program's process: die when the supervisor does, lead a session, and go on as ever.
-static _Noreturn void become_child(const struct request *r, pid_t supervisor)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor) {
-        _exit(127);
-    }
-    setsid();
-    reset_signals();
-    become(r);
-}
-
-static _Noreturn void split_box(const struct request *r)
-{
-    void *shared =
-        mmap(NULL, sizeof *sv.in_box, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) {
-        launch__fail(LAUNCH_NO_SETUP);
-    }
-    sv.in_box = shared;
-    sv.in_box->status = -1;
-    keep__make(&r->box);
-    sv.program = box__fork();
-    if (sv.program == 0) {
-        become_init(r);
-    }
-    supervise();
-}
-
 static _Noreturn void split(const struct request *r)
 {
     sigset_t child;
@@ -543,16 +478,32 @@ static _Noreturn void split(const struct request *r)
         launch__fail(LAUNCH_NO_SETUP);
     }
     if (r->box.on) {
-        split_box(r);
+        void *shared = mmap(NULL, sizeof *sv.in_box, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared == MAP_FAILED) {
+            launch__fail(LAUNCH_NO_SETUP);
+        }
+        sv.in_box = shared;
+        sv.in_box->status = -1;
+        keep__make(&r->box);
     }
-    sv.program = fork();
+    sv.program = r->box.on ? box__fork() : fork();
     if (sv.program < 0) {
         launch__fail(LAUNCH_NO_SETUP);
     }
-    if (sv.program == 0) {
-        become_child(r, self);
+    if (sv.program != 0) {
+        supervise();
     }
-    supervise();
+    if (r->box.on) {
+        become_init(r);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // die when the supervisor does
+    if (getppid() != self) {
+        _exit(127);
+    }
+    setsid();
+    reset_signals();
+    become(r);
 }
 
 int main(int argc, char **argv)
@@ -566,7 +517,13 @@ int main(int argc, char **argv)
     if (r.umask != RLIM_INFINITY) {
         umask((mode_t)r.umask);
     }
-    close_others(&r);
+    if (!r.extra_fd) {
+        close(LAUNCH_EXTRA_FD);
+    }
+    if (fcntl(LAUNCH_CHANNEL_FD, F_SETFD, FD_CLOEXEC) != 0 ||
+        close_range(LAUNCH_CHANNEL_FD + 1, UINT_MAX, 0) != 0) {
+        launch__fail(LAUNCH_NO_SETUP);
+    }
     if (r.supervise) {
         split(&r);
     }

@@ -1,7 +1,7 @@
 // A view of the machine for one command: namespaces, and the mounts in them.
 //
-// The kernel has no "deny beneath allow" for files, but a mount hides and protects whatever lies
-// under it, and a mount point can be neither renamed nor removed. So the view is built from mounts:
+// The kernel has no "deny beneath allow" for files, but a mount hides and protects what is under it, and a
+// mount point can be neither renamed nor removed. So the view is built from mounts:
 //
 //     1. copy    every tree that a rule names is cloned as it is now, writable ones still writable
 //     2. freeze  one call makes the whole machine read-only in here
@@ -9,13 +9,13 @@
 //     4. cover   /dev, /proc, /tmp
 //     5. attach  the clones and the empty places on their paths, outer ones before inner ones
 //
-// Step 5 covers the stage itself with the new /tmp; nothing can uncover it, since the program has no
-// privilege over these mounts and its filter has no mount call. Every path is opened without
-// following symbolic links, and mounts are attached to what was opened: a link that somebody swaps
-// in meanwhile makes the command fail, not the wall.
+// Step 5 covers the stage itself with the new /tmp; nothing can uncover it, since the program has no privilege
+// over these mounts and its filter has no mount call. Every path is opened without following symbolic links,
+// and mounts are attached to what was opened: a link that is swapped in meanwhile makes the command fail, not
+// the wall.
 //
-// A rule's path may lie in a place that is ours (beneath /tmp, or beneath what a rule hides): then
-// the directories up to it are made there, never in the user's tree.
+// A rule's path may be in a place that is ours (beneath /tmp, or beneath what a rule hides): then the
+// directories up to it are made there, never in the user's tree.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,10 +46,8 @@ static int tmp_tree = -1; // what becomes /tmp
 bool launch__beneath(const char *path, const char *dir)
 {
     size_t n = strlen(dir);
-    if (n == 1) {
-        return true; // the root
-    }
-    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+    return n == 1 || // the root
+           (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
 }
 
 int launch__open(const char *path)
@@ -69,7 +67,7 @@ static int need(int result)
     return result;
 }
 
-/// Make the directories of `rel` beneath `base`, whatever somebody has put there before.
+/// Make the directories of `rel` beneath `base`, never through a link.
 static void make_dirs(int base, const char *rel)
 {
     char name[NAME_MAX + 1];
@@ -183,21 +181,17 @@ static int clone_at(int dirfd, const char *path)
                               AT_SYMLINK_NOFOLLOW));
 }
 
-/// Is `fd` the directory that the rule means? Only a rule with a device and an inode says which.
-static bool is_meant(const char *rule, int fd)
+static int clone_tree(const char *rule, uint64_t flags)
 {
     unsigned long long dev, ino;
     struct stat st;
-    need(fstat(fd, &st));
-    return rule[1] == '/' || (sscanf(rule + 1, "%llx:%llx/", &dev, &ino) == 2 &&
-                              st.st_dev == (dev_t)dev && st.st_ino == (ino_t)ino);
-}
-
-static int clone_tree(const char *rule, uint64_t flags)
-{
     int fd = need(launch__open(launch_rule_path(rule)));
-    if (!is_meant(rule, fd)) {
-        errno = ENOENT; // the one that is meant is not there
+    need(fstat(fd, &st));
+    // only a rule with a device and an inode says which directory it means
+    bool meant = rule[1] == '/' || (sscanf(rule + 1, "%llx:%llx/", &dev, &ino) == 2 &&
+                                    st.st_dev == (dev_t)dev && st.st_ino == (ino_t)ino);
+    if (!meant) {
+        errno = ENOENT;
         need(-1);
     }
     int tree = clone_at(fd, "");
@@ -280,8 +274,8 @@ static void stage(void)
     need(mkdir(STAGE "/tmp", 01777));
 }
 
-/// Devices that are safe for anyone and nothing else: whoever is root out there could otherwise read
-/// a disk. A device that the machine lacks is not there in here either.
+/// Only devices that are safe for anyone: root outside could otherwise read a disk. A device that the machine
+/// lacks is missing in here too.
 static void cover_dev(void)
 {
     char path[64];
@@ -331,15 +325,6 @@ static ptrdiff_t around(const struct launch_box *b, size_t i)
     return -1;
 }
 
-static void make_point_hidden(const char *path, const char *hides, size_t number)
-{
-    char place[64];
-    snprintf(place, sizeof place, STAGE "/%zu", number);
-    int base = need(open(place, O_PATH | O_DIRECTORY | O_CLOEXEC));
-    make_dirs(base, path + strlen(hides));
-    close(base);
-}
-
 /// Make the mount points of rules whose paths lie in places of ours.
 static void make_points(const struct launch_box *b)
 {
@@ -355,7 +340,11 @@ static void make_points(const struct launch_box *b)
             make_dirs(tmp_tree, path + strlen("/tmp"));
         }
         if (j >= 0) {
-            make_point_hidden(path, launch_rule_path(b->rules[j]), (size_t)j);
+            char place[64];
+            snprintf(place, sizeof place, STAGE "/%zu", (size_t)j);
+            int base = need(open(place, O_PATH | O_DIRECTORY | O_CLOEXEC));
+            make_dirs(base, path + strlen(launch_rule_path(b->rules[j])));
+            close(base);
         }
     }
 }

@@ -1,8 +1,8 @@
 // The first process of a box: it buries the dead, and ends the box when it takes too much.
 //
-// The kernel's own limits do not fit. RLIMIT_AS counts addresses, of which a JavaScript or Go program
-// reserves terabytes; RLIMIT_NPROC does not bind root; a control group of one's own is not to be had
-// without privileges. So this process looks into its /proc now and then and counts:
+// The kernel's own limits do not fit. RLIMIT_AS counts addresses, of which a JavaScript or Go program reserves
+// terabytes; RLIMIT_NPROC does not bind root; a private control group needs privileges. So this process looks
+// into its /proc now and then and counts:
 //
 //     processes ── the names in /proc
 //     memory ── resident pages of each, which is quick but counts shared pages several times
@@ -84,25 +84,7 @@ static struct taken count(uint64_t bytes_of(const char *pid))
     return t;
 }
 
-/// Where the machine's own /proc had to stay, it shows others too, whose memory is not ours to judge.
-static bool sees_itself(void)
-{
-    char name[16];
-    ssize_t n = readlink("/proc/self", name, sizeof name);
-    return n == 1 && name[0] == '1';
-}
-
-/// Which limit is passed: its letter in loop/launch.h, or 0.
-static int find_excess(const struct launch_limits *l)
-{
-    struct taken t = count(l->memory != 0 ? resident_bytes : NULL);
-    if (l->processes != 0 && t.processes > l->processes) {
-        return LAUNCH_LIMIT_PROCESSES;
-    }
-    bool much = l->memory != 0 && t.bytes > l->memory && count(shared_out_bytes).bytes > l->memory;
-    return much ? LAUNCH_LIMIT_MEMORY : 0;
-}
-
+/// Wait for a child, or until it is time to look; a box that has passed a limit is ended.
 static void wait_for_child(const struct launch_limits *l, volatile struct launch_over *over)
 {
     const struct timespec t = {.tv_nsec = LOOK_MS * 1000000L};
@@ -111,7 +93,19 @@ static void wait_for_child(const struct launch_limits *l, volatile struct launch
     sigaddset(&child, SIGCHLD);
     if (l->memory == 0 && l->processes == 0) {
         sigwaitinfo(&child, NULL);
-    } else if (sigtimedwait(&child, NULL, &t) < 0 && (over->limit = find_excess(l)) != 0) {
+        return;
+    }
+    if (sigtimedwait(&child, NULL, &t) >= 0) {
+        return;
+    }
+    struct taken taken = count(l->memory != 0 ? resident_bytes : NULL);
+    if (l->processes != 0 && taken.processes > l->processes) {
+        over->limit = LAUNCH_LIMIT_PROCESSES;
+    } else if (l->memory != 0 && taken.bytes > l->memory &&
+               count(shared_out_bytes).bytes > l->memory) {
+        over->limit = LAUNCH_LIMIT_MEMORY;
+    }
+    if (over->limit != 0) {
         over->status = SIGKILL;
         _exit(0);
     }
@@ -123,7 +117,10 @@ void init__watch_over(pid_t program, const struct launch_limits *limits,
     struct launch_limits l = *limits;
     int status;
     pid_t pid;
-    l.memory = sees_itself() ? l.memory : 0;
+    char self[16];
+    // where the machine's own /proc had to stay, it shows others too, whose memory is not ours to judge
+    bool sees_itself = readlink("/proc/self", self, sizeof self) == 1 && self[0] == '1';
+    l.memory = sees_itself ? l.memory : 0;
     l.processes += l.processes != 0 ? count(NULL).processes : 0;
     close_range(0, UINT_MAX, 0);
     for (;;) {

@@ -1,17 +1,15 @@
 // Names that must not appear in a writable tree: a `.git` or `.afloat` that is not there yet.
 //
-// What exists is protected by a read-only mount on it. A name that does not exist has nothing to
-// mount on, and no wall of the kernel's can say "any name but this one". So the supervisor makes an
-// empty directory (or file) of that name before the command starts, the command sees it under a
-// read-only mount, which it can neither remove nor rename, and when the command and all its children
-// are gone the supervisor takes it away again. For as long as the command runs it can be seen in the
-// user's tree; git and Afloat take an empty one for none.
+// What exists is protected by a read-only mount on it. A name that does not exist has nothing to mount on, and
+// no wall of the kernel can say "any name but this one". So the supervisor makes an empty directory (or file)
+// of that name before the command starts, the command sees it under a read-only mount, which it can neither
+// remove nor rename, and when the command and all its children are gone the supervisor removes it. While the
+// command runs it is visible in the user's tree; git and Afloat ignore an empty one.
 //
-// Several commands may run in one tree. Each holds a shared lock on the placeholder and takes it
-// away only if it can have the lock alone, so the last one does. Removing is rmdir(), which spares
-// what somebody outside has begun to fill meanwhile, and only what carries our mark, the sticky bit:
-// so one that was left behind (a power cut) goes with the next command, and a directory that a
-// person made stays.
+// Several commands may run in one tree. Each holds a shared lock on the placeholder and removes it only if it
+// can lock it alone, so the last one does. Removing is rmdir(), which spares what a user has begun to fill
+// meanwhile, and only what carries our mark, the sticky bit: so one that was left behind (a power cut) goes
+// with the next command, and a directory that the user made stays.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +50,7 @@ static int move_up(int fd)
     return high;
 }
 
-/// Is `lock` still what `name` leads to? Whoever had it before may have removed it.
+/// Is `lock` still what `name` leads to? Another supervisor may have removed it.
 static bool is_same(int parent, const char *name, int lock)
 {
     struct stat a, b;

@@ -2,9 +2,9 @@
 //
 //     privileges ── no_new_privs ── Landlock ── seccomp
 //
-// The mounts have made the view; what follows keeps it so. Without privileges nobody can change the
-// mounts, Landlock says once more what can be written (and closes other processes and abstract
-// sockets), and the filter takes away the calls that neither of them covers.
+// The mounts have made the view; what follows keeps it so. Without privileges the program cannot change the
+// mounts, Landlock repeats what can be written (and closes other processes and abstract sockets), and the
+// filter removes the calls that neither of them covers.
 
 #include <dirent.h>
 #include <errno.h>
@@ -72,18 +72,6 @@ static void grant(int ruleset, int abi, const char *path, uint64_t access)
     close(fd);
 }
 
-/// A writable directory; and what can be read in one that is hidden.
-static void grant_rule(int ruleset, int abi, const char *rule)
-{
-    struct stat st;
-    const char *path = launch_rule_path(rule);
-    if (launch_rule_kind(rule) == 'w') {
-        grant(ruleset, abi, path, WRITE);
-    } else if (launch_rule_kind(rule) == 'r' && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode)) {
-        grant(ruleset, abi, path, S_ISDIR(st.st_mode) ? READ : FS_EXECUTE | FS_READ_FILE);
-    }
-}
-
 enum hidden { APART, ABOVE, HIDDEN };
 
 /// What a rule hides: is `path` that, or a directory above it?
@@ -117,9 +105,9 @@ static void grant_entry(const struct launch_box *b, int ruleset, int abi, const 
     }
 }
 
-/// Let everything in `dir` be read but what is hidden. The kernel has no "all but this", so all the others
-/// are named. A mount alone does not hold: who replaces a hidden file by rename takes the mount away, and
-/// what is there then must not be readable for want of a rule.
+/// Let everything in `dir` be read but what is hidden. The kernel has no "all but this", so all the others are
+/// named. A mount alone does not hold: replacing a hidden file by rename removes the mount, and the new file
+/// must not be readable for want of a rule.
 static void grant_readable(const struct launch_box *b, int ruleset, int abi, const char *dir)
 {
     char path[PATH_MAX];
@@ -160,8 +148,15 @@ static void enter_landlock(const struct launch_box *b)
     }
     grant(ruleset, abi, "/tmp", WRITE);
     grant(ruleset, abi, "/dev", DEVICES);
-    for (size_t i = 0; i < b->n; i++) {
-        grant_rule(ruleset, abi, b->rules[i]);
+    for (size_t i = 0; i < b->n; i++) { // writable directories, and what can be read in hidden ones
+        struct stat st;
+        const char *path = launch_rule_path(b->rules[i]);
+        char kind = launch_rule_kind(b->rules[i]);
+        if (kind == 'w') {
+            grant(ruleset, abi, path, WRITE);
+        } else if (kind == 'r' && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode)) {
+            grant(ruleset, abi, path, S_ISDIR(st.st_mode) ? READ : FS_EXECUTE | FS_READ_FILE);
+        }
     }
     if (landlock_restrict(ruleset) != 0) {
         launch__fail(LAUNCH_NO_LANDLOCK);

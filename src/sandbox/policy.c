@@ -2,12 +2,12 @@
 //
 //     memory limit ── no_new_privs ── Landlock (what can be opened) ── seccomp (what can be asked)
 //
-// The order matters: the memory limit counts from what is mapped, which is read from /proc while
-// that can still be opened; Landlock and seccomp want no_new_privs; and the filter comes last
-// because it forbids all the calls before it.
+// The order matters: the memory limit counts from what is mapped, which is read from /proc while that can still
+// be opened; Landlock and seccomp need no_new_privs; and the filter comes last because it forbids all the calls
+// before it.
 //
-// Landlock and seccomp overlap on purpose. Landlock knows paths but neither UDP, unix sockets nor
-// ptrace; the filter knows calls but cannot look at a path. What one of them misses the other has.
+// Landlock and seccomp overlap on purpose. Landlock knows paths but neither UDP, unix sockets nor ptrace; the
+// filter knows calls but cannot look at a path. Each covers what the other misses.
 
 #include "sandbox/policy.h"
 

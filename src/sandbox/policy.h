@@ -4,10 +4,10 @@
 
 // What a process of ours may still do, as data, and the call that makes it so.
 //
-// A process enters its policy itself, after it has loaded its libraries and opened what it needs,
-// and before it reads the first byte from anybody: so the policy need not allow what only starting
-// takes. It holds for the process and all its children and cannot be taken back. Limits that are
-// safe to have from the very first instruction are the launcher's (proc_opts).
+// A process enters its policy itself, after it has loaded its libraries and opened what it needs, and before it
+// reads the first byte of input: so the policy need not allow what only starting takes. It holds for the
+// process and all its children and cannot be undone. Limits that are safe from the very first instruction are
+// the launcher's (proc_opts).
 
 enum policy_access {
     POLICY_READ = 1,  // read files, list directories

@@ -13,7 +13,7 @@
 enum { LINKS_MAX = 40 };
 
 struct walker {
-    struct walk *w; // `real` is "" for the root, until the end
+    struct path_walk *w; // `real` is "" for the root, until the end
     const char *path;
     walk_link_fn *on_link;
     void *arg;
@@ -60,7 +60,7 @@ static int enter(struct walker *k, char *name)
         replace(&k->w->real, next);
         return 0;
     }
-    rc = k->on_link(k->arg, next, &st, k->e);
+    rc = k->on_link != NULL ? k->on_link(k->arg, next, &st, k->e) : 0;
     rc = rc == 0 ? follow(k, next) : rc;
     free(next);
     return rc;
@@ -81,10 +81,11 @@ static int step(struct walker *k)
     return 0;
 }
 
-int walk__path(struct walk *w, const char *path, walk_link_fn *on_link, void *arg, struct err *e)
+int walk__path(struct path_walk *w, const char *path, walk_link_fn *on_link, void *arg,
+               struct err *e)
 {
     struct walker k = {w, path, on_link, arg, 0, e};
-    *w = (struct walk){.real = xstrdup(""), .rest = xstrdup(path)};
+    *w = (struct path_walk){.real = xstrdup(""), .rest = xstrdup(path)};
     int rc = path[0] == '/' ? 0 : err_set(e, ERR_INVALID, "'%s' is no absolute path", path);
     while (rc == 0 && w->rest[0] != '\0') {
         rc = step(&k);
@@ -95,10 +96,10 @@ int walk__path(struct walk *w, const char *path, walk_link_fn *on_link, void *ar
     return rc;
 }
 
-void walk__fini(struct walk *w)
+void walk__fini(struct path_walk *w)
 {
     free(w->real);
     free(w->missing);
     free(w->rest);
-    *w = (struct walk){0};
+    *w = (struct path_walk){0};
 }
