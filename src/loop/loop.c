@@ -91,13 +91,6 @@ static void on_check(uv_check_t *check)
     drain(container_of(check, struct loop, check));
 }
 
-static bool handle_is_ours(const struct loop *l, const uv_handle_t *h)
-{
-    const void *p = h;
-    return p == &l->prepare || p == &l->check || p == &l->idle || p == &l->alarm ||
-           work__owns(l, h);
-}
-
 struct census {
     const struct loop *loop;
     const uv_handle_t *open; // first one still open
@@ -107,9 +100,13 @@ struct census {
 static void count_handle(uv_handle_t *h, void *arg)
 {
     struct census *c = arg;
+    const struct loop *l = c->loop;
+    const void *p = h;
+    bool ours =
+        p == &l->prepare || p == &l->check || p == &l->idle || p == &l->alarm || work__owns(l, h);
     if (uv_is_closing(h)) {
         c->closing++;
-    } else if (c->open == NULL && !handle_is_ours(c->loop, h)) {
+    } else if (c->open == NULL && !ours) {
         c->open = h;
     }
 }
@@ -119,23 +116,6 @@ static struct census take_census(struct loop *l)
     struct census c = {.loop = l};
     uv_walk(&l->uv, count_handle, &c);
     return c;
-}
-
-static bool tasks_wait(const struct loop *l)
-{
-    for (const struct loop_task *t = l->tasks; t != NULL; t = t->next) {
-        if (t->fn != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void drop_cancelled(struct loop *l)
-{
-    while (l->tasks != NULL) {
-        free(task_take(l));
-    }
 }
 
 /// Refuse while anything is open; the loop is not changed by asking.
@@ -153,10 +133,14 @@ static int check_closed(struct loop *l, struct err *e)
     if (l->n_timers != 0) {
         return err_set(e, UV_EBUSY, "cannot close loop: a timer is running");
     }
-    if (tasks_wait(l)) {
-        return err_set(e, UV_EBUSY, "cannot close loop: a deferred task is waiting");
+    for (const struct loop_task *t = l->tasks; t != NULL; t = t->next) {
+        if (t->fn != NULL) {
+            return err_set(e, UV_EBUSY, "cannot close loop: a deferred task is waiting");
+        }
     }
-    drop_cancelled(l);
+    while (l->tasks != NULL) { // cancelled
+        free(task_take(l));
+    }
     if (uv_loop_alive(&l->uv)) {
         return err_set(e, UV_EBUSY, "cannot close loop: a request is under way");
     }

@@ -4,11 +4,11 @@
 
 #include "base/err.h"
 
-// The one event loop. uv callbacks read, parse and enqueue; features run from the deferred queue at
-// one place, so that no feature is ever entered from inside another one's call. All of it belongs
-// to one thread; only work (loop/work.h) runs on others.
+// The one event loop. uv callbacks read, parse and enqueue; features run from the deferred queue at one place,
+// so that no feature is ever entered from inside a call of another. All of it belongs to one thread; only work
+// (loop/work.h) runs on others.
 
-/// Where time comes from. Tests give one of their own; NULL members are not allowed.
+/// Where time comes from. Tests bring another; NULL members are not allowed.
 struct loop_clock {
     uint64_t (*mono_ms)(void *arg); // never jumps
     int64_t (*wall_ms)(void *arg);  // since 1970, UTC
@@ -56,8 +56,9 @@ int loop_close(struct loop *l, struct err *e) MUST_CHECK;
 struct loop_task *loop_defer(struct loop *l, loop_fn *fn, void *arg);
 void loop_cancel(struct loop *l, struct loop_task *task);
 
-uint64_t loop_now(const struct loop *l); // monotonic, milliseconds
-int64_t loop_wall(const struct loop *l); // since 1970, milliseconds
+/// Monotonic milliseconds, and milliseconds since 1970.
+uint64_t loop_now(const struct loop *l);
+int64_t loop_wall(const struct loop *l);
 
 /// Fire the timers that are due by the clock, as the alarm does; for a clock that was moved by hand.
 void loop_tick(struct loop *l);

@@ -5,17 +5,16 @@
 //         ▼
 //     running ── process gone, channel closed, not paused ──> drain pipes ──> close ──> on_exit
 //
-// Three things end in any order: the process (SIGCHLD), the channel, the streams. All callbacks
-// only note what ended and look again from the deferred queue; only there, when process and channel
-// are both over, what still lies in the pipes is delivered and everything is closed. The last
-// handle that has closed calls on_exit. So a stream which some grandchild keeps open cannot hold
-// back the end, and nothing that was written before it is lost.
+// Three things end in any order: the process (SIGCHLD), the channel, the streams. All callbacks only note what
+// ended and look again from the deferred queue; only there, when process and channel are both over, what is
+// still in the pipes is delivered and everything is closed. The last handle that has closed calls on_exit. So a
+// stream which a grandchild keeps open cannot hold back the end, and nothing that was written before is lost.
 //
 // Invariants:
 //   - `n_handles` counts the uv handles not closed yet; the struct goes with the last one.
 //   - on_exit is called exactly once for each proc_spawn() that succeeded.
-//   - the launcher's descriptor lies above all numbers given to children, so that arranging these
-//     in the child cannot overwrite it.
+//   - the launcher's descriptor is above all numbers given to children, so that arranging these in the child
+//     cannot overwrite it.
 
 #include "loop/proc.h"
 
@@ -43,23 +42,19 @@ static struct {
 
 // ---- ending --------------------------------------------------------------------------------
 
-static void proc_free(struct proc *p)
-{
-    free(p->program);
-    free(p->cwd);
-    free(p);
-}
-
 static void on_closed(uv_handle_t *h)
 {
     struct proc *p = h->data;
+    assert(p->n_handles != 0);
     if (--p->n_handles != 0) {
         return;
     }
     if (p->running) {
         p->cb.on_exit(p, &p->result, p->arg);
     }
-    proc_free(p);
+    free(p->program);
+    free(p->cwd);
+    free(p);
 }
 
 void proc__adopt(struct proc *p, uv_handle_t *h)
@@ -75,6 +70,7 @@ void proc__drop(uv_handle_t *h)
 
 static void close_all(struct proc *p)
 {
+    assert(!p->closing);
     p->closing = true;
     timer_stop(&p->grace);
     if (p->step != NULL) {
@@ -125,30 +121,25 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signum)
 
 // ---- the channel ---------------------------------------------------------------------------
 
-static void note_failure(struct proc *p, const struct launch_report *r)
-{
-    int code = -r->value;
-    const char *text = uv_strerror(code);
-    if (r->kind == LAUNCH_NO_DIR) {
-        err_set(&p->why, code, "cannot enter '%s': %s", p->cwd, text);
-    } else if (r->kind == LAUNCH_NO_PROGRAM) {
-        err_set(&p->why, code, "cannot run '%s': %s", p->program, text);
-    } else {
-        err_set(&p->why, code, "cannot prepare '%s': %s", p->program, text);
-    }
-    p->result = (struct proc_exit){
-        .code = code, .why = p->why.msg, .no_box = r->kind >= LAUNCH_NO_NAMESPACE ? r->kind : 0};
-}
-
 static void take_report(struct proc *p, const struct launch_report *r)
 {
     if (r->kind == LAUNCH_LIMITED) {
         p->result.limit = r->value;
-    } else if (r->kind != LAUNCH_ENDED) {
-        note_failure(p, r);
-    } else if (p->result.launched) {
-        p->result.signal = WIFSIGNALED(r->value) ? WTERMSIG(r->value) : 0;
-        p->result.code = WIFEXITED(r->value) ? WEXITSTATUS(r->value) : -1;
+    } else if (r->kind == LAUNCH_ENDED) {
+        if (p->result.launched) {
+            p->result.signal = WIFSIGNALED(r->value) ? WTERMSIG(r->value) : 0;
+            p->result.code = WIFEXITED(r->value) ? WEXITSTATUS(r->value) : -1;
+        }
+    } else { // a failure
+        int code = -r->value;
+        const char *what = r->kind == LAUNCH_NO_DIR       ? "enter"
+                           : r->kind == LAUNCH_NO_PROGRAM ? "run"
+                                                          : "prepare";
+        err_set(&p->why, code, "cannot %s '%s': %s", what,
+                r->kind == LAUNCH_NO_DIR ? p->cwd : p->program, uv_strerror(code));
+        p->result = (struct proc_exit){.code = code,
+                                       .why = p->why.msg,
+                                       .no_box = r->kind >= LAUNCH_NO_NAMESPACE ? r->kind : 0};
     }
 }
 
@@ -172,6 +163,7 @@ static void on_channel_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     p->n_report += (size_t)n;
+    assert(p->n_report <= sizeof p->report);
     if (p->n_report == sizeof p->report) {
         p->n_report = 0;
         take_report(p, &p->report);
@@ -212,22 +204,6 @@ static void add_word(struct arena *a, char **args, size_t *n, const char *word)
     args[(*n)++] = arena_strdup(a, str_of(word));
 }
 
-static void add_box(struct arena *a, char **args, size_t *n, const struct proc_opts *o)
-{
-    assert(o->box == NULL || o->supervise);
-    if (o->box != NULL) {
-        add_word(a, args, n, "-x");
-        add_number(a, args, n, 'M', o->box_memory);
-    }
-    for (size_t i = 0; i < count(o->box); i++) {
-        add_word(a, args, n, "-b");
-        add_word(a, args, n, o->box[i]);
-    }
-    if (o->network) {
-        add_word(a, args, n, "-n");
-    }
-}
-
 /// The launcher's command line: its options, then the program's own words.
 static char **command_line(struct arena *a, const struct proc_opts *o)
 {
@@ -253,16 +229,30 @@ static char **command_line(struct arena *a, const struct proc_opts *o)
 #define X(letter, resource, member) add_number(a, args, &n, letter, o->member);
     LAUNCH_LIMITS(X)
 #undef X
-    add_box(a, args, &n, o);
+    assert(o->box == NULL || o->supervise);
+    if (o->box != NULL) {
+        add_word(a, args, &n, "-x");
+        add_number(a, args, &n, 'M', o->box_memory);
+    }
+    for (size_t i = 0; i < count(o->box); i++) {
+        add_word(a, args, &n, "-b");
+        add_word(a, args, &n, o->box[i]);
+    }
+    if (o->network) {
+        add_word(a, args, &n, "-n");
+    }
     add_word(a, args, &n, "--");
     assert(n <= max);
     memcpy(args + n, o->argv, words * sizeof *args);
     return args;
 }
 
-static int open_streams(struct proc *p, const struct proc_opts *o, uv_stdio_container_t *stdio,
-                        int child_fds[STREAMS])
+static int start(struct proc *p, const struct proc_opts *o)
 {
+    uv_stdio_container_t stdio[N_STDIO];
+    int child_fds[STREAMS] = {-1, -1, -1};
+    uv_pipe_init(&p->loop->uv, &p->channel, 0);
+    proc__adopt(p, (uv_handle_t *)&p->channel);
     int rc = proc__stream_open(p, &p->in, 0, o->in, o->in_fd, &stdio[0], &child_fds[0]);
     if (rc == 0) {
         rc = proc__stream_open(p, &p->out, 1, o->out, o->out_fd, &stdio[1], &child_fds[1]);
@@ -276,53 +266,22 @@ static int open_streams(struct proc *p, const struct proc_opts *o, uv_stdio_cont
     stdio[LAUNCH_EXTRA_FD].data.fd = o->fd3;
     stdio[CHANNEL].flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE;
     stdio[CHANNEL].data.stream = (uv_stream_t *)&p->channel;
-    return rc;
-}
-
-static int spawn_launcher(struct proc *p, const struct proc_opts *o, uv_stdio_container_t *stdio)
-{
-    char file[64];
-    struct arena a;
-    arena_init(&a);
-    snprintf(file, sizeof file, "/proc/self/fd/%d", launcher.fd);
-    const uv_process_options_t opts = {
-        .file = file,
-        .args = command_line(&a, o),
-        .env = pointers(&a, o->env),
-        .stdio = stdio,
-        .stdio_count = N_STDIO,
-        .exit_cb = on_process_exit,
-        .flags = UV_PROCESS_DETACHED, // a session of its own before we return: kill(-pid) is safe
-    };
-    int rc = uv_spawn(&p->loop->uv, &p->process, &opts);
-    proc__adopt(p, (uv_handle_t *)&p->process);
-    arena_fini(&a);
-    return rc;
-}
-
-static struct proc *proc_new(struct loop *l, const struct proc_opts *o, const struct proc_cb *cb,
-                             void *arg)
-{
-    struct proc *p = xcalloc(1, sizeof *p);
-    p->loop = l;
-    p->cb = *cb;
-    p->arg = arg;
-    p->supervised = o->supervise;
-    p->program = xstrdup(o->argv[0]);
-    p->cwd = xstrdup(o->cwd != NULL ? o->cwd : "/");
-    p->result = (struct proc_exit){.code = -1, .launched = true};
-    return p;
-}
-
-static int start(struct proc *p, const struct proc_opts *o)
-{
-    uv_stdio_container_t stdio[N_STDIO];
-    int child_fds[STREAMS] = {-1, -1, -1};
-    uv_pipe_init(&p->loop->uv, &p->channel, 0);
-    proc__adopt(p, (uv_handle_t *)&p->channel);
-    int rc = open_streams(p, o, stdio, child_fds);
     if (rc == 0) {
-        rc = spawn_launcher(p, o, stdio);
+        char file[64];
+        struct arena a = {0};
+        snprintf(file, sizeof file, "/proc/self/fd/%d", launcher.fd);
+        const uv_process_options_t opts = {
+            .file = file,
+            .args = command_line(&a, o),
+            .env = pointers(&a, o->env),
+            .stdio = stdio,
+            .stdio_count = N_STDIO,
+            .exit_cb = on_process_exit,
+            .flags = UV_PROCESS_DETACHED, // a new session before we return: kill(-pid) is safe
+        };
+        rc = uv_spawn(&p->loop->uv, &p->process, &opts);
+        proc__adopt(p, (uv_handle_t *)&p->process);
+        arena_fini(&a);
     }
     for (int i = 0; i < STREAMS; i++) {
         if (child_fds[i] >= 0) {
@@ -415,7 +374,14 @@ int proc_spawn(struct proc **out, struct loop *l, const struct proc_opts *opts,
                const struct proc_cb *cb, void *arg, struct err *e)
 {
     assert(launcher.fd != 0 && opts->argv[0] != NULL);
-    struct proc *p = proc_new(l, opts, cb, arg);
+    struct proc *p = xcalloc(1, sizeof *p);
+    p->loop = l;
+    p->cb = *cb;
+    p->arg = arg;
+    p->supervised = opts->supervise;
+    p->program = xstrdup(opts->argv[0]);
+    p->cwd = xstrdup(opts->cwd != NULL ? opts->cwd : "/");
+    p->result = (struct proc_exit){.code = -1, .launched = true};
     timer_init(&p->grace, l, on_grace_over, p);
     *out = NULL;
     int rc = start(p, opts);

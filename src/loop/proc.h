@@ -32,8 +32,8 @@ struct proc_exit {
 };
 
 struct proc_cb {
-    /// `which` is 1 or 2; n == 0 is the end of that stream. `bytes` are borrowed for the call. May
-    /// be NULL: output is then thrown away.
+    /// `which` is 1 or 2; n == 0 is the end of that stream. `bytes` are borrowed for the call. May be NULL:
+    /// output is then discarded.
     void (*on_output)(struct proc *p, int which, struct str bytes, void *arg);
     /// Called once, after the streams have ended. The proc is freed when it returns.
     /// Supervised: every descendant is gone. Otherwise a grandchild may still hold a pipe open: what
@@ -61,9 +61,8 @@ struct proc_opts {
 /// Where the launcher is expected: `afloat-launch` beside our own program. Caller frees; NULL with
 /// `e` filled in when our own program cannot be found.
 char *proc_launcher_path(struct err *e);
-/// Open the launcher as a descriptor, once, at start: a
-/// tree that is rebuilt later does not mix versions. Also notes the soft file limit to give back, so
-/// it comes before the hub raises its own.
+/// Open the launcher as a descriptor, once, at start: a tree that is rebuilt later does not mix versions. Also
+/// notes the soft file limit for programs, so call it before the hub raises its own.
 int proc_setup(struct err *e) MUST_CHECK;
 /// The same with the launcher at `path`.
 int proc_setup_at(const char *path, struct err *e) MUST_CHECK;
@@ -85,7 +84,7 @@ int proc_spawn(struct proc **out, struct loop *l, const struct proc_opts *opts,
 /// 16 MiB waiting, and nothing is queued then.
 int proc_write(struct proc *p, struct str bytes);
 void proc_close_stdin(struct proc *p); // after what is queued
-/// Stop or go on reading its output, for back-pressure. While paused on_exit waits too.
+/// Stop or resume reading its output, for back-pressure. While paused on_exit waits too.
 void proc_pause(struct proc *p, bool paused);
 
 /// Signal its whole process group; supervised: every descendant, wherever it went. Nothing happens

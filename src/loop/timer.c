@@ -1,24 +1,23 @@
 // Timers: a binary heap and one alarm.
 //
-// A hub with ten thousand connections has some ten thousand timers, nearly all of which are stopped
-// before they fire. With a uv_timer each, every owner would have to wait for a close callback
-// before its memory may go. Here a timer is a plain struct in the caller's memory, and only the
-// earliest one has an alarm in libuv:
+// A hub with ten thousand connections has some ten thousand timers, nearly all of which are stopped before they
+// fire. With a uv_timer each, every owner would have to wait for a close callback before its memory may go. Here
+// a timer is a plain struct in the caller's memory, and only the earliest one has an alarm in libuv:
 //
-//     timers[0] ── due ──> alarm ──> loop_tick(): fire all that are due, set the alarm anew
+//     timers[0] ── due ──> alarm ──> loop_tick(): fire all that are due, set the alarm again
 //      ╱    ╲
 //     1      2      ordered by (due, order of starting); timers[i]->at == i + 1
 //
 // Invariants:
-//   - the alarm is active exactly while a timer runs, and set for the earliest; so a loop without
-//     timers sleeps, and one whose timers are all stopped ends.
-//   - a timer is out of the heap before its callback is called: the callback may start it again,
-//     stop it or free it.
-//   - a tick fires what was started before it began; a timer restarted with 0 ms waits for the next
-//     turn, so that it cannot keep the loop from its I/O.
+//   - the alarm is active exactly while a timer runs, and set for the earliest; so a loop without timers
+//     sleeps, and one whose timers are all stopped ends.
+//   - a timer is out of the heap before its callback is called: the callback may start it again, stop it or
+//     free it.
+//   - a tick fires what was started before it began; a timer restarted with 0 ms waits for the next turn, so
+//     that it cannot keep the loop from its I/O.
 //
-// What is due is decided by loop->clock; libuv's clock only wakes us. When they disagree (a clock
-// moved by hand, a coarse kernel clock) the alarm finds nothing due and is set again.
+// loop->clock decides what is due; libuv's clock only wakes us. When they disagree (a clock moved by hand, a
+// coarse kernel clock) the alarm finds nothing due and is set again.
 
 #include "loop/timer.h"
 
@@ -62,18 +61,9 @@ static void sift_down(struct loop *l, struct timer *t, size_t i)
     place(l, t, i);
 }
 
-static void heap_add(struct loop *l, struct timer *t)
-{
-    if (l->n_timers == l->cap_timers) {
-        l->cap_timers = MAX(l->cap_timers * 2, 16);
-        l->timers = xreallocarray(l->timers, l->cap_timers, sizeof(struct timer *));
-    }
-    l->n_timers++;
-    sift_up(l, t, l->n_timers - 1);
-}
-
 static void heap_remove(struct loop *l, struct timer *t)
 {
+    assert(t->at != 0 && l->timers[t->at - 1] == t);
     size_t i = t->at - 1;
     struct timer *last = l->timers[--l->n_timers];
     t->at = 0;
@@ -144,7 +134,12 @@ void timer_start(struct timer *t, uint64_t ms)
     }
     t->due = ms < UINT64_MAX - now ? now + ms : UINT64_MAX;
     t->order = l->timer_order++;
-    heap_add(l, t);
+    if (l->n_timers == l->cap_timers) {
+        l->cap_timers = MAX(l->cap_timers * 2, 16);
+        l->timers = xreallocarray(l->timers, l->cap_timers, sizeof(struct timer *));
+    }
+    l->n_timers++;
+    sift_up(l, t, l->n_timers - 1);
     set_alarm(l);
 }
 

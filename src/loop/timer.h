@@ -15,6 +15,7 @@ struct timer {
     size_t at;      // place in the heap + 1; 0 when not running
 };
 
+/// Set up a stopped timer; `arg` is borrowed.
 void timer_init(struct timer *t, struct loop *l, timer_cb *cb, void *arg);
 /// (Re)start: fires once after `ms`. It may be started again or its memory freed inside its callback.
 void timer_start(struct timer *t, uint64_t ms);

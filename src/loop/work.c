@@ -1,24 +1,23 @@
 // Lanes of threads for calls that may block.
 //
-// libuv's pool has four threads for everyone: four reads from a dead network mount and nobody's
-// fsync comes through. So each kind of work has a lane of its own, and inside a lane no single key
-// may take every thread.
+// libuv's pool has four threads for everyone: four reads from a dead network mount block every fsync. So each
+// kind of work has a lane, and inside a lane no single key may take every thread.
 //
 //     loop thread                      threads of the lane                    loop thread
 //     work_submit ──> lane->queue ──> first job whose key has room ──> hub->done ──> done(arg)
 //                                                                       uv_async
 //
-// The loop thread owns lanes and `load`; lane->lock guards the queue and the workers, hub->lock the
-// list of finished jobs. A worker holds at most one of the two locks, and none during a job.
+// The loop thread owns lanes and `load`; lane->lock guards the queue and the workers, hub->lock the list of
+// finished jobs. A worker holds at most one of the two locks, and none during a job.
 //
 // Invariants:
 //   - the async handle is referenced exactly while a job or the closing of a lane is unfinished.
-//   - a job that is held back by its key has a running job of that key in front of it, whose
-//     worker will look for it next; so a worker may end whenever it finds nothing to run.
+//   - a job that is held back by its key has a running job of that key in front of it, whose worker will look
+//     for it next; so a worker may end whenever it finds nothing to run.
 //   - every thread is joined: in lane_close(), or earlier when its place is needed again.
 //
-// What it does not do: stop a job that runs. A thread stuck in the kernel stays stuck, and closing
-// its lane then never ends; owners who can wait no longer leave the process.
+// It cannot stop a running job. A thread stuck in the kernel stays stuck, and closing its lane then never ends;
+// owners that cannot wait leave the process.
 
 #include "loop/work.h"
 
@@ -34,17 +33,17 @@
 
 enum { IDLE_MS = 10000, THREADS_MAX = 64 };
 
-struct job {
+struct work_job {
     struct lane *lane;
     uint64_t key;
     work_fn *work;
     work_done *done; // may be NULL
     void *arg;
-    struct job *next;
+    struct work_job *next;
 };
 
 struct job_list {
-    struct job *head, **end;
+    struct work_job *head, **end;
 };
 
 enum worker_state { WORKER_NONE, WORKER_ALIVE, WORKER_ENDED }; // ENDED: to be joined
@@ -91,7 +90,7 @@ static void list_init(struct job_list *list)
     list->end = &list->head;
 }
 
-static void list_add(struct job_list *list, struct job *job)
+static void list_add(struct job_list *list, struct work_job *job)
 {
     job->next = NULL;
     *list->end = job;
@@ -99,9 +98,9 @@ static void list_add(struct job_list *list, struct job *job)
 }
 
 /// Take out the job that `at` points to.
-static struct job *list_take(struct job_list *list, struct job **at)
+static struct work_job *list_take(struct job_list *list, struct work_job **at)
 {
-    struct job *job = *at;
+    struct work_job *job = *at;
     *at = job->next;
     if (list->end == &job->next) {
         list->end = at;
@@ -111,19 +110,15 @@ static struct job *list_take(struct job_list *list, struct job **at)
 
 // ---- on the threads ------------------------------------------------------------------------
 
-static unsigned key_running(const struct lane *lane, uint64_t key)
+static struct work_job *take_runnable(struct lane *lane)
 {
-    unsigned n = 0;
-    for (unsigned i = 0; i < lane->n_workers; i++) {
-        n += lane->workers[i].busy && lane->workers[i].key == key;
-    }
-    return n;
-}
-
-static struct job *take_runnable(struct lane *lane)
-{
-    for (struct job **at = &lane->queue.head; *at != NULL; at = &(*at)->next) {
-        if (key_running(lane, (*at)->key) < lane->key_max) {
+    for (struct work_job **at = &lane->queue.head; *at != NULL; at = &(*at)->next) {
+        unsigned running = 0; // of this key
+        for (unsigned i = 0; i < lane->n_workers; i++) {
+            running += lane->workers[i].busy && lane->workers[i].key == (*at)->key;
+        }
+        if (running < lane->key_max) {
+            assert(lane->n_queued != 0);
             lane->n_queued--;
             return list_take(&lane->queue, at);
         }
@@ -145,10 +140,10 @@ static struct timespec time_after(unsigned ms)
 }
 
 /// The next job, waiting for one if need be; NULL when this worker shall end. Called with the lock.
-static struct job *next_job(struct lane *lane)
+static struct work_job *next_job(struct lane *lane)
 {
     const struct timespec end = time_after(lane->idle_ms);
-    struct job *job = take_runnable(lane);
+    struct work_job *job = take_runnable(lane);
     int rc = 0;
     while (job == NULL && !lane->closed && rc != ETIMEDOUT) {
         lane->n_waiting++;
@@ -159,7 +154,7 @@ static struct job *next_job(struct lane *lane)
     return job;
 }
 
-static void run_job(struct work_hub *hub, struct job *job)
+static void run_job(struct work_hub *hub, struct work_job *job)
 {
     job->work(job->arg);
     pthread_mutex_lock(&hub->lock);
@@ -172,7 +167,7 @@ static void *worker_main(void *arg)
 {
     struct worker *w = arg;
     struct lane *lane = w->lane;
-    struct job *job;
+    struct work_job *job;
 
     pthread_mutex_lock(&lane->lock);
     while ((job = next_job(lane)) != NULL) {
@@ -193,33 +188,13 @@ static void *worker_main(void *arg)
 
 static void hub_count(struct work_hub *hub, int change)
 {
+    assert(change > 0 || hub->unfinished != 0);
     hub->unfinished = change > 0 ? hub->unfinished + 1 : hub->unfinished - 1;
     if (hub->unfinished != 0) {
         uv_ref((uv_handle_t *)&hub->async);
     } else {
         uv_unref((uv_handle_t *)&hub->async);
     }
-}
-
-static int thread_start(struct worker *w)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); // inherited: signals are the loop thread's business
-    int rc = pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return rc;
-}
-
-/// A place without a living thread, or NULL. Called with the lock.
-static struct worker *free_worker(struct lane *lane)
-{
-    for (unsigned i = 0; i < lane->n_workers; i++) {
-        if (lane->workers[i].state != WORKER_ALIVE) {
-            return &lane->workers[i];
-        }
-    }
-    return NULL;
 }
 
 static unsigned count_alive(const struct lane *lane)
@@ -234,37 +209,27 @@ static unsigned count_alive(const struct lane *lane)
 /// One more thread if the waiting ones do not suffice and there is a place. Called with the lock.
 static void add_worker(struct lane *lane)
 {
-    struct worker *w = free_worker(lane);
-    if (w == NULL || lane->n_queued <= lane->n_waiting) {
+    struct worker *w = lane->workers;
+    while (w < lane->workers + lane->n_workers && w->state == WORKER_ALIVE) {
+        w++;
+    }
+    if (w == lane->workers + lane->n_workers || lane->n_queued <= lane->n_waiting) {
         return;
     }
     if (w->state == WORKER_ENDED) {
-        pthread_join(w->thread, NULL); // it has given up the lock and is on its way out
+        pthread_join(w->thread, NULL); // it has given up the lock and is about to return
     }
     w->state = WORKER_ALIVE;
-    int rc = thread_start(w);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); // inherited: signals belong to the loop thread
+    int rc = pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc != 0) {
         w->state = WORKER_NONE;
         log_warn(LOG_LOOP, "lane=%s threads=%u error=%s", lane->name, count_alive(lane),
                  LOGQ(str_of(err_text(-rc))).z);
     }
-}
-
-/// Without any thread (the system refuses one) the loop thread does the work: late beats never.
-static void run_here(struct lane *lane)
-{
-    struct job *job;
-    while ((job = take_runnable(lane)) != NULL) {
-        run_job(lane->hub, job);
-    }
-}
-
-static void lane_free(struct lane *lane)
-{
-    pthread_mutex_destroy(&lane->lock);
-    pthread_cond_destroy(&lane->wake);
-    free(lane->name);
-    free(lane);
 }
 
 /// Free the lane if its closing is complete. Returns true when it is gone.
@@ -282,23 +247,23 @@ static bool lane_try_free(struct lane *lane)
         }
     }
     hub_count(lane->hub, -1);
-    lane_free(lane);
+    pthread_mutex_destroy(&lane->lock);
+    pthread_cond_destroy(&lane->wake);
+    free(lane->name);
+    free(lane);
     return true;
 }
 
-static struct job *take_done(struct work_hub *hub)
+static void on_async(uv_async_t *async)
 {
+    struct work_hub *hub = container_of(async, struct work_hub, async);
     pthread_mutex_lock(&hub->lock);
-    struct job *head = hub->done.head;
+    struct work_job *job = hub->done.head, *next_job;
     list_init(&hub->done);
     pthread_mutex_unlock(&hub->lock);
-    return head;
-}
-
-static void finish_jobs(struct work_hub *hub)
-{
-    for (struct job *job = take_done(hub), *next; job != NULL; job = next) {
-        next = job->next;
+    for (; job != NULL; job = next_job) {
+        next_job = job->next;
+        assert(job->lane->load != 0);
         job->lane->load--;
         hub_count(hub, -1);
         if (job->done != NULL) {
@@ -306,12 +271,6 @@ static void finish_jobs(struct work_hub *hub)
         }
         free(job);
     }
-}
-
-static void on_async(uv_async_t *async)
-{
-    struct work_hub *hub = container_of(async, struct work_hub, async);
-    finish_jobs(hub);
     struct lane **at = &hub->lanes;
     while (*at != NULL) {
         struct lane *lane = *at, *next = lane->next;
@@ -418,8 +377,8 @@ void lane_close(struct lane *lane)
 
 void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done, void *arg)
 {
-    struct job *job = xmalloc(sizeof *job);
-    *job = (struct job){.lane = lane, .key = key, .work = work, .done = done, .arg = arg};
+    struct work_job *job = xmalloc(sizeof *job);
+    *job = (struct work_job){.lane = lane, .key = key, .work = work, .done = done, .arg = arg};
     lane->load++;
     hub_count(lane->hub, 1);
 
@@ -431,8 +390,9 @@ void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done
     pthread_cond_signal(&lane->wake);
     bool stranded = count_alive(lane) == 0;
     pthread_mutex_unlock(&lane->lock);
-    if (stranded) {
-        run_here(lane);
+    struct work_job *here; // without any thread the loop thread does the work: late beats never
+    while (stranded && (here = take_runnable(lane)) != NULL) {
+        run_job(lane->hub, here);
     }
 }
 
