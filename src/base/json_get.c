@@ -1,26 +1,24 @@
 // Reading parsed JSON: getters that answer "absent" instead of failing, and comparison.
 //
-// What is looked at came from outside, so nothing here assumes a shape: every function takes NULL
-// and any type, which lets callers write json_int(json_ptr(v, "/usage/total"), 0) and be done.
+// The values come from outside, so nothing here assumes a shape: every function takes NULL and any type, which
+// lets callers write json_int(json_ptr(v, "/usage/total"), 0).
+
+#include <assert.h>
 
 #include "base/json.h"
 
-/// A double that is an integer and fits one.
-static bool double_to_int(double d, int64_t *out)
-{
-    if (!(d >= -0x1p63 && d < 0x1p63) || (double)(int64_t)d != d) {
-        return false;
-    }
-    *out = (int64_t)d;
-    return true;
-}
-
+/// An integer, or a double that is one and fits.
 static bool to_int(const struct json *v, int64_t *out)
 {
-    if (v == NULL || v->type != JSON_INT) {
-        return v != NULL && v->type == JSON_DOUBLE && double_to_int(v->d, out);
+    if (v != NULL && v->type == JSON_INT) {
+        *out = v->i;
+        return true;
     }
-    *out = v->i;
+    if (v == NULL || v->type != JSON_DOUBLE || !(v->d >= -0x1p63 && v->d < 0x1p63) ||
+        (double)(int64_t)v->d != v->d) {
+        return false;
+    }
+    *out = (int64_t)v->d;
     return true;
 }
 
@@ -55,13 +53,6 @@ static const struct json *step_into_object(const struct json *obj, struct str to
     return NULL;
 }
 
-static const struct json *step_into_array(const struct json *arr, struct str token)
-{
-    uint64_t i;
-    bool padded = token.n > 1 && token.p[0] == '0';
-    return !padded && str_to_u64(token, &i) ? json_at(arr, i) : NULL;
-}
-
 // ---- comparison ---------------------------------------------------------------------------
 
 static int compare_keys(const void *a, const void *b)
@@ -79,17 +70,13 @@ static struct json_member *sort_members(const struct json_member *m, size_t n)
     return sorted;
 }
 
-static bool equal_members(const struct json_member *a, const struct json_member *b)
-{
-    return str_eq(a->key, b->key) && json_equal(&a->value, &b->value);
-}
-
 /// Sorting keeps this from being quadratic when the order differs.
 static bool equal_sorted(const struct json_member *a, const struct json_member *b, size_t n)
 {
     struct json_member *x = sort_members(a, n), *y = sort_members(b, n);
     size_t same = 0;
-    while (same < n && equal_members(&x[same], &y[same])) {
+    while (same < n && str_eq(x[same].key, y[same].key) &&
+           json_equal(&x[same].value, &y[same].value)) {
         same++;
     }
     free(x);
@@ -176,7 +163,13 @@ const struct json *json_ptr(const struct json *v, const char *pointer)
         ptrdiff_t slash = str_index(rest, '/');
         struct str token = {rest.p, slash < 0 ? rest.n : (size_t)slash};
         rest = str_from(rest, token.n);
-        v = v->type == JSON_ARR ? step_into_array(v, token) : step_into_object(v, token);
+        if (v->type == JSON_ARR) {
+            uint64_t i;
+            bool padded = token.n > 1 && token.p[0] == '0';
+            v = !padded && str_to_u64(token, &i) ? json_at(v, i) : NULL;
+        } else {
+            v = step_into_object(v, token);
+        }
     }
     return v;
 }
@@ -212,6 +205,7 @@ const char *json_type_name(const struct json *v)
         [JSON_DOUBLE] = "number", [JSON_STR] = "string",   [JSON_ARR] = "array",
         [JSON_OBJ] = "object",
     };
+    assert(v == NULL || (size_t)v->type < ARRAY_LEN(names));
     return v != NULL ? names[v->type] : "absent";
 }
 

@@ -1,9 +1,8 @@
 // Repeated keys of one object, found in linear time.
 //
-// Nearly every object has a handful of keys; comparing each with the ones before it is then the
-// fastest way. From outside may come an object of a million keys, where that would take hours, so
-// above a few the keys go through a hash table of their indexes. The hash is seeded: nobody can
-// choose keys that collide.
+// Nearly every object has a handful of keys; comparing each with the ones before it is then the fastest way. An
+// object from outside may have a million keys, where that would take hours, so above a few the keys go through a
+// hash table of their indexes. The hash is seeded, so that keys cannot be chosen to collide.
 
 #include "base/json_int.h"
 #include "base/map.h"
@@ -27,19 +26,7 @@ static size_t table_start(struct json__keys *k, size_t n)
     return size - 1;
 }
 
-/// Index of the member in m[0..n) that has `key`, or `n`.
-static size_t find_among_few(struct json__keys *k, const struct json_member *m, size_t n,
-                             struct str key)
-{
-    size_t i = 0;
-    while (i < n && !str_eq(m[i].key, key)) {
-        i++;
-    }
-    k->visits += i;
-    return i;
-}
-
-/// The same by table, where `key` is noted as member `n` when it is new.
+/// Index of the member in m[0..n) that has `key`, or `n`, and then `key` is noted as member `n`.
 static size_t find_in_table(struct json__keys *k, size_t mask, const struct json_member *m,
                             size_t n, struct str key)
 {
@@ -68,8 +55,15 @@ size_t json__keys_fold(struct json__keys *k, struct json_member *m, size_t n, si
     size_t left = 0;
     *dup = n;
     for (size_t i = 0; i < n; i++) {
-        size_t at = n > FEW ? find_in_table(k, mask, m, left, m[i].key)
-                            : find_among_few(k, m, left, m[i].key);
+        size_t at = 0; // of the member before that has this key
+        if (n > FEW) {
+            at = find_in_table(k, mask, m, left, m[i].key);
+        } else {
+            while (at < left && !str_eq(m[at].key, m[i].key)) {
+                at++;
+            }
+            k->visits += at;
+        }
         if (at < left) {
             m[at].value = m[i].value;
             *dup = MIN(*dup, i);

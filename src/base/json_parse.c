@@ -4,9 +4,9 @@
 //                  │                                          │ at ']' and '}'
 //                  └──> parse_array, parse_object ──> arena <─┘ copied side by side
 //
-// How many children a container has is known only at its end, so they gather on two stacks, one
-// of values and one of keys, shared by all levels; the closing bracket copies the topmost ones
-// into the arena and takes them off. Strings without escapes are not copied at all.
+// How many children a container has is known only at its end, so they gather on two stacks, one of values and
+// one of keys, shared by all levels; the closing bracket copies the topmost ones into the arena and takes them
+// off. Strings without escapes are not copied at all.
 //
 // Invariants:
 //   - the text is read through [p, end) only; it needs no NUL at its end and may hold NULs.
@@ -24,25 +24,25 @@
 #include "base/json_int.h"
 #include "base/vec.h"
 
-struct key {
+struct json_key {
     const char *at; // its opening quote, for messages
     struct str name;
 };
 
-struct parser {
+struct json_parser {
     const char *start, *p, *end;
     struct arena *arena;
     unsigned depth, max_depth;
     enum json_dup dup;
-    vec(struct json) values; // finished children of the containers that are open
-    vec(struct key) keys;    // the same for keys of objects
+    vec(struct json) values;   // finished children of the containers that are open
+    vec(struct json_key) keys; // the same for keys of objects
     struct json__keys unique;
     struct err *e; // may be NULL
 };
 
 // ---- failing and stepping -----------------------------------------------------------------
 
-PRINTF_LIKE(3, 4) static int fail(struct parser *p, const char *at, const char *fmt, ...)
+PRINTF_LIKE(3, 4) static int fail(struct json_parser *p, const char *at, const char *fmt, ...)
 {
     size_t line = 1, column = 1;
     for (const char *s = p->start; s < at; s++) {
@@ -62,8 +62,8 @@ PRINTF_LIKE(3, 4) static int fail(struct parser *p, const char *at, const char *
                    at == p->end ? " but the text ends" : "");
 }
 
-/// The next byte behind white space, or NUL at the end (which no caller looks for).
-static char peek(struct parser *p)
+/// The next byte after white space, or NUL at the end (which no caller looks for).
+static char peek(struct json_parser *p)
 {
     while (p->p < p->end) {
         char c = *p->p;
@@ -75,21 +75,11 @@ static char peek(struct parser *p)
     return '\0';
 }
 
-static bool take(struct parser *p, char c)
+static bool take(struct json_parser *p, char c)
 {
     bool there = peek(p) == c;
     p->p += there;
     return there;
-}
-
-static int enter(struct parser *p)
-{
-    if (p->depth == p->max_depth) {
-        return fail(p, p->p, "nested deeper than %u levels", p->max_depth);
-    }
-    p->depth++;
-    p->p++;
-    return 0;
 }
 
 // ---- strings ------------------------------------------------------------------------------
@@ -138,7 +128,7 @@ static int32_t hex4(const char *s, const char *end)
 }
 
 /// One \u escape, or two that make a surrogate pair. Returns what follows, NULL on failure.
-static const char *unescape_hex(struct parser *p, const char *s, const char *end, char **to)
+static const char *unescape_hex(struct json_parser *p, const char *s, const char *end, char **to)
 {
     int32_t cp = hex4(s + 2, end);
     if (cp < 0) {
@@ -160,31 +150,23 @@ static const char *unescape_hex(struct parser *p, const char *s, const char *end
     return next;
 }
 
-static const char *unescape_one(struct parser *p, const char *s, const char *end, char **to)
+/// Decode [s, end), which is never shorter than what comes out of it.
+static int unescape(struct json_parser *p, const char *s, const char *end, struct str *out)
 {
     static const char simple[256] = {
         ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
         ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
     };
-    unsigned char c = (unsigned char)s[1]; // is there: the scan stepped over whole escapes
-    if (c == 'u') {
-        return unescape_hex(p, s, end, to);
-    }
-    if (simple[c] == '\0') {
-        fail(p, s, "invalid escape");
-        return NULL;
-    }
-    *(*to)++ = simple[c];
-    return s + 2;
-}
-
-/// Decode [s, end), which is never shorter than what comes out of it.
-static int unescape(struct parser *p, const char *s, const char *end, struct str *out)
-{
     char *start = arena_alloc(p->arena, (size_t)(end - s)), *to = start;
     while ((s = copy_plain(&to, s, end)) < end) {
-        s = unescape_one(p, s, end, &to);
-        if (s == NULL) {
+        unsigned char c = (unsigned char)s[1]; // is there: the scan stepped over whole escapes
+        if (c != 'u' && simple[c] == '\0') {
+            return fail(p, s, "invalid escape");
+        }
+        if (c != 'u') {
+            *to++ = simple[c];
+            s += 2;
+        } else if ((s = unescape_hex(p, s, end, &to)) == NULL) {
             return ERR_PARSE;
         }
     }
@@ -193,7 +175,7 @@ static int unescape(struct parser *p, const char *s, const char *end, struct str
 }
 
 /// Find the closing quote from `*s` on; on the way everything but the escapes is checked.
-static int scan_string(struct parser *p, const char **s, bool *escaped)
+static int scan_string(struct json_parser *p, const char **s, bool *escaped)
 {
     *escaped = false;
     for (;;) {
@@ -220,7 +202,7 @@ static int scan_string(struct parser *p, const char **s, bool *escaped)
     }
 }
 
-static int parse_string(struct parser *p, struct str *out)
+static int parse_string(struct json_parser *p, struct str *out)
 {
     const char *start = p->p + 1, *s = start;
     bool escaped;
@@ -243,7 +225,7 @@ struct decimal {
     int64_t exp;
 };
 
-static struct str take_digits(struct parser *p)
+static struct str take_digits(struct json_parser *p)
 {
     const char *start = p->p;
     while (p->p < p->end && *p->p >= '0' && *p->p <= '9') {
@@ -252,24 +234,14 @@ static struct str take_digits(struct parser *p)
     return (struct str){start, (size_t)(p->p - start)};
 }
 
-static bool take_if(struct parser *p, char a, char b)
+static bool take_if(struct json_parser *p, char a, char b)
 {
     bool there = p->p < p->end && (*p->p == a || *p->p == b);
     p->p += there;
     return there;
 }
 
-/// The exponent stops growing far beyond what 2^32 digits could bring back into range.
-static int64_t exponent_value(struct str digits, bool negative)
-{
-    int64_t v = 0;
-    for (size_t i = 0; i < digits.n; i++) {
-        v = MIN(v * 10 + (digits.p[i] - '0'), INT64_C(1000000000000));
-    }
-    return negative ? -v : v;
-}
-
-static int scan_number(struct parser *p, struct decimal *d)
+static int scan_number(struct json_parser *p, struct decimal *d)
 {
     const char *start = p->p;
     *d = (struct decimal){.negative = take_if(p, '-', '-'), .integer = true};
@@ -285,7 +257,10 @@ static int scan_number(struct parser *p, struct decimal *d)
         bool minus = p->p < p->end && *p->p == '-';
         take_if(p, '+', '-');
         struct str digits = take_digits(p);
-        d->exp = exponent_value(digits, minus);
+        for (size_t i = 0; i < digits.n; i++) { // stops far beyond what 2^32 digits could undo
+            d->exp = MIN(d->exp * 10 + (digits.p[i] - '0'), INT64_C(1000000000000));
+        }
+        d->exp = minus ? -d->exp : d->exp;
         good = digits.n != 0;
     }
     return good ? 0 : fail(p, start, "invalid number");
@@ -376,7 +351,7 @@ static double decimal_long(const struct decimal *d)
     return strtod(s.text, NULL);
 }
 
-static int parse_number(struct parser *p, struct json *v)
+static int parse_number(struct json_parser *p, struct json *v)
 {
     const char *start = p->p;
     struct decimal d;
@@ -401,9 +376,9 @@ static int parse_number(struct parser *p, struct json *v)
 
 // ---- containers and values ----------------------------------------------------------------
 
-static int parse_value(struct parser *p, struct json *v);
+static int parse_value(struct json_parser *p, struct json *v);
 
-static int parse_item(struct parser *p)
+static int parse_item(struct json_parser *p)
 {
     struct json v;
     int rc = parse_value(p, &v);
@@ -413,9 +388,34 @@ static int parse_item(struct parser *p)
     return rc;
 }
 
-/// Move the values from `first` on into the arena.
-static void close_array(struct parser *p, struct json *v, size_t first)
+/// The elements of a container, from its opening bracket to `close`.
+static int parse_list(struct json_parser *p, char close, int (*one)(struct json_parser *p))
 {
+    if (p->depth == p->max_depth) {
+        return fail(p, p->p, "nested deeper than %u levels", p->max_depth);
+    }
+    int rc = 0;
+    p->depth++;
+    p->p++;
+    if (!take(p, close)) {
+        do {
+            rc = one(p);
+        } while (rc == 0 && take(p, ','));
+        if (rc == 0 && !take(p, close)) {
+            rc = fail(p, p->p, "expected ',' or '%c'", close);
+        }
+    }
+    p->depth--;
+    return rc;
+}
+
+static int parse_array(struct json_parser *p, struct json *v)
+{
+    size_t first = p->values.n;
+    int rc = parse_list(p, ']', parse_item);
+    if (rc < 0) {
+        return rc;
+    }
     size_t n = p->values.n - first;
     *v = (struct json){.type = JSON_ARR, .n = (uint32_t)n};
     if (n != 0) {
@@ -423,33 +423,15 @@ static void close_array(struct parser *p, struct json *v, size_t first)
         memcpy(v->items, p->values.p + first, n * sizeof *v->items);
         p->values.n = first;
     }
+    return 0;
 }
 
-static int parse_array(struct parser *p, struct json *v)
-{
-    size_t first = p->values.n;
-    int rc = enter(p);
-    if (rc == 0 && !take(p, ']')) {
-        do {
-            rc = parse_item(p);
-        } while (rc == 0 && take(p, ','));
-        if (rc == 0 && !take(p, ']')) {
-            rc = fail(p, p->p, "expected ',' or ']'");
-        }
-    }
-    if (rc == 0) {
-        close_array(p, v, first);
-        p->depth--;
-    }
-    return rc;
-}
-
-static int parse_member(struct parser *p)
+static int parse_member(struct json_parser *p)
 {
     if (peek(p) != '"') {
         return fail(p, p->p, "expected a key in quotes");
     }
-    struct key key = {.at = p->p};
+    struct json_key key = {.at = p->p};
     int rc = parse_string(p, &key.name);
     if (rc < 0) {
         return rc;
@@ -459,14 +441,15 @@ static int parse_member(struct parser *p)
 }
 
 /// Bring the keys from `first_key` on and the values from `first` on together in the arena.
-static int close_object(struct parser *p, struct json *v, size_t first_key, size_t first)
+static int close_object(struct json_parser *p, struct json *v, size_t first_key, size_t first)
 {
     size_t n = p->values.n - first, dup;
+    assert(p->keys.n - first_key == n);
     *v = (struct json){.type = JSON_OBJ};
     if (n == 0) {
         return 0;
     }
-    const struct key *keys = p->keys.p + first_key;
+    const struct json_key *keys = p->keys.p + first_key;
     v->members = arena_alloc(p->arena, n * sizeof *v->members);
     for (size_t i = 0; i < n; i++) {
         v->members[i] = (struct json_member){keys[i].name, p->values.p[first + i]};
@@ -480,26 +463,14 @@ static int close_object(struct parser *p, struct json *v, size_t first_key, size
     return 0;
 }
 
-static int parse_object(struct parser *p, struct json *v)
+static int parse_object(struct json_parser *p, struct json *v)
 {
     size_t first_key = p->keys.n, first = p->values.n;
-    int rc = enter(p);
-    if (rc == 0 && !take(p, '}')) {
-        do {
-            rc = parse_member(p);
-        } while (rc == 0 && take(p, ','));
-        if (rc == 0 && !take(p, '}')) {
-            rc = fail(p, p->p, "expected ',' or '}'");
-        }
-    }
-    if (rc == 0) {
-        rc = close_object(p, v, first_key, first);
-        p->depth--;
-    }
-    return rc;
+    int rc = parse_list(p, '}', parse_member);
+    return rc < 0 ? rc : close_object(p, v, first_key, first);
 }
 
-static int parse_word(struct parser *p, struct json *v, struct str word, struct json value)
+static int parse_word(struct json_parser *p, struct json *v, struct str word, struct json value)
 {
     if ((size_t)(p->end - p->p) < word.n || memcmp(p->p, word.p, word.n) != 0) {
         return fail(p, p->p, "expected a value");
@@ -509,7 +480,7 @@ static int parse_word(struct parser *p, struct json *v, struct str word, struct 
     return 0;
 }
 
-static int parse_value(struct parser *p, struct json *v)
+static int parse_value(struct json_parser *p, struct json *v)
 {
     char c = peek(p);
     switch (c) {
@@ -527,18 +498,6 @@ static int parse_value(struct parser *p, struct json *v)
     return fail(p, p->p, "expected a value");
 }
 
-static int parse_text(struct parser *p, struct json *v)
-{
-    int rc = parse_value(p, v);
-    if (rc == 0) {
-        peek(p);
-        if (p->p != p->end) {
-            rc = fail(p, p->p, "expected the end of the text");
-        }
-    }
-    return rc;
-}
-
 int json_parse(struct json **out, struct arena *a, struct str text, const struct json_opts *opts,
                struct err *e)
 {
@@ -551,16 +510,21 @@ int json_parse(struct json **out, struct arena *a, struct str text, const struct
     }
 
     const char *start = text.p != NULL ? text.p : "";
-    struct parser p = {.start = start,
-                       .p = start,
-                       .end = start + text.n,
-                       .arena = a,
-                       .max_depth = opts->max_depth != 0 ? opts->max_depth : JSON_DEPTH,
-                       .dup = opts->dup,
-                       .e = e};
+    struct json_parser p = {.start = start,
+                            .p = start,
+                            .end = start + text.n,
+                            .arena = a,
+                            .max_depth = opts->max_depth != 0 ? opts->max_depth : JSON_DEPTH,
+                            .dup = opts->dup,
+                            .e = e};
     struct json *v = arena_alloc(a, sizeof *v);
-    int rc = parse_text(&p, v);
+    int rc = parse_value(&p, v);
+    peek(&p);
+    if (rc == 0 && p.p != p.end) {
+        rc = fail(&p, p.p, "expected the end of the text");
+    }
     if (rc == 0) {
+        assert(p.values.n == 0 && p.keys.n == 0 && p.depth == 0);
         *out = v;
     }
     vec_fini(&p.values);

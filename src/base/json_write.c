@@ -69,17 +69,6 @@ static void put_int(struct buf *out, int64_t i)
     put_uint(out, i < 0, i < 0 ? 0 - (uint64_t)i : (uint64_t)i);
 }
 
-/// Replace the decimal point of the locale, whatever it is, by '.'.
-static void fix_point(char *number)
-{
-    size_t before = strspn(number, "-0123456789"), n = strcspn(number + before, "e0123456789");
-    if (n != 0) {
-        char *rest = number + before + n;
-        number[before] = '.';
-        memmove(number + before + 1, rest, strlen(rest) + 1);
-    }
-}
-
 static void put_double(struct buf *out, double d)
 {
     char text[64];
@@ -91,7 +80,12 @@ static void put_double(struct buf *out, double d)
     do {
         snprintf(text, sizeof text, "%.*g", digits, d);
     } while (strtod(text, NULL) != d && ++digits <= 17);
-    fix_point(text);
+    size_t before = strspn(text, "-0123456789"), n = strcspn(text + before, "e0123456789");
+    if (n != 0) { // the decimal point of the locale, whatever it is
+        char *rest = text + before + n;
+        text[before] = '.';
+        memmove(text + before + 1, rest, strlen(rest) + 1);
+    }
     buf_addz(out, text);
     if (strpbrk(text, ".e") == NULL) {
         buf_addz(out, ".0"); // so that it reads back as a double
@@ -109,39 +103,26 @@ static void put_newline(struct buf *out, unsigned indent, unsigned level)
 
 static void put_value(struct buf *out, const struct json *v, unsigned indent, unsigned level);
 
-static void put_array(struct buf *out, const struct json *v, unsigned indent, unsigned level)
+static void put_container(struct buf *out, const struct json *v, unsigned indent, unsigned level)
 {
-    buf_addc(out, '[');
-    json_foreach_item (it, v) {
-        if (it != v->items) {
+    bool object = v->type == JSON_OBJ;
+    buf_addc(out, object ? '{' : '[');
+    for (size_t i = 0; i < v->n; i++) {
+        if (i != 0) {
             buf_addc(out, ',');
         }
         put_newline(out, indent, level + 1);
-        put_value(out, it, indent, level + 1);
+        if (object) {
+            struct str key = v->members[i].key;
+            put_string(out, key.n != 0 && key.p[0] == JSON_INTEGER_KEY ? str_from(key, 1) : key);
+            buf_addz(out, indent != 0 ? ": " : ":");
+        }
+        put_value(out, object ? &v->members[i].value : &v->items[i], indent, level + 1);
     }
     if (v->n != 0) {
         put_newline(out, indent, level);
     }
-    buf_addc(out, ']');
-}
-
-static void put_object(struct buf *out, const struct json *v, unsigned indent, unsigned level)
-{
-    buf_addc(out, '{');
-    json_foreach_member (it, v) {
-        if (it != v->members) {
-            buf_addc(out, ',');
-        }
-        put_newline(out, indent, level + 1);
-        bool integer = it->key.n != 0 && it->key.p[0] == JSON_INTEGER_KEY;
-        put_string(out, integer ? str_from(it->key, 1) : it->key);
-        buf_addz(out, indent != 0 ? ": " : ":");
-        put_value(out, &it->value, indent, level + 1);
-    }
-    if (v->n != 0) {
-        put_newline(out, indent, level);
-    }
-    buf_addc(out, '}');
+    buf_addc(out, object ? '}' : ']');
 }
 
 static void put_value(struct buf *out, const struct json *v, unsigned indent, unsigned level)
@@ -152,8 +133,8 @@ static void put_value(struct buf *out, const struct json *v, unsigned indent, un
     case JSON_INT: put_int(out, v->i); break;
     case JSON_DOUBLE: put_double(out, v->d); break;
     case JSON_STR: put_string(out, v->s); break;
-    case JSON_ARR: put_array(out, v, indent, level); break;
-    case JSON_OBJ: put_object(out, v, indent, level); break;
+    case JSON_ARR:
+    case JSON_OBJ: put_container(out, v, indent, level); break;
     }
 }
 
@@ -281,15 +262,12 @@ void jw_strz(struct jw *w, const char *z)
 
 void jw_strf(struct jw *w, const char *fmt, ...)
 {
-    va_list ap, again;
+    char *text;
+    va_list ap;
     va_start(ap, fmt);
-    va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vasprintf(&text, fmt, ap);
     va_end(ap);
     assert(n >= 0);
-    char *text = xmalloc((size_t)n + 1);
-    vsnprintf(text, (size_t)n + 1, fmt, again);
-    va_end(again);
     jw_str(w, (struct str){text, (size_t)n});
     free(text);
 }

@@ -21,14 +21,14 @@ struct lines {
 };
 
 /// One line of the result: of both texts (' '), deleted ('-') or inserted ('+').
-struct edit {
+struct line_edit {
     char kind;
     struct str line;
     size_t before, after; // lines of each text that come first
 };
 
 struct edits {
-    struct edit *p;
+    struct line_edit *p;
     size_t n, cap;
 };
 
@@ -78,15 +78,15 @@ static void walk_back(struct edits *out, const struct lines *a, const struct lin
         int from_k = down ? k + 1 : k - 1, from_x = last[from_k + CHANGES_MAX + 1];
         int from_y = from_x - from_k;
         for (; x > from_x && y > from_y; x--, y--) {
-            vec_push(out, ((struct edit){.kind = ' ', .line = a->p[x - 1]}));
+            vec_push(out, ((struct line_edit){.kind = ' ', .line = a->p[x - 1]}));
         }
-        vec_push(out, down ? ((struct edit){.kind = '+', .line = b->p[y - 1]})
-                           : ((struct edit){.kind = '-', .line = a->p[x - 1]}));
+        vec_push(out, down ? ((struct line_edit){.kind = '+', .line = b->p[y - 1]})
+                           : ((struct line_edit){.kind = '-', .line = a->p[x - 1]}));
         x = from_x;
         y = from_y;
     }
     for (; x > 0 && y > 0; x--, y--) {
-        vec_push(out, ((struct edit){.kind = ' ', .line = a->p[x - 1]}));
+        vec_push(out, ((struct line_edit){.kind = ' ', .line = a->p[x - 1]}));
     }
     assert(x == 0 && y == 0);
 }
@@ -108,10 +108,10 @@ static void compare(struct edits *out, const struct lines *a, const struct lines
         walk_back(out, a, b, d - 1, trace);
     }
     for (size_t i = b->n; i-- > 0 && !found;) { // too many: replace all of it
-        vec_push(out, ((struct edit){.kind = '+', .line = b->p[i]}));
+        vec_push(out, ((struct line_edit){.kind = '+', .line = b->p[i]}));
     }
     for (size_t i = a->n; i-- > 0 && !found;) {
-        vec_push(out, ((struct edit){.kind = '-', .line = a->p[i]}));
+        vec_push(out, ((struct line_edit){.kind = '-', .line = a->p[i]}));
     }
     while (d > 0) {
         free(trace[--d]);
@@ -135,13 +135,13 @@ static void collect(struct edits *out, const struct lines *a, const struct lines
     const struct lines mb = {.p = b->p + head, .n = b->n - head - tail};
     compare(&middle, &ma, &mb);
     for (size_t i = 0; i < head; i++) {
-        vec_push(out, ((struct edit){.kind = ' ', .line = a->p[i]}));
+        vec_push(out, ((struct line_edit){.kind = ' ', .line = a->p[i]}));
     }
     while (middle.n != 0) {
         vec_push(out, vec_pop(&middle));
     }
     for (size_t i = a->n - tail; i < a->n; i++) {
-        vec_push(out, ((struct edit){.kind = ' ', .line = a->p[i]}));
+        vec_push(out, ((struct line_edit){.kind = ' ', .line = a->p[i]}));
     }
     vec_fini(&middle);
     for (size_t i = 0, before = 0, after = 0; i < out->n; i++) {
@@ -160,7 +160,7 @@ static void write_hunk(struct buf *out, const struct edits *all, size_t from, si
         after += all->p[i].kind != '-';
     }
     assert(from < to && to <= all->n);
-    const struct edit *first = &all->p[from];
+    const struct line_edit *first = &all->p[from];
     buf_addf(out, "@@ -%zu,%zu +%zu,%zu @@\n", first->before + (before != 0), before,
              first->after + (after != 0), after);
     for (size_t i = from; i < to; i++) {

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -104,19 +105,13 @@ const char *log_component_name(enum log_component component)
 // Copy `text` into `out` without secrets, of either kind.
 static void hide(struct buf *out, struct str text)
 {
-    struct buf known;
-    buf_init(&known, SIZE_MAX);
+    struct buf known = {.max = SIZE_MAX};
     redact_text(&known, text);
     log__hide_patterns(out, buf_str(&known));
     buf_fini(&known);
 }
 
 // ---- escapes -------------------------------------------------------------------------------
-
-static bool breaks_lines(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029;
-}
 
 // The first character of `text` as a line may show it; `*len` is what it took of `text`. Escapes
 // are those of JSON, so that a JSON text stays one; only a byte that is no UTF-8 becomes \xNN.
@@ -130,7 +125,7 @@ static struct str escape(struct str text, char out[8], size_t *len)
         n = snprintf(out, 8, "\\x%02x", (unsigned char)text.p[0]);
     } else if (cp == '\b' || cp == '\t' || cp == '\n' || cp == '\f' || cp == '\r') {
         n = snprintf(out, 8, "\\%c", letters[cp - '\a']);
-    } else if (breaks_lines(cp)) {
+    } else if (cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029) {
         n = snprintf(out, 8, "\\u%04x", (unsigned)(cp & 0xFFFF));
     }
     return n != 0 ? (struct str){out, (size_t)n} : (struct str){text.p, *len};
@@ -148,8 +143,7 @@ static size_t plain_run(struct str text)
 
 void log_redact(struct buf *out, struct str line)
 {
-    struct buf hidden;
-    buf_init(&hidden, SIZE_MAX);
+    struct buf hidden = {.max = SIZE_MAX};
     hide(&hidden, line);
     for (struct str rest = buf_str(&hidden); rest.n != 0;) {
         char room[8];
@@ -161,15 +155,6 @@ void log_redact(struct buf *out, struct str line)
 }
 
 // ---- writing -------------------------------------------------------------------------------
-
-static void cut_line(struct buf *line)
-{
-    static const char mark[] = " [cut]";
-    if (line->n > LONGEST_LINE) {
-        buf_cut(line, utf8_cut(line->p, line->n, LONGEST_LINE - strlen(mark)));
-        buf_addz(line, mark);
-    }
-}
 
 void log_write(enum log_level level, enum log_component component, const char *fmt, ...)
 {
@@ -185,12 +170,15 @@ void log_write(enum log_level level, enum log_component component, const char *f
     if (n < 0) {
         text = xstrdup("a line that cannot be formatted");
     }
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
+    static const char mark[] = " [cut]";
+    struct buf line = {.max = SIZE_MAX};
     buf_addf(&line, "%s %s %s ", time_format(time_wall_ms(), now), level_names[level],
              component_names[component]);
     log_redact(&line, str_of(text));
-    cut_line(&line);
+    if (line.n > LONGEST_LINE) {
+        buf_cut(&line, utf8_cut(line.p, line.n, LONGEST_LINE - strlen(mark)));
+        buf_addz(&line, mark);
+    }
     pthread_mutex_lock(&state.lock);
     state.sink(state.arg, level, component, buf_str(&line));
     pthread_mutex_unlock(&state.lock);
@@ -199,26 +187,17 @@ void log_write(enum log_level level, enum log_component component, const char *f
     errno = saved;
 }
 
-static bool is_plain(struct str value)
-{
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-        if (c <= ' ' || c >= 0x7F || c == '"' || c == '=' || c == '\\') {
-            return false;
-        }
-    }
-    return value.n != 0;
-}
-
 struct log_quoted log_quote(struct str value)
 {
     struct log_quoted q;
-    struct buf hidden, out;
-    buf_init(&hidden, SIZE_MAX);
-    buf_init(&out, sizeof q.z - 1);
+    struct buf hidden = {.max = SIZE_MAX}, out = {.max = sizeof q.z - 1};
     hide(&hidden, value);
     struct str rest = buf_str(&hidden);
-    bool quoted = !is_plain(rest);
+    bool quoted = rest.n == 0;
+    for (size_t i = 0; i < rest.n && !quoted; i++) {
+        unsigned char c = (unsigned char)rest.p[i];
+        quoted = c <= ' ' || c >= 0x7F || c == '"' || c == '=' || c == '\\';
+    }
     buf_addz(&out, quoted ? "\"" : "");
     while (rest.n != 0 && out.n < LONGEST_QUOTED) {
         char room[8];
@@ -230,6 +209,7 @@ struct log_quoted log_quote(struct str value)
     }
     buf_addz(&out, rest.n != 0 ? "..." : "");
     buf_addz(&out, quoted ? "\"" : "");
+    assert(out.n < sizeof q.z);
     memcpy(q.z, buf_z(&out), out.n + 1);
     buf_fini(&hidden);
     buf_fini(&out);

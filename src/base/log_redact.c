@@ -34,7 +34,7 @@ enum extent {
     LINE,        // to the end of the line
 };
 
-static const struct key {
+static const struct secret_key {
     const char *name; // lower case
     bool whole;       // the word must be equal, else only end with it
     unsigned forms;
@@ -53,18 +53,13 @@ static const struct key {
     {"code", true, EQUALS, WORD}, // of a login; "code" in JSON names errors
 };
 
-struct range {
+struct secret_range {
     size_t start, end; // nothing when equal
 };
 
 static bool is_alnum(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
 }
 
 static size_t word_end(struct str text, size_t i)
@@ -77,7 +72,7 @@ static size_t word_end(struct str text, size_t i)
 
 static size_t skip_blanks(struct str text, size_t i)
 {
-    while (i < text.n && is_blank(text.p[i])) {
+    while (i < text.n && (text.p[i] == ' ' || text.p[i] == '\t')) {
         i++;
     }
     return i;
@@ -116,7 +111,7 @@ static size_t value_end(struct str text, size_t i, size_t quote, enum extent ext
     return find_stop(text, i, single ? "'\"" : "\"", single || quote == 2);
 }
 
-static const struct key *find_key(struct str word, enum form form)
+static const struct secret_key *find_key(struct str word, enum form form)
 {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         size_t n = strlen(keys[i].name);
@@ -129,54 +124,54 @@ static const struct key *find_key(struct str word, enum form form)
 }
 
 // The value behind a key that ends at `i`.
-static struct range value_of(struct str text, struct str word, size_t i)
+static struct secret_range value_of(struct str text, struct str word, size_t i)
 {
     size_t closing = quote_at(text, i);
     size_t sep = skip_blanks(text, i + closing);
     if (sep >= text.n || (text.p[sep] != '=' && text.p[sep] != ':')) {
-        return (struct range){0};
+        return (struct secret_range){0};
     }
     enum form form = text.p[sep] == '=' ? EQUALS : closing != 0 ? JSON : HEADER;
-    const struct key *key = find_key(word, form);
+    const struct secret_key *key = find_key(word, form);
     bool tight = form == EQUALS && sep == i; // "token= next=1" has no value, "token = X" has one
     size_t start = tight ? sep + 1 : skip_blanks(text, sep + 1);
     size_t quote = quote_at(text, start);
     if (key == NULL || (form == JSON && quote == 0)) {
-        return (struct range){0};
+        return (struct secret_range){0};
     }
     start += quote;
     if (key->extent == SCHEME_WORD) {
         size_t scheme = word_end(text, start), next = skip_blanks(text, scheme);
         start = scheme > start && next > scheme ? next : start;
     }
-    return (struct range){start, value_end(text, start, quote, key->extent)};
+    return (struct secret_range){start, value_end(text, start, quote, key->extent)};
 }
 
 // What follows "bearer" and a blank.
-static struct range bearer_of(struct str text, struct str word, size_t i)
+static struct secret_range bearer_of(struct str text, struct str word, size_t i)
 {
     size_t start = skip_blanks(text, i);
     if (start == i || !str_caseeqz(word, "bearer")) {
-        return (struct range){0};
+        return (struct secret_range){0};
     }
-    return (struct range){start, value_end(text, start, 0, WORD)};
+    return (struct secret_range){start, value_end(text, start, 0, WORD)};
 }
 
 // "sk-..." in the word [i, end), at its start or behind `_` or `-`.
-static struct range sk_in(struct str text, size_t i, size_t end)
+static struct secret_range sk_in(struct str text, size_t i, size_t end)
 {
     for (size_t at = i; at + strlen("sk-") + SHORTEST_SK <= end; at++) {
         if ((at == i || !is_alnum(text.p[at - 1])) && memcmp(text.p + at, "sk-", 3) == 0) {
-            return (struct range){at, end};
+            return (struct secret_range){at, end};
         }
     }
-    return (struct range){0};
+    return (struct secret_range){0};
 }
 
-static struct range secret_of_word(struct str text, size_t i, size_t end)
+static struct secret_range secret_of_word(struct str text, size_t i, size_t end)
 {
     struct str word = {text.p + i, end - i};
-    struct range r = value_of(text, word, end);
+    struct secret_range r = value_of(text, word, end);
     if (r.end <= r.start) {
         r = bearer_of(text, word, end);
     }
@@ -188,7 +183,7 @@ void log__hide_patterns(struct buf *out, struct str text)
     size_t shown = 0; // copied up to here
     for (size_t i = 0; i < text.n;) {
         size_t end = word_end(text, i);
-        struct range r = end > i ? secret_of_word(text, i, end) : (struct range){0};
+        struct secret_range r = end > i ? secret_of_word(text, i, end) : (struct secret_range){0};
         if (r.end > r.start) {
             buf_add(out, text.p + shown, r.start - shown);
             buf_addz(out, hidden);

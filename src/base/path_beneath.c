@@ -29,44 +29,30 @@
 enum { MOST_LINKS = 40, MOST_RETRIES = 16 };
 enum { WALK_ON = INT_MIN }; // neither a descriptor nor an error
 
-struct walk {
+struct beneath_walk {
     vec(int) dirs;       // from the root to where we are; the first is the caller's
     char rest[PATH_MAX]; // what is still to be walked
     unsigned links;      // followed so far
 };
 
-static int top(struct walk *w)
+static int top(struct beneath_walk *w)
 {
     return *vec_last(&w->dirs);
 }
 
-static void leave_dir(struct walk *w)
+static void leave_dir(struct beneath_walk *w)
 {
     close(vec_pop(&w->dirs));
 }
 
-static int enter_dir(struct walk *w, const char *name)
-{
-    int fd = openat(top(w), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return -errno;
-    }
-    vec_push(&w->dirs, fd);
-    return WALK_ON;
-}
-
-static bool is_magic_link(int dir, const char *target)
-{
-    struct statfs fs;
-    bool in_proc = fstatfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-    return in_proc && (target[0] == '/' || strchr(target, ':') != NULL);
-}
-
 // Put what the link says before the rest of the path.
-static int follow(struct walk *w, const char *target)
+static int follow(struct beneath_walk *w, const char *target)
 {
     char joined[PATH_MAX];
-    if (++w->links > MOST_LINKS || is_magic_link(top(w), target)) {
+    struct statfs fs;
+    bool in_proc = fstatfs(top(w), &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    bool magic = in_proc && (target[0] == '/' || strchr(target, ':') != NULL);
+    if (++w->links > MOST_LINKS || magic) {
         return -ELOOP;
     }
     if (target[0] == '/') {
@@ -81,7 +67,7 @@ static int follow(struct walk *w, const char *target)
 }
 
 // Take the first part off the rest, which then is empty or begins with a slash.
-static void take_part(struct walk *w, char part[PATH_MAX])
+static void take_part(struct beneath_walk *w, char part[PATH_MAX])
 {
     size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
     memcpy(part, w->rest + skip, n);
@@ -89,13 +75,8 @@ static void take_part(struct walk *w, char part[PATH_MAX])
     memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
 }
 
-static bool only_slashes(const char *s)
-{
-    return s[strspn(s, "/")] == '\0';
-}
-
 // Open the last part, which may be made by it.
-static int open_last(struct walk *w, const char *part, int flags, mode_t mode)
+static int open_last(struct beneath_walk *w, const char *part, int flags, mode_t mode)
 {
     if (w->rest[0] != '\0') { // "name/": a directory, and never one that open() makes
         if ((flags & O_CREAT) != 0) {
@@ -108,18 +89,19 @@ static int open_last(struct walk *w, const char *part, int flags, mode_t mode)
 }
 
 // A link is followed except at the very end, where open() has two ways to say no.
-static bool follows_links(const struct walk *w, int flags)
+static bool follows_links(const struct beneath_walk *w, int flags)
 {
     const int makes_new = O_CREAT | O_EXCL;
     return w->rest[0] != '\0' || ((flags & O_NOFOLLOW) == 0 && (flags & makes_new) != makes_new);
 }
 
 // Walk one part: a descriptor or an error when that was the last, else WALK_ON.
-static int step(struct walk *w, int flags, mode_t mode)
+static int step(struct beneath_walk *w, int flags, mode_t mode)
 {
     char part[PATH_MAX], target[PATH_MAX];
     take_part(w, part);
-    bool last = only_slashes(w->rest), up = strcmp(part, "..") == 0;
+    assert(w->dirs.n != 0);
+    bool last = w->rest[strspn(w->rest, "/")] == '\0', up = strcmp(part, "..") == 0;
     if (up && w->dirs.n == 1) {
         return -EXDEV;
     }
@@ -137,7 +119,12 @@ static int step(struct walk *w, int flags, mode_t mode)
         return open_last(w, part, flags, mode);
     }
     if (n < 0) {
-        return enter_dir(w, part);
+        int fd = openat(top(w), part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) {
+            return -errno;
+        }
+        vec_push(&w->dirs, fd);
+        return WALK_ON;
     }
     target[n] = '\0';
     return follow(w, target);
@@ -145,7 +132,7 @@ static int step(struct walk *w, int flags, mode_t mode)
 
 static int walk_beneath(int dirfd, const char *rel, int flags, mode_t mode)
 {
-    struct walk w = {0};
+    struct beneath_walk w = {0};
     size_t n = strlen(rel);
     if (n == 0 || rel[0] == '/' || n >= sizeof w.rest) {
         return n == 0 ? -ENOENT : rel[0] == '/' ? -EXDEV : -ENAMETOOLONG;

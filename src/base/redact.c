@@ -21,6 +21,7 @@
 
 #include "base/redact.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -62,35 +63,23 @@ static void add_form(struct str name, struct str value, unsigned forms)
     known.pairs[pair / 8] |= (unsigned char)(1U << pair % 8);
 }
 
-static bool is_known(struct str value)
-{
-    vec_foreach (s, &known.list) {
-        if (str_eq((struct str){s->p, s->n}, value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/// As it stands inside the quotes of a JSON string.
-static void escape(struct buf *out, struct str value)
-{
-    struct jw w;
-    jw_init(&w, out);
-    jw_str(&w, value);
-}
-
 bool redact_add(struct str name, struct str value)
 {
-    struct buf quoted;
+    struct buf quoted = {.max = SIZE_MAX};
+    struct jw w;
+    bool is_known = false;
     if (value.n < SHORTEST) {
         return false;
     }
-    buf_init(&quoted, SIZE_MAX);
-    escape(&quoted, value);
-    struct str escaped = {quoted.p + 1, quoted.n - 2};
+    jw_init(&w, &quoted);
+    jw_str(&w, value);
+    struct str escaped = {quoted.p + 1,
+                          quoted.n - 2}; // as it is inside the quotes of a JSON string
     pthread_rwlock_wrlock(&known.lock);
-    if (!is_known(value) && known.list.n < KNOWN_MAX) {
+    vec_foreach (s, &known.list) {
+        is_known |= str_eq((struct str){s->p, s->n}, value);
+    }
+    if (!is_known && known.list.n < KNOWN_MAX) {
         bool same = str_eq(escaped, value);
         add_form(name, value, same ? IN_TEXT | IN_JSON : IN_TEXT);
         if (!same) {
@@ -145,6 +134,7 @@ struct region {
 static void close_region(struct buf *out, struct str text, size_t *shown, struct region *r)
 {
     if (r->first != NULL) {
+        assert(*shown <= r->start && r->end <= text.n);
         buf_add(out, text.p + *shown, r->start - *shown);
         buf_addf(out, "[redacted%s]", r->first->name);
         *shown = r->end;
@@ -255,8 +245,7 @@ bool redact_json_to(struct buf *out, struct str text)
 
 void redact_json(struct buf *b)
 {
-    struct buf clean;
-    buf_init(&clean, b->max);
+    struct buf clean = {.max = b->max};
     if (redact_json_to(&clean, buf_str(b))) {
         buf_fini(b);
         *b = clean;

@@ -1,70 +1,63 @@
-// Values against a JSON Schema: one table of keywords, each with what its own value must look like and
-// what it asks of a value.
+// Values against a JSON Schema: one table of keywords, each with what its own value must look like and what it
+// asks of a value.
 //
 //     schema_check:  for each member of the schema ──> its row ──> `check` the member's value
 //     schema_fit:    for each row ──> the member, if the schema has one ──> `fit` the value
 //
-// Fitting goes by the table and not by the schema, so that the type is what people hear of first.
+// Fitting goes by the table and not by the schema, so that a wrong type is reported first.
 //
-// There are no references, so a schema is a tree: fitting takes at most (schema × value) steps, and
-// recursion ends with the depth of the parsed texts. A keyword speaks about its own kind of value only:
-// `minimum` says nothing about a string, as in the standard.
+// There are no references, so a schema is a tree: fitting takes at most (schema × value) steps, and recursion
+// ends with the depth of the parsed texts. A keyword only concerns its own kind of value: `minimum` says nothing
+// about a string, as in the standard.
 //
-// Defaults are in schema_defaults.c.
-//
-// Places are chains on the stack; only a failure turns one into text.
+// Defaults are in schema_defaults.c. Places are chains on the stack; only a failure turns one into text.
 //
 // Not here: `$ref`, `pattern` (a regular expression from outside is a way to burn time), `not`,
-// `if`/`then`/`else`. They are refused by schema_check() rather than passed over: a rule that nobody
-// keeps is worse than none.
+// `if`/`then`/`else`. schema_check() refuses them: a rule that is silently ignored is worse than none.
 
 #include "base/schema.h"
+
+#include <assert.h>
 
 #include "base/utf8.h"
 
 enum { PATH_MAX_SHOWN = 120, VALUE_MAX_SHOWN = 40, NAMES_MAX = 64 };
 
 /// One step from the root to where we are.
-struct place {
-    const struct place *up; // NULL: the root
-    struct str key;         // of a member; empty for an item
+struct schema_place {
+    const struct schema_place *up; // NULL: the root
+    struct str key;                // of a member; empty for an item
     size_t index;
 };
 
 // ---- messages -------------------------------------------------------------------------------
 
-static void add_key(struct buf *out, struct str key)
-{
-    for (size_t i = 0; i < key.n; i++) {
-        unsigned char c = (unsigned char)key.p[i];
-        buf_addc(out, c < 0x20 || c == 0x7f ? '?' : (char)c);
-    }
-}
-
-static void add_path(struct buf *out, const struct place *p)
+static void add_path(struct buf *out, const struct schema_place *p)
 {
     if (p->up != NULL) {
         add_path(out, p->up);
     }
     if (!buf_ok(out)) {
-        return; // a path with a hole in it would lead astray
+        return; // a path with a hole in it would mislead
     }
     if (p->up != NULL && p->key.p == NULL) {
         buf_addf(out, "[%zu]", p->index);
         return;
     }
     buf_addz(out, p->up != NULL && out->n != 0 ? "." : "");
-    add_key(out, p->key);
+    for (size_t i = 0; i < p->key.n; i++) {
+        unsigned char c = (unsigned char)p->key.p[i];
+        buf_addc(out, c < 0x20 || c == 0x7f ? '?' : (char)c);
+    }
 }
 
 /// Put the place in front of what err_set() just said.
-static int at(const struct place *p, struct err *e, int rc)
+static int at(const struct schema_place *p, struct err *e, int rc)
 {
-    struct buf path;
+    struct buf path = {.max = PATH_MAX_SHOWN};
     if (e == NULL) {
         return rc;
     }
-    buf_init(&path, PATH_MAX_SHOWN);
     add_path(&path, p);
     if (path.n != 0) {
         path.n = utf8_cut(path.p, path.n, path.n);
@@ -74,15 +67,14 @@ static int at(const struct place *p, struct err *e, int rc)
     return rc;
 }
 
-struct shown {
+struct schema_shown {
     char z[VALUE_MAX_SHOWN + 1];
 };
 
-static struct shown show(const struct json *v)
+static struct schema_shown show(const struct json *v)
 {
-    struct shown s = {""};
-    struct buf b;
-    buf_init(&b, 4096);
+    struct schema_shown s = {""};
+    struct buf b = {.max = 4096};
     json_write(&b, v, 0);
     snprintf(s.z, sizeof s.z, "%.*s", (int)utf8_cut(buf_z(&b), b.n, VALUE_MAX_SHOWN), buf_z(&b));
     buf_fini(&b);
@@ -90,13 +82,12 @@ static struct shown show(const struct json *v)
 }
 
 /// The name among the keys of `obj` that `word` was meant to be, as " (did you mean 'x'?)", else "".
-static struct shown guess(const struct json *obj, struct str word)
+static struct schema_shown guess(const struct json *obj, struct str word)
 {
     const char *names[NAMES_MAX];
-    struct shown s = {""};
-    struct arena a;
+    struct schema_shown s = {""};
+    struct arena a = {0};
     size_t n = 0;
-    arena_init(&a);
     json_foreach_member (m, obj) {
         if (n < NAMES_MAX) {
             names[n++] = arena_strdup(&a, m->key);
@@ -124,7 +115,7 @@ static bool is_whole(const struct json *v)
            (v->type == JSON_DOUBLE && (huge || (double)(int64_t)v->d == v->d));
 }
 
-static const struct type {
+static const struct schema_type {
     const char *name, *spoken;
     enum json_type type;
 } types[] = {
@@ -134,7 +125,7 @@ static const struct type {
     {"null", "null", JSON_NULL},
 };
 
-static const struct type *find_type(struct str name)
+static const struct schema_type *find_type(struct str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (str_eqz(name, types[i].name)) {
@@ -144,36 +135,19 @@ static const struct type *find_type(struct str name)
     return NULL;
 }
 
-static bool is_of_type(const struct json *v, const struct type *t)
-{
-    switch (t->type) {
-    case JSON_INT: return is_whole(v);
-    case JSON_DOUBLE: return is_number(v);
-    default: return v->type == t->type;
-    }
-}
-
 /// "a string", for any value.
 static const char *spoken_type(const struct json *v)
 {
-    const struct type *t = find_type(str_of(json_type_name(v)));
+    const struct schema_type *t = find_type(str_of(json_type_name(v)));
     return t != NULL ? t->spoken : "absent";
 }
 
 // ---- is it a schema? ------------------------------------------------------------------------
 
-static int check(const struct json *schema, const struct place *p, struct err *e);
-
-static int check_any(const struct json *v, const struct place *p, struct err *e)
-{
-    (void)v;
-    (void)p;
-    (void)e;
-    return 0;
-}
+static int check(const struct json *schema, const struct schema_place *p, struct err *e);
 
 static int expect(const struct json *v, enum json_type type, const char *what,
-                  const struct place *p, struct err *e)
+                  const struct schema_place *p, struct err *e)
 {
     if (v->type == type) {
         return 0;
@@ -181,17 +155,17 @@ static int expect(const struct json *v, enum json_type type, const char *what,
     return at(p, e, err_set(e, ERR_INVALID, "must be %s, is %s", what, spoken_type(v)));
 }
 
-static int check_text(const struct json *v, const struct place *p, struct err *e)
+static int check_text(const struct json *v, const struct schema_place *p, struct err *e)
 {
     return expect(v, JSON_STR, "a string", p, e);
 }
 
-static int check_number(const struct json *v, const struct place *p, struct err *e)
+static int check_number(const struct json *v, const struct schema_place *p, struct err *e)
 {
     return is_number(v) ? 0 : expect(v, JSON_DOUBLE, "a number", p, e);
 }
 
-static int check_count(const struct json *v, const struct place *p, struct err *e)
+static int check_count(const struct json *v, const struct schema_place *p, struct err *e)
 {
     if (is_whole(v) && json_double(v, -1) >= 0) {
         return 0;
@@ -199,7 +173,7 @@ static int check_count(const struct json *v, const struct place *p, struct err *
     return at(p, e, err_set(e, ERR_INVALID, "must be an integer of at least 0"));
 }
 
-/// What people of other languages call a type.
+/// Names of types in other languages.
 static const struct {
     const char *said, *meant;
 } slips[] = {
@@ -208,22 +182,8 @@ static const struct {
     {"dict", "object"},  {"map", "object"},   {"table", "object"}, {"nil", "null"},
 };
 
-static const char *nearest_type(struct str name)
-{
-    const char *names[ARRAY_LEN(types)];
-    for (size_t i = 0; i < ARRAY_LEN(slips); i++) {
-        if (str_eqz(name, slips[i].said)) {
-            return slips[i].meant;
-        }
-    }
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        names[i] = types[i].name;
-    }
-    return str_nearest(name, names, ARRAY_LEN(names));
-}
-
-static int unknown(const char *what, struct str name, const char *nearest, const struct place *p,
-                   struct err *e)
+static int unknown(const char *what, struct str name, const char *nearest,
+                   const struct schema_place *p, struct err *e)
 {
     return at(p, e,
               err_set(e, ERR_INVALID, "unknown %s '%.*s'%s%s%s", what,
@@ -232,23 +192,34 @@ static int unknown(const char *what, struct str name, const char *nearest, const
                       nearest != NULL ? "'?)" : ""));
 }
 
-/// Said of the place above: a wrong type is the schema's fault, not that of its member `type`.
-static int check_type_name(const struct json *v, const struct place *p, struct err *e)
+/// Reported for the place above: a wrong type is the schema's fault, not that of its member `type`.
+static int check_type_name(const struct json *v, const struct schema_place *p, struct err *e)
 {
     struct str name = json_str(v, "");
+    const char *names[ARRAY_LEN(types)], *meant = NULL;
     if (v->type != JSON_STR) {
         return at(p, e, err_set(e, ERR_INVALID, "'type' must be a string or a list of strings"));
     }
-    return find_type(name) != NULL ? 0 : unknown("type", name, nearest_type(name), p, e);
+    if (find_type(name) != NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(slips); i++) {
+        meant = str_eqz(name, slips[i].said) ? slips[i].meant : meant;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        names[i] = types[i].name;
+    }
+    return unknown("type", name, meant != NULL ? meant : str_nearest(name, names, ARRAY_LEN(names)),
+                   p, e);
 }
 
-static int check_list(const struct json *v, const struct place *p, struct err *e)
+static int check_list(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = expect(v, JSON_ARR, "an array", p, e);
     return rc < 0 || v->n != 0 ? rc : at(p, e, err_set(e, ERR_INVALID, "must not be empty"));
 }
 
-static int check_type(const struct json *v, const struct place *p, struct err *e)
+static int check_type(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = v->type == JSON_ARR ? check_list(v, p, e) : check_type_name(v, p->up, e);
     json_foreach_item (name, v) {
@@ -257,7 +228,7 @@ static int check_type(const struct json *v, const struct place *p, struct err *e
     return rc;
 }
 
-static int check_names(const struct json *v, const struct place *p, struct err *e)
+static int check_names(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = expect(v, JSON_ARR, "an array of strings", p, e);
     json_foreach_item (name, v) {
@@ -266,52 +237,65 @@ static int check_names(const struct json *v, const struct place *p, struct err *
     return rc;
 }
 
-static int check_properties(const struct json *v, const struct place *p, struct err *e)
+static int check_properties(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = expect(v, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, v) {
-        rc = rc < 0 ? rc : check(&m->value, &(struct place){.up = p, .key = m->key}, e);
+        rc = rc < 0 ? rc : check(&m->value, &(struct schema_place){.up = p, .key = m->key}, e);
     }
     return rc;
 }
 
-static int check_more(const struct json *v, const struct place *p, struct err *e)
+static int check_more(const struct json *v, const struct schema_place *p, struct err *e)
 {
     return v->type == JSON_BOOL ? 0 : check(v, p, e);
 }
 
-static int check_forms(const struct json *v, const struct place *p, struct err *e)
+static int check_forms(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = check_list(v, p, e);
     size_t i = 0;
     json_foreach_item (form, v) {
-        rc = rc < 0 ? rc : check(form, &(struct place){.up = p, .index = i++}, e);
+        rc = rc < 0 ? rc : check(form, &(struct schema_place){.up = p, .index = i++}, e);
     }
     return rc;
 }
 
 // ---- does a value fit? ----------------------------------------------------------------------
 
-/// `rule` is the keyword's value in `schema`; `v` is of the keyword's kind.
+/// `rule` is the value of the keyword `k` in `schema`; `v` is of the keyword's kind.
 struct fitting {
+    const struct keyword *k;
     const struct json *schema, *rule, *v;
-    const struct place *p;
+    const struct schema_place *p;
 };
 
-static int fit(const struct json *schema, const struct json *v, const struct place *p,
+struct keyword {
+    const char *name;
+    int (*check)(const struct json *v, const struct schema_place *p,
+                 struct err *e);                        // NULL: any value
+    unsigned kinds;                                     // of values that it speaks about
+    int (*fit)(const struct fitting *f, struct err *e); // NULL: says nothing about validity
+    const char *bound; // of a limit: "at least", "at most", "more than" or "less than"
+};
+
+static int fit(const struct json *schema, const struct json *v, const struct schema_place *p,
                struct err *e);
 
 static int fit_type(const struct fitting *f, struct err *e)
 {
-    struct buf wanted;
+    struct buf wanted = {.max = 120};
     size_t n = f->rule->type == JSON_ARR ? f->rule->n : 1;
     int rc = ERR_INVALID;
-    buf_init(&wanted, 120);
     for (size_t i = 0; i < n && rc < 0; i++) {
         const struct json *name = f->rule->type == JSON_ARR ? json_at(f->rule, i) : f->rule;
-        const struct type *t = find_type(json_str(name, ""));
+        const struct schema_type *t = find_type(json_str(name, ""));
+        assert(t != NULL); // schema_check() has seen it
         buf_addf(&wanted, "%s%s", i == 0 ? "" : " or ", t->spoken);
-        rc = is_of_type(f->v, t) ? 0 : ERR_INVALID;
+        bool fits = t->type == JSON_INT      ? is_whole(f->v)
+                    : t->type == JSON_DOUBLE ? is_number(f->v)
+                                             : f->v->type == t->type;
+        rc = fits ? 0 : ERR_INVALID;
     }
     if (rc < 0) {
         rc = at(f->p, e, err_set(e, rc, "must be %s, is %s", buf_z(&wanted), spoken_type(f->v)));
@@ -322,13 +306,12 @@ static int fit_type(const struct fitting *f, struct err *e)
 
 static int fit_enum(const struct fitting *f, struct err *e)
 {
-    struct buf wanted;
+    struct buf wanted = {.max = 120};
     json_foreach_item (one, f->rule) {
         if (json_equal(one, f->v)) {
             return 0;
         }
     }
-    buf_init(&wanted, 120);
     json_foreach_item (one, f->rule) {
         buf_addf(&wanted, "%s%s", wanted.n == 0 ? "" : ", ", show(one).z);
     }
@@ -357,69 +340,46 @@ static int compare(const struct json *a, const struct json *b)
     return (x > y) - (x < y);
 }
 
-static int out_of_range(const struct fitting *f, const char *wanted, struct err *e)
+/// Does a value that compares with the rule as `order` keep the bound of the keyword?
+static bool keeps_bound(const struct keyword *k, int order)
 {
-    return at(
-        f->p, e,
-        err_set(e, ERR_INVALID, "must be %s %s, is %s", wanted, show(f->rule).z, show(f->v).z));
+    bool lower = strcmp(k->bound, "at least") == 0 || strcmp(k->bound, "more than") == 0;
+    bool open = strstr(k->bound, "than") != NULL; // the bound itself does not fit
+    return (order == 0 && !open) || (lower ? order > 0 : order < 0);
 }
 
-static int fit_minimum(const struct fitting *f, struct err *e)
+static int fit_range(const struct fitting *f, struct err *e)
 {
-    return compare(f->v, f->rule) >= 0 ? 0 : out_of_range(f, "at least", e);
-}
-
-static int fit_maximum(const struct fitting *f, struct err *e)
-{
-    return compare(f->v, f->rule) <= 0 ? 0 : out_of_range(f, "at most", e);
-}
-
-static int fit_above(const struct fitting *f, struct err *e)
-{
-    return compare(f->v, f->rule) > 0 ? 0 : out_of_range(f, "more than", e);
-}
-
-static int fit_below(const struct fitting *f, struct err *e)
-{
-    return compare(f->v, f->rule) < 0 ? 0 : out_of_range(f, "less than", e);
+    if (keeps_bound(f->k, compare(f->v, f->rule))) {
+        return 0;
+    }
+    return at(f->p, e,
+              err_set(e, ERR_INVALID, "must be %s %s, is %s", f->k->bound, show(f->rule).z,
+                      show(f->v).z));
 }
 
 /// Characters of a string, items of an array.
-static double count(const struct json *v)
+static int fit_count(const struct fitting *f, struct err *e)
 {
-    size_t n = 0;
+    size_t n = f->v->type == JSON_ARR ? f->v->n : 0;
     uint32_t cp;
-    if (v->type == JSON_ARR) {
-        return v->n;
-    }
-    for (struct str rest = v->s; rest.n != 0; n++) {
+    for (struct str rest = f->v->type == JSON_ARR ? STR_NULL : f->v->s; rest.n != 0; n++) {
         rest = str_from(rest, utf8_decode(rest, &cp));
     }
-    return (double)n;
-}
-
-static int wrong_count(const struct fitting *f, const char *wanted, struct err *e)
-{
+    double has = (double)n, wanted = json_double(f->rule, 0);
+    if (keeps_bound(f->k, (has > wanted) - (has < wanted))) {
+        return 0;
+    }
     return at(f->p, e,
-              err_set(e, ERR_INVALID, "must have %s %s %s, has %.0f", wanted, show(f->rule).z,
-                      f->v->type == JSON_ARR ? "items" : "characters", count(f->v)));
-}
-
-static int fit_least(const struct fitting *f, struct err *e)
-{
-    return count(f->v) >= json_double(f->rule, 0) ? 0 : wrong_count(f, "at least", e);
-}
-
-static int fit_most(const struct fitting *f, struct err *e)
-{
-    return count(f->v) <= json_double(f->rule, 0) ? 0 : wrong_count(f, "at most", e);
+              err_set(e, ERR_INVALID, "must have %s %s %s, has %zu", f->k->bound, show(f->rule).z,
+                      f->v->type == JSON_ARR ? "items" : "characters", n));
 }
 
 static int fit_required(const struct fitting *f, struct err *e)
 {
     json_foreach_item (name, f->rule) {
         if (json_get_str(f->v, name->s) == NULL) {
-            struct place missing = {.up = f->p, .key = name->s};
+            struct schema_place missing = {.up = f->p, .key = name->s};
             return at(&missing, e, err_set(e, ERR_INVALID, "is required"));
         }
     }
@@ -432,7 +392,7 @@ static int fit_properties(const struct fitting *f, struct err *e)
     json_foreach_member (m, f->rule) {
         const struct json *v = json_get_str(f->v, m->key);
         if (v != NULL && rc == 0) {
-            rc = fit(&m->value, v, &(struct place){.up = f->p, .key = m->key}, e);
+            rc = fit(&m->value, v, &(struct schema_place){.up = f->p, .key = m->key}, e);
         }
     }
     return rc;
@@ -444,7 +404,7 @@ static int fit_more(const struct fitting *f, struct err *e)
     const struct json *known = json_get(f->schema, "properties");
     int rc = 0;
     json_foreach_member (m, f->v) {
-        struct place p = {.up = f->p, .key = m->key};
+        struct schema_place p = {.up = f->p, .key = m->key};
         if (rc < 0 || json_get_str(known, m->key) != NULL) {
             continue;
         }
@@ -461,7 +421,7 @@ static int fit_items(const struct fitting *f, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < f->v->n && rc == 0; i++) {
-        rc = fit(f->rule, json_at(f->v, i), &(struct place){.up = f->p, .index = i}, e);
+        rc = fit(f->rule, json_at(f->v, i), &(struct schema_place){.up = f->p, .index = i}, e);
     }
     return rc;
 }
@@ -511,58 +471,50 @@ enum {
     ON_ALL = 0xff,
 };
 
-static const struct keyword {
-    const char *name;
-    int (*check)(const struct json *v, const struct place *p, struct err *e);
-    unsigned kinds;                                     // of values that it speaks about
-    int (*fit)(const struct fitting *f, struct err *e); // NULL: says nothing about validity
-} keywords[] = {
-    {"type", check_type, ON_ALL, fit_type},
-    {"enum", check_list, ON_ALL, fit_enum},
-    {"const", check_any, ON_ALL, fit_const},
-    {"minimum", check_number, ON_NUMBER, fit_minimum},
-    {"maximum", check_number, ON_NUMBER, fit_maximum},
-    {"exclusiveMinimum", check_number, ON_NUMBER, fit_above},
-    {"exclusiveMaximum", check_number, ON_NUMBER, fit_below},
-    {"minLength", check_count, ON_STR, fit_least},
-    {"maxLength", check_count, ON_STR, fit_most},
-    {"minItems", check_count, ON_ARR, fit_least},
-    {"maxItems", check_count, ON_ARR, fit_most},
-    {"required", check_names, ON_OBJ, fit_required},
-    {"properties", check_properties, ON_OBJ, fit_properties},
-    {"additionalProperties", check_more, ON_OBJ, fit_more},
-    {"items", check, ON_ARR, fit_items},
-    {"anyOf", check_forms, ON_ALL, fit_any_of},
-    {"oneOf", check_forms, ON_ALL, fit_one_of},
-    {"allOf", check_forms, ON_ALL, fit_all_of},
-    {"default", check_any, 0, NULL},
-    {"description", check_text, 0, NULL},
-    {"title", check_text, 0, NULL},
-    {"format", check_text, 0, NULL},
-    {"examples", check_any, 0, NULL},
-    {"$schema", check_any, 0, NULL},
+static const struct keyword keywords[] = {
+    {"type", check_type, ON_ALL, fit_type, NULL},
+    {"enum", check_list, ON_ALL, fit_enum, NULL},
+    {"const", NULL, ON_ALL, fit_const, NULL},
+    {"minimum", check_number, ON_NUMBER, fit_range, "at least"},
+    {"maximum", check_number, ON_NUMBER, fit_range, "at most"},
+    {"exclusiveMinimum", check_number, ON_NUMBER, fit_range, "more than"},
+    {"exclusiveMaximum", check_number, ON_NUMBER, fit_range, "less than"},
+    {"minLength", check_count, ON_STR, fit_count, "at least"},
+    {"maxLength", check_count, ON_STR, fit_count, "at most"},
+    {"minItems", check_count, ON_ARR, fit_count, "at least"},
+    {"maxItems", check_count, ON_ARR, fit_count, "at most"},
+    {"required", check_names, ON_OBJ, fit_required, NULL},
+    {"properties", check_properties, ON_OBJ, fit_properties, NULL},
+    {"additionalProperties", check_more, ON_OBJ, fit_more, NULL},
+    {"items", check, ON_ARR, fit_items, NULL},
+    {"anyOf", check_forms, ON_ALL, fit_any_of, NULL},
+    {"oneOf", check_forms, ON_ALL, fit_one_of, NULL},
+    {"allOf", check_forms, ON_ALL, fit_all_of, NULL},
+    {"default", NULL, 0, NULL, NULL},
+    {"description", check_text, 0, NULL, NULL},
+    {"title", check_text, 0, NULL, NULL},
+    {"format", check_text, 0, NULL, NULL},
+    {"examples", NULL, 0, NULL, NULL},
+    {"$schema", NULL, 0, NULL, NULL},
 };
 
-static int unknown_keyword(struct str name, const struct place *p, struct err *e)
+static int check_keyword(const struct json_member *m, const struct schema_place *p, struct err *e)
 {
     const char *names[ARRAY_LEN(keywords)];
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
         names[i] = keywords[i].name;
     }
-    return unknown("keyword", name, str_nearest(name, names, ARRAY_LEN(names)), p, e);
-}
-
-static int check_keyword(const struct json_member *m, const struct place *p, struct err *e)
-{
-    for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
-        if (str_eqz(m->key, keywords[i].name)) {
-            return keywords[i].check(&m->value, &(struct place){.up = p, .key = m->key}, e);
-        }
+    ptrdiff_t found = str_lookup(m->key, names, ARRAY_LEN(names));
+    if (found < 0) {
+        return str_starts(m->key, "x-")
+                   ? 0
+                   : unknown("keyword", m->key, str_nearest(m->key, names, ARRAY_LEN(names)), p, e);
     }
-    return str_starts(m->key, "x-") ? 0 : unknown_keyword(m->key, p, e);
+    struct schema_place here = {.up = p, .key = m->key};
+    return keywords[found].check != NULL ? keywords[found].check(&m->value, &here, e) : 0;
 }
 
-static int check(const struct json *schema, const struct place *p, struct err *e)
+static int check(const struct json *schema, const struct schema_place *p, struct err *e)
 {
     int rc = expect(schema, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, schema) {
@@ -570,20 +522,21 @@ static int check(const struct json *schema, const struct place *p, struct err *e
     }
     const struct json *fallback = json_get(schema, "default");
     if (rc == 0 && fallback != NULL) { // what we fill in ourselves must not be refused afterwards
-        rc = fit(schema, fallback, &(struct place){.up = p, .key = STR("default")}, e);
+        rc = fit(schema, fallback, &(struct schema_place){.up = p, .key = STR("default")}, e);
     }
     return rc;
 }
 
-static int fit(const struct json *schema, const struct json *v, const struct place *p,
+static int fit(const struct json *schema, const struct json *v, const struct schema_place *p,
                struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
         const struct keyword *k = &keywords[i];
-        struct fitting f = {.schema = schema, .v = v, .p = p};
+        struct fitting f = {.k = k, .schema = schema, .v = v, .p = p};
         if ((k->kinds & 1u << v->type) == 0 || (f.rule = json_get(schema, k->name)) == NULL) {
             continue;
         }
+        assert(k->fit != NULL);
         int rc = k->fit(&f, e);
         if (rc < 0) {
             return rc;
@@ -594,7 +547,7 @@ static int fit(const struct json *schema, const struct json *v, const struct pla
 
 int schema_check(const struct json *schema, struct err *e)
 {
-    return schema != NULL ? check(schema, &(struct place){0}, e) : 0;
+    return schema != NULL ? check(schema, &(struct schema_place){0}, e) : 0;
 }
 
 int schema_fit(const struct json *schema, const struct json *value, const char *root, struct err *e)
@@ -603,5 +556,6 @@ int schema_fit(const struct json *schema, const struct json *value, const char *
     if (schema == NULL) {
         return 0;
     }
-    return fit(schema, value != NULL ? value : &absent, &(struct place){.key = str_of(root)}, e);
+    return fit(schema, value != NULL ? value : &absent, &(struct schema_place){.key = str_of(root)},
+               e);
 }

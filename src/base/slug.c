@@ -21,9 +21,10 @@ static bool fits(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/// At most `max` bytes of the slug of `name`; returns how many.
-static size_t squeeze(struct str name, size_t max, char *out)
+/// At most `max` bytes of the slug of the path's last part; returns how many.
+static size_t write_base(const char *path, size_t max, char out[SLUG_TEXT])
 {
+    struct str name = path_base(str_of(path));
     size_t n = 0;
     for (size_t i = 0; i < name.n && n < max; i++) {
         char c = name.p[i];
@@ -37,16 +38,11 @@ static size_t squeeze(struct str name, size_t max, char *out)
     while (n != 0 && out[n - 1] == '-') {
         n--;
     }
-    return n;
-}
-
-static size_t write_base(const char *path, size_t max, char out[SLUG_TEXT])
-{
-    size_t n = squeeze(path_base(str_of(path)), max, out);
     if (n == 0) {
         memcpy(out, "project", 7);
         n = 7;
     }
+    assert(n < SLUG_TEXT);
     out[n] = '\0';
     return n;
 }

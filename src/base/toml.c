@@ -26,6 +26,8 @@
 
 #include "base/toml.h"
 
+#include <assert.h>
+
 #include "base/map.h"
 #include "base/toml_int.h"
 #include "base/utf8.h"
@@ -34,40 +36,41 @@ enum { PATH_TEXT = 100 }; // room for a key in a message
 
 enum origin { FROM_PATH, FROM_HEADER, FROM_DOTTED, FROM_VALUE };
 
-struct node {
+struct toml_node {
     struct toml v; // items and members unset until freeze()
     enum origin origin;
     uint32_t id; // in the index
     uint32_t depth;
     struct str key; // STR_NULL for the root and for elements of arrays
     struct toml__place key_at;
-    struct node *parent;
-    struct node *first, *last, *next; // children; sibling
+    struct toml_node *parent;
+    struct toml_node *first, *last, *next; // children; sibling
 };
 
 /// One part of a key as it stands in the text.
-struct part {
+struct toml_part {
     struct str name; // borrowed until the next key or string is read
     struct toml__place at;
 };
 
-struct parser {
+struct toml_parser {
     struct toml__src src;
     struct arena *out;  // the caller's: strings, and the final tree
     struct arena nodes; // gone when the parse ends
     struct map index;   // table number and key -> node
     struct buf probe;   // a key of `index` being put together
-    struct node *root;
-    struct node *section; // what the last header named
-    struct node *reading; // whose value is being read, or NULL
+    struct toml_node *root;
+    struct toml_node *section; // what the last header named
+    struct toml_node *reading; // whose value is being read, or NULL
     uint32_t ids;
 };
 
-typedef struct node *step_fn(struct parser *p, struct node *from, const struct part *part);
+typedef struct toml_node *step_fn(struct toml_parser *p, struct toml_node *from,
+                                  const struct toml_part *part);
 
 // ---- nodes --------------------------------------------------------------------------------
 
-static struct str index_key(struct parser *p, const struct node *table, struct str name)
+static struct str index_key(struct toml_parser *p, const struct toml_node *table, struct str name)
 {
     buf_clear(&p->probe);
     buf_add(&p->probe, &table->id, sizeof table->id);
@@ -75,15 +78,15 @@ static struct str index_key(struct parser *p, const struct node *table, struct s
     return buf_str(&p->probe);
 }
 
-static struct node *find(struct parser *p, const struct node *table, struct str name)
+static struct toml_node *find(struct toml_parser *p, const struct toml_node *table, struct str name)
 {
     return map_get(&p->index, index_key(p, table, name));
 }
 
-static struct node *node_new(struct parser *p, enum toml_type type, enum origin origin,
-                             struct toml__place at)
+static struct toml_node *node_new(struct toml_parser *p, enum toml_type type, enum origin origin,
+                                  struct toml__place at)
 {
-    struct node *n = arena_calloc(&p->nodes, 1, sizeof *n);
+    struct toml_node *n = arena_calloc(&p->nodes, 1, sizeof *n);
     n->v.type = type;
     n->v.line = at.line;
     n->v.col = at.col;
@@ -93,14 +96,14 @@ static struct node *node_new(struct parser *p, enum toml_type type, enum origin 
 }
 
 /// Put a new node behind the last child of `parent`; NULL when that is too deep.
-static struct node *add_child(struct parser *p, struct node *parent, enum toml_type type,
-                              enum origin origin, struct toml__place at)
+static struct toml_node *add_child(struct toml_parser *p, struct toml_node *parent,
+                                   enum toml_type type, enum origin origin, struct toml__place at)
 {
     if (parent->depth == TOML_DEPTH) {
         toml__fail(&p->src, at, "nested more than %d deep", TOML_DEPTH);
         return NULL;
     }
-    struct node *n = node_new(p, type, origin, at);
+    struct toml_node *n = node_new(p, type, origin, at);
     n->parent = parent;
     n->depth = parent->depth + 1;
     *(parent->last != NULL ? &parent->last->next : &parent->first) = n;
@@ -110,10 +113,11 @@ static struct node *add_child(struct parser *p, struct node *parent, enum toml_t
 }
 
 /// The same for a table's member, which must not be there yet.
-static struct node *add_member(struct parser *p, struct node *table, const struct part *part,
-                               enum toml_type type, enum origin origin)
+static struct toml_node *add_member(struct toml_parser *p, struct toml_node *table,
+                                    const struct toml_part *part, enum toml_type type,
+                                    enum origin origin)
 {
-    struct node *n = add_child(p, table, type, origin, part->at);
+    struct toml_node *n = add_child(p, table, type, origin, part->at);
     if (n != NULL) {
         n->key = arena_str(p->out, part->name);
         n->key_at = part->at;
@@ -124,20 +128,15 @@ static struct node *add_member(struct parser *p, struct node *table, const struc
 
 // ---- keys in messages ---------------------------------------------------------------------
 
-static bool is_plain(struct str key)
-{
-    size_t i = 0;
-    while (i < key.n && toml__is_bare(key.p[i])) {
-        i++;
-    }
-    return key.n != 0 && i == key.n;
-}
-
 /// As it would be written in a file, on one line and without control characters.
 static void add_key(struct buf *b, struct str key)
 {
     uint32_t c;
-    if (is_plain(key)) {
+    bool plain = key.n != 0;
+    for (size_t i = 0; i < key.n && plain; i++) {
+        plain = toml__is_bare(key.p[i]);
+    }
+    if (plain) {
         buf_add(b, key.p, MIN(key.n, PATH_TEXT));
         return;
     }
@@ -154,7 +153,7 @@ static void add_key(struct buf *b, struct str key)
     buf_addc(b, '"');
 }
 
-static void add_path(struct buf *b, const struct node *n)
+static void add_path(struct buf *b, const struct toml_node *n)
 {
     if (n->parent != NULL) {
         add_path(b, n->parent);
@@ -166,10 +165,9 @@ static void add_path(struct buf *b, const struct node *n)
 }
 
 /// The dotted path to `n`, cut where it gets long.
-static const char *path_of(const struct node *n, char out[PATH_TEXT])
+static const char *path_of(const struct toml_node *n, char out[PATH_TEXT])
 {
-    struct buf b;
-    buf_init(&b, 4 * PATH_TEXT);
+    struct buf b = {.max = 4 * PATH_TEXT};
     add_path(&b, n);
     bool cut = b.over || b.n >= PATH_TEXT;
     size_t keep = cut ? utf8_cut(buf_z(&b), b.n, PATH_TEXT - 4) : b.n;
@@ -178,14 +176,15 @@ static const char *path_of(const struct node *n, char out[PATH_TEXT])
     return out;
 }
 
-static int fail_taken(struct parser *p, const struct node *first, struct toml__place at)
+static int fail_taken(struct toml_parser *p, const struct toml_node *first, struct toml__place at)
 {
     char path[PATH_TEXT];
     return toml__fail(&p->src, at, "'%s' is already defined on line %u", path_of(first, path),
                       first->v.line);
 }
 
-static struct node *fail_closed(struct parser *p, const struct node *n, struct toml__place at)
+static struct toml_node *fail_closed(struct toml_parser *p, const struct toml_node *n,
+                                     struct toml__place at)
 {
     char path[PATH_TEXT];
     bool in_line = n->v.type == TOML_TABLE && n->origin == FROM_VALUE;
@@ -196,9 +195,10 @@ static struct node *fail_closed(struct parser *p, const struct node *n, struct t
 
 // ---- keys ---------------------------------------------------------------------------------
 
-static struct node *step_header(struct parser *p, struct node *from, const struct part *part)
+static struct toml_node *step_header(struct toml_parser *p, struct toml_node *from,
+                                     const struct toml_part *part)
 {
-    struct node *n = find(p, from, part->name);
+    struct toml_node *n = find(p, from, part->name);
     if (n == NULL) {
         return add_member(p, from, part, TOML_TABLE, FROM_PATH);
     }
@@ -209,9 +209,10 @@ static struct node *step_header(struct parser *p, struct node *from, const struc
     return open ? n : fail_closed(p, n, part->at);
 }
 
-static struct node *step_dotted(struct parser *p, struct node *from, const struct part *part)
+static struct toml_node *step_dotted(struct toml_parser *p, struct toml_node *from,
+                                     const struct toml_part *part)
 {
-    struct node *n = find(p, from, part->name);
+    struct toml_node *n = find(p, from, part->name);
     if (n == NULL) {
         return add_member(p, from, part, TOML_TABLE, FROM_DOTTED);
     }
@@ -220,7 +221,8 @@ static struct node *step_dotted(struct parser *p, struct node *from, const struc
 
 /// Read `a.b.c` and go from `*table` through a and b; what is done with c, in `last`, is the
 /// caller's business. Blanks behind the key are skipped.
-static int read_key(struct parser *p, struct node **table, step_fn *step, struct part *last)
+static int read_key(struct toml_parser *p, struct toml_node **table, step_fn *step,
+                    struct toml_part *last)
 {
     for (;;) {
         toml__skip_blank(&p->src);
@@ -242,16 +244,16 @@ static int read_key(struct parser *p, struct node **table, step_fn *step, struct
 
 // ---- values -------------------------------------------------------------------------------
 
-static int read_value(struct parser *p, struct node *n);
+static int read_value(struct toml_parser *p, struct toml_node *n);
 
-static int read_pair(struct parser *p, struct node *table)
+static int read_pair(struct toml_parser *p, struct toml_node *table)
 {
-    struct part part;
+    struct toml_part part;
     int rc = read_key(p, &table, step_dotted, &part);
     if (rc < 0) {
         return rc;
     }
-    struct node *n = find(p, table, part.name);
+    struct toml_node *n = find(p, table, part.name);
     if (n != NULL) {
         return fail_taken(p, n, part.at);
     }
@@ -259,7 +261,7 @@ static int read_pair(struct parser *p, struct node *table)
     if (n == NULL) {
         return ERR_PARSE;
     }
-    struct node *outer = p->reading;
+    struct toml_node *outer = p->reading;
     p->reading = n;
     if (!toml__eat(&p->src, '=')) {
         return toml__unexpected(&p->src, "'=' or '.' after the key");
@@ -272,18 +274,7 @@ static int read_pair(struct parser *p, struct node *table)
     return rc;
 }
 
-static int read_string(struct parser *p, struct node *n)
-{
-    struct str s;
-    int rc = toml__string(&p->src, &s);
-    if (rc == 0) {
-        n->v.type = TOML_STR;
-        n->v.s = arena_str(p->out, s);
-    }
-    return rc;
-}
-
-static int read_array(struct parser *p, struct node *n)
+static int read_array(struct toml_parser *p, struct toml_node *n)
 {
     struct toml__src *s = &p->src;
     n->v.type = TOML_ARR;
@@ -293,7 +284,7 @@ static int read_array(struct parser *p, struct node *n)
         if (toml__eat(s, ']')) {
             return 0;
         }
-        struct node *item = add_child(p, n, TOML_STR, FROM_VALUE, toml__here(s));
+        struct toml_node *item = add_child(p, n, TOML_STR, FROM_VALUE, toml__here(s));
         int rc = item != NULL ? read_value(p, item) : ERR_PARSE;
         if (rc < 0) {
             return rc;
@@ -305,7 +296,7 @@ static int read_array(struct parser *p, struct node *n)
     }
 }
 
-static int read_inline_table(struct parser *p, struct node *n)
+static int read_inline_table(struct toml_parser *p, struct toml_node *n)
 {
     struct toml__src *s = &p->src;
     n->v.type = TOML_TABLE;
@@ -329,7 +320,7 @@ static int read_inline_table(struct parser *p, struct node *n)
     }
 }
 
-static int read_scalar(struct parser *p, struct node *n)
+static int read_scalar(struct toml_parser *p, struct toml_node *n)
 {
     struct toml__place at = toml__here(&p->src);
     struct str token = toml__token(&p->src);
@@ -344,14 +335,21 @@ static int read_scalar(struct parser *p, struct node *n)
     return 0;
 }
 
-static int read_value(struct parser *p, struct node *n)
+static int read_value(struct toml_parser *p, struct toml_node *n)
 {
     struct toml__place at = toml__here(&p->src);
+    assert(n->depth <= TOML_DEPTH);
     n->v.line = at.line;
     n->v.col = at.col;
     switch (toml__peek(&p->src)) {
     case '"':
-    case '\'': return read_string(p, n);
+    case '\'': {
+        struct str s;
+        int rc = toml__string(&p->src, &s);
+        n->v.type = TOML_STR;
+        n->v.s = rc == 0 ? arena_str(p->out, s) : STR_NULL;
+        return rc;
+    }
     case '[': return read_array(p, n);
     case '{': return read_inline_table(p, n);
     default: return read_scalar(p, n);
@@ -361,9 +359,10 @@ static int read_value(struct parser *p, struct node *n)
 // ---- headers ------------------------------------------------------------------------------
 
 /// `[a.b]`: the table must be new, or known only from the way to another.
-static struct node *open_table(struct parser *p, struct node *parent, const struct part *part)
+static struct toml_node *open_table(struct toml_parser *p, struct toml_node *parent,
+                                    const struct toml_part *part)
 {
-    struct node *n = find(p, parent, part->name);
+    struct toml_node *n = find(p, parent, part->name);
     if (n == NULL) {
         return add_member(p, parent, part, TOML_TABLE, FROM_HEADER);
     }
@@ -376,9 +375,10 @@ static struct node *open_table(struct parser *p, struct node *parent, const stru
 }
 
 /// `[[a.b]]`: one more element; the array must be new, or made in this way too.
-static struct node *open_element(struct parser *p, struct node *parent, const struct part *part)
+static struct toml_node *open_element(struct toml_parser *p, struct toml_node *parent,
+                                      const struct toml_part *part)
 {
-    struct node *n = find(p, parent, part->name);
+    struct toml_node *n = find(p, parent, part->name);
     if (n == NULL) {
         n = add_member(p, parent, part, TOML_ARR, FROM_HEADER);
     } else if (n->v.type != TOML_ARR || n->origin != FROM_HEADER) {
@@ -388,12 +388,12 @@ static struct node *open_element(struct parser *p, struct node *parent, const st
     return n != NULL ? add_child(p, n, TOML_TABLE, FROM_HEADER, part->at) : NULL;
 }
 
-static int read_header(struct parser *p)
+static int read_header(struct toml_parser *p)
 {
     struct toml__src *s = &p->src;
     struct toml__place at = toml__here(s);
-    struct node *parent = p->root;
-    struct part part;
+    struct toml_node *parent = p->root;
+    struct toml_part part;
 
     s->at++;
     bool element = toml__eat(s, '[');
@@ -405,7 +405,7 @@ static int read_header(struct parser *p)
         return toml__unexpected(s, element ? "']]' after the name of the table"
                                            : "']' after the name of the table");
     }
-    struct node *n = element ? open_element(p, parent, &part) : open_table(p, parent, &part);
+    struct toml_node *n = element ? open_element(p, parent, &part) : open_table(p, parent, &part);
     if (n == NULL) {
         return ERR_PARSE;
     }
@@ -415,58 +415,25 @@ static int read_header(struct parser *p)
     return 0;
 }
 
-static int read_document(struct parser *p)
-{
-    int rc = 0;
-    while (rc == 0) {
-        toml__skip_lines(&p->src);
-        if (p->src.at == p->src.end) {
-            return 0;
-        }
-        rc = toml__peek(&p->src) == '[' ? read_header(p) : read_pair(p, p->section);
-        if (rc == 0) {
-            rc = toml__end_line(&p->src);
-        }
-    }
-    return rc;
-}
-
 // ---- the final tree -----------------------------------------------------------------------
 
-static struct toml freeze(struct arena *a, const struct node *n)
+static struct toml freeze(struct arena *a, const struct toml_node *n)
 {
     struct toml v = n->v;
     size_t i = 0;
     if (v.type == TOML_ARR) {
         v.items = arena_calloc(a, v.n, sizeof *v.items);
-        for (const struct node *c = n->first; c != NULL; c = c->next) {
+        for (const struct toml_node *c = n->first; c != NULL; c = c->next) {
             v.items[i++] = freeze(a, c);
         }
     } else if (v.type == TOML_TABLE) {
         v.members = arena_calloc(a, v.n, sizeof *v.members);
-        for (const struct node *c = n->first; c != NULL; c = c->next) {
+        for (const struct toml_node *c = n->first; c != NULL; c = c->next) {
             v.members[i++] =
                 (struct toml_member){c->key, c->key_at.line, c->key_at.col, freeze(a, c)};
         }
     }
     return v;
-}
-
-static int report(const struct parser *p, uint32_t *line, uint32_t *col, struct err *e)
-{
-    char path[PATH_TEXT];
-    struct toml__place at = p->src.bad;
-    if (line != NULL) {
-        *line = at.line;
-    }
-    if (col != NULL) {
-        *col = at.col;
-    }
-    if (p->reading == NULL) {
-        return err_set(e, ERR_PARSE, "line %u, column %u: %s", at.line, at.col, p->src.why);
-    }
-    return err_set(e, ERR_PARSE, "line %u, column %u: in '%s': %s", at.line, at.col,
-                   path_of(p->reading, path), p->src.why);
 }
 
 int toml_parse(struct toml **out, struct arena *a, struct str text, uint32_t *line, uint32_t *col,
@@ -476,23 +443,35 @@ int toml_parse(struct toml **out, struct arena *a, struct str text, uint32_t *li
     if (text.n >= UINT32_MAX) {
         return err_set(e, ERR_TOO_LARGE, "a TOML document cannot have 4 GiB");
     }
-    struct parser p = {.out = a};
-    arena_init(&p.nodes);
-    map_init(&p.index);
-    buf_init(&p.probe, sizeof p.root->id + text.n);
+    struct toml_parser p = {.out = a, .probe = {.max = sizeof p.root->id + text.n}};
+    struct toml__src *s = &p.src;
     p.root = p.section = node_new(&p, TOML_TABLE, FROM_HEADER, (struct toml__place){1, 1});
-
-    int rc = toml__open(&p.src, text);
-    if (rc == 0) {
-        rc = read_document(&p);
+    int rc = toml__open(s, text);
+    while (rc == 0) {
+        toml__skip_lines(s);
+        if (s->at == s->end) {
+            break;
+        }
+        rc = toml__peek(s) == '[' ? read_header(&p) : read_pair(&p, p.section);
+        rc = rc == 0 ? toml__end_line(s) : rc;
     }
     if (rc == 0) {
         *out = arena_alloc(a, sizeof **out);
         **out = freeze(a, p.root);
     } else {
-        rc = report(&p, line, col, e);
+        char path[PATH_TEXT];
+        bool known = p.reading != NULL; // whose value was read
+        if (line != NULL) {
+            *line = s->bad.line;
+        }
+        if (col != NULL) {
+            *col = s->bad.col;
+        }
+        rc = err_set(e, ERR_PARSE, "line %u, column %u: %s%s%s%s", s->bad.line, s->bad.col,
+                     known ? "in '" : "", known ? path_of(p.reading, path) : "", known ? "': " : "",
+                     s->why);
     }
-    toml__close(&p.src);
+    toml__close(s);
     buf_fini(&p.probe);
     map_fini(&p.index);
     arena_fini(&p.nodes);

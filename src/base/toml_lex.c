@@ -11,6 +11,7 @@
 //
 // Line ends inside multi-line strings become "\n" whatever the file has.
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -42,40 +43,31 @@ static void seek(struct toml__src *s, const char *to)
     s->at = to;
 }
 
-/// What is wrong with the character at `p`, or NULL.
-static const char *fault_of(const char *p, const char *end)
-{
-    unsigned char c = (unsigned char)*p;
-    if (c == '\r') {
-        return p + 1 < end && p[1] == '\n' ? NULL : "a carriage return without its line feed";
-    }
-    return (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f ? "a control character" : NULL;
-}
-
-static int check_text(struct toml__src *s)
-{
-    const char *valid = s->at + utf8_valid_prefix((struct str){s->at, (size_t)(s->end - s->at)});
-    for (const char *p = s->at; p < valid; p++) {
-        const char *fault = fault_of(p, s->end);
-        if (fault != NULL) {
-            seek(s, p);
-            return toml__fail(s, toml__here(s), "%s (U+%04X) is not allowed", fault, (unsigned)*p);
-        }
-    }
-    if (valid < s->end) {
-        seek(s, valid);
-        return toml__fail(s, toml__here(s), "the text is not UTF-8");
-    }
-    return 0;
-}
-
 int toml__open(struct toml__src *s, struct str text)
 {
     const char *start = text.n != 0 ? text.p : "";
     *s = (struct toml__src){.end = start + text.n, .line = 1, .mark_col = 1};
     s->at = s->mark = start + (str_starts(text, "\xEF\xBB\xBF") ? 3 : 0);
-    buf_init(&s->tmp, text.n); // no escape is shorter than what it stands for
-    return check_text(s);
+    s->tmp.max = text.n; // no escape is shorter than what it stands for
+    const char *valid = s->at + utf8_valid_prefix((struct str){s->at, (size_t)(s->end - s->at)});
+    for (const char *p = s->at; p < valid; p++) {
+        unsigned char c = (unsigned char)*p;
+        const char *fault = NULL;
+        if (c == '\r' && (p + 1 == s->end || p[1] != '\n')) {
+            fault = "a carriage return without its line feed";
+        } else if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
+            fault = "a control character";
+        }
+        if (fault != NULL) {
+            seek(s, p);
+            return toml__fail(s, toml__here(s), "%s (U+%04X) is not allowed", fault, (unsigned)*p);
+        }
+    }
+    if (valid == s->end) {
+        return 0;
+    }
+    seek(s, valid);
+    return toml__fail(s, toml__here(s), "the text is not UTF-8");
 }
 
 void toml__close(struct toml__src *s)
@@ -185,17 +177,6 @@ struct quote {
     struct toml__place from;
 };
 
-static struct quote open_quote(struct toml__src *s)
-{
-    struct quote q = {.c = *s->at, .from = toml__here(s)};
-    q.multi = s->end - s->at >= 3 && s->at[1] == q.c && s->at[2] == q.c;
-    s->at += q.multi ? 3 : 1;
-    if (q.multi) {
-        eat_newline(s); // directly behind the opening quotes: not part of the string
-    }
-    return q;
-}
-
 /// At a quote: true when it ends the string. Up to two may stand before the three that do.
 static bool close_quote(struct toml__src *s, const struct quote *q)
 {
@@ -261,31 +242,6 @@ static bool fold_lines(struct toml__src *s)
     return true;
 }
 
-static int read_backslash(struct toml__src *s, const struct quote *q)
-{
-    struct toml__place from = toml__here(s);
-    s->at++;
-    return q->multi && fold_lines(s) ? 0 : read_escape(s, from);
-}
-
-static void read_run(struct toml__src *s, const struct quote *q)
-{
-    const char *start = s->at;
-    while (s->at < s->end && *s->at != q->c && *s->at != '\\' && *s->at != '\n' && *s->at != '\r') {
-        s->at++;
-    }
-    s->at += s->at == start; // a backslash of a literal string
-    buf_add(&s->tmp, start, (size_t)(s->at - start));
-}
-
-static int unclosed(struct toml__src *s, const struct quote *q)
-{
-    int n = q->multi ? 3 : 1;
-    char quotes[4] = {q->c, q->c, q->c};
-    return toml__fail(s, q->from, "a string begins here and is not closed with %.*s%s", n, quotes,
-                      q->multi ? "" : " on its line");
-}
-
 static int read_rest(struct toml__src *s, const struct quote *q)
 {
     for (;;) {
@@ -295,17 +251,28 @@ static int read_rest(struct toml__src *s, const struct quote *q)
                 return 0;
             }
         } else if (c == '\0' || (!q->multi && (c == '\n' || c == '\r'))) {
-            return unclosed(s, q);
+            char quotes[4] = {q->c, q->c, q->c};
+            return toml__fail(s, q->from, "a string begins here and is not closed with %.*s%s",
+                              q->multi ? 3 : 1, quotes, q->multi ? "" : " on its line");
         } else if (eat_newline(s)) {
             buf_addc(&s->tmp, '\n');
         } else if (c == '\\' && q->c == '"') {
-            int rc = read_backslash(s, q);
+            struct toml__place from = toml__here(s);
+            s->at++;
+            int rc = q->multi && fold_lines(s) ? 0 : read_escape(s, from);
             if (rc < 0) {
                 return rc;
             }
         } else {
-            read_run(s, q);
+            const char *start = s->at;
+            while (s->at < s->end && *s->at != q->c && *s->at != '\\' && *s->at != '\n' &&
+                   *s->at != '\r') {
+                s->at++;
+            }
+            s->at += s->at == start; // a backslash of a literal string
+            buf_add(&s->tmp, start, (size_t)(s->at - start));
         }
+        assert(s->at <= s->end);
     }
 }
 
@@ -336,8 +303,13 @@ int toml__key(struct toml__src *s, struct str *out)
 
 int toml__string(struct toml__src *s, struct str *out)
 {
+    struct quote q = {.c = *s->at, .from = toml__here(s)};
     buf_clear(&s->tmp);
-    struct quote q = open_quote(s);
+    q.multi = s->end - s->at >= 3 && s->at[1] == q.c && s->at[2] == q.c;
+    s->at += q.multi ? 3 : 1;
+    if (q.multi) {
+        eat_newline(s); // directly after the opening quotes: not part of the string
+    }
     int rc = read_rest(s, &q);
     *out = buf_str(&s->tmp);
     return rc;

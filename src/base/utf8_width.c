@@ -5,12 +5,12 @@
 
 #include "base/utf8.h"
 
-struct range {
+struct width_range {
     uint32_t low, high;
 };
 
 // clang-format off
-static const struct range zero[] = {
+static const struct width_range zero[] = {
     {0x0000, 0x001F}, {0x007F, 0x009F}, {0x0300, 0x036F}, {0x0483, 0x0489},
     {0x0591, 0x05BD}, {0x05BF, 0x05BF}, {0x05C1, 0x05C2}, {0x05C4, 0x05C5},
     {0x05C7, 0x05C7}, {0x0600, 0x0605}, {0x0610, 0x061A}, {0x061C, 0x061C},
@@ -101,7 +101,7 @@ static const struct range zero[] = {
     {0x1E944, 0x1E94A}, {0xE0001, 0xE0001}, {0xE0020, 0xE007F}, {0xE0100, 0xE01EF},
 };
 
-static const struct range two[] = {
+static const struct width_range two[] = {
     {0x1100, 0x115F}, {0x231A, 0x231B}, {0x2329, 0x232A}, {0x23E9, 0x23EC},
     {0x23F0, 0x23F0}, {0x23F3, 0x23F3}, {0x25FD, 0x25FE}, {0x2614, 0x2615},
     {0x2648, 0x2653}, {0x267F, 0x267F}, {0x2693, 0x2693}, {0x26A1, 0x26A1},
@@ -136,7 +136,7 @@ static const struct range two[] = {
 };
 // clang-format on
 
-static bool in_table(const struct range *table, size_t n, uint32_t cp)
+static bool in_table(const struct width_range *table, size_t n, uint32_t cp)
 {
     size_t low = 0, high = n;
     while (low < high) {

@@ -77,11 +77,6 @@ static size_t plain_run(struct str text)
     return n;
 }
 
-static bool ends_line(uint32_t cp, struct str rest)
-{
-    return cp == '\n' || cp == '\t' || (cp == '\r' && rest.n != 0 && rest.p[0] == '\n');
-}
-
 void visible_add(struct buf *to, struct str text, bool lines)
 {
     uint32_t before = 0; // the last character, if it was shown as it is
@@ -90,11 +85,11 @@ void visible_add(struct buf *to, struct str text, bool lines)
         size_t plain = plain_run(text);
         size_t n = plain != 0 ? plain : utf8_decode(text, &cp);
         struct str rest = str_from(text, n);
+        bool ends = lines && (cp == '\n' || cp == '\t' || (cp == '\r' && str_starts(rest, "\n")));
         if (plain == 0 && cp == 0xFFFD && n == 1) {
             buf_addf(to, "\\x%02x", (unsigned char)text.p[0]);
             cp = 0;
-        } else if (plain == 0 && is_unseen(cp) && !(lines && ends_line(cp, rest)) &&
-                   !joins(before, cp, rest)) {
+        } else if (plain == 0 && is_unseen(cp) && !ends && !joins(before, cp, rest)) {
             add_escape(to, cp);
             cp = 0;
         } else {
@@ -109,13 +104,12 @@ void visible_say(const char *fmt, ...)
 {
     va_list ap;
     char *text = NULL;
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     va_start(ap, fmt);
     if (vasprintf(&text, fmt, ap) < 0) {
         abort();
     }
     va_end(ap);
-    buf_init(&line, SIZE_MAX);
     visible_add(&line, str_of(text), false);
     buf_addc(&line, '\n');
     ssize_t n = write(STDERR_FILENO, line.p, line.n);
