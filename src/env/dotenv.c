@@ -5,14 +5,14 @@
 
 #include "env/dotenv.h"
 
-struct reader {
+struct dotenv_reader {
     struct str rest;
     unsigned line;
     struct env_vars *vars;
     struct err *e;
 };
 
-static int fail(const struct reader *r, const char *what)
+static int fail(const struct dotenv_reader *r, const char *what)
 {
     return err_set(r->e, ERR_PARSE, "line %u: %s", r->line, what);
 }
@@ -37,7 +37,7 @@ static char unescape(char c)
 
 // From behind the opening quote, over lines, to the closing one; the text between goes to `out`, for
 // double quotes with escapes resolved and `\$` kept apart from `$`.
-static int read_quoted(struct reader *r, struct str *line, char quote, struct buf *out)
+static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, struct buf *out)
 {
     size_t i = 0;
     unsigned lines = 0;
@@ -63,7 +63,7 @@ static int read_quoted(struct reader *r, struct str *line, char quote, struct bu
     return line->n == 0 || line->p[0] == '#' ? 0 : fail(r, "text behind the closing quote");
 }
 
-static int read_value(struct reader *r, struct str name, struct str line)
+static int read_value(struct dotenv_reader *r, struct str name, struct str line)
 {
     struct buf raw = {.max = SIZE_MAX}, value = {.max = SIZE_MAX};
     int rc = 0;
@@ -97,7 +97,7 @@ static int read_value(struct reader *r, struct str name, struct str line)
     return rc;
 }
 
-static int read_line(struct reader *r, struct str line)
+static int read_line(struct dotenv_reader *r, struct str line)
 {
     line = str_trim(line);
     if (line.n == 0 || line.p[0] == '#') {
@@ -139,7 +139,7 @@ int env_expand(struct buf *out, struct str text, const struct env_vars *vars, st
 
 int env_dotenv_read(struct env_vars *vars, struct str text, struct err *e)
 {
-    struct reader r = {.rest = text, .vars = vars, .e = e};
+    struct dotenv_reader r = {.rest = text, .vars = vars, .e = e};
     if (str_starts(text, "\xef\xbb\xbf")) {
         r.rest = str_from(text, 3);
     }

@@ -20,13 +20,13 @@
 #include "env/result.h"
 #include "env/vars.h"
 
-struct entry {
+struct merge_entry {
     const char *value;               // NULL: unset by us
     const struct env_list *lists[2]; // in front and behind; both NULL for a plain variable
     bool plain;
 };
 
-struct state {
+struct merge_state {
     struct env_result *result; // NULL: nothing of ours
     uint64_t generation;
 };
@@ -37,7 +37,7 @@ enum { OFFERS_MAX = 16 };
 struct env_session {
     struct arena arena;
     struct env_vars outer;
-    vec(struct state) states; // [0] is acknowledged
+    vec(struct merge_state) states; // [0] is acknowledged
     uint64_t count;
 };
 
@@ -59,9 +59,9 @@ static const void *bsearch_in(const void *key, const void *all, size_t n, size_t
 }
 
 // What `r` says about `name`.
-static struct entry entry_of(const struct env_result *r, const char *name)
+static struct merge_entry entry_of(const struct env_result *r, const char *name)
 {
-    struct entry e = {0};
+    struct merge_entry e = {0};
     if (r == NULL) {
         return e;
     }
@@ -75,7 +75,7 @@ static struct entry entry_of(const struct env_result *r, const char *name)
     return e;
 }
 
-static bool is_list(const struct entry *e)
+static bool is_list(const struct merge_entry *e)
 {
     return e->lists[0] != NULL || e->lists[1] != NULL;
 }
@@ -102,7 +102,7 @@ static bool same_list(const struct env_list *a, const struct env_list *b)
 static const char *value_in(const struct env_session *s, const struct env_result *r,
                             const char *name)
 {
-    struct entry e = entry_of(r, name);
+    struct merge_entry e = entry_of(r, name);
     return e.plain ? e.value : env_vars_get(&s->outer, str_of(name));
 }
 
@@ -140,12 +140,12 @@ static const char *joined(struct env_ops *ops, const struct env_list *l)
 }
 
 // All elements that some state has and `now` has not.
-static const char *leaving(const struct env_session *s, const char *name, const struct entry *now,
-                           struct env_ops *ops)
+static const char *leaving(const struct env_session *s, const char *name,
+                           const struct merge_entry *now, struct env_ops *ops)
 {
     vec(const char *) items = {0};
     vec_foreach (st, &s->states) {
-        struct entry e = entry_of(st->result, name);
+        struct merge_entry e = entry_of(st->result, name);
         for (int side = 0; side < 2; side++) {
             for (size_t i = 0; e.lists[side] != NULL && i < e.lists[side]->n; i++) {
                 struct str item = str_of(e.lists[side]->items[i]);
@@ -195,10 +195,10 @@ static void bring_back(const struct env_session *s, const struct env_op *list, s
 static void merge_list(const struct env_session *s, const struct env_result *r, const char *name,
                        struct env_ops *ops)
 {
-    struct entry now = entry_of(r, name);
+    struct merge_entry now = entry_of(r, name);
     bool agreed = true;
     vec_foreach (st, &s->states) {
-        struct entry e = entry_of(st->result, name);
+        struct merge_entry e = entry_of(st->result, name);
         agreed =
             agreed && same_list(e.lists[0], now.lists[0]) && same_list(e.lists[1], now.lists[1]);
     }
@@ -284,10 +284,10 @@ static void add_names(struct env_vars *names, const struct env_result *r)
 static void merge_name(const struct env_session *s, const struct env_result *r, const char *name,
                        struct env_ops *ops)
 {
-    struct entry now = entry_of(r, name);
+    struct merge_entry now = entry_of(r, name);
     bool list = is_list(&now), plain = now.plain;
     vec_foreach (st, &s->states) {
-        struct entry e = entry_of(st->result, name);
+        struct merge_entry e = entry_of(st->result, name);
         list = list || is_list(&e);
         plain = plain || e.plain;
     }
@@ -305,7 +305,7 @@ static void merge_name(const struct env_session *s, const struct env_result *r, 
 struct env_session *env_session_new(const char *const *outer)
 {
     struct env_session *s = xcalloc(1, sizeof *s);
-    struct state nothing = {0};
+    struct merge_state nothing = {0};
     arena_init(&s->arena);
     env_vars_init(&s->outer, &s->arena);
     env_vars_add_environ(&s->outer, outer);
@@ -361,11 +361,11 @@ void env_session_merge(struct env_session *s, const struct env_result *r, struct
         merge_name(s, r, sorted[i], ops);
     }
     merge_functions(s, r, ops);
-    struct entry path = entry_of(r, "PATH");
+    struct merge_entry path = entry_of(r, "PATH");
     ops->path_front = joined(ops, path.lists[0]);
     env_vars_fini(&names);
-    struct state offered = {.result = (struct env_result *)(uintptr_t)r,
-                            .generation = r != NULL ? r->generation : 0};
+    struct merge_state offered = {.result = (struct env_result *)(uintptr_t)r,
+                                  .generation = r != NULL ? r->generation : 0};
     if (r != NULL) {
         env_result_ref(offered.result);
     }

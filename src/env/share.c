@@ -31,9 +31,9 @@
 
 enum { PATIENCE_MS = 2000, FIRST_MS = 600000, KILL_MS = 5000 };
 
-struct place {
+struct env_place {
     struct env_share *share;
-    struct place *next;
+    struct env_place *next;
     char *root;
     char **base; // of the guest that opened it
     struct env_coord *coord;
@@ -46,15 +46,15 @@ struct place {
 struct env_share {
     struct env_share_opts o;
     struct lane *lane;
-    struct place *places;
+    struct env_place *places;
 };
 
-struct ask {
+struct guest_ask {
     env_guest_fn *done;
     void *arg;
 };
 
-struct finding {
+struct env_finding {
     struct env_guest *guest; // NULL: it is gone
     char *dir;
     struct env_project project;
@@ -66,14 +66,14 @@ struct env_guest {
     void *arg;
     char *dir;
     char **base;
-    struct finding *finding;
-    struct place *place; // NULL: none
-    char **environ;      // NULL: the base
-    uint64_t applied;    // generation of the result in it
-    uint64_t told;       // of the last failure that was said
-    bool denied;         // and it was that nobody trusts the project
-    vec(char *) mine;    // variables that its user changed
-    vec(struct ask) asks;
+    struct env_finding *finding;
+    struct env_place *place; // NULL: none
+    char **environ;          // NULL: the base
+    uint64_t applied;        // generation of the result in it
+    uint64_t told;           // of the last failure that was said
+    bool denied;             // and it was that nobody trusts the project
+    vec(char *) mine;        // variables that its user changed
+    vec(struct guest_ask) asks;
     struct timer patience;
 };
 
@@ -225,7 +225,7 @@ static void answer(void *arg)
     size_t n = g->asks.n; // a callback may ask again, or forget other asks
     timer_stop(&g->patience);
     for (; n != 0 && g->asks.n != 0; n--) {
-        struct ask ask = g->asks.p[0];
+        struct guest_ask ask = g->asks.p[0];
         vec_remove(&g->asks, 0);
         ask.done(ask.arg, environ_of(g));
     }
@@ -234,7 +234,7 @@ static void answer(void *arg)
 /// Answer all guests of a place; also when the coordinator found nothing changed.
 static void answer_all(void *arg)
 {
-    struct place *p = arg;
+    struct env_place *p = arg;
     for (size_t i = 0; i < p->guests.n; i++) {
         answer(p->guests.p[i]);
     }
@@ -243,7 +243,7 @@ static void answer_all(void *arg)
 /// Bring the guest up to date with its place: its result, and, if that is news, its failure.
 static void catch_up(struct env_guest *g, const struct env_failed *m)
 {
-    struct place *p = g->place;
+    struct env_place *p = g->place;
     assert(p->settled);
     struct env_result *r = env_coord_get_result(p->coord);
     if (r != NULL && r->generation != g->applied) {
@@ -262,7 +262,7 @@ static void catch_up(struct env_guest *g, const struct env_failed *m)
 /// A build is over, with a result or a failure: all guests of the place get it.
 static void on_over(const struct env_failed *m, void *arg)
 {
-    struct place *p = arg;
+    struct env_place *p = arg;
     assert(p->guests.n != 0);
     p->settled = true;
     p->generation = m->generation;
@@ -275,13 +275,13 @@ static void on_over(const struct env_failed *m, void *arg)
 
 static void on_building(const struct env_building *m, void *arg)
 {
-    struct place *p = arg;
+    struct env_place *p = arg;
     p->share->o.building(p->share->o.arg, p->root, m);
 }
 
 static void on_ready(const struct env_ready *m, void *arg)
 {
-    struct place *p = arg;
+    struct env_place *p = arg;
     struct env_failed none = {
         .generation = m->result->generation, .changed = m->changed, .n_changed = m->n_changed};
     p->share->o.ready(p->share->o.arg, p->root, m);
@@ -290,15 +290,15 @@ static void on_ready(const struct env_ready *m, void *arg)
 
 static void on_log(struct str line, void *arg)
 {
-    struct place *p = arg;
+    struct env_place *p = arg;
     p->share->o.log(p->share->o.arg, p->root, line);
 }
 
 // ---- places ----------------------------------------------------------------------------------
 
-static struct place *open_place(struct env_share *s, const char *root, char *const *base)
+static struct env_place *open_place(struct env_share *s, const char *root, char *const *base)
 {
-    struct place *p = xcalloc(1, sizeof *p);
+    struct env_place *p = xcalloc(1, sizeof *p);
     struct env_coord_opts o = {.loop = s->o.loop,
                                .watcher = s->o.watcher,
                                .lane = s->lane,
@@ -321,7 +321,7 @@ static struct place *open_place(struct env_share *s, const char *root, char *con
 
 static void leave_place(struct env_guest *g)
 {
-    struct place *p = g->place;
+    struct env_place *p = g->place;
     size_t i = 0;
     if (p == NULL) {
         return;
@@ -333,7 +333,7 @@ static void leave_place(struct env_guest *g)
     if (p->guests.n != 0) {
         return;
     }
-    struct place **at = &p->share->places;
+    struct env_place **at = &p->share->places;
     while (*at != p) {
         at = &(*at)->next;
     }
@@ -359,7 +359,7 @@ static void look(struct env_guest *g)
 
 static void join(struct env_guest *g, const char *root)
 {
-    struct place *p = g->share->places;
+    struct env_place *p = g->share->places;
     assert(g->place == NULL);
     while (p != NULL && (strcmp(p->root, root) != 0 || !is_alike(p->base, g->base))) {
         p = p->next;
@@ -381,13 +381,13 @@ static void join(struct env_guest *g, const char *root)
 
 static void find_project(void *arg) // on a worker
 {
-    struct finding *f = arg;
+    struct env_finding *f = arg;
     f->rc = env_project_find(&f->project, f->dir, NULL);
 }
 
 static void on_found(void *arg)
 {
-    struct finding *f = arg;
+    struct env_finding *f = arg;
     struct env_guest *g = f->guest;
     if (g != NULL) {
         g->finding = NULL;
@@ -404,9 +404,9 @@ static void on_found(void *arg)
 
 static void start_finding(struct env_guest *g)
 {
-    struct finding *f = xcalloc(1, sizeof *f);
+    struct env_finding *f = xcalloc(1, sizeof *f);
     assert(g->finding == NULL && g->place == NULL);
-    *f = (struct finding){.guest = g, .dir = xstrdup(g->dir)};
+    *f = (struct env_finding){.guest = g, .dir = xstrdup(g->dir)};
     g->finding = f;
     work_submit(g->share->lane, work_mount_key(g->dir), find_project, on_found, f);
 }
@@ -494,7 +494,7 @@ void env_guest_move(struct env_guest *g, const char *dir, const char *const *bas
 
 void env_guest_ask(struct env_guest *g, env_guest_fn *done, void *arg)
 {
-    struct ask ask = {.done = done, .arg = arg};
+    struct guest_ask ask = {.done = done, .arg = arg};
     vec_push(&g->asks, ask);
     if (g->place != NULL) {
         look(g);

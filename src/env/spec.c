@@ -42,7 +42,7 @@ static const struct {
     {"mise", "mise.toml", "mise"},
 };
 
-struct reading {
+struct spec_reading {
     struct env_spec *s;
     const struct env_vars *base;
     const char *provider;                   // as configured last
@@ -137,7 +137,7 @@ static void note_source(const char *rel, void *arg)
 
 // ---- one file --------------------------------------------------------------------------------
 
-static int read_dotenv(struct reading *r, struct env_unit *u)
+static int read_dotenv(struct spec_reading *r, struct env_unit *u)
 {
     const char **names;
     size_t n;
@@ -157,7 +157,7 @@ static int read_dotenv(struct reading *r, struct env_unit *u)
     return rc;
 }
 
-static int read_watch(struct reading *r, const struct env_unit *u)
+static int read_watch(struct spec_reading *r, const struct env_unit *u)
 {
     const char **names;
     size_t n;
@@ -173,7 +173,8 @@ static int read_watch(struct reading *r, const struct env_unit *u)
     return rc;
 }
 
-static int read_word(struct reading *r, const struct env_unit *u, const char *key, const char **out)
+static int read_word(struct spec_reading *r, const struct env_unit *u, const char *key,
+                     const char **out)
 {
     const struct toml *v = toml_get(u->toml, key);
     if (v == NULL) {
@@ -186,7 +187,7 @@ static int read_word(struct reading *r, const struct env_unit *u, const char *ke
     return 0;
 }
 
-static int read_script(struct reading *r, const struct env_unit *u)
+static int read_script(struct spec_reading *r, const struct env_unit *u)
 {
     const char *script = NULL;
     int rc = read_word(r, u, "script", &script);
@@ -198,9 +199,9 @@ static int read_script(struct reading *r, const struct env_unit *u)
     return rc == 0 ? 0 : err_set(r->e, rc, "cannot read script '%s': %s", script, err_text(rc));
 }
 
-static int read_unit(struct reading *r, const char *path, const char *by);
+static int read_unit(struct spec_reading *r, const char *path, const char *by);
 
-static int read_includes(struct reading *r, const struct env_unit *u, const char *path)
+static int read_includes(struct spec_reading *r, const struct env_unit *u, const char *path)
 {
     const char **names;
     size_t n;
@@ -213,7 +214,7 @@ static int read_includes(struct reading *r, const struct env_unit *u, const char
     return rc;
 }
 
-static int read_unit_text(struct reading *r, const char *path, struct str text)
+static int read_unit_text(struct spec_reading *r, const char *path, struct str text)
 {
     struct env_unit u = {.path = shown(r->s, path)};
     struct toml *root;
@@ -238,7 +239,7 @@ static int read_unit_text(struct reading *r, const char *path, struct str text)
 }
 
 // `by` is who includes it; NULL for env.toml, which need not exist.
-static int read_unit(struct reading *r, const char *path, const char *by)
+static int read_unit(struct spec_reading *r, const char *path, const char *by)
 {
     struct str text;
     for (size_t i = 0; i < r->n_open; i++) {
@@ -269,7 +270,7 @@ static int read_unit(struct reading *r, const char *path, const char *by)
 
 // ---- the delegate ----------------------------------------------------------------------------
 
-static int choose_delegate(struct reading *r)
+static int choose_delegate(struct spec_reading *r)
 {
     struct env_spec *s = r->s;
     bool automatic = r->provider == NULL || strcmp(r->provider, "auto") == 0;
@@ -383,7 +384,7 @@ int env__known(const struct env_unit *u, const struct toml *table, const char *w
 
 int env_spec_read(struct env_spec *s, const char *root, const struct env_vars *base, struct err *e)
 {
-    struct reading r = {.s = s, .base = base, .e = e};
+    struct spec_reading r = {.s = s, .base = base, .e = e};
     *s = (struct env_spec){0};
     s->root = arena_strdup(&s->arena, str_of(root));
     int rc = read_unit(&r, env__path(&s->arena, root, ".afloat/env.toml"), NULL);

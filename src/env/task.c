@@ -28,7 +28,7 @@ enum { RUNNING_MAX = 8, FILE_MAX = 1 << 20 };
 
 enum step { WAITING, PRINTING, ASKING, RUNNING, OVER, FAILED, SHELL };
 
-struct job {
+struct task_job {
     struct env_tasks *all;
     const struct env_task *task;
     enum step step;
@@ -47,7 +47,7 @@ struct env_tasks {
     struct env_vars base, exports;
     struct buf outputs; // members of a JSON object
     struct lane *lane;
-    struct job *jobs;
+    struct task_job *jobs;
     size_t n, n_wanted, n_over;
     size_t printing; // jobs on the lane
     bool cancelled, closed, ended;
@@ -57,7 +57,7 @@ struct env_tasks {
 
 static void pump_soon(struct env_tasks *t);
 
-static void say(struct job *j, enum env_task_state state, const char *text)
+static void say(struct task_job *j, enum env_task_state state, const char *text)
 {
     struct env_tasks *t = j->all;
     struct env_task_progress p = {
@@ -65,7 +65,7 @@ static void say(struct job *j, enum env_task_state state, const char *text)
     t->o.progress(&p, t->o.arg);
 }
 
-static struct job *job_of(struct env_tasks *t, const char *name)
+static struct task_job *job_of(struct env_tasks *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (strcmp(t->jobs[i].task->name, name) == 0) {
@@ -75,7 +75,7 @@ static struct job *job_of(struct env_tasks *t, const char *name)
     return NULL;
 }
 
-static void over(struct job *j, enum env_task_state state, const char *text)
+static void over(struct task_job *j, enum env_task_state state, const char *text)
 {
     struct env_tasks *t = j->all;
     assert(j->step < OVER);
@@ -91,7 +91,7 @@ static void over(struct job *j, enum env_task_state state, const char *text)
 
 // ---- what a task made ------------------------------------------------------------------------
 
-static void remove_files(struct job *j)
+static void remove_files(struct task_job *j)
 {
     for (size_t i = 0; i < ARRAY_LEN(j->files); i++) {
         if (j->files[i] != NULL) {
@@ -102,7 +102,7 @@ static void remove_files(struct job *j)
     }
 }
 
-static int take_exports(struct job *j, struct err *e)
+static int take_exports(struct task_job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
     struct buf text = {.max = FILE_MAX};
@@ -116,7 +116,7 @@ static int take_exports(struct job *j, struct err *e)
     return rc == -ENOENT ? 0 : rc;
 }
 
-static int take_output(struct job *j, struct err *e)
+static int take_output(struct task_job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
     struct buf text = {.max = FILE_MAX};
@@ -142,7 +142,7 @@ static int take_output(struct job *j, struct err *e)
     return rc == -ENOENT ? 0 : rc;
 }
 
-static char *print_path(const struct job *j)
+static char *print_path(const struct task_job *j)
 {
     char *name = str_dup(str_of(j->task->name));
     for (char *p = name; *p != '\0'; p++) {
@@ -155,7 +155,7 @@ static char *print_path(const struct job *j)
 
 // ---- running ---------------------------------------------------------------------------------
 
-static int make_files(struct job *j, struct err *e)
+static int make_files(struct task_job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
     if (t->dir == NULL) {
@@ -173,7 +173,7 @@ static int make_files(struct job *j, struct err *e)
     return 0;
 }
 
-static char **make_env(struct job *j)
+static char **make_env(struct task_job *j)
 {
     struct env_tasks *t = j->all;
     struct env_vars vars;
@@ -198,7 +198,7 @@ static char **make_env(struct job *j)
 
 static void on_line(struct str line, void *arg)
 {
-    struct job *j = arg;
+    struct task_job *j = arg;
     char *text = str_dup(line);
     if (j->step == RUNNING) {
         say(j, ENV_TASK_OUTPUT, text);
@@ -208,7 +208,7 @@ static void on_line(struct str line, void *arg)
 
 static void on_end(int code, const char *why, void *arg);
 
-static void run(struct job *j, enum step step, const char *command)
+static void run(struct task_job *j, enum step step, const char *command)
 {
     struct env_tasks *t = j->all;
     struct err e = {0};
@@ -231,7 +231,7 @@ static void run(struct job *j, enum step step, const char *command)
     }
 }
 
-static void start_run(struct job *j)
+static void start_run(struct task_job *j)
 {
     say(j, ENV_TASK_STARTED, "");
     if (!j->all->closed) {
@@ -241,7 +241,7 @@ static void start_run(struct job *j)
 
 static void on_end(int code, const char *why, void *arg)
 {
-    struct job *j = arg;
+    struct task_job *j = arg;
     j->exec = NULL;
     if (j->step == RUNNING) {
         struct err e = {0};
@@ -266,7 +266,7 @@ static void on_end(int code, const char *why, void *arg)
     }
 }
 
-static bool same_as_last(struct job *j)
+static bool same_as_last(struct task_job *j)
 {
     struct buf old = {.max = SHA256_HEX};
     char *path = print_path(j);
@@ -279,7 +279,7 @@ static bool same_as_last(struct job *j)
 
 static void print_job(void *arg)
 {
-    struct job *j = arg;
+    struct task_job *j = arg;
     env_task_print(j->task, j->print);
 }
 
@@ -287,7 +287,7 @@ static void tasks_free(void *arg);
 
 static void on_printed(void *arg)
 {
-    struct job *j = arg;
+    struct task_job *j = arg;
     struct env_tasks *t = j->all;
     t->printing--;
     if (t->closed) {
@@ -306,11 +306,11 @@ static void on_printed(void *arg)
 // ---- the graph -------------------------------------------------------------------------------
 
 // NULL: it may start. "": it must wait. Else the name of one that failed.
-static const char *held_by(struct job *j)
+static const char *held_by(struct task_job *j)
 {
     const char *held = NULL;
     for (const char **name = j->task->after; *name != NULL; name++) {
-        struct job *first = job_of(j->all, *name);
+        struct task_job *first = job_of(j->all, *name);
         assert(first != NULL);
         if (first->step == FAILED) {
             return *name;
@@ -320,7 +320,7 @@ static const char *held_by(struct job *j)
     return held;
 }
 
-static void begin(struct job *j)
+static void begin(struct task_job *j)
 {
     const char *held = held_by(j);
     if (j->all->cancelled) {
@@ -338,7 +338,7 @@ static void begin(struct job *j)
 static void say_for_shell(struct env_tasks *t)
 {
     for (size_t i = 0; i < t->n && !t->closed; i++) {
-        struct job *j = &t->jobs[i];
+        struct task_job *j = &t->jobs[i];
         if (!j->left) {
             continue;
         }
@@ -361,7 +361,7 @@ static void pump(void *arg)
         running += t->jobs[i].step >= PRINTING && t->jobs[i].step <= RUNNING;
     }
     for (size_t i = 0; i < t->n && !t->closed; i++) {
-        struct job *j = &t->jobs[i];
+        struct task_job *j = &t->jobs[i];
         if (j->wanted && j->step == WAITING && running < RUNNING_MAX) {
             begin(j);
             running += j->step == PRINTING;
@@ -395,7 +395,7 @@ static void pump_soon(struct env_tasks *t)
     }
 }
 
-static void want(struct env_tasks *t, struct job *j)
+static void want(struct env_tasks *t, struct task_job *j)
 {
     j->wanted = true;
     for (const char **name = j->task->after; *name != NULL; name++) {
@@ -407,7 +407,7 @@ static void want(struct env_tasks *t, struct job *j)
 static void leave_to_shell(struct env_tasks *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct job *j = &t->jobs[i];
+        struct task_job *j = &t->jobs[i];
         bool shell = j->task->in_shell;
         for (const char **name = j->task->after; *name != NULL; name++) {
             shell = shell || job_of(t, *name)->step == SHELL;
@@ -462,9 +462,9 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
     for (size_t i = 0; i < t->n; i++) {
         const struct env_task *task = &o->result->tasks.p[i];
         bool wanted = o->again ? task->inputs[0] != NULL && !task->in_shell : o->only == NULL;
-        t->jobs[i] = (struct job){.all = t, .task = task, .wanted = wanted};
+        t->jobs[i] = (struct task_job){.all = t, .task = task, .wanted = wanted};
     }
-    struct job *only = o->only != NULL ? job_of(t, o->only) : NULL;
+    struct task_job *only = o->only != NULL ? job_of(t, o->only) : NULL;
     if (o->only != NULL && only == NULL) {
         int rc = err_set(e, ERR_NOT_FOUND, "there is no task '%s'", o->only);
         tasks_free(t);

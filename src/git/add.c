@@ -297,14 +297,14 @@ static int tell(struct git_job *j, struct err *e)
     STEP_WORK("carry", carry),                                 \
     STEP_THINK("tell", tell)
 
-static const struct step from_state[] = {
+static const struct git_step from_state[] = {
     STATE_STEPS,
     STEP_COMMAND("start commit", make_start, take_start),
     MAKE_STEPS,
     STEPS_END
 };
 
-static const struct step from_name[] = {
+static const struct git_step from_name[] = {
     STEP_COMMAND("base", ask_base, take_base),
     MAKE_STEPS,
     STEPS_END
@@ -320,7 +320,7 @@ static int choose_way(struct git_job *j, struct err *e)
 }
 
 // clang-format off
-static const struct step add_steps[] = {
+static const struct git_step add_steps[] = {
     LOOK_STEPS,
     STEP_THINK("check", check),
     STEP_WORK("directory", look_at_dir),
@@ -356,7 +356,7 @@ static void undo_branch(struct git_job *j)
 }
 
 // clang-format off
-static const struct step undo_steps[] = {
+static const struct git_step undo_steps[] = {
     STEP_THINK("turn", undo_turn),
     STEP_WORK("directory", undo_dir),
     STEP_COMMAND("branch", undo_branch, NULL),

@@ -279,7 +279,7 @@ static int done(struct git_job *j, struct err *e)
 }
 
 // clang-format off
-static const struct step apply_steps[] = {
+static const struct git_step apply_steps[] = {
     LOOK_STEPS,
     STEP_THINK("check", look__need_commit),
     STATE_STEPS,
@@ -295,7 +295,7 @@ static const struct step apply_steps[] = {
     STEPS_END
 };
 
-static const struct step undo_steps[] = {
+static const struct git_step undo_steps[] = {
     STEP_WORK("new files", undo_new),
     STEP_COMMAND("index", undo_index, NULL),
     STEP_COMMAND("other files", undo_others, NULL),

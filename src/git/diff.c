@@ -180,8 +180,8 @@ static int take_patch(struct git_job *j, struct err *e)
     STEP_COMMAND("changes", ask_changes, take_changes),\
     STEP_COMMAND("patch", ask_patch, take_patch)
 
-static const struct step of_branch[] = {JOIN_STEPS, COMPARE_STEPS, STEPS_END};
-static const struct step of_worktree[] = {
+static const struct git_step of_branch[] = {JOIN_STEPS, COMPARE_STEPS, STEPS_END};
+static const struct git_step of_worktree[] = {
     STEP_WORK("temporary index", enter),
     STEP_COMMAND("add", state__add, state__added),
     STEP_COMMAND("state", state__ask_changes, state__changes),
@@ -192,7 +192,7 @@ static const struct step of_worktree[] = {
     COMPARE_STEPS,
     STEPS_END
 };
-static const struct step undo_steps[] = {STEP_WORK("temporary index away", index_away), STEPS_END};
+static const struct git_step undo_steps[] = {STEP_WORK("temporary index away", index_away), STEPS_END};
 // clang-format on
 
 static void report(struct git_job *j, int status, const struct err *e)
@@ -205,7 +205,7 @@ static void report(struct git_job *j, int status, const struct err *e)
 
 struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_cb *cb, void *arg)
 {
-    const struct step *steps = o->of.dir != NULL ? of_worktree : of_branch;
+    const struct git_step *steps = o->of.dir != NULL ? of_worktree : of_branch;
     struct diff_job *k = job__new(g, sizeof *k, steps, undo_steps, report);
     struct git_job *j = &k->j;
     k->cb = cb;

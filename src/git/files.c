@@ -68,7 +68,7 @@ static const char *next_name(DIR *dir)
 
 // ---- removing --------------------------------------------------------------------------------
 
-struct level {
+struct removal_level {
     char *name; // in the directory above
     dev_t dev;  // of that directory
     ino_t ino;
@@ -77,7 +77,7 @@ struct level {
 struct removal {
     DIR *dir; // where we are
     struct stat st;
-    vec(struct level) above;
+    vec(struct removal_level) above;
 };
 
 /// Into the directory `name`. The one we are in is closed.
@@ -88,7 +88,7 @@ static int descend(struct removal *r, const char *name)
     if (dir == NULL) {
         return error();
     }
-    struct level up = {xstrdup(name), r->st.st_dev, r->st.st_ino};
+    struct removal_level up = {xstrdup(name), r->st.st_dev, r->st.st_ino};
     vec_push(&r->above, up);
     closedir(r->dir);
     r->dir = dir;
@@ -99,7 +99,7 @@ static int descend(struct removal *r, const char *name)
 /// Back up, and remove the directory that we were in.
 static int ascend(struct removal *r)
 {
-    struct level up = vec_pop(&r->above);
+    struct removal_level up = vec_pop(&r->above);
     struct stat st;
     DIR *dir = open_dir(dirfd(r->dir), "..", NULL, &st);
     int rc = dir == NULL ? error() : 0;
@@ -300,16 +300,16 @@ int files__link(const char *dir, const char *name, const char *target, struct er
 
 // ---- looking ---------------------------------------------------------------------------------
 
-struct visit {
+struct files_visit {
     dev_t dev;
     size_t left; // entries that may still be seen
     bool partial;
-    void (*see)(struct visit *v, int dir, const char *name, const struct stat *st);
+    void (*see)(struct files_visit *v, int dir, const char *name, const struct stat *st);
     struct git_measure *measure;
 };
 
 /// Takes over `dir`. Deeper than DEPTH_MAX it does not go.
-static void visit(struct visit *v, DIR *dir, int depth)
+static void visit(struct files_visit *v, DIR *dir, int depth)
 {
     const char *name;
     struct stat st;
@@ -336,7 +336,7 @@ static void visit(struct visit *v, DIR *dir, int depth)
     closedir(dir);
 }
 
-static void visit_tree(struct visit *v, const char *path)
+static void visit_tree(struct files_visit *v, const char *path)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -351,7 +351,7 @@ static void visit_tree(struct visit *v, const char *path)
     }
 }
 
-static void measure_one(struct visit *v, int dir, const char *name, const struct stat *st)
+static void measure_one(struct files_visit *v, int dir, const char *name, const struct stat *st)
 {
     struct git_measure *m = v->measure;
     (void)dir;
@@ -363,12 +363,12 @@ static void measure_one(struct visit *v, int dir, const char *name, const struct
 
 void files__measure(const char *dir, struct git_measure *m)
 {
-    struct visit v = {.see = measure_one, .measure = m};
+    struct files_visit v = {.see = measure_one, .measure = m};
     visit_tree(&v, dir);
     m->partial = v.partial;
 }
 
-static void disarm_one(struct visit *v, int dir, const char *name, const struct stat *st)
+static void disarm_one(struct files_visit *v, int dir, const char *name, const struct stat *st)
 {
     (void)v;
     if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode) &&
@@ -379,7 +379,7 @@ static void disarm_one(struct visit *v, int dir, const char *name, const struct 
 
 void files__disarm(const char *dir)
 {
-    struct visit v = {.see = disarm_one};
+    struct files_visit v = {.see = disarm_one};
     visit_tree(&v, dir);
 }
 

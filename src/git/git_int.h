@@ -18,7 +18,7 @@
 
 /// One step: a command that `begin` asks for with job__run(), or `work` on a thread, and then `end`. When
 /// `begin` asks for no command the step is over. A negative return ends the job with that failure.
-struct step {
+struct git_step {
     const char *name;                              // NULL ends the table
     void (*begin)(struct git_job *j);              // loop thread; may be NULL
     int (*work)(struct git_job *j, struct err *e); // instead of a command: a thread of the lane
@@ -33,7 +33,7 @@ struct step {
 // clang-format on
 
 /// Where commands of a job run. All is borrowed from the job's arena.
-struct place {
+struct git_place {
     const char *dir;       // working directory
     const char *git_dir;   // NULL: as git finds it from `dir`
     const char *work_tree; // with `git_dir`
@@ -43,7 +43,7 @@ struct place {
 };
 
 /// The command of a step: filled in by job__run() and the step, read back in `end`.
-struct command {
+struct git_command {
     vec(const char *) argv, env;
     struct str in;      // for its stdin, borrowed from the arena
     int in_fd, out_fd;  // or a file for its stdin, its stdout; borrowed; 0 for none
@@ -59,7 +59,7 @@ struct command {
 };
 
 /// What import.c brings from a quarantine into the repository.
-struct import {
+struct git_import {
     const char *common;    // the repository
     const char *since;     // a commit that the repository has
     struct git_names tips; // commits to bring; none: nothing is done
@@ -80,12 +80,12 @@ struct git_job {
     struct git *git;
     struct git_job *next, **link; // among git->jobs
     struct arena arena;
-    const struct step *steps, *undo; // `undo` may be NULL; its failures are only logged
+    const struct git_step *steps, *undo; // `undo` may be NULL; its failures are only logged
     size_t at;
     void (*report)(struct git_job *j, int status, const struct err *e);
-    struct place place;
-    struct command cmd;
-    struct import import;
+    struct git_place place;
+    struct git_command cmd;
+    struct git_import import;
     struct proc *proc;
     struct timer limit;
     mode_t umask;
@@ -123,10 +123,11 @@ struct git_job {
 // ---- job.c -----------------------------------------------------------------------------------
 
 /// A job of `size` bytes, zeroed; it begins after the current callback. `undo` may be NULL.
-void *job__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
+void *job__new(struct git *g, size_t size, const struct git_step *steps,
+               const struct git_step *undo,
                void (*report)(struct git_job *j, int status, const struct err *e));
 /// Continue with another table, from its first step.
-void job__become(struct git_job *j, const struct step *steps);
+void job__become(struct git_job *j, const struct git_step *steps);
 /// The last thing that a step does: wait until no other job holds `key`, then hold it until
 /// job__release() or the job's end.
 void job__take_turn(struct git_job *j, const char *key);
@@ -285,8 +286,9 @@ struct take_job {
     void *arg;
 };
 
-void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
-                const char *root, const struct git_worktree *w, git_take_cb *cb, void *arg);
+void *take__new(struct git *g, size_t size, const struct git_step *steps,
+                const struct git_step *undo, const char *root, const struct git_worktree *w,
+                git_take_cb *cb, void *arg);
 /// The command merges two commits without touching anything; afterwards `merged` is the tree, or it
 /// is ERR_CONFLICT with the paths.
 void take__merge(struct take_job *t, const char *ours, const char *theirs);

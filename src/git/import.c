@@ -21,7 +21,7 @@ static const uint64_t pack_max = 2ULL << 30;
 
 int import__make_file(struct git_job *j, struct err *e)
 {
-    struct import *i = &j->import;
+    struct git_import *i = &j->import;
     int rc = i->tips.n != 0 && j->tmp == NULL ? job__make_tmp(j, e) : 0;
     if (rc == 0 && i->tips.n != 0) {
         char *path = path_join(j->tmp, "pack");
@@ -34,7 +34,7 @@ int import__make_file(struct git_job *j, struct err *e)
 
 void import__pack(struct git_job *j)
 {
-    struct import *i = &j->import;
+    struct git_import *i = &j->import;
     struct buf in = {.max = SIZE_MAX};
     if (i->tips.n == 0) {
         return;
@@ -53,7 +53,7 @@ void import__pack(struct git_job *j)
 
 int import__check(struct git_job *j, struct err *e)
 {
-    struct import *i = &j->import;
+    struct git_import *i = &j->import;
     unsigned char header[HEADER];
     if (i->tips.n == 0) {
         return 0;
@@ -72,7 +72,7 @@ int import__check(struct git_job *j, struct err *e)
 
 void import__take(struct git_job *j)
 {
-    struct import *i = &j->import;
+    struct git_import *i = &j->import;
     j->place.dir = j->place.git_dir = i->common;
     j->place.work_tree = j->place.objects = NULL;
     box_free(j->place.box);

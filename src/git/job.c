@@ -36,13 +36,13 @@ static void advance(void *arg);
 
 // ---- the end ---------------------------------------------------------------------------------
 
-static void command_clear(struct command *c)
+static void command_clear(struct git_command *c)
 {
     vec_fini(&c->argv);
     vec_fini(&c->env);
     buf_fini(&c->out);
     buf_fini(&c->grumble);
-    *c = (struct command){0};
+    *c = (struct git_command){0};
 }
 
 static void git_free(struct git *g)
@@ -106,7 +106,7 @@ static void fail(struct git_job *j, int status, const struct err *e)
         j->at++;
         return;
     }
-    static const struct step nothing[] = {STEPS_END};
+    static const struct git_step nothing[] = {STEPS_END};
     j->err = *e;
     if (j->cancelled) {
         err_set(&j->err, UV_ECANCELED, "cancelled");
@@ -120,7 +120,7 @@ static void fail(struct git_job *j, int status, const struct err *e)
 /// The command or work of the step is over, `step_status` says how.
 static void end_step(struct git_job *j)
 {
-    const struct step *s = &j->steps[j->at];
+    const struct git_step *s = &j->steps[j->at];
     j->moved = false;
     if (j->step_status == 0 && s->end != NULL) {
         j->step_status = s->end(j, &j->step_err);
@@ -164,7 +164,7 @@ static const char *const settings[] = {
 static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
     struct git_job *j = arg;
-    struct command *c = &j->cmd;
+    struct git_command *c = &j->cmd;
     struct buf *to = which == 1 ? &c->out : &c->grumble;
     size_t room = to->max - to->n;
     buf_add(to, bytes.p, MIN(bytes.n, room));
@@ -184,7 +184,7 @@ static void on_limit(void *arg)
 
 static int judge(struct git_job *j, const struct proc_exit *x)
 {
-    struct command *c = &j->cmd;
+    struct git_command *c = &j->cmd;
     struct err *e = &j->step_err;
     c->code = x->code;
     if (j->step_status < 0) {
@@ -228,7 +228,7 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 static int spawn(struct git_job *j)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
-    struct command *c = &j->cmd;
+    struct git_command *c = &j->cmd;
     vec_push(&c->argv, NULL);
     vec_push(&c->env, NULL);
     c->out.max = c->max;
@@ -275,7 +275,7 @@ static void advance(void *arg)
         if (j->cancelled && !j->undoing && !j->settled) {
             fail(j, UV_ECANCELED, &j->step_err);
         }
-        const struct step *s = &j->steps[j->at];
+        const struct git_step *s = &j->steps[j->at];
         if (s->name == NULL) {
             break;
         }
@@ -313,7 +313,8 @@ static void advance(void *arg)
 
 // ---- for the operations ----------------------------------------------------------------------
 
-void *job__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
+void *job__new(struct git *g, size_t size, const struct git_step *steps,
+               const struct git_step *undo,
                void (*report)(struct git_job *j, int status, const struct err *e))
 {
     struct git_job *j = xcalloc(1, size);
@@ -334,7 +335,7 @@ void *job__new(struct git *g, size_t size, const struct step *steps, const struc
     return j;
 }
 
-void job__become(struct git_job *j, const struct step *steps)
+void job__become(struct git_job *j, const struct git_step *steps)
 {
     assert(steps != NULL && j->proc == NULL);
     j->steps = steps;
@@ -386,7 +387,7 @@ void job__settle(struct git_job *j)
 void job__run(struct git_job *j, ...)
 {
     const struct git *g = j->git;
-    const struct place *at = &j->place;
+    const struct git_place *at = &j->place;
     va_list args;
     assert(!j->cmd.wanted && j->proc == NULL);
     j->cmd.wanted = true;

@@ -42,8 +42,8 @@ struct keep_job {
     bool no_index, bad_index;
     const char *rescue[OTHERS_MAX + 2]; // commits that get a branch of their own
     size_t n_rescue, at_rescue;
-    struct str others;   // ids, one a line
-    struct place inside; // the job's own, while it is in the repository
+    struct str others;       // ids, one a line
+    struct git_place inside; // the job's own, while it is in the repository
     struct git_committed out;
     git_commit_cb *cb;
     void *arg;
@@ -110,11 +110,11 @@ static int leave(struct git_job *j, struct err *e)
 {
     (void)e;
     box_free(j->place.box);
-    j->place = (struct place){.dir = self(j)->of.common, .git_dir = self(j)->of.common};
+    j->place = (struct git_place){.dir = self(j)->of.common, .git_dir = self(j)->of.common};
     return 0;
 }
 
-static const struct step *remake_steps(void);
+static const struct git_step *remake_steps(void);
 
 /// 1 is an answer; more is a git that cannot work there.
 static int take_tip(struct git_job *j, struct err *e)
@@ -275,7 +275,7 @@ static void ask_unknown(struct git_job *j)
     struct keep_job *k = self(j);
     if (k->others.n != 0) {
         k->inside = j->place;
-        j->place = (struct place){.dir = k->of.common, .git_dir = k->of.common};
+        j->place = (struct git_place){.dir = k->of.common, .git_dir = k->of.common};
         job__run(j, "cat-file", "--batch-check", NULL);
         job__env(j, "GIT_NO_LAZY_FETCH", "1");
         j->cmd.in = k->others;
@@ -288,7 +288,7 @@ static int take_unknown(struct git_job *j, struct err *e)
     struct str rest = buf_str(&j->cmd.out);
     (void)e;
     j->place = k->inside;
-    k->inside = (struct place){0};
+    k->inside = (struct git_place){0};
     while (rest.n != 0) {
         struct str line = str_cut(&rest, '\n'), id = str_cut(&line, ' ');
         if (str_eqz(line, "missing")) {
@@ -311,8 +311,8 @@ static int choose_tips(struct git_job *j, struct err *e)
     for (size_t i = 0; i < k->n_rescue; i++) {
         tips[n++] = k->rescue[i];
     }
-    j->import =
-        (struct import){.common = k->of.common, .since = k->of.start, .tips = {.p = tips, .n = n}};
+    j->import = (struct git_import){
+        .common = k->of.common, .since = k->of.start, .tips = {.p = tips, .n = n}};
     return 0;
 }
 
@@ -374,7 +374,7 @@ static void make_rescue(struct git_job *j)
     }
 }
 
-static const struct step *rescue_steps(void);
+static const struct git_step *rescue_steps(void);
 
 static int rescued(struct git_job *j, struct err *e)
 {
@@ -421,7 +421,7 @@ static int take_ignored(struct git_job *j, struct err *e)
     STEP_COMMAND("branch", move_branch, NULL),                  \
     STEP_COMMAND("rescue", make_rescue, rescued)
 
-static const struct step again_steps[] = {
+static const struct git_step again_steps[] = {
     STEP_WORK("bad index away", look_at_index),
     STEP_COMMAND("index", check_index, NULL),
     STEP_COMMAND("add", state__add, state__added),
@@ -430,9 +430,10 @@ static const struct step again_steps[] = {
 };
 // clang-format on
 
-static const struct step *rescue_steps(void)
+static const struct git_step *rescue_steps(void)
 {
-    static const struct step steps[] = {STEP_COMMAND("rescue", make_rescue, rescued), STEPS_END};
+    static const struct git_step steps[] = {STEP_COMMAND("rescue", make_rescue, rescued),
+                                            STEPS_END};
     return steps;
 }
 
@@ -462,7 +463,7 @@ static int added(struct git_job *j, struct err *e)
     STEP_COMMAND("refs", ask_refs, quarantine__take_refs),      \
     STEP_WORK("quarantine", remake)
 
-static const struct step keep_steps[] = {
+static const struct git_step keep_steps[] = {
     STEP_COMMAND("settings", look__ask, look__read),
     STEP_WORK("take over", take_over),
     REMAKE_STEPS,
@@ -472,10 +473,10 @@ static const struct step keep_steps[] = {
 // clang-format on
 
 /// Its quarantine is of no use: a new one, with the files that are there.
-static const struct step *remake_steps(void)
+static const struct git_step *remake_steps(void)
 {
     // clang-format off
-    static const struct step steps[] = {
+    static const struct git_step steps[] = {
         STEP_THINK("leave", leave),
         REMAKE_STEPS,
         WORK_STEPS,
@@ -516,7 +517,7 @@ struct git_job *git_commit(struct git *g, const struct git_worktree *w, const ch
 
 // ---- removing --------------------------------------------------------------------------------
 
-struct remove_job {
+struct forget_job {
     struct git_job j;
     struct git_worktree of;
     git_done_cb *cb;
@@ -525,7 +526,7 @@ struct remove_job {
 
 static int take_turn(struct git_job *j, struct err *e)
 {
-    struct remove_job *k = container_of(j, struct remove_job, j);
+    struct forget_job *k = container_of(j, struct forget_job, j);
     (void)e;
     job__take_turn(j, k->of.common);
     return 0;
@@ -533,26 +534,26 @@ static int take_turn(struct git_job *j, struct err *e)
 
 static int remove_work(struct git_job *j, struct err *e)
 {
-    struct remove_job *k = container_of(j, struct remove_job, j);
+    struct forget_job *k = container_of(j, struct forget_job, j);
     return own__forget(&k->of, e);
 }
 
 static void report_removed(struct git_job *j, int status, const struct err *e)
 {
-    struct remove_job *k = container_of(j, struct remove_job, j);
+    struct forget_job *k = container_of(j, struct forget_job, j);
     k->cb(k->arg, status, e);
 }
 
 struct git_job *git_remove(struct git *g, const struct git_worktree *w, git_done_cb *cb, void *arg)
 {
     // clang-format off
-    static const struct step steps[] = {
+    static const struct git_step steps[] = {
         STEP_THINK("turn", take_turn),
         STEP_WORK("remove", remove_work),
         STEPS_END
     };
     // clang-format on
-    struct remove_job *k = job__new(g, sizeof *k, steps, NULL, report_removed);
+    struct forget_job *k = job__new(g, sizeof *k, steps, NULL, report_removed);
     k->cb = cb;
     k->arg = arg;
     k->of = own__dup(&k->j, w);

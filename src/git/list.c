@@ -79,7 +79,7 @@ static void report_list(struct git_job *j, int status, const struct err *e)
 
 struct git_job *git_list(struct git *g, const char *repo, git_list_cb *cb, void *arg)
 {
-    static const struct step steps[] = {STEP_COMMAND("list", ask_list, take_list), STEPS_END};
+    static const struct git_step steps[] = {STEP_COMMAND("list", ask_list, take_list), STEPS_END};
     struct list_job *k = job__new(g, sizeof *k, steps, NULL, report_list);
     k->cb = cb;
     k->arg = arg;
@@ -137,7 +137,7 @@ struct git_job *git_delete_branch(struct git *g, const char *common, const char 
                                   const char *commit, git_done_cb *cb, void *arg)
 {
     // clang-format off
-    static const struct step steps[] = {
+    static const struct git_step steps[] = {
         STEP_COMMAND("tip", ask_tip, take_tip),
         STEP_COMMAND("list", ask_list, check_list),
         STEP_COMMAND("delete", delete_ref, NULL),
@@ -220,7 +220,7 @@ struct git_job *git_measure(struct git *g, const struct git_worktree *w, git_mea
                             void *arg)
 {
     // clang-format off
-    static const struct step steps[] = {
+    static const struct git_step steps[] = {
         STEP_WORK("walk", walk),
         STEP_COMMAND("status", ask_status, take_status),
         STEP_COMMAND("commits", ask_commits, take_commits),

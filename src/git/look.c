@@ -232,7 +232,7 @@ static void report(struct git_job *j, int status, const struct err *e)
 
 struct git_job *git_look(struct git *g, const char *dir, git_look_cb *cb, void *arg)
 {
-    static const struct step steps[] = {LOOK_STEPS, STEPS_END};
+    static const struct git_step steps[] = {LOOK_STEPS, STEPS_END};
     struct look_job *k = job__new(g, sizeof *k, steps, NULL, report);
     k->cb = cb;
     k->arg = arg;

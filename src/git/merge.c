@@ -129,7 +129,7 @@ static int moved(struct git_job *j, struct err *e)
 }
 
 // clang-format off
-static const struct step move_steps[] = {
+static const struct git_step move_steps[] = {
     STEP_COMMAND("paths", compare, take__compared),
     STEP_COMMAND("move", move, moved),
     STEPS_END
@@ -328,7 +328,7 @@ static int take_copy(struct git_job *j, struct err *e)
 static int next(struct git_job *j, struct err *e);
 
 // clang-format off
-static const struct step replay_steps[] = {
+static const struct git_step replay_steps[] = {
     STEP_COMMAND("our side", make_side, take_side),
     STEP_COMMAND("replay", replay, take__merged),
     STEP_COMMAND("text", ask_text, take_text),
@@ -366,7 +366,7 @@ static int begin_replay(struct git_job *j, struct err *e)
     JOIN_STEPS,                                        \
     STEP_COMMAND("tip", ask_tip, take_tip)
 
-static const struct step clean_start[] = {
+static const struct git_step clean_start[] = {
     CHECK_STEPS,
     STEP_COMMAND("forward?", ask_forward, take_forward),
     STEP_COMMAND("behind?", ask_behind, take_behind),
@@ -375,7 +375,7 @@ static const struct step clean_start[] = {
     STEPS_END
 };
 
-static const struct step dirty_start[] = {
+static const struct git_step dirty_start[] = {
     CHECK_STEPS,
     STEP_COMMAND("commits", ask_commits, take_commits),
     STEP_THINK("replay", begin_replay),

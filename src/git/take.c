@@ -101,8 +101,9 @@ static void report(struct git_job *j, int status, const struct err *e)
     t->cb(t->arg, status, e, status == 0 ? &t->out : &failed);
 }
 
-void *take__new(struct git *g, size_t size, const struct step *steps, const struct step *undo,
-                const char *root, const struct git_worktree *w, git_take_cb *cb, void *arg)
+void *take__new(struct git *g, size_t size, const struct git_step *steps,
+                const struct git_step *undo, const char *root, const struct git_worktree *w,
+                git_take_cb *cb, void *arg)
 {
     struct take_job *t = job__new(g, size, steps, undo, report);
     struct git_job *j = &t->j;

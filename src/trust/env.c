@@ -29,7 +29,7 @@
 
 enum { MOST_FILES = 256, SOURCED_MAX = 1 << 20 };
 
-struct member {
+struct env_member {
     const char *name; // clean, relative to the root
     bool missing;
     bool followed; // read as TOML, and what it names was added
@@ -40,7 +40,7 @@ struct member {
 struct closure {
     struct tree *t;
     const char *root;
-    vec(struct member) members; // in the order they were found
+    vec(struct env_member) members; // in the order they were found
     size_t bytes;
     bool chosen; // env.toml itself names its provider
     struct err *e;
@@ -54,7 +54,7 @@ static const struct {
     {"direnv", ".envrc"},     {"mise", "mise.toml"},
 };
 
-static int load(struct closure *c, struct member *m)
+static int load(struct closure *c, struct env_member *m)
 {
     struct buf text = {.max = TREE_FILE_BYTES};
     char *path = path_join(c->root, m->name), *dir = str_dup(path_dir(str_of(path)));
@@ -91,7 +91,7 @@ static int add_clean(struct closure *c, const char *name, size_t *at)
     if (c->members.n == MOST_FILES) {
         return err_set(c->e, ERR_TOO_LARGE, "more than %d environment files", MOST_FILES);
     }
-    struct member m = {.name = arena_strdup(&c->t->arena, str_of(name))};
+    struct env_member m = {.name = arena_strdup(&c->t->arena, str_of(name))};
     int rc = load(c, &m);
     if (rc == 0) {
         vec_push(&c->members, m);
@@ -153,7 +153,7 @@ static int add_named(struct closure *c, const char *dir, const struct toml *v, e
 static int follow(struct closure *c, size_t at, unsigned depth)
 {
     assert(at < c->members.n);
-    struct member *m = &c->members.p[at];
+    struct env_member *m = &c->members.p[at];
     struct arena a = {0};
     struct toml *root = NULL;
     int rc = 0;
@@ -206,7 +206,7 @@ static void add_source(const char *path, void *arg)
 
 static int by_name(const void *a, const void *b)
 {
-    const struct member *x = a, *y = b;
+    const struct env_member *x = a, *y = b;
     return strcmp(x->name, y->name);
 }
 
@@ -262,7 +262,7 @@ static int collect(struct closure *c)
     }
     struct sourced s = {.c = c, .rc = rc};
     for (size_t i = 0; s.rc == 0 && i < c->members.n; i++) { // the list grows meanwhile
-        struct member m = c->members.p[i];
+        struct env_member m = c->members.p[i];
         if (!m.missing && m.code) {
             trust_sources(m.name, m.bytes, add_source, &s);
         }

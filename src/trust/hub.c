@@ -25,9 +25,9 @@ struct trust_hub {
     bool closing;
 };
 
-struct job {
+struct trust_job {
     struct trust_hub *h;
-    int (*act)(struct job *j); // NULL: only read
+    int (*act)(struct trust_job *j); // NULL: only read
     char *dir;
     bool follow, dry_run;
     trust_hub_cb *cb;
@@ -42,7 +42,7 @@ struct job {
 
 // ---- on the lane ---------------------------------------------------------------------------
 
-static int act_add(struct job *j)
+static int act_add(struct trust_job *j)
 {
     struct trust_place p;
     struct trust_scan s;
@@ -62,7 +62,7 @@ static int act_add(struct job *j)
     return rc;
 }
 
-static int act_remove(struct job *j)
+static int act_remove(struct trust_job *j)
 {
     struct trust_place p;
     int rc = trust_place_named(&p, j->h->home, j->dir, &j->err);
@@ -78,7 +78,7 @@ static int act_remove(struct job *j)
 
 static void work(void *arg)
 {
-    struct job *j = arg;
+    struct trust_job *j = arg;
     j->opened = j->status = trust_open(&j->fresh, j->h->home, &j->err);
     if (j->act != NULL && (j->status == 0 || j->status == ERR_CORRUPT)) { // set aside: begin anew
         j->status = j->act(j);
@@ -96,7 +96,7 @@ static void trust_hub_free(struct trust_hub *h)
 
 static void done(void *arg)
 {
-    struct job *j = arg;
+    struct trust_job *j = arg;
     struct trust_hub *h = j->h;
     if (j->opened < 0) {
         log_warn(LOG_HUB, "trust=unread reason=%s", LOGQ(str_of(j->err.msg)).z);
@@ -121,9 +121,9 @@ static void done(void *arg)
     }
 }
 
-static void submit(struct trust_hub *h, const struct job *like, struct str dir)
+static void submit(struct trust_hub *h, const struct trust_job *like, struct str dir)
 {
-    struct job *j = xmalloc(sizeof *j);
+    struct trust_job *j = xmalloc(sizeof *j);
     assert(!h->closing);
     *j = *like;
     j->h = h;
@@ -164,17 +164,18 @@ struct trust *trust_hub_book(struct trust_hub *h)
 
 void trust_hub_reread(struct trust_hub *h, trust_hub_cb *cb, void *arg)
 {
-    submit(h, &(struct job){.cb = cb, .arg = arg}, STR_NULL);
+    submit(h, &(struct trust_job){.cb = cb, .arg = arg}, STR_NULL);
 }
 
 void trust_hub_add(struct trust_hub *h, struct str dir, bool follow, bool dry_run, trust_hub_cb *cb,
                    void *arg)
 {
-    struct job add = {.act = act_add, .follow = follow, .dry_run = dry_run, .cb = cb, .arg = arg};
+    struct trust_job add = {
+        .act = act_add, .follow = follow, .dry_run = dry_run, .cb = cb, .arg = arg};
     submit(h, &add, dir);
 }
 
 void trust_hub_remove(struct trust_hub *h, struct str dir, trust_hub_cb *cb, void *arg)
 {
-    submit(h, &(struct job){.act = act_remove, .cb = cb, .arg = arg}, dir);
+    submit(h, &(struct trust_job){.act = act_remove, .cb = cb, .arg = arg}, dir);
 }

@@ -18,7 +18,7 @@
 #include "base/utf8.h"
 #include "trust/trust_int.h"
 
-struct scanner {
+struct trust_scanner {
     struct trust_scan *s;
     const char *root; // real
     struct err *e;
@@ -55,7 +55,7 @@ static int check_inside(const char *root, const char *path, struct err *e)
 }
 
 /// Put an item into the list; with a negative `rc` as one that cannot be read, because of `why`.
-static int push(struct scanner *sc, struct trust_item it, int rc, const struct err *why)
+static int push(struct trust_scanner *sc, struct trust_item it, int rc, const struct err *why)
 {
     struct trust_scan *s = sc->s;
     if (s->items.n == TRUST_ITEMS) {
@@ -81,7 +81,8 @@ int trust__read_item(struct tree *t, const char *root, const char *rel, struct e
     return rc;
 }
 
-static int add_item(struct scanner *sc, enum trust_kind kind, const char *name, const char *rel)
+static int add_item(struct trust_scanner *sc, enum trust_kind kind, const char *name,
+                    const char *rel)
 {
     struct trust_item it = {.kind = kind, .name = name, .path = rel};
     struct err why;
@@ -89,7 +90,7 @@ static int add_item(struct scanner *sc, enum trust_kind kind, const char *name, 
     return push(sc, it, rc, &why);
 }
 
-static const struct source {
+static const struct trust_source {
     const char *dir;
     enum trust_kind kind;
 } sources[] = {
@@ -107,9 +108,9 @@ static const struct {
     {"AGENTS.md", "AGENTS.md", TRUST_AGENTS},
 };
 
-typedef int entry_fn(struct scanner *sc, const char *rel, enum trust_kind kind);
+typedef int entry_fn(struct trust_scanner *sc, const char *rel, enum trust_kind kind);
 
-static int add_entry(struct scanner *sc, const char *rel, enum trust_kind kind)
+static int add_entry(struct trust_scanner *sc, const char *rel, enum trust_kind kind)
 {
     struct stat st;
     char *path = path_join(sc->root, rel);
@@ -125,7 +126,7 @@ static int add_entry(struct scanner *sc, const char *rel, enum trust_kind kind)
 }
 
 /// Call `each` for the names in `rel`, a directory below the root; a missing one has none.
-static int list_dir(struct scanner *sc, const char *rel, entry_fn *each, enum trust_kind kind)
+static int list_dir(struct trust_scanner *sc, const char *rel, entry_fn *each, enum trust_kind kind)
 {
     char *path = path_join(sc->root, rel);
     DIR *d = check_inside(sc->root, path, NULL) == 0 ? opendir(path) : NULL;
@@ -144,7 +145,7 @@ static int list_dir(struct scanner *sc, const char *rel, entry_fn *each, enum tr
     return rc;
 }
 
-static int add_profile(struct scanner *sc, const char *rel, enum trust_kind kind)
+static int add_profile(struct trust_scanner *sc, const char *rel, enum trust_kind kind)
 {
     char *plugins = path_join(rel, "plugins");
     int rc = list_dir(sc, plugins, add_entry, kind);
@@ -177,7 +178,7 @@ int trust_scan(struct trust_scan *s, const char *root, struct err *e)
         return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no '%s'", root)
                                : err_sys(e, "cannot find '%s'", root);
     }
-    struct scanner sc = {s, real, e};
+    struct trust_scanner sc = {s, real, e};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(single_files); i++) {
         struct stat st;

@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 
-struct scan {
+struct source_scan {
     const char *name;
     struct str text;
     size_t at;
@@ -27,7 +27,7 @@ struct scan {
 };
 
 /// Tell one path below `dir`, relative to the root; empty: below the root.
-static void tell(const struct scan *s, struct str dir, struct str path)
+static void tell(const struct source_scan *s, struct str dir, struct str path)
 {
     char *d = str_dup(dir), *p = str_dup(path);
     char *joined = path_join(dir.n != 0 ? d : ".", p), *clean = path_clean(joined);
@@ -38,7 +38,7 @@ static void tell(const struct scan *s, struct str dir, struct str path)
     free(d);
 }
 
-static struct str own_dir(const struct scan *s)
+static struct str own_dir(const struct source_scan *s)
 {
     return path_dir(str_of(s->name));
 }
@@ -46,7 +46,7 @@ static struct str own_dir(const struct scan *s)
 // ---- shell scripts ---------------------------------------------------------------------------
 
 /// The word at `s->at`, without its quotes.
-static void take_word(struct scan *s, struct buf *word)
+static void take_word(struct source_scan *s, struct buf *word)
 {
     char quote = '\0';
     unsigned depth = 0; // of $( ... )
@@ -77,7 +77,7 @@ static bool drop_prefix(struct str *path, const char *prefix)
 }
 
 /// A word after `source`. One that begins with a variable that we know is a path too.
-static void tell_script(const struct scan *s, struct str path)
+static void tell_script(const struct source_scan *s, struct str path)
 {
     static const char *const roots[] = {"$PWD/", "${PWD}/", "$AFLOAT_PROJECT/",
                                         "${AFLOAT_PROJECT}/"};
@@ -103,7 +103,7 @@ static void tell_script(const struct scan *s, struct str path)
     }
 }
 
-static void scan_script(struct scan *s)
+static void scan_script(struct source_scan *s)
 {
     struct buf word = {.max = SIZE_MAX};
     bool sourcing = false;
@@ -131,7 +131,7 @@ static bool is_path_char(char c)
 }
 
 /// The next word that begins with ./ or ../
-static bool next_path(struct scan *s, struct str *out)
+static bool next_path(struct source_scan *s, struct str *out)
 {
     for (; s->at < s->text.n; s->at++) {
         struct str rest = str_from(s->text, s->at);
@@ -151,7 +151,7 @@ static bool next_path(struct scan *s, struct str *out)
 }
 
 /// Paths without an ending are directories, in which `file` is meant.
-static void scan_paths(struct scan *s, const char *file)
+static void scan_paths(struct source_scan *s, const char *file)
 {
     struct str path;
     while (next_path(s, &path)) {
@@ -171,7 +171,7 @@ static void scan_paths(struct scan *s, const char *file)
 
 void trust_sources(const char *name, struct str text, trust_source_cb *cb, void *arg)
 {
-    struct scan s = {.name = name, .text = text, .cb = cb, .arg = arg};
+    struct source_scan s = {.name = name, .text = text, .cb = cb, .arg = arg};
     struct str n = str_of(name);
     if (str_ends(n, ".nix")) {
         scan_paths(&s, "default.nix");

@@ -36,7 +36,7 @@ static void unwanted(struct watcher *wr, const struct errand *t)
 
 // ---- scans -----------------------------------------------------------------------------------
 
-static void file_lost(struct file *f)
+static void file_lost(struct watch_file *f)
 {
     if (f->hold != HOLD_NONE) {
         return;
@@ -70,7 +70,7 @@ static void dir_lost(struct dir *d, bool waits)
 }
 
 /// True when a link leads back to where we came from.
-static bool is_loop(const struct dir *d, const struct stamp *found)
+static bool is_loop(const struct dir *d, const struct watch_stamp *found)
 {
     for (const struct dir *up = d->parent; up != NULL; up = up->parent) {
         if (up->ino == found->ino && up->dev == found->dev) {
@@ -80,7 +80,7 @@ static bool is_loop(const struct dir *d, const struct stamp *found)
     return false;
 }
 
-static void merge_dir(struct dir *d, const struct entry *en)
+static void merge_dir(struct dir *d, const struct watch_entry *en)
 {
     struct dir *child = tree__dir_make(d, en->name);
     if (child == NULL) {
@@ -97,9 +97,9 @@ static void merge_dir(struct dir *d, const struct entry *en)
     }
 }
 
-static void merge_file(struct dir *d, const struct entry *en)
+static void merge_file(struct dir *d, const struct watch_entry *en)
 {
-    struct file *f = tree__file_make(d, en->name);
+    struct watch_file *f = tree__file_make(d, en->name);
     bool known = (f->flags & FILE_KNOWN) != 0;
     bool same = en->kind == ENTRY_DANGLING
                     ? !known && f->anchors != NULL
@@ -116,7 +116,7 @@ static bool merge_rest(struct dir *d)
 {
     bool blind = false;
     for (uint32_t i = d->n_files; i-- > 0;) {
-        struct file *f = d->files[i];
+        struct watch_file *f = d->files[i];
         bool listed = (f->flags & FILE_LISTED) != 0;
         f->flags &= (uint8_t)~FILE_LISTED;
         blind = blind || (f->flags & FILE_BLIND) != 0;
@@ -146,7 +146,7 @@ static void apply_found(struct dir *d, const struct errand *t, uint64_t began)
         notify__unseat(wr, &d->seat);
     }
     for (size_t i = 0; i < t->entries.n; i++) {
-        const struct entry *en = &t->entries.p[i];
+        const struct watch_entry *en = &t->entries.p[i];
         // a link to nothing waits as a file when its name matches, else as a directory
         if (en->kind == ENTRY_FILE ||
             (en->kind == ENTRY_DANGLING && errand__matches(d->watch, en->name))) {
@@ -225,7 +225,7 @@ static void report(struct watch *w, const struct errand *t, enum watch_kind kind
     }
 }
 
-static void look_failed(struct watch *w, struct file *f, const struct errand *t)
+static void look_failed(struct watch *w, struct watch_file *f, const struct errand *t)
 {
     struct dir *d = f->dir;
     if (!is_absent(t->rc)) {
@@ -239,14 +239,14 @@ static void look_failed(struct watch *w, struct file *f, const struct errand *t)
         report(w, t, WATCH_DELETED);
     }
     f->flags &= (uint8_t)~FILE_KNOWN;
-    f->stamp = (struct stamp){0};
+    f->stamp = (struct watch_stamp){0};
     if (f->anchors == NULL) { // a dangling link is still waited for
         tree__file_drop(f);
         tree__dir_prune(d);
     }
 }
 
-static void look_held(struct watch *w, struct file *f, const struct errand *t)
+static void look_held(struct watch *w, struct watch_file *f, const struct errand *t)
 {
     if (f->seen_at == 0 || memcmp(&f->seen, &t->found, sizeof f->seen) != 0) {
         f->seen = t->found;
@@ -255,7 +255,7 @@ static void look_held(struct watch *w, struct file *f, const struct errand *t)
     settle__hold(f, HOLD_SEEN, MAX(w->opts.debounce_ms, (unsigned)REST_MS));
 }
 
-static void look_dir(struct watch *w, struct file *f, const struct errand *t)
+static void look_dir(struct watch *w, struct watch_file *f, const struct errand *t)
 {
     struct dir *parent = f->dir, *d = NULL;
     if ((f->flags & FILE_KNOWN) != 0) {
@@ -271,7 +271,7 @@ static void look_dir(struct watch *w, struct file *f, const struct errand *t)
     }
 }
 
-static void look_read(struct watch *w, struct file *f, const struct errand *t)
+static void look_read(struct watch *w, struct watch_file *f, const struct errand *t)
 {
     bool known = (f->flags & FILE_KNOWN) != 0;
     w->owner->stats.reads++;
@@ -285,14 +285,14 @@ static void look_read(struct watch *w, struct file *f, const struct errand *t)
     memcpy(f->hash, t->hash, sizeof f->hash);
 }
 
-static void (*const look_apply[])(struct watch *w, struct file *f, const struct errand *t) = {
+static void (*const look_apply[])(struct watch *w, struct watch_file *f, const struct errand *t) = {
     [LOOK_FAILED] = look_failed, [LOOK_SAME] = NULL,      [LOOK_HELD] = look_held,
     [LOOK_DIR] = look_dir,       [LOOK_READ] = look_read,
 };
 
 static void apply_look(struct watch *w, struct errand *t, uint64_t began)
 {
-    struct file *f = t->file;
+    struct watch_file *f = t->file;
     assert((f->flags & FILE_BUSY) != 0);
     f->flags &= (uint8_t)~FILE_BUSY;
     if ((f->flags & FILE_DEAD) != 0) {

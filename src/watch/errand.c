@@ -54,21 +54,21 @@ static int64_t to_ns(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static struct stamp stamp_of(const struct stat *st)
+static struct watch_stamp stamp_of(const struct stat *st)
 {
-    return (struct stamp){.dev = st->st_dev,
-                          .ino = st->st_ino,
-                          .size = (uint64_t)st->st_size,
-                          .mtime = to_ns(st->st_mtim),
-                          .ctime = to_ns(st->st_ctim)};
+    return (struct watch_stamp){.dev = st->st_dev,
+                                .ino = st->st_ino,
+                                .size = (uint64_t)st->st_size,
+                                .mtime = to_ns(st->st_mtim),
+                                .ctime = to_ns(st->st_ctim)};
 }
 
-static bool stamp_eq(const struct stamp *a, const struct stamp *b)
+static bool stamp_eq(const struct watch_stamp *a, const struct watch_stamp *b)
 {
     return memcmp(a, b, sizeof *a) == 0; // no padding: five words
 }
 
-static int add_watch(const struct job *job, const char *path, uint32_t mask)
+static int add_watch(const struct watch_job *job, const char *path, uint32_t mask)
 {
     if (job->fd < 0) {
         return -ENOSYS;
@@ -89,21 +89,21 @@ static bool is_remote(const struct statfs *fs)
 // ---- the way to a target ---------------------------------------------------------------------
 
 /// A walk over the parts of a path, links followed one by one. `at` is a real directory.
-struct way {
-    struct job *job;
+struct errand_way {
+    struct watch_job *job;
     struct errand *errand;
     char *at;
     char *rest; // parts still to go
     unsigned links;
 };
 
-static void way_go(struct way *v, char *at)
+static void way_go(struct errand_way *v, char *at)
 {
     free(v->at);
     v->at = at;
 }
 
-static bool way_follow(struct way *v, const char *link, const char *rest)
+static bool way_follow(struct errand_way *v, const char *link, const char *rest)
 {
     char target[PATH_MAX];
     ssize_t n = readlink(link, target, sizeof target - 1);
@@ -122,7 +122,7 @@ static bool way_follow(struct way *v, const char *link, const char *rest)
 
 /// Watch `here` itself: a directory tells by itself when it goes, and what happens beside it would
 /// wake us for nothing. False when it is no directory, or no longer.
-static bool watch_self(struct way *v, const char *here, struct hop *hop, struct stat *st)
+static bool watch_self(struct errand_way *v, const char *here, struct hop *hop, struct stat *st)
 {
     if (lstat(here, st) < 0 || !S_ISDIR(st->st_mode)) {
         return false;
@@ -136,7 +136,7 @@ static bool watch_self(struct way *v, const char *here, struct hop *hop, struct 
 }
 
 /// Watch the directory where `name` lies, then look what it is.
-static bool watch_place(struct way *v, const char *here, const char *name, struct hop *hop,
+static bool watch_place(struct errand_way *v, const char *here, const char *name, struct hop *hop,
                         struct stat *st)
 {
     *hop = (struct hop){.wd = add_watch(v->job, v->at, NOTIFY_PLACE),
@@ -146,7 +146,7 @@ static bool watch_place(struct way *v, const char *here, const char *name, struc
 }
 
 /// One part further, watched. False at the end of the way.
-static bool way_step(struct way *v, const char *name, const char *rest)
+static bool way_step(struct errand_way *v, const char *name, const char *rest)
 {
     struct stat st;
     struct statfs fs;
@@ -174,9 +174,9 @@ static bool way_step(struct way *v, const char *name, const char *rest)
 }
 
 /// Walk `rest` from the real directory `at` on; both are owned by the walk.
-static void way_walk(struct job *job, struct errand *t, char *at, char *rest)
+static void way_walk(struct watch_job *job, struct errand *t, char *at, char *rest)
 {
-    struct way v = {.job = job, .errand = t, .at = at, .rest = rest};
+    struct errand_way v = {.job = job, .errand = t, .at = at, .rest = rest};
     bool more = true;
     while (more) {
         struct str left = str_of(v.rest + strspn(v.rest, "/"));
@@ -202,7 +202,7 @@ static void way_walk(struct job *job, struct errand *t, char *at, char *rest)
 }
 
 /// Find and watch the way to the target of the link at `path`.
-static void follow_link(struct job *job, struct errand *t)
+static void follow_link(struct watch_job *job, struct errand *t)
 {
     char target[PATH_MAX];
     ssize_t n = readlink(t->path, target, sizeof target - 1);
@@ -225,7 +225,7 @@ static void follow_link(struct job *job, struct errand *t)
 /// Find out what `name` is, and fill `en`. False when it is nothing for us; sets t->rc when we
 /// could not find out.
 static bool classify(const struct watch *w, struct errand *t, int fd, const struct dirent *de,
-                     struct entry *en)
+                     struct watch_entry *en)
 {
     struct stat st;
     bool link = de->d_type == DT_LNK;
@@ -252,9 +252,9 @@ static bool classify(const struct watch *w, struct errand *t, int fd, const stru
                                : S_ISREG(st.st_mode) && errand__matches(w, en->name);
 }
 
-static void add_entry(struct job *job, struct errand *t, int fd, const struct dirent *de)
+static void add_entry(struct watch_job *job, struct errand *t, int fd, const struct dirent *de)
 {
-    struct entry en = {.name = de->d_name, .ino = de->d_ino};
+    struct watch_entry en = {.name = de->d_name, .ino = de->d_ino};
     if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0 ||
         !classify(job->watch, t, fd, de, &en)) {
         return;
@@ -268,7 +268,7 @@ static void add_entry(struct job *job, struct errand *t, int fd, const struct di
     free(path);
 }
 
-static void scan(struct job *job, struct errand *t)
+static void scan(struct watch_job *job, struct errand *t)
 {
     struct stat st;
     struct statfs fs;
@@ -342,7 +342,7 @@ static bool is_at_rest(const struct watch *w, const struct errand *t, int fd)
 }
 
 /// Read `fd` to its end into the hash, and into `keep` as far as it takes it.
-static int read_all(const struct job *job, int fd, struct sha256 *hash, struct buf *keep)
+static int read_all(const struct watch_job *job, int fd, struct sha256 *hash, struct buf *keep)
 {
     char chunk[CHUNK];
     uint64_t total = 0;
@@ -364,7 +364,7 @@ static int read_all(const struct job *job, int fd, struct sha256 *hash, struct b
     return -ECANCELED;
 }
 
-static enum verdict read_file(const struct job *job, struct errand *t, int fd)
+static enum verdict read_file(const struct watch_job *job, struct errand *t, int fd)
 {
     const struct watch *w = job->watch;
     struct sha256 hash;
@@ -380,7 +380,7 @@ static enum verdict read_file(const struct job *job, struct errand *t, int fd)
     }
     enum verdict v = LOOK_FAILED;
     if (t->rc == 0) {
-        struct stamp after = stamp_of(&st);
+        struct watch_stamp after = stamp_of(&st);
         v = stamp_eq(&after, &t->found) ? LOOK_READ : LOOK_HELD;
     }
     if (v == LOOK_READ) {
@@ -393,7 +393,7 @@ static enum verdict read_file(const struct job *job, struct errand *t, int fd)
     return v;
 }
 
-static enum verdict look_at(const struct job *job, struct errand *t, int fd)
+static enum verdict look_at(const struct watch_job *job, struct errand *t, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
@@ -414,7 +414,7 @@ static enum verdict look_at(const struct job *job, struct errand *t, int fd)
     return is_at_rest(job->watch, t, fd) ? read_file(job, t, fd) : LOOK_HELD;
 }
 
-static void look(struct job *job, struct errand *t)
+static void look(struct watch_job *job, struct errand *t)
 {
     struct stat st;
     t->verdict = LOOK_FAILED;
@@ -447,7 +447,7 @@ static void look(struct job *job, struct errand *t)
 
 void errand__run(void *arg)
 {
-    struct job *job = arg;
+    struct watch_job *job = arg;
     vec_foreach (t, &job->errands) {
         t->wd = -1;
         if (atomic_load(&job->given_up)) {

@@ -136,7 +136,7 @@ static const struct {
     {IN_ATTRIB, HOLD_READY},
 };
 
-static void touch_file(struct file *f, uint32_t mask)
+static void touch_file(struct watch_file *f, uint32_t mask)
 {
     for (size_t i = 0; i < ARRAY_LEN(hold_of); i++) {
         if ((mask & hold_of[i].mask) != 0) {
@@ -150,7 +150,7 @@ static void touch_file(struct file *f, uint32_t mask)
 static void on_file_name(struct dir *d, uint32_t mask, const char *name)
 {
     struct dir *linked = tree__dir_get(d, name);
-    struct file *f = tree__file_get(d, name);
+    struct watch_file *f = tree__file_get(d, name);
     bool matches = errand__matches(d->watch, name);
     bool appears = (mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     if (linked != NULL) {

@@ -44,7 +44,7 @@ static uint64_t first_due(const struct watch *w)
 {
     uint64_t first = UINT64_MAX;
     for (size_t i = 0; i < w->pending.n; i++) {
-        const struct file *f = w->pending.p[i];
+        const struct watch_file *f = w->pending.p[i];
         if ((f->flags & FILE_DEAD) == 0) {
             first = MIN(first, f->due);
         }
@@ -61,7 +61,7 @@ static uint64_t time_to_look(const struct watch *w, uint64_t first)
     return w->opened ? MAX(first, MIN(quiet, cap)) : first;
 }
 
-void settle__hold(struct file *f, enum hold hold, uint64_t ms)
+void settle__hold(struct watch_file *f, enum hold hold, uint64_t ms)
 {
     struct watch *w = f->dir->watch;
     assert(hold != HOLD_NONE && (f->flags & FILE_DEAD) == 0);
@@ -74,7 +74,7 @@ void settle__hold(struct file *f, enum hold hold, uint64_t ms)
     arm_for(w, time_to_look(w, f->due));
 }
 
-void settle__touch(struct file *f, enum hold hold)
+void settle__touch(struct watch_file *f, enum hold hold)
 {
     struct watch *w = f->dir->watch;
     if ((f->flags & FILE_PROBE) == 0) {
@@ -101,7 +101,7 @@ void settle__arm(struct watch *w)
     }
 }
 
-static void add_look(struct job *job, struct file *f)
+static void add_look(struct watch_job *job, struct watch_file *f)
 {
     struct watch *w = f->dir->watch;
     struct errand t = {
@@ -120,13 +120,13 @@ static void add_look(struct job *job, struct file *f)
     vec_push(&job->errands, t);
 }
 
-void settle__collect(struct watch *w, struct job *job)
+void settle__collect(struct watch *w, struct watch_job *job)
 {
     uint64_t now = now_ms(w), first = first_due(w);
     size_t kept = 0;
     bool look = first != UINT64_MAX && time_to_look(w, first) <= now;
     for (size_t i = 0; i < w->pending.n; i++) {
-        struct file *f = w->pending.p[i];
+        struct watch_file *f = w->pending.p[i];
         if ((f->flags & FILE_DEAD) != 0) {
             f->flags &= (uint8_t)~FILE_PENDING;
             tree__file_release(f);

@@ -66,8 +66,8 @@ static uint32_t dir_find(const struct dir *d, const char *name, bool *found)
 
 static uint32_t file_find(const struct dir *d, const char *name, bool *found)
 {
-    return find((void *const *)(const void *)d->files, d->n_files, offsetof(struct file, name),
-                name, found);
+    return find((void *const *)(const void *)d->files, d->n_files,
+                offsetof(struct watch_file, name), name, found);
 }
 
 struct dir *tree__dir_new(struct watch *w, struct dir *parent, const char *name)
@@ -105,14 +105,14 @@ struct dir *tree__dir_make(struct dir *d, const char *name)
     return child;
 }
 
-struct file *tree__file_get(struct dir *d, const char *name)
+struct watch_file *tree__file_get(struct dir *d, const char *name)
 {
     bool found;
     uint32_t at = file_find(d, name, &found);
     return found ? d->files[at] : NULL;
 }
 
-struct file *tree__file_make(struct dir *d, const char *name)
+struct watch_file *tree__file_make(struct dir *d, const char *name)
 {
     bool found;
     uint32_t at = file_find(d, name, &found);
@@ -120,7 +120,7 @@ struct file *tree__file_make(struct dir *d, const char *name)
         return d->files[at];
     }
     size_t n = strlen(name) + 1;
-    struct file *f = xcalloc(1, sizeof *f + n);
+    struct watch_file *f = xcalloc(1, sizeof *f + n);
     f->dir = d;
     memcpy(f->name, name, n);
     d->files = insert(d->files, d->n_files, at, f);
@@ -154,7 +154,7 @@ void tree__dir_drop(struct dir *d)
     tree__dir_release(d);
 }
 
-void tree__file_drop(struct file *f)
+void tree__file_drop(struct watch_file *f)
 {
     struct dir *d = f->dir;
     bool found;
@@ -175,7 +175,7 @@ void tree__dir_release(struct dir *d)
     }
 }
 
-void tree__file_release(struct file *f)
+void tree__file_release(struct watch_file *f)
 {
     if ((f->flags & FILE_DEAD) != 0 && (f->flags & (FILE_PENDING | FILE_BUSY)) == 0) {
         free(f);

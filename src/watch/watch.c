@@ -28,7 +28,7 @@ enum { DEBOUNCE_MS = 5, POLL_MS = 2000, LANE_THREADS = 4 };
 
 // ---- jobs ------------------------------------------------------------------------------------
 
-static void job_free(struct job *job)
+static void job_free(struct watch_job *job)
 {
     vec_foreach (t, &job->errands) {
         free(t->path);
@@ -41,7 +41,7 @@ static void job_free(struct job *job)
     free(job);
 }
 
-static void collect_scans(struct watch *w, struct job *job)
+static void collect_scans(struct watch *w, struct watch_job *job)
 {
     for (size_t n = 0; w->scans.n != 0 && n < SCANS_MAX; n++) {
         struct dir *d = vec_pop(&w->scans);
@@ -121,7 +121,7 @@ static bool is_well(const struct watcher *wr)
 
 static void on_job_done(void *arg)
 {
-    struct job *job = arg;
+    struct watch_job *job = arg;
     struct watch *w = job->watch;
     struct watcher *wr = w->owner;
     notify__drain(wr);
@@ -153,7 +153,7 @@ void watch__pump(void *watch)
     if (w->job != NULL) {
         return;
     }
-    struct job *job = xcalloc(1, sizeof *job);
+    struct watch_job *job = xcalloc(1, sizeof *job);
     settle__collect(w, job);
     collect_scans(w, job);
     if (job->errands.n == 0) {

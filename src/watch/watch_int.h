@@ -46,9 +46,9 @@ struct stray {
 /// A name on the way to a root or to a link's target. When it moves, its owner must look again.
 struct anchor {
     struct seat seat;
-    struct anchor *next; // of the same owner
-    struct dir *dir;     // the owner: a root or linked directory,
-    struct file *file;   // or a linked file
+    struct anchor *next;     // of the same owner
+    struct dir *dir;         // the owner: a root or linked directory,
+    struct watch_file *file; // or a linked file
     char name[];
 };
 
@@ -67,17 +67,17 @@ enum dir_flag {
 struct dir {
     struct seat seat;
     struct watch *watch;
-    struct dir *parent;     // NULL for the root
-    struct dir **dirs;      // sorted by name
-    struct file **files;    // sorted by name
-    struct anchor *anchors; // only with DIR_LINKED
+    struct dir *parent;        // NULL for the root
+    struct dir **dirs;         // sorted by name
+    struct watch_file **files; // sorted by name
+    struct anchor *anchors;    // only with DIR_LINKED
     uint32_t n_dirs, n_files;
     uint64_t dev, ino; // 0, 0 until it was read
     char name[];       // "" for the root
 };
 
 /// What stat() says that changes when a file is written.
-struct stamp {
+struct watch_stamp {
     uint64_t dev, ino, size;
     int64_t mtime, ctime; // nanoseconds
 };
@@ -102,14 +102,14 @@ enum hold {
 };
 
 /// A name we are interested in, whether there is a file or not.
-struct file {
+struct watch_file {
     struct dir *dir;
-    struct anchor *anchors; // only when it is a symlink
-    struct stamp stamp;     // of what was reported
-    struct stamp seen;      // at the last look while it was held,
-    uint64_t seen_at;       // and since when it looks so
-    uint64_t due;           // may be looked at from then on
-    uint64_t ready_at;      // first time whole since the last look; 0 = not yet
+    struct anchor *anchors;   // only when it is a symlink
+    struct watch_stamp stamp; // of what was reported
+    struct watch_stamp seen;  // at the last look while it was held,
+    uint64_t seen_at;         // and since when it looks so
+    uint64_t due;             // may be looked at from then on
+    uint64_t ready_at;        // first time whole since the last look; 0 = not yet
     uint8_t hash[SHA256_SIZE];
     uint8_t flags, hold, tries;
     char name[];
@@ -120,11 +120,11 @@ struct file {
 enum entry_kind { ENTRY_FILE, ENTRY_DIR, ENTRY_LINKED_DIR, ENTRY_DANGLING };
 
 /// One name that a scan found.
-struct entry {
+struct watch_entry {
     const char *name;
     enum entry_kind kind;
     uint64_t ino; // of a directory
-    struct stamp stamp;
+    struct watch_stamp stamp;
 };
 
 /// One directory on the way to a target, already watched when `wd` >= 0.
@@ -145,7 +145,7 @@ enum verdict {
 /// second; dir and file are only carried along.
 struct errand {
     struct dir *dir;
-    struct file *file; // NULL: scan `dir`
+    struct watch_file *file; // NULL: scan `dir`
     char *path;
     bool is_root; // find the way to it first
     bool linked;  // the same, from where the link lies
@@ -153,21 +153,21 @@ struct errand {
     bool check;   // no event said that it is whole
     bool known;   // `stamp` is what was reported, `seen` and `rested_ms` from the last look
     uint64_t rested_ms;
-    struct stamp stamp, seen;
+    struct watch_stamp stamp, seen;
 
     int rc;
     int wd;     // or a negative code
     bool blind; // events cannot be had, or not be trusted
     enum verdict verdict;
     bool is_link;
-    struct stamp found;
+    struct watch_stamp found;
     uint8_t hash[SHA256_SIZE];
     char *bytes; // owned; NULL unless kept
-    vec(struct entry) entries;
+    vec(struct watch_entry) entries;
     vec(struct hop) hops;
 };
 
-struct job {
+struct watch_job {
     struct watch *watch;
     int fd;               // inotify, or -1
     uint64_t began;       // watcher->events at that time
@@ -189,13 +189,13 @@ struct watch {
     struct dir *root;
     size_t n_dirs, n_files, n_swept;
     vec(struct dir *) scans;
-    vec(struct file *) pending;
+    vec(struct watch_file *) pending;
     struct timer settle; // for the next file that comes due
     struct timer sweep;
-    uint64_t last_ms;   // of the newest event
-    struct job *job;    // under way
-    bool opened;        // the inventory was sent
-    struct arena arena; // of `changes`
+    uint64_t last_ms;      // of the newest event
+    struct watch_job *job; // under way
+    bool opened;           // the inventory was sent
+    struct arena arena;    // of `changes`
     vec(struct watch_change) changes;
     struct loop_task *task; // that will send `changes`
 };
@@ -227,13 +227,13 @@ struct watcher {
 struct dir *tree__dir_new(struct watch *w, struct dir *parent, const char *name);
 struct dir *tree__dir_get(struct dir *d, const char *name);
 struct dir *tree__dir_make(struct dir *d, const char *name); // NULL when there are too many
-struct file *tree__file_get(struct dir *d, const char *name);
-struct file *tree__file_make(struct dir *d, const char *name);
+struct watch_file *tree__file_get(struct dir *d, const char *name);
+struct watch_file *tree__file_make(struct dir *d, const char *name);
 /// Take it out of the tree; the memory goes now, or when its queue or job lets go of it.
 void tree__dir_drop(struct dir *d);
-void tree__file_drop(struct file *f);
+void tree__file_drop(struct watch_file *f);
 void tree__dir_release(struct dir *d); // after a flag was cleared: free it if it is dead
-void tree__file_release(struct file *f);
+void tree__file_release(struct watch_file *f);
 void tree__dir_sweep(struct dir *d, bool on);
 /// Drop `d`, and what is above it, while nothing is there and nothing is expected.
 void tree__dir_prune(struct dir *d);
@@ -256,11 +256,11 @@ void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t be
 void notify__anchors_drop(struct watcher *wr, struct anchor **list);
 
 // settle.c
-void settle__touch(struct file *f, enum hold hold);
-void settle__hold(struct file *f, enum hold hold, uint64_t ms);
+void settle__touch(struct watch_file *f, enum hold hold);
+void settle__hold(struct watch_file *f, enum hold hold, uint64_t ms);
 void settle__arm(struct watch *w);
 /// Move the files whose time has come into `job`.
-void settle__collect(struct watch *w, struct job *job);
+void settle__collect(struct watch *w, struct watch_job *job);
 
 // errand.c, on a thread
 enum {
