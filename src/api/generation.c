@@ -74,22 +74,6 @@ void op_GENERATION_SHOW(struct api *api, struct op_call *c)
             "generation %lld is not kept", (long long)wanted);
 }
 
-static void on_undone(const struct gen_report *r, void *arg)
-{
-    struct op_call *c = arg;
-    struct buf out;
-    struct jw w;
-    if (r == NULL) {
-        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
-        return;
-    }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    gen_report_write(r, &w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
-}
-
 void op_GENERATION_UNDO(struct api *api, struct op_call *c)
 {
     int64_t to = json_int(json_get(c->params, "to"), 0);
@@ -99,7 +83,7 @@ void op_GENERATION_UNDO(struct api *api, struct op_call *c)
     }
     if (to < 0 || (to == 0 && json_get(c->params, "to") != NULL)) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'to' is the number of a generation");
-    } else if (plugins_undo(api->plugins, (uint64_t)to, on_undone, c, &e) < 0) {
+    } else if (api__undo(api, c, (uint64_t)to, &e) < 0) {
         op_fail(c, e.code == ERR_NOT_FOUND ? PROBLEM_NOT_FOUND : PROBLEM_CONFLICT,
                 "`afloat generations` lists those that are kept", "%s", e.msg);
     }

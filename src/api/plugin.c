@@ -243,7 +243,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
-    op_answer(s.call, 200, buf_str(&out));
+    api__answer_kept(s.api, s.call, buf_str(&out));
     buf_fini(&out);
 }
 

@@ -79,3 +79,7 @@ bool api__check_lang(struct op_call *c, struct str said, const char *file, struc
 /// Ask for a reload, of `name` only when it is not empty, and answer through `cb`; it gets NULL when
 /// the hub stops.
 void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb, void *arg);
+/// Answer with `json`, copied, when what was committed is on disk: a hub that is killed after it comes back with it.
+void api__answer_kept(struct api *api, struct op_call *c, struct str json);
+/// plugins_undo(), answered with its report.
+int api__undo(struct api *api, struct op_call *c, uint64_t to, struct err *e) MUST_CHECK;

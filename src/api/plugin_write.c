@@ -60,7 +60,7 @@ static void answer(struct change *ch, const char *key, const struct gen_report *
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
-    op_answer(ch->call, 200, buf_str(&out));
+    api__answer_kept(ch->api, ch->call, buf_str(&out));
     buf_fini(&out);
     free(ch);
 }

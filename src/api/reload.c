@@ -2,29 +2,66 @@
 
 #include "api/api_int.h"
 #include "api/handlers.h"
+#include "api/plugin_int.h"
 #include "gen/engine.h"
 
 enum { NAMES_MAX = 256 };
 
-static void write_report(struct op_call *c, const struct gen_report *r)
+/// An answer that waits for the disk, in the arena of its call.
+struct kept {
+    struct op_call *call;
+    struct str json;
+};
+
+static void on_kept(void *arg)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    gen_report_write(r, &w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    const struct kept *k = arg;
+    op_answer(k->call, 200, k->json);
 }
+
+void api__answer_kept(struct api *api, struct op_call *c, struct str json)
+{
+    struct kept *k = arena_alloc(c->arena, sizeof *k);
+    *k = (struct kept){.call = c, .json = arena_str(c->arena, json)};
+    if (api->plugins != NULL) {
+        plugins_await_saved(api->plugins, on_kept, k);
+    } else {
+        on_kept(k);
+    }
+}
+
+/// A request for a report, in the arena of its call.
+struct asked {
+    struct api *api;
+    struct op_call *call;
+};
 
 static void on_report(const struct gen_report *r, void *arg)
 {
-    struct op_call *c = arg;
-    if (r != NULL) {
-        write_report(c, r);
-    } else {
-        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    const struct asked *a = arg;
+    struct buf out;
+    struct jw w;
+    if (r == NULL) {
+        op_fail(a->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
     }
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    gen_report_write(r, &w);
+    api__answer_kept(a->api, a->call, buf_str(&out));
+    buf_fini(&out);
+}
+
+static struct asked *asked_new(struct api *api, struct op_call *c)
+{
+    struct asked *a = arena_alloc(c->arena, sizeof *a);
+    *a = (struct asked){.api = api, .call = c};
+    return a;
+}
+
+int api__undo(struct api *api, struct op_call *c, uint64_t to, struct err *e)
+{
+    return plugins_undo(api->plugins, to, on_report, asked_new(api, c), e);
 }
 
 /// The names of the request, checked; false when it was answered with a problem.
@@ -65,7 +102,7 @@ void op_RELOAD(struct api *api, struct op_call *c)
         if (api->host.refresh_settings != NULL) {
             api->host.refresh_settings(api->host.arg);
         }
-        gen_request(api->engine, &req, on_report, c);
+        gen_request(api->engine, &req, on_report, asked_new(api, c));
     }
 }
 
@@ -75,6 +112,6 @@ void op_RELOAD_LAST(struct api *api, struct op_call *c)
     if (r == NULL) {
         op_fail(c, PROBLEM_NOT_FOUND, NULL, "nothing was loaded yet");
     } else {
-        write_report(c, r);
+        on_report(r, asked_new(api, c));
     }
 }

@@ -14,7 +14,7 @@
 #include "plugin/plugins_int.h"
 #include "store/store.h"
 
-enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50, SAVE_MS = 100 };
+enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50, UNITS_FEW = 200, SAVE_MS = 100 };
 
 static const char doc_name[] = "state/hub.json", doc_key[] = "plugins";
 
@@ -410,11 +410,12 @@ static void on_save_time(void *arg)
     past__save(arg);
 }
 
-/// The document names every plugin: writing it with each commit would make a save as slow as there are
-/// plugins. A hub that is killed within SAVE_MS finds what it served in the files, unless they changed too.
+/// The document names every plugin: with very many, writing it with each commit would make saves slow. A hub that
+/// is killed before it is written finds what it served in the files, unless they changed too; who is told of a
+/// commit by an answer is told after that (plugins_await_saved()).
 static void save_soon(struct plugins *ps)
 {
-    if (ps->stopped) {
+    if (ps->stopped || ps->now.n <= UNITS_FEW) {
         past__save(ps);
     } else if (!timer_running(&ps->saving)) {
         timer_init(&ps->saving, ps->opts.loop, on_save_time, ps);
@@ -466,19 +467,42 @@ void past__committed(const struct gen_committed *c, void *arg)
 
 // ---- the document -------------------------------------------------------------------------------
 
-static void on_saved(void *arg, int status, const struct err *e)
+/// One writing of the document.
+struct past__write {
+    struct plugins *ps; // NULL: gone meanwhile
+};
+
+static void tell_saved(struct plugins *ps)
 {
-    (void)arg;
-    if (status < 0) {
-        log_warn(LOG_HUB, "generations cannot be kept reason=%s", LOGQ(str_of(e->msg)).z);
+    for (size_t i = 0, n = ps->save_waiting.n; i < n; i++) {
+        struct past__waiter w = ps->save_waiting.p[0]; // it may ask again
+        vec_remove(&ps->save_waiting, 0);
+        w.cb(w.arg);
     }
 }
 
-void past__save(struct plugins *ps)
+static void on_written(void *arg, int status, const struct err *e)
+{
+    struct past__write *write = arg;
+    struct plugins *ps = write->ps;
+    free(write);
+    if (status < 0) {
+        log_warn(LOG_HUB, "generations cannot be kept reason=%s", LOGQ(str_of(e->msg)).z);
+    }
+    if (ps != NULL) {
+        ps->writing = NULL;
+        if (ps->save_again) {
+            past__save(ps);
+        } else {
+            tell_saved(ps);
+        }
+    }
+}
+
+static void write_document(struct plugins *ps, struct past__write *write)
 {
     struct buf b;
     struct jw w;
-    timer_stop(&ps->saving);
     buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
@@ -499,8 +523,55 @@ void past__save(struct plugins *ps)
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
-    store_doc_set(ps->opts.store, str_of(doc_name), str_of(doc_key), buf_str(&b), on_saved, NULL);
+    store_doc_set(ps->opts.store, str_of(doc_name), str_of(doc_key), buf_str(&b), on_written,
+                  write);
     buf_fini(&b);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/// The versions that the document will name are on disk.
+static void on_versions_kept(void *arg)
+{
+    struct past__write *write = arg;
+    struct plugins *ps = write->ps;
+    if (ps->stopped) { // that wrote it
+        ps->writing = NULL;
+        free(write);
+    } else {
+        ps->save_again = false;
+        write_document(ps, write);
+    }
+}
+
+void past__save(struct plugins *ps)
+{
+    timer_stop(&ps->saving);
+    if (ps->stopped) { // the lane ends with its last job
+        write_document(ps, xcalloc(1, sizeof(struct past__write)));
+        tell_saved(ps);
+    } else if (ps->writing != NULL) {
+        ps->save_again = true;
+    } else {
+        ps->writing = xcalloc(1, sizeof *ps->writing);
+        ps->writing->ps = ps;
+        work_submit(ps->keeper, 0, nothing, on_versions_kept, ps->writing);
+    }
+}
+
+void plugins_await_saved(struct plugins *ps, loop_fn *cb, void *arg)
+{
+    if (timer_running(&ps->saving)) {
+        past__save(ps);
+    }
+    if (ps->writing == NULL || ps->stopped) {
+        cb(arg);
+    } else {
+        vec_push(&ps->save_waiting, ((struct past__waiter){cb, arg}));
+    }
 }
 
 static void take_document(struct plugins *ps, const struct json *doc)
@@ -553,6 +624,10 @@ void past__free(struct plugins *ps)
     struct str unit;
     void *now;
     past__keep_free(ps);
+    if (ps->writing != NULL) {
+        ps->writing->ps = NULL;
+    }
+    vec_fini(&ps->save_waiting);
     for (size_t at = 0; map_next(&ps->now, &at, &unit, &now);) {
         now_free(now);
     }

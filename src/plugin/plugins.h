@@ -124,6 +124,10 @@ struct plugin_past plugins_past_at(const struct plugins *ps, size_t i);
 /// What served then: {unit: {hash, path, layer, revision, ...}}, made in `a`.
 const struct json *plugins_past_set(const struct plugins *ps, size_t i, struct arena *a);
 
+/// Call `cb` when all that was committed so far is in state/hub.json and its versions are on disk, or cannot be: who
+/// is told of a commit after that finds it after a kill. It may be at once; once, also when the hub stops.
+void plugins_await_saved(struct plugins *ps, loop_fn *cb, void *arg);
+
 /// A choice was made by command and is in force: it can be undone. Nothing happens when the run that took it
 /// over has committed, or nothing differs.
 void plugins_chosen(struct plugins *ps);

@@ -194,7 +194,10 @@ struct plugins {
     vec(char *) warned;            // paths that stand as NAME_DUPLICATE
 
     // what was kept
-    bool remembered;         // state/hub.json was read
+    bool remembered;             // state/hub.json was read
+    struct past__write *writing; // of state/hub.json; NULL: none is under way
+    bool save_again;             // it changed since
+    vec(struct past__waiter) save_waiting;
     struct pruning *pruning; // of the kept versions; NULL: none is under way
     struct timer prune_timer;
     vec(struct past *) past; // newest first

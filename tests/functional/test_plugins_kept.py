@@ -157,7 +157,6 @@ def test_last_good_and_held_versions_outlive_a_hub_that_was_killed(home, start_h
     hub.close()
     hub = start_hub()
     check()
-    retry(lambda: "held" in (home.dir / "state/hub.json").read_text())
     os.kill(hub.pid, signal.SIGKILL)
     hub.process.wait()
     hub.process.returncode = 0  # it died as we wanted
@@ -166,6 +165,34 @@ def test_last_good_and_held_versions_outlive_a_hub_that_was_killed(home, start_h
     held.write_text(answer(3).replace("what", "b"))
     reload(home)
     assert ask(home, "held")["v"] == 3
+
+
+def test_the_last_good_version_is_kept_when_the_report_is_there(home, start_hub):
+    """No wait between the answer and the kill, and the file breaks while no hub runs."""
+    plug(home, "p", answer(0))
+    hub = calm(home, start_hub)
+    for n in range(1, 6):
+        path = plug(home, "p", answer(n))
+        reload(home)
+        os.kill(hub.pid, signal.SIGKILL)
+        hub.process.wait()
+        hub.process.returncode = 0  # it died as we wanted
+        path.write_text("error('broken')")
+        hub = start_hub()
+        assert ask(home, "p")["v"] == n
+
+
+def test_a_held_version_is_kept_when_the_report_is_there(home, start_hub):
+    plug(home, "p", answer(1))
+    hub = calm(home, start_hub)
+    plug(home, "p", answer(2))
+    reload(home)
+    undo(home)
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.wait()
+    hub.process.returncode = 0
+    start_hub()
+    assert ask(home, "p")["v"] == 1 and rows(home)["p"]["state"] == "held"
 
 
 def test_versions_that_no_undo_can_reach_are_removed(home, start_hub):
