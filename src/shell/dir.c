@@ -4,7 +4,9 @@
 //         qX3f9a/                locked by its session for as long as that lives
 //
 // The locks are of directories themselves (flock), so they end with their process, however it ends. A
-// session that was killed cannot clean up: the next one sees that its lock is free and does it.
+// session that was killed cannot clean up: the next one sees that its lock is free and does it, when it starts and
+// again when it ends. Both are needed: one that starts right after a kill may find the lock still held, by the dying
+// process or by a child of it that has not called exec yet.
 //
 // What lies here goes into a shell, so nobody else may have a way in: every step holds a descriptor
 // that was opened without following links and looked at through fstat.
@@ -183,7 +185,16 @@ void shell_dir_close(struct shell_dir *d)
         remove_entries(d->fd, DEPTH_MAX);
     }
     if (d->path != NULL) {
+        char *parent_path = str_dup(path_dir(str_of(d->path)));
+        int parent = open_private(parent_path, NULL);
         rmdir(d->path);
+        if (parent >= 0 && flock(parent, LOCK_EX | LOCK_NB) == 0) {
+            sweep(parent);
+        }
+        if (parent >= 0) {
+            close(parent);
+        }
+        free(parent_path);
     }
     free(d->path);
     *d = (struct shell_dir){.fd = -1};

@@ -18,7 +18,7 @@ int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e) MUST
 /// left there under that name is gone before. Its parent must be there and ours alone.
 int shell_dir_make(struct shell_dir *d, const char *path, struct err *e) MUST_CHECK;
 
-/// Remove it with all that is in it.
+/// Remove it with all that is in it, and what dead sessions left.
 void shell_dir_close(struct shell_dir *d);
 
 /// True when `path` is a directory of ours that nobody else may enter; no link is followed.

@@ -63,6 +63,19 @@ TEST(a_dead_one_is_swept_and_links_are_not_followed)
     free(file);
 }
 
+TEST(one_that_was_not_quite_dead_is_swept_when_the_next_one_ends)
+{
+    struct shell_dir a, b;
+    struct stat st;
+    CHECK_INT(shell_dir_open(&a, test_dir(), NULL), 0);
+    CHECK_INT(shell_dir_open(&b, test_dir(), NULL), 0);
+    CHECK(shell_dir_is_private(a.path)); // its lock was still held
+    close(a.fd);
+    shell_dir_close(&b);
+    CHECK(lstat(a.path, &st) != 0);
+    free(a.path);
+}
+
 TEST(a_link_or_an_open_directory_is_refused)
 {
     struct shell_dir d;
