@@ -1,12 +1,43 @@
 #pragma once
 
 #include "cli/ask.h"
-#include "cli/edit.h"
+#include "cli/face.h"
 #include "cli/view.h"
+#include "term/edit.h"
 
 // What the files of `afloat chat` share. One thread, one session at a time.
 
 enum { CHAT_ID_MAX = 64, CHAT_TEXT_MAX = 15 << 20 };
+
+enum chat_line {
+    CHAT_NONE,        // none yet
+    CHAT_LINE,        // something was entered
+    CHAT_INTERRUPTED, // Ctrl-C
+    CHAT_LEFT,        // Ctrl-D on an empty line
+    CHAT_GONE,        // the terminal is closed, or we are told to end
+};
+
+/// What a key asks of the chat.
+enum chat_input {
+    INPUT_MORE,      // nothing
+    INPUT_USED,      // nothing more
+    INPUT_ENTER,     // the text is complete
+    INPUT_QUEUE,     // it is, and is to wait for the end of the turn
+    INPUT_ESCAPE,    // end the turn
+    INPUT_INTERRUPT, // Ctrl-C
+    INPUT_END,       // Ctrl-D on an empty line
+};
+
+struct chat;
+struct run_follow;
+/// Do what a key asks for while something else is waited for; anything but 0 ends the wait.
+typedef int chat_on_input(struct chat *t, enum chat_input in);
+
+/// A message that waits for its turn.
+struct chat_queued {
+    char turn[CHAT_ID_MAX];
+    char *text;
+};
 
 struct chat {
     struct cli *c;
@@ -20,8 +51,25 @@ struct chat {
 
     // the terminal
     struct edit line, reply; // what is said, and answers to questions, which are no history
-    struct buf typed;        // read, but not used yet
-    int resized;             // a signalfd, or -1
+    struct edit *input;      // the one of them that keys go to; NULL: nobody types
+    const char *prompt;      // of the input
+    struct face face;
+    struct keys keys;
+    struct buf typed; // read, but not used yet
+    uint64_t typed_ns, drawn_ns;
+    uint64_t hold_ns; // until then nothing is drawn
+    bool dirty;       // something changed since the last frame
+    bool unfocused;   // the terminal says that the user looks at something else
+    int resized;      // a signalfd, or -1
+    struct client_watch watch;
+    chat_on_input *on_input;
+    enum chat_line line_end;
+
+    char *history; // the file of what was said in this project; NULL: none
+
+    // what Tab offers
+    vec(char *) menu;
+    size_t menu_from, menu_chosen; // where it goes in the input; which one is there, menu.n: none
 
     // the turn that is followed
     char turn[CHAT_ID_MAX]; // "": whatever comes, without an end
@@ -29,6 +77,9 @@ struct chat {
     struct arena asked_in;
     const struct json *asked; // a permission or question that waits for a person; NULL: none
     bool interrupted;         // we asked for its end
+    bool signalled;           // Ctrl-C did: the next one leaves
+    struct run_follow *run;   // of `afloat run`: what lines are for; NULL: none
+    vec(struct chat_queued) queue;
 };
 
 // ---- cmd_chat.c -----------------------------------------------------------------------------
@@ -91,21 +142,51 @@ int chat__follow(struct chat *t);
 /// Ask for the end of the turn; that it has ended comes as an event.
 void chat__interrupt(struct chat *t);
 
-// ---- chat_person.c: asking ------------------------------------------------------------------
+/// Send `text` to the turn that runs; without one it is the next message. Nothing is followed.
+void chat__steer(struct chat *t, struct str text);
+/// Cycle the permission mode: ask, edits, plan, auto.
+void chat__next_permission(struct chat *t);
+/// Set it; the exit code.
+int chat__set_permission(struct chat *t, const char *mode);
 
-enum chat_line {
-    CHAT_LINE,        // something was entered
-    CHAT_INTERRUPTED, // Ctrl-C
-    CHAT_LEFT,        // Ctrl-D on an empty line
-    CHAT_GONE,        // the terminal is closed, or we are told to end
-};
+// ---- chat_input.c: the rows at the end of the screen ------------------------------------------
 
 void chat__person_init(struct chat *t);
 void chat__person_fini(struct chat *t);
-/// Read one line with `ed`; it is edit_text(ed).
-enum chat_line chat__read_line(struct chat *t, struct edit *ed);
-/// The same for an answer to `prompt`; what was typed before the question does not count.
+/// Take the terminal, and draw from now on; nothing on one that cannot be drawn on.
+void chat__screen_begin(struct chat *t);
+void chat__screen_end(struct chat *t);
+void chat__draw(struct chat *t);
+/// Something is to be drawn, soon.
+void chat__changed(struct chat *t);
+
+/// Read keys and draw while a request is on its way: for its `watch`. Lives as long as `t`.
+struct client_watch *chat__watch(struct chat *t, chat_on_input *on_input);
+/// Use what was typed, up to a key that asks for something.
+enum chat_input chat__take_keys(struct chat *t);
+
+/// Read one line; it is edit_text(t->input) until edit_start().
+enum chat_line chat__read_line(struct chat *t);
+/// The same for an answer to `prompt`, in `t->reply`; what was typed before the question does not count.
 enum chat_line chat__ask(struct chat *t, const char *prompt);
+/// Print what was entered.
+void chat__print_line(struct chat *t, const char *prompt, struct str text);
+/// The terminal has been closed: nothing can be written to it.
+bool chat__is_gone(const struct chat *t);
+/// Tell a user who looks at something else. `what` is ours.
+void chat__notify(struct chat *t, const char *what);
+
+// ---- chat_complete.c --------------------------------------------------------------------------
+
+/// Tab: complete what is before the cursor, or offer what could be; again, take the next of them.
+void chat__complete(struct chat *t);
+void chat__menu_lines(const struct chat *t, struct buf *out, size_t cols);
+void chat__menu_close(struct chat *t);
+/// Offer one name more.
+void chat__offer(struct chat *t, struct str name);
+
+// ---- chat_person.c: asking --------------------------------------------------------------------
+
 /// Put what waits in `t->asked` before the person, and send what is answered. Without a person it is
 /// denied; when the terminal goes away it goes on waiting. The exit code.
 int chat__settle_asked(struct chat *t);
@@ -114,6 +195,15 @@ int chat__settle_asked(struct chat *t);
 
 /// Run a line that begins with '/'. False when the person wants to leave.
 bool chat__slash(struct chat *t, struct str line);
+/// Offer the commands, our own and those of plugins, whose names begin with `start`.
+void chat__slash_names(struct chat *t, struct str start);
+
+// ---- chat_history.c: what was said in this project --------------------------------------------
+
+/// Read what was said before, in any chat of the project that `dir` is in.
+void chat__history_load(struct chat *t, const char *dir);
+/// Remember a text, here and for later chats.
+void chat__history_add(struct chat *t, struct str text);
 
 // ---- chat_plugin.c --------------------------------------------------------------------------
 

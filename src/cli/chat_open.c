@@ -128,6 +128,7 @@ static void take_row(struct chat *t, const struct json *row)
 {
     struct str id = text_of(row, "id");
     snprintf(t->id, sizeof t->id, STR_FMT, STR_ARG(id));
+    face_row(&t->face, row);
     if (json_bool(json_get(row, "fallback"), false)) {
         out_note(&t->c->out, "no model key found: this is the scripted demo model");
     }
@@ -223,8 +224,7 @@ static void show_past(struct chat *t, const struct past *p)
     }
     out_tinted(o, OUT_BOLD, STR("> "));
     view_text(o, p->said);
-    live_add(&t->view.live, p->answered);
-    live_end(&t->view.live);
+    view_markdown(&t->view, p->answered);
     out_flush(o);
 }
 

@@ -1,182 +1,13 @@
-// The person at the terminal: what is typed, and what is asked.
+// What the session asks the user: permissions and questions.
 //
-// The terminal is raw only while a line is being edited, and is given back before anything else
-// happens; pty/tty.h sees to it on every other way out. A window that changes its size is noticed
-// through a signalfd, so that it wakes the same wait as a key.
-//
-// A permission may only be given by somebody who has seen what is asked: what was typed before the
-// question is thrown away.
-
-#include <errno.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <termios.h>
-#include <unistd.h>
+// A permission may only be given by a user who has seen what is asked: what was typed before the
+// question is discarded, see chat__ask().
 
 #include "cli/chat_int.h"
-#include "client/interrupt.h"
-#include "pty/tty.h"
-
-enum { LINE_READ = 4096 };
-
-static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 
 static struct str text_of(const struct json *v, const char *key)
 {
     return json_str(json_get(v, key), "");
-}
-
-// ---- a line --------------------------------------------------------------------------------
-
-// Draw the line with edit_draw() or edit_leave().
-static void draw(struct chat *t, struct edit *ed,
-                 void (*how)(struct edit *ed, struct buf *out, size_t rows, size_t cols))
-{
-    struct winsize w = tty_size(STDIN_FILENO);
-    struct buf drawn;
-    buf_init(&drawn, SIZE_MAX);
-    how(ed, &drawn, w.ws_row, w.ws_col);
-    out_control(&t->c->out, buf_str(&drawn));
-    out_flush(&t->c->out);
-    buf_fini(&drawn);
-}
-
-static void take_resize(struct chat *t, struct edit *ed)
-{
-    struct signalfd_siginfo info;
-    while (read(t->resized, &info, sizeof info) > 0) {
-    }
-    edit_resized(ed, tty_size(STDIN_FILENO).ws_col);
-}
-
-// Wait for keys and read them: 1, 0 when the window has changed, or a negative code.
-static int read_keys(struct chat *t)
-{
-    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                           {.fd = t->resized, .events = POLLIN}};
-    int rc = interrupt_wait(fds, 2, 0);
-    if (rc < 0) {
-        return rc;
-    }
-    if (fds[0].revents == 0) {
-        return 0;
-    }
-    char *room = buf_reserve(&t->typed, LINE_READ);
-    ssize_t n = room != NULL ? read(STDIN_FILENO, room, LINE_READ) : 0;
-    if (n < 0 && errno == EINTR) {
-        return 0;
-    }
-    buf_grow(&t->typed, n > 0 ? (size_t)n : 0);
-    return n > 0 ? 1 : -EIO;
-}
-
-// What ends us stays to be seen by who called.
-static enum chat_line on_signal(struct chat *t)
-{
-    if (interrupt_seen() != SIGINT) {
-        return CHAT_GONE;
-    }
-    interrupt_take();
-    out_resume(&t->c->out);
-    return CHAT_INTERRUPTED;
-}
-
-static enum edit_result feed(struct chat *t, struct edit *ed)
-{
-    struct str rest = buf_str(&t->typed);
-    enum edit_result r = edit_feed(ed, &rest);
-    buf_drop(&t->typed, t->typed.n - rest.n);
-    return r;
-}
-
-static int take_raw(struct chat *t)
-{
-    struct err e = {0};
-    tty_set_farewell(str_of(paste_off));
-    if (tty_take(STDIN_FILENO, TTY_RAW, &e) < 0) {
-        out_error(&t->c->out, "%s", e.msg);
-        return e.code;
-    }
-    out_control(&t->c->out, str_of(paste_on));
-    return 0;
-}
-
-static void leave(struct chat *t, struct edit *ed)
-{
-    draw(t, ed, edit_leave);
-    tty_give_back();
-}
-
-static void suspend(struct chat *t, struct edit *ed)
-{
-    leave(t, ed);
-    kill(0, SIGTSTP);
-    if (take_raw(t) == 0) {
-        ed->row = 0;
-    }
-}
-
-static enum chat_line edit_line(struct chat *t, struct edit *ed)
-{
-    static const enum chat_line lines[] = {
-        [EDIT_DONE] = CHAT_LINE, [EDIT_INTERRUPT] = CHAT_INTERRUPTED, [EDIT_END] = CHAT_LEFT};
-    for (;;) {
-        enum edit_result r = feed(t, ed);
-        if (r == EDIT_DONE || r == EDIT_INTERRUPT || r == EDIT_END) {
-            return lines[r];
-        }
-        if (r == EDIT_SUSPEND) {
-            suspend(t, ed);
-        } else if (r == EDIT_CLEAR) {
-            out_control(&t->c->out, STR("\033[H\033[2J"));
-        }
-        draw(t, ed, edit_draw);
-        int rc = t->typed.n != 0 ? 1 : read_keys(t);
-        if (rc == 0) {
-            take_resize(t, ed);
-        } else if (rc < 0) {
-            return rc == -EINTR ? on_signal(t) : CHAT_GONE;
-        }
-    }
-}
-
-// A terminal that cannot be drawn on edits its lines itself.
-static enum chat_line read_plain(struct chat *t, struct edit *ed)
-{
-    enum edit_result r = EDIT_MORE;
-    out_add(&t->c->out, str_of(ed->prompt));
-    out_flush(&t->c->out);
-    while (r != EDIT_DONE) {
-        int rc = t->typed.n != 0 ? 1 : read_keys(t);
-        if (rc < 0) {
-            return rc == -EINTR ? on_signal(t) : CHAT_LEFT;
-        }
-        r = feed(t, ed);
-    }
-    return CHAT_LINE;
-}
-
-enum chat_line chat__read_line(struct chat *t, struct edit *ed)
-{
-    edit_start(ed);
-    if (!t->drawable) {
-        return read_plain(t, ed);
-    }
-    if (take_raw(t) < 0) {
-        return CHAT_GONE;
-    }
-    enum chat_line line = edit_line(t, ed);
-    leave(t, ed);
-    return line;
-}
-
-enum chat_line chat__ask(struct chat *t, const char *prompt)
-{
-    t->reply.prompt = prompt;
-    out_flush(&t->c->out);
-    tcflush(STDIN_FILENO, TCIFLUSH);
-    buf_clear(&t->typed);
-    return chat__read_line(t, &t->reply);
 }
 
 // ---- permissions ---------------------------------------------------------------------------
@@ -405,38 +236,8 @@ static int refuse_asked(struct chat *t)
 int chat__settle_asked(struct chat *t)
 {
     bool permission = json_get(t->asked, "request_id") != NULL;
+    chat__notify(t, "waiting for your answer");
     int code = t->prints ? refuse_asked(t) : permission ? settle_permission(t) : settle_question(t);
     t->asked = NULL;
-    if (t->person) {
-        int rc = tty_take(STDIN_FILENO, TTY_QUIET, NULL);
-        (void)rc; // in the background we only print
-    }
     return code;
-}
-
-// ---- life ----------------------------------------------------------------------------------
-
-void chat__person_init(struct chat *t)
-{
-    sigset_t winch;
-    edit_init(&t->line, "> ");
-    edit_init(&t->reply, "");
-    buf_init(&t->typed, 2 * CHAT_TEXT_MAX);
-    t->resized = -1;
-    if (t->person) {
-        sigemptyset(&winch);
-        sigaddset(&winch, SIGWINCH);
-        sigprocmask(SIG_BLOCK, &winch, NULL);
-        t->resized = signalfd(-1, &winch, SFD_CLOEXEC | SFD_NONBLOCK);
-    }
-}
-
-void chat__person_fini(struct chat *t)
-{
-    edit_fini(&t->line);
-    edit_fini(&t->reply);
-    buf_fini(&t->typed);
-    if (t->resized >= 0) {
-        close(t->resized);
-    }
 }

@@ -71,6 +71,8 @@ bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, s
     if (str_to_u64(e->id, &seq)) {
         t->seq = seq;
     }
+    face_event(&t->face, e->type, *ev);
+    chat__changed(t);
     return view_event(&t->view, e->type, *ev, e->data);
 }
 
@@ -87,12 +89,108 @@ static int on_event(const struct client_event *e, void *arg)
     return !written ? -EPIPE : t->asked != NULL || t->end != NULL ? -ECANCELED : 0;
 }
 
+// ---- what the user says meanwhile ----------------------------------------------------------
+
+/// {text, env}: a hub that was started anew since the last message knows our environment no more.
+static int write_message(struct chat *t, struct buf *body, struct str text)
+{
+    struct jw w;
+    jw_init(&w, body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    if (t->whole) {
+        jw_kbool(&w, "wait", true);
+    }
+    jw_key(&w, "env");
+    int code = chat__write_env(t->c, &w);
+    if (code == EXIT_OK) {
+        jw_end_obj(&w);
+    }
+    return code;
+}
+
+/// {text}
+static int write_text(struct chat *t, struct buf *body, struct str text)
+{
+    struct jw w;
+    (void)t;
+    jw_init(&w, body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    jw_end_obj(&w);
+    return EXIT_OK;
+}
+
+static void take_queued(struct chat *t, const struct json *answer)
+{
+    struct chat_queued q = {.text = str_dup(str_trim(edit_text(&t->line)))};
+    struct str turn = json_str(json_get(answer, "turn_id"), "");
+    snprintf(q.turn, sizeof q.turn, STR_FMT, STR_ARG(turn));
+    vec_push(&t->queue, q);
+}
+
+static void queue(struct chat *t, struct str text)
+{
+    char path[CHAT_ID_MAX + 32];
+    snprintf(path, sizeof path, "/session/%s/message", t->id);
+    int code = chat__send(t, "POST", path, write_message, text, take_queued);
+    (void)code; // said; there is nothing to follow then
+}
+
+void chat__steer(struct chat *t, struct str text)
+{
+    char path[CHAT_ID_MAX + 32];
+    struct client_peer to = {.socket = t->c->home.socket};
+    struct client_answer a;
+    struct buf body;
+    struct err e = {0};
+    snprintf(path, sizeof path, "/session/%s/steer", t->id);
+    client_answer_init(&a);
+    buf_init(&body, SIZE_MAX);
+    write_text(t, &body, text);
+    struct client_request r = {.method = "POST", .path = path, .body = buf_str(&body)};
+    int rc = client_call(&to, &r, &a, &e);
+    if (rc == 0 && a.status == 409) { // the turn has just ended
+        queue(t, text);
+    } else if (rc == 0 && a.status / 100 != 2) {
+        ask_problem(t->c, &a);
+    } else if (rc == 0 && !t->view.echo) {
+        chat__print_line(t, "> ", text);
+    } else if (rc < 0 && rc != -EINTR) {
+        out_error(&t->c->out, "cannot reach the turn: %s", e.msg);
+    }
+    buf_fini(&body);
+    client_answer_fini(&a);
+}
+
+static int on_input(struct chat *t, enum chat_input in)
+{
+    struct str text = str_trim(edit_text(&t->line));
+    if (in == INPUT_ESCAPE && t->turn[0] != '\0' && !t->interrupted) {
+        chat__interrupt(t);
+    } else if (in == INPUT_INTERRUPT) {
+        raise(SIGINT); // as if the terminal had made it one, see on_signal()
+    } else if ((in == INPUT_ENTER || in == INPUT_QUEUE) && text.n != 0) {
+        chat__history_add(t, text);
+        if (in == INPUT_QUEUE) {
+            queue(t, text);
+        } else {
+            chat__steer(t, text);
+        }
+        edit_start(&t->line);
+    }
+    return 0;
+}
+
 static int stream(struct chat *t, struct client_answer *a, struct err *e)
 {
     struct client_peer to = {.socket = t->c->home.socket};
     char path[CHAT_ID_MAX + 64];
     snprintf(path, sizeof path, "/session/%s/events?after=%llu", t->id, (unsigned long long)t->seq);
-    struct client_request r = {.method = "GET", .path = path, .accept = "text/event-stream"};
+    struct client_request r = {.method = "GET",
+                               .path = path,
+                               .accept = "text/event-stream",
+                               .watch = chat__watch(t, on_input)};
     return client_stream(&to, &r, a, on_event, t, e);
 }
 
@@ -102,7 +200,8 @@ static int stream(struct chat *t, struct client_answer *a, struct err *e)
 static int on_signal(struct chat *t)
 {
     int signum = interrupt_take();
-    bool again = t->interrupted || t->turn[0] == '\0';
+    bool again = t->signalled || t->turn[0] == '\0';
+    t->signalled = true;
     out_resume(&t->c->out);
     if (signum != SIGHUP && !again) {
         chat__interrupt(t);
@@ -127,17 +226,42 @@ static int on_lost(struct chat *t, const struct err *e)
     return EXIT_UNREACHABLE;
 }
 
+static void begin_turn(struct chat *t)
+{
+    t->end = NULL;
+    t->asked = NULL;
+    t->interrupted = t->signalled = false;
+    if (t->turn[0] != '\0') {
+        face_begin(&t->face);
+    }
+}
+
+// A turn has ended: follow the message that waited for that, if there is one.
+static bool begin_queued(struct chat *t)
+{
+    if (t->queue.n == 0) {
+        return false;
+    }
+    struct chat_queued q = t->queue.p[0];
+    vec_remove(&t->queue, 0);
+    chat__print_line(t, "> ", str_of(q.text));
+    memcpy(t->turn, q.turn, sizeof t->turn);
+    free(q.text);
+    begin_turn(t);
+    return true;
+}
+
 // Returns 0 when the stream is to be taken up again, else 1 with the exit code in `*code`.
 static int judge(struct chat *t, int rc, const struct client_answer *a, const struct err *e,
                  int *code)
 {
     if (t->c->out.fault != 0 && t->c->out.fault != EINTR) {
-        *code = EXIT_FAILED;
+        *code = chat__is_gone(t) ? EXIT_INTERRUPTED : EXIT_FAILED;
     } else if (rc == -EINTR || interrupt_seen() != 0) {
         *code = on_signal(t);
     } else if (t->end != NULL) {
         *code = exit_of(t);
-        return 1;
+        return !begin_queued(t);
     } else if (t->asked != NULL) {
         *code = chat__settle_asked(t);
     } else if (rc == 0 && a->status / 100 != 2) {
@@ -149,24 +273,6 @@ static int judge(struct chat *t, int rc, const struct client_answer *a, const st
 }
 
 // ---- shared --------------------------------------------------------------------------------
-
-/// {text, env}: a hub that was started anew since the last message knows our environment no more.
-static int write_message(struct chat *t, struct buf *body, struct str text)
-{
-    struct jw w;
-    jw_init(&w, body);
-    jw_obj(&w);
-    jw_kstr(&w, "text", text);
-    if (t->whole) {
-        jw_kbool(&w, "wait", true);
-    }
-    jw_key(&w, "env");
-    int code = chat__write_env(t->c, &w);
-    if (code == EXIT_OK) {
-        jw_end_obj(&w);
-    }
-    return code;
-}
 
 static void take_turn(struct chat *t, const struct json *answer)
 {
@@ -209,10 +315,8 @@ int chat__say(struct chat *t, struct str text)
 int chat__follow(struct chat *t)
 {
     int code = EXIT_OK;
-    t->end = NULL;
-    t->asked = NULL;
-    t->interrupted = false;
-    if (t->person) {
+    begin_turn(t);
+    if (t->person && !t->drawable) {
         int rc =
             tty_take(STDIN_FILENO, TTY_QUIET, NULL); // what is typed now is for the next prompt
         (void)rc;                                    // in the background we only print
@@ -225,7 +329,11 @@ int chat__follow(struct chat *t)
         ended = judge(t, rc, &a, &e, &code) != 0;
         client_answer_fini(&a);
     }
-    tty_give_back();
+    t->face.work = FACE_IDLE;
+    chat__notify(t, "the turn has ended");
+    if (!t->drawable) {
+        tty_give_back();
+    }
     return code;
 }
 
@@ -243,4 +351,31 @@ void chat__interrupt(struct chat *t)
     }
     client_answer_fini(&a);
     t->interrupted = true;
+    t->face.work = FACE_STOPPING;
+}
+
+// ---- permission modes ----------------------------------------------------------------------
+
+int chat__set_permission(struct chat *t, const char *mode)
+{
+    struct arena arena;
+    const struct json *row = NULL;
+    struct ask_param params[] = {{"id", t->id}, {"permission", mode}};
+    arena_init(&arena);
+    int code = ask_value(t->c, OP_SESSION_PATCH, params, ARRAY_LEN(params), &arena, &row);
+    if (row != NULL) {
+        face_row(&t->face, row);
+    }
+    arena_fini(&arena);
+    return code;
+}
+
+void chat__next_permission(struct chat *t)
+{
+    static const char *const modes[] = {"ask", "edits", "plan", "auto"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(modes) && strcmp(modes[i], t->face.permission) != 0) {
+        i++;
+    }
+    chat__set_permission(t, modes[i < ARRAY_LEN(modes) ? (i + 1) % ARRAY_LEN(modes) : 0]);
 }

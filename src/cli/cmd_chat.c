@@ -70,7 +70,8 @@ static int take_line(struct chat *t, int *code)
 {
     char *line = str_dup(str_trim(edit_text(&t->line)));
     bool stays = true;
-    edit_remember(&t->line, str_of(line));
+    chat__history_add(t, str_of(line));
+    edit_start(&t->line);
     if (line[0] == '/') {
         stays = chat__slash(t, str_of(line));
     } else if (line[0] != '\0') {
@@ -91,12 +92,13 @@ static int prompt(struct chat *t)
     int code = EXIT_OK;
     bool warned = false; // Ctrl-C came on an empty line
     for (bool ended = false; !ended;) {
-        enum chat_line line = chat__read_line(t, &t->line);
+        enum chat_line line = chat__read_line(t);
         bool empty = edit_text(&t->line).n == 0;
         bool twice = line == CHAT_INTERRUPTED && warned && empty;
         if (line == CHAT_INTERRUPTED && !twice) {
             warned = empty;
-            out_note(&t->c->out, empty ? "Ctrl-C again leaves" : "thrown away");
+            edit_start(&t->line);
+            out_note(&t->c->out, empty ? "Ctrl-C again leaves" : "input discarded");
         } else if (line == CHAT_LINE) {
             warned = false;
             ended = take_line(t, &code) != 0;
@@ -106,7 +108,7 @@ static int prompt(struct chat *t)
         }
         ended = ended || t->c->out.fault != 0;
     }
-    return code;
+    return chat__is_gone(t) ? EXIT_INTERRUPTED : code;
 }
 
 // ---- the command ---------------------------------------------------------------------------
@@ -181,7 +183,10 @@ int chat__with(struct cli *c, chat_body *body, void *arg)
     arena_init(&t.asked_in);
     chat__person_init(&t);
     interrupt_catch();
+    chat__screen_begin(&t);
     int code = body(&t, arg);
+    view_settle(&t.view);
+    chat__screen_end(&t);
     chat__person_fini(&t);
     arena_fini(&t.asked_in);
     view_fini(&t.view);
@@ -199,6 +204,7 @@ static int talk(struct chat *t, void *arg)
     if (code != EXIT_OK || text.n != 0) {
         return code != EXIT_OK ? code : chat__say(t, text);
     }
+    chat__history_load(t, cwd != NULL ? cwd : ".");
     greet(t);
     return prompt(t);
 }

@@ -6,9 +6,13 @@
 // On a terminal everything that commands print passes visible_add() on its way out, so no command
 // can forget it; only the escape sequences given to out_control() reach the terminal as they are.
 // A pipe or file gets the bytes unchanged.
+//
+// While a command draws, data is written by out_frame() alone: rows off, data, rows on, marked as one
+// piece for terminals that know such marks (mode 2026), so that nothing flickers.
 
 #include "cli/out.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -16,31 +20,35 @@
 
 #include "base/visible.h"
 #include "client/interrupt.h"
+#include "pty/tty.h"
 
 enum { FLUSH_AT = 64 << 10, DATA_MAX = 1 << 30 };
 
 // ---- stdout --------------------------------------------------------------------------------
 
-static bool wants_color(enum out_color color)
+static enum color_depth wants_color(enum out_color color)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (color != OUT_AUTO) {
-        return color == OUT_ALWAYS;
+    const char *term = getenv("TERM"), *colorterm = getenv("COLORTERM");
+    if (color == OUT_ALWAYS) {
+        return MAX(color_depth_of(term, colorterm, NULL), COLOR_16);
     }
-    return (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
-           isatty(STDOUT_FILENO) == 1;
+    return color == OUT_AUTO && isatty(STDOUT_FILENO) == 1
+               ? color_depth_of(term, colorterm, getenv("NO_COLOR"))
+               : COLOR_NONE;
 }
 
 void out_init(struct out *o, enum out_color color, bool quiet)
 {
     *o = (struct out){.quiet = quiet};
     buf_init(&o->data, DATA_MAX);
+    panel_init(&o->panel);
     o->terminal = isatty(STDOUT_FILENO) == 1;
     o->color = wants_color(color);
 }
 
 void out_fini(struct out *o)
 {
+    panel_fini(&o->panel);
     buf_fini(&o->data);
 }
 
@@ -99,15 +107,18 @@ void out_text(struct out *o, struct str text)
 
 void out_tinted(struct out *o, enum out_tint tint, struct str text)
 {
-    static const char *const codes[] = {"",         "\033[1m",  "\033[2m",
-                                        "\033[32m", "\033[33m", "\033[31m"};
-    bool dress = o->color && tint != OUT_PLAIN;
+    static const enum color_role roles[] = {[OUT_BOLD] = COLOR_BOLD,
+                                            [OUT_DIM] = COLOR_DIM,
+                                            [OUT_GREEN] = COLOR_GOOD,
+                                            [OUT_YELLOW] = COLOR_WARN,
+                                            [OUT_RED] = COLOR_BAD};
+    bool dress = o->color != COLOR_NONE && tint != OUT_PLAIN;
     if (dress) {
-        out_control(o, str_of(codes[tint]));
+        out_control(o, str_of(color_on(o->color, roles[tint])));
     }
     out_text(o, text);
     if (dress) {
-        out_control(o, STR("\033[0m"));
+        out_control(o, str_of(color_off(o->color)));
     }
 }
 
@@ -119,11 +130,10 @@ void out_body(struct out *o, struct str body)
     }
 }
 
-// A pipe that poll() calls writable takes this much at least without blocking: so Ctrl-C is heard
-// while a slow reader holds us up.
-bool out_flush(struct out *o)
+// Write all of `data` and empty it. A pipe that poll() calls writable takes this much at least without
+// blocking: so Ctrl-C is heard while a slow reader holds us up.
+static void write_out(struct out *o)
 {
-    settle(o);
     struct str rest = buf_str(&o->data);
     while (rest.n != 0 && o->fault == 0) {
         struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -144,7 +154,66 @@ bool out_flush(struct out *o)
         buf_clear(&o->data);
     }
     o->safe = o->data.n;
+}
+
+// Put what takes the rows off the screen before the data.
+static void lift_rows(struct out *o)
+{
+    if (o->panel.rows != 0) {
+        struct buf all;
+        buf_init(&all, SIZE_MAX);
+        panel_erase(&o->panel, &all, tty_size(STDOUT_FILENO).ws_col);
+        buf_adds(&all, buf_str(&o->data));
+        buf_clear(&o->data);
+        buf_adds(&o->data, buf_str(&all));
+        buf_fini(&all);
+    }
+}
+
+bool out_flush(struct out *o)
+{
+    settle(o);
+    if (!o->drawing) {
+        write_out(o);
+    }
     return o->fault == 0;
+}
+
+void out_begin(struct out *o)
+{
+    out_flush(o);
+    o->drawing = true;
+}
+
+void out_frame(struct out *o, struct str lines, size_t row, size_t col)
+{
+    static const char piece_on[] = "\033[?2026h", piece_off[] = "\033[?2026l";
+    size_t cols = tty_size(STDOUT_FILENO).ws_col;
+    assert(o->drawing);
+    settle(o);
+    if (o->data.n != 0) {
+        lift_rows(o);
+    }
+    struct buf frame;
+    buf_init(&frame, SIZE_MAX);
+    buf_addz(&frame, piece_on);
+    buf_adds(&frame, buf_str(&o->data));
+    panel_draw(&o->panel, &frame, lines, row, col, cols);
+    if (frame.n > sizeof piece_on - 1) {
+        buf_addz(&frame, piece_off);
+        buf_clear(&o->data);
+        buf_adds(&o->data, buf_str(&frame));
+        write_out(o);
+    }
+    buf_fini(&frame);
+}
+
+void out_end(struct out *o)
+{
+    settle(o);
+    lift_rows(o);
+    write_out(o);
+    o->drawing = false;
 }
 
 void out_resume(struct out *o)
@@ -158,7 +227,9 @@ void out_resume(struct out *o)
 static void say(struct out *o, const char *before, const char *fmt, va_list ap) PRINTF_LIKE(3, 0);
 static void say(struct out *o, const char *before, const char *fmt, va_list ap)
 {
-    out_flush(o); // what was printed before comes first, where both go to one terminal
+    settle(o); // what was printed before comes first, where both go to one terminal
+    lift_rows(o);
+    write_out(o);
     char *text = NULL;
     if (vasprintf(&text, fmt, ap) < 0) {
         abort();

@@ -2,11 +2,16 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "term/color.h"
+#include "term/panel.h"
 
 // What a command prints: data on stdout, talk on stderr.
 //
 // Data is gathered and written by out_flush(), so that a full disk or a reader that has gone is
 // seen and becomes the command's failure. A terminal obeys nothing of it but out_control().
+//
+// A command that draws (out_begin()) has rows at the end of the screen: what it prints waits for the next
+// out_frame(), which puts it above them, and talk takes them off for a moment.
 
 enum out_color { OUT_AUTO, OUT_ALWAYS, OUT_NEVER };
 enum out_tint { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_GREEN, OUT_YELLOW, OUT_RED };
@@ -15,9 +20,11 @@ struct out {
     struct buf data;
     size_t safe; // bytes at the front of `data` that the terminal may get as they are
     bool quiet;
-    bool color;    // stdout takes colours
-    bool terminal; // stdout is a terminal
-    int fault;     // errno of the first write that failed, 0 while all is well
+    enum color_depth color; // what stdout takes
+    bool terminal;          // stdout is a terminal
+    bool drawing;           // between out_begin() and out_end()
+    struct panel panel;
+    int fault; // errno of the first write that failed, 0 while all is well
 };
 
 void out_init(struct out *o, enum out_color color, bool quiet);
@@ -37,6 +44,14 @@ void out_body(struct out *o, struct str body);
 bool out_flush(struct out *o);
 /// A signal that held up the writing has been dealt with: the next flush writes what was left.
 void out_resume(struct out *o);
+
+/// From now on there are rows at the end of the screen. Only for a terminal that takes sequences.
+void out_begin(struct out *o);
+/// Write what was gathered and below it the rows `lines`, each with a line feed, with the cursor at `row`
+/// and `col`, in one piece.
+void out_frame(struct out *o, struct str lines, size_t row, size_t col);
+/// Take the rows off the screen, and write what was gathered.
+void out_end(struct out *o);
 
 /// One line on stderr behind "afloat: "; notes are left out when quiet.
 void out_note(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);

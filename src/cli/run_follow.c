@@ -9,8 +9,7 @@
 // One stream at a time is read, each from where it was left: a session's journal has all of it, and the
 // hub's ring the few events of the run. Where the ring has lost some (stream.gap) the record tells.
 //
-// A stream is left when something else has to be done: a key was pressed (a line for the run), a signal
-// came. Ctrl-C and SIGTERM ask for the run's end and go on looking; a second one ends it at once, a third
+// Keys are read beside the stream, and a line goes to the run; the stream is left when a signal comes. Ctrl-C and SIGTERM ask for the run's end and go on looking; a second one ends it at once, a third
 // leaves. A closed terminal leaves it running, as Ctrl-C does with a run that is only watched.
 
 #include <errno.h>
@@ -23,8 +22,6 @@
 #include "pty/tty.h"
 
 enum { PAGE = 1000, STOP_MS = 60000 };
-
-static const int terminal = STDIN_FILENO;
 
 static struct str text_of(const struct json *v, const char *key)
 {
@@ -136,6 +133,88 @@ static int on_run_event(const struct client_event *e, void *arg)
     return !written ? -EPIPE : f->look || f->end != NULL || f->chat->id[0] != '\0' ? -ECANCELED : 0;
 }
 
+// ---- a line for the run --------------------------------------------------------------------
+
+static int post(struct run_follow *f, const char *what, struct str body)
+{
+    struct client_peer to = {.socket = f->chat->c->home.socket};
+    struct client_answer a;
+    struct err e = {0};
+    char path[CHAT_ID_MAX + 32];
+    snprintf(path, sizeof path, "/runs/%s/%s", f->id, what);
+    struct client_request r = {.method = "POST", .path = path, .body = body, .timeout_ms = STOP_MS};
+    client_answer_init(&a);
+    int rc = client_call(&to, &r, &a, &e);
+    if (rc < 0 && rc != -EINTR) {
+        out_error(&f->chat->c->out, "%s", e.msg);
+    } else if (rc == 0 && a.status / 100 != 2) {
+        ask_problem(f->chat->c, &a);
+        rc = -EIO;
+    }
+    client_answer_fini(&a);
+    return rc;
+}
+
+static void send_line(struct run_follow *f, struct str text)
+{
+    struct buf body;
+    struct jw w;
+    buf_init(&body, SIZE_MAX);
+    jw_init(&w, &body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    jw_end_obj(&w);
+    if (post(f, "input", buf_str(&body)) == 0) {
+        edit_remember(&f->chat->line, text);
+        if (f->chat->c->out.drawing) {
+            chat__print_line(f->chat, "> ", text);
+        }
+    }
+    buf_fini(&body);
+}
+
+// On a terminal that cannot be drawn on: read the line that was typed.
+static int on_plain_line(struct client_watch *w)
+{
+    struct run_follow *f = container_of(w, struct run_follow, plain);
+    struct chat *t = f->chat;
+    enum chat_line line = chat__read_line(t);
+    struct str text = str_trim(edit_text(&t->line));
+    if (line == CHAT_LINE && text.n != 0) {
+        send_line(f, text);
+    } else if (line != CHAT_LINE) {
+        f->deaf = true;
+        w->fds[0].fd = -1;
+    }
+    edit_start(&t->line);
+    return 0;
+}
+
+static int on_input(struct chat *t, enum chat_input in)
+{
+    struct run_follow *f = t->run;
+    struct str text = str_trim(edit_text(&t->line));
+    if (in == INPUT_INTERRUPT && text.n != 0) {
+        edit_start(&t->line);
+    } else if (in == INPUT_INTERRUPT) {
+        raise(SIGINT); // as if the terminal had made it one, see on_signal()
+    } else if ((in == INPUT_ENTER || in == INPUT_QUEUE) && text.n != 0) {
+        send_line(f, text);
+        edit_start(&t->line);
+    }
+    return 0;
+}
+
+static struct client_watch *watch(struct run_follow *f)
+{
+    struct chat *t = f->chat;
+    bool reads = t->person && tty_in_foreground(STDIN_FILENO);
+    f->plain = (struct client_watch){
+        .fds = {{.fd = reads && !f->deaf ? STDIN_FILENO : -1, .events = POLLIN}, {.fd = -1}},
+        .run = on_plain_line};
+    return t->c->out.drawing ? chat__watch(t, on_input) : &f->plain;
+}
+
 // ---- a session's events --------------------------------------------------------------------
 
 static int on_session_event(const struct client_event *e, void *arg)
@@ -159,7 +238,7 @@ static int stream(struct run_follow *f, struct client_answer *a, struct err *e)
     struct client_peer to = {.socket = t->c->home.socket};
     char path[CHAT_ID_MAX + 64];
     struct client_request r = {.method = "GET", .path = path, .accept = "text/event-stream"};
-    r.wake = t->person && !f->deaf && tty_in_foreground(terminal) ? &terminal : NULL;
+    r.watch = watch(f);
     if (t->id[0] != '\0') {
         snprintf(path, sizeof path, "/session/%s/events?after=%llu", t->id,
                  (unsigned long long)t->seq);
@@ -195,69 +274,6 @@ static int look(struct run_follow *f)
         begin_session(f, text_of(last, "session_id"), json_int(json_get(last, "number"), 0));
     }
     return EXIT_OK;
-}
-
-// ---- a line for the run --------------------------------------------------------------------
-
-static int post(struct run_follow *f, const char *what, struct str body)
-{
-    struct client_peer to = {.socket = f->chat->c->home.socket};
-    struct client_answer a;
-    struct err e = {0};
-    char path[CHAT_ID_MAX + 32];
-    snprintf(path, sizeof path, "/runs/%s/%s", f->id, what);
-    struct client_request r = {.method = "POST", .path = path, .body = body, .timeout_ms = STOP_MS};
-    client_answer_init(&a);
-    int rc = client_call(&to, &r, &a, &e);
-    if (rc < 0 && rc != -EINTR) {
-        out_error(&f->chat->c->out, "%s", e.msg);
-    } else if (rc == 0 && a.status / 100 != 2) {
-        ask_problem(f->chat->c, &a);
-        rc = -EIO;
-    }
-    client_answer_fini(&a);
-    return rc;
-}
-
-static void send_line(struct run_follow *f, struct str text)
-{
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
-    jw_obj(&w);
-    jw_kstr(&w, "text", text);
-    jw_end_obj(&w);
-    if (post(f, "input", buf_str(&body)) == 0) {
-        edit_remember(&f->chat->line, text);
-    }
-    buf_fini(&body);
-}
-
-static void take_terminal(struct run_follow *f)
-{
-    if (f->chat->person && f->chat->drawable) {
-        int rc = tty_take(STDIN_FILENO, TTY_KEYS, NULL);
-        (void)rc; // in the background we only print
-    }
-}
-
-// Keys were pressed: read the whole line, and whatever was pasted behind it.
-static void take_lines(struct run_follow *f)
-{
-    struct chat *t = f->chat;
-    view_settle(&t->view);
-    do {
-        enum chat_line line = chat__read_line(t, &t->line);
-        struct str text = str_trim(edit_text(&t->line));
-        f->deaf = f->deaf || line == CHAT_GONE || (line == CHAT_LEFT && !t->drawable);
-        if (line == CHAT_LINE && text.n != 0) {
-            send_line(f, text);
-        } else if (line == CHAT_INTERRUPTED) {
-            out_note(&t->c->out, "thrown away; Ctrl-C again ends the run");
-        }
-    } while (t->typed.n != 0 && !f->deaf);
-    take_terminal(f);
 }
 
 // ---- what ends the stream ------------------------------------------------------------------
@@ -303,16 +319,15 @@ static int on_lost(struct run_follow *f, const struct err *e)
 static int judge(struct run_follow *f, int rc, const struct client_answer *a, const struct err *e)
 {
     struct cli *c = f->chat->c;
+    if (chat__is_gone(f->chat)) {
+        return EXIT_INTERRUPTED;
+    }
     if (c->out.fault != 0 && c->out.fault != EINTR) {
         follow__say_detached(c, f->id, f->bot);
         return EXIT_FAILED;
     }
     if (rc == -EINTR || interrupt_seen() != 0) {
         return on_signal(f);
-    }
-    if (rc == -EAGAIN) {
-        take_lines(f);
-        return EXIT_OK;
     }
     if (rc == 0 && a->status / 100 != 2) {
         return ask_problem(c, a);
@@ -323,7 +338,7 @@ static int judge(struct run_follow *f, int rc, const struct client_answer *a, co
 int follow__run(struct run_follow *f)
 {
     int code = EXIT_OK;
-    take_terminal(f);
+    f->chat->run = f;
     while (code == EXIT_OK && (f->end == NULL || f->chat->id[0] != '\0')) {
         struct client_answer a;
         struct err e = {0};
@@ -337,6 +352,5 @@ int follow__run(struct run_follow *f)
         client_answer_fini(&a);
     }
     view_settle(&f->chat->view);
-    tty_give_back();
     return code;
 }

@@ -8,13 +8,14 @@
 struct run_follow {
     struct chat *chat;
     char id[CHAT_ID_MAX], bot[CHAT_ID_MAX];
-    bool watching;            // somebody else's run: Ctrl-C leaves it alone
-    uint64_t mark;            // the hub's last event that we have seen
-    char before[CHAT_ID_MAX]; // the session followed last
-    unsigned iterations;      // that we have seen
-    bool look;                // events may be missing: the record tells
-    bool deaf;                // the terminal has no more lines
-    unsigned stops;           // how often we asked for its end
+    bool watching;             // somebody else's run: Ctrl-C leaves it alone
+    uint64_t mark;             // the hub's last event that we have seen
+    char before[CHAT_ID_MAX];  // the session followed last
+    unsigned iterations;       // that we have seen
+    bool look;                 // events may be missing: the record tells
+    bool deaf;                 // the terminal has no more lines
+    struct client_watch plain; // lines of a terminal that cannot be drawn on
+    unsigned stops;            // how often we asked for its end
     struct arena arena;
     const struct json *end; // what is known of its end; NULL: it goes on
 };

@@ -1,9 +1,10 @@
 // What a session does, as a person sees it.
 //
-//     message.delta      drawn as it comes (live), gathered (plain)
+//     message.delta      live: whole blocks are printed, the one in hand is in view_tail(); plain: gathered
 //     message.completed  printed for good. Its text counts: a plugin's on_final may have changed it
 //     tool.called        ┐ a card: the call in one line, the result in a few. On a terminal they are
-//     tool.completed     ┘ part of the talk; elsewhere they are notes on stderr
+//     tool.progress      │ part of the talk, and the end of the output is in view_tail() while the
+//     tool.completed     ┘ tool runs; elsewhere they are notes on stderr
 //     the rest           a line, or nothing
 //
 // In plain mode a message is printed when it is whole: what has gone down a pipe cannot be taken back,
@@ -12,11 +13,14 @@
 #include "cli/view.h"
 
 #include "base/path.h"
-#include "base/utf8.h"
+#include "base/time.h"
 #include "base/visible.h"
 #include "pty/tty.h"
+#include "term/diff.h"
+#include "term/text.h"
 
-enum { CARD_LINES = 4, DIFF_LINES = 24, LINE_MAX_COLS = 120 };
+enum { CARD_LINES = 4, DIFF_LINES = 24, OPEN_LINES = 200, LINE_MAX_COLS = 120 };
+enum { THOUGHT_ROWS = 3, PROGRESS_ROWS = 5, PROGRESS_MAX = 16 << 10 };
 
 static struct str text_of(const struct json *v, const char *key)
 {
@@ -25,40 +29,28 @@ static struct str text_of(const struct json *v, const char *key)
 
 // ---- small texts ---------------------------------------------------------------------------
 
-static size_t room_of(const struct view *v)
+static size_t cols_of(const struct view *v)
 {
-    size_t cols = v->mode == VIEW_LIVE ? tty_size(STDOUT_FILENO).ws_col : LINE_MAX_COLS;
-    return MIN(MAX(cols, 20), LINE_MAX_COLS) - 4;
+    return v->mode == VIEW_LIVE ? MAX(tty_size(STDOUT_FILENO).ws_col, 20) : LINE_MAX_COLS;
 }
 
-// The front of `s` that fits into `cols`, and whether that is all of it.
-static struct str fit(struct str s, size_t cols, bool *all)
+static size_t room_of(const struct view *v)
 {
-    size_t n = 0, width = 0;
-    while (n < s.n) {
-        uint32_t cp;
-        size_t k = utf8_decode(str_from(s, n), &cp);
-        width += (size_t)utf8_char_width(cp);
-        if (width > cols) {
-            break;
-        }
-        n += k;
-    }
-    *all = n == s.n;
-    return (struct str){s.p, n};
+    return MIN(cols_of(v), LINE_MAX_COLS) - 4;
 }
 
 // One line of `text`, cut where the window ends.
 static void print_cut(struct view *v, enum out_tint tint, struct str text, size_t used)
 {
-    struct buf safe;
-    bool all;
+    struct buf safe, shown;
     buf_init(&safe, SIZE_MAX);
+    buf_init(&shown, SIZE_MAX);
     visible_add(&safe, text, false);
-    struct str shown = fit(buf_str(&safe), room_of(v) - MIN(used, room_of(v) / 2), &all);
-    out_tinted(v->out, tint, shown);
-    out_add(v->out, all ? STR("\n") : STR("…\n"));
+    text_add_cut(&shown, buf_str(&safe), room_of(v) + 1 - MIN(used, room_of(v) / 2));
+    out_tinted(v->out, tint, buf_str(&shown));
+    out_add(v->out, STR("\n"));
     buf_fini(&safe);
+    buf_fini(&shown);
 }
 
 // What a call is about, in one line: its command, its file if its text would not fit in a line, the one text
@@ -80,27 +72,65 @@ static void write_input(struct buf *out, const struct json *input)
 
 // ---- messages ------------------------------------------------------------------------------
 
-static void clear_hint(struct view *v)
+static struct markdown_look look_of(const struct view *v)
 {
-    if (v->thinking) {
-        live_drop(&v->live);
+    return (struct markdown_look){.cols = cols_of(v), .color = v->out->color};
+}
+
+// Print what nothing can change any more.
+static void settle_text(struct view *v)
+{
+    struct markdown_look look = look_of(v);
+    struct buf lines;
+    buf_init(&lines, SIZE_MAX);
+    mdstream_settle(&v->md, &look, &lines);
+    out_control(v->out, buf_str(&lines));
+    buf_fini(&lines);
+}
+
+// The streamed text is complete, or something else comes: print the rest of it.
+static void end_text(struct view *v)
+{
+    struct markdown_look look = look_of(v);
+    struct buf lines;
+    buf_init(&lines, SIZE_MAX);
+    mdstream_end(&v->md, &look, &lines);
+    out_control(v->out, buf_str(&lines));
+    buf_fini(&lines);
+}
+
+// The model says or does something: what it thought before is folded into a line.
+static void end_thought(struct view *v)
+{
+    if (v->thought.n == 0 || v->mode != VIEW_LIVE) {
+        return;
     }
-    v->thinking = false;
+    char line[64];
+    unsigned long long ms = (time_mono_ns() - v->thinks_at) / 1000000;
+    snprintf(line, sizeof line, "∴ thought for %llu.%llu s", ms / 1000, ms % 1000 / 100);
+    out_tinted(v->out, OUT_DIM, str_of(line));
+    out_add(v->out, STR("\n"));
+    for (struct str rest = str_trim(buf_str(&v->thought)); v->open && rest.n != 0;) {
+        out_add(v->out, STR("  "));
+        out_tinted(v->out, OUT_DIM, str_cut(&rest, '\n'));
+        out_add(v->out, STR("\n"));
+    }
+    buf_clear(&v->thought);
 }
 
 static void on_delta(struct view *v, const struct json *ev)
 {
-    struct str text = text_of(ev, "text");
+    struct str text = text_of(ev, "text"), reasoning = text_of(ev, "reasoning");
     if (v->mode != VIEW_LIVE) {
         return;
     }
     if (text.n != 0) {
-        clear_hint(v);
+        end_thought(v);
         buf_adds(&v->said, text);
-        live_add(&v->live, text);
-    } else if (json_get(ev, "reasoning") != NULL && v->said.n == 0) {
-        live_hint(&v->live, "thinking…");
-        v->thinking = true;
+        mdstream_add(&v->md, text);
+    } else if (reasoning.n != 0) {
+        v->thinks_at = v->thought.n == 0 ? time_mono_ns() : v->thinks_at;
+        buf_adds(&v->thought, reasoning);
     }
 }
 
@@ -111,21 +141,22 @@ static void finish_live(struct view *v, struct str text, bool cut)
     size_t both = MIN(said.n, text.n);
     bool same = both == 0 || memcmp(said.p, text.p, both) == 0;
     bool longer = said.n <= text.n && same;
-    clear_hint(v);
+    end_thought(v);
+    settle_text(v);
     if (cut && same && !longer) {
         // more of it is on the screen than was kept
     } else if (longer) {
-        live_add(&v->live, str_from(text, said.n));
-    } else if (!v->live.begun) {
-        live_drop(&v->live);
-        live_add(&v->live, text);
+        mdstream_add(&v->md, str_from(text, said.n));
+    } else if (!v->md.begun) {
+        mdstream_drop(&v->md);
+        mdstream_add(&v->md, text);
     } else {
-        live_end(&v->live);
+        end_text(v);
         out_tinted(v->out, OUT_DIM, STR("(a plugin changed the answer; it reads:)"));
         out_add(v->out, STR("\n"));
-        live_add(&v->live, text);
+        mdstream_add(&v->md, text);
     }
-    live_end(&v->live);
+    end_text(v);
 }
 
 static void show_message(struct view *v, const struct json *ev)
@@ -164,9 +195,11 @@ static void on_message(struct view *v, const struct json *ev)
 static void on_aborted(struct view *v, const struct json *ev)
 {
     (void)ev;
+    buf_clear(&v->thought);
     if (v->mode == VIEW_LIVE && v->said.n != 0) {
-        bool begun = v->live.begun;
-        live_drop(&v->live);
+        settle_text(v);
+        bool begun = v->md.begun;
+        mdstream_drop(&v->md);
         buf_clear(&v->said);
         if (begun) {
             out_tinted(v->out, OUT_DIM, STR("(the answer broke off; once more:)"));
@@ -184,9 +217,11 @@ static void on_call(struct view *v, const struct json *ev)
     buf_init(&input, SIZE_MAX);
     write_input(&input, json_get(ev, "input"));
     if (v->mode == VIEW_PLAIN) {
-        bool all;
-        struct str shown = fit(buf_str(&input), room_of(v), &all);
-        out_note(v->out, STR_FMT ": " STR_FMT "%s", STR_ARG(tool), STR_ARG(shown), all ? "" : "…");
+        struct buf shown;
+        buf_init(&shown, SIZE_MAX);
+        text_add_cut(&shown, buf_str(&input), room_of(v) + 1);
+        out_note(v->out, STR_FMT ": " STR_FMT, STR_ARG(tool), STR_ARG(buf_str(&shown)));
+        buf_fini(&shown);
     } else {
         view_settle(v);
         out_add(v->out, STR("● "));
@@ -213,20 +248,19 @@ static void print_more(struct view *v, struct str rest)
 
 void view_diff(struct view *v, struct str diff, size_t lines)
 {
-    struct str rest = str_trim(diff);
-    for (size_t i = 0; i < lines && rest.n != 0; i++) {
-        struct str line = str_cut(&rest, '\n');
-        bool head = str_starts(line, "---") || str_starts(line, "+++");
-        enum out_tint tint = head                    ? OUT_BOLD
-                             : str_starts(line, "+") ? OUT_GREEN
-                             : str_starts(line, "-") ? OUT_RED
-                             : str_starts(line, "@") ? OUT_DIM
-                                                     : OUT_PLAIN;
-        out_add(v->out, STR("  "));
-        print_cut(v, tint, line, 2);
-    }
-    if (rest.n != 0) {
-        print_more(v, rest);
+    struct diff_look look = {.cols = cols_of(v), .rows = lines, .color = v->out->color};
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    diff_render(&out, str_trim(diff), &look);
+    out_control(v->out, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void on_progress(struct view *v, const struct json *ev)
+{
+    buf_adds(&v->progress, text_of(ev, "text"));
+    if (v->progress.n > 2 * PROGRESS_MAX) {
+        buf_drop(&v->progress, v->progress.n - PROGRESS_MAX);
     }
 }
 
@@ -240,7 +274,7 @@ static void print_output(struct view *v, const struct json *output)
         json_write(&text, output, 0);
     }
     struct str rest = str_trim(buf_str(&text));
-    for (int i = 0; i < CARD_LINES && rest.n != 0; i++) {
+    for (int i = 0; i < (v->open ? OPEN_LINES : CARD_LINES) && rest.n != 0; i++) {
         out_add(v->out, STR("  "));
         print_cut(v, OUT_DIM, str_cut(&rest, '\n'), 2);
     }
@@ -261,6 +295,7 @@ static void on_result(struct view *v, const struct json *ev)
         return;
     }
     struct str diff = text_of(ev, "diff");
+    buf_clear(&v->progress);
     view_settle(v);
     if (diff.n == 0) {
         print_output(v, json_get(ev, "output"));
@@ -282,6 +317,7 @@ static void on_started(struct view *v, const struct json *ev)
 {
     (void)ev;
     buf_clear(&v->final);
+    buf_clear(&v->progress);
 }
 
 static void on_completed(struct view *v, const struct json *ev)
@@ -337,17 +373,12 @@ static const struct {
     const char *type;
     void (*show)(struct view *v, const struct json *ev);
 } shown[] = {
-    {"turn.started", on_started},
-    {"message.delta", on_delta},
-    {"message.completed", on_message},
-    {"message.aborted", on_aborted},
-    {"tool.called", on_call},
-    {"tool.completed", on_result},
-    {"turn.completed", on_completed},
-    {"turn.failed", on_failed},
-    {"turn.interrupted", on_interrupted},
-    {"plugin.error", on_plugin_error},
-    {"env.failed", on_env_failed},
+    {"turn.started", on_started},      {"message.delta", on_delta},
+    {"message.completed", on_message}, {"message.aborted", on_aborted},
+    {"tool.called", on_call},          {"tool.progress", on_progress},
+    {"tool.completed", on_result},     {"turn.completed", on_completed},
+    {"turn.failed", on_failed},        {"turn.interrupted", on_interrupted},
+    {"plugin.error", on_plugin_error}, {"env.failed", on_env_failed},
 };
 
 // ---- public --------------------------------------------------------------------------------
@@ -355,7 +386,9 @@ static const struct {
 void view_init(struct view *v, enum view_mode mode, struct out *out)
 {
     *v = (struct view){.mode = mode, .out = out};
-    live_init(&v->live, out);
+    mdstream_init(&v->md);
+    buf_init(&v->thought, SIZE_MAX);
+    buf_init(&v->progress, SIZE_MAX);
     buf_init(&v->said, SIZE_MAX);
     buf_init(&v->final, SIZE_MAX);
     buf_init(&v->fault, SIZE_MAX);
@@ -363,7 +396,9 @@ void view_init(struct view *v, enum view_mode mode, struct out *out)
 
 void view_fini(struct view *v)
 {
-    live_fini(&v->live);
+    mdstream_fini(&v->md);
+    buf_fini(&v->thought);
+    buf_fini(&v->progress);
     buf_fini(&v->said);
     buf_fini(&v->final);
     buf_fini(&v->fault);
@@ -387,13 +422,102 @@ bool view_event(struct view *v, struct str type, const struct json *ev, struct s
 void view_settle(struct view *v)
 {
     if (v->mode == VIEW_LIVE) {
-        clear_hint(v);
-        live_end(&v->live);
+        end_thought(v);
+        end_text(v);
         if (v->said.n != 0) {
             buf_clear(&v->final);
             buf_adds(&v->final, buf_str(&v->said));
             buf_clear(&v->said);
         }
+    }
+}
+
+void view_markdown(struct view *v, struct str text)
+{
+    view_settle(v);
+    mdstream_add(&v->md, text);
+    end_text(v);
+}
+
+// The last `rows` of `lines`, each with a line feed.
+static void add_last(struct buf *out, struct str lines, size_t rows)
+{
+    size_t from = lines.n;
+    while (from > 0 && rows > 0) {
+        const char *feed = from > 1 ? memrchr(lines.p, '\n', from - 1) : NULL;
+        from = feed != NULL ? (size_t)(feed - lines.p) + 1 : 0;
+        rows--;
+    }
+    buf_adds(out, str_from(lines, from));
+}
+
+// The end of a long text, from the start of a word on.
+static struct str end_of(struct str text)
+{
+    if (text.n > PROGRESS_MAX / 4) {
+        text = str_from(text, text.n - PROGRESS_MAX / 4);
+        size_t n = 0;
+        while (n < text.n && text.p[n] != ' ' && text.p[n] != '\n') {
+            n++;
+        }
+        text = str_from(text, n);
+    }
+    return text;
+}
+
+// Print lines dimmed, the last `rows` of them.
+static void add_dim(const struct view *v, struct buf *out, struct str text, size_t rows)
+{
+    struct buf lines;
+    buf_init(&lines, SIZE_MAX);
+    while (text.n != 0) {
+        buf_addf(&lines, "%s  ", color_on(v->out->color, COLOR_DIM));
+        text_add_cut(&lines, str_cut(&text, '\n'), cols_of(v) - 2);
+        buf_addf(&lines, "%s\n", color_off(v->out->color));
+    }
+    add_last(out, buf_str(&lines), rows);
+    buf_fini(&lines);
+}
+
+static void add_thought(struct view *v, struct buf *out, size_t rows)
+{
+    struct markdown_look look = {.cols = cols_of(v) - 2};
+    struct buf lines;
+    buf_init(&lines, SIZE_MAX);
+    markdown_render(&lines, end_of(buf_str(&v->thought)), &look);
+    add_dim(v, out, buf_str(&lines), rows);
+    buf_fini(&lines);
+}
+
+// Of a line that draws itself again and again, a progress bar, the last state counts.
+static void add_progress(struct view *v, struct buf *out, size_t rows)
+{
+    struct buf lines;
+    buf_init(&lines, SIZE_MAX);
+    for (struct str rest = str_trim(end_of(buf_str(&v->progress))); rest.n != 0;) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        const char *back = line.n != 0 ? memrchr(line.p, '\r', line.n) : NULL;
+        visible_add(&lines, back != NULL ? str_from(line, (size_t)(back - line.p) + 1) : line,
+                    false);
+        buf_addc(&lines, '\n');
+    }
+    add_dim(v, out, buf_str(&lines), rows);
+    buf_fini(&lines);
+}
+
+void view_tail(struct view *v, struct buf *out, size_t rows)
+{
+    struct markdown_look look = look_of(v);
+    struct buf lines;
+    settle_text(v);
+    buf_init(&lines, SIZE_MAX);
+    mdstream_tail(&v->md, &look, &lines);
+    add_last(out, buf_str(&lines), rows);
+    buf_fini(&lines);
+    if (v->thought.n != 0) {
+        add_thought(v, out, v->open ? rows : MIN(rows, THOUGHT_ROWS));
+    } else if (v->progress.n != 0) {
+        add_progress(v, out, v->open ? rows : MIN(rows, PROGRESS_ROWS));
     }
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "base/json.h"
-#include "cli/live.h"
+#include "cli/out.h"
+#include "term/mdstream.h"
 
 // The events of a session, shown: as Markdown and cards on a terminal, as plain text elsewhere, or one
 // event a line.
@@ -14,14 +15,17 @@ enum view_mode {
 
 struct view {
     enum view_mode mode;
-    struct out *out; // borrowed
-    struct live live;
-    struct buf said;  // what was streamed of the message in hand
-    struct buf final; // the last message that was shown whole
-    struct buf fault; // why the last turn failed, as it was shown
-    bool echo;        // show the user's messages too
-    bool thinking;    // a hint that stands for a message to come is on the screen
-    bool diff_shown;  // the question before the call showed what it changes
+    struct out *out;     // borrowed
+    struct mdstream md;  // the message in hand, as it comes
+    struct buf said;     // what was streamed of it
+    struct buf final;    // the last message that was shown whole
+    struct buf fault;    // why the last turn failed, as it was shown
+    bool echo;           // show the user's messages too
+    bool diff_shown;     // the question before the call showed what it changes
+    bool open;           // show all of what the model thinks and tools print
+    struct buf thought;  // what the model thinks, until it says or does something
+    uint64_t thinks_at;  // when it began, on the monotonic clock
+    struct buf progress; // the end of what the tool in hand has printed
 };
 
 void view_init(struct view *v, enum view_mode mode, struct out *out);
@@ -34,8 +38,14 @@ bool view_event(struct view *v, struct str type, const struct json *ev, struct s
 /// Whatever is half drawn is printed for good, so that something else can be.
 void view_settle(struct view *v);
 
+/// Append the rows of what is not printed for good yet, as many of the last as `rows`, for the end of
+/// the screen. Prints for good what has become final.
+void view_tail(struct view *v, struct buf *lines, size_t rows);
+
 /// Show a unified diff, at most `lines` of it.
 void view_diff(struct view *v, struct str diff, size_t lines);
+/// Print Markdown that is complete.
+void view_markdown(struct view *v, struct str text);
 
 /// Text from outside for people: on a terminal without control characters, else as it is. It ends with
 /// a line feed.

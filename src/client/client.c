@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
 #include "net/http1.h"
@@ -103,22 +104,40 @@ static void write_head(struct buf *out, const struct client_peer *to,
     buf_addz(out, "Connection: close\r\n\r\n");
 }
 
+static int out_of_time(struct exchange *x)
+{
+    return x->streaming ? err_set(x->e, -ETIMEDOUT, "the hub has fallen silent")
+                        : err_set(x->e, ERR_TIMEOUT, "the hub did not answer in time");
+}
+
+// Wait for the connection, and see to what else is waited for meanwhile. Returns its events, or a
+// negative code.
 static int wait_for(struct exchange *x, short events)
 {
-    struct pollfd p[] = {{.fd = x->fd, .events = events},
-                         {.fd = x->r->wake != NULL ? *x->r->wake : -1, .events = POLLIN}};
-    int rc = interrupt_wait(p, 2, x->deadline);
-    if (rc > 0 && p[0].revents == 0) {
-        return err_set(x->e, -EAGAIN, "something else came");
+    struct client_watch none = {.fds = {{.fd = -1}, {.fd = -1}}};
+    struct client_watch *w = x->r->watch != NULL ? x->r->watch : &none;
+    for (;;) {
+        struct pollfd p[] = {{.fd = x->fd, .events = events}, w->fds[0], w->fds[1]};
+        bool due = w->due_ns != 0 && w->due_ns < x->deadline;
+        int rc = interrupt_wait(p, ARRAY_LEN(p), due ? w->due_ns : x->deadline);
+        if (rc < 0) {
+            return err_set(x->e, rc, "interrupted");
+        }
+        if (rc == 0 && !due) {
+            return out_of_time(x);
+        }
+        w->fds[0].revents = p[1].revents;
+        w->fds[1].revents = p[2].revents;
+        bool ready = p[1].revents != 0 || p[2].revents != 0;
+        bool late = due && time_mono_ns() >= w->due_ns; // also when the hub never pauses
+        int stop = late || ready ? w->run(w) : 0;
+        if (stop != 0) {
+            return err_set(x->e, stop, "something else came");
+        }
+        if (p[0].revents != 0) {
+            return p[0].revents;
+        }
     }
-    if (rc < 0) {
-        return err_set(x->e, rc, "interrupted");
-    }
-    if (rc == 0) {
-        return x->streaming ? err_set(x->e, -ETIMEDOUT, "the hub has fallen silent")
-                            : err_set(x->e, ERR_TIMEOUT, "the hub did not answer in time");
-    }
-    return p[0].revents;
 }
 
 static int send_all(struct exchange *x, struct str bytes)

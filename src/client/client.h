@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -18,6 +20,15 @@ struct client_peer {
     const char *tcp;    // HOST:PORT
 };
 
+/// What else is waited for while an answer is on its way. When one of `fds` is ready, or the monotonic
+/// clock has reached `due_ns` (0: never), `run` is called; it may change both. Anything but 0 from it
+/// ends the request and is its result.
+struct client_watch {
+    struct pollfd fds[2]; // a negative descriptor is left out
+    uint64_t due_ns;
+    int (*run)(struct client_watch *w);
+};
+
 /// A request. Everything is borrowed for the call; only method and path must be set.
 struct client_request {
     const char *method;
@@ -26,7 +37,7 @@ struct client_request {
     const char *const *headers; // "Name: value", NULL at the end; "Host: x" replaces ours
     struct str body;            // JSON; empty: none is sent
     unsigned timeout_ms;        // 0: CLIENT_TIMEOUT_MS
-    const int *wake;            // a descriptor that ends the wait with -EAGAIN once it can be read
+    struct client_watch *watch; // NULL: nothing else
 };
 
 struct client_answer {
@@ -49,7 +60,7 @@ void client_answer_fini(struct client_answer *a);
 /// Send `r` and take the whole answer; every HTTP status is a success here. Fails with
 /// ERR_UNREACHABLE (nobody there: nothing was sent), -ECONNRESET (the connection broke: the hub may
 /// have acted), ERR_TIMEOUT, ERR_TOO_LARGE, ERR_PARSE (not HTTP), ERR_INVALID (a request that
-/// cannot be sent), -EAGAIN (see `wake`) or -EINTR (see interrupt.h).
+/// cannot be sent), what `watch` says or -EINTR (see interrupt.h).
 int client_call(const struct client_peer *to, const struct client_request *r,
                 struct client_answer *a, struct err *e) MUST_CHECK;
 

@@ -63,11 +63,10 @@ static void arm(void)
 
 static void set_mode(struct termios *t, enum tty_mode mode)
 {
-    if (mode == TTY_RAW) {
+    tcflag_t output = t->c_oflag;
+    if (mode != TTY_QUIET) {
         cfmakeraw(t);
-    }
-    if (mode == TTY_KEYS) {
-        t->c_lflag &= ~(tcflag_t)ICANON;
+        t->c_oflag = mode == TTY_KEYS ? output : t->c_oflag;
     }
     t->c_lflag &= ~(tcflag_t)ECHO;
     if (mode != TTY_QUIET) {

@@ -18,7 +18,7 @@ struct winsize tty_size(int fd);
 
 enum tty_mode {
     TTY_QUIET, // as it was, but what is typed is not shown; Ctrl-C still is a signal
-    TTY_KEYS,  // the same, but every byte comes as it is typed
+    TTY_KEYS,  // every byte comes as it is typed, Ctrl-C too; what is written goes as usual
     TTY_RAW,   // every byte comes as it is typed and goes as it is written
 };
 

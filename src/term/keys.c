@@ -77,7 +77,7 @@ static struct key of_codepoint(uint32_t cp, unsigned mods)
         cp += cp >= 1 && cp <= 26 ? 0x60 : 0x40;
         mods |= KEY_CTRL;
     }
-    bool shown = (cp >= 0x20 && cp < 0xE000) || (cp >= 0xF900 && cp <= 0x10FFFF);
+    bool shown = (cp >= 0x20 && cp < 0xD800) || (cp >= 0xF900 && cp <= 0x10FFFF);
     bool control = cp >= 0x80 && cp < 0xA0;
     return (struct key){.code = shown && !control ? KEY_CHAR : KEY_OTHER, .mods = mods, .cp = cp};
 }

@@ -17,7 +17,9 @@ import urllib.parse
 
 from conftest import DEADLINE
 
-CSI = re.compile(rb"\x1b\[([0-9;?]*)([A-Za-z])")
+CSI = re.compile(rb"\x1b\[([0-9;?<>]*)([A-Za-z])")
+FRAME = b"\x1b[?2026l"  # the end of what is drawn in one piece
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Screen:
@@ -67,6 +69,8 @@ class Screen:
         n = int(args or b"1") if args.isdigit() or not args else 0
         if final == b"A":
             self.row = max(self.row - n, 0, len(self.lines) - self.rows)
+        elif final == b"B":
+            self.row = min(self.row + n, len(self.lines) - 1)
         elif final == b"C":
             self.col = min(self.col + n, self.cols - 1)
         elif final == b"J" and not args:
@@ -75,7 +79,15 @@ class Screen:
         elif final == b"J" or final == b"H":
             self.lines, self.row, self.col = [[]], 0, 0
         else:
-            assert final in b"mhl", f"a sequence we do not know: {args!r} {final!r}"
+            assert final in b"mhlu", f"a sequence we do not know: {args!r} {final!r}"
+
+    def asks(self, prompt):
+        """The cursor is behind this prompt, and nothing is typed."""
+        line = "".join(self.lines[self.row]).rstrip()
+        return line == prompt.rstrip() and self.col == len(prompt)
+
+    def busy(self):
+        return any(line and line[0] in SPINNER for line in self.lines)
 
     def text(self):
         return "\n".join("".join(line).rstrip() for line in self.lines).rstrip("\n")
@@ -91,6 +103,7 @@ class Terminal:
         self.process, self.end = home.on_terminal(*args, rows=rows, cols=cols, **more)
         self.rows, self.cols = rows, cols
         self.seen, self.at = b"", 0
+        self.drawn, self.drawn_n = Screen(rows, cols), 0
 
     def resize(self, rows, cols):
         self.rows, self.cols = rows, cols
@@ -100,16 +113,31 @@ class Terminal:
         """Read on until what follows the last match matches; returns it up to there."""
         end = time.monotonic() + deadline
         while not (m := re.compile(pattern, re.S).search(self.seen, self.at)):
-            ready, _, _ = select.select([self.end], [], [], max(0, end - time.monotonic()))
-            assert ready, f"only {self.seen[self.at:]!r} in {deadline} s"
-            try:
-                chunk = os.read(self.end.fileno(), 65536)
-            except OSError:
-                chunk = b""
-            assert chunk, f"the terminal is closed after {self.seen[self.at:]!r}"
-            self.seen += chunk
+            self._more(end)
         start, self.at = self.at, m.end()
         return self.seen[start:self.at]
+
+    def _more(self, end):
+        ready, _, _ = select.select([self.end], [], [], max(0, end - time.monotonic()))
+        assert ready, f"nothing more came after {self.seen[self.at:]!r}"
+        try:
+            chunk = os.read(self.end.fileno(), 65536)
+        except OSError:
+            chunk = b""
+        assert chunk, f"the terminal is closed after {self.seen[self.at:]!r}"
+        self.seen += chunk
+
+    def frame(self, check):
+        """Read on to a frame, drawn after the last match, whose screen passes the check."""
+        end = time.monotonic() + DEADLINE
+        while True:
+            while (at := self.seen.find(FRAME, max(self.at, self.drawn_n))) >= 0:
+                self.drawn.feed(self.seen[self.drawn_n:at + len(FRAME)])
+                self.drawn_n = at + len(FRAME)
+                if check(self.drawn):
+                    start, self.at = self.at, self.drawn_n
+                    return self.seen[start:self.at]
+            self._more(end)
 
     def rest(self):
         """All that comes until the program has ended; returns its exit code."""
@@ -129,8 +157,12 @@ class Terminal:
         self.end.write(text.encode() if isinstance(text, str) else text)
 
     def prompt(self):
-        """Wait for a prompt that waits for keys."""
-        return self.read(rb"\r\x1b\[J> \r\x1b\[2C")
+        """Wait for an empty prompt, and nothing at work."""
+        return self.frame(lambda s: s.asks("> ") and not s.busy())
+
+    def asked(self, prompt):
+        """Wait for a question of the chat."""
+        return self.frame(lambda s: s.asks(prompt))
 
     def screen(self):
         return Screen(self.rows, self.cols).feed(self.seen).text()
@@ -152,6 +184,7 @@ class FakeHub:
         self.play, self.events, self.requests, self.turns = play, [], [], 0
         self.changed = threading.Condition()
         self.streams, self.gone = [], False
+        self.row = {"id": "s-1", "state": "idle", "provider": "fake", "model": "f", "usage": {}}
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(home.socket))
         self.server.listen()
@@ -225,7 +258,9 @@ class FakeHub:
         with self.changed:
             self.requests.append((method, path, body))
             self.changed.notify_all()
-        row = {"id": "s-1", "state": "idle", "provider": "fake", "model": "f", "usage": {}}
+        row = self.row
+        if method == "PATCH":
+            row.update(body)
         if path == "/session/s-1/events" and "after" in query and method == "GET":
             self._stream(client, int(query["after"]))
         elif (method, path) == ("POST", "/session/s-1/message"):

@@ -254,6 +254,11 @@ static int wake_in_callback(const struct client_event *ev, void *arg)
     return write(*pipe_in, "x", 1) == 1 ? 0 : 77;
 }
 
+static int leave_stream(struct client_watch *w)
+{
+    return w->fds[0].revents != 0 ? -EAGAIN : 0;
+}
+
 TEST(a_stream_is_left_when_something_else_can_be_read)
 {
     char *path = socket_path();
@@ -261,7 +266,9 @@ TEST(a_stream_is_left_when_something_else_can_be_read)
     int fds[2];
     CHECK_INT(pipe(fds), 0);
     pid_t pid = peer_start_silent(path, stream);
-    struct client_request r = {.method = "GET", .path = "/events", .wake = &fds[0]};
+    struct client_watch watch = {.fds = {{.fd = fds[0], .events = POLLIN}, {.fd = -1}},
+                                 .run = leave_stream};
+    struct client_request r = {.method = "GET", .path = "/events", .watch = &watch};
     client_answer_init(&a);
     CHECK_INT(client_stream(&(struct client_peer){.socket = path}, &r, &a, wake_in_callback,
                             &fds[1], NULL),
@@ -271,6 +278,35 @@ TEST(a_stream_is_left_when_something_else_can_be_read)
     peer_request(pid, path);
     close(fds[0]);
     close(fds[1]);
+    free(path);
+}
+
+static int count_to_three(struct client_watch *w)
+{
+    static int n;
+    w->due_ns = interrupt_deadline(1);
+    return ++n == 3 ? -EAGAIN : 0;
+}
+
+TEST(a_clock_runs_beside_a_stream)
+{
+    char *path = socket_path();
+    struct client_answer a;
+    pid_t pid = peer_start_silent(path, stream);
+    struct client_watch watch = {
+        .fds = {{.fd = -1}, {.fd = -1}}, .due_ns = interrupt_deadline(1), .run = count_to_three};
+    struct client_request r = {.method = "GET", .path = "/events", .watch = &watch};
+    int in[2];
+    CHECK_INT(pipe(in), 0);
+    client_answer_init(&a);
+    CHECK_INT(client_stream(&(struct client_peer){.socket = path}, &r, &a, wake_in_callback, &in[1],
+                            NULL),
+              -EAGAIN);
+    client_answer_fini(&a);
+    kill(pid, SIGKILL);
+    peer_request(pid, path);
+    close(in[0]);
+    close(in[1]);
     free(path);
 }
 

@@ -58,6 +58,7 @@ TEST(every_dialect_names_the_same_keys)
         {"\033[?1;2c", KEY_OTHER, 0, 0},
         {"\xc2\x9b", KEY_OTHER, 0, 0x9b},
         {"\033[57358u", KEY_OTHER, 0, 57358}, // caps lock
+        {"\033[55296u", KEY_OTHER, 0, 55296}, // no character at all
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct key k = one(rows[i].bytes);

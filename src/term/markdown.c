@@ -12,13 +12,14 @@
 // While an answer streams, markdown_settled() says how much of it later text cannot change any more: it
 // ends at a blank line, outside of a fence, before a line that is not indented.
 
-#include "cli/markdown.h"
+#include "term/markdown.h"
 
 #include <md4c.h>
 
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "base/visible.h"
+#include "term/text.h"
 
 enum { LEVELS = 8, PREFIX_MAX = 24 };
 
@@ -27,6 +28,7 @@ enum style { BOLD = 1, DIM = 2, ITALIC = 4, UNDERLINE = 8, STRIKE = 16, CODE = 3
 struct glyph {
     uint32_t cp;
     uint8_t style;
+    uint8_t width; // columns of its cluster; 0 for the characters after its first
 };
 
 /// A quote or a list item: what stands in front of its first line, and of the others.
@@ -76,9 +78,9 @@ static void style_add(struct render *r, unsigned style, int by)
     }
 }
 
-static void add_glyph(struct render *r, uint32_t cp)
+static void add_glyph(struct render *r, uint32_t cp, size_t width)
 {
-    struct glyph g = {cp, style_now(r)};
+    struct glyph g = {cp, style_now(r), (uint8_t)width};
     vec_push(&r->glyphs, g);
 }
 
@@ -90,22 +92,21 @@ static void add_text(struct render *r, struct str text)
     visible_add(&safe, text, true);
     for (struct str s = buf_str(&safe); s.n != 0;) {
         uint32_t cp;
-        s = str_from(s, utf8_decode(s, &cp));
-        add_glyph(r, cp);
+        size_t width, n = text_cluster(s, &width);
+        for (size_t i = 0; i < n; width = 0) {
+            i += utf8_decode(str_from(s, i), &cp);
+            add_glyph(r, cp, cp == '\t' ? 4 : width);
+        }
+        s = str_from(s, n);
     }
     buf_fini(&safe);
-}
-
-static size_t glyph_width(const struct glyph *g)
-{
-    return g->cp == '\t' ? 4 : (size_t)utf8_char_width(g->cp);
 }
 
 static size_t glyphs_width(const struct glyph *g, size_t n)
 {
     size_t width = 0;
     for (size_t i = 0; i < n; i++) {
-        width += glyph_width(&g[i]);
+        width += g[i].width;
     }
     return width;
 }
@@ -127,7 +128,7 @@ static void emit(struct render *r, const struct glyph *g, size_t n)
     uint8_t style = 0;
     for (size_t i = 0; i < n; i++) {
         char bytes[4];
-        if (r->look->color && g[i].style != style) {
+        if (r->look->color != COLOR_NONE && g[i].style != style) {
             style = g[i].style;
             emit_style(r, style);
         }
@@ -150,7 +151,7 @@ static size_t emit_prefix(struct render *r)
         const char *text = l->begun ? l->rest : l->first;
         l->begun = true;
         buf_addz(r->out, text);
-        width += utf8_width(str_of(text));
+        width += text_width(str_of(text));
     }
     return width;
 }
@@ -171,7 +172,7 @@ static size_t line_length(const struct glyph *g, size_t n, size_t room)
         if (g[i].cp == '\n') {
             return i;
         }
-        width += glyph_width(&g[i]);
+        width += g[i].width;
         if (width > room && g[i].cp != ' ') {
             return blank != 0 ? blank : MAX(i, 1);
         }
@@ -496,7 +497,7 @@ static void add_entity(struct render *r, struct str entity)
     if (!number) {
         add_text(r, entity);
     } else if (cp == 0 || cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000)) {
-        add_glyph(r, 0xFFFD);
+        add_glyph(r, 0xFFFD, 1);
     } else {
         add_text(r, (struct str){bytes, utf8_encode((uint32_t)cp, bytes)});
     }
@@ -507,9 +508,9 @@ static int on_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *ar
     struct render *r = arg;
     struct str s = {text, size};
     switch (type) {
-    case MD_TEXT_BR: add_glyph(r, '\n'); break;
-    case MD_TEXT_SOFTBR: add_glyph(r, ' '); break;
-    case MD_TEXT_NULLCHAR: add_glyph(r, 0xFFFD); break;
+    case MD_TEXT_BR: add_glyph(r, '\n', 0); break;
+    case MD_TEXT_SOFTBR: add_glyph(r, ' ', 1); break;
+    case MD_TEXT_NULLCHAR: add_glyph(r, 0xFFFD, 1); break;
     case MD_TEXT_ENTITY: add_entity(r, s); break;
     default: add_text(r, s); break;
     }
@@ -589,4 +590,13 @@ size_t markdown_settled(struct str text)
     }
     bool flush_left = rest.n != 0 && strchr(" \t\r\n", rest.p[0]) == NULL;
     return blank && flush_left && fence.n == 0 ? text.n - rest.n : settled;
+}
+
+bool markdown_is_open(struct str text)
+{
+    struct fence fence = {0};
+    while (text.n != 0 && str_index(text, '\n') >= 0) {
+        see_fence(&fence, str_cut(&text, '\n'));
+    }
+    return fence.n != 0;
 }

@@ -1,10 +1,10 @@
 #include "base/arena.h"
-#include "cli/markdown.h"
+#include "term/markdown.h"
 #include "unit/test.h"
 
 static void check_look(const char *text, size_t cols, bool color, const char *expected)
 {
-    struct markdown_look look = {.cols = cols, .color = color};
+    struct markdown_look look = {.cols = cols, .color = color ? COLOR_16 : COLOR_NONE};
     struct buf out;
     buf_init(&out, 1 << 20);
     markdown_render(&out, str_of(text), &look);

@@ -1,0 +1,374 @@
+// The state of a session in two lines.
+//
+//     ⠹ running shell · 12 s · 3.1k in, 210 out · $0.0123 · Esc interrupts
+//     scripted/demo · ~/src/afloat · main · ask · context 3.1k · $0.0123
+//
+// Everything in them comes from events, so that a client that attaches later shows the same. The time is
+// the client's: it says how long this user has waited.
+
+#include "cli/face.h"
+
+#include <math.h>
+
+#include "base/time.h"
+#include "base/utf8.h"
+#include "base/visible.h"
+#include "term/text.h"
+
+enum { BYTES_PER_TOKEN = 4, TICK_MS = 100 };
+
+static struct str text_of(const struct json *v, const char *key)
+{
+    return json_str(json_get(v, key), "");
+}
+
+// Text from outside, on one line, as much as there is room for.
+static void copy(char *out, size_t size, struct str text)
+{
+    struct buf safe;
+    buf_init(&safe, SIZE_MAX);
+    visible_add(&safe, text, false);
+    size_t n = safe.n < size ? safe.n : utf8_cut(safe.p, safe.n, size - 1);
+    snprintf(out, size, "%.*s", (int)n, buf_z(&safe));
+    buf_fini(&safe);
+}
+
+// ---- the branch ----------------------------------------------------------------------------
+
+// The first line of a small file, without the line feed; false when it cannot be read.
+static bool read_line(const char *path, char *out, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    bool got = f != NULL && fgets(out, (int)size, f) != NULL;
+    if (f != NULL) {
+        fclose(f);
+    }
+    out[got ? strcspn(out, "\n") : 0] = '\0';
+    return got;
+}
+
+// The directory with HEAD, from the `.git` of a repository or of a linked worktree.
+static bool find_git(const char *dir, char *out, size_t size)
+{
+    char at[512], line[512];
+    snprintf(at, sizeof at, "%s", dir);
+    for (bool more = at[0] == '/'; more;) {
+        snprintf(out, size, "%.*s/.git/HEAD", (int)MIN(size / 2, sizeof at), at);
+        if (read_line(out, line, sizeof line)) {
+            return true;
+        }
+        snprintf(out, size, "%.*s/.git", (int)MIN(size / 2, sizeof at), at);
+        if (read_line(out, line, sizeof line) && strncmp(line, "gitdir: ", 8) == 0) {
+            snprintf(out, size, "%.*s/HEAD", (int)MIN(size / 2, sizeof line), line + 8);
+            return true;
+        }
+        char *slash = strrchr(at, '/');
+        more = slash != NULL && slash != at;
+        *(slash != NULL ? slash : at) = '\0';
+    }
+    return false;
+}
+
+static void look_at_branch(struct face *f)
+{
+    char path[1100], line[512];
+    f->branch[0] = '\0';
+    if (find_git(f->dir, path, sizeof path) && read_line(path, line, sizeof line)) {
+        bool named = strncmp(line, "ref: refs/heads/", 16) == 0;
+        copy(f->branch, sizeof f->branch, named ? str_of(line + 16) : (struct str){line, 7});
+    }
+}
+
+// ---- what comes ----------------------------------------------------------------------------
+
+static void take_usage(struct face *f, const struct json *u)
+{
+    if (u != NULL) {
+        f->input = json_int(json_get(u, "input"), -1);
+        f->output = json_int(json_get(u, "output"), -1);
+        f->cost = json_double(json_get(u, "cost_usd"), -1);
+    }
+}
+
+static void on_usage(struct face *f, const struct json *ev)
+{
+    int64_t before = f->input;
+    take_usage(f, json_get(ev, "usage"));
+    f->context = before >= 0 && f->input > before ? f->input - before : f->context;
+    f->said = 0;
+}
+
+static void on_delta(struct face *f, const struct json *ev)
+{
+    struct str text = text_of(ev, "text");
+    f->work = text.n != 0 ? FACE_WRITING : FACE_THINKING;
+    f->said += text.n + text_of(ev, "reasoning").n;
+}
+
+static void on_call(struct face *f, const struct json *ev)
+{
+    f->work = FACE_RUNNING;
+    f->running++;
+    copy(f->what, sizeof f->what, text_of(ev, "tool"));
+}
+
+static void on_result(struct face *f, const struct json *ev)
+{
+    (void)ev;
+    f->running -= f->running != 0;
+    f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
+}
+
+static void on_aborted(struct face *f, const struct json *ev)
+{
+    const struct json *error = json_get(ev, "error");
+    int64_t wait = json_int(json_get(ev, "retry_in_ms"), -1);
+    f->said = 0;
+    if (wait >= 0) {
+        f->work = FACE_RETRYING;
+        f->retry_ns = time_mono_ns() + (uint64_t)wait * 1000000;
+        copy(f->what, sizeof f->what, text_of(error, "message"));
+    }
+}
+
+static void on_asked(struct face *f, const struct json *ev)
+{
+    (void)ev;
+    f->work = FACE_WAITING;
+}
+
+static void on_answered(struct face *f, const struct json *ev)
+{
+    (void)ev;
+    f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
+}
+
+static void on_started(struct face *f, const struct json *ev)
+{
+    (void)ev;
+    if (f->work == FACE_IDLE) {
+        face_begin(f);
+    }
+}
+
+static void on_end(struct face *f, const struct json *ev)
+{
+    (void)ev;
+    f->work = FACE_IDLE;
+    f->running = 0;
+    look_at_branch(f);
+}
+
+static void on_updated(struct face *f, const struct json *ev)
+{
+    struct str permission = text_of(ev, "permission");
+    if (permission.n != 0) {
+        copy(f->permission, sizeof f->permission, permission);
+    }
+}
+
+static void on_env(struct face *f, const struct json *ev)
+{
+    copy(f->env, sizeof f->env, str_from(text_of(ev, "type"), 4)); // behind "env."
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct face *f, const struct json *ev);
+} taken[] = {
+    {"turn.started", on_started},
+    {"message.delta", on_delta},
+    {"message.aborted", on_aborted},
+    {"tool.called", on_call},
+    {"tool.completed", on_result},
+    {"permission.requested", on_asked},
+    {"permission.decided", on_answered},
+    {"question.asked", on_asked},
+    {"question.answered", on_answered},
+    {"usage.updated", on_usage},
+    {"session.updated", on_updated},
+    {"turn.completed", on_end},
+    {"turn.failed", on_end},
+    {"turn.interrupted", on_end},
+    {"session.ended", on_end},
+    {"env.building", on_env},
+    {"env.ready", on_env},
+    {"env.failed", on_env},
+    {"env.applied", on_env},
+};
+
+void face_init(struct face *f)
+{
+    *f = (struct face){.input = -1, .output = -1, .context = -1, .cost = -1};
+}
+
+void face_row(struct face *f, const struct json *row)
+{
+    struct str provider = text_of(row, "provider"), model = text_of(row, "model");
+    char name[256];
+    snprintf(name, sizeof name, STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
+    copy(f->model, sizeof f->model, str_of(name));
+    snprintf(f->dir, sizeof f->dir, STR_FMT, STR_ARG(text_of(row, "working_dir")));
+    copy(f->permission, sizeof f->permission, text_of(row, "permission"));
+    take_usage(f, json_get(row, "usage"));
+    look_at_branch(f);
+}
+
+void face_event(struct face *f, struct str type, const struct json *ev)
+{
+    for (size_t i = 0; i < ARRAY_LEN(taken) && ev != NULL; i++) {
+        if (str_eqz(type, taken[i].type)) {
+            taken[i].take(f, ev);
+        }
+    }
+}
+
+void face_begin(struct face *f)
+{
+    f->work = FACE_THINKING;
+    f->began_ns = time_mono_ns();
+    f->turn_input = f->input;
+    f->turn_output = f->output;
+    f->running = 0;
+    f->said = 0;
+}
+
+// ---- what is shown -------------------------------------------------------------------------
+
+static void add_count(struct buf *out, int64_t n)
+{
+    if (n < 1000) {
+        buf_addf(out, "%lld", (long long)n);
+    } else if (n < 1000000) {
+        buf_addf(out, "%.1fk", (double)n / 1000);
+    } else {
+        buf_addf(out, "%.1fM", (double)n / 1000000);
+    }
+}
+
+static void add_seconds(struct buf *out, uint64_t s)
+{
+    if (s < 60) {
+        buf_addf(out, "%llu s", (unsigned long long)s);
+    } else {
+        buf_addf(out, "%llu min %llu s", (unsigned long long)s / 60, (unsigned long long)s % 60);
+    }
+}
+
+static void add_dot(struct buf *out)
+{
+    buf_addz(out, out->n != 0 ? " · " : "");
+}
+
+static void add_cost(const struct face *f, struct buf *out)
+{
+    if (f->cost > 0 && isfinite(f->cost)) {
+        add_dot(out);
+        buf_addf(out, f->cost < 1 ? "$%.4f" : "$%.2f", f->cost);
+    }
+}
+
+static void add_work(const struct face *f, struct buf *out, uint64_t now)
+{
+    static const char *const names[] = {[FACE_IDLE] = "",
+                                        [FACE_THINKING] = "thinking",
+                                        [FACE_WRITING] = "writing",
+                                        [FACE_RUNNING] = "running ",
+                                        [FACE_RETRYING] = "",
+                                        [FACE_WAITING] = "waiting for your answer",
+                                        [FACE_STOPPING] = "stopping"};
+    buf_addz(out, names[f->work]);
+    if (f->work == FACE_RUNNING) {
+        buf_addz(out, f->what);
+        if (f->running > 1) {
+            buf_addf(out, " and %u more", f->running - 1);
+        }
+    } else if (f->work == FACE_RETRYING) {
+        uint64_t left = f->retry_ns > now ? (f->retry_ns - now + 999999999) / 1000000000 : 0;
+        buf_addf(out, "%s: ", f->what[0] != '\0' ? f->what : "the request failed");
+        buf_addz(out, left != 0 ? "trying again in " : "trying again");
+        if (left != 0) {
+            add_seconds(out, left);
+        }
+    }
+}
+
+// Tokens of this turn; what is being written is estimated until the provider has counted it.
+static void add_tokens(const struct face *f, struct buf *out)
+{
+    int64_t in = f->input - f->turn_input, written = f->output - f->turn_output;
+    int64_t more = (int64_t)(f->said / BYTES_PER_TOKEN);
+    if (f->input >= 0 && f->turn_input >= 0 && in > 0) {
+        add_dot(out);
+        add_count(out, in);
+        buf_addz(out, " in");
+    }
+    written = f->output >= 0 && f->turn_output >= 0 ? written : 0;
+    if (written + more > 0) {
+        add_dot(out);
+        buf_addz(out, more != 0 ? "~" : "");
+        add_count(out, written + more);
+        buf_addz(out, " out");
+    }
+}
+
+void face_work_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color)
+{
+    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+    uint64_t now = time_mono_ns(), past = now - f->began_ns;
+    struct buf line, rest;
+    if (f->work == FACE_IDLE) {
+        return;
+    }
+    buf_init(&line, SIZE_MAX);
+    buf_init(&rest, SIZE_MAX);
+    add_work(f, &line, now);
+    add_seconds(&rest, past / 1000000000);
+    add_tokens(f, &rest);
+    add_cost(f, &rest);
+    buf_addz(&rest, " · Esc interrupts");
+    buf_addf(&line, " · %s", buf_z(&rest));
+    buf_addf(out, "%s%s%s ", color_on(color, COLOR_ACCENT),
+             frames[past / (TICK_MS * 1000000ull) % ARRAY_LEN(frames)], color_off(color));
+    buf_addz(out, color_on(color, f->work == FACE_RETRYING ? COLOR_WARN : COLOR_DIM));
+    text_add_cut(out, buf_str(&line), cols - MIN(cols, 2));
+    buf_addf(out, "%s\n", color_off(color));
+    buf_fini(&line);
+    buf_fini(&rest);
+}
+
+static void add_part(struct buf *out, const char *before, const char *text)
+{
+    if (text[0] != '\0') {
+        add_dot(out);
+        buf_addf(out, "%s%s", before, text);
+    }
+}
+
+void face_status_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color,
+                      const char *home)
+{
+    struct buf line, dir;
+    size_t n = home != NULL ? strlen(home) : 0;
+    bool below = n > 1 && strncmp(f->dir, home, n) == 0 && (f->dir[n] == '/' || f->dir[n] == '\0');
+    buf_init(&line, SIZE_MAX);
+    buf_init(&dir, SIZE_MAX);
+    buf_addz(&dir, below ? "~" : "");
+    visible_add(&dir, str_of(f->dir + (below ? n : 0)), false);
+    add_part(&line, "", f->permission);
+    add_part(&line, "", f->model);
+    add_part(&line, "", buf_z(&dir));
+    add_part(&line, "", f->branch);
+    if (f->context >= 0) {
+        add_dot(&line);
+        buf_addz(&line, "context ");
+        add_count(&line, f->context);
+    }
+    add_cost(f, &line);
+    add_part(&line, "environment ", f->env);
+    buf_addz(out, color_on(color, COLOR_DIM));
+    text_add_cut(out, buf_str(&line), cols);
+    buf_addf(out, "%s\n", color_off(color));
+    buf_fini(&line);
+    buf_fini(&dir);
+}

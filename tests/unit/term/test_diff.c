@@ -1,0 +1,82 @@
+#include "base/linediff.h"
+#include "term/diff.h"
+#include "term/text.h"
+#include "unit/test.h"
+
+static void check_diff(const char *diff, struct diff_look look, const char *expected)
+{
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    diff_render(&out, str_of(diff), &look);
+    CHECK_STR(buf_z(&out), expected);
+    buf_fini(&out);
+}
+
+static const char one[] = "--- a/f\n+++ b/f\n@@ -7,3 +7,4 @@\n int a;\n-int old_name = 1;\n"
+                          "+int new_name = 1;\n+int b;\n }\n";
+
+TEST(a_narrow_window_has_one_column)
+{
+    check_diff(one, (struct diff_look){.cols = 80, .rows = 99},
+               "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,4 @@\n   int a;\n  -int old_name = 1;\n"
+               "  +int new_name = 1;\n  +int b;\n   }\n");
+    check_diff(one, (struct diff_look){.cols = 14, .rows = 99},
+               "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,…\n   int a;\n  -int old_na…\n"
+               "  +int new_na…\n  +int b;\n   }\n");
+}
+
+TEST(changed_words_are_marked)
+{
+    check_diff("@@ -1 +1 @@\n-int old = 1;\n+int new = 1;\n",
+               (struct diff_look){.cols = 80, .rows = 99, .color = COLOR_16},
+               "  \033[2m@@ -1 +1 @@\033[0m\n"
+               "  \033[31m-int \033[31;7mold\033[0m\033[31m = 1;\033[0m\n"
+               "  \033[32m+int \033[32;7mnew\033[0m\033[32m = 1;\033[0m\n");
+    // lines that have little in common are not taken apart
+    check_diff("@@ -1 +1 @@\n-alpha beta\n+1 2 3 4 5 6 7\n",
+               (struct diff_look){.cols = 80, .rows = 99, .color = COLOR_16},
+               "  \033[2m@@ -1 +1 @@\033[0m\n  \033[31m-alpha beta\033[0m\n"
+               "  \033[32m+1 2 3 4 5 6 7\033[0m\n");
+}
+
+TEST(a_wide_window_shows_old_and_new_side_by_side)
+{
+    struct diff_look look = {.cols = 120, .rows = 99};
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    diff_render(&out, str_of(one), &look);
+    struct str rest = buf_str(&out), rows[8] = {{0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows) && rest.n != 0; i++) {
+        rows[i] = str_cut(&rest, '\n');
+    }
+    CHECK_SPAN(rows[3],
+               "      7  int a;                                             │     7  int a;");
+    CHECK_SPAN(
+        rows[4],
+        "      8 -int old_name = 1;                                  │     8 +int new_name = 1;");
+    CHECK_SPAN(rows[5],
+               "                                                            │     9 +int b;");
+    CHECK_SPAN(rows[6], "      9  }                                                  │    10  }");
+    buf_fini(&out);
+}
+
+TEST(too_many_rows_are_counted)
+{
+    check_diff(one, (struct diff_look){.cols = 80, .rows = 4},
+               "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,4 @@\n   int a;\n  … 4 more lines\n");
+    check_diff("", (struct diff_look){.cols = 80, .rows = 4}, "");
+}
+
+TEST(a_file_cannot_command_the_terminal)
+{
+    check_diff("--- a/\x1b[2J\n+++ b/f\n@@ -1 +1 @@\n-a\x1b[31m\tb\n+\xe2\x80\xae\x07\n",
+               (struct diff_look){.cols = 80, .rows = 99},
+               "  --- a/\\x1b[2J\n  +++ b/f\n  @@ -1 +1 @@\n  -a\\x1b[31m    b\n  +\\u202e\\x07\n");
+}
+
+TEST(lines_that_look_like_headers_are_lines_below_a_hunk)
+{
+    check_diff("--- a/f\n+++ b/f\n@@ -1,2 +1 @@\n--- x\n-\n\\ No newline at end of file\n+++ y\n",
+               (struct diff_look){.cols = 80, .rows = 99},
+               "  --- a/f\n  +++ b/f\n  @@ -1,2 +1 @@\n  --- x\n  -\n  +++ y\n");
+}
