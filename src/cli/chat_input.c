@@ -31,7 +31,8 @@ enum { FRAME_NS = 20 * MS, TICK_NS = 100 * MS, ESC_NS = 40 * MS, HOLD_NS = 300 *
 
 // bracketed paste, focus, kitty's keys; and back, with what a frame that was cut short has left
 static const char modes_on[] = "\033[?2004h\033[?1004h\033[>1u";
-static const char modes_off[] = "\033[?2026l\033[?7h\033[?2004l\033[?1004l\033[<u\033[0m\r\033[J";
+static const char modes_off[] = "\033[?2004l\033[?1004l\033[<u\033[?2026l\033[?7h\033[0m\r\033[J";
+static const char frame_off[] = "\033[?2026l\033[?7h\033[0m\r\033[J";
 
 // ---- the screen ----------------------------------------------------------------------------
 
@@ -47,16 +48,26 @@ static int take_keys(struct chat *t)
     return 0;
 }
 
+// What is typed is not shown, and is left for who reads the terminal next.
+static void take_quiet(struct chat *t)
+{
+    int rc = tty_take(STDIN_FILENO, TTY_QUIET, NULL);
+    (void)rc; // in the background we only print
+    tty_set_farewell(t->drawable ? str_of(frame_off) : STR_NULL);
+    t->watch.fds[0].fd = -1;
+}
+
 void chat__screen_begin(struct chat *t)
 {
-    if (!t->drawable) {
-        return;
-    }
-    if (t->person) {
+    if (t->drawable && t->input != NULL) {
         int rc = take_keys(t);
         (void)rc; // in the background we only print
+    } else if (t->drawable && t->person) {
+        take_quiet(t);
     }
-    out_begin(&t->c->out);
+    if (t->drawable) {
+        out_begin(&t->c->out);
+    }
 }
 
 void chat__screen_end(struct chat *t)
@@ -403,6 +414,10 @@ enum chat_line chat__ask(struct chat *t, const char *prompt)
 {
     struct edit *before = t->input;
     const char *was = t->prompt;
+    if (t->c->out.drawing && before == NULL) {
+        int rc = take_keys(t);
+        (void)rc; // then nothing can be typed, and the wait ends with the terminal
+    }
     t->input = &t->reply;
     t->prompt = prompt;
     edit_start(&t->reply);
@@ -413,6 +428,10 @@ enum chat_line chat__ask(struct chat *t, const char *prompt)
     enum chat_line line = chat__read_line(t);
     t->input = before;
     t->prompt = was;
+    if (t->c->out.drawing && before == NULL) {
+        out_control(&t->c->out, STR("\033[?2004l\033[?1004l\033[<u"));
+        take_quiet(t);
+    }
     return line;
 }
 
@@ -434,7 +453,7 @@ void chat__notify(struct chat *t, const char *what)
 
 // ---- life ----------------------------------------------------------------------------------
 
-void chat__person_init(struct chat *t)
+void chat__person_init(struct chat *t, bool typing)
 {
     sigset_t winch;
     edit_init(&t->line);
@@ -443,7 +462,7 @@ void chat__person_init(struct chat *t)
     buf_init(&t->typed, 2 * CHAT_TEXT_MAX);
     face_init(&t->face);
     t->resized = -1;
-    t->input = t->person ? &t->line : NULL;
+    t->input = t->person && typing ? &t->line : NULL;
     t->prompt = "> ";
     if (t->drawable) {
         sigemptyset(&winch);

@@ -86,9 +86,10 @@ struct chat {
 
 /// Is somebody at the terminal who may be asked?
 bool chat__is_person(const struct cli *c);
-/// Run `body` with a chat that has its view and its person; catches Ctrl-C. The exit code of `body`.
+/// Run `body` with a chat that has its view and its person; catches Ctrl-C. Without `typing` what is
+/// typed meanwhile is left to the shell, but for answers to questions. The exit code of `body`.
 typedef int chat_body(struct chat *t, void *arg);
-int chat__with(struct cli *c, chat_body *body, void *arg);
+int chat__with(struct cli *c, bool typing, chat_body *body, void *arg);
 
 // ---- chat_open.c: which session -------------------------------------------------------------
 
@@ -107,6 +108,19 @@ typedef void chat_take(struct chat *t, const struct json *answer);
 /// Send what `write` writes; `take` gets the answer, unless it is a problem, which is told. The exit code.
 int chat__send(struct chat *t, const char *method, const char *path, chat_write *write,
                struct str text, chat_take *take);
+
+// ---- chat_past.c: what was said before ----------------------------------------------------------
+
+/// Read the events of the session up to now: they become history of the input, and on a terminal the end
+/// of the talk is shown. The exit code.
+int chat__show_past(struct chat *t);
+/// Write the talk as Markdown to `path`, which must not exist. The exit code.
+int chat__export(struct chat *t, const char *path);
+
+// ---- chat_shell.c -------------------------------------------------------------------------------
+
+/// Run a command line of the user's in the session's directory, on the terminal.
+void chat__shell(struct chat *t, struct str line);
 
 // ---- chat_env.c: what travels with the client -----------------------------------------------
 
@@ -151,7 +165,8 @@ int chat__set_permission(struct chat *t, const char *mode);
 
 // ---- chat_input.c: the rows at the end of the screen ------------------------------------------
 
-void chat__person_init(struct chat *t);
+/// `typing`: there is an input all the time, not only for answers to questions.
+void chat__person_init(struct chat *t, bool typing);
 void chat__person_fini(struct chat *t);
 /// Take the terminal, and draw from now on; nothing on one that cannot be drawn on.
 void chat__screen_begin(struct chat *t);

@@ -1,8 +1,7 @@
 // Which session a chat is about: a new one, the last one of this directory, or one by its id.
 //
 // A session that is taken up again gets the environment of this client too: the keys of a hub that was
-// restarted are gone, and a person may have another PATH today. Its events are read once, for the place
-// where reading goes on, the history of the prompt and a look at how it ended.
+// restarted are gone, and a person may have another PATH today.
 
 #include <errno.h>
 #include <unistd.h>
@@ -173,60 +172,7 @@ int chat__send(struct chat *t, const char *method, const char *path, chat_write 
     return code != EXIT_OK || v != NULL ? code : EXIT_FAILED;
 }
 
-// ---- looking back --------------------------------------------------------------------------
-
-struct past {
-    struct arena arena;
-    struct str said, answered; // the last of each
-};
-
-static void look_at(struct chat *t, struct past *p, const struct json *ev)
-{
-    struct str text = text_of(ev, "text");
-    bool changed = json_get(ev, "original_text") != NULL; // by a plugin: not as it was said
-    if (!str_eqz(text_of(ev, "type"), "message.completed") || text.n == 0) {
-        return;
-    }
-    if (str_eqz(text_of(ev, "role"), "user") && !changed) {
-        edit_remember(&t->line, text);
-        p->said = arena_str(&p->arena, text);
-        p->answered = STR_NULL;
-    } else if (str_eqz(text_of(ev, "role"), "assistant")) {
-        p->answered = arena_str(&p->arena, text);
-    }
-}
-
-static int look_back(struct chat *t, struct past *p)
-{
-    int code = EXIT_OK;
-    for (bool more = true; more && code == EXIT_OK;) {
-        struct arena arena;
-        const struct json *v;
-        arena_init(&arena);
-        code = sessions__events(t->c, t->id, t->seq, &arena, &v);
-        const struct json *events = json_get(v, "events");
-        json_foreach_item (ev, events) {
-            look_at(t, p, ev);
-        }
-        more = json_at(events, 0) != NULL;
-        t->seq = (uint64_t)json_int(json_get(v, "next"), (int64_t)t->seq);
-        arena_fini(&arena);
-    }
-    return code;
-}
-
-static void show_past(struct chat *t, const struct past *p)
-{
-    struct out *o = &t->c->out;
-    out_note(o, "session %s goes on", t->id);
-    if (t->view.mode != VIEW_LIVE || p->said.n == 0) {
-        return;
-    }
-    out_tinted(o, OUT_BOLD, STR("> "));
-    view_text(o, p->said);
-    view_markdown(&t->view, p->answered);
-    out_flush(o);
-}
+// ---- the last one ---------------------------------------------------------------------------
 
 struct last {
     char *here;
@@ -274,24 +220,15 @@ int chat__new(struct chat *t)
 
 int chat__resume(struct chat *t, const char *id)
 {
-    struct past p = {0};
     char path[2 * CHAT_ID_MAX];
     int code = sessions__resolve(t->c, id, t->id, sizeof t->id);
     if (code != EXIT_OK) {
         return code;
     }
     snprintf(path, sizeof path, "/session/%s", t->id);
-    arena_init(&p.arena);
     t->seq = 0;
     code = chat__send(t, "PATCH", path, write_change, STR_NULL, take_row);
-    if (code == EXIT_OK) {
-        code = look_back(t, &p);
-    }
-    if (code == EXIT_OK) {
-        show_past(t, &p);
-    }
-    arena_fini(&p.arena);
-    return code;
+    return code == EXIT_OK ? chat__show_past(t) : code;
 }
 
 int chat__open(struct chat *t)

@@ -3,9 +3,11 @@
 // Our own commands are a table; every other name is looked for among the commands that plugins
 // contribute, as PLUGIN:NAME or as NAME alone. A command that fails says so, and the chat goes on.
 
+#include "base/time.h"
 #include "cli/chat_int.h"
 #include "cli/report.h"
 #include "cli/sessions.h"
+#include "term/text.h"
 
 static struct str text_of(const struct json *v, const char *key)
 {
@@ -144,6 +146,42 @@ static bool slash_cost(struct chat *t, struct str arg)
     return true;
 }
 
+static bool slash_permission(struct chat *t, struct str arg)
+{
+    static const char *const keys[] = {"id", "tool", "match", "decision", "scope", NULL};
+    struct arena arena;
+    const struct json *v;
+    struct str rest = arg;
+    arena_init(&arena);
+    const char *dir = arena_strdup(&arena, str_of(t->face.dir));
+    bool removes = str_eqz(str_cut(&rest, ' '), "remove");
+    if (arg.n == 0) {
+        out_note(&t->c->out, "the mode is %s: ask, edits, plan, auto or deny (Shift-Tab)",
+                 t->face.permission);
+        print_list(t, OP_PERMISSION_LIST, &(struct ask_param){"path", dir}, "rules", keys);
+    } else if (removes) {
+        struct ask_param params[] = {{"id", arena_strdup(&arena, str_trim(rest))}};
+        if (ask_value(t->c, OP_PERMISSION_REMOVE, params, ARRAY_LEN(params), &arena, &v) ==
+            EXIT_OK) {
+            out_note(&t->c->out, "rule removed");
+        }
+    } else {
+        chat__set_permission(t, arena_strdup(&arena, arg));
+    }
+    arena_fini(&arena);
+    return true;
+}
+
+static bool slash_export(struct chat *t, struct str arg)
+{
+    char path[CHAT_ID_MAX + 16];
+    snprintf(path, sizeof path, "afloat-%s.md", t->id);
+    char *given = str_dup(arg);
+    chat__export(t, arg.n != 0 ? given : path);
+    free(given);
+    return true;
+}
+
 static bool slash_compact(struct chat *t, struct str arg)
 {
     struct arena arena;
@@ -152,7 +190,7 @@ static bool slash_compact(struct chat *t, struct str arg)
     (void)arg;
     arena_init(&arena);
     if (ask_value(t->c, OP_SESSION_COMPACT, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
-        out_note(&t->c->out, "what was said is a summary now");
+        out_note(&t->c->out, "conversation compacted: earlier messages were replaced by a summary");
     }
     arena_fini(&arena);
     return true;
@@ -178,13 +216,40 @@ struct recent {
     int left;
 };
 
+static void add_age(struct table *table, struct str started)
+{
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
+    int64_t at = 0, past = time_parse(started, &at) ? (time_wall_ms() - at) / 1000 : 0;
+    size_t i = 0;
+    while (i + 1 < ARRAY_LEN(units) && past < units[i].seconds) {
+        i++;
+    }
+    long long n = MAX(past, 0) / units[i].seconds;
+    table_addf(table, "%lld %s%s ago", n, units[i].unit, n == 1 ? "" : "s");
+}
+
+// The first words of the first line.
+static void add_words(struct table *table, enum out_tint tint, struct str text)
+{
+    struct str rest = str_trim(text);
+    struct buf cut;
+    buf_init(&cut, SIZE_MAX);
+    text_add_cut(&cut, str_cut(&rest, '\n'), 40);
+    table_add(table, tint, buf_str(&cut));
+    buf_fini(&cut);
+}
+
 static bool add_recent(const struct json *row, void *arg)
 {
     struct recent *r = arg;
+    struct str title = text_of(row, "title");
     table_add(&r->table, OUT_BOLD, text_of(row, "id"));
-    table_add(&r->table, OUT_PLAIN, text_of(row, "state"));
-    table_add(&r->table, OUT_PLAIN, text_of(row, "title"));
-    table_add(&r->table, OUT_DIM, text_of(row, "working_dir"));
+    add_age(&r->table, text_of(row, "started_at"));
+    add_words(&r->table, OUT_PLAIN, title.n != 0 ? title : text_of(row, "prompt_summary"));
+    add_words(&r->table, OUT_DIM, text_of(row, "response_summary"));
     return --r->left > 0;
 }
 
@@ -249,12 +314,30 @@ static const struct slash {
     {"tools", "", "the tools", slash_tools},
     {"plugins", "", "the plugins", slash_plugins},
     {"plugin", "NAME WHAT IT DOES", "have the model write a plugin, and check it", slash_plugin},
+    {"permission", "[MODE|remove ID]", "show mode and rules, or change them", slash_permission},
     {"reload", "", "take over what changed", slash_reload},
     {"cost", "", "what this session has used", slash_cost},
     {"compact", "", "replace what was said by a summary", slash_compact},
+    {"export", "[FILE]", "write the conversation as Markdown", slash_export},
     {"new", "", "begin a new session", slash_new},
     {"resume", "[ID]", "show recent sessions, or go on with one", slash_resume},
     {"quit", "", "leave; the session stays", slash_quit},
+};
+
+// see test_chat_screen.py: every one of them is pressed there
+static const struct {
+    const char *key, *help;
+} help_keys[] = {
+    {"Enter", "send; during a turn: say it to the turn"},
+    {"Alt-Enter, \\ Enter", "a new line; during a turn Alt-Enter queues the message"},
+    {"Esc, Ctrl-C", "interrupt the turn; Ctrl-C twice leaves"},
+    {"Shift-Tab", "the next permission mode: ask, edits, plan, auto"},
+    {"Tab", "complete /commands, @files and !programs"},
+    {"Up, Down, Ctrl-R", "what was said before in this project; search it"},
+    {"Ctrl-O", "show all of what tools print and the model thinks, or little of it"},
+    {"Ctrl-A -E -W -U -K -Y", "edit as in a shell; Alt-B and -F move by words"},
+    {"Ctrl-_", "undo"},
+    {"Ctrl-L, Ctrl-Z, Ctrl-D", "clear the screen, suspend, leave"},
 };
 
 // ---- commands of plugins -------------------------------------------------------------------
@@ -278,9 +361,13 @@ static bool slash_help(struct chat *t, struct str arg)
         table_addf(&table, "/" STR_FMT, STR_ARG(name));
         table_add(&table, OUT_PLAIN, text_of(command, "description"));
     }
+    table_add(&table, OUT_PLAIN, STR("!COMMAND"));
+    table_add(&table, OUT_PLAIN, STR("run a command of your own here; the model does not see it"));
+    for (size_t i = 0; i < ARRAY_LEN(help_keys); i++) {
+        table_add(&table, OUT_PLAIN, str_of(help_keys[i].key));
+        table_add(&table, OUT_PLAIN, str_of(help_keys[i].help));
+    }
     table_print(&table, &t->c->out);
-    out_add(&t->c->out, STR("Alt-Enter begins a new line. Ctrl-C interrupts a turn; twice, it "
-                            "leaves.\n"));
     table_fini(&table);
     arena_fini(&arena);
     return true;

@@ -123,8 +123,12 @@ static int write_text(struct chat *t, struct buf *body, struct str text)
 
 static void take_queued(struct chat *t, const struct json *answer)
 {
-    struct chat_queued q = {.text = str_dup(str_trim(edit_text(&t->line)))};
+    struct chat_queued q = {0};
     struct str turn = json_str(json_get(answer, "turn_id"), "");
+    if (t->turn[0] == '\0') {
+        return; // whatever comes is followed
+    }
+    q.text = str_dup(str_trim(edit_text(&t->line)));
     snprintf(q.turn, sizeof q.turn, STR_FMT, STR_ARG(turn));
     vec_push(&t->queue, q);
 }
@@ -166,7 +170,7 @@ void chat__steer(struct chat *t, struct str text)
 static int on_input(struct chat *t, enum chat_input in)
 {
     struct str text = str_trim(edit_text(&t->line));
-    if (in == INPUT_ESCAPE && t->turn[0] != '\0' && !t->interrupted) {
+    if (in == INPUT_ESCAPE && t->face.work != FACE_IDLE && t->face.work != FACE_STOPPING) {
         chat__interrupt(t);
     } else if (in == INPUT_INTERRUPT) {
         raise(SIGINT); // as if the terminal had made it one, see on_signal()

@@ -74,6 +74,8 @@ static int take_line(struct chat *t, int *code)
     edit_start(&t->line);
     if (line[0] == '/') {
         stays = chat__slash(t, str_of(line));
+    } else if (line[0] == '!') {
+        chat__shell(t, str_trim(str_of(line + 1)));
     } else if (line[0] != '\0') {
         *code = chat__say(t, str_of(line));
         // an answer that failed or was interrupted is no reason to leave; a hub that is gone is
@@ -170,7 +172,7 @@ static bool can_draw(const struct out *o)
     return o->terminal && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
 
-int chat__with(struct cli *c, chat_body *body, void *arg)
+int chat__with(struct cli *c, bool typing, chat_body *body, void *arg)
 {
     struct chat t = {.c = c};
     bool json = c->json || is_format(c, "stream-json");
@@ -181,7 +183,7 @@ int chat__with(struct cli *c, chat_body *body, void *arg)
     c->json = false; // events are printed by the view, other answers are not data
     view_init(&t.view, json ? VIEW_JSON : t.drawable ? VIEW_LIVE : VIEW_PLAIN, &c->out);
     arena_init(&t.asked_in);
-    chat__person_init(&t);
+    chat__person_init(&t, typing);
     interrupt_catch();
     chat__screen_begin(&t);
     int code = body(&t, arg);
@@ -222,7 +224,7 @@ int cmd_chat(struct cli *c)
         code = EXIT_USAGE;
     }
     if (code == EXIT_OK) {
-        code = chat__with(c, talk, &text);
+        code = chat__with(c, text.n == 0, talk, &text);
     }
     buf_fini(&text);
     return code;
@@ -231,7 +233,17 @@ int cmd_chat(struct cli *c)
 static int watch(struct chat *t, void *arg)
 {
     const char *given = arg;
+    struct arena arena;
+    const struct json *row = NULL;
+    arena_init(&arena);
     int code = sessions__resolve(t->c, given, t->id, sizeof t->id);
+    if (code == EXIT_OK && t->drawable) {
+        code = chat__row(t, &arena, &row);
+    }
+    if (row != NULL) {
+        face_row(&t->face, row);
+    }
+    arena_fini(&arena);
     t->view.echo = true;
     return code == EXIT_OK ? chat__follow(t) : code;
 }
@@ -239,7 +251,7 @@ static int watch(struct chat *t, void *arg)
 int cmd_session_attach(struct cli *c)
 {
     char *given = xstrdup(args_word(&c->args, 0));
-    int code = chat__with(c, watch, given);
+    int code = chat__with(c, true, watch, given);
     free(given);
     return code;
 }

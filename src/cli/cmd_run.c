@@ -308,8 +308,8 @@ int cmd_run(struct cli *c)
     int code = read_prompt(c, &text, &prompt);
     if (code == EXIT_OK) {
         chat__announce_untrusted(c, ".", true);
-        code =
-            args_has(&c->args, FLAG_DETACH) ? detach(c, prompt) : chat__with(c, run_here, prompt);
+        code = args_has(&c->args, FLAG_DETACH) ? detach(c, prompt)
+                                               : chat__with(c, true, run_here, prompt);
     }
     free(prompt);
     buf_fini(&text);

@@ -210,7 +210,7 @@ static int attach(struct chat *t, void *arg)
 int cmd_run_attach(struct cli *c)
 {
     char *given = xstrdup(args_word(&c->args, 0));
-    int code = chat__with(c, attach, given);
+    int code = chat__with(c, true, attach, given);
     free(given);
     return code;
 }

@@ -366,9 +366,11 @@ void face_status_line(const struct face *f, struct buf *out, size_t cols, enum c
     }
     add_cost(f, &line);
     add_part(&line, "environment ", f->env);
-    buf_addz(out, color_on(color, COLOR_DIM));
-    text_add_cut(out, buf_str(&line), cols);
-    buf_addf(out, "%s\n", color_off(color));
+    if (line.n != 0) {
+        buf_addz(out, color_on(color, COLOR_DIM));
+        text_add_cut(out, buf_str(&line), cols);
+        buf_addf(out, "%s\n", color_off(color));
+    }
     buf_fini(&line);
     buf_fini(&dir);
 }

@@ -276,9 +276,114 @@ def test_slash_commands_of_the_session(home, hub, script, place):
 
     def compacted():  # the last turn may still be putting its things away
         t.type("/compact\r")
-        return b"what was said is a summary now" in t.prompt()
+        return b"conversation compacted: earlier messages were replaced by a summary" in t.prompt()
 
     retry(compacted)
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_modes_and_rules_are_shown_and_changed(home, hub, script, place):
+    script({"text": "one"})
+    t = Terminal(home, "chat", "--permission", "ask", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("/permission\r")
+    t.read(rb"the mode is ask")
+    t.prompt()
+    t.type("/permission plan\r")
+    t.frame(lambda s: "plan · scripted/" in s.text())
+    assert newest(home)["permission"] == "plan"
+    t.type("/permission maybe\r")
+    t.read(rb"permission.*maybe|maybe.*permission")
+    t.prompt()
+    assert newest(home)["permission"] == "plan"
+    t.type("/permission remove nosuch\r")
+    t.read(rb"nosuch")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_a_talk_is_exported_and_shown_again_when_it_is_resumed(home, hub, script, place):
+    script({"text": "I *look*.", "tool_calls": [{"name": "shell", "input": {"cmd": "echo hi"}}]}, {"text": "# Done"},
+           {"text": "again"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("what is\x1b\rhere\r")
+    t.read(rb"Done")
+    t.prompt()
+    t.type("/export talk.md\r")
+    t.read(rb"written to talk.md")
+    t.prompt()
+    assert (place / "talk.md").read_text() == ("## User\n\nwhat is\nhere\n\n## Assistant\n\nI *look*.\n\n"
+                                               '`shell` {"cmd":"echo hi"}\n\n## Assistant\n\n# Done\n\n')
+    t.type("/export talk.md\r")
+    t.read(rb"cannot write 'talk.md': ")
+    t.prompt()
+    id = newest(home)["id"]
+    t.type("/new\r")
+    t.read(rb"begins")
+    t.prompt()
+    t.type("/resume\r")
+    seen = t.prompt().decode()
+    assert any(line.startswith(id) and " ago " in line and "what is" in line and "# Done" in line
+               for line in seen.replace("\r", "").split("\n")), seen
+    t.type(f"/resume {id}\r")
+    t.read(rb"goes on")
+    t.prompt()
+    t.type("\x04")
+    assert t.rest() == 0
+    rows = t.screen().split("\n")
+    at = len(rows) - 1 - rows[::-1].index("> what is")
+    assert rows[at:at + 5] == ["> what is", "  here", "I look.", "● shell  echo hi", "Done"]
+
+
+def test_a_command_of_the_users_own_runs_on_the_terminal(home, hub, script, place):
+    script({"text": "one"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, env={"SHELL": "/bin/sh"})
+    t.prompt()
+    t.type("!pwd; test -t 0 && echo tty; exit 3\r")
+    t.read(rb"exit code 3")
+    t.prompt()
+    rows = t.screen().split("\n")
+    at = rows.index("> !pwd; test -t 0 && echo tty; exit 3")
+    assert rows[at + 1:at + 4] == [str(place), "tty", "afloat: exit code 3"]
+    t.type("!echo rea''dy; exec sleep 100\r")
+    t.read(rb"ready\r\n")
+    assert t.is_usual()
+    t.type("\x03")
+    t.read(rb"ended by signal 2")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_what_was_said_is_there_in_the_next_chat_of_the_project(home, hub, script, place, tmp_path):
+    script(*[{"text": "fine"}] * 3)
+    (place / "sub").mkdir()
+    (place / ".git").mkdir()
+    for text in ("first thing", "second\x1b\rthing"):
+        t = Terminal(home, "chat", cwd=place)
+        t.prompt()
+        t.type(text + "\r")
+        t.read(rb"fine")
+        t.prompt()
+        t.type("\x04")
+        assert t.rest() == 0
+    files = list((home.dir / "history").iterdir())
+    assert len(files) == 1 and files[0].stat().st_mode & 0o777 == 0o600
+    assert files[0].read_text() == '"first thing"\n"second\\nthing"\n'
+    t = Terminal(home, "chat", cwd=tmp_path)
+    t.prompt()
+    t.type("\x1b[A")
+    t.type("\x04")  # nothing was said here: still empty
+    assert t.rest() == 0
+    t = Terminal(home, "chat", cwd=place)
+    t.prompt()
+    t.type("\x12first\r")
+    t.frame(lambda s: "> first thing" in s.text())
+    t.read(rb"fine")
+    t.prompt()
     t.type("/quit\r")
     assert t.rest() == 0
 

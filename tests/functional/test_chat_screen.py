@@ -325,6 +325,48 @@ def test_a_paste_of_a_megabyte_is_there_at_once(screen, tmp_path):
     pane.idle()
 
 
+def test_ctrl_o_opens_what_a_tool_prints(screen):
+    go = threading.Event()
+
+    def play(hub, said):
+        hub.emit("tool.called", call_id="c", tool="shell", input={"cmd": "make"})
+        hub.emit("tool.progress", call_id="c", text="".join(f"row{i}\n" for i in range(12)))
+        go.wait(DEADLINE)
+        hub.emit("tool.completed", call_id="c", tool="shell", success=True, duration_ms=5,
+                 output="".join(f"row{i}\n" for i in range(12)))
+        hub.say("done")
+
+    pane, hub = screen(play)
+    pane.type("go")
+    pane.keys("Enter")
+    grid = pane.shows("row11")
+    assert "  row7" in grid and "  row6" not in grid
+    pane.keys("C-o")
+    pane.wait(lambda g: "  row0" in g and "  row11" in g)
+    go.set()
+    pane.shows("done")
+    assert "  row11" in pane.idle() and "more line" not in pane.all()
+
+
+def test_a_user_who_looks_elsewhere_is_told(screen):
+    go = threading.Event()
+
+    def play(hub, said):
+        go.wait(DEADLINE)
+        hub.say("done")
+
+    pane, hub = screen(play)
+    pane.tmux("set", "-g", "monitor-bell", "on")
+    pane.tmux("new-window", "-d", "cat")
+    pane.type("go")
+    pane.keys("Enter")
+    pane.wait(lambda g: any(line[:1] in SPINNER for line in g if line))
+    pane.type("\x1b[O")  # as the terminal says it
+    pane.tmux("select-window", "-t", ":1")
+    go.set()
+    retry(lambda: pane.tmux("display", "-p", "-t", ":0", "#{window_bell_flag}").strip() == "1")
+
+
 def test_a_crash_gives_the_terminal_back(screen):
     pane, hub = screen(lambda hub, said: hub.emit("message.delta", text="busy"))
     pane.type("go")
