@@ -11,9 +11,6 @@
 // After any end of the process the next one begins at mark + 1. The unused rest of the block is
 // never given out: a reader from before sees it as part of its stream.gap.
 //
-// Emitting encodes the frame once, into the ring, and asks for a round of wakes; who reads it
-// and how is in reader.c.
-//
 // Invariants:
 //   - ring.next - 1 <= reserved, and `reserved` is on disk.
 //   - at most one reservation is under way (`asked` != 0).
@@ -61,9 +58,7 @@ static void tell_ready(struct event_log *log, int status, const struct err *e)
     event_ready *ready = log->ready;
     log->ready = NULL;
     log->open = status == 0;
-    if (ready != NULL) {
-        ready(log->arg, status, e);
-    }
+    ready(log->arg, status, e);
 }
 
 static void on_reserved(void *arg, int status, const struct err *e)
@@ -84,60 +79,47 @@ static void on_reserved(void *arg, int status, const struct err *e)
     }
 }
 
-static void reserve(struct event_log *log, uint64_t upto)
+static void reserve(struct event_log *log)
 {
     char text[24];
-    log->asked = upto;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)upto);
+    assert(log->asked == 0);
+    log->asked = log->reserved + ID_BLOCK;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)log->asked);
     store_doc_set(log->store, DOC, STR(MARK_KEY), str_of(text), on_reserved, log);
-}
-
-static void reserve_if_low(struct event_log *log)
-{
-    uint64_t left = log->reserved + 1 - log->ring.next;
-    if (left <= ID_BLOCK / 2 && log->asked == 0 && loop_now(log->loop) >= log->retry_at) {
-        reserve(log, log->reserved + ID_BLOCK);
-    }
-}
-
-static int read_mark(struct str text, uint64_t *mark, struct err *e)
-{
-    struct arena a;
-    struct json *doc = NULL;
-    arena_init(&a);
-    int rc = text.n != 0 ? json_parse(&doc, &a, text, NULL, e) : 0;
-    const struct json *value = json_get(doc, MARK_KEY);
-    int64_t n = json_int(value, value == NULL ? 0 : -1);
-    arena_fini(&a);
-    if (rc == 0 && (n < 0 || n > INT64_MAX / 2)) {
-        rc = err_set(e, ERR_CORRUPT, "'state/hub.json': '%s' is not a number of events", MARK_KEY);
-    }
-    *mark = rc == 0 ? (uint64_t)n : 0;
-    return rc;
 }
 
 static void on_doc(void *arg, int status, struct str text, const struct err *e)
 {
     struct event_log *log = arg;
     struct err why;
-    uint64_t mark;
+    struct arena a;
+    struct json *doc = NULL;
 
     log->asked = 0;
     if (log->closed) {
         log_free(log);
         return;
     }
-    if (status == 0) {
-        status = read_mark(text, &mark, &why);
+    arena_init(&a);
+    if (status == 0 && text.n != 0) {
+        status = json_parse(&doc, &a, text, NULL, &why);
         e = &why;
+    }
+    const struct json *value = json_get(doc, MARK_KEY);
+    int64_t mark = json_int(value, value == NULL ? 0 : -1);
+    arena_fini(&a);
+    if (status == 0 && (mark < 0 || mark > INT64_MAX / 2)) {
+        e = &why;
+        status = err_set(&why, ERR_CORRUPT, "'state/hub.json': '%s' is not a number of events",
+                         MARK_KEY);
     }
     if (status < 0) {
         tell_ready(log, status, e);
         return;
     }
-    log->ring.first = log->ring.next = mark + 1;
-    log->reserved = mark;
-    reserve(log, mark + ID_BLOCK);
+    log->reserved = (uint64_t)mark;
+    log->ring.first = log->ring.next = log->reserved + 1;
+    reserve(log);
 }
 
 // ---- frames -------------------------------------------------------------------------------
@@ -191,18 +173,6 @@ static struct ring_entry encode(struct event_log *log, const struct event_record
     return entry;
 }
 
-static bool may_give_id(struct event_log *log)
-{
-    bool may = log->open && log->ring.next <= log->reserved;
-    if (!may && !log->dropping) {
-        log_error(LOG_EVENT, "dropping=true reason=%s", log->open ? "no-ids-reserved" : "not-open");
-    } else if (may && log->dropping) {
-        log_info(LOG_EVENT, "dropping=false");
-    }
-    log->dropping = !may;
-    return may;
-}
-
 // ---- public -------------------------------------------------------------------------------
 
 int event_open(struct event_log **out, struct loop *l, struct store *store, size_t ring_bytes,
@@ -222,7 +192,7 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     log->ready = ready;
     log->arg = arg;
     log->all = event__channel_new(STR_NULL);
-    log->batch.end = &log->batch.head;
+    log->batch.prev = log->batch.next = &log->batch;
     buf_init(&log->span.frames, SIZE_MAX);
     map_init(&log->channels);
     timer_init(&log->later, l, event__wake_now, log);
@@ -253,13 +223,23 @@ void event_close(struct event_log *log)
     }
 }
 
+/// Give the event an id and put its frame into the ring; 0 when there is no id.
 static uint64_t put(struct event_log *log, struct event_record *ev, struct event__channel *ch)
 {
     assert(ev->type.n != 0 && ev->type.n <= 256);
-    if (log->open) {
-        reserve_if_low(log);
+    uint64_t left = log->reserved + 1 - log->ring.next;
+    if (log->open && left <= ID_BLOCK / 2 && log->asked == 0 &&
+        loop_now(log->loop) >= log->retry_at) {
+        reserve(log);
     }
-    if (!may_give_id(log)) {
+    bool drop = !log->open || left == 0;
+    if (drop && !log->dropping) {
+        log_error(LOG_EVENT, "dropping=true reason=%s", log->open ? "no-ids-reserved" : "not-open");
+    } else if (!drop && log->dropping) {
+        log_info(LOG_EVENT, "dropping=false");
+    }
+    log->dropping = drop;
+    if (drop) {
         return 0;
     }
     struct ring_entry entry = encode(log, ev);

@@ -7,13 +7,14 @@
 
 // What event.c (ids, emitting), reader.c (cursors, waking) and feed.c (readers by journal) share.
 
-struct event__list {
-    struct event_reader *head, **end;
+/// A place in a list of readers, or its head: a circle; alone when it is in none.
+struct event__node {
+    struct event__node *prev, *next;
 };
 
 /// Readers who are told of the same events: those of one session, or of all.
 struct event__channel {
-    struct event__list waiting; // neither parked nor told
+    struct event__node waiting; // neither parked nor told
     struct event__channel *next_due;
     bool due; // there is something new since its readers were told last
     size_t n_readers;
@@ -50,7 +51,7 @@ struct event_log {
     struct event__channel *all;
     struct map channels; // struct event__channel by session: those that have readers
     struct event__channel *due;
-    struct event__list batch; // still to be told in this round
+    struct event__node batch; // still to be told in this round
     struct loop_task *wake;   // the deferred next slice of a round, when one is due
     struct timer later;       // or this, when the last round is too near
     uint64_t woke_at;         // when the last round began; monotonic milliseconds
@@ -65,8 +66,7 @@ enum { EVENT__TURN = 32 };
 struct event_reader {
     struct event_log *log;
     struct event__channel *channel;
-    struct event_reader *next, **link; // `link` is what points at us; NULL when in no list
-    struct event__list *list;
+    struct event__node node;
     event_wake *wake;
     void *arg;
     uint64_t at;    // an event of its channel that it has passed; 0: none yet

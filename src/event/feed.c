@@ -68,19 +68,6 @@ static struct str type_of(struct str line, struct arena *a)
                                                      : STR_NULL;
 }
 
-static void add_line(struct event_reader *r, struct str line)
-{
-    struct arena a;
-    arena_init(&a);
-    struct str type = type_of(line, &a);
-    buf_addf(&r->own, "id: %llu\nevent: " STR_FMT "\ndata: ", (unsigned long long)++r->seq,
-             STR_ARG(type));
-    buf_adds(&r->own, line);
-    buf_addz(&r->own, "\n\n");
-    r->ended = ends_turn(r, type, line);
-    arena_fini(&a);
-}
-
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
 {
     struct event_reader *r = arg;
@@ -93,7 +80,15 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
     assert(r->own.n == 0 && !r->ended);
     struct str lines = status == 0 ? p->lines : STR_NULL;
     while (lines.n != 0 && r->seq < r->channel->shown && !r->ended) {
-        add_line(r, str_cut(&lines, '\n'));
+        struct arena a;
+        arena_init(&a);
+        struct str line = str_cut(&lines, '\n'), type = type_of(line, &a);
+        buf_addf(&r->own, "id: %llu\nevent: " STR_FMT "\ndata: ", (unsigned long long)++r->seq,
+                 STR_ARG(type));
+        buf_adds(&r->own, line);
+        buf_addz(&r->own, "\n\n");
+        r->ended = ends_turn(r, type, line);
+        arena_fini(&a);
     }
     if (r->own.n == 0) { // it cannot be read, or has lost its end: the peer may try again
         r->ended = true;
@@ -112,9 +107,8 @@ static uint64_t find_next(struct event_reader *r)
         r->at = id;
         id = event__find(r, id + 1);
     }
-    return id < ring->next && ring_entry(ring, id)->seq == r->seq + 1 && !ring_entry(ring, id)->cut
-               ? id
-               : 0;
+    const struct ring_entry *e = id < ring->next ? ring_entry(ring, id) : NULL;
+    return e != NULL && e->seq == r->seq + 1 && !e->cut ? id : 0;
 }
 
 static void add_event(struct buf *out, const struct ring *ring, uint64_t id)
@@ -182,8 +176,7 @@ struct str feed__peek(struct event_reader *r, size_t max)
 {
     const struct ring *ring = &r->log->ring;
     r->piece = 0;
-    if (r->own.n !=
-        0) { // in pieces: whoever sends them keeps a copy of what the kernel does not take
+    if (r->own.n != 0) { // in pieces: the sender keeps a copy of what the kernel does not take
         r->piece = MIN(r->own.n - r->sent, max);
         return (struct str){r->own.p + r->sent, r->piece};
     }

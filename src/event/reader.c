@@ -1,34 +1,21 @@
 // Readers of the hub's stream: a cursor, a filter, and being told.
 //
-//     emit ──> ring ──> touch: a channel is due ──> a round: its readers become `batch` ──> wake(r)
-//                                                                                             │
-//              frames <── peek (filter, gap) <────────────────────────────────────────────────┘
-//                                             puts the reader back in `waiting` of its channel
+//     emit ──> ring, channel due ──> a round: its readers become `batch` ──> wake(r)
+//                                                                              │
+//     `waiting` of the channel <── peek: frames that fit, or a gap <───────────┘
 //
-// Readers of one session have a channel of their own, so an event costs nothing for the readers of
-// other sessions. What such a reader has passed is linked to the session's next event in the ring.
+// Readers of one session have a channel of their own, and a session's events are linked in the ring:
+// an event costs nothing for the readers of other sessions.
 //
-// A round tells READERS_PER_TURN readers in a turn of the loop, then others have theirs. What is
-// emitted during a round reaches the readers still in the batch with it and the others with the next
-// round, so no event is later than one round takes, and the loop is never held up for longer than a
-// slice of it.
-//
-// Between being told and peeking a reader is in no list, and a parked one is in none either. So the
-// wake costs what there is to tell, however many readers are stuck behind slow peers.
+// A round tells READERS_PER_TURN readers in a turn of the loop. What is emitted meanwhile reaches the
+// readers still in the batch with this round and the others with the next one. Telling a reader costs a
+// system call, whatever it carries, so the rounds of a busy stream keep a distance of READER_NS for each
+// reader: each then carries more. The first event after a silence goes out at once.
 //
 // Invariants:
-//   - r->cursor is the next id to look at; ids that do not fit the filter are passed once, when they
-//     are first looked at, and never again.
 //   - a reader is in `waiting` of its channel or in `batch` exactly while !parked && !told.
 //   - gap_to != 0 exactly while the gap in r->own has to be read first.
-//   - a channel of a session exists while it has readers, or is due.
-//
-// Telling a reader costs a system call of its peer, whatever it carries. With thousands of them the
-// rounds of a busy stream keep a distance that grows with their number, so that each carries more: the
-// first event after a silence goes out at once, the others wait READER_NS per reader at most.
-//
-// Readers with the same patterns of types share them (struct event__types), and an event remembers
-// what came out for the patterns tried last: a thousand readers of one kind cost one comparison.
+//   - a session's channel exists while it has readers, or is due.
 
 #include <assert.h>
 
@@ -37,9 +24,10 @@
 
 enum { READER_NS = 4000, READERS_PER_TURN = 256 };
 
-// Patterns of types, shared by all who asked for the same.
+// Patterns of types, shared by all who asked for the same. An event remembers what came out for the
+// patterns tried last, so a thousand readers of one kind cost one comparison.
 struct event__types {
-    uint32_t number; // never given twice, so that what an event remembers cannot be mistaken
+    uint32_t number; // never given twice
     unsigned readers;
     size_t n;
     char text[];
@@ -47,50 +35,49 @@ struct event__types {
 
 // ---- lists --------------------------------------------------------------------------------
 
-static void list_add(struct event__list *list, struct event_reader *r)
+static bool is_listed(const struct event__node *n)
 {
-    r->list = list;
-    r->link = list->end;
-    r->next = NULL;
-    *list->end = r;
-    list->end = &r->next;
+    return n->next != n;
 }
 
-static void list_remove(struct event_reader *r)
+static void list_remove(struct event__node *n)
 {
-    if (r->link == NULL) {
+    n->prev->next = n->next;
+    n->next->prev = n->prev;
+    n->prev = n->next = n;
+}
+
+static void list_add(struct event__node *list, struct event__node *n)
+{
+    assert(!is_listed(n));
+    n->prev = list->prev;
+    n->next = list;
+    n->prev->next = list->prev = n;
+}
+
+static void list_move_all(struct event__node *to, struct event__node *from)
+{
+    if (!is_listed(from)) {
         return;
     }
-    *r->link = r->next;
-    if (r->next != NULL) {
-        r->next->link = r->link;
-    } else {
-        r->list->end = r->link;
-    }
-    r->link = NULL;
-}
-
-static void list_move_all(struct event__list *to, struct event__list *from)
-{
-    while (from->head != NULL) {
-        struct event_reader *r = from->head;
-        list_remove(r);
-        list_add(to, r);
-    }
+    from->next->prev = to->prev;
+    from->prev->next = to;
+    to->prev->next = from->next;
+    to->prev = from->prev;
+    from->prev = from->next = from;
 }
 
 // ---- channels -----------------------------------------------------------------------------
 
 uint64_t event__session_hash(struct str session)
 {
-    uint64_t h = map_hash(session);
-    return h != 0 ? h : 1;
+    return MAX(map_hash(session), 1);
 }
 
 struct event__channel *event__channel_new(struct str session)
 {
     struct event__channel *ch = xcalloc(1, sizeof *ch + session.n + 1);
-    ch->waiting.end = &ch->waiting.head;
+    ch->waiting.prev = ch->waiting.next = &ch->waiting;
     ch->session = session.n != 0 ? event__session_hash(session) : 0;
     memcpy(ch->name, session.p != NULL ? session.p : "", session.n);
     return ch;
@@ -105,7 +92,7 @@ void event__link(struct event_log *log, struct event__channel *ch, uint64_t id)
     ch->last = id;
 }
 
-/// The channel of a session's readers. The first one finds what the ring has of it, and links it.
+/// The channel of a session's readers. The first one links what the ring has of it.
 static struct event__channel *channel_join(struct event_log *log, struct str session)
 {
     struct event__channel *ch = session.n != 0 ? map_get(&log->channels, session) : log->all;
@@ -134,6 +121,22 @@ static void channel_leave(struct event_log *log, struct event__channel *ch)
     }
 }
 
+static struct event__types *types_share(struct event_log *log, struct str text)
+{
+    struct event__types *t = text.n != 0 ? map_get(&log->types, text) : NULL;
+    if (t == NULL && text.n != 0) {
+        t = xcalloc(1, sizeof *t + text.n);
+        t->number = ++log->types_given;
+        t->n = text.n;
+        memcpy(t->text, text.p, text.n);
+        map_set(&log->types, text, t);
+    }
+    if (t != NULL) {
+        t->readers++;
+    }
+    return t;
+}
+
 // ---- reading ------------------------------------------------------------------------------
 
 static bool types_fit(const struct event_reader *r, uint64_t id)
@@ -160,41 +163,13 @@ uint64_t event__find(const struct event_reader *r, uint64_t from)
     if (ch->last < from) {
         return ring->next;
     }
-    if (ring_holds(ring, r->at) && r->at < from && ring_entry(ring, r->at)->next != 0) {
-        uint64_t next = r->at + ring_entry(ring, r->at)->next;
-        if (next >= from) {
-            return next;
-        }
+    if (ring_holds(ring, r->at) && r->at < from) {
+        from = MAX(from, r->at + ring_entry(ring, r->at)->next); // what lies between is of others
     }
     while (from < ring->next && ring_entry(ring, from)->session != ch->session) {
         from++;
     }
     return from;
-}
-
-static struct event__types *types_share(struct event_log *log, struct str text)
-{
-    if (text.n == 0) {
-        return NULL;
-    }
-    struct event__types *t = map_get(&log->types, text);
-    if (t == NULL) {
-        t = xcalloc(1, sizeof *t + text.n + 1);
-        t->number = ++log->types_given;
-        t->n = text.n;
-        memcpy(t->text, text.p, text.n);
-        map_set(&log->types, text, t);
-    }
-    t->readers++;
-    return t;
-}
-
-static void types_leave(struct event_log *log, struct event__types *t)
-{
-    if (t != NULL && --t->readers == 0) {
-        map_remove(&log->types, (struct str){t->text, t->n});
-        free(t);
-    }
 }
 
 // The frame's id is the last one missed: who comes back with it goes on behind the gap.
@@ -229,78 +204,37 @@ static bool advance(struct event_reader *r)
     return r->cursor < ring->next;
 }
 
-/// Neighbours in memory that fit the filter, from the cursor on.
-static struct str run_of_frames(struct event_reader *r, size_t max)
-{
-    const struct ring *ring = &r->log->ring;
-    struct str run = ring_frame(ring, r->cursor);
-    uint64_t id = r->cursor + 1;
-    for (; id < ring->next; id++) {
-        struct str frame = ring_frame(ring, id);
-        bool same =
-            r->channel->session == 0 || ring_entry(ring, id)->session == r->channel->session;
-        if (frame.p != run.p + run.n || run.n + frame.n > max || !same || !types_fit(r, id)) {
-            break;
-        }
-        run.n += frame.n;
-    }
-    r->peeked = id;
-    return run;
-}
-
 // ---- waking -------------------------------------------------------------------------------
 
-/// A round begins: all who wait for news of a channel that has some are to be told.
-static void begin_round(struct event_log *log)
-{
-    log->woke_at = loop_now(log->loop);
-    while (log->due != NULL) {
-        struct event__channel *ch = log->due;
-        log->due = ch->next_due;
-        ch->due = false;
-        list_move_all(&log->batch, &ch->waiting);
-        if (ch->n_readers == 0 && ch != log->all) {
-            free(ch);
-        }
-    }
-}
-
-static void wake_soon(struct event_log *log)
-{
-    size_t n = 0;
-    if (log->wake != NULL || log->batch.head != NULL || timer_running(&log->later)) {
-        return;
-    }
-    for (const struct event__channel *ch = log->due; ch != NULL; ch = ch->next_due) {
-        n += ch->n_readers;
-    }
-    uint64_t distance = n * READER_NS / 1000000;
-    uint64_t since = loop_now(log->loop) - log->woke_at;
-    if (since >= distance) {
-        event__wake_now(log);
-    } else {
-        timer_start(&log->later, distance - since);
-    }
-}
+static void wake_soon(struct event_log *log);
 
 static void wake_some(void *arg)
 {
     struct event_log *log = arg;
     log->wake = NULL;
-    if (log->batch.head == NULL) {
-        begin_round(log);
+    if (!is_listed(&log->batch)) { // a new round
+        log->woke_at = loop_now(log->loop);
+        while (log->due != NULL) {
+            struct event__channel *ch = log->due;
+            log->due = ch->next_due;
+            ch->due = false;
+            list_move_all(&log->batch, &ch->waiting);
+            if (ch->n_readers == 0 && ch != log->all) {
+                free(ch);
+            }
+        }
     }
-    for (int i = 0; i < READERS_PER_TURN && log->batch.head != NULL; i++) {
-        struct event_reader *r = log->batch.head;
-        list_remove(r);
+    for (int i = 0; i < READERS_PER_TURN && is_listed(&log->batch); i++) {
+        struct event_reader *r = container_of(log->batch.next, struct event_reader, node);
+        list_remove(&r->node);
         if (advance(r)) {
             r->told = true;
             r->wake(r->arg); // may close r, or any other reader
         } else {
-            list_add(&r->channel->waiting, r);
+            list_add(&r->channel->waiting, &r->node);
         }
     }
-    if (log->batch.head != NULL) {
+    if (is_listed(&log->batch)) {
         event__wake_now(log);
     } else if (log->due != NULL) {
         wake_soon(log);
@@ -312,6 +246,22 @@ void event__wake_now(void *arg)
     struct event_log *log = arg;
     if (log->wake == NULL) {
         log->wake = loop_defer(log->loop, wake_some, log);
+    }
+}
+
+static void wake_soon(struct event_log *log)
+{
+    uint64_t n = 0, since = loop_now(log->loop) - log->woke_at;
+    if (log->wake != NULL || timer_running(&log->later)) {
+        return;
+    }
+    for (const struct event__channel *ch = log->due; ch != NULL; ch = ch->next_due) {
+        n += ch->n_readers;
+    }
+    if (since >= n * READER_NS / 1000000) {
+        event__wake_now(log);
+    } else {
+        timer_start(&log->later, n * READER_NS / 1000000 - since);
     }
 }
 
@@ -330,26 +280,17 @@ void event__touch(struct event_log *log, struct event__channel *ch)
 
 void event__wake_reader(struct event_reader *r)
 {
-    if (r->link != NULL) {
-        list_remove(r);
-        list_add(&r->log->batch, r);
+    if (is_listed(&r->node)) {
+        list_remove(&r->node);
+        list_add(&r->log->batch, &r->node);
         event__wake_now(r->log);
     }
 }
 
 static void wait_for_more(struct event_reader *r)
 {
-    if (r->link == NULL && !r->parked && !r->told) {
-        list_add(&r->channel->waiting, r);
-    }
-}
-
-/// It waits from now on, and is told in the next round when there is something already.
-static void begin_waiting(struct event_reader *r)
-{
-    wait_for_more(r);
-    if (advance(r)) {
-        event__wake_reader(r);
+    if (!is_listed(&r->node) && !r->parked && !r->told) {
+        list_add(&r->channel->waiting, &r->node);
     }
 }
 
@@ -358,15 +299,9 @@ static void begin_waiting(struct event_reader *r)
 static void place(struct event_reader *r, uint64_t after)
 {
     const struct ring *ring = &r->log->ring;
-    if (after == 0) {
-        r->cursor = ring->first;
-    } else if (after < ring->next) {
-        r->cursor = after + 1;
-    } else {
-        r->cursor = ring->next;
-        if (after != UINT64_MAX && ring->next > 1) {
-            set_gap(r, 1, ring->next - 1);
-        }
+    r->cursor = after == 0 ? ring->first : after < ring->next ? after + 1 : ring->next;
+    if (after >= ring->next && after != UINT64_MAX && ring->next > 1) {
+        set_gap(r, 1, ring->next - 1);
     }
 }
 
@@ -379,6 +314,7 @@ struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
     r->log = log;
     r->wake = wake;
     r->arg = arg;
+    r->node.prev = r->node.next = &r->node;
     r->channel = channel_join(log, f->session);
     buf_init(&r->own, SIZE_MAX);
     if (f->journal) {
@@ -393,7 +329,8 @@ struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
         place(r, after);
     }
     log->n_readers++;
-    begin_waiting(r);
+    r->parked = true;
+    event_reader_park(r, false);
     return r;
 }
 
@@ -403,10 +340,13 @@ void event_reader_close(struct event_reader *r)
         return;
     }
     assert(!r->closed);
-    list_remove(r);
+    list_remove(&r->node);
     r->log->n_readers--;
     channel_leave(r->log, r->channel);
-    types_leave(r->log, r->types);
+    if (r->types != NULL && --r->types->readers == 0) {
+        map_remove(&r->log->types, (struct str){r->types->text, r->types->n});
+        free(r->types);
+    }
     buf_fini(&r->own);
     r->closed = true;
     if (!r->reading) {
@@ -416,20 +356,31 @@ void event_reader_close(struct event_reader *r)
 
 struct str event_reader_peek(struct event_reader *r, size_t max)
 {
+    const struct ring *ring = &r->log->ring;
+    uint64_t session = r->channel->session;
     r->told = false;
     wait_for_more(r);
-    r->peeked = r->cursor;
     if (!advance(r)) {
         return STR_NULL;
     }
     if (r->journal) {
         return feed__peek(r, max);
     }
+    r->peeked = r->cursor;
     if (r->gap_to != 0) {
-        r->peeked = r->cursor;
         return buf_str(&r->own);
     }
-    return run_of_frames(r, max);
+    struct str run = ring_frame(ring, r->peeked++); // and its neighbours in memory that fit
+    for (; r->peeked < ring->next; r->peeked++) {
+        struct str frame = ring_frame(ring, r->peeked);
+        bool same = session == 0 || ring_entry(ring, r->peeked)->session == session;
+        if (frame.p != run.p + run.n || run.n + frame.n > max || !same ||
+            !types_fit(r, r->peeked)) {
+            break;
+        }
+        run.n += frame.n;
+    }
+    return run;
 }
 
 void event_reader_next(struct event_reader *r)
@@ -462,11 +413,14 @@ void event_reader_park(struct event_reader *r, bool parked)
     }
     r->parked = parked;
     if (parked) {
-        list_remove(r);
+        list_remove(&r->node);
         return;
     }
     r->told = false;
-    begin_waiting(r);
+    wait_for_more(r);
+    if (advance(r)) {
+        event__wake_reader(r);
+    }
 }
 
 uint64_t event_list(struct event_log *log, uint64_t after, const struct event_filter *f,

@@ -18,44 +18,17 @@
 
 enum { BYTES_PER_ENTRY = 128 }; // frames are longer than this nearly always
 
-static size_t power_of_two(size_t n)
-{
-    size_t p = 16;
-    while (p < n) {
-        p *= 2;
-    }
-    return p;
-}
-
 static struct ring_entry *slot(const struct ring *r, uint64_t id)
 {
     return &r->entries[id & r->mask];
 }
 
-// Drop the oldest frames until [at, at + n) holds none.
-static void clear_way(struct ring *r, size_t at, size_t n)
-{
-    while (r->first < r->next) {
-        const struct ring_entry *old = slot(r, r->first);
-        if (old->at >= at + n || old->at + old->n <= at) {
-            return;
-        }
-        r->first++;
-    }
-}
-
-// Frames behind `end` are older than any at the start of the memory: they go before we skip them.
-static void wrap(struct ring *r)
-{
-    while (r->first < r->next && slot(r, r->first)->at >= r->end) {
-        r->first++;
-    }
-    r->end = 0;
-}
-
 void ring_init(struct ring *r, size_t bytes, uint64_t first)
 {
-    size_t n = power_of_two(bytes / BYTES_PER_ENTRY);
+    size_t n = 16;
+    while (n < bytes / BYTES_PER_ENTRY) {
+        n *= 2;
+    }
     r->mem = xmalloc(bytes);
     r->size = bytes;
     r->end = 0;
@@ -81,9 +54,17 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
 {
     assert(frame.n <= ring_frame_max(r));
     if (r->end + frame.n > r->size) {
-        wrap(r);
+        // frames behind `end` are older than any at the start: they go before we skip them
+        while (r->first < r->next && slot(r, r->first)->at >= r->end) {
+            r->first++;
+        }
+        r->end = 0;
     }
-    clear_way(r, r->end, frame.n);
+    size_t end = r->end + frame.n;
+    while (r->first < r->next && slot(r, r->first)->at < end &&
+           slot(r, r->first)->at + slot(r, r->first)->n > r->end) {
+        r->first++;
+    }
     if (r->next - r->first > r->mask) {
         r->first++;
     }
@@ -91,7 +72,8 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
     entry.at = (uint32_t)r->end;
     entry.n = (uint32_t)frame.n;
     *slot(r, r->next++) = entry;
-    r->end += frame.n;
+    r->end = end;
+    assert(r->first < r->next && r->next - r->first <= r->mask + 1);
 }
 
 bool ring_holds(const struct ring *r, uint64_t id)

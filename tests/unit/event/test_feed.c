@@ -120,9 +120,11 @@ static void feed_drain(struct feed *f, size_t max)
 /// Read until number `seq`, or the end.
 static void feed_until(struct feed *f, struct box *b, uint64_t seq, size_t max)
 {
+    bool more = true; // is there anything left that the loop waits for?
     feed_drain(f, max);
     while (f->seq < seq && !event_reader_ended(f->reader)) {
-        CHECK(loop_run_once(&b->loop, true));
+        CHECK(more);
+        more = loop_run_once(&b->loop, true);
         feed_drain(f, max);
     }
     CHECK_INT(f->seq, seq);
@@ -181,8 +183,9 @@ TEST(a_frame_is_the_same_from_memory_and_from_the_journal)
     event_reader_next(live.reader);
     fill_ring(&b);
     feed_open(&late, &b, "s1", 0, 1, "");
-    while ((span = event_reader_peek(late.reader, 4096)).n == 0) {
-        CHECK(loop_run_once(&b.loop, true));
+    for (bool more = true; (span = event_reader_peek(late.reader, 4096)).n == 0;) {
+        CHECK(more);
+        more = loop_run_once(&b.loop, true);
     }
     char *from_journal = str_dup(span);
     CHECK_STR(from_memory, from_journal);
@@ -362,8 +365,9 @@ TEST(readers_of_a_session_that_is_removed_end)
     CHECK_INT(box_wait(&b), 0);
     feed_open(&reads, &b, "s1", 0, 1, "");
     event_session_gone(b.log, STR("s1"));
-    while (waits.wakes == 0 || reads.wakes == 0) {
-        CHECK(loop_run_once(&b.loop, true));
+    for (bool more = true; waits.wakes == 0 || reads.wakes == 0;) {
+        CHECK(more);
+        more = loop_run_once(&b.loop, true);
     }
     CHECK(event_reader_ended(waits.reader) && event_reader_ended(reads.reader));
     feed_close(&waits);
