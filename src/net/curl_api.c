@@ -28,34 +28,6 @@ static const struct {
 #undef X
 };
 
-static int find_functions(struct curl_api *api, void *lib, struct err *e)
-{
-    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-        void *found = dlsym(lib, functions[i].name);
-        if (found == NULL) {
-            return err_set(e, ERR_UNSUPPORTED,
-                           "this libcurl has no '%s': install libcurl4 7.87 or newer",
-                           functions[i].name);
-        }
-        memcpy((char *)api + functions[i].at, &found, sizeof found);
-    }
-    return 0;
-}
-
-static int check_version(const struct curl_api *api, struct err *e)
-{
-    const curl_version_info_data *v = api->version_info(CURLVERSION_NOW);
-    if (v->version_num < VERSION_MIN) {
-        return err_set(e, ERR_UNSUPPORTED, "libcurl is '%s': install libcurl4 7.87 or newer",
-                       v->version);
-    }
-    if ((v->features & FEATURES) != FEATURES) {
-        return err_set(e, ERR_UNSUPPORTED, "libcurl '%s' lacks TLS or asynchronous name look-ups",
-                       v->version);
-    }
-    return 0;
-}
-
 const struct curl_api *curl_api_get(struct err *e)
 {
     static struct curl_api api;
@@ -73,13 +45,27 @@ int curl_api_load(struct curl_api *out, const char *soname, struct err *e)
         return err_set(e, ERR_UNSUPPORTED,
                        "HTTPS needs libcurl: install libcurl4 (cannot load '%s')", soname);
     }
-    int rc = find_functions(out, lib, e);
-    if (rc < 0) {
-        dlclose(lib); // nothing of it ran yet
-        return rc;
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        void *found = dlsym(lib, functions[i].name);
+        if (found == NULL) {
+            dlclose(lib); // nothing of it ran yet
+            return err_set(e, ERR_UNSUPPORTED,
+                           "this libcurl has no '%s': install libcurl4 7.87 or newer",
+                           functions[i].name);
+        }
+        memcpy((char *)out + functions[i].at, &found, sizeof found);
     }
     if (out->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(e, ERR_UNSUPPORTED, "libcurl cannot be initialised");
     }
-    return check_version(out, e);
+    const curl_version_info_data *v = out->version_info(CURLVERSION_NOW);
+    if (v->version_num < VERSION_MIN) {
+        return err_set(e, ERR_UNSUPPORTED, "libcurl is '%s': install libcurl4 7.87 or newer",
+                       v->version);
+    }
+    if ((v->features & FEATURES) != FEATURES) {
+        return err_set(e, ERR_UNSUPPORTED, "libcurl '%s' lacks TLS or asynchronous name look-ups",
+                       v->version);
+    }
+    return 0;
 }

@@ -216,23 +216,6 @@ static int scan_head(struct http1 *p, struct str bytes, size_t *n, struct err *e
     return 0;
 }
 
-// HTTP/1.0 and 1.1 only; llhttp also knows RTSP, ICE, HTTP/0.9 and 2.0.
-static bool is_http1(const struct http1 *p)
-{
-    if (p->parser.http_major != 1 || p->parser.http_minor > 1) {
-        return false;
-    }
-    return p->version_at >= 5 && memcmp(p->head.p + p->version_at - 5, "HTTP/", 5) == 0;
-}
-
-// One space on each side of the target: llhttp skips several.
-static bool is_spaced(const struct http1 *p)
-{
-    const struct http1_span t = p->target;
-    return p->parser.type == HTTP_RESPONSE ||
-           (t.at >= 2 && p->head.p[t.at - 2] != ' ' && t.at + t.n + 1 == p->version_at - 5);
-}
-
 static int feed_head(struct http1 *p, struct str *bytes, struct err *e)
 {
     size_t n = 0, base = p->head.n;
@@ -249,26 +232,19 @@ static int feed_head(struct http1 *p, struct str *bytes, struct err *e)
     if ((complete == 1) != (p->state != HTTP1_HEAD)) {
         return fail(p, HTTP1_MALFORMED, e, "the head does not end where its lines do");
     }
-    if (complete == 1 && !is_http1(p)) {
+    // llhttp also knows RTSP, ICE, HTTP/0.9 and 2.0
+    bool http1 = p->parser.http_major == 1 && p->parser.http_minor <= 1 && p->version_at >= 5 &&
+                 memcmp(p->head.p + p->version_at - 5, "HTTP/", 5) == 0;
+    if (complete == 1 && !http1) {
         return fail(p, HTTP1_MALFORMED, e, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     }
-    if (complete == 1 && !is_spaced(p)) {
+    // one space on each side of the target: llhttp skips several
+    const struct http1_span t = p->target;
+    bool spaced = p->parser.type == HTTP_RESPONSE ||
+                  (t.at >= 2 && p->head.p[t.at - 2] != ' ' && t.at + t.n + 1 == p->version_at - 5);
+    if (complete == 1 && !spaced) {
         return fail(p, HTTP1_MALFORMED, e, "the request line has more than two spaces");
     }
-    return 0;
-}
-
-static int feed_body(struct http1 *p, struct str *bytes, struct err *e)
-{
-    llhttp_errno_t rc = llhttp_execute(&p->parser, bytes->p, bytes->n);
-    if (rc == HPE_OK) {
-        *bytes = STR_NULL;
-        return 0;
-    }
-    if (rc != HPE_PAUSED && rc != HPE_PAUSED_UPGRADE) {
-        return llhttp_failed(p, e);
-    }
-    *bytes = str_from(*bytes, (size_t)(llhttp_get_error_pos(&p->parser) - bytes->p));
     return 0;
 }
 
@@ -285,11 +261,6 @@ void http1_init(struct http1 *p, enum http1_kind kind, const struct http1_limits
     buf_init(&p->head, p->limits->head_bytes);
     llhttp_init(&p->parser, kind == HTTP1_REQUEST ? HTTP_REQUEST : HTTP_RESPONSE, &settings);
     p->parser.data = p;
-}
-
-void http1_fini(struct http1 *p)
-{
-    http1_shrink(p);
 }
 
 void http1_next(struct http1 *p, bool no_body)
@@ -309,7 +280,7 @@ void http1_next(struct http1 *p, bool no_body)
     p->fault = HTTP1_OK;
 }
 
-void http1_shrink(struct http1 *p)
+void http1_fini(struct http1 *p)
 {
     buf_fini(&p->head);
     vec_fini(&p->headers);
@@ -323,7 +294,18 @@ int http1_feed(struct http1 *p, struct str *bytes, struct err *e)
     if (bytes->n == 0 || p->state == HTTP1_END) {
         return 0;
     }
-    return p->state == HTTP1_HEAD ? feed_head(p, bytes, e) : feed_body(p, bytes, e);
+    if (p->state == HTTP1_HEAD) {
+        return feed_head(p, bytes, e);
+    }
+    llhttp_errno_t rc = llhttp_execute(&p->parser, bytes->p, bytes->n);
+    if (rc == HPE_OK) {
+        *bytes = STR_NULL;
+    } else if (rc == HPE_PAUSED || rc == HPE_PAUSED_UPGRADE) {
+        *bytes = str_from(*bytes, (size_t)(llhttp_get_error_pos(&p->parser) - bytes->p));
+    } else {
+        return llhttp_failed(p, e);
+    }
+    return 0;
 }
 
 int http1_finish(struct http1 *p, struct err *e)
@@ -379,4 +361,27 @@ struct str http1_get(const struct http1 *p, const char *name)
         }
     }
     return STR_NULL;
+}
+
+bool http1_is_token(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL)) {
+            return false;
+        }
+    }
+    return s.n != 0;
+}
+
+bool http1_is_value(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
 }

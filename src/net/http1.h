@@ -76,12 +76,11 @@ struct http1 {
 /// `limits` NULL: http1_default_limits. `limits` and `arg` are borrowed; on_body may be NULL.
 void http1_init(struct http1 *p, enum http1_kind kind, const struct http1_limits *limits,
                 http1_body *on_body, void *arg);
+/// Free its memory. A parser between two messages may go on after this: it keeps no buffers then.
 void http1_fini(struct http1 *p);
 
 /// Begin the next message. `no_body`: it is the answer to a HEAD request, whatever its head says.
 void http1_next(struct http1 *p, bool no_body);
-/// Give the memory of the last head back; the parser goes on as before.
-void http1_shrink(struct http1 *p);
 
 /// Take bytes in and move `*bytes` behind what was taken. Returns after the head, after the message
 /// or when all is taken; in state END nothing is taken. On failure (negative) `p->fault` is set, the
@@ -99,3 +98,8 @@ struct str http1_name(const struct http1 *p, size_t i);
 struct str http1_value(const struct http1 *p, size_t i); // without blanks at both ends
 /// The value of the first header `name` (ASCII case ignored); `p` NULL in it when there is none.
 struct str http1_get(const struct http1 *p, const char *name);
+
+/// May `s` be the name of a header, or a method?
+bool http1_is_token(struct str s);
+/// May `s` be the value of a header? Control characters would begin another one.
+bool http1_is_value(struct str s);

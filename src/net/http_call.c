@@ -66,11 +66,6 @@ static void note_byte(struct http_call *call)
 
 // ---- the head --------------------------------------------------------------------------------
 
-static bool is_redirect(int status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 static void end_head(struct http_call *call)
 {
     long status = 0;
@@ -82,21 +77,10 @@ static void end_head(struct http_call *call)
     call->reply.status = (int)status;
     call->reply.headers = call->headers.p;
     call->reply.n_headers = call->headers.n;
-    call->redirecting = call->q.follow_redirects && is_redirect((int)status) &&
-                        http_reply_get(&call->reply, "location").n != 0;
+    bool moved = (status >= 301 && status <= 303) || status == 307 || status == 308;
+    call->redirecting =
+        call->q.follow_redirects && moved && http_reply_get(&call->reply, "location").n != 0;
     kick(call);
-}
-
-/// A line without a colon or with an empty name (a folded one among them) says nothing to us.
-static void add_header(struct http_call *call, struct str line)
-{
-    struct str value = line, name = str_cut(&value, ':');
-    if (value.p == NULL || name.n == 0 || name.p[0] == ' ' || name.p[0] == '\t') {
-        return;
-    }
-    struct http_header h = {arena_str(&call->arena, name),
-                            arena_str(&call->arena, str_trim(value))};
-    vec_push(&call->headers, h);
 }
 
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
@@ -118,7 +102,13 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     } else if (str_trim(line).n == 0) {
         end_head(call);
     } else {
-        add_header(call, line);
+        struct str value = line, name = str_cut(&value, ':');
+        // a line without a colon or with an empty name (a folded one among them) says nothing to us
+        if (value.p != NULL && name.n != 0 && name.p[0] != ' ' && name.p[0] != '\t') {
+            struct http_header h = {arena_str(&call->arena, name),
+                                    arena_str(&call->arena, str_trim(value))};
+            vec_push(&call->headers, h);
+        }
     }
     return n;
 }
@@ -170,51 +160,32 @@ static int open_hop(struct http_call *call, struct err *e)
     return http_client__start(call, e);
 }
 
-static bool same_origin(const struct http_target *a, const struct http_target *b)
+/// Go where the answer sends us, unless our rules forbid it.
+static int follow(struct http_call *call, struct err *e)
 {
-    return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->port, b->port) == 0 &&
-           str_caseeqz(str_of(a->host), b->host);
-}
-
-/// The next target, unless our rules forbid it.
-static int find_hop(struct http_call *call, struct http_target *next, struct err *e)
-{
+    struct http_target next = {0}, *now = &call->target;
     char *url = NULL;
     if (call->hops == HOPS_MAX) {
         return err_set(e, ERR_DENIED, "more than %d redirects", HOPS_MAX);
     }
     call->curl->easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &url);
-    if (url == NULL || http_request__target(call, next, url, NULL) < 0) {
+    if (url == NULL || http_request__target(call, &next, url, NULL) < 0) {
         return err_set(e, ERR_PARSE, "a redirect to something that is no http or https URL");
     }
-    if (strcmp(call->target.scheme, "https") == 0 && strcmp(next->scheme, "http") == 0) {
+    if (strcmp(now->scheme, "https") == 0 && strcmp(next.scheme, "http") == 0) {
         return err_set(e, ERR_DENIED, "a redirect from https to http is not followed");
     }
-    return 0;
-}
-
-/// 303 asks for a GET; after 301 and 302 a POST becomes one as well, as browsers do.
-static void set_hop_method(struct http_call *call)
-{
+    // 303 asks for a GET; after 301 and 302 a POST becomes one as well, as browsers do
     int status = call->reply.status;
-    bool head = strcmp(call->q.method, "HEAD") == 0;
-    bool post = strcmp(call->q.method, "POST") == 0;
+    bool post = strcmp(call->q.method, "POST") == 0, head = strcmp(call->q.method, "HEAD") == 0;
     if ((status == 303 && !head) || ((status == 301 || status == 302) && post)) {
         call->q.method = "GET";
         call->q.body = STR_NULL;
     }
-}
-
-static int follow(struct http_call *call, struct err *e)
-{
-    struct http_target next = {0};
-    int rc = find_hop(call, &next, e);
-    if (rc < 0) {
-        return rc;
-    }
-    set_hop_method(call);
     http_client__stop(call);
-    call->crossed = call->crossed || !same_origin(&call->target, &next);
+    bool same_origin = strcmp(now->scheme, next.scheme) == 0 && strcmp(now->port, next.port) == 0 &&
+                       str_caseeqz(str_of(now->host), next.host);
+    call->crossed = call->crossed || !same_origin;
     call->target = next;
     call->hops++;
     call->head_done = call->redirecting = false;
@@ -245,16 +216,6 @@ static const char *detail(struct http_call *call, CURLcode code)
     return call->curl_says[0] != '\0' ? call->curl_says : call->curl->easy_strerror(code);
 }
 
-static void fail_connect(struct http_call *call)
-{
-    long number = 0;
-    char why[160];
-    call->curl->easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &number);
-    int rc = number > 0 && number < 4096 ? -(int)number : UV_EHOSTUNREACH;
-    snprintf(why, sizeof why, "cannot connect: %s", uv_strerror(rc));
-    http_call__fail(call, rc, why);
-}
-
 static void fail_by_code(struct http_call *call, CURLcode code)
 {
     char why[CURL_ERROR_SIZE + 64];
@@ -263,7 +224,11 @@ static void fail_by_code(struct http_call *call, CURLcode code)
         i++;
     }
     if (code == CURLE_COULDNT_CONNECT) {
-        fail_connect(call);
+        long number = 0;
+        call->curl->easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &number);
+        int rc = number > 0 && number < 4096 ? -(int)number : UV_EHOSTUNREACH;
+        snprintf(why, sizeof why, "cannot connect: %s", uv_strerror(rc));
+        http_call__fail(call, rc, why);
     } else if (i < ARRAY_LEN(faults)) {
         snprintf(why, sizeof why, "%s (%s)", faults[i].text, detail(call, code));
         http_call__fail(call, faults[i].rc, why);
@@ -324,37 +289,6 @@ static bool may_tell(const struct http_call *call)
     return !call->gone && !call->paused;
 }
 
-static void tell_head(struct http_call *call)
-{
-    if (!may_tell(call) || !call->head_done || call->redirecting || call->head_told) {
-        return;
-    }
-    call->head_told = true;
-    if (call->cb.on_head != NULL) {
-        call->cb.on_head(call, &call->reply, call->arg);
-    }
-}
-
-static void tell_body(struct http_call *call)
-{
-    if (may_tell(call) && call->cb.on_body != NULL && call->in.n != 0) {
-        call->cb.on_body(call, buf_str(&call->in), call->arg);
-        buf_clear(&call->in);
-    }
-}
-
-/// True when on_done was called.
-static bool tell_done(struct http_call *call)
-{
-    if (!may_tell(call) || !call->over) {
-        return false;
-    }
-    struct http_reply reply = call->head_told ? call->reply : (struct http_reply){0};
-    reply.body = call->rc == 0 ? buf_str(&call->in) : STR_NULL;
-    call->cb.on_done(call, call->rc, &reply, &call->e, call->arg);
-    return true;
-}
-
 /// Whatever is under way for the call ends; only its memory is left.
 static void leave(struct http_call *call)
 {
@@ -389,14 +323,26 @@ static void step(void *arg)
         timer_stop(&call->total);
         timer_stop(&call->idle);
     }
-    call->busy = true;
-    tell_head(call);
-    tell_body(call);
-    bool ended = tell_done(call);
-    call->busy = false;
-    if (ended && !call->gone) {
-        leave(call);
+    call->busy = true; // each callback may pause or cancel the call
+    if (may_tell(call) && call->head_done && !call->redirecting && !call->head_told) {
+        call->head_told = true;
+        if (call->cb.on_head != NULL) {
+            call->cb.on_head(call, &call->reply, call->arg);
+        }
     }
+    if (may_tell(call) && call->cb.on_body != NULL && call->in.n != 0) {
+        call->cb.on_body(call, buf_str(&call->in), call->arg);
+        buf_clear(&call->in);
+    }
+    if (may_tell(call) && call->over) {
+        struct http_reply reply = call->head_told ? call->reply : (struct http_reply){0};
+        reply.body = call->rc == 0 ? buf_str(&call->in) : STR_NULL;
+        call->cb.on_done(call, call->rc, &reply, &call->e, call->arg);
+        if (!call->gone) {
+            leave(call);
+        }
+    }
+    call->busy = false;
     if (call->gone) {
         free_call(call);
     } else if (call->stuck && !is_full(call) && call->easy != NULL) {

@@ -31,40 +31,27 @@ struct sock {
     int events; // of uv
 };
 
-static void take_results(struct http_client *c)
-{
-    int left;
-    const CURLMsg *m;
-    while ((m = c->curl->multi_info_read(c->multi, &left)) != NULL) {
-        if (m->msg == CURLMSG_DONE) {
-            CURLcode code = m->data.result;
-            struct http_call *call = NULL;
-            c->curl->easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &call);
-            http_call__finished(call, code); // `m` may be gone after it
-        }
-    }
-}
-
 static void act(struct http_client *c, curl_socket_t fd, int events)
 {
-    int running;
-    CURLMcode code = c->curl->multi_socket_action(c->multi, fd, events, &running);
+    int n; // running, then left
+    const CURLMsg *m;
+    CURLMcode code = c->curl->multi_socket_action(c->multi, fd, events, &n);
     if (code != CURLM_OK) {
         log_warn(LOG_HTTP, "curl=%s", LOGQ(str_of(c->curl->multi_strerror(code))).z);
     }
-    take_results(c);
+    while ((m = c->curl->multi_info_read(c->multi, &n)) != NULL) {
+        if (m->msg == CURLMSG_DONE) {
+            CURLcode result = m->data.result;
+            struct http_call *call = NULL;
+            c->curl->easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &call);
+            http_call__finished(call, result); // `m` may be gone after it
+        }
+    }
 }
 
 static void on_timer(void *arg)
 {
     act(arg, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static void on_poll(uv_poll_t *poll, int status, int events);
-
-static void sock_listen(struct sock *s)
-{
-    uv_poll_start(&s->poll, s->events, on_poll);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -78,7 +65,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     act(s->client, fd, (in ? CURL_CSELECT_IN : 0) | (out ? CURL_CSELECT_OUT : 0));
     // uv has stopped listening, but curl need not have read all of them
     if (status < 0 && !uv_is_closing((uv_handle_t *)poll)) {
-        sock_listen(s);
+        uv_poll_start(&s->poll, s->events, on_poll);
     }
 }
 
@@ -119,7 +106,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
         return 0; // an error here would be the end of all other calls
     }
     s->events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    sock_listen(s);
+    uv_poll_start(&s->poll, s->events, on_poll);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 // Invariant: an easy handle speaks http and https only and verifies certificates and names; there is
 // no option that changes this. It follows no redirects: http_call.c does, by our rules.
 
+#include "net/http1.h"
 #include "net/http_client_int.h"
 
 enum { CONNECT_MS = 30 * 1000, COLLECT_MAX = 8 << 20 };
@@ -31,59 +32,28 @@ static const struct {
     {CURLOPT_MAXAGE_CONN, 60},
 };
 
-static bool is_token(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL)) {
-            return false;
-        }
-    }
-    return s.n != 0;
-}
-
-static bool is_value(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if ((c < ' ' && c != '\t') || c == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int check_header(const struct http_header *h, struct err *e)
-{
-    if (!is_token(h->name)) {
-        return err_set(e, ERR_INVALID, "a header name is empty or holds a forbidden character");
-    }
-    if (!is_value(h->value)) {
-        return err_set(e, ERR_INVALID,
-                       "the value of header '" STR_FMT "' holds a control character",
-                       STR_ARG(h->name));
-    }
-    if (str_caseeqz(h->name, "content-length") || str_caseeqz(h->name, "transfer-encoding")) {
-        return err_set(e, ERR_INVALID,
-                       "header '" STR_FMT "' is made from the body and cannot be set",
-                       STR_ARG(h->name));
-    }
-    return 0;
-}
-
 static int check_request(const struct http_request *q, struct err *e)
 {
-    if (!is_token(str_of(q->method))) {
+    if (!http1_is_token(str_of(q->method))) {
         return err_set(e, ERR_INVALID, "the method is empty or holds a forbidden character");
     }
     if (strcmp(q->method, "HEAD") == 0 && q->body.p != NULL) {
         return err_set(e, ERR_INVALID, "a HEAD request cannot have a body");
     }
     for (size_t i = 0; i < q->n_headers; i++) {
-        int rc = check_header(&q->headers[i], e);
-        if (rc < 0) {
-            return rc;
+        struct str name = q->headers[i].name;
+        if (!http1_is_token(name)) {
+            return err_set(e, ERR_INVALID, "a header name is empty or holds a forbidden character");
+        }
+        if (!http1_is_value(q->headers[i].value)) {
+            return err_set(e, ERR_INVALID,
+                           "the value of header '" STR_FMT "' holds a control character",
+                           STR_ARG(name));
+        }
+        if (str_caseeqz(name, "content-length") || str_caseeqz(name, "transfer-encoding")) {
+            return err_set(e, ERR_INVALID,
+                           "header '" STR_FMT "' is made from the body and cannot be set",
+                           STR_ARG(name));
         }
     }
     return 0;
@@ -92,17 +62,6 @@ static int check_request(const struct http_request *q, struct err *e)
 static char *copy_z(struct arena *a, const char *z)
 {
     return z != NULL ? arena_strdup(a, str_of(z)) : NULL;
-}
-
-static const struct http_header *copy_headers(struct arena *a, const struct http_header *from,
-                                              size_t n)
-{
-    struct http_header *to = arena_calloc(a, n + 1, sizeof *to);
-    for (size_t i = 0; i < n; i++) {
-        to[i].name = arena_str(a, from[i].name);
-        to[i].value = arena_str(a, from[i].value);
-    }
-    return to;
 }
 
 /// A part of a URL as a string in the arena; NULL when it has none.
@@ -117,29 +76,15 @@ static const char *url_part(struct http_call *call, CURLU *u, CURLUPart part)
     return copy;
 }
 
-static int check_target(const struct http_target *t, struct err *e)
-{
-    if (t->scheme == NULL || (strcmp(t->scheme, "https") != 0 && strcmp(t->scheme, "http") != 0)) {
-        return err_set(e, ERR_INVALID, "only http and https URLs can be requested, not '%s'",
-                       t->scheme != NULL ? t->scheme : "");
-    }
-    if (t->host == NULL || t->host[0] == '\0') {
-        return err_set(e, ERR_INVALID, "the URL names no host");
-    }
-    return 0;
-}
-
-static bool is_plain_header(struct str name)
-{
-    return str_caseeqz(name, "accept") || str_caseeqz(name, "content-type") ||
-           str_caseeqz(name, "content-language") ||
-           (name.n > 7 && str_caseeqz((struct str){name.p, 7}, "accept-"));
-}
-
+/// Does a header go to this hop? Credentials stay behind once the origin changed, and what describes a
+/// body goes with one.
 static bool goes_along(const struct http_call *call, struct str name)
 {
     bool of_body = name.n > 8 && str_caseeqz((struct str){name.p, 8}, "content-");
-    return (!call->crossed || is_plain_header(name)) && (!of_body || call->q.body.p != NULL);
+    bool plain = str_caseeqz(name, "accept") || str_caseeqz(name, "content-type") ||
+                 str_caseeqz(name, "content-language") ||
+                 (name.n > 7 && str_caseeqz((struct str){name.p, 7}, "accept-"));
+    return (!call->crossed || plain) && (!of_body || call->q.body.p != NULL);
 }
 
 static bool add_line(struct http_call *call, const char *line)
@@ -174,43 +119,34 @@ static bool make_lines(struct http_call *call)
 #define SET(call, option, value)                                                                   \
     ((call)->curl->easy_setopt((call)->easy, option, value) == CURLE_OK)
 
-static bool set_fixed(struct http_call *call)
+static bool set_method(struct http_call *call)
 {
+    const struct http_request *q = &call->q;
+    bool wants_body = strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0 ||
+                      strcmp(q->method, "PATCH") == 0;
+    if (strcmp(q->method, "HEAD") == 0) {
+        return SET(call, CURLOPT_NOBODY, 1L);
+    }
+    if ((q->body.p != NULL || wants_body) &&
+        (!SET(call, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n) ||
+         !SET(call, CURLOPT_POSTFIELDS, q->body.p != NULL ? q->body.p : ""))) {
+        return false;
+    }
+    return SET(call, CURLOPT_CUSTOMREQUEST, q->method);
+}
+
+static bool set_options(struct http_call *call)
+{
+    const struct http_request *q = &call->q;
+    long connect_ms = (long)MIN(q->connect_ms, (uint64_t)INT32_MAX);
     for (size_t i = 0; i < ARRAY_LEN(fixed_options); i++) {
         if (!SET(call, fixed_options[i].option, fixed_options[i].value)) {
             return false;
         }
     }
     return SET(call, CURLOPT_PROTOCOLS_STR, "http,https") &&
-           SET(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-}
-
-static bool wants_body(const char *method)
-{
-    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
-           strcmp(method, "PATCH") == 0;
-}
-
-static bool set_method(struct http_call *call)
-{
-    const struct http_request *q = &call->q;
-    if (strcmp(q->method, "HEAD") == 0) {
-        return SET(call, CURLOPT_NOBODY, 1L);
-    }
-    if (q->body.p != NULL || wants_body(q->method)) {
-        if (!SET(call, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n) ||
-            !SET(call, CURLOPT_POSTFIELDS, q->body.p != NULL ? q->body.p : "")) {
-            return false;
-        }
-    }
-    return SET(call, CURLOPT_CUSTOMREQUEST, q->method);
-}
-
-static bool set_request(struct http_call *call)
-{
-    const struct http_request *q = &call->q;
-    long connect_ms = (long)MIN(q->connect_ms, (uint64_t)INT32_MAX);
-    return SET(call, CURLOPT_URL, call->target.url) &&
+           SET(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") &&
+           SET(call, CURLOPT_URL, call->target.url) &&
            SET(call, CURLOPT_USERAGENT, call->client->user_agent) &&
            SET(call, CURLOPT_HTTPHEADER, call->lines) &&
            SET(call, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
@@ -223,9 +159,14 @@ static bool set_request(struct http_call *call)
 int http_request__copy(struct http_call *call, const struct http_request *q, struct err *e)
 {
     struct arena *a = &call->arena;
+    struct http_header *headers = arena_calloc(a, q->n_headers + 1, sizeof *headers);
+    for (size_t i = 0; i < q->n_headers; i++) {
+        headers[i].name = arena_str(a, q->headers[i].name);
+        headers[i].value = arena_str(a, q->headers[i].value);
+    }
     call->q = *q;
     call->q.method = q->method != NULL ? copy_z(a, q->method) : "GET";
-    call->q.headers = copy_headers(a, q->headers, q->n_headers);
+    call->q.headers = headers;
     call->q.proxy = copy_z(a, q->proxy);
     call->q.ca_file = copy_z(a, q->ca_file);
     call->q.body = q->body.p != NULL ? arena_str(a, q->body) : STR_NULL;
@@ -256,14 +197,20 @@ int http_request__target(struct http_call *call, struct http_target *t, const ch
         .port = url_part(call, u, CURLUPART_PORT),
     };
     call->curl->url_cleanup(u);
-    return check_target(t, e);
+    if (t->scheme == NULL || (strcmp(t->scheme, "https") != 0 && strcmp(t->scheme, "http") != 0)) {
+        return err_set(e, ERR_INVALID, "only http and https URLs can be requested, not '%s'",
+                       t->scheme != NULL ? t->scheme : "");
+    }
+    if (t->host == NULL || t->host[0] == '\0') {
+        return err_set(e, ERR_INVALID, "the URL names no host");
+    }
+    return 0;
 }
 
 int http_request__open(struct http_call *call, struct err *e)
 {
     call->easy = call->curl->easy_init();
-    if (call->easy != NULL && make_lines(call) && set_fixed(call) && set_method(call) &&
-        set_request(call)) {
+    if (call->easy != NULL && make_lines(call) && set_options(call) && set_method(call)) {
         return 0;
     }
     http_client__stop(call);

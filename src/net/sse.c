@@ -22,57 +22,34 @@ static void write_field(struct buf *out, const char *name, struct str value)
     buf_addc(out, '\n');
 }
 
-static int deliver(struct sse_parser *p)
+static int take_line(struct sse_parser *p, struct str line, struct err *e)
 {
-    int rc = 0;
-    if (p->has_data) {
-        struct str event = p->event.n != 0 ? buf_str(&p->event) : STR("message");
-        struct sse_event ev = {.event = event, .data = buf_str(&p->data), .id = buf_str(&p->id)};
-        rc = p->cb(p->arg, &ev);
+    if (line.n == 0) { // the event is complete
+        struct sse_event ev = {.event = p->event.n != 0 ? buf_str(&p->event) : STR("message"),
+                               .data = buf_str(&p->data),
+                               .id = buf_str(&p->id)};
+        int rc = p->has_data ? p->cb(p->arg, &ev) : 0;
+        buf_clear(&p->event);
+        buf_clear(&p->data);
+        p->has_data = false;
+        return rc;
     }
-    buf_clear(&p->event);
-    buf_clear(&p->data);
-    p->has_data = false;
-    return rc;
-}
-
-static void take_data(struct sse_parser *p, struct str value)
-{
-    if (p->has_data) {
-        buf_addc(&p->data, '\n');
-    }
-    buf_adds(&p->data, value);
-    p->has_data = true;
-}
-
-static void take_field(struct sse_parser *p, struct str name, struct str value)
-{
+    struct str name = str_cut(&line, ':'); // empty for a comment
+    struct str value = line.n != 0 && line.p[0] == ' ' ? str_from(line, 1) : line;
+    uint64_t ms;
     if (str_eqz(name, "data")) {
-        take_data(p, value);
+        buf_adds(&p->data, p->has_data ? STR("\n") : STR_NULL);
+        buf_adds(&p->data, value);
+        p->has_data = true;
     } else if (str_eqz(name, "event")) {
         buf_clear(&p->event);
         buf_adds(&p->event, value);
     } else if (str_eqz(name, "id") && str_index(value, '\0') < 0) {
         buf_clear(&p->id);
         buf_adds(&p->id, value);
-    } else if (str_eqz(name, "retry")) {
-        uint64_t ms;
-        if (str_to_u64(value, &ms)) {
-            p->retry_ms = ms;
-        }
+    } else if (str_eqz(name, "retry") && str_to_u64(value, &ms)) {
+        p->retry_ms = ms;
     }
-}
-
-static int take_line(struct sse_parser *p, struct str line, struct err *e)
-{
-    if (line.n == 0) {
-        return deliver(p);
-    }
-    struct str name = str_cut(&line, ':');
-    if (line.n != 0 && line.p[0] == ' ') {
-        line = str_from(line, 1);
-    }
-    take_field(p, name, line); // a comment has the empty name
     if (!buf_ok(&p->data) || !buf_ok(&p->event) || !buf_ok(&p->id)) {
         return err_set(e, ERR_TOO_LARGE, "an event is larger than %zu bytes", p->data.max);
     }

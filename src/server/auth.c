@@ -4,7 +4,7 @@
 //     afloat open ─> code (60 s, once) ─> GET /?code= ─> cookie (until the token is replaced)
 //
 // Secrets have 256 bits and are compared in constant time, and against every candidate, so that
-// neither a match's position nor its prefix shows in the time taken. Sessions and codes are few and
+// neither a match's position nor its prefix shows in the time taken. Cookies and codes are few and
 // live in memory: the oldest gives way, a restart or a new token ends them all.
 //
 // Failures are limited by a bucket per address: BURST at once, then one a second. The right secret
@@ -15,16 +15,11 @@
 
 #include "server/server_int.h"
 
-enum { CODES = 8, SESSIONS = 32, BUCKETS = 256, WAYS = 4, BURST = 10, REFILL_MS = 1000 };
+enum { CODES = 8, COOKIES = 32, BUCKETS = 256, WAYS = 4, BURST = 10, REFILL_MS = 1000 };
 
-struct code {
-    char text[SECRET_TEXT];
-    uint64_t expires; // monotonic; 0 when the place is free
-};
-
-struct session {
+struct secret {
     char text[SECRET_TEXT]; // "" when the place is free
-    uint64_t made;
+    uint64_t order; // the lowest gives way: when a code expires, or how many cookies were before
 };
 
 struct bucket {
@@ -35,52 +30,44 @@ struct bucket {
 struct auth {
     struct loop *loop;
     char *token;
-    struct code codes[CODES];
-    struct session sessions[SESSIONS];
-    uint64_t made; // sessions so far
+    struct secret codes[CODES], cookies[COOKIES];
+    uint64_t made; // cookies so far
     struct bucket buckets[BUCKETS];
 };
 
-static void make_secret(char out[SECRET_TEXT])
+/// Make a secret in the place of `list` with the lowest order.
+static void make_secret(struct secret *list, size_t n, uint64_t order, char out[SECRET_TEXT])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     unsigned char raw[33] = {0}; // 32 random bytes are 43 digits, the last of 4 bits
-    size_t n = 0;
-    while (n < 32) {
-        ssize_t got = getrandom(raw + n, 32 - n, 0);
-        n += got > 0 ? (size_t)got : 0;
+    struct secret *place = list;
+    for (size_t i = 1; i < n; i++) {
+        place = list[i].order < place->order ? &list[i] : place;
+    }
+    for (size_t got = 0; got < 32;) {
+        ssize_t more = getrandom(raw + got, 32 - got, 0);
+        got += more > 0 ? (size_t)more : 0;
     }
     for (size_t i = 0; i < SECRET_TEXT - 1; i++) {
         size_t bit = i * 6;
         unsigned pair = (unsigned)raw[bit / 8] << 8 | raw[bit / 8 + 1];
-        out[i] = digits[pair >> (10 - bit % 8) & 63];
+        place->text[i] = digits[pair >> (10 - bit % 8) & 63];
     }
-    out[SECRET_TEXT - 1] = '\0';
+    place->text[SECRET_TEXT - 1] = '\0';
+    place->order = order;
+    memcpy(out, place->text, SECRET_TEXT);
     explicit_bzero(raw, sizeof raw);
 }
 
-static bool is_session(const struct auth *a, struct str value)
+/// The secret of `list` that `given` is, or NULL. All are compared.
+static struct secret *find_secret(struct secret *list, size_t n, struct str given)
 {
-    bool found = false;
-    for (size_t i = 0; i < SESSIONS; i++) {
-        found |=
-            a->sessions[i].text[0] != '\0' && str_eq_secret(value, str_of(a->sessions[i].text));
+    struct secret *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        bool same = str_eq_secret(given, (struct str){list[i].text, SECRET_TEXT - 1});
+        found = same && list[i].text[0] != '\0' ? &list[i] : found;
     }
     return found;
-}
-
-// Any of several cookies of our name will do: another port of this host may have set one too.
-static enum auth_answer check_cookie(const struct auth *a, struct str cookie)
-{
-    bool named = false, found = false;
-    while (cookie.n != 0) {
-        struct str pair = str_trim(str_cut(&cookie, ';'));
-        if (str_starts(pair, "afloat=")) {
-            named = true;
-            found |= is_session(a, str_from(pair, 7));
-        }
-    }
-    return found ? AUTH_COOKIE : named ? AUTH_WRONG : AUTH_NONE;
 }
 
 static struct bucket *bucket_of(struct auth *a, uint64_t peer)
@@ -113,7 +100,7 @@ static void forget(struct auth *a)
     free(a->token);
     a->token = NULL;
     explicit_bzero(a->codes, sizeof a->codes);
-    explicit_bzero(a->sessions, sizeof a->sessions);
+    explicit_bzero(a->cookies, sizeof a->cookies);
 }
 
 void auth__free(struct auth *a)
@@ -128,60 +115,39 @@ void auth__set_token(struct auth *a, struct str token)
     a->token = str_dup(token);
 }
 
-enum auth_answer auth__check(const struct auth *a, struct str authorization, struct str cookie)
+enum auth_answer auth__check(struct auth *a, struct str authorization, struct str cookie)
 {
-    if (authorization.p == NULL) {
-        return check_cookie(a, cookie);
+    bool named = false, found = false;
+    if (authorization.p != NULL) {
+        struct str scheme = str_cut(&authorization, ' ');
+        bool right = str_caseeqz(scheme, "Bearer") && a->token != NULL && a->token[0] != '\0' &&
+                     str_eq_secret(str_trim(authorization), str_of(a->token));
+        return right ? AUTH_TOKEN : AUTH_WRONG;
     }
-    struct str scheme = str_cut(&authorization, ' ');
-    struct str given = str_trim(authorization);
-    bool right = str_caseeqz(scheme, "Bearer") && a->token != NULL && a->token[0] != '\0' &&
-                 str_eq_secret(given, str_of(a->token));
-    return right ? AUTH_TOKEN : AUTH_WRONG;
+    while (cookie.n !=
+           0) { // any of our name will do: another port of this host may have set one too
+        struct str pair = str_trim(str_cut(&cookie, ';'));
+        if (str_starts(pair, "afloat=")) {
+            named = true;
+            found |= find_secret(a->cookies, COOKIES, str_from(pair, 7)) != NULL;
+        }
+    }
+    return found ? AUTH_COOKIE : named ? AUTH_WRONG : AUTH_NONE;
 }
 
 void auth__make_code(struct auth *a, int64_t seconds, char out[SECRET_TEXT])
 {
-    struct code *place = &a->codes[0];
-    for (size_t i = 1; i < CODES; i++) {
-        if (a->codes[i].expires < place->expires) {
-            place = &a->codes[i];
-        }
-    }
-    make_secret(place->text);
-    place->expires = loop_now(a->loop) + (uint64_t)MAX(seconds, 1) * 1000;
-    memcpy(out, place->text, SECRET_TEXT);
-}
-
-static void make_session(struct auth *a, char out[SECRET_TEXT])
-{
-    struct session *place = &a->sessions[0];
-    for (size_t i = 1; i < SESSIONS; i++) {
-        if (a->sessions[i].made < place->made) {
-            place = &a->sessions[i];
-        }
-    }
-    make_secret(place->text);
-    place->made = ++a->made;
-    memcpy(out, place->text, SECRET_TEXT);
+    make_secret(a->codes, CODES, loop_now(a->loop) + (uint64_t)MAX(seconds, 1) * 1000, out);
 }
 
 bool auth__redeem(struct auth *a, struct str code, char out[SECRET_TEXT])
 {
-    uint64_t now = loop_now(a->loop);
-    struct code *hit = NULL;
-    for (size_t i = 0; i < CODES; i++) {
-        struct code *c = &a->codes[i];
-        bool same = str_eq_secret(code, (struct str){c->text, SECRET_TEXT - 1});
-        if (same && c->expires > now) {
-            hit = c;
-        }
-    }
-    if (hit == NULL) {
+    struct secret *hit = find_secret(a->codes, CODES, code);
+    if (hit == NULL || hit->order <= loop_now(a->loop)) {
         return false;
     }
     explicit_bzero(hit, sizeof *hit);
-    make_session(a, out);
+    make_secret(a->cookies, COOKIES, ++a->made, out);
     return true;
 }
 

@@ -37,17 +37,11 @@ struct write {
 
 // ---- time ----------------------------------------------------------------------------------
 
-static uint64_t next_due(const struct conn *c)
-{
-    if (c->deadline == 0 || c->stall_at == 0) {
-        return MAX(c->deadline, c->stall_at);
-    }
-    return MIN(c->deadline, c->stall_at);
-}
-
+/// Have the timer come for the earlier of the two times that are set.
 static void arm(struct conn *c)
 {
-    uint64_t due = next_due(c);
+    bool both = c->deadline != 0 && c->stall_at != 0;
+    uint64_t due = both ? MIN(c->deadline, c->stall_at) : MAX(c->deadline, c->stall_at);
     if (due == 0 || c->closing || (timer_running(&c->timer) && c->timer.due <= due)) {
         return;
     }
@@ -321,11 +315,6 @@ void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
     } else {
         http__start(c);
     }
-}
-
-struct buf *conn__out(struct conn *c)
-{
-    return &c->out;
 }
 
 void conn__cork(struct conn *c, bool on)

@@ -7,54 +7,30 @@
 
 #include "server/server_int.h"
 
-static bool is_host_char(char c)
+static bool consists_of(struct str s, const char *chars)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-}
-
-static bool is_bracketed(struct str s)
-{
-    if (s.n < 4 || s.p[0] != '[' || s.p[s.n - 1] != ']') {
-        return false;
-    }
-    for (size_t i = 1; i + 1 < s.n; i++) {
-        if (strchr("0123456789abcdefABCDEF:.", s.p[i]) == NULL || s.p[i] == '\0') {
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\0' || strchr(chars, s.p[i]) == NULL) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_port(struct str s)
-{
-    uint64_t n;
-    return s.n <= 5 && str_to_u64(s, &n) && n >= 1 && n <= 65535;
-}
-
 // Split "name:port"; `port` is empty when there is none.
 static bool split_host(struct str host, struct str *name, struct str *port)
 {
-    size_t end = 0;
+    bool bracket = host.n != 0 && host.p[0] == '[';
+    ptrdiff_t at = str_index(host, bracket ? ']' : ':');
+    size_t end = at >= 0 ? (size_t)at + bracket : host.n;
+    uint64_t n;
     *port = STR_NULL;
-    if (host.n != 0 && host.p[0] == '[') {
-        ptrdiff_t close = str_index(host, ']');
-        end = close >= 0 ? (size_t)close + 1 : host.n;
-    } else {
-        ptrdiff_t colon = str_index(host, ':');
-        end = colon >= 0 ? (size_t)colon : host.n;
-    }
     *name = (struct str){host.p, end};
     if (end == host.n) {
         return true;
     }
     *port = str_from(host, end + 1);
-    return host.p[end] == ':' && is_port(*port);
-}
-
-static bool same_host(struct str a, const char *z)
-{
-    return str_caseeqz(a, z);
+    return host.p[end] == ':' && port->n <= 5 && str_to_u64(*port, &n) && n >= 1 && n <= 65535;
 }
 
 static bool is_local(const struct hosts *h, struct str host)
@@ -68,11 +44,11 @@ static bool is_local(const struct hosts *h, struct str host)
         return false;
     }
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (same_host(name, names[i])) {
+        if (str_caseeqz(name, names[i])) {
             return true;
         }
     }
-    return same_host(host, h->listen);
+    return str_caseeqz(host, h->listen);
 }
 
 static const char *public_host(const struct hosts *h)
@@ -124,14 +100,10 @@ bool hosts__valid(struct str host)
         return false;
     }
     if (name.p[0] == '[') {
-        return is_bracketed(name);
+        return name.n >= 4 && name.p[name.n - 1] == ']' &&
+               consists_of((struct str){name.p + 1, name.n - 2}, "0123456789abcdefABCDEF:.");
     }
-    for (size_t i = 0; i < name.n; i++) {
-        if (!is_host_char(name.p[i])) {
-            return false;
-        }
-    }
-    return true;
+    return consists_of(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
 }
 
 bool hosts__allows(const struct hosts *h, struct str host)
@@ -140,11 +112,11 @@ bool hosts__allows(const struct hosts *h, struct str host)
         return true;
     }
     for (size_t i = 0; i < h->allowed.n; i++) {
-        if (same_host(host, h->allowed.p[i])) {
+        if (str_caseeqz(host, h->allowed.p[i])) {
             return true;
         }
     }
-    return public_host(h) != NULL && same_host(host, public_host(h));
+    return public_host(h) != NULL && str_caseeqz(host, public_host(h));
 }
 
 bool hosts__allows_origin(const struct hosts *h, struct str origin)
@@ -156,7 +128,7 @@ bool hosts__allows_origin(const struct hosts *h, struct str origin)
         return false;
     }
     struct str host = str_from(origin, 7);
-    if (public_host(h) != NULL && same_host(host, public_host(h))) {
+    if (public_host(h) != NULL && str_caseeqz(host, public_host(h))) {
         return false; // our public name, but not as https
     }
     return hosts__valid(host) && hosts__allows(h, host);
@@ -164,6 +136,6 @@ bool hosts__allows_origin(const struct hosts *h, struct str origin)
 
 bool hosts__secure(const struct hosts *h, struct str host)
 {
-    return public_host(h) != NULL && same_host(host, public_host(h)) &&
+    return public_host(h) != NULL && str_caseeqz(host, public_host(h)) &&
            str_starts(str_of(h->public_origin), "https:");
 }

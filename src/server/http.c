@@ -50,12 +50,6 @@ static void log_request(const struct conn *c, const struct http1 *p, int status)
               whole ? http1_method_name(p) : "-", LOGQ(str_cut(&path, '?')).z, status);
 }
 
-static void count(struct server *s, int status)
-{
-    s->counts.requests++;
-    s->counts.by_class[(status / 100) % 6]++;
-}
-
 // The parser cannot go on: say why and end the connection.
 static void refuse_framing(struct conn *c, const struct err *e)
 {
@@ -74,13 +68,6 @@ static void refuse_framing(struct conn *c, const struct err *e)
     } else {
         request__refuse(&no, kinds[h->parser.fault], "%s", e->msg);
     }
-    http__refuse(c, &no, false);
-}
-
-static void refuse_late(struct conn *c)
-{
-    struct refusal no = {0};
-    request__refuse(&no, PROBLEM_REQUEST_TIMEOUT, "the request did not arrive in time");
     http__refuse(c, &no, false);
 }
 
@@ -108,7 +95,7 @@ static void admit(struct conn *c)
     }
     h->call = call__new(c, &h->parser, &asked);
     if (asked.wants_continue && h->parser.state == HTTP1_BODY) {
-        buf_addz(conn__out(c), "HTTP/1.1 100 Continue\r\n\r\n");
+        buf_addz(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
     }
 }
 
@@ -161,7 +148,7 @@ static void set_deadline(struct conn *c)
     }
     if (http1_between(&h->parser)) {
         h->phase = PHASE_IDLE;
-        http1_shrink(&h->parser);
+        http1_fini(&h->parser);
         conn__deadline(c, now + (c->stranger ? l->header_ms : l->idle_ms));
     } else if (h->parser.state == HTTP1_BODY) {
         h->phase = PHASE_BODY;
@@ -210,24 +197,6 @@ static void resume_later(struct conn *c)
     }
 }
 
-static void go_on(struct conn *c, bool keep)
-{
-    struct http *h = c->state;
-    if (!keep) {
-        conn__finish(c);
-        return;
-    }
-    http1_next(&h->parser, false);
-    h->phase = PHASE_IDLE;
-    if (!c->corked) {
-        set_deadline(c);
-        conn__flush(c);
-        if (is_http(c)) {
-            resume_later(c);
-        }
-    }
-}
-
 // ---- the protocol --------------------------------------------------------------------------
 
 static void http_on_read(struct conn *c, struct str bytes)
@@ -261,7 +230,9 @@ static void http_on_deadline(struct conn *c)
     } else if (h->phase == PHASE_IDLE) {
         conn__close(c);
     } else {
-        refuse_late(c);
+        struct refusal no = {0};
+        request__refuse(&no, PROBLEM_REQUEST_TIMEOUT, "the request did not arrive in time");
+        http__refuse(c, &no, false);
     }
 }
 
@@ -309,11 +280,25 @@ void http__reply(struct conn *c, struct reply *reply, bool keep)
     h->call = NULL;
     reply->keep = keep && !c->server->closing && !(h->eof && h->ahead.n == 0);
     reply->old = h->parser.minor == 0;
-    count(c->server, reply->status);
+    c->server->counts.requests++;
+    c->server->counts.by_class[(reply->status / 100) % 6]++;
     log_request(c, &h->parser, reply->status);
     respond__write(c, reply);
-    if (!reply->streamed || reply->head_only) {
-        go_on(c, reply->keep);
+    if (reply->streamed && !reply->head_only) {
+        return;
+    }
+    if (!reply->keep) {
+        conn__finish(c);
+        return;
+    }
+    http1_next(&h->parser, false);
+    h->phase = PHASE_IDLE;
+    if (!c->corked) {
+        set_deadline(c);
+        conn__flush(c);
+        if (is_http(c)) {
+            resume_later(c);
+        }
     }
 }
 

@@ -31,7 +31,7 @@ struct idem {
     uint64_t seeds[2][2];
 };
 
-static void entry_remove(struct idem *t, struct idem_entry *x)
+void idem__drop(struct idem *t, struct idem_entry *x)
 {
     map_remove(&t->entries, (struct str){x->key, x->key_n});
     *(x->older != NULL ? &x->older->newer : &t->oldest) = x->newer;
@@ -55,34 +55,10 @@ static bool make_room(struct idem *t, size_t more_entries, size_t more_bytes)
             break;
         }
         if (!x->running) {
-            entry_remove(t, x);
+            idem__drop(t, x);
         }
     }
     return t->entries.n + more_entries <= ENTRIES && t->bodies + more_bytes <= BODIES;
-}
-
-static void fingerprint(const struct idem *t, struct str asked, struct str body, uint64_t out[2])
-{
-    for (size_t i = 0; i < 2; i++) {
-        uint64_t parts[2] = {map_hash_seeded(t->seeds[i], asked),
-                             map_hash_seeded(t->seeds[i], body)};
-        out[i] = map_hash_seeded(t->seeds[i], (struct str){(const char *)parts, sizeof parts});
-    }
-}
-
-static struct idem_entry *entry_new(struct idem *t, struct str key, const uint64_t asked[2])
-{
-    struct idem_entry *x = xcalloc(1, sizeof *x);
-    x->key = str_dup(key);
-    x->key_n = key.n;
-    memcpy(x->asked, asked, sizeof x->asked);
-    x->running = true;
-    x->expires = loop_now(t->loop) + DAY_MS;
-    x->older = t->newest;
-    *(t->newest != NULL ? &t->newest->newer : &t->oldest) = x;
-    t->newest = x;
-    map_set(&t->entries, key, x);
-    return x;
 }
 
 struct idem *idem__new(struct loop *l)
@@ -99,7 +75,7 @@ struct idem *idem__new(struct loop *l)
 void idem__free(struct idem *t)
 {
     while (t->oldest != NULL) {
-        entry_remove(t, t->oldest);
+        idem__drop(t, t->oldest);
     }
     map_fini(&t->entries);
     free(t);
@@ -113,14 +89,29 @@ enum idem_found idem__begin(struct idem *t, enum op_id op, struct str key, struc
     int n = snprintf(text, sizeof text, "%d " STR_FMT, (int)op, STR_ARG(key));
     struct str full = {text, MIN((size_t)n, sizeof text - 1)};
     struct idem_entry *x = map_get(&t->entries, full);
-    fingerprint(t, asked, body, print);
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t parts[2] = {map_hash_seeded(t->seeds[i], asked),
+                             map_hash_seeded(t->seeds[i], body)};
+        print[i] = map_hash_seeded(t->seeds[i], (struct str){(const char *)parts, sizeof parts});
+    }
     *entry = NULL;
     if (x != NULL && x->expires <= loop_now(t->loop) && !x->running) {
-        entry_remove(t, x);
+        idem__drop(t, x);
         x = NULL;
     }
-    if (x == NULL) {
-        *entry = make_room(t, 1, 0) ? entry_new(t, full, print) : NULL;
+    if (x == NULL && make_room(t, 1, 0)) {
+        *entry = x = xcalloc(1, sizeof *x);
+        x->key = str_dup(full);
+        x->key_n = full.n;
+        memcpy(x->asked, print, sizeof x->asked);
+        x->running = true;
+        x->expires = loop_now(t->loop) + DAY_MS;
+        x->older = t->newest;
+        *(t->newest != NULL ? &t->newest->newer : &t->oldest) = x;
+        t->newest = x;
+        map_set(&t->entries, full, x);
+    }
+    if (x == NULL || x == *entry) {
         return IDEM_NEW;
     }
     if (memcmp(x->asked, print, sizeof print) != 0) {
@@ -139,7 +130,7 @@ enum idem_found idem__begin(struct idem *t, enum op_id op, struct str key, struc
 void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer *answer)
 {
     if (answer->status >= 500 || !make_room(t, 0, answer->body.n)) {
-        entry_remove(t, x);
+        idem__drop(t, x);
         return;
     }
     x->running = false;
@@ -149,9 +140,4 @@ void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer
     x->body = str_dup(answer->body);
     x->body_n = answer->body.n;
     t->bodies += x->body_n;
-}
-
-void idem__drop(struct idem *t, struct idem_entry *x)
-{
-    entry_remove(t, x);
 }

@@ -78,18 +78,6 @@ void listener__close(struct server *s, struct listener **listener)
 
 // ---- the Unix socket -----------------------------------------------------------------------
 
-static int remove_stale(const char *path, struct err *e)
-{
-    struct stat st;
-    if (lstat(path, &st) < 0) {
-        return errno == ENOENT ? 0 : err_sys(e, "cannot look at '%s'", path);
-    }
-    if (!S_ISSOCK(st.st_mode)) {
-        return err_set(e, UV_EEXIST, "'%s' is in the way and is no socket", path);
-    }
-    return unlink(path) < 0 ? err_sys(e, "cannot remove '%s'", path) : 0;
-}
-
 // The address to bind `path` by. `*dir` is a descriptor to close afterwards, or -1.
 static int address_of(const char *path, struct sockaddr_un *addr, int *dir, struct err *e)
 {
@@ -118,11 +106,19 @@ static int address_of(const char *path, struct sockaddr_un *addr, int *dir, stru
 static int bind_unix(const char *path, int *out, struct err *e)
 {
     struct sockaddr_un addr;
-    int dir = -1;
-    int rc = remove_stale(path, e);
-    if (rc == 0) {
-        rc = address_of(path, &addr, &dir, e);
+    struct stat st;
+    int dir = -1, rc;
+    if (lstat(path, &st) == 0) { // left by a hub that is gone
+        if (!S_ISSOCK(st.st_mode)) {
+            return err_set(e, UV_EEXIST, "'%s' is in the way and is no socket", path);
+        }
+        if (unlink(path) < 0) {
+            return err_sys(e, "cannot remove '%s'", path);
+        }
+    } else if (errno != ENOENT) {
+        return err_sys(e, "cannot look at '%s'", path);
     }
+    rc = address_of(path, &addr, &dir, e);
     if (rc < 0) {
         return rc;
     }
@@ -211,14 +207,6 @@ static int parse_address(const char *text, union address *out, struct err *e)
     return err_set(e, ERR_INVALID, "'%s' is not a numeric address with a port", text);
 }
 
-static bool is_loopback(const union address *a)
-{
-    if (a->any.sa_family == AF_INET) {
-        return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
-    }
-    return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-}
-
 static int try_listen(struct server *s, const union address *a, struct listener **out)
 {
     struct listener *l = listener_new(s, false);
@@ -263,7 +251,9 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     if (rc < 0) {
         return rc;
     }
-    if (!is_loopback(&a) && s->hosts.public_origin == NULL) {
+    bool loopback = a.any.sa_family == AF_INET ? ntohl(a.v4.sin_addr.s_addr) >> 24 == 127
+                                               : IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
+    if (!loopback && s->hosts.public_origin == NULL) {
         return err_set(e, ERR_DENIED,
                        "'%s' can be reached from outside: set behind_proxy = true and public_url, "
                        "or listen on 127.0.0.1",

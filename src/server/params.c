@@ -50,26 +50,20 @@ bool params__decode(struct arena *a, struct str raw, bool plus, struct str *out)
     return utf8_valid(*out);
 }
 
-static char type_of(const struct op *op, struct str name)
+/// Add a parameter that came as text, with the type that the table gives its name where it fits.
+static void add_text(struct arena *a, const struct op *op, struct json *obj, struct str name,
+                     struct str text)
 {
+    struct json value = {.type = JSON_STR, .s = text}, *parsed;
     struct op_param p;
     struct str rest = str_of(op->params);
     while (op_next_param(op, &rest, &p)) {
-        if (str_eq(p.name, name)) {
-            return p.type;
+        if (str_eq(p.name, name) && p.type != 's' &&
+            json_parse(&parsed, a, text, NULL, NULL) == 0) {
+            value = *parsed;
         }
     }
-    return 's';
-}
-
-static struct json typed(struct arena *a, char type, struct str text)
-{
-    struct json v = {.type = JSON_STR, .s = text};
-    struct json *parsed;
-    if (type == 's' || json_parse(&parsed, a, text, NULL, NULL) < 0) {
-        return v;
-    }
-    return *parsed;
+    obj->members[obj->n++] = (struct json_member){.key = name, .value = value};
 }
 
 // Values of the braces of the path. False when one of them is no text, or would be a way out.
@@ -88,8 +82,7 @@ static bool add_path(struct arena *a, const struct asked *q, struct json *obj, s
             return request__refuse(no, PROBLEM_NOT_FOUND, "there is no such " STR_FMT,
                                    STR_ARG(name));
         }
-        obj->members[obj->n++] =
-            (struct json_member){.key = name, .value = typed(a, type_of(q->match.op, name), value)};
+        add_text(a, q->match.op, obj, name, value);
     }
     return true;
 }
@@ -108,29 +101,8 @@ static bool add_query(struct arena *a, const struct asked *q, struct json *obj, 
             return request__refuse(no, PROBLEM_INVALID_REQUEST, "'%.*s' is given twice",
                                    (int)MIN(name.n, 64), name.p);
         }
-        obj->members[obj->n++] =
-            (struct json_member){.key = name, .value = typed(a, type_of(q->match.op, name), value)};
+        add_text(a, q->match.op, obj, name, value);
     }
-    return true;
-}
-
-static bool parse_body(struct arena *a, const struct asked *q, struct str body,
-                       const struct json **out, struct refusal *no)
-{
-    struct json *parsed;
-    struct err e;
-    if (!request__is_json(q->fields.content_type)) {
-        return request__refuse(no, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                               "the body must be application/json");
-    }
-    if (json_parse(&parsed, a, body, NULL, &e) < 0) {
-        return request__refuse(no, PROBLEM_INVALID_JSON, "%s", e.msg);
-    }
-    if (parsed->type != JSON_OBJ) {
-        return request__refuse(no, PROBLEM_INVALID_BODY, "the body must be an object, not %s",
-                               json_type_name(parsed));
-    }
-    *out = parsed;
     return true;
 }
 
@@ -151,22 +123,31 @@ static bool add_body(const struct json *body, struct json *obj, struct refusal *
 static bool collect(struct arena *a, const struct asked *q, struct str body,
                     const struct json **out, struct refusal *no)
 {
-    const struct json *from_body = &nothing;
+    struct json *from_body = NULL;
+    struct err e;
     bool by_body = op_takes_body(q->match.op);
     if (by_body && q->query.n != 0) {
         return request__refuse(no, PROBLEM_INVALID_REQUEST,
                                "parameters of this operation belong in the body");
     }
-    if (body.n != 0 && !parse_body(a, q, body, &from_body, no)) {
-        return false;
+    if (body.n != 0 && !request__is_json(q->fields.content_type)) {
+        return request__refuse(no, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                               "the body must be application/json");
     }
-    size_t room = ROUTE_PARAMS + QUERY_NAMES + from_body->n;
+    if (body.n != 0 && json_parse(&from_body, a, body, NULL, &e) < 0) {
+        return request__refuse(no, PROBLEM_INVALID_JSON, "%s", e.msg);
+    }
+    if (from_body != NULL && from_body->type != JSON_OBJ) {
+        return request__refuse(no, PROBLEM_INVALID_BODY, "the body must be an object, not %s",
+                               json_type_name(from_body));
+    }
+    const struct json *members = from_body != NULL ? from_body : &nothing;
     struct json *obj = arena_calloc(a, 1, sizeof *obj);
     obj->type = JSON_OBJ;
-    obj->members = arena_calloc(a, room, sizeof *obj->members);
+    obj->members = arena_calloc(a, ROUTE_PARAMS + QUERY_NAMES + members->n, sizeof *obj->members);
     *out = obj;
     return add_path(a, q, obj, no) &&
-           (by_body ? add_body(from_body, obj, no) : add_query(a, q, obj, no));
+           (by_body ? add_body(members, obj, no) : add_query(a, q, obj, no));
 }
 
 bool params__build(struct arena *a, const struct asked *q, struct str body, const struct json **out,

@@ -187,41 +187,25 @@ static bool check_origin(struct server *s, const struct conn *c, const struct ht
                            (int)MIN(shown.n, 100), shown.p);
 }
 
-static struct str code_of(struct str query)
-{
-    while (query.n != 0) {
-        struct str pair = str_cut(&query, '&');
-        if (str_starts(pair, "code=")) {
-            return str_from(pair, 5);
-        }
-    }
-    return STR_NULL;
-}
-
-static bool method_of(unsigned http, enum op_method *out)
+// Which of the five things is meant; whether it exists is check_route()'s.
+static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
 {
     static const struct {
         unsigned http;
         enum op_method op;
     } methods[] = {{HTTP_GET, OP_GET}, {HTTP_HEAD, OP_GET},    {HTTP_POST, OP_POST},
                    {HTTP_PUT, OP_PUT}, {HTTP_PATCH, OP_PATCH}, {HTTP_DELETE, OP_DELETE}};
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        if (methods[i].http == http) {
-            *out = methods[i].op;
-            return true;
-        }
+    size_t method = 0;
+    while (method < ARRAY_LEN(methods) && methods[method].http != p->method) {
+        method++;
     }
-    return false;
-}
-
-// Which of the five things is meant; whether it exists is check_route()'s.
-static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
-{
-    enum op_method method = OP_GET;
-    bool has_method = method_of(p->method, &method);
     if (str_eqz(q->path, "/")) {
+        struct str query = p->method == HTTP_GET ? q->query : STR_NULL;
+        while (query.n != 0 && q->code.n == 0) {
+            struct str pair = str_cut(&query, '&');
+            q->code = str_starts(pair, "code=") ? str_from(pair, 5) : STR_NULL;
+        }
         q->match.methods = 1U << OP_GET;
-        q->code = p->method == HTTP_GET ? code_of(q->query) : STR_NULL;
         q->target = q->code.n != 0 ? TARGET_CODE : TARGET_PAGE;
     } else if (str_eqz(q->path, "*")) {
         q->match.methods = 1U << OP_GET | 1U << OP_POST;
@@ -229,11 +213,10 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_PLUGIN;
     } else {
-        router__match(&s->router, method, q->path, &q->match);
+        bool known_method = method < ARRAY_LEN(methods);
+        router__match(&s->router, known_method ? methods[method].op : OP_GET, q->path, &q->match);
+        q->match.op = known_method ? q->match.op : NULL;
         q->target = TARGET_OP;
-    }
-    if (!has_method) {
-        q->match.op = NULL;
     }
     if (p->method == HTTP_OPTIONS) {
         q->target = TARGET_OPTIONS;
@@ -334,19 +317,6 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
     return true;
 }
 
-static bool check_key(struct str key, struct refusal *no)
-{
-    if (key.p == NULL) {
-        return true;
-    }
-    bool fits = key.n != 0 && key.n <= 255;
-    for (size_t i = 0; i < key.n; i++) {
-        fits = fits && key.p[i] > ' ' && key.p[i] < 0x7f;
-    }
-    return fits || request__refuse(no, PROBLEM_INVALID_REQUEST,
-                                   "an Idempotency-Key has 1 to 255 visible characters");
-}
-
 bool request__admit(struct server *s, const struct http1 *p, const struct conn *c, struct asked *q,
                     struct refusal *no)
 {
@@ -363,6 +333,14 @@ bool request__admit(struct server *s, const struct http1 *p, const struct conn *
         return false;
     }
     find_target(s, p, q);
-    return check_caller(s, c, p, q, no) && check_route(c, p, q, no) && check_body(s, p, q, no) &&
-           check_key(q->fields.idempotency_key, no);
+    if (!check_caller(s, c, p, q, no) || !check_route(c, p, q, no) || !check_body(s, p, q, no)) {
+        return false;
+    }
+    struct str key = q->fields.idempotency_key;
+    bool fits = key.p == NULL || (key.n != 0 && key.n <= 255);
+    for (size_t i = 0; i < key.n; i++) {
+        fits = fits && key.p[i] > ' ' && key.p[i] < 0x7f;
+    }
+    return fits || request__refuse(no, PROBLEM_INVALID_REQUEST,
+                                   "an Idempotency-Key has 1 to 255 visible characters");
 }

@@ -62,19 +62,46 @@ static void add_line(struct buf *out, struct str name, struct str value)
     buf_adds(out, STR("\r\n"));
 }
 
-static void add_length(struct buf *out, const struct reply *r)
+static void add_status(struct buf *out, int status)
 {
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        if (lines[i].status == status) {
+            buf_adds(out, lines[i].line);
+            return;
+        }
+    }
+    buf_addf(out, "HTTP/1.1 %d Other\r\nDate: ", status);
+}
+
+void respond__write(struct conn *c, const struct reply *r)
+{
+    struct buf *out = &c->out;
+    assert(r->status >= 200 && r->status <= 599);
+    buf_reserve(out, 512 + r->body.n);
+    add_status(out, r->status);
+    buf_add(out, server__date(c->server), DATE_TEXT - 1);
+    buf_adds(out, r->caches ? STR("\r\nX-Content-Type-Options: nosniff\r\n")
+                            : STR("\r\nCache-Control: no-store\r\n"
+                                  "X-Content-Type-Options: nosniff\r\n"));
+    if (r->type != NULL) {
+        add_line(out, STR("Content-Type: "), str_of(r->type));
+    }
+    bool bodiless = r->status == 204 || r->status == 304;
     if (r->streamed) {
         buf_adds(out, r->old ? STR("") : STR("Transfer-Encoding: chunked\r\n"));
-    } else if (r->status != 204 && r->status != 304) {
+    } else if (!bodiless) {
         buf_adds(out, STR("Content-Length: "));
         add_number(out, r->body.n);
         buf_adds(out, STR("\r\n"));
     }
-}
-
-static void add_rare(struct buf *out, const struct reply *r)
-{
+    if (!r->keep) {
+        buf_adds(out, STR("Connection: close\r\n"));
+    } else if (r->old) {
+        buf_adds(out, STR("Connection: keep-alive\r\n"));
+    }
+    if (c->over_socket && c->server->build != NULL) {
+        add_line(out, STR("Afloat-Build: "), str_of(c->server->build));
+    }
     if (r->location != NULL) {
         add_line(out, STR("Location: "), str_of(r->location));
     }
@@ -90,50 +117,10 @@ static void add_rare(struct buf *out, const struct reply *r)
         add_number(out, r->retry_after_s);
         buf_adds(out, STR("\r\n"));
     }
-    if (r->challenge) {
-        buf_adds(out, STR("WWW-Authenticate: Bearer\r\n"));
-    }
-    if (r->headers != NULL) {
-        buf_addz(out, r->headers);
-    }
-}
-
-static void add_status(struct buf *out, int status)
-{
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        if (lines[i].status == status) {
-            buf_adds(out, lines[i].line);
-            return;
-        }
-    }
-    buf_addf(out, "HTTP/1.1 %d Other\r\nDate: ", status);
-}
-
-void respond__write(struct conn *c, const struct reply *r)
-{
-    struct buf *out = conn__out(c);
-    assert(r->status >= 200 && r->status <= 599);
-    buf_reserve(out, 512 + r->body.n);
-    add_status(out, r->status);
-    buf_add(out, server__date(c->server), DATE_TEXT - 1);
-    buf_adds(out, r->caches ? STR("\r\nX-Content-Type-Options: nosniff\r\n")
-                            : STR("\r\nCache-Control: no-store\r\n"
-                                  "X-Content-Type-Options: nosniff\r\n"));
-    if (r->type != NULL) {
-        add_line(out, STR("Content-Type: "), str_of(r->type));
-    }
-    add_length(out, r);
-    if (!r->keep) {
-        buf_adds(out, STR("Connection: close\r\n"));
-    } else if (r->old) {
-        buf_adds(out, STR("Connection: keep-alive\r\n"));
-    }
-    if (c->over_socket && c->server->build != NULL) {
-        add_line(out, STR("Afloat-Build: "), str_of(c->server->build));
-    }
-    add_rare(out, r);
+    buf_addz(out, r->challenge ? "WWW-Authenticate: Bearer\r\n" : "");
+    buf_addz(out, r->headers != NULL ? r->headers : "");
     buf_adds(out, STR("\r\n"));
-    if (!r->head_only && !r->streamed && r->status != 204 && r->status != 304) {
+    if (!r->head_only && !r->streamed && !bodiless) {
         buf_adds(out, r->body);
     }
 }

@@ -41,34 +41,6 @@ static bool is_ours(struct str name)
     return found;
 }
 
-static bool is_token(struct str name)
-{
-    bool ok = name.n != 0;
-    for (size_t i = 0; i < name.n && ok; i++) {
-        char ch = name.p[i];
-        ok = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-             (ch != '\0' && strchr("!#$%&'*+-.^_`|~", ch) != NULL);
-    }
-    return ok;
-}
-
-static bool is_value(struct str value)
-{
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char ch = (unsigned char)value.p[i];
-        if ((ch < 0x20 && ch != '\t') || ch == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/// Is it a cookie of ours? A plugin that could set one could log people out, or in as another.
-static bool is_our_cookie(struct str name, struct str value)
-{
-    return str_caseeqz(name, "set-cookie") && str_starts(str_trim(value), "afloat=");
-}
-
 /// The handler's headers as lines; NULL, or what is wrong with one of them.
 static const char *add_headers(struct buf *out, const struct gen_pair *h, size_t n,
                                struct reply *reply)
@@ -76,10 +48,12 @@ static const char *add_headers(struct buf *out, const struct gen_pair *h, size_t
     bool typed = false;
     for (size_t i = 0; i < n; i++) {
         struct str name = h[i].name, value = h[i].value;
-        if (!is_token(name) || !is_value(value)) {
+        if (!http1_is_token(name) || !http1_is_value(value)) {
             return "it answered with a malformed header";
         }
-        if (is_ours(name) || is_our_cookie(name, value)) {
+        // a plugin that could set our cookie could log people out, or in as another
+        bool cookie = str_caseeqz(name, "set-cookie") && str_starts(str_trim(value), "afloat=");
+        if (cookie || is_ours(name)) {
             return "it answered with a header that only the hub may send";
         }
         typed = typed || str_caseeqz(name, "content-type");
@@ -108,13 +82,6 @@ static void fail(struct plugin_call *pc, enum problem p, const char *text)
     snprintf(detail, sizeof detail, "%s %s: %s", gen_item_unit(pc->item)->name,
              gen_item_name(pc->item), text);
     refuse(pc->call, p, detail);
-}
-
-static enum problem problem_of(const struct err *e)
-{
-    return e->code == ERR_TIMEOUT  ? PROBLEM_PLUGIN_TIMEOUT
-           : e->code == ERR_DENIED ? PROBLEM_HOOK_DISABLED
-                                   : PROBLEM_PLUGIN_FAILED;
 }
 
 static void send_answer(struct plugin_call *pc, int status, const struct gen_pair *headers,
@@ -148,7 +115,11 @@ static void on_done(struct gen_route_call *route, int status, const struct gen_p
     struct gen *gen = pc->gen;
     pc->call->plugin = NULL;
     if (status == 0) {
-        fail(pc, problem_of(e), e->msg);
+        fail(pc,
+             e->code == ERR_TIMEOUT  ? PROBLEM_PLUGIN_TIMEOUT
+             : e->code == ERR_DENIED ? PROBLEM_HOOK_DISABLED
+                                     : PROBLEM_PLUGIN_FAILED,
+             e->msg);
     } else if (status < 200 || status > 599) {
         fail(pc, PROBLEM_PLUGIN_FAILED, "it answered with a status that is none");
     } else {
@@ -194,31 +165,6 @@ static struct str lower(struct arena *a, struct str name)
     return (struct str){copy, name.n};
 }
 
-static void copy_headers(struct arena *a, const struct http1 *p, struct gen_route_call *out)
-{
-    struct gen_pair *pairs = arena_alloc(a, (http1_count(p) + 1) * sizeof *pairs);
-    for (size_t i = 0; i < http1_count(p); i++) {
-        struct str name = lower(a, http1_name(p, i));
-        if (!str_eqz(name, "authorization") && !str_eqz(name, "cookie")) {
-            pairs[out->n_headers++] = (struct gen_pair){.name = name, .value = http1_value(p, i)};
-        }
-    }
-    out->headers = pairs;
-}
-
-static void refuse_route(struct call *r, bool other, const struct buf *allow)
-{
-    struct refusal no = {0};
-    if (other) {
-        snprintf(no.allow, sizeof no.allow, "%s", buf_z(allow));
-        request__refuse(&no, PROBLEM_METHOD_NOT_ALLOWED, "the plugin has no such method here");
-    } else {
-        request__refuse(&no, PROBLEM_NOT_FOUND, "the plugin has no '" STR_FMT "'",
-                        (int)MIN(r->asked.path.n, 200), r->asked.path.p);
-    }
-    http__refuse(r->conn, &no, r->keep);
-}
-
 bool route__is(struct str path)
 {
     return str_starts(path, PREFIX) && path.n > strlen(PREFIX);
@@ -250,11 +196,26 @@ void route__run(struct conn *c, struct call *r)
     }
     buf_init(&allow, sizeof((struct refusal *)0)->allow);
     pc->item = gen_route_find(u, &pc->route, &other, &allow);
-    if (pc->item == NULL) {
-        refuse_route(r, other, &allow);
+    if (pc->item == NULL && other) {
+        struct refusal no = {0};
+        snprintf(no.allow, sizeof no.allow, "%s", buf_z(&allow));
+        request__refuse(&no, PROBLEM_METHOD_NOT_ALLOWED, "the plugin has no such method here");
+        http__refuse(c, &no, r->keep);
+    } else if (pc->item == NULL) {
+        struct str path = {r->asked.path.p, MIN(r->asked.path.n, 200)};
+        refuse(r, PROBLEM_NOT_FOUND,
+               arena_printf(&r->arena, "the plugin has no '" STR_FMT "'", STR_ARG(path)));
     } else {
         const struct gen_route *face = gen_item_face(pc->item);
-        copy_headers(&r->arena, p, &pc->route);
+        struct gen_pair *pairs = arena_alloc(&r->arena, (http1_count(p) + 1) * sizeof *pairs);
+        pc->route.headers = pairs;
+        for (size_t i = 0; i < http1_count(p); i++) {
+            struct str key = lower(&r->arena, http1_name(p, i));
+            if (!str_eqz(key, "authorization") && !str_eqz(key, "cookie")) { // the hub's secrets
+                pairs[pc->route.n_headers++] =
+                    (struct gen_pair){.name = key, .value = http1_value(p, i)};
+            }
+        }
         pc->gen = gen_pin(gen);
         r->plugin = pc;
         face->call(gen_item_data(pc->item), &pc->route); // may have answered and freed `r`

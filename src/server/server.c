@@ -5,6 +5,7 @@
 // back the last handle, the server is freed and `done` is called. Operations that have not answered
 // by then find no connection any more and their answer is dropped.
 
+#include <assert.h>
 #include <inttypes.h>
 #include <sys/resource.h>
 
@@ -24,8 +25,12 @@ const struct server_limits server_default_limits = {
     .heartbeat_ms = 15 * 1000,
 };
 
-static void server_free(struct server *s)
+static void finish_closing(void *arg)
 {
+    struct server *s = arg;
+    void (*done)(void *) = s->done;
+    void *done_arg = s->done_arg;
+    assert(s->conns == NULL && s->open_handles == 0);
     for (struct call *r = s->calls, *next; r != NULL; r = next) {
         next = call__orphan(r);
     }
@@ -38,14 +43,6 @@ static void server_free(struct server *s)
     free(s->version);
     free(s->build);
     free(s);
-}
-
-static void finish_closing(void *arg)
-{
-    struct server *s = arg;
-    void (*done)(void *) = s->done;
-    void *done_arg = s->done_arg;
-    server_free(s);
     if (done != NULL) {
         done(done_arg);
     }
@@ -60,27 +57,22 @@ static void close_rest(void *arg)
     }
 }
 
-// Divide the descriptors of the process, so that callers over TCP can use up neither those of the
-// owner on the Unix socket nor those that the hub needs to do what it is asked.
-static void share_descriptors(struct server *s)
-{
-    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
-    getrlimit(RLIMIT_NOFILE, &files);
-    s->most[false] = MIN(s->limits.connections, files.rlim_cur / 8 * 2);
-    s->most[true] = MIN(s->limits.connections, files.rlim_cur / 8 * 5);
-}
-
 int server_open(struct server **out, struct loop *l, const struct server_opts *opts, struct err *e)
 {
-    (void)e;
     struct server *s = xcalloc(1, sizeof *s);
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    (void)e;
     s->loop = l;
     s->api = opts->api;
     s->events = opts->events;
     s->version = xstrdup(opts->version);
     s->build = opts->build != NULL ? xstrdup(opts->build) : NULL;
     s->limits = opts->limits != NULL ? *opts->limits : server_default_limits;
-    share_descriptors(s);
+    // divide the descriptors of the process, so that callers over TCP can use up neither those of the
+    // owner on the Unix socket nor those that the hub needs to do what it is asked
+    getrlimit(RLIMIT_NOFILE, &files);
+    s->most[false] = MIN(s->limits.connections, files.rlim_cur / 8 * 2);
+    s->most[true] = MIN(s->limits.connections, files.rlim_cur / 8 * 5);
     s->head_limits = http1_default_limits;
     s->head_limits.line_bytes = s->limits.line_bytes;
     s->head_limits.head_bytes = s->limits.header_bytes;

@@ -50,7 +50,7 @@ struct conn {
     uint64_t deadline;   // the protocol's; 0 for none
     uint64_t stall_at;   // when a write without progress is given up; 0 while none is under way
     size_t stall_left;   // bytes that were unwritten when stall_at was set
-    struct buf out;      // not yet given to libuv
+    struct buf out;      // not yet given to libuv; leaves with conn__flush()
     struct write *write; // given to libuv, or NULL
     bool over_socket;    // the peer is our own user, on the Unix socket
     bool stranger;       // on TCP, and no request on it was authenticated yet
@@ -61,8 +61,6 @@ struct conn {
 };
 
 void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket);
-/// Put bytes into the queue; they leave with the next conn__flush().
-struct buf *conn__out(struct conn *c);
 /// While corked writes are collected; uncorking flushes and, when all has left, calls on_drain.
 void conn__cork(struct conn *c, bool on);
 /// Write what is queued as far as the kernel takes it; libuv gets the rest. Nothing while corked.
@@ -233,7 +231,7 @@ enum auth_answer { AUTH_NONE, AUTH_WRONG, AUTH_TOKEN, AUTH_COOKIE };
 struct auth *auth__new(struct loop *l);
 void auth__free(struct auth *a);
 void auth__set_token(struct auth *a, struct str token);
-enum auth_answer auth__check(const struct auth *a, struct str authorization, struct str cookie);
+enum auth_answer auth__check(struct auth *a, struct str authorization, struct str cookie);
 void auth__make_code(struct auth *a, int64_t seconds, char out[SECRET_TEXT]);
 /// Trade a code for a session; it works once. `out` gets the value of the cookie.
 bool auth__redeem(struct auth *a, struct str code, char out[SECRET_TEXT]);

@@ -157,7 +157,7 @@ void stream__end(struct conn *c)
 {
     const struct stream *st = c->state;
     if (st->chunked && !conn__blocked(c)) {
-        buf_addz(conn__out(c), "0\r\n\r\n");
+        buf_addz(&c->out, "0\r\n\r\n");
     }
     conn__finish(c);
 }
