@@ -1,7 +1,8 @@
 // The files of one version of a plugin, and what they are.
 //
-// Read once, on a worker: from the place where the user keeps them, or from the kept versions. From then
-// on nobody goes back to the disk for them, so that what runs is what was hashed. A stamp tells whether
+// Read once, on a worker: from the place where the user keeps them, or from the kept versions; files that
+// the watcher named as it read them. From then on nobody goes back to the disk for them, so that what runs is
+// what was hashed. A stamp tells whether
 // looking again can be spared: it is a number over the names, sizes and times of everything there, so
 // that a tree that did not change costs some stats and no reading.
 //
@@ -93,7 +94,24 @@ static enum gen_code code_of(int rc)
                                : DIAG_LOAD_FAILED;
 }
 
-struct content *content_read(const char *path, bool built, struct gen_diag *fault)
+/// The watcher alone knows when a file is whole: what it read counts, and a file that is being written again
+/// already is read when it rests.
+static bool put_dirty(struct tree *t, const char *path, const struct dirty_file *dirty, size_t n)
+{
+    bool older = false;
+    size_t len = strlen(path);
+    for (size_t i = 0; i < n; i++) {
+        const struct dirty_file *d = &dirty[i];
+        if (d->bytes != NULL && look__is_beneath(d->path, path)) {
+            struct str rel = str_from(str_of(d->path), MIN(len + 1, strlen(d->path)));
+            older = tree_put(t, rel, (struct str){d->bytes, d->n}) || older;
+        }
+    }
+    return older;
+}
+
+struct content *content_read(const char *path, bool built, const struct dirty_file *dirty, size_t n,
+                             bool *older, struct gen_diag *fault)
 {
     struct content *c = content_new(built);
     struct err e = {0};
@@ -105,6 +123,7 @@ struct content *content_read(const char *path, bool built, struct gen_diag *faul
         free(c);
         return NULL;
     }
+    *older = put_dirty(&c->tree, path, dirty, n);
     resolve(c, path);
     return c;
 }

@@ -9,8 +9,8 @@
 //     listing   a run of the watcher with other paths, or a place that went: the roots are listed too
 //     whole     everybody else who asks: the roots are listed and every place is stamped
 //
-// A run of the watcher reads only what the watcher named, because the watcher alone knows that a file is
-// whole. A stamp tells whether reading can be spared: a hundred plugins that did not change cost a few
+// A run of the watcher reads only what the watcher named, and takes the bytes that the watcher read, because
+// the watcher alone knows that a file is whole. A stamp tells whether reading can be spared: a hundred plugins that did not change cost a few
 // hundred stats.
 //
 // A version's inputs are its code, manifest, prompt, skills and sides (content.c), and what it read while
@@ -53,7 +53,7 @@ struct look {
     struct plugins *ps;
     enum { LOOK_NARROW, LOOK_LISTING, LOOK_WHOLE } kind;
     bool force;
-    vec(char *) dirty;
+    vec(struct dirty_file) dirty;
     vec(struct glance) glances;      // one for each place that is looked at
     vec(struct plugin_input) inputs; // what plugins read, with the mark that it has now
     // unless it is narrow
@@ -78,7 +78,7 @@ static bool is_dirty(struct look *lk, const char *path)
         return true;
     }
     vec_foreach (d, &lk->dirty) {
-        if (look__is_beneath(*d, path)) {
+        if (look__is_beneath(d->path, path)) {
             return true;
         }
     }
@@ -95,7 +95,10 @@ static void glance_at(struct look *lk, struct glance *g)
     g->looked =
         !g->known || lk->force || g->stamp != g->stamp_before || g->built != g->built_before;
     if (g->looked) {
-        g->content = content_read(g->path, g->built, &g->fault);
+        bool older = false;
+        size_t n = lk->kind == LOOK_WHOLE ? 0 : lk->dirty.n; // who asks means what is there now
+        g->content = content_read(g->path, g->built, lk->dirty.p, n, &older, &g->fault);
+        g->stamp = older ? ~g->stamp : g->stamp; // the disk has more: look again
     }
 }
 
@@ -273,7 +276,8 @@ static void look_free(struct look *lk)
         free(r->slug);
     }
     vec_foreach (d, &lk->dirty) {
-        free(*d);
+        free(d->path);
+        free(d->bytes);
     }
     glances_free(lk);
     vec_foreach (it, &lk->inputs) {
@@ -543,9 +547,9 @@ static bool aim(struct look *lk)
 {
     bool known = true;
     vec_foreach (d, &lk->dirty) {
-        bool input = aim_at_inputs(lk, *d);
-        struct slot *s = slot_around(lk->ps, *d);
-        known = known && (s != NULL || input || is_passed_over(lk->ps, *d));
+        bool input = aim_at_inputs(lk, d->path);
+        struct slot *s = slot_around(lk->ps, d->path);
+        known = known && (s != NULL || input || is_passed_over(lk->ps, d->path));
         if (s != NULL && !is_aimed_at(lk, s)) {
             struct glance g = {.path = xstrdup(s->path),
                                .built = s->built,
@@ -627,7 +631,8 @@ void look__free(struct plugins *ps)
         slot_free(slot);
     }
     vec_foreach (d, &ps->dirty) {
-        free(*d);
+        free(d->path);
+        free(d->bytes);
     }
     entries_fini(&ps->entries);
     places_fini(&ps->places);

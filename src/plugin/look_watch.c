@@ -4,7 +4,7 @@
 //     each project    ┴── plugins/, shared/plugins/, profiles/P/plugins/ ──> roots, each watched whole
 //     configured places outside of the roots, hot ones only ──> a watch each
 //
-// A watch gives paths; look.c finds out what they mean. What plugins read while they loaded is watched
+// A watch gives files as it read them; look.c finds out what they mean. What plugins read while they loaded is watched
 // too, where it is outside of all this.
 
 #include "base/log.h"
@@ -12,6 +12,8 @@
 #include "config/config.h"
 #include "config/home.h"
 #include "plugin/plugins_int.h"
+
+enum { FILE_BYTES = 1 << 20 }; // code is never larger; other files are read where they are
 
 static void add_root(struct plugins *ps, const char *base, const char *sub, enum plugin_layer layer,
                      const struct project *pr)
@@ -66,7 +68,13 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
     struct plugins *ps = arg;
     (void)w;
     for (size_t i = 0; i < batch->n; i++) {
-        vec_push(&ps->dirty, xstrdup(batch->changes[i].path));
+        const struct watch_change *c = &batch->changes[i];
+        bool kept =
+            c->bytes.p != NULL && !batch->first; // an inventory may be of a thousand plugins
+        struct dirty_file d = {.path = xstrdup(c->path),
+                               .bytes = kept ? str_dup(c->bytes) : NULL,
+                               .n = kept ? c->bytes.n : 0};
+        vec_push(&ps->dirty, d);
     }
     if (batch->n != 0) {
         plugins__ask(ps, "watch");
@@ -93,6 +101,8 @@ static void watch_path(struct plugins *ps, const char *path, bool is_file)
         .path = dir,
         .pattern = pattern,
         .recursive = !is_file,
+        .want_bytes = true,
+        .bytes_max = FILE_BYTES,
         .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
         .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
         .poll = config_bool(c, "watch.poll"),

@@ -151,6 +151,13 @@ struct past__waiter {
     void *arg;
 };
 
+/// A file that the watcher called whole, with what it read.
+struct dirty_file {
+    char *path;
+    char *bytes; // NULL: deleted, or too large to be kept
+    size_t n;
+};
+
 struct plugins {
     struct plugins_opts opts;
     struct gen_source *source;
@@ -165,9 +172,9 @@ struct plugins {
     // what lies on disk
     vec(struct plugin_root) roots;
     vec(struct watch *) watches;
-    vec(char *) watched; // a path for each watch
-    struct map slots;    // struct slot by path
-    vec(char *) dirty;   // paths of the watcher's batches not looked at yet
+    vec(char *) watched;          // a path for each watch
+    struct map slots;             // struct slot by path
+    vec(struct dirty_file) dirty; // of the watcher's batches, not looked at yet
     bool all_dirty;
     bool list_roots;              // the next look lists the roots
     bool relisted;                // the places are others: entries have to be made of them
@@ -215,8 +222,10 @@ struct plugins {
 
 // ---- content.c --------------------------------------------------------------------------------
 
-/// Read what lies at `path`. Blocks. NULL with `fault` (a copy) when it cannot be read.
-struct content *content_read(const char *path, bool built, struct gen_diag *fault);
+/// Read what is at `path`. Blocks. What the watcher read is taken from `dirty`, not from the disk; `*older` is set
+/// when that is not what is on the disk now. NULL with `fault` (a copy) when it cannot be read.
+struct content *content_read(const char *path, bool built, const struct dirty_file *dirty, size_t n,
+                             bool *older, struct gen_diag *fault);
 /// Read a kept version back. Blocks. NULL when it is not there.
 struct content *content_fetch(const char *versions, const char *hash, const char *path, bool built);
 struct content *content_ref(struct content *c);

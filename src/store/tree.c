@@ -454,3 +454,14 @@ const struct tree_file *tree_find(const struct tree *t, struct str path)
     }
     return NULL;
 }
+
+bool tree_put(struct tree *t, struct str path, struct str bytes)
+{
+    const struct tree_file *found = t->is_file ? t->files.p : tree_find(t, path);
+    if (found == NULL || str_eq(found->bytes, bytes)) {
+        return false;
+    }
+    t->files.p[found - t->files.p].bytes = arena_str(&t->arena, bytes);
+    tree__hash(t);
+    return true;
+}

@@ -49,5 +49,9 @@ bool tree_is_foreign(const struct stat *st);
 /// The tree of a single file of that name with these bytes, which are copied.
 void tree_of_file(struct tree *t, const char *name, struct str bytes);
 
+/// Let a file of the tree (its path if that is a single file: any) have these bytes, which are copied, whatever
+/// was read. False when it is not there or has them already.
+bool tree_put(struct tree *t, struct str path, struct str bytes);
+
 /// The file of that relative path; NULL when there is none.
 const struct tree_file *tree_find(const struct tree *t, struct str path);

@@ -1,6 +1,7 @@
 // The plugins' source: what is found, what is decided, what is kept. Programs are those of plugs.h.
 
 #include <fcntl.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,48 @@ TEST(a_file_that_the_watcher_has_not_called_whole_is_not_read_by_its_runs)
     close(fd);
     PLUGS_WAIT(&h, plugs_has_tool(&h, "hole"));
     free(half);
+    end(&h);
+}
+
+static void hold(void *sem)
+{
+    sem_wait(sem);
+}
+
+static void let_go(void *sem)
+{
+    (void)sem;
+}
+
+TEST(a_file_that_changes_after_the_watcher_read_it_runs_as_it_was_read)
+{
+    struct plugs h;
+    sem_t sem;
+    struct tree first;
+    begin(&h);
+    plugs_write(&h, "plugins/a.lua", "tool a0\n");
+    plugs_open(&h);
+    plugs_write(&h, "plugins/b.lua", "tool b0\n");
+    PLUGS_WAIT(&h, plugs_has_tool(&h, "b0")); // the watch has begun
+    sem_init(&sem, 0, 0);
+    work_submit(h.plugins->lane, 0, hold, let_go, &sem); // nothing can be looked at meanwhile
+    plugs_write(&h, "plugins/a.lua", "tool a1\n");
+    PLUGS_WAIT(&h, gen_is_running(h.engine));
+    char *path = path_join(h.home.dir, "plugins/a.lua");
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    CHECK_INT(write(fd, "throw\n", 6), 6); // half of the next save
+    CHECK_INT(sem_post(&sem), 0);
+    PLUGS_WAIT(&h, plugs_has_tool(&h, "a1") || plugs_diag(&h, DIAG_LOAD_FAILED) != NULL);
+    CHECK(plugs_has_tool(&h, "a1"));
+    tree_of_file(&first, "a.lua", STR("tool a1\n"));
+    CHECK_STR(plugs_row(&h, "a").hash, first.hash);
+    CHECK_INT(close(fd), 0);
+    PLUGS_WAIT(&h, plugs_diag(&h, DIAG_LOAD_FAILED) != NULL); // now it is whole, and broken
+    CHECK(plugs_has_tool(&h, "a1"));
+    CHECK_STR(plugs_row(&h, "a").hash, first.hash);
+    tree_fini(&first);
+    sem_destroy(&sem);
+    free(path);
     end(&h);
 }
 
