@@ -158,11 +158,10 @@ typedef void agent_done_cb(void *arg, const struct agent_no *no);
 
 // ---- sessions -----------------------------------------------------------------------------------
 
-/// Make one. `params` are those of POST /session; borrowed for the call.
-void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg);
-/// The same for a bot.
-void agent_session_new_as(struct agent *a, const struct json *params, const struct agent_role *role,
-                          agent_session_cb *cb, void *arg);
+/// Make one. `params` are those of POST /session; borrowed for the call, as is `role`. `role` NULL: it
+/// belongs to no bot.
+void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
+                       agent_session_cb *cb, void *arg);
 /// Find one, in memory or in the store.
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg);
 /// Change what `params` name: those of PATCH /session/{id}.

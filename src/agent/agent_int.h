@@ -124,6 +124,12 @@ struct session_ender {
 /// An event on its way into the journal; freed when it is shown.
 struct session_note;
 
+/// Names in the order in which they were given; the list owns them.
+struct session_names {
+    char **p;
+    size_t n, cap;
+};
+
 struct session {
     struct agent *agent;
     char *id;
@@ -135,9 +141,10 @@ struct session {
     struct arena role_arena;
     char *want_provider, *want_model; // NULL: as the rest says
     bool all_plugins;                 // those of [session] plugins
-    vec(char *) plugins;              // else these, in this order
-    vec(char *) disabled_tools;
-    vec(char *) writable;  // directories that its tools may write besides the working directory
+    struct session_names plugins;     // else these, in this order
+    struct session_names disabled_tools;
+    struct session_names
+        writable;          // directories that its tools may write besides the working directory
     struct grants *grants; // what these paths stand for
     enum box_mode sandbox;
     bool network;

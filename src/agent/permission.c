@@ -19,19 +19,6 @@
 
 // ---- rules --------------------------------------------------------------------------------------
 
-/// Take one element of [[permission]]. The configuration has checked its members; the pattern is ours.
-static int read_rule(struct rules *out, const struct config_entry *c, struct err *e)
-{
-    struct str match = json_str(json_get(c->value, "match"), "");
-    struct rule r = {.id = c->key,
-                     .tool = json_str(json_get(c->value, "tool"), "").p,
-                     .match = json_get(c->value, "match") != NULL ? match.p : NULL};
-    bool known = permit_verdict_find(json_str(json_get(c->value, "decision"), ""), &r.decision);
-    assert(known);
-    (void)known;
-    return rules_add(out, &r, e);
-}
-
 void agent__read_rules(struct agent *a)
 {
     size_t at = 0;
@@ -40,8 +27,17 @@ void agent__read_rules(struct agent *a)
     rules_init(&a->rules);
     a->rules_fault.code = 0;
     while ((c = config_next(a->o.config, &at)) != NULL) {
-        if (str_starts(str_of(c->key), "permission.") &&
-            read_rule(&a->rules, c, &a->rules_fault) < 0) {
+        if (!str_starts(str_of(c->key), "permission.")) {
+            continue;
+        }
+        const struct json *match = json_get(c->value, "match"); // its pattern is checked here
+        struct rule r = {.id = c->key,
+                         .tool = json_str(json_get(c->value, "tool"), "").p,
+                         .match = match != NULL ? json_str(match, "").p : NULL};
+        bool known = permit_verdict_find(json_str(json_get(c->value, "decision"), ""), &r.decision);
+        assert(known); // the configuration has checked the members
+        (void)known;
+        if (rules_add(&a->rules, &r, &a->rules_fault) < 0) {
             err_prefix(&a->rules_fault, "%s:%u: 'match' of [[permission]]", c->path, c->line);
         }
     }

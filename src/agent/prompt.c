@@ -21,22 +21,6 @@ static const char builtin_instructions[] =
 
 // ---- files --------------------------------------------------------------------------------------
 
-static void read_agents(struct prompt_files *f)
-{
-    struct tree t;
-    char *path = path_join(f->place->root, "AGENTS.md");
-    if (tree_read(&t, path, NULL) == 0) {
-        if (t.is_file && t.files.n == 1) {
-            struct str text = t.files.p[0].bytes;
-            text.n = MIN(text.n, (size_t)PROMPT_AGENTS_MAX);
-            f->agents = arena_str(&f->found.arena, text);
-            snprintf(f->agents_hash, sizeof f->agents_hash, "%s", t.hash);
-        }
-        tree_fini(&t);
-    }
-    free(path);
-}
-
 static void read_files(void *arg)
 {
     struct prompt_files *f = arg;
@@ -47,7 +31,18 @@ static void read_files(void *arg)
         char *theirs = path_join(f->place->root, ".afloat/skills");
         skills_read(&f->found, theirs, ".afloat/skills", true);
         free(theirs);
-        read_agents(f);
+        struct tree t;
+        char *path = path_join(f->place->root, "AGENTS.md");
+        if (tree_read(&t, path, NULL) == 0) {
+            if (t.is_file && t.files.n == 1) {
+                struct str text = t.files.p[0].bytes;
+                text.n = MIN(text.n, (size_t)PROMPT_AGENTS_MAX);
+                f->agents = arena_str(&f->found.arena, text);
+                snprintf(f->agents_hash, sizeof f->agents_hash, "%s", t.hash);
+            }
+            tree_fini(&t);
+        }
+        free(path);
     }
 }
 
@@ -57,26 +52,20 @@ static bool is_trusted(const struct prompt_files *f, enum trust_kind kind, const
     return trust_ask(f->trust, f->place, kind, path, hash) != TRUST_NO;
 }
 
-/// What of the project counts.
-static void judge(struct prompt_files *f)
+static void on_read(void *arg)
 {
-    if (f->agents.n != 0 && !is_trusted(f, TRUST_AGENTS, "AGENTS.md", f->agents_hash)) {
+    struct prompt_files *f = arg;
+    bool project = f->place->root != NULL;
+    if (project && f->agents.n != 0 && !is_trusted(f, TRUST_AGENTS, "AGENTS.md", f->agents_hash)) {
         f->agents = STR_NULL;
         f->untrusted = "AGENTS.md";
     }
-    vec_foreach (sk, &f->found.list) {
+    for (size_t i = 0; project && i < f->found.list.n; i++) {
+        const struct skill *sk = &f->found.list.p[i];
         if (is_trusted(f, TRUST_SKILL, sk->path.p, sk->hash) &&
             skills_find(&f->skills, sk->name) == NULL) {
             vec_push(&f->skills.list, *sk);
         }
-    }
-}
-
-static void on_read(void *arg)
-{
-    struct prompt_files *f = arg;
-    if (f->place->root != NULL) {
-        judge(f);
     }
     f->done(f, f->arg);
 }
@@ -139,9 +128,9 @@ static void job_free(struct prompt_job *j)
     free(j);
 }
 
-/// Higher priorities first; few enough to insert one by one, which keeps the order of equals.
-static void sort_sections(struct prompt_job *j)
+static void job_end(struct prompt_job *j)
 {
+    // Higher priorities first; few enough to insert one by one, which keeps the order of equals.
     for (size_t i = 1; i < j->sections.n; i++) {
         struct prompt_section s = j->sections.p[i];
         size_t at = i;
@@ -150,11 +139,6 @@ static void sort_sections(struct prompt_job *j)
         }
         j->sections.p[at] = s;
     }
-}
-
-static void job_end(struct prompt_job *j)
-{
-    sort_sections(j);
     j->done(j->sections.p, j->sections.n, j->arg);
     job_free(j);
 }
@@ -199,17 +183,6 @@ static void add_section(struct prompt_job *j, const struct gen_item *it)
     vec_push(&j->sections, s);
 }
 
-static void ask_all(struct prompt_job *j, struct hook_ctx *ctx)
-{
-    j->n_open = j->n_asked;
-    for (size_t i = 0; i < j->n_asked; i++) {
-        struct asked *q = &j->asked[i];
-        const struct gen_target *face = gen_item_face(q->item);
-        q->call = (struct gen_call){.ctx = ctx, .done = on_section, .arg = q};
-        face->call(gen_item_data(q->item), &q->call);
-    }
-}
-
 struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, struct hook_ctx *ctx,
                                    struct arena *a, prompt_sections_cb *done, void *arg)
 {
@@ -226,7 +199,13 @@ struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, stru
             }
         }
     }
-    ask_all(j, ctx);
+    j->n_open = j->n_asked;
+    for (size_t i = 0; i < j->n_asked; i++) {
+        struct asked *q = &j->asked[i];
+        const struct gen_target *face = gen_item_face(q->item);
+        q->call = (struct gen_call){.ctx = ctx, .done = on_section, .arg = q};
+        face->call(gen_item_data(q->item), &q->call);
+    }
     j->starting = false;
     if (j->n_open == 0) {
         job_end(j);
@@ -254,30 +233,12 @@ void prompt_cancel(struct prompt_job *j)
 
 // ---- the whole ----------------------------------------------------------------------------------
 
-static void write_place(struct buf *out, const struct prompt_parts *p)
-{
-    buf_addz(out, "\n\n## Where you work\n");
-    buf_addf(out, "- Working directory: %s\n", p->working_dir != NULL ? p->working_dir : "none");
-    buf_addf(out, "- Sandbox: %s, network %s\n", p->sandbox, p->network ? "allowed" : "off");
-}
-
-static void write_skills(struct buf *out, const struct prompt_parts *p)
-{
-    if (p->n_skills == 0) {
-        return;
-    }
-    buf_addz(out, "\n## Skills\nRead one with the tool `skill` before you do what it is for.\n");
-    for (size_t i = 0; i < p->n_skills; i++) {
-        const struct skill *sk = &p->skills[i];
-        buf_addf(out, "- " STR_FMT "%s" STR_FMT "\n", STR_ARG(sk->name),
-                 sk->description.n != 0 ? ": " : "", STR_ARG(sk->description));
-    }
-}
-
 void prompt_write(struct buf *out, const struct prompt_parts *p)
 {
     buf_adds(out, p->instructions.n != 0 ? p->instructions : str_of(builtin_instructions));
-    write_place(out, p);
+    buf_addz(out, "\n\n## Where you work\n");
+    buf_addf(out, "- Working directory: %s\n", p->working_dir != NULL ? p->working_dir : "none");
+    buf_addf(out, "- Sandbox: %s, network %s\n", p->sandbox, p->network ? "allowed" : "off");
     if (p->agents.n != 0) {
         buf_addf(out, "\n## Instructions of the project (AGENTS.md)\n" STR_FMT "\n",
                  STR_ARG(str_trim(p->agents)));
@@ -291,5 +252,13 @@ void prompt_write(struct buf *out, const struct prompt_parts *p)
             buf_addf(out, "\n" STR_FMT "\n", STR_ARG(text));
         }
     }
-    write_skills(out, p);
+    if (p->n_skills != 0) {
+        buf_addz(out,
+                 "\n## Skills\nRead one with the tool `skill` before you do what it is for.\n");
+    }
+    for (size_t i = 0; i < p->n_skills; i++) {
+        const struct skill *sk = &p->skills[i];
+        buf_addf(out, "- " STR_FMT "%s" STR_FMT "\n", STR_ARG(sk->name),
+                 sk->description.n != 0 ? ": " : "", STR_ARG(sk->description));
+    }
 }

@@ -80,15 +80,8 @@ static void progress(struct provider_call *call)
 
 // ---- failing --------------------------------------------------------------------------------
 
-static uint64_t throw_dice(void)
-{
-    uint64_t dice = 0;
-    (void)!getrandom(&dice, sizeof dice, GRND_NONBLOCK); // without luck: no jitter
-    return dice;
-}
-
-// A key that was changed since: its file or secret is the truth, once.
-static bool has_new_key(struct provider_call *call, const struct provider_error *e)
+// A key that was changed since: its file or secret is the truth, once. True: there is another one.
+static bool read_new_key(struct provider_call *call, const struct provider_error *e)
 {
     if (e->fault != PROVIDER_AUTH || call->reread) {
         return false;
@@ -106,15 +99,22 @@ static bool has_new_key(struct provider_call *call, const struct provider_error 
 static bool may_retry(struct provider_call *call, const struct provider_error *e, uint64_t *wait_ms)
 {
     bool told = call->told && call->cb.on_retry == NULL;
-    struct loop *l = call->service->loop;
+    uint64_t dice = 0, now = loop_now(call->service->loop);
+    (void)!getrandom(&dice, sizeof dice, GRND_NONBLOCK); // without luck: no jitter
     return !told && provider__worth_retry(e->fault) &&
-           retry_next(&call->retry, &call->choice->retry, loop_now(l), e->retry_after_ms,
-                      throw_dice(), wait_ms);
+           retry_next(&call->retry, &call->choice->retry, now, e->retry_after_ms, dice, wait_ms);
 }
 
-static void tell_failure(struct provider_call *call, const struct provider_error *e, bool again,
-                         uint64_t wait_ms)
+static void fail_try(struct provider_call *call, struct provider_error *e)
 {
+    uint64_t wait_ms = 0;
+    bool again = read_new_key(call, e);
+    if (call->asked_ms != 0) { // the head knows better than the message
+        e->retry_after_ms = call->asked_ms;
+    }
+    e->tries = call->retry.failed + 1;
+    end_try(call);
+    again = again || may_retry(call, e, &wait_ms);
     log_warn(LOG_AGENT, "provider=%s fault=%s status=%d try=%u wait_ms=%llu message=%s",
              call->choice->provider, provider_fault_name(e->fault), e->status, e->tries,
              (unsigned long long)wait_ms, LOGQ(str_of(e->message)).z);
@@ -125,19 +125,6 @@ static void tell_failure(struct provider_call *call, const struct provider_error
         call->cb.on_retry(call, e, wait_ms, call->arg);
     }
     call->busy = false;
-}
-
-static void fail_try(struct provider_call *call, struct provider_error *e)
-{
-    uint64_t wait_ms = 0;
-    bool again = has_new_key(call, e);
-    if (call->asked_ms != 0) { // the head knows better than the message
-        e->retry_after_ms = call->asked_ms;
-    }
-    e->tries = call->retry.failed + 1;
-    end_try(call);
-    again = again || may_retry(call, e, &wait_ms);
-    tell_failure(call, e, again, wait_ms);
     if (!again || call->gone) {
         free_call(call);
     } else {
@@ -182,24 +169,6 @@ static int on_event(void *arg, const struct sse_event *ev)
     return rc != 0 ? rc : call->reply.ended || call->reply.failed;
 }
 
-// What the stream has come to; the call may be gone afterwards.
-static void look_at_reply(struct provider_call *call, int rc)
-{
-    const char *who = call->choice->provider;
-    struct provider_error e;
-    if (call->reply.failed) {
-        provider__judge(&e, who, call->status, &call->reply.fault);
-    } else if (rc < 0) {
-        provider__judge_rc(&e, who, true, &call->feed);
-    } else {
-        if (call->reply.ended) {
-            succeed(call);
-        }
-        return;
-    }
-    fail_try(call, &e);
-}
-
 // ---- what transports report -----------------------------------------------------------------
 
 const char *provider__key(const struct provider_call *call)
@@ -229,10 +198,17 @@ void provider__bytes(struct provider_call *call, struct str bytes)
     call->busy = true;
     int rc = sse_feed(&call->sse, bytes, &call->feed);
     call->busy = false;
+    struct provider_error e;
     if (call->gone) {
         free_call(call);
-    } else {
-        look_at_reply(call, rc);
+    } else if (call->reply.failed) {
+        provider__judge(&e, call->choice->provider, call->status, &call->reply.fault);
+        fail_try(call, &e);
+    } else if (rc < 0) {
+        provider__judge_rc(&e, call->choice->provider, true, &call->feed);
+        fail_try(call, &e);
+    } else if (call->reply.ended) {
+        succeed(call);
     }
 }
 
@@ -344,7 +320,7 @@ void provider_pause(struct provider_call *call, bool paused)
     progress(call);
 }
 
-static void write_tokens(struct jw *w, const char *key, int64_t n)
+void provider_write_tokens(struct jw *w, const char *key, int64_t n)
 {
     jw_key(w, key);
     if (n < 0) {
@@ -356,10 +332,10 @@ static void write_tokens(struct jw *w, const char *key, int64_t n)
 
 void provider_write_usage(struct jw *w, const struct provider_usage *u)
 {
-    write_tokens(w, "input", u->input);
-    write_tokens(w, "cached", u->cached);
-    write_tokens(w, "output", u->output);
-    write_tokens(w, "reasoning", u->reasoning);
+    provider_write_tokens(w, "input", u->input);
+    provider_write_tokens(w, "cached", u->cached);
+    provider_write_tokens(w, "output", u->output);
+    provider_write_tokens(w, "reasoning", u->reasoning);
 }
 
 void provider_write_error(struct jw *w, const struct provider_error *e)

@@ -144,6 +144,8 @@ void provider_cancel(struct provider_call *call);
 void provider_pause(struct provider_call *call, bool paused);
 
 /// Write {input, cached, output, reasoning}, null for what is unknown; the object is open already.
+/// Write a member that counts tokens; null when `n` is negative: unknown.
+void provider_write_tokens(struct jw *w, const char *key, int64_t n);
 void provider_write_usage(struct jw *w, const struct provider_usage *u);
 /// Write the error as {code, message, status?, tries}.
 void provider_write_error(struct jw *w, const struct provider_error *e);

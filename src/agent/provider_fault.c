@@ -85,21 +85,19 @@ static bool find_hint(const struct hint *hints, size_t n, struct str s, enum pro
 
 static enum provider_fault by_status(int status)
 {
-    if (status == 401 || status == 403) {
-        return PROVIDER_AUTH;
+    static const struct {
+        int status;
+        enum provider_fault fault;
+    } rows[] = {{401, PROVIDER_AUTH},         {403, PROVIDER_AUTH},
+                {402, PROVIDER_QUOTA},        {413, PROVIDER_CONTEXT},
+                {429, PROVIDER_RATE_LIMITED}, {408, PROVIDER_OVERLOADED},
+                {409, PROVIDER_OVERLOADED},   {200, PROVIDER_OVERLOADED}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].status == status) {
+            return rows[i].fault; // 200: an error inside a good answer is the server's own trouble
+        }
     }
-    if (status == 402) {
-        return PROVIDER_QUOTA;
-    }
-    if (status == 413) {
-        return PROVIDER_CONTEXT;
-    }
-    if (status == 429) {
-        return PROVIDER_RATE_LIMITED;
-    }
-    // an error inside a good answer that says nothing we know: the server's own trouble
-    bool passing = status == 408 || status == 409 || status >= 500 || status == 200;
-    return passing ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
+    return status >= 500 ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
 }
 
 static enum provider_fault judge(int status, const struct wire_fault *f)
@@ -117,22 +115,6 @@ static enum provider_fault judge(int status, const struct wire_fault *f)
     int64_t code;
     bool is_status = status == 200 && str_to_i64(f->code, &code) && code >= 400 && code < 600;
     return by_status(is_status ? (int)code : status);
-}
-
-// One clean line of what a server said.
-static void write_said(struct buf *out, struct str said)
-{
-    struct buf line;
-    said = str_trim(said);
-    buf_init(&line, SIZE_MAX);
-    buf_add(&line, said.p, utf8_cut(said.p, said.n, SAID_MAX));
-    for (size_t i = 0; i < line.n; i++) {
-        if ((unsigned char)line.p[i] < ' ') {
-            line.p[i] = ' ';
-        }
-    }
-    log_redact(out, buf_str(&line));
-    buf_fini(&line);
 }
 
 static void set_message(struct provider_error *out, struct str text)
@@ -239,26 +221,6 @@ static uint64_t until_date(struct str s, int64_t wall_ms)
     return at * 1000 > wall_ms ? (uint64_t)(at * 1000 - wall_ms) : 0;
 }
 
-static uint64_t parse_retry_after(struct str s, int64_t wall_ms)
-{
-    struct str rest = s;
-    double seconds;
-    if (take_number(&rest, &seconds) && rest.n == 0) {
-        return whole_ms(seconds * 1000);
-    }
-    return until_date(s, wall_ms);
-}
-
-// What counts is the reset of a limit that is used up: "6m0s", or a time.
-static uint64_t until_reset(struct str reset, int64_t wall_ms)
-{
-    int64_t at;
-    if (time_parse(reset, &at)) {
-        return at > wall_ms ? (uint64_t)(at - wall_ms) : 0;
-    }
-    return parse_span(reset);
-}
-
 static const struct {
     const char *remaining, *reset;
 } limits[] = {
@@ -301,25 +263,21 @@ void provider__judge(struct provider_error *out, const char *who, int status,
     }
     if (said.n != 0) {
         buf_addz(&text, ": ");
-        write_said(&text, said);
+        // One clean line of what a server said.
+        struct buf line;
+        said = str_trim(said);
+        buf_init(&line, SIZE_MAX);
+        buf_add(&line, said.p, utf8_cut(said.p, said.n, SAID_MAX));
+        for (size_t i = 0; i < line.n; i++) {
+            if ((unsigned char)line.p[i] < ' ') {
+                line.p[i] = ' ';
+            }
+        }
+        log_redact(&text, buf_str(&line));
+        buf_fini(&line);
     }
     set_message(out, buf_str(&text));
     buf_fini(&text);
-}
-
-// {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
-// {"detail": "text"} are in use.
-static void read_fault(struct wire_fault *f, const struct json *body)
-{
-    const struct json *error = json_get(body, "error");
-    const struct json *said = json_get(error, "message");
-    const struct json *code = json_ptr(error, "/details/error_code");
-    said = said != NULL ? said : json_get(body, "message");
-    said = said != NULL ? said : json_get(body, "detail");
-    said = error != NULL && error->type == JSON_STR ? error : said;
-    f->message = json_str(said, NULL);
-    f->type = json_str(json_get(error, "type"), NULL);
-    f->code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
 }
 
 void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body)
@@ -331,7 +289,17 @@ void provider__judge_body(struct provider_error *out, const char *who, int statu
     arena_init(&a);
     body = str_trim(body);
     if (json_parse(&v, &a, body, &opts, NULL) == 0) {
-        read_fault(&fault, v);
+        // {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
+        // {"detail": "text"} are in use.
+        const struct json *error = json_get(v, "error");
+        const struct json *said = json_get(error, "message");
+        const struct json *code = json_ptr(error, "/details/error_code");
+        said = said != NULL ? said : json_get(v, "message");
+        said = said != NULL ? said : json_get(v, "detail");
+        said = error != NULL && error->type == JSON_STR ? error : said;
+        fault.message = json_str(said, NULL);
+        fault.type = json_str(json_get(error, "type"), NULL);
+        fault.code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
     } else if (body.n != 0 &&
                body.p[0] != '<') { // pages of proxies say nothing in their first line
         fault.message = body;
@@ -391,11 +359,21 @@ uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms)
         return whole_ms(number);
     }
     if (after.n != 0) {
-        return parse_retry_after(after, wall_ms);
+        struct str rest = after;
+        double seconds;
+        if (take_number(&rest, &seconds) && rest.n == 0) {
+            return whole_ms(seconds * 1000);
+        }
+        return until_date(after, wall_ms);
     }
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         if (str_eqz(http_reply_get(reply, limits[i].remaining), "0")) {
-            wait = MAX(wait, until_reset(http_reply_get(reply, limits[i].reset), wall_ms));
+            struct str reset = http_reply_get(reply, limits[i].reset); // "6m0s", or a time
+            int64_t at;
+            uint64_t until = !time_parse(reset, &at) ? parse_span(reset)
+                             : at > wall_ms          ? (uint64_t)(at - wall_ms)
+                                                     : 0;
+            wait = MAX(wait, until);
         }
     }
     return wait;

@@ -39,17 +39,6 @@ static void hang_up(void *arg)
     forget(t);
 }
 
-static void drain(struct http_try *t)
-{
-    t->call = NULL;
-    t->next = t->service->drains;
-    if (t->next != NULL) {
-        t->next->prev = t;
-    }
-    t->service->drains = t;
-    timer_start(&t->limit, DRAIN_MS);
-}
-
 static void on_head(struct http_call *http, const struct http_reply *reply, void *arg)
 {
     struct http_try *t = arg;
@@ -115,7 +104,13 @@ static void http_stop(struct provider_call *call, bool clean)
     }
     if (clean) {
         http_client_pause(t->http, false);
-        drain(t);
+        t->call = NULL;
+        t->next = t->service->drains;
+        if (t->next != NULL) {
+            t->next->prev = t;
+        }
+        t->service->drains = t;
+        timer_start(&t->limit, DRAIN_MS);
     } else {
         hang_up(t);
     }

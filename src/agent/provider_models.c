@@ -27,25 +27,6 @@ static void answer(struct provider_models *m, const char *const *names, size_t n
     cb(names, n, why, arg);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void answer_list(struct provider_models *m, const struct json *data, struct arena *a)
-{
-    const char **names = arena_calloc(a, data->n + 1, sizeof *names);
-    size_t n = 0;
-    json_foreach_item (row, data) {
-        struct str id = json_str(json_get(row, "id"), NULL);
-        if (id.n != 0 && n < MODELS_MAX) {
-            names[n++] = arena_strdup(a, id);
-        }
-    }
-    qsort(names, n, sizeof *names, by_name);
-    answer(m, names, n, NULL);
-}
-
 static void read_list(struct provider_models *m, struct str body)
 {
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
@@ -56,7 +37,16 @@ static void read_list(struct provider_models *m, struct str body)
     int rc = json_parse(&v, &a, body, &opts, NULL);
     const struct json *data = json_get(rc == 0 ? v : NULL, "data");
     if (data != NULL && data->type == JSON_ARR) {
-        answer_list(m, data, &a);
+        const char **names = arena_calloc(&a, data->n + 1, sizeof *names);
+        size_t n = 0;
+        json_foreach_item (row, data) {
+            struct str id = json_str(json_get(row, "id"), NULL);
+            if (id.n != 0 && n < MODELS_MAX) {
+                names[n++] = arena_strdup(&a, id);
+            }
+        }
+        str_sort(names, n);
+        answer(m, names, n, NULL);
     } else {
         provider__fault(&why, PROVIDER_REJECTED, m->choice->provider,
                         "answered with something that is no list of models");

@@ -107,35 +107,12 @@ static int take_key(struct provider_choice *ch, char *key, struct err *e)
     return rc;
 }
 
-static int read_key_env(struct provider_choice *ch, const struct provider_wish *wish,
-                        const char *name, struct err *e)
-{
-    const char *value = get_variable(wish, name);
-    if (value == NULL) {
-        return err_set(e, ERR_NOT_FOUND,
-                       "no key for provider '%s': set the environment variable %s", ch->provider,
-                       name);
-    }
-    return take_key(ch, xstrdup(value), e);
-}
-
 static char *read_kept_key(const struct provider_choice *ch, struct err *e)
 {
     char *key = NULL;
     int rc = ch->key_secret != NULL ? secrets_get(ch->secrets, ch->key_secret, &key, e)
                                     : secrets_read_file(ch->key_file, &key, e);
     return rc == 0 ? key : NULL;
-}
-
-static int read_kept(struct provider_choice *ch, struct err *e)
-{
-    struct err own;
-    e = e != NULL ? e : &own;
-    char *key = read_kept_key(ch, e);
-    if (key == NULL) {
-        return err_prefix(e, "no key for provider '%s'", ch->provider);
-    }
-    return take_key(ch, key, e);
 }
 
 // A path in a setting: `~` is the home directory, others start at AFLOAT_HOME.
@@ -170,13 +147,23 @@ static int find_key(struct provider_choice *ch, const struct config *c,
     bool kept = get_setting(c, "providers.*.api_key_secret", ch->provider) != NULL ||
                 get_setting(c, "providers.*.api_key_file", ch->provider) != NULL;
     if (env != NULL && (!kept || get_variable(wish, env) != NULL)) {
-        return read_key_env(ch, wish, env, e);
+        const char *value = get_variable(wish, env);
+        return value != NULL ? take_key(ch, xstrdup(value), e)
+                             : err_set(e, ERR_NOT_FOUND,
+                                       "no key for provider '%s': set the environment variable %s",
+                                       ch->provider, env);
     }
     if (!kept) {
         return 0; // a server that asks for none
     }
     (void)find_kept(ch, c, wish);
-    return read_kept(ch, e);
+    struct err own;
+    e = e != NULL ? e : &own;
+    char *key = read_kept_key(ch, e);
+    if (key == NULL) {
+        return err_prefix(e, "no key for provider '%s'", ch->provider);
+    }
+    return take_key(ch, key, e);
 }
 
 char *provider__read_key(const struct provider_choice *choice)
@@ -202,15 +189,20 @@ static bool is_provider(const struct config *c, const char *name)
     return get_setting(c, "providers.*.kind", name) != NULL;
 }
 
+/// The provider whose name is nearly this one; NULL: none is.
+static const char *nearest_to(const struct config *c, const char *name)
+{
+    const char *names[64], *one;
+    size_t n = 0, at = 0;
+    while (n < ARRAY_LEN(names) && (one = config_next_name(c, "providers", &at)) != NULL) {
+        names[n++] = one;
+    }
+    return str_nearest(str_of(name), names, n);
+}
+
 static int refuse_unknown(const struct config *c, const char *name, struct err *e)
 {
-    const char *names[64];
-    const char *at_name;
-    size_t n = 0, at = 0;
-    while (n < ARRAY_LEN(names) && (at_name = config_next_name(c, "providers", &at)) != NULL) {
-        names[n++] = at_name;
-    }
-    const char *nearest = str_nearest(str_of(name), names, n);
+    const char *nearest = nearest_to(c, name);
     return err_set(e, ERR_NOT_FOUND, "there is no provider '%s'%s%s%s", name,
                    nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                    nearest != NULL ? "'" : "");
@@ -251,18 +243,13 @@ static void choose_provider(struct provider_choice *ch, const struct config *c,
     ch->fallback = true;
 }
 
-// A model's name in [model] belongs to the provider named there, if one is.
-static const char *configured_model(const struct provider_choice *ch, const struct config *c)
-{
-    const char *provider = config_str(c, "model.provider");
-    const char *name = config_str(c, "model.name");
-    bool ours = !is_given(provider) || strcmp(provider, ch->provider) == 0;
-    return ours && is_given(name) ? name : get_setting(c, "providers.*.model", ch->provider);
-}
-
 static int choose_model(struct provider_choice *ch, const struct config *c, struct err *e)
 {
-    const char *model = configured_model(ch, c);
+    // a model's name in [model] belongs to the provider named there, if one is
+    const char *provider = config_str(c, "model.provider"), *name = config_str(c, "model.name");
+    bool ours = !is_given(provider) || strcmp(provider, ch->provider) == 0;
+    const char *model =
+        ours && is_given(name) ? name : get_setting(c, "providers.*.model", ch->provider);
     if (is_given(ch->model)) {
         return 0;
     }
@@ -301,21 +288,6 @@ static double price_of(const struct config *c, const char *pattern, const char *
     return entry != NULL ? json_double(entry->value, (double)NAN) : (double)NAN;
 }
 
-static void take_settings(struct provider_choice *ch, const struct config *c)
-{
-    ch->retry = (struct retry_policy){
-        .tries = (unsigned)config_int(c, "retry.tries"),
-        .first_ms = (uint64_t)config_int(c, "retry.first_ms"),
-        .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
-        .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
-    };
-    ch->prices = (struct provider_prices){
-        .input = price_of(c, "prices.*.input", ch->model),
-        .cached = price_of(c, "prices.*.cached", ch->model),
-        .output = price_of(c, "prices.*.output", ch->model),
-    };
-}
-
 static int choose_address(struct provider_choice *ch, const struct config *c, struct err *e)
 {
     const char *url = get_setting(c, "providers.*.base_url", ch->provider);
@@ -330,23 +302,17 @@ static int choose_address(struct provider_choice *ch, const struct config *c, st
     return 0;
 }
 
-static const struct provider_kind *find_kind(const char *name)
-{
-    size_t i = 0;
-    while (strcmp(kinds[i].name, name) != 0) {
-        i++;
-        assert(i < ARRAY_LEN(kinds)); // the schema lists the same names
-    }
-    return &kinds[i];
-}
-
 static int choose_kind(struct provider_choice *ch, const struct config *c, struct err *e)
 {
     const char *kind = get_setting(c, "providers.*.kind", ch->provider);
     if (kind == NULL) {
         return refuse_unknown(c, ch->provider, e);
     }
-    ch->impl = find_kind(kind);
+    ch->impl = kinds;
+    while (strcmp(ch->impl->name, kind) != 0) {
+        ch->impl++;
+        assert(ch->impl < kinds + ARRAY_LEN(kinds)); // the schema lists the same names
+    }
     ch->kind = xstrdup(kind);
     return 0;
 }
@@ -372,17 +338,11 @@ static int check_prefix(const struct provider_choice *ch, const struct config *c
                         const struct provider_wish *wish, struct err *e)
 {
     const char *slash = is_given(ch->model) ? strchr(ch->model, '/') : NULL;
-    const char *names[64];
-    const char *name;
-    size_t n = 0, at = 0;
     if (slash == NULL || slash == ch->model || is_given(wish->provider)) {
         return 0;
     }
-    while (n < ARRAY_LEN(names) && (name = config_next_name(c, "providers", &at)) != NULL) {
-        names[n++] = name;
-    }
     char *prefix = xstrndup(ch->model, (size_t)(slash - ch->model));
-    bool meant = ch->fallback || (!is_provider(c, prefix) && str_nearest(str_of(prefix), names, n));
+    bool meant = ch->fallback || (!is_provider(c, prefix) && nearest_to(c, prefix) != NULL);
     int rc = meant ? refuse_unknown(c, prefix, e) : 0;
     free(prefix);
     return rc;
@@ -406,7 +366,17 @@ static int resolve(struct provider_choice *ch, const struct config *c,
         rc = rc == 0 ? find_key(ch, c, wish, e) : rc;
     }
     if (rc == 0) {
-        take_settings(ch, c);
+        ch->retry = (struct retry_policy){
+            .tries = (unsigned)config_int(c, "retry.tries"),
+            .first_ms = (uint64_t)config_int(c, "retry.first_ms"),
+            .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
+            .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
+        };
+        ch->prices = (struct provider_prices){
+            .input = price_of(c, "prices.*.input", ch->model),
+            .cached = price_of(c, "prices.*.cached", ch->model),
+            .output = price_of(c, "prices.*.output", ch->model),
+        };
     }
     return rc;
 }
@@ -455,10 +425,8 @@ bool providers_owns_variable(const struct config *c, struct str name)
 {
     const char *provider;
     size_t at = 0;
-    for (size_t i = 0; i < ARRAY_LEN(our_variables); i++) {
-        if (str_eqz(name, our_variables[i])) {
-            return true;
-        }
+    if (str_lookup(name, our_variables, ARRAY_LEN(our_variables)) >= 0) {
+        return true;
     }
     while ((provider = config_next_name(c, "providers", &at)) != NULL) {
         const char *variable = get_setting(c, "providers.*.api_key_env", provider);

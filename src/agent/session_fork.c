@@ -88,11 +88,7 @@ static bool copy_event(struct forking *f, struct str line, struct arena *a, stru
     buf_init(&fields, SIZE_MAX);
     buf_addf(&fields, "\"session\":\"%s\"", f->to);
     json_foreach_member (m, ev) {
-        bool skip = false;
-        for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-            skip = skip || str_eqz(m->key, own[i]);
-        }
-        if (!skip) {
+        if (str_lookup(m->key, own, ARRAY_LEN(own)) < 0) {
             struct json key = {.type = JSON_STR, .s = m->key};
             buf_addc(&fields, ',');
             json_write(&fields, &key, 0);

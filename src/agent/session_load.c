@@ -68,16 +68,6 @@ void agent__session_move_talk(struct session *s, struct session *from)
     }
 }
 
-/// The one not used for longest that may go.
-static struct session *coolest(const struct agent *a)
-{
-    struct session *found = NULL;
-    for (struct session *s = a->warm; s != NULL; s = s->cooler) {
-        found = s->turn == NULL ? s : found;
-    }
-    return found;
-}
-
 void agent__session_touch(struct session *s)
 {
     struct agent *a = s->agent;
@@ -85,38 +75,16 @@ void agent__session_touch(struct session *s)
         unlink_warm(s);
         link_warm(s);
     }
-    struct session *last = a->n_warm > WARM ? coolest(a) : NULL;
+    struct session *last = NULL; // the one not used for longest that may go
+    for (struct session *it = a->n_warm > WARM ? a->warm : NULL; it != NULL; it = it->cooler) {
+        last = it->turn == NULL ? it : last;
+    }
     if (last != NULL && last != s) {
         agent__session_cool(last);
     }
 }
 
 // ---- reading ------------------------------------------------------------------------------------
-
-static void take_facts(struct session *s, struct talk_facts *f)
-{
-    s->turns = MAX(s->turns, f->turns);
-    s->requests = MAX(s->requests, f->requests);
-    s->asks = MAX(s->asks, f->asks);
-    s->calls = MAX(s->calls, f->calls);
-    if (f->has_usage) {
-        s->usage = f->usage;
-        s->cost = f->cost;
-    }
-    for (size_t i = 0; i < f->open.n; i++) {
-        vec_push(&s->left_open, f->open.p[i]);
-    }
-    f->open.n = 0;
-}
-
-/// Open turns of a journal that is loaded for a turn of its own are those that wait: not left behind.
-static void forget_open(struct session *s)
-{
-    vec_foreach (id, &s->left_open) {
-        free(*id);
-    }
-    vec_fini(&s->left_open);
-}
 
 static void loading_end(void *arg)
 {
@@ -127,20 +95,29 @@ static void loading_end(void *arg)
         s->talk = l->talk;
         l->talk = NULL;
         link_warm(s);
-        take_facts(s, &l->facts);
+        s->turns = MAX(s->turns, l->facts.turns);
+        s->requests = MAX(s->requests, l->facts.requests);
+        s->asks = MAX(s->asks, l->facts.asks);
+        s->calls = MAX(s->calls, l->facts.calls);
+        if (l->facts.has_usage) {
+            s->usage = l->facts.usage;
+            s->cost = l->facts.cost;
+        }
+        for (size_t i = 0; i < l->facts.open.n; i++) {
+            vec_push(&s->left_open, l->facts.open.p[i]);
+        }
+        l->facts.open.n = 0;
         s->requests = MAX(s->requests, l->past.requests);
     }
     talk_free(l->talk);
     l->done(s, l->status, l->status < 0 ? &l->e : NULL, l->arg);
     if (l->status == 0) { // else the session may be gone
-        forget_open(s);
+        vec_fini_each(&s->left_open,
+                      free); // of a turn of its own: those that wait, not left behind
     }
     talk_facts_fini(&l->facts);
     talk_facts_fini(&l->past);
-    vec_foreach (id, &l->chain) {
-        free(*id);
-    }
-    vec_fini(&l->chain);
+    vec_fini_each(&l->chain, free);
     free(l);
     agent__release(a);
 }
@@ -150,20 +127,6 @@ static void loading_fail(struct loading *l, int status, const struct err *e)
     l->status = status;
     l->e = *e;
     loading_end(l);
-}
-
-static void take_lines(struct loading *l, struct str lines)
-{
-    while (lines.n != 0) {
-        struct str line = str_cut(&lines, '\n');
-        struct arena a;
-        struct json *ev;
-        arena_init(&a);
-        if (json_parse(&ev, &a, line, NULL, NULL) == 0) {
-            talk_replay(l->talk, l->chain.n == 1 ? &l->facts : &l->past, ev);
-        }
-        arena_fini(&a);
-    }
 }
 
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e);
@@ -181,7 +144,16 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
         loading_fail(l, status, e);
         return;
     }
-    take_lines(l, p->lines);
+    for (struct str lines = p->lines; lines.n != 0;) {
+        struct str line = str_cut(&lines, '\n');
+        struct arena a;
+        struct json *ev;
+        arena_init(&a);
+        if (json_parse(&ev, &a, line, NULL, NULL) == 0) {
+            talk_replay(l->talk, l->chain.n == 1 ? &l->facts : &l->past, ev);
+        }
+        arena_fini(&a);
+    }
     l->after = p->next;
     if (p->n != 0 && p->next < p->last_seq) {
         read_page(l);
@@ -235,8 +207,6 @@ void agent__session_load(struct session *s, session_loaded *done, void *arg)
     l->s = s;
     l->done = done;
     l->arg = arg;
-    talk_facts_init(&l->facts);
-    talk_facts_init(&l->past);
     agent__hold(s->agent);
     if (s->talk != NULL) {
         loop_defer(s->agent->o.loop, loading_end, l);
@@ -273,19 +243,6 @@ static void on_crash_noted(void *arg, int status, const struct err *e)
     }
 }
 
-static void note_crashed_turn(struct session *s, const char *turn)
-{
-    struct note n;
-    struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
-    jw_kstrz(w, "turn", turn);
-    jw_key(w, "error");
-    jw_obj(w);
-    jw_kstrz(w, "code", "CRASHED");
-    jw_kstrz(w, "message", "the hub ended while this turn ran or waited");
-    jw_end_obj(w);
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
-}
-
 static void on_crash_loaded(struct session *s, int status, const struct err *e, void *arg)
 {
     struct crash *c = arg;
@@ -295,7 +252,14 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
         return;
     }
     vec_foreach (id, &s->left_open) {
-        note_crashed_turn(s, *id);
+        struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
+        jw_kstrz(w, "turn", *id);
+        jw_key(w, "error");
+        jw_obj(w);
+        jw_kstrz(w, "code", "CRASHED");
+        jw_kstrz(w, "message", "the hub ended while this turn ran or waited");
+        jw_end_obj(w);
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
     s->state = SESSION_CRASHED;
     s->end_reason = "crashed";

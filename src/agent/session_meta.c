@@ -35,16 +35,6 @@ static void write_names(struct jw *w, const char *key, char *const *names, size_
     jw_end_arr(w);
 }
 
-static void write_tokens(struct jw *w, const char *key, int64_t n)
-{
-    jw_key(w, key);
-    if (n < 0) {
-        jw_null(w);
-    } else {
-        jw_int(w, n);
-    }
-}
-
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost)
 {
     jw_key(w, "usage");
@@ -99,59 +89,39 @@ static void write_settings(const struct session *s, struct jw *w)
     jw_kint(w, "turns", (int64_t)s->turns);
 }
 
-static const char *find_variable(char *const *list, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
-        if (strncmp(list[i], name, n) == 0 && list[i][n] == '=') {
-            return list[i] + n + 1;
-        }
-    }
-    return NULL;
-}
-
-static void write_environment(const struct session *s, struct jw *w)
-{
-    jw_key(w, "env");
-    jw_obj(w);
-    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        const char *value = find_variable(s->environment, kept[i]);
-        if (value != NULL) {
-            jw_kstrz(w, kept[i], value);
-        }
-    }
-    jw_end_obj(w);
-}
-
-static void write_summed(const struct session *s, struct jw *w)
-{
-    jw_key(w, "tokens");
-    jw_obj(w);
-    write_tokens(w, "input_tokens", s->usage.input);
-    write_tokens(w, "cached_input_tokens", s->usage.cached);
-    write_tokens(w, "output_tokens", s->usage.output);
-    write_tokens(w, "reasoning_output_tokens", s->usage.reasoning);
-    write_tokens(w, "context_window", -1);
-    jw_end_obj(w);
-    jw_kint(w, "command_count", (int64_t)s->calls);
-    jw_kint(w, "requests", (int64_t)s->requests);
-    jw_key(w, "duration_secs");
-    jw_int(w, s->ended_at != 0 ? (s->ended_at - s->started_at) / 1000 : 0);
-}
-
 void agent__session_write_meta(const struct session *s, struct jw *w)
 {
     jw_obj(w);
     jw_kstrz(w, "session_id", s->id);
     write_settings(s, w);
-    write_summed(s, w);
+    jw_key(w, "tokens");
+    jw_obj(w);
+    provider_write_tokens(w, "input_tokens", s->usage.input);
+    provider_write_tokens(w, "cached_input_tokens", s->usage.cached);
+    provider_write_tokens(w, "output_tokens", s->usage.output);
+    provider_write_tokens(w, "reasoning_output_tokens", s->usage.reasoning);
+    provider_write_tokens(w, "context_window", -1);
+    jw_end_obj(w);
+    jw_kint(w, "command_count", (int64_t)s->calls);
+    jw_kint(w, "requests", (int64_t)s->requests);
+    jw_key(w, "duration_secs");
+    jw_int(w, s->ended_at != 0 ? (s->ended_at - s->started_at) / 1000 : 0);
     if (s->role.before.n != 0) {
         jw_kstr(w, "before", s->role.before);
     }
     jw_kbool(w, "autonomous", s->role.autonomous);
     jw_kstrz(w, "want_provider", s->want_provider);
     jw_kstrz(w, "want_model", s->want_model);
-    write_environment(s, w);
+    jw_key(w, "env");
+    jw_obj(w);
+    for (char **it = s->environment; it != NULL && *it != NULL; it++) {
+        struct str value = str_of(*it), name = str_cut(&value, '=');
+        if (str_lookup(name, kept, ARRAY_LEN(kept)) >= 0) {
+            jw_key_str(w, name);
+            jw_str(w, value);
+        }
+    }
+    jw_end_obj(w);
     jw_end_obj(w);
 }
 
@@ -172,25 +142,14 @@ static void read_sums(struct session *s, const struct json *meta)
     }
 }
 
-static const char *end_reason_of(struct str name)
-{
-    static const char *const known[] = {"complete", "limit", "interrupted", "failed", "crashed"};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (str_eqz(name, known[i])) {
-            return known[i];
-        }
-    }
-    return NULL;
-}
-
 void agent__session_read_meta(struct session *s, const struct json *meta)
 {
-    struct str state = json_str(json_get(meta, "state"), "");
-    for (size_t i = 0; i < ARRAY_LEN(state_names); i++) {
-        if (str_eqz(state, state_names[i])) {
-            s->state = (enum session_state)i;
-        }
-    }
+    static const char *const reasons[] = {"complete", "limit", "interrupted", "failed", "crashed"};
+    struct str reason = json_str(json_get(meta, "end_reason"), "");
+    ptrdiff_t why = str_lookup(reason, reasons, ARRAY_LEN(reasons));
+    ptrdiff_t state =
+        str_lookup(json_str(json_get(meta, "state"), ""), state_names, ARRAY_LEN(state_names));
+    s->state = state >= 0 ? (enum session_state)state : s->state;
     agent__session_take_stored(s, meta);
     agent__session_set(&s->working_dir, json_str(json_get(meta, "working_dir"), ""));
     agent__session_set(&s->provider, json_str(json_get(meta, "provider"), ""));
@@ -200,18 +159,8 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     agent__session_set(&s->prompt_summary, json_str(json_get(meta, "prompt_summary"), ""));
     agent__session_set(&s->response_summary, json_str(json_get(meta, "response_summary"), ""));
     s->fallback = json_bool(json_get(meta, "fallback"), false);
-    s->end_reason = end_reason_of(json_str(json_get(meta, "end_reason"), ""));
+    s->end_reason = why >= 0 ? reasons[why] : NULL;
     read_sums(s, meta);
-}
-
-/// What is wrong with the metadata, or NULL. A session that does not know where it works can do nothing.
-static const char *meta_fault(const struct json *meta)
-{
-    struct str dir = json_str(json_get(meta, "working_dir"), "");
-    return meta == NULL                    ? "its metadata.json is missing or not JSON"
-           : meta->type != JSON_OBJ        ? "its metadata.json is not an object"
-           : dir.n == 0 || dir.p[0] != '/' ? "its metadata.json names no working directory"
-                                           : NULL;
 }
 
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row)
@@ -223,7 +172,12 @@ struct session *agent__session_of_row(struct agent *a, const struct store_row *r
     if (json_parse(&meta, &arena, row->meta, NULL, NULL) < 0) {
         meta = NULL;
     }
-    const char *fault = meta_fault(meta);
+    struct str dir = json_str(json_get(meta, "working_dir"), "");
+    const char *fault = meta == NULL             ? "its metadata.json is missing or not JSON"
+                        : meta->type != JSON_OBJ ? "its metadata.json is not an object"
+                        : dir.n == 0 || dir.p[0] != '/'
+                            ? "its metadata.json names no working directory"
+                            : NULL;
     agent__session_read_meta(s, meta);
     agent__session_read_role(s, meta, row->dir);
     s->last_seq = row->last_seq;

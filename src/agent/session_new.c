@@ -76,23 +76,18 @@ static void on_stored(void *arg, int status, const struct err *e)
     note__end(&n, STORE_SYNCED, on_created, c);
 }
 
-/// Fix what the granted paths stand for, before any command of the session runs. What fails here fails
-/// again, with its reason, in the first call that needs it.
-static void find_grants(struct session *s)
-{
-    struct grant g;
-    (void)!grants_find(s->grants, s->working_dir, &g, NULL);
-    vec_foreach (dir, &s->writable) {
-        (void)!grants_find(s->grants, *dir, &g, NULL);
-    }
-    grants_rest(s->grants); // an idle session holds no descriptors
-}
-
 static void choose_mode(void *arg) // on a lane: it looks at the disk
 {
     struct creation *c = arg;
     const char *why;
-    find_grants(c->s);
+    // What the granted paths stand for is fixed before any command of the session runs. What fails here
+    // fails again, with its reason, in the first call that needs it.
+    struct grant g;
+    (void)!grants_find(c->s->grants, c->s->working_dir, &g, NULL);
+    vec_foreach (dir, &c->s->writable) {
+        (void)!grants_find(c->s->grants, *dir, &g, NULL);
+    }
+    grants_rest(c->s->grants); // an idle session holds no descriptors
     if ((c->asked & SESSION_ASKED_SANDBOX) == 0) {
         c->s->sandbox =
             box_choose_mode(c->s->sandbox, c->s->working_dir, c->s->agent->o.home->dir, &why);
@@ -168,16 +163,8 @@ static void create(const struct creation *wish)
     work_submit(s->agent->files, 0, choose_mode, on_mode, c);
 }
 
-static unsigned asked_for(const struct json *params)
-{
-    return (json_get(params, "sandbox") != NULL ? SESSION_ASKED_SANDBOX : 0U) |
-           (json_get(params, "network") != NULL ? SESSION_ASKED_NETWORK : 0U) |
-           (json_get(params, "permission") != NULL ? SESSION_ASKED_PERMISSION : 0U);
-}
-
-/// `role` may be NULL: no bot's.
-static void make(struct agent *a, const struct json *params, const struct agent_role *role,
-                 agent_session_cb *cb, void *arg)
+void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
+                       agent_session_cb *cb, void *arg)
 {
     char id[16];
     struct agent_no no;
@@ -200,23 +187,16 @@ static void make(struct agent *a, const struct json *params, const struct agent_
             s->working_dir = xstrdup("/");
         }
         if (agent__session_choose(s, &no)) {
-            create(&(struct creation){.s = s, .asked = asked_for(params), .cb = cb, .arg = arg});
+            unsigned asked =
+                (json_get(params, "sandbox") != NULL ? SESSION_ASKED_SANDBOX : 0U) |
+                (json_get(params, "network") != NULL ? SESSION_ASKED_NETWORK : 0U) |
+                (json_get(params, "permission") != NULL ? SESSION_ASKED_PERMISSION : 0U);
+            create(&(struct creation){.s = s, .asked = asked, .cb = cb, .arg = arg});
             return;
         }
     }
     agent__session_free(s);
     agent__answer_session(a, cb, arg, NULL, &no);
-}
-
-void agent_session_new(struct agent *a, const struct json *params, agent_session_cb *cb, void *arg)
-{
-    make(a, params, NULL, cb, arg);
-}
-
-void agent_session_new_as(struct agent *a, const struct json *params, const struct agent_role *role,
-                          agent_session_cb *cb, void *arg)
-{
-    make(a, params, role, cb, arg);
 }
 
 void agent__session_tell_made(const struct session *s)

@@ -105,14 +105,6 @@ void agent_session_set_action(struct session *s, struct str action, store_done *
 
 // ---- the conversation goes on -------------------------------------------------------------------
 
-/// Does nothing and nobody need an ended session in memory?
-static bool is_spent(const struct session *s)
-{
-    return s->state == SESSION_ENDED && !s->ending && s->turn == NULL && s->talk == NULL &&
-           s->notes == NULL && s->queue.n == 0 && s->waiters.n == 0 && !s->entering &&
-           s->arriving == 0;
-}
-
 void agent__session_inherit(struct session *s)
 {
     struct agent *a = s->agent;
@@ -122,7 +114,10 @@ void agent__session_inherit(struct session *s)
     }
     s->requests = MAX(s->requests, old->requests);
     agent__session_move_talk(s, old);
-    if (is_spent(old)) { // a run may have any number of iterations
+    bool needed = old->state != SESSION_ENDED || old->ending || old->talk != NULL ||
+                  old->notes != NULL || old->queue.n != 0 || old->waiters.n != 0 || old->entering ||
+                  old->arriving != 0;
+    if (!needed) { // a run may have any number of iterations
         map_remove(&a->sessions, str_of(old->id));
         agent__session_free(old);
     }

@@ -11,6 +11,8 @@
 //   - at most one turn runs; messages run in the order in which they were sent.
 //   - the state is `running` or `waiting` exactly while a turn runs or messages are queued.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "base/utf8.h"
 #include "config/secrets.h"
@@ -30,32 +32,28 @@ struct sending {
     void *arg;
 };
 
-static struct session_message *find_message(struct session *s, const char *turn_id)
+static void on_written(void *arg, int status, const struct err *e)
 {
-    vec_foreach (m, &s->queue) {
-        if (strcmp(m->turn_id, turn_id) == 0) {
-            return m;
-        }
+    struct sending *q = arg;
+    if (status < 0) {
+        q->status = status;
+        q->e = *e;
     }
-    return NULL;
-}
-
-static void refuse_message(struct sending *q, struct session_message *m)
-{
+    if (--q->open != 0) {
+        return;
+    }
     struct session *s = q->s;
-    struct agent_no no;
-    agent__no(&no, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", q->e.msg);
-    free(m->text);
-    vec_remove(&s->queue, m - s->queue.p);
-    q->cb(q->arg, NULL, &no);
-}
-
-static void on_sent(struct sending *q)
-{
-    struct session *s = q->s;
-    struct session_message *m = find_message(s, q->turn_id);
+    struct session_message *m = s->queue.p;
+    while (strcmp(m->turn_id, q->turn_id) != 0) { // it stays until it is accepted
+        m++;
+        assert(m < s->queue.p + s->queue.n);
+    }
     if (q->status < 0) {
-        refuse_message(q, m);
+        struct agent_no no;
+        agent__no(&no, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", q->e.msg);
+        free(m->text);
+        vec_remove(&s->queue, m - s->queue.p);
+        q->cb(q->arg, NULL, &no);
     } else {
         struct agent_sent sent = {.turn_id = q->turn_id,
                                   .queued = q->queued,
@@ -67,18 +65,6 @@ static void on_sent(struct sending *q)
     }
     free(q);
     agent__session_next(s);
-}
-
-static void on_written(void *arg, int status, const struct err *e)
-{
-    struct sending *q = arg;
-    if (status < 0) {
-        q->status = status;
-        q->e = *e;
-    }
-    if (--q->open == 0) {
-        on_sent(q);
-    }
 }
 
 /// May a message be sent now?
@@ -274,31 +260,17 @@ static void on_dropped(void *arg, int status, const struct err *e)
     free(d);
 }
 
-static void drop_message(struct session *s, size_t i)
-{
-    struct session_message m = s->queue.p[i];
-    struct dropped *d = xmalloc(sizeof *d);
-    struct note n;
-    *d = (struct dropped){.s = s};
-    memcpy(d->turn_id, m.turn_id, sizeof d->turn_id);
-    vec_remove(&s->queue, i);
-    jw_kstrz(note__begin(&n, s, NULL, EVENT_TURN_INTERRUPTED), "turn", m.turn_id);
-    note__end(&n, STORE_SYNCED, on_dropped, d);
-    free(m.text);
-}
-
 void agent__session_drop_queue(struct session *s)
 {
     while (s->queue.n != 0 && s->queue.p[s->queue.n - 1].accepted) {
-        drop_message(s, s->queue.n - 1);
-    }
-}
-
-static void be_idle(struct session *s)
-{
-    if (s->state == SESSION_RUNNING || s->state == SESSION_WAITING) {
-        agent__session_set_state(s, SESSION_IDLE);
-        agent__session_save(s, NULL, NULL);
+        struct session_message m = vec_pop(&s->queue);
+        struct dropped *d = xmalloc(sizeof *d);
+        struct note n;
+        *d = (struct dropped){.s = s};
+        memcpy(d->turn_id, m.turn_id, sizeof d->turn_id);
+        jw_kstrz(note__begin(&n, s, NULL, EVENT_TURN_INTERRUPTED), "turn", m.turn_id);
+        note__end(&n, STORE_SYNCED, on_dropped, d);
+        free(m.text);
     }
 }
 
@@ -311,7 +283,10 @@ void agent__session_next(struct session *s)
         agent__session_drop_queue(s);
     }
     if (s->queue.n == 0) {
-        be_idle(s);
+        if (s->state == SESSION_RUNNING || s->state == SESSION_WAITING) {
+            agent__session_set_state(s, SESSION_IDLE);
+            agent__session_save(s, NULL, NULL);
+        }
         if (s->ending) {
             agent__session_finish_end(s);
         }

@@ -4,6 +4,8 @@
 // the client's environment (`variables`), tools get the rest (`environment`).
 
 #include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 #include "agent/agent_int.h"
@@ -35,13 +37,15 @@ static void free_list(char **list)
     free(list);
 }
 
-#define clear_names(v)                                                                             \
-    do {                                                                                           \
-        vec_foreach (clear_it, v) {                                                                \
-            free(*clear_it);                                                                       \
-        }                                                                                          \
-        (v)->n = 0;                                                                                \
-    } while (0)
+static void names_set(struct session_names *to, char *const *names, size_t n)
+{
+    struct session_names list = {0};
+    for (size_t i = 0; i < n; i++) {
+        vec_push(&list, xstrdup(names[i]));
+    }
+    vec_fini_each(to, free);
+    *to = list;
+}
 
 // ---- life ---------------------------------------------------------------------------------------
 
@@ -62,17 +66,6 @@ struct session *agent__session_new(struct agent *a, struct str id)
     return s;
 }
 
-static enum session_permission permission_of(const char *name)
-{
-    enum session_permission p = PERMISSION_DENY;
-    for (size_t i = 0; i < ARRAY_LEN(permissions); i++) {
-        if (strcmp(name, permissions[i]) == 0) {
-            p = (enum session_permission)i;
-        }
-    }
-    return p;
-}
-
 void agent__session_default(struct session *s, const struct config *c, unsigned asked)
 {
     enum box_mode mode = BOX_READ_ONLY;
@@ -84,7 +77,9 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
         s->network = config_bool(c, "sandbox.network");
     }
     if ((asked & SESSION_ASKED_PERMISSION) == 0) {
-        s->permission = permission_of(config_str(c, "session.permission"));
+        const char *name = config_str(c, "session.permission");
+        ptrdiff_t i = str_lookup(str_of(name), permissions, ARRAY_LEN(permissions));
+        s->permission = i >= 0 ? (enum session_permission)i : PERMISSION_DENY;
     }
 }
 
@@ -97,12 +92,9 @@ void agent__session_free(struct session *s)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         free(texts[i]);
     }
-    clear_names(&s->plugins);
-    clear_names(&s->disabled_tools);
-    clear_names(&s->writable);
-    vec_fini(&s->plugins);
-    vec_fini(&s->disabled_tools);
-    vec_fini(&s->writable);
+    vec_fini_each(&s->plugins, free);
+    vec_fini_each(&s->disabled_tools, free);
+    vec_fini_each(&s->writable, free);
     grants_unref(s->grants);
     free_list(s->environment);
     free_list(s->variables);
@@ -123,23 +115,34 @@ void agent__session_free(struct session *s)
 
 // ---- what is asked for --------------------------------------------------------------------------
 
-/// Copy an array of names into `out`; false when it is not one.
-static bool read_names(const struct json *v, char ***out, size_t *n)
+/// Let `out` be the names of an array; false, and nothing changes, when it is not one.
+static bool names_read(struct session_names *out, const struct json *v)
 {
-    vec(char *) names = {0};
+    struct session_names list = {0};
     bool fits = v->type == JSON_ARR;
     json_foreach_item (it, v) {
         fits = fits && it->type == JSON_STR;
-        vec_push(&names, str_dup(json_str(it, "")));
+        vec_push(&list, str_dup(json_str(it, "")));
     }
-    if (!fits) {
-        clear_names(&names);
-        vec_fini(&names);
-        return false;
+    struct session_names *drop = fits ? out : &list;
+    vec_fini_each(drop, free);
+    if (fits) {
+        *out = list;
     }
-    *out = names.p;
-    *n = names.n;
-    return true;
+    return fits;
+}
+
+/// Say what is wrong with a setting; false, for the caller to return.
+static bool unfit(struct agent_no *no, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool unfit(struct agent_no *no, const char *fmt, ...)
+{
+    va_list args;
+    no->problem = PROBLEM_INVALID_BODY;
+    no->hint[0] = '\0';
+    va_start(args, fmt);
+    vsnprintf(no->detail, sizeof no->detail, fmt, args);
+    va_end(args);
+    return false;
 }
 
 static bool take_plugins(struct session *s, const struct json *v, struct agent_no *no)
@@ -148,22 +151,14 @@ static bool take_plugins(struct session *s, const struct json *v, struct agent_n
         struct str name = json_str(it, "");
         json_foreach_item (other, v) {
             if (other < it && str_eq(json_str(other, ""), name)) {
-                agent__no(no, PROBLEM_INVALID_BODY, NULL, "plugin '%.*s' is listed twice",
-                          (int)MIN(name.n, (size_t)100), name.p);
-                return false;
+                return unfit(no, "plugin '%.*s' is listed twice", (int)MIN(name.n, (size_t)100),
+                             name.p);
             }
         }
     }
-    char **names;
-    size_t n;
-    if (!read_names(v, &names, &n)) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'plugins' must be a list of names");
-        return false;
+    if (!names_read(&s->plugins, v)) {
+        return unfit(no, "'plugins' must be a list of names");
     }
-    clear_names(&s->plugins);
-    vec_fini(&s->plugins);
-    s->plugins.p = names;
-    s->plugins.n = s->plugins.cap = n;
     s->all_plugins = false;
     return true;
 }
@@ -183,17 +178,8 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
 
 static bool take_disabled(struct session *s, const struct json *v, struct agent_no *no)
 {
-    char **names;
-    size_t n;
-    if (!read_names(v, &names, &n)) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'disabled_tools' must be a list of names");
-        return false;
-    }
-    clear_names(&s->disabled_tools);
-    vec_fini(&s->disabled_tools);
-    s->disabled_tools.p = names;
-    s->disabled_tools.n = s->disabled_tools.cap = n;
-    return true;
+    return names_read(&s->disabled_tools, v) ||
+           unfit(no, "'disabled_tools' must be a list of names");
 }
 
 /// The real path of a directory: links count now and never again. NULL when it is none; caller frees.
@@ -209,33 +195,24 @@ static char *real_directory(struct str asked)
 
 static bool take_writable(struct session *s, const struct json *v, struct agent_no *no)
 {
-    vec(char *) dirs = {0};
-    bool fits = v->type == JSON_ARR;
-    if (!fits) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'writable' must be a list of directories");
+    struct session_names dirs = {0};
+    if (v->type != JSON_ARR) {
+        return unfit(no, "'writable' must be a list of directories");
     }
     json_foreach_item (it, v) {
         struct str asked = json_str(it, "");
-        char *dir = fits ? real_directory(asked) : NULL;
-        if (fits && dir == NULL) {
-            agent__no(no, PROBLEM_INVALID_BODY, NULL,
-                      "'writable' must be directories that exist, with their absolute paths: "
-                      "'%.*s' is not",
-                      (int)MIN(asked.n, (size_t)150), asked.p);
-            fits = false;
-        } else if (dir != NULL) {
-            vec_push(&dirs, dir);
+        char *dir = real_directory(asked);
+        if (dir == NULL) {
+            vec_fini_each(&dirs, free);
+            return unfit(no,
+                         "'writable' must be directories that exist, with their absolute paths: "
+                         "'%.*s' is not",
+                         (int)MIN(asked.n, (size_t)150), asked.p);
         }
+        vec_push(&dirs, dir);
     }
-    if (!fits) {
-        clear_names(&dirs);
-        vec_fini(&dirs);
-        return false;
-    }
-    clear_names(&s->writable);
-    vec_fini(&s->writable);
-    s->writable.p = dirs.p;
-    s->writable.n = s->writable.cap = dirs.n;
+    vec_fini_each(&s->writable, free);
+    s->writable = dirs;
     return true;
 }
 
@@ -244,11 +221,10 @@ static bool take_working_dir(struct session *s, const struct json *v, struct age
     struct str asked = json_str(v, "");
     char *dir = real_directory(asked);
     if (dir == NULL) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL,
-                  "'working_dir' must be a directory that exists, "
-                  "with its absolute path: '%.*s' is not",
-                  (int)MIN(asked.n, (size_t)150), asked.p);
-        return false;
+        return unfit(no,
+                     "'working_dir' must be a directory that exists, with its absolute path: "
+                     "'%.*s' is not",
+                     (int)MIN(asked.n, (size_t)150), asked.p);
     }
     free(s->working_dir);
     s->working_dir = dir;
@@ -257,88 +233,36 @@ static bool take_working_dir(struct session *s, const struct json *v, struct age
 
 static bool take_sandbox(struct session *s, const struct json *v, struct agent_no *no)
 {
-    if (!box_mode_parse(json_str(v, ""), &s->sandbox)) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL,
-                  "'sandbox' must be read-only, workspace-write or danger-full-access");
-        return false;
-    }
-    return true;
+    return box_mode_parse(json_str(v, ""), &s->sandbox) ||
+           unfit(no, "'sandbox' must be read-only, workspace-write or danger-full-access");
 }
 
 static bool take_permission(struct session *s, const struct json *v, struct agent_no *no)
 {
-    for (size_t i = 0; i < ARRAY_LEN(permissions); i++) {
-        if (str_eqz(json_str(v, ""), permissions[i])) {
-            s->permission = (enum session_permission)i;
-            return true;
-        }
+    ptrdiff_t i = str_lookup(json_str(v, ""), permissions, ARRAY_LEN(permissions));
+    if (i < 0) {
+        return unfit(no, "'permission' must be ask, edits, plan, auto or deny");
     }
-    agent__no(no, PROBLEM_INVALID_BODY, NULL,
-              "'permission' must be ask, edits, plan, auto or deny");
-    return false;
+    s->permission = (enum session_permission)i;
+    return true;
 }
 
 static bool take_engine(struct session *s, const struct json *v, struct agent_no *no)
 {
     (void)s;
-    if (!str_eqz(json_str(v, ""), "native")) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "the only engine is 'native'");
-        return false;
-    }
-    return true;
-}
-
-static bool take_network(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)no;
-    s->network = json_bool(v, false);
-    return true;
+    return str_eqz(json_str(v, ""), "native") || unfit(no, "the only engine is 'native'");
 }
 
 static bool take_max_steps(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_steps = json_int(v, 0);
-    if (s->max_steps < 1) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'max_steps' must be 1 or more");
-    }
-    return s->max_steps >= 1;
+    return s->max_steps >= 1 || unfit(no, "'max_steps' must be 1 or more");
 }
 
 static bool take_max_cost(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_cost = json_double(v, 0);
-    if (!(s->max_cost > 0)) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'max_cost' must be more than 0 USD");
-    }
-    return s->max_cost > 0;
-}
-
-static bool take_keep_requests(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)no;
-    s->keep_requests = json_bool(v, false);
-    return true;
-}
-
-static bool take_title(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)no;
-    agent__session_set(&s->title, json_str(v, ""));
-    return true;
-}
-
-static bool take_provider(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)no;
-    agent__session_set(&s->want_provider, json_str(v, ""));
-    return true;
-}
-
-static bool take_model(struct session *s, const struct json *v, struct agent_no *no)
-{
-    (void)no;
-    agent__session_set(&s->want_model, json_str(v, ""));
-    return true;
+    return s->max_cost > 0 || unfit(no, "'max_cost' must be more than 0 USD");
 }
 
 static char **copy_list(const char *const *list)
@@ -386,48 +310,79 @@ static bool take_env(struct session *s, const struct json *v, struct agent_no *n
         free_list(s->variables);
         s->variables = copy_list(ours);
         s->environment = copy_list(agent__session_filter(s, theirs, &a));
-    } else {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL, "'env' must be an object of names and texts");
     }
     arena_fini(&a);
-    return fits;
+    return fits || unfit(no, "'env' must be an object of names and texts");
 }
 
+/// A setting: by `take`, or a text or a truth value at its place in the session. `stored`: metadata.json has
+/// it in the same form.
 static const struct {
     const char *name;
+    bool stored;
     bool (*take)(struct session *s, const struct json *v, struct agent_no *no);
-} takes[] = {{"plugins", take_plugins},
-             {"disabled_tools", take_disabled},
-             {"writable", take_writable},
-             {"working_dir", take_working_dir},
-             {"env", take_env},
-             {"provider", take_provider},
-             {"model", take_model},
-             {"engine", take_engine},
-             {"sandbox", take_sandbox},
-             {"network", take_network},
-             {"permission", take_permission},
-             {"keep_requests", take_keep_requests},
-             {"max_steps", take_max_steps},
-             {"max_cost", take_max_cost},
-             {"title", take_title}};
+    size_t text, flag;
+} takes[] = {{"plugins", .take = take_plugins},
+             {"disabled_tools", true, .take = take_disabled},
+             {"writable", .take = take_writable},
+             {"working_dir", .take = take_working_dir},
+             {"env", .take = take_env},
+             {"provider", .text = offsetof(struct session, want_provider)},
+             {"model", .text = offsetof(struct session, want_model)},
+             {"engine", .take = take_engine},
+             {"sandbox", true, .take = take_sandbox},
+             {"network", true, .flag = offsetof(struct session, network)},
+             {"permission", true, .take = take_permission},
+             {"keep_requests", true, .flag = offsetof(struct session, keep_requests)},
+             {"max_steps", true, .take = take_max_steps},
+             {"max_cost", true, .take = take_max_cost},
+             {"title", true, .text = offsetof(struct session, title)}};
+
+static bool take_setting(struct session *s, const struct json *params, size_t i,
+                         struct agent_no *no)
+{
+    const struct json *v = json_get(params, takes[i].name);
+    if (v == NULL || v->type == JSON_NULL) {
+        return true;
+    }
+    if (takes[i].take != NULL) {
+        return takes[i].take(s, v, no);
+    }
+    if (takes[i].text != 0) {
+        agent__session_set((char **)(void *)((char *)s + takes[i].text), json_str(v, ""));
+    } else {
+        *(bool *)((char *)s + takes[i].flag) = json_bool(v, false);
+    }
+    return true;
+}
 
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no)
 {
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
-        const struct json *v = json_get(params, takes[i].name);
-        if (v != NULL && v->type != JSON_NULL && !takes[i].take(s, v, no)) {
+        if (!take_setting(s, params, i, no)) {
             return false;
         }
     }
     return true;
 }
 
-/// What of the client's environment was kept is there again; providers have nothing.
-static void read_environment(struct session *s, const struct json *env)
+void agent__session_take_stored(struct session *s, const struct json *meta)
 {
-    vec(char *) list = {0};
-    json_foreach_member (m, env) {
+    const struct json *plugins = json_get(meta, "plugins"), *writable = json_get(meta, "writable");
+    struct agent_no no;
+    for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
+        if (takes[i].stored) {
+            (void)take_setting(s, meta, i, &no);
+        }
+    }
+    if (plugins != NULL && plugins->type == JSON_ARR) {
+        s->all_plugins = !names_read(&s->plugins, plugins);
+    }
+    if (writable != NULL) {
+        (void)names_read(&s->writable, writable); // real paths, as they were
+    }
+    vec(char *) list = {0}; // what of the client's environment was kept; providers have nothing
+    json_foreach_member (m, json_get(meta, "env")) {
         if (is_variable(m)) {
             vec_push(&list, xasprintf(STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(m->value.s)));
         }
@@ -435,32 +390,6 @@ static void read_environment(struct session *s, const struct json *env)
     vec_push(&list, NULL);
     free_list(s->environment);
     s->environment = list.p;
-}
-
-void agent__session_take_stored(struct session *s, const struct json *meta)
-{
-    static const char *const plain[] = {"title",    "disabled_tools", "sandbox",
-                                        "network",  "keep_requests",  "max_steps",
-                                        "max_cost", "permission"};
-    struct agent_no no;
-    for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
-        for (size_t k = 0; k < ARRAY_LEN(plain); k++) {
-            const struct json *v = json_get(meta, takes[i].name);
-            if (strcmp(plain[k], takes[i].name) == 0 && v != NULL && v->type != JSON_NULL) {
-                (void)takes[i].take(s, v, &no);
-            }
-        }
-    }
-    const struct json *plugins = json_get(meta, "plugins"), *writable = json_get(meta, "writable");
-    size_t n = 0;
-    if (plugins != NULL && plugins->type == JSON_ARR) {
-        s->all_plugins = !read_names(plugins, &s->plugins.p, &n);
-        s->plugins.n = s->plugins.cap = n;
-    }
-    if (writable != NULL && read_names(writable, &s->writable.p, &n)) { // real paths, as they were
-        s->writable.n = s->writable.cap = n;
-    }
-    read_environment(s, json_get(meta, "env"));
 }
 
 bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no)
@@ -500,15 +429,6 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
     return true;
 }
 
-static void copy_texts(char ***out, size_t *n, size_t *cap, char *const *from, size_t n_from)
-{
-    *out = n_from != 0 ? xcalloc(n_from, sizeof **out) : NULL;
-    for (size_t i = 0; i < n_from; i++) {
-        (*out)[i] = xstrdup(from[i]);
-    }
-    *n = *cap = n_from;
-}
-
 void agent__session_copy_settings(struct session *to, const struct session *from)
 {
     agent__session_copy_role(to, from);
@@ -517,11 +437,9 @@ void agent__session_copy_settings(struct session *to, const struct session *from
     agent__session_set(&to->want_provider, str_of(from->want_provider));
     agent__session_set(&to->want_model, str_of(from->want_model));
     to->all_plugins = from->all_plugins;
-    copy_texts(&to->plugins.p, &to->plugins.n, &to->plugins.cap, from->plugins.p, from->plugins.n);
-    copy_texts(&to->disabled_tools.p, &to->disabled_tools.n, &to->disabled_tools.cap,
-               from->disabled_tools.p, from->disabled_tools.n);
-    copy_texts(&to->writable.p, &to->writable.n, &to->writable.cap, from->writable.p,
-               from->writable.n);
+    names_set(&to->plugins, from->plugins.p, from->plugins.n);
+    names_set(&to->disabled_tools, from->disabled_tools.p, from->disabled_tools.n);
+    names_set(&to->writable, from->writable.p, from->writable.n);
     to->sandbox = from->sandbox;
     to->network = from->network;
     to->permission = from->permission;

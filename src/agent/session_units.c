@@ -20,16 +20,6 @@ static const char *const *listed(const struct session *s, size_t *n)
     return config_strings(agent__session_config(s), "session.plugins", n);
 }
 
-static bool is_listed(const char *const *names, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
 {
     const struct agent_host *h = &s->agent->o.host;
@@ -51,20 +41,6 @@ static void pick(struct picked *out, struct gen_unit *u)
     out->p[out->n++] = u;
 }
 
-static int pick_listed(const struct session *s, struct gen *g, const char *const *names, size_t n,
-                       struct picked *out, struct err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct gen_unit *u = gen_unit_find(g, str_of(names[i]));
-        if (u == NULL || reach_of(s, u) == AGENT_NEVER) {
-            return err_set(e, ERR_NOT_FOUND, "plugin '%.100s' of this session is not serving",
-                           names[i]);
-        }
-        pick(out, u);
-    }
-    return 0;
-}
-
 int agent__check_required(const struct agent *a, const struct gen *g, const char *dir,
                           struct err *e)
 {
@@ -84,18 +60,27 @@ int agent__session_units(const struct session *s, struct gen *g, struct arena *a
     struct picked all = {.p = arena_calloc(a, gen_count(g) + 1, sizeof *all.p)};
     size_t n_names = 0;
     const char *const *names = listed(s, &n_names);
+    *out = all.p;
     for (size_t i = 0; i < gen_count(g); i++) {
         struct gen_unit *u = gen_at(g, i);
         enum agent_reach reach = reach_of(s, u);
-        if (names == NULL ? reach != AGENT_NEVER
-                          : reach == AGENT_ALWAYS && !is_listed(names, n_names, u->name)) {
+        if (names == NULL
+                ? reach != AGENT_NEVER
+                : reach == AGENT_ALWAYS && str_lookup(str_of(u->name), names, n_names) < 0) {
             pick(&all, u);
         }
     }
-    int rc = pick_listed(s, g, names, names != NULL ? n_names : 0, &all, e);
-    *out = all.p;
     *n = all.n;
-    return rc < 0 ? rc : agent__check_required(s->agent, g, agent__session_place(s), e);
+    for (size_t i = 0; names != NULL && i < n_names; i++) {
+        struct gen_unit *u = gen_unit_find(g, str_of(names[i]));
+        if (u == NULL || reach_of(s, u) == AGENT_NEVER) {
+            return err_set(e, ERR_NOT_FOUND, "plugin '%.100s' of this session is not serving",
+                           names[i]);
+        }
+        pick(&all, u);
+        *n = all.n;
+    }
+    return agent__check_required(s->agent, g, agent__session_place(s), e);
 }
 
 // ---- shown --------------------------------------------------------------------------------------

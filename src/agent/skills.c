@@ -170,29 +170,21 @@ static void read_entry(struct skills *s, const char *dir, const char *entry, con
     free(path);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed)
 {
     DIR *d = opendir(dir);
-    vec(char *) names = {0};
+    vec(const char *) names = {0};
     for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
         if (it->d_name[0] != '.' && names.n < SKILLS_MAX) {
-            vec_push(&names, xstrdup(it->d_name));
+            vec_push(&names, arena_strdup(&s->arena, str_of(it->d_name)));
         }
     }
     if (d != NULL) {
         closedir(d);
     }
-    if (names.n != 0) {
-        qsort(names.p, names.n, sizeof *names.p, by_name);
-    }
+    str_sort(names.p, names.n);
     vec_foreach (name, &names) {
         read_entry(s, dir, *name, prefix, hashed);
-        free(*name);
     }
     vec_fini(&names);
 }

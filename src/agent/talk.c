@@ -67,19 +67,6 @@ static struct json make_result(struct talk *t, struct str id, struct str output,
     return *r;
 }
 
-/// Take the result of a call out of those that came.
-static struct json take_result(struct talk *t, struct str id)
-{
-    for (size_t i = 0; i < t->results.n; i++) {
-        struct json r = t->results.p[i];
-        if (str_eq(json_str(json_get(&r, "tool_call_id"), ""), id)) {
-            vec_remove(&t->results, i);
-            return r;
-        }
-    }
-    return make_result(t, id, str_of(no_result), false);
-}
-
 /// The calls that are open get their answers, in their own order.
 static void settle(struct talk *t)
 {
@@ -88,8 +75,20 @@ static void settle(struct talk *t)
     }
     struct json *list = make_arr(&t->arena, t->asking->n);
     json_foreach_item (it, t->asking) {
-        if (is_call(it)) {
-            make_push(list, take_result(t, json_str(json_get(it, "id"), "")));
+        struct str id = json_str(json_get(it, "id"), "");
+        if (!is_call(it)) {
+            continue;
+        }
+        size_t i = 0;
+        while (i < t->results.n &&
+               !str_eq(json_str(json_get(&t->results.p[i], "tool_call_id"), ""), id)) {
+            i++;
+        }
+        if (i == t->results.n) {
+            make_push(list, make_result(t, id, str_of(no_result), false));
+        } else {
+            make_push(list, t->results.p[i]);
+            vec_remove(&t->results, i);
         }
     }
     t->asking = NULL;
@@ -102,11 +101,6 @@ const struct json *talk_messages(struct talk *t)
     settle(t);
     t->view = (struct json){.type = JSON_ARR, .n = (uint32_t)t->messages.n, .items = t->messages.p};
     return &t->view;
-}
-
-size_t talk_count(const struct talk *t)
-{
-    return t->messages.n;
 }
 
 void talk_user(struct talk *t, struct str text)
@@ -274,20 +268,9 @@ size_t talk_trim(struct talk *t, size_t max)
 
 // ---- from a journal -----------------------------------------------------------------------------
 
-void talk_facts_init(struct talk_facts *f)
-{
-    *f = (struct talk_facts){0};
-}
-
 void talk_facts_fini(struct talk_facts *f)
 {
-    vec_foreach (id, &f->open) {
-        free(*id);
-    }
-    vec_fini(&f->open);
-    free(f->first_text);
-    free(f->last_text);
-    *f = (struct talk_facts){0};
+    vec_fini_each(&f->open, free);
 }
 
 /// The number in "t12", "p3"; 0 when it is none.
@@ -297,63 +280,35 @@ static uint64_t number_of(const struct json *id)
     return str_to_u64(str_from(json_str(id, ""), 1), &n) ? n : 0;
 }
 
-static void open_turn(struct talk_facts *f, struct str id)
+/// Where the turn is among the open ones; -1: it is not.
+static ptrdiff_t find_open(const struct talk_facts *f, struct str id)
 {
-    vec_foreach (it, &f->open) {
-        if (str_eqz(id, *it)) {
-            return;
-        }
-    }
-    vec_push(&f->open, str_dup(id));
-}
-
-static void close_turn(struct talk_facts *f, struct str id)
-{
-    for (size_t i = 0; i < f->open.n; i++) {
-        if (str_eqz(id, f->open.p[i])) {
-            free(f->open.p[i]);
-            vec_remove(&f->open, i);
-            return;
-        }
-    }
-}
-
-static void keep_text(char **place, struct str text, bool once)
-{
-    if (!once || *place == NULL) {
-        free(*place);
-        *place = str_dup(text);
-    }
-}
-
-/// A message that was queued stands where its turn began, not where it was accepted: see turn.started.
-static void replay_user(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    struct str text = json_str(json_get(ev, "text"), "");
-    struct str turn = json_str(json_get(ev, "turn"), "");
-    if (json_get(ev, "original_text") != NULL) {
-        talk_replace_user(t, text);
-    } else if (json_bool(json_get(ev, "steer"), false)) {
-        talk_say(t, text);
-    } else {
-        f->turns = MAX(f->turns, number_of(json_get(ev, "turn")));
-        open_turn(f, turn);
-        keep_text(&f->first_text, text, true);
-    }
+    return str_lookup(id, (const char *const *)f->open.p, f->open.n);
 }
 
 static void replay_message(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
-    if (str_eqz(json_str(json_get(ev, "role"), ""), "user")) {
-        replay_user(t, f, ev);
+    const struct json *content = json_get(ev, "content"), *text = json_get(ev, "text");
+    struct str said = json_str(text, ""), turn = json_str(json_get(ev, "turn"), "");
+    bool user = str_eqz(json_str(json_get(ev, "role"), ""), "user");
+    if (user && json_get(ev, "original_text") != NULL) {
+        talk_replace_user(t, said);
+    } else if (user && json_bool(json_get(ev, "steer"), false)) {
+        talk_say(t, said);
+    } else if (
+        user) { // it stands where its turn began, not where it was accepted: see turn.started
+        f->turns = MAX(f->turns, number_of(json_get(ev, "turn")));
+        if (find_open(f, turn) < 0) {
+            vec_push(&f->open, str_dup(turn));
+        }
+    }
+    if (user) {
         return;
     }
-    const struct json *content = json_get(ev, "content"), *text = json_get(ev, "text");
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
     talk_hear(t, (size_t)MAX(json_int(json_get(ev, "heard"), 0), 0));
     uint64_t left_out = (uint64_t)MAX(json_int(json_get(ev, "left_out"), 0), 0);
     talk_assistant(t, content != NULL ? content : text, left_out);
-    keep_text(&f->last_text, json_str(text, ""), false);
 }
 
 static void replay_turn_started(struct talk *t, struct talk_facts *f, const struct json *ev)
@@ -395,7 +350,11 @@ static void replay_ended(struct talk *t, struct talk_facts *f, const struct json
 {
     bool cut = str_eqz(json_str(json_get(ev, "type"), ""), "turn.interrupted");
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
-    close_turn(f, json_str(json_get(ev, "turn"), ""));
+    ptrdiff_t i = find_open(f, json_str(json_get(ev, "turn"), ""));
+    if (i >= 0) {
+        free(f->open.p[i]);
+        vec_remove(&f->open, i);
+    }
     talk_hear(t, SIZE_MAX);
     if (cut && json_get(ev, "step") != NULL) {
         talk_interrupted(t);

@@ -19,7 +19,6 @@ void talk_free(struct talk *t); // NULL is allowed
 
 /// The messages, an array; borrowed until the next change. Open calls are settled first.
 const struct json *talk_messages(struct talk *t);
-size_t talk_count(const struct talk *t);
 
 // ---- while a turn runs --------------------------------------------------------------------------
 
@@ -52,7 +51,7 @@ size_t talk_trim(struct talk *t, size_t max);
 
 // ---- from a journal -----------------------------------------------------------------------------
 
-/// What a journal says beyond the messages.
+/// What a journal says beyond the messages. Zeroed: nothing.
 struct talk_facts {
     uint64_t turns, requests, asks; // highest numbers given out
     struct provider_usage usage;    // of the session
@@ -60,9 +59,7 @@ struct talk_facts {
     bool has_usage;                 // there was one
     uint64_t calls;                 // tools called
     vec(char *) open;               // turns accepted and not ended, in order
-    char *first_text, *last_text;   // what was said first, and answered last; NULL
 };
-void talk_facts_init(struct talk_facts *f);
 void talk_facts_fini(struct talk_facts *f);
 
 /// Take one event of a journal, in order.

@@ -108,57 +108,38 @@ static void on_prepared(void *arg)
     }
 }
 
-static const char *const *join_lists(struct arena *a, const char *const *x, const char *const *y)
-{
-    size_t n = 0, i;
-    while (x[n] != NULL) {
-        n++;
-    }
-    for (i = 0; y[i] != NULL; i++) {
-    }
-    const char **both = arena_calloc(a, n + i + 1, sizeof *both);
-    memcpy(both, x, n * sizeof *both);
-    memcpy(both + n, y, i * sizeof *both);
-    return both;
-}
-
-/// What runs outside of the box is found anew for each call: a file may have been named since the last.
-static int make_box(struct tool_job *c)
-{
-    struct trust_guards g;
-    if (c->policy.mode != BOX_WORKSPACE_WRITE) { // nothing can be written, or everything
-        return box_new(&c->box, &c->policy, &c->why);
-    }
-    trust_guards_read(&g, c->policy.home, c->followed);
-    c->policy.guard = join_lists(&c->arena, c->plugins, g.paths.p);
-    int rc = box_new(&c->box, &c->policy, &c->why);
-    c->policy.guard = NULL;
-    trust_guards_fini(&g);
-    return rc;
-}
-
+/// What runs outside of the box is found anew for each job: a file may have been named since the last.
 static void prepare(void *arg)
 {
     struct tool_job *c = arg;
-    int rc = make_box(c);
-    if (rc == 0) {
-        rc = c->tool->ops->work(c, &c->why);
+    struct trust_guards g = {0};
+    vec(const char *) guard = {0};
+    bool guarded =
+        c->policy.mode == BOX_WORKSPACE_WRITE; // else nothing can be written, or everything
+    if (guarded) {
+        trust_guards_read(&g, c->policy.home, c->followed);
+        for (const char *const *it = c->plugins; *it != NULL; it++) {
+            vec_push(&guard, *it);
+        }
+        for (size_t i = 0; g.paths.p[i] != NULL; i++) {
+            vec_push(&guard, g.paths.p[i]);
+        }
+        vec_push(&guard, NULL);
+        c->policy.guard = guard.p;
     }
-    c->why.code = rc;
+    int rc = box_new(&c->box, &c->policy, &c->why);
+    c->policy.guard = NULL;
+    if (guarded) {
+        trust_guards_fini(&g);
+    }
+    vec_fini(&guard);
+    c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 
-/// Is the input what the tool takes?
-static int check_input(struct tool_job *c)
+void tool__finish(struct tool_job *c, const struct tool_result *r)
 {
-    struct json *schema = NULL;
-    int rc = json_parse(&schema, &c->arena, str_of(c->tool->schema), NULL, NULL);
-    assert(rc == 0 && schema_check(schema, NULL) == 0);
-    return schema_fit(schema, c->input, "input", &c->why);
-}
-
-/// Hand on the result, without secrets that a file or a command showed.
-static void tell_result(struct tool_job *c, const struct tool_result *r)
-{
+    timer_stop(&c->timer);
+    // Hand on the result, without secrets that a file or a command showed.
     struct tool_result clean = *r;
     struct buf output, error, diff;
     buf_init(&output, SIZE_MAX);
@@ -176,12 +157,6 @@ static void tell_result(struct tool_job *c, const struct tool_result *r)
     buf_fini(&output);
     buf_fini(&error);
     buf_fini(&diff);
-}
-
-void tool__finish(struct tool_job *c, const struct tool_result *r)
-{
-    timer_stop(&c->timer);
-    tell_result(c, r);
     tool_output_free(c->output);
     box_free(c->box);
     grants_unref(c->policy.grants);
@@ -241,7 +216,10 @@ struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *t
     buf_init(&c->cut, SIZE_MAX);
     copy_env(c, env);
     c->input = json_clone(&c->arena, input);
-    c->why.code = check_input(c);
+    struct json *schema = NULL;
+    int rc = json_parse(&schema, &c->arena, str_of(tool->schema), NULL, NULL);
+    assert(rc == 0 && schema_check(schema, NULL) == 0);
+    c->why.code = schema_fit(schema, c->input, "input", &c->why);
     if (c->why.code != 0) {
         loop_defer(c->loop, on_prepared, c);
     } else {

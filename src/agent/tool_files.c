@@ -47,15 +47,6 @@ static struct str cut_line(struct str *rest)
     return line;
 }
 
-static void add_line(struct buf *out, struct str line)
-{
-    size_t n = utf8_cut(line.p, line.n, TOOL_OUTPUT_MAX - out->n);
-    buf_add(out, line.p, n);
-    if (n < line.n) {
-        buf_addf(out, "\n[%zu bytes of this line left out]\n", line.n - n);
-    }
-}
-
 /// Lines `first` to `first + limit - 1`, as far as they fit; a first line that does not is cut.
 static void add_lines(struct buf *out, struct str text, int64_t first, int64_t limit)
 {
@@ -72,7 +63,11 @@ static void add_lines(struct buf *out, struct str text, int64_t first, int64_t l
         if (out->n != 0 && out->n + line.n > TOOL_OUTPUT_MAX) {
             break;
         }
-        add_line(out, line);
+        size_t n = utf8_cut(line.p, line.n, TOOL_OUTPUT_MAX - out->n);
+        buf_add(out, line.p, n);
+        if (n < line.n) {
+            buf_addf(out, "\n[%zu bytes of this line left out]\n", line.n - n);
+        }
         text = rest;
         number++;
     }
@@ -133,43 +128,30 @@ static size_t count(struct str text, struct str what)
     return n;
 }
 
-static void replace(struct buf *out, struct str text, struct str old, struct str new)
-{
-    const char *at;
-    while ((at = memmem(text.p, text.n, old.p, old.n)) != NULL) {
-        size_t before = (size_t)(at - text.p);
-        buf_add(out, text.p, before);
-        buf_adds(out, new);
-        text = str_from(text, before + old.n);
-    }
-    buf_adds(out, text);
-}
-
-static int check_count(size_t n, bool all, const char *path, struct err *e)
-{
-    if (n == 0) {
-        return err_set(e, ERR_NOT_FOUND, "'old' does not occur in '%s': read the file again", path);
-    }
-    if (n > 1 && !all) {
-        return err_set(e, ERR_CONFLICT,
-                       "'old' occurs %zu times in '%s': give more of what is around it, or set all",
-                       n, path);
-    }
-    return 0;
-}
-
 static int edit(struct tool_job *c, const char *path, struct str text, struct err *e)
 {
     struct str old = json_str(json_get(c->input, "old"), "");
     struct str new = json_str(json_get(c->input, "new"), "");
     struct buf changed;
     size_t n = count(text, old);
-    int rc = check_count(n, json_bool(json_get(c->input, "all"), false), path, e);
-    if (rc < 0) {
-        return rc;
+    if (n == 0) {
+        return err_set(e, ERR_NOT_FOUND, "'old' does not occur in '%s': read the file again", path);
     }
+    if (n > 1 && !json_bool(json_get(c->input, "all"), false)) {
+        return err_set(e, ERR_CONFLICT,
+                       "'old' occurs %zu times in '%s': give more of what is around it, or set all",
+                       n, path);
+    }
+    int rc = 0;
     buf_init(&changed, TOOL_FILE_MAX);
-    replace(&changed, text, old, new);
+    const char *at;
+    while ((at = memmem(text.p, text.n, old.p, old.n)) != NULL) {
+        size_t before = (size_t)(at - text.p);
+        buf_add(&changed, text.p, before);
+        buf_adds(&changed, new);
+        text = str_from(text, before + old.n);
+    }
+    buf_adds(&changed, text);
     if (!buf_ok(&changed)) {
         rc = err_set(e, ERR_TOO_LARGE, "'%s' would be larger than %d MiB", path,
                      TOOL_FILE_MAX >> 20);
@@ -245,15 +227,6 @@ static void list_below(struct listing *l, int fd, const char *real, const char *
     }
 }
 
-static void show(struct listing *l, const char *shown, const struct entry *it)
-{
-    struct buf *out = &l->call->text;
-    char *name = arena_printf(&l->call->arena, "%s%s", shown, it->name);
-    tool_output_clean(out, str_of(name));
-    buf_addz(out, it->type == DT_DIR ? "/\n" : it->type == DT_LNK ? "@\n" : "\n");
-    l->left--;
-}
-
 /// Takes `fd`. A link is shown and not followed; a repository's own files are many and say little.
 static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth)
 {
@@ -279,7 +252,11 @@ static void list_dir(struct listing *l, int fd, const char *real, const char *sh
             l->cut = true;
             break;
         }
-        show(l, shown, it);
+        struct buf *out = &l->call->text;
+        char *name = arena_printf(&l->call->arena, "%s%s", shown, it->name);
+        tool_output_clean(out, str_of(name));
+        buf_addz(out, it->type == DT_DIR ? "/\n" : it->type == DT_LNK ? "@\n" : "\n");
+        l->left--;
         if (it->type == DT_DIR && depth < l->depth && strcmp(it->name, ".git") != 0) {
             list_below(l, fd, real, shown, it, depth + 1);
         }

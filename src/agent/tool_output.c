@@ -50,42 +50,32 @@ struct tool_output {
 
 // ---- on the lane -----------------------------------------------------------------------------
 
-static void open_file(struct tool_output *o)
-{
-    char *dir = str_dup(path_dir(str_of(o->path)));
-    o->failed = path_mkdirs(dir, 0700, NULL);
-    if (o->failed == 0) {
-        int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-        o->fd = open(o->path, flags, 0600);
-        o->failed = o->fd < 0 ? -errno : 0;
-    }
-    free(dir);
-}
-
-static void write_all(struct tool_output *o, struct str rest)
-{
-    while (rest.n != 0 && o->failed == 0) {
-        ssize_t n = write(o->fd, rest.p, rest.n);
-        if (n >= 0) {
-            rest = str_from(rest, (size_t)n);
-            o->written += (uint64_t)n;
-        } else if (errno != EINTR) {
-            o->failed = -errno;
-        }
-    }
-}
-
 static void job(void *arg)
 {
     struct tool_output *o = arg;
     struct str bytes = buf_str(&o->writing);
     if (o->fd < 0 && o->failed == 0) {
-        open_file(o);
+        char *dir = str_dup(path_dir(str_of(o->path)));
+        o->failed = path_mkdirs(dir, 0700, NULL);
+        if (o->failed == 0) {
+            int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+            o->fd = open(o->path, flags, 0600);
+            o->failed = o->fd < 0 ? -errno : 0;
+        }
+        free(dir);
     }
     if (o->written + bytes.n > FILE_MAX) {
         bytes.n = (size_t)(FILE_MAX - o->written);
     }
-    write_all(o, bytes);
+    while (bytes.n != 0 && o->failed == 0) {
+        ssize_t n = write(o->fd, bytes.p, bytes.n);
+        if (n >= 0) {
+            bytes = str_from(bytes, (size_t)n);
+            o->written += (uint64_t)n;
+        } else if (errno != EINTR) {
+            o->failed = -errno;
+        }
+    }
     if (o->last && o->fd >= 0) {
         close(o->fd);
         o->fd = -1;
@@ -136,17 +126,6 @@ static void keep_tail(struct tool_output *o, struct str bytes)
     buf_adds(&o->tail, bytes);
 }
 
-/// More than can be shown: the file begins.
-static void spill(struct tool_output *o)
-{
-    o->spilled = true;
-    o->key = work_mount_key(o->path);
-    buf_adds(&o->pending, buf_str(&o->first));
-    size_t head = utf8_cut(o->first.p, o->first.n, HALF);
-    keep_tail(o, str_from(buf_str(&o->first), head));
-    buf_cut(&o->first, head);
-}
-
 struct tool_output *tool_output_new(struct lane *lane, const char *path, loop_fn *on_room,
                                     void *arg)
 {
@@ -174,7 +153,13 @@ static bool add(struct tool_output *o, struct str bytes)
         if (bytes.n == 0) {
             return true;
         }
-        spill(o);
+        // More than can be shown: the file begins.
+        o->spilled = true;
+        o->key = work_mount_key(o->path);
+        buf_adds(&o->pending, buf_str(&o->first));
+        size_t head = utf8_cut(o->first.p, o->first.n, HALF);
+        keep_tail(o, str_from(buf_str(&o->first), head));
+        buf_cut(&o->first, head);
     }
     keep_tail(o, bytes);
     buf_adds(&o->pending, bytes);
@@ -215,29 +200,6 @@ void tool_output_end(struct tool_output *o, loop_fn *done, void *arg)
     }
 }
 
-/// Without the rest of a character whose beginning was left out.
-static struct str whole_characters(struct str s)
-{
-    size_t n = 0;
-    while (n < 3 && n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80) {
-        n++;
-    }
-    return str_from(s, n);
-}
-
-static void add_gap(struct tool_output *o, struct buf *out, uint64_t left_out)
-{
-    buf_addf(out, "\n[%llu bytes left out here; ", (unsigned long long)left_out);
-    if (o->failed != 0) {
-        buf_addf(out, "the whole output could not be kept: %s]\n", err_text(o->failed));
-    } else if (o->written < o->total) {
-        buf_addf(out, "the first %llu bytes of the output are in %s]\n",
-                 (unsigned long long)o->written, o->path);
-    } else {
-        buf_addf(out, "the whole output is in %s]\n", o->path);
-    }
-}
-
 void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out)
 {
     *left_out = 0;
@@ -246,9 +208,20 @@ void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out
         return;
     }
     struct str tail = buf_str(&o->tail);
-    tail = whole_characters(str_from(tail, tail.n > HALF ? tail.n - HALF : 0));
+    tail = str_from(tail, tail.n > HALF ? tail.n - HALF : 0);
+    for (int i = 0; i < 3 && tail.n != 0 && ((unsigned char)tail.p[0] & 0xc0) == 0x80; i++) {
+        tail = str_from(tail, 1); // the rest of a character whose beginning was left out
+    }
     *left_out = o->total - o->first.n - tail.n;
-    add_gap(o, out, *left_out);
+    buf_addf(out, "\n[%llu bytes left out here; ", (unsigned long long)*left_out);
+    if (o->failed != 0) {
+        buf_addf(out, "the whole output could not be kept: %s]\n", err_text(o->failed));
+    } else if (o->written < o->total) {
+        buf_addf(out, "the first %llu bytes of the output are in %s]\n",
+                 (unsigned long long)o->written, o->path);
+    } else {
+        buf_addf(out, "the whole output is in %s]\n", o->path);
+    }
     tool_output_clean(out, tail);
 }
 

@@ -48,12 +48,12 @@ static bool is_kernel_made(int fd)
     return fstatfs(fd, &fs) != 0 || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC;
 }
 
-/// Big outputs of this session may be read, although they lie in the home of Afloat.
+/// Big outputs of this session may be read, although they are in the home of Afloat.
 static bool is_output(const struct tool_job *c, const char *real)
 {
     char *dir = c->outputs_dir != NULL ? realpath(c->outputs_dir, NULL) : NULL;
-    size_t n = dir != NULL ? strlen(dir) : 0;
-    bool inside = n != 0 && strncmp(real, dir, n) == 0 && real[n] == '/';
+    const char *below = dir != NULL ? path_below(dir, real) : NULL;
+    bool inside = below != NULL && below[0] != '\0';
     free(dir);
     return inside;
 }
@@ -84,16 +84,6 @@ static int check_readable(struct tool_job *c, int fd, const char *path, bool dir
     return 0;
 }
 
-/// The content of what was opened without.
-static int open_content(int fd, const char *path, bool dir, struct err *e)
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    int content =
-        open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (dir ? O_DIRECTORY : 0));
-    return content >= 0 ? content : err_sys(e, "cannot open '%s'", path);
-}
-
 int tool__path(struct tool_job *c, struct str path, char **out, struct err *e)
 {
     if (memchr(path.p, '\0', path.n) != NULL || path.n >= PATH_MAX) {
@@ -122,8 +112,12 @@ int tool__open(struct tool_job *c, const char *path, bool dir, char **real, stru
         return err_sys(e, "cannot open '%s'", path);
     }
     int rc = check_readable(c, fd, path, dir, real, e);
-    if (rc == 0) {
-        rc = open_content(fd, path, dir, e);
+    if (rc == 0) { // the content of what was opened without
+        char link[64];
+        int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (dir ? O_DIRECTORY : 0);
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        rc = open(link, flags);
+        rc = rc >= 0 ? rc : err_sys(e, "cannot open '%s'", path);
     }
     close(fd);
     return rc;
@@ -271,14 +265,6 @@ static int find_new(struct tool_job *c, const char *path, struct place *p, struc
     return p->dir < 0 ? p->dir : 0;
 }
 
-/// The path as the user knows it: relative to the working directory where it is in there.
-static struct str shown_path(const struct tool_job *c, const char *path)
-{
-    const char *dir = c->policy.working_dir;
-    size_t n = strlen(dir);
-    return str_of(strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : path);
-}
-
 /// What the write changes. A file that is no text has no diff, and of a very long one the beginning is kept.
 static void note_diff(struct tool_job *c, const char *path, struct str text)
 {
@@ -289,8 +275,10 @@ static void note_diff(struct tool_job *c, const char *path, struct str text)
         rc = tool__read_text(fd, path, &before, NULL);
         close(fd);
     }
-    if (rc >= 0 || rc == -ENOENT) {
-        linediff_write(&c->diff, shown_path(c, path), buf_str(&before), text);
+    if (rc >= 0 || rc == -ENOENT) { // as the user knows it: relative to the working directory
+        const char *below = path_below(c->policy.working_dir, path);
+        const char *shown = below != NULL && below[0] != '\0' ? below : path;
+        linediff_write(&c->diff, str_of(shown), buf_str(&before), text);
     }
     buf_fini(&before);
 }

@@ -26,16 +26,6 @@ struct plugin_saving {
     char *unit;
 };
 
-static bool has_failed(const struct gen_report *r, const char *unit)
-{
-    for (size_t i = 0; i < r->n_rows; i++) {
-        if (strcmp(r->rows[i].name, unit) == 0) {
-            return r->rows[i].state == GEN_FAILED;
-        }
-    }
-    return false;
-}
-
 static void on_saved(void *arg, const struct gen_report *r, const struct err *e)
 {
     struct plugin_saving *sv = arg;
@@ -46,7 +36,12 @@ static void on_saved(void *arg, const struct gen_report *r, const struct err *e)
     if (r != NULL) {
         jw_init(&w, &out);
         gen_report_write(r, &w);
-        error = has_failed(r, sv->unit) ? "the plugin was not taken" : NULL;
+        error = NULL;
+        for (size_t i = 0; i < r->n_rows; i++) {
+            if (strcmp(r->rows[i].name, sv->unit) == 0 && r->rows[i].state == GEN_FAILED) {
+                error = "the plugin was not taken";
+            }
+        }
     }
     tool_ticket_finish(sv->ticket, buf_str(&out), error);
     buf_fini(&out);

@@ -87,41 +87,23 @@ static int run_shell(struct tool_job *c, struct err *e)
 const struct tool_ops tool_SHELL = {
     .start = tool__start_job, .cancel = tool__cancel_job, .work = run_shell};
 
-/// A "-" alone would be its input.
-static const char *search_path(struct tool_job *c)
-{
-    char *path = text_of(c, json_get(c->input, "path"), ".");
-    return path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path;
-}
-
-/// The machine's own, whatever PATH the session has, or none.
-static const char *find_grep(void)
-{
-    static const char *const usual[] = {"/usr/bin/grep", "/bin/grep"};
-    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
-        if (access(usual[i], X_OK) == 0) {
-            return usual[i];
-        }
-    }
-    return "grep";
-}
-
 static int search_files(struct tool_job *c, struct err *e)
 {
     const struct json *glob = json_get(c->input, "glob");
     size_t n = 0;
-    int rc = check_text(json_get(c->input, "pattern"), "pattern", e);
-    if (rc == 0) {
-        rc = check_text(json_get(c->input, "path"), "path", e);
+    static const char *const texts[] = {"pattern", "path", "glob"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        int rc = check_text(json_get(c->input, texts[i]), texts[i], e);
+        if (rc < 0) {
+            return rc;
+        }
     }
-    if (rc == 0) {
-        rc = check_text(glob, "glob", e);
-    }
-    if (rc < 0) {
-        return rc;
-    }
+    char *path = text_of(c, json_get(c->input, "path"), ".");
     const char **argv = words(c, 9);
-    argv[n++] = find_grep();
+    argv[n++] = access("/usr/bin/grep", X_OK) == 0
+                    ? "/usr/bin/grep" // whatever PATH the session has
+                : access("/bin/grep", X_OK) == 0 ? "/bin/grep"
+                                                 : "grep";
     argv[n++] = "-rIHnE";
     argv[n++] = "--devices=skip"; // who opens a FIFO waits for its writer
     argv[n++] = "--exclude-dir=.git";
@@ -131,7 +113,7 @@ static int search_files(struct tool_job *c, struct err *e)
     argv[n++] = "-e";
     argv[n++] = text_of(c, json_get(c->input, "pattern"), "");
     argv[n++] = "--";
-    argv[n++] = search_path(c);
+    argv[n++] = path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path; // "-" is its input
     c->command.argv = argv;
     c->command.cwd = box_dir(c->box);
     c->command.nothing = 1; // grep's way to say that it found none
@@ -174,27 +156,12 @@ static void explain(struct tool_job *c)
     }
 }
 
-/// The kernel's words do not say why, nor what to do.
-static void explain_guard(struct tool_job *c)
-{
-    if (box_has_guards(c->box) && strstr(buf_z(&c->text), "Read-only file system") != NULL) {
-        buf_addz(&c->text, "[plugins that the hub loads and scripts of a followed project are "
-                           "read-only for commands; write_file and edit_file ask the user]\n");
-    }
-}
-
-/// Files that moved while the box was being made are no fault of the machine.
-static bool is_moved(const struct proc_exit *x)
-{
-    return x->no_box == LAUNCH_NO_MOUNT &&
-           (x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR);
-}
-
 /// Why it counts as failed, in the arena; NULL: it does not.
 static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
-    if (!x->launched && is_moved(x)) {
+    bool moved = x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR;
+    if (!x->launched && x->no_box == LAUNCH_NO_MOUNT && moved) { // no fault of the machine
         return "a file or directory of the sandbox was moved or replaced just now; nothing was run";
     }
     if (!x->launched && x->no_box != 0) {
@@ -241,7 +208,11 @@ static void on_output_done(void *arg)
     if (!r.success && is_boxed(c)) {
         explain(c);
     }
-    explain_guard(c);
+    if (box_has_guards(c->box) && strstr(buf_z(&c->text), "Read-only file system") != NULL) {
+        // the kernel's words do not say why, nor what to do
+        buf_addz(&c->text, "[plugins that the hub loads and scripts of a followed project are "
+                           "read-only for commands; write_file and edit_file ask the user]\n");
+    }
     r.output = buf_str(&c->text);
     tool__finish(c, &r);
 }
@@ -261,9 +232,17 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 
 // ---- its run ---------------------------------------------------------------------------------
 
-/// Characters that were cut in two wait for their other half.
-static void report_progress(struct tool_job *c, struct str bytes)
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
+    struct tool_job *c = arg;
+    (void)which;
+    if (bytes.n == 0) {
+        return;
+    }
+    if (!tool_output_add(c->output, bytes)) {
+        proc_pause(p, true);
+    }
+    // Characters that were cut in two wait for their other half.
     struct buf text;
     if (c->cb.on_progress == NULL) {
         return;
@@ -277,19 +256,6 @@ static void report_progress(struct tool_job *c, struct str bytes)
         c->cb.on_progress(c, buf_str(&text), c->arg);
     }
     buf_fini(&text);
-}
-
-static void on_output(struct proc *p, int which, struct str bytes, void *arg)
-{
-    struct tool_job *c = arg;
-    (void)which;
-    if (bytes.n == 0) {
-        return;
-    }
-    if (!tool_output_add(c->output, bytes)) {
-        proc_pause(p, true);
-    }
-    report_progress(c, bytes);
 }
 
 static void on_room(void *arg)

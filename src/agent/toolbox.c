@@ -43,24 +43,16 @@ static const struct json *parse(const char *text, struct arena *a)
 
 // ---- of plugins ---------------------------------------------------------------------------------
 
-static bool holds(struct gen_unit *const *units, size_t n, const struct gen_unit *u)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (units[i] == u) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Does the plain name belong to `it` among these units?
 static bool owns_name(const struct toolbox *t, const struct gen *g, struct gen_unit *const *units,
                       size_t n, const struct gen_item *it)
 {
     struct str name = str_of(gen_item_name(it));
     const struct gen_item *owner = gen_item_find(g, GEN_TOOL, name);
-    if (owner != NULL && holds(units, n, gen_item_unit(owner))) {
-        return owner == it;
+    for (size_t i = 0; owner != NULL && i < n; i++) {
+        if (units[i] == gen_item_unit(owner)) {
+            return owner == it;
+        }
     }
     return find_exact(t, name) == NULL;
 }
@@ -95,19 +87,6 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
     }
 }
 
-static void add_plugins(struct toolbox *t, const struct gen *g, struct gen_unit *const *units,
-                        size_t n, const struct toolbox_rules *r, struct arena *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < gen_unit_count(units[i]); k++) {
-            struct gen_item *it = gen_unit_at(units[i], k);
-            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
-                add_item(t, r, it, owns_name(t, g, units, n, it), a);
-            }
-        }
-    }
-}
-
 // ---- built in -----------------------------------------------------------------------------------
 
 static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, const struct tool *tool,
@@ -129,7 +108,14 @@ void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const
                   const struct toolbox_rules *rules, struct arena *a)
 {
     t->list.n = 0;
-    add_plugins(t, g, units, n, rules, a);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < gen_unit_count(units[i]); k++) {
+            struct gen_item *it = gen_unit_at(units[i], k);
+            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
+                add_item(t, rules, it, owns_name(t, g, units, n, it), a);
+            }
+        }
+    }
     const struct tool *tool;
     for (size_t i = 0; (tool = tool_at(i)) != NULL; i++) {
         add_builtin(t, rules, tool, NULL, a);

@@ -30,36 +30,6 @@ static const struct json empty_object = {.type = JSON_OBJ}, empty_array = {.type
 
 // ---- steps --------------------------------------------------------------------------------------
 
-static void load(struct turn *t);
-static void begin(struct turn *t);
-static void user_message(struct turn *t);
-static void finish_text(struct turn *t);
-static void tell_error(struct turn *t);
-static void done(struct turn *t);
-static void close_turn(struct turn *t);
-
-static void (*const enters[])(struct turn *t) = {
-    [TURN_LOAD] = load,
-    [TURN_BEGIN] = begin,
-    [TURN_USER_MESSAGE] = user_message,
-    [TURN_PROMPT] = turn__prompt,
-    [TURN_BEFORE_MODEL] = turn__before_model,
-    [TURN_REQUEST] = turn__request,
-    [TURN_AFTER_MODEL] = turn__after_model,
-    [TURN_TOOLS] = turn__tools,
-    [TURN_COMPACT] = turn__compact,
-    [TURN_FINAL] = finish_text,
-    [TURN_ERROR] = tell_error,
-    [TURN_DONE] = done,
-    [TURN_CLOSE] = close_turn,
-};
-
-static const char *const step_names[] = {
-#define X(id, name) [TURN_##id] = (name),
-    TURN_STEPS(X)
-#undef X
-};
-
 const char *agent_turn_state_name(enum agent_turn_state state)
 {
     static const char *const names[] = {
@@ -68,20 +38,6 @@ const char *agent_turn_state_name(enum agent_turn_state state)
 #undef X
     };
     return names[state];
-}
-
-static void on_next(void *arg)
-{
-    struct turn *t = arg;
-    t->next = NULL;
-    log_debug(LOG_HUB, "session=%s turn=%s step=%s", t->s->id, t->id, step_names[t->step]);
-    enters[t->step](t);
-}
-
-void turn__go(struct turn *t, enum turn_step step)
-{
-    t->step = step;
-    t->next = loop_defer(t->s->agent->o.loop, on_next, t);
 }
 
 void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
@@ -439,18 +395,13 @@ static void on_done(struct pipe *p, void *arg)
     turn__go(arg, TURN_CLOSE);
 }
 
-/// The last step is over; what is left of it is written, and may be long.
-static void forget_step(struct turn *t)
+static void done(struct turn *t)
 {
+    // The last step is over; what is left of it is written, and may be long.
     arena_fini(&t->step_arena);
     arena_init(&t->step_arena);
     t->request = NULL;
     t->reply = (struct turn_reply){0};
-}
-
-static void done(struct turn *t)
-{
-    forget_step(t);
     t->settling = t->s->notes != NULL;
     if (t->settling) {
         return;
@@ -602,4 +553,42 @@ static void close_turn(struct turn *t)
     jw_kint(w, "request", (int64_t)s->requests);
     s->end_reason = end_reasons[t->state];
     note__end(&n, STORE_SYNCED, on_closed, t);
+}
+
+// ---- from step to step --------------------------------------------------------------------------
+
+static void (*const enters[])(struct turn *t) = {
+    [TURN_LOAD] = load,
+    [TURN_BEGIN] = begin,
+    [TURN_USER_MESSAGE] = user_message,
+    [TURN_PROMPT] = turn__prompt,
+    [TURN_BEFORE_MODEL] = turn__before_model,
+    [TURN_REQUEST] = turn__request,
+    [TURN_AFTER_MODEL] = turn__after_model,
+    [TURN_TOOLS] = turn__tools,
+    [TURN_COMPACT] = turn__compact,
+    [TURN_FINAL] = finish_text,
+    [TURN_ERROR] = tell_error,
+    [TURN_DONE] = done,
+    [TURN_CLOSE] = close_turn,
+};
+
+static const char *const step_names[] = {
+#define X(id, name) [TURN_##id] = (name),
+    TURN_STEPS(X)
+#undef X
+};
+
+static void on_next(void *arg)
+{
+    struct turn *t = arg;
+    t->next = NULL;
+    log_debug(LOG_HUB, "session=%s turn=%s step=%s", t->s->id, t->id, step_names[t->step]);
+    enters[t->step](t);
+}
+
+void turn__go(struct turn *t, enum turn_step step)
+{
+    t->step = step;
+    t->next = loop_defer(t->s->agent->o.loop, on_next, t);
 }

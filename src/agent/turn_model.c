@@ -101,22 +101,6 @@ static void on_kept(void *arg)
     }
 }
 
-static void write_kept(struct turn *t, struct buf *line)
-{
-    struct jw w;
-    char at[TIME_TEXT];
-    jw_init(&w, line);
-    jw_obj(&w);
-    jw_kint(&w, "n", (int64_t)t->s->requests);
-    jw_kstrz(&w, "at", time_format(loop_wall(t->s->agent->o.loop), at));
-    jw_kstrz(&w, "provider", t->s->choice.provider);
-    jw_key(&w, "body");
-    jw_value(&w, t->request);
-    jw_end_obj(&w);
-    redact_json(line);
-    buf_addc(line, '\n');
-}
-
 /// The scripted model's requests are kept always, those of others on demand.
 void turn__request(struct turn *t)
 {
@@ -130,7 +114,18 @@ void turn__request(struct turn *t)
     k->t = t;
     k->path = agent__session_path(s, "requests.jsonl");
     buf_init(&k->line, SIZE_MAX);
-    write_kept(t, &k->line);
+    struct jw w;
+    char at[TIME_TEXT];
+    jw_init(&w, &k->line);
+    jw_obj(&w);
+    jw_kint(&w, "n", (int64_t)t->s->requests);
+    jw_kstrz(&w, "at", time_format(loop_wall(t->s->agent->o.loop), at));
+    jw_kstrz(&w, "provider", t->s->choice.provider);
+    jw_key(&w, "body");
+    jw_value(&w, t->request);
+    jw_end_obj(&w);
+    redact_json(&k->line);
+    buf_addc(&k->line, '\n');
     t->keeping = true;
     work_submit(s->agent->requests, 0, keep_line, on_kept, k);
 }
@@ -162,13 +157,6 @@ static const struct json *content_with(struct turn *t, struct str text)
     return list;
 }
 
-/// More than one text: the journal has to keep it as it is.
-static bool is_plain(const struct json *content)
-{
-    return content->n == 0 ||
-           (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
-}
-
 /// What was said last, borrowed from the conversation where it is there in one piece: it may be long.
 static struct str keep_text(struct turn *t, const struct json *kept, struct str text)
 {
@@ -195,7 +183,10 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     if (t->reply.left_out != 0) {
         jw_kint(w, "left_out", (int64_t)t->reply.left_out);
     }
-    if (!is_plain(content)) {
+    bool plain =
+        content->n == 0 ||
+        (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
+    if (!plain) { // the journal keeps it as it is
         jw_key(w, "content");
         jw_value(w, content);
     }
@@ -221,22 +212,6 @@ static const struct json *make_response(struct turn *t)
     return r;
 }
 
-/// Reasoning goes back to the API that made it, also when a plugin changed the rest.
-static void keep_reasoning(struct turn *t, const struct json *before)
-{
-    const struct json *after = t->reply.content;
-    struct json *list = make_arr(&t->step_arena, (size_t)before->n + after->n);
-    json_foreach_item (it, before) {
-        if (str_eqz(json_str(json_get(it, "type"), ""), "reasoning")) {
-            make_push(list, *it);
-        }
-    }
-    json_foreach_item (it, after) {
-        make_push(list, *it);
-    }
-    t->reply.content = list;
-}
-
 static void on_after_model(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
@@ -246,7 +221,18 @@ static void on_after_model(struct pipe *p, void *arg)
     }
     if (p->run.result == HOOK_VALUE) {
         take_response(t, pipe_value(p));
-        keep_reasoning(t, before);
+        // Reasoning goes back to the API that made it, also when a plugin changed the rest.
+        const struct json *after = t->reply.content;
+        struct json *list = make_arr(&t->step_arena, (size_t)before->n + after->n);
+        json_foreach_item (it, before) {
+            if (str_eqz(json_str(json_get(it, "type"), ""), "reasoning")) {
+                make_push(list, *it);
+            }
+        }
+        json_foreach_item (it, after) {
+            make_push(list, *it);
+        }
+        t->reply.content = list;
     }
     t->compacted = false;
     bool more = t->reply.calls->n != 0 || str_eqz(t->reply.stop_reason, "pause_turn") ||
@@ -288,18 +274,14 @@ static void on_steered(void *arg, int status, const struct err *e)
     q.cb(q.arg, status < 0 ? &no : NULL);
 }
 
-/// Said too late to be heard?
-static bool is_ending(const struct turn *t)
-{
-    return t->interrupted || t->only_compacts || t->step == TURN_LOAD || t->step >= TURN_FINAL;
-}
-
 void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *arg)
 {
     struct turn *t = s->turn;
     struct agent_no no;
     struct note n;
-    if (t == NULL || is_ending(t)) {
+    bool late = t == NULL || t->interrupted || t->only_compacts || t->step == TURN_LOAD ||
+                t->step >= TURN_FINAL;
+    if (late) {
         agent__no(&no, PROBLEM_NO_TURN, "POST /session/{id}/message begins one",
                   "no turn runs in session '%s'", s->id);
         cb(arg, &no);

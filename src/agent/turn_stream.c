@@ -133,32 +133,13 @@ static void on_retry(struct provider_call *call, const struct provider_error *wh
 }
 
 /// Sum up; what is unknown once stays so.
-static void add_tokens(int64_t *sum, int64_t n)
-{
-    *sum = *sum < 0 || n < 0 ? -1 : *sum + n;
-}
-
 static void add_usage(struct provider_usage *sum, const struct provider_usage *u)
 {
-    add_tokens(&sum->input, u->input);
-    add_tokens(&sum->cached, u->cached);
-    add_tokens(&sum->output, u->output);
-    add_tokens(&sum->reasoning, u->reasoning);
-}
-
-static void count_usage(struct turn *t, const struct provider_usage *u)
-{
-    struct session *s = t->s;
-    struct note n;
-    double cost = provider_cost(&s->choice, u);
-    add_usage(&s->usage, u);
-    add_usage(&t->usage, u);
-    s->cost += cost; // NAN stays NAN
-    t->cost += cost;
-    struct jw *w = note__begin(&n, s, t, EVENT_USAGE_UPDATED);
-    agent__session_write_usage(w, &s->usage, s->cost);
-    jw_kint(w, "request", (int64_t)s->requests);
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
+    int64_t *const sums[] = {&sum->input, &sum->cached, &sum->output, &sum->reasoning};
+    const int64_t more[] = {u->input, u->cached, u->output, u->reasoning};
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
+        *sums[i] = *sums[i] < 0 || more[i] < 0 ? -1 : *sums[i] + more[i];
+    }
 }
 
 static const struct json *copy_calls(struct turn *t, const struct provider_response *r)
@@ -197,7 +178,17 @@ static void on_response(struct provider_call *call, const struct provider_respon
     (void)call;
     t->call = NULL;
     flush_deltas(t);
-    count_usage(t, &r->usage);
+    struct session *s = t->s;
+    struct note n;
+    double cost = provider_cost(&s->choice, &r->usage);
+    add_usage(&s->usage, &r->usage);
+    add_usage(&t->usage, &r->usage);
+    s->cost += cost; // NAN stays NAN
+    t->cost += cost;
+    struct jw *w = note__begin(&n, s, t, EVENT_USAGE_UPDATED);
+    agent__session_write_usage(w, &s->usage, s->cost);
+    jw_kint(w, "request", (int64_t)s->requests);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
     if (t->compacting) {
         turn__compact_reply(t, r->text);
         return;

@@ -39,31 +39,6 @@ static void write_text(struct jw *w, const struct json *item, bool mark)
     jw_end_obj(w);
 }
 
-static void write_call(struct jw *w, const struct json *item)
-{
-    jw_obj(w);
-    jw_kstrz(w, "type", "tool_use");
-    jw_kstr(w, "id", json_get(item, "id")->s);
-    jw_kstr(w, "name", json_get(item, "name")->s);
-    jw_key(w, "input");
-    wire_write_object(w, json_get(item, "input"));
-    jw_end_obj(w);
-}
-
-static void write_result(struct jw *w, const struct json *item, bool mark)
-{
-    jw_obj(w);
-    jw_kstrz(w, "type", "tool_result");
-    jw_kstr(w, "tool_use_id", json_get(item, "tool_call_id")->s);
-    jw_key(w, "content");
-    wire_write_as_text(w, json_get(item, "output"));
-    jw_kbool(w, "is_error", !json_bool(json_get(item, "success"), true));
-    if (mark) {
-        write_cache_mark(w);
-    }
-    jw_end_obj(w);
-}
-
 static bool is_written(const struct json *item)
 {
     enum wire_item_type type = wire_item_type(item);
@@ -79,9 +54,24 @@ static void write_item(struct jw *w, const struct json *item, bool mark)
     if (type == WIRE_TEXT) {
         write_text(w, item, mark);
     } else if (type == WIRE_CALL) {
-        write_call(w, item);
+        jw_obj(w);
+        jw_kstrz(w, "type", "tool_use");
+        jw_kstr(w, "id", json_get(item, "id")->s);
+        jw_kstr(w, "name", json_get(item, "name")->s);
+        jw_key(w, "input");
+        wire_write_object(w, json_get(item, "input"));
+        jw_end_obj(w);
     } else if (type == WIRE_RESULT) {
-        write_result(w, item, mark);
+        jw_obj(w);
+        jw_kstrz(w, "type", "tool_result");
+        jw_kstr(w, "tool_use_id", json_get(item, "tool_call_id")->s);
+        jw_key(w, "content");
+        wire_write_as_text(w, json_get(item, "output"));
+        jw_kbool(w, "is_error", !json_bool(json_get(item, "success"), true));
+        if (mark) {
+            write_cache_mark(w);
+        }
+        jw_end_obj(w);
     } else {
         jw_value(w, wire_item_reasoning(item, wire_anthropic.kind));
     }
@@ -91,18 +81,6 @@ static void write_item(struct jw *w, const struct json *item, bool mark)
 struct run {
     const struct json *at, *end;
 };
-
-static size_t run_items(const struct run *run)
-{
-    size_t n = 0;
-    for (const struct json *m = run->at; m < run->end; m++) {
-        wire_foreach_item(item, json_get(m, "content"))
-        {
-            n += is_written(item);
-        }
-    }
-    return n;
-}
 
 // Results in one pass, everything else in another; `*left` counts down to the one that is marked.
 static void write_run_part(struct jw *w, const struct run *run, bool results, size_t *left,
@@ -121,7 +99,13 @@ static void write_run_part(struct jw *w, const struct run *run, bool results, si
 
 static void write_run(struct jw *w, const struct run *run, bool last)
 {
-    size_t left = run_items(run);
+    size_t left = 0;
+    for (const struct json *m = run->at; m < run->end; m++) {
+        wire_foreach_item(item, json_get(m, "content"))
+        {
+            left += is_written(item);
+        }
+    }
     if (left == 0) {
         return;
     }
@@ -151,34 +135,6 @@ static void write_messages(struct jw *w, const struct json *messages)
     jw_end_arr(w);
 }
 
-static void write_system(struct jw *w, struct str system)
-{
-    jw_key(w, "system");
-    jw_arr(w);
-    write_text(w, &(struct json){.type = JSON_STR, .s = system}, true);
-    jw_end_arr(w);
-}
-
-static void write_tools(struct jw *w, const struct json *tools)
-{
-    jw_key(w, "tools");
-    jw_arr(w);
-    json_foreach_item (tool, tools) {
-        const struct json *schema = json_get(tool, "input_schema");
-        jw_obj(w);
-        jw_kstr(w, "name", json_get(tool, "name")->s);
-        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-        jw_key(w, "input_schema");
-        if (json_get(schema, "type") != NULL) {
-            jw_value(w, schema);
-        } else {
-            jw_raw(w, STR("{\"type\":\"object\"}")); // the API insists on a type
-        }
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
     struct str system = json_str(json_get(request, "system"), NULL);
@@ -189,10 +145,28 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         jw_kint(w, "max_tokens", MAX_TOKENS);
     }
     if (system.n != 0) {
-        write_system(w, system);
+        jw_key(w, "system");
+        jw_arr(w);
+        write_text(w, &(struct json){.type = JSON_STR, .s = system}, true);
+        jw_end_arr(w);
     }
     if (json_items(tools) != json_items_end(tools)) {
-        write_tools(w, tools);
+        jw_key(w, "tools");
+        jw_arr(w);
+        json_foreach_item (tool, tools) {
+            const struct json *schema = json_get(tool, "input_schema");
+            jw_obj(w);
+            jw_kstr(w, "name", json_get(tool, "name")->s);
+            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+            jw_key(w, "input_schema");
+            if (json_get(schema, "type") != NULL) {
+                jw_value(w, schema);
+            } else {
+                jw_raw(w, STR("{\"type\":\"object\"}")); // the API insists on a type
+            }
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
     }
     write_messages(w, json_get(request, "messages"));
     wire_write_params(w, request, "max_tokens");
@@ -210,13 +184,6 @@ static struct str delta_of(const struct json *event, const char *member)
     return json_str(json_get(json_get(event, "delta"), member), NULL);
 }
 
-static void start_call(struct wire_reply *r, int64_t key, const struct json *block)
-{
-    struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
-    call->id = wire_reply_keep(r, json_str(json_get(block, "id"), NULL));
-    call->name = wire_reply_keep(r, json_str(json_get(block, "name"), NULL));
-}
-
 static void on_block_start(struct wire_reply *r, const struct json *event)
 {
     const struct json *block = json_get(event, "content_block");
@@ -225,7 +192,9 @@ static void on_block_start(struct wire_reply *r, const struct json *event)
     if (str_eqz(type, "text")) {
         wire_reply_text(r, key, json_str(json_get(block, "text"), NULL));
     } else if (str_eqz(type, "tool_use")) {
-        start_call(r, key, block);
+        struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
+        call->id = wire_reply_keep(r, json_str(json_get(block, "id"), NULL));
+        call->name = wire_reply_keep(r, json_str(json_get(block, "name"), NULL));
     } else if (str_eqz(type, "thinking")) {
         wire_reply_add(r, WIRE_REASONING, key);
     } else if (str_eqz(type, "redacted_thinking")) {
@@ -291,20 +260,6 @@ static void take_input_usage(struct wire_reply *r, const struct json *usage)
     }
 }
 
-/// The API counts what was thought as output; where it does not tell how much of it, bytes do.
-static void take_output_usage(struct wire_reply *r, const struct json *usage)
-{
-    int64_t told = wire_tokens(json_ptr(usage, "/output_tokens_details/thinking_tokens"));
-    uint64_t bytes = r->thought + r->said;
-    r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
-    if (told >= 0) {
-        r->usage.reasoning = told;
-    } else if (r->usage.output >= 0 && bytes != 0) {
-        r->usage.reasoning =
-            (int64_t)((double)r->usage.output * (double)r->thought / (double)bytes + 0.5);
-    }
-}
-
 static void on_message_start(struct wire_reply *r, const struct json *event)
 {
     take_input_usage(r, json_ptr(event, "/message/usage"));
@@ -323,7 +278,16 @@ static void on_message_delta(struct wire_reply *r, const struct json *event)
     const struct json *usage = json_get(event, "usage");
     struct str reason = delta_of(event, "stop_reason");
     take_input_usage(r, usage);
-    take_output_usage(r, usage);
+    // The API counts what was thought as output; where it does not tell how much of it, bytes do.
+    int64_t told = wire_tokens(json_ptr(usage, "/output_tokens_details/thinking_tokens"));
+    uint64_t bytes = r->thought + r->said;
+    r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
+    if (told >= 0) {
+        r->usage.reasoning = told;
+    } else if (r->usage.output >= 0 && bytes != 0) {
+        r->usage.reasoning =
+            (int64_t)((double)r->usage.output * (double)r->thought / (double)bytes + 0.5);
+    }
     r->finished = r->finished || reason.n != 0;
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
         if (str_eqz(reason, reasons[i].theirs)) {

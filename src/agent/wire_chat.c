@@ -89,24 +89,6 @@ static void write_message(struct jw *w, const struct json *message)
     jw_end_obj(w);
 }
 
-static void write_tools(struct jw *w, const struct json *tools)
-{
-    jw_arr(w);
-    json_foreach_item (tool, tools) {
-        jw_obj(w);
-        jw_kstrz(w, "type", "function");
-        jw_key(w, "function");
-        jw_obj(w);
-        jw_kstr(w, "name", json_get(tool, "name")->s);
-        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-        jw_key(w, "parameters");
-        wire_write_object(w, json_get(tool, "input_schema"));
-        jw_end_obj(w);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 // Whatever stands between two assistant messages: results go first, right behind their calls.
 static const struct json *write_run(struct jw *w, const struct json *at, const struct json *end)
 {
@@ -156,7 +138,20 @@ static void write_request(struct jw *w, const struct json *request, struct str m
     write_messages(w, request);
     if (json_items(tools) != json_items_end(tools)) {
         jw_key(w, "tools");
-        write_tools(w, tools);
+        jw_arr(w);
+        json_foreach_item (tool, tools) {
+            jw_obj(w);
+            jw_kstrz(w, "type", "function");
+            jw_key(w, "function");
+            jw_obj(w);
+            jw_kstr(w, "name", json_get(tool, "name")->s);
+            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+            jw_key(w, "parameters");
+            wire_write_object(w, json_get(tool, "input_schema"));
+            jw_end_obj(w);
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
     }
     wire_write_params(w, request, "max_tokens");
 }
@@ -186,20 +181,6 @@ static void take_arguments(struct wire_reply *r, struct wire_item *call, const s
     }
 }
 
-static void take_call(struct wire_reply *r, const struct json *piece)
-{
-    const struct json *function = json_get(piece, "function");
-    struct str id = json_str(json_get(piece, "id"), NULL);
-    struct wire_item *call = find_call(r, json_int(json_get(piece, "index"), 0), id);
-    if (call->id.n == 0) {
-        call->id = wire_reply_keep(r, id);
-    }
-    if (call->name.n == 0) {
-        call->name = wire_reply_keep(r, json_str(json_get(function, "name"), NULL));
-    }
-    take_arguments(r, call, json_get(function, "arguments"));
-}
-
 static void take_delta(struct wire_reply *r, const struct json *delta)
 {
     struct str reasoning = json_str(json_get(delta, "reasoning_content"), NULL);
@@ -211,35 +192,18 @@ static void take_delta(struct wire_reply *r, const struct json *delta)
     wire_reply_text(r, 0, json_str(json_get(delta, "refusal"), NULL));
     json_foreach_item (piece, json_get(delta, "tool_calls")) {
         if (wire_reply_fits(r)) {
-            take_call(r, piece);
+            const struct json *function = json_get(piece, "function");
+            struct str id = json_str(json_get(piece, "id"), NULL);
+            struct wire_item *call = find_call(r, json_int(json_get(piece, "index"), 0), id);
+            if (call->id.n == 0) {
+                call->id = wire_reply_keep(r, id);
+            }
+            if (call->name.n == 0) {
+                call->name = wire_reply_keep(r, json_str(json_get(function, "name"), NULL));
+            }
+            take_arguments(r, call, json_get(function, "arguments"));
         }
     }
-}
-
-static void take_finish(struct wire_reply *r, struct str reason)
-{
-    static const struct {
-        const char *theirs, *ours;
-    } reasons[] = {
-        {"length", "max_tokens"},
-        {"content_filter", "refusal"},
-    };
-    r->finished = true;
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-        if (str_eqz(reason, reasons[i].theirs)) {
-            r->stop_reason = reasons[i].ours;
-        }
-    }
-}
-
-static void take_usage(struct wire_reply *r, const struct json *usage)
-{
-    r->usage = (struct provider_usage){
-        .input = wire_tokens(json_get(usage, "prompt_tokens")),
-        .cached = wire_tokens(json_ptr(usage, "/prompt_tokens_details/cached_tokens")),
-        .output = wire_tokens(json_get(usage, "completion_tokens")),
-        .reasoning = wire_tokens(json_ptr(usage, "/completion_tokens_details/reasoning_tokens")),
-    };
 }
 
 static void read_event(struct wire_reply *r, const struct json *event)
@@ -252,12 +216,29 @@ static void read_event(struct wire_reply *r, const struct json *event)
         return;
     }
     if (usage != NULL && usage->type == JSON_OBJ) {
-        take_usage(r, usage);
+        r->usage = (struct provider_usage){
+            .input = wire_tokens(json_get(usage, "prompt_tokens")),
+            .cached = wire_tokens(json_ptr(usage, "/prompt_tokens_details/cached_tokens")),
+            .output = wire_tokens(json_get(usage, "completion_tokens")),
+            .reasoning =
+                wire_tokens(json_ptr(usage, "/completion_tokens_details/reasoning_tokens")),
+        };
     }
     take_delta(r, json_get(choice, "delta"));
     struct str reason = json_str(json_get(choice, "finish_reason"), NULL);
     if (reason.n != 0) {
-        take_finish(r, reason);
+        static const struct {
+            const char *theirs, *ours;
+        } reasons[] = {
+            {"length", "max_tokens"},
+            {"content_filter", "refusal"},
+        };
+        r->finished = true;
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+            if (str_eqz(reason, reasons[i].theirs)) {
+                r->stop_reason = reasons[i].ours;
+            }
+        }
     }
 }
 

@@ -12,15 +12,11 @@
 //     not kept), KEPT_MAX of everything else, ITEMS_MAX items.
 //   - deltas are told in the order in which they came, and never twice.
 
+#include "agent/make.h"
 #include "agent/wire.h"
 #include "base/utf8.h"
 
 enum { ITEMS_MAX = 1024, KEPT_MAX = 16 * 1024 * 1024, TOKENS_MAX = 1000 * 1000 * 1000 };
-
-static struct str first_str(const struct json *obj, const char *key)
-{
-    return json_str(json_get(obj, key), NULL);
-}
 
 static void tell(struct wire_reply *r, struct provider_delta d)
 {
@@ -29,35 +25,7 @@ static void tell(struct wire_reply *r, struct provider_delta d)
     }
 }
 
-static struct wire_item *text_item(struct wire_reply *r, int64_t key)
-{
-    if (r->items.n != 0 && vec_last(&r->items)->type == WIRE_TEXT &&
-        vec_last(&r->items)->key == key) {
-        return vec_last(&r->items);
-    }
-    return wire_reply_add(r, WIRE_TEXT, key);
-}
-
 // ---- finishing ------------------------------------------------------------------------------
-
-static struct json json_of_str(struct str s)
-{
-    return (struct json){.type = JSON_STR, .s = s};
-}
-
-static struct json make_object(struct wire_reply *r, const struct json_member *members, uint32_t n)
-{
-    struct json_member *copy = arena_alloc(&r->arena, n * sizeof *copy);
-    memcpy(copy, members, n * sizeof *copy);
-    return (struct json){.type = JSON_OBJ, .n = n, .members = copy};
-}
-
-static const struct json *empty_object(struct wire_reply *r)
-{
-    struct json *v = arena_alloc(&r->arena, sizeof *v);
-    *v = (struct json){.type = JSON_OBJ};
-    return v;
-}
 
 // What the model wrote as input: an object, nothing at all (no input), or a mistake of its own.
 static void read_input(struct wire_reply *r, struct wire_item *item, struct provider_tool_call *out)
@@ -65,78 +33,44 @@ static void read_input(struct wire_reply *r, struct wire_item *item, struct prov
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
     struct json *v = NULL;
     struct err e;
-    out->input = NULL;
-    out->bad_input = NULL;
+    out->input = make_obj(&r->arena, 0);
     if (str_trim(buf_str(&item->body)).n == 0) {
-        out->input = empty_object(r);
-    } else if (json_parse(&v, &r->arena, buf_str(&item->body), &opts, &e) != 0) {
+        return;
+    }
+    if (json_parse(&v, &r->arena, buf_str(&item->body), &opts, &e) != 0) {
         out->bad_input = arena_printf(&r->arena, "the input is not JSON: %s", e.msg);
     } else if (v->type != JSON_OBJ) {
         out->bad_input = arena_printf(&r->arena, "the input is of type %s and must be an object",
                                       json_type_name(v));
+    } else {
+        out->input = v;
     }
-    if (out->input == NULL) {
-        out->input = out->bad_input != NULL ? empty_object(r) : v;
-    }
 }
 
-static struct json finish_call(struct wire_reply *r, struct wire_item *item)
+/// The item as it goes back to the model.
+static struct json finish_item(struct wire_reply *r, struct wire_item *item, const char *kind)
 {
-    if (item->id.n == 0) {
-        item->id = str_of(arena_printf(&r->arena, "call_%zu", r->calls.n + 1));
-    }
-    struct provider_tool_call call = {.id = item->id, .name = item->name};
-    read_input(r, item, &call);
-    vec_push(&r->calls, call);
-    struct json_member members[] = {
-        {STR("type"), json_of_str(STR("tool_call"))},
-        {STR("id"), json_of_str(call.id)},
-        {STR("name"), json_of_str(call.name)},
-        {STR("input"), *call.input},
-    };
-    return make_object(r, members, ARRAY_LEN(members));
-}
-
-static struct json finish_text(struct wire_reply *r, const struct wire_item *item)
-{
-    struct str text = {buf_z(&r->text) + item->at, item->n};
-    struct json_member members[] = {
-        {STR("type"), json_of_str(STR("text"))},
-        {STR("text"), json_of_str(text)},
-    };
-    return make_object(r, members, ARRAY_LEN(members));
-}
-
-static struct json finish_reasoning(struct wire_reply *r, const struct wire_item *item,
-                                    const char *kind)
-{
-    struct json_member members[] = {
-        {STR("type"), json_of_str(STR("reasoning"))},
-        {STR("kind"), json_of_str(str_of(kind))},
-        {STR("data"), *item->data},
-    };
-    return make_object(r, members, ARRAY_LEN(members));
-}
-
-static bool is_void(const struct wire_item *item)
-{
-    return (item->type == WIRE_TEXT && item->n == 0) ||
-           (item->type == WIRE_REASONING && item->data == NULL);
-}
-
-static struct json finish_items(struct wire_reply *r, const char *kind)
-{
-    struct json content = {.type = JSON_ARR};
-    content.items = arena_alloc(&r->arena, (r->items.n + 1) * sizeof *content.items);
-    vec_foreach (item, &r->items) {
-        if (is_void(item)) {
-            continue;
+    struct json *out = make_obj(&r->arena, 4);
+    if (item->type == WIRE_TEXT) {
+        make_put(out, "type", make_strz("text"));
+        make_put(out, "text", make_str((struct str){buf_z(&r->text) + item->at, item->n}));
+    } else if (item->type == WIRE_REASONING) {
+        make_put(out, "type", make_strz("reasoning"));
+        make_put(out, "kind", make_strz(kind));
+        make_put(out, "data", *item->data);
+    } else {
+        if (item->id.n == 0) {
+            item->id = str_of(arena_printf(&r->arena, "call_%zu", r->calls.n + 1));
         }
-        content.items[content.n++] = item->type == WIRE_CALL   ? finish_call(r, item)
-                                     : item->type == WIRE_TEXT ? finish_text(r, item)
-                                                               : finish_reasoning(r, item, kind);
+        struct provider_tool_call call = {.id = item->id, .name = item->name};
+        read_input(r, item, &call);
+        vec_push(&r->calls, call);
+        make_put(out, "type", make_strz("tool_call"));
+        make_put(out, "id", make_str(call.id));
+        make_put(out, "name", make_str(call.name));
+        make_put(out, "input", *call.input);
     }
-    return content;
+    return *out;
 }
 
 // ---- building -------------------------------------------------------------------------------
@@ -168,7 +102,10 @@ void wire_reply_text(struct wire_reply *r, int64_t key, struct str text)
     if (text.n == 0 || !wire_reply_fits(r)) {
         return;
     }
-    struct wire_item *item = text_item(r, key);
+    struct wire_item *item = r->items.n != 0 ? vec_last(&r->items) : NULL;
+    if (item == NULL || item->type != WIRE_TEXT || item->key != key) {
+        item = wire_reply_add(r, WIRE_TEXT, key);
+    }
     size_t room = r->left_out != 0 ? 0 : r->text.max - r->text.n;
     size_t n = room >= text.n ? text.n : utf8_cut(text.p, text.n, room);
     if (item->n == 0) {
@@ -243,8 +180,9 @@ void wire_reply_fail(struct wire_reply *r, const struct json *error)
     struct str text = json_str(error, NULL);
     const struct json *code = json_get(error, "code");
     r->failed = true;
-    r->fault.message = wire_reply_keep(r, text.n != 0 ? text : first_str(error, "message"));
-    r->fault.type = wire_reply_keep(r, first_str(error, "type"));
+    r->fault.message =
+        wire_reply_keep(r, text.n != 0 ? text : json_str(json_get(error, "message"), NULL));
+    r->fault.type = wire_reply_keep(r, json_str(json_get(error, "type"), NULL));
     r->fault.code = wire_reply_keep(r, json_str(code, NULL));
     if (code != NULL && code->type == JSON_INT) {
         r->fault.code = str_of(arena_printf(&r->arena, "%lld", (long long)code->i));
@@ -271,12 +209,20 @@ bool wire_reply_dispatch(struct wire_reply *r, const struct json *event,
 
 void wire_reply_finish(struct wire_reply *r, const char *kind, struct provider_response *out)
 {
-    struct json content = finish_items(r, kind);
+    struct json *content = make_arr(&r->arena, r->items.n);
+    vec_foreach (item, &r->items) {
+        bool empty = item->type == WIRE_TEXT        ? item->n == 0
+                     : item->type == WIRE_REASONING ? item->data == NULL
+                                                    : false;
+        if (!empty) {
+            make_push(content, finish_item(r, item, kind));
+        }
+    }
     const char *natural = r->calls.n != 0 ? "tool_use" : "end_turn";
     *out = (struct provider_response){
         .text = buf_str(&r->text),
         .text_left_out = r->left_out,
-        .content = content,
+        .content = *content,
         .tool_calls = r->calls.p,
         .n_tool_calls = r->calls.n,
         .usage = r->usage,

@@ -51,20 +51,11 @@ static int check_item(const struct json *item, size_t message, struct err *e)
     return 0;
 }
 
-static bool role_known(const struct json *message)
-{
-    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
-        if (wire_is_role(message, roles[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check_message(const struct json *message, size_t at, struct err *e)
 {
     const struct json *content = json_get(message, "content");
-    if (!role_known(message)) {
+    struct str role = json_str(json_get(message, "role"), NULL);
+    if (str_lookup(role, roles, ARRAY_LEN(roles)) < 0) {
         return err_set(e, ERR_INVALID,
                        "messages[%zu]: role must be user, assistant, tool or system", at);
     }
@@ -129,11 +120,8 @@ const struct json *wire_items_end(const struct json *content)
 enum wire_item_type wire_item_type(const struct json *item)
 {
     struct str name = is_str(item) ? STR("text") : json_str(json_get(item, "type"), NULL);
-    unsigned type = 0;
-    while (type < WIRE_ITEM__COUNT && !str_eqz(name, type_names[type])) {
-        type++;
-    }
-    return (enum wire_item_type)type;
+    ptrdiff_t type = str_lookup(name, type_names, WIRE_ITEM__COUNT);
+    return type >= 0 ? (enum wire_item_type)type : WIRE_ITEM__COUNT;
 }
 
 struct str wire_item_text(const struct json *item)

@@ -12,83 +12,50 @@
 
 // ---- the request ----------------------------------------------------------------------------
 
-static void write_text(struct jw *w, const struct json *message, struct str text)
-{
-    bool assistant = wire_is_role(message, "assistant");
-    bool system = wire_is_role(message, "system");
-    if (text.n == 0) {
-        return;
-    }
-    jw_obj(w);
-    jw_kstrz(w, "type", "message");
-    jw_kstrz(w, "role", assistant ? "assistant" : system ? "developer" : "user");
-    jw_key(w, "content");
-    jw_arr(w);
-    jw_obj(w);
-    jw_kstrz(w, "type", assistant ? "output_text" : "input_text");
-    jw_kstr(w, "text", text);
-    jw_end_obj(w);
-    jw_end_arr(w);
-    jw_end_obj(w);
-}
-
-static void write_call(struct jw *w, const struct json *item)
-{
-    const struct json *input = json_get(item, "input");
-    jw_obj(w);
-    jw_kstrz(w, "type", "function_call");
-    jw_kstr(w, "call_id", json_get(item, "id")->s);
-    jw_kstr(w, "name", json_get(item, "name")->s);
-    jw_key(w, "arguments");
-    if (input != NULL && input->type == JSON_OBJ) {
-        wire_write_as_text(w, input);
-    } else {
-        jw_strz(w, "{}");
-    }
-    jw_end_obj(w);
-}
-
-static void write_result(struct jw *w, const struct json *item)
-{
-    jw_obj(w);
-    jw_kstrz(w, "type", "function_call_output");
-    jw_kstr(w, "call_id", json_get(item, "tool_call_id")->s);
-    jw_key(w, "output");
-    wire_write_as_text(w, json_get(item, "output"));
-    jw_end_obj(w);
-}
-
 static void write_item(struct jw *w, const struct json *message, const struct json *item)
 {
     enum wire_item_type type = wire_item_type(item);
-    if (type == WIRE_TEXT) {
-        write_text(w, message, wire_item_text(item));
+    struct str text = wire_item_text(item);
+    if (type == WIRE_TEXT && text.n != 0) {
+        bool assistant = wire_is_role(message, "assistant");
+        bool system = wire_is_role(message, "system");
+        jw_obj(w);
+        jw_kstrz(w, "type", "message");
+        jw_kstrz(w, "role", assistant ? "assistant" : system ? "developer" : "user");
+        jw_key(w, "content");
+        jw_arr(w);
+        jw_obj(w);
+        jw_kstrz(w, "type", assistant ? "output_text" : "input_text");
+        jw_kstr(w, "text", text);
+        jw_end_obj(w);
+        jw_end_arr(w);
+        jw_end_obj(w);
     } else if (type == WIRE_CALL) {
-        write_call(w, item);
+        const struct json *input = json_get(item, "input");
+        jw_obj(w);
+        jw_kstrz(w, "type", "function_call");
+        jw_kstr(w, "call_id", json_get(item, "id")->s);
+        jw_kstr(w, "name", json_get(item, "name")->s);
+        jw_key(w, "arguments");
+        if (input != NULL && input->type == JSON_OBJ) {
+            wire_write_as_text(w, input);
+        } else {
+            jw_strz(w, "{}");
+        }
+        jw_end_obj(w);
     } else if (type == WIRE_RESULT) {
-        write_result(w, item);
-    } else {
+        jw_obj(w);
+        jw_kstrz(w, "type", "function_call_output");
+        jw_kstr(w, "call_id", json_get(item, "tool_call_id")->s);
+        jw_key(w, "output");
+        wire_write_as_text(w, json_get(item, "output"));
+        jw_end_obj(w);
+    } else if (type == WIRE_REASONING) {
         const struct json *data = wire_item_reasoning(item, wire_responses.kind);
         if (data != NULL) {
             jw_value(w, data);
         }
     }
-}
-
-static void write_tools(struct jw *w, const struct json *tools)
-{
-    jw_arr(w);
-    json_foreach_item (tool, tools) {
-        jw_obj(w);
-        jw_kstrz(w, "type", "function");
-        jw_kstr(w, "name", json_get(tool, "name")->s);
-        jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-        jw_key(w, "parameters");
-        wire_write_object(w, json_get(tool, "input_schema"));
-        jw_kbool(w, "strict", false);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
 }
 
 // Models from before there was reasoning refuse to be asked for it.
@@ -123,7 +90,18 @@ static void write_request(struct jw *w, const struct json *request, struct str m
     }
     if (json_items(tools) != json_items_end(tools)) {
         jw_key(w, "tools");
-        write_tools(w, tools);
+        jw_arr(w);
+        json_foreach_item (tool, tools) {
+            jw_obj(w);
+            jw_kstrz(w, "type", "function");
+            jw_kstr(w, "name", json_get(tool, "name")->s);
+            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+            jw_key(w, "parameters");
+            wire_write_object(w, json_get(tool, "input_schema"));
+            jw_kbool(w, "strict", false);
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
     }
     jw_key(w, "input");
     jw_arr(w);
@@ -139,50 +117,28 @@ static void write_request(struct jw *w, const struct json *request, struct str m
 
 // ---- the stream -----------------------------------------------------------------------------
 
-static void take_message(struct wire_reply *r, int64_t key, const struct json *item)
-{
-    if (wire_reply_find(r, WIRE_TEXT, key) != NULL) {
-        return; // it came in deltas
-    }
-    json_foreach_item (part, json_get(item, "content")) {
-        wire_reply_text(r, key, json_str(json_get(part, "text"), NULL));
-        wire_reply_text(r, key, json_str(json_get(part, "refusal"), NULL));
-    }
-}
-
-static void take_call(struct wire_reply *r, int64_t key, const struct json *item)
-{
-    if (wire_reply_find(r, WIRE_CALL, key) != NULL) {
-        return;
-    }
-    struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
-    call->id = wire_reply_keep(r, json_str(json_get(item, "call_id"), NULL));
-    call->name = wire_reply_keep(r, json_str(json_get(item, "name"), NULL));
-    wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
-}
-
-// Without its encrypted content an item means something only to a server that has stored it.
-static void take_reasoning(struct wire_reply *r, int64_t key, const struct json *item)
-{
-    bool sealed = json_str(json_get(item, "encrypted_content"), NULL).n != 0;
-    if (sealed && wire_reply_find(r, WIRE_REASONING, key) == NULL) {
-        const struct json *data = wire_reply_keep_json(r, item);
-        wire_reply_add(r, WIRE_REASONING, key)->data = data;
-    }
-}
-
+/// An item that is complete; what came in deltas is there already.
 static void take_item(struct wire_reply *r, int64_t key, const struct json *item)
 {
     struct str type = json_str(json_get(item, "type"), NULL);
     if (!wire_reply_fits(r)) {
         return;
     }
-    if (str_eqz(type, "message")) {
-        take_message(r, key, item);
-    } else if (str_eqz(type, "function_call")) {
-        take_call(r, key, item);
-    } else if (str_eqz(type, "reasoning")) {
-        take_reasoning(r, key, item);
+    if (str_eqz(type, "message") && wire_reply_find(r, WIRE_TEXT, key) == NULL) {
+        json_foreach_item (part, json_get(item, "content")) {
+            wire_reply_text(r, key, json_str(json_get(part, "text"), NULL));
+            wire_reply_text(r, key, json_str(json_get(part, "refusal"), NULL));
+        }
+    } else if (str_eqz(type, "function_call") && wire_reply_find(r, WIRE_CALL, key) == NULL) {
+        struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
+        call->id = wire_reply_keep(r, json_str(json_get(item, "call_id"), NULL));
+        call->name = wire_reply_keep(r, json_str(json_get(item, "name"), NULL));
+        wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
+    } else if (str_eqz(type, "reasoning") && wire_reply_find(r, WIRE_REASONING, key) == NULL &&
+               json_str(json_get(item, "encrypted_content"), NULL).n != 0) {
+        // without its encrypted content it means something only to a server that has stored it
+        const struct json *data = wire_reply_keep_json(r, item);
+        wire_reply_add(r, WIRE_REASONING, key)->data = data;
     }
 }
 
@@ -203,16 +159,6 @@ static void on_item(struct wire_reply *r, const struct json *event)
               json_get(event, "item"));
 }
 
-static void take_usage(struct wire_reply *r, const struct json *usage)
-{
-    r->usage = (struct provider_usage){
-        .input = wire_tokens(json_get(usage, "input_tokens")),
-        .cached = wire_tokens(json_ptr(usage, "/input_tokens_details/cached_tokens")),
-        .output = wire_tokens(json_get(usage, "output_tokens")),
-        .reasoning = wire_tokens(json_ptr(usage, "/output_tokens_details/reasoning_tokens")),
-    };
-}
-
 static void on_completed(struct wire_reply *r, const struct json *event)
 {
     const struct json *response = json_get(event, "response");
@@ -222,7 +168,13 @@ static void on_completed(struct wire_reply *r, const struct json *event)
             take_item(r, key++, item);
         }
     }
-    take_usage(r, json_get(response, "usage"));
+    const struct json *usage = json_get(response, "usage");
+    r->usage = (struct provider_usage){
+        .input = wire_tokens(json_get(usage, "input_tokens")),
+        .cached = wire_tokens(json_ptr(usage, "/input_tokens_details/cached_tokens")),
+        .output = wire_tokens(json_get(usage, "output_tokens")),
+        .reasoning = wire_tokens(json_ptr(usage, "/output_tokens_details/reasoning_tokens")),
+    };
     r->ended = true;
 }
 

@@ -119,7 +119,7 @@ void op_SESSION_NEW(struct api *api, struct op_call *c)
     if (bot && has_bots(api, c)) {
         bots_chat(api->bots, c->params, on_made, op_new(api, c));
     } else if (!bot && has_agent(api, c)) {
-        agent_session_new(api->agent, c->params, on_made, op_new(api, c));
+        agent_session_new(api->agent, c->params, NULL, on_made, op_new(api, c));
     }
 }
 

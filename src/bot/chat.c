@@ -176,7 +176,7 @@ static void open_session(struct ask *a)
                               .dir = str_of(dir),
                               .number = (int64_t)o->number};
     add_settings(a);
-    agent_session_new_as(a->b->o.agent, a->params, &role, on_made, o);
+    agent_session_new(a->b->o.agent, a->params, &role, on_made, o);
     free(dir);
 }
 

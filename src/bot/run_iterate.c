@@ -377,7 +377,7 @@ void run__session(struct run *r)
     arena_init(&a);
     run__away(r);
     if (buf_ok(&r->prompt)) {
-        agent_session_new_as(r->b->o.agent, session_params(r, &a), &role, on_made, r);
+        agent_session_new(r->b->o.agent, session_params(r, &a), &role, on_made, r);
     } else {
         struct agent_no no;
         bots__no(&no, PROBLEM_TOO_LARGE, "shorten its memory or skills",

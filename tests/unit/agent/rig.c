@@ -314,7 +314,7 @@ bool rig_new(struct rig *r, const char *work, const char *scenario)
                                       "\"permission\":\"%s\","
                                       "\"env\":{\"AFLOAT_SCENARIO\":\"%s\"}}",
                                       work, r->permission != NULL ? r->permission : "auto", path);
-    agent_session_new(r->agent, parse(&a, params), on_session, r);
+    agent_session_new(r->agent, parse(&a, params), NULL, on_session, r);
     arena_fini(&a);
     return wait_answer(r);
 }

@@ -37,9 +37,8 @@ static void replay(struct talk *t, struct talk_facts *f, const char *lines)
 static void check_replay(const char *events, const char *expected)
 {
     struct talk *t = talk_new();
-    struct talk_facts f;
+    struct talk_facts f = {0};
     struct buf out;
-    talk_facts_init(&f);
     buf_init(&out, SIZE_MAX);
     replay(t, &f, events);
     CHECK_STR(text_of(t, &out), expected);
@@ -155,8 +154,7 @@ TEST(a_changed_message_a_summary_and_an_interrupt_are_replayed)
 TEST(facts_go_on_where_the_journal_ends)
 {
     struct talk *t = talk_new();
-    struct talk_facts f;
-    talk_facts_init(&f);
+    struct talk_facts f = {0};
     replay(t, &f,
            "{\"type\":\"message.completed\",\"turn\":\"t7\",\"role\":\"user\",\"text\":\"a\"}\n"
            "{\"type\":\"message.completed\",\"turn\":\"t8\",\"role\":\"user\",\"text\":\"b\"}\n"
@@ -190,8 +188,7 @@ TEST(a_hostile_journal_is_survived)
         "[]",
     };
     struct talk *t = talk_new();
-    struct talk_facts f;
-    talk_facts_init(&f);
+    struct talk_facts f = {0};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         replay(t, &f, lines[i]);
         CHECK(talk_messages(t)->type == JSON_ARR);
