@@ -16,6 +16,8 @@
 #include <lauxlib.h>
 
 #include "bind/bind_int.h"
+#include "bind/loader.h"
+#include "bind/plugin_int.h"
 
 static const char
     metas_key; // its address: a table, name of a library to the metatable of units' tables
@@ -215,4 +217,21 @@ void bind__push_env(lua_State *L, vm_ref meta)
     lua_pop(L, 1);
     refs_push(L, meta);
     lua_setmetatable(L, -2);
+}
+
+struct vm *bind__code_vm_open(struct bind *b, const char *name, struct vm_owner **own,
+                              vm_ref *env_meta, struct state **state)
+{
+    struct vm *vm = bind_vm_open(b);
+    lua_State *L = vm_main(vm);
+    *own = vm_owner_open(vm, name, 0);
+    lua_newtable(L); // what code does not set itself is global
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_setfield(L, -2, "__index");
+    *env_meta = refs_take(L, *own);
+    *state = state_new(vm);
+    vm_add_lib(vm, "state", state_open_lib);
+    vm_add_lib(vm, "loader", loader_open_lib);
+    plugin__open_api(vm);
+    return vm;
 }

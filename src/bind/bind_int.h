@@ -22,6 +22,8 @@ struct bind__limits {
     uint32_t lua_ms, load_ms, hook_ms, start_ms, tool_ms, memory_mb;
 };
 
+struct state;
+
 struct bind__worktree {
     char *path, *branch, *repository;
 };
@@ -235,6 +237,10 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
 void bind__seal(struct vm *vm);
 /// Push a table that stands for the one at `lib` and can be read only.
 void bind__push_sealed(lua_State *L, int lib);
+/// Open a Lua state for modules or plugins, with hub.state, hub.loader and the authoring API; not sealed yet.
+/// `name` is that of its first owner, who keeps the metatable of environments.
+struct vm *bind__code_vm_open(struct bind *b, const char *name, struct vm_owner **own,
+                              vm_ref *env_meta, struct state **state);
 /// Push an environment for a unit, with tables of its own for the libraries; `meta` is its metatable.
 void bind__push_env(lua_State *L, vm_ref meta);
 

@@ -36,29 +36,13 @@ struct space *space__of(lua_State *L)
     return sp;
 }
 
-/// The metatable of the environments: what a module does not set itself is global.
-static vm_ref make_env_meta(struct space *sp)
-{
-    lua_State *L = vm_main(sp->vm);
-    lua_newtable(L);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    lua_setfield(L, -2, "__index");
-    return refs_take(L, sp->own);
-}
-
 struct space *space__open(struct modules *ms)
 {
     struct space *sp = xcalloc(1, sizeof *sp);
     sp->ms = ms;
-    sp->vm = bind_vm_open(ms->bind);
+    sp->vm = bind__code_vm_open(ms->bind, "lua", &sp->own, &sp->env_meta, &sp->state);
     lua_pushlightuserdata(vm_main(sp->vm), sp);
     lua_rawsetp(vm_main(sp->vm), LUA_REGISTRYINDEX, &space_key);
-    sp->own = vm_owner_open(sp->vm, "lua", 0);
-    sp->env_meta = make_env_meta(sp);
-    sp->state = state_new(sp->vm);
-    vm_add_lib(sp->vm, "state", state_open_lib);
-    vm_add_lib(sp->vm, "loader", loader_open_lib);
-    plugin__open_api(sp->vm);
     vm_replace(sp->vm, "_G", "plugins", installs__call);
     vm_replace(sp->vm, "_G", "require", load__require);
     vm_replace(sp->vm, "_G", "safe_require", loader_safe_require);
@@ -86,10 +70,10 @@ static void module_free(struct module *m)
 
 static void space_close(struct space *sp)
 {
-    struct str name;
-    void *m;
+    struct module *m;
     sp->closing = false; // guests that go below are the last, and must not come back here
-    for (size_t at = 0; map_next(&sp->modules, &at, &name, &m);) {
+    each_module(m, sp)
+    {
         module_free(m);
     }
     assert(sp->alive == 0);
@@ -118,6 +102,13 @@ void space__leave(struct space *sp)
     }
 }
 
+struct module *modules__next(const struct space *sp, size_t *at)
+{
+    struct str name;
+    void *m;
+    return map_next(&sp->modules, at, &name, &m) ? m : NULL;
+}
+
 struct module *modules__get(struct space *sp, struct str name)
 {
     struct module *m = map_get(&sp->modules, name);
@@ -140,25 +131,19 @@ bool modules__is_protected(const struct module *m)
 
 // ---- versions -------------------------------------------------------------------------------
 
-/// Guests that came when `host` was leaving already, so that nobody took them over, go with it: they
-/// are loaded again by whoever requires them next.
-static void free_guests(struct space *sp, const struct version *host)
-{
-    struct str name;
-    void *p;
-    for (size_t at = 0; host->n_guests != 0 && map_next(&sp->modules, &at, &name, &p);) {
-        struct version *guest = ((struct module *)p)->live;
-        if (guest != NULL && guest->host == host) {
-            version__free(guest);
-        }
-    }
-}
-
 void version__free(struct version *v)
 {
     struct space *sp = v->module->space;
     if (v->host == NULL) {
-        free_guests(sp, v);
+        // guests that came when it was leaving already are loaded again by whoever requires them next
+        struct str name;
+        void *m;
+        for (size_t at = 0; v->n_guests != 0 && map_next(&sp->modules, &at, &name, &m);) {
+            struct version *guest = ((struct module *)m)->live;
+            if (guest != NULL && guest->host == v) {
+                version__free(guest);
+            }
+        }
         bind_owner_close(v->owner);
     } else {
         v->host->n_guests--;
@@ -173,12 +158,6 @@ void version__free(struct version *v)
     installs__free(v->installs);
     free(v);
     space__leave(sp);
-}
-
-bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
-                   struct gen_diag *fault)
-{
-    return bind__call_life(v->owner, v->value, name, failed, timeout, fault);
 }
 
 // ---- the source: prepare --------------------------------------------------------------------
@@ -217,7 +196,7 @@ static void on_scanned(void *arg)
     gen_prepared(ms->source, ms->asked || !ms->booted || has_work(ms));
 }
 
-static void scan(void *arg)
+static void begin_scan(void *arg)
 {
     struct modules *ms = arg;
     files__scan(&ms->files, ms->lane, on_scanned, ms);
@@ -232,25 +211,10 @@ static void source_prepare(void *arg, struct gen_source *src, const struct gen_r
     }
     ms->asked = req->force || req->n_names != 0;
     if (ms->past != NULL) {
-        past_await(ms->past, scan, ms);
+        past_await(ms->past, begin_scan, ms);
     } else {
-        scan(ms);
+        begin_scan(ms);
     }
-}
-
-static void source_stage(void *arg, struct gen_stage *s)
-{
-    stage__run(arg, s);
-}
-
-static void source_commit(void *arg)
-{
-    stage__commit(arg);
-}
-
-static void source_abort(void *arg)
-{
-    stage__abort(arg);
 }
 
 // ---- the source: lifecycle ------------------------------------------------------------------
@@ -268,26 +232,30 @@ static void on_told(void *arg)
     free(l);
 }
 
-static struct life *life_new(struct gen_life_call *call)
+/// A plugin inside a module has a runner that tells it.
+static bool tell_plugin(struct gen_unit *u, bool enter, enum gen_reason why,
+                        struct gen_life_call *call)
 {
-    struct life *l = xcalloc(1, sizeof *l);
-    l->call = call;
-    return l;
+    struct plugin_version *p = inside__plugin(u);
+    if (p != NULL) {
+        (enter ? p->runner->enter : p->runner->leave)(p, why, call);
+    }
+    return p != NULL;
 }
 
 static void source_leave(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
-    struct plugin_version *plugin = inside__plugin(u);
-    if (plugin != NULL) {
-        plugin->runner->leave(plugin, why, call);
+    if (tell_plugin(u, false, why, call)) {
         return;
     }
     struct version *v = u->data;
-    struct life *l = life_new(call);
+    struct life *l = xcalloc(1, sizeof *l);
+    l->call = call;
     if (why != GEN_RELOAD) { // _before_reload was called at commit, while the old table was whole
-        modules__call(v, "_before_unload", DIAG_SHUTDOWN_FAILED, DIAG_SHUTDOWN_TIMEOUT, &l->fault);
+        bind__call_life(v->owner, v->value, "_before_unload", DIAG_SHUTDOWN_FAILED,
+                        DIAG_SHUTDOWN_TIMEOUT, &l->fault);
     } else if (v->fault.message != NULL) {
         l->fault = gen_diag_copy(&v->fault);
     }
@@ -298,15 +266,15 @@ static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
-    struct plugin_version *plugin = inside__plugin(u);
-    if (plugin != NULL) {
-        plugin->runner->enter(plugin, why, call);
+    if (tell_plugin(u, true, why, call)) {
         return;
     }
     struct version *v = u->data;
-    struct life *l = life_new(call);
+    struct life *l = xcalloc(1, sizeof *l);
+    l->call = call;
     if (why == GEN_RELOAD) {
-        modules__call(v, "_after_reload", DIAG_START_FAILED, DIAG_START_FAILED, &l->fault);
+        bind__call_life(v->owner, v->value, "_after_reload", DIAG_START_FAILED, DIAG_START_FAILED,
+                        &l->fault);
     }
     bind_owner_tell(v->owner, BIND_START, why, on_told, l);
 }
@@ -324,9 +292,9 @@ static void source_release(void *arg, struct gen_unit *u)
 static const struct gen_source_ops source_ops = {
     .name = "the hub's Lua",
     .prepare = source_prepare,
-    .stage = source_stage,
-    .commit = source_commit,
-    .abort = source_abort,
+    .stage = stage__run,
+    .commit = stage__commit,
+    .abort = stage__abort,
     .leave = source_leave,
     .enter = source_enter,
     .release = source_release,
@@ -334,8 +302,10 @@ static const struct gen_source_ops source_ops = {
 
 // ---- watching -------------------------------------------------------------------------------
 
-static void on_saved(struct modules *ms, int root, const struct watch_batch *batch)
+static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
 {
+    struct modules *ms = arg;
+    int root = w == ms->watches[ROOT_USER] ? ROOT_USER : ROOT_SHIPPED;
     bool names = false; // others than before
     for (size_t i = 0; i < batch->n; i++) {
         names |= files__apply(&ms->files, root, &batch->changes[i]);
@@ -348,40 +318,21 @@ static void on_saved(struct modules *ms, int root, const struct watch_batch *bat
     }
 }
 
-static void on_user_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+static void watch_root(struct modules *ms, int root, const struct config *c)
 {
-    (void)w;
-    on_saved(arg, ROOT_USER, batch);
-}
-
-static void on_shipped_saved(struct watch *w, const struct watch_batch *batch, void *arg)
-{
-    (void)w;
-    on_saved(arg, ROOT_SHIPPED, batch);
-}
-
-/// The usual rules and one more: improvements are no modules.
-static const char *const *ignore_rules(void)
-{
-    static const char *rules[64];
+    const char *rules[64]; // the usual ones and one more: improvements are no modules
     size_t n = 0;
     for (; n < ARRAY_LEN(rules) - 2 && watch_ignore_default[n] != NULL; n++) {
         rules[n] = watch_ignore_default[n];
     }
-    rules[n] = "/improvements/";
-    return rules;
-}
-
-static void watch_root(struct modules *ms, int root, const struct config *c)
-{
-    static watch_cb *const callbacks[] = {
-        [ROOT_USER] = on_user_saved, [ROOT_SHIPPED] = on_shipped_saved};
+    rules[n++] = "/improvements/";
+    rules[n] = NULL;
     struct err e = {0};
     struct watch_opts o = {
         .path = ms->files.roots[root].dir,
         .pattern = "*.lua",
         .recursive = true,
-        .ignore = ignore_rules(),
+        .ignore = rules,
         .want_bytes = true,
         .bytes_max = FILES_BYTES_MAX,
         .debounce_ms = c != NULL ? (unsigned)config_int(c, "watch.debounce_ms") : 0,
@@ -391,7 +342,7 @@ static void watch_root(struct modules *ms, int root, const struct config *c)
     if (o.path == NULL || ms->watcher == NULL) {
         return;
     }
-    if (watch_open(&ms->watches[root], ms->watcher, &o, callbacks[root], ms, &e) < 0) {
+    if (watch_open(&ms->watches[root], ms->watcher, &o, on_saved, ms, &e) < 0) {
         gen_warn(ms->engine, &(struct gen_diag){.code = DIAG_WATCH_DEGRADED,
                                                 .source = "hub",
                                                 .path = o.path,
@@ -456,12 +407,11 @@ struct modules_stats modules_get_stats(const struct modules *ms)
     struct modules_stats s = {.memory = vm_get_stats(ms->space->vm).memory,
                               .keys = state_count(ms->space->state),
                               .files = files__count(&ms->files)};
-    struct str name;
-    void *m;
-    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &m);) {
-        const char *installed = ((struct module *)m)->installed;
-        s.loaded += ((struct module *)m)->live != NULL;
-        s.installs += installed != NULL && installed[0] != '\0';
+    const struct module *m;
+    each_module(m, ms->space)
+    {
+        s.loaded += m->live != NULL;
+        s.installs += m->installed != NULL && m->installed[0] != '\0';
     }
     return s;
 }

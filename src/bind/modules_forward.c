@@ -72,38 +72,13 @@ static void push_meta(lua_State *L, struct space *sp, struct module *m)
     m->forward = refs_take(L, sp->own);
 }
 
-/// Is the value at `idx` one of the table's on top? Pops the table.
-static bool has_value(lua_State *L, int idx)
-{
-    bool found = false;
-    lua_pushnil(L);
-    while (!found && lua_next(L, -2) != 0) {
-        found = lua_rawequal(L, idx, -1);
-        lua_pop(L, 1);
-    }
-    lua_settop(L, found ? -3 : -2);
-    return found;
-}
-
-static void empty_table(lua_State *L, int idx)
-{
-    lua_pushnil(L);
-    while (lua_next(L, idx) != 0) {
-        lua_pop(L, 1);
-        lua_pushvalue(L, -1);
-        lua_pushnil(L);
-        lua_rawset(L, idx);
-    }
-}
-
 /// Is the table at 1 also somebody else's: another module's, a library, a value of hub.state? Then
 /// it was lent, and emptying it would take it from its owner.
 static bool is_lent(lua_State *L, struct space *sp, const struct module *m)
 {
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(&sp->modules, &at, &name, &p);) {
-        struct module *other = p;
+    const struct module *other;
+    each_module(other, sp)
+    {
         if (other == m || other->live == NULL) {
             continue;
         }
@@ -115,8 +90,8 @@ static bool is_lent(lua_State *L, struct space *sp, const struct module *m)
         }
     }
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    bool lib = has_value(L, 1);
-    return lib || state_holds(sp->state, L, 1);
+    bool library = table__has(L, 1);
+    return library || state_holds(sp->state, L, 1);
 }
 
 /// The new table (at 2) may be a former one that the file kept somewhere. It stood for the old table
@@ -155,7 +130,13 @@ void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fre
         lua_pushliteral(L, "__newindex");
         lua_pushvalue(L, 2);
         lua_rawset(L, 3);
-        empty_table(L, 1);
+        lua_pushnil(L);
+        while (lua_next(L, 1) != 0) {
+            lua_pop(L, 1);
+            lua_pushvalue(L, -1);
+            lua_pushnil(L);
+            lua_rawset(L, 1);
+        }
         lua_setmetatable(L, 1);
     }
     entry_end(&en);

@@ -31,15 +31,6 @@ void list__add(module_list *l, struct module *m)
     }
 }
 
-#define each_module(m, sp) for (size_t at_##m = 0; (m = next_module(sp, &at_##m)) != NULL;)
-
-static struct module *next_module(const struct space *sp, size_t *at)
-{
-    struct str name;
-    void *m;
-    return map_next(&sp->modules, at, &name, &m) ? m : NULL;
-}
-
 /// Does `m` stand on `other`: by what it required, or by living in what it registered?
 static bool stands_on(const struct module *m, const struct module *other)
 {

@@ -195,11 +195,11 @@ struct modules {
     bool alone;             // the run under way takes what changed, and all else as it serves
 };
 
-/// Call a lifecycle function of a version's table, if it has one; false and `fault` (strings of its
-/// own) when it failed. `timeout` and `failed` are the codes to report.
-bool modules__call(struct version *v, const char *name, enum gen_code failed, enum gen_code timeout,
-                   struct gen_diag *fault);
-struct module *modules__get(struct space *sp, struct str name); // made when it is new
+/// The module of that name, which is made when it is new.
+struct module *modules__get(struct space *sp, struct str name);
+/// The modules of a space: `size_t at = 0; while ((m = modules__next(sp, &at)) != NULL) ...`
+struct module *modules__next(const struct space *sp, size_t *at);
+#define each_module(m, sp) for (size_t m##_at = 0; ((m) = modules__next(sp, &m##_at)) != NULL;)
 struct space *space__open(struct modules *ms);
 void space__retire(struct space *sp); // close it as soon as no version is left
 void space__leave(struct space *sp);  // one less is alive in it
@@ -227,8 +227,6 @@ void load__stage(struct module *m, struct files__text *text);
 int load__require(lua_State *L);
 /// The text that the run under way takes for `m`; NULL: it has none.
 struct files__text *load__text(const struct module *m);
-/// Push what `v` returned.
-void load__push_value(lua_State *L, const struct version *v);
 bool list__has(const module_list *l, const struct module *m);
 void list__add(module_list *l, struct module *m); // once
 
@@ -296,14 +294,15 @@ void unload__commit(struct modules *ms);
 
 /// Learn the load order anew: files that came meanwhile belong to it.
 void stage__expand_order(struct modules *ms);
-void stage__run(struct modules *ms, struct gen_stage *s);
+// for the source of generations, with the modules
+void stage__run(void *modules, struct gen_stage *s);
+void stage__commit(void *modules);
+void stage__abort(void *modules);
 /// Around the loads of a run in `sp`: judge them, say what is to be said, keep or undo.
 void stage__begin(struct space *sp, struct gen_stage *s);
 void stage__end(struct space *sp);
 /// In place of stage__end(): nothing of it is taken.
 void stage__drop(struct space *sp);
-void stage__commit(struct modules *ms);
-void stage__abort(struct modules *ms);
 
 // ---- modules_forward.c ----------------------------------------------------------------------
 

@@ -61,34 +61,17 @@ static void fail_from(struct version *v, const struct fault *f)
 
 // ---- running --------------------------------------------------------------------------------
 
-/// The function on top gets an environment of its own.
-static void set_env(lua_State *L, struct space *sp)
+/// The file ran: keep what it returned, if that is fit to stand where the value before it stood.
+static void keep_value(lua_State *L, struct version *v, const struct entry *en)
 {
-    bind__push_env(L, sp->env_meta);
-    lua_setupvalue(L, -2, 1);
-}
-
-static bool is_blank(struct str text)
-{
-    return str_trim(text).n == 0;
-}
-
-static int served_type(lua_State *L, const struct module *m)
-{
-    if (m->live == NULL) {
-        return LUA_TNIL;
+    const struct version *before = v->module->live;
+    bool was_table = before != NULL && refs_push(L, before->value) && lua_istable(L, -1);
+    if (en->n_results == 0) {
+        lua_pushnil(L);
+    } else {
+        lua_pushvalue(L, 1);
     }
-    refs_push(L, m->live->value);
-    int type = lua_type(L, -1);
-    lua_pop(L, 1);
-    return type;
-}
-
-/// The file ran: is what it returned (on top) fit to stand where the version before it stood?
-static void judge_value(lua_State *L, struct version *v)
-{
-    int before = served_type(L, v->module);
-    if (before == LUA_TTABLE && !lua_istable(L, -1)) {
+    if (was_table && !lua_istable(L, -1)) {
         bool nothing = lua_isnil(L, -1) || lua_isboolean(L, -1);
         char *text = nothing ? xstrdup("the file returns nothing where it returned a table")
                              : xasprintf("the file returns a %s where it returned a table",
@@ -96,18 +79,7 @@ static void judge_value(lua_State *L, struct version *v)
         fail(v, nothing ? DIAG_EMPTY_MODULE : DIAG_LOAD_FAILED, v->text->path, 0, text);
         free(text);
     }
-}
-
-static void keep_value(lua_State *L, struct version *v, const struct entry *en)
-{
-    if (en->n_results == 0) {
-        lua_pushnil(L);
-    } else {
-        lua_pushvalue(L, 1);
-    }
-    judge_value(L, v);
     if (lua_isnil(L, -1)) { // as Lua's own require does
-        lua_pop(L, 1);
         lua_pushboolean(L, 1);
     }
     v->value = refs_take(L, v->owner->owner);
@@ -121,7 +93,8 @@ static void run_text(struct version *v)
     lua_State *L = entry_begin(&en, sp->vm);
     enum entry_status status = ENTRY_FAILED;
     if (entry_push_chunk(&en, v->text->bytes, chunk) == 0) {
-        set_env(L, sp);
+        bind__push_env(L, sp->env_meta);
+        lua_setupvalue(L, -2, 1);
         lua_pushstring(L, v->module->name);
         lua_pushstring(L, v->text->path);
         vec_push(&sp->loading, v);
@@ -147,7 +120,7 @@ static void load(struct version *v)
         fail(v, DIAG_MEMORY_LIMIT, t->path, 0,
              "it fills the memory of the Lua state again and again, and is not run until it "
              "changes");
-    } else if (v->module->twin->live != NULL && is_blank(t->bytes)) {
+    } else if (v->module->twin->live != NULL && str_trim(t->bytes).n == 0) {
         fail(v, DIAG_EMPTY_MODULE, t->path, 0, "the file is empty");
     } else {
         run_text(v);
@@ -218,21 +191,15 @@ static bool is_failed(const struct version *v)
     return v->outcome == VERSION_FAILED;
 }
 
-/// Who takes in a guest that code of `caller` asks for: the version that serves in the caller's place
-/// where there is one, because a caller that was replaced goes when its last handler has ended.
-static struct version *host_for(struct version *caller)
-{
-    struct version *v = caller->module->live != NULL ? caller->module->live : caller;
-    return v->host != NULL ? v->host : v;
-}
-
 /// Load a module outside of any transaction, for the version `host` whose code asks for it.
 static struct version *load_guest(struct module *m, struct files__text *text, struct version *host)
 {
     struct space *sp = m->space;
     struct version *v = version_new(m, text);
     bool outermost = sp->loading.n == 0;
-    v->host = host_for(host);
+    // a caller that was replaced goes when its last handler has ended: what serves takes the guest in
+    host = host->module->live != NULL ? host->module->live : host;
+    v->host = host->host != NULL ? host->host : host;
     v->host->n_guests++;
     v->owner = v->host->owner;
     v->unit = v->host->unit;
@@ -248,14 +215,6 @@ static struct version *load_guest(struct module *m, struct files__text *text, st
     return v;
 }
 
-/// It came to nothing: say why on `L`, and free it.
-static int raise_guest(lua_State *L, struct version *v)
-{
-    lua_pushfstring(L, "module '%s' failed to load: %s", v->module->name, v->fault.message);
-    version__free(v);
-    return lua_error(L);
-}
-
 static int require_late(lua_State *L, struct module *m, struct files__text *text,
                         struct version *caller)
 {
@@ -264,27 +223,19 @@ static int require_late(lua_State *L, struct module *m, struct files__text *text
     }
     struct version *v = load_guest(m, text, caller);
     if (is_failed(v)) {
-        return raise_guest(L, v);
+        lua_pushfstring(L, "module '%s' failed to load: %s", m->name, v->fault.message);
+        version__free(v);
+        return lua_error(L);
     }
     m->attempted = true;
     m->live = v;
     files__text_unref(m->seen);
     m->seen = files__text_ref(text);
-    load__push_value(L, v);
+    refs_push(L, v->value);
     return 1;
 }
 
 // ---- require --------------------------------------------------------------------------------
-
-/// The file that runs now, else the version whose code does; NULL: nobody's.
-static struct version *caller_of(lua_State *L, struct space *sp)
-{
-    if (sp->loading.n != 0) {
-        return *vec_last(&sp->loading);
-    }
-    struct bind_owner *o = bind_owner_running(L);
-    return o != NULL ? inside__version(o->unit) : NULL;
-}
 
 static int raise_cycle(lua_State *L, struct space *sp, struct module *m)
 {
@@ -306,14 +257,6 @@ static int raise_cycle(lua_State *L, struct space *sp, struct module *m)
     lua_insert(L, -2);
     lua_concat(L, 2);
     return lua_error(L);
-}
-
-static int raise_failed(lua_State *L, struct version *v, struct version *caller)
-{
-    if (caller != NULL && caller->blame == NULL) {
-        caller->blame = v->module;
-    }
-    return luaL_error(L, "module '%s' failed to load: %s", v->module->name, v->fault.message);
 }
 
 static int raise_missing(lua_State *L, struct str name)
@@ -343,7 +286,10 @@ struct files__text *load__text(const struct module *m)
 /// Everything behind require() for a module of ours; leaves its value.
 static int require_module(lua_State *L, struct space *sp, struct module *m)
 {
-    struct version *caller = caller_of(L, sp);
+    const struct bind_owner *o = bind_owner_running(L);
+    struct version *caller = sp->loading.n != 0 ? *vec_last(&sp->loading)
+                             : o != NULL        ? inside__version(o->unit)
+                                                : NULL;
     if (caller != NULL) {
         list__add(&caller->deps, m);
     }
@@ -355,7 +301,7 @@ static int require_module(lua_State *L, struct space *sp, struct module *m)
     }
     bool serves = m->live != NULL && (sp->stage == NULL || m->mark != MARK_STAGE);
     if (m->staged == NULL && serves) {
-        load__push_value(L, m->live);
+        refs_push(L, m->live->value);
         return 1;
     }
     struct files__text *text = m->staged == NULL ? load__text(m) : NULL;
@@ -369,21 +315,18 @@ static int require_module(lua_State *L, struct space *sp, struct module *m)
         load__stage(m, text);
     }
     if (is_failed(m->staged)) {
-        return raise_failed(L, m->staged, caller);
+        if (caller != NULL && caller->blame == NULL) {
+            caller->blame = m;
+        }
+        return luaL_error(L, "module '%s' failed to load: %s", m->name, m->staged->fault.message);
     }
-    load__push_value(L, m->staged);
+    refs_push(L, m->staged->value);
     return 1;
 }
 
-void load__push_value(lua_State *L, const struct version *v)
-{
-    refs_push(L, v->value);
-}
-
-static const char plugin_link[] = "plugin.";
-
 int load__require(lua_State *L)
 {
+    static const char plugin_link[] = "plugin.";
     struct space *sp = space__of(L);
     size_t n;
     const char *p = luaL_checklstring(L, 1, &n);

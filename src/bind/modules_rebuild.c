@@ -89,8 +89,18 @@ static void adopt(struct space *sp, const struct module *old)
     m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
 }
 
-static void load_all(struct modules *ms)
+/// Put a new space in the place of the former one and load everything there.
+static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
 {
+    const struct module *m;
+    struct space *sp = ms->space = space__open(ms);
+    each_module(m, ms->former)
+    {
+        adopt(sp, m);
+    }
+    stage__expand_order(ms);
+    state_restore(sp->state, kept);
+    stage__begin(sp, s);
     module_list order = graph__order(ms, MARK_STAGE);
     vec_foreach (it, &order) {
         if ((*it)->staged == NULL) {
@@ -100,38 +110,7 @@ static void load_all(struct modules *ms)
     vec_fini(&order);
 }
 
-/// Put a new space in the place of the former one and load everything there.
-static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
-{
-    struct str name;
-    void *m;
-    struct space *sp = ms->space = space__open(ms);
-    for (size_t at = 0; map_next(&ms->former->modules, &at, &name, &m);) {
-        adopt(sp, m);
-    }
-    stage__expand_order(ms);
-    state_restore(sp->state, kept);
-    stage__begin(sp, s);
-    load_all(ms);
-}
-
-static void drop_attempt(struct space *sp)
-{
-    stage__drop(sp);
-    space__retire(sp); // its versions go when the run has been staged
-}
-
 // ---- say ------------------------------------------------------------------------------------
-
-static struct version *taken(struct space *sp, const char *name)
-{
-    vec_foreach (it, &sp->staged) {
-        if (strcmp((*it)->module->name, name) == 0) {
-            return *it;
-        }
-    }
-    return NULL;
-}
 
 /// It is said of the module in whose code the state was full, as long as that text serves or is refused;
 /// when it was nobody's, of the hub until the next run.
@@ -139,7 +118,10 @@ static void say_rebuilt(struct modules *ms, struct gen_stage *s, const struct bu
 {
     const struct module *guilty = ms->former->guilty;
     const char *name = guilty != NULL ? guilty->unit_name : "nobody";
-    struct version *v = guilty != NULL ? taken(ms->space, guilty->name) : NULL;
+    struct version *v = NULL;
+    vec_foreach (it, &ms->space->staged) {
+        v = guilty != NULL && strcmp((*it)->module->name, guilty->name) == 0 ? *it : v;
+    }
     char *text = xasprintf("the Lua state was full in code of '%s' and was made anew: modules were "
                            "loaded again as they served, with the plain data of hub.state%s%s",
                            name, lost->n != 0 ? "; lost: " : "", buf_z(lost));
@@ -190,7 +172,8 @@ void rebuild__run(struct modules *ms, struct gen_stage *s)
     const struct json *kept = state_save(ms->former->state, &a, max, &lost);
     attempt(ms, s, kept);
     while (rebuild__is_due(ms) && ban_largest(ms)) {
-        drop_attempt(ms->space);
+        stage__drop(ms->space);
+        space__retire(ms->space); // its versions go when the run has been staged
         attempt(ms, s, kept);
     }
     stage__end(ms->space);

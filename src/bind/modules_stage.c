@@ -15,6 +15,7 @@
 // A dry run happens in a state of its own, which is thrown away: there everything is loaded anew, and
 // only what would change is reported. It starts from an empty hub.state.
 
+#include "bind/bind_int.h"
 #include "bind/modules_int.h"
 
 // ---- the load order -------------------------------------------------------------------------
@@ -41,21 +42,6 @@ void stage__expand_order(struct modules *ms)
     }
 }
 
-static void read_patterns(struct modules *ms, const struct version *v)
-{
-    struct entry en = {0};
-    lua_State *L = entry_begin(&en, ms->space->vm);
-    load__push_value(L, v);
-    for (lua_Integer i = 1; lua_istable(L, 1); i++) {
-        if (lua_rawgeti(L, 1, i) != LUA_TSTRING) {
-            break;
-        }
-        vec_push(&ms->patterns, xstrdup(lua_tostring(L, -1)));
-        lua_pop(L, 1);
-    }
-    entry_end(&en);
-}
-
 /// The first run: hub.init says what is loaded, and in which order.
 static void boot(struct modules *ms)
 {
@@ -66,10 +52,17 @@ static void boot(struct modules *ms)
     if (text != NULL) {
         load__stage(m, text);
     }
-    if (m->staged != NULL && m->staged->outcome == VERSION_LOADED) {
-        read_patterns(ms, m->staged);
-    } else {
+    if (m->staged == NULL || m->staged->outcome != VERSION_LOADED) {
         vec_push(&ms->patterns, xstrdup("user.init"));
+    } else {
+        struct entry en = {0};
+        lua_State *L = entry_begin(&en, ms->space->vm);
+        refs_push(L, m->staged->value);
+        for (lua_Integer i = 1; lua_istable(L, 1) && lua_rawgeti(L, 1, i) == LUA_TSTRING; i++) {
+            vec_push(&ms->patterns, xstrdup(lua_tostring(L, -1)));
+            lua_pop(L, 1);
+        }
+        entry_end(&en);
     }
     stage__expand_order(ms);
 }
@@ -90,26 +83,26 @@ static struct version *group_of(struct version *v)
     return v;
 }
 
-static bool fails_alone(const struct version *v)
-{
-    return v->outcome == VERSION_FAILED && !is_served(v);
-}
-
+/// What fails and has no version serving fails alone.
 static void join(struct version *a, struct version *b)
 {
-    if (b != NULL && !fails_alone(a) && !fails_alone(b)) {
-        group_of(a)->parent = group_of(b);
+    const struct version *both[] = {a, b};
+    for (size_t i = 0; i < 2; i++) {
+        if (both[i] == NULL || (both[i]->outcome == VERSION_FAILED && !is_served(both[i]))) {
+            return;
+        }
     }
+    group_of(a)->parent = group_of(b);
 }
 
-static void find_groups(struct space *sp)
+static void judge(struct space *sp)
 {
     vec_foreach (it, &sp->staged) {
         struct version *v = *it;
+        const struct version *before = sp == sp->ms->space ? v->module->live : NULL;
         vec_foreach (dep, &v->deps) {
             join(v, (*dep)->staged);
         }
-        const struct version *before = sp == sp->ms->space ? v->module->live : NULL;
         for (size_t i = 0; before != NULL && i < before->deps.n; i++) {
             join(v, before->deps.p[i]->staged);
         }
@@ -120,11 +113,6 @@ static void find_groups(struct space *sp)
     for (size_t i = 0; i + 1 < sp->edges.n; i += 2) {
         join(sp->edges.p[i], sp->edges.p[i + 1]);
     }
-}
-
-static void judge(struct space *sp)
-{
-    find_groups(sp);
     vec_foreach (it, &sp->staged) {
         if ((*it)->outcome == VERSION_FAILED && is_served(*it)) {
             group_of(*it)->spoilt = true;
@@ -224,18 +212,6 @@ static void say_touched(struct gen_stage *s, struct module *m, struct files__tex
     }
 }
 
-static void say_all_touched(struct modules *ms, struct gen_stage *s)
-{
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
-        struct module *m = p;
-        if (m->mark == MARK_TOUCHED) {
-            say_touched(s, m, files__find(&ms->files, name));
-        }
-    }
-}
-
 static bool is_what_lies_there(const struct version *v)
 {
     const struct module *m = v->module;
@@ -261,48 +237,28 @@ static void put(struct gen_stage *s, struct version *v)
     }
 }
 
-static void say(struct gen_stage *s, struct space *sp)
-{
-    vec_foreach (it, &sp->staged) {
-        if ((*it)->thrown) {
-            refuse(s, sp, *it);
-        }
-    }
-    vec_foreach (it, &sp->staged) {
-        if (!(*it)->thrown) {
-            put(s, *it);
-        }
-    }
-}
-
 // ---- remember -------------------------------------------------------------------------------
-
-static void remember_deps(struct module *m, const struct version *v)
-{
-    m->wants.n = 0;
-    for (size_t i = 0; v->thrown && i < v->deps.n; i++) {
-        list__add(&m->wants, v->deps.p[i]);
-    }
-}
 
 /// What was looked at need not be looked at again until it changes.
 static void remember(struct modules *ms)
 {
-    struct str name;
-    void *p;
+    struct module *m;
     vec_foreach (it, &ms->space->staged) {
-        struct module *m = (*it)->module;
+        m = (*it)->module;
         m->mark = MARK_STAGE;
         if (!(*it)->unwanted && is_what_lies_there(*it)) {
             m->attempted = true;
             m->kept_back = (*it)->thrown && is_blameless(*it);
-            remember_deps(m, *it);
+            m->wants.n = 0;
+            for (size_t i = 0; (*it)->thrown && i < (*it)->deps.n; i++) {
+                list__add(&m->wants, (*it)->deps.p[i]);
+            }
         }
     }
-    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
-        struct module *m = p;
+    each_module(m, ms->space)
+    {
         if (m->mark != MARK_NONE) {
-            struct files__text *now = files__find(&ms->files, name);
+            struct files__text *now = files__find(&ms->files, str_of(m->name));
             bool looked = ms->former == NULL || files__text_same(now, m->staged->text);
             files__text_unref(m->seen);
             m->seen = looked ? files__text_ref(now) : NULL;
@@ -327,38 +283,6 @@ static void forget_thrown(struct space *sp)
 
 // ---- the run --------------------------------------------------------------------------------
 
-static void run_marked(struct modules *ms)
-{
-    module_list order = graph__order(ms, MARK_STAGE);
-    vec_foreach (it, &order) {
-        struct files__text *text = load__text(*it);
-        if ((*it)->staged == NULL && text != NULL) {
-            load__stage(*it, text);
-        }
-    }
-    vec_fini(&order);
-}
-
-/// All that serves or would, in a state that nobody sees.
-static void run_trial(struct modules *ms, struct space *trial)
-{
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
-        struct module *m = p;
-        m->mark = m->mark == MARK_NONE && m->live != NULL ? MARK_TOUCHED : m->mark;
-    }
-    module_list order = graph__order(ms, MARK_TOUCHED);
-    vec_foreach (it, &order) {
-        struct module *twin = modules__get(trial, str_of((*it)->name));
-        struct files__text *text = load__text(*it);
-        if (twin->staged == NULL && text != NULL) {
-            load__stage(twin, text);
-        }
-    }
-    vec_fini(&order);
-}
-
 void stage__begin(struct space *sp, struct gen_stage *s)
 {
     sp->stage = s;
@@ -370,7 +294,16 @@ void stage__end(struct space *sp)
     struct modules *ms = sp->ms;
     judge(sp);
     unload__judge(sp);
-    say(sp->stage, sp);
+    vec_foreach (it, &sp->staged) {
+        if ((*it)->thrown) {
+            refuse(sp->stage, sp, *it);
+        }
+    }
+    vec_foreach (it, &sp->staged) {
+        if (!(*it)->thrown) {
+            put(sp->stage, *it);
+        }
+    }
     unload__say(sp, sp->stage);
     state_end(sp->state, is_thrown);
     if (sp == ms->space) {
@@ -406,24 +339,38 @@ static bool is_held_up(struct space *sp)
     return sound && others;
 }
 
+/// Load what is marked. A dry run loads all that serves or would, in a state that nobody sees.
 static void attempt(struct modules *ms, struct space *sp, struct gen_stage *s)
 {
     const struct gen_request *req = gen_stage_request(s);
+    struct module *m;
     stage__begin(sp, s);
     if (!ms->booted && !req->dry_run) {
         boot(ms);
     }
     graph__mark(ms, req);
-    say_all_touched(ms, s);
-    if (req->dry_run) {
-        run_trial(ms, sp);
-    } else {
-        run_marked(ms);
+    each_module(m, ms->space)
+    {
+        if (m->mark == MARK_TOUCHED) {
+            say_touched(s, m, files__find(&ms->files, str_of(m->name)));
+        } else if (m->mark == MARK_NONE && m->live != NULL && req->dry_run) {
+            m->mark = MARK_TOUCHED;
+        }
     }
+    module_list order = graph__order(ms, req->dry_run ? MARK_TOUCHED : MARK_STAGE);
+    vec_foreach (it, &order) {
+        struct module *here = req->dry_run ? modules__get(sp, str_of((*it)->name)) : *it;
+        struct files__text *text = load__text(*it);
+        if (here->staged == NULL && text != NULL) {
+            load__stage(here, text);
+        }
+    }
+    vec_fini(&order);
 }
 
-void stage__run(struct modules *ms, struct gen_stage *s)
+void stage__run(void *modules, struct gen_stage *s)
 {
+    struct modules *ms = modules;
     bool dry_run = gen_stage_request(s)->dry_run;
     if (rebuild__is_due(ms) && !dry_run) {
         rebuild__run(ms, s);
@@ -448,34 +395,26 @@ void stage__run(struct modules *ms, struct gen_stage *s)
 
 // ---- commit ---------------------------------------------------------------------------------
 
-static void tell_leaving(struct version *old)
+void stage__commit(void *modules)
 {
-    modules__call(old, "_before_reload", DIAG_SHUTDOWN_FAILED, DIAG_SHUTDOWN_TIMEOUT, &old->fault);
-}
-
-static void replace(struct space *sp, struct module *m, struct version *fresh)
-{
-    struct version *old = m->live;
-    if (old != NULL) {
-        forward__replace(sp, m, old->value, fresh->value);
-    }
-    m->live = fresh;
-    if (old != NULL && old->host != NULL) {
-        version__free(old); // it has no unit of its own
-    }
-}
-
-void stage__commit(struct modules *ms)
-{
+    struct modules *ms = modules;
     struct space *sp = ms->space;
     for (size_t i = sp->staged.n; i-- > 0;) { // dependents first
         struct version *old = sp->staged.p[i]->module->live;
         if (old != NULL) {
-            tell_leaving(old);
+            bind__call_life(old->owner, old->value, "_before_reload", DIAG_SHUTDOWN_FAILED,
+                            DIAG_SHUTDOWN_TIMEOUT, &old->fault);
         }
     }
     vec_foreach (it, &sp->staged) {
-        replace(sp, (*it)->module, *it);
+        struct version *old = (*it)->module->live;
+        if (old != NULL) {
+            forward__replace(sp, (*it)->module, old->value, (*it)->value);
+        }
+        (*it)->module->live = *it;
+        if (old != NULL && old->host != NULL) {
+            version__free(old); // it has no unit of its own
+        }
         installs__commit(*it);
         past__serves(*it);
     }
@@ -486,8 +425,9 @@ void stage__commit(struct modules *ms)
     }
 }
 
-void stage__abort(struct modules *ms)
+void stage__abort(void *modules)
 {
+    struct modules *ms = modules;
     struct space *trial = ms->trial;
     ms->trial = NULL;
     if (trial != NULL) {

@@ -52,45 +52,33 @@ static void reach(const struct space *sp, struct module *m)
     }
 }
 
-static void reach_all(struct space *sp)
+void unload__judge(struct space *sp)
 {
-    struct map *all = &sp->ms->space->modules;
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(all, &at, &name, &p);) {
-        ((struct module *)p)->reached = false;
+    struct module *m;
+    each_module(m, sp->ms->space)
+    {
+        m->reached = false;
     }
-    for (size_t at = 0; map_next(all, &at, &name, &p);) {
-        struct module *m = p;
+    each_module(m, sp->ms->space)
+    {
         if (m->wanted || m->named || modules__is_protected(m)) {
             reach(sp, m);
         }
     }
-}
-
-void unload__judge(struct space *sp)
-{
-    reach_all(sp);
     vec_foreach (it, &sp->staged) {
         (*it)->unwanted = !(*it)->module->twin->reached;
         (*it)->thrown = (*it)->thrown || (*it)->unwanted;
     }
 }
 
-/// Does it have a version with a unit of its own that is to go? Guests go with their hosts.
-static bool is_leaving(const struct module *m)
-{
-    return m->live != NULL && m->live->host == NULL && !modules__is_protected(m) &&
-           (!m->reached || is_gone(m));
-}
-
 void unload__say(struct space *sp, struct gen_stage *s)
 {
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(&sp->ms->space->modules, &at, &name, &p);) {
-        struct module *m = p;
-        m->leaving = is_leaving(m);
+    struct module *m;
+    each_module(m, sp->ms->space)
+    {
+        // a guest has no unit of its own: it goes with its host
+        m->leaving = m->live != NULL && m->live->host == NULL && !modules__is_protected(m) &&
+                     (!m->reached || is_gone(m));
         if (m->leaving) {
             gen_stage_remove(s, m->unit_name, GEN_REMOVE);
             installs__unload(s, m->live);
@@ -99,25 +87,20 @@ void unload__say(struct space *sp, struct gen_stage *s)
     }
 }
 
-static void forget(struct module *m)
-{
-    m->leaving = m->kept_back = false;
-    m->attempted = m->named; // its file may come back
-    m->late.n = m->wants.n = 0;
-    refs_drop(m->space->vm, m->forward);
-    m->forward = 0;
-    installs__forget(m);
-}
-
 void unload__commit(struct modules *ms)
 {
-    struct str name;
-    void *p;
-    for (size_t at = 0; map_next(&ms->space->modules, &at, &name, &p);) {
-        struct module *m = p;
-        if (m->leaving) {
-            m->live = NULL; // its unit has it until it is released
-            forget(m);
+    struct module *m;
+    each_module(m, ms->space)
+    {
+        if (!m->leaving) {
+            continue;
         }
+        m->live = NULL; // its unit has it until it is released
+        m->leaving = m->kept_back = false;
+        m->attempted = m->named; // its file may come back
+        m->late.n = m->wants.n = 0;
+        refs_drop(m->space->vm, m->forward);
+        m->forward = 0;
+        installs__forget(m);
     }
 }

@@ -24,7 +24,6 @@
 
 #include "base/sha256.h"
 #include "base/time.h"
-#include "bind/loader.h"
 #include "bind/plugin_int.h"
 #include "store/tree.h"
 
@@ -55,20 +54,6 @@ static struct plugin__kept *kept_get(struct plugin__plugins *ps, const char *key
     return k;
 }
 
-static void kept_free(struct plugin__kept *k)
-{
-    arena_fini(&k->arena);
-    buf_fini(&k->lost);
-    free(k);
-}
-
-static void forget_data(struct plugin__kept *k)
-{
-    arena_fini(&k->arena);
-    arena_init(&k->arena);
-    k->data = NULL;
-}
-
 static void save(struct plugin__home *h)
 {
     struct bind *b = h->plugins->bind;
@@ -79,7 +64,7 @@ static void save(struct plugin__home *h)
     struct plugin__kept *k = kept_get(h->plugins, h->key);
     struct buf lost;
     buf_init(&lost, SIZE_MAX);
-    forget_data(k);
+    arena_fini(&k->arena);
     k->data = state_save(h->state, &k->arena, max, &lost);
     if (lost.n != 0) { // what was lost before and not told yet is not lost twice
         buf_clear(&k->lost);
@@ -119,40 +104,16 @@ static void on_death(void *arg, struct vm_owner *owner)
 
 // ---- homes --------------------------------------------------------------------------------------
 
-static vm_ref make_env_meta(struct plugin__home *h)
-{
-    lua_State *L = vm_main(h->vm);
-    lua_newtable(L);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    lua_setfield(L, -2, "__index");
-    return refs_take(L, h->own);
-}
-
 static struct plugin__home *home_open(struct plugin__plugins *ps)
 {
     struct plugin__home *h = xcalloc(1, sizeof *h);
     h->plugins = ps;
-    h->vm = bind_vm_open(ps->bind);
-    h->own = vm_owner_open(h->vm, "plugin", 0);
-    h->env_meta = make_env_meta(h);
-    h->state = state_new(h->vm);
-    vm_add_lib(h->vm, "state", state_open_lib);
-    vm_add_lib(h->vm, "loader", loader_open_lib);
-    plugin__open_api(h->vm);
+    h->vm = bind__code_vm_open(ps->bind, "plugin", &h->own, &h->env_meta, &h->state);
     plugin__open_aliases(h->vm);
     vm_replace(h->vm, "_G", "require", plugin__require);
     bind__seal(h->vm);
     vm_on_death(h->vm, on_death, h);
     return h;
-}
-
-static void home_close(struct plugin__home *h)
-{
-    state_free(h->state);
-    vm_owner_close(h->own);
-    vm_close(h->vm);
-    free(h->key);
-    free(h);
 }
 
 /// A state in which nothing can run any more serves no new version; it goes with its last one.
@@ -163,19 +124,6 @@ static void give_up(struct plugin__home *h)
     map_remove(&h->plugins->homes, str_of(h->key));
     free(h->key);
     h->key = NULL;
-}
-
-static struct plugin__home *home_open_for(struct plugin__plugins *ps, const char *key)
-{
-    struct plugin__home *h = home_open(ps);
-    struct plugin__kept *k = map_get(&ps->kept, str_of(key));
-    h->key = xstrdup(key);
-    map_set(&ps->homes, str_of(key), h);
-    if (k != NULL && k->data != NULL) {
-        state_restore(h->state, k->data);
-        forget_data(k);
-    }
-    return h;
 }
 
 // ---- inside bind/ -------------------------------------------------------------------------------
@@ -201,7 +149,17 @@ struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct
         h = NULL;
     }
     if (h == NULL) {
-        h = dry_run ? home_open(ps) : home_open_for(ps, key);
+        h = home_open(ps);
+        if (!dry_run) {
+            struct plugin__kept *k = map_get(&ps->kept, str_of(key));
+            h->key = xstrdup(key);
+            map_set(&ps->homes, str_of(key), h);
+            if (k != NULL && k->data != NULL) {
+                state_restore(h->state, k->data);
+                k->data = NULL;
+                arena_fini(&k->arena);
+            }
+        }
     }
     free(key);
     h->versions++;
@@ -217,53 +175,45 @@ void plugin__home_leave(struct plugin__home *h)
         save(h);
         map_remove(&h->plugins->homes, str_of(h->key));
     }
-    home_close(h);
-}
-
-/// Was the hub killed while it was stuck in this very code? Another text of the plugin is another try.
-static bool has_stalled(struct bind *b, const struct plugin_code *code)
-{
-    if (strcmp(b->stalled.unit, code->unit) != 0) {
-        return false;
-    }
-    if (strcmp(b->stalled.content, code->tree->hash) == 0) {
-        return true;
-    }
-    b->stalled = (struct watchdog_stall){0};
-    unlink(b->stalled_path);
-    return false;
+    state_free(h->state);
+    vm_owner_close(h->own);
+    vm_close(h->vm);
+    free(h->key);
+    free(h);
 }
 
 bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
                           struct gen_diag *fault)
 {
+    struct bind *b = ps->bind;
+    const struct watchdog_stall *s = &b->stalled;
+    const char *hash = code->tree->hash;
     char *key = plugin__namespace(code);
     const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
-    const struct watchdog_stall *s = &ps->bind->stalled;
-    struct gen_diag d = {.code = DIAG_MEMORY_LIMIT,
-                         .origin = code->shape->origin,
-                         .path = code->path,
-                         .message = "it fills its memory again and again, and is not run until "
-                                    "it changes"};
-    bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, code->tree->hash) == 0;
+    bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, hash) == 0;
+    bool named = strcmp(s->unit, code->unit) == 0, stalled = named && strcmp(s->content, hash) == 0;
     free(key);
-    if (has_stalled(ps->bind, code)) {
-        char text[128];
-        snprintf(text, sizeof text,
-                 "it kept the hub from answering for %llu ms until the hub was killed, and is not "
-                 "run until it changes",
-                 (unsigned long long)s->ms);
-        d.code = DIAG_LOAD_TIMEOUT;
-        d.path = s->path[0] != '\0' ? s->path : code->path;
-        d.line = s->line;
-        d.message = text;
-        *fault = gen_diag_copy(&d);
-        return true;
+    if (named && !stalled) { // another text of the plugin is another try
+        b->stalled = (struct watchdog_stall){0};
+        unlink(b->stalled_path);
     }
-    if (banned) {
-        *fault = gen_diag_copy(&d);
+    if (!stalled && !banned) {
+        return false;
     }
-    return banned;
+    char text[160];
+    snprintf(text, sizeof text,
+             "it kept the hub from answering for %llu ms until the hub was killed, and is not run "
+             "until it changes",
+             (unsigned long long)s->ms);
+    struct gen_diag d = {.code = stalled ? DIAG_LOAD_TIMEOUT : DIAG_MEMORY_LIMIT,
+                         .origin = code->shape->origin,
+                         .path = stalled && s->path[0] != '\0' ? s->path : code->path,
+                         .line = stalled ? s->line : 0,
+                         .message = stalled ? text
+                                            : "it fills its memory again and again, and is not run "
+                                              "until it changes"};
+    *fault = gen_diag_copy(&d);
+    return true;
 }
 
 void plugin__home_say(struct plugin__version *v)
@@ -291,7 +241,10 @@ void plugin__homes_close(struct plugin__plugins *ps)
     void *kept;
     assert(ps->homes.n == 0);
     for (size_t at = 0; map_next(&ps->kept, &at, &key, &kept);) {
-        kept_free(kept);
+        struct plugin__kept *k = kept;
+        arena_fini(&k->arena);
+        buf_fini(&k->lost);
+        free(k);
     }
     map_fini(&ps->homes);
     map_fini(&ps->kept);

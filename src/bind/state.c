@@ -332,10 +332,9 @@ size_t state_count(const struct state *st)
     return n;
 }
 
-bool state_holds(const struct state *st, lua_State *L, int idx)
+bool table__has(lua_State *L, int idx)
 {
     bool found = false;
-    refs_push(L, st->values);
     lua_pushnil(L);
     while (!found && lua_next(L, -2) != 0) {
         found = lua_rawequal(L, idx, -1);
@@ -343,6 +342,12 @@ bool state_holds(const struct state *st, lua_State *L, int idx)
     }
     lua_settop(L, found ? -3 : -2);
     return found;
+}
+
+bool state_holds(const struct state *st, lua_State *L, int idx)
+{
+    refs_push(L, st->values);
+    return table__has(L, idx);
 }
 
 int state_open_lib(lua_State *L)

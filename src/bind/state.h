@@ -15,6 +15,8 @@ struct version;
 struct state *state_new(struct vm *vm);
 void state_free(struct state *st); // before vm_close()
 size_t state_count(const struct state *st);
+/// Is the value at the absolute index `idx` one of the table's on top? Pops the table.
+bool table__has(lua_State *L, int idx);
 /// Is the value at `idx` one of those that are kept?
 bool state_holds(const struct state *st, lua_State *L, int idx);
 
