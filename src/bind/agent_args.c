@@ -13,17 +13,12 @@
 
 // ---- ctx ----------------------------------------------------------------------------------------
 
-static bool give_text(struct str s, struct json *out)
-{
-    *out = (struct json){.type = JSON_STR, .s = s};
-    return s.n != 0;
-}
-
 #define TEXT(field)                                                                                \
     static bool get_ctx_##field(const void *obj, struct json *out)                                 \
     {                                                                                              \
         const struct agent_ctx *c = obj;                                                           \
-        return c->of != NULL && give_text(c->of->field, out);                                      \
+        *out = (struct json){.type = JSON_STR, .s = c->of != NULL ? c->of->field : STR_NULL};      \
+        return out->s.n != 0;                                                                      \
     }
 TEXT(session_id)
 TEXT(turn_id)
@@ -144,58 +139,21 @@ void agent_ctx_drop(struct agent_ctx *c, struct vm *vm)
 
 // ---- the values behind ctx ------------------------------------------------------------------------
 
-static bool give_member(const void *obj, const char *name, struct json *out)
-{
-    const struct json *m = json_get(obj, name);
-    if (m == NULL || m->type == JSON_NULL) {
-        return false;
-    }
-    *out = *m;
-    return true;
-}
-
-#define MEMBER(field)                                                                              \
-    static bool get_##field(const void *obj, struct json *out)                                     \
-    {                                                                                              \
-        return give_member(obj, #field, out);                                                      \
-    }
-MEMBER(tool_name)
-MEMBER(tool_call_id)
-MEMBER(input)
-MEMBER(output)
-MEMBER(success)
-MEMBER(error)
-MEMBER(model)
-MEMBER(system)
-MEMBER(messages)
-MEMBER(tools)
-MEMBER(params)
-MEMBER(response)
-MEMBER(text)
-MEMBER(tool_calls)
-MEMBER(usage)
-MEMBER(stop_reason)
-MEMBER(reasoning)
-MEMBER(code)
-MEMBER(message)
-MEMBER(where)
-#undef MEMBER
-
-#define FIELD(field)                                                                               \
-    {                                                                                              \
-        .name = #field, .get = get_##field                                                         \
-    }
-static const struct record_field call_fields[] = {FIELD(tool_name), FIELD(tool_call_id),
-                                                  FIELD(input)};
-static const struct record_field result_fields[] = {FIELD(tool_name), FIELD(tool_call_id),
-                                                    FIELD(output), FIELD(success), FIELD(error)};
-static const struct record_field request_fields[] = {FIELD(model), FIELD(system), FIELD(messages),
-                                                     FIELD(tools), FIELD(params), FIELD(response)};
-static const struct record_field response_fields[] = {FIELD(text), FIELD(tool_calls), FIELD(usage),
-                                                      FIELD(stop_reason)};
-static const struct record_field delta_fields[] = {FIELD(text), FIELD(reasoning)};
-static const struct record_field error_fields[] = {FIELD(code), FIELD(message), FIELD(where)};
-#undef FIELD
+static const struct record_field call_fields[] = {
+    {.name = "tool_name"}, {.name = "tool_call_id"}, {.name = "input"}};
+static const struct record_field result_fields[] = {{.name = "tool_name"},
+                                                    {.name = "tool_call_id"},
+                                                    {.name = "output"},
+                                                    {.name = "success"},
+                                                    {.name = "error"}};
+static const struct record_field request_fields[] = {{.name = "model"},    {.name = "system"},
+                                                     {.name = "messages"}, {.name = "tools"},
+                                                     {.name = "params"},   {.name = "response"}};
+static const struct record_field response_fields[] = {
+    {.name = "text"}, {.name = "tool_calls"}, {.name = "usage"}, {.name = "stop_reason"}};
+static const struct record_field delta_fields[] = {{.name = "text"}, {.name = "reasoning"}};
+static const struct record_field error_fields[] = {
+    {.name = "code"}, {.name = "message"}, {.name = "where"}};
 
 static const struct record_type call_type = {"call", call_fields, ARRAY_LEN(call_fields)};
 static const struct record_type result_type = {"result", result_fields, ARRAY_LEN(result_fields)};
@@ -218,26 +176,19 @@ static const struct record_type *const types[POINT__COUNT][HOOK_ARGS] = {
     [POINT_ERROR] = {&error_type},
 };
 
-static bool is_named(const struct record_type *t, struct str key, unsigned *at)
-{
-    for (*at = 0; *at < t->n; ++*at) {
-        if (str_eqz(key, t->fields[*at].name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// `was` with the fields of `changed` as they are now; what the type does not name stays.
 static struct json *merge(const struct record_type *t, const struct json *was,
                           const struct json *const *values, uint64_t changed, struct arena *a)
 {
     struct json *out = arena_calloc(a, 1, sizeof *out);
-    unsigned at;
     out->type = JSON_OBJ;
     out->members = arena_calloc(a, was->n + t->n, sizeof *out->members);
     json_foreach_member (m, was) {
-        if (!is_named(t, m->key, &at) || !(changed >> at & 1)) {
+        unsigned at = 0;
+        while (at < t->n && !str_eqz(m->key, t->fields[at].name)) {
+            at++;
+        }
+        if (at == t->n || !(changed >> at & 1)) {
             out->members[out->n++] = *m;
         }
     }

@@ -34,17 +34,6 @@ struct hooks__inside {
     struct hooks__inside *next; // while it is spare
 };
 
-static struct hooks__inside *inside_take(struct bind *b)
-{
-    struct hooks__inside *c = b->spare;
-    if (c == NULL) {
-        return xcalloc(1, sizeof *c);
-    }
-    b->spare = c->next;
-    c->en = (struct entry){0};
-    return c;
-}
-
 static void inside_end(struct hooks__inside *c)
 {
     const struct bind_owner *o = c->handler->o;
@@ -208,27 +197,16 @@ static void warn_dropped(struct hooks__inside *c, lua_State *L)
                ar.linedefined, text);
 }
 
-/// What it changed in ctx counts. False: that cannot be kept.
-static bool take_ctx(struct hooks__inside *c)
-{
-    if (!record_touched(c->en.vm, c->args.ctx.id)) {
-        return true; // almost always: what follows is not even made ready
-    }
-    struct err e = {0};
-    if (agent_ctx_take(&c->args.ctx, c->en.vm, &e) == 0) {
-        return true;
-    }
-    hook_run_fault(c->run, NULL, 0, "%s", e.msg);
-    return false;
-}
-
 static enum hook_answer answer_of(struct hooks__inside *c)
 {
     struct hook_run *run = c->run;
     lua_State *L = c->en.L;
     enum hook_kind kind = run->hook->kind;
     bool agent = c->handler->agent, nothing = c->en.n_results == 0 || lua_isnil(L, 1);
-    if (agent && !take_ctx(c)) {
+    struct err e;
+    if (agent && record_touched(c->en.vm, c->args.ctx.id) && // almost never
+        agent_ctx_take(&c->args.ctx, c->en.vm, &e) < 0) {
+        hook_run_fault(run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;
     }
     if (agent && kind == HOOK_CHAIN && nothing) {
@@ -244,11 +222,16 @@ static enum hook_answer answer_of(struct hooks__inside *c)
 }
 
 /// The unit's log gets a fault that is new, with the traceback; gen/ keeps and tells it.
-static void log_new_fault(const struct hooks__inside *c)
+static enum hook_answer fault_of(struct hooks__inside *c)
 {
     const struct fault *f = c->en.fault;
     const char *point = c->run->hook->point;
     struct bind_owner *o = c->handler->o;
+    hook_run_fault(c->run, f->path, f->line, "%s", f->message);
+    hook_run_traceback(c->run, f->traceback);
+    if (f->code == FAULT_STALE_HANDLE) {
+        return HOOK_STALE;
+    }
     char *message = xasprintf("hook '%s': %s", point, f->message);
     struct gen_diag d = {.code = DIAG_HOOK_FAILED,
                          .path = f->path != NULL ? f->path : o->unit->path,
@@ -261,19 +244,7 @@ static void log_new_fault(const struct hooks__inside *c)
         bind__log_fault(o, "", &d);
     }
     free(message);
-}
-
-static enum hook_answer fault_of(struct hooks__inside *c)
-{
-    const struct fault *f = c->en.fault;
-    hook_run_fault(c->run, f->path, f->line, "%s", f->message);
-    hook_run_traceback(c->run, f->traceback);
-    if (f->code != FAULT_STALE_HANDLE) {
-        log_new_fault(c);
-    }
-    return f->code == FAULT_HOOK_TIMEOUT   ? HOOK_TIMEOUT
-           : f->code == FAULT_STALE_HANDLE ? HOOK_STALE
-                                           : HOOK_FAILED;
+    return f->code == FAULT_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
 }
 
 static enum hook_answer leave(struct hooks__inside *c, enum entry_status status)
@@ -292,19 +263,6 @@ static void on_entry_done(struct entry *en, enum entry_status status)
     hook_run_answer(run, leave(c, status));
 }
 
-/// Push the handler and its arguments; returns how many.
-static int push_call(struct hooks__inside *c)
-{
-    const struct handler *h = c->handler;
-    lua_State *L = c->en.L;
-    if (!h->agent) {
-        lua_checkstack(L, HOOKS_ARGS_MAX + 8); // a stack that is no larger than it must be is cheap
-    }
-    refs_push(L, h->fn);
-    return h->agent ? agent_args_push(&c->args, L, h->o->bind, c->run->args)
-                    : hooks__args_push(c->run->args, L);
-}
-
 static enum hook_answer enter(void *data, struct hook_run *run)
 {
     struct handler *h = data;
@@ -312,15 +270,26 @@ static enum hook_answer enter(void *data, struct hook_run *run)
     if (b->stopped) {
         return HOOK_KEEP;
     }
-    struct hooks__inside *c = inside_take(b);
+    struct hooks__inside *c = b->spare;
+    if (c == NULL) {
+        c = xcalloc(1, sizeof *c);
+    } else {
+        b->spare = c->next;
+        c->en = (struct entry){0};
+    }
     c->run = run;
     c->handler = h;
     c->en.owner = h->o->owner;
     c->en.budget_ms = MIN(b->limits.lua_ms, run->timeout_ms);
     c->en.done = run->may_wait ? on_entry_done : NULL;
     c->en.now = run->since_ns;
-    entry_begin(&c->en, h->o->vm);
-    enum entry_status status = entry_run(&c->en, push_call(c));
+    lua_State *L = entry_begin(&c->en, h->o->vm);
+    if (!h->agent) {
+        lua_checkstack(L, HOOKS_ARGS_MAX + 8); // a stack that is no larger than it must be is cheap
+    }
+    refs_push(L, h->fn);
+    int n = h->agent ? agent_args_push(&c->args, L, b, run->args) : hooks__args_push(run->args, L);
+    enum entry_status status = entry_run(&c->en, n);
     if (status == ENTRY_WAITING) {
         run->target_data = c;
         return HOOK_LATER;

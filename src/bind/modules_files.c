@@ -74,8 +74,7 @@ const char *files__text_id(struct files__text *t)
 
 static struct files__text *text_copy(const char *path, int root, struct str bytes)
 {
-    char *copy = xmalloc(bytes.n + 1);
-    memcpy(copy, bytes.n != 0 ? bytes.p : "", bytes.n);
+    char *copy = str_dup(bytes);
     struct files__text *t = text_new(path, root, (struct str){copy, bytes.n}, NULL);
     t->owned = copy;
     return t;
@@ -129,35 +128,17 @@ static void put_text(struct files__root *r, struct str rel, struct files__text *
 
 // ---- names ----------------------------------------------------------------------------------
 
-static bool is_part(struct str part)
-{
-    for (size_t i = 0; i < part.n; i++) {
-        char c = part.p[i];
-        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-';
-        if (!fits) {
-            return false;
-        }
-    }
-    return part.n != 0;
-}
-
 bool files__is_name(struct str name)
 {
-    if (name.n == 0 || name.n > 200 || name.p[name.n - 1] == '.') {
-        return false;
+    bool ok = name.n != 0 && name.n <= 200 && name.p[name.n - 1] != '.', begins = true;
+    for (size_t i = 0; i < name.n && ok; i++) {
+        char c = name.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-';
+        ok = word || (c == '.' && !begins);
+        begins = c == '.';
     }
-    while (name.n != 0) {
-        if (!is_part(str_cut(&name, '.'))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_entry_point(const char *name)
-{
-    return strcmp(name, "user.init") == 0 || strcmp(name, "hub.init") == 0;
+    return ok;
 }
 
 char *files__module_of(struct str rel)
@@ -170,7 +151,7 @@ char *files__module_of(struct str rel)
         *p = *p == '/' ? '.' : *p == '.' ? '/' : *p; // a dot in a name is no part of a module's
     }
     struct str s = str_of(name);
-    if (str_ends(s, ".init") && !is_entry_point(name)) {
+    if (str_ends(s, ".init") && !str_eqz(s, "user.init") && !str_eqz(s, "hub.init")) {
         name[s.n - 5] = '\0';
     }
     if (!files__is_name(str_of(name))) {
@@ -258,16 +239,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool has_name(const files__names *list, const char *name)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (strcmp(list->p[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void files__expand(const struct files *f, struct str pattern, files__names *out)
 {
     for (int i = 0; i < ROOT__COUNT; i++) {
@@ -275,7 +246,11 @@ void files__expand(const struct files *f, struct str pattern, files__names *out)
         void *t;
         for (size_t at = 0; map_next(&f->roots[i].texts, &at, &rel, &t);) {
             char *name = files__module_of(rel);
-            if (name != NULL && str_glob(pattern, str_of(name)) && !has_name(out, name)) {
+            bool wanted = name != NULL && str_glob(pattern, str_of(name));
+            vec_foreach (have, out) {
+                wanted = wanted && strcmp(*have, name) != 0;
+            }
+            if (wanted) {
                 vec_push(out, name);
             } else {
                 free(name);
@@ -398,37 +373,29 @@ static int64_t ns_of(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static struct files__stamp stamp_of(const struct stat *s)
-{
-    return (struct files__stamp){.dev = s->st_dev,
-                                 .ino = s->st_ino,
-                                 .size = (uint64_t)s->st_size,
-                                 .mtime_ns = ns_of(s->st_mtim),
-                                 .ctime_ns = ns_of(s->st_ctim)};
-}
-
-static void read_found(struct found *f)
-{
-    struct buf bytes;
-    struct err e = {0};
-    buf_init(&bytes, FILES_BYTES_MAX);
-    if (path_read(f->path, &bytes, &e) < 0) {
-        f->fault = xstrdup(e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
-        buf_fini(&bytes);
-    } else {
-        f->bytes = buf_take(&bytes, &f->n);
-    }
-}
-
 static void scan_file(struct scan *s, struct scan_root *r, char *rel, char *path,
                       const struct stat *st)
 {
-    struct found f = {.rel = rel, .path = path, .stamp = stamp_of(st)};
+    struct found f = {.rel = rel,
+                      .path = path,
+                      .stamp = {.dev = st->st_dev,
+                                .ino = st->st_ino,
+                                .size = (uint64_t)st->st_size,
+                                .mtime_ns = ns_of(st->st_mtim),
+                                .ctime_ns = ns_of(st->st_ctim)}};
     const struct files__stamp *known = map_get(&r->known, str_of(rel));
     f.same = known != NULL && memcmp(known, &f.stamp, sizeof f.stamp) == 0;
     f.rested = f.stamp.ctime_ns < s->rested_ns;
     if (!f.same) {
-        read_found(&f);
+        struct buf bytes;
+        struct err e = {0};
+        buf_init(&bytes, FILES_BYTES_MAX);
+        if (path_read(path, &bytes, &e) < 0) {
+            f.fault = xstrdup(e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
+            buf_fini(&bytes);
+        } else {
+            f.bytes = buf_take(&bytes, &f.n);
+        }
     }
     vec_push(&r->found, f);
 }

@@ -109,44 +109,32 @@ static struct inside *inside_new(struct version *v, const char *name)
 }
 
 /// The value at `idx` is a plugin: run it for a unit of its own.
-static void add_inside(lua_State *L, struct version *v, const char *name, int idx)
+static void install_inside(lua_State *L, struct version *v, const char *number, int idx)
 {
+    bool has_name = lua_istable(L, idx) && args_field(L, idx, "name");
+    const char *said = has_name && lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    const char *name = said != NULL ? said : number;
+    size_t n = strlen(NUMBERED);
+    bool numbered = // a name that plugins without one get
+        said != NULL && strncmp(said, NUMBERED, n) == 0 &&
+        said[n + strspn(said + n, "0123456789")] == '\0';
+    if (said != NULL && (!plugin_name_valid(str_of(said)) || numbered)) {
+        fail(
+            v, number, DIAG_NAME_INVALID,
+            lua_pushfstring(L, "'%s' is no name of a plugin: it has to be like 'my-plugin'", said));
+        return;
+    }
+    if (find(v, str_of(name)) != NULL) {
+        fail(v, number, DIAG_NAME_DUPLICATE,
+             lua_pushfstring(L, "there is a plugin '%s' in plugins{...} already", name));
+        return;
+    }
     struct inside *in = inside_new(v, name);
     struct outcome o = {.name = xstrdup(name), .unit = in->v.unit};
     if (plugin__run_value(&in->v, L, idx, &o.fault) < 0) {
         o.unit = NULL; // it is not put, and so goes when the stage ends
     }
     vec_push(&installs_of(v)->inside, o);
-}
-
-/// The name that the table at `idx` says; NULL: it says none. Kept on the stack.
-static const char *said_name(lua_State *L, int idx)
-{
-    bool said = lua_istable(L, idx) && args_field(L, idx, "name");
-    return said && lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-}
-
-/// Is it a name that plugins without one get?
-static bool is_number(const char *name)
-{
-    size_t n = strlen(NUMBERED);
-    return strncmp(name, NUMBERED, n) == 0 && name[n + strspn(name + n, "0123456789")] == '\0';
-}
-
-static void install_inside(lua_State *L, struct version *v, const char *number, int idx)
-{
-    const char *said = said_name(L, idx);
-    const char *name = said != NULL ? said : number;
-    if (said != NULL && (!plugin_name_valid(str_of(said)) || is_number(said))) {
-        fail(
-            v, number, DIAG_NAME_INVALID,
-            lua_pushfstring(L, "'%s' is no name of a plugin: it has to be like 'my-plugin'", said));
-    } else if (find(v, str_of(name)) != NULL) {
-        fail(v, number, DIAG_NAME_DUPLICATE,
-             lua_pushfstring(L, "there is a plugin '%s' in plugins{...} already", name));
-    } else {
-        add_inside(L, v, name, idx);
-    }
 }
 
 // ---- entries ------------------------------------------------------------------------------------
@@ -179,15 +167,6 @@ static const char *entry_path(lua_State *L, int idx, const struct version *v, st
     return path;
 }
 
-static enum plugin_hot check_hot(lua_State *L, int idx)
-{
-    bool manual = lua_type(L, idx) == LUA_TSTRING && strcmp(lua_tostring(L, idx), "manual") == 0;
-    if (!manual && !lua_isboolean(L, idx)) {
-        luaL_error(L, "plugins: hot must be true, false or 'manual'");
-    }
-    return manual ? HOT_MANUAL : lua_toboolean(L, idx) ? HOT_YES : HOT_NO;
-}
-
 /// Read the entry at 1, {path =, options =, hot =} or {module =, ...}, for the version at 2; raises.
 static int read_entry(lua_State *L)
 {
@@ -199,7 +178,11 @@ static int read_entry(lua_State *L)
     struct err e = {0};
     args_keys(L, 1, "plugins", keys);
     if (args_field(L, 1, "hot")) {
-        one.hot = check_hot(L, -1);
+        bool manual = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "manual") == 0;
+        if (!manual && !lua_isboolean(L, -1)) {
+            return luaL_error(L, "plugins: hot must be true, false or 'manual'");
+        }
+        one.hot = manual ? HOT_MANUAL : lua_toboolean(L, -1) ? HOT_YES : HOT_NO;
     }
     if (args_field(L, 1, "options") && value_read(&options, a, L, -1, &e) < 0) {
         return luaL_error(L, "plugins: options: %s", e.msg);
@@ -219,40 +202,15 @@ static int read_entry(lua_State *L)
     return 0;
 }
 
-static void install_entry(lua_State *L, struct version *v, const char *number, int idx)
-{
-    lua_pushcfunction(L,
-                      read_entry); // runs no Lua: nothing is caught here but what it raises itself
-    lua_pushvalue(L, idx);
-    lua_pushlightuserdata(L, v);
-    if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
-        fail(v, number, DIAG_MANIFEST_INVALID, lua_tostring(L, -1));
-    }
-}
-
-static bool is_entry(lua_State *L, int idx)
-{
-    bool is = lua_istable(L, idx) && (args_field(L, idx, "path") || args_field(L, idx, "module"));
-    lua_settop(L, idx);
-    return is;
-}
-
 // ---- plugins{...} ---------------------------------------------------------------------------------
 
-/// The version of user.init that loads now; raises when none does.
-static struct version *loading_version(lua_State *L)
+int installs__call(lua_State *L)
 {
     struct space *sp = space__of(L);
     struct version *v = sp->stage != NULL && sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
     if (v == NULL || strcmp(v->module->name, "user.init") != 0 || bind__owner(L)->plugin != NULL) {
-        luaL_error(L, "plugins: only user/init.lua says this, while it loads");
+        return luaL_error(L, "plugins: only user/init.lua says this, while it loads");
     }
-    return v;
-}
-
-int installs__call(lua_State *L)
-{
-    struct version *v = loading_version(L);
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkstack(L, 16, "plugins");
     lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
@@ -262,8 +220,16 @@ int installs__call(lua_State *L)
         const char *number =
             lua_pushfstring(L, NUMBERED "%d", (int)++installs_of(v)->n); // for what says no name
         lua_rawgeti(L, 1, i);
-        if (is_entry(L, 3)) {
-            install_entry(L, v, number, 3);
+        bool entry = lua_istable(L, 3) && (args_field(L, 3, "path") || args_field(L, 3, "module"));
+        lua_settop(L, 3);
+        if (entry) {
+            // runs no Lua: nothing is caught here but what it raises itself
+            lua_pushcfunction(L, read_entry);
+            lua_pushvalue(L, 3);
+            lua_pushlightuserdata(L, v);
+            if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
+                fail(v, number, DIAG_MANIFEST_INVALID, lua_tostring(L, -1));
+            }
         } else if (off) {
             continue;
         } else if (lua_istable(L, 3) || lua_isfunction(L, 3)) {
@@ -287,18 +253,6 @@ static const struct version *served(const struct version *v)
     return old != NULL ? old->live : NULL;
 }
 
-static void put(struct gen_stage *s, struct outcome *o, bool dead)
-{
-    if (o->unit != NULL) {
-        o->unit = gen_stage_put(s, o->unit) ? o->unit : NULL;
-        return;
-    }
-    if (dead) {
-        gen_stage_remove(s, o->name, GEN_REMOVE); // the last good one cannot go on
-    }
-    gen_stage_refuse(s, o->name, GEN_FAILED, &o->fault);
-}
-
 static void remove_others(struct gen_stage *s, const struct version *old, const struct version *v)
 {
     for (size_t i = 0; old != NULL && old->installs != NULL && i < old->installs->inside.n; i++) {
@@ -314,7 +268,15 @@ void installs__put(struct gen_stage *s, struct version *v)
     bool dead = v->module->space->ms->former != NULL;
     remove_others(s, served(v), v);
     for (size_t i = 0; v->installs != NULL && i < v->installs->inside.n; i++) {
-        put(s, &v->installs->inside.p[i], dead);
+        struct outcome *o = &v->installs->inside.p[i];
+        if (o->unit != NULL) {
+            o->unit = gen_stage_put(s, o->unit) ? o->unit : NULL;
+            continue;
+        }
+        if (dead) {
+            gen_stage_remove(s, o->name, GEN_REMOVE); // the last good one cannot go on
+        }
+        gen_stage_refuse(s, o->name, GEN_FAILED, &o->fault);
     }
 }
 
@@ -328,23 +290,17 @@ void installs__unload(struct gen_stage *s, const struct version *live)
     remove_others(s, live, NULL);
 }
 
-/// The entries as one text, to see whether they are others; the caller frees it.
-static char *entries_text(const struct installs *list)
+static void commit_entries(struct module *m, const struct installs *list)
 {
-    struct buf b;
+    struct plugins *all = m->space->ms->bind->all_plugins;
+    struct buf b; // as one text, to see whether they are others
     buf_init(&b, SIZE_MAX);
     for (size_t i = 0; list != NULL && i < list->entries.n; i++) {
         buf_addf(&b, "%s %d ", list->entries.p[i].path, (int)list->entries.p[i].hot);
         json_write(&b, list->entries.p[i].options, 0);
         buf_addc(&b, '\n');
     }
-    return buf_take(&b, NULL);
-}
-
-static void commit_entries(struct module *m, const struct installs *list)
-{
-    struct plugins *all = m->space->ms->bind->all_plugins;
-    char *text = entries_text(list);
+    char *text = buf_take(&b, NULL);
     bool same = strcmp(text, m->installed != NULL ? m->installed : "") == 0;
     free(m->installed);
     m->installed = text;

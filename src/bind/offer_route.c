@@ -22,26 +22,17 @@ struct route_job {
 
 // ---- req --------------------------------------------------------------------------------------------
 
-static bool give(struct str s, struct json *out)
-{
-    *out = (struct json){.type = JSON_STR, .s = s};
-    return true;
-}
-
-static bool get_method(const void *obj, struct json *out)
-{
-    return give(((const struct route_job *)obj)->gen->method, out);
-}
-
-static bool get_path(const void *obj, struct json *out)
-{
-    return give(((const struct route_job *)obj)->gen->path, out);
-}
-
-static bool get_body(const void *obj, struct json *out)
-{
-    return give(((const struct route_job *)obj)->gen->body, out);
-}
+#define TEXT(field)                                                                                \
+    static bool get_##field(const void *obj, struct json *out)                                     \
+    {                                                                                              \
+        const struct route_job *r = obj;                                                           \
+        *out = (struct json){.type = JSON_STR, .s = r->gen->field};                                \
+        return true;                                                                               \
+    }
+TEXT(method)
+TEXT(path)
+TEXT(body)
+#undef TEXT
 
 static struct arena *arena_of(const void *obj)
 {
@@ -164,35 +155,19 @@ struct answer {
     struct str body;
 };
 
-static bool is_token(struct str s)
+/// A name of a header, and a value that breaks no line.
+static bool is_header(struct str name, struct str value)
 {
-    bool ok = s.n != 0;
-    for (size_t i = 0; i < s.n && ok; i++) {
-        char c = s.p[i];
+    bool ok = name.n != 0;
+    for (size_t i = 0; i < name.n && ok; i++) {
+        char c = name.p[i];
         ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
     }
+    for (size_t i = 0; i < value.n && ok; i++) {
+        ok = ((unsigned char)value.p[i] >= ' ' || value.p[i] == '\t') && value.p[i] != 0x7f;
+    }
     return ok;
-}
-
-static bool is_header_value(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_header(const struct answer *a, const char *name)
-{
-    for (size_t i = 0; i < a->n; i++) {
-        if (str_caseeqz(a->headers[i].name, name)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int add_header(struct answer *a, struct arena *arena, struct str name, const struct json *v,
@@ -211,7 +186,7 @@ static int add_header(struct answer *a, struct arena *arena, struct str name, co
     struct str value = arena_str(arena, buf_str(&text));
     buf_fini(&text);
     bool scalar = v->type != JSON_OBJ && v->type != JSON_ARR && v->type != JSON_NULL;
-    if (!scalar || !is_token(name) || !is_header_value(value)) {
+    if (!scalar || !is_header(name, value)) {
         return err_set(e, ERR_INVALID, "an answer cannot have the header '" STR_FMT "' like this",
                        STR_ARG(name));
     }
@@ -258,7 +233,11 @@ static int read_body(struct answer *a, struct arena *arena, lua_State *L, bool t
         a->body = arena_str(arena, buf_str(&out));
         buf_fini(&out);
     }
-    if (a->body.n != 0 && !has_header(a, "content-type") && a->n < HEADERS_MAX) {
+    bool typed = false;
+    for (size_t i = 0; i < a->n; i++) {
+        typed = typed || str_caseeqz(a->headers[i].name, "content-type");
+    }
+    if (a->body.n != 0 && !typed && a->n < HEADERS_MAX) {
         a->headers[a->n++] = (struct gen_pair){STR("content-type"), str_of(type)};
     }
     return 0;
@@ -304,22 +283,6 @@ static int read_answer(struct answer *a, struct arena *arena, lua_State *L, int 
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-static int push_req(struct offer_job *j, lua_State *L)
-{
-    struct route_job *r = container_of(j, struct route_job, job);
-    r->req = record_push(L, &req_type, r);
-    return 1;
-}
-
-static void switch_off(struct offer *f)
-{
-    char text[160];
-    snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row", f->name,
-             HOOK_STRIKES);
-    f->off = true;
-    bind__note(f->o, DIAG_HOOK_DISABLED, NULL, 0, text);
-}
-
 static void on_route_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
                            const struct gen_diag *fault)
 {
@@ -329,7 +292,11 @@ static void on_route_ended(struct offer_job *j, enum bind_end end, lua_State *L,
     int rc = end == BIND_DONE ? read_answer(&a, &j->arena, L, n, &e) : offer_fault(&e, end, fault);
     j->offer->stats.errors += end == BIND_DONE && rc < 0;
     if (j->offer->strikes == HOOK_STRIKES) {
-        switch_off(j->offer);
+        char text[160];
+        snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row",
+                 j->offer->name, HOOK_STRIKES);
+        j->offer->off = true;
+        bind__note(j->offer->o, DIAG_HOOK_DISABLED, NULL, 0, text);
     }
     record_drop(j->offer->o->vm, r->req);
     r->gen->done(r->gen, rc < 0 ? 0 : a.status, a.headers, rc < 0 ? 0 : a.n, a.body,
@@ -372,6 +339,13 @@ static void route_cancel(void *data, struct gen_route_call *gen)
     offer_cancel(&r->job);
     record_drop(f->o->vm, r->req);
     free(r);
+}
+
+static int push_req(struct offer_job *j, lua_State *L)
+{
+    struct route_job *r = container_of(j, struct route_job, job);
+    r->req = record_push(L, &req_type, r);
+    return 1;
 }
 
 static const struct gen_route route_face = {

@@ -32,11 +32,11 @@ static const struct bind_reg_ops life_ops[] = {
 /// All handlers of one step of a unit's life, under way.
 struct tell {
     enum bind_life which;
-    bool quiet; // faults go to `told` and not to the unit
     size_t left;
     struct gen_diag fault; // the first; its message is NULL when there is none
     loop_fn *done;
-    bind__told *told;
+    bind__told
+        *told; // gets the fault, which is not noted with the unit then; NULL: `done` is called
     void *arg;
 };
 
@@ -60,24 +60,19 @@ static void tell_less(struct tell *t)
     free(t);
 }
 
-static void keep_fault(struct tell *t, enum bind_end end, const struct gen_diag *fault)
-{
-    if (fault == NULL || t->fault.message != NULL) {
-        return;
-    }
-    t->fault = gen_diag_copy(fault);
-    t->fault.code = t->which == BIND_START ? DIAG_START_FAILED
-                    : end == BIND_TIMEOUT  ? DIAG_SHUTDOWN_TIMEOUT
-                                           : DIAG_SHUTDOWN_FAILED;
-}
-
 static void on_told(void *arg, enum bind_end end, lua_State *L, int n)
 {
     (void)L;
     (void)n;
     struct telling *one = arg;
     struct tell *t = one->tell;
-    keep_fault(t, end, bind__call_fault(one->call));
+    const struct gen_diag *fault = bind__call_fault(one->call);
+    if (fault != NULL && t->fault.message == NULL) {
+        t->fault = gen_diag_copy(fault);
+        t->fault.code = t->which == BIND_START ? DIAG_START_FAILED
+                        : end == BIND_TIMEOUT  ? DIAG_SHUTDOWN_TIMEOUT
+                                               : DIAG_SHUTDOWN_FAILED;
+    }
     free(one);
     tell_less(t);
 }
@@ -91,7 +86,7 @@ static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struc
     struct telling *one = xmalloc(sizeof *one);
     *one = (struct telling){t, c};
     lua_State *L = bind_call_stack(c);
-    if (t->quiet) {
+    if (t->told != NULL) {
         bind__call_quiet(c);
     }
     bind__call_name(c, t->which == BIND_START ? "plugin_start" : "plugin_shutdown", NULL);
@@ -102,12 +97,15 @@ static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struc
     bind_call_run(c, 1, o->bind->limits.start_ms, on_told, one);
 }
 
-static void tell(struct bind_owner *o, enum gen_reason why, struct tell *t)
+/// Run the handlers of one step; `told` NULL: `done`, and faults are noted with the unit.
+static void tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
+                 bind__told *told, void *arg)
 {
     vec(vm_ref) fns = {0}; // handlers may register and take back
-    t->left = 1;
+    struct tell *t = xcalloc(1, sizeof *t);
+    *t = (struct tell){.which = which, .done = done, .told = told, .arg = arg, .left = 1};
     for (const struct bind_reg *r = o->regs; r != NULL; r = r->next) {
-        if (r->ops == &life_ops[t->which]) {
+        if (r->ops == &life_ops[which]) {
             vec_push(&fns, r->fn);
         }
     }
@@ -121,30 +119,16 @@ static void tell(struct bind_owner *o, enum gen_reason why, struct tell *t)
 void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
                      void *arg)
 {
-    struct tell *t = xcalloc(1, sizeof *t);
-    *t = (struct tell){.which = which, .done = done, .arg = arg};
-    tell(o, why, t);
+    tell(o, which, why, done, NULL, arg);
 }
 
 void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
                       bind__told *told, void *arg)
 {
-    struct tell *t = xcalloc(1, sizeof *t);
-    *t = (struct tell){.which = which, .quiet = true, .told = told, .arg = arg};
-    tell(o, why, t);
+    tell(o, which, why, NULL, told, arg);
 }
 
 // ---- functions of a table ---------------------------------------------------------------------
-
-static bool push_callback(lua_State *L, vm_ref value, const char *name)
-{
-    if (!refs_push(L, value) || !lua_istable(L, -1)) {
-        return false;
-    }
-    lua_pushstring(L, name);
-    lua_rawget(L, -2);
-    return lua_isfunction(L, -1);
-}
 
 bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
                      enum gen_code timeout, struct gen_diag *fault)
@@ -154,7 +138,12 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
     }
     struct entry en = {.owner = o->owner};
     lua_State *L = entry_begin(&en, o->vm);
-    bool ok = !push_callback(L, value, name) || entry_run(&en, 0) == ENTRY_DONE;
+    bool ok = true;
+    if (refs_push(L, value) && lua_istable(L, -1)) {
+        lua_pushstring(L, name);
+        lua_rawget(L, -2);
+        ok = !lua_isfunction(L, -1) || entry_run(&en, 0) == ENTRY_DONE;
+    }
     if (!ok) {
         char *text = xasprintf("%s: %s", name, en.fault->message);
         struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
@@ -239,30 +228,6 @@ static int on_point(lua_State *L, const char *who, const struct hook_point *p, i
     return 1;
 }
 
-static int on_life(lua_State *L, enum bind_life which, int fn)
-{
-    struct bind_reg *r = xcalloc(1, sizeof *r);
-    int n = bind__reg_add(L, r, &life_ops[which], STR_NULL, fn);
-    return n == 1 ? push_handle(L, life_ops[which].what) : n;
-}
-
-static int on_event(lua_State *L, struct str name, int fn)
-{
-    int n = bind__events_on(L, name, fn);
-    return n == 1 ? push_handle(L, "event") : n;
-}
-
-/// An event of the stream, one of the user's, or a pattern that ends in `*`.
-static bool is_event(struct str name)
-{
-    bool known =
-        event_type_is_user(name) || (name.n > 1 && str_index(name, '*') + 1 == (ptrdiff_t)name.n);
-    for (size_t i = 0; !known && i < EVENT__COUNT; i++) {
-        known = str_eqz(name, event_infos[i].type);
-    }
-    return known;
-}
-
 static NORETURN void unknown(lua_State *L, struct str name)
 {
     const char *names[EVENT__COUNT + 2 * POINT__COUNT + ARRAY_LEN(life_ops)];
@@ -297,13 +262,21 @@ int bind__on(lua_State *L)
     lua_settop(L, fn);
     for (enum bind_life i = BIND_START; i <= BIND_SHUTDOWN; i++) {
         if (str_eqz(name, life_ops[i].what)) {
-            return on_life(L, i, fn);
+            int n =
+                bind__reg_add(L, xcalloc(1, sizeof(struct bind_reg)), &life_ops[i], STR_NULL, fn);
+            return n == 1 ? push_handle(L, life_ops[i].what) : n;
         }
     }
-    if (!is_event(name)) {
+    bool known = // a pattern ends in `*`
+        event_type_is_user(name) || (name.n > 1 && str_index(name, '*') + 1 == (ptrdiff_t)name.n);
+    for (size_t i = 0; !known && i < EVENT__COUNT; i++) {
+        known = str_eqz(name, event_infos[i].type);
+    }
+    if (!known) {
         unknown(L, name);
     }
-    return on_event(L, name, fn);
+    int n = bind__events_on(L, name, fn);
+    return n == 1 ? push_handle(L, "event") : n;
 }
 
 static int l_on_point(lua_State *L)

@@ -76,6 +76,19 @@ static void hold(lua_State *L, struct slot *s, int table, unsigned i)
     s->held |= UINT64_C(1) << i;
 }
 
+static bool get_field(const struct record_field *f, const void *obj, struct json *out)
+{
+    if (f->get != NULL) {
+        return f->get(obj, out);
+    }
+    const struct json *m = json_get(obj, f->name);
+    if (m == NULL || m->type == JSON_NULL) {
+        return false;
+    }
+    *out = *m;
+    return true;
+}
+
 /// Push field `i` of a live record and keep it in the table.
 static void fetch(lua_State *L, record_id id, int table, unsigned i)
 {
@@ -84,7 +97,7 @@ static void fetch(lua_State *L, record_id id, int table, unsigned i)
     struct json v;
     if (f->push != NULL) {
         f->push(L, s->obj);
-    } else if (f->get(s->obj, &v)) {
+    } else if (get_field(f, s->obj, &v)) {
         value_push(L, &v);
     } else {
         lua_pushnil(L);
@@ -300,7 +313,7 @@ static int read_field(struct vm *vm, const struct slot *s, unsigned i, struct ar
     lua_State *L = vm->L;
     const struct record_field *f = &s->type->fields[i];
     struct json was, *now = NULL;
-    bool had = f->get(s->obj, &was);
+    bool had = get_field(f, s->obj, &was);
     lua_pushstring(L, f->name);
     lua_rawget(L, -2);
     bool has = !lua_isnil(L, -1);

@@ -24,7 +24,8 @@ enum { RECORD_FIELDS = 64 };
 
 struct record_field {
     const char *name;
-    /// Give the value as it is now; false for none (nil). `out` may point into `obj`.
+    /// Give the value as it is now; false for none (nil). `out` may point into `obj`. NULL, and no `push`: `obj`
+    /// is a JSON object, and this is its member of that name.
     bool (*get)(const void *obj, struct json *out);
     /// Instead of `get`: push a value that is no JSON, such as a function. Never read back.
     void (*push)(lua_State *L, void *obj);
