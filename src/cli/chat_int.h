@@ -53,7 +53,7 @@ struct chat {
     struct edit line, reply; // what is said, and answers to questions, which are no history
     struct edit *input;      // the one of them that keys go to; NULL: nobody types
     const char *prompt;      // of the input
-    struct face face;
+    struct chat_face face;
     struct keys keys;
     struct buf typed; // read, but not used yet
     uint64_t typed_ns, drawn_ns;

@@ -69,7 +69,7 @@ static bool find_git(const char *dir, char *out, size_t size)
     return false;
 }
 
-static void look_at_branch(struct face *f)
+static void look_at_branch(struct chat_face *f)
 {
     char path[1100], line[512];
     f->branch[0] = '\0';
@@ -81,7 +81,7 @@ static void look_at_branch(struct face *f)
 
 // ---- what comes ----------------------------------------------------------------------------
 
-static void take_usage(struct face *f, const struct json *u)
+static void take_usage(struct chat_face *f, const struct json *u)
 {
     if (u != NULL) {
         f->input = json_int(json_get(u, "input"), -1);
@@ -90,7 +90,7 @@ static void take_usage(struct face *f, const struct json *u)
     }
 }
 
-static void on_usage(struct face *f, const struct json *ev)
+static void on_usage(struct chat_face *f, const struct json *ev)
 {
     int64_t before = f->input;
     take_usage(f, json_get(ev, "usage"));
@@ -98,28 +98,28 @@ static void on_usage(struct face *f, const struct json *ev)
     f->said = 0;
 }
 
-static void on_delta(struct face *f, const struct json *ev)
+static void on_delta(struct chat_face *f, const struct json *ev)
 {
     struct str text = text_of(ev, "text");
     f->work = text.n != 0 ? FACE_WRITING : FACE_THINKING;
     f->said += text.n + text_of(ev, "reasoning").n;
 }
 
-static void on_call(struct face *f, const struct json *ev)
+static void on_call(struct chat_face *f, const struct json *ev)
 {
     f->work = FACE_RUNNING;
     f->running++;
     copy(f->what, sizeof f->what, text_of(ev, "tool"));
 }
 
-static void on_result(struct face *f, const struct json *ev)
+static void on_result(struct chat_face *f, const struct json *ev)
 {
     (void)ev;
     f->running -= f->running != 0;
     f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
 }
 
-static void on_aborted(struct face *f, const struct json *ev)
+static void on_aborted(struct chat_face *f, const struct json *ev)
 {
     const struct json *error = json_get(ev, "error");
     int64_t wait = json_int(json_get(ev, "retry_in_ms"), -1);
@@ -131,19 +131,19 @@ static void on_aborted(struct face *f, const struct json *ev)
     }
 }
 
-static void on_asked(struct face *f, const struct json *ev)
+static void on_asked(struct chat_face *f, const struct json *ev)
 {
     (void)ev;
     f->work = FACE_WAITING;
 }
 
-static void on_answered(struct face *f, const struct json *ev)
+static void on_answered(struct chat_face *f, const struct json *ev)
 {
     (void)ev;
     f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
 }
 
-static void on_started(struct face *f, const struct json *ev)
+static void on_started(struct chat_face *f, const struct json *ev)
 {
     (void)ev;
     if (f->work == FACE_IDLE) {
@@ -151,7 +151,7 @@ static void on_started(struct face *f, const struct json *ev)
     }
 }
 
-static void on_end(struct face *f, const struct json *ev)
+static void on_end(struct chat_face *f, const struct json *ev)
 {
     (void)ev;
     f->work = FACE_IDLE;
@@ -159,7 +159,7 @@ static void on_end(struct face *f, const struct json *ev)
     look_at_branch(f);
 }
 
-static void on_updated(struct face *f, const struct json *ev)
+static void on_updated(struct chat_face *f, const struct json *ev)
 {
     struct str permission = text_of(ev, "permission");
     if (permission.n != 0) {
@@ -167,14 +167,14 @@ static void on_updated(struct face *f, const struct json *ev)
     }
 }
 
-static void on_env(struct face *f, const struct json *ev)
+static void on_env(struct chat_face *f, const struct json *ev)
 {
     copy(f->env, sizeof f->env, str_from(text_of(ev, "type"), 4)); // behind "env."
 }
 
 static const struct {
     const char *type;
-    void (*take)(struct face *f, const struct json *ev);
+    void (*take)(struct chat_face *f, const struct json *ev);
 } taken[] = {
     {"turn.started", on_started},
     {"message.delta", on_delta},
@@ -197,12 +197,12 @@ static const struct {
     {"env.applied", on_env},
 };
 
-void face_init(struct face *f)
+void face_init(struct chat_face *f)
 {
-    *f = (struct face){.input = -1, .output = -1, .context = -1, .cost = -1};
+    *f = (struct chat_face){.input = -1, .output = -1, .context = -1, .cost = -1};
 }
 
-void face_row(struct face *f, const struct json *row)
+void face_row(struct chat_face *f, const struct json *row)
 {
     struct str provider = text_of(row, "provider"), model = text_of(row, "model");
     char name[256];
@@ -214,7 +214,7 @@ void face_row(struct face *f, const struct json *row)
     look_at_branch(f);
 }
 
-void face_event(struct face *f, struct str type, const struct json *ev)
+void face_event(struct chat_face *f, struct str type, const struct json *ev)
 {
     for (size_t i = 0; i < ARRAY_LEN(taken) && ev != NULL; i++) {
         if (str_eqz(type, taken[i].type)) {
@@ -223,7 +223,7 @@ void face_event(struct face *f, struct str type, const struct json *ev)
     }
 }
 
-void face_begin(struct face *f)
+void face_begin(struct chat_face *f)
 {
     f->work = FACE_THINKING;
     f->began_ns = time_mono_ns();
@@ -260,7 +260,7 @@ static void add_dot(struct buf *out)
     buf_addz(out, out->n != 0 ? " · " : "");
 }
 
-static void add_cost(const struct face *f, struct buf *out)
+static void add_cost(const struct chat_face *f, struct buf *out)
 {
     if (f->cost > 0 && isfinite(f->cost)) {
         add_dot(out);
@@ -268,7 +268,7 @@ static void add_cost(const struct face *f, struct buf *out)
     }
 }
 
-static void add_work(const struct face *f, struct buf *out, uint64_t now)
+static void add_work(const struct chat_face *f, struct buf *out, uint64_t now)
 {
     static const char *const names[] = {[FACE_IDLE] = "",
                                         [FACE_THINKING] = "thinking",
@@ -294,7 +294,7 @@ static void add_work(const struct face *f, struct buf *out, uint64_t now)
 }
 
 // Tokens of this turn; what is being written is estimated until the provider has counted it.
-static void add_tokens(const struct face *f, struct buf *out)
+static void add_tokens(const struct chat_face *f, struct buf *out)
 {
     int64_t in = f->input - f->turn_input, written = f->output - f->turn_output;
     int64_t more = (int64_t)(f->said / BYTES_PER_TOKEN);
@@ -312,7 +312,7 @@ static void add_tokens(const struct face *f, struct buf *out)
     }
 }
 
-void face_work_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color)
+void face_work_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color)
 {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     uint64_t now = time_mono_ns(), past = now - f->began_ns;
@@ -345,8 +345,8 @@ static void add_part(struct buf *out, const char *before, const char *text)
     }
 }
 
-void face_status_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color,
-                      const char *home)
+void face_status_line(const struct chat_face *f, struct buf *out, size_t cols,
+                      enum color_depth color, const char *home)
 {
     struct buf line, dir;
     size_t n = home != NULL ? strlen(home) : 0;

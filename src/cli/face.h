@@ -17,7 +17,7 @@ enum face_work {
     FACE_STOPPING,
 };
 
-struct face {
+struct chat_face {
     enum face_work work;
     uint64_t began_ns; // the turn, on the monotonic clock
     uint64_t retry_ns; // when the next try begins
@@ -34,15 +34,15 @@ struct face {
     char model[128], dir[256], branch[128], permission[16], env[32];
 };
 
-void face_init(struct face *f);
+void face_init(struct chat_face *f);
 /// Take what the session's row says, and the branch of its directory.
-void face_row(struct face *f, const struct json *row);
-void face_event(struct face *f, struct str type, const struct json *ev);
+void face_row(struct chat_face *f, const struct json *row);
+void face_event(struct chat_face *f, struct str type, const struct json *ev);
 /// A turn begins; its events have not come yet.
-void face_begin(struct face *f);
+void face_begin(struct chat_face *f);
 
 /// Append the line that shows what is going on, with a line feed; nothing when that is nothing.
-void face_work_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color);
+void face_work_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color);
 /// Append the line that shows how the session stands, with a line feed; nothing while that is not known. `~` stands for `home`.
-void face_status_line(const struct face *f, struct buf *out, size_t cols, enum color_depth color,
+void face_status_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color,
                       const char *home);
