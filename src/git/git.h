@@ -200,6 +200,41 @@ struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_
 /// `.gitmodules`, `.gitattributes` and `AGENTS.md` anywhere, in any case of letters.
 bool git_is_protected(struct str path);
 
+// ---- a checkout, before and after a command ----------------------------------------------------
+
+enum git_dirt { GIT_TRACKED, GIT_UNTRACKED, GIT_IGNORED };
+
+struct git_dirty {
+    const char *path; // from the root
+    enum git_dirt kind;
+    bool in_head; // HEAD has it; of a path that differs between `since` and HEAD: `since` has it
+    bool moved;   // it differs between the two
+};
+
+/// What is not as in `head`, each path once and in order.
+struct git_status {
+    const char *root; // of the checkout, real path
+    const char *head; // commit; "" when unborn
+    const struct git_dirty *p;
+    size_t n;
+    /// Directories that were not looked into: ignored ones and other repositories. They end with a slash.
+    struct git_names dirs;
+};
+
+typedef void git_status_cb(void *arg, int status, const struct err *e, const struct git_status *r);
+/// List what differs from HEAD in the user's checkout that `dir` is in: changed and untracked files, and
+/// ignored ones that do not lie in an ignored directory. With `since`, a commit, also what differs
+/// between it and HEAD. Nothing is written. ERR_NOT_FOUND when `dir` is in no checkout, ERR_TOO_LARGE
+/// for more than 64 MiB of names.
+struct git_job *git_status(struct git *g, const char *dir, const char *since, git_status_cb *cb,
+                           void *arg);
+
+/// Write the files `paths` (from the root; all of them in `commit`) beneath the directory `into` as a
+/// checkout would: with filters, modes and links. The checkout at `root` and its index stay as they are.
+struct git_job *git_extract(struct git *g, const char *root, const char *commit,
+                            const struct git_names *paths, const char *into, git_done_cb *cb,
+                            void *arg);
+
 // ---- taking it over --------------------------------------------------------------------------
 
 enum git_how {
