@@ -1,0 +1,65 @@
+#pragma once
+
+#include "loop/work.h"
+#include "rewind/rewind.h"
+#include "rewind/snapshot.h"
+#include "rewind/tripwire.h"
+
+// What session.c (jobs one after the other, and what is kept around a call) and restore.c (going back)
+// know of each other.
+
+struct rewind {
+    struct loop *loop;
+    struct git *git;
+    struct lane *lane;
+    size_t n_jobs;
+    bool closed; // the last job frees it
+};
+
+struct rewind_session {
+    struct rewind *rewind;
+    char *working_dir, *record, *snapshot_file, *tmp;
+    struct kept_store store;
+    uint64_t max_bytes;
+    struct rewind_job *first, *last; // the first one runs
+    bool closed;
+    // the checkout as it was after the last command, or before the one that runs
+    struct snapshot now;
+    struct tripwire *wire; // NULL: none; it may be blind for what happened before it was armed
+    bool sure;    // the wire was armed before `now` was taken, so it sees every change since
+    bool settled; // a command that a kill interrupted has been looked for
+    uint64_t next_call;
+};
+
+/// A job of a session. Its work on the lane touches the session; the loop thread does not until it is
+/// back.
+struct rewind_job {
+    struct rewind_session *s;
+    struct rewind_job *next;
+    void (*start)(struct rewind_job *j);
+    struct arena arena;
+    struct rewind_call *call;
+    const char *note; // NULL: all went well so far
+    rewind_ready_cb *ready;
+    void *arg;
+    // around a command
+    struct git_status status;
+    struct snapshot fresh;
+    rewind_changes changes;
+    // going back
+    struct rewind_wish wish;
+    struct rewind_record past;
+    struct rewind_result result;
+    int status_code;
+    struct err err;
+    rewind_restore_cb *restored;
+    rewind_list_cb *listed;
+};
+
+/// A job that begins when those before it are over; `start` ends it with rewind__job_end().
+struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j));
+void rewind__job_end(struct rewind_job *j);
+/// Run `work` on the lane, then `done` on the loop thread.
+void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done);
+/// First settle a command that a kill has interrupted, then call `next`.
+void rewind__settle(struct rewind_job *j, void (*next)(struct rewind_job *j));
