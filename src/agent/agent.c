@@ -42,6 +42,7 @@ static void on_idle(void *arg)
         lane_close(a->files);
         lane_close(a->requests);
         lane_close(a->tools);
+        rewind_close(a->rewind);
         a->files = a->requests = a->tools = NULL;
         stopped(a->stopped_arg);
     }
@@ -242,6 +243,7 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->files = lane_open(o->loop, "agent", 2);
     a->requests = lane_open(o->loop, "requests", 1);
     a->tools = lane_open(o->loop, "tools", 4);
+    a->rewind = rewind_open(o->loop);
     a->book = book_new(o->store, a->files, o->home->dir);
     rules_init(&a->rules);
     agent__read_rules(a);

@@ -141,6 +141,9 @@ struct arena;
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena);
 /// Copied; before the first session of a bot is made or found.
 void agent_set_kit(struct agent *a, const struct agent_kit *kit);
+struct git;
+/// What looks at the user's checkouts, so that sessions can go back; borrowed until agent_stop() is done.
+void agent_set_git(struct agent *a, struct git *git);
 
 // ---- answers ------------------------------------------------------------------------------------
 
@@ -326,6 +329,22 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
                   agent_done_cb *cb, void *arg);
 /// Replace old messages by a summary now; refused while a turn runs.
 void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg);
+
+struct rewind_listed;
+struct rewind_result;
+typedef void agent_checkpoints_cb(void *arg, const struct rewind_listed *list, size_t n,
+                                  const struct agent_no *no);
+/// The points that the session can go back to.
+void agent_checkpoints(struct session *s, agent_checkpoints_cb *cb, void *arg);
+
+struct agent_rewind {
+    struct str to; // a turn or an earlier rewind; empty: the last turn
+    bool files, conversation, dry_run, force;
+};
+typedef void agent_rewind_cb(void *arg, const struct rewind_result *r, const struct agent_no *no);
+/// Go back to before a turn; refused while one runs.
+void agent_rewind(struct session *s, const struct agent_rewind *wish, agent_rewind_cb *cb,
+                  void *arg);
 
 // ---- the journal, read --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@
 #include "loop/work.h"
 #include "permit/book.h"
 #include "proto/events.h"
+#include "rewind/rewind.h"
 #include "sandbox/box.h"
 #include "store/store.h"
 
@@ -22,7 +23,7 @@
 //     session_journal.c  events: written, then shown, and listed
 //     session_load.c     the conversation, from the journal           talk.c
 //     session_fork.c     a copy                                       session_env.c   tools' variables
-//     session_role.c     sessions of bots
+//     session_role.c     sessions of bots                             session_rewind.c going back
 //     turn.c             a turn from its beginning to its end         pipeline.c      hooks
 //     turn_prompt.c      a step begins                                prompt.c        system prompt
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
@@ -49,6 +50,7 @@ struct agent {
     struct rules rules;     // of [[permission]] in the configuration
     struct err rules_fault; // one of them cannot be used: no session starts, no turn either
     struct book *book;      // rules that users made by their answers
+    struct rewind *rewind;  // keeps what tools are about to change
     size_t n_busy;          // jobs that must end before the agent may go
     struct loop_task *idle_task;
     bool stopping;
@@ -173,10 +175,11 @@ struct session {
     // in work
     struct talk *talk; // NULL: not loaded
     struct session *warmer, *cooler;
-    struct turn *turn; // NULL: none runs
-    char *real_dir;    // the host knows of the directory by this; NULL: it does not
-    bool entering;     // it is being told
-    unsigned arriving; // messages that are not in the queue yet
+    struct turn *turn;             // NULL: none runs
+    struct rewind_session *rewind; // what its tools changed; NULL: not used yet, or a bot's run
+    char *real_dir;                // the host knows of the directory by this; NULL: it does not
+    bool entering;                 // it is being told
+    unsigned arriving;             // messages that are not in the queue yet
     vec(struct session_entrant) entrants;
     bool ending, purge; // DELETE came; its files go too
     bool closing;       // and its end is being written, once
@@ -310,6 +313,15 @@ void agent__session_cool(struct session *s); // forget it now
 void agent__session_move_talk(struct session *s, struct session *from);
 /// Close the turns that a killed hub left open, and say so.
 void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg);
+
+// ---- session_rewind.c ---------------------------------------------------------------------------
+
+/// A turn begins: write down that the session can go back to here.
+void agent__session_mark(struct session *s, const struct turn *t);
+/// Keep what the call is about to change; `ready` then, unless it returns false: nothing is to be kept.
+bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready);
+/// The call is over: see what it changed.
+void agent__call_kept(struct tool_call *c);
 
 // ---- a turn -------------------------------------------------------------------------------------
 

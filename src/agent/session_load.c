@@ -44,6 +44,9 @@ void agent__session_cool(struct session *s)
         talk_free(s->talk);
         s->talk = NULL;
         grants_rest(s->grants);
+        if (s->rewind != NULL) {
+            rewind_session_rest(s->rewind);
+        }
     }
 }
 

@@ -96,6 +96,7 @@ void agent__session_free(struct session *s)
     vec_fini_each(&s->disabled_tools, free);
     vec_fini_each(&s->writable, free);
     grants_unref(s->grants);
+    rewind_session_close(s->rewind);
     free_list(s->environment);
     free_list(s->variables);
     if (s->chosen) {

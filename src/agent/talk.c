@@ -6,6 +6,7 @@
 
 #include "agent/talk.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "agent/make.h"
@@ -14,9 +15,22 @@
 static const char no_result[] = "there is no result: the turn ended first";
 static const char interrupted[] = "[the user interrupted the turn before this point]";
 
+/// The messages before a turn or a rewind: the first `n` of an epoch.
+struct talk_point {
+    struct str id;
+    size_t epoch, n;
+};
+
+struct talk_epoch {
+    struct json *p;
+    size_t n;
+};
+
 struct talk {
     struct arena arena;
     vec(struct json) messages;
+    vec(struct talk_epoch) past; // lists that compaction and rewinding replaced, in the arena
+    vec(struct talk_point) points;
     struct json view;          // the array over `messages`
     const struct json *asking; // content of the last assistant message while calls are open
     vec(struct json) results;  // so far, in the order in which they came
@@ -37,6 +51,8 @@ void talk_free(struct talk *t)
         vec_fini(&t->messages);
         vec_fini(&t->results);
         vec_fini(&t->said);
+        vec_fini(&t->past);
+        vec_fini(&t->points);
         arena_fini(&t->arena);
         free(t);
     }
@@ -216,6 +232,59 @@ void talk_interrupted(struct talk *t)
     talk_remark(t, str_of(interrupted));
 }
 
+// ---- going back ---------------------------------------------------------------------------------
+
+/// The list as it is stays as an epoch; whoever calls this makes another one.
+static void begin_epoch(struct talk *t)
+{
+    size_t n = t->messages.n;
+    struct json *copy = arena_calloc(&t->arena, n + 1, sizeof *copy);
+    if (n != 0) {
+        memcpy(copy, t->messages.p, n * sizeof *copy);
+    }
+    vec_push(&t->past, ((struct talk_epoch){copy, n}));
+}
+
+void talk_mark(struct talk *t, struct str point)
+{
+    talk_hear(t, SIZE_MAX);
+    settle(t);
+    struct talk_point p = {arena_str(&t->arena, point), t->past.n, t->messages.n};
+    vec_push(&t->points, p);
+}
+
+static const struct talk_point *find_point(const struct talk *t, struct str point)
+{
+    for (size_t i = t->points.n; i-- > 0;) {
+        if (str_eq(t->points.p[i].id, point)) {
+            return &t->points.p[i];
+        }
+    }
+    return NULL;
+}
+
+bool talk_has_mark(const struct talk *t, struct str point)
+{
+    return find_point(t, point) != NULL;
+}
+
+bool talk_rewind(struct talk *t, struct str point, struct str as)
+{
+    if (!talk_has_mark(t, point)) {
+        return false;
+    }
+    talk_mark(t, as);
+    struct talk_point to = *find_point(t, point);
+    begin_epoch(t);
+    const struct talk_epoch *was = &t->past.p[to.epoch];
+    assert(to.n <= was->n);
+    t->messages.n = 0;
+    for (size_t i = 0; i < to.n; i++) {
+        vec_push(&t->messages, was->p[i]);
+    }
+    return true;
+}
+
 // ---- making it shorter --------------------------------------------------------------------------
 
 size_t talk_tail(struct talk *t)
@@ -232,6 +301,7 @@ size_t talk_tail(struct talk *t)
 void talk_compact(struct talk *t, struct str summary, size_t keep)
 {
     settle(t);
+    begin_epoch(t);
     keep = MIN(keep, t->messages.n);
     struct json *last = t->messages.p + (t->messages.n - keep);
     const char *text =
@@ -314,6 +384,7 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
 static void replay_turn_started(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)f;
+    talk_mark(t, json_str(json_get(ev, "turn"), ""));
     if (!json_bool(json_get(ev, "compact"), false)) {
         talk_user(t, json_str(json_get(ev, "text"), ""));
     }
@@ -346,6 +417,14 @@ static void replay_compacted(struct talk *t, struct talk_facts *f, const struct 
     talk_compact(t, json_str(json_get(ev, "summary"), ""), keep);
 }
 
+static void replay_rewound(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)f;
+    if (json_bool(json_get(ev, "conversation"), false)) {
+        talk_rewind(t, json_str(json_get(ev, "to"), ""), json_str(json_get(ev, "checkpoint"), ""));
+    }
+}
+
 static void replay_ended(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     bool cut = str_eqz(json_str(json_get(ev, "type"), ""), "turn.interrupted");
@@ -373,9 +452,10 @@ static const struct {
     void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
 } replays[] = {{"message.completed", replay_message},   {"turn.started", replay_turn_started},
                {"tool.completed", replay_result},       {"usage.updated", replay_usage},
-               {"session.compacted", replay_compacted}, {"turn.completed", replay_ended},
-               {"turn.failed", replay_ended},           {"turn.interrupted", replay_ended},
-               {"permission.requested", replay_asked},  {"question.asked", replay_asked}};
+               {"session.compacted", replay_compacted}, {"session.rewound", replay_rewound},
+               {"turn.completed", replay_ended},        {"turn.failed", replay_ended},
+               {"turn.interrupted", replay_ended},      {"permission.requested", replay_asked},
+               {"question.asked", replay_asked}};
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {

@@ -44,6 +44,11 @@ void talk_remark(struct talk *t, struct str text);
 void talk_interrupted(struct talk *t);
 /// All but the last `keep` messages become one that holds `summary`.
 void talk_compact(struct talk *t, struct str summary, size_t keep);
+/// From here on it is "after `point`": talk_rewind() to it takes back what follows.
+void talk_mark(struct talk *t, struct str point);
+bool talk_has_mark(const struct talk *t, struct str point);
+/// Go back to `point`, a mark; `as` is a mark for what is given up by that. False: there is no such mark.
+bool talk_rewind(struct talk *t, struct str point, struct str as);
 /// How many messages at the end belong to what was said last: from the last user message on.
 size_t talk_tail(struct talk *t);
 /// Cut the results of tools to `max` bytes each; returns how many were longer.

@@ -52,6 +52,7 @@ static void end_call(struct tool_call *c)
 {
     assert(!c->over && c->result != NULL);
     c->over = true;
+    agent__call_kept(c);
     c->site->n_running -= c->counted;
     c->site->ended(c);
 }
@@ -154,7 +155,8 @@ void tool_call__cancel(struct tool_call *c)
         c->ticket->c = NULL;
         c->ticket = NULL;
     }
-    if (c->entry == NULL || c->entry->tool->ops->cancel == NULL || c->entry->tool->ops->cancel(c)) {
+    if (!c->keeping && (c->entry == NULL || c->entry->tool->ops->cancel == NULL ||
+                        c->entry->tool->ops->cancel(c))) {
         end_cancelled(c);
     }
 }
@@ -203,8 +205,22 @@ void tool_call__tell_progress(struct tool_call *c, struct str text)
     buf_fini(&clean);
 }
 
-/// Run the tool: everything agrees and the journal has the call. Work that has to be done before a tool
-/// changes files (its effect is not TOOL_READS) belongs here, before `start`; see docs/internals/tools.md.
+static void on_kept(void *arg, const char *note)
+{
+    struct tool_call *c = arg;
+    (void)note; // the record has it, and a rewind says it
+    c->keeping = false;
+    agent__release(c->site->agent);
+    if (c->cancelled) {
+        end_cancelled(c);
+    } else {
+        c->since_ns = time_mono_ns();
+        c->entry->tool->ops->start(c);
+    }
+}
+
+/// Run the tool: everything agrees and the journal has the call. What it is about to change is kept first,
+/// so that the session can go back.
 static void run(struct tool_call *c)
 {
     bool job = c->entry->tool->ops->work != NULL;
@@ -215,7 +231,12 @@ static void run(struct tool_call *c)
     c->counted = job;
     c->site->n_running += job;
     c->since_ns = time_mono_ns();
-    c->entry->tool->ops->start(c);
+    c->keeping = agent__call_keep(c, on_kept);
+    if (c->keeping) {
+        agent__hold(c->site->agent);
+    } else {
+        c->entry->tool->ops->start(c);
+    }
 }
 
 static void run_if_ready(struct tool_call *c)

@@ -12,6 +12,7 @@
 
 struct agent;
 struct book_project;
+struct rewind_call;
 struct turn;
 
 /// Where calls are made: in a step of a turn, or outside of any session.
@@ -69,6 +70,8 @@ struct tool_call {
     bool allowed;     // by plugins, policy and people
     bool cancelled;
     bool over;
+    bool keeping;             // waits until what it will change is kept
+    struct rewind_call *kept; // NULL: nothing is
     // what runs it
     struct tool_job *job;
     bool dressing;              // the job waits for its environment

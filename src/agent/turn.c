@@ -99,6 +99,8 @@ static void loaded(struct turn *t)
     struct note n;
     struct jw *w = note__begin(&n, t->s, t, EVENT_TURN_STARTED);
     jw_kstr(w, "text", t->text);
+    talk_mark(t->s->talk, str_of(t->id));
+    agent__session_mark(t->s, t);
     if (t->only_compacts) {
         jw_kbool(w, "compact", true);
     } else {

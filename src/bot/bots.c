@@ -158,6 +158,7 @@ struct bots *bots_open(const struct bots_opts *o)
     map_init(&b->busy);
     open_git(b);
     agent_set_kit(o->agent, &kit);
+    agent_set_git(o->agent, b->git);
     bots__find_worktrees(b);
     return b;
 }

@@ -101,6 +101,58 @@ const struct face face_session_end = {
     .said = "session {id} {-purge?ended, its files are deleted:ended}"
             "||session {$0} {-purge?ended, its files are deleted:ended}"};
 
+const struct face face_session_checkpoints = {
+    .session = true,
+    .layout = {"checkpoints",
+               COLUMNS(COL("TURN", ID, NULL), COL("AT", TIME, NULL), COL("FILES", WORD, "{#files}"),
+                       COL("TEXT", TEXT, NULL)),
+               "no turns yet"}};
+
+/// What a rewind did, or with --dry-run would do, a line for each file.
+static void print_rewound(struct cli *c, const struct json *v)
+{
+    static const struct {
+        const char *member, *said;
+    } rows[] = {{"restored", "restored"}, {"deleted", "deleted"}};
+    const struct json *conflicts = json_get(v, "conflicts");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_foreach_item (path, json_get(v, rows[i].member)) {
+            bool conflict = false;
+            json_foreach_item (other, conflicts) {
+                conflict = conflict || json_equal(path, other);
+            }
+            out_addf(&c->out, "%s%s  ", rows[i].said,
+                     conflict ? " (changed since by somebody else)" : "");
+            out_tinted(&c->out, OUT_PLAIN, json_str(path, ""));
+            out_add(&c->out, STR("\n"));
+        }
+    }
+    json_foreach_item (line, json_get(v, "not_kept")) {
+        struct str text = json_str(line, "");
+        out_note(&c->out, "not kept, so not restored: " STR_FMT, STR_ARG(text));
+    }
+}
+
+#define REWIND_FACE(only, value)                                                                   \
+    {                                                                                              \
+        .session = true, .fixed = only, .fixed_value = value, .print = print_rewound,              \
+        .said = "{-dry-run?this would bring back:back at} the state before {to}"                   \
+    }
+
+int cmd_session_rewind(struct cli *c)
+{
+    static const struct face both = REWIND_FACE(NULL, NULL);
+    static const struct face files = REWIND_FACE("conversation", "false");
+    static const struct face talk = REWIND_FACE("files", "false");
+    bool only_files = args_has(&c->args, FLAG_ONLY_FILES),
+         only_talk = args_has(&c->args, FLAG_ONLY_TALK);
+    if (only_files + only_talk + args_has(&c->args, FLAG_BOTH) > 1) {
+        out_error(&c->out, "give one of --files, --conversation and --both");
+        return EXIT_USAGE;
+    }
+    return call_with(c, OP_SESSION_REWIND, only_files ? &files : only_talk ? &talk : &both);
+}
+
 static void print_hooks(struct cli *c, const struct json *v)
 {
     json_foreach_item (point, json_get(v, "hooks")) {

@@ -42,7 +42,8 @@ void face_event(struct chat_face *f, struct str type, const struct json *ev);
 void face_begin(struct chat_face *f);
 
 /// Append the line that shows what is going on, with a line feed; nothing when that is nothing.
-void face_work_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color);
+void face_work_line(const struct chat_face *f, struct buf *out, size_t cols,
+                    enum color_depth color);
 /// Append the line that shows how the session stands, with a line feed; nothing while that is not known. `~` stands for `home`.
-void face_status_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color,
-                      const char *home);
+void face_status_line(const struct chat_face *f, struct buf *out, size_t cols,
+                      enum color_depth color, const char *home);

@@ -1,0 +1,117 @@
+// GET /session/{id}/checkpoints and POST /session/{id}/rewind.
+
+#include "api/handlers.h"
+#include "api/session_int.h"
+#include "base/time.h"
+#include "rewind/rewind.h"
+
+static void write_names(struct jw *w, const char *key, const struct git_names *names)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    for (size_t i = 0; i < names->n; i++) {
+        jw_strz(w, names->p[i]);
+    }
+    jw_end_arr(w);
+}
+
+static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n,
+                           const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    struct buf out;
+    struct jw w;
+    if (no != NULL) {
+        api__session_no(o, no);
+        return;
+    }
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_key(&w, "checkpoints");
+    jw_arr(&w);
+    for (size_t i = 0; i < n; i++) {
+        char at[TIME_TEXT];
+        jw_obj(&w);
+        jw_kstrz(&w, "turn", list[i].turn);
+        jw_kstrz(&w, "at", time_format(list[i].at, at));
+        jw_kstr(&w, "text", list[i].text);
+        write_names(&w, "files", &list[i].files);
+        write_names(&w, "not_kept", &list[i].not_kept);
+        jw_kbool(&w, "dropped", list[i].dropped);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    op_answer(o->call, 200, buf_str(&out));
+    buf_fini(&out);
+    free(o);
+}
+
+static void checkpoints(struct session_op *o, struct session *s)
+{
+    agent_checkpoints(s, on_checkpoints, o);
+}
+
+void op_SESSION_CHECKPOINTS(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, checkpoints);
+}
+
+// ---- going back ---------------------------------------------------------------------------------
+
+enum which { RESTORED, DELETED, CONFLICTS };
+
+static void write_files(struct jw *w, const char *key, const struct rewind_result *r,
+                        enum which which)
+{
+    jw_key(w, key);
+    jw_arr(w);
+    for (size_t i = 0; i < r->n_files; i++) {
+        const struct rewind_file *f = &r->files[i];
+        if (which == CONFLICTS ? f->conflict : f->deletes == (which == DELETED)) {
+            jw_strz(w, f->path);
+        }
+    }
+    jw_end_arr(w);
+}
+
+static void on_rewound(void *arg, const struct rewind_result *r, const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    struct buf out;
+    struct jw w;
+    if (no != NULL) {
+        api__session_no(o, no);
+        return;
+    }
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "to", r->to);
+    write_files(&w, "restored", r, RESTORED);
+    write_files(&w, "deleted", r, DELETED);
+    write_files(&w, "conflicts", r, CONFLICTS);
+    write_names(&w, "not_kept", &r->not_kept);
+    jw_kbool(&w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
+    jw_end_obj(&w);
+    op_answer(o->call, 200, buf_str(&out));
+    buf_fini(&out);
+    free(o);
+}
+
+static void go_back(struct session_op *o, struct session *s)
+{
+    const struct json *p = o->call->params;
+    struct agent_rewind wish = {.to = json_str(json_get(p, "to"), ""),
+                                .files = json_bool(json_get(p, "files"), true),
+                                .conversation = json_bool(json_get(p, "conversation"), true),
+                                .dry_run = json_bool(json_get(p, "dry_run"), false),
+                                .force = json_bool(json_get(p, "force"), false)};
+    agent_rewind(s, &wish, on_rewound, o);
+}
+
+void op_SESSION_REWIND(struct api *api, struct op_call *c)
+{
+    api__with_session(api, c, go_back);
+}

@@ -1,0 +1,193 @@
+"""Going back: files and conversation of a session as they were before a turn, through the real program."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from conftest import Hub, retry
+from test_agent import Session, call
+
+
+def git(dir, *args):
+    done = subprocess.run(["git", "-C", str(dir), *args], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def repo(tmp_path):
+    dir = tmp_path / "repo"
+    (dir / "sub").mkdir(parents=True)
+    git(dir, "init", "-q", "-b", "main")
+    git(dir, "config", "user.email", "user@example.org")
+    git(dir, "config", "user.name", "User")
+    (dir / "a.txt").write_text("one\n")
+    (dir / "sub/b.txt").write_text("two\n")
+    (dir / ".gitignore").write_text("scenario-*\n")
+    git(dir, "add", "-A")
+    git(dir, "commit", "-q", "-m", "first")
+    return dir
+
+
+def tree(dir):
+    """Every file with its mode and bytes, the repository's own left out."""
+    found = {}
+    for path in sorted(dir.rglob("*")):
+        name = str(path.relative_to(dir))
+        if name.startswith(".git/") or name.startswith("scenario-") or (path.is_dir() and not path.is_symlink()):
+            continue
+        found[name] = os.readlink(path) if path.is_symlink() else (oct(path.stat().st_mode), path.read_bytes())
+    return found
+
+
+def use(tool, **input):
+    return {"text": "", "tool_calls": [{"name": tool, "input": input}]}
+
+
+def said(text):
+    return {"text": text}
+
+
+EDIT = use("edit_file", path="a.txt", old="one", new="ONE")
+SHELL = use("shell", cmd="echo more >> a.txt; rm sub/b.txt; chmod 755 a.txt; echo n > new.txt; ln -s a.txt link")
+
+
+@pytest.fixture
+def session(home, hub, repo):
+    def start(*scenes):
+        return Session(home, repo, scenes, permission="auto")
+    return start
+
+
+def test_files_and_conversation_go_back_and_forth(session, repo, home):
+    first = tree(repo)
+    s = session(EDIT, said("edited"), SHELL, said("ran"), said("after all"))
+    t1 = s.ask("edit it")["turn_id"]
+    second = tree(repo)
+    t2 = s.ask("run it")["turn_id"]
+    third = tree(repo)
+    points = s.call("GET", "/checkpoints")["checkpoints"]
+    assert [(p["turn"], p["text"]) for p in points] == [(t1, "edit it"), (t2, "run it")]
+    assert points[0]["files"] == [str(repo / "a.txt")]
+    assert set(points[1]["files"]) == {str(repo / n) for n in ("a.txt", "sub/b.txt", "new.txt", "link")}
+
+    plan = s.call("POST", "/rewind", {"to": t1, "dry_run": True})
+    assert plan["dry_run"] and set(plan["deleted"]) == {str(repo / "new.txt"), str(repo / "link")}
+    assert tree(repo) == third
+
+    back = s.call("POST", "/rewind", {})
+    assert back["to"] == t2 and back["conflicts"] == [] and tree(repo) == second
+    assert s.call("POST", "/rewind", {"to": t1})["restored"] == [str(repo / "a.txt")]
+    assert tree(repo) == first
+    rewinds = [e for e in s.events("session.rewound")]
+    assert [e["to"] for e in rewinds] == [t2, t1] and rewinds[0]["conversation"] and rewinds[0]["files"]
+
+    # every rewind is a point by itself: going back to it undoes it
+    s.call("POST", "/rewind", {"to": rewinds[0]["checkpoint"]})
+    assert tree(repo) == third
+    s.ask("and now?")
+    messages = json.dumps(s.requests()[-1]["body"]["messages"])
+    assert "edit it" in messages and "run it" in messages and "and now?" in messages
+
+
+@pytest.fixture
+def killed(home):
+    """A function that kills the hub and starts another one."""
+    running = [Hub(home)]
+
+    def again():
+        running[-1].process.kill()
+        running[-1].process.communicate()
+        running.append(Hub(home))
+    yield again
+    running[-1].close()
+
+
+def test_the_model_forgets_what_was_taken_back(home, killed, repo):
+    s = Session(home, repo, [said("first answer"), said("second answer"), said("third answer"), said("fourth answer")])
+    s.ask("remember apples")
+    turn = s.ask("remember pears")["turn_id"]
+    s.call("POST", "/rewind", {"to": turn, "files": False})
+    s.ask("what was it?")
+    messages = json.dumps(s.requests()[-1]["body"]["messages"])
+    assert "apples" in messages and "pears" not in messages and "second answer" not in messages
+    # and the same after the journal was read again by another hub
+    killed()
+    s.ask("and now?", env={"AFLOAT_PROVIDER": "scripted", "PATH": os.environ["PATH"]})
+    messages = json.dumps(s.requests()[-1]["body"]["messages"])
+    assert "apples" in messages and "what was it?" in messages and "pears" not in messages
+
+
+def test_an_edit_by_the_user_is_never_overwritten_unasked(session, repo, home):
+    s = session(EDIT, said("done"))
+    turn = s.ask()["turn_id"]
+    (repo / "a.txt").write_text("mine\n")
+    refused = s.call("POST", "/rewind", {"to": turn}, status=409)
+    assert refused["code"] == "CONFLICT" and "a.txt" in refused["detail"]
+    assert (repo / "a.txt").read_text() == "mine\n"
+    assert not s.events("session.rewound")
+    forced = s.call("POST", "/rewind", {"to": turn, "force": True})
+    assert forced["conflicts"] == [str(repo / "a.txt")] and (repo / "a.txt").read_text() == "one\n"
+    s.call("POST", "/rewind", {"to": s.events("session.rewound")[-1]["checkpoint"]})
+    assert (repo / "a.txt").read_text() == "mine\n"
+
+
+def test_a_killed_hub_loses_no_way_back(home, killed, repo):
+    first = tree(repo)
+    s = Session(home, repo, [use("shell", cmd="echo half > a.txt; rm sub/b.txt; touch at; sleep 600"), said("x")],
+                permission="auto")
+    turn = s.send()["turn_id"]
+    retry(lambda: (repo / "at").exists())
+    killed()
+    s.call("POST", "/rewind", {"to": turn})
+    assert tree(repo) == first
+
+
+def test_what_is_refused(session, home, repo):
+    s = session(use("shell", cmd="touch at; while ! test -e go; do sleep 0.05; done"), said("x"))
+    assert s.call("POST", "/rewind", {}, status=404)["code"] == "NOT_FOUND"
+    s.send()
+    retry(lambda: (repo / "at").exists())
+    assert s.call("POST", "/rewind", {}, status=409)["code"] == "TURN_RUNNING"
+    (repo / "go").write_text("")
+    s.wait_for("turn.completed")
+    assert s.call("POST", "/rewind", {"to": "t99"}, status=404)["code"] == "NOT_FOUND"
+
+
+def test_outside_of_git_it_says_what_is_not_kept(home, hub, tmp_path):
+    dir = tmp_path / "plain"
+    dir.mkdir()
+    (dir / "a.txt").write_text("one\n")
+    s = Session(home, dir, [EDIT, use("shell", cmd="echo x > b.txt"), said("x")], permission="auto")
+    turn = s.ask()["turn_id"]
+    back = s.call("POST", "/rewind", {"to": turn})
+    assert back["restored"] == [str(dir / "a.txt")] and back["not_kept"]
+    assert (dir / "a.txt").read_text() == "one\n" and (dir / "b.txt").exists()
+
+
+def test_the_command(session, home, repo):
+    first = tree(repo)
+    s = session(EDIT, said("x"), SHELL, said("y"))
+    t1, t2 = s.ask()["turn_id"], s.ask()["turn_id"]
+    third = tree(repo)
+    listed = home.ok("sessions", "checkpoints", s.id)
+    assert t1 in listed and t2 in listed
+    looked = home.cli("sessions", "rewind", s.id, "--to", t1, "--dry-run")
+    assert looked.returncode == 0 and "deleted" in looked.stdout and "new.txt" in looked.stdout
+    assert tree(repo) == third
+    done = home.cli("sessions", "rewind", s.id, "--to", t1, "--files")
+    assert done.returncode == 0 and f"before {t1}" in done.stderr and tree(repo) == first
+    assert not s.events("session.rewound")[-1]["conversation"]
+    assert home.cli("sessions", "rewind", s.id, "--files", "--both").returncode == 2
+    (repo / "a.txt").write_text("mine\n")
+    assert home.cli("sessions", "rewind", s.id, "--to", t1, "--files").returncode == 7
+    assert (repo / "a.txt").read_text() == "mine\n"
+
+
+def test_a_purged_session_leaves_nothing(session, home, repo):
+    s = session(EDIT, said("x"))
+    s.ask()
+    assert (home.dir / "sessions" / s.id / "kept").is_dir()
+    call(home, "DELETE", f"/session/{s.id}?purge=true")
+    retry(lambda: not (home.dir / "sessions" / s.id).exists())
