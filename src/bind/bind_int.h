@@ -73,6 +73,26 @@ struct bind_owner *bind__owner(lua_State *L);
 #define bind__field      args_field
 #define bind__scratch    args_scratch
 
+// ---- lists with `prev` and `next` ---------------------------------------------------------------
+
+#define list_add(head, x)                                                                          \
+    do {                                                                                           \
+        (x)->prev = NULL;                                                                          \
+        (x)->next = *(head);                                                                       \
+        if ((x)->next != NULL) {                                                                   \
+            (x)->next->prev = (x);                                                                 \
+        }                                                                                          \
+        *(head) = (x);                                                                             \
+    } while (0)
+
+#define list_remove(head, x)                                                                       \
+    do {                                                                                           \
+        *((x)->prev != NULL ? &(x)->prev->next : (head)) = (x)->next;                              \
+        if ((x)->next != NULL) {                                                                   \
+            (x)->next->prev = (x)->prev;                                                           \
+        }                                                                                          \
+    } while (0)
+
 // ---- call.c: requests -------------------------------------------------------------------------
 
 enum { BIND_OPS_MAX = 1024 }; // calls and requests under way, of one owner
@@ -90,17 +110,19 @@ struct bind_op {
     struct bind_call *call; // while it is being answered
     struct bind_op *prev, *next;
     // see quota.c
-    unsigned char line; // its kind and 1; 0: none
-    bool queued;        // it waits in line, or did until it was cancelled
-    size_t bytes;       // charged to the Lua state
-    void (*start)(struct bind_op *op);
+    unsigned char line;              // its kind and 1; 0: none
+    bool queued;                     // it waits in line, or did until it was cancelled
+    size_t bytes;                    // charged to the Lua state
+    const struct bind_op_kind *kind; // NULL: of no line
+    const char *who;
     struct bind_op *line_next;
 };
 
 /// Raise unless a request may begin: the value at `idx` is a callback, or it is nil and the
 /// running code may wait.
 void bind__op_check(lua_State *L, int idx, const char *fn);
-/// `return bind__op_begin(L, op, idx, cancel)`: the work has begun. Raises nothing after a check.
+/// `return bind__op_begin(L, op, idx, cancel)`: the work has begun. Raises nothing after a check. `cancel` NULL:
+/// the work cannot be stopped; its answer comes, and that frees the request.
 int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op));
 /// Answer: push the values on what this returns, then bind__op_answer(). NULL: nobody is there
 /// to take it. Either way the request is the face's to free afterwards; `over` ones are not answered.
@@ -159,13 +181,18 @@ void bind__usage_free(struct bind__usage *u, struct loop *loop);
 int bind__quota_take(lua_State *L, enum bind__quota which, size_t bytes, const char *fn) MUST_CHECK;
 void bind__quota_give(struct bind_owner *o, enum bind__quota which, size_t bytes);
 
-/// A place for a request of the running owner that holds `bytes`, after bind__op_check(). Returns 0, or
-/// as bind__quota_take(). Then bind__line_enter().
-int bind__line_take(lua_State *L, struct bind_op *op, enum bind__line_kind kind, size_t bytes,
-                    const char *fn) MUST_CHECK;
-/// True: start it now. False: start() is called when its turn comes, in which it may be answered.
-bool bind__line_enter(struct bind_op *op, void (*start)(struct bind_op *op)) MUST_CHECK;
-/// It is over, or could not be started. Answering and cancelling do this by themselves.
+/// How requests of a line work.
+struct bind_op_kind {
+    enum bind__line_kind line;
+    int (*start)(struct bind_op *op, struct err *e); // 0, or a negative code
+    void (*cancel)(struct bind_op *op);              // one that was started; as in struct bind_op
+    void (*free)(struct bind_op *op);                // one that was not
+};
+/// `return bind__op_run(...)`: start a request that holds `bytes`, now or when its turn comes, after
+/// bind__op_check(). One that cannot be started is answered and freed. `who` (static) is for messages.
+int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *kind, const char *who,
+                 size_t bytes, int callback);
+/// It is over. Answering and cancelling do this by themselves.
 void bind__line_leave(struct bind_op *op);
 
 // ---- reg.c: registrations ---------------------------------------------------------------------

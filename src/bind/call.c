@@ -35,19 +35,12 @@ struct bind_call {
 
 // ---- calls ------------------------------------------------------------------------------------
 
-static void call_unlink(struct bind_call *c)
-{
-    *(c->prev != NULL ? &c->prev->next : &c->o->calls) = c->next;
-    if (c->next != NULL) {
-        c->next->prev = c->prev;
-    }
-    c->o->n_calls--;
-}
-
 static void call_finish(struct bind_call *c, enum bind_end end)
 {
     timer_stop(&c->deadline);
-    call_unlink(c);
+    assert(c->o->n_calls > 0);
+    list_remove(&c->o->calls, c);
+    c->o->n_calls--;
     int n = c->en.n_results;
     if (end != BIND_DONE) {
         entry_end(&c->en);
@@ -114,32 +107,28 @@ static void on_deadline(void *arg)
 
 // ---- requests ---------------------------------------------------------------------------------
 
-static void op_link(struct bind_op *op)
-{
-    op->prev = NULL;
-    op->next = op->o->ops;
-    if (op->next != NULL) {
-        op->next->prev = op;
-    }
-    op->o->ops = op;
-    op->o->n_ops++;
-}
-
 static void op_unlink(struct bind_op *op)
 {
-    *(op->prev != NULL ? &op->prev->next : &op->o->ops) = op->next;
-    if (op->next != NULL) {
-        op->next->prev = op->prev;
-    }
+    assert(op->o->n_ops > 0);
+    list_remove(&op->o->ops, op);
     op->o->n_ops--;
+}
+
+/// Nobody wants the answer any more.
+static void op_drop(struct bind_op *op)
+{
+    op->over = true;
+    bind__line_leave(op);
+    if (op->queued) {
+        op->kind->free(op);
+    } else if (op->cancel != NULL) {
+        op->cancel(op);
+    }
 }
 
 static void on_wait_cancelled(struct entry_wait *w)
 {
-    struct bind_op *op = container_of(w, struct bind_op, wait);
-    op->over = true;
-    bind__line_leave(op);
-    op->cancel(op);
+    op_drop(container_of(w, struct bind_op, wait));
 }
 
 // ---- inside bind/ -----------------------------------------------------------------------------
@@ -167,7 +156,8 @@ int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(str
     }
     lua_settop(L, idx);
     op->fn = refs_take(L, op->o->owner);
-    op_link(op);
+    list_add(&op->o->ops, op);
+    op->o->n_ops++;
     lua_pushboolean(L, 1);
     return 1;
 }
@@ -241,17 +231,14 @@ void bind__ops_cancel(struct bind_owner *o)
         struct bind_op *op = o->ops;
         op_unlink(op);
         refs_drop(o->vm, op->fn);
-        op->over = true;
-        bind__line_leave(op);
-        op->cancel(op);
+        op_drop(op);
     }
 }
 
-/// Was exactly this said of the unit already?
-static bool is_known(const struct gen_unit *u, const struct gen_diag *d)
+bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d)
 {
-    for (size_t i = 0; i < u->diags.n; i++) {
-        if (gen_diag_equal(&u->diags.p[i], d)) {
+    vec_foreach (known, &o->unit->diags) {
+        if (gen_diag_equal(known, d)) {
             return true;
         }
     }
@@ -285,7 +272,7 @@ static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
 /// Keep and tell a diagnostic of the unit; true when it was not known.
 static bool note(struct bind_owner *o, const struct gen_diag *d)
 {
-    bool known = is_known(o->unit, d); // a handler that fails every millisecond is one event
+    bool known = bind__is_noted(o, d); // a handler that fails every millisecond is one event
     log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
              LOGQ(str_of(o->unit->name)).z, gen_code_name(d->code), LOGQ(str_of(d->path)).z,
              d->line, LOGQ(str_of(d->message)).z);
@@ -318,11 +305,6 @@ void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_di
     buf_fini(&text);
 }
 
-bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d)
-{
-    return is_known(o->unit, d);
-}
-
 void bind__note_fault(struct bind_owner *o, const char *what, const struct gen_diag *fault)
 {
     struct gen_diag d = *fault;
@@ -348,11 +330,7 @@ struct bind_call *bind_call_begin(struct bind_owner *o, vm_ref fn)
     c->en.budget_ms = o->bind->limits.lua_ms;
     c->en.owner = o->owner;
     c->en.done = on_entry_done;
-    c->next = o->calls;
-    if (c->next != NULL) {
-        c->next->prev = c;
-    }
-    o->calls = c;
+    list_add(&o->calls, c);
     o->n_calls++;
     refs_push(entry_begin(&c->en, o->vm), fn);
     return c;

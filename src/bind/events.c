@@ -119,12 +119,7 @@ static void start(struct bind_reg *r)
     if (is_on_stream(f.types)) {
         s->reader = event_reader_open(b->events, UINT64_MAX, &f, on_wake, r);
     }
-    s->prev = NULL;
-    s->next = b->subs;
-    if (s->next != NULL) {
-        s->next->prev = s;
-    }
-    b->subs = s;
+    list_add(&b->subs, s);
 }
 
 static void stop(struct bind_reg *r)
@@ -132,10 +127,7 @@ static void stop(struct bind_reg *r)
     struct bind__sub *s = sub_of(r);
     event_reader_close(s->reader);
     s->reader = NULL;
-    *(s->prev != NULL ? &s->prev->next : &r->o->bind->subs) = s->next;
-    if (s->next != NULL) {
-        s->next->prev = s->prev;
-    }
+    list_remove(&r->o->bind->subs, s);
 }
 
 static void sub_free(struct bind_reg *r)

@@ -33,8 +33,9 @@ struct exec {
 
 // ---- the child --------------------------------------------------------------------------------
 
-static void exec_free(struct exec *x)
+static void exec_free(struct bind_op *op)
 {
+    struct exec *x = container_of(op, struct exec, op);
     timer_stop(&x->timer);
     buf_fini(&x->out);
     buf_fini(&x->err);
@@ -79,7 +80,7 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *how, void *arg)
     if (L != NULL) {
         bind__op_answer(&x->op, push_exit(L, x, how));
     }
-    exec_free(x);
+    exec_free(&x->op);
 }
 
 static const struct proc_cb callbacks = {.on_output = on_output, .on_exit = on_exit_cb};
@@ -94,10 +95,6 @@ static void on_timeout(void *arg)
 static void exec_cancel(struct bind_op *op)
 {
     struct exec *x = container_of(op, struct exec, op);
-    if (x->p == NULL) {
-        exec_free(x);
-        return;
-    }
     timer_stop(&x->timer);
     proc_end(x->p, GRACE_MS); // on_exit_cb() frees it
 }
@@ -117,7 +114,39 @@ static const char *const *copy_list(struct arena *a, const char *const *list)
     return copy;
 }
 
-static struct exec *exec_new(const struct exec_spec *spec, struct loop *loop, exec_push *push)
+static int exec_start(struct bind_op *op, struct err *e)
+{
+    struct exec *x = container_of(op, struct exec, op);
+    const struct exec_spec *spec = &x->spec;
+    char **env = spec->env == NULL ? bind__environment() : NULL;
+    struct proc_opts opts = {
+        .argv = spec->argv,
+        .env = env != NULL ? (const char *const *)env : spec->env,
+        .cwd = spec->cwd,
+        .in = spec->stdin_text.p != NULL ? PROC_PIPE : PROC_NULL,
+        .out = PROC_PIPE,
+        .err = PROC_PIPE,
+        .supervise = true,
+    };
+    int rc = proc_spawn(&x->p, op->o->bind->loop, &opts, &callbacks, x, e);
+    bind__environment_free(env);
+    if (rc < 0) {
+        return rc;
+    }
+    if (spec->stdin_text.p != NULL) {
+        proc_write(x->p, spec->stdin_text);
+        proc_close_stdin(x->p);
+    }
+    if (spec->timeout_ms != 0) {
+        timer_start(&x->timer, spec->timeout_ms);
+    }
+    return 0;
+}
+
+static const struct bind_op_kind exec_kind = {
+    .line = LINE_EXEC, .start = exec_start, .cancel = exec_cancel, .free = exec_free};
+
+int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
 {
     struct exec *x = xcalloc(1, sizeof *x);
     struct arena *a = &x->arena;
@@ -133,67 +162,9 @@ static struct exec *exec_new(const struct exec_spec *spec, struct loop *loop, ex
     x->push = push;
     buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
     buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
-    timer_init(&x->timer, loop, on_timeout, x);
-    return x;
-}
-
-static int exec_start(struct exec *x, struct err *e)
-{
-    const struct exec_spec *spec = &x->spec;
-    char **env = spec->env == NULL ? bind__environment() : NULL;
-    struct proc_opts opts = {
-        .argv = spec->argv,
-        .env = env != NULL ? (const char *const *)env : spec->env,
-        .cwd = spec->cwd,
-        .in = spec->stdin_text.p != NULL ? PROC_PIPE : PROC_NULL,
-        .out = PROC_PIPE,
-        .err = PROC_PIPE,
-        .supervise = true,
-    };
-    int rc = proc_spawn(&x->p, x->op.o->bind->loop, &opts, &callbacks, x, e);
-    bind__environment_free(env);
-    if (rc < 0) {
-        return rc;
-    }
-    if (spec->stdin_text.p != NULL) {
-        proc_write(x->p, spec->stdin_text);
-        proc_close_stdin(x->p);
-    }
-    if (spec->timeout_ms != 0) {
-        timer_start(&x->timer, spec->timeout_ms);
-    }
-    return 0;
-}
-
-/// It waited in line.
-static void exec_turn(struct bind_op *op)
-{
-    struct exec *x = container_of(op, struct exec, op);
-    struct err e = {0};
-    if (exec_start(x, &e) < 0) {
-        char text[sizeof e.msg + 8];
-        snprintf(text, sizeof text, "exec: %s", e.msg);
-        bind__op_fail(op, text);
-        exec_free(x);
-    }
-}
-
-int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
-{
-    struct err e = {0};
+    timer_init(&x->timer, bind_of(L)->loop, on_timeout, x);
     bind__note_write(L, NULL); // the command may write anything
-    struct exec *x = exec_new(spec, bind_of(L)->loop, push);
-    int refused = bind__line_take(L, &x->op, LINE_EXEC, sizeof *x + spec->stdin_text.n, "exec");
-    if (refused != 0) {
-        exec_free(x);
-        return refused;
-    }
-    if (bind__line_enter(&x->op, exec_turn) && exec_start(x, &e) < 0) {
-        bind__line_leave(&x->op);
-        exec_free(x);
-        return args_fail(L, "exec: %s", e.msg);
-    }
-    return bind__op_begin(L, &x->op, callback, exec_cancel);
+    return bind__op_run(L, &x->op, &exec_kind, "exec", sizeof *x + spec->stdin_text.n, callback);
 }
 
 static int push_result(lua_State *L, const struct exec_result *r)
@@ -264,21 +235,6 @@ static const char **read_env(lua_State *L, struct arena *a)
     return env;
 }
 
-static const char *read_cwd(lua_State *L, struct arena *a)
-{
-    const char *cwd = NULL;
-    if (args_field(L, 1, "cwd")) {
-        char *full = path_expand_home(args_z(L, -1, "exec", "cwd"));
-        cwd = arena_strdup(a, str_of(full));
-        free(full);
-        if (cwd[0] != '/') {
-            luaL_error(L, "exec: cwd must be an absolute path");
-        }
-    }
-    lua_pop(L, 1);
-    return cwd;
-}
-
 static int l_exec(lua_State *L)
 {
     static const char *const keys[] = {"cmd", "args", "cwd", "env", "stdin", "timeout_s", NULL};
@@ -294,7 +250,14 @@ static int l_exec(lua_State *L)
     spec.shown = args_z(L, -1, "exec", "cmd");
     spec.argv = read_args(L, a, spec.shown);
     spec.env = read_env(L, a);
-    spec.cwd = read_cwd(L, a);
+    if (args_field(L, 1, "cwd")) {
+        char *full = path_expand_home(args_z(L, -1, "exec", "cwd"));
+        spec.cwd = arena_strdup(a, str_of(full));
+        free(full);
+        if (spec.cwd[0] != '/') {
+            return luaL_error(L, "exec: cwd must be an absolute path");
+        }
+    }
     if (args_field(L, 1, "timeout_s")) {
         spec.timeout_ms = args_ms(L, -1, "exec", "timeout_s");
     }

@@ -86,8 +86,9 @@ char *bind__fs_resolve(const char *path)
     return named ? path_expand_home(path) : NULL;
 }
 
-static void fs_op_free(struct fs_op *f)
+static void fs_op_free(struct bind_op *op)
 {
+    struct fs_op *f = container_of(op, struct fs_op, op);
     lib_fs_free(f->job);
     free(f);
 }
@@ -104,21 +105,19 @@ static void on_done(void *arg)
     if (L != NULL) {
         bind__op_answer(&f->op, lib_fs_push(L, f->job));
     }
-    fs_op_free(f);
+    fs_op_free(&f->op);
 }
 
-static void fs_op_start(struct bind_op *op)
+static int fs_op_start(struct bind_op *op, struct err *e)
 {
+    (void)e;
     struct fs_op *f = container_of(op, struct fs_op, op);
     work_submit(op->o->bind->files, work_mount_key(f->job->path), on_work, on_done, f);
+    return 0;
 }
 
-static void fs_op_cancel(struct bind_op *op)
-{
-    if (op->queued) {
-        fs_op_free(container_of(op, struct fs_op, op));
-    } // else the thread finishes it, and on_done() frees it
-}
+static const struct bind_op_kind fs_kind = {
+    .line = LINE_FS, .start = fs_op_start, .free = fs_op_free}; // a thread cannot be stopped
 
 /// Is `path` on a mount that another machine serves? Asks the mount table, not the path.
 static bool is_remote(const char *path)
@@ -163,15 +162,7 @@ int bind__fs_run(lua_State *L, struct lib_fs_job *j, int callback)
         bind__note_write(L, NULL);
     }
     struct fs_op *f = xcalloc(1, sizeof *f);
-    int refused = bind__line_take(L, &f->op, LINE_FS, sizeof *f + sizeof *j + j->bytes.n, j->name);
-    if (refused != 0) {
-        free(f);
-        return refused;
-    }
     lib_fs_keep(j);
     f->job = j;
-    if (bind__line_enter(&f->op, fs_op_start)) {
-        fs_op_start(&f->op);
-    }
-    return bind__op_begin(L, &f->op, callback, fs_op_cancel);
+    return bind__op_run(L, &f->op, &fs_kind, j->name, sizeof *f + sizeof *j + j->bytes.n, callback);
 }

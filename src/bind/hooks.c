@@ -136,24 +136,6 @@ static int l_disable(lua_State *L)
 
 // ---- dispatching ------------------------------------------------------------------------------
 
-static void dispatch_link(struct bind__dispatch *d)
-{
-    struct bind *b = d->bind;
-    d->next = b->waiting;
-    if (d->next != NULL) {
-        d->next->prev = d;
-    }
-    b->waiting = d;
-}
-
-static void dispatch_unlink(struct bind__dispatch *d)
-{
-    *(d->prev != NULL ? &d->prev->next : &d->bind->waiting) = d->next;
-    if (d->next != NULL) {
-        d->next->prev = d->prev;
-    }
-}
-
 static void dispatch_free(struct bind__dispatch *d)
 {
     hooks__args_fini(&d->args);
@@ -174,7 +156,7 @@ static void on_run_done(struct hook_run *run, void *arg)
 {
     (void)run;
     struct bind__dispatch *d = arg;
-    dispatch_unlink(d);
+    list_remove(&d->bind->waiting, d);
     if (d->wait.en != NULL) {
         lua_State *L = entry_wake_begin(&d->wait);
         lua_checkstack(L, HOOKS_ARGS_MAX + 8);
@@ -187,7 +169,7 @@ static void on_caller_gone(struct entry_wait *w)
 {
     struct bind__dispatch *d = container_of(w, struct bind__dispatch, wait);
     hook_run_cancel(&d->run);
-    dispatch_unlink(d);
+    list_remove(&d->bind->waiting, d);
     dispatch_free(d);
 }
 
@@ -210,7 +192,7 @@ static bool dispatch_start(struct bind__dispatch *d, const struct hook_list *lis
     if (hook_run_start(&d->run, &opts)) {
         return true;
     }
-    dispatch_link(d);
+    list_add(&d->bind->waiting, d);
     return false;
 }
 
@@ -284,7 +266,7 @@ void bind__dispatches_cancel(struct bind *b)
         struct bind__dispatch *next = d->next;
         if (d->wait.en == NULL) { // the others end with the code that waits for them
             hook_run_cancel(&d->run);
-            dispatch_unlink(d);
+            list_remove(&d->bind->waiting, d);
             dispatch_free(d);
         }
         d = next;

@@ -15,8 +15,9 @@ struct fetch {
     struct http_call *call; // NULL until it is started
 };
 
-static void fetch_free(struct fetch *f)
+static void fetch_free(struct bind_op *op)
 {
+    struct fetch *f = container_of(op, struct fetch, op);
     arena_fini(&f->arena);
     free(f);
 }
@@ -37,13 +38,12 @@ static void push_headers(lua_State *L, const struct http_reply *reply)
         }
         luaL_pushresult(&name);
         lua_pushvalue(L, -1);
-        if (lua_rawget(L, -3) == LUA_TNIL) {
-            lua_pop(L, 1);
-            lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
-        } else {
-            lua_pushliteral(L, ", ");
-            lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
-            lua_concat(L, 3);
+        bool first = lua_rawget(L, -3) == LUA_TNIL;
+        lua_pushstring(L, first ? "" : ", ");
+        lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
+        lua_concat(L, first ? 2 : 3);
+        if (first) {
+            lua_remove(L, -2); // the nil
         }
         lua_rawset(L, -3);
     }
@@ -71,39 +71,27 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
         int n = rc == 0 ? push_reply(L, reply) : args_fail(L, "http: %s", e->msg);
         bind__op_answer(&f->op, n);
     }
-    fetch_free(f);
+    fetch_free(&f->op);
 }
 
 static const struct http_cb callbacks = {.on_done = on_done};
 
 static void fetch_cancel(struct bind_op *op)
 {
-    struct fetch *f = container_of(op, struct fetch, op);
-    if (f->call != NULL) {
-        http_client_cancel(f->call);
-    }
-    fetch_free(f);
+    http_client_cancel(container_of(op, struct fetch, op)->call);
+    fetch_free(op);
 }
 
-static int fetch_start(struct fetch *f, struct err *e)
-{
-    return http_client_send(&f->call, f->op.o->bind->http, &f->q, &callbacks, f, e);
-}
-
-/// It waited in line.
-static void fetch_turn(struct bind_op *op)
+static int fetch_start(struct bind_op *op, struct err *e)
 {
     struct fetch *f = container_of(op, struct fetch, op);
-    struct err e = {0};
-    if (fetch_start(f, &e) < 0) {
-        char text[sizeof e.msg + 8];
-        snprintf(text, sizeof text, "http: %s", e.msg);
-        bind__op_fail(op, text);
-        fetch_free(f);
-    }
+    return http_client_send(&f->call, op->o->bind->http, &f->q, &callbacks, f, e);
 }
 
-static struct fetch *fetch_new(const struct http_request *q)
+static const struct bind_op_kind fetch_kind = {
+    .line = LINE_HTTP, .start = fetch_start, .cancel = fetch_cancel, .free = fetch_free};
+
+static int begin(lua_State *L, const struct http_request *q, int callback)
 {
     struct fetch *f = xcalloc(1, sizeof *f);
     struct arena *a = &f->arena;
@@ -118,24 +106,7 @@ static struct fetch *fetch_new(const struct http_request *q)
         headers[i].value = arena_str(a, q->headers[i].value);
     }
     f->q.headers = headers;
-    return f;
-}
-
-static int begin(lua_State *L, const struct http_request *q, int callback)
-{
-    struct err e = {0};
-    struct fetch *f = fetch_new(q);
-    int refused = bind__line_take(L, &f->op, LINE_HTTP, sizeof *f + q->body.n, "http");
-    if (refused != 0) {
-        fetch_free(f);
-        return refused;
-    }
-    if (bind__line_enter(&f->op, fetch_turn) && fetch_start(f, &e) < 0) {
-        bind__line_leave(&f->op);
-        fetch_free(f);
-        return args_fail(L, "http: %s", e.msg);
-    }
-    return bind__op_begin(L, &f->op, callback, fetch_cancel);
+    return bind__op_run(L, &f->op, &fetch_kind, "http", sizeof *f + q->body.n, callback);
 }
 
 // ---- the request: what is read lies in the scratch, because reading may raise -----------------

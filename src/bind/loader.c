@@ -10,26 +10,9 @@
 #include "bind/modules_int.h"
 #include "config/home.h"
 
-struct reload {
-    struct bind_op op; // first
-    char *unit;        // NULL: the improvements
-};
-
-static void reload_free(struct reload *r)
-{
-    free(r->unit);
-    free(r);
-}
-
-/// The report comes whether anybody still wants it or not: it is what frees the request.
-static void on_cancel(struct bind_op *op)
-{
-    (void)op;
-}
-
 // ---- answers --------------------------------------------------------------------------------
 
-void loader__push_report(lua_State *L, const struct gen_report *report)
+static void push_report(lua_State *L, const struct gen_report *report)
 {
     struct buf text;
     struct jw w;
@@ -45,60 +28,56 @@ void loader__push_report(lua_State *L, const struct gen_report *report)
     buf_fini(&text);
 }
 
-static lua_Integer count_improvements(struct gen_engine *e)
-{
-    const struct gen *g = gen_current(e);
-    lua_Integer n = 0;
-    for (size_t i = 0; i < gen_count(g); i++) {
-        n += str_starts(str_of(gen_at(g, i)->name), "improvements/");
-    }
-    return n;
-}
-
-static void answer(struct reload *r, const struct gen_report *report)
-{
-    struct gen_engine *e = r->op.o->bind->engine;
-    lua_State *L = bind__op_answer_begin(&r->op);
-    if (L == NULL) {
-        return;
-    }
-    if (r->unit != NULL) {
-        lua_pushboolean(L, gen_state_of(e, str_of(r->unit)) == GEN_LOADED);
-    } else {
-        lua_pushinteger(L, count_improvements(e));
-    }
-    loader__push_report(L, report);
-    bind__op_answer(&r->op, 2);
-}
-
+/// The report comes whether anybody still wants it or not: it frees the request.
 static void on_report(const struct gen_report *report, void *arg)
 {
-    struct reload *r = arg;
-    if (r->op.over) {
-        reload_free(r);
-        return;
+    struct loader__ask *k = arg;
+    struct gen_engine *e = k->op.o->bind->engine;
+    lua_State *L = bind__op_answer_begin(&k->op);
+    if (L != NULL && report == NULL) {
+        bind__op_answer(&k->op, args_fail(L, "the hub is stopping"));
+    } else if (L != NULL) {
+        size_t n = 0;
+        vec_foreach (name, &k->names) {
+            n += gen_state_of(e, str_of(*name)) == GEN_LOADED;
+        }
+        const struct gen *g = gen_current(e);
+        for (size_t i = 0; k->answer == LOADER_IMPROVEMENTS && i < gen_count(g); i++) {
+            n += str_starts(str_of(gen_at(g, i)->name), "improvements/");
+        }
+        if (k->answer == LOADER_ALL_SERVE) {
+            lua_pushboolean(L, n == k->names.n);
+        } else {
+            lua_pushinteger(L, (lua_Integer)n);
+        }
+        push_report(L, report);
+        bind__op_answer(&k->op, 2);
     }
-    if (report != NULL) {
-        answer(r, report);
-    } else {
-        bind__op_fail(&r->op, "the hub is stopping");
+    vec_foreach (name, &k->names) {
+        free(*name);
     }
-    reload_free(r);
+    vec_fini(&k->names);
+    free(k);
 }
 
-static int request(lua_State *L, char *unit, int callback)
+struct loader__ask *loader__ask_for(struct str name)
 {
-    struct reload *r = xcalloc(1, sizeof *r);
-    struct gen_request req = {.trigger = "lua", .wait_all = true};
-    struct str name = str_of(unit);
-    r->unit = unit;
-    if (unit != NULL) {
-        req.force = true;
-        req.names = &name;
-        req.n_names = 1;
+    struct loader__ask *k = xcalloc(1, sizeof *k);
+    vec_push(&k->names, str_dup(name));
+    return k;
+}
+
+int loader__request(lua_State *L, struct loader__ask *k, bool force, int callback)
+{
+    vec(struct str) names = {0};
+    vec_foreach (n, &k->names) {
+        vec_push(&names, str_of(*n));
     }
-    gen_request(bind_of(L)->engine, &req, on_report, r);
-    return bind__op_begin(L, &r->op, callback, on_cancel);
+    struct gen_request req = {
+        .trigger = "lua", .wait_all = true, .force = force, .names = names.p, .n_names = names.n};
+    gen_request(bind_of(L)->engine, &req, on_report, k);
+    vec_fini(&names);
+    return bind__op_begin(L, &k->op, callback, NULL);
 }
 
 // ---- functions ------------------------------------------------------------------------------
@@ -132,7 +111,9 @@ static int lib_reload(lua_State *L)
     if (bind_of(L)->stopped) {
         return args_fail(L, "the hub is stopping");
     }
-    return request(L, xasprintf("lua:" STR_FMT, STR_ARG(name)), 2);
+    struct loader__ask *k = xcalloc(1, sizeof *k);
+    vec_push(&k->names, xasprintf("lua:" STR_FMT, STR_ARG(name)));
+    return loader__request(L, k, true, 2);
 }
 
 /// load_improvements([dir] [, fn]) -> how many serve, report
@@ -152,7 +133,9 @@ static int lib_load_improvements(lua_State *L)
     if (bind_of(L)->stopped) {
         return args_fail(L, "the hub is stopping");
     }
-    return request(L, NULL, callback);
+    struct loader__ask *k = xcalloc(1, sizeof *k);
+    k->answer = LOADER_IMPROVEMENTS;
+    return loader__request(L, k, false, callback);
 }
 
 static void push_row(lua_State *L, const struct module *m)

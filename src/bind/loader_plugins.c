@@ -10,77 +10,6 @@
 #include "bind/loader.h"
 #include "plugin/plugins.h"
 
-struct ask {
-    struct bind_op op; // first
-    vec(char *) names; // whose state is the answer
-    bool counted;      // answer how many serve, not whether
-};
-
-static void ask_free(struct ask *k)
-{
-    vec_foreach (n, &k->names) {
-        free(*n);
-    }
-    vec_fini(&k->names);
-    free(k);
-}
-
-/// The report comes whether anybody still wants it or not: it is what frees the request.
-static void on_cancel(struct bind_op *op)
-{
-    (void)op;
-}
-
-static size_t count_serving(const struct ask *k)
-{
-    struct gen_engine *e = k->op.o->bind->engine;
-    size_t n = 0;
-    vec_foreach (name, &k->names) {
-        n += gen_state_of(e, str_of(*name)) == GEN_LOADED;
-    }
-    return n;
-}
-
-static void answer(struct ask *k, const struct gen_report *report)
-{
-    lua_State *L = bind__op_answer_begin(&k->op);
-    if (L == NULL) {
-        return;
-    }
-    if (k->counted) {
-        lua_pushinteger(L, (lua_Integer)count_serving(k));
-    } else {
-        lua_pushboolean(L, count_serving(k) == k->names.n);
-    }
-    loader__push_report(L, report);
-    bind__op_answer(&k->op, 2);
-}
-
-static void on_report(const struct gen_report *report, void *arg)
-{
-    struct ask *k = arg;
-    if (!k->op.over && report != NULL) {
-        answer(k, report);
-    } else if (!k->op.over) {
-        bind__op_fail(&k->op, "the hub is stopping");
-    }
-    ask_free(k);
-}
-
-/// Ask for a run over `k->names`; its report answers the code that waits or the callback at `callback`.
-static int request(lua_State *L, struct ask *k, bool force, int callback)
-{
-    vec(struct str) names = {0};
-    vec_foreach (n, &k->names) {
-        vec_push(&names, str_of(*n));
-    }
-    struct gen_request req = {
-        .trigger = "lua", .wait_all = true, .force = force, .names = names.p, .n_names = names.n};
-    gen_request(bind_of(L)->engine, &req, on_report, k);
-    vec_fini(&names);
-    return bind__op_begin(L, &k->op, callback, on_cancel);
-}
-
 /// The plugins; raises where there are none.
 static struct plugins *plugins_of(lua_State *L, int callback, const char *fn)
 {
@@ -92,13 +21,6 @@ static struct plugins *plugins_of(lua_State *L, int callback, const char *fn)
         bind__op_check(L, callback, fn);
     }
     return ps;
-}
-
-static struct ask *ask_for(struct str name)
-{
-    struct ask *k = xcalloc(1, sizeof *k);
-    vec_push(&k->names, str_dup(name));
-    return k;
 }
 
 // ---- functions ------------------------------------------------------------------------------------
@@ -118,7 +40,7 @@ static int lib_load_plugin(lua_State *L)
     plugins_install(ps, owner, &one, 1);
     plugins_load(ps, name);
     free(owner);
-    return request(L, ask_for(name), false, 3);
+    return loader__request(L, loader__ask_for(name), false, 3);
 }
 
 /// reload_plugin(name [, fn]) -> ok, report
@@ -132,7 +54,7 @@ static int lib_reload_plugin(lua_State *L)
         return args_fail(L, "there is no plugin '" STR_FMT "'", STR_ARG(name));
     }
     plugins_load(ps, name);
-    return request(L, ask_for(name), true, 2);
+    return loader__request(L, loader__ask_for(name), true, 2);
 }
 
 /// unload_plugin(name [, fn]) -> 0, report: until it is loaded again or the hub restarts
@@ -145,9 +67,9 @@ static int lib_unload_plugin(lua_State *L)
     if (plugins_unload(ps, name, &e) < 0) {
         return args_fail(L, "loader.unload_plugin: %s", e.msg);
     }
-    struct ask *k = ask_for(name);
-    k->counted = true;
-    return request(L, k, false, 2);
+    struct loader__ask *k = loader__ask_for(name);
+    k->answer = LOADER_COUNT;
+    return loader__request(L, k, false, 2);
 }
 
 /// load_many(names [, fn]) -> how many of them serve, report
@@ -163,15 +85,15 @@ static int lib_load_many(lua_State *L)
         }
         lua_pop(L, 1);
     }
-    struct ask *k = xcalloc(1, sizeof *k);
-    k->counted = true;
+    struct loader__ask *k = xcalloc(1, sizeof *k);
+    k->answer = LOADER_COUNT;
     for (lua_Unsigned i = 1; i <= n; i++) {
         lua_rawgeti(L, 1, (lua_Integer)i);
         vec_push(&k->names, xstrdup(lua_tostring(L, -1)));
         plugins_load(ps, str_of(*vec_last(&k->names)));
         lua_pop(L, 1);
     }
-    return request(L, k, false, 2);
+    return loader__request(L, k, false, 2);
 }
 
 static void set_text(lua_State *L, const char *key, const char *value)

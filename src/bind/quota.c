@@ -129,59 +129,54 @@ static void on_turn(void *arg)
     if (l->first != NULL && has_room(op)) {
         l->task = loop_defer(op->o->bind->loop, on_turn, l);
     }
-    op->start(op);
-}
-
-static void unqueue(struct bind__line *l, const struct bind_op *op, struct loop *loop)
-{
-    struct bind_op **at = &l->first;
-    while (*at != op) {
-        at = &(*at)->line_next;
-    }
-    *at = op->line_next;
-    l->waiting--;
-    if (l->first == NULL && l->task != NULL) {
-        loop_cancel(loop, l->task);
-        l->task = NULL;
+    struct err e = {0};
+    if (op->kind->start(op, &e) < 0) {
+        char text[sizeof e.msg + 32];
+        snprintf(text, sizeof text, "%s: %s", op->who, e.msg);
+        bind__op_fail(op, text);
+        op->kind->free(op);
     }
 }
 
-int bind__line_take(lua_State *L, struct bind_op *op, enum bind__line_kind kind, size_t bytes,
-                    const char *fn)
+int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *kind, const char *who,
+                 size_t bytes, int callback)
 {
-    op->o = bind_owner_running(L);
-    op->line = (unsigned char)(kind + 1);
-    struct bind__line *l = line_of(op);
+    struct err e = {0};
     char text[128];
-    bool full = !has_room(op) && l->waiting >= lines[kind].waiting;
-    if (full) {
-        snprintf(text, sizeof text, "%s: %u %s are running and %u are waiting already", fn,
-                 l->running, lines[kind].many, l->waiting);
+    op->o = bind_owner_running(L);
+    op->kind = kind;
+    op->who = who;
+    op->line = (unsigned char)(kind->line + 1);
+    struct bind__line *l = line_of(op);
+    bool now = l->first == NULL && has_room(op);
+    if (!has_room(op) && l->waiting >= lines[kind->line].waiting) {
+        snprintf(text, sizeof text, "%s: %u %s are running and %u are waiting already", who,
+                 l->running, lines[kind->line].many, l->waiting);
+        kind->free(op);
+        return refuse(L, QUOTA__COUNT + (unsigned)kind->line, text);
     }
-    if (full || !vm_charge(op->o->vm, bytes)) {
-        op->line = 0;
-        return full ? refuse(L, QUOTA__COUNT + (unsigned)kind, text) : refuse_bytes(L, fn);
+    if (!vm_charge(op->o->vm, bytes)) {
+        kind->free(op);
+        return refuse_bytes(L, who);
     }
     op->bytes = bytes;
-    return 0;
-}
-
-bool bind__line_enter(struct bind_op *op, void (*start)(struct bind_op *op))
-{
-    struct bind__line *l = line_of(op);
-    if (l->first == NULL && has_room(op)) {
+    if (now) {
         l->running++;
-        return true;
+        if (kind->start(op, &e) < 0) {
+            bind__line_leave(op);
+            kind->free(op);
+            return args_fail(L, "%s: %s", who, e.msg);
+        }
+    } else {
+        struct bind_op **at = &l->first;
+        while (*at != NULL) {
+            at = &(*at)->line_next;
+        }
+        *at = op;
+        op->queued = true;
+        l->waiting++;
     }
-    struct bind_op **at = &l->first;
-    while (*at != NULL) {
-        at = &(*at)->line_next;
-    }
-    *at = op;
-    op->start = start;
-    op->queued = true;
-    l->waiting++;
-    return false;
+    return bind__op_begin(L, op, callback, kind->cancel);
 }
 
 void bind__line_leave(struct bind_op *op)
@@ -192,8 +187,18 @@ void bind__line_leave(struct bind_op *op)
     struct bind__line *l = line_of(op);
     struct loop *loop = op->o->bind->loop;
     if (op->queued) {
-        unqueue(l, op, loop);
+        struct bind_op **at = &l->first;
+        while (*at != op) {
+            at = &(*at)->line_next;
+        }
+        *at = op->line_next;
+        l->waiting--;
+        if (l->first == NULL && l->task != NULL) {
+            loop_cancel(loop, l->task);
+            l->task = NULL;
+        }
     } else {
+        assert(l->running > 0);
         l->running--;
         if (l->first != NULL && l->task == NULL) {
             l->task = loop_defer(loop, on_turn, l);

@@ -52,16 +52,19 @@ static void reg_unref(struct bind_reg *r)
     r->ops->free(r);
 }
 
-static void reg_start(struct bind_reg *r)
+static void reg_start(void *reg)
 {
+    struct bind_reg *r = reg;
+    assert(!r->live);
     r->live = true;
     if (r->ops->start != NULL) {
         r->ops->start(r);
     }
 }
 
-static void reg_stop(struct bind_reg *r)
+static void reg_stop(void *reg)
 {
+    struct bind_reg *r = reg;
     if (!r->live) {
         return;
     }
@@ -81,8 +84,9 @@ static void reg_stop(struct bind_reg *r)
 }
 
 /// It will not fire again and nobody can name it.
-static void reg_release(struct bind_reg *r)
+static void reg_release(void *reg)
 {
+    struct bind_reg *r = reg;
     reg_stop(r);
     map_remove(&r->o->bind->regs, id_key(&r->id));
     refs_drop(r->o->vm, r->fn);
@@ -90,42 +94,12 @@ static void reg_release(struct bind_reg *r)
     reg_unref(r);
 }
 
-static void item_start(void *data)
-{
-    reg_start(data);
-}
-
-static void item_stop(void *data)
-{
-    reg_stop(data);
-}
-
-static void item_release(void *data)
-{
-    reg_release(data);
-}
-
 static const struct gen_item_ops item_ops = {
-    .start = item_start, .stop = item_stop, .release = item_release};
+    .start = reg_start, .stop = reg_stop, .release = reg_release};
 
-static void list_add(struct bind_reg *r)
+static void drop_own(struct bind_reg *r)
 {
-    r->next = r->o->regs;
-    if (r->next != NULL) {
-        r->next->prev = r;
-    }
-    r->o->regs = r;
-    if (r->o->live) {
-        reg_start(r);
-    }
-}
-
-static void list_remove(struct bind_reg *r)
-{
-    *(r->prev != NULL ? &r->prev->next : &r->o->regs) = r->next;
-    if (r->next != NULL) {
-        r->next->prev = r->prev;
-    }
+    list_remove(&r->o->regs, r);
     reg_release(r);
 }
 
@@ -145,19 +119,6 @@ static void schedule(struct bind_reg *r)
     }
 }
 
-static void count_strike(struct bind_reg *r, enum bind_end end)
-{
-    r->strikes = end == BIND_TIMEOUT ? r->strikes + 1 : 0;
-    if (r->strikes < HOOK_STRIKES) {
-        return;
-    }
-    char text[128];
-    snprintf(text, sizeof text, "%s handler ran out of time %d times in a row", r->ops->what,
-             HOOK_STRIKES);
-    bind__note(r->o, DIAG_HOOK_DISABLED, NULL, 0, text);
-    r->off = true;
-}
-
 static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
 {
     (void)L;
@@ -165,7 +126,14 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
     struct bind_reg *r = arg;
     r->busy = false;
     if (end != BIND_CANCELLED) {
-        count_strike(r, end);
+        r->strikes = end == BIND_TIMEOUT ? r->strikes + 1 : 0;
+    }
+    if (r->strikes == HOOK_STRIKES && !r->off) {
+        char text[128];
+        snprintf(text, sizeof text, "%s handler ran out of time %d times in a row", r->ops->what,
+                 HOOK_STRIKES);
+        bind__note(r->o, DIAG_HOOK_DISABLED, NULL, 0, text);
+        r->off = true;
     }
     if (r->live && !r->off && r->ops->idle != NULL) {
         r->ops->idle(r);
@@ -264,7 +232,10 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
     map_set(&o->bind->regs, id_key(&r->id), r);
     lua_pushinteger(L, (lua_Integer)r->id);
     if (ops->kind == GEN__KINDS) {
-        list_add(r);
+        list_add(&o->regs, r);
+        if (o->live) {
+            reg_start(r);
+        }
         return 1;
     }
     struct gen_item_spec spec = {.kind = ops->kind, .name = name, .ops = &item_ops, .data = r};
@@ -285,7 +256,7 @@ struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what)
 bool bind__reg_off(struct bind_reg *r)
 {
     if (r->item == NULL) {
-        list_remove(r);
+        drop_own(r);
         return true;
     }
     if (gen_item_is_off(r->item)) {
@@ -294,26 +265,21 @@ bool bind__reg_off(struct bind_reg *r)
     return gen_item_off(r->item, NULL) == 0;
 }
 
-/// What is posted to it is dropped until it has taken what is in its queue: say so once.
-static void say_full(struct bind_reg *r)
-{
-    if (r->dropping) {
-        return;
-    }
-    r->dropping = true;
-    char text[128];
-    snprintf(text, sizeof text, "a handler is too slow: %s dropped, more than %d MiB are queued",
-             strcmp(r->ops->what, "event") == 0 ? "events were" : "calls were", QUEUE_BYTES >> 20);
-    bind__note(r->o, DIAG_LIMIT_REACHED, NULL, 0, text);
-}
-
 void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
 {
     if (!r->live || r->off) {
         return;
     }
     if (r->o->usage->posted + post_bytes(json.n) > QUEUE_BYTES) {
-        say_full(r);
+        if (!r->dropping) { // said once, until it has taken what is in its queue
+            r->dropping = true;
+            char text[128];
+            snprintf(text, sizeof text,
+                     "a handler is too slow: %s dropped, more than %d MiB are queued",
+                     strcmp(r->ops->what, "event") == 0 ? "events were" : "calls were",
+                     QUEUE_BYTES >> 20);
+            bind__note(r->o, DIAG_LIMIT_REACHED, NULL, 0, text);
+        }
         return;
     }
     struct bind__post p = {
@@ -348,6 +314,6 @@ void bind__regs_stop(struct bind_owner *o)
 void bind__regs_close(struct bind_owner *o)
 {
     while (o->regs != NULL) {
-        list_remove(o->regs);
+        drop_own(o->regs);
     }
 }

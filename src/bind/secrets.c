@@ -18,17 +18,6 @@ struct ask {
     struct err e;
 };
 
-static void ask_free(struct ask *a)
-{
-    if (a->value != NULL) {
-        explicit_bzero(a->value, strlen(a->value));
-    }
-    free(a->value);
-    free(a->path);
-    free(a->name);
-    free(a);
-}
-
 static void on_work(void *arg)
 {
     struct ask *a = arg;
@@ -38,22 +27,21 @@ static void on_work(void *arg)
 static void on_done(void *arg)
 {
     struct ask *a = arg;
-    if (a->rc < 0) {
-        bind__op_fail(&a->op, a->e.msg);
-    } else {
-        lua_State *L = bind__op_answer_begin(&a->op);
-        if (L != NULL) {
-            redact_add(str_of(a->name), str_of(a->value));
-            lua_pushstring(L, a->value);
-            bind__op_answer(&a->op, 1);
-        }
+    lua_State *L = bind__op_answer_begin(&a->op);
+    if (L != NULL && a->rc < 0) {
+        bind__op_answer(&a->op, args_fail(L, "%s", a->e.msg));
+    } else if (L != NULL) {
+        redact_add(str_of(a->name), str_of(a->value));
+        lua_pushstring(L, a->value);
+        bind__op_answer(&a->op, 1);
     }
-    ask_free(a);
-}
-
-static void ask_cancel(struct bind_op *op)
-{
-    (void)op; // the thread finishes it, on_done() frees it
+    if (a->value != NULL) {
+        explicit_bzero(a->value, strlen(a->value));
+    }
+    free(a->value);
+    free(a->path);
+    free(a->name);
+    free(a);
 }
 
 /// Does the manifest say that the plugin reads this secret?
@@ -85,7 +73,7 @@ static int l_get(lua_State *L)
     a->path = xstrdup(b->home->secrets);
     a->name = xstrdup(name);
     work_submit(b->files, work_mount_key(a->path), on_work, on_done, a);
-    return bind__op_begin(L, &a->op, 2, ask_cancel);
+    return bind__op_begin(L, &a->op, 2, NULL);
 }
 
 int face_secrets(lua_State *L)

@@ -16,27 +16,24 @@ enum { KEY_MAX = 256, VALUE_MAX = 1 << 20 };
 struct ask {
     struct bind_op op;
     char *key; // NULL: all keys
+    bool writes;
 };
-
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
 
 static void add_escaped(struct buf *out, const char *name)
 {
     for (const char *p = name; *p != '\0'; p++) {
-        if (is_plain(*p) || (*p == '.' && p != name)) {
-            buf_addc(out, *p);
+        char c = *p;
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            c == '_' || c == '-' || (c == '.' && p != name)) {
+            buf_addc(out, c);
         } else {
-            buf_addf(out, "=%02x", (unsigned char)*p);
+            buf_addf(out, "=%02x", (unsigned char)c);
         }
     }
 }
 
 /// The document of a module is its unit's, that of a plugin its own whatever its unit is called.
-static struct str doc_name(struct buf *out, const struct bind_owner *o)
+static void doc_name(struct buf *out, const struct bind_owner *o)
 {
     buf_addz(out, "state/lua/");
     if (o->plugin != NULL) {
@@ -47,39 +44,9 @@ static struct str doc_name(struct buf *out, const struct bind_owner *o)
         add_escaped(out, o->unit->name);
     }
     buf_addz(out, ".json");
-    return buf_str(out);
-}
-
-static struct ask *ask_new(const char *key)
-{
-    struct ask *a = xcalloc(1, sizeof *a);
-    a->key = key != NULL ? xstrdup(key) : NULL;
-    return a;
-}
-
-static void ask_free(struct ask *a)
-{
-    free(a->key);
-    free(a);
-}
-
-static void ask_cancel(struct bind_op *op)
-{
-    (void)op; // the store answers all the same, and that frees it
 }
 
 // ---- answers ----------------------------------------------------------------------------------
-
-static void push_keys(lua_State *L, const struct json *doc)
-{
-    lua_Integer n = 0;
-    lua_newtable(L);
-    json_foreach_member (m, doc) {
-        lua_pushlstring(L, m->key.p, m->key.n);
-        lua_rawseti(L, -2, ++n);
-    }
-    value_mark_array(L);
-}
 
 static int push_text(lua_State *L, const struct ask *a, struct str text)
 {
@@ -95,7 +62,13 @@ static int push_text(lua_State *L, const struct ask *a, struct str text)
         lua_pushnil(L);
         lua_pushstring(L, e.msg);
     } else if (a->key == NULL) {
-        push_keys(L, doc);
+        lua_Integer n = 0;
+        lua_newtable(L);
+        json_foreach_member (m, doc) {
+            lua_pushlstring(L, m->key.p, m->key.n);
+            lua_rawseti(L, -2, ++n);
+        }
+        value_mark_array(L);
     } else {
         value_push(L, json_get(doc, a->key));
     }
@@ -103,33 +76,29 @@ static int push_text(lua_State *L, const struct ask *a, struct str text)
     return rc < 0 ? 2 : 1;
 }
 
+static void answer(struct ask *a, int status, struct str text, const struct err *e)
+{
+    lua_State *L = bind__op_answer_begin(&a->op);
+    if (L != NULL && status < 0) {
+        bind__op_answer(&a->op, args_fail(L, "%s", e->msg));
+    } else if (L != NULL && a->writes) {
+        lua_pushboolean(L, 1);
+        bind__op_answer(&a->op, 1);
+    } else if (L != NULL) {
+        bind__op_answer(&a->op, push_text(L, a, text));
+    }
+    free(a->key);
+    free(a);
+}
+
 static void on_text(void *arg, int status, struct str text, const struct err *e)
 {
-    struct ask *a = arg;
-    if (status < 0) {
-        bind__op_fail(&a->op, e->msg);
-    } else {
-        lua_State *L = bind__op_answer_begin(&a->op);
-        if (L != NULL) {
-            bind__op_answer(&a->op, push_text(L, a, text));
-        }
-    }
-    ask_free(a);
+    answer(arg, status, text, e);
 }
 
 static void on_set(void *arg, int status, const struct err *e)
 {
-    struct ask *a = arg;
-    if (status < 0) {
-        bind__op_fail(&a->op, e->msg);
-    } else {
-        lua_State *L = bind__op_answer_begin(&a->op);
-        if (L != NULL) {
-            lua_pushboolean(L, 1);
-            bind__op_answer(&a->op, 1);
-        }
-    }
-    ask_free(a);
+    answer(arg, status, STR_NULL, e);
 }
 
 // ---- the face ---------------------------------------------------------------------------------
@@ -143,25 +112,23 @@ static const char *check_key(lua_State *L, const char *fn)
     return key;
 }
 
-static int read_doc(lua_State *L, const char *key, int callback)
+/// Read the document, or (`value` not NULL) set `key` in it. The store answers in any case: that frees the request.
+static int ask(lua_State *L, const char *key, const struct str *value, int callback)
 {
+    struct store *store = bind_of(L)->store;
     struct buf name;
-    struct ask *a = ask_new(key);
+    struct ask *a = xcalloc(1, sizeof *a);
+    a->key = key != NULL ? xstrdup(key) : NULL;
+    a->writes = value != NULL;
     buf_init(&name, SIZE_MAX);
-    store_doc_get(bind_of(L)->store, doc_name(&name, bind_owner_running(L)), on_text, a);
+    doc_name(&name, bind_owner_running(L));
+    if (value != NULL) {
+        store_doc_set(store, buf_str(&name), str_of(key), *value, on_set, a);
+    } else {
+        store_doc_get(store, buf_str(&name), on_text, a);
+    }
     buf_fini(&name);
-    return bind__op_begin(L, &a->op, callback, ask_cancel);
-}
-
-static int write_doc(lua_State *L, const char *key, struct str value, int callback)
-{
-    struct buf name;
-    struct ask *a = ask_new(key);
-    buf_init(&name, SIZE_MAX);
-    store_doc_set(bind_of(L)->store, doc_name(&name, bind_owner_running(L)), str_of(key), value,
-                  on_set, a);
-    buf_fini(&name);
-    return bind__op_begin(L, &a->op, callback, ask_cancel);
+    return bind__op_begin(L, &a->op, callback, NULL);
 }
 
 static int l_get(lua_State *L)
@@ -169,14 +136,14 @@ static int l_get(lua_State *L)
     const char *key = check_key(L, "store.get");
     lua_settop(L, 2);
     bind__op_check(L, 2, "store.get");
-    return read_doc(L, key, 2);
+    return ask(L, key, NULL, 2);
 }
 
 static int l_keys(lua_State *L)
 {
     lua_settop(L, 1);
     bind__op_check(L, 1, "store.keys");
-    return read_doc(L, NULL, 1);
+    return ask(L, NULL, NULL, 1);
 }
 
 static int l_set(lua_State *L)
@@ -197,7 +164,8 @@ static int l_set(lua_State *L)
     if (s->buf.n > VALUE_MAX) {
         return args_fail(L, "store.set: '%s' is larger than 1 MiB", key);
     }
-    return write_doc(L, key, buf_str(&s->buf), 3);
+    struct str value = buf_str(&s->buf);
+    return ask(L, key, &value, 3);
 }
 
 static int l_remove(lua_State *L)
@@ -205,7 +173,7 @@ static int l_remove(lua_State *L)
     const char *key = check_key(L, "store.remove");
     lua_settop(L, 2);
     bind__op_check(L, 2, "store.remove");
-    return write_doc(L, key, STR_NULL, 2);
+    return ask(L, key, &STR_NULL, 2);
 }
 
 int face_store(lua_State *L)
