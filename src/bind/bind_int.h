@@ -142,6 +142,8 @@ void bind__ops_cancel(struct bind_owner *o);
 /// Log a fault of Lua code and keep it with the unit.
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,
                 const char *message);
+/// The same with the line of Lua that called the C function which runs on `L`.
+void bind__note_here(lua_State *L, enum gen_code code, const char *message);
 /// The same for code that failed as `what` ("" when that is not known): the message begins with it, and
 /// the first time the unit's log gets it too, with the traceback.
 void bind__note_fault(struct bind_owner *o, const char *what, const struct gen_diag *fault);

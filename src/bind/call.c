@@ -292,6 +292,14 @@ void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int 
                                .message = message});
 }
 
+void bind__note_here(lua_State *L, enum gen_code code, const char *message)
+{
+    lua_Debug ar = {.source = ""};
+    bool in_file = lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar) && ar.source[0] == '@';
+    bind__note(bind_owner_running(L), code, in_file ? ar.source + 1 : NULL,
+               in_file ? ar.currentline : 0, message);
+}
+
 void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_diag *d)
 {
     struct buf text;

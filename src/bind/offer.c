@@ -24,8 +24,9 @@ static size_t offer_bytes(struct str name, struct str about)
     return 1024 + name.n * 2 + about.n * 3;
 }
 
-static void offer_free(struct offer *f)
+static void offer_free(void *offer)
 {
+    struct offer *f = offer;
     bind__quota_give(f->o, QUOTA_OFFER, offer_bytes(str_of(f->name), str_of(f->about)));
     refs_drop(f->o->vm, f->fn);
     arena_fini(&f->arena);
@@ -34,12 +35,7 @@ static void offer_free(struct offer *f)
     free(f);
 }
 
-static void item_release(void *data)
-{
-    offer_free(data);
-}
-
-static const struct gen_item_ops item_ops = {.release = item_release};
+static const struct gen_item_ops item_ops = {.release = offer_free};
 
 static bool is_taken(const struct gen_unit *u, enum gen_kind kind, struct str name)
 {
@@ -63,30 +59,14 @@ static int l_off(lua_State *L)
     return 1;
 }
 
-static int push_handle(lua_State *L, const struct gen_item *it)
-{
-    lua_createtable(L, 0, 1);
-    lua_pushinteger(L, (lua_Integer)gen_item_id(it));
-    lua_pushcclosure(L, l_off, 1);
-    lua_setfield(L, -2, "off");
-    return 1;
-}
-
 static int refuse_second(lua_State *L, const struct offer_kind *kind, struct str name)
 {
-    lua_Debug ar = {.source = ""};
-    if (lua_getstack(L, 1, &ar)) {
-        lua_getinfo(L, "Sl", &ar);
-    }
-    bool in_file = ar.source[0] == '@';
     char *text = xasprintf("%s '" STR_FMT "' is there already: the first one stays", kind->what,
                            STR_ARG(name));
-    bind__note(bind_owner_running(L), kind->conflict, in_file ? ar.source + 1 : NULL,
-               in_file ? ar.currentline : 0, text);
-    lua_pushnil(L);
-    lua_pushstring(L, text);
+    bind__note_here(L, kind->conflict, text);
+    int n = args_fail(L, "%s", text);
     free(text);
-    return 2;
+    return n;
 }
 
 static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, struct str name,
@@ -135,17 +115,14 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
         offer_free(f);
         return args_fail(L, "%s: %s", kind->what, e.msg);
     }
-    return push_handle(L, it);
+    lua_createtable(L, 0, 1); // the handle
+    lua_pushinteger(L, (lua_Integer)gen_item_id(it));
+    lua_pushcclosure(L, l_off, 1);
+    lua_setfield(L, -2, "off");
+    return 1;
 }
 
 // ---- calls ----------------------------------------------------------------------------------------
-
-static void count(struct offer *f, enum bind_end end, uint64_t began_ns)
-{
-    hook_stats_add(&f->stats, time_mono_ns() - began_ns);
-    f->stats.errors += end != BIND_DONE;
-    f->strikes = end == BIND_TIMEOUT ? f->strikes + 1 : 0;
-}
 
 static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
 {
@@ -153,7 +130,9 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
     struct offer *f = j->offer;
     const struct gen_diag *fault = bind__call_fault(j->call);
     if (end != BIND_CANCELLED) {
-        count(f, end, j->began_ns);
+        hook_stats_add(&f->stats, time_mono_ns() - j->began_ns);
+        f->stats.errors += end != BIND_DONE;
+        f->strikes = end == BIND_TIMEOUT ? f->strikes + 1 : 0;
     }
     j->ended(j, end, L, n, fault);
 }
@@ -347,10 +326,8 @@ int offer_command(lua_State *L)
     if (!plugin_name_valid(name)) {
         return luaL_error(L, "command: '%s' is no name: it has to be like 'say-hello'", name.p);
     }
-    struct str text = STR("");
-    if (args_field(L, 1, "description")) {
-        text = args_str(L, -1, "command", "description");
-    }
+    struct str text =
+        args_field(L, 1, "description") ? args_str(L, -1, "command", "description") : STR("");
     struct args_scratch *s = args_scratch(L);
     struct jw w;
     jw_init(&w, &s->buf);
@@ -374,26 +351,21 @@ static int by_key(const void *a, const void *b)
                    (*(const struct json_member *const *)b)->key);
 }
 
-static void write_object(struct jw *w, const struct json *v)
-{
-    const struct json_member **order = xcalloc(v->n + 1, sizeof *order);
-    for (uint32_t i = 0; i < v->n; i++) {
-        order[i] = &v->members[i];
-    }
-    qsort(order, v->n, sizeof *order, by_key);
-    jw_obj(w);
-    for (uint32_t i = 0; i < v->n; i++) {
-        jw_key_str(w, order[i]->key);
-        offer_write_sorted(w, &order[i]->value);
-    }
-    jw_end_obj(w);
-    free(order);
-}
-
 void offer_write_sorted(struct jw *w, const struct json *v)
 {
     if (v->type == JSON_OBJ) {
-        write_object(w, v);
+        const struct json_member **order = xcalloc(v->n + 1, sizeof *order);
+        for (uint32_t i = 0; i < v->n; i++) {
+            order[i] = &v->members[i];
+        }
+        qsort(order, v->n, sizeof *order, by_key);
+        jw_obj(w);
+        for (uint32_t i = 0; i < v->n; i++) {
+            jw_key_str(w, order[i]->key);
+            offer_write_sorted(w, &order[i]->value);
+        }
+        jw_end_obj(w);
+        free(order);
     } else if (v->type == JSON_ARR) {
         jw_arr(w);
         json_foreach_item (it, v) {

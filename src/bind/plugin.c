@@ -25,10 +25,11 @@
 
 #include "bind/plugin_int.h"
 
-// ---- versions -----------------------------------------------------------------------------------
+// ---- the runner ---------------------------------------------------------------------------------
 
-static void version_free(struct plugin__version *v)
+static void runner_free(struct plugin_version *head)
 {
+    struct plugin__version *v = container_of(head, struct plugin__version, head);
     struct plugin__plugins *ps = v->owner->bind->plugins;
     if (map_get(&ps->live, str_of(v->unit->name)) == v) {
         map_remove(&ps->live, str_of(v->unit->name));
@@ -46,41 +47,25 @@ static void version_free(struct plugin__version *v)
     free(v);
 }
 
-/// Its registrations lead to an owner that goes now.
-static void take_back_all(struct gen_unit *u)
-{
-    while (gen_unit_count(u) != 0) {
-        int rc = gen_item_off(gen_unit_at(u, gen_unit_count(u) - 1), NULL);
-        assert(rc == 0); // it is being staged
-        (void)rc;
-    }
-}
-
-// ---- the runner ---------------------------------------------------------------------------------
-
-static struct plugin__version *version_new(struct plugin__plugins *ps,
-                                           const struct plugin_code *code, struct gen_unit *u,
-                                           bool dry_run)
-{
-    struct plugin__version *v = xcalloc(1, sizeof *v);
-    v->home = plugin__home_enter(ps, code, dry_run);
-    plugin__version_init(v, ps, code, v->home->vm, u);
-    return v;
-}
-
 /// Load once. On failure `crowded` says whether it filled a state that it shares with other versions.
 static int load(struct plugin__plugins *ps, const struct plugin_code *code, struct gen_unit *u,
                 bool dry_run, struct plugin_version **out, struct gen_diag *fault, bool *crowded)
 {
-    struct plugin__version *v = version_new(ps, code, u, dry_run);
-    struct plugin__home *h = v->home;
+    struct plugin__home *h = plugin__home_enter(ps, code, dry_run);
+    struct plugin__version *v = xcalloc(1, sizeof *v);
+    v->home = h;
+    plugin__version_init(v, ps, code, h->vm, u);
     state_end_alone(h->state, true); // an earlier version that was neither kept nor freed yet
     state_begin_alone(h->state);
     int rc = plugin__run(v, fault);
     *crowded = vm_get_stats(h->vm).dead && h->versions > 1;
     if (rc < 0) {
-        take_back_all(u);
-        version_free(v);
+        while (gen_unit_count(u) != 0) { // its registrations lead to an owner that goes now
+            int off = gen_item_off(gen_unit_at(u, gen_unit_count(u) - 1), NULL);
+            assert(off == 0); // it is being staged
+            (void)off;
+        }
+        runner_free(&v->head);
         return rc;
     }
     plugin__home_say(v);
@@ -166,11 +151,6 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
         return;
     }
     tell(v, BIND_SHUTDOWN, why, call);
-}
-
-static void runner_free(struct plugin_version *head)
-{
-    version_free(container_of(head, struct plugin__version, head));
 }
 
 static size_t runner_memory(const struct plugin_version *head)

@@ -17,11 +17,10 @@
 
 #include <lauxlib.h>
 
+#include "bind/modules_int.h"
 #include "bind/plugin_int.h"
 #include "lua/fault.h"
 #include "store/tree.h"
-
-enum { MODULE_NAME = 200 };
 
 struct plugin__module {
     char *name;
@@ -108,14 +107,7 @@ void bind__note_write(lua_State *L, const char *path)
 
 // ---- the server file ----------------------------------------------------------------------------
 
-static void push_options(lua_State *L, const struct plugin_code *code)
-{
-    if (code->options != NULL) {
-        value_push(L, code->options);
-    } else {
-        lua_newtable(L);
-    }
-}
+static const struct json no_options = {.type = JSON_OBJ};
 
 /// What a function that makes the plugin gets to know. Without a project nobody works anywhere yet:
 /// `working_dir` is the home of Afloat then.
@@ -134,7 +126,7 @@ static void push_ctx(lua_State *L, const struct plugin_code *code)
         lua_pushstring(L, texts[i].text); // NULL pushes nil
         lua_setfield(L, -2, texts[i].key);
     }
-    push_options(L, code);
+    value_push(L, code->options != NULL ? code->options : &no_options);
     lua_setfield(L, -2, "options");
 }
 
@@ -181,28 +173,6 @@ static int run_value(lua_State *L)
     return 1;
 }
 
-static void make_env(struct plugin__version *v)
-{
-    lua_State *L = vm_main(v->home->vm);
-    bind__push_env(L, v->home->env_meta);
-    v->env = refs_take(L, v->owner->owner);
-}
-
-static enum entry_status run_entry(struct plugin__version *v, struct entry *en,
-                                   const struct tree_file *file)
-{
-    const struct plugin_code *code = v->head.code;
-    lua_State *L = entry_begin(en, v->home->vm);
-    if (push_file(v, en, file) < 0) {
-        return ENTRY_FAILED;
-    }
-    lua_pushcfunction(L, run_server);
-    lua_insert(L, -2);
-    push_options(L, code);
-    push_ctx(L, code);
-    return entry_run(en, 3);
-}
-
 /// Keep what it returned, or say why it failed; the entry is over.
 static int end_run(struct plugin__version *v, struct entry *en, enum entry_status status,
                    struct gen_diag *fault)
@@ -219,18 +189,6 @@ static int end_run(struct plugin__version *v, struct entry *en, enum entry_statu
     return status == ENTRY_DONE ? 0 : ERR_INVALID;
 }
 
-static int fail_empty(const struct plugin__version *v, struct gen_diag *fault)
-{
-    char *chunk = chunk_name(v->head.code, v->head.code->shape->server);
-    struct gen_diag d = {.code = DIAG_EMPTY_MODULE,
-                         .origin = v->head.code->shape->origin,
-                         .path = chunk + 1,
-                         .message = "the file is empty"};
-    *fault = gen_diag_copy(&d);
-    free(chunk);
-    return ERR_INVALID;
-}
-
 int plugin__run(struct plugin__version *v, struct gen_diag *fault)
 {
     const struct plugin_code *code = v->head.code;
@@ -239,10 +197,27 @@ int plugin__run(struct plugin__version *v, struct gen_diag *fault)
     struct entry en = {
         .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = ps->bind->limits.load_ms};
     if (str_trim(file->bytes).n == 0 && map_get(&ps->live, str_of(code->unit)) != NULL) {
-        return fail_empty(v, fault);
+        char *chunk = chunk_name(code, code->shape->server);
+        struct gen_diag d = {.code = DIAG_EMPTY_MODULE,
+                             .origin = code->shape->origin,
+                             .path = chunk + 1,
+                             .message = "the file is empty"};
+        *fault = gen_diag_copy(&d);
+        free(chunk);
+        return ERR_INVALID;
     }
-    make_env(v);
-    return end_run(v, &en, run_entry(v, &en, file), fault);
+    bind__push_env(vm_main(v->home->vm), v->home->env_meta);
+    v->env = refs_take(vm_main(v->home->vm), v->owner->owner);
+    lua_State *L = entry_begin(&en, v->home->vm);
+    enum entry_status status = ENTRY_FAILED;
+    if (push_file(v, &en, file) == 0) {
+        lua_pushcfunction(L, run_server);
+        lua_insert(L, -2);
+        value_push(L, code->options != NULL ? code->options : &no_options);
+        push_ctx(L, code);
+        status = entry_run(&en, 3);
+    }
+    return end_run(v, &en, status, fault);
 }
 
 int plugin__run_value(struct plugin__version *v, lua_State *L, int idx, struct gen_diag *fault)
@@ -258,19 +233,6 @@ int plugin__run_value(struct plugin__version *v, lua_State *L, int idx, struct g
 }
 
 // ---- require ------------------------------------------------------------------------------------
-
-static bool is_module_name(struct str name)
-{
-    bool ok = name.n != 0 && name.n <= MODULE_NAME, start = true;
-    for (size_t i = 0; i < name.n && ok; i++) {
-        char c = name.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-';
-        ok = word || (c == '.' && !start);
-        start = c == '.';
-    }
-    return ok && !start;
-}
 
 static const struct tree_file *find_in(const struct tree *t, struct str dir, const char *name)
 {
@@ -298,21 +260,6 @@ static const struct tree_file *find_module(const struct plugin_code *code, const
     return f != NULL || dir.n == 0 ? f : find_in(code->tree, dir, name);
 }
 
-static struct plugin__module *module_new(struct plugin__version *v, const char *name)
-{
-    struct plugin__module *m = xcalloc(1, sizeof *m);
-    m->name = xstrdup(name);
-    map_set(&v->modules, str_of(name), m);
-    return m;
-}
-
-static void module_drop(struct plugin__version *v, struct plugin__module *m)
-{
-    map_remove(&v->modules, str_of(m->name));
-    free(m->name);
-    free(m);
-}
-
 static void keep_fault(struct plugin__version *v, struct gen_diag d)
 {
     if (v->fault.message == NULL) { // the innermost comes first
@@ -322,49 +269,44 @@ static void keep_fault(struct plugin__version *v, struct gen_diag d)
     }
 }
 
-static void run_module(struct plugin__version *v, struct plugin__module *m, struct entry *en,
-                       const struct tree_file *file)
-{
-    lua_State *L = entry_begin(en, v->home->vm);
-    enum entry_status status = ENTRY_FAILED;
-    if (push_file(v, en, file) == 0) {
-        lua_pushstring(L, m->name);
-        lua_pushstring(L, file->path);
-        vec_push(&v->loading, m);
-        status = entry_run(en, 2);
-        (void)vec_pop(&v->loading);
-    }
-    if (status != ENTRY_DONE) {
-        log_traceback(v, en->fault);
-        keep_fault(v, diag_of(v, en->fault));
-        return;
-    }
-    if (en->n_results == 0 || lua_isnil(L, 1)) { // as Lua's own require does
-        lua_settop(L, 0);
-        lua_pushboolean(L, 1);
-    }
-    lua_pushvalue(L, 1);
-    m->value = refs_take(L, v->owner->owner);
-    m->loaded = true;
-}
-
 static int load_module(lua_State *L, struct plugin__version *v, const char *name,
                        const struct tree_file *file)
 {
-    struct plugin__module *m = module_new(v, name);
+    struct plugin__module *m = xcalloc(1, sizeof *m);
     struct entry en = {
         .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = v->owner->bind->limits.load_ms};
-    run_module(v, m, &en, file);
-    if (m->loaded) {
+    m->name = xstrdup(name);
+    map_set(&v->modules, str_of(name), m);
+    lua_State *to = entry_begin(&en, v->home->vm);
+    enum entry_status status = ENTRY_FAILED;
+    if (push_file(v, &en, file) == 0) {
+        lua_pushstring(to, name);
+        lua_pushstring(to, file->path);
+        vec_push(&v->loading, m);
+        status = entry_run(&en, 2);
+        (void)vec_pop(&v->loading);
+    }
+    if (status == ENTRY_DONE) {
+        if (en.n_results == 0 || lua_isnil(to, 1)) { // as Lua's own require does
+            lua_settop(to, 0);
+            lua_pushboolean(to, 1);
+        }
+        lua_pushvalue(to, 1);
+        m->value = refs_take(to, v->owner->owner);
+        m->loaded = true;
         entry_end(&en);
         refs_push(L, m->value);
         return 1;
     }
+    log_traceback(v, en.fault);
+    keep_fault(v, diag_of(v, en.fault));
     luaL_where(L, 1);
     lua_pushfstring(L, "module '%s' failed to load: %s", name, en.fault->message);
     lua_concat(L, 2);
     entry_end(&en);
-    module_drop(v, m);
+    map_remove(&v->modules, str_of(name));
+    free(m->name);
+    free(m);
     return lua_error(L);
 }
 
@@ -405,7 +347,7 @@ int plugin__require(lua_State *L)
     if (str_starts(name, link)) {
         return plugin__push_link(L, name.p + strlen(link));
     }
-    if (!is_module_name(name)) {
+    if (!files__is_name(name)) {
         return luaL_error(L, "'%s' is no name of a module", name.p);
     }
     struct plugin__module *m = map_get(&v->modules, name);

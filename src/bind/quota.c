@@ -61,12 +61,9 @@ void bind__usage_free(struct bind__usage *u, struct loop *loop)
 static int refuse(lua_State *L, unsigned what, const char *message)
 {
     struct bind_owner *o = bind_owner_running(L);
-    lua_Debug ar = {.source = ""};
-    bool in_file = lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar) && ar.source[0] == '@';
     if ((o->usage->said & 1u << what) == 0) {
         o->usage->said |= 1u << what;
-        bind__note(o, DIAG_LIMIT_REACHED, in_file ? ar.source + 1 : NULL,
-                   in_file ? ar.currentline : 0, message);
+        bind__note_here(L, DIAG_LIMIT_REACHED, message);
     }
     return args_fail(L, "%s", message);
 }

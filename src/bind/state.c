@@ -156,16 +156,6 @@ static void write_down(struct state *st, lua_State *L, const char *key, bool fie
     vec_push(&st->log, e);
 }
 
-static bool is_overwritten(struct state *st, size_t i, bool (*thrown)(const struct version *v))
-{
-    for (size_t j = i + 1; j < st->log.n; j++) {
-        if (strcmp(st->log.p[j].key, st->log.p[i].key) == 0 && !thrown(st->log.p[j].by)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void undo(struct state *st, const struct state__change *e)
 {
     lua_State *L = vm_main(st->vm);
@@ -234,17 +224,6 @@ static int lib_clear(lua_State *L)
     return lib_set(L);
 }
 
-/// Has `v` changed `key` in this transaction?
-static bool has_changed(const struct state *st, const char *key, const struct version *v)
-{
-    vec_foreach (e, &st->log) {
-        if (e->by == v && strcmp(e->key, key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int lib_class(lua_State *L)
 {
     struct state *st = state_of(L);
@@ -255,7 +234,10 @@ static int lib_class(lua_State *L)
         return luaL_error(L, "state.class: '%s' holds a %s", key, luaL_typename(L, 2));
     }
     const struct version *v = loader_of(st, L);
-    bool first = v != NULL && !has_changed(st, key, v);
+    bool first = v != NULL; // its first change of the key in this transaction
+    vec_foreach (e, &st->log) {
+        first = first && !(e->by == v && strcmp(e->key, key) == 0);
+    }
     write_down(st, L, key, true);
     if (lua_isnil(L, 2)) {
         lua_newtable(L);
@@ -366,8 +348,13 @@ void state_end(struct state *st, bool (*thrown)(const struct version *v))
 {
     st->logging = false;
     for (size_t i = st->log.n; i-- > 0;) {
-        if (thrown(st->log.p[i].by) && !is_overwritten(st, i, thrown)) {
-            undo(st, &st->log.p[i]);
+        const struct state__change *e = &st->log.p[i];
+        bool stays = !thrown(e->by);
+        for (size_t j = i + 1; j < st->log.n && !stays; j++) {
+            stays = strcmp(st->log.p[j].key, e->key) == 0 && !thrown(st->log.p[j].by);
+        }
+        if (!stays) {
+            undo(st, e);
         }
     }
     vec_foreach (e, &st->log) {

@@ -104,33 +104,6 @@ static struct json form(struct saver *s, const char *name, struct json value)
     return (struct json){.type = JSON_OBJ, .n = 1, .members = m};
 }
 
-static struct json text_form(struct saver *s, int idx)
-{
-    struct str t;
-    t.p = lua_tolstring(s->L, idx, &t.n);
-    if (utf8_valid(t)) {
-        return (struct json){.type = JSON_STR, .s = arena_str(s->a, t)};
-    }
-    char *hex = arena_alloc(s->a, 2 * t.n + 1);
-    for (size_t i = 0; i < t.n; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", (unsigned char)t.p[i]);
-    }
-    return form(s, form_hex, (struct json){.type = JSON_STR, .s = {hex, 2 * t.n}});
-}
-
-static struct json number_form(struct saver *s, int idx)
-{
-    if (lua_isinteger(s->L, idx)) {
-        return (struct json){.type = JSON_INT, .i = lua_tointeger(s->L, idx)};
-    }
-    double d = lua_tonumber(s->L, idx);
-    if (isfinite(d)) {
-        return (struct json){.type = JSON_DOUBLE, .d = d};
-    }
-    struct str name = isnan(d) ? STR("nan") : d > 0 ? STR("inf") : STR("-inf");
-    return form(s, form_float, (struct json){.type = JSON_STR, .s = name});
-}
-
 /// Where a value was found: the table's path, and where its key lies on the stack. Written out only for
 /// those that are named.
 struct way {
@@ -192,10 +165,26 @@ static bool read_value(struct saver *s, int idx, struct json *out, struct way wa
 {
     int type = lua_type(s->L, idx);
     *out = (struct json){.type = JSON_NULL};
+    struct str t = STR_NULL;
     if (type == LUA_TSTRING) {
-        *out = text_form(s, idx);
+        t.p = lua_tolstring(s->L, idx, &t.n);
+    }
+    double d = type == LUA_TNUMBER ? lua_tonumber(s->L, idx) : 0;
+    if (t.p != NULL && utf8_valid(t)) {
+        *out = (struct json){.type = JSON_STR, .s = arena_str(s->a, t)};
+    } else if (t.p != NULL) {
+        char *hex = arena_alloc(s->a, 2 * t.n + 1);
+        for (size_t i = 0; i < t.n; i++) {
+            snprintf(hex + 2 * i, 3, "%02x", (unsigned char)t.p[i]);
+        }
+        *out = form(s, form_hex, (struct json){.type = JSON_STR, .s = {hex, 2 * t.n}});
+    } else if (lua_isinteger(s->L, idx)) {
+        *out = (struct json){.type = JSON_INT, .i = lua_tointeger(s->L, idx)};
+    } else if (type == LUA_TNUMBER && isfinite(d)) {
+        *out = (struct json){.type = JSON_DOUBLE, .d = d};
     } else if (type == LUA_TNUMBER) {
-        *out = number_form(s, idx);
+        struct str name = isnan(d) ? STR("nan") : d > 0 ? STR("inf") : STR("-inf");
+        *out = form(s, form_float, (struct json){.type = JSON_STR, .s = name});
     } else if (type == LUA_TBOOLEAN) {
         *out = (struct json){.type = JSON_BOOL, .b = lua_toboolean(s->L, idx)};
     } else if (type == LUA_TTABLE && is_plain(s, idx)) {
@@ -211,22 +200,17 @@ static bool read_value(struct saver *s, int idx, struct json *out, struct way wa
     return true;
 }
 
-static size_t count_pairs(lua_State *L, int table)
-{
-    size_t n = 0;
-    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
-        n++;
-    }
-    return n;
-}
-
 /// Read the table at `idx` as "pairs".
 static struct json read_pairs(struct saver *s, int idx, const char *path)
 {
     lua_State *L = s->L;
     bool class = is_class(s, idx);
-    struct json *items = arena_calloc(s->a, 2 * count_pairs(L, idx), sizeof *items);
     uint32_t n = 0;
+    for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+        n += 2;
+    }
+    struct json *items = arena_calloc(s->a, n, sizeof *items);
+    n = 0;
     for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
         int value = lua_gettop(L);
         struct way way = {path, value - 1};
@@ -312,18 +296,6 @@ static void write_roots(struct saver *s, size_t max)
     }
     *m = (struct json_member){STR("pairs"), {.type = JSON_ARR, .n = n, .items = items}};
     s->tables.p[0] = (struct json){.type = JSON_OBJ, .n = 1, .members = m};
-}
-
-static struct json *write_all(struct saver *s)
-{
-    struct json_member *m = arena_calloc(s->a, 1, sizeof *m);
-    struct json *out = arena_calloc(s->a, 1, sizeof *out);
-    struct json *items = arena_alloc(s->a, s->tables.n * sizeof *items);
-    memcpy(items, s->tables.p, s->tables.n * sizeof *items);
-    *m = (struct json_member){STR("tables"),
-                              {.type = JSON_ARR, .n = (uint32_t)s->tables.n, .items = items}};
-    *out = (struct json){.type = JSON_OBJ, .n = 1, .members = m};
-    return out;
 }
 
 // ---- restoring ------------------------------------------------------------------------------
@@ -418,7 +390,11 @@ struct json *state_save(struct state *st, struct arena *a, size_t max, struct bu
     if (s.n_lost > NAMES_MAX) {
         buf_addf(lost, " and %zu more", s.n_lost - NAMES_MAX);
     }
-    struct json *out = write_all(&s);
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    struct json *items = arena_alloc(a, s.tables.n * sizeof *items);
+    memcpy(items, s.tables.p, s.tables.n * sizeof *items);
+    *out = form(&s, "tables",
+                (struct json){.type = JSON_ARR, .n = (uint32_t)s.tables.n, .items = items});
     lua_settop(s.L, top);
     vec_fini(&s.tables);
     vec_fini(&s.paths);
