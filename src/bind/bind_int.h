@@ -66,13 +66,6 @@ struct bind {
 /// The owner that runs; raises when nobody does.
 struct bind_owner *bind__owner(lua_State *L);
 
-// names that hub.c and worktree.c still use
-#define bind__check_keys args_keys
-#define bind__check_z    args_z
-#define bind__fail       args_fail
-#define bind__field      args_field
-#define bind__scratch    args_scratch
-
 // ---- lists with `prev` and `next` ---------------------------------------------------------------
 
 #define list_add(head, x)                                                                          \

@@ -43,7 +43,7 @@ static int push_problem(lua_State *L, const char *fn, enum problem p, const char
                         const char *hint)
 {
     bool more = hint != NULL && hint[0] != '\0';
-    bind__fail(L, "%s: %s%s%s", fn, detail, more ? "; " : "", more ? hint : "");
+    args_fail(L, "%s: %s%s%s", fn, detail, more ? "; " : "", more ? hint : "");
     lua_pushstring(L, problems[p].code);
     return 3;
 }
@@ -121,7 +121,7 @@ static void on_cancel(struct bind_op *op)
 /// Run an operation with the table at `params` (nil: none), after bind__op_check().
 static int run(lua_State *L, const struct op_how *how, int params)
 {
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     static struct json nothing = {.type = JSON_OBJ};
     struct json *given = &nothing;
     struct op_fault fault = {.problem = PROBLEM_INVALID_BODY};
@@ -184,16 +184,16 @@ static int l_generation(lua_State *L)
 static int l_report(lua_State *L)
 {
     const struct gen_report *r = gen_last_report(bind_of(L)->engine);
-    struct bind__scratch *s = bind__scratch(L);
+    struct args_scratch *s = args_scratch(L);
     struct json *v = NULL;
     struct jw w;
     if (r == NULL) {
-        return bind__fail(L, "hub.report: there was no reload yet");
+        return args_fail(L, "hub.report: there was no reload yet");
     }
     jw_init(&w, &s->buf);
     gen_report_write(r, &w);
     if (json_parse(&v, &s->arena, buf_str(&s->buf), NULL, NULL) < 0) {
-        return bind__fail(L, "hub.report: the report is too large");
+        return args_fail(L, "hub.report: the report is too large");
     }
     value_push(L, v);
     return 1;
@@ -264,7 +264,7 @@ static int l_noun(lua_State *L)
 /// Push {key = argument at `idx`} with a text without NUL bytes; `what` is its name in messages.
 static void push_param(lua_State *L, int idx, const char *fn, const char *key, const char *what)
 {
-    (void)bind__check_z(L, idx, fn, what);
+    (void)args_z(L, idx, fn, what);
     lua_newtable(L);
     lua_pushvalue(L, idx);
     lua_setfield(L, -2, key);
@@ -288,9 +288,9 @@ static int l_send(lua_State *L)
     push_param(L, 1, how.fn, "id", "session");
     bind__op_check(L, 3, how.fn);
     struct str text = args_str(L, 2, how.fn, "text");
-    (void)bind__check_z(L, 2, how.fn, "text");
+    (void)args_z(L, 2, how.fn, "text");
     if (text.n == 0 || text.n > TEXT_MAX) {
-        return bind__fail(L, "hub.send: a message has 1 to %d bytes", TEXT_MAX);
+        return args_fail(L, "hub.send: a message has 1 to %d bytes", TEXT_MAX);
     }
     lua_pushvalue(L, 2);
     lua_setfield(L, 4, "text");
