@@ -62,6 +62,7 @@ struct bind_opts {
     const char *stalled_path;
 };
 
+/// Open the faces; the caller ends them with bind_close(). Never NULL.
 struct bind *bind_open(const struct bind_opts *o);
 
 /// What the hub was stuck in when it was killed, and is therefore not run; NULL: nothing.

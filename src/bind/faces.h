@@ -4,8 +4,7 @@
 
 #include "lua/vm.h"
 
-// Each leaves one value: the module.
-
+/// Each leaves one value: the module.
 int face_exec(lua_State *L);
 int face_http(lua_State *L);
 int face_hub(lua_State *L);
@@ -20,7 +19,7 @@ void face_hooks(struct vm *vm);
 /// Set the globals on_begin, on_tool_call, ...: one for each of the agent's points.
 void face_points(struct vm *vm);
 
-// in the place of Lua's own
+/// In the place of Lua's own: the code waits, the hub does not.
 int face_os_execute(lua_State *L);
 int face_io_popen(lua_State *L);
 /// io.open, io.lines, io.input and io.output refuse what would stop the hub: pipes, sockets, terminals.

@@ -17,6 +17,7 @@ struct loader__ask {
     vec(char *) names;
     enum { LOADER_ALL_SERVE, LOADER_COUNT, LOADER_IMPROVEMENTS } answer;
 };
+/// A new request about one name.
 struct loader__ask *loader__ask_for(struct str name);
 /// `return loader__request(...)`: ask for a run over the names; `k` is taken over.
 int loader__request(lua_State *L, struct loader__ask *k, bool force, int callback);

@@ -50,4 +50,5 @@ struct modules_stats {
     size_t files;    // seen in all roots
     size_t installs; // modules that installed plugins by plugins{path = ...}
 };
+/// The figures of now.
 struct modules_stats modules_get_stats(const struct modules *ms);

@@ -72,6 +72,7 @@ extern const struct gen_target offer_target; // of tools, commands and prompt se
 
 // ---- what plugins call ------------------------------------------------------------------------------
 
+/// tool{}, command{}, route(), response{}: see the guide for plugins. Wrong arguments raise.
 int offer_tool(lua_State *L);
 int offer_command(lua_State *L);
 int offer_route(lua_State *L);

@@ -12,8 +12,10 @@
 struct state;
 struct version;
 
+/// Make the state of `vm`, empty; the caller frees it before vm_close().
 struct state *state_new(struct vm *vm);
-void state_free(struct state *st); // before vm_close()
+void state_free(struct state *st);
+/// How many keys it has.
 size_t state_count(const struct state *st);
 /// Is the value at the absolute index `idx` one of the table's on top? Pops the table.
 bool table__has(lua_State *L, int idx);

@@ -14,7 +14,8 @@ enum gen_code {
     DIAG__COUNT
 };
 
-const char *gen_code_name(enum gen_code code); // "LOAD_FAILED"
+/// The name of a code ("LOAD_FAILED"), how bad it is, and the code of a name (false: there is none).
+const char *gen_code_name(enum gen_code code);
 enum gen_severity gen_code_severity(enum gen_code code);
 bool gen_code_parse(struct str name, enum gen_code *out);
 

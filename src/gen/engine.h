@@ -36,7 +36,8 @@ typedef void gen_report_cb(const struct gen_report *r, void *arg);
 // ---- sources ------------------------------------------------------------------------------------
 
 enum gen_reason { GEN_START, GEN_RELOAD, GEN_REMOVE, GEN_DISABLE, GEN_STOP };
-const char *gen_reason_name(enum gen_reason reason); // "start" "reload" "remove" "disable" "stop"
+/// "start" "reload" "remove" "disable" "stop"
+const char *gen_reason_name(enum gen_reason reason);
 
 /// Where units come from. `arg` is what gen_source_add() was given.
 struct gen_source_ops {
@@ -76,6 +77,7 @@ void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault);
 
 // ---- staging ------------------------------------------------------------------------------------
 
+/// The request that the run answers; of several that were joined, all in one.
 const struct gen_request *gen_stage_request(struct gen_stage *s);
 /// The version of `name` that serves now, or NULL.
 struct gen_unit *gen_stage_serving(struct gen_stage *s, const char *name);

@@ -26,6 +26,7 @@ enum gen_kind {
 #undef KIND
     GEN__KINDS
 };
+/// "hook", "tool", ...: as in kinds.def.
 const char *gen_kind_name(enum gen_kind kind);
 
 #define GEN_STATES(X)                                                                              \
@@ -44,6 +45,7 @@ enum gen_state {
     GEN_STATES(X)
 #undef X
 };
+/// As rows show it.
 const char *gen_state_name(enum gen_state state);
 
 // ---- what runs a contribution -------------------------------------------------------------------
@@ -123,7 +125,8 @@ int gen_item_off(struct gen_item *it, struct err *e) MUST_CHECK;
 /// is gone already.
 int gen_unit_off(struct gen_unit *u, uint64_t id, struct err *e) MUST_CHECK;
 
-uint64_t gen_item_id(const struct gen_item *it); // never reused in one engine
+/// Its id, which is never used again in one engine.
+uint64_t gen_item_id(const struct gen_item *it);
 /// The item of a handler that gen_hooks() lists; NULL when it was taken back.
 struct gen_item *gen_item_of(const struct hook *h);
 enum gen_kind gen_item_kind(const struct gen_item *it);
@@ -173,8 +176,9 @@ struct gen_unit {
     vec(struct gen_diag) diags;
 };
 
-size_t gen_unit_count(const struct gen_unit *u);                  // items, hooks included
-struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i); // in order of registration
+/// Its items, hooks included, in order of registration.
+size_t gen_unit_count(const struct gen_unit *u);
+struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i);
 /// Keep a diagnostic with this version of the unit: it stands in every report until the unit changes.
 /// One with the same code, path, line and hook is replaced; 32 at most are kept, the newest last.
 void gen_unit_note(struct gen_unit *u, const struct gen_diag *d);
@@ -186,15 +190,17 @@ void gen_unit_write_stats(const struct gen_unit *u, struct jw *w);
 
 // ---- a generation -------------------------------------------------------------------------------
 
+/// Its number: that of the one before, and 1.
 uint64_t gen_number(const struct gen *g);
 /// Keep it alive, for whoever runs in it: a step, a request, a dispatch.
 struct gen *gen_pin(struct gen *g);
 /// The last one frees it, in the loop's next turn. NULL is allowed.
 void gen_unpin(struct gen *g);
 
-size_t gen_count(const struct gen *g);                                // units
-struct gen_unit *gen_at(const struct gen *g, size_t i);               // in load order
-struct gen_unit *gen_unit_find(const struct gen *g, struct str name); // NULL when absent
+/// Its units, in load order; by name: NULL when absent.
+size_t gen_count(const struct gen *g);
+struct gen_unit *gen_at(const struct gen *g, size_t i);
+struct gen_unit *gen_unit_find(const struct gen *g, struct str name);
 
 /// All its handlers, in load order. Runs on it pin the generation by themselves.
 const struct hook_set *gen_hooks(const struct gen *g);

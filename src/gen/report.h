@@ -5,7 +5,8 @@
 // What a run says about itself and about the whole set.
 
 enum gen_need { GEN_PAGE_RELOAD, GEN_SESSION_RESTART, GEN_HUB_RESTART };
-const char *gen_need_name(enum gen_need need); // "page-reload"
+/// "page-reload", "session-restart", "hub-restart"
+const char *gen_need_name(enum gen_need need);
 
 struct gen_report_row {
     const char *name;

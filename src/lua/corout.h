@@ -2,8 +2,7 @@
 
 #include <lua.h>
 
-// coroutine.create and so on, as Lua sees them.
-
+/// coroutine.create and so on, as Lua sees them.
 int corout_create(lua_State *L);
 int corout_resume(lua_State *L);
 int corout_wrap(lua_State *L);

@@ -27,5 +27,7 @@ struct fault {
     char *traceback; // "path:line: in 'name'" a line, innermost first; may be ""
 };
 
-void fault_free(struct fault *f);             // NULL is allowed
-const char *fault_name(enum fault_code code); // "HOOK_TIMEOUT"
+/// NULL is allowed.
+void fault_free(struct fault *f);
+/// "HOOK_TIMEOUT"
+const char *fault_name(enum fault_code code);

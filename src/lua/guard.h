@@ -2,8 +2,7 @@
 
 #include <lua.h>
 
-// The builtins that are our own, as Lua sees them.
-
+/// The builtins that are our own, as Lua sees them.
 int guard_pcall(lua_State *L);
 int guard_xpcall(lua_State *L);
 int guard_setmetatable(lua_State *L);
@@ -14,12 +13,12 @@ int guard_dofile(lua_State *L);
 int guard_collectgarbage(lua_State *L);
 int guard_tostring(lua_State *L);
 
-// os and io
+/// os and io. guard_absent() stands for os.execute and io.popen until they are replaced (vm_replace).
 int guard_exit(lua_State *L);
 int guard_setlocale(lua_State *L);
-int guard_absent(lua_State *L); // os.execute and io.popen until they are replaced (vm_replace)
+int guard_absent(lua_State *L);
 
-// debug
+/// debug
 int guard_debug_setmetatable(lua_State *L);
 int guard_debug_setlocal(lua_State *L);
 int guard_debug_getupvalue(lua_State *L);

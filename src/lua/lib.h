@@ -71,7 +71,7 @@ struct lib_backend {
     } fs;
 };
 
-// Each leaves one value: the library.
+/// Each leaves one value: the library.
 int lib_json_open(lua_State *L);   // encode decode array null
 int lib_log_open(lua_State *L);    // debug info warn error
 int lib_config_open(lua_State *L); // get all lua_path data_dir
@@ -80,7 +80,7 @@ int lib_fs_open(lua_State *L); // read write append exists is_dir list stat mkdi
 int lib_hooks_open(lua_State *L); // on off intercept unintercept
 int lib_timer_open(lua_State *L); // after every cancel sleep
 
-// print and warn
+/// print and warn
 int lib_log_info(lua_State *L);
 int lib_log_warn(lua_State *L);
 

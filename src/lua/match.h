@@ -23,6 +23,7 @@ struct match {
     } captures[MATCH_CAPTURES];
 };
 
+/// Begin to match; both texts are borrowed.
 void match_init(struct match *m, lua_State *L, struct str subject, struct str pattern);
 
 /// Match the pattern from `p` on at `s`, from a fresh start. Returns the end of the match or NULL;

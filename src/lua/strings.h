@@ -2,7 +2,6 @@
 
 #include <lua.h>
 
-// string.rep and string.format, as Lua sees them.
-
+/// string.rep and string.format, as Lua sees them.
 int strings_rep(lua_State *L);
 int strings_format(lua_State *L);

@@ -2,8 +2,7 @@
 
 #include <lua.h>
 
-// table.*, as Lua sees it.
-
+/// table.*, as Lua sees it.
 int tables_insert(lua_State *L);
 int tables_remove(lua_State *L);
 int tables_move(lua_State *L);

@@ -35,8 +35,9 @@ int value_read_exact(struct json **out, struct arena *a, lua_State *L, int idx,
                      struct err *e) MUST_CHECK;
 enum { VALUE_INTEGERS = 4096 }; // numbers can be chosen to collide: see collide.c
 
+/// json.null
 void value_push_null(lua_State *L);
-bool value_is_null(lua_State *L, int idx); // json.null
+bool value_is_null(lua_State *L, int idx);
 /// Mark the table on top as an array.
 void value_mark_array(lua_State *L);
 bool value_is_array(lua_State *L, int idx); // is it marked?

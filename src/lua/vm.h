@@ -55,8 +55,11 @@ void vm_on_death(struct vm *vm, vm_died_fn *died, void *arg);
 /// that is begun later. No entry of it may be running.
 void vm_kill(struct vm *vm);
 
-struct vm *vm_of(lua_State *L);    // the state that a coroutine belongs to
-lua_State *vm_main(struct vm *vm); // for building values from C; never call functions on it
+/// The state that a coroutine belongs to.
+struct vm *vm_of(lua_State *L);
+/// Its main thread, for building values from C; never call functions on it.
+lua_State *vm_main(struct vm *vm);
+/// What it was opened with.
 void *vm_arg(const struct vm *vm);
 enum vm_trust vm_get_trust(const struct vm *vm);
 
@@ -86,4 +89,5 @@ struct vm_stats {
     uint64_t refusals;          // blocks of memory that were refused
     bool dead; // so full that nothing can run: close it and rebuild from the last good version
 };
+/// The figures of now.
 struct vm_stats vm_get_stats(const struct vm *vm);

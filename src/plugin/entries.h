@@ -23,7 +23,8 @@ enum plugin_layer {
     LAYER_REPO_PROFILE,
     LAYER__COUNT
 };
-const char *plugin_layer_name(enum plugin_layer layer); // as rows show it
+/// As rows show it.
+const char *plugin_layer_name(enum plugin_layer layer);
 
 enum plugin_hot { HOT_NO, HOT_MANUAL, HOT_YES };
 
@@ -59,6 +60,7 @@ struct plugin_places {
     vec(struct plugin_place) list;
     struct arena arena; // of options
 };
+/// An empty list; free it with all its texts.
 void places_init(struct plugin_places *p);
 void places_fini(struct plugin_places *p);
 

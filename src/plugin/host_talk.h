@@ -57,9 +57,10 @@ struct host_talk {
     uint64_t deaf_logged; // when that was said last
 };
 
+/// Begin a conversation over `way`; everything is borrowed. End it when `task` is NULL.
 void host_talk_init(struct host_talk *t, struct loop *l, const struct host_talk_way *way,
                     const char *name, const struct host_owner *owner, void *arg);
-void host_talk_fini(struct host_talk *t); // `task` must be NULL
+void host_talk_fini(struct host_talk *t);
 
 /// Begin: send `load` with these members, to be answered within `ms`.
 void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms);

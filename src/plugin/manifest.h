@@ -8,8 +8,9 @@
 // is silent; declared but missing is an error, never a fallback. Runs nothing.
 
 enum plugin_lang { LANG_NONE, LANG_LUA, LANG_PYTHON, LANG_NODE, LANG_C, LANG__COUNT };
-const char *plugin_lang_name(enum plugin_lang lang); // "lua" "python" "node" "c"; "" for none
-bool plugin_lang_parse(struct str name, enum plugin_lang *out); // also "py" "mjs"
+/// "lua" "python" "node" "c"; "" for none. Parsing also knows "py" and "mjs"; false: it is no language.
+const char *plugin_lang_name(enum plugin_lang lang);
+bool plugin_lang_parse(struct str name, enum plugin_lang *out);
 /// By the ending of a file's name: .lua .py .mjs .js .c; LANG_NONE for others.
 enum plugin_lang plugin_lang_of(struct str file);
 

@@ -49,6 +49,7 @@ struct past_held {
     const char *over; // hash of what lay in the file: another one ends it
     struct past_text text;
 };
+/// The version of `unit` that is held; false: none is. Texts are borrowed until the next run.
 bool past_held(const struct plugins *ps, const char *unit, struct past_held *out);
 /// The next unit that begins with `prefix` and is held; NULL: no other. `*at` is 0 at first.
 const char *past_next_held(const struct plugins *ps, const char *prefix, size_t *at);

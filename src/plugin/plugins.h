@@ -87,8 +87,9 @@ struct plugin_row {
     size_t memory;               // bytes
 };
 
+/// The plugins, in load order; by name: false when there is none. A row is borrowed until the next run.
 size_t plugins_count(const struct plugins *ps);
-struct plugin_row plugins_at(const struct plugins *ps, size_t i); // in load order
+struct plugin_row plugins_at(const struct plugins *ps, size_t i);
 bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out);
 
 // ---- installing while the hub runs ---------------------------------------------------------
@@ -119,6 +120,7 @@ struct plugin_past {
     struct str trigger;
     const struct json *added, *changed, *removed; // arrays of names
 };
+/// The generations that are kept, newest first.
 size_t plugins_past_count(const struct plugins *ps);
 struct plugin_past plugins_past_at(const struct plugins *ps, size_t i);
 /// What served then: {unit: {hash, path, layer, revision, ...}}, made in `a`.

@@ -9,7 +9,8 @@
 // Kept in one small file of the hub's own, outside the improvements' reach.
 
 enum scope_kind { SCOPE_ALL, SCOPE_SESSION, SCOPE_BOT };
-const char *scope_kind_name(enum scope_kind kind); // "all", "session", "bot"
+/// "all", "session", "bot"
+const char *scope_kind_name(enum scope_kind kind);
 
 /// One improvement's scope; `of` is the session's id or the bot and workspace, "" for all.
 struct scope {
