@@ -135,6 +135,7 @@ void far__timer_ended(struct far *f, uint64_t id)
         remove_timer(f, t);
         return;
     }
+    assert(t->inside);
     t->inside = false;
     t->due += t->every_ms;
     if (t->due <= now) { // times that were missed are left out
@@ -185,17 +186,8 @@ int far__sleep(lua_State *L, uint64_t ms)
 
 int far__wait_call(lua_State *L, int64_t id)
 {
+    assert(id > 0);
     return suspend(L, UINT64_MAX, id);
-}
-
-static struct far__wait *due_wait(struct far *f, uint64_t now)
-{
-    vec_foreach (w, &f->waits) {
-        if ((*w)->due <= now) {
-            return *w;
-        }
-    }
-    return NULL;
 }
 
 /// Go on with `n` values that were pushed on what entry_wake_begin() gave.
@@ -243,10 +235,16 @@ void far__fire_due(struct far *f)
     uint64_t now = now_ms();
     struct far__wait *w;
     struct far__timer *t;
-    while ((w = due_wait(f, now)) != NULL) {
-        entry_wake_begin(&w->wait);
-        wake(w, 0);
-    }
+    do {
+        w = NULL;
+        vec_foreach (it, &f->waits) {
+            w = w == NULL && (*it)->due <= now ? *it : w;
+        }
+        if (w != NULL) { // its code may wait again: look from the beginning
+            entry_wake_begin(&w->wait);
+            wake(w, 0);
+        }
+    } while (w != NULL);
     while ((t = due_timer(f, now)) != NULL) {
         t->inside = true;
         far__run(f, &(struct far__run){.fn = t->fn, .timer = t->id});

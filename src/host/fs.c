@@ -31,13 +31,6 @@ struct place {
     char name[NAME_MAX + 1];
 };
 
-static bool is_top(const struct far *f, int dir)
-{
-    struct stat a, b;
-    return fstat(f->root, &a) == 0 && fstat(dir, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 /// Split `path` for a change. Returns 0 or a negative code, with p->dir -1.
 static int open_place(struct far *f, const char *path, struct place *p)
 {
@@ -56,7 +49,9 @@ static int open_place(struct far *f, const char *path, struct place *p)
     snprintf(parent, sizeof parent, STR_FMT, STR_ARG(dir));
     snprintf(p->name, sizeof p->name, STR_FMT, STR_ARG(name));
     int fd = far__fs_open(f, parent, O_RDONLY | O_DIRECTORY);
-    if (fd >= 0 && str_ends(name, ".lua") && is_top(f, fd)) {
+    struct stat top, here;
+    if (fd >= 0 && str_ends(name, ".lua") && fstat(f->root, &top) == 0 && fstat(fd, &here) == 0 &&
+        top.st_dev == here.st_dev && top.st_ino == here.st_ino) {
         close(fd);
         return -EACCES; // an improvement
     }
@@ -78,6 +73,7 @@ static int charge_file(struct far *f, const struct place *p, size_t bytes)
 {
     struct stat st;
     size_t name = fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : FAR__NAME;
+    assert(p->dir >= 0 && f->disk <= FAR__DISK);
     if (bytes > FAR__DISK || bytes + name > FAR__DISK - f->disk) {
         return -EDQUOT;
     }

@@ -83,6 +83,7 @@ struct far *far__of(lua_State *L)
 void far__init(struct far *f, const char *path, int root, int fd)
 {
     struct str name = path_base(str_of(path));
+    assert(root >= 0);
     *f = (struct far){.fd = fd, .root = root, .path = xstrdup(path)};
     f->name = str_dup(str_ends(name, ".lua") ? (struct str){name.p, name.n - 4} : name);
     buf_init(&f->in, HOST_LINE_MAX + 2 * READ_SIZE);
@@ -115,21 +116,9 @@ void far__fini(struct far *f)
 
 // ---- the loop ------------------------------------------------------------------------------
 
-static void take_lines(struct far *f)
-{
-    const char *newline;
-    size_t begin = 0;
-    while (begin < f->in.n && (newline = memchr(f->in.p + begin, '\n', f->in.n - begin)) != NULL) {
-        size_t at = (size_t)(newline - f->in.p);
-        far__line(f, (struct str){f->in.p + begin, at - begin});
-        begin = at + 1;
-    }
-    buf_drop(&f->in, begin);
-}
-
 static void take_input(struct far *f)
 {
-    char *room = buf_reserve(&f->in, READ_SIZE);
+    char *room = buf_reserve(&f->in, READ_SIZE), *newline;
     ssize_t n = room != NULL ? read(f->fd, room, READ_SIZE) : 0;
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
         return;
@@ -139,50 +128,19 @@ static void take_input(struct far *f)
         return;
     }
     buf_grow(&f->in, (size_t)n);
-    if (memchr(room, '\n', (size_t)n) != NULL) {
-        take_lines(f);
+    if (memchr(room, '\n', (size_t)n) == NULL) {
+        return;
     }
-}
-
-static void serve(struct far *f)
-{
-    while (!f->over) {
-        struct pollfd p = {.fd = f->fd, .events = POLLIN};
-        int n = poll(&p, 1, far__next_ms(f));
-        if (n > 0) {
-            take_input(f);
-        }
-        far__fire_due(f);
-        far__flush(f);
+    size_t begin = 0;
+    while (begin < f->in.n && (newline = memchr(f->in.p + begin, '\n', f->in.n - begin)) != NULL) {
+        size_t at = (size_t)(newline - f->in.p);
+        far__line(f, (struct str){f->in.p + begin, at - begin});
+        begin = at + 1;
     }
+    buf_drop(&f->in, begin);
 }
 
 // ---- starting ------------------------------------------------------------------------------
-
-/// What libc would read from files later on, it reads now.
-static void settle_libc(void)
-{
-    setenv("TZ", ":/etc/localtime", 0); // a name of its own, so that it is not looked for again
-    tzset();
-}
-
-static int open_root(const char *path, struct err *e)
-{
-    char *dir = str_dup(path_dir(str_of(path)));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        err_sys(e, "cannot open '%s'", dir);
-    }
-    free(dir);
-    return fd;
-}
-
-static int lock_in(int root, struct err *e)
-{
-    const struct policy_tree tree = {.dirfd = root, .access = POLICY_READ | POLICY_WRITE};
-    const struct policy policy = {.trees = &tree, .n_trees = 1, .memory = MEMORY};
-    return policy_enter(&policy, e);
-}
 
 /// Say why there will be no answer. Written by hand: nothing is set up yet.
 static int refuse(const struct err *e)
@@ -212,12 +170,29 @@ int host_lua_main(const char *path)
         fputs("afloat host is started by the hub, not by hand\n", stderr);
         return 2;
     }
-    settle_libc();
-    int root = open_root(path, &e);
-    if (root < 0 || lock_in(root, &e) < 0) {
+    setenv("TZ", ":/etc/localtime",
+           0); // libc reads it now, and not again: it has a name of its own
+    tzset();
+    char *dir = str_dup(path_dir(str_of(path)));
+    int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        err_sys(&e, "cannot open '%s'", dir);
         return refuse(&e);
     }
+    const struct policy_tree tree = {.dirfd = root, .access = POLICY_READ | POLICY_WRITE};
+    const struct policy policy = {.trees = &tree, .n_trees = 1, .memory = MEMORY};
+    if (policy_enter(&policy, &e) < 0) {
+        return refuse(&e);
+    }
+    free(dir);
     far__init(&f, path, root, HOST_FD);
-    serve(&f);
+    while (!f.over) {
+        struct pollfd p = {.fd = f.fd, .events = POLLIN};
+        if (poll(&p, 1, far__next_ms(&f)) > 0) {
+            take_input(&f);
+        }
+        far__fire_due(&f);
+        far__flush(&f);
+    }
     _exit(0); // nothing to tidy: the process goes
 }

@@ -31,43 +31,17 @@ static void job_free(struct far__job *j)
     free(j);
 }
 
-static struct far__job *job_new(struct far *f, entry_done_cb *done)
-{
-    struct far__job *j = xcalloc(1, sizeof *j);
-    j->far = f;
-    j->entry.owner = f->owner;
-    j->entry.done = done;
-    j->entry.arg = j;
-    vec_push(&f->jobs, j);
-    return j;
-}
-
 // ---- answers -------------------------------------------------------------------------------
 
-static void send_value(struct far *f, int64_t id, const struct json *value)
-{
-    struct jw w;
-    far__begin(f, &w, "result", id);
-    jw_key(&w, "value");
-    jw_value(&w, value);
-    far__send(f, &w);
-}
-
 /// A tool that returned nil and a text failed with that text.
-static bool is_refusal(const struct far__job *j)
-{
-    const struct entry *en = &j->entry;
-    return j->tool && en->n_results >= 2 && lua_isnil(en->L, 1) &&
-           lua_type(en->L, 2) == LUA_TSTRING;
-}
-
 static void answer_done(struct far__job *j)
 {
     struct entry *en = &j->entry;
     struct arena a;
     struct json *value = NULL;
     struct err e = {0};
-    if (is_refusal(j)) {
+    struct jw w;
+    if (j->tool && en->n_results >= 2 && lua_isnil(en->L, 1) && lua_type(en->L, 2) == LUA_TSTRING) {
         far__error_text(j->far, j->id, lua_tostring(en->L, 2));
         return;
     }
@@ -75,7 +49,10 @@ static void answer_done(struct far__job *j)
     if (j->answers && en->n_results >= 1 && value_read(&value, &a, en->L, 1, &e) < 0) {
         far__error_text(j->far, j->id, e.msg);
     } else {
-        send_value(j->far, j->id, value);
+        far__begin(j->far, &w, "result", j->id);
+        jw_key(&w, "value");
+        jw_value(&w, value);
+        far__send(j->far, &w);
     }
     arena_fini(&a);
 }
@@ -94,34 +71,34 @@ static void on_done(struct entry *en, enum entry_status status)
     job_free(j);
 }
 
-static int push_args(lua_State *L, const struct far__run *r)
+void far__run(struct far *f, const struct far__run *r)
 {
+    struct far__job *j = xcalloc(1, sizeof *j);
     int n = 0;
+    assert(r->fn != 0);
+    j->far = f;
+    j->entry.owner = f->owner;
+    j->entry.done = on_done;
+    j->entry.arg = j;
+    j->entry.budget_ms = r->budget_ms;
+    j->id = r->id;
+    j->timer = r->timer;
+    j->answers = r->answers;
+    j->tool = r->tool;
+    vec_push(&f->jobs, j);
+    lua_State *L = entry_begin(&j->entry, f->vm);
+    refs_push(L, r->fn);
     if (r->ctx != NULL) {
         value_push(L, r->ctx);
         n++;
     }
     json_foreach_item (arg, r->args) {
-        if (n == ARGS_MAX) {
-            break;
+        if (n < ARGS_MAX) {
+            value_push(L, arg);
+            n++;
         }
-        value_push(L, arg);
-        n++;
     }
-    return n;
-}
-
-void far__run(struct far *f, const struct far__run *r)
-{
-    struct far__job *j = job_new(f, on_done);
-    j->id = r->id;
-    j->timer = r->timer;
-    j->answers = r->answers;
-    j->tool = r->tool;
-    j->entry.budget_ms = r->budget_ms;
-    lua_State *L = entry_begin(&j->entry, f->vm);
-    refs_push(L, r->fn);
-    enum entry_status status = entry_run(&j->entry, push_args(L, r));
+    enum entry_status status = entry_run(&j->entry, n);
     if (status != ENTRY_WAITING) {
         on_done(&j->entry, status);
     }
@@ -148,39 +125,28 @@ void far__jobs_fini(struct far *f)
 
 // ---- loading -------------------------------------------------------------------------------
 
-static void send_loaded(struct far *f)
-{
-    struct jw w;
-    far__begin(f, &w, "loaded", 0);
-    jw_key(&w, "metadata");
-    jw_obj(&w);
-    jw_kstrz(&w, "api", "1.0");
-    jw_kstrz(&w, "name", f->name);
-    jw_end_obj(&w);
-    far__send(f, &w);
-}
-
-static void send_failed(struct far *f, const struct fault *fault)
-{
-    struct jw w;
-    far__begin(f, &w, "failed", 0);
-    jw_kstrz(&w, "message", fault->message);
-    jw_kstrz(&w, "code", fault_name(fault->code));
-    jw_kstrz(&w, "path", fault->path != NULL ? fault->path : f->path);
-    jw_kint(&w, "line", fault->line);
-    far__send(f, &w);
-}
-
 void far__load(struct far *f, struct str source)
 {
     struct entry en = {.kind = ENTRY_LOAD, .owner = f->owner};
+    struct jw w;
     char *chunk = xasprintf("@%s", f->path);
+    assert(f->loaded);
     entry_begin(&en, f->vm);
-    if (entry_push_chunk(&en, source, chunk) == 0 && entry_run(&en, 0) == ENTRY_DONE) {
-        send_loaded(f);
+    bool ok = entry_push_chunk(&en, source, chunk) == 0 && entry_run(&en, 0) == ENTRY_DONE;
+    far__begin(f, &w, ok ? "loaded" : "failed", 0);
+    if (ok) {
+        jw_key(&w, "metadata");
+        jw_obj(&w);
+        jw_kstrz(&w, "api", "1.0");
+        jw_kstrz(&w, "name", f->name);
+        jw_end_obj(&w);
     } else {
-        send_failed(f, en.fault);
+        jw_kstrz(&w, "message", en.fault->message);
+        jw_kstrz(&w, "code", fault_name(en.fault->code));
+        jw_kstrz(&w, "path", en.fault->path != NULL ? en.fault->path : f->path);
+        jw_kint(&w, "line", en.fault->line);
     }
+    far__send(f, &w);
     entry_end(&en);
     free(chunk);
 }

@@ -31,6 +31,7 @@ static size_t add_handler(lua_State *L, int fn, enum far__kind kind, const char 
                           const char *title)
 {
     struct far *f = far__of(L);
+    assert(lua_isfunction(L, fn) && f->handlers.n < FAR__HANDLERS);
     lua_pushvalue(L, fn);
     const struct far__handler h = {
         .kind = kind,
@@ -136,39 +137,29 @@ static int push_member(lua_State *L, const char *key)
     return lua_rawget(L, 1);
 }
 
-/// Write member `key` of the table at 1 if it is there. False: it cannot be sent, see `e`.
-static bool copy_member(lua_State *L, struct jw *w, const char *key, struct err *e)
-{
-    struct arena a;
-    struct json *v = NULL;
-    bool ok = true;
-    arena_init(&a);
-    if (push_member(L, key) != LUA_TNIL) {
-        ok = value_read(&v, &a, L, -1, e) == 0;
-    }
-    if (v != NULL) {
-        jw_key(w, key);
-        jw_value(w, v);
-    }
-    lua_pop(L, 1);
-    arena_fini(&a);
-    return ok;
-}
-
 /// The members of a tool as they go to the hub, into `text`, checked before anything is kept.
 static bool describe_tool(lua_State *L, struct buf *text, struct err *e)
 {
     static const char *const members[] = {"name", "description", "input", "input_schema"};
     struct jw w;
+    struct arena a;
     bool ok = true;
+    arena_init(&a);
     jw_init(&w, text);
     jw_obj(&w);
     jw_kstrz(&w, "type", "register");
     jw_kstrz(&w, "kind", "tool");
     for (size_t i = 0; i < ARRAY_LEN(members) && ok; i++) {
-        ok = copy_member(L, &w, members[i], e);
+        struct json *v = NULL;
+        ok = push_member(L, members[i]) == LUA_TNIL || value_read(&v, &a, L, -1, e) == 0;
+        lua_pop(L, 1);
+        if (v != NULL) {
+            jw_key(&w, members[i]);
+            jw_value(&w, v);
+        }
     }
     jw_end_obj(&w);
+    arena_fini(&a);
     return ok;
 }
 
@@ -196,20 +187,15 @@ static int tool(lua_State *L)
 
 // ---- events --------------------------------------------------------------------------------
 
-static bool may_hear(struct str name)
-{
-    bool open = str_starts(name, OWN_EVENTS);
-    for (size_t i = 0; i < ARRAY_LEN(open_events); i++) {
-        open = open || str_eqz(name, open_events[i]);
-    }
-    return open;
-}
-
 int far__event_on(lua_State *L, const char *who, struct str name)
 {
     struct far *f = far__of(L);
     struct jw w;
-    if (!may_hear(name)) {
+    bool open = str_starts(name, OWN_EVENTS);
+    for (size_t i = 0; i < ARRAY_LEN(open_events); i++) {
+        open = open || str_eqz(name, open_events[i]);
+    }
+    if (!open) {
         return args_fail(L, "%s: '%s' is not open to improvements", who, name.p);
     }
     check_room(L, who);

@@ -78,17 +78,6 @@ static void on_load(struct far *f, const struct json *m)
     far__load(f, source->s);
 }
 
-/// The handler that a hook message means, by number; NULL when there is none (any more).
-static const struct far__handler *hook_of(struct far *f, const struct json *m)
-{
-    int64_t at = json_int(json_get(m, "handler"), -1);
-    if (at < 0 || (uint64_t)at >= f->handlers.n) {
-        return NULL;
-    }
-    const struct far__handler *h = &f->handlers.p[at];
-    return h->kind == FAR__HOOK && !h->off ? h : NULL;
-}
-
 /// A member, null when it is not there.
 static struct json value_of(const struct json *m, const char *key)
 {
@@ -104,17 +93,13 @@ static const struct json *ctx_of(const struct json *m)
     return ctx != NULL ? ctx : &none;
 }
 
-static uint32_t budget_of(const struct json *m)
-{
-    int64_t ms = json_int(json_get(m, "deadline_ms"), 0);
-    return ms > 0 && ms < VM_BUDGET_MS ? (uint32_t)ms : 0;
-}
-
 static void on_hook(struct far *f, const struct json *m)
 {
-    int64_t id = json_int(json_get(m, "id"), 0);
-    const struct far__handler *h = hook_of(f, m);
-    if (h == NULL) {
+    int64_t id = json_int(json_get(m, "id"), 0), at = json_int(json_get(m, "handler"), -1);
+    int64_t ms = json_int(json_get(m, "deadline_ms"), 0);
+    const struct far__handler *h =
+        at >= 0 && (uint64_t)at < f->handlers.n ? &f->handlers.p[at] : NULL;
+    if (h == NULL || h->kind != FAR__HOOK || h->off) {
         far__error_text(f, id, "no such handler");
         return;
     }
@@ -123,7 +108,7 @@ static void on_hook(struct far *f, const struct json *m)
                     .id = id,
                     .ctx = ctx_of(m),
                     .args = json_get(m, "args"),
-                    .budget_ms = budget_of(m),
+                    .budget_ms = ms > 0 && ms < VM_BUDGET_MS ? (uint32_t)ms : 0,
                     .answers = h->answers,
                 });
 }
@@ -202,18 +187,6 @@ static const struct {
     {"cancel", on_cancel}, {"shutdown", on_shutdown}, {"result", on_result}, {"error", on_error},
 };
 
-static void dispatch(struct far *f, const struct json *m)
-{
-    struct str type = json_str(json_get(m, "type"), "");
-    for (size_t i = 0; i < ARRAY_LEN(handlers); i++) {
-        if (str_eqz(type, handlers[i].type)) {
-            handlers[i].fn(f, m);
-            return;
-        }
-    }
-    far__error_text(f, json_int(json_get(m, "id"), 0), "unknown message");
-}
-
 void far__line(struct far *f, struct str line)
 {
     struct arena a;
@@ -222,8 +195,18 @@ void far__line(struct far *f, struct str line)
     arena_init(&a);
     if (json_parse(&m, &a, line, NULL, &e) < 0) {
         far__error_text(f, 0, e.msg);
+        arena_fini(&a);
+        return;
+    }
+    struct str type = json_str(json_get(m, "type"), "");
+    size_t i = 0;
+    while (i < ARRAY_LEN(handlers) && !str_eqz(type, handlers[i].type)) {
+        i++;
+    }
+    if (i < ARRAY_LEN(handlers)) {
+        handlers[i].fn(f, m);
     } else {
-        dispatch(f, m);
+        far__error_text(f, json_int(json_get(m, "id"), 0), "unknown message");
     }
     arena_fini(&a);
 }
