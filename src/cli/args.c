@@ -2,43 +2,33 @@
 //
 //     afloat [GLOBAL]... NOUN [GLOBAL]... [VERB] [FLAG | WORD]...
 //
-// Global flags may stand anywhere. The flags of a command stand behind its verb: only then is it
-// known which of them take a value. `--` ends the flags, `-` alone is a word. Behind a program that a
-// command runs, flags are the program's. Of some nouns the first word may stand before the verb:
-// `memory BOT show` is `memory show BOT`.
+// Global flags may stand anywhere. The flags of a command stand after its verb: only then is it known
+// which of them take a value. `--` ends the flags, `-` alone is a word. After a program that a command
+// runs, flags are the program's. For some nouns the first word may stand before the verb: `memory BOT
+// show` is `memory show BOT`.
 
 #include "cli/args.h"
+
+#include <assert.h>
 
 struct walk {
     struct args *a;
     char *const *argv;
     int argc, i;
     const struct command *noun; // first row of the noun, until the verb is known
-    bool only_words;            // behind `--`, or a program
+    bool only_words;            // after `--`, or a program
     bool verb_open;             // `cmd` is what the noun alone means, a verb may still come
 };
 
 // ---- flags ---------------------------------------------------------------------------------
 
-static bool usable(const struct walk *w, size_t id)
-{
-    return w->a->cmd != NULL ? command_takes(w->a->cmd, (enum flag_id)id) : flags[id].global;
-}
-
-static int find_flag(const struct walk *w, struct str name)
+/// The flag of this name or letter that may stand here; -1 when there is none.
+static int find_flag(const struct walk *w, struct str name, char letter)
 {
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (usable(w, i) && str_eqz(name, flags[i].name)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-static int find_letter(const struct walk *w, char letter)
-{
-    for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (usable(w, i) && flags[i].letter == letter) {
+        bool usable =
+            w->a->cmd != NULL ? command_takes(w->a->cmd, (enum flag_id)i) : flags[i].global;
+        if (usable && (letter != 0 ? flags[i].letter == letter : str_eqz(name, flags[i].name))) {
             return (int)i;
         }
     }
@@ -50,9 +40,8 @@ static int unknown_flag(const struct walk *w, struct str name, struct err *e)
     const char *names[FLAG__COUNT];
     size_t n = 0;
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (usable(w, i)) {
-            names[n++] = flags[i].name;
-        }
+        names[n] = flags[i].name;
+        n += find_flag(w, str_of(flags[i].name), 0) >= 0;
     }
     const char *near = str_nearest(name, names, n);
     return near != NULL
@@ -63,12 +52,11 @@ static int unknown_flag(const struct walk *w, struct str name, struct err *e)
 
 static int check_value(const struct flag *f, const char *value, struct err *e)
 {
-    struct buf choices;
+    struct buf choices = {.max = SIZE_MAX};
     bool found = flag_choices(f).n == 0;
     for (struct str rest = flag_choices(f); rest.n != 0 && !found;) {
         found = str_eqz(str_cut(&rest, '|'), value);
     }
-    buf_init(&choices, SIZE_MAX);
     flag_add_choices(&choices, f);
     int rc =
         found ? 0
@@ -77,25 +65,22 @@ static int check_value(const struct flag *f, const char *value, struct err *e)
     return rc;
 }
 
-static bool has_word(const struct walk *w)
-{
-    return w->i < w->argc && w->argv[w->i][0] != '-';
-}
-
-// Note flag `id`. `value` is what stood behind `=` or the letter, or NULL: then a flag that takes
-// one has the next word.
+/// Note flag `id`. `value` is what stood after `=` or the letter, or NULL: then a flag that takes a value
+/// takes the next word, unless the value is optional and that is a flag.
 static int note_flag(struct walk *w, int id, const char *value, struct err *e)
 {
     const struct flag *f = &flags[id];
+    assert(id >= 0 && id < FLAG__COUNT);
+    bool optional = f->value != NULL && f->value[0] == '[';
+    bool word = w->i < w->argc && (!optional || w->argv[w->i][0] != '-');
     if (f->value == NULL && value != NULL) {
         return err_set(e, ERR_USAGE, "'--%s' takes no value", f->name);
     }
-    bool optional = f->value != NULL && f->value[0] == '[';
-    if (f->value != NULL && value == NULL && !(optional && !has_word(w))) {
-        if (w->i == w->argc) {
-            return err_set(e, ERR_USAGE, "'--%s' needs a value (" STR_FMT ")", f->name,
-                           STR_ARG(flag_value_name(f)));
-        }
+    if (f->value != NULL && value == NULL && !word && !optional) {
+        return err_set(e, ERR_USAGE, "'--%s' needs a value (" STR_FMT ")", f->name,
+                       STR_ARG(flag_value_name(f)));
+    }
+    if (f->value != NULL && value == NULL && word) {
         value = w->argv[w->i++];
     }
     struct given g = {.id = (enum flag_id)id, .value = value};
@@ -103,22 +88,17 @@ static int note_flag(struct walk *w, int id, const char *value, struct err *e)
     return value != NULL ? check_value(f, value, e) : 0;
 }
 
-static int take_long(struct walk *w, const char *text, struct err *e)
+/// `--name`, `--name=value`, `-f`, `-n 5`, `-n5`
+static int take_flag(struct walk *w, const char *arg, struct err *e)
 {
-    struct str rest = str_of(text);
-    struct str name = str_cut(&rest, '=');
-    int id = find_flag(w, name);
-    return id < 0 ? unknown_flag(w, name, e) : note_flag(w, id, rest.p, e);
-}
-
-// `-f`, `-n 5`, `-n5`
-static int take_short(struct walk *w, const char *text, struct err *e)
-{
-    int id = find_letter(w, text[0]);
-    if (id < 0) {
-        return err_set(e, ERR_USAGE, "unknown flag '-%s'", text);
+    if (arg[1] != '-') {
+        int id = find_flag(w, STR_NULL, arg[1]);
+        return id < 0 ? err_set(e, ERR_USAGE, "unknown flag '%s'", arg)
+                      : note_flag(w, id, arg[2] != '\0' ? arg + 2 : NULL, e);
     }
-    return note_flag(w, id, text[1] != '\0' ? text + 1 : NULL, e);
+    struct str rest = str_of(arg + 2), name = str_cut(&rest, '=');
+    int id = find_flag(w, name, 0);
+    return id < 0 ? unknown_flag(w, name, e) : note_flag(w, id, rest.p, e);
 }
 
 // ---- words ---------------------------------------------------------------------------------
@@ -157,18 +137,12 @@ static int unknown_verb(const struct command *noun, const char *word, struct err
                                   noun->noun, word, noun->noun);
 }
 
-// PLUGIN:COMMAND, which is short for `x PLUGIN:COMMAND`
-static bool is_contributed(const char *word)
-{
-    const char *colon = strchr(word, ':');
-    return colon != NULL && colon != word && colon[1] != '\0';
-}
-
 static int take_noun(struct walk *w, const char *word, struct err *e)
 {
     const struct command *c = command_find_noun(str_of(word));
-    if (c == NULL && is_contributed(word)) {
-        w->a->cmd = command_find_noun(STR("x"));
+    const char *colon = strchr(word, ':');
+    if (c == NULL && colon != NULL && colon != word && colon[1] != '\0') {
+        w->a->cmd = command_find_noun(STR("x")); // PLUGIN:COMMAND is short for x PLUGIN:COMMAND
         vec_push(&w->a->words, word);
         return 0;
     }
@@ -183,29 +157,15 @@ static int take_noun(struct walk *w, const char *word, struct err *e)
     return 0;
 }
 
-// A noun that is a command by itself and has verbs too: its first word may be one. Behind `--`, or as
-// ./list, it is a word.
-static const struct command *verb_of(const struct args *a, const char *word)
-{
-    return a->words.n == 0 && a->cmd->verb[0] == '\0' && word[0] != '\0'
-               ? command_find_verb(a->cmd, str_of(word))
-               : NULL;
-}
-
-static bool has_subject(const struct command *noun)
-{
-    const struct command *c = command_default(noun);
-    return c != NULL && (c->mode & CMD_SUBJECT) != 0;
-}
-
-// What the noun alone means; of one with a subject a verb may still come.
+/// Take what the noun alone means; when that has a subject, a verb may still come.
 static void assume_default(struct walk *w)
 {
-    w->a->cmd = command_default(w->noun);
-    w->verb_open = has_subject(w->noun);
+    const struct command *c = command_default(w->noun);
+    w->a->cmd = c;
+    w->verb_open = c != NULL && (c->mode & CMD_SUBJECT) != 0;
 }
 
-// The default is meant unless a verb comes, before or behind the subject.
+/// The default is meant unless a verb comes, before or after the subject.
 static int take_open_verb(struct walk *w, const char *word, struct err *e)
 {
     const struct command *verb = w->only_words ? NULL : command_find_verb(w->noun, str_of(word));
@@ -222,39 +182,33 @@ static int take_open_verb(struct walk *w, const char *word, struct err *e)
 
 static int take_word(struct walk *w, const char *word, struct err *e)
 {
+    struct args *a = w->a;
+    if (a->cmd == NULL && w->noun == NULL) {
+        return take_noun(w, word, e);
+    }
+    const struct command *first = a->cmd == NULL ? command_default(w->noun) : NULL;
+    if (first != NULL && (first->mode & CMD_SUBJECT) != 0) {
+        assume_default(w);
+    }
     if (w->verb_open && !w->only_words) {
         return take_open_verb(w, word, e);
     }
-    if (w->a->cmd != NULL) {
-        const struct command *verb = w->only_words ? NULL : verb_of(w->a, word);
-        if (verb != NULL) {
-            w->a->cmd = verb;
-        } else {
-            vec_push(&w->a->words, word);
-            w->only_words |= (w->a->cmd->mode & CMD_PROGRAM) != 0;
-        }
-        return 0;
+    if (a->cmd == NULL) {
+        a->cmd = command_find_verb(w->noun, str_of(word));
+        return a->cmd != NULL ? 0 : unknown_verb(w->noun, word, e);
     }
-    if (w->noun == NULL) {
-        return take_noun(w, word, e);
+    // a noun that is a command by itself may have verbs too: its first word, but not after `--`
+    const struct command *verb = NULL;
+    if (!w->only_words && a->words.n == 0 && a->cmd->verb[0] == '\0' && word[0] != '\0') {
+        verb = command_find_verb(a->cmd, str_of(word));
     }
-    if (has_subject(w->noun)) {
-        assume_default(w);
-        return take_open_verb(w, word, e);
+    if (verb != NULL) {
+        a->cmd = verb;
+    } else {
+        vec_push(&a->words, word);
+        w->only_words |= (a->cmd->mode & CMD_PROGRAM) != 0;
     }
-    w->a->cmd = command_find_verb(w->noun, str_of(word));
-    return w->a->cmd != NULL ? 0 : unknown_verb(w->noun, word, e);
-}
-
-// A flag of the command where a verb could stand: the noun alone is meant.
-static void settle_verb(struct walk *w, const char *flag)
-{
-    struct str rest = str_of(flag + 2);
-    bool global =
-        flag[1] == '-' ? find_flag(w, str_cut(&rest, '=')) >= 0 : find_letter(w, flag[1]) >= 0;
-    if (w->a->cmd == NULL && w->noun != NULL && !global) {
-        assume_default(w);
-    }
+    return 0;
 }
 
 static int take(struct walk *w, struct err *e)
@@ -267,8 +221,12 @@ static int take(struct walk *w, struct err *e)
         w->only_words = true;
         return 0;
     }
-    settle_verb(w, arg);
-    return arg[1] == '-' ? take_long(w, arg + 2, e) : take_short(w, arg + 1, e);
+    struct str rest = str_of(arg + 2), name = str_cut(&rest, '=');
+    bool global = find_flag(w, name, arg[1] == '-' ? 0 : arg[1]) >= 0;
+    if (w->a->cmd == NULL && w->noun != NULL && !global) {
+        assume_default(w); // a flag of the command where a verb could stand
+    }
+    return take_flag(w, arg, e);
 }
 
 static int check_count(const struct args *a, struct err *e)
@@ -307,6 +265,7 @@ static int settle_command(struct walk *w, struct err *e)
 int args_parse(struct args *a, int argc, char *const *argv, struct err *e)
 {
     *a = (struct args){0};
+    assert(argc >= 0);
     struct walk w = {.a = a, .argc = argc, .argv = argv, .i = 1};
     while (w.i < argc) {
         int rc = take(&w, e);
@@ -325,6 +284,7 @@ void args_fini(struct args *a)
 
 bool args_has(const struct args *a, enum flag_id id)
 {
+    assert(id < FLAG__COUNT);
     for (size_t i = 0; i < a->flags.n; i++) {
         if (a->flags.p[i].id == id) {
             return true;

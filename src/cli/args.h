@@ -15,15 +15,17 @@ struct args {
     const struct command *cmd; // NULL: no command was named
     bool only_noun;            // a noun with verbs was named, and no verb
     vec(struct given) flags;
-    vec(const char *) words; // behind the command
+    vec(const char *) words; // after the command
 };
 
 /// Take `argv` apart by the tables. Fails with ERR_USAGE and a text that names the nearest thing
 /// that exists. What was understood until then, --json among it, is in `a`. With --help or
 /// --version given, missing and surplus words are no fault.
 int args_parse(struct args *a, int argc, char *const *argv, struct err *e) MUST_CHECK;
+/// Free what args_parse() gathered, after a failure too.
 void args_fini(struct args *a);
 
+/// Was the flag given?
 bool args_has(const struct args *a, enum flag_id id);
 /// The value given last, or NULL.
 const char *args_value(const struct args *a, enum flag_id id);

@@ -11,6 +11,7 @@
 
 #include "cli/ask.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "client/start.h"
@@ -65,10 +66,9 @@ static int add_value(struct jw *w, const struct op_param *p, const char *value, 
         jw_strz(w, value);
         return 0;
     }
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     struct err why = {0};
-    arena_init(&a);
     int rc = json_parse(&v, &a, str_of(value), NULL, &why);
     bool fits = rc == 0 && (p->type == 'j' || (p->type == 'n' && v->type == JSON_INT) ||
                             strcmp(json_type_name(v), op_type_name(p->type)) == 0);
@@ -88,6 +88,7 @@ int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct bu
               struct buf *body, struct err *e)
 {
     const struct op *o = &ops[op];
+    assert(op < OP__COUNT);
     struct str rest = str_of(o->params);
     struct op_param p;
     struct jw w;
@@ -151,8 +152,7 @@ int ask_exit_of(const struct client_answer *a)
     if (a->status / 100 == 2) {
         return EXIT_OK;
     }
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     const struct json *v = problem_of(&arena, a);
     const struct problem_info *known = problem_find(json_str(json_get(v, "code"), ""));
     int code = known != NULL ? known->exit_code : exit_of_status(a->status);
@@ -162,8 +162,7 @@ int ask_exit_of(const struct client_answer *a)
 
 int ask_problem(struct cli *c, const struct client_answer *a)
 {
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     const struct json *v = problem_of(&arena, a);
     struct str detail = json_str(json_get(v, "detail"), NULL);
     struct str hint = json_str(json_get(v, "hint"), NULL);
@@ -253,10 +252,8 @@ int ask_request(struct cli *c, const struct client_request *r, struct client_ans
 int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
            struct client_answer *a)
 {
-    struct buf path, body;
+    struct buf path = {.max = 32 << 10}, body = {.max = REQUEST_MAX};
     struct err e = {0};
-    buf_init(&path, 32 << 10);
-    buf_init(&body, REQUEST_MAX);
     int rc = ask_build(op, params, n, &path, &body, &e);
     struct client_request r = {
         .method = op_method_name(ops[op].method), .path = buf_z(&path), .body = buf_str(&body)};
@@ -270,6 +267,23 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
         out_body(&c->out, buf_str(&a->body));
     }
     return a->status / 100 == 2 ? EXIT_OK : ask_problem(c, a);
+}
+
+void ask_nudge(struct cli *c, enum op_id op, const char *what)
+{
+    struct client_peer hub = {.socket = c->home.socket};
+    struct client_request r = {.method = op_method_name(ops[op].method),
+                               .path = ops[op].path,
+                               .body = op_takes_body(&ops[op]) ? STR("{}") : STR_NULL};
+    struct client_answer a;
+    struct err e;
+    client_answer_init(&a);
+    int rc = client_call(&hub, &r, &a, &e);
+    if (rc < 0 && rc != ERR_UNREACHABLE) {
+        out_note(&c->out, "the hub did not answer (%s); it will notice the %s by itself", e.msg,
+                 what);
+    }
+    client_answer_fini(&a);
 }
 
 bool ask_health(struct cli *c, struct client_answer *a)

@@ -40,6 +40,10 @@ int ask_problem(struct cli *c, const struct client_answer *a);
 /// The exit code for an answer: 0 for 2xx, else by its problem code, else by its status.
 int ask_exit_of(const struct client_answer *a);
 
+/// Call an operation without parameters so that a running hub takes notice of changed files now; `what`
+/// names them in the note that tells of a failure. Without a hub nothing happens.
+void ask_nudge(struct cli *c, enum op_id op, const char *what);
+
 /// True when the home's hub answers; then `a` holds its health.
 bool ask_health(struct cli *c, struct client_answer *a);
 

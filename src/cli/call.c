@@ -17,7 +17,7 @@ enum { PARAMS = 24, TEXT_MAX = 16 << 20 };
 /// The parameters of one call. Names and values live in the arena or are borrowed for longer.
 struct call {
     struct cli *c;
-    const struct face *face;
+    const struct form *form;
     const struct op *op;
     struct arena arena;
     struct ask_param params[PARAMS];
@@ -58,8 +58,7 @@ int call_read_text(struct cli *c, const char *file, struct buf *out)
 /// Text of FILE or stdin into the arena.
 static int read_into(struct call *k, const char *file, const char **out)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = {.max = TEXT_MAX};
     int code = call_read_text(k->c, file, &text);
     *out = arena_strdup(&k->arena, buf_str(&text));
     buf_fini(&text);
@@ -96,8 +95,8 @@ static struct str argument(const struct command *row, size_t i)
 /// Is argument `i` the parameter `p`, which is number `in_path` of those in the path, or -1?
 static bool names_param(const struct call *k, size_t i, const struct op_param *p, int in_path)
 {
-    struct str rest = str_of(k->face->words), own = {0};
-    if (k->face->words != NULL) {
+    struct str rest = str_of(k->form->words), own = {0};
+    if (k->form->words != NULL) {
         for (size_t j = 0; j <= i; j++) {
             own = str_cut(&rest, ' ');
         }
@@ -113,9 +112,8 @@ static bool names_param(const struct call *k, size_t i, const struct op_param *p
 
 static const char *rest_as_json(struct call *k, size_t from)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_arr(&w);
     for (size_t i = from; i < k->c->args.words.n; i++) {
@@ -144,7 +142,7 @@ static int take_word(struct call *k, size_t i, const char **out)
         *out = rest_as_json(k, i);
     } else if (str_eqz(spelled, "DIR") || str_eqz(spelled, "PATH")) {
         return make_absolute(k, word, out);
-    } else if (i == 0 && k->face->session) {
+    } else if (i == 0 && k->form->session) {
         char id[CHAT_ID_MAX];
         int code = sessions__resolve(k->c, word, id, sizeof id);
         *out = code == EXIT_OK ? arena_strdup(&k->arena, str_of(id)) : NULL;
@@ -206,7 +204,7 @@ static int take_flag(struct call *k, struct str param, const char **out)
 /// What a parameter is when neither a flag nor a word gives it.
 static const char *usual_value(struct call *k, struct str param)
 {
-    const struct face *f = k->face;
+    const struct form *f = k->form;
     if (f->fixed != NULL && str_eqz(param, f->fixed)) {
         return f->fixed_value;
     }
@@ -277,7 +275,7 @@ static int ask(struct call *k, const struct json **out)
 /// The rows of all pages as one table.
 static int show_pages(struct call *k, const struct json *v)
 {
-    const struct layout *l = &k->face->layout;
+    const struct layout *l = &k->form->layout;
     struct table t;
     int code = EXIT_OK;
     show_begin(&t, l->columns);
@@ -300,7 +298,7 @@ static int show_pages(struct call *k, const struct json *v)
 
 static int show(struct call *k, const struct json *v)
 {
-    const struct face *f = k->face;
+    const struct form *f = k->form;
     int code = EXIT_OK;
     if (f->layout.rows != NULL) {
         code = show_pages(k, v);
@@ -309,8 +307,7 @@ static int show(struct call *k, const struct json *v)
         show_answer(k->c, &f->layout, v);
     }
     if (f->text != NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         show_fill(k->c, &text, f->text, v, STR_NULL);
         view_text(&k->c->out, buf_str(&text));
         buf_fini(&text);
@@ -324,9 +321,9 @@ static int show(struct call *k, const struct json *v)
     return code;
 }
 
-int call_with(struct cli *c, enum op_id op, const struct face *f)
+int call_with(struct cli *c, enum op_id op, const struct form *f)
 {
-    struct call k = {.c = c, .face = f, .op = &ops[op]};
+    struct call k = {.c = c, .form = f, .op = &ops[op]};
     const struct json *v = NULL;
     arena_init(&k.arena);
     int code = gather(&k);
@@ -345,6 +342,6 @@ int call_with(struct cli *c, enum op_id op, const struct face *f)
 
 int call_run(struct cli *c)
 {
-    assert(c->cmd->op >= 0 && c->cmd->face != NULL);
-    return call_with(c, (enum op_id)c->cmd->op, c->cmd->face);
+    assert(c->cmd->op >= 0 && c->cmd->form != NULL);
+    return call_with(c, (enum op_id)c->cmd->op, c->cmd->form);
 }

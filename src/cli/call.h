@@ -3,7 +3,7 @@
 #include "cli/ask.h"
 #include "cli/show.h"
 
-// Commands that are data: a row of commands.def names an operation and a face, and call_run() does
+// Commands that are data: a row of commands.def names an operation and a form, and call_run() does
 // the rest.
 //
 // The parameters of the operation find their values by themselves, in this order:
@@ -15,7 +15,7 @@
 // In ARGUMENTS, FILE is a file or stdin whose text is the value, DIR and PATH are made absolute,
 // `|-` reads stdin, and `[NAME...]` is a list.
 
-struct face {
+struct form {
     const char
         *words; // parameters of the words, in order, when their names are others: "name body"
     const char *fixed, *fixed_value; // a parameter with a value of its own
@@ -31,18 +31,18 @@ struct face {
     int (*judge)(struct cli *c, const struct json *v);
 };
 
-/// Run the command `c->cmd` by its operation and its face.
+/// Run the command `c->cmd` by its operation and its form.
 int call_run(struct cli *c);
-/// The same with another operation or face.
-int call_with(struct cli *c, enum op_id op, const struct face *f);
+/// The same with another operation or form.
+int call_with(struct cli *c, enum op_id op, const struct form *f);
 
 /// A text from FILE, or from stdin for "-" and, unless that is a terminal, for NULL. Valid UTF-8
 /// without zero bytes; the maximum of `out` bounds it. The exit code.
 int call_read_text(struct cli *c, const char *file, struct buf *out);
 
-// the faces, in faces.c
+// the forms, in the cmd_*.c of their nouns
 #define CODE(fn)
-#define CALL(name)        extern const struct face face_##name;
+#define CALL(name)        extern const struct form form_##name;
 #define COMMAND(how, ...) how
 #include "cli/commands.def"
 #undef CODE

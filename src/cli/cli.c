@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ int cli__exit_of(int code)
 
 int cli__fail(struct cli *c, const struct err *e)
 {
+    assert(e->code < 0); // an error that was set
     if (e->code != -EINTR) {
         out_error(&c->out, "%s", e->msg);
     }

@@ -42,7 +42,7 @@ int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
 
 // the commands with code of their own, each a CODE() of commands.def
 #define CODE(fn) int fn(struct cli *c);
-#define CALL(face)
+#define CALL(form)
 #define COMMAND(how, ...) how
 #include "cli/commands.def"
 #undef CODE

@@ -54,12 +54,6 @@ struct doctor {
     bool launcher; // afloat-launch can be run
 };
 
-static const char *verdict_name(enum verdict v)
-{
-    static const char *const names[] = {"ok", "warn", "fail"};
-    return names[v];
-}
-
 static void report(struct doctor *d, const char *name, enum verdict v, const char *remedy,
                    const char *fmt, ...) PRINTF_LIKE(5, 6);
 static void report(struct doctor *d, const char *name, enum verdict v, const char *remedy,
@@ -73,7 +67,7 @@ static void report(struct doctor *d, const char *name, enum verdict v, const cha
     d->failed += v == FAIL;
     jw_obj(&d->w);
     jw_kstrz(&d->w, "name", name);
-    jw_kstrz(&d->w, "status", verdict_name(v));
+    jw_kstrz(&d->w, "status", (const char *const[]){"ok", "warn", "fail"}[v]);
     jw_kstrz(&d->w, "detail", detail);
     if (v != FINE) {
         jw_kstrz(&d->w, "hint", remedy);
@@ -133,27 +127,24 @@ static void check_directory(struct doctor *d, const char *name, const char *path
                     : "");
 }
 
-static void check_private_file(struct doctor *d, const char *name, const char *path)
-{
-    struct stat st;
-    char remedy[4200];
-    if (stat(path, &st) < 0) {
-        return;
-    }
-    bool open_to_others = (st.st_mode & 0077) != 0;
-    snprintf(remedy, sizeof remedy, "chmod 600 '%s'", path);
-    report(d, name, open_to_others ? FAIL : FINE, remedy, "'%s'%s", path,
-           open_to_others ? " can be read by others" : "");
-}
-
 static void check_places(struct doctor *d)
 {
     const struct home *h = &d->c->home;
+    const char *private[][2] = {{"token", h->token}, {"secrets", h->secrets}};
     struct sockaddr_un sa;
+    struct stat st;
     check_directory(d, "home", h->dir);
     check_directory(d, "runtime", h->runtime);
-    check_private_file(d, "token", h->token);
-    check_private_file(d, "secrets", h->secrets);
+    for (size_t i = 0; i < ARRAY_LEN(private); i++) {
+        const char *name = private[i][0], *path = private[i][1];
+        char remedy[4200];
+        snprintf(remedy, sizeof remedy, "chmod 600 '%s'", path);
+        if (stat(path, &st) == 0) {
+            bool open_to_others = (st.st_mode & 0077) != 0;
+            report(d, name, open_to_others ? FAIL : FINE, remedy, "'%s'%s", path,
+                   open_to_others ? " can be read by others" : "");
+        }
+    }
     size_t n = strlen(h->socket);
     report(d, "socket path", FINE, NULL, "%zu bytes%s", n,
            n >= sizeof sa.sun_path ? ", reached through /proc/self/fd" : "");
@@ -196,17 +187,13 @@ static void check_file_system(struct doctor *d)
     free(dir);
 }
 
+/// The number in a file of /proc; -1 when there is none.
 static long long read_number(const char *path)
 {
-    struct buf text;
+    struct buf text = {.max = 64};
     int64_t n = -1;
-    buf_init(&text, 64);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && cli__read_all(fd, &text, NULL) == 0) {
+    if (path_read(path, &text, NULL) == 0) {
         str_to_i64(str_trim(buf_str(&text)), &n);
-    }
-    if (fd >= 0) {
-        close(fd);
     }
     buf_fini(&text);
     return n;
@@ -330,31 +317,22 @@ static void check_log(struct doctor *d)
     free(error);
 }
 
-// The hub's own checks, its names marked as such.
+// The hub's own checks, under names that say so.
 static void add_hubs_checks(struct doctor *d)
 {
     struct client_peer to = {.socket = d->c->home.socket};
     struct client_request r = {.method = "GET", .path = ops[OP_DOCTOR].path};
     struct client_answer a;
-    struct arena arena;
+    struct arena arena = {0};
     client_answer_init(&a);
-    arena_init(&arena);
-    struct json *v = NULL;
-    if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200) {
-        v = ask_json(d->c, &arena, &a);
-    }
-    const struct json *checks = json_get(v, "checks");
-    for (size_t i = 0; json_at(checks, i) != NULL; i++) {
-        const struct json *k = json_at(checks, i);
+    bool got = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
+    const struct json *v = got ? ask_json(d->c, &arena, &a) : NULL;
+    json_foreach_item (k, json_get(v, "checks")) {
         struct str status = json_str(json_get(k, "status"), "fail");
-        char *name =
-            arena_printf(&arena, "hub: " STR_FMT, STR_ARG(json_str(json_get(k, "name"), "?")));
-        report(d, name,
-               str_eqz(status, "ok")     ? FINE
-               : str_eqz(status, "warn") ? WARN
-                                         : FAIL,
-               arena_strdup(&arena, json_str(json_get(k, "hint"), "see 'afloat logs'")), STR_FMT,
-               STR_ARG(json_str(json_get(k, "detail"), "")));
+        enum verdict verdict = str_eqz(status, "ok") ? FINE : str_eqz(status, "warn") ? WARN : FAIL;
+        char *name = arena_printf(&arena, "hub: " STR_FMT, STR_ARG(show_member(k, "name")));
+        char *hint = arena_strdup(&arena, json_str(json_get(k, "hint"), "see 'afloat logs'"));
+        report(d, name, verdict, hint, STR_FMT, STR_ARG(show_member(k, "detail")));
     }
     arena_fini(&arena);
     client_answer_fini(&a);

@@ -1,9 +1,7 @@
-// Settings and places. Both work without a hub: settings then come from the same code that the hub
-// runs, read afresh.
+// Settings and paths. Both work without a hub: then the settings are read here, by the code that the hub uses.
 //
-// What the hub answers is its own. In a project that brings settings, what counts is the hub's with the
-// project's layer: that is read here, by the same code again, and what it sets takes the place of what the
-// hub said, unless a flag or a policy did.
+// The hub answers with its own settings. In a project that has settings, its layer is read here and replaces
+// what the hub said, except for values from a flag or a policy.
 
 #include <unistd.h>
 
@@ -61,72 +59,64 @@ static int ask_hub(struct cli *c, struct client_answer *a)
 
 static bool is_from(const struct json *v, const char *origin)
 {
-    return str_eqz(json_str(json_get(v, "origin"), ""), origin);
+    return str_eqz(show_member(v, "origin"), origin);
 }
 
 static const struct json *find_value(const struct json *values, struct str key)
 {
     json_foreach_item (v, values) {
-        if (str_eq(json_str(json_get(v, "key"), ""), key)) {
+        if (str_eq(show_member(v, "key"), key)) {
             return v;
         }
     }
     return NULL;
 }
 
-/// The hub's values, each replaced by what the project says, and what only the project has.
-static void merge_values(struct jw *w, const struct json *hub, const struct json *here)
+/// The answer of the hub with the project's layer: each value replaced by what the project says, values that
+/// only the project has, and what is wrong with its file `path`.
+static void merge(struct jw *w, const struct json *hub, const struct json *here, const char *path)
 {
+    const struct json *theirs = json_get(hub, "values"), *ours = json_get(here, "values");
+    jw_obj(w);
+    jw_key(w, "values");
     jw_arr(w);
-    json_foreach_item (v, hub) {
-        const struct json *mine = find_value(here, json_str(json_get(v, "key"), ""));
+    json_foreach_item (v, theirs) {
+        const struct json *mine = find_value(ours, show_member(v, "key"));
         bool fixed = is_from(v, "flag") || is_from(v, "policy");
         jw_value(w, mine != NULL && is_from(mine, "project") && !fixed ? mine : v);
     }
-    json_foreach_item (v, here) {
-        if (is_from(v, "project") && find_value(hub, json_str(json_get(v, "key"), "")) == NULL) {
+    json_foreach_item (v, ours) {
+        if (is_from(v, "project") && find_value(theirs, show_member(v, "key")) == NULL) {
             jw_value(w, v);
         }
     }
     jw_end_arr(w);
-}
-
-/// What the hub complains about, and what is wrong with the file `path`.
-static void merge_diagnostics(struct jw *w, const struct json *hub, const struct json *here,
-                              const char *path)
-{
+    jw_key(w, "diagnostics");
     jw_arr(w);
-    json_foreach_item (d, hub) {
+    json_foreach_item (d, json_get(hub, "diagnostics")) {
         jw_value(w, d);
     }
-    json_foreach_item (d, here) {
-        if (str_eqz(json_str(json_get(d, "path"), ""), path)) {
+    json_foreach_item (d, json_get(here, "diagnostics")) {
+        if (str_eqz(show_member(d, "path"), path)) {
             jw_value(w, d);
         }
     }
     jw_end_arr(w);
+    jw_end_obj(w);
 }
 
 static int add_project(struct cli *c, const struct trust_settings *p, struct client_answer *a)
 {
-    struct arena arena;
-    struct buf text, out;
+    struct arena arena = {0};
+    struct buf text = {.max = TEXT_MAX}, out = {.max = TEXT_MAX};
     struct json *hub = NULL, *here = NULL;
     struct jw w;
     char *path = path_join(p->root, CONFIG_PROJECT_FILE);
-    arena_init(&arena);
-    buf_init(&text, TEXT_MAX);
-    buf_init(&out, TEXT_MAX);
     int code = load_here(c, p, &text);
     if (code == EXIT_OK && json_parse(&hub, &arena, buf_str(&a->body), NULL, NULL) == 0 &&
         json_parse(&here, &arena, buf_str(&text), NULL, NULL) == 0) {
         jw_init(&w, &out);
-        jw_obj(&w);
-        jw_key(&w, "values");
-        merge_values(&w, json_get(hub, "values"), json_get(here, "values"));
-        jw_key(&w, "diagnostics");
-        merge_diagnostics(&w, json_get(hub, "diagnostics"), json_get(here, "diagnostics"), path);
-        jw_end_obj(&w);
+        merge(&w, hub, here, path);
         buf_clear(&a->body);
         buf_adds(&a->body, buf_str(&out));
     }
@@ -137,15 +127,16 @@ static int add_project(struct cli *c, const struct trust_settings *p, struct cli
     return code;
 }
 
-/// That a project's settings do not count is said, whatever the reason.
+/// Say why the settings of a project do not apply.
 static void tell_refused(struct cli *c, const struct trust_settings *p)
 {
     if (p->why != NULL) {
-        out_note(&c->out, "'%s/" CONFIG_PROJECT_FILE "' counts for nothing: %s", p->root, p->why);
+        out_note(&c->out, "'%s/" CONFIG_PROJECT_FILE "' is ignored: %s", p->root, p->why);
     } else if (p->text != NULL && !p->trusted) {
         out_note(&c->out,
-                 "'%s/" CONFIG_PROJECT_FILE "' is not trusted and counts for nothing: look at it, "
-                 "then type 'afloat trust'",
+                 "'%s/" CONFIG_PROJECT_FILE
+                 "' is ignored because it is not trusted: look at it, then "
+                 "type 'afloat trust'",
                  p->root);
     }
 }
@@ -171,31 +162,25 @@ static const struct layout plain = {"values", COLUMNS(COL_KEY, COL_VALUE), NULL}
 static const struct layout with_origin = {
     "values", COLUMNS(COL_KEY, COL_FN("ORIGIN", PATH, add_origin), COL_VALUE), NULL};
 
-static void tell_diagnostics(struct cli *c, const struct json *diags)
-{
-    for (size_t i = 0; json_at(diags, i) != NULL; i++) {
-        const struct json *d = json_at(diags, i);
-        struct str hint = json_str(json_get(d, "hint"), "");
-        out_error(
-            &c->out, STR_FMT ":%lld: " STR_FMT ": " STR_FMT "%s" STR_FMT,
-            STR_ARG(json_str(json_get(d, "path"), "")), (long long)json_int(json_get(d, "line"), 0),
-            STR_ARG(json_str(json_get(d, "severity"), "")),
-            STR_ARG(json_str(json_get(d, "message"), "")), hint.n != 0 ? "; " : "", STR_ARG(hint));
-    }
-}
-
 static int print_config(struct cli *c, const struct client_answer *a)
 {
+    struct arena arena = {0};
     if (c->json) {
         out_body(&c->out, buf_str(&a->body));
         return EXIT_OK;
     }
-    struct arena arena;
-    arena_init(&arena);
     const struct json *v = ask_json(c, &arena, a);
     if (v != NULL) {
         show_answer(c, args_has(&c->args, FLAG_ORIGIN) ? &with_origin : &plain, v);
-        tell_diagnostics(c, json_get(v, "diagnostics"));
+    }
+    json_foreach_item (d, json_get(v, "diagnostics")) {
+        struct buf text = {.max = SIZE_MAX};
+        show_fill(
+            c, &text,
+            "{path}:{line}: {severity}: {message}; {hint}||{path}:{line}: {severity}: {message}", d,
+            STR_NULL);
+        out_error(&c->out, "%s", buf_z(&text));
+        buf_fini(&text);
     }
     arena_fini(&arena);
     return v != NULL ? EXIT_OK : EXIT_FAILED;
@@ -233,9 +218,8 @@ int cmd_paths(struct cli *c)
         {"choices", h->choices}, {"token", h->token},     {"secrets", h->secrets},
         {"log", h->log},         {"state", h->state},     {"sessions", h->sessions},
     };
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

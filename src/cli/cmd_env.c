@@ -34,8 +34,7 @@ static char *find_shell(struct cli *c)
 static int call_shell(const char *dir, const char *op, const char *arg, struct arena *arena,
                       struct json **answer, struct err *e)
 {
-    struct buf text;
-    buf_init(&text, CTL_ANSWER_MAX);
+    struct buf text = {.max = CTL_ANSWER_MAX};
     int rc = ctl_call(dir, op, arg, &text, e);
     struct str kept = arena_str(arena, str_trim(buf_str(&text)));
     buf_fini(&text);
@@ -44,10 +43,9 @@ static int call_shell(const char *dir, const char *op, const char *arg, struct a
 
 static int wrapper_pid(const char *dir)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *status = NULL;
     int pid = 0;
-    arena_init(&a);
     if (dir != NULL && call_shell(dir, "status", NULL, &a, &status, NULL) == 0) {
         int64_t n = json_int(json_get(status, "pid"), 0);
         pid = n > 0 && n < INT_MAX ? (int)n : 0;
@@ -61,8 +59,7 @@ static int fail_build(struct cli *c, const struct env_once *o)
     struct str rest = str_of(o->error), first = str_cut(&rest, '\n');
     out_error(&c->out, STR_FMT, STR_ARG(first));
     if (rest.n != 0) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         visible_add(&text, rest, true);
         buf_addz(&text, str_ends(rest, "\n") ? "" : "\n");
         fputs(buf_z(&text), stderr);
@@ -167,9 +164,8 @@ static void print_changes(struct cli *c, const changes *all)
 
 static void print_changes_json(struct cli *c, const struct env_once *o, const changes *all)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "project", o->project.root);
@@ -253,7 +249,7 @@ static void write_once(struct jw *w, const char *op, const struct env_once *o)
 static int look(struct cli *c, const char *op, struct arena *a, struct json **answer, struct err *e)
 {
     struct env_once o = {0};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
     char *dir = find_shell(c);
     if (dir != NULL) {
@@ -261,7 +257,6 @@ static int look(struct cli *c, const char *op, struct arena *a, struct json **an
         free(dir);
         return rc;
     }
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     int rc = env_once_build(&o, c, NULL, 0, e);
     if (rc == 0) {
@@ -290,8 +285,7 @@ static void print_answer(struct cli *c, const struct json *answer)
             COL_FN("error", TEXT, add_error_line), COL("paused", TEXT, "{paused?yes}"))};
     const struct layout inputs = {
         "inputs", COLUMNS(COL("PATH", ID, "{path} ({kind=missing?missing})||{path}")), NULL};
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     if (c->json) {
         json_write(&text, answer, 0);
         print_json(c, &text);
@@ -309,10 +303,9 @@ static void print_answer(struct cli *c, const struct json *answer)
 // `status`, `inputs` and `error`
 int cmd_env_look(struct cli *c)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *answer = NULL;
     struct err e = {0};
-    arena_init(&a);
     int rc = look(c, c->cmd->verb, &a, &answer, &e);
     if (rc == 0) {
         print_answer(c, answer);
@@ -325,12 +318,11 @@ int cmd_env_look(struct cli *c)
 
 int cmd_env_tell(struct cli *c)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *answer = NULL;
     struct err e = {0};
     const char *op = c->cmd->verb;
     char *dir = find_shell(c);
-    arena_init(&a);
     int rc = dir == NULL
                  ? err_set(&e, ERR_NOT_FOUND,
                            "no Afloat shell runs in this project: start one with 'afloat shell'")
@@ -348,10 +340,9 @@ int cmd_env_tell(struct cli *c)
 
 static int task_in_shell(struct cli *c, const char *dir, const char *name)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *answer = NULL;
     struct err e = {0};
-    arena_init(&a);
     int rc = call_shell(dir, "task", name, &a, &answer, &e);
     int64_t code = json_int(json_get(answer, "exit"), 0);
     struct str failed = json_str(json_get(answer, "error"), "");

@@ -57,10 +57,9 @@ static int take_home(struct cli *c, int *fd)
 
 static bool has_open_errors(struct str report)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
     bool found = false;
-    arena_init(&arena);
     int rc = json_parse(&v, &arena, report, NULL, NULL); // our own writing
     json_foreach_item (f, rc == 0 ? json_get(v, "findings") : NULL) {
         found = found || (str_eqz(show_member(f, "severity"), "error") &&
@@ -78,14 +77,13 @@ int cmd_fsck(struct cli *c)
                 COL("PATH", ID, NULL), COL("MESSAGE", LONG, NULL)),
         NULL};
     struct fsck_counts n = {0};
-    struct buf report;
+    struct buf report = {.max = FSCK_REPORT_MAX};
     struct err e = {0};
     int fd;
     int code = take_home(c, &fd);
     if (code != EXIT_OK) {
         return code;
     }
-    buf_init(&report, FSCK_REPORT_MAX);
     int rc = fsck_run(c->home.dir, args_has(&c->args, FLAG_REPAIR), &report, &n, &e);
     if (rc < 0) {
         code = cli__fail(c, &e);

@@ -2,8 +2,8 @@
 
 #include "cli/report.h"
 
-const struct face face_reload = {.words = "names", .print = report_show, .judge = report_judge};
-const struct face face_undo = {.print = report_show, .judge = report_judge};
+const struct form form_reload = {.words = "names", .print = report_show, .judge = report_judge};
+const struct form form_undo = {.print = report_show, .judge = report_judge};
 
 /// "+a ~b -c": what a generation changed.
 static void add_changes(struct buf *out, const struct json *g)
@@ -20,13 +20,13 @@ static void add_changes(struct buf *out, const struct json *g)
     }
 }
 
-const struct face face_generation_list = {
+const struct form form_generation_list = {
     .layout = {"generations",
                COLUMNS(COL("GENERATION", ID, NULL), COL("AT", TIME, NULL),
                        COL("TRIGGER", WORD, NULL), COL_FN("CHANGES", TEXT, add_changes)),
                "no generations yet"}};
 
-const struct face face_generation_show = {
+const struct form form_generation_show = {
     .layout = {
         "set",
         COLUMNS(COL("PLUGIN", ID, "{@}"), COL("HASH", DIM, "{hash:12}"), COL("PATH", PATH, NULL)),
@@ -59,10 +59,9 @@ static void print_difference(struct cli *c, const struct json *a, const struct j
 
 int cmd_generation_diff(struct cli *c)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *set[2] = {NULL, NULL};
     int code = EXIT_OK;
-    arena_init(&arena);
     for (size_t i = 0; i < 2 && code == EXIT_OK; i++) {
         struct ask_param params[] = {{"generation", args_word(&c->args, i)}};
         code = ask_value(c, OP_GENERATION_SHOW, params, ARRAY_LEN(params), &arena, &set[i]);
@@ -76,7 +75,7 @@ int cmd_generation_diff(struct cli *c)
 
 // ---- features ------------------------------------------------------------------------------
 
-const struct face face_feature_list = {
+const struct form form_feature_list = {
     .layout = {
         "features",
         COLUMNS(COL("NAME", ID, NULL),
@@ -84,5 +83,5 @@ const struct face face_feature_list = {
                 COL("STAGE", WORD, NULL), COL("DESCRIPTION", TEXT, NULL)),
         NULL}};
 
-const struct face face_feature_enable = {.said = "feature '{$0}' is on"};
-const struct face face_feature_disable = {.said = "feature '{$0}' is off"};
+const struct form form_feature_enable = {.said = "feature '{$0}' is on"};
+const struct form form_feature_disable = {.said = "feature '{$0}' is off"};

@@ -37,8 +37,7 @@ int cmd_hook(struct cli *c)
                  ? err_sys(&e, "cannot find our own program")
                  : meeting_place(c, &place, &e);
     if (rc == 0) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         hook_text(d, program, place, &text);
         out_add(&c->out, buf_str(&text));
         buf_fini(&text);

@@ -11,35 +11,28 @@
 
 enum { STOP_WAIT_MS = 30000, TROUBLES_MS = 2000 };
 
-/// The project to open: --repo, else AFLOAT_REPO.
-static const char *repo_asked(const struct cli *c)
-{
-    const char *flag = args_value(&c->args, FLAG_REPO), *set = getenv("AFLOAT_REPO");
-    return flag != NULL ? flag : set != NULL && set[0] != '\0' ? set : NULL;
-}
-
 int cmd_hub(struct cli *c)
 {
+    const char *repo = args_value(&c->args, FLAG_REPO), *set = getenv("AFLOAT_REPO");
     struct cli_hub_opts opts = {.home = args_value(&c->args, FLAG_HOME),
                                 .listen = args_value(&c->args, FLAG_LISTEN),
                                 .profile = args_value(&c->args, FLAG_PROFILE),
-                                .repo = repo_asked(c),
+                                .repo = repo != NULL || set == NULL || set[0] == '\0' ? repo : set,
                                 .safe = args_has(&c->args, FLAG_SAFE)};
     return c->host->run_hub(&opts);
 }
 
 // ---- start and status ----------------------------------------------------------------------
 
-/// What stands against modules and plugins, under the table. An older hub knows nothing of it.
+/// Problems of modules and plugins, under the table. An older hub does not know the operation.
 static void print_troubles(struct cli *c)
 {
     struct client_peer to = {.socket = c->home.socket};
     struct client_request r = {
         .method = "GET", .path = ops[OP_RELOAD_LAST].path, .timeout_ms = TROUBLES_MS};
     struct client_answer a;
-    struct arena arena;
+    struct arena arena = {0};
     client_answer_init(&a);
-    arena_init(&arena);
     if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200) {
         const struct json *report = ask_json(c, &arena, &a);
         if (report != NULL) {
@@ -56,8 +49,7 @@ static void show_health(struct cli *c, const struct client_answer *a)
         .columns = COLUMNS(COL("version", TEXT, NULL), COL("pid", TEXT, NULL),
                            COL("generation", TEXT, NULL), COL("uptime", SPAN, "{uptime_s}"),
                            COL("socket", TEXT, "{$socket}"), COL("listen", TEXT, "{listen}||off"))};
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     const struct json *v = c->json ? NULL : ask_json(c, &arena, a);
     if (c->json) {
         out_body(&c->out, buf_str(&a->body));
@@ -166,16 +158,6 @@ static int signal_to_stop(struct cli *c, pid_t pid)
     return EXIT_OK;
 }
 
-static int wait_until_gone(struct cli *c, pid_t pid)
-{
-    int rc = holder_wait_gone(pid, interrupt_deadline(STOP_WAIT_MS));
-    if (rc == ERR_TIMEOUT) {
-        out_error(&c->out, "the hub (pid %ld) is still there after %d s; 'kill -9 %ld' ends it",
-                  (long)pid, STOP_WAIT_MS / 1000, (long)pid);
-    }
-    return cli__exit_of(rc);
-}
-
 int cmd_stop(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
@@ -189,7 +171,13 @@ int cmd_stop(struct cli *c)
     }
     int code = outcome == STOP_TAKEN ? EXIT_OK : signal_to_stop(c, pid);
     if (code == EXIT_OK && pid != 0) {
-        code = wait_until_gone(c, pid);
+        int rc = holder_wait_gone(pid, interrupt_deadline(STOP_WAIT_MS));
+        code = cli__exit_of(rc);
+        if (rc == ERR_TIMEOUT) {
+            out_error(&c->out,
+                      "the hub (pid %ld) is still running after %d s; 'kill -9 %ld' ends it",
+                      (long)pid, STOP_WAIT_MS / 1000, (long)pid);
+        }
     }
     if (code == EXIT_OK) {
         out_note(&c->out, "hub stopped");

@@ -1,8 +1,8 @@
-// The hub's log, read from its file: it is there whether the hub runs or not, and has every line.
+// The hub's log, read from its file, which is there whether the hub runs or not.
 //
 //     logs         the last lines
-//     logs -f      ... and what is appended, across rotations, told by inotify
-//     --json       what GET /logs answers, or the same made from the file; with -f the `log` events
+//     logs -f      ... and what is appended, across rotations; inotify says when
+//     --json       the answer of GET /logs, or the same made from the file; with -f the `log` events
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,13 +74,6 @@ static void print_line(struct cli *c, struct str line)
     out_add(&c->out, STR("\n"));
 }
 
-static void print_lines(struct cli *c, struct str text)
-{
-    while (text.n != 0) {
-        print_line(c, str_cut(&text, '\n'));
-    }
-}
-
 // The shape of GET /logs.
 static void print_lines_json(struct cli *c, struct str text)
 {
@@ -131,31 +124,24 @@ static void print_new(struct tail *t)
     out_flush(&t->c->out);
 }
 
-// A rotated log is read to its end before the new one is opened.
-static void reopen_if_moved(struct tail *t)
-{
-    struct stat ours, there;
-    const char *path = t->c->home.log;
-    bool same = stat(path, &there) < 0 || fstat(t->fd, &ours) < 0 ||
-                (ours.st_ino == there.st_ino && ours.st_dev == there.st_dev);
-    int fresh = same ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    if (fresh >= 0) {
-        print_new(t);
-        close(t->fd);
-        t->fd = fresh;
-        t->at = 0;
-        print_new(t);
-    }
-}
-
 static int follow_file(struct tail *t)
 {
     char events[4096];
     struct pollfd p = {.fd = t->notify, .events = POLLIN};
+    struct stat ours, there;
     int rc = 0;
     while (rc >= 0 && t->c->out.fault == 0) {
         print_new(t);
-        reopen_if_moved(t);
+        bool moved = stat(t->c->home.log, &there) == 0 && fstat(t->fd, &ours) == 0 &&
+                     (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
+        int fresh = moved ? open(t->c->home.log, O_RDONLY | O_CLOEXEC) : -1;
+        if (fresh >= 0) { // the rotated log is read to its end first
+            print_new(t);
+            close(t->fd);
+            t->fd = fresh;
+            t->at = 0;
+            print_new(t);
+        }
         rc = interrupt_wait(&p, 1, 0);
         if (rc > 0 && read(t->notify, events, sizeof events) < 0 && errno != EAGAIN) {
             rc = -errno;
@@ -181,7 +167,7 @@ static int open_notify(const char *log)
 static int read_file(struct cli *c, int64_t lines)
 {
     struct tail t = {.c = c, .notify = -1};
-    struct buf text;
+    struct buf text = {.max = TAIL_MAX};
     struct err e = {0};
     bool follow = args_has(&c->args, FLAG_FOLLOW);
     t.fd = open(c->home.log, O_RDONLY | O_CLOEXEC);
@@ -190,7 +176,6 @@ static int read_file(struct cli *c, int64_t lines)
         out_error(&c->out, "there is no log to read at '%s': %s", c->home.log, err_text(-fault));
         return fault == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
-    buf_init(&text, TAIL_MAX);
     buf_init(&t.part, TAIL_MAX);
     if (follow) {
         interrupt_catch();
@@ -203,7 +188,9 @@ static int read_file(struct cli *c, int64_t lines)
     } else if (c->json) {
         print_lines_json(c, buf_str(&text));
     } else {
-        print_lines(c, buf_str(&text));
+        for (struct str rest = buf_str(&text); rest.n != 0;) {
+            print_line(c, str_cut(&rest, '\n'));
+        }
         code = follow ? follow_file(&t) : EXIT_OK;
     }
     buf_fini(&text);

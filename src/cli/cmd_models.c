@@ -35,9 +35,8 @@ static int list_providers(struct cli *c, const char *keys, struct arena *arena)
 static int make_session(struct cli *c, struct arena *arena, const char **id)
 {
     const struct json *row = NULL;
-    struct buf env;
+    struct buf env = {.max = CHAT_TEXT_MAX};
     struct jw w;
-    buf_init(&env, CHAT_TEXT_MAX);
     jw_init(&w, &env);
     int code = chat__write_env(c, &w);
     if (code == EXIT_OK) {
@@ -77,11 +76,9 @@ static int list_models(struct cli *c, const char *name, bool keys, struct arena 
 
 int cmd_models(struct cli *c)
 {
-    struct arena arena;
-    struct buf keys;
+    struct arena arena = {0};
+    struct buf keys = {.max = 64 << 10};
     const char *name = args_word(&c->args, 0);
-    arena_init(&arena);
-    buf_init(&keys, 64 << 10);
     int code = chat__write_keys(c, &keys);
     if (code == EXIT_OK) {
         code = name != NULL ? list_models(c, name, keys.n != 0, &arena)

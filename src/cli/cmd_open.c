@@ -1,6 +1,5 @@
-// The hub in a browser: have it listen, get a one-time address, hand that over.
+// Open the hub in a browser: have it listen, get a one-time address, hand that over.
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -31,50 +30,37 @@ static void start_browser(struct cli *c, char *url)
     }
 }
 
-// "CLIENT PORT SERVER PORT": the third word is the name we were reached by.
-static void print_tunnel(struct cli *c, int64_t port)
+int cmd_open(struct cli *c)
 {
-    struct str rest = str_of(getenv("SSH_CONNECTION"));
-    str_cut(&rest, ' ');
-    str_cut(&rest, ' ');
-    struct str server = str_cut(&rest, ' ');
-    out_note(&c->out, "on your own machine first: ssh -L %lld:127.0.0.1:%lld " STR_FMT,
-             (long long)port, (long long)port, STR_ARG(server));
-}
-
-static int show(struct cli *c, const struct client_answer *a, bool ssh)
-{
-    struct arena arena;
-    arena_init(&arena);
-    const struct json *v = ask_json(c, &arena, a);
+    struct client_answer a;
+    struct arena arena = {0};
+    bool ssh = is_set("SSH_CONNECTION");
+    struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}};
+    client_answer_init(&a);
+    int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
+    const struct json *v = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
     struct str url = json_str(json_get(v, "url"), "");
+    long long port = (long long)json_int(json_get(v, "port"), 0);
     if (v != NULL && !c->json) {
         out_text(&c->out, url);
         out_add(&c->out, STR("\n"));
         out_flush(&c->out);
     }
     if (v != NULL && ssh) {
-        print_tunnel(c, json_int(json_get(v, "port"), 0));
+        // "CLIENT PORT SERVER PORT": the third word is the name we were reached by
+        struct str rest = str_of(getenv("SSH_CONNECTION"));
+        str_cut(&rest, ' ');
+        str_cut(&rest, ' ');
+        struct str server = str_cut(&rest, ' ');
+        out_note(&c->out, "on your own machine first: ssh -L %lld:127.0.0.1:%lld " STR_FMT, port,
+                 port, STR_ARG(server));
     }
     bool display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-    bool ours = str_starts(url, "http://") || str_starts(url, "https://");
-    if (v != NULL && display && ours && c->out.terminal && !c->json && !c->out.quiet) {
+    bool http = str_starts(url, "http://") || str_starts(url, "https://");
+    if (display && http && c->out.terminal && !c->json && !c->out.quiet) {
         start_browser(c, arena_strdup(&arena, url));
     }
     arena_fini(&arena);
-    return v != NULL ? EXIT_OK : EXIT_FAILED;
-}
-
-int cmd_open(struct cli *c)
-{
-    struct client_answer a;
-    bool ssh = is_set("SSH_CONNECTION");
-    struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}};
-    client_answer_init(&a);
-    int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
-    if (code == EXIT_OK) {
-        code = show(c, &a, ssh);
-    }
     client_answer_fini(&a);
-    return code;
+    return code == EXIT_OK && v == NULL ? EXIT_FAILED : code;
 }

@@ -69,7 +69,7 @@ static void print_plugins(struct cli *c, const struct json *v)
     }
 }
 
-const struct face face_plugin_list = {.print = print_plugins};
+const struct form form_plugin_list = {.print = print_plugins};
 
 // ---- show ------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ static void print_costs(struct cli *c, const struct json *v)
     report_print_problems(&c->out, v); // the row has the same members
 }
 
-const struct face face_plugin_show = {
+const struct form form_plugin_show = {
     .layout = {.columns = COLUMNS(
                    COL("name", TEXT, NULL), COL("path", TEXT, NULL), COL("source", TEXT, NULL),
                    COL("layer", TEXT, NULL), COL("project", TEXT, NULL), COL("host", TEXT, NULL),
@@ -125,10 +125,9 @@ static void print_line(struct cli *c, struct str ts, struct str level, struct st
 static int on_log(const struct client_event *ev, void *arg)
 {
     struct cli *c = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     char *mark = xasprintf("unit=%s text=", args_word(&c->args, 0));
-    arena_init(&a);
     if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 && str_starts(show_member(v, "text"), mark)) {
         if (c->json) {
             out_add(&c->out, ev->data);
@@ -162,10 +161,9 @@ static int follow_log(struct cli *c)
 
 int cmd_plugin_logs(struct cli *c)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     struct ask_param params[] = {{"name", args_word(&c->args, 0)}};
-    arena_init(&arena);
     int code = ask_value(c, OP_PLUGIN_LOGS, params, ARRAY_LEN(params), &arena, &v);
     json_foreach_item (line, json_get(v, "lines")) {
         print_line(c, show_member(line, "ts"), show_member(line, "level"),
@@ -177,11 +175,11 @@ int cmd_plugin_logs(struct cli *c)
 
 // ---- switch and load -------------------------------------------------------------------------
 
-const struct face face_plugin_enable = {.said = "plugin '{$0}' is {state}"};
-const struct face face_plugin_disable = {.said = "plugin '{$0}' is {state}"};
-const struct face face_plugin_remove = {
+const struct form form_plugin_enable = {.said = "plugin '{$0}' is {state}"};
+const struct form form_plugin_disable = {.said = "plugin '{$0}' is {state}"};
+const struct form form_plugin_remove = {
     .said = "plugin '{$0}' is {state}||plugin '{$0}' is in the trash"};
-const struct face face_plugin_reload = {.print = report_show, .judge = report_judge};
-const struct face face_plugin_save = {
+const struct form form_plugin_reload = {.print = report_show, .judge = report_judge};
+const struct form form_plugin_save = {
     .words = "name content", .print = report_show, .judge = report_judge};
-const struct face face_plugin_add = {.print = report_show, .judge = report_judge};
+const struct form form_plugin_add = {.print = report_show, .judge = report_judge};

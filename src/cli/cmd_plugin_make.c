@@ -5,25 +5,18 @@
 // exists), or as "-" for stdin.
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/scaffold.h"
+#include "cli/sessions.h"
 
 enum { CONTENT_MAX = 8 << 20 };
 
 // ---- new -------------------------------------------------------------------------------------
 
-static bool is_name(const char *z)
-{
-    size_t n = strspn(z, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-    return z[0] >= 'a' && z[0] <= 'z' && z[n] == '\0' && n <= 64;
-}
-
-static void replace(struct buf *out, struct str text, const char *mark, const char *by)
+static void add_replaced(struct buf *out, struct str text, const char *mark, const char *by)
 {
     const char *at;
     while ((at = memmem(text.p, text.n, mark, strlen(mark))) != NULL) {
@@ -36,15 +29,13 @@ static void replace(struct buf *out, struct str text, const char *mark, const ch
 
 static int write_one(const struct shipped *s, const char *path, const char *name, struct err *e)
 {
-    struct buf named, text;
+    struct buf named = {.max = SIZE_MAX}, text = {.max = SIZE_MAX};
     char *tool = xstrdup(name), *dir = str_dup(path_dir(str_of(path)));
     for (char *p = tool; *p != '\0'; p++) {
-        *p = (char)(*p == '-' ? '_' : *p); // models take names of tools without it
+        *p = (char)(*p == '-' ? '_' : *p); // models take no '-' in names of tools
     }
-    buf_init(&named, SIZE_MAX);
-    buf_init(&text, SIZE_MAX);
-    replace(&named, (struct str){s->text, s->n}, "@NAME@", name);
-    replace(&text, buf_str(&named), "@TOOL@", tool);
+    add_replaced(&named, (struct str){s->text, s->n}, "@NAME@", name);
+    add_replaced(&text, buf_str(&named), "@TOOL@", tool);
     int rc = path_mkdirs(dir, 0700, e);
     if (rc == 0) {
         rc = path_write_atomic(path, buf_str(&text), 0600, e);
@@ -56,42 +47,29 @@ static int write_one(const struct shipped *s, const char *path, const char *name
     return rc;
 }
 
-/// The repository round the working directory; NULL when there is none. Caller frees.
+/// The repository around the working directory; NULL when there is none. Caller frees.
 static char *find_repo(void)
 {
     const char *given = getenv("AFLOAT_REPO");
-    char *at = given != NULL && given[0] != '\0' ? realpath(given, NULL) : getcwd(NULL, 0);
-    while (at != NULL && given == NULL) {
+    if (given != NULL && given[0] != '\0') {
+        return realpath(given, NULL);
+    }
+    for (char *at = getcwd(NULL, 0); at != NULL;) {
         char *git = path_join(at, ".git"), *own = path_join(at, ".afloat");
-        bool found = access(git, F_OK) == 0 || access(own, F_OK) == 0, root = strcmp(at, "/") == 0;
+        bool found = access(git, F_OK) == 0 || access(own, F_OK) == 0;
         free(git);
         free(own);
         if (found) {
-            break;
+            return at;
         }
-        char *up = root ? NULL : str_dup(path_dir(str_of(at)));
+        char *up = strcmp(at, "/") != 0 ? str_dup(path_dir(str_of(at))) : NULL;
         free(at);
         at = up;
     }
-    return at;
+    return NULL;
 }
 
-/// The directory that the plugin goes to; NULL, said, when there is none. Caller frees.
-static char *find_root(struct cli *c)
-{
-    if (!args_has(&c->args, FLAG_IN_REPO)) {
-        return path_join(c->home.dir, "plugins");
-    }
-    char *repo = find_repo(), *root = NULL;
-    if (repo == NULL) {
-        out_error(&c->out, "'--repo' is for a repository; there is none round this directory");
-    } else {
-        root = path_join(repo, ".afloat/plugins");
-    }
-    free(repo);
-    return root;
-}
-
+/// Write the files of the scaffold: those below dir/ into a directory `base`, or the file `base`.
 static int write_scaffold(struct cli *c, const char *base, const char *name)
 {
     bool dir = args_has(&c->args, FLAG_DIR);
@@ -126,46 +104,32 @@ static void tell_new(struct cli *c, const char *base, const char *name)
     out_addf(&c->out, "%s\n", base);
     out_note(&c->out, "next: 'afloat plugin test %s', 'afloat plugin show %s'", name, name);
     if (args_has(&c->args, FLAG_IN_REPO)) {
-        out_note(&c->out, "a project's plugins run after 'afloat trust'");
+        out_note(&c->out, "a project's plugins run only after 'afloat trust'");
     }
-}
-
-/// A running hub sees the files by itself, a little later; asked to reload, it has the plugin before the
-/// next command is typed. What is wrong with others is not for this command to say.
-static void tell_hub(struct cli *c)
-{
-    struct client_peer hub = {.socket = c->home.socket};
-    struct client_request r = {.method = op_method_name(ops[OP_RELOAD].method),
-                               .path = ops[OP_RELOAD].path,
-                               .body = STR("{}")};
-    struct client_answer a;
-    struct err e;
-    client_answer_init(&a);
-    int rc = client_call(&hub, &r, &a, &e);
-    if (rc < 0 && rc != ERR_UNREACHABLE) {
-        out_note(&c->out, "the hub did not answer (%s); it will see the plugin by itself", e.msg);
-    }
-    client_answer_fini(&a);
 }
 
 int cmd_plugin_new(struct cli *c)
 {
     const char *name = args_word(&c->args, 0), *lang = args_value(&c->args, FLAG_LANG);
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     if (lang != NULL && strcmp(lang, "lua") != 0) {
         out_error(&c->out, "no host for %s", lang);
         return EXIT_FAILED;
     }
-    if (!is_name(name)) {
+    if (name[0] < 'a' || name[0] > 'z' || name[n] != '\0' || n > 64) {
         out_error(&c->out,
-                  "'%s' is no name for a plugin: a-z first, then a-z, 0-9, '-' and '_', 64 at most",
+                  "invalid plugin name '%s': use a-z, then a-z, 0-9, '-' and '_', at most 64",
                   name);
         return EXIT_USAGE;
     }
-    char *root = find_root(c);
-    if (root == NULL) {
+    bool in_repo = args_has(&c->args, FLAG_IN_REPO);
+    char *place = in_repo ? find_repo() : xstrdup(c->home.dir);
+    if (place == NULL) {
+        out_error(&c->out, "'--repo' needs a repository; there is none around this directory");
         return EXIT_NOT_FOUND;
     }
-    char *file = xasprintf("%s/%s.lua", root, name), *dir = xasprintf("%s/%s", root, name);
+    char *dir = xasprintf("%s/%splugins/%s", place, in_repo ? ".afloat/" : "", name);
+    char *file = xasprintf("%s.lua", dir);
     const char *base = args_has(&c->args, FLAG_DIR) ? dir : file;
     int code = EXIT_OK;
     if (access(file, F_OK) == 0 || access(dir, F_OK) == 0) {
@@ -173,27 +137,27 @@ int cmd_plugin_new(struct cli *c)
                   access(file, F_OK) == 0 ? file : dir);
         code = EXIT_CONFLICT;
     } else if ((code = write_scaffold(c, base, name)) == EXIT_OK) {
-        tell_hub(c);
+        // a running hub sees the files by itself; asked to reload, it has them before the next command
+        ask_nudge(c, OP_RELOAD, "plugin");
         tell_new(c, base, name);
     }
     free(file);
     free(dir);
-    free(root);
+    free(place);
     return code;
 }
 
 // ---- which plugin is meant -------------------------------------------------------------------
 
-/// The path that `word` means: itself, or where the plugin of that name lies. Caller frees; NULL: said.
+/// The path that `word` means: itself, or that of the plugin with this name. Caller frees; NULL: the exit
+/// code is in `*code`, and the error was printed.
 static char *find_path(struct cli *c, const char *word, int *code)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *row = NULL;
-    char *path = NULL;
-    bool json = c->json;
     *code = EXIT_OK;
     if (strchr(word, '/') != NULL || access(word, F_OK) == 0) {
-        path = realpath(word, NULL);
+        char *path = realpath(word, NULL);
         if (path == NULL) {
             out_error(&c->out, "cannot find '%s': %s", word, err_text(-errno));
             *code = EXIT_NOT_FOUND;
@@ -201,12 +165,8 @@ static char *find_path(struct cli *c, const char *word, int *code)
         return path;
     }
     struct ask_param params[] = {{"name", word}};
-    arena_init(&arena);
-    c->json = false; // this answer is not the one that was asked for
-    *code = ask_value(c, OP_PLUGIN_SHOW, params, ARRAY_LEN(params), &arena, &row);
-    c->json = json;
-    struct str found = json_str(json_get(row, "path"), "");
-    path = *code == EXIT_OK ? str_dup(found) : NULL;
+    *code = sessions__ask(c, OP_PLUGIN_SHOW, params, ARRAY_LEN(params), &arena, &row);
+    char *path = *code == EXIT_OK ? str_dup(show_member(row, "path")) : NULL;
     arena_fini(&arena);
     return path;
 }
@@ -232,14 +192,12 @@ static void print_registered(struct cli *c, const struct json *v)
 
 int cmd_plugin_validate(struct cli *c)
 {
-    struct arena arena;
-    struct buf content;
+    struct arena arena = {0};
+    struct buf content = {.max = CONTENT_MAX};
     const struct json *v = NULL;
     const char *word = args_word(&c->args, 0);
     bool typed = strcmp(word, "-") == 0;
     int code = EXIT_OK;
-    arena_init(&arena);
-    buf_init(&content, CONTENT_MAX);
     char *path = typed ? NULL : find_path(c, word, &code);
     if (typed) {
         code = call_read_text(c, word, &content);
@@ -282,7 +240,7 @@ static int print_tests(struct cli *c, const struct json *tests)
     }
     if (n == 0) {
         out_error(&c->out,
-                  "the plugin has no tests: put them in test.lua, or behind 'if test then'");
+                  "the plugin has no tests; write them in test.lua, or after 'if test then'");
         return EXIT_NOT_FOUND;
     }
     out_note(&c->out, "%zu of %zu tests passed", n - failed, n);
@@ -291,7 +249,7 @@ static int print_tests(struct cli *c, const struct json *tests)
 
 int cmd_plugin_test(struct cli *c)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct client_answer a;
     int code;
     char *path = find_path(c, args_word(&c->args, 0), &code);
@@ -299,7 +257,6 @@ int cmd_plugin_test(struct cli *c)
         return code;
     }
     struct ask_param params[] = {{"path", path}, {"test", "true"}};
-    arena_init(&arena);
     client_answer_init(&a);
     code = ask_op(c, OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &a);
     if (code == EXIT_OK) {
@@ -312,16 +269,6 @@ int cmd_plugin_test(struct cli *c)
 }
 
 // ---- verify ----------------------------------------------------------------------------------
-
-/// What one side contributes; NULL, said, when it is not valid.
-static const struct json *contributions(struct cli *c, const char *path, bool built,
-                                        struct arena *arena, int *code)
-{
-    const struct json *v;
-    struct ask_param params[] = {{"path", path}, {"built", built ? "true" : NULL}};
-    *code = ask_value(c, OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), arena, &v);
-    return json_get(v, "contributions");
-}
 
 static int compare(struct cli *c, const struct json *source, const struct json *built)
 {
@@ -341,22 +288,16 @@ static int compare(struct cli *c, const struct json *source, const struct json *
 
 int cmd_plugin_verify(struct cli *c)
 {
-    struct arena arena;
+    struct arena arena = {0};
+    const struct json *side[2] = {NULL, NULL}; // source, built
     int code;
-    bool json = c->json;
     char *path = find_path(c, args_word(&c->args, 0), &code);
-    if (path == NULL) {
-        return code;
+    for (size_t i = 0; i < 2 && code == EXIT_OK; i++) {
+        struct ask_param params[] = {{"path", path}, {"built", i == 1 ? "true" : NULL}};
+        code = sessions__ask(c, OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &arena, &side[i]);
     }
-    arena_init(&arena);
-    c->json = false; // two answers are asked for, and neither is the command's own
-    const struct json *built = NULL, *source = contributions(c, path, false, &arena, &code);
     if (code == EXIT_OK) {
-        built = contributions(c, path, true, &arena, &code);
-    }
-    c->json = json;
-    if (code == EXIT_OK) {
-        code = compare(c, source, built);
+        code = compare(c, json_get(side[0], "contributions"), json_get(side[1], "contributions"));
     }
     arena_fini(&arena);
     free(path);

@@ -3,8 +3,8 @@
 //     flags, directory, environment ──POST /bots/{bot}/runs──> run_id ──┬─ --detach: print it, leave
 //                                                                       └─ run_follow.c ─> run_end.c
 //
-// The run is the hub's. What is here begins it and looks on; only Ctrl-C and SIGTERM, which a person
-// sends, ask for its end, also while it is still beginning.
+// The run is the hub's: this command starts it and watches. Only Ctrl-C and SIGTERM ask for its end, also
+// while it is still starting.
 
 #include <errno.h>
 #include <signal.h>
@@ -17,155 +17,115 @@
 
 enum { REQUEST_MAX = 16 << 20, BEGIN_MS = 3600 * 1000 }; // [worktree] setup may take its time
 
-// ---- what is asked for ---------------------------------------------------------------------
-
-static int write_number(struct cli *c, struct jw *w, enum flag_id flag, const char *key)
-{
-    int64_t n;
-    struct err e = {0};
-    if (args_number(&c->args, flag, -1, &n, &e) < 0) {
-        return cli__fail(c, &e);
-    }
-    if (n >= 0) {
-        jw_kint(w, key, n);
-    }
-    return EXIT_OK;
-}
-
-// Paths are named as seen from here; the hub stands elsewhere. They need not be there yet.
-static void write_paths(struct cli *c, struct jw *w, const char *here)
-{
-    jw_key(w, "wake_on");
-    jw_arr(w);
-    vec_foreach (f, &c->args.flags) {
-        if (f->id == FLAG_WAKE_ON && f->value[0] == '/') {
-            jw_strz(w, f->value);
-        } else if (f->id == FLAG_WAKE_ON) {
-            jw_strf(w, "%s/%s", here, f->value);
-        }
-    }
-    jw_end_arr(w);
-}
-
-static void write_texts(struct cli *c, struct jw *w)
-{
-    static const struct {
-        enum flag_id flag;
-        const char *key;
-    } texts[] = {{FLAG_PROJECT, "project"},
-                 {FLAG_INSTRUCTIONS, "instructions"},
-                 {FLAG_ENGINE, "engine"},
-                 {FLAG_SANDBOX, "sandbox"}};
-    static const struct {
-        enum flag_id flag;
-        const char *key;
-        bool value;
-    } switches[] = {{FLAG_NETWORK, "network", true},
-                    {FLAG_MERGE, "merge", true},
-                    {FLAG_NO_WORKTREE, "worktree", false},
-                    {FLAG_SKIP_GIT_CHECK, "skip_git_check", true}};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (args_has(&c->args, texts[i].flag)) {
-            jw_kstrz(w, texts[i].key, args_value(&c->args, texts[i].flag));
-        }
-    }
-    for (size_t i = 0; i < ARRAY_LEN(switches); i++) {
-        if (args_has(&c->args, switches[i].flag)) {
-            jw_kbool(w, switches[i].key, switches[i].value);
-        }
-    }
-}
-
-static void write_resume(struct cli *c, struct jw *w)
-{
-    const char *id = args_value(&c->args, FLAG_RESUME_RUN);
-    if (id != NULL) {
-        jw_kstrz(w, "resume", id);
-    } else if (args_has(&c->args, FLAG_RESUME_RUN)) {
-        jw_kbool(w, "resume", true);
-    }
-}
-
-static int write_body(struct cli *c, struct jw *w, const char *prompt)
-{
-    char *here = getcwd(NULL, 0);
-    if (here == NULL) {
-        out_error(&c->out, "cannot use the current directory: %s", err_text(-errno));
-        return EXIT_FAILED;
-    }
-    jw_obj(w);
-    jw_kstrz(w, "working_dir", here);
-    if (prompt != NULL) {
-        jw_kstrz(w, "prompt", prompt);
-    }
-    int code = write_number(c, w, FLAG_ITERATIONS, "iterations");
-    if (code == EXIT_OK) {
-        code = write_number(c, w, FLAG_SLEEP, "sleep_secs");
-    }
-    write_resume(c, w);
-    write_texts(c, w);
-    chat__write_model(c, w);
-    if (args_has(&c->args, FLAG_WAKE_ON)) {
-        write_paths(c, w, here);
-    }
-    free(here);
-    if (code == EXIT_OK) {
-        jw_key(w, "env");
-        code = chat__write_env(c, w);
-    }
-    if (code == EXIT_OK) {
-        jw_end_obj(w);
-    }
-    return code;
-}
-
 // ---- begin ---------------------------------------------------------------------------------
 
-static char *path_of(const char *bot)
+/// --wake-on, as an array. The hub's directory is another than ours; the paths need not exist yet.
+static const char *wake_paths(struct cli *c, struct buf *out, const char *here)
 {
-    struct buf path, body;
-    const struct ask_param params[] = {{"bot", bot}};
-    buf_init(&path, SIZE_MAX);
-    buf_init(&body, SIZE_MAX);
-    int rc = ask_build(OP_RUN_START, params, ARRAY_LEN(params), &path, &body, NULL);
-    (void)rc; // a string always fits
-    char *out = xstrdup(buf_z(&path));
-    buf_fini(&path);
-    buf_fini(&body);
-    return out;
+    struct jw w;
+    jw_init(&w, out);
+    jw_arr(&w);
+    vec_foreach (f, &c->args.flags) {
+        if (f->id == FLAG_WAKE_ON && f->value[0] == '/') {
+            jw_strz(&w, f->value);
+        } else if (f->id == FLAG_WAKE_ON) {
+            jw_strf(&w, "%s/%s", here, f->value);
+        }
+    }
+    jw_end_arr(&w);
+    return args_has(&c->args, FLAG_WAKE_ON) ? buf_z(out) : NULL;
 }
 
-// The answer is in `a` when the exit code is 0.
-static int begin(struct cli *c, const char *prompt, struct client_answer *a)
+/// --resume, as JSON: the id, or true without one.
+static const char *resumed(struct cli *c, struct buf *out)
 {
-    struct buf body;
     struct jw w;
-    char *path = path_of(args_word(&c->args, 0));
-    buf_init(&body, REQUEST_MAX);
-    jw_init(&w, &body);
-    int code = write_body(c, &w, prompt);
-    if (code == EXIT_OK) {
-        struct client_request r = {
-            .method = "POST", .path = path, .body = buf_str(&body), .timeout_ms = BEGIN_MS};
-        code = ask_request(c, &r, a);
+    const char *id = args_value(&c->args, FLAG_RESUME_RUN);
+    jw_init(&w, out);
+    if (id != NULL) {
+        jw_strz(&w, id);
+    } else {
+        jw_bool(&w, true);
     }
+    return args_has(&c->args, FLAG_RESUME_RUN) ? buf_z(out) : NULL;
+}
+
+static int send(struct cli *c, const struct ask_param *params, size_t n, struct client_answer *a)
+{
+    struct buf path = {.max = SIZE_MAX}, body = {.max = REQUEST_MAX};
+    struct err e = {0};
+    int64_t number;
+    int rc = args_number(&c->args, FLAG_ITERATIONS, 0, &number, &e);
+    rc = rc == 0 ? args_number(&c->args, FLAG_SLEEP, 0, &number, &e) : rc;
+    rc = rc == 0 ? ask_build(OP_RUN_START, params, n, &path, &body, &e) : rc;
+    struct client_request r = {
+        .method = "POST", .path = buf_z(&path), .body = buf_str(&body), .timeout_ms = BEGIN_MS};
+    int code = rc == 0 ? ask_request(c, &r, a) : cli__fail(c, &e);
     if (code == EXIT_OK && a->status / 100 != 2) {
         if (args_has(&c->args, FLAG_JSON)) {
             out_body(&c->out, buf_str(&a->body));
         }
         code = ask_problem(c, a);
     }
+    buf_fini(&path);
     buf_fini(&body);
-    free(path);
+    return code;
+}
+
+// The answer is in `answer` when the exit code is 0.
+static int begin(struct cli *c, const char *prompt, struct client_answer *answer)
+{
+    const struct args *a = &c->args;
+    struct arena arena = {0};
+    struct buf resume = {.max = SIZE_MAX}, wake = {.max = SIZE_MAX}, env = {.max = REQUEST_MAX};
+    struct jw w;
+    const char *model = args_value(a, FLAG_MODEL), *provider = args_value(a, FLAG_PROVIDER);
+    char *here = getcwd(NULL, 0);
+    if (here == NULL) {
+        out_error(&c->out, "cannot use the current directory: %s", err_text(-errno));
+        return EXIT_FAILED;
+    }
+    if (model != NULL && provider == NULL) {
+        provider = chat__cut_provider(c, &arena, &model);
+    }
+    jw_init(&w, &env);
+    int code = chat__write_env(c, &w);
+    if (code == EXIT_OK) {
+        const struct ask_param params[] = {
+            {"bot", args_word(a, 0)},
+            {"prompt", prompt},
+            {"working_dir", here},
+            {"iterations", args_value(a, FLAG_ITERATIONS)},
+            {"sleep_secs", args_value(a, FLAG_SLEEP)},
+            {"resume", resumed(c, &resume)},
+            {"project", args_value(a, FLAG_PROJECT)},
+            {"instructions", args_value(a, FLAG_INSTRUCTIONS)},
+            {"wake_on", wake_paths(c, &wake, here)},
+            {"merge", args_has(a, FLAG_MERGE) ? "true" : NULL},
+            {"worktree", args_has(a, FLAG_NO_WORKTREE) ? "false" : NULL},
+            {"skip_git_check", args_has(a, FLAG_SKIP_GIT_CHECK) ? "true" : NULL},
+            {"env", buf_z(&env)},
+            {"provider", provider},
+            {"model", model},
+            {"engine", args_value(a, FLAG_ENGINE)},
+            {"sandbox", args_value(a, FLAG_SANDBOX)},
+            {"network", args_has(a, FLAG_NETWORK) ? "true" : NULL},
+        };
+        code = send(c, params, ARRAY_LEN(params), answer);
+    }
+    buf_fini(&resume);
+    buf_fini(&wake);
+    buf_fini(&env);
+    arena_fini(&arena);
+    free(here);
     return code;
 }
 
 // Nobody asked for the scripted model: the first session knows.
 static void note_fallback(struct cli *c, const struct json *run)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *row;
-    arena_init(&arena);
     const char *id = arena_strdup(&arena, json_str(json_get(run, "session_id"), ""));
     const struct ask_param params[] = {{"id", id}};
     if (id[0] != '\0' &&
@@ -179,9 +139,8 @@ static void note_fallback(struct cli *c, const struct json *run)
 static int detach(struct cli *c, const char *prompt)
 {
     struct client_answer a;
-    struct arena arena;
+    struct arena arena = {0};
     client_answer_init(&a);
-    arena_init(&arena);
     int code = begin(c, prompt, &a);
     const struct json *row = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
     if (row != NULL) {
@@ -218,19 +177,18 @@ static const char *find_begun(struct cli *c, struct arena *arena)
 // Making the worktree, or its `setup`, takes long: the hub has the run, and we have no answer yet.
 static int give_up(struct cli *c)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     int signum = interrupt_take();
     out_resume(&c->out);
     if (signum == SIGHUP) {
         return EXIT_INTERRUPTED;
     }
-    arena_init(&arena);
     const char *id = find_begun(c, &arena);
     const struct ask_param params[] = {{"id", id}};
     if (id == NULL) {
         out_note(&c->out,
-                 "left while the run was beginning; 'afloat runs' shows whether it goes on");
+                 "left while the run was starting; 'afloat runs' shows whether it continues");
     } else if (ask_value(c, OP_RUN_STOP, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
         follow__say_end(c, v, NULL);
     }
@@ -302,9 +260,8 @@ static int read_prompt(struct cli *c, struct buf *text, char **out)
 
 int cmd_run(struct cli *c)
 {
-    struct buf text;
+    struct buf text = {.max = CHAT_TEXT_MAX};
     char *prompt = NULL;
-    buf_init(&text, CHAT_TEXT_MAX);
     int code = read_prompt(c, &text, &prompt);
     if (code == EXIT_OK) {
         chat__announce_untrusted(c, ".", true);

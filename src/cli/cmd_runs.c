@@ -7,7 +7,7 @@
 
 // ---- list and show -------------------------------------------------------------------------
 
-const struct face face_run_list = {
+const struct form form_run_list = {
     .anywhere = true,
     .layout = {
         "runs",
@@ -38,7 +38,7 @@ static void add_worktree(struct buf *out, const struct json *v)
     }
 }
 
-const struct face face_run_show = {
+const struct form form_run_show = {
     .layout = {.columns = COLUMNS(
                    COL("run_id", TEXT, NULL), COL("bot", TEXT, NULL), COL("project", TEXT, NULL),
                    COL("state", STATE, NULL), COL("end_reason", STATE, NULL),
@@ -99,16 +99,16 @@ static int judge_patch(struct cli *c, const struct json *v)
     return EXIT_FAILED;
 }
 
-const struct face face_run_diff = {.print = print_patch, .judge = judge_patch};
+const struct form form_run_diff = {.print = print_patch, .judge = judge_patch};
 
 // ---- taking over ---------------------------------------------------------------------------
 
-const struct face face_run_apply = {
+const struct form form_run_apply = {
     .said = "{files?the} changes of run {run_id} are in '{root}', uncommitted; 'git status' there "
             "lists "
             "them||run {run_id} changed nothing: there is nothing to take over"};
 
-const struct face face_run_merge = {
+const struct form form_run_merge = {
     .said = "{files?run} {run_id} is merged into '{merged_into}'"
             "||run {run_id} changed nothing: there is nothing to take over"};
 
@@ -133,9 +133,9 @@ static void say_discarded(struct cli *c, const struct json *v)
     }
 }
 
-const struct face face_run_discard = {.print = say_discarded};
+const struct form form_run_discard = {.print = say_discarded};
 
-const struct face face_run_remove = {
+const struct form form_run_remove = {
     .said = "run {deleted} is deleted; branch '{branch}' stays||run {deleted} is deleted",
     .print = say_rescue};
 
@@ -144,11 +144,11 @@ static void say_stopped(struct cli *c, const struct json *v)
     follow__say_end(c, v, NULL);
 }
 
-const struct face face_run_stop = {.print = say_stopped};
+const struct form form_run_stop = {.print = say_stopped};
 
 // ---- worktrees -----------------------------------------------------------------------------
 
-const struct face face_worktree_list = {
+const struct form form_worktree_list = {
     .layout = {"worktrees",
                COLUMNS(COL("PATH", ID, NULL), COL("OWNER", WORD, "{bot} {run_id}"),
                        COL("STATE", STATE, NULL), COL("SIZE", SIZE, "{bytes}"),
@@ -166,7 +166,7 @@ static void say_kept(struct cli *c, const struct json *v)
     }
 }
 
-const struct face face_worktree_clean = {
+const struct form form_worktree_clean = {
     .layout = {"removed", COLUMNS(COL("PATH", ID, "{}")), NULL},
     .print = say_kept,
     .said = "{#removed} {-dry-run?would be removed:removed}"};
@@ -178,8 +178,7 @@ static int find_run(struct run_follow *f, const char *given)
     struct cli *c = f->chat->c;
     const struct json *v;
     const struct ask_param params[] = {{"id", given}};
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
     if (code == EXIT_OK) {
         struct str id = show_member(v, "run_id");

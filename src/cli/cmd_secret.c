@@ -1,5 +1,5 @@
-// Secrets and the token. Values never stand in argv, in a log or in an error; they come from stdin,
-// and from a terminal without being shown.
+// Secrets and the token. Values are never in argv, in a log or in an error: they come from stdin, and a
+// terminal does not show them.
 
 #include <errno.h>
 #include <termios.h>
@@ -41,40 +41,23 @@ static int read_hidden(const char *name, struct buf *out, struct err *e)
     return n < 0 ? err_sys(e, "cannot read the terminal") : 0;
 }
 
-static int read_value(struct cli *c, const char *name, struct buf *out, struct err *e)
-{
-    if (isatty(STDIN_FILENO) != 1) {
-        return cli__read_all(STDIN_FILENO, out, e);
-    }
-    if (args_has(&c->args, FLAG_NO_INPUT)) {
-        return err_set(e, ERR_USAGE, "the value comes from stdin: afloat secret set %s < FILE",
-                       name);
-    }
-    return read_hidden(name, out, e);
-}
-
-static struct str without_line_end(struct str s)
-{
-    s.n -= str_ends(s, "\n");
-    s.n -= str_ends(s, "\r");
-    return s;
-}
-
 // ---- secrets -------------------------------------------------------------------------------
 
 int cmd_secret_set(struct cli *c)
 {
     const char *name = args_word(&c->args, 0);
-    struct buf value;
+    struct buf value = {.max = 2 * SECRET_VALUE_MAX};
     struct err e = {0};
-    buf_init(&value, 2 * SECRET_VALUE_MAX);
-    int rc = read_value(c, name, &value, &e);
-    if (rc == 0) {
-        rc = home_prepare(&c->home, &e);
-    }
-    if (rc == 0) {
-        rc = secrets_set(c->home.secrets, name, without_line_end(buf_str(&value)), &e);
-    }
+    int rc = isatty(STDIN_FILENO) != 1 ? cli__read_all(STDIN_FILENO, &value, &e)
+             : args_has(&c->args, FLAG_NO_INPUT)
+                 ? err_set(&e, ERR_USAGE, "the value comes from stdin: afloat secret set %s < FILE",
+                           name)
+                 : read_hidden(name, &value, &e);
+    struct str line = buf_str(&value); // without one line end
+    line.n -= str_ends(line, "\n");
+    line.n -= str_ends(line, "\r");
+    rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
+    rc = rc == 0 ? secrets_set(c->home.secrets, name, line, &e) : rc;
     if (value.p != NULL) {
         explicit_bzero(value.p, value.cap);
     }
@@ -90,13 +73,12 @@ int cmd_secret_list(struct cli *c)
 {
     const struct layout secrets = {"secrets", COLUMNS(COL("NAME", ID, "{}")), "no secrets stored"};
     struct secret_names names = {0};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
     struct err e = {0};
     if (secrets_list(c->home.secrets, &names, &e) < 0) {
         return cli__fail(c, &e);
     }
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_key(&w, "secrets");
@@ -119,7 +101,7 @@ int cmd_secret_remove(struct cli *c)
     if (secrets_remove(c->home.secrets, args_word(&c->args, 0), &e) < 0) {
         return cli__fail(c, &e);
     }
-    out_note(&c->out, "secret '%s' is gone", args_word(&c->args, 0));
+    out_note(&c->out, "secret '%s' is deleted", args_word(&c->args, 0));
     return EXIT_OK;
 }
 
@@ -131,21 +113,19 @@ int cmd_token_show(struct cli *c)
     struct err e = {0};
     int rc = token_read(c->home.token, token, &e);
     if (rc == ERR_NOT_FOUND) {
-        out_error(
-            &c->out,
-            "there is no token yet: it is made when the hub first listens on TCP ('afloat open')");
-        return EXIT_NOT_FOUND;
+        err_set(&e, rc,
+                "no token yet: it is made when the hub first listens on TCP ('afloat open')");
     }
     if (rc < 0) {
         return cli__fail(c, &e);
     }
     out_addf(&c->out, c->json ? "{\"token\":\"%s\"}\n" : "%s\n", token);
     if (c->out.terminal) {
-        out_note(&c->out, "keep it secret: whoever has it can do all that you can do here");
+        out_note(&c->out, "keep it secret: it gives access to everything you can do here");
     }
     explicit_bzero(token, sizeof token);
     return EXIT_OK;
 }
 
-const struct face face_token_rotate = {
+const struct form form_token_rotate = {
     .said = "the token is new; the old one no longer works, and all browsers are logged out"};

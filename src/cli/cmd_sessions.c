@@ -1,5 +1,6 @@
 // Sessions and permission rules: list, show, end, and answers to what waits for the user.
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "cli/call.h"
@@ -37,6 +38,7 @@ static bool add_match(const struct json *row, void *arg)
 int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
 {
     struct prefix p = {.given = given};
+    assert(size >= sizeof p.found);
     int code = given[0] != '\0' ? sessions__each(c, add_match, &p) : EXIT_OK;
     if (code == EXIT_OK && p.n != 1) {
         code = p.n == 0 ? EXIT_NOT_FOUND : EXIT_USAGE;
@@ -55,10 +57,9 @@ int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg)
     bool more = true;
     int code = EXIT_OK;
     while (more && code == EXIT_OK) {
-        struct arena arena;
+        struct arena arena = {0};
         const struct json *v;
         struct ask_param params[] = {{"cursor", cursor}, {"limit", "100"}};
-        arena_init(&arena);
         code = sessions__ask(c, OP_SESSION_LIST, params, ARRAY_LEN(params), &arena, &v);
         json_foreach_item (row, json_get(v, "sessions")) {
             more = more && fn(row, arg);
@@ -84,7 +85,7 @@ int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena
 
 // ---- list, show, end -----------------------------------------------------------------------
 
-const struct face face_session_list = {
+const struct form form_session_list = {
     .layout = {"sessions",
                COLUMNS(COL("ID", ID, NULL), COL("STATE", STATE, NULL),
                        COL("STARTED", TIME, "{started_at}"),
@@ -94,9 +95,9 @@ const struct face face_session_list = {
                            "{title}||{bot} #{session_number} of run {run_id}||{prompt_summary}")),
                "no sessions yet; start one with 'afloat chat'"}};
 
-const struct face face_session_show = {.session = true};
+const struct form form_session_show = {.session = true};
 
-const struct face face_session_end = {
+const struct form form_session_end = {
     .session = true,
     .said = "session {id} {-purge?ended, its files are deleted:ended}"
             "||session {$0} {-purge?ended, its files are deleted:ended}"};
@@ -177,10 +178,10 @@ static void print_hooks(struct cli *c, const struct json *v)
     }
 }
 
-const struct face face_session_pipeline = {
+const struct form form_session_pipeline = {
     .session = true, .text = "generation {generation}, plugins: {plugins}", .print = print_hooks};
 
-const struct face face_permission_list = {
+const struct form form_permission_list = {
     .here = "path",
     .layout = {
         "rules",
@@ -190,7 +191,7 @@ const struct face face_permission_list = {
         "no permission rules for this project; answer a question of 'afloat chat --permission "
         "ask', or add [[permission]] to config.toml"}};
 
-const struct face face_permission_remove = {.said = "removed rule '{$0}'"};
+const struct form form_permission_remove = {.said = "removed rule '{$0}'"};
 
 // ---- what waits for the user ---------------------------------------------------------------
 
@@ -227,12 +228,10 @@ int cmd_session_decide(struct cli *c)
     const char *key = answers ? "question_id" : "request_id";
     const char *waiting = args_word(a, answers ? 2 : 1);
     char id[CHAT_ID_MAX];
-    struct arena arena;
-    struct buf answer;
+    struct arena arena = {0};
+    struct buf answer = {.max = SIZE_MAX};
     struct jw w;
     const struct json *v;
-    arena_init(&arena);
-    buf_init(&answer, SIZE_MAX);
     jw_init(&w, &answer);
     jw_strz(&w, args_word(a, 1));
     int code = sessions__resolve(c, args_word(a, 0), id, sizeof id);

@@ -3,14 +3,14 @@
 #include "cli/call.h"
 #include "cli/view.h"
 
-const struct face face_tool_list = {
+const struct form form_tool_list = {
     .layout = {"tools",
                COLUMNS(COL("NAME", ID, NULL), COL("STATE", STATE, "{enabled?on:off}"),
                        COL("PLUGIN", DIM, NULL), COL("DESCRIPTION", TEXT, NULL)),
                NULL}};
 
-const struct face face_tool_enable = {.said = "tool '{$0}' is on"};
-const struct face face_tool_disable = {.said = "tool '{$0}' is off"};
+const struct form form_tool_enable = {.said = "tool '{$0}' is on"};
+const struct form form_tool_disable = {.said = "tool '{$0}' is off"};
 
 /// A text as it is, anything else as indented JSON.
 static void print_output(struct cli *c, const struct json *v)
@@ -19,8 +19,7 @@ static void print_output(struct cli *c, const struct json *v)
     if (output != NULL && output->type == JSON_STR) {
         view_text(&c->out, output->s);
     } else if (output != NULL && output->type != JSON_NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, output, 2);
         view_text(&c->out, buf_str(&text));
         buf_fini(&text);
@@ -37,18 +36,18 @@ static int judge_output(struct cli *c, const struct json *v)
     return EXIT_FAILED;
 }
 
-const struct face face_tool_run = {
+const struct form form_tool_run = {
     .words = "name input", .print = print_output, .judge = judge_output};
 
 int cmd_x(struct cli *c)
 {
-    const struct face list = {
+    const struct form list = {
         .layout = {"commands",
                    COLUMNS(COL("COMMAND", ID, "{name}"), COL("DESCRIPTION", TEXT, NULL)),
                    "no plugin has commands"}};
-    const struct face run = {.words = "name args", .print = print_output};
+    const struct form run = {.words = "name args", .print = print_output};
     return c->args.words.n == 0 ? call_with(c, OP_COMMAND_LIST, &list)
                                 : call_with(c, OP_COMMAND_RUN, &run);
 }
 
-const struct face face_event_emit = {.words = "type data", .text = "{id}"};
+const struct form form_event_emit = {.words = "type data", .text = "{id}"};

@@ -1,13 +1,14 @@
 // The event stream, printed: what the ring holds, or everything as it comes.
 //
 //     events      GET /events, page by page, until a page is empty
-//     events -f   one stream; when the hub goes, wait for the next one and go on behind the last id
+//     events -f   one stream; when the hub stops, wait for the next one and continue after the last id
 //
 // With --json a line is the event's data as the hub wrote it, else "ID TIME TYPE fields".
 
 #include <errno.h>
 
 #include "cli/ask.h"
+#include "cli/sessions.h"
 #include "cli/watch.h"
 #include "client/interrupt.h"
 
@@ -31,8 +32,7 @@ static void print_fields(struct out *o, const struct json *v)
             done = done || str_eqz(m->key, shown[i]);
         }
         if (!done) {
-            struct buf text;
-            buf_init(&text, CLIENT_EVENT_MAX);
+            struct buf text = {.max = CLIENT_EVENT_MAX};
             json_write(&text, &m->value, 0);
             out_add(o, STR(" "));
             out_text(o, m->key);
@@ -45,9 +45,8 @@ static void print_fields(struct out *o, const struct json *v)
 
 void watch__print_event(struct cli *c, struct str data)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
-    arena_init(&a);
     bool readable = !c->json && json_parse(&v, &a, data, NULL, NULL) == 0 && v->type == JSON_OBJ;
     if (readable) {
         out_addf(&c->out, "%lld ", (long long)json_int(json_get(v, "id"), 0));
@@ -80,13 +79,11 @@ static int stream_once(struct follow *f, struct client_answer *a, struct err *e)
     struct client_peer to = {.socket = f->c->home.socket};
     char resume[64];
     const char *headers[] = {resume, NULL};
-    struct buf path, body;
+    struct buf path = {.max = 32 << 10}, body = {.max = 16};
     // a hub that is new since we lost the old one has nothing in its ring that we have seen
     const char *after = f->last_id[0] != '\0' ? NULL : f->lost ? "0" : f->after;
     struct ask_param params[] = {{"types", f->types}, {"session", f->session}, {"after", after}};
     snprintf(resume, sizeof resume, "Last-Event-ID: %s", f->last_id);
-    buf_init(&path, 32 << 10);
-    buf_init(&body, 16);
     int rc = ask_build(OP_EVENTS, params, ARRAY_LEN(params), &path, &body, e);
     struct client_request r = {.method = "GET",
                                .path = buf_z(&path),
@@ -163,75 +160,50 @@ int watch__follow(struct cli *c, const char *types, const char *session, const c
 
 // ---- listing -------------------------------------------------------------------------------
 
-static int print_page(struct cli *c, const struct client_answer *a, uint64_t *after)
+/// Ask for one page and print it. `*after` moves to its end, `*n` is the number of its events.
+static int list_page(struct cli *c, const char *types, const char *session, const char **after,
+                     char next[32], size_t *n)
 {
-    struct arena arena;
-    arena_init(&arena);
-    const struct json *v = ask_json(c, &arena, a);
-    const struct json *events = json_get(v, "events");
-    int n = 0;
-    for (; json_at(events, (size_t)n) != NULL; n++) {
-        struct buf text;
-        buf_init(&text, CLIENT_EVENT_MAX);
-        json_write(&text, json_at(events, (size_t)n), 0);
+    char limit[16];
+    struct arena arena = {0};
+    const struct json *v;
+    snprintf(limit, sizeof limit, "%d", PAGE);
+    struct ask_param params[] = {
+        {"types", types}, {"session", session}, {"after", *after}, {"limit", limit}};
+    int code = sessions__ask(c, OP_EVENTS, params, ARRAY_LEN(params), &arena, &v);
+    *n = 0;
+    json_foreach_item (event, json_get(v, "events")) {
+        struct buf text = {.max = CLIENT_EVENT_MAX};
+        json_write(&text, event, 0);
         watch__print_event(c, buf_str(&text));
         buf_fini(&text);
+        ++*n;
     }
-    *after = (uint64_t)json_int(json_get(v, "next"), 0);
+    snprintf(next, 32, "%llu", (unsigned long long)json_int(json_get(v, "next"), 0));
+    *after = next;
     arena_fini(&arena);
-    return v != NULL ? n : -1;
-}
-
-static int fetch_page(struct cli *c, const struct ask_param *params, size_t n,
-                      struct client_answer *a)
-{
-    struct buf path, body;
-    struct err e = {0};
-    buf_init(&path, 32 << 10);
-    buf_init(&body, 16);
-    int rc = ask_build(OP_EVENTS, params, n, &path, &body, &e);
-    struct client_request r = {.method = "GET", .path = buf_z(&path)};
-    int code = rc < 0 ? cli__fail(c, &e) : ask_request(c, &r, a);
-    buf_fini(&path);
-    buf_fini(&body);
-    if (code == EXIT_OK && a->status != 200) {
-        code = ask_problem(c, a);
-    }
     return code;
-}
-
-static int list_events(struct cli *c, const char *types, const char *session, const char *after)
-{
-    char behind[32], limit[32];
-    int code = EXIT_OK, n = PAGE;
-    snprintf(limit, sizeof limit, "%d", PAGE);
-    while (code == EXIT_OK && n == PAGE && c->out.fault == 0) {
-        struct ask_param params[] = {
-            {"types", types}, {"session", session}, {"after", after}, {"limit", limit}};
-        struct client_answer a;
-        uint64_t next = 0;
-        client_answer_init(&a);
-        code = fetch_page(c, params, ARRAY_LEN(params), &a);
-        n = code == EXIT_OK ? print_page(c, &a, &next) : 0;
-        client_answer_fini(&a);
-        snprintf(behind, sizeof behind, "%llu", (unsigned long long)next);
-        after = behind;
-    }
-    return n < 0 ? EXIT_FAILED : code;
 }
 
 // ---- commands ------------------------------------------------------------------------------
 
 int cmd_event_list(struct cli *c)
 {
-    int64_t after;
+    int64_t number;
     struct err e;
+    char next[32];
     const char *types = args_value(&c->args, FLAG_TYPES);
     const char *session = args_value(&c->args, FLAG_SESSION);
-    if (args_number(&c->args, FLAG_AFTER, 0, &after, &e) < 0) {
+    const char *after = args_value(&c->args, FLAG_AFTER);
+    if (args_number(&c->args, FLAG_AFTER, 0, &number, &e) < 0) {
         return cli__fail(c, &e);
     }
-    const char *from = args_value(&c->args, FLAG_AFTER);
-    return args_has(&c->args, FLAG_FOLLOW) ? watch__follow(c, types, session, from)
-                                           : list_events(c, types, session, from);
+    if (args_has(&c->args, FLAG_FOLLOW)) {
+        return watch__follow(c, types, session, after);
+    }
+    int code = EXIT_OK;
+    for (size_t n = PAGE; code == EXIT_OK && n == PAGE && c->out.fault == 0;) {
+        code = list_page(c, types, session, &after, next, &n);
+    }
+    return code;
 }

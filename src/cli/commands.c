@@ -2,6 +2,8 @@
 
 #include "cli/commands.h"
 
+#include <assert.h>
+
 #include "cli/call.h"
 
 const struct flag flags[FLAG__COUNT] = {
@@ -27,7 +29,7 @@ enum { OP_NONE = -1 };
 #define F(id)      {FLAG_##id, NULL},
 #define FH(id, he) {FLAG_##id, he},
 #define CODE(fn)   .run = fn
-#define CALL(name) .run = call_run, .face = &face_##name
+#define CALL(name) .run = call_run, .form = &form_##name
 const struct command commands[] = {
 #define COMMAND(how, gr, no, ot, ve, mo, opn, ar, fl, he, ex)                                      \
     {how,                                                                                          \
@@ -91,6 +93,7 @@ const struct command *command_default(const struct command *first)
 
 const struct command *command_next_verb(const struct command *row)
 {
+    assert(row >= commands && row < commands + n_commands);
     const struct command *next = row + 1;
     bool same = next < commands + n_commands && strcmp(next->noun, row->noun) == 0;
     return same ? next : NULL;

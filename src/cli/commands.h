@@ -57,10 +57,10 @@ enum command_group {
 };
 extern const char *const group_titles[GROUP__COUNT];
 
-struct face;
+struct form;
 struct command {
     command_fn *run;
-    const struct face *face; // of a row that is data, else NULL
+    const struct form *form; // of a row that is data, else NULL
     enum command_group group;
     const char *noun;
     const char *other; // the noun in its other number, or NULL

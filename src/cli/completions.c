@@ -1,7 +1,7 @@
 // Completions for bash, zsh and fish, written from the tables.
 //
 // bash and zsh get one function that finds noun and verb among the words so far and offers what may
-// follow; it needs no call of afloat while a person types. fish has rules of its own for that.
+// follow; it does not call afloat while the user types. fish has rules of its own for that.
 
 #include "cli/cli_int.h"
 
@@ -16,26 +16,19 @@ static void add_nouns(struct out *o)
     }
 }
 
-static void add_verbs(struct out *o, const struct command *first)
-{
-    for (const struct command *c = first; c != NULL; c = command_next_verb(c)) {
-        out_addf(o, "%s%s", c->verb, c->verb[0] != '\0' ? " " : "");
-    }
-}
-
-// "bash|zsh|fish": arguments in small letters are words to type.
-static bool is_choice(const char *args)
-{
-    return args[0] >= 'a' && args[0] <= 'z';
-}
-
+/// The words of "bash|zsh|fish".
 static void add_choices(struct out *o, const char *args)
 {
-    struct str rest = str_of(args);
-    while (rest.n != 0) {
+    for (struct str rest = str_of(args); rest.n != 0;) {
         struct str word = str_cut(&rest, '|');
         out_addf(o, STR_FMT " ", STR_ARG(word));
     }
+}
+
+/// Arguments in small letters are words to type.
+static bool is_choice(const char *args)
+{
+    return args[0] >= 'a' && args[0] <= 'z';
 }
 
 static void add_flags(struct out *o, const struct command *first)
@@ -86,8 +79,9 @@ static void add_cases(struct out *o)
             add_choices(o, c->args);
         } else if (strcmp(c->noun, "help") == 0) {
             add_nouns(o);
-        } else {
-            add_verbs(o, c);
+        }
+        for (const struct command *v = c; v != NULL; v = command_next_verb(v)) {
+            out_addf(o, "%s%s", v->verb, v->verb[0] != '\0' ? " " : "");
         }
         out_add(o, STR("' flags='"));
         add_flags(o, c);
@@ -96,26 +90,18 @@ static void add_cases(struct out *o)
     out_add(o, STR("    esac\n"));
 }
 
-// Flags whose value is the next word: that word is no noun.
-static void add_value_flags(struct out *o)
+static void add_walk(struct out *o, const char *words, const char *first, const char *end)
 {
     const char *between = "";
+    out_addf(o, "    for ((i = %s; i < %s; i++)); do\n        case \"${%s[i]}\" in\n            ",
+             first, end, words);
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (flags[i].value != NULL) {
-            out_addf(o, "%s--%s", between, flags[i].name);
-            if (flags[i].letter != 0) {
-                out_addf(o, "|-%c", flags[i].letter);
-            }
+        if (flags[i].value != NULL) { // its value is the next word, which is no noun then
+            out_addf(o, flags[i].letter != 0 ? "%s--%s|-%c" : "%s--%s", between, flags[i].name,
+                     flags[i].letter);
             between = "|";
         }
     }
-}
-
-static void add_walk(struct out *o, const char *words, const char *first, const char *end)
-{
-    out_addf(o, "    for ((i = %s; i < %s; i++)); do\n        case \"${%s[i]}\" in\n            ",
-             first, end, words);
-    add_value_flags(o);
     out_addf(o,
              ") ((i++)) ;;\n"
              "            -*) ;;\n"
@@ -182,7 +168,8 @@ static void add_quoted(struct out *o, const char *text)
     out_add(o, STR("'"));
 }
 
-static void add_fish_flag(struct out *o, const struct flag *f, const struct command *row)
+static void add_fish_flag(struct out *o, const struct flag *f, const char *help,
+                          const struct command *row)
 {
     out_add(o, STR("complete -c afloat"));
     if (row != NULL) {
@@ -190,12 +177,9 @@ static void add_fish_flag(struct out *o, const struct flag *f, const struct comm
         add_names(o, row, " ");
         out_add(o, STR("'"));
     }
-    out_addf(o, " -l %s", f->name);
-    if (f->letter != 0) {
-        out_addf(o, " -s %c", f->letter);
-    }
+    out_addf(o, f->letter != 0 ? " -l %s -s %c" : " -l %s", f->name, f->letter);
     out_addf(o, "%s -d ", f->value != NULL ? " -r" : "");
-    add_quoted(o, f->help);
+    add_quoted(o, help != NULL ? help : f->help);
     out_add(o, STR("\n"));
 }
 
@@ -209,19 +193,13 @@ static void add_fish_noun(struct out *o, const struct command *first)
             out_add(o, STR("complete -c afloat -f -n '__fish_seen_subcommand_from "));
             add_names(o, c, " ");
             out_add(o, STR("' -a '"));
-            if (c->verb[0] != '\0') {
-                out_addf(o, "%s", c->verb);
-            } else {
-                add_choices(o, c->args);
-            }
+            add_choices(o, c->verb[0] != '\0' ? c->verb : c->args);
             out_add(o, STR("' -d "));
             add_quoted(o, c->help);
             out_add(o, STR("\n"));
         }
-        for (size_t i = 0; i < FLAG__COUNT; i++) {
-            if (!flags[i].global && command_takes(c, (enum flag_id)i)) {
-                add_fish_flag(o, &flags[i], c);
-            }
+        for (const struct flag_use *f = c->flags; f->id != FLAG__COUNT; f++) {
+            add_fish_flag(o, &flags[f->id], f->help, c);
         }
     }
 }
@@ -231,7 +209,7 @@ static void print_fish(struct out *o)
     out_add(o, STR("# fish completions of afloat: ~/.config/fish/completions/afloat.fish\n"));
     for (size_t i = 0; i < FLAG__COUNT; i++) {
         if (flags[i].global) {
-            add_fish_flag(o, &flags[i], NULL);
+            add_fish_flag(o, &flags[i], NULL, NULL);
         }
     }
     for (const struct command *c = commands; c != NULL; c = next_noun(c)) {
@@ -243,23 +221,19 @@ static void print_fish(struct out *o)
 
 int cmd_completions(struct cli *c)
 {
-    static const struct {
-        const char *name;
-        void (*print)(struct out *o);
-    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    const char *names[ARRAY_LEN(shells)];
+    static const char *const names[] = {"bash", "zsh", "fish"};
+    static void (*const prints[])(struct out * o) = {print_bash, print_zsh, print_fish};
     const char *wanted = args_word(&c->args, 0);
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
-        names[i] = shells[i].name;
-        if (strcmp(wanted, shells[i].name) == 0) {
-            shells[i].print(&c->out);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(wanted, names[i]) == 0) {
+            prints[i](&c->out);
             return EXIT_OK;
         }
     }
     const char *near = str_nearest(str_of(wanted), names, ARRAY_LEN(names));
     out_error(&c->out,
               near != NULL ? "no completions for '%s', did you mean '%s'?"
-                           : "no completions for '%s': bash, zsh and fish%s have them",
+                           : "no completions for '%s'; there are some for bash, zsh and fish%s",
               wanted, near != NULL ? near : "");
     return EXIT_USAGE;
 }

@@ -1,19 +1,19 @@
 // The tour: what works, shown by doing it.
 //
-// It has a home of its own that is gone afterwards, and says nothing about the program by itself:
-// the headings name what is done next, lines after a bar are what it saves as a user would, every
-// other line is what a command of ours printed just then. A command that does not end as it should
-// ends the tour.
+// It runs in a temporary home and claims nothing by itself: headings name what is done next, lines after a
+// bar are files that it saves as a user would, every other line was printed by a real command. A command
+// that does not end as it should ends the tour.
 //
 //     steps[] ── save a file ── spawn ourselves ── pipe ── indented on stdout
 //                                └ AFLOAT_HOME = the private home, no other AFLOAT_*
 //
-// A save is taken over by the hub in its own time, so what follows from one is asked for until it
-// is there; the last answer is the one that is shown.
+// The hub loads a saved file in its own time, so the effect of a save is asked for until it is there; only
+// the last answer is shown.
 //
 // Invariant: however the tour ends (Ctrl-C and a vanished terminal included), its hub is ended
 // before its home is removed.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -209,8 +209,7 @@ static int run(struct demo *d, const char *const *words, struct buf *out, int *c
 
 static char *command_line(struct demo *d, const char *const *words)
 {
-    struct buf line;
-    buf_init(&line, OUTPUT_MAX);
+    struct buf line = {.max = OUTPUT_MAX};
     buf_addz(&line, "afloat");
     for (size_t i = 0; i < MOST_WORDS && words[i] != NULL; i++) {
         bool quote = strpbrk(words[i], " {}*\"'") != NULL;
@@ -221,25 +220,12 @@ static char *command_line(struct demo *d, const char *const *words)
     return text;
 }
 
-static void show_lines(struct out *o, struct str text)
+/// Print each line of `text` after `before`.
+static void show_lines(struct out *o, const char *before, enum out_tint tint, struct str text)
 {
     while (text.n != 0) {
-        out_add(o, STR("    "));
-        out_text(o, str_cut(&text, '\n'));
-        out_add(o, STR("\n"));
-    }
-    out_flush(o);
-}
-
-static void show_file(struct out *o, const struct step *s)
-{
-    struct str text = str_of(s->text);
-    out_addf(o, "  > ");
-    out_tinted(o, OUT_DIM, str_of(s->file));
-    out_add(o, STR("\n"));
-    while (text.n != 0) {
-        out_add(o, STR("  | "));
-        out_tinted(o, OUT_DIM, str_cut(&text, '\n'));
+        out_add(o, str_of(before));
+        out_tinted(o, tint, str_cut(&text, '\n'));
         out_add(o, STR("\n"));
     }
 }
@@ -252,39 +238,34 @@ static void show_heading(struct demo *d, const struct step *s)
         out_add(&d->c->out, STR("\n"));
     }
     if (s->file != NULL) {
-        show_file(&d->c->out, s);
+        show_lines(&d->c->out, "  > ", OUT_DIM, str_of(s->file));
+        show_lines(&d->c->out, "  | ", OUT_DIM, str_of(s->text));
     }
     if (d->verbose) {
-        out_add(&d->c->out, STR("  $ "));
-        out_tinted(&d->c->out, OUT_DIM, str_of(command_line(d, s->words)));
-        out_add(&d->c->out, STR("\n"));
+        show_lines(&d->c->out, "  $ ", OUT_DIM, str_of(command_line(d, s->words)));
     }
     out_flush(&d->c->out);
 }
 
 // ---- a step --------------------------------------------------------------------------------
 
-static int kill_hub(struct demo *d)
-{
-    pid_t pid = holder_find(&d->home);
-    return pid != 0 && kill(pid, SIGKILL) == 0 ? holder_wait_gone(pid, 0) : 0;
-}
-
-static int save_file(struct demo *d, const struct step *s, struct err *e)
-{
-    char *path = arena_printf(&d->arena, "%s/%s", d->home.dir, s->file);
-    char *dir = arena_strdup(&d->arena, path_dir(str_of(path)));
-    int rc = path_mkdirs(dir, 0700, e);
-    return rc < 0 ? rc : path_write_atomic(path, str_of(s->text), 0600, e);
-}
-
+/// What has to happen before the command: the hub is killed, a file is saved.
 static int prepare(struct demo *d, const struct step *s)
 {
     struct err e = {0};
-    if (s->file != NULL && save_file(d, s, &e) < 0) {
-        return cli__fail(d->c, &e);
+    int rc = 0;
+    if (s->file != NULL) {
+        char *path = arena_printf(&d->arena, "%s/%s", d->home.dir, s->file);
+        rc = path_mkdirs(arena_strdup(&d->arena, path_dir(str_of(path))), 0700, &e);
+        rc = rc == 0 ? path_write_atomic(path, str_of(s->text), 0600, &e) : rc;
+        if (rc < 0) {
+            return cli__fail(d->c, &e);
+        }
     }
-    int rc = s->kill ? kill_hub(d) : 0;
+    pid_t pid = s->kill ? holder_find(&d->home) : 0;
+    if (pid != 0 && kill(pid, SIGKILL) == 0) {
+        rc = holder_wait_gone(pid, 0);
+    }
     return rc < 0 ? cli__exit_of(rc) : EXIT_OK;
 }
 
@@ -307,16 +288,17 @@ static int run_until(struct demo *d, const struct step *s, struct buf *out, int 
 
 static int take_step(struct demo *d, const struct step *s)
 {
-    struct buf output;
+    assert(s->words[0] != NULL && (s->file == NULL) == (s->text == NULL));
+    struct buf output = {.max = OUTPUT_MAX};
     int code = 0;
     show_heading(d, s);
     int failed = prepare(d, s);
     if (failed != EXIT_OK) {
         return failed;
     }
-    buf_init(&output, OUTPUT_MAX);
     int rc = run_until(d, s, &output, &code);
-    show_lines(&d->c->out, buf_str(&output));
+    show_lines(&d->c->out, "    ", OUT_PLAIN, buf_str(&output));
+    out_flush(&d->c->out);
     buf_fini(&output);
     if (rc == -EINTR || d->c->out.fault == EINTR) {
         return EXIT_INTERRUPTED;

@@ -2,6 +2,7 @@
 
 #include "cli/env_once.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -41,8 +42,7 @@ static void on_failed(const struct env_failed *m, void *arg)
 static void on_log(struct str line, void *arg)
 {
     struct building *b = arg;
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     visible_add(&text, line, true);
     if (!b->c->out.quiet) {
         fprintf(stderr, "%s\n", buf_z(&text));
@@ -63,11 +63,10 @@ static void keep_inputs(struct env_once *o, struct env_coord *coord)
 // The environment that a wrapper was started with is the one outside its shell.
 static char **outer_of(struct env_once *o, int wrapper)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     vec(const char *) entries = {0};
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/environ", wrapper);
-    buf_init(&text, SIZE_MAX);
     if (wrapper == 0 || path_read(path, &text, NULL) != 0) {
         buf_fini(&text);
         return env_result_environ(NULL, (const char *const *)environ);
@@ -169,6 +168,7 @@ static void on_tasks_end(const struct env_tasks_end *end, void *arg)
 
 int env_once_task(struct env_once *o, struct cli *c, const char *name)
 {
+    assert(o->result != NULL); // a failed build has no tasks
     struct loop loop;
     struct err e = {0};
     struct env_tasks *tasks = NULL;

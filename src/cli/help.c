@@ -1,5 +1,7 @@
 // Help, for people and (--json) for programs, all of it from the tables.
 
+#include <assert.h>
+
 #include "cli/ask.h"
 
 // ---- for people ----------------------------------------------------------------------------
@@ -13,12 +15,11 @@ static char *usage_of(const struct command *row)
 static void add_flag(struct table *t, const struct flag *f, const char *help)
 {
     struct str value = flag_value_name(f);
-    struct buf choices;
+    struct buf choices = {.max = SIZE_MAX};
     char letter[8] = "";
     if (f->letter != 0) {
         snprintf(letter, sizeof letter, "-%c, ", f->letter);
     }
-    buf_init(&choices, SIZE_MAX);
     flag_add_choices(&choices, f);
     table_addf(t, "  %s--%s%s" STR_FMT, letter, f->name, value.n != 0 ? " " : "", STR_ARG(value));
     table_addf(t, "%s%s%s", help != NULL ? help : f->help, choices.n != 0 ? ": " : "",
@@ -89,6 +90,7 @@ static void print_command(struct out *o, const struct command *row)
 
 static void print_group(struct out *o, enum command_group group)
 {
+    assert(group < GROUP__COUNT);
     struct table t;
     table_init(&t, 2);
     for (size_t i = 0; i < n_commands; i++) {

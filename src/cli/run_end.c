@@ -1,26 +1,16 @@
-// What is said when a run has ended, or goes on without us: notes for the eye, and lines that work when
-// they are pasted.
+// What is said when a run has ended, or continues without us: notes to read, and lines to paste.
 
 #include "cli/run_int.h"
+#include "cli/show.h"
 
 enum { SHOWN_LOST = 10 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
-static const struct {
-    const char *reason;
-    int exit;
-} ends[] = {{"complete", EXIT_OK},
-            {"limit", EXIT_OK},
-            {"interrupted", EXIT_INTERRUPTED},
-            {"failed", EXIT_FAILED},
-            {"crashed", EXIT_FAILED}};
-
 static int exit_of(struct str reason)
 {
+    static const struct {
+        const char *reason;
+        int exit;
+    } ends[] = {{"complete", EXIT_OK}, {"limit", EXIT_OK}, {"interrupted", EXIT_INTERRUPTED}};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         if (str_eqz(reason, ends[i].reason)) {
             return ends[i].exit;
@@ -35,8 +25,7 @@ static int exit_of(struct str reason)
 static char *home_words(const struct cli *c)
 {
     const char *home = args_value(&c->args, FLAG_HOME);
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     if (home != NULL) {
         buf_addz(&out, " --home '");
         for (; *home != '\0'; home++) {
@@ -52,14 +41,14 @@ static char *home_words(const struct cli *c)
 
 static void say_next(struct cli *c, const struct json *r)
 {
-    struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
+    struct str id = show_member(r, "run_id"), bot = show_member(r, "bot");
     char *home = home_words(c);
-    bool has_work = text_of(r, "branch").n != 0 &&
-                    (json_int(json_get(r, "files"), 1) != 0 || text_of(r, "rescue").n != 0);
+    bool has_work = show_member(r, "branch").n != 0 &&
+                    (json_int(json_get(r, "files"), 1) != 0 || show_member(r, "rescue").n != 0);
     if (has_work) {
         out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
     }
-    if (has_work && text_of(r, "merged_at").n == 0) {
+    if (has_work && show_member(r, "merged_at").n == 0) {
         out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
     }
     if (json_bool(json_get(r, "wants_merge"), false)) {
@@ -81,97 +70,74 @@ void follow__say_detached(struct cli *c, const char *id, const char *bot)
 
 // ---- how it went ---------------------------------------------------------------------------
 
-static size_t count(const struct json *list)
-{
-    size_t n = 0;
-    while (json_at(list, n) != NULL) {
-        n++;
-    }
-    return n;
-}
-
 static void say_lost(struct cli *c, const struct json *names)
 {
-    struct buf out;
-    size_t n = count(names);
-    buf_init(&out, SIZE_MAX);
-    for (size_t i = 0; i < MIN(n, SHOWN_LOST); i++) {
-        struct str name = json_str(json_at(names, i), "");
-        buf_addf(&out, "%s" STR_FMT, i != 0 ? ", " : "", STR_ARG(name));
+    struct buf out = {.max = SIZE_MAX};
+    size_t n = 0;
+    json_foreach_item (name, names) {
+        if (n++ < SHOWN_LOST) {
+            struct str text = json_str(name, "");
+            buf_addf(&out, "%s" STR_FMT, n > 1 ? ", " : "", STR_ARG(text));
+        }
     }
     if (n > SHOWN_LOST) {
         buf_addf(&out, " and %zu more", n - SHOWN_LOST);
     }
     if (n != 0) {
-        out_note(&c->out, "not kept, since git ignores it: %s", buf_z(&out));
+        out_note(&c->out, "not kept, because git ignores it: %s", buf_z(&out));
     }
     buf_fini(&out);
 }
 
-/// Was the user told this already? The record puts the code in front of it.
-static bool was_told(struct str error, const struct view *seen)
-{
-    struct str fault = seen != NULL ? buf_str(&seen->fault) : STR_NULL;
-    return fault.n != 0 && memmem(error.p, error.n, fault.p, fault.n) != NULL;
-}
-
+/// `seen` has shown the error of its turn; the record puts a code in front of it.
 static void say_how(struct cli *c, const struct json *r, const struct view *seen)
 {
-    struct str id = text_of(r, "run_id"), bot = text_of(r, "bot");
-    struct str reason = text_of(r, "end_reason"), action = text_of(r, "action");
-    struct str summary = text_of(r, "summary"), error = text_of(r, "error");
+    struct str summary = show_member(r, "summary"), error = show_member(r, "error");
+    struct str shown = seen != NULL ? buf_str(&seen->fault) : STR_NULL;
     const struct json *iterations = json_get(r, "iterations"), *commits = json_get(r, "commits");
-    struct buf how;
-    buf_init(&how, SIZE_MAX);
-    buf_addf(&how, "run " STR_FMT " of " STR_FMT ": " STR_FMT, STR_ARG(id), STR_ARG(bot),
-             STR_ARG(reason));
-    if (action.n != 0) {
-        buf_addf(&how, ", " STR_FMT, STR_ARG(action));
-    }
+    struct buf how = {.max = SIZE_MAX};
+    show_fill(c, &how,
+              "run {run_id} of {bot}: {end_reason}, {action}||run {run_id} of {bot}: {end_reason}",
+              r, STR_NULL);
     if (iterations != NULL) {
-        buf_addf(&how, ", %zu iteration%s", count(iterations), count(iterations) == 1 ? "" : "s");
+        show_fill(c, &how, ", {#iterations} iteration{#iterations=1?:s}", r, STR_NULL);
     }
     if (commits != NULL && commits->type == JSON_INT) {
-        buf_addf(&how, ", %lld commit%s", (long long)commits->i, commits->i == 1 ? "" : "s");
+        show_fill(c, &how, ", {commits} commit{commits=1?:s}", r, STR_NULL);
     }
     out_note(&c->out, "%s", buf_z(&how));
+    buf_fini(&how);
     if (summary.n != 0 && !str_eq(summary, error)) {
-        out_note(&c->out, "summary: " STR_FMT, STR_ARG(summary));
+        show_note(c, "summary: {summary}", r);
     }
-    if (error.n != 0 && !was_told(error, seen)) {
+    if (error.n != 0 && (shown.n == 0 || memmem(error.p, error.n, shown.p, shown.n) == NULL)) {
         out_error(&c->out, STR_FMT, STR_ARG(error));
     }
-    buf_fini(&how);
 }
 
 int follow__say_end(struct cli *c, const struct json *r, const struct view *seen)
 {
-    struct str rescue = text_of(r, "rescue");
-    struct str into = text_of(r, "merged_into"), id = text_of(r, "run_id"), bot = text_of(r, "bot");
     if (json_bool(json_get(r, "undone"), false)) {
-        out_note(&c->out,
-                 "run " STR_FMT " of " STR_FMT
-                 " was stopped before it began: nothing of it is left",
-                 STR_ARG(id), STR_ARG(bot));
+        show_note(c, "run {run_id} of {bot} was stopped before it began: nothing of it is left", r);
         return EXIT_INTERRUPTED;
     }
     say_how(c, r, seen);
     json_foreach_item (note, json_get(r, "notes")) {
-        struct str text = json_str(note, "");
-        out_note(&c->out, STR_FMT, STR_ARG(text));
+        show_note(c, "{}", note);
     }
     say_lost(c, json_get(r, "not_kept"));
-    if (rescue.n != 0) {
-        out_note(&c->out,
-                 "some of its work is not on its branch but on '" STR_FMT
-                 "'; diff, apply and merge take both",
-                 STR_ARG(rescue));
+    if (show_member(r, "rescue").n != 0) {
+        show_note(
+            c,
+            "some of its work is not on its branch but on '{rescue}'; diff, apply and merge take "
+            "both",
+            r);
     }
-    if (into.n != 0) {
-        out_note(&c->out, "merged into '" STR_FMT "'", STR_ARG(into));
+    if (show_member(r, "merged_into").n != 0) {
+        show_note(c, "merged into '{merged_into}'", r);
     }
     say_next(c, r);
-    return exit_of(text_of(r, "end_reason"));
+    return exit_of(show_member(r, "end_reason"));
 }
 
 const struct json *follow__record(struct cli *c, const char *id, struct arena *arena)
@@ -199,7 +165,7 @@ int follow__ask_merge(struct run_follow *f)
     struct chat *t = f->chat;
     const struct json *v, *record = f->end;
     char question[256], id[CHAT_ID_MAX], into[256];
-    struct str branch = text_of(record, "branch"), base = text_of(record, "base_branch");
+    struct str branch = show_member(record, "branch"), base = show_member(record, "base_branch");
     if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
         return EXIT_OK;
     }
@@ -210,7 +176,7 @@ int follow__ask_merge(struct run_follow *f)
     if (line != CHAT_LINE || (!str_caseeqz(answer, "y") && !str_caseeqz(answer, "yes"))) {
         return EXIT_OK;
     }
-    snprintf(id, sizeof id, STR_FMT, STR_ARG(text_of(record, "run_id")));
+    snprintf(id, sizeof id, STR_FMT, STR_ARG(show_member(record, "run_id")));
     snprintf(into, sizeof into, STR_FMT, STR_ARG(base)); // where it began, as the question says
     char mask[CHAT_UMASK];
     const struct ask_param params[] = {

@@ -135,8 +135,7 @@ void show_fill(const struct cli *c, struct buf *out, const char *template, const
 void show_note(struct cli *c, const char *template, const struct json *v)
 {
     if (template != NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         show_fill(c, &text, template, v, STR_NULL);
         out_note(&c->out, "%s", buf_z(&text));
         buf_fini(&text);
@@ -223,15 +222,13 @@ static void add_own_name(struct buf *out, const char *head)
 static void make_cell(struct cli *c, struct buf *out, const struct column *col,
                       const struct json *row, struct str key)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (col->make != NULL) {
         col->make(out, row);
         return;
     }
-    buf_init(&text, SIZE_MAX);
     if (col->value == NULL) {
-        struct buf own;
-        buf_init(&own, SIZE_MAX);
+        struct buf own = {.max = SIZE_MAX};
         add_own_name(&own, col->head);
         show_fill(c, &text, buf_z(&own), row, key);
         buf_fini(&own);
@@ -260,8 +257,7 @@ void show_add_row(struct cli *c, struct table *t, const struct column *columns,
                   const struct json *row, struct str key)
 {
     for (const struct column *col = columns; col->head != NULL; col++) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         make_cell(c, &text, col, row, key);
         table_add(t, tint_of(col, buf_str(&text)), buf_str(&text));
         buf_fini(&text);
@@ -281,6 +277,7 @@ void show_begin(struct table *t, const struct column *columns)
     while (columns[n].head != NULL) {
         n++;
     }
+    assert(n > 0 && n <= TABLE_COLUMNS);
     table_init(t, n);
     for (size_t i = 0; i < n; i++) {
         table_set_column(t, i, columns[i].head, fits[columns[i].kind]);
@@ -309,8 +306,7 @@ void show_rows(struct cli *c, const struct column *columns, const struct json *r
 static void add_line(struct cli *c, struct table *t, const struct column *col, const struct json *v,
                      struct str key)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     make_cell(c, &text, col, v, key);
     if (text.n != 0) {
         table_add(t, OUT_BOLD, col->head[0] != '@' ? str_of(col->head) : key);
@@ -365,9 +361,8 @@ void show_answer(struct cli *c, const struct layout *l, const struct json *v)
 
 void show_local(struct cli *c, const struct layout *l, struct str json)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
-    arena_init(&arena);
     if (c->json) {
         out_body(&c->out, json);
     } else {

@@ -41,8 +41,7 @@ void table_set_column(struct table *t, size_t i, const char *head, enum table_fi
 
 void table_add(struct table *t, enum out_tint tint, struct str text)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     visible_add(&b, text, false);
     struct cell c = {.text = arena_str(&t->arena, buf_str(&b)), .tint = tint};
     vec_push(&t->cells, c);
@@ -166,6 +165,7 @@ static void print_columns(const struct table *t, struct out *o, size_t room,
         bool last = i == t->columns - 1;
         pad(o, gap);
         at += gap;
+        assert(room == 0 || at <= room);
         if (last && t->column[i].fit == TABLE_WRAP && room != 0) {
             print_wrapped(o, &row[i], at, room - at);
             break;

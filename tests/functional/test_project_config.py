@@ -77,7 +77,7 @@ def test_settings_that_nobody_trusts_count_for_nothing_and_it_is_said(home, hub,
     p = project(MODEL)
     done = home.cli("config", "show", cwd=p.dir)
     assert "from-the-project" not in done.stdout
-    assert done.stderr.count("is not trusted and counts for nothing: look at it, then type 'afloat trust'") == 1
+    assert done.stderr.count("is ignored because it is not trusted: look at it, then type 'afloat trust'") == 1
     s = p.session()
     assert s.row["model"] != "from-the-project"
     assert p.session().row["model"] != "from-the-project"

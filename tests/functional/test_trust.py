@@ -41,7 +41,7 @@ def test_a_dry_run_shows_what_it_covers_and_changes_nothing(home, repo):
     assert done.returncode == 0
     for word in ("logger", ".afloat/plugins/big", "env.sh", ".env", "AGENTS.md", "new"):
         assert word in done.stdout
-    assert "runs in the hub with your rights" in done.stderr
+    assert "run in the hub with your permissions" in done.stderr
     assert "nothing was changed" in done.stderr
     assert not (home.dir / "trust.json").exists()
 

@@ -130,11 +130,11 @@ TEST(every_call_names_an_operation_and_its_words_are_parameters)
 {
     for (size_t i = 0; i < n_commands; i++) {
         const struct command *row = &commands[i];
-        if (row->face == NULL) {
+        if (row->form == NULL) {
             continue;
         }
         CHECK(row->op >= 0);
-        struct str rest = str_of(row->face->words);
+        struct str rest = str_of(row->form->words);
         while (rest.n != 0) {
             struct str word = str_cut(&rest, ' '), params = str_of(ops[row->op].params);
             struct op_param p;
