@@ -5,17 +5,9 @@
 
 #include "pty/pty.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
-
-static int open_slave(struct pty *p, struct err *e)
-{
-    if (grantpt(p->master) != 0 || unlockpt(p->master) != 0) {
-        return err_sys(e, "cannot unlock a pseudo-terminal");
-    }
-    p->slave = ioctl(p->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    return p->slave < 0 ? err_sys(e, "cannot open a pseudo-terminal's other end") : 0;
-}
 
 int pty_open(struct pty *p, const struct winsize *size, const struct termios *modes, struct err *e)
 {
@@ -24,7 +16,12 @@ int pty_open(struct pty *p, const struct winsize *size, const struct termios *mo
     if (p->master < 0) {
         return err_sys(e, "cannot open a pseudo-terminal");
     }
-    int rc = open_slave(p, e);
+    int rc = 0;
+    if (grantpt(p->master) != 0 || unlockpt(p->master) != 0) {
+        rc = err_sys(e, "cannot unlock a pseudo-terminal");
+    } else if ((p->slave = ioctl(p->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0) {
+        rc = err_sys(e, "cannot open a pseudo-terminal's other end");
+    }
     if (rc == 0 && modes != NULL && tcsetattr(p->slave, TCSANOW, modes) != 0) {
         rc = err_sys(e, "cannot set the modes of a pseudo-terminal");
     }
@@ -49,5 +46,6 @@ void pty_close(struct pty *p)
 
 void pty_resize(const struct pty *p, const struct winsize *size)
 {
+    assert(p->master >= 0);
     ioctl(p->master, TIOCSWINSZ, size); // fails only for a descriptor that is no terminal
 }

@@ -1,7 +1,7 @@
 // The pump between a terminal and a pseudo-terminal.
 //
-// There is no parser and no emulator here: what programs say to terminals grows every year, and
-// whoever reads along in order to understand it breaks what he does not understand. A turn is
+// There is no parser and no emulator here: what programs send to terminals grows every year, and a pump
+// that interprets it breaks what it does not know. A turn is
 //
 //     read until EAGAIN or until the buffer is full ──> [filter] ──> write until EAGAIN
 //
@@ -14,6 +14,7 @@
 
 #include "pty/pump.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ static void pump_free(struct pump *p)
 static void on_end(void *arg)
 {
     struct pump *p = arg;
+    assert(p->ended && p->end_task != NULL);
     p->end_task = NULL;
     p->cb.on_end(p, p->how, p->arg);
 }
@@ -86,17 +88,6 @@ static bool flush(int fd, struct buf *b)
     return !broken;
 }
 
-static void take_terminal(struct pump *p)
-{
-    size_t room = ROOM - p->up.n;
-    ssize_t n = read(p->in_fd, scratch, room);
-    if (n > 0) {
-        buf_add(&p->up, scratch, (size_t)n);
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        end(p, PUMP_HANGUP);
-    }
-}
-
 /// Read the master until it has no more or `down` is full. Returns how much came.
 static size_t take_master(struct pump *p)
 {
@@ -118,13 +109,6 @@ static size_t take_master(struct pump *p)
         p->cb.filter(bytes, &p->down, p->arg);
     }
     return got;
-}
-
-static void move_up(struct pump *p)
-{
-    if (!flush(p->master_fd, &p->up)) {
-        buf_clear(&p->up); // nobody is there to read it
-    }
 }
 
 /// Finishing, it goes round until a look at the master brings nothing; a terminal that is full for now
@@ -176,10 +160,15 @@ static void on_ready(uv_poll_t *h, int status, int events)
     struct pump *p = h->data;
     (void)status;
     if (h == &p->in.poll) {
-        take_terminal(p);
+        ssize_t n = read(p->in_fd, scratch, ROOM - p->up.n);
+        if (n > 0) {
+            buf_add(&p->up, scratch, (size_t)n);
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            end(p, PUMP_HANGUP);
+        }
     }
-    if (h != &p->out.poll) {
-        move_up(p);
+    if (h != &p->out.poll && !flush(p->master_fd, &p->up)) {
+        buf_clear(&p->up); // the program's side is closed
     }
     if (h == &p->out.poll || (h == &p->master.poll && (events & UV_WRITABLE) != events)) {
         move_down(p);
@@ -216,6 +205,7 @@ int pump_open(struct pump **out, struct loop *l, int terminal_in, int terminal_o
               const struct pump_cb *cb, void *arg, struct err *e)
 {
     struct pump *p = xcalloc(1, sizeof *p);
+    assert(terminal_in != terminal_out && terminal_in != master && terminal_out != master);
     *p = (struct pump){.loop = l, .cb = *cb, .arg = arg, .last_left = LAST_BYTES};
     p->in_fd = terminal_in;
     p->out_fd = terminal_out;
@@ -265,6 +255,7 @@ void pump_inject(struct pump *p, struct str bytes)
 
 void pump_answer(struct pump *p, struct str bytes)
 {
+    assert(p->up.n <= ROOM);
     if (bytes.n <= ROOM - p->up.n) {
         buf_adds(&p->up, bytes);
         rearm(p);
@@ -276,6 +267,7 @@ void pump_close(struct pump *p)
     if (p == NULL) {
         return;
     }
+    assert(p->n_handles <= 3);
     uv_poll_t *handles[] = {&p->in.poll, &p->out.poll, &p->master.poll};
     unsigned n = p->n_handles;
     if (p->end_task != NULL) {

@@ -61,20 +61,6 @@ static void arm(void)
     }
 }
 
-static void set_mode(struct termios *t, enum tty_mode mode)
-{
-    tcflag_t output = t->c_oflag;
-    if (mode != TTY_QUIET) {
-        cfmakeraw(t);
-        t->c_oflag = mode == TTY_KEYS ? output : t->c_oflag;
-    }
-    t->c_lflag &= ~(tcflag_t)ECHO;
-    if (mode != TTY_QUIET) {
-        t->c_cc[VMIN] = 1;
-        t->c_cc[VTIME] = 0;
-    }
-}
-
 bool tty_in_foreground(int fd)
 {
     return isatty(fd) && tcgetpgrp(fd) == getpgrp();
@@ -100,7 +86,13 @@ int tty_take(int fd, enum tty_mode mode, struct err *e)
         return err_sys(e, "cannot read the terminal's modes");
     }
     t = tty.before;
-    set_mode(&t, mode);
+    t.c_lflag &= ~(tcflag_t)ECHO;
+    if (mode != TTY_QUIET) {
+        cfmakeraw(&t);
+        t.c_oflag = mode == TTY_KEYS ? tty.before.c_oflag : t.c_oflag;
+        t.c_cc[VMIN] = 1;
+        t.c_cc[VTIME] = 0;
+    }
     arm();
     tty.fd = fd;
     tty.flags = tty.taken ? tty.flags : fcntl(fd, F_GETFL);

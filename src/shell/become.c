@@ -1,9 +1,8 @@
-// A program in our own process: it has our terminal, our parent and our job, and its exit code needs no one
-// to pass it on.
+// A program that replaces our process: it has our terminal, parent and job, and its exit code is ours.
 //
-// A shell that a person types into gets our rc files here too, for the marker and for the order of PATH.
-// There is no session whose directory they could lie in, and nobody to remove them later. But nothing in
-// them depends on a project: all such shells share one set, written anew each time.
+// An interactive shell gets our rc files here too, for the marker and for the order of PATH. It has no
+// session directory, and no process remains to remove files later. But nothing in them depends on a
+// project: all such shells share one set, written anew each time.
 
 #include <errno.h>
 #include <signal.h>
@@ -32,21 +31,8 @@ static int become(const struct run *r, const char *const *argv, const char *cons
     return code;
 }
 
-/// "PATH" of what the environment puts in front, for the shell to put it there again behind its rc files.
-static const char *front_of(const struct run *r, struct arena *a)
-{
-    const char *front = "";
-    for (size_t i = 0; r->result != NULL && i < r->result->prepend.n; i++) {
-        const struct env_list *l = &r->result->prepend.p[i];
-        for (size_t k = 0; strcmp(l->name, "PATH") == 0 && k < l->n; k++) {
-            front = arena_printf(a, "%s%s%s", front, k != 0 ? ":" : "", l->items[k]);
-        }
-    }
-    return front;
-}
-
-/// Where the rc files of shells without a session lie. They are the same for all, hold no secret and stay:
-/// nobody is there to remove them when the shell ends.
+/// The directory of the rc files of shells without a session. They are the same for all of them, hold no
+/// secret and stay: no process remains to remove them when the shell ends.
 static const char *common_rc_dir(const struct run *r, struct arena *a, struct err *e)
 {
     const char *parent = arena_printf(a, "%s/rc", r->o->home->runtime);
@@ -61,34 +47,34 @@ static const char *common_rc_dir(const struct run *r, struct arena *a, struct er
     return dir;
 }
 
-/// No file of a session to look for: there may be one of the shell that we were started from.
-static const char **shell_env(const struct run *r, const struct rc_start *how, struct arena *a)
-{
-    size_t n = 0;
-    while (how->env[n] != NULL) {
-        n++;
-    }
-    const char **env = arena_calloc(a, n + 3, sizeof *env);
-    memcpy(env, how->env, n * sizeof *env);
-    env[n] = "AFLOAT_RELOAD_FILE=";
-    env[n + 1] = arena_printf(a, "__AFLOAT_FRONT=%s", front_of(r, a));
-    return env;
-}
-
 static int become_interactive(const struct run *r, struct err *e)
 {
     enum env_dialect d;
-    const char *program = run__shell(r->o, &d);
+    const char *program = run__shell(r->o, &d), *front = "";
     struct rc_start how;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
+    vec(const char *) env = {0};
     const char *dir = common_rc_dir(r, &a, e);
     int rc = dir == NULL ? e->code
                          : rc_prepare(&how, &a, dir, program, d, r->o->marker,
                                       (const char *const *)environ, e);
     if (rc == 0) {
-        rc = become(r, how.argv, shell_env(r, &how, &a));
+        // what the environment puts in front of PATH, for the shell to put it there again after its rc files
+        for (size_t i = 0; r->result != NULL && i < r->result->prepend.n; i++) {
+            const struct env_list *l = &r->result->prepend.p[i];
+            for (size_t k = 0; strcmp(l->name, "PATH") == 0 && k < l->n; k++) {
+                front = arena_printf(&a, "%s%s%s", front, k != 0 ? ":" : "", l->items[k]);
+            }
+        }
+        for (size_t i = 0; how.env[i] != NULL; i++) {
+            vec_push(&env, how.env[i]);
+        }
+        vec_push(&env, "AFLOAT_RELOAD_FILE="); // not that of the shell we were started from
+        vec_push(&env, arena_printf(&a, "__AFLOAT_FRONT=%s", front));
+        vec_push(&env, NULL);
+        rc = become(r, how.argv, env.p);
     }
+    vec_fini(&env);
     arena_fini(&a);
     return rc;
 }

@@ -19,8 +19,7 @@ enum { ANSWER_BYTES = 256, SHOW_MAX = 256 << 10 };
 /// One file. Neither its name nor its content is trusted yet.
 static void show_file(const struct tree_file *f)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addz(&text, "---- ");
     visible_add(&text, str_of(f->path), false);
     buf_addc(&text, '\n');
@@ -48,22 +47,17 @@ static void show(const char *root)
     tree_fini(&t);
 }
 
-static char read_choice(void)
-{
-    char line[ANSWER_BYTES];
-    fputs("Use it? [f]ollow (now and at every edit: my project), [o]nce (what is there now), "
-          "[n]o, [?] show: ",
-          stderr);
-    ssize_t n = read(STDIN_FILENO, line, sizeof line);
-    return n > 0 ? line[0] : 'n';
-}
-
 /// `e` says why it may not be used, and keeps saying so after a no.
 static int ask(const struct home *home, const char *root, struct err *e)
 {
     visible_say("'%s' has an environment that is not trusted yet.", root);
     for (;;) {
-        switch (read_choice()) {
+        char line[ANSWER_BYTES];
+        fputs("Use it? [f]ollow (now and at every edit: my project), [o]nce (what is there now), "
+              "[n]o, [?] show: ",
+              stderr);
+        ssize_t n = read(STDIN_FILENO, line, sizeof line);
+        switch (n > 0 ? line[0] : 'n') {
         case 'f': return env_gate_allow(home->dir, root, true, e);
         case 'o': return env_gate_allow(home->dir, root, false, e);
         case 'n': return e->code;
@@ -78,9 +72,8 @@ int consent_get(const struct env_gate *gate, const struct home *home, const char
 {
     struct env_spec s;
     struct env_vars base;
-    struct arena a;
+    struct arena a = {0};
     struct err ignored;
-    arena_init(&a);
     env_vars_init(&base, &a);
     env_vars_add_environ(&base, (const char *const *)environ);
     int rc = env_spec_read(&s, root, &base, &ignored); // a broken file: the build will tell

@@ -21,56 +21,49 @@ static int gone(struct err *e, const char *dir)
     return err_set(e, ERR_UNREACHABLE, "the shell of '%s' is gone", dir);
 }
 
+/// Wait until `fd` is ready after a call that failed with errno. 0, or a negative code.
+static int wait_ready(int fd, short events, uint64_t deadline, const char *dir, struct err *e)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    int rc = errno == EAGAIN ? interrupt_wait(&p, 1, deadline) : ERR_UNREACHABLE;
+    return rc > 0         ? 0
+           : rc == -EINTR ? err_set(e, rc, "interrupted")
+           : rc == 0      ? err_set(e, ERR_TIMEOUT, "the shell of '%s' does not answer", dir)
+                          : gone(e, dir);
+}
+
 static int send_all(int fd, struct str bytes, uint64_t deadline, const char *dir, struct err *e)
 {
-    while (bytes.n != 0) {
+    int rc = 0;
+    while (bytes.n != 0 && rc == 0) {
         ssize_t n = send(fd, bytes.p, bytes.n, MSG_NOSIGNAL);
-        if (n > 0) {
-            bytes = str_from(bytes, (size_t)n);
-            continue;
-        }
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        int rc = errno == EAGAIN ? interrupt_wait(&p, 1, deadline) : ERR_UNREACHABLE;
-        if (rc <= 0) {
-            return rc == -EINTR ? err_set(e, rc, "interrupted") : gone(e, dir);
-        }
+        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
+        rc = n > 0 ? 0 : wait_ready(fd, POLLOUT, deadline, dir, e);
     }
-    return 0;
+    return rc;
 }
 
 static int receive_all(int fd, struct buf *answer, uint64_t deadline, const char *dir,
                        struct err *e)
 {
     char bytes[4096];
-    for (;;) {
+    int rc = 0;
+    while (rc == 0) {
         ssize_t n = recv(fd, bytes, sizeof bytes, 0);
         if (n == 0) {
             return answer->n != 0 ? 0 : gone(e, dir);
         }
-        if (n > 0) {
-            buf_add(answer, bytes, (size_t)n);
-            continue;
-        }
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int rc = errno == EAGAIN ? interrupt_wait(&p, 1, deadline) : ERR_UNREACHABLE;
-        if (rc == -EINTR) {
-            return err_set(e, rc, "interrupted");
-        }
-        if (rc == 0) {
-            return err_set(e, ERR_TIMEOUT, "the shell of '%s' does not answer", dir);
-        }
-        if (rc < 0) {
-            return gone(e, dir);
-        }
+        buf_add(answer, bytes, n > 0 ? (size_t)n : 0);
+        rc = n > 0 ? 0 : wait_ready(fd, POLLIN, deadline, dir, e);
     }
+    return rc;
 }
 
 /// A failure that the wrapper reports, as ours.
 static int check_answer(const struct buf *answer, const char *dir, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
-    arena_init(&a);
     int rc = buf_ok(answer) ? json_parse(&v, &a, str_trim(buf_str(answer)), NULL, e)
                             : err_set(e, ERR_TOO_LARGE, "the shell of '%s' says too much", dir);
     int64_t code = json_int(json_get(v, "error_code"), 0);
@@ -82,28 +75,13 @@ static int check_answer(const struct buf *answer, const char *dir, struct err *e
     return rc;
 }
 
-static void write_request(struct buf *out, const char *op, const char *arg)
-{
-    struct jw w;
-    jw_init(&w, out);
-    jw_obj(&w);
-    jw_kstrz(&w, "op", op);
-    if (arg != NULL) {
-        jw_kstrz(&w, "arg", arg);
-    }
-    jw_end_obj(&w);
-    buf_addc(out, '\n');
-}
-
 /// True when the session of `dir` answers and has this project.
 static bool has_project(const char *dir, const char *project)
 {
-    struct buf answer;
-    struct arena a;
+    struct buf answer = {.max = CTL_ANSWER_MAX};
+    struct arena a = {0};
     struct json *v = NULL;
     struct err e;
-    buf_init(&answer, CTL_ANSWER_MAX);
-    arena_init(&a);
     bool found = shell_dir_is_private(dir) && ctl_call(dir, "status", NULL, &answer, &e) == 0 &&
                  json_parse(&v, &a, str_trim(buf_str(&answer)), NULL, &e) == 0 &&
                  str_eqz(json_str(json_get(v, "project"), ""), project);
@@ -150,7 +128,7 @@ char *ctl_find_project(const char *runtime, const char *project)
 
 int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answer, struct err *e)
 {
-    struct buf request;
+    struct buf request = {.max = SIZE_MAX};
     char *sock = path_join(dir, "ctl.sock");
     int fd = dial_unix(sock, interrupt_deadline(CONNECT_MS), e);
     free(sock);
@@ -158,8 +136,15 @@ int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answe
         return fd == ERR_UNREACHABLE ? gone(e, dir) : fd;
     }
     uint64_t deadline = interrupt_deadline(CTL_WAIT_MS);
-    buf_init(&request, SIZE_MAX);
-    write_request(&request, op, arg);
+    struct jw w;
+    jw_init(&w, &request);
+    jw_obj(&w);
+    jw_kstrz(&w, "op", op);
+    if (arg != NULL) {
+        jw_kstrz(&w, "arg", arg);
+    }
+    jw_end_obj(&w);
+    buf_addc(&request, '\n');
     int rc = send_all(fd, buf_str(&request), deadline, dir, e);
     if (rc == 0) {
         rc = receive_all(fd, answer, deadline, dir, e);

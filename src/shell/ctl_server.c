@@ -9,6 +9,7 @@
 
 #include "shell/ctl_server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -79,6 +80,7 @@ static void on_written(uv_write_t *req, int status)
 static void respond(struct ctl_call *c)
 {
     uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
+    assert(c->asked && !c->answered); // one answer for one question
     c->answered = true;
     if (c->closing || uv_write(&c->write, (uv_stream_t *)&c->pipe, &b, 1, on_written) < 0) {
         hang_up(c);
@@ -90,10 +92,10 @@ static void respond(struct ctl_call *c)
 
 static void ask(struct ctl_call *c)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct err e;
-    arena_init(&a);
+    assert(!c->asked && c->server != NULL);
     c->asked = true;
     uv_read_stop((uv_stream_t *)&c->pipe);
     if (json_parse(&v, &a, str_trim(buf_str(&c->in)), NULL, &e) < 0) {

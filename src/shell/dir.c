@@ -3,16 +3,17 @@
 //     $AFLOAT_RUNTIME/shell/     locked while somebody makes or sweeps a session's directory
 //         qX3f9a/                locked by its session for as long as that lives
 //
-// The locks are of directories themselves (flock), so they end with their process, however it ends. A
-// session that was killed cannot clean up: the next one sees that its lock is free and does it, when it starts and
-// again when it ends. Both are needed: one that starts right after a kill may find the lock still held, by the dying
-// process or by a child of it that has not called exec yet.
+// The directories themselves are locked (flock), so a lock ends with its process, however that ends. A
+// session that was killed cannot clean up: the next one sees that its lock is free and does it, when it
+// starts and again when it ends. Both are needed: one that starts right after a kill may find the lock still
+// held, by the dying process or by a child of it that has not called exec yet.
 //
-// What lies here goes into a shell, so nobody else may have a way in: every step holds a descriptor
-// that was opened without following links and looked at through fstat.
+// A shell evaluates what is in here, so no other user may have access: every step uses a descriptor that
+// was opened without following links and checked with fstat.
 
 #include "shell/dir.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,60 +56,44 @@ static int open_private(const char *path, struct err *e)
 
 // ---- removing ------------------------------------------------------------------------------
 
-static void remove_entries(int dirfd, int depth);
-
-static void remove_entry(int dirfd, const char *name, int depth)
-{
-    if (unlinkat(dirfd, name, 0) == 0 || depth == 0) {
-        return;
-    }
-    int fd = open_dir_at(dirfd, name);
-    if (fd >= 0) {
-        remove_entries(fd, depth - 1);
-        unlinkat(dirfd, name, AT_REMOVEDIR);
-    }
-}
-
-/// Takes over `dirfd`.
+/// Remove what is in a directory, at most `depth` levels deep. Takes over `dirfd`.
 static void remove_entries(int dirfd, int depth)
 {
     struct dirent *entry;
+    assert(dirfd >= 0 && depth >= 0);
     DIR *dir = fdopendir(dirfd);
     if (dir == NULL) {
         close(dirfd);
         return;
     }
     while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): a stream of our own
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            remove_entry(dirfd, entry->d_name, depth);
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(dirfd, name, 0) == 0 ||
+            depth == 0) {
+            continue;
+        }
+        int fd = open_dir_at(dirfd, name);
+        if (fd >= 0) {
+            remove_entries(fd, depth - 1);
+            unlinkat(dirfd, name, AT_REMOVEDIR);
         }
     }
     closedir(dir);
 }
 
-/// Remove session `name` if its process is gone.
-static void sweep_one(int parent, const char *name)
-{
-    int fd = open_dir_at(parent, name);
-    if (fd < 0) {
-        return;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        close(fd);
-        return;
-    }
-    remove_entries(fd, DEPTH_MAX);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
+/// Remove the sessions whose process is gone: their locks are free.
 static void sweep(int parent)
 {
     struct dirent *entry;
-    int fd = dup(parent);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    int copy = dup(parent);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
     while (dir != NULL && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe)
-        if (entry->d_name[0] != '.') {
-            sweep_one(parent, entry->d_name);
+        int fd = entry->d_name[0] != '.' ? open_dir_at(parent, entry->d_name) : -1;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            remove_entries(fd, DEPTH_MAX);
+            unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+        } else if (fd >= 0) {
+            close(fd);
         }
     }
     if (dir != NULL) {
@@ -118,38 +103,31 @@ static void sweep(int parent)
 
 // ---- public --------------------------------------------------------------------------------
 
-/// Make `path`, where XXXXXX at the end stands for any name if so wanted, and lock it; the parent is
-/// locked by us.
-static int make(struct shell_dir *d, const char *path, bool any_name, struct err *e)
-{
-    char *made = xstrdup(path);
-    if (any_name ? mkdtemp(made) == NULL : mkdir(made, 0700) != 0) {
-        int rc = err_sys(e, "cannot make '%s'", path);
-        free(made);
-        return rc;
-    }
-    d->path = made;
-    d->id = strrchr(d->path, '/') + 1;
-    d->fd = open_private(d->path, e);
-    if (d->fd < 0) {
-        return d->fd;
-    }
-    return flock(d->fd, LOCK_EX | LOCK_NB) != 0 ? err_sys(e, "cannot lock '%s'", d->path) : 0;
-}
-
-/// Make `path` in a parent that is ours alone, after what dead processes left there is removed.
+/// Make `path`, where XXXXXX at the end stands for any name if so wanted, and lock it. The parent must be
+/// ours alone; what dead processes left there is removed first.
 static int make_in(struct shell_dir *d, const char *parent_path, const char *path, bool any_name,
                    struct err *e)
 {
     *d = (struct shell_dir){.fd = -1};
     int parent = open_private(parent_path, e);
-    int rc = parent;
-    if (rc >= 0 && flock(parent, LOCK_EX) != 0) {
-        rc = err_sys(e, "cannot lock '%s'", parent_path);
-    }
-    if (rc >= 0) {
+    int rc = parent < 0                    ? parent
+             : flock(parent, LOCK_EX) == 0 ? 0
+                                           : err_sys(e, "cannot lock '%s'", parent_path);
+    if (rc == 0) {
         sweep(parent);
-        rc = make(d, path, any_name, e);
+        char *made = xstrdup(path);
+        if (any_name ? mkdtemp(made) == NULL : mkdir(made, 0700) != 0) {
+            rc = err_sys(e, "cannot make '%s'", path);
+            free(made);
+        } else {
+            d->path = made;
+            d->id = strrchr(d->path, '/') + 1;
+            d->fd = open_private(d->path, e);
+            rc = d->fd < 0 ? d->fd : 0;
+        }
+    }
+    if (rc == 0 && flock(d->fd, LOCK_EX | LOCK_NB) != 0) {
+        rc = err_sys(e, "cannot lock '%s'", d->path);
     }
     if (rc < 0) {
         shell_dir_close(d);
@@ -157,7 +135,7 @@ static int make_in(struct shell_dir *d, const char *parent_path, const char *pat
     if (parent >= 0) {
         close(parent);
     }
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e)

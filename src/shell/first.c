@@ -1,8 +1,7 @@
 // Before the first prompt: the environment is built and its tasks run, with progress on the terminal.
 //
-// The terminal is ours alone meanwhile: echo is off, so that what is typed ahead does not fall into the
-// progress line; it stays in the terminal, and the shell reads it later. Ctrl-C stops what runs and goes
-// in without it.
+// Echo is off meanwhile, so that what is typed ahead does not mix with the progress line; it stays in the
+// terminal, and the shell reads it later. Ctrl-C stops the build and starts the shell without it.
 
 #include <signal.h>
 #include <unistd.h>
@@ -25,34 +24,25 @@ static void on_interrupt(int signum, void *arg)
 
 // ---- tasks ---------------------------------------------------------------------------------
 
-static const char *task_word(enum env_task_state s)
-{
-    switch (s) {
-    case ENV_TASK_DONE: return "done";
-    case ENV_TASK_SKIPPED: return "skipped";
-    case ENV_TASK_FAILED: return "failed";
-    case ENV_TASK_BLOCKED: return "not run";
-    default: return NULL;
-    }
-}
-
 static void on_task(const struct env_task_progress *p, void *arg)
 {
     struct run *r = arg;
-    struct buf line;
-    const char *word = task_word(p->state);
+    struct buf line = {.max = SIZE_MAX};
+    const char *word = p->state == ENV_TASK_DONE      ? "done"
+                       : p->state == ENV_TASK_FAILED  ? "failed"
+                       : p->state == ENV_TASK_BLOCKED ? "not run"
+                                                      : NULL;
     if (p->state == ENV_TASK_IN_SHELL) {
         vec_push(&r->left, arena_strdup(&r->arena, str_of(p->task->name)));
         return;
     }
-    buf_init(&line, SIZE_MAX);
     if (p->state == ENV_TASK_STARTED) {
         buf_addf(&line, "task %s (%zu of %zu)", p->task->name, p->done + 1, p->total);
         progress_set(&r->progress, buf_z(&line));
     } else if (p->state == ENV_TASK_OUTPUT) {
         buf_addf(&line, "%s: %s", p->task->name, p->text);
         progress_line(&r->progress, buf_str(&line));
-    } else if (word != NULL && p->state != ENV_TASK_SKIPPED) {
+    } else if (word != NULL) {
         buf_addf(&line, "task %s %s%s%s", p->task->name, word, p->text[0] != '\0' ? ": " : "",
                  p->text);
         progress_line(&r->progress, buf_str(&line));
@@ -93,21 +83,6 @@ static void run_tasks(struct run *r)
 
 // ---- the build -----------------------------------------------------------------------------
 
-static void build(struct run *r)
-{
-    env_coord_reload(r->coord, true);
-    while (!r->settled) {
-        loop_run_once(&r->loop, true);
-    }
-}
-
-static void say_messages(struct run *r)
-{
-    for (size_t i = 0; r->built != NULL && i < r->built->messages.n; i++) {
-        progress_line(&r->progress, str_of(r->built->messages.p[i]));
-    }
-}
-
 void first__build(struct run *r)
 {
     struct signal_watch *watch = NULL;
@@ -117,9 +92,14 @@ void first__build(struct run *r)
     (void)rc; // without it Ctrl-C ends us, as other signals do now: the terminal is given back
     progress_init(&r->progress, &r->loop, r->terminal, r->o->quiet);
     progress_set(&r->progress, "building the environment");
-    build(r);
+    env_coord_reload(r->coord, true);
+    while (!r->settled) {
+        loop_run_once(&r->loop, true);
+    }
     progress_set(&r->progress, NULL);
-    say_messages(r);
+    for (size_t i = 0; r->built != NULL && i < r->built->messages.n; i++) {
+        progress_line(&r->progress, str_of(r->built->messages.p[i]));
+    }
     r->tasks_ok = true;
     if (r->built != NULL && r->built->tasks.n != 0 && !r->interrupted) {
         run_tasks(r);

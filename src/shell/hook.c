@@ -7,6 +7,7 @@
 
 #include "shell/hook.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -88,16 +89,6 @@ static void on_term(int signum, void *arg)
     stop(arg);
 }
 
-// The terminal is the shell's, with its keys and its hang-up: those must not end us before what we wrote
-// is gone.
-static void part_from_terminal(void)
-{
-    static const int keys[] = {SIGHUP, SIGINT, SIGQUIT, SIGTTOU};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        signal(keys[i], SIG_IGN);
-    }
-}
-
 static void watch_shell(struct serve *s)
 {
     s->shell_fd = (int)syscall(SYS_pidfd_open, s->o->pid, 0);
@@ -146,9 +137,7 @@ static void offer(struct serve *s, struct str text, uint64_t generation)
 // What takes it back is there before the result is: a shell may leave as soon as it has it.
 static void offer_result(struct serve *s, struct env_result *r)
 {
-    struct buf text, leave;
-    buf_init(&text, SIZE_MAX);
-    buf_init(&leave, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX}, leave = {.max = SIZE_MAX};
     env_session_render(s->session, r, s->o->dialect, &text);
     env_session_render(s->session, NULL, s->o->dialect, &leave);
     if (write_file(s, "leave", buf_str(&leave))) {
@@ -169,11 +158,9 @@ static void on_retry(void *arg)
 
 static void offer_note(struct serve *s, const char *text)
 {
-    struct buf line, out;
+    struct buf line = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
     struct str first = str_of(text);
     first = str_cut(&first, '\n');
-    buf_init(&line, SIZE_MAX);
-    buf_init(&out, SIZE_MAX);
     buf_addz(&line, "afloat: ");
     visible_add(&line, first, false);
     env_render_note(s->o->dialect, buf_z(&line), &out);
@@ -196,6 +183,7 @@ static void take_ack(struct serve *s, const char *name)
         return;
     }
     uint64_t generation = s->generations[n % ARRAY_LEN(s->generations)];
+    assert(s->report != NULL && s->session != NULL);
     if (generation != 0) {
         env_session_applied(s->session, generation);
         report_applied(s->report, generation);
@@ -297,9 +285,13 @@ static int run(struct serve *s, struct err *e)
 
 int hook_serve(const struct hook_opts *o, struct err *e)
 {
+    // the terminal is the shell's: its keys and its hang-up must not end us before our files are removed
+    static const int keys[] = {SIGHUP, SIGINT, SIGQUIT, SIGTTOU};
     struct serve s = {.o = o, .shell_fd = -1};
     struct shell_dir dir;
-    part_from_terminal();
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        signal(keys[i], SIG_IGN);
+    }
     int rc = shell_dir_make(&dir, o->dir, e);
     if (rc == 0) {
         rc = run(&s, e);

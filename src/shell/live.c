@@ -1,14 +1,13 @@
-// The session runs, the coordinator builds; here they meet.
+// The running session: what the coordinator builds is offered to the shell.
 //
 //     building ──> status
 //     ready ──> rendered for this shell ──> offered ──> signal ──> ack ──> applied, status
 //     failed ──> status, and a note at the next prompt; the shell keeps what it has
 //
-// A text that cannot be handed over because the disk is full is tried again until it can.
-//
-// What is offered is always the newest result. The shell says by its ack which one it took, and only
-// then the next is rendered as a difference to that.
+// The newest result is always the one offered. The shell's ack says which one it took; only then is the
+// next one rendered as a difference to that. When the disk is full the offer is tried again.
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -20,12 +19,10 @@
 
 enum { CALM_MS = 3000, RETRY_MS = 1000, DAMAGED_MAX = 2 };
 
-static const char default_key[] = "\\e\\C-r";
-
 static const char *key_of(void)
 {
     const char *key = getenv("AFLOAT_RELOAD_KEYBIND");
-    return key != NULL && key[0] != '\0' ? key : default_key;
+    return key != NULL && key[0] != '\0' ? key : "\\e\\C-r";
 }
 
 static struct status status_of(const struct live *v, enum status_state s)
@@ -44,6 +41,7 @@ static struct status status_of(const struct live *v, enum status_state s)
 void live__show(struct live *v, enum status_state s)
 {
     struct status st = status_of(v, s);
+    assert(v->session != NULL);
     v->state = s;
     session_show(v->session, &st);
 }
@@ -77,11 +75,10 @@ static void note(struct live *v, const char *slot, const char *text)
 static void note_state(struct live *v, enum status_state s)
 {
     struct status st = status_of(v, s);
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     if (v->run->o->quiet) {
         return;
     }
-    buf_init(&line, SIZE_MAX);
     status_render_line(&st, &line);
     note(v, "state", buf_z(&line));
     buf_fini(&line);
@@ -109,9 +106,9 @@ static void fail_offer(struct live *v, int code, const char *why)
 
 void live__offer(struct live *v)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct err e;
-    buf_init(&text, SIZE_MAX);
+    assert(v->run->result != NULL);
     env_session_render(v->merge, v->run->result, v->dialect, &text);
     int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, &e);
     buf_fini(&text);
@@ -135,27 +132,20 @@ static void on_retry(void *arg)
     live__offer(arg);
 }
 
-static const struct env_task *find_task(const struct env_result *r, const char *name)
-{
-    for (size_t i = 0; r != NULL && i < r->tasks.n; i++) {
-        if (strcmp(r->tasks.p[i].name, name) == 0) {
-            return &r->tasks.p[i];
-        }
-    }
-    return NULL;
-}
-
 int live__offer_task(struct live *v, const char *name, bool force, struct err *e)
 {
     uint64_t id;
-    struct buf text;
-    const struct env_task *t = find_task(v->run->built, name);
-    if (t == NULL) { // a newer environment has it no more
+    struct buf text = {.max = SIZE_MAX};
+    const struct env_result *r = v->run->built;
+    size_t i = 0;
+    while (r != NULL && i < r->tasks.n && strcmp(r->tasks.p[i].name, name) != 0) {
+        i++;
+    }
+    if (r == NULL || i == r->tasks.n) { // the newest environment has it no more
         return err_set(e, ERR_NOT_FOUND, "there is no task '%s'", name);
     }
-    buf_init(&text, SIZE_MAX);
-    task_text(t, v->dialect, force, &text);
-    int rc = offers_task(v->offers, t->name, buf_str(&text), &id, e);
+    task_text(&r->tasks.p[i], v->dialect, force, &text);
+    int rc = offers_task(v->offers, name, buf_str(&text), &id, e);
     buf_fini(&text);
     return rc;
 }
@@ -291,11 +281,10 @@ static int open_session(struct live *v, struct arena *a, const struct rc_start *
 static int offer_first(struct live *v, struct err *e)
 {
     struct run *r = v->run;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (r->result == NULL) {
         return 0;
     }
-    buf_init(&text, SIZE_MAX);
     env_session_render(v->merge, r->result, v->dialect, &text);
     int rc = offers_env(v->offers, buf_str(&text), &v->offer_id, e);
     v->offered = r->result->generation;
@@ -305,19 +294,6 @@ static int offer_first(struct live *v, struct err *e)
         rc = rc == ERR_NOT_FOUND ? 0 : rc;
     }
     return rc;
-}
-
-/// The first build was over before there was a session to speak of.
-static void tell_first(struct live *v)
-{
-    struct run *r = v->run;
-    struct env_ready good = {.result = r->built};
-    struct env_failed bad = {.code = r->failure_code, .text = r->failure};
-    if (r->failure != NULL) {
-        report_failed(r->report, &bad);
-    } else if (r->built != NULL) {
-        report_ready(r->report, &good);
-    }
 }
 
 static int start(struct live *v, struct arena *a, struct err *e)
@@ -358,8 +334,7 @@ static void close_live(struct live *v)
 int live__run(struct run *r, struct err *e)
 {
     struct live v = {.run = r, .state = STATUS_WATCHING, .dir.fd = -1};
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     v.program = run__shell(r->o, &v.dialect);
     v.merge = env_session_new((const char *const *)environ);
     timer_init(&v.calm, &r->loop, on_calm, &v);
@@ -367,7 +342,13 @@ int live__run(struct run *r, struct err *e)
     int rc = start(&v, &a, e);
     if (rc == 0) {
         r->live = &v;
-        tell_first(&v);
+        // the first build was over before there was a session to report it
+        if (r->failure != NULL) {
+            report_failed(r->report,
+                          &(struct env_failed){.code = r->failure_code, .text = r->failure});
+        } else if (r->built != NULL) {
+            report_ready(r->report, &(struct env_ready){.result = r->built});
+        }
         show_rest(&v);
         live__watch_tasks(&v);
     }

@@ -1,5 +1,6 @@
 // What the control socket is asked (shell/ctl.h has the list).
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -69,9 +70,8 @@ typedef void write_fn(struct live *v, struct jw *w);
 
 static void answer(struct live *v, struct ctl_call *call, write_fn *write)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     write(v, &w);
     ctl_answer(call, buf_str(&out));
@@ -89,9 +89,8 @@ void live__answer_waiting(struct live *v)
 
 static void answer_task(struct live_task *t, bool ok)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
     jw_kstrz(&w, "task", t->name);
@@ -120,10 +119,7 @@ static void task_free(struct live_task *t)
         }
     }
     env_tasks_close(t->tasks);
-    vec_foreach (name, &t->left) {
-        free(*name);
-    }
-    vec_fini(&t->left);
+    vec_fini_each(&t->left, free);
     buf_fini(&t->output);
     free(t->failed);
     free(t->name);
@@ -163,6 +159,7 @@ static void on_task_end(const struct env_tasks_end *end, void *arg)
 static int start_task(struct live *v, struct ctl_call *call, const char *name, struct err *e)
 {
     struct live_task *t = xcalloc(1, sizeof *t);
+    assert(v->run->built != NULL);
     *t = (struct live_task){.live = v, .call = call, .name = xstrdup(name)};
     buf_init(&t->output, SIZE_MAX);
     const struct env_tasks_opts o = {.loop = &v->run->loop,
@@ -183,24 +180,6 @@ static int start_task(struct live *v, struct ctl_call *call, const char *name, s
 }
 
 // ---- questions -----------------------------------------------------------------------------
-
-static void on_status(struct live *v, struct ctl_call *call, const char *arg)
-{
-    (void)arg;
-    answer(v, call, write_status);
-}
-
-static void on_error(struct live *v, struct ctl_call *call, const char *arg)
-{
-    (void)arg;
-    answer(v, call, write_error);
-}
-
-static void on_inputs(struct live *v, struct ctl_call *call, const char *arg)
-{
-    (void)arg;
-    answer(v, call, write_inputs);
-}
 
 static void on_reload(struct live *v, struct ctl_call *call, const char *arg)
 {
@@ -239,16 +218,24 @@ void live__on_call(struct ctl_call *call, const char *op, const char *arg, void 
 {
     static const struct {
         const char *op;
+        write_fn *write; // answers at once, or `fn` acts first
         void (*fn)(struct live *v, struct ctl_call *call, const char *arg);
     } rows[] = {
-        {"status", on_status}, {"reload", on_reload}, {"pause", on_pause}, {"resume", on_resume},
-        {"error", on_error},   {"inputs", on_inputs}, {"task", on_task},
+        {"status", write_status, NULL}, {"error", write_error, NULL},
+        {"inputs", write_inputs, NULL}, {"reload", NULL, on_reload},
+        {"pause", NULL, on_pause},      {"resume", NULL, on_resume},
+        {"task", NULL, on_task},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (strcmp(op, rows[i].op) == 0) {
-            rows[i].fn(data, call, arg);
-            return;
+        if (strcmp(op, rows[i].op) != 0) {
+            continue;
         }
+        if (rows[i].write != NULL) {
+            answer(data, call, rows[i].write);
+        } else {
+            rows[i].fn(data, call, arg);
+        }
+        return;
     }
     ctl_fail(call, ERR_USAGE, "the shell does not know this question");
 }

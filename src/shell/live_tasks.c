@@ -111,8 +111,7 @@ static void unwatch(struct live *v)
 /// The tasks with inputs, as one text: while it stays the same, so do the watches.
 static char *describe(const struct env_result *r)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     vec_foreach (t, &r->tasks) {
         buf_addf(&text, "%s%s\n", t->in_shell ? "*" : "", t->name);
         for (const char **in = t->inputs; *in != NULL; in++) {

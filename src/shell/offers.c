@@ -11,6 +11,7 @@
 
 #include "shell/offers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ static void remove_file(const struct offers *o, const char *name)
 
 static void drop(struct offers *o, size_t i)
 {
+    assert(i < o->waiting.n);
     struct offer *it = &o->waiting.p[i];
     if (it->file != NULL) {
         remove_file(o, it->file);
@@ -64,12 +66,12 @@ static void drop(struct offers *o, size_t i)
 /// Make `pending` say what waits.
 static int publish(struct offers *o, struct err *e)
 {
-    struct buf text;
+    assert(!o->closed);
+    struct buf text = {.max = SIZE_MAX};
     if (o->waiting.n == 0) {
         remove_file(o, "pending");
         return 0;
     }
-    buf_init(&text, SIZE_MAX);
     vec_foreach (it, &o->waiting) {
         if (it->stale) {
             continue;
@@ -161,8 +163,7 @@ static void on_poll(void *arg)
 /// What may stand on a line of `pending`.
 static char *one_line(struct str text)
 {
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
+    struct buf line = {.max = SIZE_MAX};
     for (size_t i = 0; i < text.n; i++) {
         if ((unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f) {
             buf_addc(&line, text.p[i]);
@@ -194,6 +195,7 @@ static void drop_stale(struct offers *o)
 /// `arg` become ours. Nothing is taken away before the new list is in place.
 static int add(struct offers *o, struct offer it, struct err *e)
 {
+    assert(it.id == 0 && o->last_id != 0); // ids only grow, and none is 0
     it.id = o->last_id;
     set_stale(o, it.slot, true);
     vec_push(&o->waiting, it);
@@ -219,19 +221,19 @@ static int add_file(struct offers *o, const char *kind, const char *slot, char *
     return add(o, (struct offer){.kind = kind, .slot = slot, .file = name, .arg = arg}, e);
 }
 
+/// Keep a file that can be removed when the disk is full; where it is full already, later.
 static void keep_spare(struct offers *o)
 {
     static const char zeros[SPARE_BYTES];
-    if (faccessat(o->dir->fd, spare, F_OK, 0) != 0 &&
-        env_render_write(o->dir->path, spare, (struct str){zeros, sizeof zeros}, NULL) != 0) {
-        return; // the disk is full: later
+    if (faccessat(o->dir->fd, spare, F_OK, 0) != 0) {
+        int rc = env_render_write(o->dir->path, spare, (struct str){zeros, sizeof zeros}, NULL);
+        (void)rc;
     }
 }
 
 static void on_closed(uv_handle_t *h)
 {
-    struct offers *o = h->data;
-    free(o);
+    free(h->data);
 }
 
 struct offers *offers_open(struct loop *l, const struct shell_dir *d, const struct offers_cb *cb,

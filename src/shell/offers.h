@@ -40,4 +40,5 @@ int offers_task(struct offers *o, const char *name, struct str text, uint64_t *i
 /// of a note that waits in the same `slot` (a constant; NULL: of none).
 int offers_note(struct offers *o, const char *slot, struct str text, struct err *e) MUST_CHECK;
 
-void offers_close(struct offers *o); // NULL is allowed; no callback follows
+/// Withdraw everything and free; no callback follows. NULL is allowed.
+void offers_close(struct offers *o);

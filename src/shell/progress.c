@@ -5,12 +5,13 @@
 
 #include "shell/progress.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/time.h"
-#include "base/utf8.h"
 #include "base/visible.h"
 #include "pty/tty.h"
+#include "term/text.h"
 
 enum { TICK_MS = 100, SHOW_AFTER_MS = 150 };
 
@@ -42,7 +43,7 @@ static void draw(const struct progress *p, struct buf *b)
     struct winsize w = tty_size(STDERR_FILENO);
     size_t room = w.ws_col > 20 ? (size_t)w.ws_col - 12 : 8;
     buf_addf(b, "\r\033[K%s ", frames[p->frame % ARRAY_LEN(frames)]);
-    buf_add(b, p->text, utf8_cut(p->text, strlen(p->text), room));
+    text_add_cut(b, str_of(p->text), room);
     buf_addf(b, " %.1f s", (double)elapsed_ms(p) / 1000);
 }
 
@@ -56,8 +57,8 @@ static void erase(const struct progress *p, struct buf *b)
 static void on_tick(void *arg)
 {
     struct progress *p = arg;
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
+    assert(p->live && p->text != NULL); // progress_set() stops the timer
     p->frame++;
     draw(p, &b);
     put(&b);
@@ -73,8 +74,7 @@ void progress_init(struct progress *p, struct loop *l, bool terminal, bool quiet
 
 void progress_set(struct progress *p, const char *text)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     erase(p, &b);
     free(p->text);
     p->text = text != NULL ? xstrdup(text) : NULL;
@@ -90,11 +90,10 @@ void progress_set(struct progress *p, const char *text)
 
 void progress_line(struct progress *p, struct str line)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     if (p->quiet) {
         return;
     }
-    buf_init(&b, SIZE_MAX);
     erase(p, &b);
     visible_add(&b, line, true);
     buf_addc(&b, '\n');

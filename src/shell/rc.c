@@ -9,6 +9,7 @@
 
 #include "shell/rc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -41,8 +42,7 @@ static const char *lookup(const char *const *env, const char *name)
 static int write_init(const char *dir, const char *name, enum env_dialect d, const char *script,
                       bool marker, struct err *e)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addz(&text, d == ENV_FISH ? "set -g __afloat_marker " : "__afloat_marker=");
     buf_addz(&text, marker ? "1\n" : "''\n");
     env_render_prelude(d, &text);
@@ -52,6 +52,7 @@ static int write_init(const char *dir, const char *name, enum env_dialect d, con
     return rc;
 }
 
+/// `list` with NULL behind it, of the arena.
 static const char **words(struct arena *a, const char *const *list, size_t n)
 {
     const char **out = arena_calloc(a, n + 1, sizeof *out);
@@ -61,32 +62,10 @@ static const char **words(struct arena *a, const char *const *list, size_t n)
     return out;
 }
 
-static int prepare_bash(struct rc_start *out, struct arena *a, const char *dir, const char *program,
-                        bool marker, struct err *e)
-{
-    const char *file = arena_printf(a, "%s/rc.bash", dir);
-    const char *const argv[] = {program, "--noprofile", "--rcfile", file, "-i"};
-    out->argv = words(a, argv, ARRAY_LEN(argv));
-    out->env = words(a, NULL, 0);
-    return write_init(dir, "rc.bash", ENV_BASH, "init.bash", marker, e);
-}
-
-static int write_zsh(const char *dir, bool marker, struct err *e)
-{
-    struct buf text;
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        return err_sys(e, "cannot make '%s'", dir);
-    }
-    buf_init(&text, SIZE_MAX);
-    add_shipped(&text, "zshenv.zsh");
-    int rc = env_render_write(dir, ".zshenv", buf_str(&text), e);
-    buf_fini(&text);
-    return rc < 0 ? rc : write_init(dir, ".zshrc", ENV_ZSH, "init.zsh", marker, e);
-}
-
 static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, const char *program,
                        bool marker, const char *const *outer, struct err *e)
 {
+    struct buf text = {.max = SIZE_MAX};
     const char *zdotdir = arena_printf(a, "%s/zsh", dir);
     const char *before = lookup(outer, "ZDOTDIR");
     const char *const argv[] = {program, "-i"};
@@ -95,36 +74,34 @@ static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, c
         arena_printf(a, "__AFLOAT_ZDOTDIR=%s", before != NULL ? before : "")};
     out->argv = words(a, argv, ARRAY_LEN(argv));
     out->env = words(a, env, before != NULL ? 2 : 1);
-    return write_zsh(zdotdir, marker, e);
-}
-
-static const char *fish_source(struct arena *a, const char *file)
-{
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
-    buf_addz(&out, "source ");
-    env_quote(&out, ENV_FISH, file);
-    const char *line = arena_strdup(a, buf_str(&out));
-    buf_fini(&out);
-    return line;
-}
-
-static int prepare_fish(struct rc_start *out, struct arena *a, const char *dir, const char *program,
-                        bool marker, struct err *e)
-{
-    const char *file = arena_printf(a, "%s/init.fish", dir);
-    const char *const argv[] = {program, "-i", "--init-command", fish_source(a, file)};
-    out->argv = words(a, argv, ARRAY_LEN(argv));
-    out->env = words(a, NULL, 0);
-    return write_init(dir, "init.fish", ENV_FISH, "init.fish", marker, e);
+    if (mkdir(zdotdir, 0700) != 0 && errno != EEXIST) {
+        return err_sys(e, "cannot make '%s'", zdotdir);
+    }
+    add_shipped(&text, "zshenv.zsh");
+    int rc = env_render_write(zdotdir, ".zshenv", buf_str(&text), e);
+    buf_fini(&text);
+    return rc < 0 ? rc : write_init(zdotdir, ".zshrc", ENV_ZSH, "init.zsh", marker, e);
 }
 
 int rc_prepare(struct rc_start *out, struct arena *a, const char *dir, const char *program,
                enum env_dialect d, bool marker, const char *const *outer, struct err *e)
 {
-    switch (d) {
-    case ENV_ZSH: return prepare_zsh(out, a, dir, program, marker, outer, e);
-    case ENV_FISH: return prepare_fish(out, a, dir, program, marker, e);
-    default: return prepare_bash(out, a, dir, program, marker, e);
+    assert(d != ENV_SH); // it has no rc files of ours
+    if (d == ENV_ZSH) {
+        return prepare_zsh(out, a, dir, program, marker, outer, e);
     }
+    bool fish = d == ENV_FISH;
+    const char *name = fish ? "init.fish" : "rc.bash", *file = arena_printf(a, "%s/%s", dir, name);
+    struct buf source = {.max = SIZE_MAX};
+    buf_addz(&source, "source ");
+    env_quote(&source, ENV_FISH, file);
+    const char *const for_bash[] = {program, "--noprofile", "--rcfile", file, "-i"};
+    const char *const for_fish[] = {program, "-i", "--init-command",
+                                    arena_strdup(a, buf_str(&source))};
+    buf_fini(&source);
+    out->argv =
+        fish ? words(a, for_fish, ARRAY_LEN(for_fish)) : words(a, for_bash, ARRAY_LEN(for_bash));
+    out->env = words(a, NULL, 0);
+    return write_init(dir, name, fish ? ENV_FISH : ENV_BASH, fish ? "init.fish" : "init.bash",
+                      marker, e);
 }

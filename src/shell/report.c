@@ -29,9 +29,8 @@ struct news {
 
 static void tell(struct report *r, const struct news *n)
 {
-    struct buf body;
+    struct buf body = {.max = BODY_MAX};
     struct jw w;
-    buf_init(&body, BODY_MAX);
     jw_init(&w, &body);
     jw_obj(&w);
     jw_kstrz(&w, "type", event_infos[n->type].type);
@@ -56,14 +55,6 @@ static void tell(struct report *r, const struct news *n)
         announce_send(r->announce, ops[OP_ENV_REPORT].path, buf_str(&body));
     }
     buf_fini(&body);
-}
-
-static void clear_waiting(struct report *r)
-{
-    vec_foreach (path, &r->waiting) {
-        free(*path);
-    }
-    r->waiting.n = 0;
 }
 
 /// The shell may pass over a result: what it applies in the end comes from all these files.
@@ -94,8 +85,7 @@ void report_close(struct report *r)
         return;
     }
     announce_close(r->announce);
-    clear_waiting(r);
-    vec_fini(&r->waiting);
+    vec_fini_each(&r->waiting, free);
     free(r->shell);
     free(r->project);
     free(r);
@@ -143,5 +133,5 @@ void report_applied(struct report *r, uint64_t generation)
                      .changed = (const char *const *)r->waiting.p,
                      .n_changed = r->waiting.n};
     tell(r, &n);
-    clear_waiting(r);
+    vec_fini_each(&r->waiting, free);
 }

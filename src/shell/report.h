@@ -13,6 +13,7 @@ struct report *report_open(struct loop *l, const char *socket, const char *shell
                            const char *project, int pid);
 void report_close(struct report *r); // NULL is allowed
 
+/// Report a message of the coordinator, or that the shell has applied generation `generation`.
 void report_building(struct report *r, const struct env_building *m);
 void report_ready(struct report *r, const struct env_ready *m);
 void report_failed(struct report *r, const struct env_failed *m);

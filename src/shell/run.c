@@ -3,10 +3,11 @@
 //     find the project ── trust ── first build ── tasks ──┬── interactive: session (live.c)
 //                                                         └── else: the program takes our place
 //
-// Without a terminal in whose foreground we are, nothing could be shown at a prompt and nothing typed:
-// that is as --no-reload. The program then runs in our process: it has our terminal, our parent and our
-// job, and its exit code needs no one to pass it on.
+// Without a terminal that we are in the foreground of, there is no prompt to show anything at: that is like
+// --no-reload. The program then replaces our process, so it has our terminal, parent and job, and its exit
+// code is ours.
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -23,21 +24,11 @@ enum { EXIT_INTERRUPTED = 130 };
 
 void run__settle_result(struct run *r)
 {
+    assert(r->built != NULL);
     env_result_unref(r->result);
     r->result = r->n_exports == 0 ? env_result_ref(r->built)
                                   : env_result_with(r->built, (const char *const *)environ,
                                                     r->exports, r->n_exports);
-}
-
-static struct env_var *export_of(struct run *r, const char *name)
-{
-    for (size_t i = 0; i < r->n_exports; i++) {
-        if (strcmp(r->exports[i].name, name) == 0) {
-            return &r->exports[i];
-        }
-    }
-    r->exports[r->n_exports].name = arena_strdup(&r->arena, str_of(name));
-    return &r->exports[r->n_exports++];
 }
 
 void run__add_exports(struct run *r, const struct env_tasks_end *end)
@@ -48,8 +39,14 @@ void run__add_exports(struct run *r, const struct env_tasks_end *end)
         r->exports[i] = old[i];
     }
     for (size_t i = 0; i < end->n_exports; i++) {
-        export_of(r, end->exports[i].name)->value =
-            arena_strdup(&r->arena, str_of(end->exports[i].value));
+        const struct env_var *new = &end->exports[i];
+        size_t at = 0;
+        while (at < r->n_exports && strcmp(r->exports[at].name, new->name) != 0) {
+            at++;
+        }
+        r->n_exports += at == r->n_exports;
+        r->exports[at] = (struct env_var){.name = arena_strdup(&r->arena, str_of(new->name)),
+                                          .value = arena_strdup(&r->arena, str_of(new->value))};
     }
 }
 
@@ -132,7 +129,7 @@ static void on_log(struct str line, void *arg)
     }
 }
 
-/// Files are looked at from time to time, because the kernel does not tell.
+/// The kernel does not report changes: files are looked at from time to time.
 static void on_degraded(const struct watch_warning *w, void *arg)
 {
     struct run *r = arg;
@@ -146,16 +143,6 @@ static void on_degraded(const struct watch_warning *w, void *arg)
 }
 
 // ---- what to run ---------------------------------------------------------------------------
-
-/// A shell that was asked for must be one whose rc files and dialect we know.
-static int check_shell(const struct shell_opts *o, struct err *e)
-{
-    enum env_dialect d;
-    if (o->program == NULL || (env_dialect_of(o->program, &d) && d != ENV_SH)) {
-        return 0;
-    }
-    return err_set(e, ERR_USAGE, "'--shell' takes bash, zsh or fish, not '%s'", o->program);
-}
 
 const char *run__shell(const struct shell_opts *o, enum env_dialect *d)
 {
@@ -182,27 +169,22 @@ static bool is_set_by(const char *entry, const char *const *more)
 /// `base` without what `more` sets, then `more`; one block.
 static char **overlay(char *const *base, const char *const *more)
 {
-    size_t n = 0, bytes = 0;
-    for (size_t i = 0; base[i] != NULL; i++) {
-        bytes += is_set_by(base[i], more) ? 0 : strlen(base[i]) + 1;
-        n++;
-    }
-    for (size_t i = 0; more[i] != NULL; i++) {
-        bytes += strlen(more[i]) + 1;
-        n++;
+    const char *const *lists[] = {(const char *const *)base, more};
+    size_t n = 0, bytes = 0, k = 0;
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; lists[l][i] != NULL; i++, n++) {
+            bytes += strlen(lists[l][i]) + 1;
+        }
     }
     char **out = xmalloc((n + 1) * sizeof *out + bytes);
     char *at = (char *)(out + n + 1);
-    size_t k = 0;
-    for (size_t i = 0; base[i] != NULL; i++) {
-        if (!is_set_by(base[i], more)) {
-            out[k++] = at;
-            at = stpcpy(at, base[i]) + 1;
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; lists[l][i] != NULL; i++) {
+            if (l == 1 || !is_set_by(lists[l][i], more)) {
+                out[k++] = at;
+                at = stpcpy(at, lists[l][i]) + 1;
+            }
         }
-    }
-    for (size_t i = 0; more[i] != NULL; i++) {
-        out[k++] = at;
-        at = stpcpy(at, more[i]) + 1;
     }
     out[k] = NULL;
     return out;
@@ -210,8 +192,7 @@ static char **overlay(char *const *base, const char *const *more)
 
 char **run__environ(const struct run *r, const char *const *more)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     vec(const char *) ours = {0};
     vec_push(&ours, "AFLOAT_SHELL=1");
     vec_push(&ours, arena_printf(&a, "AFLOAT_PROJECT=%s", r->project.root));
@@ -232,23 +213,6 @@ char **run__environ(const struct run *r, const char *const *more)
 }
 
 // ---- the whole -----------------------------------------------------------------------------
-
-static void open_coordinator(struct run *r, const struct env_gate *gate)
-{
-    const struct env_coord_opts o = {.loop = &r->loop,
-                                     .watcher = r->watcher,
-                                     .root = r->project.root,
-                                     .base = (const char *const *)environ,
-                                     .gate = gate,
-                                     .timeout_ms = r->o->build_timeout_ms,
-                                     .cb = {.building = on_building,
-                                            .ready = on_ready,
-                                            .failed = on_failed,
-                                            .log = on_log,
-                                            .unchanged = on_unchanged},
-                                     .arg = r};
-    r->coord = env_coord_open(&o);
-}
 
 static void close_run(struct run *r)
 {
@@ -292,8 +256,8 @@ static void say_failure(const struct run *r)
     }
 }
 
-/// Not a session: the program runs only in an environment that is whole. A person at a terminal is told
-/// and gets a shell all the same, as with a session.
+/// Without a session: a program runs only in a complete environment. A user at a terminal is told what
+/// failed and gets a shell anyway, as with a session.
 static int run_program(struct run *r, struct err *e)
 {
     if (become__is_interactive(r)) {
@@ -316,9 +280,21 @@ static int run_program(struct run *r, struct err *e)
 
 static int run_trusted(struct run *r, const struct env_gate *gate, struct err *e)
 {
-    open_coordinator(r, gate);
-    first__build(r);
+    const struct env_coord_opts o = {.loop = &r->loop,
+                                     .watcher = r->watcher,
+                                     .root = r->project.root,
+                                     .base = (const char *const *)environ,
+                                     .gate = gate,
+                                     .timeout_ms = r->o->build_timeout_ms,
+                                     .cb = {.building = on_building,
+                                            .ready = on_ready,
+                                            .failed = on_failed,
+                                            .log = on_log,
+                                            .unchanged = on_unchanged},
+                                     .arg = r};
     int rc;
+    r->coord = env_coord_open(&o);
+    first__build(r);
     if (r->failure != NULL && r->failure_code == ERR_DENIED) {
         rc = err_set(e, ERR_DENIED, "%s", r->failure);
     } else if (r->interactive) {
@@ -332,27 +308,19 @@ static int run_trusted(struct run *r, const struct env_gate *gate, struct err *e
     return rc;
 }
 
-static int run_all(struct run *r, struct err *e)
-{
-    struct env_gate gate;
-    env_gate_trust_init(&gate, r->o->home->dir);
-    bool may_ask = r->o->may_ask && r->terminal;
-    int rc = consent_get(&gate, r->o->home, r->project.root, may_ask, e);
-    rc = rc == 0 ? run_trusted(r, &gate, e) : rc;
-    env_gate_trust_fini(&gate);
-    return rc;
-}
-
 int shell_run(const struct shell_opts *o, struct err *e)
 {
     struct run r = {.o = o};
+    struct env_gate gate;
+    enum env_dialect d;
     bool in = tty_in_foreground(STDIN_FILENO);
-    arena_init(&r.arena);
     r.terminal = in && isatty(STDERR_FILENO);
     r.interactive =
         o->reload && o->words == NULL && o->string == NULL && in && isatty(STDOUT_FILENO);
-    int rc = check_shell(o, e);
-    rc = rc == 0 ? env_project_find(&r.project, o->cwd, e) : rc;
+    if (o->program != NULL && (!env_dialect_of(o->program, &d) || d == ENV_SH)) {
+        return err_set(e, ERR_USAGE, "'--shell' takes bash, zsh or fish, not '%s'", o->program);
+    }
+    int rc = env_project_find(&r.project, o->cwd, e);
     rc = rc == 0 ? proc_setup(e) : rc;
     rc = rc == 0 ? loop_init(&r.loop, NULL, e) : rc;
     if (rc < 0) {
@@ -360,7 +328,10 @@ int shell_run(const struct shell_opts *o, struct err *e)
         return rc;
     }
     r.watcher = r.interactive ? watcher_open(&r.loop, on_degraded, &r) : NULL;
-    rc = run_all(&r, e);
+    env_gate_trust_init(&gate, o->home->dir);
+    rc = consent_get(&gate, o->home, r.project.root, o->may_ask && r.terminal, e);
+    rc = rc == 0 ? run_trusted(&r, &gate, e) : rc;
+    env_gate_trust_fini(&gate);
     close_run(&r);
     return rc;
 }

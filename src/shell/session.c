@@ -14,6 +14,7 @@
 
 #include "shell/session.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 #include "term/rowfilter.h"
 
 // A program that saves the cursor comes back to it at once; SAVED_MS later it is one that never does.
-enum { KILL_AFTER_MS = 2000, SAVED_MS = 1000, EXIT_SIGNAL = 128 };
+enum { KILL_AFTER_MS = 2000, SAVED_MS = 1000, EXIT_MISSING = 127, EXIT_SIGNAL = 128 };
 
 static const int ends[] = {SIGHUP, SIGTERM, SIGINT, SIGQUIT};
 
@@ -87,18 +88,10 @@ static void hang_up(struct session *s, int code)
     timer_start(&s->kill_timer, KILL_AFTER_MS);
 }
 
-static int code_of(const struct proc_exit *x)
-{
-    if (!x->launched) {
-        return 127;
-    }
-    return x->signal != 0 ? EXIT_SIGNAL + x->signal : x->code;
-}
-
 static void on_shell_exit(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct session *s = arg;
-    (void)p;
+    assert(p == s->shell && !s->over);
     s->shell = NULL;
     s->started = x->launched;
     if (!x->launched) {
@@ -108,7 +101,7 @@ static void on_shell_exit(struct proc *p, const struct proc_exit *x, void *arg)
         finish(s);
         return;
     }
-    s->code = code_of(x);
+    s->code = !x->launched ? EXIT_MISSING : x->signal != 0 ? EXIT_SIGNAL + x->signal : x->code;
     pump_finish(s->pump);
 }
 
@@ -143,6 +136,7 @@ static struct winsize inner_size(const struct session *s)
 
 static void draw_row(struct session *s, struct buf *out)
 {
+    assert(s->row);
     if (!s->filter.damaged || s->row_text.n == 0) {
         return;
     }
@@ -153,28 +147,32 @@ static void draw_row(struct session *s, struct buf *out)
     }
 }
 
-static void on_saved_timer(void *arg)
+/// Draw the row now, if it may be drawn.
+static void redraw(struct session *s)
 {
-    struct session *s = arg;
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
-    rowfilter_forget_cursor(&s->filter);
+    struct buf out = {.max = SIZE_MAX};
     draw_row(s, &out);
     pump_inject(s->pump, buf_str(&out));
     buf_fini(&out);
+}
+
+static void on_saved_timer(void *arg)
+{
+    struct session *s = arg;
+    rowfilter_forget_cursor(&s->filter);
+    redraw(s);
 }
 
 /// The pump's bytes on their way to the terminal.
 static void filter_output(struct str bytes, struct buf *to, void *arg)
 {
     struct session *s = arg;
-    struct buf back;
+    struct buf back = {.max = SIZE_MAX};
     bool before = s->filter.alternate;
     if (bytes.n == 0) {
         rowfilter_end(&s->filter, to);
         return;
     }
-    buf_init(&back, SIZE_MAX);
     rowfilter_feed(&s->filter, bytes, to, &back);
     pump_answer(s->pump, buf_str(&back));
     buf_fini(&back);
@@ -185,51 +183,49 @@ static void filter_output(struct str bytes, struct buf *to, void *arg)
     }
 }
 
-/// Keep the bottom line from now on, and see that it is given back.
+/// Bytes that give the bottom line back, however we end.
+static void set_farewell(struct session *s)
+{
+    struct buf out = {.max = SIZE_MAX};
+    rowfilter_leave(&s->filter, &out);
+    tty_set_farewell(buf_str(&out));
+    buf_fini(&out);
+}
+
+/// Keep the bottom line from now on.
 static void take_row(struct session *s)
 {
     struct winsize w = tty_size(s->out_fd);
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     rowfilter_begin(&s->filter, w.ws_row, w.ws_col, &out);
     s->filter.x = w.ws_xpixel;
     s->filter.y = w.ws_ypixel;
     draw_row(s, &out);
     pump_inject(s->pump, buf_str(&out));
-    buf_clear(&out);
-    rowfilter_leave(&s->filter, &out);
-    tty_set_farewell(buf_str(&out));
     buf_fini(&out);
+    set_farewell(s);
 }
 
 // ---- the window and stopping ---------------------------------------------------------------
 
-static void resize_row(struct session *s)
-{
-    struct winsize w = tty_size(s->out_fd);
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
-    rowfilter_resize(&s->filter, w.ws_row, w.ws_col, &out);
-    s->filter.x = w.ws_xpixel;
-    s->filter.y = w.ws_ypixel;
-    pump_inject(s->pump, buf_str(&out));
-    buf_clear(&out);
-    rowfilter_report(&s->filter, &out);
-    pump_answer(s->pump, buf_str(&out));
-    buf_clear(&out);
-    rowfilter_leave(&s->filter, &out);
-    tty_set_farewell(buf_str(&out));
-    buf_fini(&out);
-    buf_clear(&s->row_text); // it may be too wide now
-}
-
 static void resize(struct session *s)
 {
+    struct winsize w = tty_size(s->out_fd);
+    struct buf out = {.max = SIZE_MAX}, report = {.max = SIZE_MAX};
     if (s->row) {
-        resize_row(s);
+        rowfilter_resize(&s->filter, w.ws_row, w.ws_col, &out);
+        s->filter.x = w.ws_xpixel;
+        s->filter.y = w.ws_ypixel;
+        pump_inject(s->pump, buf_str(&out));
+        rowfilter_report(&s->filter, &report);
+        pump_answer(s->pump, buf_str(&report));
+        set_farewell(s);
+        buf_clear(&s->row_text); // it may be too wide now
     }
-    struct winsize w = inner_size(s);
+    w = inner_size(s);
     pty_resize(&s->pty, &w);
+    buf_fini(&out);
+    buf_fini(&report);
 }
 
 static void on_resize_signal(int signum, void *arg)
@@ -296,25 +292,10 @@ static int open_terminals(struct session *s, struct err *e)
     return pty_open(&s->pty, &w, tty_modes(), e);
 }
 
-static int start_shell(struct session *s, struct err *e)
-{
-    const struct proc_opts opts = {.argv = s->o.argv,
-                                   .env = s->o.env,
-                                   .cwd = s->o.cwd,
-                                   .in = PROC_FD,
-                                   .out = PROC_FD,
-                                   .err = PROC_FD,
-                                   .in_fd = s->pty.slave,
-                                   .out_fd = s->pty.slave,
-                                   .err_fd = s->pty.slave,
-                                   .terminal = true};
-    const struct proc_cb cb = {.on_exit = on_shell_exit};
-    return proc_spawn(&s->shell, s->loop, &opts, &cb, s, e);
-}
-
 static int start(struct session *s, struct err *e)
 {
     const struct pump_cb cb = {.on_end = on_pump_end, .filter = s->row ? filter_output : NULL};
+    const struct proc_cb shell_cb = {.on_exit = on_shell_exit};
     int rc = open_terminals(s, e);
     if (rc == 0) {
         rc = watch_signals(s, e);
@@ -325,13 +306,24 @@ static int start(struct session *s, struct err *e)
     if (rc == 0 && s->row) {
         take_row(s);
     }
-    return rc == 0 ? start_shell(s, e) : rc;
+    const struct proc_opts shell = {.argv = s->o.argv,
+                                    .env = s->o.env,
+                                    .cwd = s->o.cwd,
+                                    .in = PROC_FD,
+                                    .out = PROC_FD,
+                                    .err = PROC_FD,
+                                    .in_fd = s->pty.slave,
+                                    .out_fd = s->pty.slave,
+                                    .err_fd = s->pty.slave,
+                                    .terminal = true};
+    return rc == 0 ? proc_spawn(&s->shell, s->loop, &shell, &shell_cb, s, e) : rc;
 }
 
 // ---- public --------------------------------------------------------------------------------
 
 int session_open(struct session **out, const struct session_opts *o, struct err *e)
 {
+    assert(o->on_exit != NULL && o->argv[0] != NULL);
     struct session *s = xcalloc(1, sizeof *s);
     *s = (struct session){.loop = o->loop, .o = *o, .in_fd = -1, .out_fd = -1};
     s->pty = (struct pty){.master = -1, .slave = -1};
@@ -383,17 +375,12 @@ void session_poke(struct session *s)
 
 void session_show(struct session *s, const struct status *st)
 {
-    struct buf out;
-    if (!s->row || s->over) {
-        return;
+    if (s->row && !s->over) {
+        buf_clear(&s->row_text);
+        status_render(st, s->filter.cols, &s->row_text);
+        s->filter.damaged = true;
+        redraw(s);
     }
-    buf_clear(&s->row_text);
-    status_render(st, s->filter.cols, &s->row_text);
-    s->filter.damaged = true;
-    buf_init(&out, SIZE_MAX);
-    draw_row(s, &out);
-    pump_inject(s->pump, buf_str(&out));
-    buf_fini(&out);
 }
 
 int session_shell_pid(const struct session *s)

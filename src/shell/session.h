@@ -34,4 +34,5 @@ void session_poke(struct session *s);
 /// Show this from now on, where the mode has a place for it.
 void session_show(struct session *s, const struct status *st);
 
+/// The process id of the shell; 0 once it has ended.
 int session_shell_pid(const struct session *s);

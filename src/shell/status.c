@@ -6,11 +6,12 @@
 
 #include "shell/status.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 #include "base/path.h"
-#include "base/utf8.h"
 #include "base/visible.h"
+#include "term/text.h"
 
 enum { NAMES_MAX = 3 };
 
@@ -25,13 +26,9 @@ static const struct {
 bool status_mode_of(const char *name, enum status_mode *out)
 {
     static const char *const names[] = {"prompt", "row", "none"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum status_mode)i;
-            return true;
-        }
-    }
-    return false;
+    ptrdiff_t i = str_lookup(str_of(name), names, ARRAY_LEN(names));
+    *out = i >= 0 ? (enum status_mode)i : *out;
+    return i >= 0;
 }
 
 const char *status_state_name(enum status_state s)
@@ -44,17 +41,9 @@ const char *status_state_name(enum status_state s)
 /// Append as much of `text` as fits into `*room` columns.
 static void add_fitting(struct buf *out, struct str text, size_t *room)
 {
-    while (text.n != 0) {
-        uint32_t cp;
-        size_t n = utf8_decode(text, &cp);
-        size_t width = (size_t)utf8_char_width(cp);
-        if (width > *room) {
-            return;
-        }
-        buf_add(out, text.p, n);
-        *room -= width;
-        text = str_from(text, n);
-    }
+    size_t width;
+    buf_add(out, text.p, text_fit(text, *room, &width));
+    *room -= width;
 }
 
 static void add_names(const struct status *s, struct buf *out)
@@ -83,6 +72,7 @@ static void add_duration(uint64_t ms, struct buf *out)
 
 static void add_left(const struct status *s, struct buf *out)
 {
+    assert(s->state < ARRAY_LEN(states));
     buf_addf(out, " %s", states[s->state].name);
     switch (s->state) {
     case STATUS_BUILDING: add_names(s, out); break;
@@ -99,12 +89,8 @@ static void add_left(const struct status *s, struct buf *out)
 
 void status_render_line(const struct status *s, struct buf *out)
 {
-    struct buf names;
-    size_t room = SIZE_MAX;
-    buf_init(&names, SIZE_MAX);
     buf_addf(out, "afloat: %s", states[s->state].name);
-    add_names(s, &names);
-    add_fitting(out, buf_str(&names), &room);
+    add_names(s, out);
     if (s->state != STATUS_BUILDING) {
         buf_addz(out, "  in ");
         add_duration(s->duration_ms, out);
@@ -112,31 +98,22 @@ void status_render_line(const struct status *s, struct buf *out)
     buf_addz(out, "  (press ");
     status_render_key(s->key, out);
     buf_addz(out, " to reload)");
-    buf_fini(&names);
 }
 
 void status_render(const struct status *s, size_t columns, struct buf *out)
 {
-    struct buf left, right;
+    struct buf left = {.max = SIZE_MAX}, right = {.max = SIZE_MAX};
     size_t room = columns;
-    buf_init(&left, SIZE_MAX);
-    buf_init(&right, SIZE_MAX);
     add_left(s, &left);
     buf_addz(&right, "press ");
     status_render_key(s->key, &right);
     buf_addc(&right, ' ');
     buf_addf(out, "\033[%sm", s->plain ? "" : states[s->state].colour);
     add_fitting(out, buf_str(&left), &room);
-    size_t wide = utf8_width(buf_str(&right));
-    if (room > wide) {
-        for (; room > wide; room--) {
-            buf_addc(out, ' ');
-        }
-        add_fitting(out, buf_str(&right), &room);
-    }
-    for (; room != 0; room--) {
-        buf_addc(out, ' ');
-    }
+    size_t wide = text_width(buf_str(&right));
+    bool fits = room > wide;
+    buf_addf(out, "%*s", (int)(fits ? room - wide : room), "");
+    buf_adds(out, fits ? buf_str(&right) : STR_NULL);
     buf_addz(out, "\033[m");
     buf_fini(&left);
     buf_fini(&right);

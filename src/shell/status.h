@@ -25,6 +25,7 @@ enum status_state {
 #undef X
 };
 
+/// The word for a state: "building".
 const char *status_state_name(enum status_state s);
 
 struct status {

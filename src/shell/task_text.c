@@ -10,6 +10,8 @@
 
 #include "shell/task_text.h"
 
+#include <assert.h>
+
 #include "env/render.h"
 
 /// How a dialect says it.
@@ -39,6 +41,7 @@ static void add_variable(struct buf *out, enum env_dialect d, const struct env_v
 
 void task_text(const struct env_task *t, enum env_dialect d, bool force, struct buf *out)
 {
+    assert(d < ARRAY_LEN(words) && words[d].cd != NULL);
     for (const char **name = t->after; *name != NULL; name++) {
         add_line(out, d, "__afloat_needs ", *name, " || return");
     }
