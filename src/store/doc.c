@@ -115,13 +115,15 @@ static void fail_all(struct doc *d, int status, const struct err *e)
 static void change(struct doc *d, struct json *root, struct arena *a)
 {
     struct err e;
+    bool any = false; // else the file stays as it is, byte for byte
     for (struct doc_req *r = d->running; r != NULL; r = r->next) {
         r->status = apply(&root, a, r, &r->err);
         if (r->status < 0) {
             err_prefix(&r->err, "cannot change '%s'", d->name);
         }
+        any = any || r->status == 0;
     }
-    int rc = save(d, root, &e);
+    int rc = any ? save(d, root, &e) : 0;
     if (rc < 0) {
         fail_all(d, rc, &e);
     }

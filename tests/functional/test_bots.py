@@ -418,7 +418,7 @@ def test_a_full_disk_costs_nothing_that_was_there(walled, repo):
 @contextlib.contextmanager
 def full(path):
     """The disk of `path` is full, also when somebody gives a little of it back."""
-    done = threading.Event()
+    done, filled = threading.Event(), threading.Event()
 
     def fill():
         with open(path, "wb", buffering=0) as f:
@@ -426,10 +426,12 @@ def full(path):
                 try:
                     f.write(b"x" * 4096)
                 except OSError:
+                    filled.set()
                     done.wait(0.001)
 
     filler = threading.Thread(target=fill)
     filler.start()
+    filled.wait()
     try:
         yield
     finally:

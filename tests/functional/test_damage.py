@@ -59,6 +59,24 @@ def test_a_session_with_damaged_metadata_is_listed_as_damaged_and_mended(home, s
     assert session.ask()["state"] == "completed"
 
 
+@pytest.mark.parametrize("text", ["", '{"tools.', "[]"])
+@pytest.mark.parametrize("name", ["choices.json", "state/hub.json"])
+def test_what_the_user_decided_is_not_given_up_silently(home, start_hub, name, text):
+    """A start without these documents would run what the user switched off or took back, so there is none; the error
+    names the file and the command that sets it aside."""
+    hub = start_hub()
+    call(home, "POST", "/tool/read_file/disable")
+    hub.close()
+    (home.dir / name).write_text(text)
+    started = home.cli("start")
+    assert started.returncode == 5, started.stderr
+    assert name.split("/")[-1] in started.stderr and "fsck --repair" in started.stderr, started.stderr
+    assert (home.dir / name).read_text() == text
+    home.ok("fsck", "--repair")
+    assert [p.read_text() for p in (home.dir / name).parent.glob(f"{name.split('/')[-1]}.damaged-*")] == [text]
+    start_hub()
+
+
 def test_a_damaged_session_can_be_purged(home, start_hub, tmp_path):
     hub = start_hub()
     session = Session(home, tmp_path / "a")
