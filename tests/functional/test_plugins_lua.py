@@ -166,6 +166,51 @@ def test_a_plugin_loads_reloads_and_unloads_others_and_modules(home, start_hub):
            {"report": "there is no module 'user.none'"}
 
 
+BURST = """
+local told = {}
+route("POST", "/burst", function(req)
+  for i = 1, 20 do
+    for _, name in ipairs { "one", "two" } do
+      hub.loader.reload_plugin(name, function(ok, report)
+        told[#told + 1] = { name = name, ok = ok, changed = report.changed, generation = report.generation }
+      end)
+    end
+  end
+  return {}
+end)
+route("GET", "/told", function() return { told = told } end)
+"""
+
+
+def test_reloads_of_one_burst_are_one_run_and_each_is_told_what_came_of_it(home, start_hub):
+    put(home, "boss.lua", BURST)
+    put(home, "one.lua", COUNTER)
+    put(home, "two.lua", COUNTER)
+    start_hub()
+    told = lambda: get(home, "/api/plugins/boss/told")[1]["told"]
+    for burst in (1, 2):
+        before = rows(home)["one"]["revision"], rows(home)["two"]["revision"]
+        assert get(home, "/api/plugins/boss/burst", "POST")[0] == 200
+        retry(lambda: len(told()) == 40 * burst)
+        now = told()[40 * (burst - 1):]
+        assert all(t["ok"] and sorted(t["changed"]) == ["one", "two"] for t in now), now
+        assert len({t["generation"] for t in now}) == 1, "40 calls, one run"
+        assert (rows(home)["one"]["revision"], rows(home)["two"]["revision"]) == (before[0] + 1, before[1] + 1)
+
+
+def test_a_burst_of_reloads_of_a_broken_plugin_tells_each_call_that_it_failed(home, start_hub):
+    put(home, "boss.lua", BURST.replace("changed = report.changed", "changed = #report.diagnostics"))
+    put(home, "one.lua", COUNTER)
+    put(home, "two.lua", COUNTER)
+    save(home.dir / "config.toml", "[watch]\ndebounce_ms = 10000\n")
+    start_hub()
+    put(home, "two.lua", "error('broken')")
+    assert get(home, "/api/plugins/boss/burst", "POST")[0] == 200
+    told = retry(lambda: (t := get(home, "/api/plugins/boss/told")[1]["told"]) and len(t) == 40 and t)
+    assert all(t["changed"] >= 1 for t in told) and rows(home)["two"]["state"] == "failed", told
+    assert {(t["name"], t["ok"]) for t in told} == {("one", True), ("two", False)}
+
+
 # ---- improvements ----------------------------------------------------------------------------------
 
 
