@@ -37,27 +37,11 @@ struct catchup {
     struct err *e;
 };
 
-static char *file_in(const char *home, const char *dir, const char *name)
-{
-    return xasprintf("%s/%s/%s", home, dir, name);
-}
-
 // ---- metadata -----------------------------------------------------------------------------
 
 static int64_t mtime_ns(const struct stat *st)
 {
     return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
-}
-
-/// Unreadable metadata is no reason to hide a session: its row then has empty columns.
-static struct str read_meta(const char *path, struct arena *a)
-{
-    struct buf text;
-    buf_init(&text, DOC_MAX);
-    struct str meta = path_read(path, &text, NULL) == 0 ? str_trim(buf_str(&text)) : STR_NULL;
-    meta = arena_str(a, meta);
-    buf_fini(&text);
-    return meta;
 }
 
 static bool refresh_meta(const char *path, const char *dir, struct str id, struct index_row *r,
@@ -70,7 +54,11 @@ static bool refresh_meta(const char *path, const char *dir, struct str id, struc
         return false;
     }
     int64_t updated_at = r->row.updated_at;
-    index_row_from_meta(r, id, arena_str(a, str_of(dir)), read_meta(path, a), a);
+    struct buf text; // unreadable metadata hide no session: its row then has empty columns
+    buf_init(&text, DOC_MAX);
+    struct str meta = path_read(path, &text, NULL) == 0 ? str_trim(buf_str(&text)) : STR_NULL;
+    index_row_from_meta(r, id, arena_str(a, str_of(dir)), arena_str(a, meta), a);
+    buf_fini(&text);
     r->row.updated_at = MAX(r->row.updated_at, updated_at);
     r->meta_ino = st.st_ino;
     r->meta_mtime = mtime_ns(&st);
@@ -159,8 +147,8 @@ int catchup_session(const char *home, const char *dir, struct str id, struct ind
                     struct catchup_stats *stats, struct err *e)
 {
     bool has_meta, has_journal;
-    char *meta = file_in(home, dir, "metadata.json");
-    char *events = file_in(home, dir, "events.jsonl");
+    char *meta = xasprintf("%s/%s/metadata.json", home, dir);
+    char *events = xasprintf("%s/%s/events.jsonl", home, dir);
 
     *changed = refresh_meta(meta, dir, id, r, a, &has_meta);
     int rc = refresh_journal(events, dir, r, a, changed, &has_journal, cb, arg, stats, e);

@@ -83,15 +83,6 @@ static const char *kind_fault(const char *path)
 
 // ---- documents ----------------------------------------------------------------------------
 
-// Without its mark the hub would give out event ids a second time. No hub ever gave out one a
-// millisecond since 1970, so now is a safe mark.
-static int new_mark(const char *path, struct err *e)
-{
-    char text[64];
-    snprintf(text, sizeof text, "{\"event_id_mark\":%lld}", (long long)time_wall_ms());
-    return doc_save(path, str_of(text), e);
-}
-
 /// Why a hub could not start with this document, or NULL when it can.
 static const char *useless(const char *name, struct str text)
 {
@@ -130,7 +121,11 @@ static void check_document(struct fsck *f, const char *name)
     if (rc == ERR_CORRUPT || (rc == 0 && fault != NULL)) {
         rc = f->repair ? set_aside(path, &e) : 0;
         if (f->repair && rc == 0 && strcmp(name, "state/hub.json") == 0) {
-            rc = new_mark(path, &e);
+            // Without its mark the hub would give out event ids a second time. No hub ever gave out
+            // one a millisecond since 1970, so now is a safe mark.
+            char mark[64];
+            snprintf(mark, sizeof mark, "{\"event_id_mark\":%lld}", (long long)time_wall_ms());
+            rc = doc_save(path, str_of(mark), &e);
         }
         mended(f, name, "document", ERROR, fault, rc, &e);
     } else if (rc < 0) {
@@ -149,50 +144,23 @@ struct rebuild {
     int rc;
 };
 
-static void put(struct rebuild *r, struct str s)
-{
-    while (s.n != 0 && r->rc == 0) {
-        ssize_t n = write(r->fd, s.p, s.n);
-        if (n < 0 && errno != EINTR) {
-            r->rc = -errno;
-        }
-        s = str_from(s, n > 0 ? (size_t)n : 0);
-    }
-}
-
 /// What is lost gets an event that says so, at the time of the next one that is not.
-static void put_lost(struct rebuild *r, int64_t ts)
-{
-    struct buf line;
-    buf_init(&line, 1024);
-    int rc = journal_encode(&line, r->next++, ts, &JOURNAL_LOST, NULL);
-    r->rc = r->rc == 0 ? rc : r->rc;
-    put(r, buf_str(&line));
-    buf_fini(&line);
-}
-
 static bool on_line(void *arg, const struct journal_line *l)
 {
     struct rebuild *r = arg;
+    struct buf line;
+    buf_init(&line, (size_t)STORE_LINE_MAX + 1024);
     while (r->next < l->seq && r->rc == 0) {
-        put_lost(r, l->ts);
+        r->rc = journal_encode(&line, r->next++, l->ts, &JOURNAL_LOST, NULL);
+        r->rc = r->rc == 0 ? path_write_fd(r->fd, buf_str(&line)) : r->rc;
+        buf_clear(&line);
     }
-    put(r, l->text);
-    put(r, STR("\n"));
+    buf_adds(&line, l->text);
+    buf_addc(&line, '\n');
+    r->rc = r->rc == 0 ? path_write_fd(r->fd, buf_str(&line)) : r->rc;
     r->next = l->seq + 1;
+    buf_fini(&line);
     return r->rc == 0;
-}
-
-/// The damaged file keeps its bytes under another name, and there is a journal at every moment.
-static int swap_in(const char *built, const char *path, struct err *e)
-{
-    char *kept = xasprintf("%s.damaged-%llu", path, (unsigned long long)time_wall_ms());
-    int rc = link(path, kept) == 0 ? 0 : err_sys(e, "cannot keep '%s' as '%s'", path, kept);
-    if (rc == 0 && rename(built, path) != 0) {
-        rc = err_sys(e, "cannot replace '%s'", path);
-    }
-    free(kept);
-    return rc;
 }
 
 static int rebuild_journal(int from, const char *path, struct rebuild *r, struct err *e)
@@ -211,12 +179,18 @@ static int rebuild_journal(int from, const char *path, struct rebuild *r, struct
     if (r->fd >= 0) {
         close(r->fd);
     }
-    if (rc == 0) {
-        rc = swap_in(built, path, e);
+    // the damaged file keeps its bytes under another name, and there is a journal at every moment
+    char *kept = xasprintf("%s.damaged-%llu", path, (unsigned long long)time_wall_ms());
+    if (rc == 0 && link(path, kept) != 0) {
+        rc = err_sys(e, "cannot keep '%s' as '%s'", path, kept);
+    }
+    if (rc == 0 && rename(built, path) != 0) {
+        rc = err_sys(e, "cannot replace '%s'", path);
     }
     if (rc < 0) {
         unlink(built);
     }
+    free(kept);
     free(built);
     return rc;
 }
@@ -405,15 +379,6 @@ static void check_leftovers(struct fsck *f, const char *dir)
     free(path);
 }
 
-static void check_empty(struct fsck *f, const char *dir)
-{
-    struct err e;
-    char *path = path_join(f->home, dir);
-    int rc = f->repair && rmdir(path) != 0 ? err_sys(&e, "cannot remove '%s'", path) : 0;
-    mended(f, dir, "empty", WARNING, "neither metadata nor journal", rc, &e);
-    free(path);
-}
-
 static void check_row(struct fsck *f, const char *dir, struct str id, uint64_t last_seq,
                       struct str meta)
 {
@@ -448,7 +413,11 @@ static int check_session(void *arg, const char *dir, struct str id)
     if (map_set(&f->seen, id, f) != NULL) {
         finding(f, dir, "index", ERROR, false, "another session has this id");
     } else if (!t.there && meta.n == 0) {
-        check_empty(f, dir);
+        struct err e;
+        char *path = path_join(f->home, dir);
+        int rc = f->repair && rmdir(path) != 0 ? err_sys(&e, "cannot remove '%s'", path) : 0;
+        mended(f, dir, "empty", WARNING, "neither metadata nor journal", rc, &e);
+        free(path);
     } else {
         check_row(f, dir, id, t.last_seq, str_trim(buf_str(&meta)));
     }

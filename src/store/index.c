@@ -75,20 +75,12 @@ struct index {
 // ---- SQLite helpers -----------------------------------------------------------------------
 
 // SQLite keeps the errno of what failed; a full disk should read as one.
-static int db_code(sqlite3 *db)
-{
-    switch (sqlite3_errcode(db)) {
-    case SQLITE_FULL: return -ENOSPC;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return ERR_CORRUPT;
-    default: return sqlite3_system_errno(db) > 0 ? -sqlite3_system_errno(db) : -EIO;
-    }
-}
-
 static int db_fail(struct index *x, struct err *e, const char *what)
 {
-    return err_set(e, db_code(x->db), "cannot %s index '%s': %s", what, x->path,
-                   sqlite3_errmsg(x->db));
+    int code = sqlite3_errcode(x->db), number = sqlite3_system_errno(x->db);
+    bool corrupt = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+    int rc = code == SQLITE_FULL ? -ENOSPC : corrupt ? ERR_CORRUPT : number > 0 ? -number : -EIO;
+    return err_set(e, rc, "cannot %s index '%s': %s", what, x->path, sqlite3_errmsg(x->db));
 }
 
 static int exec(struct index *x, const char *sql, struct err *e)
@@ -140,15 +132,6 @@ static void bind_row(sqlite3_stmt *st, const struct index_row *r)
     bind_text(st, at, row->damage);
 }
 
-static int step_done(struct index *x, sqlite3_stmt *st, struct err *e)
-{
-    int rc = sqlite3_step(st);
-    int status = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : db_fail(x, e, "change");
-    sqlite3_reset(st);
-    sqlite3_clear_bindings(st);
-    return status;
-}
-
 static int change_row(struct index *x, enum statement which, const struct index_row *r,
                       struct err *e)
 {
@@ -158,7 +141,11 @@ static int change_row(struct index *x, enum statement which, const struct index_
         return rc;
     }
     bind_row(st, r);
-    return step_done(x, st, e);
+    int got = sqlite3_step(st);
+    rc = got == SQLITE_DONE || got == SQLITE_ROW ? 0 : db_fail(x, e, "change");
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    return rc;
 }
 
 static struct str column_text(sqlite3_stmt *st, int at, struct arena *a)
@@ -438,35 +425,6 @@ int index_get(struct index *x, struct str id, struct index_row *out, struct aren
     return rc;
 }
 
-static int parse_cursor(struct str cursor, int64_t *started_at, struct str *id, struct err *e)
-{
-    if (cursor.n == 0) {
-        *started_at = INT64_MAX;
-        *id = STR_NULL;
-        return 0;
-    }
-    struct str number = str_cut(&cursor, ':');
-    *id = cursor;
-    if (!str_to_i64(number, started_at) || !store_id_valid(*id)) {
-        return err_set(e, ERR_INVALID, "not a cursor of this list");
-    }
-    return 0;
-}
-
-static void bind_list(sqlite3_stmt *st, const struct store_filter *f, int64_t started_at,
-                      struct str id, size_t limit)
-{
-    sqlite3_bind_int64(st, 1, started_at);
-    bind_text(st, 2, id);
-    if (f != NULL) {
-        bind_text_or_null(st, 3, f->id);
-        bind_text_or_null(st, 4, f->dir);
-        bind_text_or_null(st, 5, f->kind);
-        bind_text_or_null(st, 6, f->state);
-    }
-    sqlite3_bind_int64(st, 7, (int64_t)limit + 1); // one more tells whether there is a next page
-}
-
 /// Up to `limit` rows, in `a`; returns what the last step said: SQLITE_ROW when there are more.
 static int collect(sqlite3_stmt *st, size_t limit, struct store_rows *out, struct arena *a)
 {
@@ -489,17 +447,27 @@ int index_list(struct index *x, const struct store_filter *f, struct str cursor,
                struct store_rows *out, struct arena *a, struct err *e)
 {
     sqlite3_stmt *st = NULL;
-    int64_t started_at;
-    struct str id;
+    int64_t started_at = INT64_MAX;
+    struct str id = cursor, number = cursor.n != 0 ? str_cut(&id, ':') : STR_NULL;
 
     memset(out, 0, sizeof *out);
     limit = limit == 0 ? STORE_LIST_MAX : MIN(limit, STORE_LIST_MAX);
-    int rc = parse_cursor(cursor, &started_at, &id, e);
-    rc = rc == 0 ? get_statement(x, ST_LIST, &st, e) : rc;
+    if (cursor.n != 0 && (!str_to_i64(number, &started_at) || !store_id_valid(id))) {
+        return err_set(e, ERR_INVALID, "not a cursor of this list");
+    }
+    int rc = get_statement(x, ST_LIST, &st, e);
     if (st == NULL) {
         return rc;
     }
-    bind_list(st, f, started_at, id, limit);
+    sqlite3_bind_int64(st, 1, started_at);
+    bind_text(st, 2, id);
+    if (f != NULL) {
+        bind_text_or_null(st, 3, f->id);
+        bind_text_or_null(st, 4, f->dir);
+        bind_text_or_null(st, 5, f->kind);
+        bind_text_or_null(st, 6, f->state);
+    }
+    sqlite3_bind_int64(st, 7, (int64_t)limit + 1); // one more tells whether there is a next page
     int got = collect(st, limit, out, a);
     if (got != SQLITE_ROW && got != SQLITE_DONE) {
         rc = db_fail(x, e, "read");

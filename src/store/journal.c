@@ -40,6 +40,7 @@
 
 #include "base/path.h"
 #include "base/vec.h"
+#include "store/walk.h"
 
 enum { MARK_EVERY = 64 * 1024, CHUNK = 64 * 1024 };
 
@@ -86,17 +87,6 @@ static void learn(struct journal *j, struct journal_mark m)
         memmove(&j->marks.p[i + 2], &j->marks.p[i + 1], (j->marks.n - i - 2) * sizeof m);
         j->marks.p[i + 1] = m;
     }
-    pthread_mutex_unlock(&j->lock);
-}
-
-static void marks_around(struct journal *j, uint64_t seq, struct journal_mark *below,
-                         struct journal_mark *above, struct journal_mark *end)
-{
-    pthread_mutex_lock(&j->lock);
-    size_t i = mark_below(j, seq);
-    *below = j->marks.p[i];
-    *end = j->end;
-    *above = i + 1 < j->marks.n ? j->marks.p[i + 1] : j->end;
     pthread_mutex_unlock(&j->lock);
 }
 
@@ -153,13 +143,17 @@ static int walk_back(struct journal *j, struct journal_mark *m, uint64_t seq, st
 static int locate(struct journal *j, uint64_t seq, struct journal_mark *at,
                   struct journal_mark *end, bool *guessed, struct err *e)
 {
-    struct journal_mark above;
-    marks_around(j, seq, at, &above, end);
+    pthread_mutex_lock(&j->lock);
+    size_t i = mark_below(j, seq);
+    struct journal_mark below = j->marks.p[i];
+    struct journal_mark above = i + 1 < j->marks.n ? j->marks.p[i + 1] : j->end;
+    *end = j->end;
+    pthread_mutex_unlock(&j->lock);
+    *at = below;
     *guessed = seq - at->seq > above.seq - seq;
     if (!*guessed) {
         return 0;
     }
-    struct journal_mark below = *at;
     *at = above;
     int rc = walk_back(j, at, seq, e);
     if (at->seq != seq) {
@@ -219,17 +213,6 @@ static bool read_line(void *arg, const struct journal_line *l)
     return has_room(r);
 }
 
-static void note_damage(struct journal *j, const struct journal_scan *scan)
-{
-    pthread_mutex_lock(&j->lock);
-    j->bytes_read += scan->bytes_read;
-    if (scan->why[0] != '\0' && j->damage[0] == '\0') {
-        snprintf(j->damage, sizeof j->damage, "damaged at line %llu (%.100s)",
-                 (unsigned long long)scan->bad, scan->why);
-    }
-    pthread_mutex_unlock(&j->lock);
-}
-
 /// Read with `r` from `from` on; `r` has room.
 static int read_from(struct reader *r, struct journal_mark from, struct journal_mark end,
                      struct err *e)
@@ -240,10 +223,18 @@ static int read_from(struct reader *r, struct journal_mark from, struct journal_
         return err_prefix(e, "'%s'", r->j->path);
     }
     r->astray |= r->guess.seq != 0; // not one good line
-    if (!r->astray) {
-        note_damage(r->j, &scan);
-        pass_over(r, end.seq, scan.last_ts);
+    if (r->astray) {
+        return 0;
     }
+    struct journal *j = r->j;
+    pthread_mutex_lock(&j->lock);
+    j->bytes_read += scan.bytes_read;
+    if (scan.why[0] != '\0' && j->damage[0] == '\0') {
+        snprintf(j->damage, sizeof j->damage, "damaged at line %llu (%.100s)",
+                 (unsigned long long)scan.bad, scan.why);
+    }
+    pthread_mutex_unlock(&j->lock);
+    pass_over(r, end.seq, scan.last_ts);
     return 0;
 }
 
@@ -275,48 +266,33 @@ int journal_read(struct journal *j, uint64_t after, size_t limit, size_t max, st
 
 // ---- opening ------------------------------------------------------------------------------
 
-static int sync_dir_of(const char *path)
-{
-    char *dir = str_dup(path_dir(str_of(path)));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(dir);
-    return rc;
-}
-
 static int open_file(const char *path, struct stat *st, struct err *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) {
         return err_sys(e, "cannot open '%s'", path);
     }
+    int rc = 0;
     if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode)) {
-        close(fd);
-        return err_set(e, ERR_UNSUPPORTED, "'%s' is not a regular file", path);
+        rc = err_set(e, ERR_UNSUPPORTED, "'%s' is not a regular file", path);
+    } else if (st->st_size == 0) { // it may be new: its name has to survive too
+        char *dir = str_dup(path_dir(str_of(path)));
+        rc = walk_sync_dir(dir, e);
+        free(dir);
     }
-    int rc = st->st_size == 0 ? sync_dir_of(path) : 0;
     if (rc < 0) {
         close(fd);
-        return err_set(e, rc, "cannot sync the directory of '%s': %s", path, err_text(rc));
     }
-    return fd;
-}
-
-static bool mark_fits(int fd, struct journal_mark m)
-{
-    char before;
-    return m.seq != 0 && (m.at == 0) == (m.seq == 1) &&
-           (m.at == 0 || (pread(fd, &before, 1, (off_t)m.at - 1) == 1 && before == '\n'));
+    return rc < 0 ? rc : fd;
 }
 
 /// Scan from `from` when that leads anywhere, else from the start.
 static int scan_from(int fd, struct journal_mark from, struct journal_scan *scan, struct err *e)
 {
     uint64_t read_before = 0;
-    if (mark_fits(fd, from) && from.at != 0) {
+    char before; // a line begins behind a newline
+    if (from.seq > 1 && from.at != 0 && pread(fd, &before, 1, (off_t)from.at - 1) == 1 &&
+        before == '\n') {
         int rc = journal_scan(fd, from, scan, NULL, NULL, e);
         if (rc < 0 || (scan->end.at > from.at && !scan->damaged) || scan->size == from.at) {
             return rc;

@@ -42,25 +42,15 @@ static void bad_line(struct journal_scan *out, const char *why)
     }
 }
 
-static void good_line(struct scanner *s, const struct journal_line *l)
-{
-    struct journal_scan *out = s->out;
-    if (l->seq != out->end.seq) {
-        bad_line(out, "it is missing");
-    }
-    out->damaged = out->why[0] != '\0';
-    out->lost += l->seq - out->end.seq;
-    out->end = (struct journal_mark){l->seq + 1, l->at + l->text.n + 1};
-    out->last_ts = l->ts;
-    s->stopped = s->cb != NULL && !s->cb(s->arg, l);
-}
-
+/// Look at a line that its newline has ended.
 static void take_line(struct scanner *s, struct str text)
 {
     struct journal_scan *out = s->out;
     struct journal_line l = {.at = s->at, .text = text};
     char why[JOURNAL_WHY] = "";
-    if (!journal_line_read(&l, why)) {
+    if (s->skipping || text.n >= STORE_LINE_MAX) {
+        bad_line(out, "line is too long");
+    } else if (!journal_line_read(&l, why)) {
         bad_line(out, why);
     } else if (l.seq < out->end.seq || l.seq - out->end.seq > LOST_MAX) {
         snprintf(why, sizeof why, "'seq' is %llu, not %llu", (unsigned long long)l.seq,
@@ -68,17 +58,14 @@ static void take_line(struct scanner *s, struct str text)
         bad_line(out, why);
         out->left_out++;
     } else {
-        good_line(s, &l);
-    }
-}
-
-// The newline that ends the line has been seen, `line` is what lies before it.
-static void end_line(struct scanner *s, struct str line)
-{
-    if (s->skipping || line.n >= STORE_LINE_MAX) {
-        bad_line(s->out, "line is too long");
-    } else {
-        take_line(s, line);
+        if (l.seq != out->end.seq) {
+            bad_line(out, "it is missing");
+        }
+        out->damaged = out->why[0] != '\0';
+        out->lost += l.seq - out->end.seq;
+        out->end = (struct journal_mark){l.seq + 1, l.at + l.text.n + 1};
+        out->last_ts = l.ts;
+        s->stopped = s->cb != NULL && !s->cb(s->arg, &l);
     }
     s->skipping = false;
 }
@@ -91,7 +78,7 @@ static void take_lines(struct scanner *s)
         struct str line = {rest.p, (size_t)(nl - rest.p)};
         rest = str_from(rest, line.n + 1);
         from = nl + 1;
-        end_line(s, line);
+        take_line(s, line);
         s->at += line.n + 1;
     }
     buf_drop(&s->line, s->line.n - rest.n);
@@ -152,41 +139,28 @@ int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, jou
 
 // ---- cutting ------------------------------------------------------------------------------
 
-static int copy_range(int from, int to, uint64_t at, uint64_t end)
-{
-    char chunk[16 * 1024];
-    while (at < end) {
-        ssize_t n = pread(from, chunk, MIN(sizeof chunk, end - at), (off_t)at);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? -errno : -EIO;
-        }
-        for (ssize_t done = 0; done < n;) {
-            ssize_t w = write(to, chunk + done, (size_t)(n - done));
-            if (w < 0 && errno != EINTR) {
-                return -errno;
-            }
-            done += w > 0 ? w : 0;
-        }
-        at += (uint64_t)n;
-    }
-    return 0;
-}
-
+/// Copy the torn end of `fd` to the new file `kept`, synced.
 static int keep_torn(int fd, const char *kept, const struct journal_scan *scan)
 {
+    char chunk[16 * 1024];
     int to = open(kept, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (to < 0) {
-        return -errno;
+    int rc = to >= 0 ? 0 : -errno;
+    for (uint64_t at = scan->end.at; rc == 0 && at < scan->size;) {
+        ssize_t n = pread(fd, chunk, MIN(sizeof chunk, scan->size - at), (off_t)at);
+        if (n > 0) {
+            rc = path_write_fd(to, (struct str){chunk, (size_t)n});
+            at += (uint64_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            rc = n < 0 ? -errno : -EIO;
+        }
     }
-    int rc = copy_range(fd, to, scan->end.at, scan->size);
     if (rc == 0 && fsync(to) != 0) {
         rc = -errno;
     }
-    close(to);
-    if (rc < 0) {
+    if (to >= 0) {
+        close(to);
+    }
+    if (to >= 0 && rc < 0) {
         unlink(kept);
     }
     return rc;

@@ -83,10 +83,12 @@ void session__answer(struct session__op *op)
     free(op);
 }
 
-void session__fail(struct session__op *op, int status, const struct err *e)
+void session__end(struct session__op *op, int status, const struct err *e)
 {
     op->status = status;
-    op->err = *e;
+    if (status < 0) {
+        op->err = *e;
+    }
     session__answer(op);
 }
 
@@ -106,15 +108,10 @@ static void unlink_used(struct session *s)
     ss->n_open--;
 }
 
-static bool is_linked(const struct session *s)
-{
-    return s->newer != NULL || s->older != NULL || s->all->newest == s;
-}
-
 void session__touch(struct session *s)
 {
     struct sessions *ss = s->all;
-    if (is_linked(s)) {
+    if (s->newer != NULL || s->older != NULL || ss->newest == s) {
         unlink_used(s);
     }
     s->older = ss->newest;
@@ -217,7 +214,7 @@ static void on_lookup(struct index_op *op, int status, const struct err *e)
     if (!s->resolved) { // the index itself failed: nothing that waits can go on
         for (struct session__op *o = session__list_take(&s->queue), *next; o != NULL; o = next) {
             next = o->next;
-            session__fail(o, status, e);
+            session__end(o, status, e);
         }
     }
     arena_fini(&l->a);

@@ -37,29 +37,17 @@ struct meta_job {
 
 // ---- on the files lane --------------------------------------------------------------------
 
-static int sync_dir(const char *home, const char *rel)
-{
-    char *path = path_join(home, rel);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(path);
-    return rc;
-}
-
 /// Sync every directory above `dir`, the home included: their entries are new, perhaps.
 static int sync_parents(const char *home, struct str dir, struct err *e)
 {
     int rc;
     do {
         dir = path_dir(dir);
-        char *rel = str_dup(dir);
-        rc = sync_dir(home, rel);
-        free(rel);
+        char *path = xasprintf("%s/" STR_FMT, home, STR_ARG(dir));
+        rc = walk_sync_dir(path, e);
+        free(path);
     } while (rc == 0 && !str_eqz(dir, "."));
-    return rc == 0 ? 0 : err_set(e, rc, "cannot sync '%s': %s", home, err_text(rc));
+    return rc;
 }
 
 static int check_meta(struct meta_job *m, struct err *e)
@@ -70,20 +58,6 @@ static int check_meta(struct meta_job *m, struct err *e)
         return err_prefix(e, "metadata");
     }
     return v->type == JSON_OBJ ? 0 : err_set(e, ERR_INVALID, "metadata is not a JSON object");
-}
-
-static int make_dir(const char *home, const char *dir, struct err *e)
-{
-    char *path = path_join(home, dir);
-    char *parent = str_dup(path_dir(str_of(path)));
-    int rc = path_mkdirs(parent, 0700, e);
-    if (rc == 0 && mkdir(path, 0700) != 0) {
-        rc = errno == EEXIST ? err_set(e, ERR_CONFLICT, "'%s' exists already", dir)
-                             : err_sys(e, "cannot create directory '%s'", path);
-    }
-    free(parent);
-    free(path);
-    return rc;
 }
 
 static char *job_path(const struct meta_job *m, const char *name)
@@ -108,22 +82,6 @@ static int write_meta(struct meta_job *m, struct err *e)
     return rc;
 }
 
-static int make_files(struct meta_job *m, struct err *e)
-{
-    char *path = job_path(m, "events.jsonl");
-    int rc = write_meta(m, e);
-    if (rc == 0) {
-        rc = journal_open(&m->journal, path, JOURNAL_START, NULL, e);
-    }
-    if (rc == 0) {
-        journal_file(m->journal, &m->row.dev, &m->row.ino);
-        m->row.mark = journal_end(m->journal);
-        rc = sync_parents(m->s->all->o.home, str_of(m->dir), e);
-    }
-    free(path);
-    return rc;
-}
-
 /// The directory is ours and the session never was: take it away again.
 static void undo_create(struct meta_job *m)
 {
@@ -141,16 +99,30 @@ static void undo_create(struct meta_job *m)
 static void create_work(void *arg)
 {
     struct meta_job *m = arg;
-    m->status = check_meta(m, &m->err);
-    if (m->status == 0) {
-        m->status = make_dir(m->s->all->o.home, m->dir, &m->err);
+    const char *home = m->s->all->o.home;
+    char *path = path_join(home, m->dir), *events = job_path(m, "events.jsonl");
+    char *parent = str_dup(path_dir(str_of(path)));
+    int rc = check_meta(m, &m->err);
+    rc = rc == 0 ? path_mkdirs(parent, 0700, &m->err) : rc;
+    bool made = rc == 0 && mkdir(path, 0700) == 0;
+    if (rc == 0 && !made) {
+        rc = errno == EEXIST ? err_set(&m->err, ERR_CONFLICT, "'%s' exists already", m->dir)
+                             : err_sys(&m->err, "cannot create directory '%s'", path);
     }
-    if (m->status == 0) {
-        m->status = make_files(m, &m->err);
-        if (m->status < 0) {
-            undo_create(m);
-        }
+    rc = rc == 0 ? write_meta(m, &m->err) : rc;
+    rc = rc == 0 ? journal_open(&m->journal, events, JOURNAL_START, NULL, &m->err) : rc;
+    if (rc == 0) {
+        journal_file(m->journal, &m->row.dev, &m->row.ino);
+        m->row.mark = journal_end(m->journal);
+        rc = sync_parents(home, str_of(m->dir), &m->err);
     }
+    if (rc < 0 && made) {
+        undo_create(m);
+    }
+    m->status = rc;
+    free(parent);
+    free(events);
+    free(path);
 }
 
 static void meta_work(void *arg)
@@ -168,24 +140,6 @@ static int run_row(struct index *x, struct index_op *op, struct err *e)
 {
     struct meta_job *m = container_of(op, struct meta_job, op);
     return m->create ? index_put(x, &m->row, e) : index_put_meta(x, &m->row, e);
-}
-
-static void job_free(struct meta_job *m)
-{
-    arena_fini(&m->a);
-    free(m->dir);
-    free(m);
-}
-
-static void adopt(struct session *s, struct meta_job *m)
-{
-    s->exists = true;
-    s->dir = xstrdup(m->dir);
-    s->journal = m->journal;
-    m->journal = NULL;
-    s->mark = s->written = s->synced = s->listed = journal_end(s->journal);
-    s->updated_at = m->row.row.updated_at;
-    session__touch(s);
 }
 
 static void disown(struct session *s)
@@ -208,13 +162,11 @@ static void finish(struct meta_job *m, int status, const struct err *e)
     }
     for (struct session__op *op = m->asked, *next; op != NULL; op = next) {
         next = op->next;
-        if (status < 0) {
-            session__fail(op, status, e);
-        } else {
-            session__answer(op);
-        }
+        session__end(op, status, e);
     }
-    job_free(m);
+    arena_fini(&m->a);
+    free(m->dir);
+    free(m);
     if (s->meta_wait.head != NULL && !s->meta_running) {
         start_meta(s);
     }
@@ -255,7 +207,14 @@ static void on_files(void *arg)
         return;
     }
     if (m->create) {
-        adopt(m->s, m);
+        struct session *s = m->s;
+        s->exists = true;
+        s->dir = xstrdup(m->dir);
+        s->journal = m->journal;
+        m->journal = NULL;
+        s->mark = s->written = s->synced = s->listed = journal_end(s->journal);
+        s->updated_at = m->row.row.updated_at;
+        session__touch(s);
     }
     m->op.run = run_row;
     m->op.done = on_row;
@@ -329,11 +288,9 @@ static void remove_work(void *arg)
         r->status = err_sys(&r->err, "cannot remove '%s'", from);
     }
     if (r->status == 0) {
-        struct str parent = path_dir(str_of(r->s->dir));
-        char *rel = str_dup(parent);
-        int rc = sync_dir(home, rel);
-        free(rel);
-        r->status = rc == 0 ? 0 : err_set(&r->err, rc, "cannot sync '%s': %s", home, err_text(rc));
+        char *parent = str_dup(path_dir(str_of(from)));
+        r->status = walk_sync_dir(parent, &r->err);
+        free(parent);
     }
     free(trash);
     free(from);
@@ -359,11 +316,7 @@ static void finish_remove(struct remove_job *r, int status, const struct err *e)
 {
     struct session *s = r->s;
     s->busy = false;
-    if (status < 0) {
-        session__fail(r->asked, status, e);
-    } else {
-        session__answer(r->asked);
-    }
+    session__end(r->asked, status, e);
     free(r->trash);
     free(r);
     session__poke(s);

@@ -95,9 +95,9 @@ void session__list_add(struct session__list *l, struct session__op *op);
 struct session__op *session__list_take(struct session__list *l); // all of it
 struct session__op *session__list_pop(struct session__list *l);  // the first; there must be one
 
-/// Answer `op` and free it.
+/// Answer `op` with the status it has, or with `status` and, when that is negative, `e`; free it.
 void session__answer(struct session__op *op);
-void session__fail(struct session__op *op, int status, const struct err *e);
+void session__end(struct session__op *op, int status, const struct err *e);
 
 /// Something changed: look at the queue again, from the top of the stack.
 void session__poke(struct session *s);

@@ -47,17 +47,15 @@ static void open_work(void *arg)
     free(path);
 }
 
-static void tell_repair(struct session *s)
+/// Tell of the journal; the paths are filled in here.
+static void notice(struct session *s, const struct store_notice *n)
 {
+    struct store_notice full = *n;
     char *path = path_join(s->dir, "events.jsonl");
-    char *kept = path_join(s->dir, s->repair.kept);
-    struct store_notice n = {.kind = STORE_REPAIRED,
-                             .path = path,
-                             .kept = kept,
-                             .message = "",
-                             .bytes_cut = s->repair.bytes_cut,
-                             .last_seq = s->repair.last_seq};
-    s->all->o.notice(s->all->o.arg, &n);
+    char *kept = n->kept != NULL ? path_join(s->dir, n->kept) : NULL;
+    full.path = path;
+    full.kept = kept;
+    s->all->o.notice(s->all->o.arg, &full);
     free(path);
     free(kept);
 }
@@ -65,14 +63,11 @@ static void tell_repair(struct session *s)
 /// The index is told with the next progress, people at once.
 static void tell_damage(struct session *s, const char *message)
 {
-    char *path = path_join(s->dir, "events.jsonl");
-    struct store_notice n = {.kind = STORE_DAMAGED, .path = path, .message = message};
     free(s->damage);
     s->damage = xstrdup(message);
     s->damage_found = true;
-    s->all->o.notice(s->all->o.arg, &n);
+    notice(s, &(struct store_notice){.kind = STORE_DAMAGED, .message = message});
     later(&s->all->index_timer, INDEX_MS);
-    free(path);
 }
 
 static void on_open(void *arg)
@@ -87,13 +82,17 @@ static void on_open(void *arg)
         }
         session__touch(s);
         if (s->repair.bytes_cut != 0) {
-            tell_repair(s);
+            notice(s, &(struct store_notice){.kind = STORE_REPAIRED,
+                                             .kept = s->repair.kept,
+                                             .message = "",
+                                             .bytes_cut = s->repair.bytes_cut,
+                                             .last_seq = s->repair.last_seq});
         }
         if (s->repair.damage[0] != '\0') {
             tell_damage(s, s->repair.damage);
         }
     } else { // whoever needed it hears why; the next one tries again
-        session__fail(session__list_pop(&s->queue), s->open_status, &s->open_err);
+        session__end(session__list_pop(&s->queue), s->open_status, &s->open_err);
     }
     session__poke(s);
 }
@@ -128,7 +127,7 @@ static void answer_synced(struct session *s)
     while (op != NULL) {
         struct session__op *next = op->next;
         if (s->sync_status < 0) {
-            session__fail(op, s->sync_status, &s->sync_err);
+            session__end(op, s->sync_status, &s->sync_err);
         } else if (op->end.at <= s->synced.at) {
             session__answer(op);
         } else {
@@ -136,19 +135,6 @@ static void answer_synced(struct session *s)
         }
         op = next;
     }
-}
-
-static void note_sync_failure(struct session *s)
-{
-    struct sessions *ss = s->all;
-    s->sync_failed = true;
-    char *path = path_join(s->dir, "events.jsonl");
-    struct store_notice n = {.kind = STORE_SYNC_FAILED,
-                             .path = path,
-                             .message = s->sync_err.msg,
-                             .last_seq = s->synced.seq - 1};
-    ss->o.notice(ss->o.arg, &n);
-    free(path);
 }
 
 static void on_synced(void *arg)
@@ -159,7 +145,10 @@ static void on_synced(void *arg)
         s->synced = s->sync_upto;
         later(&s->all->index_timer, INDEX_MS);
     } else {
-        note_sync_failure(s);
+        s->sync_failed = true;
+        notice(s, &(struct store_notice){.kind = STORE_SYNC_FAILED,
+                                         .message = s->sync_err.msg,
+                                         .last_seq = s->synced.seq - 1});
     }
     answer_synced(s);
     if (s->sync_wait.head != NULL) {

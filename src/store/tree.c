@@ -59,15 +59,11 @@ static struct stamp stamp_of(const struct stat *st)
     return (struct stamp){st->st_dev, st->st_ino, st->st_size, st->st_mtim, st->st_ctim};
 }
 
-static bool time_same(struct timespec a, struct timespec b)
-{
-    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 static bool stamp_same(const struct stamp *a, const struct stamp *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-           time_same(a->mtime, b->mtime) && time_same(a->ctime, b->ctime);
+           a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec &&
+           a->ctime.tv_sec == b->ctime.tv_sec && a->ctime.tv_nsec == b->ctime.tv_nsec;
 }
 
 static bool is_passed_over(struct str name)
@@ -339,17 +335,6 @@ static int read_single(struct tree *t, const char *path, struct err *e)
     return rc;
 }
 
-static int read_whole(struct tree *t, const char *path, struct err *e)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_sys(e, "cannot open it");
-    }
-    int rc = read_twice(t, fd, NULL, e);
-    close(fd);
-    return rc;
-}
-
 static void add_size(struct sha256 *s, uint64_t n)
 {
     char text[24];
@@ -384,18 +369,6 @@ bool tree_is_foreign(const struct stat *st)
     return theirs || (!sticky && (group || (st->st_mode & S_IWOTH) != 0));
 }
 
-static void note_parent(struct tree *t, const char *path)
-{
-    struct stat st;
-    char *real = realpath(path, NULL);
-    char *dir = real != NULL ? str_dup(path_dir(str_of(real))) : NULL;
-    if (dir != NULL && stat(dir, &st) == 0) {
-        note_owner(t, &st, dir);
-    }
-    free(dir);
-    free(real);
-}
-
 int tree_read(struct tree *t, const char *path, struct err *e)
 {
     struct stat st;
@@ -410,12 +383,22 @@ int tree_read(struct tree *t, const char *path, struct err *e)
     if (S_ISREG(st.st_mode)) {
         rc = read_single(t, path, &why);
     } else if (S_ISDIR(st.st_mode)) {
-        rc = read_whole(t, path, &why);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        rc = fd < 0 ? err_sys(&why, "cannot open it") : read_twice(t, fd, NULL, &why);
+        if (fd >= 0) {
+            close(fd);
+        }
     } else {
         rc = err_set(&why, ERR_UNSUPPORTED, "neither a file nor a directory");
     }
-    if (rc == 0) {
-        note_parent(t, path);
+    char *real = rc == 0 ? realpath(path, NULL) : NULL;
+    if (real != NULL) { // who may write where it lies may replace it
+        char *dir = str_dup(path_dir(str_of(real)));
+        if (stat(dir, &st) == 0) {
+            note_owner(t, &st, dir);
+        }
+        free(dir);
+        free(real);
     }
     return rc < 0 ? err_set(e, rc, "cannot read '%s': %s", path, why.msg) : 0;
 }

@@ -34,18 +34,6 @@ static bool is_hash(const char *s)
     return strspn(s, "0123456789abcdef") == SHA256_HEX - 1 && strlen(s) == SHA256_HEX - 1;
 }
 
-static int write_all(int fd, struct str bytes)
-{
-    while (bytes.n != 0) {
-        ssize_t n = write(fd, bytes.p, bytes.n);
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
-    }
-    return fsync(fd) == 0 ? 0 : -errno;
-}
-
 static int put_file(const char *dir, const struct tree_file *f, struct err *e)
 {
     char *path = path_join(dir, f->path);
@@ -54,7 +42,10 @@ static int put_file(const char *dir, const struct tree_file *f, struct err *e)
     if (rc == 0) {
         mode_t mode = f->executable ? 0700 : 0600;
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-        rc = fd >= 0 ? write_all(fd, f->bytes) : -errno;
+        rc = fd >= 0 ? path_write_fd(fd, f->bytes) : -errno;
+        if (rc == 0 && fsync(fd) != 0) {
+            rc = -errno;
+        }
         if (fd >= 0) {
             close(fd);
         }
@@ -64,17 +55,6 @@ static int put_file(const char *dir, const struct tree_file *f, struct err *e)
     }
     free(parent);
     free(path);
-    return rc;
-}
-
-/// Make the directory's names as durable as the bytes below them.
-static int sync_dir(const char *dir, struct err *e)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : err_sys(e, "cannot sync '%s'", dir);
-    if (fd >= 0) {
-        close(fd);
-    }
     return rc;
 }
 
@@ -90,34 +70,12 @@ static int put_files(const char *dir, const struct tree *t, struct err *e)
         if (rc == 0 && strchr(f->path, '/') != NULL) {
             char *path = path_join(dir, f->path);
             char *parent = str_dup(path_dir(str_of(path)));
-            rc = sync_dir(parent, e);
+            rc = walk_sync_dir(parent, e);
             free(parent);
             free(path);
         }
     }
-    return rc == 0 ? sync_dir(dir, e) : rc;
-}
-
-/// Give what was written its name. Another may have been quicker: then it is there.
-static int settle(const char *dir, const char *from, const char *to, struct err *e)
-{
-    if (rename(from, to) == 0) {
-        return sync_dir(dir, e);
-    }
-    int code = -errno;
-    if (code == -ENOTEMPTY || code == -EEXIST) {
-        return walk_remove(from, e);
-    }
-    return err_set(e, code, "cannot keep '%s': %s", to, err_text(code));
-}
-
-/// True for the beginnings of a version whose writer is gone.
-static bool is_left_behind(int dir, const char *name)
-{
-    struct stat st;
-    return str_starts(str_of(name), NEW_PREFIX) &&
-           fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           time(NULL) - st.st_mtim.tv_sec > LEFT_BEHIND_S;
+    return rc == 0 ? walk_sync_dir(dir, e) : rc;
 }
 
 int versions_put(const char *dir, const struct tree *t, struct err *e)
@@ -138,8 +96,12 @@ int versions_put(const char *dir, const struct tree *t, struct err *e)
     if (rc == 0) {
         rc = put_files(from, t, e);
     }
-    if (rc == 0) {
-        rc = settle(dir, from, to, e);
+    if (rc == 0 && rename(from, to) == 0) {
+        rc = walk_sync_dir(dir, e);
+    } else if (rc == 0 && (errno == ENOTEMPTY || errno == EEXIST)) {
+        rc = walk_remove(from, e); // another was quicker
+    } else if (rc == 0) {
+        rc = err_sys(e, "cannot keep '%s'", to);
     }
     if (rc < 0) {
         int ignored = walk_remove(from, NULL); // what is left goes with the next prune
@@ -179,8 +141,13 @@ int versions_prune(const char *dir, bool (*keep)(const char *hash, void *arg), v
         return errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", dir);
     }
     for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;) {
-        bool unwanted =
-            is_hash(de->d_name) ? !keep(de->d_name, arg) : is_left_behind(dirfd(d), de->d_name);
+        struct stat st;
+        bool begun = str_starts(str_of(de->d_name), NEW_PREFIX); // its writer may be gone
+        bool unwanted = is_hash(de->d_name)
+                            ? !keep(de->d_name, arg)
+                            : begun &&
+                                  fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                  time(NULL) - st.st_mtim.tv_sec > LEFT_BEHIND_S;
         if (unwanted) {
             char *path = path_join(dir, de->d_name);
             int rc = walk_remove(path, e);

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,47 +36,36 @@ static bool is_dir(const char *home, const char *rel)
     return yes;
 }
 
-/// Names in `rel` that may be an id, sorted; the caller frees each and the array.
-static int list_names(const struct walk *w, const char *rel, char ***names, size_t *n)
+static int descend(const struct walk *w, const char *dir, struct str id, struct str form);
+
+/// `dir` is a directory; `form` is what is left to match. In the order of the names.
+static int expand(const struct walk *w, const char *dir, struct str form)
 {
-    vec(char *) found = {0};
-    char *path = path_join(w->home, rel);
+    vec(char *) names = {0};
+    char *path = path_join(w->home, dir);
     DIR *d = opendir(path);
     int rc = d != NULL || errno == ENOENT ? 0 : err_sys(w->e, "cannot list '%s'", path);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         if (store_id_valid(str_of(de->d_name))) {
-            vec_push(&found, xstrdup(de->d_name));
+            vec_push(&names, xstrdup(de->d_name));
         }
     }
     if (d != NULL) {
         closedir(d);
     }
     free(path);
-    if (found.n != 0) {
-        qsort(found.p, found.n, sizeof *found.p, by_name);
+    if (names.n != 0) {
+        qsort(names.p, names.n, sizeof *names.p, by_name);
     }
-    *names = found.p;
-    *n = found.n;
-    return rc;
-}
-
-static int descend(const struct walk *w, const char *dir, struct str id, struct str form);
-
-/// `dir` is a directory; `form` is what is left to match.
-static int expand(const struct walk *w, const char *dir, struct str form)
-{
-    char **names;
-    size_t n;
-    int rc = list_names(w, dir, &names, &n);
-    for (size_t i = 0; i < n; i++) {
+    vec_foreach (name, &names) {
         if (rc == 0) {
-            char *sub = path_join(dir, names[i]);
-            rc = is_dir(w->home, sub) ? descend(w, sub, str_of(names[i]), form) : 0;
+            char *sub = path_join(dir, *name);
+            rc = is_dir(w->home, sub) ? descend(w, sub, str_of(*name), form) : 0;
             free(sub);
         }
-        free(names[i]);
+        free(*name);
     }
-    free(names);
+    vec_fini(&names);
     return rc;
 }
 
@@ -107,25 +97,30 @@ int walk_sessions(const char *home, walk_cb *cb, void *arg, struct err *e)
     return rc;
 }
 
-static bool form_fits(struct str form, struct str dir)
-{
-    while (form.n != 0 && dir.n != 0) {
-        struct str want = str_cut(&form, '/'), part = str_cut(&dir, '/');
-        if (str_eqz(want, "*") ? !store_id_valid(part) : !str_eq(want, part)) {
-            return false;
-        }
-    }
-    return form.n == 0 && dir.n == 0 && dir.p == NULL;
-}
-
 bool walk_dir_valid(struct str dir, struct str id)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        if (form_fits(str_of(forms[i]), dir)) {
+        struct str form = str_of(forms[i]), rest = dir;
+        bool fits = true;
+        while (fits && form.n != 0 && rest.n != 0) {
+            struct str want = str_cut(&form, '/'), part = str_cut(&rest, '/');
+            fits = str_eqz(want, "*") ? store_id_valid(part) : str_eq(want, part);
+        }
+        if (fits && form.n == 0 && rest.n == 0 && rest.p == NULL) {
             return str_eq(path_base(dir), id) && store_id_valid(id);
         }
     }
     return false;
+}
+
+int walk_sync_dir(const char *dir, struct err *e)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : err_sys(e, "cannot sync '%s'", dir);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)

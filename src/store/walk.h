@@ -14,5 +14,8 @@ int walk_sessions(const char *home, walk_cb *cb, void *arg, struct err *e) MUST_
 /// True for a directory of one of the two forms, whose last part is `id`.
 bool walk_dir_valid(struct str dir, struct str id);
 
+/// Sync a directory: the names in it survive a power cut. Blocks.
+int walk_sync_dir(const char *dir, struct err *e) MUST_CHECK;
+
 /// Remove a file, or a directory with all in it, without following links. Blocks.
 int walk_remove(const char *path, struct err *e) MUST_CHECK;
