@@ -81,6 +81,11 @@ void agent_stop(struct agent *a, loop_fn *done, void *arg)
     check_idle(a);
 }
 
+static void on_settings(void *arg)
+{
+    agent__read_rules(arg);
+}
+
 void agent_free(struct agent *a)
 {
     size_t at = 0;
@@ -92,16 +97,11 @@ void agent_free(struct agent *a)
     while (map_next(&a->sessions, &at, &id, &s)) {
         agent__session_free(s);
     }
+    config_unlisten(a->o.config, on_settings, a);
     map_fini(&a->sessions);
     rules_fini(&a->rules);
     book_free(a->book);
     free(a);
-}
-
-void agent_set_config(struct agent *a, const struct config *c)
-{
-    a->o.config = c;
-    agent__read_rules(a);
 }
 
 const struct rules *agent_rules(const struct agent *a)
@@ -148,8 +148,8 @@ void agent_guard(const struct agent *a, struct tool_env *env, struct arena *aren
     vec_fini(&g.plugins);
     env->plugins = plugins;
     env->followed = followed;
-    env->memory = (uint64_t)config_int(a->o.config, "limits.command_mb") << 20;
-    env->processes = (uint64_t)config_int(a->o.config, "limits.command_processes");
+    env->memory = (uint64_t)config_int(a->o.config->now, "limits.command_mb") << 20;
+    env->processes = (uint64_t)config_int(a->o.config->now, "limits.command_processes");
 }
 
 // ---- start --------------------------------------------------------------------------------------
@@ -246,7 +246,8 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->rewind = rewind_open(o->loop);
     a->book = book_new(o->store, a->files, o->home->dir);
     rules_init(&a->rules);
-    agent__read_rules(a);
+    on_settings(a);
+    config_listen(o->config, on_settings, a);
     agent__hold(a);
     work_submit(a->files, 0, know_secrets, on_secrets, a);
     m->a = a;

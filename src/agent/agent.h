@@ -63,7 +63,7 @@ struct agent_host {
                  void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                  void *done_arg);
     /// The settings for those who work in `dir`, where its project brings some that are trusted; NULL:
-    /// those of agent_set_config().
+    /// those of agent_opts.
     const struct config *(*config)(void *arg, const char *dir);
     /// Why the settings let no session begin in `dir`, for the caller to free; NULL: they do. May be NULL.
     char *(*refusal)(void *arg, const char *dir);
@@ -113,11 +113,11 @@ struct agent_kit {
     void *arg;
 };
 
-/// Borrowed until agent_free(), but for `config`.
+/// Borrowed until agent_free().
 struct agent_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see agent_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct choices *choices;
@@ -133,7 +133,6 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg);
 /// engine closes.
 void agent_stop(struct agent *a, loop_fn *done, void *arg);
 void agent_free(struct agent *a); // when the store is closed; NULL is allowed
-void agent_set_config(struct agent *a, const struct config *c);
 struct tool_env;
 struct arena;
 /// Fill in what runs outside of the sandbox now, so that no tool of this call writes it, and how much a

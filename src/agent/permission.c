@@ -26,7 +26,7 @@ void agent__read_rules(struct agent *a)
     rules_fini(&a->rules);
     rules_init(&a->rules);
     a->rules_fault.code = 0;
-    while ((c = config_next(a->o.config, &at)) != NULL) {
+    while ((c = config_next(a->o.config->now, &at)) != NULL) {
         if (!str_starts(str_of(c->key), "permission.")) {
             continue;
         }

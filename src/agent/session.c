@@ -146,7 +146,7 @@ const char *const *agent_session_variables(const struct session *s)
 const struct config *agent__session_config(const struct session *s)
 {
     const char *dir = agent__session_place(s);
-    return dir != NULL ? agent_config_at(s->agent, dir) : s->agent->o.config;
+    return dir != NULL ? agent_config_at(s->agent, dir) : s->agent->o.config->now;
 }
 
 const char *agent__session_place(const struct session *s)

@@ -98,7 +98,7 @@ static void choose_mode(void *arg) // on a lane: it looks at the disk
 static bool take_project(struct session *s, unsigned asked, struct agent_no *no)
 {
     const struct config *c = agent__session_config(s);
-    if (c == s->agent->o.config) {
+    if (c == s->agent->o.config->now) {
         return true;
     }
     agent__session_default(s, c, asked);

@@ -62,7 +62,7 @@ struct session *agent__session_new(struct agent *a, struct str id)
     s->usage = (struct provider_usage){0};
     s->sandbox = BOX_FULL_ACCESS;
     s->grants = grants_new();
-    agent__session_default(s, a->o.config, 0);
+    agent__session_default(s, a->o.config->now, 0);
     return s;
 }
 
@@ -288,7 +288,7 @@ static bool is_variable(const struct json_member *m)
 /// What belongs to providers is taken out of the environment, what tools may not have is dropped.
 static bool take_env(struct session *s, const struct json *v, struct agent_no *no)
 {
-    const struct config *c = s->agent->o.config;
+    const struct config *c = s->agent->o.config->now;
     struct arena a;
     arena_init(&a);
     const char **ours = arena_calloc(&a, v->n + 1, sizeof *ours);

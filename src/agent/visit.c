@@ -36,5 +36,5 @@ void agent_visit_end(struct agent *a, const char *real_dir)
 const struct config *agent_config_at(const struct agent *a, const char *dir)
 {
     const struct config *c = a->o.host.config(a->o.host.arg, dir);
-    return c != NULL ? c : a->o.config;
+    return c != NULL ? c : a->o.config->now;
 }

@@ -3,20 +3,29 @@
 #include "api/plugin_int.h"
 #include "loop/work.h"
 
-struct api *api_new(struct loop *l, const char *version, const struct home *home,
-                    struct store *store, struct choices *choices, struct event_log *events,
-                    const struct api_host *host)
+static void on_settings(void *arg)
+{
+    struct api *api = arg;
+    if (api->plugins != NULL) {
+        plugins_switch(api->plugins, api__plugins_on(api));
+    }
+}
+
+struct api *api_new(const struct api_opts *o)
 {
     struct api *api = xcalloc(1, sizeof *api);
-    api->loop = l;
-    api->version = version;
-    api->home = home;
-    api->store = store;
-    api->choices = choices;
-    api->events = events;
-    api->host = *host;
-    api->files = lane_open(l, "plugin-files", 1);
-    api->started_ms = loop_now(l);
+    api->loop = o->loop;
+    api->version = o->version;
+    api->home = o->home;
+    api->config = o->config;
+    api->store = o->store;
+    api->choices = o->choices;
+    api->events = o->events;
+    api->trust = o->trust;
+    api->host = o->host;
+    api->files = lane_open(o->loop, "plugin-files", 1);
+    api->started_ms = loop_now(o->loop);
+    config_listen(o->config, on_settings, api);
     return api;
 }
 
@@ -31,6 +40,7 @@ void api_stop(struct api *api)
 void api_free(struct api *api)
 {
     if (api != NULL) {
+        config_unlisten(api->config, on_settings, api);
         vec_fini(&api->validations);
         api__free_shells(api->shells);
     }
@@ -40,11 +50,6 @@ void api_free(struct api *api)
 void api_set_engine(struct api *api, struct gen_engine *engine)
 {
     api->engine = engine;
-}
-
-void api_set_trust(struct api *api, struct trust_hub *trust)
-{
-    api->trust = trust;
 }
 
 struct gen_engine *api_engine(const struct api *api)
@@ -67,15 +72,6 @@ void api_set_agent(struct api *api, struct agent *agent, struct providers *provi
 void api_set_bots(struct api *api, struct bots *bots)
 {
     api->bots = bots;
-}
-
-void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags)
-{
-    api->config = config;
-    api->diags = diags;
-    if (api->plugins != NULL) {
-        plugins_switch(api->plugins, api__plugins_on(api));
-    }
 }
 
 int64_t api_generation(const struct api *api)

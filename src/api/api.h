@@ -44,24 +44,28 @@ struct api_host {
     void *arg;
 };
 
-/// Create the operations' context. All pointers are borrowed and must outlive it; `choices` are loaded
-/// before the first operation runs.
-struct api *api_new(struct loop *l, const char *version, const struct home *home,
-                    struct store *store, struct choices *choices, struct event_log *events,
-                    const struct api_host *host);
+/// All borrowed; they must outlive the context.
+struct api_opts {
+    struct loop *loop;
+    const char *version;
+    const struct home *home;
+    struct config_live *config;
+    struct store *store;
+    struct choices *choices; // loaded before the first operation runs
+    struct event_log *events;
+    struct trust_hub *trust;
+    struct api_host host;
+};
+
+/// Create what the operations work on.
+struct api *api_new(const struct api_opts *o);
 /// Nothing is asked any more: end what still works for operations. Before the loop ends.
 void api_stop(struct api *api);
 void api_free(struct api *api); // NULL is allowed
 
-/// Make `config` the effective one, and show `diags` beside it; both borrowed until the next call.
-void api_set_config(struct api *api, const struct config *config, const struct config_diags *diags);
-
 /// The engine whose generation is shown and reloaded; NULL while there is none.
 void api_set_engine(struct api *api, struct gen_engine *engine);
 struct gen_engine *api_engine(const struct api *api);
-
-/// Where trust is asked and changed; set before the first operation, borrowed.
-void api_set_trust(struct api *api, struct trust_hub *trust);
 
 /// The plugins and improvements that operations show and change; NULL while there are none.
 void api_set_plugins(struct api *api, struct plugins *plugins, struct improvements *improvements);

@@ -12,8 +12,7 @@ struct api {
     struct loop *loop;
     const char *version;
     const struct home *home;
-    const struct config *config; // both set before the first operation
-    const struct config_diags *diags;
+    struct config_live *config;
     struct store *store;
     struct choices *choices;
     struct event_log *events;

@@ -117,8 +117,9 @@ void op_DOCTOR(struct api *api, struct op_call *c)
     jw_arr(&w);
     check_disk(api, &w);
     check_files(&w);
-    check(&w, "settings", !api->diags->broken, "see `afloat config show`", "%s",
-          api->diags->broken ? "a configuration file is broken and left out" : "all files read");
+    check(&w, "settings", !api->config->diags->broken, "see `afloat config show`", "%s",
+          api->config->diags->broken ? "a configuration file is broken and left out"
+                                     : "all files read");
     jw_end_arr(&w);
     jw_end_obj(&w);
     op_answer(c, 200, buf_str(&out));
@@ -133,7 +134,7 @@ void op_CONFIG_SHOW(struct api *api, struct op_call *c)
     struct jw w;
     buf_init(&out, ANSWER_MAX);
     jw_init(&w, &out);
-    config_write_json(api->config, api->diags, &w);
+    config_write_json(api->config->now, api->config->diags, &w);
     op_answer(c, 200, buf_str(&out));
     buf_fini(&out);
 }

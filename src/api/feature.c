@@ -29,7 +29,7 @@ static const struct json *choice(const struct api *api, const struct feature *f)
 
 static bool is_enabled(const struct api *api, const struct feature *f)
 {
-    return json_bool(choice(api, f), config_bool(api->config, f->key));
+    return json_bool(choice(api, f), config_bool(api->config->now, f->key));
 }
 
 // ---- flags of plugins ----------------------------------------------------------------------
@@ -96,7 +96,7 @@ void op_FEATURE_LIST(struct api *api, struct op_call *c)
         jw_obj(&w);
         jw_kstrz(&w, "name", f->name);
         jw_kbool(&w, "enabled", is_enabled(api, f));
-        jw_kbool(&w, "default", config_bool(api->config, f->key));
+        jw_kbool(&w, "default", config_bool(api->config->now, f->key));
         jw_kbool(&w, "overridden", choice(api, f) != NULL);
         jw_kstrz(&w, "stage", f->stage);
         jw_kstrz(&w, "description", f->description);

@@ -26,7 +26,7 @@ struct gen *api__current(struct api *api, struct op_call *c)
 bool api__plugins_on(const struct api *api)
 {
     const struct json *chosen = choices_get(api->choices, STR("features.plugins"));
-    return json_bool(chosen, config_bool(api->config, "features.plugins"));
+    return json_bool(chosen, config_bool(api->config->now, "features.plugins"));
 }
 
 bool api__may_change(struct api *api, struct op_call *c)

@@ -30,7 +30,7 @@ void op_PROVIDER_LIST(struct api *api, struct op_call *c)
     jw_init(&w, &out);
     jw_obj(&w);
     jw_key(&w, "providers");
-    providers_write_list(&w, api->config, &wish);
+    providers_write_list(&w, api->config->now, &wish);
     jw_kstrz(&w, "next", NULL);
     jw_end_obj(&w);
     op_answer(c, 200, buf_str(&out));
@@ -105,7 +105,7 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
     if (api->providers == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         free(q);
-    } else if (providers_resolve(&q->choice, api->config, &wish, &e) < 0) {
+    } else if (providers_resolve(&q->choice, api->config->now, &wish, &e) < 0) {
         op_fail(c, PROBLEM_NOT_FOUND, NULL, "%s", e.msg);
         free(q);
     } else {

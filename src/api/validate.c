@@ -158,7 +158,7 @@ static void write_request(const struct api *api, const struct api_validation *v,
         jw_value(&w, v->options);
     }
     jw_kbool(&w, "test", v->test);
-    jw_kint(&w, "load_ms", config_int(api->config, "limits.load_ms"));
+    jw_kint(&w, "load_ms", config_int(api->config->now, "limits.load_ms"));
     jw_key(&w, "points");
     jw_arr(&w);
     for (size_t i = 0; i < POINT__COUNT; i++) {

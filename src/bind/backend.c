@@ -6,7 +6,7 @@
 
 static const struct json *settings(lua_State *L, struct arena *a)
 {
-    return config_values(bind_of(L)->config, a);
+    return config_values(bind_of(L)->config->now, a);
 }
 
 static const char *data_dir(lua_State *L)

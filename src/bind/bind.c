@@ -65,7 +65,19 @@ static void read_limits(struct bind *b)
         {"limits.tool_ms", &b->limits.tool_ms}, {"limits.memory_mb", &b->limits.memory_mb},
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        *limits[i].to = (uint32_t)config_int(b->config, limits[i].key);
+        *limits[i].to = (uint32_t)config_int(b->config->now, limits[i].key);
+    }
+}
+
+static void on_settings(void *arg)
+{
+    struct bind *b = arg;
+    size_t at = 0;
+    struct str key;
+    void *o;
+    read_limits(b);
+    while (map_next(&b->owners, &at, &key, &o)) {
+        vm_set_memory(((struct bind_owner *)o)->vm, (size_t)b->limits.memory_mb << 20);
     }
 }
 
@@ -95,6 +107,7 @@ struct bind *bind_open(const struct bind_opts *o)
     map_init(&b->logs);
     map_init(&b->progress);
     read_limits(b);
+    config_listen(b->config, on_settings, b);
     b->plugins = plugin__open(b);
     return b;
 }
@@ -115,18 +128,6 @@ void bind_set_ops(struct bind *b, bind_run_op *run, struct api *api)
     b->api = api;
 }
 
-void bind_set_config(struct bind *b, const struct config *c)
-{
-    size_t at = 0;
-    struct str key;
-    void *o;
-    b->config = c;
-    read_limits(b);
-    while (map_next(&b->owners, &at, &key, &o)) {
-        vm_set_memory(((struct bind_owner *)o)->vm, (size_t)b->limits.memory_mb << 20);
-    }
-}
-
 void bind_stop(struct bind *b)
 {
     size_t at = 0;
@@ -145,6 +146,7 @@ void bind_close(struct bind *b)
     if (b == NULL) {
         return;
     }
+    config_unlisten(b->config, on_settings, b);
     plugin__close(b->plugins);
     assert(b->owners.n == 0 && b->regs.n == 0 && b->progress.n == 0);
     bind__hooks_close(b);

@@ -26,7 +26,7 @@
 
 struct api;
 struct bind;
-struct config;
+struct config_live;
 struct event_log;
 struct home;
 struct http_client;
@@ -47,7 +47,7 @@ struct bind_reg;
 struct bind_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see bind_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct watcher *watcher;
@@ -85,9 +85,6 @@ void bind_worktree_known(struct bind *b, const char *path, const char *branch,
                          const char *repository);
 /// Write those that are there as `[{path, branch, repository}]`.
 void bind_worktrees_write(const struct bind *b, struct jw *w);
-
-/// The settings were read again; `c` is borrowed until the next call.
-void bind_set_config(struct bind *b, const struct config *c);
 
 /// The hub goes down: every handler and request under way is cancelled, and none begins any more but
 /// the units' own shutdown. Before gen_close(), which waits for what is under way.

@@ -31,7 +31,7 @@ struct bind__worktree {
 struct bind {
     struct loop *loop;
     const struct home *home;
-    const struct config *config;
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct watcher *watcher;

@@ -50,9 +50,9 @@ static void start(struct bind_reg *r)
         .path = w->path,
         .pattern = w->pattern,
         .recursive = w->recursive,
-        .debounce_ms = (unsigned)config_int(b->config, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(b->config, "watch.poll_ms"),
-        .poll = w->poll || config_bool(b->config, "watch.poll"),
+        .debounce_ms = (unsigned)config_int(b->config->now, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(b->config->now, "watch.poll_ms"),
+        .poll = w->poll || config_bool(b->config->now, "watch.poll"),
     };
     if (watch_open(&w->watch, b->watcher, &opts, on_batch, w, &e) < 0) {
         bind__note(r->o, DIAG_WATCH_DEGRADED, w->path, 0, e.msg);

@@ -152,7 +152,6 @@ struct bots *bots_open(const struct bots_opts *o)
     struct bots *b = xcalloc(1, sizeof *b);
     struct agent_kit kit = {.tools = bots_tools(), .learn = bots__learn, .arg = b};
     b->o = *o;
-    b->config = o->config;
     b->lane = lane_open(o->loop, "bots", THREADS);
     b->index = runs_index_new(o->home->dir);
     map_init(&b->busy);
@@ -161,11 +160,6 @@ struct bots *bots_open(const struct bots_opts *o)
     agent_set_git(o->agent, b->git);
     bots__find_worktrees(b);
     return b;
-}
-
-void bots_set_config(struct bots *b, const struct config *c)
-{
-    b->config = c;
 }
 
 void bots_stop(struct bots *b, loop_fn *done, void *arg)

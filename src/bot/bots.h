@@ -19,11 +19,11 @@ struct watcher;
 
 enum bots_tree { BOTS_TREE_FOUND, BOTS_TREE_MADE, BOTS_TREE_GONE };
 
-/// Everything is borrowed until bots_free(), but for `config`.
+/// Everything is borrowed until bots_free().
 struct bots_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see bots_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct trust *trust;
@@ -42,7 +42,6 @@ const struct tool *bots_tools(void);
 struct bots *bots_open(const struct bots_opts *o);
 /// Bring in what runs of a killed hub left behind; nothing waits for it. Once, when the hub is ready.
 void bots_recover(struct bots *b);
-void bots_set_config(struct bots *b, const struct config *c);
 /// End every run as interrupted, its work kept, and let none begin; `done` when the last record is
 /// written. Before agent_stop(): turns and operations still find us.
 void bots_stop(struct bots *b, loop_fn *done, void *arg);

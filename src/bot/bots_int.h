@@ -23,7 +23,6 @@ struct run;
 
 struct bots {
     struct bots_opts o;
-    const struct config *config;
     struct lane *lane; // for files
     struct runs_index *index;
     struct git *git; // NULL: `git_fault` says why

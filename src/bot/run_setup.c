@@ -10,7 +10,7 @@ enum { SETUP_MS = 600 * 1000, TAIL = 400 };
 static const char *const *environment(struct run *r, struct arena *a)
 {
     size_t n_drop, n = 0;
-    const char *const *drop = config_strings(r->b->config, "tool_env.drop", &n_drop);
+    const char *const *drop = config_strings(r->b->o.config->now, "tool_env.drop", &n_drop);
     const char **patterns = arena_calloc(a, n_drop + 1, sizeof *patterns);
     const char **all = arena_calloc(a, (r->env != NULL ? r->env->n : 0) + 1, sizeof *all);
     memcpy(patterns, drop, n_drop * sizeof *drop);
@@ -18,7 +18,7 @@ static const char *const *environment(struct run *r, struct arena *a)
         struct str value = json_str(&m->value, "");
         bool plain =
             memchr(value.p, '\0', value.n) == NULL && memchr(m->key.p, '\0', m->key.n) == NULL;
-        if (plain && !providers_owns_variable(r->b->config, m->key)) {
+        if (plain && !providers_owns_variable(r->b->o.config->now, m->key)) {
             all[n++] = arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(value));
         }
     }
@@ -28,7 +28,7 @@ static const char *const *environment(struct run *r, struct arena *a)
 static const char *const *hidden(struct run *r, struct arena *a)
 {
     size_t n;
-    const char *const *hide = config_strings(r->b->config, "sandbox.hide", &n);
+    const char *const *hide = config_strings(r->b->o.config->now, "sandbox.hide", &n);
     const char **list = arena_calloc(a, n + 1, sizeof *list);
     memcpy(list, hide, n * sizeof *hide);
     return list;
@@ -38,7 +38,8 @@ static enum box_mode mode_of(const struct run *r)
 {
     const struct bot_config *c = run__config(r);
     enum box_mode mode = BOX_WORKSPACE_WRITE;
-    const char *name = c->sandbox != NULL ? c->sandbox : config_str(r->b->config, "sandbox.mode");
+    const char *name =
+        c->sandbox != NULL ? c->sandbox : config_str(r->b->o.config->now, "sandbox.mode");
     box_mode_parse(str_of(name), &mode);
     return mode == BOX_READ_ONLY ? BOX_WORKSPACE_WRITE : mode; // the person wrote what is run here
 }
@@ -74,7 +75,7 @@ static void start(struct run *r, const char *cmd)
     struct box_policy policy = {.mode = mode_of(r),
                                 .network = c->network != BOT_UNSET
                                                ? c->network != 0
-                                               : config_bool(b->config, "sandbox.network"),
+                                               : config_bool(b->o.config->now, "sandbox.network"),
                                 .working_dir = r->rec.worktree,
                                 .hide = hidden(r, &a),
                                 .home = b->o.home->dir,

@@ -245,7 +245,7 @@ static void launch(struct ask *a, struct record *rec)
     rec->options = options_of(a, rec);
     rec->full_access =
         strcmp(bot->config.sandbox != NULL ? bot->config.sandbox
-                                           : config_str(a->b->config, "sandbox.mode"),
+                                           : config_str(a->b->o.config->now, "sandbox.mode"),
                box_mode_name(BOX_FULL_ACCESS)) == 0;
     struct run *r = run__new(a->b, rec);
     r->former = former;

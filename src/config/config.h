@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "config/home.h"
 
 // The effective configuration: every setting with the layer it came from. Built once by
@@ -88,6 +89,31 @@ struct config;
 int config_load(struct config **out, const struct config_sources *src, struct config_diags *d,
                 struct err *e) MUST_CHECK;
 void config_free(struct config *c); // NULL is fine
+
+// ---- the settings in force ------------------------------------------------------------------
+
+/// A change was put into force; the settings before it are still there during the call.
+typedef void config_changed_fn(void *arg);
+
+struct config_listener {
+    config_changed_fn *changed;
+    void *arg;
+};
+
+/// The settings of the hub while it runs. Parts borrow it for as long as they live, read `now` whenever they need a
+/// setting, and listen where they must act on a change. Loop thread only.
+struct config_live {
+    const struct config *now;         // never NULL
+    const struct config_diags *diags; // of the last reading; NULL: nothing was wrong
+    vec(struct config_listener) listeners;
+};
+
+/// Be told of changes, after those who came before.
+void config_listen(struct config_live *c, config_changed_fn *changed, void *arg);
+/// Not any more. Everyone must have left before `c` goes.
+void config_unlisten(struct config_live *c, config_changed_fn *changed, void *arg);
+/// Put `now` into force, borrowed until the next call, and tell everyone.
+void config_put(struct config_live *c, const struct config *now, const struct config_diags *diags);
 
 // ---- reading ------------------------------------------------------------------------------
 

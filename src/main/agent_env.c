@@ -188,6 +188,17 @@ static void free_tenant(struct tenant *t)
 
 // ---- public --------------------------------------------------------------------------------------
 
+static void on_settings(void *arg)
+{
+    struct agent_env *v = arg;
+    const struct config *c = v->o.config->now;
+    size_t n;
+    const char *const *hide = config_strings(c, "sandbox.hide", &n);
+    bool boxed = strcmp(config_str(c, "sandbox.mode"), "danger-full-access") != 0;
+    env_gate_unattended_set(&v->gate, boxed, config_bool(c, "sandbox.network"), hide, n);
+    env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
+}
+
 struct agent_env *agent_env_open(const struct agent_env_opts *o)
 {
     struct agent_env *v = xcalloc(1, sizeof *v);
@@ -204,7 +215,8 @@ struct agent_env *agent_env_open(const struct agent_env_opts *o)
                                   .failed = on_failed,
                                   .arg = v};
     v->share = env_share_open(&opts);
-    agent_env_set_config(v, o->config);
+    on_settings(v);
+    config_listen(o->config, on_settings, v);
     return v;
 }
 
@@ -216,6 +228,7 @@ void agent_env_close(struct agent_env *v)
         free_tenant(t);
     }
     map_fini(&v->tenants);
+    config_unlisten(v->o.config, on_settings, v);
     env_share_close(v->share);
     v->share = NULL;
 }
@@ -231,17 +244,6 @@ void agent_env_free(struct agent_env *v)
 void agent_env_set_agent(struct agent_env *v, struct agent *a)
 {
     v->agent = a;
-}
-
-void agent_env_set_config(struct agent_env *v, const struct config *c)
-{
-    size_t n;
-    const char *const *hide = config_strings(c, "sandbox.hide", &n);
-    bool boxed = strcmp(config_str(c, "sandbox.mode"), "danger-full-access") != 0;
-    env_gate_unattended_set(&v->gate, boxed, config_bool(c, "sandbox.network"), hide, n);
-    if (v->share != NULL) { // the hub may be on its way down
-        env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
-    }
 }
 
 void agent_env_made(struct agent_env *v, const struct session *s)

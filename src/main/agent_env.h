@@ -8,11 +8,11 @@ struct agent_env;
 struct event_log;
 struct watcher;
 
-/// Everything is borrowed until agent_env_free(), but for `config`.
+/// Everything is borrowed until agent_env_free().
 struct agent_env_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see agent_env_set_config()
+    struct config_live *config;
     struct watcher *watcher;
     struct event_log *events;
 };
@@ -23,7 +23,6 @@ void agent_env_close(struct agent_env *v);
 void agent_env_free(struct agent_env *v); // when the loop has ended; NULL is allowed
 /// Whose sessions they are; before the first of them.
 void agent_env_set_agent(struct agent_env *v, struct agent *a);
-void agent_env_set_config(struct agent_env *v, const struct config *c);
 
 // as struct agent_host says
 void agent_env_made(struct agent_env *v, const struct session *s);

@@ -13,11 +13,11 @@
 #include "bind/bind.h"
 #include "loop/work.h"
 #include "main/agent_env.h"
-#include "main/projects.h"
 #include "net/http_client.h"
 #include "plugin/improvements.h"
 #include "plugin/manifest.h"
 #include "plugin/plugins.h"
+#include "settings/projects.h"
 #include "store/tree.h"
 
 #define IMPROVEMENTS "improvements/"
@@ -399,12 +399,6 @@ struct agent *agent_glue_agent(struct agent_glue *g)
 struct providers *agent_glue_providers(struct agent_glue *g)
 {
     return g->providers;
-}
-
-void agent_glue_set_config(struct agent_glue *g, const struct config *c)
-{
-    agent_set_config(g->agent, c);
-    agent_env_set_config(g->env, c);
 }
 
 static void on_stopped(void *arg)

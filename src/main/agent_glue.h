@@ -8,7 +8,7 @@ struct agent;
 struct agent_glue;
 struct bind;
 struct choices;
-struct config;
+struct config_live;
 struct event_log;
 struct gen_engine;
 struct home;
@@ -25,7 +25,7 @@ struct watcher;
 struct agent_glue_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see agent_glue_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct choices *choices;
@@ -43,7 +43,6 @@ struct agent_glue_opts {
 struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg);
 struct agent *agent_glue_agent(struct agent_glue *g);
 struct providers *agent_glue_providers(struct agent_glue *g);
-void agent_glue_set_config(struct agent_glue *g, const struct config *c);
 /// Interrupt every turn; `done` when all is written. Before live_close().
 void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg);
 /// Nothing is asked of providers any more: let them go. After api_stop().

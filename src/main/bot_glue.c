@@ -46,11 +46,6 @@ struct bots *bot_glue_bots(struct bot_glue *g)
     return g->bots;
 }
 
-void bot_glue_set_config(struct bot_glue *g, const struct config *c)
-{
-    bots_set_config(g->bots, c);
-}
-
 static void on_stopped(void *arg)
 {
     struct bot_glue *g = arg;

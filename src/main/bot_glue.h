@@ -8,7 +8,7 @@ struct agent;
 struct bind;
 struct bot_glue;
 struct bots;
-struct config;
+struct config_live;
 struct event_log;
 struct home;
 struct store;
@@ -20,7 +20,7 @@ struct watcher;
 struct bot_glue_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see bot_glue_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct trust *trust;
@@ -31,7 +31,6 @@ struct bot_glue_opts {
 
 struct bot_glue *bot_glue_open(const struct bot_glue_opts *o);
 struct bots *bot_glue_bots(struct bot_glue *g);
-void bot_glue_set_config(struct bot_glue *g, const struct config *c);
 /// Runs end as interrupted, their work kept; `done` when all is written. Before the agent stops.
 void bot_glue_stop(struct bot_glue *g, loop_fn *done, void *arg);
 /// When neither sessions nor clients ask any more, before the store closes.

@@ -58,24 +58,13 @@ static void raise_file_limit(void)
 
 // ---- settings ------------------------------------------------------------------------------
 
-static void apply_config(struct daemon *d)
+static void on_settings(void *arg)
 {
-    const struct config *c = settings_config(d->settings);
-    if (d->api != NULL) {
-        api_set_config(d->api, c, settings_diags(d->settings));
-    }
+    struct daemon *d = arg;
+    const struct config *c = settings_live(d->settings)->now;
+    const struct config_diags *diags = settings_live(d->settings)->diags;
     if (d->live != NULL) {
-        live_set_config(d->live, c);
-        live_set_config_diags(d->live, settings_diags(d->settings));
-    }
-    if (d->agent != NULL) {
-        agent_glue_set_config(d->agent, c);
-    }
-    if (d->bots != NULL) {
-        bot_glue_set_config(d->bots, c);
-    }
-    if (d->projects != NULL) {
-        projects_reload(d->projects);
+        live_set_config_diags(d->live, diags);
     }
     if (d->server != NULL) {
         size_t n;
@@ -83,13 +72,6 @@ static void apply_config(struct daemon *d)
         server_allow(d->server, hosts, n, config_str(c, "public_url"),
                      config_bool(c, "behind_proxy"));
     }
-}
-
-static void on_settings_changed(void *arg)
-{
-    struct daemon *d = arg;
-    const struct config_diags *diags = settings_diags(d->settings);
-    apply_config(d);
     if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
         char fields[64];
         snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
@@ -101,12 +83,13 @@ static void on_settings_changed(void *arg)
 
 static int open_settings(struct daemon *d, struct err *e)
 {
-    struct settings_opts o = {.home = &d->home,
-                              .listen = d->opts.listen,
-                              .profile = d->opts.profile,
-                              .changed = on_settings_changed,
-                              .arg = d};
-    return settings_open(&d->settings, &o, e);
+    struct settings_opts o = {
+        .home = &d->home, .listen = d->opts.listen, .profile = d->opts.profile};
+    int rc = settings_open(&d->settings, &o, e);
+    if (rc == 0) {
+        config_listen(settings_live(d->settings), on_settings, d);
+    }
+    return rc;
 }
 
 static void on_hangup(int signum, void *arg)
@@ -136,7 +119,7 @@ static void on_trust_written(struct watch *w, const struct watch_batch *batch, v
 static void watch_trust(struct daemon *d)
 {
     struct err e = {0};
-    const struct config *c = settings_config(d->settings);
+    const struct config *c = settings_live(d->settings)->now;
     struct watch_opts o = {.path = d->home.dir,
                            .pattern = "trust.json",
                            .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
@@ -151,7 +134,7 @@ static void watch_trust(struct daemon *d)
 
 static int listen_all(struct daemon *d, struct err *e)
 {
-    const char *listen = config_str(settings_config(d->settings), "listen");
+    const char *listen = config_str(settings_live(d->settings)->now, "listen");
     if (listen[0] != '\0') {
         bool automatic = strcmp(listen, "auto") == 0;
         int rc = daemon__listen(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
@@ -175,7 +158,7 @@ static void step_listen(void *arg)
     bind_set_ops(live_bind(d->live), op_run, d->api); // sessions that a killed hub left are marked
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
-        apply_config(d);
+        on_settings(d);
         status = listen_all(d, &e);
     }
     if (status < 0) {
@@ -200,7 +183,7 @@ static void open_bots(struct daemon *d)
 {
     struct bot_glue_opts opts = {.loop = &d->loop,
                                  .home = &d->home,
-                                 .config = settings_config(d->settings),
+                                 .config = settings_live(d->settings),
                                  .store = d->store,
                                  .events = d->events,
                                  .trust = trust_hub_book(d->trust),
@@ -245,7 +228,7 @@ static void step_agent(void *arg)
     struct daemon *d = arg;
     struct agent_glue_opts opts = {.loop = &d->loop,
                                    .home = &d->home,
-                                   .config = settings_config(d->settings),
+                                   .config = settings_live(d->settings),
                                    .store = d->store,
                                    .events = d->events,
                                    .choices = d->choices,
@@ -272,7 +255,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
     struct live_opts opts = {.loop = &d->loop,
                              .home = &d->home,
-                             .config = settings_config(d->settings),
+                             .config = settings_live(d->settings),
                              .store = d->store,
                              .events = d->events,
                              .choices = d->choices,
@@ -319,7 +302,6 @@ static void step_choices(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
     struct err e = fault != NULL ? *fault : (struct err){0};
-    struct api_host host = daemon__host(d);
     if (d->stopping) {
         return;
     }
@@ -331,9 +313,16 @@ static void step_choices(void *arg, int status, const struct err *fault)
         return;
     }
     d->choices = choices_new(d->store);
-    d->api = api_new(&d->loop, d->opts.version, &d->home, d->store, d->choices, d->events, &host);
-    api_set_trust(d->api, d->trust);
-    apply_config(d);
+    struct api_opts opts = {.loop = &d->loop,
+                            .version = d->opts.version,
+                            .home = &d->home,
+                            .config = settings_live(d->settings),
+                            .store = d->store,
+                            .choices = d->choices,
+                            .events = d->events,
+                            .trust = d->trust,
+                            .host = daemon__host(d)};
+    d->api = api_new(&opts);
     choices_load(d->choices, step_lua, d);
 }
 
@@ -478,6 +467,9 @@ static void finish(struct daemon *d)
     watchdog_close(d->watchdog);
     free(d->stalled);
     log_info(LOG_HUB, "stopped exit=%d", d->exit_code);
+    if (d->settings != NULL) {
+        config_unlisten(settings_live(d->settings), on_settings, d);
+    }
     settings_close(d->settings);
 }
 

@@ -112,7 +112,7 @@ static void write_config(void *arg, struct buf *out)
     struct improve *im = arg;
     struct arena a;
     arena_init(&a);
-    json_write(out, config_values(im->opts.config, &a), 0);
+    json_write(out, config_values(im->opts.config->now, &a), 0);
     arena_fini(&a);
 }
 
@@ -172,9 +172,9 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         .call = on_call,
         .log = on_log,
         .arg = im,
-        .debounce_ms = (unsigned)config_int(o->config, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(o->config, "watch.poll_ms"),
-        .poll = config_bool(o->config, "watch.poll"),
+        .debounce_ms = (unsigned)config_int(o->config->now, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(o->config->now, "watch.poll_ms"),
+        .poll = config_bool(o->config->now, "watch.poll"),
     };
     int rc = improvements_open(&im->improvements, o->loop, o->engine, o->watcher, &opts, e);
     free(scopes);
@@ -193,13 +193,6 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
 struct improvements *improve_improvements(struct improve *im)
 {
     return im != NULL ? im->improvements : NULL;
-}
-
-void improve_set_config(struct improve *im, const struct config *c)
-{
-    if (im != NULL) {
-        im->opts.config = c;
-    }
 }
 
 void improve_stop(struct improve *im)

@@ -5,7 +5,7 @@
 // The improvements in their place in the hub: what they may ask of it, and what they hear.
 
 struct bind;
-struct config;
+struct config_live;
 struct event_log;
 struct gen_engine;
 struct home;
@@ -19,7 +19,7 @@ struct watcher;
 struct improve_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config;
+    struct config_live *config;
     struct event_log *events;
     struct gen_engine *engine;
     struct watcher *watcher;
@@ -30,7 +30,6 @@ struct improve_opts {
 /// Add the improvements to the engine; before its first request. NULL when their processes cannot be
 /// started here: the log and `e` say why, and the hub goes on without them.
 struct improve *improve_open(const struct improve_opts *o, struct err *e);
-struct improvements *improve_improvements(struct improve *im);       // NULL for NULL
-void improve_set_config(struct improve *im, const struct config *c); // `im` may be NULL
-void improve_stop(struct improve *im);                               // before gen_close()
-void improve_free(struct improve *im);                               // when it is done
+struct improvements *improve_improvements(struct improve *im); // NULL for NULL
+void improve_stop(struct improve *im);                         // before gen_close()
+void improve_free(struct improve *im);                         // when it is done

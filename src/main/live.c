@@ -119,7 +119,7 @@ static void open_lua(struct live *v)
                                    .watcher = v->watcher,
                                    .user_dir = o->safe ? NULL : user,
                                    .dev_dir = dev,
-                                   .config = o->config};
+                                   .config = o->config->now};
     v->modules = modules_open(&modules);
     free(user);
     free(dev);
@@ -129,21 +129,21 @@ static void open_plugins(struct live *v)
 {
     const struct live_opts *o = &v->opts;
     const struct json *chosen = choices_get(o->choices, STR("features.plugins"));
-    struct plugins_opts opts = {.loop = o->loop,
-                                .engine = v->engine,
-                                .watcher = v->watcher,
-                                .home = o->home,
-                                .config = o->config,
-                                .project_config = o->project_config,
-                                .project_arg = o->project_arg,
-                                .store = o->store,
-                                .choices = o->choices,
-                                .trust = o->trust,
-                                .runners = {[LANG_LUA] = bind_runner(v->bind)},
-                                .shipped_dir = o->shipped_dir,
-                                .repo = o->repo,
-                                .off =
-                                    !json_bool(chosen, config_bool(o->config, "features.plugins"))};
+    struct plugins_opts opts = {
+        .loop = o->loop,
+        .engine = v->engine,
+        .watcher = v->watcher,
+        .home = o->home,
+        .config = o->config,
+        .project_config = o->project_config,
+        .project_arg = o->project_arg,
+        .store = o->store,
+        .choices = o->choices,
+        .trust = o->trust,
+        .runners = {[LANG_LUA] = bind_runner(v->bind)},
+        .shipped_dir = o->shipped_dir,
+        .repo = o->repo,
+        .off = !json_bool(chosen, config_bool(o->config->now, "features.plugins"))};
     v->plugins = plugins_open(&opts);
     bind_set_plugins(v->bind, v->plugins);
     modules_set_past(v->modules, v->plugins);
@@ -261,15 +261,6 @@ struct improvements *live_improvements(struct live *v)
 void live_write_log(struct live *v, struct str unit, struct jw *w)
 {
     bind_log_write(v->bind, unit, w);
-}
-
-void live_set_config(struct live *v, const struct config *c)
-{
-    bind_set_config(v->bind, c);
-    if (v->plugins != NULL) {
-        plugins_set_config(v->plugins, c);
-    }
-    improve_set_config(v->improve, c);
 }
 
 void live_set_config_diags(struct live *v, const struct config_diags *d)

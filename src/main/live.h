@@ -8,7 +8,7 @@
 
 struct bind;
 struct choices;
-struct config;
+struct config_live;
 struct config_diags;
 struct event_log;
 struct home;
@@ -23,7 +23,7 @@ struct watcher;
 struct live_opts {
     struct loop *loop;
     const struct home *home;
-    const struct config *config; // see live_set_config()
+    struct config_live *config;
     struct store *store;
     struct event_log *events;
     struct choices *choices; // loaded
@@ -52,7 +52,6 @@ struct plugins *live_plugins(struct live *v);           // NULL: none are loaded
 struct improvements *live_improvements(struct live *v); // the same
 /// The last lines that a unit logged, as objects into an open array.
 void live_write_log(struct live *v, struct str unit, struct jw *w);
-void live_set_config(struct live *v, const struct config *c);
 /// What is wrong with the files of the settings, for the report and for all who listen.
 void live_set_config_diags(struct live *v, const struct config_diags *d);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?

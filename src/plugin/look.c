@@ -595,7 +595,7 @@ static void aim_wide(struct look *lk, bool everything)
     struct plugins *ps = lk->ps;
     lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
     ps->all_dirty = ps->list_roots = false;
-    places_configured(&lk->places, ps->opts.config, choices_all(ps->opts.choices),
+    places_configured(&lk->places, ps->opts.config->now, choices_all(ps->opts.choices),
                       ps->opts.shipped_dir);
     add_projects_lines(lk);
     places_copy(&lk->places, &ps->installed);

@@ -32,7 +32,7 @@ static void add_root(struct plugins *ps, const char *base, const char *sub, enum
 static void add_layer_roots(struct plugins *ps, const char *base, const struct project *pr)
 {
     const struct config *own = pr != NULL ? look__project_config(ps, pr) : NULL;
-    const struct config *c = own != NULL ? own : ps->opts.config;
+    const struct config *c = own != NULL ? own : ps->opts.config->now;
     char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
     add_root(ps, base, "plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
     add_root(ps, base, "shared/plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
@@ -94,7 +94,7 @@ static bool is_watched(const struct plugins *ps, const char *path)
 /// Watch a root, or a place outside of the roots: a directory with all below it, a file by its name.
 static void watch_path(struct plugins *ps, const char *path, bool is_file)
 {
-    const struct config *c = ps->opts.config;
+    const struct config *c = ps->opts.config->now;
     char *dir = is_file ? str_dup(path_dir(str_of(path))) : xstrdup(path);
     char *pattern = is_file ? str_dup(path_base(str_of(path))) : NULL;
     struct watch_opts o = {

@@ -109,6 +109,6 @@ void past__choose_again(struct plugins *ps, struct str key, const struct json *w
     choices_set(ps->opts.choices, key, buf_str(&text), NULL, NULL);
     buf_fini(&text);
     if (str_eqz(key, "features.plugins")) {
-        plugins_switch(ps, json_bool(was, config_bool(ps->opts.config, "features.plugins")));
+        plugins_switch(ps, json_bool(was, config_bool(ps->opts.config->now, "features.plugins")));
     }
 }

@@ -396,13 +396,25 @@ static void on_trust(const struct trust *t, void *arg)
     plugins_trust_changed(arg);
 }
 
+static void on_settings(void *arg)
+{
+    struct plugins *ps = arg;
+    uint64_t mark = config_mark(ps->opts.config->now);
+    if (mark != ps->config_mark) {
+        ps->config_mark = mark;
+        ps->all_dirty = true;
+        look__roots(ps);
+        plugins__ask(ps, "config");
+    }
+}
+
 struct plugins *plugins_open(const struct plugins_opts *o)
 {
     struct plugins *ps = xcalloc(1, sizeof *ps);
     ps->opts = *o;
     ps->on = !o->off;
     ps->all_dirty = true;
-    ps->config_mark = config_mark(o->config);
+    ps->config_mark = config_mark(o->config->now);
     ps->lane = lane_open(o->loop, "plugins", 1);
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
@@ -420,6 +432,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     look__roots(ps);
     open_repo(ps);
     trust_listen(o->trust, on_trust, ps);
+    config_listen(o->config, on_settings, ps);
     past__load(ps);
     return ps;
 }
@@ -433,6 +446,7 @@ void plugins_stop(struct plugins *ps)
     timer_stop(&ps->braked);
     timer_stop(&ps->prune_timer);
     trust_unlisten(ps->opts.trust, on_trust, ps);
+    config_unlisten(ps->opts.config, on_settings, ps);
     for (size_t i = 0; i < ps->watches.n; i++) {
         watch_close(ps->watches.p[i]);
         ps->watches.p[i] = NULL;
@@ -496,19 +510,6 @@ void plugins_free(struct plugins *ps)
         work_submit(keeper, 0, nothing, keeper_done, ps);
         lane_close(keeper);
     }
-}
-
-void plugins_set_config(struct plugins *ps, const struct config *c)
-{
-    uint64_t mark = config_mark(c);
-    ps->opts.config = c;
-    if (mark == ps->config_mark) {
-        return;
-    }
-    ps->config_mark = mark;
-    ps->all_dirty = true;
-    look__roots(ps);
-    plugins__ask(ps, "config");
 }
 
 void plugins_project_changed(struct plugins *ps)

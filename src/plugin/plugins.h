@@ -22,7 +22,7 @@ struct plugins_opts {
     struct gen_engine *engine;
     struct watcher *watcher;
     const struct home *home;
-    const struct config *config; // see plugins_set_config()
+    struct config_live *config;
     /// The settings with those of the project at `root`, borrowed for the call; NULL: it brings none that
     /// are trusted. See plugins_project_changed(). May be NULL: none does.
     const struct config *(*project_config)(void *arg, const char *root);
@@ -43,9 +43,7 @@ void plugins_stop(struct plugins *ps);
 /// When gen_close() is done. Memory goes when the worker is done. NULL is allowed.
 void plugins_free(struct plugins *ps);
 
-/// The settings were read again; when those about plugins differ, a run is asked for that takes them.
-void plugins_set_config(struct plugins *ps, const struct config *c);
-/// Those of a project were: a run is asked for that takes them.
+/// The settings of a project were read again: a run is asked for that takes them.
 void plugins_project_changed(struct plugins *ps);
 /// The feature `plugins` is on or off: off unloads all of them.
 void plugins_switch(struct plugins *ps, bool on);

@@ -212,6 +212,7 @@ void rig_open(struct rig *r, const char *home)
     CHECK_INT(home_resolve(&r->home, home, NULL), 0);
     CHECK_INT(home_prepare(&r->home, NULL), 0);
     load_config(r);
+    config_put(&r->settings, r->config, NULL);
     open_store(r);
     CHECK_INT(trust_open(&r->trust, home, NULL), 0);
     r->http = http_client_open(&r->loop, "test");
@@ -219,7 +220,7 @@ void rig_open(struct rig *r, const char *home)
     r->engine = gen_open(&r->loop, NULL, NULL);
     struct agent_opts o = {.loop = &r->loop,
                            .home = &r->home,
-                           .config = r->config,
+                           .config = &r->settings,
                            .store = r->store,
                            .events = r->events,
                            .choices = r->choices,

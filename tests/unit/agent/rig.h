@@ -16,6 +16,7 @@ struct rig {
     struct loop loop;
     struct home home;
     struct config *config;
+    struct config_live settings; // has it
     struct store *store;
     struct event_log *events;
     struct choices *choices;

@@ -246,6 +246,7 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
     buf_init(&rig.said, SIZE_MAX);
     buf_init(&rig.stream, SIZE_MAX);
     rig.config = rig_config(flags);
+    config_put(&rig.settings, rig.config, NULL);
     open_store();
     rig.watcher = watcher_open(&l, NULL, NULL);
     rig.engine = gen_open(&l, on_event, NULL);
@@ -253,7 +254,7 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
     struct bind_opts opts = {
         .loop = &l,
         .home = &rig.home,
-        .config = rig.config,
+        .config = &rig.settings,
         .store = rig.store,
         .events = rig.events,
         .watcher = rig.watcher,

@@ -20,6 +20,7 @@
 struct rig {
     struct home home;
     struct config *config;
+    struct config_live settings; // has it
     struct store *store;
     struct event_log *events;
     struct watcher *watcher;

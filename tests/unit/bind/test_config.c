@@ -15,7 +15,7 @@ TEST(settings_are_read_with_secrets_blanked)
     struct config_sources src = {.home = &rig.home, .system_path = "/nowhere"};
     CHECK_INT(config_load(&fresh, &src, &d, NULL), 0);
     config_diags_fini(&d);
-    bind_set_config(rig.bind, fresh);
+    config_put(&rig.settings, fresh, NULL);
     rig_load("a", "say(config.get('watch.poll_ms'), config.all()['watch.poll_ms']) "
                   "say(config.get('no.such')) say(json.encode(config.all()):find('hidden'))"
                   "say(json.encode(config.all()):find('redacted') ~= nil)"
@@ -25,7 +25,7 @@ TEST(settings_are_read_with_secrets_blanked)
     CHECK(rig_said("nil") && rig_said("true"));
     CHECK(rig_said(rig_path("home")) && rig_said(rig_path("home/lua")));
     CHECK(strstr(buf_z(&rig.said), "config.get: key must be a string, not nil") != NULL);
-    bind_set_config(rig.bind, rig.config);
+    config_put(&rig.settings, rig.config, NULL);
     rig_close();
     config_free(fresh);
 }

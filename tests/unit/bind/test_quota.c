@@ -113,14 +113,14 @@ TEST(a_changed_limit_reaches_what_is_loaded)
     rig_wait("900000");
     const char *const flags[] = {"limits.memory_mb=2", "limits.hook_ms=5", NULL};
     struct config *c = rig_config(flags);
-    bind_set_config(rig.bind, c);
+    config_put(&rig.settings, c, NULL);
     bind_notify(rig.bind, "fill", NULL);
     bind_notify(rig.bind, "nap", NULL);
     while (!rig_noted("a", DIAG_HOOK_TIMEOUT, "after 5 ms") ||
            !rig_noted("a", DIAG_HOOK_FAILED, "resulting string too large")) {
         loop_run_once(&l, true);
     }
-    bind_set_config(rig.bind, rig.config);
+    config_put(&rig.settings, rig.config, NULL);
     config_free(c);
     rig_close();
 }

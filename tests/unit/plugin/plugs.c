@@ -149,13 +149,14 @@ void plugs_open(struct plugs *h)
                                        .memory = run_memory,
                                        .dead = run_dead,
                                        .arg = h};
+    config_put(&h->settings, h->config, NULL);
     h->watcher = watcher_open(&h->loop, NULL, NULL);
     h->engine = gen_open(&h->loop, on_event, h);
     struct plugins_opts o = {.loop = &h->loop,
                              .engine = h->engine,
                              .watcher = h->watcher,
                              .home = &h->home,
-                             .config = h->config,
+                             .config = &h->settings,
                              .store = h->store,
                              .choices = h->choices,
                              .trust = h->trust,

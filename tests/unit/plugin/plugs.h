@@ -16,6 +16,7 @@ struct plugs {
     struct loop loop;
     struct home home;
     struct config *config;
+    struct config_live settings; // has it
     struct store *store;
     struct choices *choices;
     struct trust *trust;

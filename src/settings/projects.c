@@ -13,12 +13,12 @@
 //
 // Reading is one thread's work, in order, so the last reading is the newest.
 
-#include "main/projects.h"
+#include "settings/projects.h"
 
 #include "base/log.h"
 #include "base/path.h"
 #include "loop/work.h"
-#include "main/settings.h"
+#include "settings/settings.h"
 #include "trust/settings.h"
 #include "trust/stays.h"
 #include "trust/trust.h"
@@ -113,7 +113,7 @@ static struct project *open_project(struct projects *p, const char *root)
 {
     struct project *pr = xcalloc(1, sizeof *pr);
     struct err e = {0};
-    const struct config *c = settings_config(p->o.settings);
+    const struct config *c = settings_live(p->o.settings)->now;
     char *dir = path_join(root, ".afloat");
     struct watch_opts o = {.path = dir,
                            .pattern = "config.toml",
@@ -250,10 +250,18 @@ static void read_again(struct project *pr)
     start(pr->all, pr->root, false, NULL, NULL);
 }
 
+static void on_settings(void *arg)
+{
+    struct projects *p = arg;
+    for (struct project *pr = p->list; pr != NULL; pr = pr->next) {
+        read_again(pr);
+    }
+}
+
 static void on_trust(const struct trust *t, void *arg)
 {
     (void)t;
-    projects_reload(arg);
+    on_settings(arg);
 }
 
 // ---- public --------------------------------------------------------------------------------------
@@ -265,6 +273,7 @@ struct projects *projects_open(const struct projects_opts *o)
     p->lane = lane_open(o->loop, "projects", 1);
     stays_init(&p->stays);
     trust_listen(o->trust, on_trust, p);
+    config_listen(settings_live(o->settings), on_settings, p);
     return p;
 }
 
@@ -275,6 +284,7 @@ void projects_close(struct projects *p)
     }
     p->closed = true;
     trust_unlisten(p->o.trust, on_trust, p);
+    config_unlisten(settings_live(p->o.settings), on_settings, p);
     while (p->list != NULL) {
         close_project(p->list);
     }
@@ -309,13 +319,6 @@ const struct config *projects_config(const struct projects *p, const char *dir)
 char *projects_refusal(const struct projects *p, const char *dir)
 {
     const struct project *pr = find(p, dir);
-    char *why = refusal_of(settings_diags(p->o.settings));
+    char *why = refusal_of(settings_live(p->o.settings)->diags);
     return why != NULL || pr == NULL || pr->refusal == NULL ? why : xstrdup(pr->refusal);
-}
-
-void projects_reload(struct projects *p)
-{
-    for (struct project *pr = p->list; pr != NULL; pr = pr->next) {
-        read_again(pr);
-    }
 }

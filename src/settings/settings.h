@@ -12,10 +12,6 @@ struct settings_opts {
     const struct home *home;      // borrowed
     const char *system_path;      // NULL: CONFIG_SYSTEM_PATH
     const char *listen, *profile; // flags; NULL where nothing was said
-    /// The settings, or what is wrong with the files, are other than before. Not called for the first
-    /// reading.
-    void (*changed)(void *arg);
-    void *arg;
 };
 
 /// Read all layers. Fails for a bad flag or variable, and when the system's file is broken: what it
@@ -24,7 +20,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
 /// From now on a saved config.toml is read by itself; until settings_unwatch().
 int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CHECK;
 void settings_unwatch(struct settings *s);
-void settings_close(struct settings *s); // NULL is allowed; must not be watched
+void settings_close(struct settings *s); // NULL is allowed; must not be watched any more
 
 /// Read all layers with that of a trusted project between them: `text` is what its file holds. For any
 /// thread. Where `d` says that a file is broken, `*out` lacks what it says and must not be used.
@@ -38,5 +34,6 @@ void settings_reload(struct settings *s);
 /// wait for the watcher.
 void settings_refresh(struct settings *s);
 
-const struct config *settings_config(const struct settings *s);      // never NULL
-const struct config_diags *settings_diags(const struct settings *s); // of the last reading
+/// What is in force, and where to listen: told after each reading but the first, also when only what is wrong with
+/// the files is other than before. Lives until settings_close(), when nobody may listen any more.
+struct config_live *settings_live(struct settings *s);

@@ -1,5 +1,5 @@
 #include "base/path.h"
-#include "main/settings.h"
+#include "settings/settings.h"
 #include "unit/test.h"
 
 static int told;
@@ -26,12 +26,19 @@ static int open_them(struct settings **out, struct err *e)
         system_path = path_join(test_dir(), "system.toml");
         CHECK_INT(home_resolve(&home, test_dir(), NULL), 0);
     }
-    struct settings_opts o = {.home = &home, .system_path = system_path, .changed = on_changed};
-    return settings_open(out, &o, e);
+    struct settings_opts o = {.home = &home, .system_path = system_path};
+    int rc = settings_open(out, &o, e);
+    if (rc == 0) {
+        config_listen(settings_live(*out), on_changed, NULL);
+    }
+    return rc;
 }
 
 static void end(struct settings *s)
 {
+    if (s != NULL) {
+        config_unlisten(settings_live(s), on_changed, NULL);
+    }
     settings_close(s);
     home_fini(&home);
     free(system_path);
@@ -53,13 +60,13 @@ TEST(a_broken_file_of_the_user_is_left_out_and_mended_later)
     put("system.toml", "");
     put("config.toml", "[watch]\npoll_ms = no\n");
     CHECK_INT(open_them(&s, NULL), 0);
-    CHECK(settings_diags(s)->broken);
-    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 2000);
+    CHECK(settings_live(s)->diags->broken);
+    CHECK_INT(config_int(settings_live(s)->now, "watch.poll_ms"), 2000);
     put("config.toml", "[watch]\npoll_ms = 50\n");
     settings_reload(s);
     CHECK_INT(told, 1);
-    CHECK(!settings_diags(s)->broken);
-    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    CHECK(!settings_live(s)->diags->broken);
+    CHECK_INT(config_int(settings_live(s)->now, "watch.poll_ms"), 50);
     end(s);
 }
 
@@ -72,10 +79,10 @@ TEST(the_last_good_settings_stay_over_a_broken_file)
     put("config.toml", "[watch]\npoll_ms = 'x'\n");
     settings_reload(s);
     CHECK_INT(told, 1);
-    CHECK(settings_diags(s)->broken);
-    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    CHECK(settings_live(s)->diags->broken);
+    CHECK_INT(config_int(settings_live(s)->now, "watch.poll_ms"), 50);
     put("system.toml", "[policy\n"); // nor does one of the system's, once the hub runs
     settings_reload(s);
-    CHECK_INT(config_int(settings_config(s), "watch.poll_ms"), 50);
+    CHECK_INT(config_int(settings_live(s)->now, "watch.poll_ms"), 50);
     end(s);
 }

@@ -4,10 +4,11 @@
 //     SIGHUP ─────────────┴──> read all layers ──┬─ fine:   the new ones are in force
 //                                                └─ broken: the old ones stay, its faults are shown
 //
-// Whoever holds the configuration gets the new one in `changed`, before the old one goes.
+// Those who listen (config_listen) are told before the old ones go.
 
-#include "main/settings.h"
+#include "settings/settings.h"
 
+#include <assert.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -18,8 +19,9 @@ extern char **environ; // the process's own
 
 struct settings {
     struct settings_opts opts;
-    struct config *config;
+    struct config *config; // the same as live.now
     struct config_diags diags;
+    struct config_live live;
     struct watch *watch;
     struct stat seen; // of the user's file, before it was read; zeroed: there was none
 };
@@ -105,6 +107,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     }
     settings_log_diags(&s->diags);
     apply_level(s->config);
+    config_put(&s->live, s->config, &s->diags);
     *out = s;
     return 0;
 }
@@ -136,6 +139,7 @@ void settings_unwatch(struct settings *s)
 void settings_close(struct settings *s)
 {
     if (s != NULL) {
+        assert(s->live.listeners.n == 0);
         config_free(s->config);
         config_diags_fini(&s->diags);
         free(s);
@@ -179,7 +183,7 @@ void settings_reload(struct settings *s)
     }
     settings_log_diags(&s->diags);
     log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", diags.broken, diags.n);
-    s->opts.changed(s->opts.arg);
+    config_put(&s->live, s->config, &s->diags);
     config_free(old);
 }
 
@@ -191,12 +195,7 @@ void settings_refresh(struct settings *s)
     }
 }
 
-const struct config *settings_config(const struct settings *s)
+struct config_live *settings_live(struct settings *s)
 {
-    return s->config;
-}
-
-const struct config_diags *settings_diags(const struct settings *s)
-{
-    return &s->diags;
+    return &s->live;
 }

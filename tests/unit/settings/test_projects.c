@@ -1,8 +1,8 @@
 // Settings of projects as people come and go, with real files, a real trust book and a real watcher.
 
 #include "base/path.h"
-#include "main/projects.h"
-#include "main/settings.h"
+#include "settings/projects.h"
+#include "settings/settings.h"
 #include "trust/trust.h"
 #include "unit/loop.h"
 #include "watch/watch.h"
@@ -53,9 +53,11 @@ static void trust(const char *rel)
     trust_place_fini(&p);
 }
 
-static void on_user(void *arg)
+/// As if the hub's files were read again.
+static void settings_again(void)
 {
-    (void)arg;
+    struct config_live *c = settings_live(hub.settings);
+    config_put(c, c->now, c->diags);
 }
 
 static void on_changed(void *arg)
@@ -83,7 +85,7 @@ static void open_hub(void)
     CHECK_INT(home_resolve(&hub.home, dir, NULL), 0);
     free(system_path);
     system_path = path_join(test_dir(), "system.toml");
-    struct settings_opts so = {.home = &hub.home, .system_path = system_path, .changed = on_user};
+    struct settings_opts so = {.home = &hub.home, .system_path = system_path};
     CHECK_INT(settings_open(&hub.settings, &so, NULL), 0);
     CHECK_INT(loop_init(&hub.loop, NULL, NULL), 0);
     CHECK_INT(trust_open(&hub.trust, dir, NULL), 0);
@@ -197,7 +199,7 @@ TEST(a_save_a_broken_file_and_trust_are_followed)
     wait_answer_s("p", 4);
     put("p/.afloat/config.toml", "[session\n");
     trust("p");
-    projects_reload(hub.projects);
+    settings_again();
     enter("p"); // read behind that
     CHECK_INT(answer_s("p"), 4);
     put("p/.afloat/config.toml", "[session]\nanswer_s = 5\n"); // by a stranger
@@ -212,7 +214,7 @@ TEST(who_is_on_the_way_in_when_the_hub_ends_is_answered)
     open_hub();
     trust("p");
     projects_enter(hub.projects, at("p"), on_entered, NULL);
-    projects_reload(hub.projects);
+    settings_again();
     close_hub();
     CHECK_INT(hub.entered, 1);
     CHECK_INT(hub.changed, 0);

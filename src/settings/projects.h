@@ -15,7 +15,7 @@ struct watcher;
 struct projects_opts {
     struct loop *loop;
     const struct home *home;
-    const struct settings *settings;
+    struct settings *settings;
     struct trust *trust;
     struct watcher *watcher;
     /// The settings of a project are other than before; those before are still there during the call.
@@ -40,5 +40,3 @@ const struct config *projects_config(const struct projects *p, const char *dir);
 /// Why the hub's settings or those of the project around `dir` let no session begin there, for the caller
 /// to free; NULL: they do.
 char *projects_refusal(const struct projects *p, const char *dir);
-/// The hub's settings changed, and with them those of all projects.
-void projects_reload(struct projects *p);
