@@ -60,7 +60,7 @@ static void offer_files(struct chat *t, struct str typed)
     struct str start = str_from(typed, dir.n);
     struct buf path;
     buf_init(&path, SIZE_MAX);
-    buf_addf(&path, "%s%s" STR_FMT, dir.n != 0 && dir.p[0] == '/' ? "" : t->face.dir,
+    buf_addf(&path, "%s%s" STR_FMT, dir.n != 0 && dir.p[0] == '/' ? "" : t->gauge.dir,
              dir.n != 0 && dir.p[0] == '/' ? "" : "/", STR_ARG(dir));
     DIR *d = opendir(buf_z(&path));
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {

@@ -1,11 +1,11 @@
 // The rows at the end of the screen: drawing them, and the keys that go there.
 //
 //     | the block that the model writes, or the end of what a tool prints |  view_tail()
-//     | ⠹ thinking · 3 s ...                                              |  face_work_line()
+//     | ⠹ thinking · 3 s ...                                              |  gauge_work_line()
 //     | queued: ...                                                       |
 //     | > input_                                                          |
 //     | /model  /memory                                                   |  what Tab offers
-//     | ask · scripted/demo · ~/src ...                                   |  face_status_line()
+//     | ask · scripted/demo · ~/src ...                                   |  gauge_status_line()
 //
 // They are there all the time, also while a turn runs: then keys are read in between the events, see
 // chat__watch(). Everything that is printed goes above them (out_frame()).
@@ -135,7 +135,7 @@ static void add_input(struct chat *t, struct rows *r, struct winsize w)
         r->cursor = edit_lines(t->input, &r->input, t->prompt, MAX(w.ws_row / 3u, 1), w.ws_col);
         chat__menu_lines(t, &r->below, w.ws_col);
         if (w.ws_row > 4) {
-            face_status_line(&t->face, &r->below, w.ws_col, t->c->out.color, getenv("HOME"));
+            gauge_status_line(&t->gauge, &r->below, w.ws_col, t->c->out.color, getenv("HOME"));
         }
     } else {
         buf_addc(&r->input, '\n'); // nobody types here: only the cursor
@@ -154,7 +154,7 @@ void chat__draw(struct chat *t)
     buf_init(&r.input, SIZE_MAX);
     buf_init(&r.below, SIZE_MAX);
     buf_init(&work, SIZE_MAX);
-    face_work_line(&t->face, &work, w.ws_col, t->c->out.color);
+    gauge_work_line(&t->gauge, &work, w.ws_col, t->c->out.color);
     add_queue(t, &work, w.ws_col);
     add_input(t, &r, w);
     size_t fixed =
@@ -194,7 +194,7 @@ static bool is_key(const struct key *k, enum key_code code, unsigned mods)
 // Keys of the chat itself, which the editor does not know.
 static enum chat_input press(struct chat *t, const struct key *k)
 {
-    bool busy = t->face.work != FACE_IDLE;
+    bool busy = t->gauge.work != GAUGE_IDLE;
     if (k->code == KEY_FOCUS_IN || k->code == KEY_FOCUS_OUT) {
         t->unfocused = k->code == KEY_FOCUS_OUT;
     } else if (is_key(k, KEY_TAB, KEY_SHIFT) && t->input == &t->line) {
@@ -262,7 +262,7 @@ static uint64_t next_due(const struct chat *t)
     if (t->c->out.drawing && t->dirty) {
         due = MIN(due, t->drawn_ns + FRAME_NS);
     }
-    if (t->c->out.drawing && t->face.work != FACE_IDLE) {
+    if (t->c->out.drawing && t->gauge.work != GAUGE_IDLE) {
         due = MIN(due, t->drawn_ns + TICK_NS);
     }
     due = due != UINT64_MAX ? MAX(due, t->hold_ns) : due;
@@ -460,7 +460,7 @@ void chat__person_init(struct chat *t, bool typing)
     edit_init(&t->reply);
     edit_start(&t->line);
     buf_init(&t->typed, 2 * CHAT_TEXT_MAX);
-    face_init(&t->face);
+    gauge_init(&t->gauge);
     t->resized = -1;
     t->input = t->person && typing ? &t->line : NULL;
     t->prompt = "> ";

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/ask.h"
-#include "cli/face.h"
+#include "cli/gauge.h"
 #include "cli/view.h"
 #include "term/edit.h"
 
@@ -53,7 +53,7 @@ struct chat {
     struct edit line, reply; // what is said, and answers to questions, which are no history
     struct edit *input;      // the one of them that keys go to; NULL: nobody types
     const char *prompt;      // of the input
-    struct chat_face face;
+    struct gauge gauge;
     struct keys keys;
     struct buf typed; // read, but not used yet
     uint64_t typed_ns, drawn_ns;

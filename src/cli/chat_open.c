@@ -127,7 +127,7 @@ static void take_row(struct chat *t, const struct json *row)
 {
     struct str id = text_of(row, "id");
     snprintf(t->id, sizeof t->id, STR_FMT, STR_ARG(id));
-    face_row(&t->face, row);
+    gauge_row(&t->gauge, row);
     if (json_bool(json_get(row, "fallback"), false)) {
         out_note(&t->c->out, "no model key found: this is the scripted demo model");
     }

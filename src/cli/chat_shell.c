@@ -28,8 +28,8 @@ static int spawn(struct chat *t, const char *line, pid_t *pid)
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (t->face.dir[0] == '/') {
-        posix_spawn_file_actions_addchdir_np(&actions, t->face.dir);
+    if (t->gauge.dir[0] == '/') {
+        posix_spawn_file_actions_addchdir_np(&actions, t->gauge.dir);
     }
     int rc = posix_spawn(pid, shell, &actions, &attr, argv, environ);
     posix_spawnattr_destroy(&attr);

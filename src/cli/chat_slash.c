@@ -153,11 +153,11 @@ static bool slash_permission(struct chat *t, struct str arg)
     const struct json *v;
     struct str rest = arg;
     arena_init(&arena);
-    const char *dir = arena_strdup(&arena, str_of(t->face.dir));
+    const char *dir = arena_strdup(&arena, str_of(t->gauge.dir));
     bool removes = str_eqz(str_cut(&rest, ' '), "remove");
     if (arg.n == 0) {
         out_note(&t->c->out, "the mode is %s: ask, edits, plan, auto or deny (Shift-Tab)",
-                 t->face.permission);
+                 t->gauge.permission);
         print_list(t, OP_PERMISSION_LIST, &(struct ask_param){"path", dir}, "rules", keys);
     } else if (removes) {
         struct ask_param params[] = {{"id", arena_strdup(&arena, str_trim(rest))}};

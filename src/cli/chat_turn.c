@@ -71,7 +71,7 @@ bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, s
     if (str_to_u64(e->id, &seq)) {
         t->seq = seq;
     }
-    face_event(&t->face, e->type, *ev);
+    gauge_event(&t->gauge, e->type, *ev);
     chat__changed(t);
     return view_event(&t->view, e->type, *ev, e->data);
 }
@@ -170,7 +170,7 @@ void chat__steer(struct chat *t, struct str text)
 static int on_input(struct chat *t, enum chat_input in)
 {
     struct str text = str_trim(edit_text(&t->line));
-    if (in == INPUT_ESCAPE && t->face.work != FACE_IDLE && t->face.work != FACE_STOPPING) {
+    if (in == INPUT_ESCAPE && t->gauge.work != GAUGE_IDLE && t->gauge.work != GAUGE_STOPPING) {
         chat__interrupt(t);
     } else if (in == INPUT_INTERRUPT) {
         raise(SIGINT); // as if the terminal had made it one, see on_signal()
@@ -236,7 +236,7 @@ static void begin_turn(struct chat *t)
     t->asked = NULL;
     t->interrupted = t->signalled = false;
     if (t->turn[0] != '\0') {
-        face_begin(&t->face);
+        gauge_begin(&t->gauge);
     }
 }
 
@@ -333,7 +333,7 @@ int chat__follow(struct chat *t)
         ended = judge(t, rc, &a, &e, &code) != 0;
         client_answer_fini(&a);
     }
-    t->face.work = FACE_IDLE;
+    t->gauge.work = GAUGE_IDLE;
     chat__notify(t, "the turn has ended");
     if (!t->drawable) {
         tty_give_back();
@@ -355,7 +355,7 @@ void chat__interrupt(struct chat *t)
     }
     client_answer_fini(&a);
     t->interrupted = true;
-    t->face.work = FACE_STOPPING;
+    t->gauge.work = GAUGE_STOPPING;
 }
 
 // ---- permission modes ----------------------------------------------------------------------
@@ -368,7 +368,7 @@ int chat__set_permission(struct chat *t, const char *mode)
     arena_init(&arena);
     int code = ask_value(t->c, OP_SESSION_PATCH, params, ARRAY_LEN(params), &arena, &row);
     if (row != NULL) {
-        face_row(&t->face, row);
+        gauge_row(&t->gauge, row);
     }
     arena_fini(&arena);
     return code;
@@ -378,7 +378,7 @@ void chat__next_permission(struct chat *t)
 {
     static const char *const modes[] = {"ask", "edits", "plan", "auto"};
     size_t i = 0;
-    while (i < ARRAY_LEN(modes) && strcmp(modes[i], t->face.permission) != 0) {
+    while (i < ARRAY_LEN(modes) && strcmp(modes[i], t->gauge.permission) != 0) {
         i++;
     }
     chat__set_permission(t, modes[i < ARRAY_LEN(modes) ? (i + 1) % ARRAY_LEN(modes) : 0]);

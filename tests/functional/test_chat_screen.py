@@ -193,11 +193,11 @@ def test_a_window_that_changes_reprints_and_loses_nothing(screen):
         hub.say(" end", final="first block, printed for good\n\n" + words + " end")
 
     pane, hub = screen(play, cols=100, rows=40)
-    for text in ("fill", "go"):
+    for text, answer in (("fill", "line49"), ("go", "word059")):
         pane.idle()
         pane.type(text)
         pane.keys("Enter")
-    pane.shows("word059")
+        pane.shows(answer)
     pane.type("a line that is typed while the model writes, longer than forty columns")
     pane.shows("forty columns")
     for cols, rows in [(60, 30), (41, 36), (97, 30), (52, 34), (140, 40), (73, 28), (80, 34)] * 2:

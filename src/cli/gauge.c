@@ -6,7 +6,7 @@
 // Everything in them comes from events, so that a client that attaches later shows the same. The time is
 // the client's: it says how long this user has waited.
 
-#include "cli/face.h"
+#include "cli/gauge.h"
 
 #include <math.h>
 
@@ -69,7 +69,7 @@ static bool find_git(const char *dir, char *out, size_t size)
     return false;
 }
 
-static void look_at_branch(struct chat_face *f)
+static void look_at_branch(struct gauge *f)
 {
     char path[1100], line[512];
     f->branch[0] = '\0';
@@ -81,7 +81,7 @@ static void look_at_branch(struct chat_face *f)
 
 // ---- what comes ----------------------------------------------------------------------------
 
-static void take_usage(struct chat_face *f, const struct json *u)
+static void take_usage(struct gauge *f, const struct json *u)
 {
     if (u != NULL) {
         f->input = json_int(json_get(u, "input"), -1);
@@ -90,7 +90,7 @@ static void take_usage(struct chat_face *f, const struct json *u)
     }
 }
 
-static void on_usage(struct chat_face *f, const struct json *ev)
+static void on_usage(struct gauge *f, const struct json *ev)
 {
     int64_t before = f->input;
     take_usage(f, json_get(ev, "usage"));
@@ -98,68 +98,68 @@ static void on_usage(struct chat_face *f, const struct json *ev)
     f->said = 0;
 }
 
-static void on_delta(struct chat_face *f, const struct json *ev)
+static void on_delta(struct gauge *f, const struct json *ev)
 {
     struct str text = text_of(ev, "text");
-    f->work = text.n != 0 ? FACE_WRITING : FACE_THINKING;
+    f->work = text.n != 0 ? GAUGE_WRITING : GAUGE_THINKING;
     f->said += text.n + text_of(ev, "reasoning").n;
 }
 
-static void on_call(struct chat_face *f, const struct json *ev)
+static void on_call(struct gauge *f, const struct json *ev)
 {
-    f->work = FACE_RUNNING;
+    f->work = GAUGE_RUNNING;
     f->running++;
     copy(f->what, sizeof f->what, text_of(ev, "tool"));
 }
 
-static void on_result(struct chat_face *f, const struct json *ev)
+static void on_result(struct gauge *f, const struct json *ev)
 {
     (void)ev;
     f->running -= f->running != 0;
-    f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
+    f->work = f->running != 0 ? GAUGE_RUNNING : GAUGE_THINKING;
 }
 
-static void on_aborted(struct chat_face *f, const struct json *ev)
+static void on_aborted(struct gauge *f, const struct json *ev)
 {
     const struct json *error = json_get(ev, "error");
     int64_t wait = json_int(json_get(ev, "retry_in_ms"), -1);
     f->said = 0;
     if (wait >= 0) {
-        f->work = FACE_RETRYING;
+        f->work = GAUGE_RETRYING;
         f->retry_ns = time_mono_ns() + (uint64_t)wait * 1000000;
         copy(f->what, sizeof f->what, text_of(error, "message"));
     }
 }
 
-static void on_asked(struct chat_face *f, const struct json *ev)
+static void on_asked(struct gauge *f, const struct json *ev)
 {
     (void)ev;
-    f->work = FACE_WAITING;
+    f->work = GAUGE_WAITING;
 }
 
-static void on_answered(struct chat_face *f, const struct json *ev)
+static void on_answered(struct gauge *f, const struct json *ev)
 {
     (void)ev;
-    f->work = f->running != 0 ? FACE_RUNNING : FACE_THINKING;
+    f->work = f->running != 0 ? GAUGE_RUNNING : GAUGE_THINKING;
 }
 
-static void on_started(struct chat_face *f, const struct json *ev)
+static void on_started(struct gauge *f, const struct json *ev)
 {
     (void)ev;
-    if (f->work == FACE_IDLE) {
-        face_begin(f);
+    if (f->work == GAUGE_IDLE) {
+        gauge_begin(f);
     }
 }
 
-static void on_end(struct chat_face *f, const struct json *ev)
+static void on_end(struct gauge *f, const struct json *ev)
 {
     (void)ev;
-    f->work = FACE_IDLE;
+    f->work = GAUGE_IDLE;
     f->running = 0;
     look_at_branch(f);
 }
 
-static void on_updated(struct chat_face *f, const struct json *ev)
+static void on_updated(struct gauge *f, const struct json *ev)
 {
     struct str permission = text_of(ev, "permission");
     if (permission.n != 0) {
@@ -167,14 +167,14 @@ static void on_updated(struct chat_face *f, const struct json *ev)
     }
 }
 
-static void on_env(struct chat_face *f, const struct json *ev)
+static void on_env(struct gauge *f, const struct json *ev)
 {
     copy(f->env, sizeof f->env, str_from(text_of(ev, "type"), 4)); // behind "env."
 }
 
 static const struct {
     const char *type;
-    void (*take)(struct chat_face *f, const struct json *ev);
+    void (*take)(struct gauge *f, const struct json *ev);
 } taken[] = {
     {"turn.started", on_started},
     {"message.delta", on_delta},
@@ -197,12 +197,12 @@ static const struct {
     {"env.applied", on_env},
 };
 
-void face_init(struct chat_face *f)
+void gauge_init(struct gauge *f)
 {
-    *f = (struct chat_face){.input = -1, .output = -1, .context = -1, .cost = -1};
+    *f = (struct gauge){.input = -1, .output = -1, .context = -1, .cost = -1};
 }
 
-void face_row(struct chat_face *f, const struct json *row)
+void gauge_row(struct gauge *f, const struct json *row)
 {
     struct str provider = text_of(row, "provider"), model = text_of(row, "model");
     char name[256];
@@ -214,7 +214,7 @@ void face_row(struct chat_face *f, const struct json *row)
     look_at_branch(f);
 }
 
-void face_event(struct chat_face *f, struct str type, const struct json *ev)
+void gauge_event(struct gauge *f, struct str type, const struct json *ev)
 {
     for (size_t i = 0; i < ARRAY_LEN(taken) && ev != NULL; i++) {
         if (str_eqz(type, taken[i].type)) {
@@ -223,9 +223,9 @@ void face_event(struct chat_face *f, struct str type, const struct json *ev)
     }
 }
 
-void face_begin(struct chat_face *f)
+void gauge_begin(struct gauge *f)
 {
-    f->work = FACE_THINKING;
+    f->work = GAUGE_THINKING;
     f->began_ns = time_mono_ns();
     f->turn_input = f->input;
     f->turn_output = f->output;
@@ -260,7 +260,7 @@ static void add_dot(struct buf *out)
     buf_addz(out, out->n != 0 ? " · " : "");
 }
 
-static void add_cost(const struct chat_face *f, struct buf *out)
+static void add_cost(const struct gauge *f, struct buf *out)
 {
     if (f->cost > 0 && isfinite(f->cost)) {
         add_dot(out);
@@ -268,22 +268,22 @@ static void add_cost(const struct chat_face *f, struct buf *out)
     }
 }
 
-static void add_work(const struct chat_face *f, struct buf *out, uint64_t now)
+static void add_work(const struct gauge *f, struct buf *out, uint64_t now)
 {
-    static const char *const names[] = {[FACE_IDLE] = "",
-                                        [FACE_THINKING] = "thinking",
-                                        [FACE_WRITING] = "writing",
-                                        [FACE_RUNNING] = "running ",
-                                        [FACE_RETRYING] = "",
-                                        [FACE_WAITING] = "waiting for your answer",
-                                        [FACE_STOPPING] = "stopping"};
+    static const char *const names[] = {[GAUGE_IDLE] = "",
+                                        [GAUGE_THINKING] = "thinking",
+                                        [GAUGE_WRITING] = "writing",
+                                        [GAUGE_RUNNING] = "running ",
+                                        [GAUGE_RETRYING] = "",
+                                        [GAUGE_WAITING] = "waiting for your answer",
+                                        [GAUGE_STOPPING] = "stopping"};
     buf_addz(out, names[f->work]);
-    if (f->work == FACE_RUNNING) {
+    if (f->work == GAUGE_RUNNING) {
         buf_addz(out, f->what);
         if (f->running > 1) {
             buf_addf(out, " and %u more", f->running - 1);
         }
-    } else if (f->work == FACE_RETRYING) {
+    } else if (f->work == GAUGE_RETRYING) {
         uint64_t left = f->retry_ns > now ? (f->retry_ns - now + 999999999) / 1000000000 : 0;
         buf_addf(out, "%s: ", f->what[0] != '\0' ? f->what : "the request failed");
         buf_addz(out, left != 0 ? "trying again in " : "trying again");
@@ -294,7 +294,7 @@ static void add_work(const struct chat_face *f, struct buf *out, uint64_t now)
 }
 
 // Tokens of this turn; what is being written is estimated until the provider has counted it.
-static void add_tokens(const struct chat_face *f, struct buf *out)
+static void add_tokens(const struct gauge *f, struct buf *out)
 {
     int64_t in = f->input - f->turn_input, written = f->output - f->turn_output;
     int64_t more = (int64_t)(f->said / BYTES_PER_TOKEN);
@@ -312,12 +312,12 @@ static void add_tokens(const struct chat_face *f, struct buf *out)
     }
 }
 
-void face_work_line(const struct chat_face *f, struct buf *out, size_t cols, enum color_depth color)
+void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color)
 {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     uint64_t now = time_mono_ns(), past = now - f->began_ns;
     struct buf line, rest;
-    if (f->work == FACE_IDLE) {
+    if (f->work == GAUGE_IDLE) {
         return;
     }
     buf_init(&line, SIZE_MAX);
@@ -330,7 +330,7 @@ void face_work_line(const struct chat_face *f, struct buf *out, size_t cols, enu
     buf_addf(&line, " · %s", buf_z(&rest));
     buf_addf(out, "%s%s%s ", color_on(color, COLOR_ACCENT),
              frames[past / (TICK_MS * 1000000ull) % ARRAY_LEN(frames)], color_off(color));
-    buf_addz(out, color_on(color, f->work == FACE_RETRYING ? COLOR_WARN : COLOR_DIM));
+    buf_addz(out, color_on(color, f->work == GAUGE_RETRYING ? COLOR_WARN : COLOR_DIM));
     text_add_cut(out, buf_str(&line), cols - MIN(cols, 2));
     buf_addf(out, "%s\n", color_off(color));
     buf_fini(&line);
@@ -345,8 +345,8 @@ static void add_part(struct buf *out, const char *before, const char *text)
     }
 }
 
-void face_status_line(const struct chat_face *f, struct buf *out, size_t cols,
-                      enum color_depth color, const char *home)
+void gauge_status_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color,
+                       const char *home)
 {
     struct buf line, dir;
     size_t n = home != NULL ? strlen(home) : 0;
