@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from chat_rig import Terminal
+from chat_rig import SPINNER, Terminal
 from conftest import retry
 
 
@@ -163,6 +163,48 @@ def test_ctrl_c_interrupts_what_a_real_hub_does(home, hub, script, place):
     t.prompt()
     t.type("/quit\r")
     assert t.rest() == 0 and t.is_usual()
+
+
+@pytest.mark.parametrize("error, words", [
+    ({"status": 429, "times": 1, "retry_after": 2, "message": "slow down please"}, "slow down please"),
+    ({"status": 529, "times": 1, "retry_after": 2, "message": "we are overloaded"}, "we are overloaded"),
+    ({"cut": True, "times": 1}, "trying again")])
+def test_a_provider_that_fails_for_a_moment_is_seen_to_be_asked_again(home, hub, script, place, error, words):
+    script({"text": "never mind, here it is", "error": error})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, cols=120)
+    t.prompt()
+    t.type("go\r")
+    t.frame(lambda s: any(line[0] in SPINNER and words in (text := "".join(line)) and "trying again" in text
+                          for line in s.lines if line))
+    t.read(rb"here it is")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+    assert "never mind, here it is" in t.screen().split("\n")
+
+
+def test_a_provider_that_says_nothing_is_seen_to_think_and_can_be_interrupted(home, hub, script, place):
+    script({"text": "too late", "delay_ms": 60000})
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.frame(lambda s: "thinking · 1 s" in s.text())
+    t.type("\x1b")
+    t.read(rb"interrupted")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_a_provider_that_refuses_fails_the_turn_and_the_prompt_comes_back(home, hub, script, place):
+    script({"text": "x", "error": {"status": 401, "times": 9, "message": "no such key"}})
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"the turn failed: .*no such key.*PROVIDER_AUTH")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
 
 
 @pytest.mark.parametrize("key, ran", [("a", True), ("d", False)])
