@@ -44,6 +44,13 @@ static void move_rows(struct buf *out, size_t from, size_t to)
     }
 }
 
+// Clear this row and those below. tmux keeps what ESC [ J clears at the top of the screen in its scrollback,
+// so that sequence is never sent from the first row of the panel.
+static void clear_rows(struct buf *out, bool several)
+{
+    buf_addz(out, several ? "\033[K\033[1B\033[J\033[1A" : "\033[K");
+}
+
 void panel_init(struct panel *p)
 {
     *p = (struct panel){0};
@@ -60,7 +67,7 @@ void panel_erase(struct panel *p, struct buf *out, size_t cols)
     if (p->rows != 0) {
         buf_addc(out, '\r');
         move_rows(out, rows_above(p, cols), 0);
-        buf_addz(out, "\033[J");
+        clear_rows(out, p->rows > 1 || cols < p->cols);
     }
     p->rows = p->row = p->col = 0;
     buf_clear(&p->lines);
@@ -103,7 +110,8 @@ void panel_draw(struct panel *p, struct buf *out, struct str lines, size_t row, 
             str_cut(&rest, '\n');
         }
         move_rows(out, p->row, from);
-        buf_addf(out, "\033[J%s", wrap_off);
+        clear_rows(out, p->rows > from + 1);
+        buf_addz(out, wrap_off);
         for (const char *before = ""; rest.n != 0; before = "\r\n") {
             buf_addz(out, before);
             buf_adds(out, str_cut(&rest, '\n'));

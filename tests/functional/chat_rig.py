@@ -73,6 +73,8 @@ class Screen:
             self.row = min(self.row + n, len(self.lines) - 1)
         elif final == b"C":
             self.col = min(self.col + n, self.cols - 1)
+        elif final == b"K" and not args:
+            self.lines[self.row] = self.lines[self.row][:self.col]
         elif final == b"J" and not args:
             self.lines[self.row] = self.lines[self.row][:self.col]
             del self.lines[self.row + 1:]

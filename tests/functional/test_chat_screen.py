@@ -105,6 +105,21 @@ GRIDS = {
 GRIDS[160] = GRIDS[80]
 
 
+def test_nothing_that_was_drawn_stays_in_the_scrollback(screen):
+    go = threading.Event()
+
+    def play(hub, said):
+        hub.emit("message.delta", text="half")
+        go.wait(DEADLINE)
+        hub.say(" and half", final="half and half")
+
+    pane, hub = screen(play, "chat", "go")  # its rows are the first of the screen
+    pane.wait(lambda g: any("writing · 1 s" in line for line in g))
+    go.set()
+    retry(lambda: pane.tmux("display", "-p", "#{pane_dead}").strip() == "1")
+    assert pane.all().split("\n")[0] == "half and half" and "Esc interrupts" not in pane.all()
+
+
 @pytest.mark.parametrize("cols", [40, 80, 160])
 def test_an_answer_is_this_grid(screen, cols):
     pane, hub = screen(lambda hub, said: hub.say(*re.findall(r"\S+\s*|\s+", ANSWER)), cols=cols)
