@@ -133,7 +133,7 @@ void agent_guard(const struct agent *a, struct tool_env *env, struct arena *aren
 {
     struct guarding g = {.a = a};
     size_t n = 0;
-    a->o.host.loaded(a->o.host.arg, add_plugin, &g);
+    a->o.host.loaded(a->o.host.plugins, add_plugin, &g);
     const char **plugins = arena_calloc(arena, g.plugins.n + 1, sizeof *plugins);
     for (size_t i = 0; i < g.plugins.n; i++) {
         plugins[i] = arena_strdup(arena, str_of(g.plugins.p[i]));

@@ -34,9 +34,10 @@ struct trust;
 /// "NAME=value", NULL at the end.
 typedef void agent_environ_cb(void *arg, const char *const *vars);
 
-/// Plugins as sessions see them; agent/ and plugin/ do not know each other. Results are borrowed until
-/// the loop turns.
+/// What sessions ask of parts that agent/ does not know. Results are borrowed until the loop turns.
 struct agent_host {
+    // plugins, with the argument `plugins`: see plugin/sessions.h
+    void *plugins;
     /// Is `u` part of a session, and how? Improvements of other sessions and plugins of other projects
     /// are not.
     enum agent_reach {
@@ -52,16 +53,18 @@ struct agent_host {
     void (*loaded)(void *arg, void (*each)(void *each_arg, const char *path), void *each_arg);
     /// A file of a plugin, by its path in it; `p` NULL when there is none.
     struct str (*file)(void *arg, const struct gen_unit *u, const char *path);
-    /// Somebody works in `dir`: `done`, not from inside, when what its project brings serves, with the
-    /// real path (NULL: there is nothing to leave); and works there no more.
-    void (*enter)(void *arg, const char *dir, void (*done)(void *arg, const char *real_dir),
-                  void *done_arg);
-    void (*leave)(void *arg, const char *real_dir);
     /// Write an improvement for one session and reload; `done` with the report (NULL: the hub stops), or
     /// with `e`. Not from inside.
     void (*save)(void *arg, struct str name, struct str content, const char *session,
                  void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                  void *done_arg);
+    // the rest has the argument `arg`
+    void *arg;
+    /// Somebody works in `dir`: `done`, not from inside, when what its project brings serves, with the
+    /// real path (NULL: there is nothing to leave); and works there no more.
+    void (*enter)(void *arg, const char *dir, void (*done)(void *arg, const char *real_dir),
+                  void *done_arg);
+    void (*leave)(void *arg, const char *real_dir);
     /// The settings for those who work in `dir`, where its project brings some that are trusted; NULL:
     /// those of agent_opts.
     const struct config *(*config)(void *arg, const char *dir);
@@ -79,7 +82,6 @@ struct agent_host {
     void (*ended)(void *arg, const struct session *s);
     /// Its directory goes, and nothing of it is wanted for the session until the next turn.
     void (*vacated)(void *arg, const struct session *s);
-    void *arg;
 };
 
 // ---- bots, which lie above ------------------------------------------------------------------------

@@ -168,7 +168,7 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
 {
     const struct agent_host *h = &s->agent->o.host;
     vec_foreach (name, &s->plugins) {
-        if (!h->known(h->arg, str_of(*name))) {
+        if (!h->known(h->plugins, str_of(*name))) {
             agent__no(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
                       "there is no plugin '%.100s'", *name);
             return false;

@@ -23,7 +23,7 @@ static const char *const *listed(const struct session *s, size_t *n)
 static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
 {
     const struct agent_host *h = &s->agent->o.host;
-    return h->reach(h->arg, u, s->id, agent__session_place(s));
+    return h->reach(h->plugins, u, s->id, agent__session_place(s));
 }
 
 struct picked {
@@ -46,7 +46,7 @@ int agent__check_required(const struct agent *a, const struct gen *g, const char
 {
     const struct agent_host *h = &a->o.host;
     const char *name;
-    for (size_t i = 0; (name = h->required(h->arg, i, dir)) != NULL; i++) {
+    for (size_t i = 0; (name = h->required(h->plugins, i, dir)) != NULL; i++) {
         if (gen_unit_find(g, str_of(name)) == NULL) {
             return err_set(e, ERR_NOT_FOUND, "required plugin '%.100s' is not serving", name);
         }

@@ -122,7 +122,7 @@ static bool fill_site(struct tool_run *r)
     struct str *names = arena_calloc(&r->arena, gen_count(g) + 1, sizeof *names);
     for (size_t i = 0; i < gen_count(g); i++) {
         struct gen_unit *u = gen_at(g, i);
-        if (h->reach(h->arg, u, "", dir) != AGENT_NEVER) {
+        if (h->reach(h->plugins, u, "", dir) != AGENT_NEVER) {
             names[n] = str_of(u->name);
             units[n++] = u;
         }

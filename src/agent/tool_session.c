@@ -57,7 +57,7 @@ static void save_plugin(struct tool_call *c)
     struct plugin_saving *sv = xmalloc(sizeof *sv);
     *sv = (struct plugin_saving){.ticket = tool_call_ticket(c),
                                  .unit = xasprintf("improvements/" STR_FMT, STR_ARG(name))};
-    h->save(h->arg, name, json_str(json_get(input, "content"), ""), tool_call_session(c)->id,
+    h->save(h->plugins, name, json_str(json_get(input, "content"), ""), tool_call_session(c)->id,
             on_saved, sv);
 }
 

@@ -58,7 +58,7 @@ static void plugin_skills(const struct turn *t, struct skills *out)
                 continue;
             }
             const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
-            struct str bytes = h->file(h->arg, t->units[i], path);
+            struct str bytes = h->file(h->plugins, t->units[i], path);
             struct str name = arena_str(&out->arena, str_of(gen_item_name(it)));
             if (bytes.p != NULL &&
                 skill_parse(&sk, arena_str(&out->arena, bytes), name, &out->arena, NULL) == 0 &&

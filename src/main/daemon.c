@@ -25,8 +25,8 @@
 #include "bot/bots.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
-#include "main/shipped.h"
 #include "plugin/plugins.h"
+#include "plugin/shipped.h"
 #include "proto/events.h"
 #include "watch/watch.h"
 
@@ -176,22 +176,35 @@ static void step_listen(void *arg)
     printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
            (long long)api_generation(d->api));
     fflush(stdout);
-    bots_recover(bot_glue_bots(d->bots));
+    bots_recover(d->bots);
+}
+
+/// Tell Lua of a worktree. bind/ closes after the bots do.
+static void on_worktree(void *arg, enum bots_tree what, const char *path, const char *branch,
+                        const char *repository)
+{
+    struct daemon *d = arg;
+    if (what == BOTS_TREE_FOUND) {
+        bind_worktree_known(live_bind(d->live), path, branch, repository);
+    } else {
+        bind_worktree_changed(live_bind(d->live), what == BOTS_TREE_MADE, path, branch, repository);
+    }
 }
 
 static void open_bots(struct daemon *d)
 {
-    struct bot_glue_opts opts = {.loop = &d->loop,
-                                 .home = &d->home,
-                                 .config = settings_live(d->settings),
-                                 .store = d->store,
-                                 .events = d->events,
-                                 .trust = trust_hub_book(d->trust),
-                                 .agent = agent_glue_agent(d->agent),
-                                 .watcher = live_watcher(d->live),
-                                 .bind = live_bind(d->live)};
-    d->bots = bot_glue_open(&opts);
-    api_set_bots(d->api, bot_glue_bots(d->bots));
+    struct bots_opts opts = {.loop = &d->loop,
+                             .home = &d->home,
+                             .config = settings_live(d->settings),
+                             .store = d->store,
+                             .events = d->events,
+                             .trust = trust_hub_book(d->trust),
+                             .agent = agent_glue_agent(d->agent),
+                             .watcher = live_watcher(d->live),
+                             .worktree = on_worktree,
+                             .arg = d};
+    d->bots = bots_open(&opts);
+    api_set_bots(d->api, d->bots);
 }
 
 static void on_project_changed(void *arg)
@@ -454,7 +467,7 @@ static void finish(struct daemon *d)
 {
     struct err e = {0};
     agent_glue_free(d->agent);
-    bot_glue_free(d->bots);
+    bots_free(d->bots);
     projects_free(d->projects);
     api_free(d->api);
     choices_free(d->choices);

@@ -1,13 +1,12 @@
 #pragma once
 
 #include "api/api.h"
+#include "loop/hublog.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
 #include "lua/watchdog.h"
 #include "main/agent_glue.h"
-#include "main/bot_glue.h"
 #include "main/daemon.h"
-#include "main/hublog.h"
 #include "main/instance.h"
 #include "main/live.h"
 #include "server/server.h"
@@ -44,7 +43,7 @@ struct daemon {
     struct live *live;
     struct projects *projects;
     struct agent_glue *agent;
-    struct bot_glue *bots;
+    struct bots *bots;
     struct server *server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;

@@ -11,6 +11,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "bind/bind.h"
+#include "bot/bots.h"
 #include "main/daemon_int.h"
 #include "proto/events.h"
 #include "watch/watch.h"
@@ -76,7 +77,7 @@ static void on_server_closed(void *arg)
     struct daemon *d = arg;
     d->server = NULL;
     if (d->bots != NULL) {
-        bot_glue_close(d->bots, on_bots_closed, d);
+        bots_close(d->bots, on_bots_closed, d);
     } else {
         on_bots_closed(d);
     }
@@ -107,7 +108,7 @@ static void close_server(void *arg)
 {
     struct daemon *d = arg;
     if (d->bots != NULL) {
-        bot_glue_stop(d->bots, on_bots_stopped, d);
+        bots_stop(d->bots, on_bots_stopped, d);
     } else {
         on_agent_stopped(d);
     }

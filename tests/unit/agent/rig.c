@@ -240,6 +240,7 @@ void rig_open(struct rig *r, const char *home)
                                     .changed = changed,
                                     .ended = ended,
                                     .vacated = vacated,
+                                    .plugins = r,
                                     .arg = r}};
     r->agent = agent_open(&o, on_told, &ready);
     rig_wait(r, &ready);

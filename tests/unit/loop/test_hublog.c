@@ -4,7 +4,7 @@
 
 #include "base/path.h"
 #include "base/vec.h"
-#include "main/hublog.h"
+#include "loop/hublog.h"
 #include "unit/loop.h"
 #include "unit/test.h"
 

@@ -5,7 +5,7 @@
 // are not synced, since every first start would wait for it; after a power cut a file may be short, so
 // the sizes are looked at before the directory is believed.
 
-#include "main/shipped.h"
+#include "plugin/shipped.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 // An improvement asks for two things only, an event of its own names and the list of worktrees; the
 // settings it sees are a copy with what looks like a secret blanked.
 
-#include "main/improve.h"
+#include "bind/improve.h"
 
 #include <limits.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 // Invariant: everything below `lock` is touched only with it held; the log's own lock is always
 // outside of it.
 
-#include "main/hublog.h"
+#include "loop/hublog.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 // either, the guest moves. The hub's own environment takes no part. Builds belong to the project, so env.building and env.ready are the stream's
 // alone and name no session.
 
-#include "main/agent_env.h"
+#include "agent/environ.h"
 
 #include "base/log.h"
 #include "base/map.h"
