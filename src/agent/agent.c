@@ -7,6 +7,7 @@
 //
 // `n_busy` counts everything of ours that will call back: the agent goes when it is 0.
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "agent/agent_int.h"
@@ -62,6 +63,7 @@ void agent__hold(struct agent *a)
 
 void agent__release(struct agent *a)
 {
+    assert(a->n_busy != 0);
     a->n_busy--;
     check_idle(a);
 }
@@ -71,6 +73,7 @@ void agent_stop(struct agent *a, loop_fn *done, void *arg)
     size_t at = 0;
     struct str id;
     void *s;
+    assert(!a->stopping && done != NULL);
     a->stopping = true;
     a->stopped = done;
     a->stopped_arg = arg;
@@ -236,6 +239,7 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
 {
     struct agent *a = xcalloc(1, sizeof *a);
     struct marking *m = xcalloc(1, sizeof *m);
+    assert(o->loop != NULL && o->store != NULL && o->engine != NULL && o->providers != NULL);
     a->o = *o;
     a->ready = ready;
     a->ready_arg = arg;

@@ -175,12 +175,13 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
 void agent_session_damaged(struct agent *a, struct str id, const char *what);
 /// End it: its turn is interrupted, queued messages are dropped. `purge`: with its files.
 void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg);
-/// The same, for a bot: what its metadata say of the end. An iteration of a run is always ended so.
+/// What the metadata of a bot's session say of its end.
 struct agent_end {
     const char *reason; // of `end_reason`: complete, limit, interrupted, failed
     struct str action;  // what became of its work; may be empty
     struct str summary; // may be empty: what it answered last
 };
+/// agent_session_end() for a bot, without purging. An iteration of a run is always ended so.
 void agent_session_close(struct session *s, const struct agent_end *end, agent_session_cb *cb,
                          void *arg);
 /// What became of its work later: a person has merged or discarded it. `cb` may be NULL.
@@ -199,6 +200,7 @@ typedef void agent_page_cb(void *arg, const struct agent_page *page, const struc
 void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
                         agent_page_cb *cb, void *arg);
 
+/// Borrowed from the session.
 const char *agent_session_id(const struct session *s);
 /// What it was made as; all empty when no bot's. Borrowed from the session.
 const struct agent_role *agent_session_role(const struct session *s);
@@ -211,15 +213,6 @@ bool agent_drops_variable(const struct agent *a, struct str id, struct str name)
 /// Nothing happens when it has ended or is not in memory any more.
 void agent_tell(struct agent *a, struct str id, enum event_id event,
                 void (*write)(struct jw *w, void *arg), void *arg);
-
-/// `real_dir` is borrowed; NULL: there is no such directory, and nothing to end.
-typedef void agent_visit_cb(void *arg, const char *real_dir);
-/// Somebody works in the absolute `dir` without a session, until agent_visit_end(): settings and plugins of
-/// its project are there when `done` is called, later. False, and no call, when the hub stops.
-bool agent_visit(struct agent *a, const char *dir, agent_visit_cb *done, void *arg);
-void agent_visit_end(struct agent *a, const char *real_dir);
-/// The settings for who works in `dir`; never NULL, borrowed until the loop turns.
-const struct config *agent_config_at(const struct agent *a, const char *dir);
 
 /// What a tool answered; borrowed for the callback.
 struct agent_tool_answer {
@@ -260,6 +253,7 @@ enum agent_turn_state {
     AGENT_TURN_STATES(X)
 #undef X
 };
+/// "running", "waiting", "completed", "failed", "interrupted".
 const char *agent_turn_state_name(enum agent_turn_state state);
 
 /// A call that a turn has made.
@@ -313,16 +307,19 @@ void agent_interrupt(struct session *s);
 /// Say something to the turn that runs: the model hears it with its next request, which begins at once.
 void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *arg);
 
-/// The rules of the configuration, and the remembered ones. Borrowed; the book is NULL when the hub stops.
+/// The rules of [[permission]]. Borrowed until the settings change.
 const struct rules *agent_rules(const struct agent *a);
+/// The remembered rules. Borrowed; NULL when the hub stops.
 struct book *agent_book(struct agent *a);
 
-/// A person decides about a call.
+/// What a person decided about a call.
 struct agent_decision {
     bool allow;
     enum permit_reach remember;
     struct str reason; // may be empty
 };
+/// Decide about the call that asked `request_id`. `cb` when the decision is in the journal, and remembered
+/// if that was asked for.
 void agent_decide(struct session *s, struct str request_id, const struct agent_decision *d,
                   agent_done_cb *cb, void *arg);
 /// A person answers a question; any JSON.

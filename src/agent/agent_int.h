@@ -58,10 +58,12 @@ struct agent {
     void *ready_arg, *stopped_arg;
 };
 
-/// Something of ours is under way: agent_stop() waits for it.
+/// Something of ours is under way: agent_stop() waits until it is released.
 void agent__hold(struct agent *a);
+/// It is over.
 void agent__release(struct agent *a);
 
+/// Fill in why not. `hint` may be NULL.
 void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 /// What the store said: a session that is gone is not found.
@@ -189,7 +191,9 @@ struct session {
     vec(struct turn_waiter) waiters;
 };
 
+/// "idle", "running", ...
 const char *agent__session_state_name(enum session_state state);
+/// "deny", "plan", "ask", "edits", "auto".
 const char *agent__session_permission_name(enum session_permission permission);
 /// Call `cb` in the loop's next turn: with `s`, when it is still there then, or with `no`.
 void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
@@ -216,6 +220,8 @@ int agent__check_required(const struct agent *a, const struct gen *g, const char
 /// The host is told of its directory; `done` when plugins of the project serve, at once when they do.
 void agent__session_enter(struct session *s, session_entered *done, void *arg);
 void agent__session_leave(struct session *s); // and not any more
+/// The settings for who works in `dir`; never NULL, borrowed until the loop turns.
+const struct config *agent__config_at(const struct agent *a, const char *dir);
 /// The settings that count for it: those of its project, else the hub's. Borrowed until the loop turns.
 const struct config *agent__session_config(const struct session *s);
 /// Where the session works, as the host knows it.
@@ -224,14 +230,17 @@ void agent__session_set(char **place, struct str value); // NUL-terminated copy;
 
 // ---- session_settings.c, session_meta.c ---------------------------------------------------------
 
+/// A session with the settings of the configuration, not in the table yet. The caller owns it.
 struct session *agent__session_new(struct agent *a, struct str id);
 /// Take from the settings what was not `asked` for: a set of SESSION_ASKED_.... The sandbox only becomes
 /// narrower.
 void agent__session_default(struct session *s, const struct config *c, unsigned asked);
+/// No turn runs in it, and it is in no table.
 void agent__session_free(struct session *s);
 /// A new session with the settings and the environment of `s`. Who gives it a past tells that it was
 /// made when that is there.
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
+/// Tell the host that the session is there.
 void agent__session_tell_made(const struct session *s);
 /// Settings and environment of `from`, as a copy.
 void agent__session_copy_settings(struct session *to, const struct session *from);
@@ -243,6 +252,7 @@ void agent__session_write_meta(const struct session *s, struct jw *w);
 void agent__session_read_meta(struct session *s, const struct json *meta);
 /// Write metadata.json; `cb` may be NULL.
 void agent__session_save(struct session *s, store_done *cb, void *arg);
+/// The member `usage`: tokens and `cost_usd`, null where unknown.
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost);
 /// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong. Plugins are
 /// not looked up yet.
@@ -256,6 +266,7 @@ bool agent__session_choose(struct session *s, struct agent_no *no);
 
 // ---- session_role.c -----------------------------------------------------------------------------
 
+/// Copy the role into the session.
 void agent__session_set_role(struct session *s, const struct agent_role *r);
 /// A conversation with the same bot, of no run.
 void agent__session_copy_role(struct session *to, const struct session *from);
@@ -268,7 +279,9 @@ char *agent__session_path(const struct session *s, const char *name);
 /// Take over the conversation of the session before it, if that is in memory.
 void agent__session_inherit(struct session *s);
 const struct tool *agent__session_tools(const struct session *s); // NULL: it is no bot's
+/// An empty lore; ended with agent__lore_fini().
 void agent__lore_init(struct agent_lore *l);
+/// Free the skills, and with them the texts.
 void agent__lore_fini(struct agent_lore *l);
 
 // ---- session_env.c ------------------------------------------------------------------------------
@@ -420,6 +433,7 @@ struct turn {
 void turn__start(struct session *s, const char *turn_id, struct str text, bool compact);
 /// Go on with `step` in the loop's next turn.
 void turn__go(struct turn *t, enum turn_step step);
+/// End it as soon as what it waits for is given up; asked twice, commands are killed.
 void turn__interrupt(struct turn *t);
 /// It cannot go on.
 void turn__fail(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -445,13 +459,17 @@ bool turn__blocked(struct turn *t, enum hook_point_id point);
 // turn_prompt.c
 /// Pin the newest generation and take the session's plugins in it. False: the turn failed.
 bool turn__pin(struct turn *t);
+/// The step `prompt`: build t->request.
 void turn__prompt(struct turn *t);
 /// The skills of the step; the caller ends `out` with skills_fini().
 void turn__skills(const struct turn *t, struct skills *out);
 
 // turn_model.c
+/// The step `before_model`.
 void turn__before_model(struct turn *t);
+/// The step `request`: keep the request in requests.jsonl if wanted, then turn__ask().
 void turn__request(struct turn *t);
+/// The step `after_model`: tools, another step, or the end.
 void turn__after_model(struct turn *t);
 /// The members of a message of the model's, and the message into the conversation.
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
@@ -459,18 +477,22 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
 // turn_stream.c
 /// Send t->request to the provider.
 void turn__ask(struct turn *t);
+/// Give up the request under way, if there is one; what was said so far is journaled.
 void turn__cancel_model(struct turn *t);
 
 // turn_tools.c
+/// The step `tools`: all calls of the reply begin.
 void turn__tools(struct turn *t);
 /// Give up all calls; t->n_open goes down as they end.
 void turn__cancel_tools(struct turn *t);
 void turn__retire_tools(struct turn *t); // the step is over
+/// Free all calls of the turn; none is open.
 void turn__free_tools(struct turn *t);
 
 // turn_compact.c
 /// Make the conversation shorter; then goes on with TURN_PROMPT, or to the end.
 void turn__compact(struct turn *t);
+/// The model has made the summary.
 void turn__compact_reply(struct turn *t, struct str summary);
 
 // tool_call_outside.c

@@ -128,8 +128,7 @@ static void note_answer(struct tool_call *c, const struct json *answer, note_don
     struct note n;
     struct jw *w = note__begin(&n, c->site->turn->s, c->site->turn, EVENT_QUESTION_ANSWERED);
     jw_kstrz(w, "question_id", c->ask_id);
-    jw_key(w, "answer");
-    jw_value(w, answer);
+    jw_kvalue(w, "answer", answer);
     note__end(&n, STORE_SYNCED, done, arg);
 }
 
@@ -183,18 +182,15 @@ static void write_question(const struct tool_call *c, struct jw *w)
     jw_kstrz(w, c->asking == ASK_PERMISSION ? "request_id" : "question_id", c->ask_id);
     if (c->asking == ASK_QUESTION) {
         jw_kstr(w, "question", json_str(json_get(call.input, "question"), ""));
-        jw_key(w, "choices");
-        jw_value(w, json_get(call.input, "choices"));
+        jw_kvalue(w, "choices", json_get(call.input, "choices"));
         return;
     }
     size_t n = rules_offers(&call, c->site->arena, offers);
-    jw_key(w, "call");
-    jw_value(w, c->call);
+    jw_kvalue(w, "call", c->call);
     if (c->diff.n != 0) {
         jw_kstr(w, "diff", c->diff);
     }
-    jw_key(w, "offers");
-    jw_arr(w);
+    jw_karr(w, "offers");
     n = c->guarded ? 1 : n; // each such change is one to look at
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
@@ -456,8 +452,7 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
 
 void agent__session_write_pending(const struct session *s, struct jw *w)
 {
-    jw_key(w, "pending");
-    jw_arr(w);
+    jw_karr(w, "pending");
     for (size_t i = 0; s->turn != NULL && i < s->turn->site.calls.n; i++) {
         const struct tool_call *c = s->turn->site.calls.p[i];
         if (c->asking != ASK_NOTHING) {

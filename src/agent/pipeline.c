@@ -6,6 +6,8 @@
 
 #include "agent/pipeline.h"
 
+#include <assert.h>
+
 #include "gen/gen.h"
 
 static const char *unit_of(const struct hook *h)
@@ -62,6 +64,7 @@ bool pipe_heard(const struct hook_set *hooks, enum hook_point_id point)
 
 void pipe_start(struct pipe *p, const struct pipe_opts *o)
 {
+    assert(!p->running && o->arena != NULL);
     const struct hook_list *list = list_of(o->hooks, o->point);
     p->args = (struct hook_args){.point = o->point,
                                  .ctx = o->ctx,
@@ -104,6 +107,7 @@ void pipe_cancel(struct pipe *p)
 
 void pipe_fini(struct pipe *p)
 {
+    assert(!p->running);
     vec_fini(&p->changed_by);
 }
 
@@ -119,8 +123,7 @@ const char *pipe_by(const struct pipe *p)
 
 void pipe_write_changed(const struct pipe *p, struct jw *w)
 {
-    jw_key(w, "changed_by");
-    jw_arr(w);
+    jw_karr(w, "changed_by");
     vec_foreach (name, &p->changed_by) {
         jw_strz(w, *name);
     }

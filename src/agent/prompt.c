@@ -5,6 +5,8 @@
 
 #include "agent/prompt.h"
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "hook/args.h"
 #include "trust/trust.h"
@@ -149,6 +151,7 @@ static void on_section(struct gen_call *call, int status, const struct json *tex
     struct asked *q = call->arg;
     struct prompt_job *j = q->job;
     (void)e;
+    assert(!q->over && j->n_open != 0);
     q->over = true;
     j->n_open--;
     if (status == 0 && !j->cancelled) {

@@ -71,4 +71,5 @@ struct prompt_parts {
     const struct skill *skills;
     size_t n_skills;
 };
+/// Append the system prompt.
 void prompt_write(struct buf *out, const struct prompt_parts *p);

@@ -18,6 +18,7 @@
 //   - once `gone`, no callback is made; the call is freed by whoever set `busy`, else at once.
 //   - a try's reply is there while `trying`, on_done included.
 
+#include <assert.h>
 #include <sys/random.h>
 
 #include "agent/provider_int.h"
@@ -66,6 +67,7 @@ static void free_call(struct provider_call *call)
         explicit_bzero(call->key, strlen(call->key));
         free(call->key);
     }
+    assert(call->service->n_calls != 0);
     call->service->n_calls--;
     buf_fini(&call->body);
     free(call);
@@ -235,6 +237,7 @@ static void begin_try(void *arg)
 {
     struct provider_call *call = arg;
     struct err e = {0};
+    assert(!call->trying && !call->running && !call->gone);
     call->task = NULL;
     call->trying = true;
     call->told = call->stream = false;
@@ -300,6 +303,7 @@ int provider_start(struct provider_call **out, struct providers *s, const struct
 
 void provider_cancel(struct provider_call *call)
 {
+    assert(!call->gone);
     call->gone = true;
     if (!call->busy) {
         free_call(call);

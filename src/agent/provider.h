@@ -99,6 +99,7 @@ enum provider_fault {
         PROVIDER_FAULT__COUNT
 };
 
+/// As events and errors name it: "PROVIDER_AUTH".
 const char *provider_fault_name(enum provider_fault fault);
 
 struct provider_error {

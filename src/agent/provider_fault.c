@@ -6,6 +6,7 @@
 //
 // Messages come from outside: they are made one line, cut, and cleaned of keys before they are kept.
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -346,6 +347,7 @@ bool provider__worth_retry(enum provider_fault fault)
 
 const char *provider_fault_name(enum provider_fault fault)
 {
+    assert(fault < PROVIDER_FAULT__COUNT);
     return faults[fault].name;
 }
 

@@ -85,6 +85,7 @@ struct provider_call {
 const char *provider__key(const struct provider_call *call);
 /// The answer's head, borrowed for the call.
 void provider__head(struct provider_call *call, const struct http_reply *reply);
+/// A piece of the body. May end the try, and the call.
 void provider__bytes(struct provider_call *call, struct str bytes);
 /// The answer's end; `rc` 0 when it ended well, else `e` says how not.
 void provider__end(struct provider_call *call, int rc, const struct err *e);
@@ -102,6 +103,7 @@ void provider__fault(struct provider_error *out, enum provider_fault fault, cons
 /// The same for a request that came to nothing.
 void provider__judge_rc(struct provider_error *out, const char *who, bool had_head,
                         const struct err *e);
+/// May another try help?
 bool provider__worth_retry(enum provider_fault fault);
 /// How long the head of a refusal asks us to wait; 0 when it does not say.
 uint64_t provider__asked_ms(const struct http_reply *reply, int64_t wall_ms);
@@ -115,6 +117,7 @@ void provider__http_request(struct http_request *q,
                             struct http_header headers[PROVIDER_HEADERS_MAX], struct arena *a,
                             const struct provider_choice *choice, const char *path,
                             const char *key);
+/// Hang up all connections that are being emptied.
 void provider__http_close_drains(struct providers *s);
 
 // ---- keys -----------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 // Both families answer {"data": [{"id": "..."}, ...]}. A list is asked for by a person who waits, so
 // it is one request without retries, and short in its patience.
 
+#include <assert.h>
+
 #include "agent/provider_int.h"
 
 enum { TIMEOUT_MS = 15 * 1000, MODELS_MAX = 10000 };
@@ -22,6 +24,7 @@ static void answer(struct provider_models *m, const char *const *names, size_t n
 {
     provider_models_cb *cb = m->cb;
     void *arg = m->arg;
+    assert(m->service->n_calls != 0);
     m->service->n_calls--;
     free(m);
     cb(names, n, why, arg);

@@ -58,6 +58,7 @@ struct provider_wish {
 /// ERR_DENIED for settings or key files that cannot be used. No message holds a key.
 int providers_resolve(struct provider_choice *out, const struct config *c,
                       const struct provider_wish *wish, struct err *e) MUST_CHECK;
+/// Free what it holds; the key is wiped.
 void provider_choice_fini(struct provider_choice *choice);
 
 /// The cost of `u` in USD; NAN when a price or number that it needs is unknown.
@@ -83,4 +84,5 @@ struct provider_models;
 struct provider_models *provider_models_get(struct providers *s,
                                             const struct provider_choice *choice,
                                             provider_models_cb *cb, void *arg);
+/// No callback any more. Not after it was called.
 void provider_models_cancel(struct provider_models *m);

@@ -176,8 +176,7 @@ static void write_error(struct buf *out, struct str code, struct str message)
     struct jw w;
     jw_init(&w, out);
     jw_obj(&w);
-    jw_key(&w, "error");
-    jw_obj(&w);
+    jw_kobj(&w, "error");
     jw_kstr(&w, "code", code);
     jw_kstr(&w, "message", message);
     jw_end_obj(&w);
@@ -225,8 +224,7 @@ static void item_begin(struct event *ev, struct scripted_scene *s, const char *t
 {
     event_begin(ev, "response.output_item.done");
     jw_kint(&ev->w, "output_index", s->items++);
-    jw_key(&ev->w, "item");
-    jw_obj(&ev->w);
+    jw_kobj(&ev->w, "item");
     jw_kstrz(&ev->w, "type", type);
 }
 
@@ -250,8 +248,7 @@ static void say_opening(struct scripted_scene *s, struct buf *out)
 {
     struct event ev;
     event_begin(&ev, "response.created");
-    jw_key(&ev.w, "response");
-    jw_obj(&ev.w);
+    jw_kobj(&ev.w, "response");
     jw_key(&ev.w, "id");
     jw_strf(&ev.w, "resp_%llu", (unsigned long long)s->n);
     jw_end_obj(&ev.w);
@@ -329,16 +326,13 @@ static void say_calls(struct scripted_scene *s, struct buf *out)
 static void write_usage(struct jw *w, const struct scripted_scene *s, uint64_t input_tokens)
 {
     const struct json *usage = json_get(s->line, "usage");
-    jw_key(w, "usage");
-    jw_obj(w);
+    jw_kobj(w, "usage");
     jw_kint(w, "input_tokens", json_int(json_get(usage, "input"), (int64_t)input_tokens));
-    jw_key(w, "input_tokens_details");
-    jw_obj(w);
+    jw_kobj(w, "input_tokens_details");
     jw_kint(w, "cached_tokens", json_int(json_get(usage, "cached"), 0));
     jw_end_obj(w);
     jw_kint(w, "output_tokens", json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4));
-    jw_key(w, "output_tokens_details");
-    jw_obj(w);
+    jw_kobj(w, "output_tokens_details");
     jw_kint(w, "reasoning_tokens", json_int(json_get(usage, "reasoning"), 0));
     jw_end_obj(w);
     jw_end_obj(w);
@@ -348,8 +342,7 @@ static void say_end(struct scripted_scene *s, uint64_t input_tokens, struct buf 
 {
     struct event ev;
     event_begin(&ev, "response.completed");
-    jw_key(&ev.w, "response");
-    jw_obj(&ev.w);
+    jw_kobj(&ev.w, "response");
     jw_kstrz(&ev.w, "status", "completed");
     write_usage(&ev.w, s, input_tokens);
     jw_end_obj(&ev.w);

@@ -2,6 +2,8 @@
 //
 // Who asks is answered from a later turn of the loop, never from inside.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "event/event.h"
 
@@ -143,10 +145,16 @@ const char *const *agent_session_variables(const struct session *s)
     return (const char *const *)s->variables;
 }
 
+const struct config *agent__config_at(const struct agent *a, const char *dir)
+{
+    const struct config *c = a->o.host.config(a->o.host.arg, dir);
+    return c != NULL ? c : a->o.config->now;
+}
+
 const struct config *agent__session_config(const struct session *s)
 {
     const char *dir = agent__session_place(s);
-    return dir != NULL ? agent_config_at(s->agent, dir) : s->agent->o.config->now;
+    return dir != NULL ? agent__config_at(s->agent, dir) : s->agent->o.config->now;
 }
 
 const char *agent__session_place(const struct session *s)
@@ -158,6 +166,7 @@ static void on_entered_dir(void *arg, const char *real_dir)
 {
     struct session *s = arg;
     struct agent *a = s->agent;
+    assert(s->entering && s->real_dir == NULL);
     s->entering = false;
     s->real_dir = real_dir != NULL ? xstrdup(real_dir) : NULL;
     struct session_entrant *list = s->entrants.p;
@@ -219,6 +228,7 @@ void agent_session_damaged(struct agent *a, struct str id, const char *what)
 void agent__session_set_state(struct session *s, enum session_state state)
 {
     struct note n;
+    assert(state != SESSION_ENDED); // see agent__session_finish_end()
     if (s->state != state) {
         s->state = state;
         jw_kstrz(note__begin(&n, s, NULL, EVENT_SESSION_UPDATED), "state",
@@ -311,6 +321,7 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
 static void answer_enders(struct session *s, const struct agent_no *no)
 {
     struct agent *a = s->agent;
+    assert(s->ending && s->closing);
     size_t n = s->enders.n;
     s->ending = s->closing = false;
     for (size_t i = 0; i < n; i++) {
@@ -386,6 +397,7 @@ void agent__session_finish_end(struct session *s)
     if (s->closing) {
         return; // an interrupt found it so
     }
+    assert(s->ending && s->turn == NULL);
     s->closing = true;
     book_forget_session(s->agent->book, s->id);
     agent__session_leave(s);

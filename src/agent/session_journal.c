@@ -111,8 +111,7 @@ static void tell_lost_end(const struct session_note *p)
     jw_init(&w, &data);
     jw_obj(&w);
     jw_kstrz(&w, "turn", p->of_turn && p->s->turn != NULL ? p->s->turn->id : NULL);
-    jw_key(&w, "error");
-    jw_obj(&w);
+    jw_kobj(&w, "error");
     jw_kstrz(&w, "code", "STORE_FAILED");
     jw_key(&w, "message");
     char *message = xasprintf("%s: %s", note__fault(&p->e), p->e.msg);

@@ -8,6 +8,8 @@
 // journals of the whole chain are read, the oldest first. Of those only the messages count and the
 // number of requests; a session that is gone ends the chain.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 
 enum { WARM = 16, PAGE = 4096, CHAIN_MAX = 10000 };
@@ -29,6 +31,7 @@ struct loading {
 static void unlink_warm(struct session *s)
 {
     struct agent *a = s->agent;
+    assert(a->n_warm != 0 && s->talk != NULL);
     *(s->warmer != NULL ? &s->warmer->cooler : &a->warm) = s->cooler;
     if (s->cooler != NULL) {
         s->cooler->warmer = s->warmer;
@@ -53,6 +56,7 @@ void agent__session_cool(struct session *s)
 static void link_warm(struct session *s)
 {
     struct agent *a = s->agent;
+    assert(s->talk != NULL && s->warmer == NULL && s->cooler == NULL);
     s->cooler = a->warm;
     if (a->warm != NULL) {
         a->warm->warmer = s;
@@ -136,6 +140,7 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
 
 static void read_page(struct loading *l)
 {
+    assert(l->chain.n != 0);
     const char *id = l->chain.p[l->chain.n - 1];
     store_read(l->s->agent->o.store, str_of(id), l->after, PAGE, on_page, l);
 }
@@ -257,8 +262,7 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
     vec_foreach (id, &s->left_open) {
         struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
         jw_kstrz(w, "turn", *id);
-        jw_key(w, "error");
-        jw_obj(w);
+        jw_kobj(w, "error");
         jw_kstrz(w, "code", "CRASHED");
         jw_kstrz(w, "message", "the hub ended while this turn ran or waited");
         jw_end_obj(w);

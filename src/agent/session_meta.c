@@ -4,6 +4,7 @@
 // after a restart finds its programs; keys and everything else that a provider needs live in memory and
 // go with the hub. A client that resumes a session brings its environment again.
 
+#include <assert.h>
 #include <math.h>
 
 #include "agent/agent_int.h"
@@ -22,13 +23,13 @@ static const char *const state_names[] = {
 
 const char *agent__session_state_name(enum session_state state)
 {
+    assert(state < ARRAY_LEN(state_names));
     return state_names[state];
 }
 
 static void write_names(struct jw *w, const char *key, char *const *names, size_t n)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < n; i++) {
         jw_strz(w, names[i]);
     }
@@ -37,8 +38,7 @@ static void write_names(struct jw *w, const char *key, char *const *names, size_
 
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost)
 {
-    jw_key(w, "usage");
-    jw_obj(w);
+    jw_kobj(w, "usage");
     provider_write_usage(w, u);
     jw_key(w, "cost_usd");
     jw_double(w, cost); // null when it is not known
@@ -94,8 +94,7 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     jw_obj(w);
     jw_kstrz(w, "session_id", s->id);
     write_settings(s, w);
-    jw_key(w, "tokens");
-    jw_obj(w);
+    jw_kobj(w, "tokens");
     provider_write_tokens(w, "input_tokens", s->usage.input);
     provider_write_tokens(w, "cached_input_tokens", s->usage.cached);
     provider_write_tokens(w, "output_tokens", s->usage.output);
@@ -112,8 +111,7 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     jw_kbool(w, "autonomous", s->role.autonomous);
     jw_kstrz(w, "want_provider", s->want_provider);
     jw_kstrz(w, "want_model", s->want_model);
-    jw_key(w, "env");
-    jw_obj(w);
+    jw_kobj(w, "env");
     for (char **it = s->environment; it != NULL && *it != NULL; it++) {
         struct str value = str_of(*it), name = str_cut(&value, '=');
         if (str_lookup(name, kept, ARRAY_LEN(kept)) >= 0) {

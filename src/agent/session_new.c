@@ -157,6 +157,7 @@ static void make_id(char out[16])
 static void create(const struct creation *wish)
 {
     struct session *s = wish->s;
+    assert(s->working_dir != NULL && s->chosen);
     struct creation *c = xmalloc(sizeof *c);
     *c = *wish;
     agent__hold(s->agent);

@@ -39,6 +39,7 @@ static void on_written(void *arg, int status, const struct err *e)
         q->status = status;
         q->e = *e;
     }
+    assert(q->open != 0);
     if (--q->open != 0) {
         return;
     }
@@ -209,6 +210,7 @@ static void on_secrets_known(void *arg)
     struct agent_no no;
     *q = v->message;
     if (s != NULL) {
+        assert(s->arriving != 0);
         s->arriving--;
     }
     if (s == NULL) {

@@ -3,6 +3,7 @@
 // Each setting is a row of `takes`: its name and who takes it. What belongs to providers is taken out of
 // the client's environment (`variables`), tools get the rest (`environment`).
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@ static const char *const permissions[] = {[PERMISSION_DENY] = "deny",
 
 const char *agent__session_permission_name(enum session_permission permission)
 {
+    assert(permission < ARRAY_LEN(permissions));
     return permissions[permission];
 }
 
@@ -85,6 +87,7 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
 
 void agent__session_free(struct session *s)
 {
+    assert(s->turn == NULL && !s->entering);
     agent__session_cool(s);
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,

@@ -110,8 +110,7 @@ static void write_handlers(const struct hook_list *list, struct jw *w)
 
 static void write_points(const struct hook_set *set, struct jw *w)
 {
-    jw_key(w, "hooks");
-    jw_arr(w);
+    jw_karr(w, "hooks");
     for (size_t i = 0; i < POINT__COUNT; i++) {
         const struct hook_point *p = &hook_points[i];
         const struct hook_list *list = hook_set_get(set, str_of(p->name), p->kind);
@@ -139,8 +138,7 @@ void agent_session_write_pipeline(struct session *s, struct jw *w)
     struct str *names = arena_calloc(&a, n + 1, sizeof *names);
     jw_obj(w);
     jw_kint(w, "generation", g != NULL ? (int64_t)gen_number(g) : 0);
-    jw_key(w, "plugins");
-    jw_arr(w);
+    jw_karr(w, "plugins");
     for (size_t i = 0; i < n; i++) {
         names[i] = str_of(units[i]->name);
         jw_str(w, names[i]);

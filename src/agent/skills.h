@@ -27,7 +27,9 @@ struct skills {
     vec(struct skill) list;
     vec(struct skill_fault) faults;
 };
+/// An empty list; ended with skills_fini().
 void skills_init(struct skills *s);
+/// Free the list and its arena: texts of skills go with it.
 void skills_fini(struct skills *s);
 
 /// Read a skill: `+++` TOML or `---` with `key: value` lines in front, or neither; `name` is what it is

@@ -303,6 +303,7 @@ void talk_compact(struct talk *t, struct str summary, size_t keep)
     settle(t);
     begin_epoch(t);
     keep = MIN(keep, t->messages.n);
+    assert(t->asking == NULL); // settled
     struct json *last = t->messages.p + (t->messages.n - keep);
     const char *text =
         arena_printf(&t->arena, "[Summary of the conversation so far]\n" STR_FMT, STR_ARG(summary));

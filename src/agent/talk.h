@@ -14,6 +14,7 @@
 
 struct talk;
 
+/// An empty conversation; the caller frees it.
 struct talk *talk_new(void);
 void talk_free(struct talk *t); // NULL is allowed
 
@@ -34,6 +35,7 @@ void talk_result(struct talk *t, struct str call_id, struct str output, bool suc
                  struct str error);
 /// Something said while the model speaks or tools run: it is heard with the next request.
 void talk_say(struct talk *t, struct str text);
+/// How much was said and not heard yet.
 size_t talk_unheard(const struct talk *t);
 /// The model hears it now, behind all that there is: of this turn `total` in all (SIZE_MAX: everything).
 /// Returns how many it has heard in this turn.
@@ -65,6 +67,7 @@ struct talk_facts {
     uint64_t calls;                 // tools called
     vec(char *) open;               // turns accepted and not ended, in order
 };
+/// Free the ids of open turns.
 void talk_facts_fini(struct talk_facts *f);
 
 /// Take one event of a journal, in order.

@@ -52,6 +52,7 @@ static void end_call(struct tool_call *c)
 {
     assert(!c->over && c->result != NULL);
     c->over = true;
+    assert(c->asking == ASK_NOTHING && c->site->n_running >= c->counted);
     agent__call_kept(c);
     c->site->n_running -= c->counted;
     c->site->ended(c);
@@ -223,6 +224,7 @@ static void on_kept(void *arg, const char *note)
 /// so that the session can go back.
 static void run(struct tool_call *c)
 {
+    assert(c->allowed && c->synced && !c->over);
     bool job = c->entry->tool->ops->work != NULL;
     c->in_line = job && c->site->n_running >= AT_ONCE;
     if (c->in_line) {
@@ -285,6 +287,7 @@ void tool_call__resolve(struct tool_call *c)
 
 void tool_call__go_on(struct tool_call *c)
 {
+    assert(!c->over && c->asking == ASK_NOTHING);
     c->consented = c->guarded;
     if (c->allowed) { // it ran, and met what it had to ask about
         tool_call__run_job(c);
@@ -315,11 +318,9 @@ static void note_call(struct tool_call *c, const struct pipe *p)
     struct jw *w = note__begin(&n, t->s, t, EVENT_TOOL_CALLED);
     jw_kstr(w, "call_id", c->id);
     jw_kstr(w, "tool", c->name);
-    jw_key(w, "input");
-    jw_value(w, json_get(c->call, "input"));
+    jw_kvalue(w, "input", json_get(c->call, "input"));
     if (p != NULL && p->run.result == HOOK_VALUE) {
-        jw_key(w, "original_input");
-        jw_value(w, c->said);
+        jw_kvalue(w, "original_input", c->said);
         pipe_write_changed(p, w);
     }
     c->noted = true;
@@ -401,6 +402,7 @@ void tool_call__begin(struct tool_call *c, struct str name, const char *bad_inpu
 
 void tool_call__free(struct tool_call *c)
 {
+    assert(c->over && c->job == NULL && !c->calling && c->ticket == NULL);
     tool_call__drop_decision(c);
     pipe_fini(&c->pipe);
     redact_stream_fini(&c->secrets);
@@ -409,6 +411,7 @@ void tool_call__free(struct tool_call *c)
 
 void tool_call__site_fini(struct call_site *site)
 {
+    assert(site->n_running == 0);
     hook_set_free(site->hooks);
     gen_unpin(site->gen);
     toolbox_fini(&site->tools);

@@ -6,6 +6,7 @@
 // Without a session commands see a PATH, a home and a locale: there is no client whose variables could be
 // taken.
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "agent/agent_int.h"
@@ -77,11 +78,12 @@ static void start(struct tool_call *c, const char *const *vars, bool preview)
     const struct tool_cb callbacks = {.on_progress = on_progress,
                                       .on_done = preview ? on_previewed : on_done};
     struct call_site *site = c->site;
+    assert(c->job == NULL && c->entry->tool->ops->work != NULL);
     struct agent *a = site->agent;
     struct session *s = tool_call__session(site);
     struct arena *arena = site->arena;
     const struct config *config =
-        s != NULL ? agent__session_config(s) : agent_config_at(a, site->dir);
+        s != NULL ? agent__session_config(s) : agent__config_at(a, site->dir);
     struct box_policy policy = {
         .mode = s != NULL ? s->sandbox : site->mode,
         .network = s != NULL ? s->network : config_bool(config, "sandbox.network"),

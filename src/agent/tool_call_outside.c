@@ -26,7 +26,7 @@ static void run_free(void *arg)
     struct tool_run *r = arg;
     struct agent *a = r->site.agent;
     if (r->site.dir != NULL) {
-        agent_visit_end(a, r->site.dir);
+        a->o.host.leave(a->o.host.arg, r->site.dir);
     }
     for (size_t i = 0; i < r->site.calls.n; i++) {
         tool_call__free(r->site.calls.p[i]);
@@ -194,7 +194,7 @@ static void on_entered(void *arg, const char *dir)
     }
     r->site.dir = arena_strdup(&r->arena, str_of(dir));
     r->ctx.working_dir = str_of(r->site.dir);
-    const char *mode = config_str(agent_config_at(a, dir), "sandbox.mode");
+    const char *mode = config_str(agent__config_at(a, dir), "sandbox.mode");
     (void)box_mode_parse(str_of(mode), &r->site.mode);
     work_submit(a->tools, 0, choose_mode, on_mode, r);
 }
@@ -224,8 +224,10 @@ void agent_tool_run(struct agent *a, struct str name, const struct json *input, 
     agent__hold(a);
     if (dir == NULL) {
         on_rules(r, NULL, NULL);
-    } else if (!agent_visit(a, dir, on_entered, r)) {
+    } else if (a->stopping) {
         run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else {
+        a->o.host.enter(a->o.host.arg, dir, on_entered, r);
     }
 }
 

@@ -1,5 +1,7 @@
 // Calls of plugins' tools: Lua in the hub, or a child process (gen_target).
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "base/schema.h"
 #include "base/utf8.h"
@@ -28,6 +30,7 @@ static void on_done(struct gen_call *call, int status, const struct json *output
                     const struct err *e)
 {
     struct tool_call *c = call->arg;
+    assert(c->calling);
     struct arena *a = c->site->arena;
     c->calling = false;
     hook_ctx_merge(c->site->ctx, &c->seen, c->ctx.state != c->seen.state ? c->ctx.state : NULL,

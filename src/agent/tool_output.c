@@ -13,6 +13,7 @@
 
 #include "agent/tool_output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -88,6 +89,7 @@ static void on_written(void *arg);
 
 static void submit(struct tool_output *o)
 {
+    assert(!o->busy && o->spilled);
     struct buf empty = o->writing;
     o->writing = o->pending;
     o->pending = empty;
@@ -172,6 +174,7 @@ static bool add(struct tool_output *o, struct str bytes)
 
 bool tool_output_add(struct tool_output *o, struct str bytes)
 {
+    assert(!o->ending);
     struct buf clean;
     buf_init(&clean, SIZE_MAX);
     bytes = redact_feed(&o->secrets, &clean, bytes);

@@ -6,6 +6,8 @@
 
 #include "agent/toolbox.h"
 
+#include <assert.h>
+
 #include "agent/make.h"
 #include "agent/tool_call_int.h"
 #include "store/choices.h"
@@ -107,6 +109,7 @@ static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, const 
 void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const *units, size_t n,
                   const struct toolbox_rules *rules, struct arena *a)
 {
+    assert(g != NULL);
     t->list.n = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < gen_unit_count(units[i]); k++) {

@@ -36,6 +36,7 @@ struct toolbox_rules {
 /// `units`, else to the first of these; other tools of the same name are UNIT__NAME for the model.
 void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const *units, size_t n,
                   const struct toolbox_rules *rules, struct arena *a);
+/// Free the list; what it names belongs to the arena and the generation.
 void toolbox_fini(struct toolbox *t);
 
 /// By the model's name, or UNIT:NAME; NULL when there is none.

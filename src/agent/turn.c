@@ -16,6 +16,7 @@
 //   - all events of a turn are in the journal before its last one (they are written in order), so no
 //     callback of a note comes after the turn is gone.
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 
@@ -37,6 +38,7 @@ const char *agent_turn_state_name(enum agent_turn_state state)
         AGENT_TURN_STATES(X)
 #undef X
     };
+    assert(state < ARRAY_LEN(names));
     return names[state];
 }
 
@@ -89,6 +91,7 @@ bool turn__blocked(struct turn *t, enum hook_point_id point)
 
 static void loaded(struct turn *t)
 {
+    assert(t->n_loading != 0);
     if (--t->n_loading != 0 || !turn__alive(t)) {
         return;
     }
@@ -227,6 +230,7 @@ static void user_message(struct turn *t)
 
 void turn__start(struct session *s, const char *turn_id, struct str text, bool compact)
 {
+    assert(s->turn == NULL);
     struct turn *t = xcalloc(1, sizeof *t);
     t->s = s;
     memcpy(t->id, turn_id, sizeof t->id);
@@ -419,8 +423,7 @@ static void done(struct turn *t)
 
 static void write_error(const char *code, struct str message, struct jw *w)
 {
-    jw_key(w, "error");
-    jw_obj(w);
+    jw_kobj(w, "error");
     jw_kstrz(w, "code", code);
     jw_kstr(w, "message", message);
     jw_end_obj(w);
@@ -440,15 +443,13 @@ void agent_outcome_write(const struct agent_outcome *o, struct jw *w)
     jw_kstrz(w, "state", agent_turn_state_name(o->state));
     write_final(o->text, o->left_out, w);
     agent__session_write_usage(w, &o->usage, o->cost);
-    jw_key(w, "tool_calls");
-    jw_arr(w);
+    jw_karr(w, "tool_calls");
     for (size_t i = 0; i < o->n_calls; i++) {
         const struct agent_call *c = &o->calls[i];
         jw_obj(w);
         jw_kstr(w, "call_id", c->id);
         jw_kstr(w, "tool", c->tool);
-        jw_key(w, "input");
-        jw_value(w, c->input);
+        jw_kvalue(w, "input", c->input);
         jw_kbool(w, "success", c->success);
         jw_kstrz(w, "error", c->error.p);
         jw_kint(w, "duration_ms", c->duration_ms);
@@ -586,6 +587,7 @@ static void on_next(void *arg)
     struct turn *t = arg;
     t->next = NULL;
     log_debug(LOG_HUB, "session=%s turn=%s step=%s", t->s->id, t->id, step_names[t->step]);
+    assert(enters[t->step] != NULL);
     enters[t->step](t);
 }
 

@@ -6,6 +6,8 @@
 // What was said last (from the last message of the user on) stays as it is. When there is nothing before
 // that, the results of tools in it are cut instead. Once a step; a second overflow fails the turn.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "agent/make.h"
 #include "base/utf8.h"
@@ -144,6 +146,7 @@ void turn__compact(struct turn *t)
     write_talk(&talked, talk_messages(talk), n);
     buf_adds(&text, buf_str(&talked));
     buf_fini(&talked);
+    assert(!t->compacting && n + tail == talk_messages(talk)->n);
     t->compacting = true;
     t->compact_keep = tail;
     t->request = make_request(t, arena_str(&t->step_arena, buf_str(&text)));

@@ -121,8 +121,7 @@ void turn__request(struct turn *t)
     jw_kint(&w, "n", (int64_t)t->s->requests);
     jw_kstrz(&w, "at", time_format(loop_wall(t->s->agent->o.loop), at));
     jw_kstrz(&w, "provider", t->s->choice.provider);
-    jw_key(&w, "body");
-    jw_value(&w, t->request);
+    jw_kvalue(&w, "body", t->request);
     jw_end_obj(&w);
     redact_json(&k->line);
     buf_addc(&k->line, '\n');
@@ -187,8 +186,7 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
         content->n == 0 ||
         (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
     if (!plain) { // the journal keeps it as it is
-        jw_key(w, "content");
-        jw_value(w, content);
+        jw_kvalue(w, "content", content);
     }
     jw_kint(w, "request", (int64_t)t->s->requests);
     if (t->heard != 0) {

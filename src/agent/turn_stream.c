@@ -8,6 +8,8 @@
 //
 // A try that failed makes its pieces void: message.aborted says so, and the answer begins anew.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "agent/make.h"
 
@@ -224,6 +226,7 @@ void turn__ask(struct turn *t)
     struct session *s = t->s;
     struct provider_ask q = {.choice = &s->choice, .request = t->request, .n = s->requests};
     struct err e = {0};
+    assert(t->call == NULL && t->request != NULL);
     if (!t->compacting) {
         t->step = TURN_MODEL;
     }

@@ -6,6 +6,8 @@
 //     interrupted. So the model never reads of something that the journal forgets when the power fails.
 //   - a call is not freed before its turn: events of it may still be on their way into the journal.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "base/time.h"
 
@@ -27,6 +29,7 @@ static void remember_call(struct tool_call *c, int64_t ms)
 /// The result is in the journal and synced, or there will be none.
 static void settle(struct turn *t)
 {
+    assert(t->n_open != 0);
     if (--t->n_open == 0 && turn__alive(t)) {
         turn__go(t, TURN_PROMPT);
     }
@@ -48,8 +51,7 @@ static void note_result(struct tool_call *c, int64_t ms)
     jw_kstr(w, "tool", c->name);
     jw_kstr(w, "output", json_str(json_get(c->result, "output"), ""));
     jw_kbool(w, "success", json_bool(json_get(c->result, "success"), true));
-    jw_key(w, "error");
-    jw_value(w, json_get(c->result, "error"));
+    jw_kvalue(w, "error", json_get(c->result, "error"));
     jw_kint(w, "duration_ms", ms);
     if (c->diff.n != 0) {
         jw_kstr(w, "diff", c->diff);
@@ -83,6 +85,7 @@ static void on_ended(struct tool_call *c)
 
 void turn__tools(struct turn *t)
 {
+    assert(t->site.calls.n == 0 && t->n_open == 0);
     const struct json *calls = t->reply.calls;
     t->site.ended = on_ended;
     json_foreach_item (it, calls) {

@@ -19,13 +19,17 @@ int wire_check(const struct json *request, struct err *e) MUST_CHECK;
 #define wire_foreach_item(it, content)                                                             \
     for (const struct json *it = wire_items(content), *it##_end = wire_items_end(content);         \
          it < it##_end; it++)
+/// First item and end for wire_foreach_item().
 const struct json *wire_items(const struct json *content);
 const struct json *wire_items_end(const struct json *content);
+/// WIRE_ITEM__COUNT: of no known type. A plain text is WIRE_TEXT.
 enum wire_item_type wire_item_type(const struct json *item);
+/// The text of a WIRE_TEXT; empty for others.
 struct str wire_item_text(const struct json *item);
 /// The opaque block of a reasoning item that `kind` made; NULL for another's.
 const struct json *wire_item_reasoning(const struct json *item, const char *kind);
 
+/// Is the message of this role?
 bool wire_is_role(const struct json *message, const char *role);
 /// True when some item of the message has this type; empty texts do not count.
 bool wire_has_item(const struct json *message, enum wire_item_type type);
@@ -80,7 +84,9 @@ struct wire_reply {
     vec(struct provider_tool_call) calls; // of wire_reply_finish()
 };
 
+/// Start empty; `on_delta` is told of each piece. Ended with wire_reply_fini().
 void wire_reply_init(struct wire_reply *r, wire_delta_fn *on_delta, void *arg);
+/// Free it, and what a response borrows from it.
 void wire_reply_fini(struct wire_reply *r);
 
 /// Text, or reasoning for people to see: told at once, text is kept too. `key` tells apart texts

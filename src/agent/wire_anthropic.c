@@ -22,8 +22,7 @@ static bool is_assistant(const struct json *message)
 
 static void write_cache_mark(struct jw *w)
 {
-    jw_key(w, "cache_control");
-    jw_obj(w);
+    jw_kobj(w, "cache_control");
     jw_kstrz(w, "type", "ephemeral");
     jw_end_obj(w);
 }
@@ -111,8 +110,7 @@ static void write_run(struct jw *w, const struct run *run, bool last)
     }
     jw_obj(w);
     jw_kstrz(w, "role", is_assistant(run->at) ? "assistant" : "user");
-    jw_key(w, "content");
-    jw_arr(w);
+    jw_karr(w, "content");
     write_run_part(w, run, true, &left, last);
     write_run_part(w, run, false, &left, last);
     jw_end_arr(w);
@@ -123,8 +121,7 @@ static void write_messages(struct jw *w, const struct json *messages)
 {
     const struct json *end = json_items_end(messages);
     struct run run = {.end = json_items(messages)};
-    jw_key(w, "messages");
-    jw_arr(w);
+    jw_karr(w, "messages");
     while (run.end < end) {
         run.at = run.end;
         while (run.end < end && is_assistant(run.end) == is_assistant(run.at)) {
@@ -145,14 +142,12 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         jw_kint(w, "max_tokens", MAX_TOKENS);
     }
     if (system.n != 0) {
-        jw_key(w, "system");
-        jw_arr(w);
+        jw_karr(w, "system");
         write_text(w, &(struct json){.type = JSON_STR, .s = system}, true);
         jw_end_arr(w);
     }
     if (json_items(tools) != json_items_end(tools)) {
-        jw_key(w, "tools");
-        jw_arr(w);
+        jw_karr(w, "tools");
         json_foreach_item (tool, tools) {
             const struct json *schema = json_get(tool, "input_schema");
             jw_obj(w);

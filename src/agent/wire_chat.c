@@ -28,8 +28,7 @@ static void write_results(struct jw *w, const struct json *message)
 
 static void write_calls(struct jw *w, const struct json *message)
 {
-    jw_key(w, "tool_calls");
-    jw_arr(w);
+    jw_karr(w, "tool_calls");
     wire_foreach_item(item, json_get(message, "content"))
     {
         if (wire_item_type(item) == WIRE_CALL) {
@@ -38,8 +37,7 @@ static void write_calls(struct jw *w, const struct json *message)
             jw_obj(w);
             jw_kstr(w, "id", json_get(item, "id")->s);
             jw_kstrz(w, "type", "function");
-            jw_key(w, "function");
-            jw_obj(w);
+            jw_kobj(w, "function");
             jw_kstr(w, "name", json_get(item, "name")->s);
             jw_key(w, "arguments");
             wire_write_as_text(w,
@@ -107,8 +105,7 @@ static void write_messages(struct jw *w, const struct json *request)
     struct str system = json_str(json_get(request, "system"), NULL);
     const struct json *messages = json_get(request, "messages");
     const struct json *end = json_items_end(messages);
-    jw_key(w, "messages");
-    jw_arr(w);
+    jw_karr(w, "messages");
     if (system.n != 0) {
         jw_obj(w);
         jw_kstrz(w, "role", "system");
@@ -130,20 +127,17 @@ static void write_request(struct jw *w, const struct json *request, struct str m
     jw_kstr(w, "model", model);
     jw_kbool(w, "stream", true);
     if (!wire_param_given(request, "stream_options")) {
-        jw_key(w, "stream_options");
-        jw_obj(w);
+        jw_kobj(w, "stream_options");
         jw_kbool(w, "include_usage", true);
         jw_end_obj(w);
     }
     write_messages(w, request);
     if (json_items(tools) != json_items_end(tools)) {
-        jw_key(w, "tools");
-        jw_arr(w);
+        jw_karr(w, "tools");
         json_foreach_item (tool, tools) {
             jw_obj(w);
             jw_kstrz(w, "type", "function");
-            jw_key(w, "function");
-            jw_obj(w);
+            jw_kobj(w, "function");
             jw_kstr(w, "name", json_get(tool, "name")->s);
             jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
             jw_key(w, "parameters");

@@ -22,8 +22,7 @@ static void write_item(struct jw *w, const struct json *message, const struct js
         jw_obj(w);
         jw_kstrz(w, "type", "message");
         jw_kstrz(w, "role", assistant ? "assistant" : system ? "developer" : "user");
-        jw_key(w, "content");
-        jw_arr(w);
+        jw_karr(w, "content");
         jw_obj(w);
         jw_kstrz(w, "type", assistant ? "output_text" : "input_text");
         jw_kstr(w, "text", text);
@@ -80,8 +79,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         jw_kbool(w, "store", false);
     }
     if (can_reason(model) && !wire_param_given(request, "include")) {
-        jw_key(w, "include");
-        jw_arr(w);
+        jw_karr(w, "include");
         jw_strz(w, "reasoning.encrypted_content");
         jw_end_arr(w);
     }
@@ -89,8 +87,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         jw_kstr(w, "instructions", system);
     }
     if (json_items(tools) != json_items_end(tools)) {
-        jw_key(w, "tools");
-        jw_arr(w);
+        jw_karr(w, "tools");
         json_foreach_item (tool, tools) {
             jw_obj(w);
             jw_kstrz(w, "type", "function");
@@ -103,8 +100,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         }
         jw_end_arr(w);
     }
-    jw_key(w, "input");
-    jw_arr(w);
+    jw_karr(w, "input");
     json_foreach_item (message, json_get(request, "messages")) {
         wire_foreach_item(item, json_get(message, "content"))
         {

@@ -130,8 +130,7 @@ static void on_page(void *arg, const struct agent_page *p, const struct agent_no
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
-    jw_key(&w, "sessions");
-    jw_arr(&w);
+    jw_karr(&w, "sessions");
     for (size_t i = 0; p != NULL && i < p->n; i++) {
         agent_session_write(p->sessions[i], &w);
     }

@@ -43,8 +43,7 @@ static void write_tool(const struct api *api, const struct gen *g, const struct 
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
         const struct json *v = json_get(about, shown[i]);
         if (v != NULL) {
-            jw_key(w, shown[i]);
-            jw_value(w, v);
+            jw_kvalue(w, shown[i], v);
         }
     }
     jw_kbool(w, "enabled", !is_off(api, name, a));
@@ -95,8 +94,7 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
     buf_init(&out, API_ANSWER_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
-    jw_key(&w, "tools");
-    jw_arr(&w);
+    jw_karr(&w, "tools");
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {

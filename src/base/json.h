@@ -141,6 +141,9 @@ void jw_strf(struct jw *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void jw_value(struct jw *w, const struct json *v);
 void jw_raw(struct jw *w, struct str json);
 /// A key and its value.
+void jw_kobj(struct jw *w, const char *key);
+void jw_karr(struct jw *w, const char *key);
+void jw_kvalue(struct jw *w, const char *key, const struct json *v);
 void jw_kbool(struct jw *w, const char *key, bool b);
 void jw_kint(struct jw *w, const char *key, int64_t i);
 void jw_kstr(struct jw *w, const char *key, struct str s);

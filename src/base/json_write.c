@@ -284,6 +284,24 @@ void jw_raw(struct jw *w, struct str json)
     buf_adds(w->out, json);
 }
 
+void jw_kobj(struct jw *w, const char *key)
+{
+    jw_key(w, key);
+    jw_obj(w);
+}
+
+void jw_karr(struct jw *w, const char *key)
+{
+    jw_key(w, key);
+    jw_arr(w);
+}
+
+void jw_kvalue(struct jw *w, const char *key, const struct json *v)
+{
+    jw_key(w, key);
+    jw_value(w, v);
+}
+
 void jw_kbool(struct jw *w, const char *key, bool b)
 {
     jw_key(w, key);

@@ -216,25 +216,21 @@ static void write_ctx(const struct hook_ctx *c, struct jw *w)
     }
     jw_kint(w, "depth", c->depth);
     if (c->state != NULL) {
-        jw_key(w, "state");
-        jw_value(w, c->state);
+        jw_kvalue(w, "state", c->state);
     }
     if (c->memory != NULL) {
-        jw_key(w, "memory");
-        jw_value(w, c->memory);
+        jw_kvalue(w, "memory", c->memory);
     }
 }
 
 void hook_args_write(const struct hook_args *a, struct jw *w)
 {
-    jw_key(w, "ctx");
-    jw_obj(w);
+    jw_kobj(w, "ctx");
     if (a->ctx != NULL) {
         write_ctx(a->ctx, w);
     }
     jw_end_obj(w);
-    jw_key(w, "args");
-    jw_arr(w);
+    jw_karr(w, "args");
     for (size_t i = 0; i < a->n; i++) {
         jw_value(w, a->values[i]);
     }

@@ -88,6 +88,7 @@ struct hook {
 /// Check `spec` (a point of points.def has one kind, and a free event is observed or chained) and
 /// make a handler with one reference. On failure `data` was not taken over.
 int hook_new(struct hook **out, const struct hook_spec *spec, struct err *e) MUST_CHECK;
+/// Share it; hook_unref() ends that.
 struct hook *hook_ref(struct hook *h);
 void hook_unref(struct hook *h); // NULL is allowed
 

@@ -94,20 +94,7 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
 
 // ---- answers ------------------------------------------------------------------------------
 
-/// Put one answer in. False: nobody else needs to be asked.
-static bool take_answer(struct hook_run *r, struct hook *h, enum hook_answer a)
-{
-    if (h->kind == HOOK_OBSERVE || a <= r->result) {
-        return true;
-    }
-    r->result = a;
-    if (h->kind == HOOK_CHAIN) {
-        return true;
-    }
-    r->by = h;
-    return h->kind == HOOK_VETO && a != HOOK_DENY;
-}
-
+/// Take the answer of `h`. False: nobody else needs to be asked.
 static bool settle(struct hook_run *r, struct hook *h, enum hook_answer a)
 {
     uint64_t now = time_mono_ns();
@@ -119,7 +106,15 @@ static bool settle(struct hook_run *r, struct hook *h, enum hook_answer a)
     }
     if (!is_fault(h, a)) {
         r->ran++;
-        return take_answer(r, h, a);
+        if (h->kind == HOOK_OBSERVE || a <= r->result) {
+            return true;
+        }
+        r->result = a;
+        if (h->kind == HOOK_CHAIN) {
+            return true;
+        }
+        r->by = h;
+        return h->kind == HOOK_VETO && a != HOOK_DENY;
     }
     r->failed++;
     note_fault(r, h, a);
@@ -150,14 +145,6 @@ static void on_deadline(void *arg)
     hook_run_answer(r, HOOK_TIMEOUT);
 }
 
-static void wait_for(struct hook_run *r, const struct hook *h)
-{
-    assert(r->may_wait && h->target->cancel != NULL);
-    r->waiting = true;
-    timer_init(&r->deadline, r->loop, on_deadline, r);
-    timer_start(&r->deadline, r->timeout_ms);
-}
-
 /// Go on with the next handler. True: over.
 static bool advance(struct hook_run *r)
 {
@@ -174,7 +161,10 @@ static bool advance(struct hook_run *r)
         enum hook_answer a = h->target->enter(h->data, r);
         r->entering = false;
         if (a == HOOK_LATER) {
-            wait_for(r, h);
+            assert(r->may_wait && h->target->cancel != NULL);
+            r->waiting = true;
+            timer_init(&r->deadline, r->loop, on_deadline, r);
+            timer_start(&r->deadline, r->timeout_ms);
             return false;
         }
         if (!settle(r, h, a)) {

@@ -25,13 +25,6 @@ static size_t bucket_of(uint64_t ns)
     return MIN(at, (size_t)HOOK_STATS_BUCKETS - 1);
 }
 
-static uint64_t bucket_end(size_t at)
-{
-    unsigned high = LOW_BIT + (unsigned)(at / SUB);
-    uint64_t width = 1ULL << (high - SUB_BITS);
-    return (1ULL << high) + (at % SUB + 1) * width - 1;
-}
-
 static void write_us(struct jw *w, const char *key, uint64_t ns)
 {
     jw_key(w, key);
@@ -59,7 +52,9 @@ uint64_t hook_stats_percentile(const struct hook_stats *s, unsigned percent)
     for (size_t i = 0; i < HOOK_STATS_BUCKETS && total != 0; i++) {
         seen += s->bucket[i];
         if (seen >= want) {
-            return bucket_end(i);
+            unsigned high = LOW_BIT + (unsigned)(i / SUB);
+            uint64_t width = 1ULL << (high - SUB_BITS);
+            return (1ULL << high) + (i % SUB + 1) * width - 1;
         }
     }
     return 0;

@@ -12,9 +12,11 @@ struct hook_stats {
     uint32_t bucket[HOOK_STATS_BUCKETS];
 };
 
+/// Count one run of `ns` nanoseconds.
 void hook_stats_add(struct hook_stats *s, uint64_t ns);
 /// The time that `percent` of the calls did not pass, in nanoseconds; 0 when there were none.
 uint64_t hook_stats_percentile(const struct hook_stats *s, unsigned percent);
+/// Add the counts of `from`.
 void hook_stats_merge(struct hook_stats *to, const struct hook_stats *from);
 /// {count, errors, p50_us, p99_us}
 void hook_stats_write(const struct hook_stats *s, struct jw *w);
