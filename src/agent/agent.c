@@ -1,6 +1,6 @@
 // The agent: the table of sessions, start and stop.
 //
-// At the start sessions that the index calls running or waiting were left behind by a hub that was
+// At the start, sessions that the index calls running or waiting were left open by a hub that was
 // killed: their open turns are closed in the journal and they are marked crashed, one after the other,
 // before anybody may connect. At the stop every turn is interrupted and the agent waits until what they
 // have to write is written.
@@ -157,7 +157,7 @@ void agent_guard(const struct agent *a, struct tool_env *env, struct arena *aren
 
 // ---- start --------------------------------------------------------------------------------------
 
-/// Sessions that were left behind, marked one after the other.
+/// Sessions that a killed hub left open, marked one after the other.
 struct marking {
     struct agent *a;
     vec(struct session *) list;
@@ -202,7 +202,7 @@ static void on_left(void *arg, int status, const struct store_rows *r, const str
 {
     struct marking *m = arg;
     if (status < 0) {
-        log_error(LOG_HUB, "sessions left behind cannot be listed: %s", LOGQ(str_of(e->msg)).z);
+        log_error(LOG_HUB, "sessions left open cannot be listed: %s", LOGQ(str_of(e->msg)).z);
     }
     for (size_t i = 0; status == 0 && i < r->n; i++) {
         struct session *s = agent__session_of_row(m->a, &r->rows[i]);

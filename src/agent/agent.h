@@ -29,7 +29,7 @@ struct providers;
 struct store;
 struct trust;
 
-// ---- what lies above ----------------------------------------------------------------------------
+// ---- what the agent is given --------------------------------------------------------------------------
 
 /// "NAME=value", NULL at the end.
 typedef void agent_environ_cb(void *arg, const char *const *vars);
@@ -47,7 +47,7 @@ struct agent_host {
     } (*reach)(void *arg, const struct gen_unit *u, const char *session, const char *working_dir);
     /// Is there a plugin of that name, serving or not?
     bool (*known)(void *arg, struct str name);
-    /// The i-th plugin that is required of a session in `working_dir`, NULL behind the last.
+    /// The i-th plugin that is required of a session in `working_dir`, NULL after the last.
     const char *(*required)(void *arg, size_t i, const char *working_dir);
     /// Call `each` with every path from which the hub loads a plugin of the user's.
     void (*loaded)(void *arg, void (*each)(void *each_arg, const char *path), void *each_arg);
@@ -84,12 +84,12 @@ struct agent_host {
     void (*vacated)(void *arg, const struct session *s);
 };
 
-// ---- bots, which lie above ------------------------------------------------------------------------
+// ---- what bots bring --------------------------------------------------------------------------------
 
 /// What a session of a bot is, beyond the parameters of POST /session. Everything is copied.
 struct agent_role {
     struct str bot, project;     // names, for its metadata
-    struct str dir;              // its files lie in DIR/<id>, relative to the home
+    struct str dir;              // its files are in DIR/<id>, relative to the home
     struct str run_id;           // empty: a conversation, not an iteration of a run
     int64_t number;              // of the session in its workspace
     struct str branch, worktree; // may be empty
@@ -297,7 +297,7 @@ typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struc
 /// The client's environment, as `env` of POST /session: tools that begin and turns that choose a provider
 /// from now on have it. A hub that was started anew knows little of the former one. False: `no` says why.
 bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no);
-/// Send a message: it begins a turn, or is queued behind the one that runs (unless `reject`).
+/// Send a message: it begins a turn, or waits in the queue while one runs (unless `reject`).
 void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
 /// Wait until the turn has ended or a person is needed. To be called from inside agent_sent_cb.
 void agent_wait(struct session *s, const char *turn_id, agent_outcome_cb *cb, void *arg);

@@ -274,7 +274,7 @@ void agent__session_copy_role(struct session *to, const struct session *from);
 void agent__session_write_role(const struct session *s, struct jw *w);
 /// `dir` is the session's own, relative to the home.
 void agent__session_read_role(struct session *s, const struct json *meta, struct str dir);
-/// Where a file of the session lies. Caller frees.
+/// The path of a file of the session. The caller frees it.
 char *agent__session_path(const struct session *s, const char *name);
 /// Take over the conversation of the session before it, if that is in memory.
 void agent__session_inherit(struct session *s);
@@ -286,7 +286,7 @@ void agent__lore_fini(struct agent_lore *l);
 
 // ---- session_env.c ------------------------------------------------------------------------------
 
-/// `vars` without what [tool_env] drop keeps from tools; the list lies in the arena.
+/// `vars` without what [tool_env] drop keeps from tools; the list is in the arena.
 const char *const *agent__session_filter(const struct session *s, const char *const *vars,
                                          struct arena *a);
 

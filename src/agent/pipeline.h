@@ -25,7 +25,7 @@ struct pipe {
     void *arg, *failed_arg;
 };
 
-/// What to raise. `a`, `b` are the values behind ctx; NULL: there is none.
+/// What to raise. `a`, `b` are the arguments after ctx; NULL: there is none.
 struct pipe_opts {
     const struct hook_set *hooks;
     struct loop *loop;

@@ -51,7 +51,7 @@ struct prompt_job;
 typedef void prompt_sections_cb(const struct prompt_section *list, size_t n, void *arg);
 
 /// Collect the sections of `units`; functions are called with `ctx`. A section that fails is left out
-/// (its plugin's statistics have the error). Texts lie in `a`. `done` may come before this returns; then
+/// (its plugin's statistics have the error). Texts are in `a`. `done` may come before this returns; then
 /// NULL is returned. The generation of the units stays pinned by the caller.
 struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, struct hook_ctx *ctx,
                                    struct arena *a, prompt_sections_cb *done, void *arg);

@@ -129,7 +129,7 @@ static void set_message(struct provider_error *out, struct str text)
 
 // ---- how long to wait -----------------------------------------------------------------------
 
-// Digits, with a fraction or not, in milliseconds if it counted seconds; `*s` moves behind them.
+// Digits, with a fraction or not, in milliseconds if it counted seconds; `*s` moves past them.
 static bool take_number(struct str *s, double *out)
 {
     double value = 0, place = 1;

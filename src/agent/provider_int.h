@@ -36,7 +36,7 @@ struct provider_kind {
     const char *name;
     const struct wire *wire;
     const struct provider_transport *transport;
-    const char *path;        // behind base_url
+    const char *path;        // appended to base_url
     const char *models_path; // the same; NULL: none
     bool own_key_header;     // x-api-key and a version, not a bearer token
 };

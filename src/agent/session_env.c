@@ -1,8 +1,8 @@
 // Variables of a session's tools, and news of them.
 //
-// Tools get what the client brought, with the environment of the project on top where there is one; who
-// knows environments lies above (agent_host.environ). Whatever it comes from, what [tool_env] drop names
-// does not reach a tool.
+// Tools get what the client brought, with the environment of the project on top where there is one; the
+// host builds that (agent_host.environ). Wherever a variable comes from, [tool_env] drop keeps it from
+// tools.
 
 #include "agent/agent_int.h"
 
@@ -10,7 +10,7 @@ static const char *const *drop_patterns(const struct config *c, struct arena *a)
 {
     size_t n;
     const char *const *given = config_strings(c, "tool_env.drop", &n);
-    const char **list = arena_calloc(a, n + 1, sizeof *list); // with a NULL behind the last
+    const char **list = arena_calloc(a, n + 1, sizeof *list); // with a NULL at the end
     memcpy(list, given, n * sizeof *list);
     return list;
 }

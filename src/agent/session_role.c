@@ -6,7 +6,7 @@
 //                    └ journal ───────────────┘ else read again, the whole chain (session_load.c)
 //
 // agent/ knows nothing of bots but this: a directory of their own, members of metadata.json, a kit of
-// tools and, at the beginning of each turn, a lore. bot/ lies above and brings both.
+// tools and, at the beginning of each turn, a lore. bot/ brings both.
 
 #include "agent/agent_int.h"
 #include "base/path.h"

@@ -142,7 +142,7 @@ static bool add_tree(struct skills *s, const struct tree *t, const char *path, s
     bool is_md = str_ends(entry, ".md");
     const struct tree_file *f = t->is_file ? &t->files.p[0] : tree_find(t, STR("SKILL.md"));
     if (f == NULL || t->is_file != is_md) {
-        return false; // something else lies there
+        return false; // not a skill
     }
     char *file = t->is_file ? xstrdup(path) : path_join(path, "SKILL.md");
     bool added = add_skill(s, file, stem_of(entry), f->bytes);

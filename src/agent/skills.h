@@ -21,7 +21,7 @@ struct skill_fault {
     struct str file, message;
 };
 
-/// All strings lie in the arena. The caller's storage.
+/// All strings are in the arena. The caller's storage.
 struct skills {
     struct arena arena;
     vec(struct skill) list;

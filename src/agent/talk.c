@@ -1,7 +1,7 @@
 // The conversation of a session.
 //
-// Messages lie in one arena that only grows: what compaction throws away is given back when the talk is
-// freed, which happens whenever a session has been idle for long. They are kept in the form in which
+// Messages are in one arena that only grows: what compaction discards is freed with the talk, which happens
+// when the session has been idle for long. They are kept in the form in which
 // requests hold them, so that a request shares them and nothing is copied from step to step.
 
 #include "agent/talk.h"

@@ -9,8 +9,8 @@
 //     message.completed user ──> user          tool.completed ──┐
 //     message.completed assistant ──> assistant with calls ─────┴─> tool: results in the order of calls
 //
-// Invariant: behind an assistant message with calls stands a result for every one of them before any
-// other message; what never came is a failed result that says so.
+// Invariant: after an assistant message with calls comes a result for every one of them, before any other
+// message; a result that never arrived is a failed one that says so.
 
 struct talk;
 
@@ -37,7 +37,7 @@ void talk_result(struct talk *t, struct str call_id, struct str output, bool suc
 void talk_say(struct talk *t, struct str text);
 /// How much was said and not heard yet.
 size_t talk_unheard(const struct talk *t);
-/// The model hears it now, behind all that there is: of this turn `total` in all (SIZE_MAX: everything).
+/// The model hears it now, after all other messages: of this turn `total` in all (SIZE_MAX: everything).
 /// Returns how many it has heard in this turn.
 size_t talk_hear(struct talk *t, size_t total);
 /// Something that the model should know and nobody said.

@@ -119,6 +119,6 @@ bool tool_drops(struct str name, const char *const *drop);
 mode_t tool_umask(const char *const *environment);
 /// The environment for tools from the client's: without the variables whose names match one of the
 /// patterns, as tool_drops() says. Lists end with NULL; strings are shared,
-/// the list lies in the arena.
+/// the list is in the arena.
 const char *const *tool_environment(const char *const *client, const char *const *drop,
                                     struct arena *a);

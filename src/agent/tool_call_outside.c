@@ -83,10 +83,10 @@ static void on_ended(struct tool_call *c)
         run_refuse(r, PROBLEM_FORBIDDEN, NULL, text);
         break;
     case CALL_UNASKED:
-        text = arena_printf(
-            &r->arena, "a person has to allow this call%s%s, and there is none to ask",
-            c->asked_by != NULL ? ", says " : "", c->asked_by != NULL ? c->asked_by : "");
-        run_refuse(r, PROBLEM_FORBIDDEN, "run it in a session, where a person can be asked", text);
+        text = arena_printf(&r->arena, "this call needs approval%s%s, and nobody can be asked here",
+                            c->asked_by != NULL ? ", says " : "",
+                            c->asked_by != NULL ? c->asked_by : "");
+        run_refuse(r, PROBLEM_FORBIDDEN, "run it in a session, where the user can be asked", text);
         break;
     case CALL_TIMEOUT:
     case CALL_BROKEN:

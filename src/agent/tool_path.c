@@ -96,7 +96,8 @@ int tool__path(struct tool_job *c, struct str path, char **out, struct err *e)
     *out = mapped != NULL ? arena_strdup(&c->arena, str_of(mapped)) : NULL;
     int rc = 0;
     if (mapped == NULL) {
-        rc = err_set(e, ERR_DENIED, "'%s' lies in /tmp, of which every command has its own", text);
+        rc = err_set(e, ERR_DENIED,
+                     "'%s' is in /tmp, and each sandboxed command gets its own empty /tmp", text);
     }
     free(mapped);
     free(joined);

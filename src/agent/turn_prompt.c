@@ -109,7 +109,7 @@ static struct str make_prompt(struct turn *t, const struct prompt_section *secti
     return text;
 }
 
-/// The messages, and behind them what plugins put into ctx.memory.
+/// The messages, followed by what plugins put into ctx.memory.
 static struct json make_messages(struct turn *t)
 {
     const struct json *said = talk_messages(t->s->talk), *memory = t->ctx.memory;

@@ -1,7 +1,7 @@
 // The stream of one request: what the model says, journaled while it says it.
 //
 // Pieces of the stream are journaled as they come, several of one turn of the loop as one event, and
-// while one is being written the next gather behind it. A model that talks faster than the disk takes is
+// while one is being written the next pieces are collected. A model that talks faster than the disk takes is
 // paused at DELTA_MAX bytes, so memory does not depend on how much it says.
 //
 //     on_delta ──> delta.text ──deferred──> message.delta ──written──> the next one

@@ -76,7 +76,7 @@ static void write_item(struct jw *w, const struct json *item, bool mark)
     }
 }
 
-// A run of messages of one side; `end` is behind its last one.
+// A run of messages of one side; `end` is one past its last.
 struct run {
     const struct json *at, *end;
 };

@@ -87,7 +87,7 @@ static void write_message(struct jw *w, const struct json *message)
     jw_end_obj(w);
 }
 
-// Whatever stands between two assistant messages: results go first, right behind their calls.
+// The messages between two assistant messages: results go first, right after their calls.
 static const struct json *write_run(struct jw *w, const struct json *at, const struct json *end)
 {
     const struct json *stop = at;

@@ -1,8 +1,8 @@
 // The answer under construction, whatever format it comes in.
 //
 // The three formats differ in how they cut an answer into events and agree in what it is: texts,
-// calls of tools and blocks of reasoning, in an order that must be kept when they go back. Texts lie
-// one behind the other in one buffer and an item only knows its part of it, so nothing is kept
+// calls of tools and blocks of reasoning, in an order that must be kept when they go back. Texts are
+// joined in one buffer and an item only knows its part of it, so nothing is kept
 // twice.
 //
 //     events ──> wire_<format>.c ──> items, text ──> wire_reply_finish() ──> response

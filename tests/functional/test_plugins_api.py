@@ -409,9 +409,9 @@ def test_on_permission_decides_and_asking_is_refused_where_nobody_can_answer(dem
     status, got = call(demo, "POST", "/tool/roll", {"input": {"sides": 13}})
     assert (status, got["code"], got["detail"]) == (403, "FORBIDDEN", "denied by 'demo': unlucky")
     status, got = call(demo, "POST", "/tool/roll", {"input": {"sides": 14}})
-    assert status == 403 and "a person has to allow" in got["detail"]
+    assert status == 403 and "needs approval" in got["detail"]
     status, got = call(demo, "POST", "/tool/asks", {})
-    assert status == 403 and "a person has to allow" in got["detail"]
+    assert status == 403 and "needs approval" in got["detail"]
     assert demo.cli("tool", "run", "roll", '{"sides":13}').returncode == 4
 
 

@@ -37,7 +37,7 @@ def test_permission_rules_hold_outside_a_session_too(home, start_hub, tmp_path):
     status, got = run(home, "shell", tmp_path, cmd="rm keep")
     assert (status, got["code"]) == (403, "FORBIDDEN") and "rule permission.0" in got["detail"]
     status, got = run(home, "shell", tmp_path, cmd="touch asked")
-    assert status == 403 and "a person has to allow" in got["detail"]
+    assert status == 403 and "needs approval" in got["detail"]
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["keep"]
     assert run(home, "shell", tmp_path, cmd="touch made")[1]["success"] and (tmp_path / "made").exists()
 
