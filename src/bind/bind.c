@@ -117,6 +117,24 @@ const struct watchdog_stall *bind_stalled(const struct bind *b)
     return b->stalled.unit[0] != '\0' ? &b->stalled : NULL;
 }
 
+bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool on_disk,
+                       char text[BIND__STALL_TEXT])
+{
+    const struct watchdog_stall *s = &b->stalled;
+    bool named = s->unit[0] != '\0' && strcmp(s->unit, unit) == 0;
+    bool same = named && strcmp(s->content, hash) == 0;
+    if (same) {
+        snprintf(text, BIND__STALL_TEXT,
+                 "it kept the hub from answering for %llu ms until the hub was killed, and is not "
+                 "run until it changes",
+                 (unsigned long long)s->ms);
+    } else if (named && on_disk) { // another text is another try
+        b->stalled = (struct watchdog_stall){0};
+        unlink(b->stalled_path);
+    }
+    return same;
+}
+
 void bind_set_plugins(struct bind *b, struct plugins *ps)
 {
     b->all_plugins = ps;

@@ -66,6 +66,12 @@ struct bind {
 /// The owner that runs; raises when nobody does.
 struct bind_owner *bind__owner(lua_State *L);
 
+enum { BIND__STALL_TEXT = 160 };
+/// Was the hub before us killed while it was stuck in this very content of `unit`? Then `text` says so. If not, and
+/// this content is what is on disk now, the unit has changed: the stall is forgotten.
+bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool on_disk,
+                       char text[BIND__STALL_TEXT]);
+
 // ---- lists with `prev` and `next` ---------------------------------------------------------------
 
 #define list_add(head, x)                                                                          \

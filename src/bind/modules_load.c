@@ -111,11 +111,26 @@ static void run_text(struct version *v)
     free(chunk);
 }
 
+/// See bind__has_stalled(). What is shipped is never held back: the hub needs it.
+static bool has_stalled(const struct version *v, char text[BIND__STALL_TEXT])
+{
+    const struct modules *ms = v->module->space->ms;
+    char hash[SHA256_HEX];
+    bool on_disk = files__text_same(files__users(&ms->files, str_of(v->module->name)), v->text);
+    return files__is_users(v->text) &&
+           bind__has_stalled(ms->bind, v->module->unit_name, sha256_hex(v->text->hash, hash),
+                             on_disk, text);
+}
+
 static void load(struct version *v)
 {
     struct files__text *t = v->text;
+    char stall[BIND__STALL_TEXT];
     if (t->fault != NULL) {
         fail(v, DIAG_LOAD_FAILED, t->path, 0, t->fault);
+    } else if (has_stalled(v, stall)) {
+        const struct watchdog_stall *s = &v->module->space->ms->bind->stalled;
+        fail(v, DIAG_LOAD_TIMEOUT, s->path[0] != '\0' ? s->path : t->path, s->line, stall);
     } else if (files__text_same(t, v->module->twin->banned)) {
         fail(v, DIAG_MEMORY_LIMIT, t->path, 0,
              "it fills the memory of the Lua state again and again, and is not run until it "
@@ -164,6 +179,7 @@ static void stage_text(struct module *m, struct files__text *text)
                                  .data = v};
     v->unit = gen_stage_unit(sp->stage, &spec);
     v->owner = bind_owner_open(sp->ms->bind, sp->vm, v->unit);
+    vm_owner_set_content(v->owner->owner, hash);
     m->staged = v;
     if (sp->ms->former != NULL) {
         load_measured(v);

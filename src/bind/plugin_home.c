@@ -191,20 +191,12 @@ bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *
     char *key = plugin__namespace(code);
     const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
     bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, hash) == 0;
-    bool named = strcmp(s->unit, code->unit) == 0, stalled = named && strcmp(s->content, hash) == 0;
+    char text[BIND__STALL_TEXT];
+    bool stalled = bind__has_stalled(b, code->unit, hash, true, text);
     free(key);
-    if (named && !stalled) { // another text of the plugin is another try
-        b->stalled = (struct watchdog_stall){0};
-        unlink(b->stalled_path);
-    }
     if (!stalled && !banned) {
         return false;
     }
-    char text[160];
-    snprintf(text, sizeof text,
-             "it kept the hub from answering for %llu ms until the hub was killed, and is not run "
-             "until it changes",
-             (unsigned long long)s->ms);
     struct gen_diag d = {.code = stalled ? DIAG_LOAD_TIMEOUT : DIAG_MEMORY_LIMIT,
                          .origin = code->shape->origin,
                          .path = stalled && s->path[0] != '\0' ? s->path : code->path,

@@ -2,6 +2,7 @@
 init.lua, `loader` in a plugin, and what improvements log."""
 import json
 import threading
+import re
 import time
 
 from conftest import retry
@@ -381,6 +382,23 @@ def test_code_that_stops_the_hub_is_named_and_the_hub_says_so_for_a_while(home):
     assert said["plugin"] == "staller" and said["path"].endswith("/plugins/staller.lua") and said["line"] > 3
     assert said["ms"] >= 350
     retry(lambda: not (home.dir / "state/stalling.json").exists())
+
+
+def test_a_hub_killed_in_a_stall_starts_without_that_module_until_it_changes(home):
+    module = home.dir / "lua/user/init.lua"
+    save(module, re.sub(r"command \{.*run = function\(\)", "timer.every(0.01, function()", STALLER).replace("end }", "end)"))
+    put(home, "other.lua", COUNTER)
+    home.ok("start")
+    retry((home.dir / "state/stalling.json").exists)
+    home.kill_hub()
+    home.ok("start")
+    report = get(home, "/reload")[1]
+    [fault] = [d for d in report["diagnostics"] if d["plugin"] == "lua:user.init"]
+    assert fault["code"] == "LOAD_TIMEOUT" and fault["line"] > 3 and "until it changes" in fault["message"]
+    assert rows(home)["other"]["state"] == "loaded"
+    assert get(home, "/healthz")[1]["degraded"]["plugin"] == "lua:user.init"
+    save(module, "return {}")
+    retry(lambda: "degraded" not in get(home, "/healthz")[1])
 
 
 def test_a_hub_killed_in_a_stall_starts_without_that_plugin_until_it_changes(home):
