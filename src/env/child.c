@@ -197,30 +197,19 @@ static void on_timeout(void *arg)
     env_child_kill(c);
 }
 
-/// A descriptor from which `text` can be read; the caller closes it.
-static int open_text(struct str text, struct err *e)
-{
-    int fd = memfd_create("afloat-input", MFD_CLOEXEC);
-    size_t done = 0;
-    while (fd >= 0 && done < text.n) {
-        ssize_t n = pwrite(fd, text.p + done, text.n - done, (off_t)done);
-        if (n < 0) {
-            int rc = err_sys(e, "cannot write to memory");
-            close(fd);
-            return rc;
-        }
-        done += (size_t)n;
-    }
-    return fd >= 0 ? fd : err_sys(e, "cannot make a file in memory");
-}
-
 static int spawn(struct env_child *c, int side, struct err *e)
 {
-    int input = c->o.input.n != 0 ? open_text(c->o.input, e) : -1;
-    if (c->o.input.n != 0 && input < 0) {
-        return input;
-    }
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_proc_exit};
+    struct str text = c->o.input;
+    int rc = 0, input = text.n != 0 ? memfd_create("afloat-input", MFD_CLOEXEC) : -1;
+    if (text.n != 0 && input < 0) {
+        return err_sys(e, "cannot make a file in memory");
+    }
+    for (size_t done = 0; rc == 0 && done < text.n;) {
+        ssize_t n = pwrite(input, text.p + done, text.n - done, (off_t)done);
+        rc = n < 0 ? err_sys(e, "cannot write to memory") : 0;
+        done += n > 0 ? (size_t)n : 0;
+    }
     struct proc_opts o = {.argv = c->o.argv,
                           .env = c->o.env,
                           .cwd = c->o.cwd,
@@ -232,7 +221,7 @@ static int spawn(struct env_child *c, int side, struct err *e)
                           .supervise = true,
                           .box = c->o.box != NULL ? box_rules(c->o.box) : NULL,
                           .network = c->o.box != NULL && box_network(c->o.box)};
-    int rc = proc_spawn(&c->proc, c->o.loop, &o, &cb, c, e);
+    rc = rc == 0 ? proc_spawn(&c->proc, c->o.loop, &o, &cb, c, e) : rc;
     if (input >= 0) {
         close(input);
     }
@@ -243,6 +232,7 @@ int env_child_start(struct env_child **out, const struct env_child_opts *o, stru
 {
     struct env_child *c = xcalloc(1, sizeof *c);
     int side = 0;
+    assert(o->on_end != NULL && (!o->side_channel || o->on_side != NULL));
     c->o = *o;
     c->name = xstrdup(o->argv[0]);
     c->out.max = ENV_CHILD_KEEP_MAX;

@@ -114,6 +114,7 @@ static size_t in_a_row(const struct env_coord *c)
 static void plan(struct env_coord *c, bool outside)
 {
     uint64_t now = loop_now(c->o.loop), wait = waits_ms[MIN(in_a_row(c), ARRAY_LEN(waits_ms) - 1)];
+    assert(c->build == NULL);
     c->due_ms = timer_running(&c->wait) ? MIN(c->due_ms, now + wait) : now + wait;
     wait = c->due_ms > now ? c->due_ms - now : 0;
     wait = outside ? MIN(wait, CALM_MS) : wait;
@@ -233,6 +234,7 @@ static void begin(void *arg)
                                .on_log = on_log,
                                .on_done = on_done,
                                .arg = c};
+    assert(!c->closed);
     c->task = NULL;
     timer_stop(&c->wait);
     end_build(c);

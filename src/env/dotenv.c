@@ -28,13 +28,6 @@ static struct str take_name(struct str *line)
     return name;
 }
 
-static char unescape(char c)
-{
-    static const char from[] = "nrt", to[] = "\n\r\t";
-    const char *at = strchr(from, c);
-    return at != NULL && c != '\0' ? to[at - from] : c;
-}
-
 // From behind the opening quote, over lines, to the closing one; the text between goes to `out`, for
 // double quotes with escapes resolved and `\$` kept apart from `$`.
 static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, struct buf *out)
@@ -48,7 +41,10 @@ static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, st
             i++;
             lines += s.p[i] == '\n';
             buf_addz(out, s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{' ? "$" : "");
-            buf_addc(out, unescape(s.p[i]));
+            buf_addc(out, s.p[i] == 'n'   ? '\n'
+                          : s.p[i] == 'r' ? '\r'
+                          : s.p[i] == 't' ? '\t'
+                                          : s.p[i]);
         } else {
             buf_addc(out, s.p[i]);
         }

@@ -57,19 +57,6 @@ static int place_of(struct trust_place *p, const char *home, const char *root, s
     return rc;
 }
 
-/// Following a place means following what the user writes there, and a sandboxed agent may create a
-/// `flake.nix`. So a provider that counts only because its file exists must have existed before.
-static bool is_new_provider(const struct trust *book, const struct trust_place *p,
-                            const struct env_spec *s)
-{
-    char token[SHA256_HEX];
-    if (!s->delegate_found || strcmp(s->delegate, "direnv") == 0) { // which has a list of its own
-        return false;
-    }
-    trust_env_token(s->delegate, token);
-    return trust_ask(book, p, TRUST_ENV, ".afloat/env.toml", token) != TRUST_YES;
-}
-
 static enum trust_answer ask(const char *home, const struct env_spec *s, const struct tree *tree,
                              bool *follows, struct err *e)
 {
@@ -79,13 +66,22 @@ static enum trust_answer ask(const char *home, const struct env_spec *s, const s
     if (trust_open(&book, home, e) == 0 && place_of(&place, home, s->root, e) == 0) {
         answer = trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", tree->hash);
         *follows = trust_follows(book, &place);
-        if (answer == TRUST_FOLLOWED && tree->foreign != NULL) {
-            answer = TRUST_NO;
-            err_set(e, ERR_DENIED, "another user owns or may write '%s'", tree->foreign);
-        } else if (answer == TRUST_FOLLOWED && is_new_provider(book, &place, s)) {
-            answer = TRUST_NO;
-            err_set(e, ERR_DENIED, "'%s' was not there when you trusted it", s->delegate_file);
-        }
+    }
+    // Following a place means following what the user writes there, and a sandboxed agent may create a
+    // `flake.nix`. So a provider that counts only because its file exists must have existed before; direnv
+    // has a list of its own.
+    bool found = s->delegate_found && strcmp(s->delegate, "direnv") != 0;
+    char token[SHA256_HEX] = "";
+    if (found) {
+        trust_env_token(s->delegate, token);
+    }
+    if (answer == TRUST_FOLLOWED && tree->foreign != NULL) {
+        answer = TRUST_NO;
+        err_set(e, ERR_DENIED, "another user owns or may write '%s'", tree->foreign);
+    } else if (answer == TRUST_FOLLOWED && found &&
+               trust_ask(book, &place, TRUST_ENV, ".afloat/env.toml", token) != TRUST_YES) {
+        answer = TRUST_NO;
+        err_set(e, ERR_DENIED, "'%s' was not there when you trusted it", s->delegate_file);
     }
     trust_place_fini(&place);
     trust_close(book);

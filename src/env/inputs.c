@@ -12,6 +12,8 @@
 
 #include "env/inputs.h"
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "watch/watch.h"
 
@@ -66,6 +68,7 @@ static void on_watch_file(struct watch *w, const struct watch_batch *batch, void
     const struct watch_change *mine = NULL;
     const char *name = strrchr(in->in.path, '/');
     (void)w;
+    assert(name != NULL);
     for (size_t i = 0; i < batch->n; i++) {
         const char *at = strrchr(batch->changes[i].path, '/');
         mine = at != NULL && strcmp(at, name) == 0 ? &batch->changes[i] : mine;
@@ -134,33 +137,76 @@ static struct env_tracked *find_input(struct env_inputs *s, const char *path)
     return NULL;
 }
 
-static void on_looked(const struct env_looked *all, size_t n, void *arg)
+struct env_look {
+    struct env_inputs *set; // NULL: dropped
+    vec(struct env_looked) all;
+};
+
+// On a worker. A file whose inode, size and change time are those of the last look has not changed; only others
+// are read. The kernel sets the change time itself: no program can set it back.
+static void look(void *arg)
 {
-    struct env_inputs *s = arg;
-    s->look = NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct env_tracked *in = find_input(s, all[i].path);
+    struct env_look *k = arg;
+    vec_foreach (f, &k->all) {
+        struct stat st;
+        struct buf bytes = {.max = WATCH_HASH_MAX};
+        bool there = stat(f->path, &st) == 0 && S_ISREG(st.st_mode);
+        if (there && f->there && f->inode == st.st_ino && f->size == st.st_size &&
+            f->changed.tv_sec == st.st_ctim.tv_sec && f->changed.tv_nsec == st.st_ctim.tv_nsec) {
+            continue;
+        }
+        memset(f->hash, 0, sizeof f->hash);
+        f->there = there;
+        if (!there) {
+            continue;
+        }
+        f->changed = st.st_ctim; // before it is read: a later write is looked at again
+        f->inode = st.st_ino;
+        f->size = st.st_size;
+        if (path_read(f->path, &bytes, NULL) == 0) {
+            sha256_of(buf_str(&bytes), f->hash);
+        }
+        buf_fini(&bytes);
+    }
+}
+
+static void on_looked(void *arg)
+{
+    struct env_look *k = arg;
+    struct env_inputs *s = k->set;
+    vec_foreach (f, &k->all) {
+        struct env_tracked *in = s != NULL ? find_input(s, f->path) : NULL;
         if (in == NULL || in->in.kind == ENV_DIR) {
             continue;
         }
         char *path = in->seen.path;
-        in->seen = all[i];
+        in->seen = *f;
         in->seen.path = path;
         if (print_eq(&in->now, &in->asked)) { // else the watcher has said something newer
-            in->now = (struct env_print){.known = true, .there = all[i].there};
-            memcpy(in->now.hash, all[i].hash, sizeof in->now.hash);
-            in->in.kind = all[i].there ? ENV_FILE : ENV_MISSING;
+            in->now = (struct env_print){.known = true, .there = f->there};
+            memcpy(in->now.hash, f->hash, sizeof in->now.hash);
+            in->in.kind = f->there ? ENV_FILE : ENV_MISSING;
         }
     }
-    s->on_looked(s->arg);
+    vec_foreach (f, &k->all) {
+        free(f->path);
+    }
+    vec_fini(&k->all);
+    free(k);
+    if (s != NULL) {
+        s->look = NULL;
+        s->on_looked(s->arg);
+    }
 }
 
 // ---- public ----------------------------------------------------------------------------------
 
 void env_inputs_fini(struct env_inputs *s)
 {
-    env_look_drop(s->look);
-    s->look = NULL;
+    if (s->look != NULL) {
+        s->look->set = NULL;
+        s->look = NULL;
+    }
     vec_foreach (in, &s->all) {
         free_input(*in);
     }
@@ -258,16 +304,18 @@ void env_inputs_settle(struct env_inputs *s, uint64_t build, bool ok)
 
 void env_inputs_look(struct env_inputs *s)
 {
-    vec(struct env_looked) files = {0};
     if (s->look != NULL) {
         return;
     }
+    s->look = xcalloc(1, sizeof *s->look);
+    s->look->set = s;
     vec_foreach (in, &s->all) {
         if ((*in)->in.kind != ENV_DIR) {
+            struct env_looked f = (*in)->seen;
+            f.path = xstrdup(f.path);
             (*in)->asked = (*in)->now;
-            vec_push(&files, (*in)->seen);
+            vec_push(&s->look->all, f);
         }
     }
-    s->look = env_look_start(s->lane, files.p, files.n, on_looked, s);
-    vec_fini(&files);
+    work_submit(s->lane, 0, look, on_looked, s->look);
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include "env/env.h"
-#include "env/look.h"
+#include "loop/work.h"
 
 // The files whose bytes had a say in an environment: watched, and each compared with what builds used.
 // See inputs.c.
@@ -16,6 +18,17 @@ struct env_print {
 };
 
 struct env_inputs;
+
+/// A file as a worker saw it.
+struct env_looked {
+    char *path;
+    // known from the last look, and found by this one; zeros: never looked
+    struct timespec changed; // with the next two: the file was not touched since
+    ino_t inode;
+    off_t size;
+    bool there;                // as a file
+    uint8_t hash[SHA256_SIZE]; // zeros when it is not there, cannot be read or is too large
+};
 
 /// One input; `in` is for everyone, the rest belongs to inputs.c.
 struct env_tracked {

@@ -125,6 +125,7 @@ static void merge_plain(const struct env_session *s, const struct env_result *r,
         }
         agreed = agreed && same_text(value, want);
     }
+    assert(op.n_expect <= s->states.n);
     if (!agreed) {
         op.name = arena_strdup(&ops->arena, str_of(name));
         op.value = want != NULL ? arena_strdup(&ops->arena, str_of(want)) : NULL;
@@ -246,19 +247,6 @@ static void merge_function(const struct env_session *s, const struct env_result 
     }
 }
 
-static void merge_functions(const struct env_session *s, const struct env_result *r,
-                            struct env_ops *ops)
-{
-    vec_foreach (st, &s->states) {
-        for (size_t i = 0; st->result != NULL && i < st->result->functions.n; i++) {
-            merge_function(s, r, st->result->functions.p[i].name, ops);
-        }
-    }
-    for (size_t i = 0; r != NULL && i < r->functions.n; i++) {
-        merge_function(s, r, r->functions.p[i].name, ops);
-    }
-}
-
 // ---- all names -------------------------------------------------------------------------------
 
 static void add_names(struct env_vars *names, const struct env_result *r)
@@ -360,7 +348,14 @@ void env_session_merge(struct env_session *s, const struct env_result *r, struct
     for (size_t i = 0; i < n; i++) {
         merge_name(s, r, sorted[i], ops);
     }
-    merge_functions(s, r, ops);
+    vec_foreach (st, &s->states) {
+        for (size_t i = 0; st->result != NULL && i < st->result->functions.n; i++) {
+            merge_function(s, r, st->result->functions.p[i].name, ops);
+        }
+    }
+    for (size_t i = 0; r != NULL && i < r->functions.n; i++) {
+        merge_function(s, r, r->functions.p[i].name, ops);
+    }
     struct merge_entry path = entry_of(r, "PATH");
     ops->path_front = joined(ops, path.lists[0]);
     env_vars_fini(&names);

@@ -11,6 +11,8 @@
 
 #include "env/paths.h"
 
+#include <assert.h>
+
 enum { ITEMS_MAX = 1024 }; // a longer list is taken as a plain value: the comparison is cubic
 
 static bool among(const char *const *items, size_t n, const char *item)
@@ -55,6 +57,7 @@ const char **env_paths_split(struct arena *a, const char *value, size_t *n)
     while (rest.p != NULL && (rest.n != 0 || *n != 0)) {
         items[(*n)++] = arena_strdup(a, str_cut(&rest, ':'));
     }
+    assert(*n <= max);
     return items;
 }
 
@@ -89,6 +92,7 @@ char *env_paths_put(struct arena *a, const char *value, const struct env_list *f
     for (size_t i = 0; i < n_back; i++) {
         add_once(items, &n, back->items[i]);
     }
+    assert(n <= n_front + n_old + n_back);
     return env_paths_join(a, items, n);
 }
 

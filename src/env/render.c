@@ -12,6 +12,7 @@
 
 #include "env/render.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,19 +51,6 @@ static void quote_fish(struct buf *out, const char *value)
         }
     }
     buf_addz(out, open ? "'" : value[0] == '\0' ? "''" : "");
-}
-
-static void quote_posix(struct buf *out, const char *value)
-{
-    buf_addc(out, '\'');
-    for (const char *p = value; *p != '\0'; p++) {
-        if (*p == '\'') {
-            buf_addz(out, "'\\''");
-        } else {
-            buf_addc(out, *p);
-        }
-    }
-    buf_addc(out, '\'');
 }
 
 static void add_word(struct buf *out, enum env_dialect d, const char *value)
@@ -179,6 +167,7 @@ void env_session_render(struct env_session *s, const struct env_result *r, enum 
 
 void env_render_prelude(enum env_dialect d, struct buf *out)
 {
+    assert((size_t)d < ARRAY_LEN(preludes));
     for (size_t i = 0; i < ARRAY_LEN(preludes[d]) && preludes[d][i] != NULL; i++) {
         buf_addz(out, env_shipped(preludes[d][i]));
     }
@@ -209,9 +198,17 @@ void env_quote(struct buf *out, enum env_dialect d, const char *value)
 {
     if (d == ENV_FISH) {
         quote_fish(out, value);
-    } else {
-        quote_posix(out, value);
+        return;
     }
+    buf_addc(out, '\'');
+    for (const char *p = value; *p != '\0'; p++) {
+        if (*p == '\'') {
+            buf_addz(out, "'\\''");
+        } else {
+            buf_addc(out, *p);
+        }
+    }
+    buf_addc(out, '\'');
 }
 
 void env_render_note(enum env_dialect d, const char *line, struct buf *out)

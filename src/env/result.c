@@ -24,23 +24,6 @@ static void add_list(struct env_result *r, bool front, const char *name,
     }
 }
 
-static void diff_one(struct env_result *r, const char *name, const char *base, const char *now,
-                     struct arena *a)
-{
-    struct env_list front, back;
-    if (base != NULL && strcmp(base, now) == 0) {
-        return;
-    }
-    if (env_name_is_list(str_of(name)) && env_paths_diff(a, base, now, &front, &back)) {
-        add_list(r, true, name, &front);
-        add_list(r, false, name, &back);
-    } else {
-        struct env_var v = {arena_strdup(&r->arena, str_of(name)),
-                            arena_strdup(&r->arena, str_of(now))};
-        vec_push(&r->set, v);
-    }
-}
-
 struct env_result *env_result_new(void)
 {
     struct env_result *r = xcalloc(1, sizeof *r);
@@ -127,9 +110,19 @@ void env_result_diff(struct env_result *r, const struct env_vars *base, const st
     size_t n;
     const char **names = env_vars_names(now, &n);
     for (size_t i = 0; i < n; i++) {
-        if (env_name_is_free(str_of(names[i]))) {
-            diff_one(r, names[i], env_vars_get(base, str_of(names[i])),
-                     env_vars_get(now, str_of(names[i])), now->arena);
+        struct str name = str_of(names[i]);
+        const char *old = env_vars_get(base, name), *value = env_vars_get(now, name);
+        struct env_list front, back;
+        if (!env_name_is_free(name) || (old != NULL && strcmp(old, value) == 0)) {
+            continue;
+        }
+        if (env_name_is_list(name) && env_paths_diff(now->arena, old, value, &front, &back)) {
+            add_list(r, true, names[i], &front);
+            add_list(r, false, names[i], &back);
+        } else {
+            struct env_var v = {arena_strdup(&r->arena, name),
+                                arena_strdup(&r->arena, str_of(value))};
+            vec_push(&r->set, v);
         }
     }
     names = env_vars_names(base, &n);

@@ -154,31 +154,19 @@ static int read_all(struct drafts *d)
     return 0;
 }
 
-// `first` must be over before `then` begins, whichever of them said so.
-static int link_one(struct drafts *d, struct draft *by, const char *name, bool name_is_first)
+/// `by` names others that come first, or that come after it: note which must be over before which begins.
+static int link_names(struct drafts *d, struct draft *by, const char **names, size_t n, bool first)
 {
-    struct draft *other = draft_of(d, name);
-    if (other == NULL) {
-        return env__bad(by->unit, by->at, d->e, "task '%s' names '%s', and there is no such task",
-                        by->task.name, name);
+    for (size_t i = 0; i < n; i++) {
+        struct draft *other = draft_of(d, names[i]);
+        if (other == NULL) {
+            return env__bad(by->unit, by->at, d->e,
+                            "task '%s' names '%s', and there is no such task", by->task.name,
+                            names[i]);
+        }
+        vec_push(&(first ? by : other)->needs, (size_t)((first ? other : by) - d->all.p));
     }
-    struct draft *first = name_is_first ? other : by, *then = name_is_first ? by : other;
-    vec_push(&then->needs, (size_t)(first - d->all.p));
     return 0;
-}
-
-static int link_all(struct drafts *d)
-{
-    int rc = 0;
-    vec_foreach (t, &d->all) {
-        for (size_t i = 0; rc == 0 && i < t->n_after; i++) {
-            rc = link_one(d, t, t->after[i], true);
-        }
-        for (size_t i = 0; rc == 0 && i < t->n_before; i++) {
-            rc = link_one(d, t, t->before[i], false);
-        }
-    }
-    return rc;
 }
 
 static int fail_circle(struct drafts *d, size_t again)
@@ -241,7 +229,11 @@ int env__tasks_read(struct env_spec *s, const struct env_vars *vars, struct err 
 {
     struct drafts d = {.s = s, .vars = vars, .e = e};
     int rc = read_all(&d);
-    rc = rc == 0 ? link_all(&d) : rc;
+    for (size_t i = 0; rc == 0 && i < d.all.n; i++) {
+        struct draft *t = &d.all.p[i];
+        rc = link_names(&d, t, t->after, t->n_after, true);
+        rc = rc == 0 ? link_names(&d, t, t->before, t->n_before, false) : rc;
+    }
     for (size_t i = 0; rc == 0 && i < d.all.n; i++) {
         rc = place(&d, i);
     }

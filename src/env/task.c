@@ -320,20 +320,6 @@ static const char *held_by(struct task_job *j)
     return held;
 }
 
-static void begin(struct task_job *j)
-{
-    const char *held = held_by(j);
-    if (j->all->cancelled) {
-        over(j, ENV_TASK_BLOCKED, "interrupted");
-    } else if (held == NULL) {
-        j->step = PRINTING;
-        j->all->printing++;
-        work_submit(j->all->lane, 0, print_job, on_printed, j);
-    } else if (held[0] != '\0') {
-        over(j, ENV_TASK_BLOCKED, held);
-    }
-}
-
 // What is left for the shell, in order; one that comes after a failed one is not run there either.
 static void say_for_shell(struct env_tasks *t)
 {
@@ -363,7 +349,16 @@ static void pump(void *arg)
     for (size_t i = 0; i < t->n && !t->closed; i++) {
         struct task_job *j = &t->jobs[i];
         if (j->wanted && j->step == WAITING && running < RUNNING_MAX) {
-            begin(j);
+            const char *held = held_by(j);
+            if (j->all->cancelled) {
+                over(j, ENV_TASK_BLOCKED, "interrupted");
+            } else if (held == NULL) {
+                j->step = PRINTING;
+                j->all->printing++;
+                work_submit(j->all->lane, 0, print_job, on_printed, j);
+            } else if (held[0] != '\0') {
+                over(j, ENV_TASK_BLOCKED, held);
+            }
             running += j->step == PRINTING;
         }
     }
@@ -400,24 +395,6 @@ static void want(struct env_tasks *t, struct task_job *j)
     j->wanted = true;
     for (const char **name = j->task->after; *name != NULL; name++) {
         want(t, job_of(t, *name));
-    }
-}
-
-// Tasks for the shell, and those that come after one, are not ours.
-static void leave_to_shell(struct env_tasks *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        struct task_job *j = &t->jobs[i];
-        bool shell = j->task->in_shell;
-        for (const char **name = j->task->after; *name != NULL; name++) {
-            shell = shell || job_of(t, *name)->step == SHELL;
-        }
-        if (shell && !t->o.in_shell) {
-            j->step = SHELL;
-            j->left = j->wanted;
-            j->wanted = false;
-        }
-        t->n_wanted += j->wanted;
     }
 }
 
@@ -473,7 +450,20 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
     if (only != NULL) {
         want(t, only);
     }
-    leave_to_shell(t);
+    // Tasks for the shell, and those that come after one, are not ours.
+    for (size_t i = 0; i < t->n; i++) {
+        struct task_job *j = &t->jobs[i];
+        bool shell = j->task->in_shell;
+        for (const char **name = j->task->after; *name != NULL; name++) {
+            shell = shell || job_of(t, *name)->step == SHELL;
+        }
+        if (shell && !t->o.in_shell) {
+            j->step = SHELL;
+            j->left = j->wanted;
+            j->wanted = false;
+        }
+        t->n_wanted += j->wanted;
+    }
     pump_soon(t);
     *out = t;
     return 0;

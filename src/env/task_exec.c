@@ -14,20 +14,15 @@ static void on_line(struct str line, void *arg)
     x->o.on_line(line, x->o.arg);
 }
 
-// Of all that a task may have said, a full disk is what its user must know about.
-static bool is_disk_full(struct str said)
-{
-    static const char text[] = "No space left on device";
-    return said.n != 0 && memmem(said.p, said.n, text, sizeof text - 1) != NULL;
-}
-
 static void on_end(const struct env_child_end *end, void *arg)
 {
+    static const char full[] = "No space left on device"; // what the user must know about
     struct env_exec *x = arg;
     struct env_exec_opts o = x->o;
     free(x);
-    char *why = xasprintf("%s%s", end->why,
-                          end->code != 0 && is_disk_full(end->tail) ? ": the disk is full" : "");
+    bool disk = end->code != 0 && end->tail.n != 0 &&
+                memmem(end->tail.p, end->tail.n, full, sizeof full - 1) != NULL;
+    char *why = xasprintf("%s%s", end->why, disk ? ": the disk is full" : "");
     o.on_end(end->code, why, o.arg);
     free(why);
 }

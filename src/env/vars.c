@@ -39,6 +39,7 @@ void env_vars_fini(struct env_vars *v)
 
 void env_vars_set(struct env_vars *v, struct str name, struct str value)
 {
+    assert(v->arena != NULL);
     if (env_name_ok(name) && env_name_is_free(name)) {
         map_set(&v->map, name, arena_strdup(v->arena, value));
     }

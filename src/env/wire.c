@@ -8,6 +8,8 @@
 
 #include "env/wire.h"
 
+#include <assert.h>
+
 #include "base/json.h"
 #include "env/result.h"
 
@@ -206,6 +208,7 @@ void env_wire_fini(struct env_wire *w)
 
 int env_wire_feed(struct env_wire *w, struct str bytes, struct err *e)
 {
+    assert(w->answer != NULL);
     w->total += bytes.n;
     if (w->total > ENV_WIRE_MAX) {
         return err_set(e, ERR_TOO_LARGE, "the provider's answer is larger than %d MiB",
