@@ -90,6 +90,7 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
 
 static int add_writable(struct box *b, const struct grant *g, struct err *e)
 {
+    assert(g->path[0] == '/');
     int rc = check_writable(b, g->path, e);
     if (rc == 0) {
         box__add_grant(b, 'w', g);
@@ -176,6 +177,7 @@ static int add_hidden(struct box *b, const char *path, struct err *e)
 
 static int fill(struct box *b, const struct box_policy *p, struct grants *grants, struct err *e)
 {
+    assert(b->dir != NULL);
     int rc = 0;
     b->home = p->home != NULL ? real_path(p->home) : NULL;
     b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
@@ -340,6 +342,7 @@ bool box_network(const struct box *b)
 bool box_may_read(const struct box *b, const char *real, const char **why)
 {
     char kind = box__find(b, real)->kind;
+    assert(real[0] == '/');
     if (b->mode == BOX_FULL_ACCESS) {
         return true;
     }

@@ -21,6 +21,7 @@
 //
 // It does not find repositories further down in the tree (docs/internals/sandbox.md).
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,6 +112,7 @@ static void show_repository(struct box *b, const char *quarantine, const char *l
 /// `link` is a file.
 static void protect_pointer(struct box *b, const char *link, const char *root)
 {
+    assert(link[0] == '/' && root[0] == '/');
     char *quarantine = find_quarantine(b, link, root);
     char *own = quarantine == NULL ? read_pointer(link, "gitdir:", root) : NULL;
     char *common = own != NULL ? common_dir(own, link) : NULL;

@@ -65,6 +65,7 @@ static void sort(struct box *b)
         }
         b->rules.p[n++] = b->rules.p[i];
     }
+    assert(n <= b->rules.n);
     b->rules.n = n;
 }
 

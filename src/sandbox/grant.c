@@ -107,6 +107,7 @@ static int learn(struct grants *a, const char *asked, struct known_grant **out, 
 static int check(struct known_grant *k, struct err *e)
 {
     struct stat st = {0};
+    assert(k->path[0] == '/');
     int fd = open_real(k->path);
     if (fd == -ENOENT) {
         return err_set(e, ERR_NOT_FOUND, "the directory '%s' is gone", k->path);

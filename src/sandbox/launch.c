@@ -380,20 +380,6 @@ static void obey(void)
     }
 }
 
-static void advance_phase(void)
-{
-    if (sv.over) {
-        begin_end();
-    }
-    if (sv.phase == ENDING && now_ms() >= sv.kill_at) {
-        sv.phase = KILLING;
-    }
-    if (sv.phase == KILLING) {
-        sweep(SIGKILL);
-        sv.again_ms = sv.again_ms < AGAIN_MAX ? sv.again_ms * 2 : AGAIN_MAX;
-    }
-}
-
 /// Sleep until a child dies, an order comes or the phase has to change. SIGCHLD is blocked except
 /// in here, so that none is lost between reap() and the sleep.
 static void wait_for_event(void)
@@ -421,7 +407,16 @@ static _Noreturn void supervise(void)
     sv.channel = (struct pollfd){.fd = LAUNCH_CHANNEL_FD, .events = POLLIN};
     close_range(0, LAUNCH_EXTRA_FD, 0); // the ends of streams must be the program's alone
     while (reap()) {
-        advance_phase();
+        if (sv.over) {
+            begin_end();
+        }
+        if (sv.phase == ENDING && now_ms() >= sv.kill_at) {
+            sv.phase = KILLING;
+        }
+        if (sv.phase == KILLING) {
+            sweep(SIGKILL);
+            sv.again_ms = sv.again_ms < AGAIN_MAX ? sv.again_ms * 2 : AGAIN_MAX;
+        }
         wait_for_event();
     }
     keep__drop();
@@ -434,18 +429,6 @@ static _Noreturn void supervise(void)
 
 // ---- the first process of a box --------------------------------------------------------------
 
-/// When the machine runs out of memory, processes of a box are ended before those of the user.
-static void go_first(void)
-{
-    static const char score[] = "500";
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t n = write(fd, score, sizeof score - 1);
-        (void)n; // a machine that does not know it has its own ways
-        close(fd);
-    }
-}
-
 static _Noreturn void become_init(const struct request *r)
 {
     keep__forget();
@@ -457,7 +440,14 @@ static _Noreturn void become_init(const struct request *r)
     if (program == 0) {
         setsid();
         reset_signals();
-        go_first();
+        // when the machine runs out of memory, processes of a box are ended before those of the user
+        static const char score[] = "500";
+        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            ssize_t n = write(fd, score, sizeof score - 1);
+            (void)n; // a machine that does not know it has its own ways
+            close(fd);
+        }
         become(r);
     }
     const struct launch_limits all = {r->limits[RLIMIT_NPROC], r->box_memory};

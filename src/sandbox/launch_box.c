@@ -17,6 +17,7 @@
 // A rule's path may be in a place that is ours (beneath /tmp, or beneath what a rule hides): then the
 // directories up to it are made there, never in the user's tree.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -255,15 +256,6 @@ static void make_file(const char *path, mode_t mode)
     close(need(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, mode)));
 }
 
-static void clone_devices(void)
-{
-    char path[64];
-    for (size_t i = 0; i < N_DEVICES; i++) {
-        snprintf(path, sizeof path, "/dev/%s", device_names[i]);
-        devices[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    }
-}
-
 static void stage(void)
 {
     need(mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, STAGE_OPTIONS));
@@ -302,19 +294,10 @@ static void cover_dev(void)
     set_flags(AT_FDCWD, "/dev", 0, MOUNT_ATTR_RDONLY);
 }
 
-/// Where a container covers parts of /proc a fresh one is refused. The old one stays then: it shows
-/// names of other processes, and Landlock keeps the rest of them closed.
-static void cover_proc(void)
-{
-    unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
-    if (mount("proc", "/proc", "proc", flags, NULL) != 0 && errno != EPERM) {
-        need(-1);
-    }
-}
-
 /// The innermost rule around rule `i` that changes anything, or -1; rules go from the outside in.
 static ptrdiff_t around(const struct launch_box *b, size_t i)
 {
+    assert(i < b->n);
     for (size_t j = i; j-- > 0;) {
         char kind = launch_rule_kind(b->rules[j]);
         if (kind != 't' && (kind != 'h' || hidden[j] != ABSENT) &&
@@ -389,14 +372,23 @@ void box__mount(const struct launch_box *b)
     mode_t mask = umask(0);
     need(chdir("/"));
     clone_rules(b);
-    clone_devices();
+    char path[64];
+    for (size_t i = 0; i < N_DEVICES; i++) {
+        snprintf(path, sizeof path, "/dev/%s", device_names[i]);
+        devices[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    }
     set_flags(AT_FDCWD, "/", AT_RECURSIVE, MOUNT_ATTR_RDONLY);
     stage();
     if (tmp_tree < 0) {
         tmp_tree = clone_at(AT_FDCWD, STAGE "/tmp");
     }
     cover_dev();
-    cover_proc();
+    // where a container covers parts of /proc a fresh one is refused; the old one stays then: it shows
+    // names of other processes, and Landlock keeps the rest of them closed
+    unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+    if (mount("proc", "/proc", "proc", flags, NULL) != 0 && errno != EPERM) {
+        need(-1);
+    }
     make_voids(b);
     make_points(b);
     attach_at(tmp_tree, "/tmp");

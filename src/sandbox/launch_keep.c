@@ -11,6 +11,7 @@
 // meanwhile, and only what carries our mark, the sticky bit: so one that was left behind (a power cut) goes
 // with the next command, and a directory that the user made stays.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -72,6 +73,7 @@ static int hold(int parent, const char *name, bool dir)
 
 static void keep(int parent, const char *name, bool dir)
 {
+    assert(n_kept < KEEP_MAX);
     for (int i = 0; i < TRIES; i++) {
         if (!make(parent, name, dir) && errno != EEXIST) {
             break;

@@ -3,6 +3,7 @@
 // realpath() tells where a path leads, not through which links, and it is the links that a sandboxed
 // command can replace. What is found here is the text of a moment: who opens it does so without links.
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ static int follow(struct walker *k, const char *link)
 static int enter(struct walker *k, char *name)
 {
     struct stat st;
+    assert(k->w->real != NULL && k->w->missing == NULL);
     char *next = xasprintf("%s/%s", k->w->real, name);
     int rc = 0;
     if (lstat(next, &st) != 0) {
