@@ -120,16 +120,6 @@ static bool is_number(const struct json *v)
     return v->type == JSON_INT || v->type == JSON_DOUBLE;
 }
 
-/// Integers are compared as such: above 2^53 doubles would call different ones equal.
-static bool equal_numbers(const struct json *a, const struct json *b)
-{
-    int64_t x, y;
-    if (to_int(a, &x)) {
-        return to_int(b, &y) && x == y;
-    }
-    return b->type == JSON_DOUBLE && a->d == b->d;
-}
-
 // ---- public -------------------------------------------------------------------------------
 
 const struct json *json_get(const struct json *obj, const char *key)
@@ -215,7 +205,12 @@ bool json_equal(const struct json *a, const struct json *b)
         return a == b;
     }
     if (is_number(a) && is_number(b)) {
-        return equal_numbers(a, b);
+        // Integers are compared as such: above 2^53 doubles would call different ones equal.
+        int64_t x, y;
+        if (to_int(a, &x)) {
+            return to_int(b, &y) && x == y;
+        }
+        return b->type == JSON_DOUBLE && a->d == b->d;
     }
     if (a->type != b->type) {
         return false;

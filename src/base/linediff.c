@@ -131,6 +131,7 @@ static void collect(struct edits *out, const struct lines *a, const struct lines
     while (tail < least - head && str_eq(a->p[a->n - 1 - tail], b->p[b->n - 1 - tail])) {
         tail++;
     }
+    assert(head + tail <= least);
     const struct lines ma = {.p = a->p + head, .n = a->n - head - tail};
     const struct lines mb = {.p = b->p + head, .n = b->n - head - tail};
     compare(&middle, &ma, &mb);

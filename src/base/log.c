@@ -92,11 +92,13 @@ bool log_level_parse(struct str name, enum log_level *out)
 
 const char *log_level_name(enum log_level level)
 {
+    assert((size_t)level < ARRAY_LEN(level_names));
     return level_names[level];
 }
 
 const char *log_component_name(enum log_component component)
 {
+    assert((size_t)component < LOG__COUNT);
     return component_names[component];
 }
 
@@ -131,23 +133,16 @@ static struct str escape(struct str text, char out[8], size_t *len)
     return n != 0 ? (struct str){out, (size_t)n} : (struct str){text.p, *len};
 }
 
-// Number of leading bytes that need no escape.
-static size_t plain_run(struct str text)
-{
-    size_t n = 0;
-    while (n < text.n && text.p[n] >= ' ' && text.p[n] < 0x7F) {
-        n++;
-    }
-    return n;
-}
-
 void log_redact(struct buf *out, struct str line)
 {
     struct buf hidden = {.max = SIZE_MAX};
     hide(&hidden, line);
     for (struct str rest = buf_str(&hidden); rest.n != 0;) {
         char room[8];
-        size_t len = plain_run(rest);
+        size_t len = 0; // bytes that need no escape
+        while (len < rest.n && rest.p[len] >= ' ' && rest.p[len] < 0x7F) {
+            len++;
+        }
         buf_adds(out, len != 0 ? (struct str){rest.p, len} : escape(rest, room, &len));
         rest = str_from(rest, len);
     }

@@ -136,26 +136,6 @@ static struct map_slot *find_vacant(struct map_slot *slots, size_t cap, uint64_t
     return &slots[i];
 }
 
-static void rebuild(struct map *m)
-{
-    size_t cap = SMALLEST;
-    while (cap < 2 * (m->n + 1)) {
-        cap *= 2;
-    }
-    struct map_slot *slots = xcalloc(cap, sizeof *slots);
-    for (size_t i = 0; i < m->cap; i++) {
-        if (m->slots[i].key != NULL) {
-            struct map_slot *to = find_vacant(slots, cap, m->slots[i].hash);
-            *to = m->slots[i];
-            to->mark = false;
-        }
-    }
-    free(m->slots);
-    m->slots = slots;
-    m->cap = cap;
-    m->used = m->n;
-}
-
 void map_init(struct map *m)
 {
     *m = (struct map){0};
@@ -187,7 +167,22 @@ void *map_set(struct map *m, struct str key, void *value)
         return old;
     }
     if ((m->used + 1) * 4 > m->cap * 3) {
-        rebuild(m);
+        size_t cap = SMALLEST;
+        while (cap < 2 * (m->n + 1)) {
+            cap *= 2;
+        }
+        struct map_slot *slots = xcalloc(cap, sizeof *slots);
+        for (size_t i = 0; i < m->cap; i++) {
+            if (m->slots[i].key != NULL) {
+                struct map_slot *to = find_vacant(slots, cap, m->slots[i].hash);
+                *to = m->slots[i];
+                to->mark = false;
+            }
+        }
+        free(m->slots);
+        m->slots = slots;
+        m->cap = cap;
+        m->used = m->n;
     }
     s = find_vacant(m->slots, m->cap, hash);
     m->used += !s->mark;

@@ -88,13 +88,6 @@ static int open_last(struct beneath_walk *w, const char *part, int flags, mode_t
     return fd >= 0 ? fd : -errno;
 }
 
-// A link is followed except at the very end, where open() has two ways to say no.
-static bool follows_links(const struct beneath_walk *w, int flags)
-{
-    const int makes_new = O_CREAT | O_EXCL;
-    return w->rest[0] != '\0' || ((flags & O_NOFOLLOW) == 0 && (flags & makes_new) != makes_new);
-}
-
 // Walk one part: a descriptor or an error when that was the last, else WALK_ON.
 static int step(struct beneath_walk *w, int flags, mode_t mode)
 {
@@ -112,7 +105,9 @@ static int step(struct beneath_walk *w, int flags, mode_t mode)
         return last ? open_last(w, ".", flags, mode) : WALK_ON;
     }
     ssize_t n = -1;
-    if (follows_links(w, flags)) {
+    // A link is followed except at the very end, where open() has two ways to say no.
+    const int makes_new = O_CREAT | O_EXCL;
+    if ((w->rest[0] != '\0' || ((flags & O_NOFOLLOW) == 0 && (flags & makes_new) != makes_new))) {
         n = readlinkat(top(w), part, target, sizeof target - 1);
     }
     if (n < 0 && last) {

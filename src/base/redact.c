@@ -204,9 +204,12 @@ void redact_text(struct buf *out, struct str text)
     pthread_rwlock_unlock(&known.lock);
 }
 
-/// Copy a JSON text; false, and `out` is untouched, when there is nothing to hide.
-static bool copy_json(struct buf *out, struct str text)
+bool redact_json_to(struct buf *out, struct str text)
 {
+    if (atomic_load(&known.count) == 0) {
+        return false;
+    }
+    pthread_rwlock_rdlock(&known.lock);
     struct region r = {0};
     size_t shown = 0;
     bool inside = false;
@@ -229,16 +232,6 @@ static bool copy_json(struct buf *out, struct str text)
     if (found) {
         buf_adds(out, str_from(text, shown));
     }
-    return found;
-}
-
-bool redact_json_to(struct buf *out, struct str text)
-{
-    if (atomic_load(&known.count) == 0) {
-        return false;
-    }
-    pthread_rwlock_rdlock(&known.lock);
-    bool found = copy_json(out, text);
     pthread_rwlock_unlock(&known.lock);
     return found;
 }

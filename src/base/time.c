@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -167,6 +168,7 @@ int64_t time_days(int64_t year, unsigned month, unsigned day)
 
 unsigned time_month_days(int64_t year, unsigned month)
 {
+    assert(month >= 1 && month <= 12);
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     if (month == 2) {
         return leap ? 29 : 28;

@@ -106,6 +106,7 @@ int toml__unexpected(struct toml__src *s, const char *what)
 
 struct toml__place toml__here(struct toml__src *s)
 {
+    assert(s->mark <= s->at);
     for (; s->mark < s->at; s->mark++) {
         s->mark_col += ((unsigned char)*s->mark & 0xC0) != 0x80;
     }

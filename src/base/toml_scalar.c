@@ -89,17 +89,20 @@ static const char *set_double(struct toml *v, struct str token)
     return isinf(v->d) ? "is beyond the range of a float" : NULL;
 }
 
-static const char *read_radix(struct toml *v, struct str digits, unsigned base)
+static const char *read_number(struct toml *v, struct str token)
 {
-    struct str rest = digits;
-    if (!skip_digits(&rest, base) || rest.n != 0) {
-        return not_a_number;
-    }
-    return set_int(v, digits, base, false);
-}
+    static const struct {
+        const char *prefix;
+        unsigned base;
+    } radix[] = {{"0x", 16}, {"0o", 8}, {"0b", 2}};
 
-static const char *read_decimal(struct toml *v, struct str token)
-{
+    for (size_t i = 0; i < ARRAY_LEN(radix); i++) {
+        if (str_starts(token, radix[i].prefix)) {
+            struct str digits = str_from(token, 2), left = digits;
+            bool good = skip_digits(&left, radix[i].base) && left.n == 0;
+            return good ? set_int(v, digits, radix[i].base, false) : not_a_number;
+        }
+    }
     struct str rest = token;
     bool negative = skip_char(&rest, "-");
     if (!negative) {
@@ -126,21 +129,6 @@ static const char *read_decimal(struct toml *v, struct str token)
         }
     }
     return rest.n == 0 ? set_double(v, token) : not_a_number;
-}
-
-static const char *read_number(struct toml *v, struct str token)
-{
-    static const struct {
-        const char *prefix;
-        unsigned base;
-    } radix[] = {{"0x", 16}, {"0o", 8}, {"0b", 2}};
-
-    for (size_t i = 0; i < ARRAY_LEN(radix); i++) {
-        if (str_starts(token, radix[i].prefix)) {
-            return read_radix(v, str_from(token, 2), radix[i].base);
-        }
-    }
-    return read_decimal(v, token);
 }
 
 // ---- dates and times ----------------------------------------------------------------------

@@ -54,19 +54,6 @@ static bool joins(uint32_t before, uint32_t cp, struct str rest)
     return (cp == TEXT_LOOK || cp == EMOJI_LOOK) && is_symbol(before);
 }
 
-static void add_escape(struct buf *to, uint32_t cp)
-{
-    if (cp == '\n') {
-        buf_addz(to, "\\n");
-    } else if (cp < 0x20) {
-        buf_addf(to, "\\x%02x", cp);
-    } else if (cp < 0x10000) {
-        buf_addf(to, "\\u%04x", cp);
-    } else {
-        buf_addf(to, "\\u%04x\\u%04x", 0xD7C0 + (cp >> 10), 0xDC00 + (cp & 0x3FF));
-    }
-}
-
 /// Number of leading bytes that are printable ASCII.
 static size_t plain_run(struct str text)
 {
@@ -90,7 +77,15 @@ void visible_add(struct buf *to, struct str text, bool lines)
             buf_addf(to, "\\x%02x", (unsigned char)text.p[0]);
             cp = 0;
         } else if (plain == 0 && is_unseen(cp) && !ends && !joins(before, cp, rest)) {
-            add_escape(to, cp);
+            if (cp == '\n') {
+                buf_addz(to, "\\n");
+            } else if (cp < 0x20) {
+                buf_addf(to, "\\x%02x", cp);
+            } else if (cp < 0x10000) {
+                buf_addf(to, "\\u%04x", cp);
+            } else {
+                buf_addf(to, "\\u%04x\\u%04x", 0xD7C0 + (cp >> 10), 0xDC00 + (cp & 0x3FF));
+            }
             cp = 0;
         } else {
             buf_add(to, text.p, n);

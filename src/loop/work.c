@@ -126,23 +126,17 @@ static struct work_job *take_runnable(struct lane *lane)
     return NULL;
 }
 
-static struct timespec time_after(unsigned ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
 /// The next job, waiting for one if need be; NULL when this worker shall end. Called with the lock.
 static struct work_job *next_job(struct lane *lane)
 {
-    const struct timespec end = time_after(lane->idle_ms);
+    struct timespec end; // of waiting
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += lane->idle_ms / 1000;
+    end.tv_nsec += (long)(lane->idle_ms % 1000) * 1000000;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000;
+    }
     struct work_job *job = take_runnable(lane);
     int rc = 0;
     while (job == NULL && !lane->closed && rc != ETIMEDOUT) {

@@ -220,27 +220,6 @@ static void add_part(struct sha256 *s, struct str part)
     }
 }
 
-/// Every part is preceded by its length, as in a tree's hash; the first word keeps the two apart.
-static void finish(struct closure *c)
-{
-    uint8_t digest[SHA256_SIZE];
-    struct sha256 s;
-    sha256_init(&s);
-    sha256_add(&s, "env ", 4);
-    qsort(c->members.p, c->members.n, sizeof *c->members.p, by_name);
-    vec_foreach (m, &c->members) {
-        add_part(&s, str_of(m->name));
-        sha256_add(&s, m->missing ? "-" : "+", 1);
-        add_part(&s, m->bytes);
-        if (!m->missing) {
-            struct tree_file f = {m->name, m->bytes, false};
-            vec_push(&c->t->files, f);
-        }
-    }
-    sha256_final(&s, digest);
-    sha256_hex(digest, c->t->hash);
-}
-
 static int collect(struct closure *c)
 {
     size_t at;
@@ -328,7 +307,23 @@ int trust_env_read(struct tree *t, const char *root, struct err *e)
     memset(t, 0, sizeof *t);
     int rc = collect(&c);
     if (rc == 0) {
-        finish(&c);
+        // each part has its length before it, as in a tree's hash; the first word keeps the two apart
+        uint8_t digest[SHA256_SIZE];
+        struct sha256 s;
+        sha256_init(&s);
+        sha256_add(&s, "env ", 4);
+        qsort(c.members.p, c.members.n, sizeof *c.members.p, by_name);
+        vec_foreach (m, &c.members) {
+            add_part(&s, str_of(m->name));
+            sha256_add(&s, m->missing ? "-" : "+", 1);
+            add_part(&s, m->bytes);
+            if (!m->missing) {
+                struct tree_file f = {m->name, m->bytes, false};
+                vec_push(&c.t->files, f);
+            }
+        }
+        sha256_final(&s, digest);
+        sha256_hex(digest, c.t->hash);
     } else {
         tree_fini(t);
     }

@@ -118,22 +118,6 @@ static int decode(struct trust__book *b, const struct json *root, struct err *e)
     return 0;
 }
 
-static void encode_item(struct jw *w, const struct trust__item *it)
-{
-    char at[TIME_TEXT];
-    jw_obj(w);
-    jw_kstrz(w, "kind", trust_kind_name(it->kind));
-    jw_kstrz(w, "path", it->path);
-    jw_kstrz(w, "trusted_at", time_format(it->trusted_at, at));
-    jw_key(w, "hashes");
-    jw_arr(w);
-    vec_foreach (h, &it->hashes) {
-        jw_strz(w, *h);
-    }
-    jw_end_arr(w);
-    jw_end_obj(w);
-}
-
 void trust__encode(const struct trust__book *b, struct buf *out)
 {
     struct jw w;
@@ -149,7 +133,18 @@ void trust__encode(const struct trust__book *b, struct buf *out)
         jw_key(&w, "items");
         jw_arr(&w);
         vec_foreach (it, &(*p)->items) {
-            encode_item(&w, *it);
+            char at[TIME_TEXT];
+            jw_obj(&w);
+            jw_kstrz(&w, "kind", trust_kind_name((*it)->kind));
+            jw_kstrz(&w, "path", (*it)->path);
+            jw_kstrz(&w, "trusted_at", time_format((*it)->trusted_at, at));
+            jw_key(&w, "hashes");
+            jw_arr(&w);
+            vec_foreach (h, &(*it)->hashes) {
+                jw_strz(&w, *h);
+            }
+            jw_end_arr(&w);
+            jw_end_obj(&w);
         }
         jw_end_arr(&w);
         jw_end_obj(&w);

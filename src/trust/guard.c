@@ -11,6 +11,7 @@
 
 #include "trust/guard.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -139,6 +140,7 @@ static void add_place(struct trust_guards *g, const char *place)
 void trust_guards_read(struct trust_guards *g, const char *home, const char *const *places)
 {
     size_t left = MOST_NAMES;
+    assert(home != NULL);
     *g = (struct trust_guards){0};
     add_links(g, home, DEPTH, &left); // config.toml, choices.json
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {

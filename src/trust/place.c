@@ -181,6 +181,7 @@ int trust_place_named(struct trust_place *p, const char *home, const char *dir, 
     if (rc != ERR_NOT_FOUND) {
         return rc;
     }
+    assert(p->root == NULL);
     char *here = getcwd(NULL, 0); // NULL when it is gone: then only absolute names are of use
     char *path = path_join(here != NULL ? here : "/", dir);
     char *real = realpath(path, NULL);

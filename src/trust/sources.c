@@ -13,6 +13,7 @@
 
 #include "trust/sources.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 #include "base/buf.h"
@@ -50,6 +51,7 @@ static void take_word(struct source_scan *s, struct buf *word)
 {
     char quote = '\0';
     unsigned depth = 0; // of $( ... )
+    assert(s->at <= s->text.n);
     buf_clear(word);
     for (; s->at < s->text.n; s->at++) {
         char c = s->text.p[s->at];

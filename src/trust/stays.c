@@ -74,6 +74,7 @@ void stays_enter(struct stays *s, const char *dir, const char *root)
 void stays_leave(struct stays *s, const char *dir)
 {
     struct stay *st = map_get(&s->dirs, str_of(dir));
+    assert(st == NULL || st->n != 0);
     if (st != NULL && --st->n == 0) {
         settle(s, st, NULL);
         map_remove(&s->dirs, str_of(dir));

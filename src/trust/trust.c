@@ -165,21 +165,6 @@ static int save(struct trust *t, struct err *e)
     return rc;
 }
 
-/// Keep what is about to be trusted. The environment may hold secrets and is not copied.
-static int store_contents(const struct trust *t, const struct trust_item *items, size_t n,
-                          struct err *e)
-{
-    char *dir = path_join(t->home, "state/versions");
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (items[i].error == NULL && items[i].kind != TRUST_ENV) {
-            rc = versions_put(dir, &items[i].tree, e);
-        }
-    }
-    free(dir);
-    return rc;
-}
-
 struct adding {
     struct trust__book *book;
     struct trust__item *item;
@@ -189,24 +174,6 @@ static void add_token(void *arg, const char *token)
 {
     struct adding *a = arg;
     trust__add_hash(a->book, a->item, token);
-}
-
-static void change_add(struct trust *t, const struct trust_place *p, const struct trust_item *items,
-                       size_t n, bool follow)
-{
-    struct trust__place *place = trust__place(&t->book, p->place);
-    place->follow |= follow;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].error == NULL) {
-            struct trust__item *it = trust__item(&t->book, place, items[i].kind, items[i].path);
-            struct adding add = {&t->book, it};
-            if (it->kind == TRUST_ENV) { // before its hash: the last one is that of the bytes
-                trust__env_tokens(&items[i].tree, add_token, &add);
-            }
-            trust__add_hash(&t->book, it, items[i].tree.hash);
-            it->trusted_at = time_wall_ms();
-        }
-    }
 }
 
 /// The book that is in the file now, under the lock `*fd`.
@@ -226,6 +193,7 @@ static int begin(struct trust **fresh, const struct trust *t, int *fd, struct er
 /// Write what was changed; `t` becomes it when all went well.
 static int end(struct trust *t, struct trust *fresh, int fd, int rc, struct err *e)
 {
+    assert(fd >= 0 || rc < 0);
     rc = rc == 0 ? save(fresh, e) : rc;
     if (fd >= 0) {
         close(fd);
@@ -347,13 +315,34 @@ int trust_add(struct trust *t, const struct trust_place *p, const struct trust_i
     if (!utf8_valid(str_of(p->place))) { // JSON could not say it
         return err_set(e, ERR_INVALID, "cannot trust a directory whose name is not UTF-8");
     }
-    int rc = store_contents(t, items, n, e);
+    // store what is about to be trusted; the environment may hold secrets and is not copied
+    char *dir = path_join(t->home, "state/versions");
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (items[i].error == NULL && items[i].kind != TRUST_ENV) {
+            rc = versions_put(dir, &items[i].tree, e);
+        }
+    }
+    free(dir);
     if (rc < 0) {
         return rc;
     }
     rc = begin(&fresh, t, &fd, e);
     if (rc == 0) {
-        change_add(fresh, p, items, n, follow);
+        struct trust__place *place = trust__place(&fresh->book, p->place);
+        place->follow |= follow;
+        for (size_t i = 0; i < n; i++) {
+            if (items[i].error == NULL) {
+                struct trust__item *it =
+                    trust__item(&fresh->book, place, items[i].kind, items[i].path);
+                struct adding add = {&fresh->book, it};
+                if (it->kind == TRUST_ENV) { // before its hash: the last one is that of the bytes
+                    trust__env_tokens(&items[i].tree, add_token, &add);
+                }
+                trust__add_hash(&fresh->book, it, items[i].tree.hash);
+                it->trusted_at = time_wall_ms();
+            }
+        }
     }
     return end(t, fresh, fd, rc, e);
 }

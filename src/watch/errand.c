@@ -18,6 +18,7 @@
 // It never touches the tree. It reads the errand and the watch's options, which do not change, and fills the
 // errand.
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -448,6 +449,7 @@ static void look(struct watch_job *job, struct errand *t)
 void errand__run(void *arg)
 {
     struct watch_job *job = arg;
+    assert(job->watch != NULL);
     vec_foreach (t, &job->errands) {
         t->wd = -1;
         if (atomic_load(&job->given_up)) {

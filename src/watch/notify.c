@@ -43,20 +43,6 @@ static struct seat *seats_on(const struct watcher *wr, int wd)
     return wr->cap_seats != 0 ? wr->seats[slot_of(wr, wd)] : NULL;
 }
 
-static void table_grow(struct watcher *wr)
-{
-    struct seat **old = wr->seats;
-    size_t n = wr->cap_seats;
-    wr->cap_seats = MAX(n * 2, 16);
-    wr->seats = xcalloc(wr->cap_seats, sizeof(struct seat *));
-    for (size_t i = 0; i < n; i++) {
-        if (old[i] != NULL) {
-            wr->seats[slot_of(wr, old[i]->wd)] = old[i];
-        }
-    }
-    free(old);
-}
-
 /// Free slot `i` and move up those behind it that would no longer be found.
 static void slot_clear(struct watcher *wr, size_t i)
 {
@@ -299,7 +285,16 @@ void notify__seat(struct watcher *wr, struct seat *s, int wd, uint64_t began)
     }
     notify__unseat(wr, s);
     if ((wr->n_seats + 1) * 4 > wr->cap_seats * 3) {
-        table_grow(wr);
+        struct seat **old = wr->seats;
+        size_t n = wr->cap_seats;
+        wr->cap_seats = MAX(n * 2, 16);
+        wr->seats = xcalloc(wr->cap_seats, sizeof(struct seat *));
+        for (size_t i = 0; i < n; i++) {
+            if (old[i] != NULL) {
+                wr->seats[slot_of(wr, old[i]->wd)] = old[i];
+            }
+        }
+        free(old);
     }
     size_t i = slot_of(wr, wd);
     assert(wd >= 0 && s->wd < 0);

@@ -12,6 +12,8 @@
 //   - a node that a queue or a job points to is not freed but marked dead; the last of them frees it. A dead
 //     node has no children, and its parent is never used.
 
+#include <assert.h>
+
 #include "watch/watch_int.h"
 
 /// Where `name` is or belongs in a sorted array of `n` nodes, whose names lie `offset` bytes in.
@@ -38,6 +40,7 @@ static uint32_t find(void *const *nodes, uint32_t n, size_t offset, const char *
 static void *insert(void *nodes, uint32_t n, uint32_t at, void *node)
 {
     void **p = nodes;
+    assert(at <= n);
     if ((n & (n - 1)) == 0) { // full: 0 or a power of two
         p = xreallocarray(p, n == 0 ? 1 : (size_t)n * 2, sizeof *p);
     }

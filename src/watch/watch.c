@@ -253,27 +253,6 @@ void watch__degraded(struct watcher *wr, const char *path, int rc)
 
 // ---- opening and closing ---------------------------------------------------------------------
 
-static void copy_opts(struct watch *w, const struct watch_opts *o)
-{
-    const char *const *rules = o->ignore != NULL ? o->ignore : watch_ignore_default;
-    size_t n = 0;
-    while (rules[n] != NULL) {
-        n++;
-    }
-    w->rules = xcalloc(n + 1, sizeof(char *));
-    for (size_t i = 0; i < n; i++) {
-        w->rules[i] = xstrdup(rules[i]);
-    }
-    w->opts = *o;
-    w->path = path_clean(o->path);
-    w->pattern = o->pattern != NULL ? xstrdup(o->pattern) : NULL;
-    w->opts.path = w->path;
-    w->opts.pattern = w->pattern;
-    w->opts.ignore = (const char *const *)w->rules;
-    w->opts.debounce_ms = o->debounce_ms != 0 ? o->debounce_ms : DEBOUNCE_MS;
-    w->opts.poll_ms = o->poll_ms != 0 ? o->poll_ms : POLL_MS;
-}
-
 void watcher__release(struct watcher *wr)
 {
     if (!wr->closed || wr->polling || wr->jobs != 0) {
@@ -325,7 +304,23 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     }
     struct watch *w = xcalloc(1, sizeof *w);
     w->owner = wr;
-    copy_opts(w, o);
+    const char *const *rules = o->ignore != NULL ? o->ignore : watch_ignore_default;
+    size_t n = 0;
+    while (rules[n] != NULL) {
+        n++;
+    }
+    w->rules = xcalloc(n + 1, sizeof(char *));
+    for (size_t i = 0; i < n; i++) {
+        w->rules[i] = xstrdup(rules[i]);
+    }
+    w->opts = *o;
+    w->path = path_clean(o->path);
+    w->pattern = o->pattern != NULL ? xstrdup(o->pattern) : NULL;
+    w->opts.path = w->path;
+    w->opts.pattern = w->pattern;
+    w->opts.ignore = (const char *const *)w->rules;
+    w->opts.debounce_ms = o->debounce_ms != 0 ? o->debounce_ms : DEBOUNCE_MS;
+    w->opts.poll_ms = o->poll_ms != 0 ? o->poll_ms : POLL_MS;
     w->cb = cb;
     w->arg = arg;
     w->key = work_mount_key(w->opts.path);
