@@ -285,7 +285,7 @@ int files__carry(const char *from_dir, const char *to_dir, const char *name, str
 
 int files__link(const char *dir, const char *name, const char *target, struct err *e)
 {
-    const char *last;
+    const char *last = name; // gcc cannot see that error() is negative
     int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int parent = at < 0 ? error() : open_parent(at, name, &last);
     int rc = parent < 0 ? parent : symlinkat(target, parent, last) == 0 ? 0 : error();
