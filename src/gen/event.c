@@ -52,30 +52,6 @@ static void write_changes(struct jw *w, struct gen_run *run, const char *key, co
     jw_end_arr(w);
 }
 
-static void send_committed(struct gen_engine *e, struct gen_run *run)
-{
-    struct message m;
-    message_init(&m);
-    jw_kint(&m.w, "generation", (int64_t)run->made->number);
-    jw_kint(&m.w, "previous", (int64_t)run->previous);
-    jw_kstrz(&m.w, "trigger", run->req.trigger);
-    write_changes(&m.w, run, "added", "plugin.loaded");
-    write_changes(&m.w, run, "changed", "plugin.changed");
-    write_changes(&m.w, run, "removed", "plugin.unloaded");
-    message_send(&m, e, "generation.committed");
-}
-
-static void send_change(struct gen_engine *e, struct gen_run *run, const struct gen_change *c)
-{
-    const struct gen_unit *u = c->new != NULL ? c->new : c->old;
-    struct message m;
-    message_init(&m);
-    jw_kstrz(&m.w, "plugin", u->name);
-    jw_kint(&m.w, "revision", (int64_t)u->revision);
-    jw_kint(&m.w, "generation", (int64_t)run->made->number);
-    message_send(&m, e, change_type(c));
-}
-
 static void send_tools_changed(struct gen_engine *e, uint64_t generation)
 {
     struct message m;
@@ -84,32 +60,24 @@ static void send_tools_changed(struct gen_engine *e, uint64_t generation)
     message_send(&m, e, "tools.changed");
 }
 
-static bool is_known(gen__troubles *before, struct gen_trouble *t, const struct gen_diag *d)
-{
-    struct gen_trouble *old = gen__trouble_find(before, t->name);
-    if (old != NULL && old->state == t->state) {
-        vec_foreach (have, &old->diags) {
-            if (gen_diag_equal(have, d)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /// `before` is what stood before the run: only what is new is told.
 static void send_troubles(struct gen_engine *e, gen__troubles *before)
 {
     vec_foreach (t, &e->troubles) {
-        bool is_new = false;
+        struct gen_trouble *old = gen__trouble_find(before, t->name);
+        bool any = false;
         vec_foreach (d, &t->diags) {
-            if (!is_known(before, t, d)) {
-                is_new = true;
+            bool known = false;
+            for (size_t i = 0; old != NULL && old->state == t->state && i < old->diags.n; i++) {
+                known = known || gen_diag_equal(&old->diags.p[i], d);
+            }
+            if (!known) {
+                any = true;
                 gen__event_error(e, t->name, NULL, d);
             }
         }
         vec_foreach (n, &t->needs) {
-            if (is_new) {
+            if (any) {
                 gen__event_need(e, t->name, n);
             }
         }
@@ -146,9 +114,22 @@ static void tell_commit(struct gen_engine *e, struct gen_run *run)
 void gen__event_commit(struct gen_engine *e, struct gen_run *run)
 {
     if (run->committed) {
-        send_committed(e, run);
+        struct message m;
+        message_init(&m);
+        jw_kint(&m.w, "generation", (int64_t)run->made->number);
+        jw_kint(&m.w, "previous", (int64_t)run->previous);
+        jw_kstrz(&m.w, "trigger", run->req.trigger);
+        write_changes(&m.w, run, "added", "plugin.loaded");
+        write_changes(&m.w, run, "changed", "plugin.changed");
+        write_changes(&m.w, run, "removed", "plugin.unloaded");
+        message_send(&m, e, "generation.committed");
         vec_foreach (c, &run->stage.changes) {
-            send_change(e, run, c);
+            const struct gen_unit *u = c->new != NULL ? c->new : c->old;
+            message_init(&m);
+            jw_kstrz(&m.w, "plugin", u->name);
+            jw_kint(&m.w, "revision", (int64_t)u->revision);
+            jw_kint(&m.w, "generation", (int64_t)run->made->number);
+            message_send(&m, e, change_type(c));
         }
         if (run->made->tools_mark != run->old->tools_mark) {
             send_tools_changed(e, run->made->number);

@@ -55,14 +55,20 @@ static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
 
 // ---- names --------------------------------------------------------------------------------
 
+/// `first` has the name of `it`; NULL: a built-in tool has.
 static void note_conflict(struct gen *g, const struct gen_item *first, const struct gen_item *it)
 {
-    char *message = xasprintf("%s '%s' of '%s' is taken by '%s'", gen_kind_name(it->kind), it->name,
-                              it->unit->name, first->unit->name);
-    char *hint = xasprintf("it answers to '%s'", it->alias);
+    const char *unit = it->unit->name;
+    char *message =
+        first != NULL
+            ? xasprintf("%s '%s' of '%s' is taken by '%s'", gen_kind_name(it->kind), it->name, unit,
+                        first->unit->name)
+            : xasprintf("tool '%s' of '%s' has the name of a built-in tool", it->name, unit);
+    char *hint = first != NULL ? xasprintf("it answers to '%s'", it->alias)
+                               : xstrdup("say `override = true` to take its place");
     struct gen_diag d = {
-        .code = conflict_codes[it->kind],
-        .plugin = it->unit->name,
+        .code = first != NULL ? conflict_codes[it->kind] : DIAG_BUILTIN_CONFLICT,
+        .plugin = unit,
         .origin = it->unit->origin,
         .path = it->unit->path,
         .message = message,
@@ -71,22 +77,6 @@ static void note_conflict(struct gen *g, const struct gen_item *first, const str
     vec_push(&g->conflicts, gen_diag_copy(&d));
     free(message);
     free(hint);
-}
-
-static void note_builtin(struct gen *g, const struct gen_item *it)
-{
-    char *message =
-        xasprintf("tool '%s' of '%s' has the name of a built-in tool", it->name, it->unit->name);
-    struct gen_diag d = {
-        .code = DIAG_BUILTIN_CONFLICT,
-        .plugin = it->unit->name,
-        .origin = it->unit->origin,
-        .path = it->unit->path,
-        .message = message,
-        .hint = "say `override = true` to take its place",
-    };
-    vec_push(&g->conflicts, gen_diag_copy(&d));
-    free(message);
 }
 
 static bool prefers(const struct gen_unit *u, const char *name)
@@ -100,8 +90,12 @@ static bool prefers(const struct gen_unit *u, const char *name)
 }
 
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
-static void index_plain(struct gen *g, struct gen_item *it)
+static void index_item(struct gen *g, struct gen_item *it)
 {
+    if (it->is_builtin && !it->override) {
+        note_conflict(g, NULL, it);
+        return;
+    }
     void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
     struct gen_item *first = *at;
     bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
@@ -113,15 +107,6 @@ static void index_plain(struct gen *g, struct gen_item *it)
     if (first != NULL) {
         note_conflict(g, wins ? it : first, wins ? first : it);
     }
-}
-
-static void index_item(struct gen *g, struct gen_item *it)
-{
-    if (it->is_builtin && !it->override) {
-        note_builtin(g, it);
-        return;
-    }
-    index_plain(g, it);
     void **alias = gen__index_at(&g->by_name, it->alias_hash, it->alias);
     if (*alias == NULL) {
         *alias = it;
@@ -180,15 +165,6 @@ static struct hook_set *make_hooks(struct gen *g, const struct hook_place *place
 }
 
 typedef vec(struct hook_place) place_list;
-
-static void add_places(place_list *places, struct gen *g, const struct gen_unit *u, size_t rank)
-{
-    vec_foreach (it, &g->items) {
-        if ((*it)->unit == u && (*it)->hook != NULL) {
-            vec_push(places, ((struct hook_place){(*it)->hook, rank}));
-        }
-    }
-}
 
 /// Take the items of all units and index them.
 static void take_items(struct gen *g)
@@ -311,8 +287,10 @@ struct hook_set *gen_hooks_of(struct gen *g, const struct str *units, size_t n)
     place_list places = {0};
     for (size_t i = 0; i < n; i++) {
         const struct gen_unit *u = gen_unit_find(g, units[i]);
-        if (u != NULL) {
-            add_places(&places, g, u, i);
+        vec_foreach (it, &g->items) {
+            if (u != NULL && (*it)->unit == u && (*it)->hook != NULL) {
+                vec_push(&places, ((struct hook_place){(*it)->hook, i}));
+            }
         }
     }
     struct hook_set *s = make_hooks(g, places.p, places.n);

@@ -43,17 +43,6 @@ static void make_call(struct gen_engine *e, struct gen_run *run, life_fn *fn, st
 
 static void call_done(struct gen_engine *e, struct gen_run *run);
 
-static void leave_all(struct gen_engine *e, struct gen_run *run)
-{
-    run->life_left = 1;
-    vec_foreach (c, &run->stage.changes) {
-        if (c->old != NULL && c->old->entered) {
-            make_call(e, run, c->old->owner->ops->leave, c->old, c->why);
-        }
-    }
-    call_done(e, run);
-}
-
 /// What was replaced before it was told is not told any more.
 static void enter_all(struct gen_engine *e, struct gen_run *run)
 {
@@ -85,22 +74,17 @@ static void call_done(struct gen_engine *e, struct gen_run *run)
     }
 }
 
-static void note_fault(struct gen_engine *e, struct gen_run *run, const struct gen_unit *u,
-                       const struct gen_diag *fault)
-{
-    struct gen_diag d = *fault;
-    d.plugin = u->name;
-    d.path = d.path != NULL ? d.path : u->path;
-    if (run != NULL) {
-        vec_push(&run->faults, gen_diag_copy(&d));
-    }
-    gen__event_error(e, u->name, NULL, &d);
-}
-
 void gen__life_begin(struct gen_engine *e)
 {
+    struct gen_run *run = e->run;
     e->phase = PHASE_LIFE;
-    leave_all(e, e->run);
+    run->life_left = 1;
+    vec_foreach (c, &run->stage.changes) {
+        if (c->old != NULL && c->old->entered) {
+            make_call(e, run, c->old->owner->ops->leave, c->old, c->why);
+        }
+    }
+    call_done(e, run);
     if (e->phase == PHASE_LIFE && e->queue != NULL) {
         gen__schedule(e); // who waits for a run does not wait for who is told of this one
     }
@@ -124,7 +108,13 @@ void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault)
     struct gen_engine *e = call->engine;
     struct gen_run *run = call->run;
     if (fault != NULL) {
-        note_fault(e, run, call->unit, fault);
+        struct gen_diag d = *fault;
+        d.plugin = call->unit->name;
+        d.path = d.path != NULL ? d.path : call->unit->path;
+        if (run != NULL) {
+            vec_push(&run->faults, gen_diag_copy(&d));
+        }
+        gen__event_error(e, d.plugin, NULL, &d);
     }
     gen__unit_unref(call->unit);
     free(call);

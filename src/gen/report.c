@@ -58,15 +58,6 @@ static enum gen_state change_of(struct view *v, const char *name)
     return GEN_KEPT;
 }
 
-static enum gen_state state_of(struct view *v, const struct gen_unit *u)
-{
-    struct gen_trouble *t = gen__trouble_find(v->troubles, u->name);
-    if (t != NULL && t->state != GEN_KEPT) {
-        return t->state; // what serves is not what lies there, whether it came now or before
-    }
-    return change_of(v, u->name);
-}
-
 static void add_row(struct view *v, const char *name, enum gen_state state,
                     const struct gen_unit *serving)
 {
@@ -83,7 +74,9 @@ static void add_row(struct view *v, const char *name, enum gen_state state,
 static void add_rows(struct view *v)
 {
     vec_foreach (u, &v->set->units) {
-        enum gen_state state = state_of(v, *u);
+        const struct gen_trouble *t = gen__trouble_find(v->troubles, (*u)->name);
+        bool troubled = t != NULL && t->state != GEN_KEPT; // what serves is not what is on disk
+        enum gen_state state = troubled ? t->state : change_of(v, (*u)->name);
         if (state == GEN_KEPT) {
             v->r->kept++;
         } else {
@@ -231,8 +224,20 @@ static void write_names(const struct gen_report *r, struct jw *w, const char *ke
     jw_end_arr(w);
 }
 
-static void write_rows(const struct gen_report *r, struct jw *w)
+void gen_report_write(const struct gen_report *r, struct jw *w)
 {
+    jw_obj(w);
+    jw_kbool(w, "ok", r->ok);
+    jw_kint(w, "generation", (int64_t)r->generation);
+    jw_kint(w, "previous", (int64_t)r->previous);
+    jw_kstrz(w, "trigger", r->trigger);
+    jw_kint(w, "duration_us", (int64_t)r->duration_us);
+    jw_kbool(w, "dry_run", r->dry_run);
+    write_names(r, w, "added", GEN_ADDED);
+    write_names(r, w, "changed", GEN_CHANGED);
+    write_names(r, w, "removed", GEN_REMOVED);
+    jw_kint(w, "kept", (int64_t)r->kept);
+    write_names(r, w, "failed", GEN_FAILED);
     jw_key(w, "plugins");
     jw_arr(w);
     for (size_t i = 0; i < r->n_rows; i++) {
@@ -244,10 +249,6 @@ static void write_rows(const struct gen_report *r, struct jw *w)
         jw_end_obj(w);
     }
     jw_end_arr(w);
-}
-
-static void write_problems(const struct gen_report *r, struct jw *w)
-{
     jw_key(w, "diagnostics");
     jw_arr(w);
     for (size_t i = 0; i < r->n_diags; i++) {
@@ -264,23 +265,5 @@ static void write_problems(const struct gen_report *r, struct jw *w)
         jw_end_obj(w);
     }
     jw_end_arr(w);
-}
-
-void gen_report_write(const struct gen_report *r, struct jw *w)
-{
-    jw_obj(w);
-    jw_kbool(w, "ok", r->ok);
-    jw_kint(w, "generation", (int64_t)r->generation);
-    jw_kint(w, "previous", (int64_t)r->previous);
-    jw_kstrz(w, "trigger", r->trigger);
-    jw_kint(w, "duration_us", (int64_t)r->duration_us);
-    jw_kbool(w, "dry_run", r->dry_run);
-    write_names(r, w, "added", GEN_ADDED);
-    write_names(r, w, "changed", GEN_CHANGED);
-    write_names(r, w, "removed", GEN_REMOVED);
-    jw_kint(w, "kept", (int64_t)r->kept);
-    write_names(r, w, "failed", GEN_FAILED);
-    write_rows(r, w);
-    write_problems(r, w);
     jw_end_obj(w);
 }

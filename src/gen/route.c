@@ -12,16 +12,6 @@ static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DE
 
 // ---- names ------------------------------------------------------------------------------------
 
-static const char *method_of(struct str s)
-{
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        if (str_caseeqz(s, methods[i])) {
-            return methods[i];
-        }
-    }
-    return NULL;
-}
-
 static bool is_identifier(struct str s)
 {
     bool ok = s.n != 0 && !(s.p[0] >= '0' && s.p[0] <= '9');
@@ -30,25 +20,6 @@ static bool is_identifier(struct str s)
         ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     }
     return ok;
-}
-
-static bool is_literal(struct str s)
-{
-    bool ok = s.n != 0 && !str_eqz(s, ".") && !str_eqz(s, "..");
-    for (size_t i = 0; i < s.n && ok; i++) {
-        ok = (unsigned char)s.p[i] > ' ' && s.p[i] != 0x7f && strchr("?#*\\", s.p[i]) == NULL;
-    }
-    return ok;
-}
-
-static bool is_named(const struct str *names, size_t n, struct str name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (str_eq(names[i], name)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /// The next segment of `*rest`, which begins with `/`.
@@ -67,13 +38,21 @@ static int check_segment(struct str seg, bool last, struct str *names, size_t *n
         return 0;
     }
     if (seg.n == 0 || seg.p[0] != ':') {
-        return is_literal(seg)
-                   ? 0
-                   : err_set(e, ERR_INVALID, "a route cannot have the segment '" STR_FMT "'",
-                             STR_ARG(seg));
+        bool ok = seg.n != 0 && !str_eqz(seg, ".") && !str_eqz(seg, "..");
+        for (size_t i = 0; i < seg.n && ok; i++) {
+            char c = seg.p[i];
+            ok = (unsigned char)c > ' ' && c != 0x7f && strchr("?#*\\", c) == NULL;
+        }
+        return ok ? 0
+                  : err_set(e, ERR_INVALID, "a route cannot have the segment '" STR_FMT "'",
+                            STR_ARG(seg));
     }
     struct str name = str_from(seg, 1);
-    if (!is_identifier(name) || is_named(names, *n, name)) {
+    bool twice = false;
+    for (size_t i = 0; i < *n; i++) {
+        twice = twice || str_eq(names[i], name);
+    }
+    if (!is_identifier(name) || twice) {
         return err_set(e, ERR_INVALID, "a route cannot have the parameter '" STR_FMT "' %s",
                        STR_ARG(seg), is_identifier(name) ? "twice" : "");
     }
@@ -92,12 +71,6 @@ static struct str pattern_of(const struct gen_item *it)
 {
     struct str name = str_of(gen_item_name(it));
     return str_from(name, (size_t)str_index(name, ' ') + 1);
-}
-
-static struct str method_in(const struct gen_item *it)
-{
-    struct str name = str_of(gen_item_name(it));
-    return str_cut(&name, ' ');
 }
 
 static bool fits(struct str pattern, struct str path)
@@ -160,7 +133,8 @@ static struct gen_item *find(const struct gen_unit *u, const struct gen_route_ca
     struct gen_item *best = NULL;
     for (size_t i = 0; i < gen_unit_count(u); i++) {
         struct gen_item *it = gen_unit_at(u, i);
-        if (gen_item_kind(it) != GEN_ROUTE || !str_eq(method_in(it), method) ||
+        struct str name = str_of(gen_item_name(it));
+        if (gen_item_kind(it) != GEN_ROUTE || !str_eq(str_cut(&name, ' '), method) ||
             !fits(pattern_of(it), c->path)) {
             continue;
         }
@@ -171,23 +145,14 @@ static struct gen_item *find(const struct gen_unit *u, const struct gen_route_ca
     return best;
 }
 
-static void list_methods(const struct gen_unit *u, const struct gen_route_call *c, bool *other,
-                         struct buf *allow)
-{
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        bool is_head = str_eqz(str_of(methods[i]), "HEAD");
-        if (find(u, c, str_of(methods[i])) != NULL || (is_head && find(u, c, STR("GET")) != NULL)) {
-            buf_addf(allow, "%s%s", *other ? ", " : "", methods[i]);
-            *other = true;
-        }
-    }
-}
-
 // ---- public -----------------------------------------------------------------------------------
 
 int gen_route_name(struct buf *out, struct str method, struct str path, struct err *e)
 {
-    const char *name = method_of(method);
+    const char *name = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        name = str_caseeqz(method, methods[i]) ? methods[i] : name;
+    }
     struct str names[GEN_PARAMS];
     size_t n = 0;
     if (name == NULL) {
@@ -235,8 +200,14 @@ struct gen_item *gen_route_find(const struct gen_unit *u, struct gen_route_call 
     }
     if (it != NULL) {
         fill_params(c, pattern_of(it));
-    } else {
-        list_methods(u, c, other, allow);
+        return it;
     }
-    return it;
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        bool is_head = str_eqz(str_of(methods[i]), "HEAD");
+        if (find(u, c, str_of(methods[i])) != NULL || (is_head && find(u, c, STR("GET")) != NULL)) {
+            buf_addf(allow, "%s%s", *other ? ", " : "", methods[i]);
+            *other = true;
+        }
+    }
+    return NULL;
 }

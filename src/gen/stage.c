@@ -43,21 +43,6 @@ static void trouble_empty(struct gen_trouble *t)
     vec_fini(&t->needs);
 }
 
-static void troubles_copy(gen__troubles *to, gen__troubles *from)
-{
-    vec_foreach (t, from) {
-        struct gen_trouble copy = {
-            .name = xstrdup(t->name), .source = t->source, .state = t->state};
-        vec_foreach (d, &t->diags) {
-            vec_push(&copy.diags, gen_diag_copy(d));
-        }
-        vec_foreach (n, &t->needs) {
-            vec_push(&copy.needs, need_copy(n));
-        }
-        vec_push(to, copy);
-    }
-}
-
 struct gen_trouble *gen__trouble_find(gen__troubles *list, const char *name)
 {
     vec_foreach (t, list) {
@@ -89,30 +74,16 @@ void gen__troubles_fini(gen__troubles *list)
 
 // ---- changes ------------------------------------------------------------------------------
 
-static const char *change_name(const struct gen_change *c)
-{
-    return c->new != NULL ? c->new->name : c->old->name;
-}
-
 static void change_forget(struct gen_stage *s, const char *name, bool only_put)
 {
     for (size_t i = 0; i < s->changes.n; i++) {
         const struct gen_change *c = &s->changes.p[i];
-        if (strcmp(change_name(c), name) == 0 && (c->new != NULL || !only_put)) {
+        const char *own = c->new != NULL ? c->new->name : c->old->name;
+        if (strcmp(own, name) == 0 && (c->new != NULL || !only_put)) {
             vec_remove(&s->changes, i);
             return;
         }
     }
-}
-
-static bool was_put(struct gen_stage *s, const struct gen_unit *u)
-{
-    vec_foreach (c, &s->changes) {
-        if (c->new == u) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /// The source that owns `name`, in the set or by what was staged already; NULL: nobody.
@@ -132,7 +103,17 @@ static const struct gen_source *name_owner(struct gen_stage *s, const char *name
 void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen_request *req)
 {
     *s = (struct gen_stage){.engine = e, .request = req};
-    troubles_copy(&s->troubles, &e->troubles);
+    vec_foreach (t, &e->troubles) {
+        struct gen_trouble copy = {
+            .name = xstrdup(t->name), .source = t->source, .state = t->state};
+        vec_foreach (d, &t->diags) {
+            vec_push(&copy.diags, gen_diag_copy(d));
+        }
+        vec_foreach (n, &t->needs) {
+            vec_push(&copy.needs, need_copy(n));
+        }
+        vec_push(&s->troubles, copy);
+    }
 }
 
 void gen__stage_fini(struct gen_stage *s)
@@ -154,7 +135,11 @@ void gen__stage_sweep(struct gen_stage *s)
     size_t kept = 0;
     for (size_t i = 0; i < s->units.n; i++) {
         struct gen_unit *u = s->units.p[i];
-        if (was_put(s, u)) {
+        bool put = false;
+        vec_foreach (c, &s->changes) {
+            put = put || c->new == u;
+        }
+        if (put) {
             s->units.p[kept++] = u;
         } else {
             gen__unit_unref(u);

@@ -18,21 +18,6 @@
 
 typedef vec(struct gen_unit *) unit_list;
 
-// ---- stage --------------------------------------------------------------------------------
-
-static void stage_ready(struct gen_engine *e, struct gen_stage *s)
-{
-    vec_foreach (it, &e->sources) {
-        struct gen_source *src = *it;
-        if (src->state == SOURCE_READY && src->something) {
-            s->source = src;
-            src->ops->stage(src->arg, s);
-        }
-    }
-    s->source = NULL;
-    gen__stage_sweep(s);
-}
-
 /// End the part of the ready sources in this turn: commit or abort, then they are free again.
 static void end_ready(struct gen_engine *e, bool dry_run)
 {
@@ -50,42 +35,28 @@ static void end_ready(struct gen_engine *e, bool dry_run)
 
 // ---- judge --------------------------------------------------------------------------------
 
-static const struct gen_change *change_of(struct gen_stage *s, const struct gen_unit *old)
+static struct gen *build_next(struct gen_engine *e, struct gen_stage *s, uint64_t number)
 {
-    vec_foreach (c, &s->changes) {
-        if (c->old == old) {
-            return c;
+    unit_list units = {0};
+    vec_foreach (u, &e->current->units) {
+        const struct gen_change *c = NULL;
+        vec_foreach (it, &s->changes) {
+            c = it->old == *u ? it : c;
+        }
+        if (c == NULL || c->new != NULL) {
+            vec_push(&units, c == NULL ? *u : c->new); // in its place: nothing has to be sorted
         }
     }
-    return NULL;
-}
-
-static void number_units(struct gen_engine *e, struct gen_stage *s, uint64_t number)
-{
     vec_foreach (c, &s->changes) {
         if (c->new != NULL) {
             c->new->revision = c->old != NULL ? c->old->revision + 1 : 1;
             c->new->seq = c->old != NULL ? c->old->seq : e->order++;
             c->new->since = number;
         }
-    }
-}
-
-static struct gen *build_next(struct gen_engine *e, struct gen_stage *s, uint64_t number)
-{
-    unit_list units = {0};
-    vec_foreach (u, &e->current->units) {
-        const struct gen_change *c = change_of(s, *u);
-        if (c == NULL || c->new != NULL) {
-            vec_push(&units, c == NULL ? *u : c->new); // in its place: nothing has to be sorted
-        }
-    }
-    vec_foreach (c, &s->changes) {
         if (c->new != NULL && c->old == NULL) {
             vec_push(&units, c->new);
         }
     }
-    number_units(e, s, number);
     struct gen *next = gen__new(e, number, units.p, units.n);
     vec_fini(&units);
     return next;
@@ -111,13 +82,6 @@ static void swap(struct gen_engine *e, struct gen_run *run)
     }
 }
 
-static void take_troubles(struct gen_engine *e, struct gen_stage *s)
-{
-    gen__troubles old = e->troubles;
-    e->troubles = s->troubles;
-    s->troubles = old; // what stood before, for telling what is new
-}
-
 void gen__turn(void *engine)
 {
     struct gen_engine *e = engine;
@@ -127,7 +91,14 @@ void gen__turn(void *engine)
     e->phase = PHASE_TURN;
     gen__amend_flush(e);
     gen__stage_init(&run->stage, e, &run->req);
-    stage_ready(e, &run->stage);
+    vec_foreach (it, &e->sources) {
+        if ((*it)->state == SOURCE_READY && (*it)->something) {
+            run->stage.source = *it;
+            (*it)->ops->stage((*it)->arg, &run->stage);
+        }
+    }
+    run->stage.source = NULL;
+    gen__stage_sweep(&run->stage);
     gen__amend_flush(e); // what running code registered for others meanwhile
     run->previous = e->current->number;
     if (run->stage.changes.n != 0) {
@@ -142,7 +113,9 @@ void gen__turn(void *engine)
         e->last_number++;
         swap(e, run);
     }
-    take_troubles(e, &run->stage);
+    gen__troubles before = e->troubles;
+    e->troubles = run->stage.troubles;
+    run->stage.troubles = before; // for telling what is new
     end_ready(e, false);
     gen__event_commit(e, run);
     gen__life_begin(e);
