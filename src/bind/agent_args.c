@@ -225,6 +225,7 @@ static int read_answer(const struct agent_args *f, const struct hook_args *a, lu
 
 int agent_args_push(struct agent_args *f, lua_State *L, struct bind *b, const struct hook_args *a)
 {
+    assert(a->n <= HOOK_ARGS && a->point < POINT__COUNT);
     agent_ctx_push(&f->ctx, L, b, a->ctx);
     for (size_t i = 0; i < HOOK_ARGS; i++) {
         const struct record_type *t = types[a->point][i];

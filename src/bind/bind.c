@@ -86,6 +86,7 @@ static void on_settings(void *arg)
 struct bind *bind_open(const struct bind_opts *o)
 {
     struct bind *b = xcalloc(1, sizeof *b);
+    assert(o->loop != NULL && o->engine != NULL && o->home != NULL);
     b->loop = o->loop;
     b->home = o->home;
     b->config = o->config;
@@ -213,6 +214,7 @@ struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_uni
 {
     struct bind_owner *o = xcalloc(1, sizeof *o);
     struct gen_item_spec life = {.kind = GEN_SUBSCRIPTION, .ops = &life_ops, .data = o};
+    assert(unit->life == GEN_STAGING);
     o->bind = b;
     o->vm = vm;
     o->unit = unit;
@@ -234,6 +236,7 @@ void bind_owner_close(struct bind_owner *o)
     bind__calls_cancel(o);
     bind__ops_cancel(o);
     bind__regs_close(o);
+    assert(o->calls == NULL && o->ops == NULL && o->regs == NULL);
     map_remove(&o->bind->owners, owner_key(&o->owner));
     vm_owner_close(o->owner);
     bind__usage_free(o->usage, o->bind->loop);

@@ -149,6 +149,7 @@ void bind__op_check(lua_State *L, int idx, const char *fn)
 int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op))
 {
     op->o = bind_owner_running(L);
+    assert(op->o != NULL && op->fn == 0);
     op->cancel = cancel;
     if (lua_isnoneornil(L, idx)) {
         op->wait.cancel = on_wait_cancelled;
@@ -167,6 +168,7 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
     if (op->over) {
         return NULL;
     }
+    assert(!op->queued && op->call == NULL);
     bind__line_leave(op);
     if (op->fn == 0) {
         return entry_wake_begin(&op->wait);
@@ -353,6 +355,7 @@ void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_cal
                    void *arg)
 {
     struct bind *b = c->o->bind;
+    assert(c->en.L != NULL && lua_gettop(c->en.L) > nargs);
     c->timeout_ms = timeout_ms != 0 ? timeout_ms : b->limits.tool_ms;
     c->done = done;
     c->arg = arg;

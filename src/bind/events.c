@@ -114,6 +114,7 @@ static void on_wake(void *arg)
 static void start(struct bind_reg *r)
 {
     struct bind__sub *s = sub_of(r);
+    assert(s->reader == NULL);
     struct bind *b = r->o->bind;
     struct event_filter f = {.types = str_of(s->pattern)};
     if (is_on_stream(f.types)) {

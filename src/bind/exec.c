@@ -88,6 +88,7 @@ static const struct proc_cb callbacks = {.on_output = on_output, .on_exit = on_e
 static void on_timeout(void *arg)
 {
     struct exec *x = arg;
+    assert(x->p != NULL);
     x->timed_out = true;
     proc_end(x->p, GRACE_MS);
 }
@@ -118,6 +119,7 @@ static int exec_start(struct bind_op *op, struct err *e)
 {
     struct exec *x = container_of(op, struct exec, op);
     const struct exec_spec *spec = &x->spec;
+    assert(x->p == NULL);
     char **env = spec->env == NULL ? bind__environment() : NULL;
     struct proc_opts opts = {
         .argv = spec->argv,

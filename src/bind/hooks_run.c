@@ -49,6 +49,7 @@ static void inside_end(struct hooks__inside *c)
 
 void hooks__args_take(struct hooks__args *a, lua_State *L, int n)
 {
+    assert(n >= 0 && n <= HOOKS_ARGS_MAX);
     lua_createtable(L, n, 0);
     lua_insert(L, -n - 1);
     for (int i = n; i >= 1; i--) {

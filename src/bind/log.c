@@ -40,6 +40,7 @@ static void ring_add(struct bind__ring *r, enum log_level level, struct str text
     vec_push(&r->lines, l);
     r->bytes += l.n;
     while (r->bytes > RING_BYTES && r->lines.n > 1) {
+        assert(r->bytes >= r->lines.p[0].n);
         r->bytes -= r->lines.p[0].n;
         free(r->lines.p[0].text);
         vec_remove(&r->lines, 0);

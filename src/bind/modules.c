@@ -97,6 +97,7 @@ void space__retire(struct space *sp)
 
 void space__leave(struct space *sp)
 {
+    assert(sp->alive > 0);
     if (--sp->alive == 0 && sp->closing) {
         space_close(sp);
     }
@@ -152,6 +153,7 @@ void version__free(struct version *v)
     if (v->module->live == v) {
         v->module->live = NULL;
     }
+    assert(v->n_guests == 0);
     gen_diag_fini(&v->fault);
     files__text_unref(v->text);
     vec_fini(&v->deps);

@@ -95,6 +95,7 @@ struct files__text *files__text_ref(struct files__text *t)
 
 void files__text_unref(struct files__text *t)
 {
+    assert(t == NULL || t->refs > 0);
     if (t == NULL || --t->refs != 0) {
         return;
     }
@@ -577,6 +578,7 @@ void files__scan(struct files *f, struct lane *lane, files__scan_done *done, voi
             map_set(&r->known, rel, copy);
         }
     }
+    assert(!f->scanning);
     f->scanning = true;
     work_submit(lane, 0, scan_work, on_scanned, s);
 }

@@ -168,6 +168,7 @@ static void load_measured(struct version *v)
 static void stage_text(struct module *m, struct files__text *text)
 {
     struct space *sp = m->space;
+    assert(sp->stage != NULL);
     struct version *v = version_new(m, text);
     char hash[SHA256_HEX];
     struct gen_unit_spec spec = {.name = m->unit_name,

@@ -167,6 +167,7 @@ void rebuild__run(struct modules *ms, struct gen_stage *s)
     arena_init(&a);
     buf_init(&lost, SIZE_MAX);
     rebuild__forget(ms);
+    assert(ms->former == NULL);
     ms->former = ms->space;
     size_t max = (size_t)ms->bind->limits.memory_mb << 19; // half of it
     const struct json *kept = state_save(ms->former->state, &a, max, &lost);

@@ -285,6 +285,7 @@ static void forget_thrown(struct space *sp)
 
 void stage__begin(struct space *sp, struct gen_stage *s)
 {
+    assert(sp->stage == NULL && sp->staged.n == 0);
     sp->stage = s;
     state_begin(sp->state);
 }
@@ -292,6 +293,7 @@ void stage__begin(struct space *sp, struct gen_stage *s)
 void stage__end(struct space *sp)
 {
     struct modules *ms = sp->ms;
+    assert(sp->stage != NULL && sp->loading.n == 0);
     judge(sp);
     unload__judge(sp);
     vec_foreach (it, &sp->staged) {

@@ -140,6 +140,7 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
 bool offer_begin(struct offer_job *j, uint32_t timeout_ms)
 {
     struct offer *f = j->offer;
+    assert(f->fn != 0 && j->ended != NULL);
     j->call = f->o->bind->stopped ? NULL : bind_call_begin(f->o, f->fn);
     if (j->call == NULL) {
         return false;

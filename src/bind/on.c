@@ -48,6 +48,7 @@ struct telling {
 
 static void tell_less(struct tell *t)
 {
+    assert(t->left > 0);
     if (--t->left != 0) {
         return;
     }

@@ -168,6 +168,7 @@ struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct
 
 void plugin__home_leave(struct plugin__home *h)
 {
+    assert(h->versions > 0);
     if (--h->versions != 0) {
         return;
     }

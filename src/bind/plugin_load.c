@@ -193,6 +193,7 @@ int plugin__run(struct plugin__version *v, struct gen_diag *fault)
 {
     const struct plugin_code *code = v->head.code;
     const struct tree_file *file = tree_find(code->tree, str_of(code->shape->server));
+    assert(file != NULL && v->home != NULL); // the manifest named it
     struct plugin__plugins *ps = v->home->plugins;
     struct entry en = {
         .kind = ENTRY_LOAD, .owner = v->owner->owner, .budget_ms = ps->bind->limits.load_ms};

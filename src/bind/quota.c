@@ -118,6 +118,7 @@ static void on_turn(void *arg)
 {
     struct bind__line *l = arg;
     struct bind_op *op = l->first;
+    assert(op != NULL && op->queued && l->waiting > 0);
     l->task = NULL;
     l->first = op->line_next;
     l->waiting--;
@@ -140,6 +141,7 @@ int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *ki
 {
     struct err e = {0};
     char text[128];
+    assert(op->line == 0 && !op->queued && kind->start != NULL && kind->free != NULL);
     op->o = bind_owner_running(L);
     op->kind = kind;
     op->who = who;

@@ -45,6 +45,7 @@ static void post_fini(struct bind__post *p)
 
 static void reg_unref(struct bind_reg *r)
 {
+    assert(r->refs > 0);
     if (--r->refs != 0) {
         return;
     }
@@ -124,6 +125,7 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
     (void)L;
     (void)n;
     struct bind_reg *r = arg;
+    assert(r->busy);
     r->busy = false;
     if (end != BIND_CANCELLED) {
         r->strikes = end == BIND_TIMEOUT ? r->strikes + 1 : 0;
@@ -170,6 +172,7 @@ static int push_post(lua_State *L, const struct bind__post *p)
 
 static void run_next(struct bind_reg *r)
 {
+    assert(r->at < r->queue.n && !r->busy);
     struct bind__post p = r->queue.p[r->at++];
     r->o->usage->posted -= post_bytes(p.n);
     if (r->at == r->queue.n) {

@@ -346,6 +346,7 @@ void state_begin(struct state *st)
 
 void state_end(struct state *st, bool (*thrown)(const struct version *v))
 {
+    assert(st->logging);
     st->logging = false;
     for (size_t i = st->log.n; i-- > 0;) {
         const struct state__change *e = &st->log.p[i];

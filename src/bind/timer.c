@@ -45,6 +45,7 @@ static void stop(struct bind_reg *r)
 static void start_again(struct bind_reg *r)
 {
     struct lua_timer *t = timer_of(r);
+    assert(r->live && t->ms > 0);
     uint64_t now = loop_now(r->o->bind->loop);
     t->due += t->ms;
     if (t->due <= now) {

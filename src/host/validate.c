@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "host/recorder.h"
 #include "lua/entry.h"
 #include "lua/refs.h"
@@ -209,18 +210,6 @@ static int read_request(struct buf *in)
     return room == NULL || n < 0 ? -1 : 0;
 }
 
-static int write_all(int fd, struct str s)
-{
-    while (s.n != 0) {
-        ssize_t n = write(fd, s.p, s.n);
-        if (n <= 0) {
-            return -1;
-        }
-        s = str_from(s, (size_t)n);
-    }
-    return 0;
-}
-
 static void answer(struct jw *w)
 {
     struct buf in;
@@ -257,6 +246,6 @@ int host_validate_main(void)
     jw_obj(&w);
     answer(&w);
     jw_end_obj(&w);
-    int rc = write_all(fd, buf_str(&out));
+    int rc = path_write_fd(fd, buf_str(&out));
     _exit(rc < 0 ? 1 : 0); // nothing to tidy: the process goes
 }

@@ -189,11 +189,13 @@ bool vm_charge(struct vm *vm, size_t bytes)
 
 void vm_discharge(struct vm *vm, size_t bytes)
 {
+    assert(vm->used >= bytes);
     vm->used -= bytes;
 }
 
 void vm_set_memory(struct vm *vm, size_t memory_max)
 {
+    assert(memory_max != 0);
     vm->memory_max = memory_max;
     vm->block_max = memory_max / 4;
 }

@@ -5,6 +5,7 @@
 
 #include "lua/args.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 
@@ -63,6 +64,7 @@ uint64_t args_ms(lua_State *L, int idx, const char *fn, const char *what)
 void args_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
 {
     idx = lua_absindex(L, idx);
+    assert(lua_istable(L, idx));
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING) {
             luaL_error(L, "%s: options are named, not a list", fn);
@@ -83,6 +85,7 @@ void args_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
 bool args_field(lua_State *L, int idx, const char *key)
 {
     idx = lua_absindex(L, idx);
+    assert(lua_istable(L, idx));
     lua_pushstring(L, key);
     return lua_rawget(L, idx) != LUA_TNIL;
 }

@@ -258,6 +258,7 @@ lua_State *entry_begin(struct entry *en, struct vm *vm)
 int entry_push_chunk(struct entry *en, struct str text, const char *chunk)
 {
     const char *path = chunk[0] == '@' ? chunk + 1 : NULL;
+    assert(en->phase == PHASE_OPEN && en->fault == NULL);
     if (text.n > VM_CHUNK_MAX) {
         en->fault = fault__of_text(FAULT_LOAD_FAILED, path, STR("the file is larger than 1 MiB"));
         return -1;
@@ -332,6 +333,7 @@ void entry_check_wait(lua_State *L)
 int entry_wait(lua_State *L, struct entry_wait *w)
 {
     struct entry *en = vm_of(L)->active;
+    assert(en != NULL && en->wait == NULL && w->en == NULL);
     w->en = en;
     en->wait = w;
     return lua_yield(L, 0);
@@ -348,6 +350,7 @@ lua_State *entry_wake_begin(struct entry_wait *w)
 void entry_wake(struct entry_wait *w, int n_values)
 {
     struct entry *en = w->en;
+    assert(en->wait == w && en->phase == PHASE_OPEN);
     w->en = NULL;
     en->wait = NULL;
     enum entry_status s =

@@ -231,6 +231,7 @@ void lib_fs_work(struct lib_fs_job *j)
 
 int lib_fs_now(lua_State *L, struct lib_fs_job *j, size_t max)
 {
+    assert(j->box != NULL);
     if (j->reads) {
         j->bytes.max = MIN(j->bytes.max, max);
     }

@@ -268,6 +268,7 @@ static uint32_t take_slot(struct vm *vm, struct kind *k)
 record_id record_push(lua_State *L, const struct record_type *type, void *obj)
 {
     struct vm *vm = vm_of(L);
+    assert(obj != NULL);
     vm->lenient++; // half a record must not be left behind
     uint32_t i = take_slot(vm, kind_of(vm, type));
     struct slot *s = &vm->records->slots.p[i];

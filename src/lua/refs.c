@@ -154,6 +154,7 @@ struct vm_owner *vm_owner_running(struct vm *vm)
 
 vm_ref refs_take(lua_State *L, struct vm_owner *o)
 {
+    assert(vm_of(L) == o->vm);
     struct refs__table *t = table_of(o->vm);
     uint32_t i = take_slot(t);
     link_slot(t, i, o);

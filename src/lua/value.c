@@ -338,6 +338,7 @@ bool value_is_null(lua_State *L, int idx)
 
 void value_mark_array(lua_State *L)
 {
+    assert(lua_istable(L, -1));
     lua_rawgeti(L, LUA_REGISTRYINDEX, vm_of(L)->array_ref);
     lua_setmetatable(L, -2);
 }

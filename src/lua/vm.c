@@ -36,6 +36,7 @@ struct vm *vm_open(const struct vm_opts *opts)
     vm->log = opts->log;
     vm->arg = opts->arg;
     vm->backend = opts->backend;
+    assert(vm->backend == NULL || (vm->backend->fs.run != NULL && vm->backend->hook_add != NULL));
     vm_set_memory(vm, opts->memory_max != 0 ? opts->memory_max : VM_MEMORY);
     for (int i = 0; i < MARK__COUNT; i++) {
         vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
@@ -115,6 +116,7 @@ void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
     lua_State *L = vm->L;
     lua_pushcfunction(L, open);
     lua_call(L, 0, 1);
+    assert(!lua_isnil(L, -1));
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_pushvalue(L, -2);
     set_raw(L, name);
