@@ -53,8 +53,10 @@ uint64_t event_emit_record(struct event_log *log, const struct event_record *ev)
 /// A session and its journal were removed: end those who read it by its journal.
 void event_session_gone(struct event_log *log, struct str session);
 
-uint64_t event_first_id(const struct event_log *log); // oldest still in the ring; else the next
-uint64_t event_last_id(const struct event_log *log);  // newest given out, by this or an earlier hub
+/// The oldest id that is still in the ring; without one, the next id.
+uint64_t event_first_id(const struct event_log *log);
+/// The newest id that was given out, by this hub or an earlier one.
+uint64_t event_last_id(const struct event_log *log);
 
 struct event_filter {
     struct str types;   // patterns as in event_type_matches(); copied
@@ -78,7 +80,8 @@ typedef void event_wake(void *arg);
 /// hold (any more) is read from the journal, so there is no gap.
 struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
                                        const struct event_filter *f, event_wake *wake, void *arg);
-void event_reader_close(struct event_reader *r); // NULL is allowed
+/// End it; `wake` is not called any more. NULL is allowed.
+void event_reader_close(struct event_reader *r);
 
 /// The next frames for this reader, in one piece of memory: about `max` bytes of whole frames, or a
 /// single larger one, which a reader by journal gets in pieces; empty when there is nothing now.

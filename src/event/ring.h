@@ -28,6 +28,7 @@ struct ring {
 
 /// Room for about `bytes` of frames; the first one put has the id `first`.
 void ring_init(struct ring *r, size_t bytes, uint64_t first);
+/// Free its memory.
 void ring_fini(struct ring *r);
 
 /// Longest frame that ring_put() takes.
@@ -39,8 +40,10 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry);
 
 /// Is this id in the ring? The functions below take only such ids.
 bool ring_holds(const struct ring *r, uint64_t id);
+/// What is known of an event. Borrowed, as all below, until the next ring_put().
 struct ring_entry *ring_entry(const struct ring *r, uint64_t id);
+/// The whole frame; in it: the type, the JSON object, and what follows the id inside of that to the end.
 struct str ring_frame(const struct ring *r, uint64_t id);
 struct str ring_type(const struct ring *r, uint64_t id);
-struct str ring_data(const struct ring *r, uint64_t id); // the JSON object
-struct str ring_rest(const struct ring *r, uint64_t id); // behind its id, to the end of the frame
+struct str ring_data(const struct ring *r, uint64_t id);
+struct str ring_rest(const struct ring *r, uint64_t id);

@@ -18,6 +18,8 @@
 
 #include "net/http1.h"
 
+#include <assert.h>
+
 enum { BLANKS_MAX = 4 }; // empty lines in front of a request line (RFC 9112, 2.2)
 
 const struct http1_limits http1_default_limits = {
@@ -48,6 +50,7 @@ static int on_target(llhttp_t *ll, const char *at, size_t n)
         p->target.at = offset_of(p, at);
     }
     p->target.n += (uint32_t)n;
+    assert(p->target.at + p->target.n <= p->head.n); // llhttp reads the head where we keep it
     return 0;
 }
 
@@ -345,11 +348,13 @@ size_t http1_count(const struct http1 *p)
 
 struct str http1_name(const struct http1 *p, size_t i)
 {
+    assert(i < p->headers.n);
     return text(p, p->headers.p[i].name);
 }
 
 struct str http1_value(const struct http1 *p, size_t i)
 {
+    assert(i < p->headers.n);
     return str_trim(text(p, p->headers.p[i].value));
 }
 

@@ -91,11 +91,13 @@ int http1_finish(struct http1 *p, struct err *e) MUST_CHECK;
 /// True while no byte of the next message has arrived.
 bool http1_between(const struct http1 *p);
 
+/// The target of a request as it was sent; the name of its method.
 struct str http1_target(const struct http1 *p);
 const char *http1_method_name(const struct http1 *p);
-size_t http1_count(const struct http1 *p); // headers
+/// How many headers there are; the name of one, and its value without blanks at both ends.
+size_t http1_count(const struct http1 *p);
 struct str http1_name(const struct http1 *p, size_t i);
-struct str http1_value(const struct http1 *p, size_t i); // without blanks at both ends
+struct str http1_value(const struct http1 *p, size_t i);
 /// The value of the first header `name` (ASCII case ignored); `p` NULL in it when there is none.
 struct str http1_get(const struct http1 *p, const char *name);
 

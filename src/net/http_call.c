@@ -17,6 +17,8 @@
 //     after each of them changed.
 //   - no byte of a redirect's answer reaches the user.
 
+#include <assert.h>
+
 #include "net/http_client_int.h"
 
 enum {
@@ -200,6 +202,7 @@ static int follow(struct http_call *call, struct err *e)
 
 static void end(struct http_call *call, int rc)
 {
+    assert(!call->over && !call->gone);
     call->rc = rc;
     call->over = true;
     kick(call);
@@ -293,6 +296,7 @@ static bool may_tell(const struct http_call *call)
 static void leave(struct http_call *call)
 {
     struct http_client *c = call->client;
+    assert(!call->gone);
     http_client__stop(call);
     timer_stop(&call->total);
     timer_stop(&call->idle);
@@ -308,6 +312,7 @@ static void leave(struct http_call *call)
 
 static void free_call(struct http_call *call)
 {
+    assert(call->gone && !call->busy && call->easy == NULL);
     arena_fini(&call->arena);
     vec_fini(&call->headers);
     buf_fini(&call->in);

@@ -16,6 +16,8 @@
 //   - `linger` runs exactly while there is a multi handle without transfers.
 //   - a uv_poll is closed before curl closes its socket (CURL_POLL_REMOVE).
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "net/http_client_int.h"
 
@@ -181,6 +183,7 @@ void http_client__stop(struct http_call *call)
     struct http_client *c = call->client;
     if (call->started) {
         call->started = false;
+        assert(c->multi != NULL && c->n_transfers != 0);
         c->curl->multi_remove_handle(c->multi, call->easy);
         c->n_transfers--;
         linger_if_idle(c);
@@ -211,6 +214,7 @@ void http_client_close(struct http_client *c)
     while (c->calls != NULL) {
         http_client_cancel(c->calls);
     }
+    assert(c->n_transfers == 0);
     close_multi(c);
     free(c->user_agent);
     free(c);

@@ -33,6 +33,7 @@ struct sse_parser {
 
 /// `max` bounds the bytes of one line and of one event's data.
 void sse_init(struct sse_parser *p, size_t max, sse_cb *cb, void *arg);
+/// Free its buffers.
 void sse_fini(struct sse_parser *p);
 /// Take bytes in, calling back for each complete event. An event cut off by the end of the stream
 /// is not delivered. Fails with ERR_TOO_LARGE past the bound.

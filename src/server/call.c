@@ -9,6 +9,8 @@
 //
 // Invariant: whoever answers ends the call; a call that was refused is ended by http__refuse().
 
+#include <assert.h>
+
 #include "base/redact.h"
 #include "server/server_int.h"
 
@@ -255,6 +257,7 @@ void call__run(struct conn *c, struct call *r)
 struct call *call__orphan(struct call *r)
 {
     struct call *next = r->next;
+    assert(r->conn == NULL); // connections go first
     r->server = NULL;
     r->prev = r->next = NULL;
     return next;

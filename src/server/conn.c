@@ -92,6 +92,7 @@ static void on_written(uv_write_t *req, int status)
 {
     struct write *w = container_of(req, struct write, req);
     struct conn *c = w->conn;
+    assert(c->write == w);
     c->server->counts.bytes_out += status == 0 ? w->n : 0;
     c->write = NULL;
     c->stall_at = 0;
@@ -114,6 +115,7 @@ static void on_written(uv_write_t *req, int status)
 // `w` owns the bytes from here on; the first `done` of them have left already.
 static void write_rest(struct conn *c, struct write *w, size_t done)
 {
+    assert(c->write == NULL && done < w->n);
     uv_buf_t b = uv_buf_init(w->p + done, (unsigned)(w->n - done));
     w->conn = c;
     w->n -= done;
@@ -393,6 +395,7 @@ void conn__know(struct conn *c)
 
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state)
 {
+    assert(!c->closing);
     if (c->proto != NULL) {
         c->proto->on_gone(c);
     }
@@ -429,6 +432,7 @@ void conn__close(struct conn *c)
     if (c->next != NULL) {
         c->next->prev = c->prev;
     }
+    assert(s->n_conns[c->over_socket] != 0);
     s->n_conns[c->over_socket]--;
     s->n_strangers -= c->stranger;
     uv_close(&c->io.handle, on_closed);

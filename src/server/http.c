@@ -17,6 +17,8 @@
 //   - a call outlives its connection if the operation has not answered: its `conn` is then NULL.
 //   - while `call->running` no byte is given to the parser, so the head's spans stay valid.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "server/server_int.h"
 
@@ -76,6 +78,7 @@ static void refuse_framing(struct conn *c, const struct err *e)
 static int on_body(void *arg, struct str bytes)
 {
     struct http *h = arg;
+    assert(h->call != NULL && !h->call->running); // a refused request's body is not parsed
     buf_adds(&h->call->body, bytes);
     return buf_ok(&h->call->body) ? 0 : -1;
 }
@@ -277,6 +280,7 @@ void http__start(struct conn *c)
 void http__reply(struct conn *c, struct reply *reply, bool keep)
 {
     struct http *h = c->state;
+    assert(c->proto == &http && !c->closing);
     h->call = NULL;
     reply->keep = keep && !c->server->closing && !(h->eof && h->ahead.n == 0);
     reply->old = h->parser.minor == 0;

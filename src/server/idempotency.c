@@ -7,6 +7,8 @@
 // Bounds: ENTRIES, and BODIES bytes of answers; the oldest finished ones give way. Running ones stay.
 // Answers of 500 and above are not kept: the caller may try again.
 
+#include <assert.h>
+
 #include "server/server_int.h"
 
 enum { ENTRIES = 1000, BODIES = 1024 * 1024 };
@@ -33,6 +35,7 @@ struct idem {
 
 void idem__drop(struct idem *t, struct idem_entry *x)
 {
+    assert(t->bodies >= x->body_n);
     map_remove(&t->entries, (struct str){x->key, x->key_n});
     *(x->older != NULL ? &x->older->newer : &t->oldest) = x->newer;
     *(x->newer != NULL ? &x->newer->older : &t->newest) = x->older;
@@ -133,6 +136,7 @@ void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer
         idem__drop(t, x);
         return;
     }
+    assert(x->running);
     x->running = false;
     x->status = answer->status;
     x->type = answer->type != NULL ? xstrdup(answer->type) : NULL;

@@ -26,6 +26,8 @@ struct server_opts {
     const char *build; // sent as `Afloat-Build` over the Unix socket; NULL: not sent
 };
 
+/// Make a server that listens nowhere yet. Strings of `opts` are copied, `api` and `events` borrowed until
+/// server_close() has called `done`. Does not fail so far.
 int server_open(struct server **out, struct loop *l, const struct server_opts *opts,
                 struct err *e) MUST_CHECK;
 
@@ -39,7 +41,8 @@ bool server_socket_in_place(const struct server *s);
 /// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any
 /// free one is used instead. Addresses other than loopback need `behind_proxy`.
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e) MUST_CHECK;
-const char *server_tcp_address(const struct server *s); // "127.0.0.1:4700", "" when off
+/// "127.0.0.1:4700", or "" while it does not listen on TCP. Borrowed.
+const char *server_tcp_address(const struct server *s);
 
 /// What may name us (CONTRACT 4): more Host values, and the public address behind a proxy.
 void server_allow(struct server *s, const char *const *hosts, size_t n, const char *public_url,

@@ -121,6 +121,7 @@ static void stream_on_deadline(struct conn *c)
 static void stream_on_gone(struct conn *c)
 {
     struct stream *st = c->state;
+    assert(c->server->counts.streams != 0);
     event_reader_close(st->reader);
     if (st->more != NULL) {
         loop_cancel(c->server->loop, st->more);

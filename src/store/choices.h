@@ -15,6 +15,7 @@ typedef void choices_done(void *arg, int status, const struct err *e);
 struct choices *choices_new(struct store *store);
 /// When the store is closed: nothing that was set may still be on its way. NULL is allowed.
 void choices_free(struct choices *c);
+/// Read what is stored; `done` comes once, later.
 void choices_load(struct choices *c, choices_done *done, void *arg);
 
 /// The value of a key, borrowed until the next set, or until one fails; NULL when nothing was chosen.

@@ -19,11 +19,12 @@ struct docs {
 /// `idle(arg)` is called each time the last outstanding request has been answered.
 void docs_init(struct docs *d, struct lane *lane, const char *home, void (*idle)(void *arg),
                void *arg);
-void docs_fini(struct docs *d); // nothing may be outstanding
-
+/// Free it. Nothing may be outstanding.
+void docs_fini(struct docs *d);
+/// Is anything outstanding?
 bool docs_busy(const struct docs *d);
 
-// as store_doc_get(), store_doc_put() and store_doc_set()
+/// As store_doc_get(), store_doc_put() and store_doc_set().
 void docs_get(struct docs *d, struct str name, store_text_cb *cb, void *arg);
 void docs_put(struct docs *d, struct str name, struct str json, store_done *cb, void *arg);
 void docs_set(struct docs *d, struct str name, struct str key, struct str value, store_done *cb,

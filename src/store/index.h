@@ -18,26 +18,30 @@ struct index_row {
     int64_t meta_mtime;       // nanoseconds
 };
 
-/// Open or create the index at `path`. `*fresh` is true when it is new and has to be filled.
-/// A damaged file is set aside as `<path>.damaged-<time>` and counts as new, with `why` saying what was wrong. A newer schema, and a file system on which SQLite cannot work, are
-/// errors with the way out in `e`.
 enum { INDEX_WHY = 160 };
+
+/// Open or create the index at `path`. `*fresh` is true when it is new and has to be filled.
+/// A damaged file is set aside as `<path>.damaged-<time>` and counts as new, with `why` saying what was
+/// wrong. A newer schema, and a file system on which SQLite cannot work, are errors with the way out in `e`.
 int index_open(struct index **out, const char *path, bool *fresh, char why[INDEX_WHY],
                struct err *e) MUST_CHECK;
 /// The same for a file that exists, and a damaged one is ERR_CORRUPT and left where it is.
 int index_open_as_is(struct index **out, const char *path, struct err *e) MUST_CHECK;
-void index_close(struct index *x); // NULL is allowed
+/// Close and free it, outside of a transaction. NULL is allowed.
+void index_close(struct index *x);
 
 /// All changes between the two are one transaction. A failed index_commit() has rolled it back.
 /// Pairs inside a pair belong to the outer one.
 int index_begin(struct index *x, struct err *e) MUST_CHECK;
 int index_commit(struct index *x, struct err *e) MUST_CHECK;
 
+/// Insert a row, or replace the one of its id.
 int index_put(struct index *x, const struct index_row *r, struct err *e) MUST_CHECK;
 /// Change of metadata only.
 int index_put_meta(struct index *x, const struct index_row *r, struct err *e) MUST_CHECK;
 /// How far the journal has come; `r` has the id, last_seq, updated_at, mark, dev, ino.
 int index_put_progress(struct index *x, const struct index_row *r, struct err *e) MUST_CHECK;
+/// Remove the row of `id`, if there is one; remove all.
 int index_remove(struct index *x, struct str id, struct err *e) MUST_CHECK;
 int index_clear(struct index *x, struct err *e) MUST_CHECK;
 

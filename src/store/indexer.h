@@ -35,4 +35,5 @@ void indexer_close(struct indexer *ix);
 /// Queue `op`. All that is waiting when the lane comes free goes into one transaction, in order.
 /// Without an index (it could not be opened) each is answered with the error of opening.
 void indexer_submit(struct indexer *ix, struct index_op *op);
+/// Is anything waiting or running?
 bool indexer_busy(const struct indexer *ix);

@@ -86,6 +86,7 @@ static void learn(struct journal *j, struct journal_mark m)
         vec_push(&j->marks, m);
         memmove(&j->marks.p[i + 2], &j->marks.p[i + 1], (j->marks.n - i - 2) * sizeof m);
         j->marks.p[i + 1] = m;
+        assert(j->marks.p[i].seq < m.seq && j->marks.p[i].at < m.at); // they stay sorted
     }
     pthread_mutex_unlock(&j->lock);
 }
@@ -380,11 +381,6 @@ int64_t journal_last_ts(struct journal *j)
     return j->last_ts;
 }
 
-const char *journal_path(const struct journal *j)
-{
-    return j->path;
-}
-
 void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino)
 {
     *dev = j->dev;
@@ -448,6 +444,7 @@ int journal_write(struct journal *j, struct str lines, size_t n, struct err *e)
         return rc;
     }
     struct journal_mark first = j->end;
+    assert(n != 0 && !j->dirty_end);
     pthread_mutex_lock(&j->lock);
     j->end.seq += n;
     j->end.at += lines.n;

@@ -87,12 +87,15 @@ int journal_cut(int fd, const char *path, const struct journal_scan *scan, struc
 /// reading passes over it. All that is there is synced before this returns.
 int journal_open(struct journal **out, const char *path, struct journal_mark from,
                  struct journal_repair *r, struct err *e) MUST_CHECK;
-void journal_close(struct journal *j); // NULL is allowed
+/// Close the file without syncing and free it. NULL is allowed.
+void journal_close(struct journal *j);
 
+/// The mark behind its last event.
 struct journal_mark journal_end(struct journal *j);
-int64_t journal_last_ts(struct journal *j); // as the scan of journal_open() saw it
-const char *journal_path(const struct journal *j);
-void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino); // which file it is
+/// The time of the last event that journal_open() read; 0: it read none, or that says none.
+int64_t journal_last_ts(struct journal *j);
+/// Which file it is.
+void journal_file(const struct journal *j, uint64_t *dev, uint64_t *ino);
 
 /// Append `n` encoded lines, the first being journal_end().seq: all or nothing. After a failure the
 /// file is cut back to what it was; where even that fails, the next write does it first.

@@ -55,6 +55,7 @@ struct session__op *session__list_take(struct session__list *l)
 struct session__op *session__list_pop(struct session__list *l)
 {
     struct session__op *op = l->head;
+    assert(op != NULL);
     l->head = op->next;
     if (l->head == NULL) {
         l->end = &l->head;
@@ -65,6 +66,7 @@ struct session__op *session__list_pop(struct session__list *l)
 void session__answer(struct session__op *op)
 {
     const struct err *e = op->status < 0 ? &op->err : NULL;
+    assert(op->s->queued_bytes >= op->bytes);
     op->s->queued_bytes -= op->bytes;
     switch (op->kind) {
     case SESSION_APPEND:
@@ -105,6 +107,7 @@ static void unlink_used(struct session *s)
     *(s->newer != NULL ? &s->newer->older : &ss->newest) = s->older;
     *(s->older != NULL ? &s->older->newer : &ss->oldest) = s->newer;
     s->newer = s->older = NULL;
+    assert(ss->n_open != 0);
     ss->n_open--;
 }
 
@@ -143,6 +146,7 @@ static bool idle(const struct session *s)
 
 static void forget(struct session *s)
 {
+    assert(idle(s));
     struct sessions *ss = s->all;
     session__list_progress(s);
     session__close_journal(s);

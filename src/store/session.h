@@ -23,9 +23,10 @@ struct sessions_opts {
     void *arg;
 };
 
+/// The sessions of a store; nothing is read yet. Close with sessions_close().
 struct sessions *sessions_open(const struct sessions_opts *o);
 
-// as their namesakes in store.h
+/// As their namesakes in store.h.
 void sessions_new(struct sessions *ss, struct str id, struct str dir, struct str meta,
                   store_done *cb, void *arg);
 void sessions_meta(struct sessions *ss, struct str id, struct str meta, store_done *cb, void *arg);
@@ -38,9 +39,11 @@ void sessions_read(struct sessions *ss, struct str id, uint64_t after, size_t li
 /// Give the index what it does not know yet, so that a list asked for next is right.
 void sessions_flush(struct sessions *ss);
 
-size_t sessions_held(const struct sessions *ss); // in memory: open or with something to do
+/// How many are in memory: open or with something to do.
+size_t sessions_held(const struct sessions *ss);
 
 /// From now on sync and put away every session as soon as it has nothing left to do; nothing may be
 /// asked any more. `idle` says when none is held. The first error of a sync ends up in `e`.
 void sessions_drain(struct sessions *ss);
-int sessions_close(struct sessions *ss, struct err *e); // none may be held
+/// Free it; none may be held. The first error of a sync while draining, or 0.
+int sessions_close(struct sessions *ss, struct err *e);

@@ -8,6 +8,7 @@
 // left, which lists ignore and fsck removes. Killed before the row is there, the next start finds the
 // directory. Removal is one rename: there is no half-removed session.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -155,6 +156,7 @@ static void start_meta(struct session *s);
 static void finish(struct meta_job *m, int status, const struct err *e)
 {
     struct session *s = m->s;
+    assert(m->create ? s->busy : s->meta_running);
     if (m->create) {
         s->busy = false;
     } else {

@@ -19,6 +19,7 @@
 //   - `sync_failed` is set exactly between a failed sync and a rewrite that succeeded; meanwhile no
 //     sync is started.
 
+#include <assert.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -140,6 +141,7 @@ static void answer_synced(struct session *s)
 static void on_synced(void *arg)
 {
     struct session *s = arg;
+    assert(s->syncing);
     s->syncing = false;
     if (s->sync_status == 0) {
         s->synced = s->sync_upto;
@@ -164,6 +166,7 @@ void session__sync(struct session *s)
     if (s->syncing || s->sync_failed) {
         return;
     }
+    assert(s->journal != NULL && s->synced.at <= s->written.at);
     s->syncing = true;
     s->sync_upto = s->written;
     work_submit(s->all->o.sync, map_hash(str_of(s->id)), sync_work, on_synced, s);
@@ -230,6 +233,7 @@ static void write_work(void *arg)
 static void answer_written(struct session *s)
 {
     struct session__op *op = s->batch;
+    assert(op != NULL);
     s->batch = NULL;
     while (op != NULL) {
         struct session__op *next = op->next;
@@ -285,6 +289,7 @@ bool session__begin_append(struct session *s)
         s->queue.end = &s->queue.head;
     }
     *end = NULL;
+    assert(!s->busy && s->batch != NULL);
     s->busy = true;
     s->rewriting = s->sync_failed;
     session__touch(s);
@@ -309,6 +314,7 @@ static void on_read(void *arg)
     struct session__op *op = arg;
     struct session *s = op->s;
     char damage[JOURNAL_WHY];
+    assert(s->readers != 0);
     s->readers--;
     if (journal_damage(s->journal, damage)) {
         tell_damage(s, damage);

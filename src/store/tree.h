@@ -41,6 +41,7 @@ struct tree {
 /// ERR_TOO_LARGE; ERR_CONFLICT when files changed under the reader's hands twice in a row.
 /// On failure `t` holds nothing.
 int tree_read(struct tree *t, const char *path, struct err *e) MUST_CHECK;
+/// Free its files. It may be read into again.
 void tree_fini(struct tree *t);
 /// Does another user than root own it, or may one write it? A group that has the user's own number is the
 /// user's alone.
