@@ -156,8 +156,6 @@ int chat__follow(struct chat *t);
 /// Ask for the end of the turn; that it has ended comes as an event.
 void chat__interrupt(struct chat *t);
 
-/// Send `text` to the turn that runs; without one it is the next message. Nothing is followed.
-void chat__steer(struct chat *t, struct str text);
 /// Cycle the permission mode: ask, edits, plan, auto.
 void chat__next_permission(struct chat *t);
 /// Set it; the exit code.

@@ -109,18 +109,6 @@ static int write_message(struct chat *t, struct buf *body, struct str text)
     return code;
 }
 
-/// {text}
-static int write_text(struct chat *t, struct buf *body, struct str text)
-{
-    struct jw w;
-    (void)t;
-    jw_init(&w, body);
-    jw_obj(&w);
-    jw_kstr(&w, "text", text);
-    jw_end_obj(&w);
-    return EXIT_OK;
-}
-
 static void take_queued(struct chat *t, const struct json *answer)
 {
     struct chat_queued q = {0};
@@ -133,38 +121,53 @@ static void take_queued(struct chat *t, const struct json *answer)
     vec_push(&t->queue, q);
 }
 
-static void queue(struct chat *t, struct str text)
+// Both return whether the hub has taken it.
+static bool queue(struct chat *t, struct str text)
 {
     char path[CHAT_ID_MAX + 32];
     snprintf(path, sizeof path, "/session/%s/message", t->id);
-    int code = chat__send(t, "POST", path, write_message, text, take_queued);
-    (void)code; // said; there is nothing to follow then
+    return chat__send(t, "POST", path, write_message, text, take_queued) == EXIT_OK;
 }
 
-void chat__steer(struct chat *t, struct str text)
+static bool steer(struct chat *t, struct str text)
 {
     char path[CHAT_ID_MAX + 32];
     struct client_peer to = {.socket = t->c->home.socket};
     struct client_answer a;
     struct buf body;
+    struct jw w;
     struct err e = {0};
     snprintf(path, sizeof path, "/session/%s/steer", t->id);
     client_answer_init(&a);
     buf_init(&body, SIZE_MAX);
-    write_text(t, &body, text);
+    jw_init(&w, &body);
+    jw_obj(&w);
+    jw_kstr(&w, "text", text);
+    jw_end_obj(&w);
     struct client_request r = {.method = "POST", .path = path, .body = buf_str(&body)};
     int rc = client_call(&to, &r, &a, &e);
-    if (rc == 0 && a.status == 409) { // the turn has just ended
-        queue(t, text);
-    } else if (rc == 0 && a.status / 100 != 2) {
-        ask_problem(t->c, &a);
-    } else if (rc == 0 && !t->view.echo) {
+    bool late = rc == 0 && a.status == 409; // the turn has just ended
+    bool taken = late ? queue(t, text) : rc == 0 && a.status / 100 == 2;
+    if (taken && !late && !t->view.echo) {
         chat__print_line(t, "> ", text);
+    } else if (!taken && !late && rc == 0) {
+        ask_problem(t->c, &a);
     } else if (rc < 0 && rc != -EINTR) {
         out_error(&t->c->out, "cannot reach the turn: %s", e.msg);
     }
     buf_fini(&body);
     client_answer_fini(&a);
+    return taken;
+}
+
+static void say_meanwhile(struct chat *t, bool waits, struct str text)
+{
+    if (text.p[0] == '/' || text.p[0] == '!') { // not for the model, and the turn's session stays
+        out_note(&t->c->out, "commands wait for the end of the turn; Esc interrupts it");
+    } else if (waits ? queue(t, text) : steer(t, text)) {
+        chat__history_add(t, text);
+        edit_start(&t->line);
+    }
 }
 
 static int on_input(struct chat *t, enum chat_input in)
@@ -175,13 +178,7 @@ static int on_input(struct chat *t, enum chat_input in)
     } else if (in == INPUT_INTERRUPT) {
         raise(SIGINT); // as if the terminal had made it one, see on_signal()
     } else if ((in == INPUT_ENTER || in == INPUT_QUEUE) && text.n != 0) {
-        chat__history_add(t, text);
-        if (in == INPUT_QUEUE) {
-            queue(t, text);
-        } else {
-            chat__steer(t, text);
-        }
-        edit_start(&t->line);
+        say_meanwhile(t, in == INPUT_QUEUE, text);
     }
     return 0;
 }

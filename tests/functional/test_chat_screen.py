@@ -281,6 +281,10 @@ def test_escape_interrupts_and_enter_steers_and_alt_enter_queues(screen):
     pane.keys("Enter")
     assert hub.wait_for("POST", "/session/s-1/steer") == {"text": "mind the tests"}
     pane.shows("> mind the tests")
+    pane.type("/quit")
+    pane.keys("Enter")
+    pane.shows("commands wait for the end of the turn")  # and the model is not told
+    pane.keys("C-u")
     pane.type("and then this")
     pane.keys("M-Enter")
     pane.shows("queued: and then this")
@@ -288,6 +292,7 @@ def test_escape_interrupts_and_enter_steers_and_alt_enter_queues(screen):
     pane.shows("an answer to and then this")
     grid = pane.idle()
     assert not any(line.startswith("queued") for line in grid) and "> and then this" in grid
+    assert [b["text"] for m, p, b in hub.requests if p.endswith("/steer")] == ["mind the tests"]
 
 
 def test_shift_tab_cycles_the_permission_modes(screen):
