@@ -99,6 +99,8 @@ int chat__open(struct chat *t);
 int chat__new(struct chat *t);
 /// Go on with session `id` (a unique start of one will do).
 int chat__resume(struct chat *t, const char *id);
+/// Read the session's row for the status, if there is one to be drawn; what fails leaves it as it is.
+void chat__refresh(struct chat *t);
 /// The exit code; `*out` is the row of the session, in `arena`.
 int chat__row(struct chat *t, struct arena *arena, const struct json **out);
 

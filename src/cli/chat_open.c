@@ -250,3 +250,22 @@ int chat__row(struct chat *t, struct arena *arena, const struct json **out)
     struct ask_param params[] = {{"id", t->id}};
     return ask_value(t->c, OP_SESSION_SHOW, params, ARRAY_LEN(params), arena, out);
 }
+
+void chat__refresh(struct chat *t)
+{
+    struct client_peer to = {.socket = t->c->home.socket};
+    struct client_answer a;
+    struct arena arena;
+    struct json *row;
+    char path[CHAT_ID_MAX + 16];
+    snprintf(path, sizeof path, "/session/%s", t->id);
+    struct client_request r = {.method = "GET", .path = path};
+    client_answer_init(&a);
+    arena_init(&arena);
+    if (t->drawable && client_call(&to, &r, &a, NULL) == 0 && a.status == 200 &&
+        json_parse(&row, &arena, buf_str(&a.body), NULL, NULL) == 0) {
+        gauge_row(&t->gauge, row);
+    }
+    arena_fini(&arena);
+    client_answer_fini(&a);
+}

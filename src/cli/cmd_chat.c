@@ -233,17 +233,10 @@ int cmd_chat(struct cli *c)
 static int watch(struct chat *t, void *arg)
 {
     const char *given = arg;
-    struct arena arena;
-    const struct json *row = NULL;
-    arena_init(&arena);
     int code = sessions__resolve(t->c, given, t->id, sizeof t->id);
-    if (code == EXIT_OK && t->drawable) {
-        code = chat__row(t, &arena, &row);
+    if (code == EXIT_OK) {
+        chat__refresh(t);
     }
-    if (row != NULL) {
-        face_row(&t->face, row);
-    }
-    arena_fini(&arena);
     t->view.echo = true;
     return code == EXIT_OK ? chat__follow(t) : code;
 }

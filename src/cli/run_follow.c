@@ -68,6 +68,7 @@ static void begin_session(struct run_follow *f, struct str id, int64_t number)
     copy_id(f->before, id);
     t->seq = 0;
     f->iterations++;
+    chat__refresh(t);
     view_settle(&t->view);
     out_note(&t->c->out, "iteration %u: session #%lld of %s", f->iterations, (long long)number,
              f->bot);

@@ -509,3 +509,21 @@ def test_an_unknown_command_is_told(home, fake):
         assert b"/" + name in seen
     t.type("/quit\r")
     assert t.rest() == 0
+
+
+def test_who_attaches_speaks_to_the_turn_and_can_interrupt_it(home, fake):
+    hub = fake(lambda hub, said: None)
+    hub.emit("turn.started", text="long")
+    hub.emit("message.completed", role="user", text="long")
+    hub.emit("message.delta", text="on and on")
+    t = Terminal(home, "sessions", "attach", "s-1", "--color", "never")
+    t.frame(lambda s: "> long" in s.text() and "on and on" in s.text() and s.busy() and "fake/f" in s.text())
+    t.type("mind the gap\r")
+    assert hub.wait_for("POST", "/session/s-1/steer") == {"text": "mind the gap"}
+    t.type("\x1b")
+    hub.wait_for("POST", "/session/s-1/interrupt")
+    hub.emit("turn.interrupted")
+    t.frame(lambda s: s.asks("> ") and not s.busy())
+    t.type("\x03")
+    assert t.rest() == 130 and t.is_usual()
+    assert "afloat chat --resume s-1" in t.screen()

@@ -1,0 +1,92 @@
+#include "base/arena.h"
+#include "base/time.h"
+#include "cli/gauge.h"
+#include "unit/test.h"
+
+static void feed(struct gauge *g, const char *event)
+{
+    struct arena arena;
+    struct json *ev = NULL;
+    arena_init(&arena);
+    CHECK_INT(json_parse(&ev, &arena, str_of(event), NULL, NULL), 0);
+    gauge_event(g, json_str(json_get(ev, "type"), ""), ev);
+    arena_fini(&arena);
+}
+
+static void check_work(const struct gauge *g, const char *expected)
+{
+    struct buf out;
+    buf_init(&out, 4096);
+    gauge_work_line(g, &out, 100, COLOR_NONE);
+    struct str line = str_trim(buf_str(&out));
+    str_cut(&line, ' '); // the spinner
+    CHECK_SPAN(line, expected);
+    buf_fini(&out);
+}
+
+TEST(the_line_follows_the_turn)
+{
+    struct gauge g;
+    gauge_init(&g);
+    check_work(&g, "");
+    feed(&g, "{\"type\": \"usage.updated\", \"usage\": {\"input\": 100, \"output\": 10}}");
+    feed(&g, "{\"type\": \"turn.started\"}");
+    check_work(&g, "thinking · 0 s · Esc interrupts");
+    feed(&g, "{\"type\": \"message.delta\", \"text\": \"12345678\"}");
+    check_work(&g, "writing · 0 s · ~2 out · Esc interrupts");
+    feed(&g,
+         "{\"type\": \"usage.updated\", \"usage\": {\"input\": 1600, \"output\": 25, \"cost_usd\": "
+         "1.5}}");
+    feed(&g, "{\"type\": \"tool.called\", \"tool\": \"shell\"}");
+    feed(&g, "{\"type\": \"tool.called\", \"tool\": \"re\\u001b[2Jad\"}");
+    check_work(&g,
+               "running re\\x1b[2Jad and 1 more · 0 s · 1.5k in · 15 out · $1.50 · Esc interrupts");
+    feed(&g, "{\"type\": \"tool.completed\"}");
+    feed(&g, "{\"type\": \"tool.completed\"}");
+    check_work(&g, "thinking · 0 s · 1.5k in · 15 out · $1.50 · Esc interrupts");
+    feed(&g, "{\"type\": \"turn.completed\"}");
+    check_work(&g, "");
+}
+
+TEST(a_retry_has_its_reason_and_its_time)
+{
+    struct gauge g;
+    gauge_init(&g);
+    gauge_begin(&g);
+    feed(&g,
+         "{\"type\": \"message.aborted\", \"retry_in_ms\": 90000, \"error\": {\"message\": \"too "
+         "fast\"}}");
+    check_work(&g, "too fast: trying again in 1 min 30 s · 0 s · Esc interrupts");
+    g.retry_ns = time_mono_ns() - 1;
+    check_work(&g, "too fast: trying again · 0 s · Esc interrupts");
+    feed(&g, "{\"type\": \"message.delta\", \"reasoning\": \"hm\"}");
+    check_work(&g, "thinking · 0 s · Esc interrupts");
+}
+
+TEST(the_status_has_what_is_known)
+{
+    struct gauge g;
+    struct arena arena;
+    struct json *row;
+    struct buf out;
+    gauge_init(&g);
+    arena_init(&arena);
+    buf_init(&out, 4096);
+    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
+    CHECK_STR(buf_z(&out), "");
+    CHECK_INT(json_parse(&row, &arena,
+                         STR("{\"provider\": \"p\", \"model\": \"m\", \"permission\": \"ask\", "
+                             "\"working_dir\": \"/home/u/nosuch\", \"usage\": {\"input\": 0}}"),
+                         NULL, NULL),
+              0);
+    gauge_row(&g, row);
+    feed(&g, "{\"type\": \"usage.updated\", \"usage\": {\"input\": 2500000}}");
+    feed(&g, "{\"type\": \"env.applied\"}");
+    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
+    CHECK_STR(buf_z(&out), "ask · p/m · ~/nosuch · context 2.5M · environment applied\n");
+    buf_clear(&out);
+    gauge_status_line(&g, &out, 12, COLOR_NONE, "/home/user");
+    CHECK_STR(buf_z(&out), "ask · p/m ·…\n");
+    buf_fini(&out);
+    arena_fini(&arena);
+}
