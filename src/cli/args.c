@@ -295,6 +295,7 @@ bool args_has(const struct args *a, enum flag_id id)
 
 const char *args_value(const struct args *a, enum flag_id id)
 {
+    assert(id < FLAG__COUNT && flags[id].value != NULL);
     const char *value = NULL;
     for (size_t i = 0; i < a->flags.n; i++) {
         value = a->flags.p[i].id == id ? a->flags.p[i].value : value;

@@ -29,7 +29,7 @@ void args_fini(struct args *a);
 bool args_has(const struct args *a, enum flag_id id);
 /// The value given last, or NULL.
 const char *args_value(const struct args *a, enum flag_id id);
-/// The same as a number of at least 0. ERR_USAGE when it is none; `fallback` when it was not given.
+/// The same as a number of at least 0. ERR_USAGE when it is not one; `fallback` when it was not given.
 int args_number(const struct args *a, enum flag_id id, int64_t fallback, int64_t *out,
                 struct err *e) MUST_CHECK;
 /// Word `i`, or NULL.

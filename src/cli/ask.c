@@ -5,9 +5,9 @@
 //       2xx: the command prints it, as it came with --json   <───────────────┤
 //       else: told on stderr, exit code by its problem       <───────────────┘
 //
-// The request is tried before anything is started: the usual case is a hub that runs, and costs one
-// connection. Sent a second time is only a request that nobody has seen (nobody listened), or a mere
-// question under which the hub went away: one that was killed accepts for a moment, and resets.
+// The request is tried before a hub is started: usually one runs, and that costs one connection. A request is
+// sent a second time only when no hub received it, or when it only reads and the connection was lost: a hub
+// that was just killed accepts for a moment, and resets.
 
 #include "cli/ask.h"
 
@@ -54,7 +54,9 @@ static void add_path(struct buf *out, const char *path, const struct ask_param *
     while (rest.n != 0) {
         buf_adds(out, str_cut(&rest, '{'));
         if (rest.n != 0) {
-            add_encoded(out, str_of(value_of(str_cut(&rest, '}'), params, n)));
+            const char *value = value_of(str_cut(&rest, '}'), params, n);
+            assert(value != NULL); // the grammar asks for what the path needs
+            add_encoded(out, str_of(value));
         }
     }
 }
@@ -293,8 +295,8 @@ bool ask_health(struct cli *c, struct client_answer *a)
     return client_call(&to, &r, a, NULL) == 0 && a->status == 200;
 }
 
-int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
-              struct arena *arena, const struct json **out)
+int ask_parsed(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+               struct arena *arena, const struct json **out)
 {
     struct client_answer a;
     struct json *v = NULL;
@@ -302,11 +304,19 @@ int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size
     client_answer_init(&a);
     int code = ask_op(c, op, params, n, &a);
     struct str body = arena_str(arena, buf_str(&a.body)); // texts of the value point into it
-    if (code == EXIT_OK && !c->json && json_parse(&v, arena, body, NULL, &e) < 0) {
+    if (code == EXIT_OK && json_parse(&v, arena, body, NULL, &e) < 0) {
         out_error(&c->out, "the hub's answer is not JSON: %s", e.msg);
         code = EXIT_FAILED;
     }
     *out = v;
     client_answer_fini(&a);
+    return code;
+}
+
+int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+              struct arena *arena, const struct json **out)
+{
+    int code = ask_parsed(c, op, params, n, arena, out);
+    *out = c->json ? NULL : *out;
     return code;
 }

@@ -6,7 +6,7 @@
 #include "client/client.h"
 #include "proto/ops.h"
 
-// Asking the hub on behalf of a command. Results are exit codes: 0 to go on, else what the command
+// Asking the hub on behalf of a command. Results are exit codes: 0 to continue, else what the command
 // returns; whatever went wrong has been said.
 
 /// A value for one parameter of an operation. By the type the operation gives it, `value` is a
@@ -50,10 +50,12 @@ bool ask_health(struct cli *c, struct client_answer *a);
 /// One line when the hub is of another build than we are.
 void ask_note_build(struct cli *c, const struct client_answer *a);
 
-/// The answer's body as JSON; NULL, said, when it is none. Lives in `arena`.
+/// The answer's body as JSON, in `arena`; NULL, with an error printed, when it is not JSON.
 struct json *ask_json(struct cli *c, struct arena *arena, const struct client_answer *a);
 
-/// ask_op() and ask_json() in one: the answer in `*out`, living in `arena`. NULL when the exit code is
-/// not 0, and with --json, where it has been printed.
+/// ask_op() and ask_json() in one: the answer in `*out`, living in `arena`; NULL when the exit code is not
+/// 0. ask_value() also sets NULL with --json, where the answer has been printed.
+int ask_parsed(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+               struct arena *arena, const struct json **out);
 int ask_value(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
               struct arena *arena, const struct json **out);

@@ -253,29 +253,19 @@ static int gather(struct call *k)
 
 // ---- asking --------------------------------------------------------------------------------
 
-/// One request; the answer is in `*out`, NULL when there was none. With --json it has been printed.
+/// One request, for the page at `cursor`.
 static int ask(struct call *k, const struct json **out)
 {
-    struct client_answer a;
-    struct json *v = NULL;
-    client_answer_init(&a);
+    assert(k->n < PARAMS);
     k->params[k->n] = (struct ask_param){"cursor", k->cursor};
-    int code = ask_op(k->c, (enum op_id)(k->op - ops), k->params, k->n + 1, &a);
-    struct str body = arena_str(&k->arena, buf_str(&a.body)); // texts of the value point into it
-    struct err e = {0};
-    if (code == EXIT_OK && json_parse(&v, &k->arena, body, NULL, &e) < 0) {
-        out_error(&k->c->out, "the hub's answer is not JSON: %s", e.msg);
-        code = EXIT_FAILED;
-    }
-    client_answer_fini(&a);
-    *out = v;
-    return code;
+    return ask_parsed(k->c, (enum op_id)(k->op - ops), k->params, k->n + 1, &k->arena, out);
 }
 
 /// The rows of all pages as one table.
 static int show_pages(struct call *k, const struct json *v)
 {
     const struct layout *l = &k->form->layout;
+    assert(l->columns != NULL);
     struct table t;
     int code = EXIT_OK;
     show_begin(&t, l->columns);
@@ -323,6 +313,7 @@ static int show(struct call *k, const struct json *v)
 
 int call_with(struct cli *c, enum op_id op, const struct form *f)
 {
+    assert(op < OP__COUNT && f != NULL);
     struct call k = {.c = c, .form = f, .op = &ops[op]};
     const struct json *v = NULL;
     arena_init(&k.arena);

@@ -123,6 +123,7 @@ static int finish(struct cli *c, int code)
 
 int cli_main(int argc, char **argv, const struct cli_host *host)
 {
+    assert(host != NULL && host->version != NULL);
     struct cli c = {.host = host};
     struct err e;
     fill_stdio();

@@ -2,7 +2,7 @@
 
 #include "base/base.h"
 
-// The command line. main() hands over here; what lies above this folder comes in through cli_host.
+// The command line. main() hands over here; what is above this folder is reached through cli_host.
 
 /// What `afloat hub` was asked for; NULL where nothing was said. Borrowed for the call.
 struct cli_hub_opts {

@@ -3,6 +3,7 @@
 // The hub answers with its own settings. In a project that has settings, its layer is read here and replaces
 // what the hub said, except for values from a flag or a policy.
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -107,6 +108,7 @@ static void merge(struct jw *w, const struct json *hub, const struct json *here,
 
 static int add_project(struct cli *c, const struct trust_settings *p, struct client_answer *a)
 {
+    assert(p->trusted && p->root != NULL);
     struct arena arena = {0};
     struct buf text = {.max = TEXT_MAX}, out = {.max = TEXT_MAX};
     struct json *hub = NULL, *here = NULL;

@@ -4,6 +4,7 @@
 //     logs -f      ... and what is appended, across rotations; inotify says when
 //     --json       the answer of GET /logs, or the same made from the file; with -f the `log` events
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -107,6 +108,7 @@ struct tail {
 
 static void print_new(struct tail *t)
 {
+    assert(t->fd >= 0 && t->at >= 0);
     char chunk[16 << 10];
     struct stat st;
     if (fstat(t->fd, &st) == 0 && st.st_size < t->at) {

@@ -1,8 +1,8 @@
 // Which providers there are, and what models one of them offers.
 //
-// Keys are the client's. The list is asked for with the names of the variables that hold some; the
-// models of a provider are asked for with the key itself, which the hub takes from a session: where
-// there is a key here, one is made for the question and removed behind it.
+// Keys belong to the client. The list is asked for with the names of the variables that hold keys. The models
+// of a provider are asked for with the key itself, which the hub takes from a session: where there is a key,
+// a session is made for the question and removed after it.
 
 #include "cli/call.h"
 #include "cli/chat_int.h"

@@ -160,7 +160,7 @@ static int detach(struct cli *c, const char *prompt)
 
 // ---- Ctrl-C before it has begun ------------------------------------------------------------
 
-// The one run of the bot that goes on here; its id, in `arena`, NULL when there is none or several.
+// The id, in `arena`, of the one run of the bot that is running here; NULL for none or several.
 static const char *find_begun(struct cli *c, struct arena *arena)
 {
     char *here = getcwd(NULL, 0);

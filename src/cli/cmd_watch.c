@@ -43,7 +43,7 @@ static void print_fields(struct out *o, const struct json *v)
     }
 }
 
-void watch__print_event(struct cli *c, struct str data)
+static void print_event(struct cli *c, struct str data)
 {
     struct arena a = {0};
     struct json *v = NULL;
@@ -70,7 +70,7 @@ static int on_event(const struct client_event *ev, void *arg)
         memcpy(f->last_id, ev->id.p, ev->id.n);
         f->last_id[ev->id.n] = '\0';
     }
-    watch__print_event(f->c, ev->data);
+    print_event(f->c, ev->data);
     return out_flush(&f->c->out) ? 0 : -EPIPE;
 }
 
@@ -175,7 +175,7 @@ static int list_page(struct cli *c, const char *types, const char *session, cons
     json_foreach_item (event, json_get(v, "events")) {
         struct buf text = {.max = CLIENT_EVENT_MAX};
         json_write(&text, event, 0);
-        watch__print_event(c, buf_str(&text));
+        print_event(c, buf_str(&text));
         buf_fini(&text);
         ++*n;
     }

@@ -68,6 +68,7 @@ const struct command *command_find_noun(struct str word)
 // A verb that exists is meant itself, whatever it is an alias of elsewhere.
 const struct command *command_find_verb(const struct command *first, struct str verb)
 {
+    assert(first != NULL);
     const struct command *found = NULL;
     for (const struct command *c = first; c != NULL; c = command_next_verb(c)) {
         if (str_eqz(verb, c->verb)) {

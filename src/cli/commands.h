@@ -40,7 +40,7 @@ enum command_mode {
     CMD_DEFAULT = 1,  // what its noun alone means
     CMD_STARTS = 2,   // needs the hub, and starts it unless told not to
     CMD_HOMELESS = 4, // works where no home can be found
-    CMD_PROGRAM = 8,  // its first word is a program, and all behind that is the program's
+    CMD_PROGRAM = 8,  // its first word is a program, and all after that is the program's
     CMD_SUBJECT = 16, // of a noun's default row: the first word may stand before the verb
 };
 

@@ -3,6 +3,8 @@
 // bash and zsh get one function that finds noun and verb among the words so far and offers what may
 // follow; it does not call afloat while the user types. fish has rules of its own for that.
 
+#include <assert.h>
+
 #include "cli/cli_int.h"
 
 // ---- lists of words ------------------------------------------------------------------------
@@ -46,6 +48,7 @@ static void add_flags(struct out *o, const struct command *first)
 
 static const struct command *next_noun(const struct command *row)
 {
+    assert(row != NULL);
     const struct command *last = row;
     while (command_next_verb(last) != NULL) {
         last = command_next_verb(last);

@@ -33,7 +33,7 @@
 enum { MOST_WORDS = 8, OUTPUT_MAX = 1 << 20, END_MS = 10000, UNTIL_MS = 10000, AGAIN_MS = 5 };
 
 struct step {
-    const char *heading; // NULL: goes on under the last one
+    const char *heading; // NULL: continues under the last one
     const char *words[MOST_WORDS];
     const char *until; // asked again until it prints this; NULL: asked once
     const char *file;  // saved before, under the home; NULL: none
@@ -80,7 +80,7 @@ static const struct step tour[] = {
     {.words = {"feature", "list"}},
     {.heading = "kill -9 the hub, and look at what is left",
      .words = {"status"}, .exit = EXIT_UNREACHABLE, .kill = true},
-    {.heading = "Ask again: is there a hub, is the choice kept, do event ids go on?",
+    {.heading = "Ask again: is there a hub, is the choice kept, do event ids continue?",
      .words = {"feature", "list"}},
     {.words = {"events", "emit", "user.demo", "{\"n\":3}"}},
     {.words = {"events", "--types", "user.*,hub.*"}},
@@ -384,7 +384,7 @@ int cmd_demo(struct cli *c)
     struct err e = {0};
     bool stays = args_has(&c->args, FLAG_SERVE) && c->out.terminal && isatty(STDIN_FILENO) == 1;
     arena_init(&d.arena);
-    signal(SIGPIPE, SIG_IGN); // a reader that goes must not leave the private home behind
+    signal(SIGPIPE, SIG_IGN); // a reader that stops must not keep us from removing the private home
     interrupt_catch();
     int code = make_home(&d, &e) < 0 ? cli__fail(c, &e) : EXIT_OK;
     if (code == EXIT_OK) {

@@ -27,6 +27,7 @@ static void on_building(const struct env_building *m, void *arg)
 static void on_ready(const struct env_ready *m, void *arg)
 {
     struct building *b = arg;
+    assert(!b->over);
     b->once->result = env_result_ref(m->result);
     b->over = true;
 }
@@ -34,6 +35,7 @@ static void on_ready(const struct env_ready *m, void *arg)
 static void on_failed(const struct env_failed *m, void *arg)
 {
     struct building *b = arg;
+    assert(!b->over);
     b->once->code = m->code;
     b->once->error = xstrdup(m->text);
     b->over = true;

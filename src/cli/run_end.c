@@ -62,7 +62,7 @@ static void say_next(struct cli *c, const struct json *r)
 void follow__say_detached(struct cli *c, const char *id, const char *bot)
 {
     char *home = home_words(c);
-    out_note(&c->out, "run %s of %s goes on in the hub", id, bot);
+    out_note(&c->out, "run %s of %s continues in the hub", id, bot);
     out_hint(&c->out, "follow: afloat runs attach %s%s", id, home);
     out_hint(&c->out, "stop: afloat runs stop %s%s", id, home);
     free(home);

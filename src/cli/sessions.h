@@ -13,6 +13,6 @@ int sessions__resolve(struct cli *c, const char *given, char *out, size_t size);
 /// A row of the list, newest first; false ends the walk.
 typedef bool sessions_row_fn(const struct json *row, void *arg);
 int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg);
-/// A page of its events behind `after`: `{events, next}`.
+/// A page of its events with a number greater than `after`: `{events, next}`.
 int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena *arena,
                      const struct json **out);

@@ -256,6 +256,7 @@ static enum out_tint tint_of(const struct column *col, struct str text)
 void show_add_row(struct cli *c, struct table *t, const struct column *columns,
                   const struct json *row, struct str key)
 {
+    assert(t->cells.n % t->columns == 0); // rows are whole
     for (const struct column *col = columns; col->head != NULL; col++) {
         struct buf text = {.max = SIZE_MAX};
         make_cell(c, &text, col, row, key);
@@ -348,6 +349,7 @@ static void show_record(struct cli *c, const struct column *columns, const struc
 
 void show_answer(struct cli *c, const struct layout *l, const struct json *v)
 {
+    assert(l->rows == NULL || l->columns != NULL);
     if (l->rows == NULL) {
         show_record(c, l->columns, v);
         return;

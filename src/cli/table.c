@@ -134,6 +134,7 @@ static size_t print_cut(struct out *o, const struct cell *c, size_t width, enum 
 /// can be copied. Lines after the first begin at column `indent`.
 static void print_wrapped(struct out *o, const struct cell *c, size_t indent, size_t width)
 {
+    assert(width > 0);
     struct str rest = c->text;
     while (rest.n != 0) {
         struct str line = {rest.p, text_fit(rest, width, NULL)};
@@ -180,6 +181,7 @@ static void print_columns(const struct table *t, struct out *o, size_t room,
 /// A row as a block: its first cell, then the others with their heads.
 static void print_block(const struct table *t, struct out *o, size_t room, const struct cell *row)
 {
+    assert(room != 0 && row < t->cells.p + t->cells.n);
     size_t heads = 0;
     for (size_t i = 1; i < t->columns; i++) {
         heads = MAX(heads, text_width(str_of(t->column[i].head)));

@@ -2,9 +2,6 @@
 
 #include "cli/cli_int.h"
 
-/// Print one event of the stream as a line, given its data.
-void watch__print_event(struct cli *c, struct str data);
-
 /// Print events as they come until Ctrl-C; survives restarts of the hub. The filters may be NULL.
 /// Returns the exit code.
 int watch__follow(struct cli *c, const char *types, const char *session, const char *after);

@@ -237,7 +237,7 @@ void pump_finish(struct pump *p)
 void pump_pause(struct pump *p, bool paused)
 {
     p->paused = paused;
-    if (!paused) { // whoever had the terminal meanwhile may have wanted it to block
+    if (!paused) { // the program that had the terminal may have made it block
         set_nonblocking(p->in_fd);
         set_nonblocking(p->out_fd);
     }

@@ -8,7 +8,7 @@
 //     terminal `in`  ──> up   (64 KiB) ──> master
 //     terminal `out` <── down (64 KiB) <── [filter] <── master
 //
-// A side whose buffer is full is not read: whoever writes too fast waits, as on any terminal. All
+// A side whose buffer is full is not read: a writer that is too fast waits, as on any terminal. All
 // functions and callbacks belong to the loop thread.
 
 struct pump;
@@ -31,17 +31,17 @@ struct pump_cb {
 int pump_open(struct pump **out, struct loop *l, int terminal_in, int terminal_out, int master,
               const struct pump_cb *cb, void *arg, struct err *e) MUST_CHECK;
 
-/// The writers are gone or do not count any more: deliver what lies in the master, then end.
+/// The writers are gone or do not count any more: deliver what is in the master, then end.
 void pump_finish(struct pump *p);
 
-/// Stop and go on, around a time in which the terminal is not ours.
+/// Stop and continue, around a time in which the terminal is not ours.
 void pump_pause(struct pump *p, bool paused);
 
 /// Write bytes of our own between two of the program's; only for a filter's owner, whose output ends
 /// at the end of a sequence.
 void pump_inject(struct pump *p, struct str bytes);
 
-/// Let the program read bytes of our own, behind what was typed so far: what it asked the terminal and a
+/// Let the program read bytes of our own, after what was typed so far: what it asked the terminal and a
 /// filter's owner answers. Dropped when it reads nothing and the way is full.
 void pump_answer(struct pump *p, struct str bytes);
 

@@ -42,8 +42,8 @@ static void on_deadly(int signum)
     raise(signum);
 }
 
-/// Signals that somebody handles already, a sanitizer say, are left to him: he exits, and that is
-/// seen by atexit.
+/// Signals that have a handler already, of a sanitizer say, keep it: it exits, and atexit gives the terminal
+/// back.
 static void arm(void)
 {
     struct sigaction sa = {.sa_handler = on_deadly, .sa_flags = (int)SA_RESETHAND}, old;

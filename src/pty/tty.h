@@ -36,7 +36,7 @@ const struct termios *tty_modes(void);
 /// copied. Empty: none.
 void tty_set_farewell(struct str bytes);
 
-/// A descriptor of our own for the terminal behind `fd`, close-on-exec, so that its being
-/// non-blocking is nobody else's affair. Where that terminal cannot be opened again (another user's,
+/// A descriptor of our own for the terminal of `fd`, close-on-exec, so that making it non-blocking does not
+/// affect other processes. Where that terminal cannot be opened again (another user's,
 /// after su) it is a plain duplicate, and giving the terminal back makes it block again.
 int tty_reopen(int fd, struct err *e) MUST_CHECK;

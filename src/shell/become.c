@@ -4,6 +4,7 @@
 // session directory, and no process remains to remove files later. But nothing in them depends on a
 // project: all such shells share one set, written anew each time.
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ bool become__is_interactive(const struct run *r)
 
 int become__run(const struct run *r, struct err *e)
 {
+    assert(r->o->words == NULL || r->o->string == NULL);
     enum env_dialect d;
     const char *shell = run__shell(r->o, &d);
     const char *const string[] = {shell, "-c", r->o->string, NULL};

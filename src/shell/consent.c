@@ -1,7 +1,7 @@
 // Asking whether a project's environment may be used.
 //
-//     the gate lets it pass ──> go on
-//     else ── terminal ──> [f]ollow [o]nce [n]o [?] ── f, o ──> stored, go on
+//     the gate lets it pass ──> continue
+//     else ── terminal ──> [f]ollow [o]nce [n]o [?] ── f, o ──> stored, continue
 //          └─ none, n ──> ERR_DENIED with the command to type
 //
 // Later builds ask the gate alone: a changed file of a place that is not followed is then a failed

@@ -30,12 +30,12 @@
 
 enum { CTL_ANSWER_MAX = 16 << 20, CTL_WAIT_MS = 600000 };
 
-/// The directory of the Afloat shell that this process runs in: where AFLOAT_RELOAD_FILE lies, when
+/// The directory of the Afloat shell that this process runs in: the one of AFLOAT_RELOAD_FILE, when
 /// it is ours, closed to others, and holds a control socket. Caller frees; NULL when there is none.
 char *ctl_find(void);
 
 /// The directory of a session under `runtime` (struct home) whose project is `project`: one that
-/// answers. For a terminal beside the shell. Caller frees; NULL when there is none.
+/// answers. For a terminal next to the shell. Caller frees; NULL when there is none.
 char *ctl_find_project(const char *runtime, const char *project);
 
 /// Ask the wrapper of session `dir`; blocking, for one thread, ended early by interrupt.h's signals.

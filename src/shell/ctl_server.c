@@ -1,11 +1,11 @@
 // Answering on the control socket.
 //
-// A connection is one question and one answer. The socket lies in a directory that only its owner can
-// enter, so whoever comes is the user; still a question is bounded, and one that is no JSON is told so.
+// A connection is one question and one answer. The socket is in a directory that only its owner can enter,
+// so the asker is the user; still a question is bounded, and one that is not JSON gets an error.
 //
 // Invariants:
 //   - a call is freed when its handle has closed *and* (it was answered, was never asked, or the server
-//     is gone): whoever holds one for later may answer it even if the asker has left.
+//     is gone): a call that is kept for later may be answered even if the asker has left.
 
 #include "shell/ctl_server.h"
 
@@ -42,6 +42,7 @@ struct ctl_call {
 
 static void release(struct ctl_call *c)
 {
+    assert(!c->closed || c->closing);
     if (!c->closed || (c->asked && !c->answered && c->server != NULL)) {
         return;
     }

@@ -1,6 +1,6 @@
 // The private directory of a shell session.
 //
-//     $AFLOAT_RUNTIME/shell/     locked while somebody makes or sweeps a session's directory
+//     $AFLOAT_RUNTIME/shell/     locked while a session's directory is made or removed
 //         qX3f9a/                locked by its session for as long as that lives
 //
 // The directories themselves are locked (flock), so a lock ends with its process, however that ends. A

@@ -14,12 +14,12 @@ struct shell_dir {
 /// ends it with shell_dir_close().
 int shell_dir_open(struct shell_dir *d, const char *runtime, struct err *e) MUST_CHECK;
 
-/// The same for a directory whose name somebody else chose: `path` is made, and one that a dead process
+/// The same for a directory whose name the caller chose: `path` is made, and one that a dead process
 /// left there under that name is gone before. Its parent must be there and ours alone.
 int shell_dir_make(struct shell_dir *d, const char *path, struct err *e) MUST_CHECK;
 
 /// Remove it with all that is in it, and what dead sessions left.
 void shell_dir_close(struct shell_dir *d);
 
-/// True when `path` is a directory of ours that nobody else may enter; no link is followed.
+/// True when `path` is a directory of ours that no other user may enter; no link is followed.
 bool shell_dir_is_private(const char *path);

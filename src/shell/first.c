@@ -3,6 +3,7 @@
 // Echo is off meanwhile, so that what is typed ahead does not mix with the progress line; it stays in the
 // terminal, and the shell reads it later. Ctrl-C stops the build and starts the shell without it.
 
+#include <assert.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ static void on_tasks_end(const struct env_tasks_end *end, void *arg)
 
 static void run_tasks(struct run *r)
 {
+    assert(r->built != NULL && r->tasks == NULL);
     const struct env_tasks_opts o = {.loop = &r->loop,
                                      .result = r->built,
                                      .base = (const char *const *)environ,

@@ -1,4 +1,4 @@
-// The process behind `afloat hook`.
+// The background process of `afloat hook`.
 //
 // It never touches the shell: it writes numbered files, and the shell looks for the next number at its
 // prompt, which costs one test and no process. A signal that does nothing by default (SIGURG, for which

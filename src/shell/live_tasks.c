@@ -7,6 +7,8 @@
 // One that changes while they run is looked at when they are over. What they say is one line each at the
 // prompt; what they print is not shown.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "shell/live_int.h"
 #include "watch/watch.h"
@@ -82,6 +84,7 @@ static void on_change(struct watch *w, const struct watch_batch *batch, void *ar
 
 static void watch_one(struct live *v, const struct env_task *task, const char *path)
 {
+    assert(v->run->watcher != NULL);
     struct task_watch *t = xcalloc(1, sizeof *t);
     char *dir = str_dup(path_dir(str_of(path))), *name = str_dup(path_base(str_of(path)));
     static const char *const none[] = {NULL};

@@ -30,7 +30,7 @@ struct offer {
     const char *kind;
     const char *slot; // of those with the same only the newest waits; NULL: all do
     char *file;       // of ours, or NULL
-    char *arg;        // what is said behind it, or NULL
+    char *arg;        // what follows it on the line, or NULL
     bool stale;       // another is about to take its place
 };
 

@@ -23,7 +23,7 @@ static void put(const struct buf *b)
     while (at < b->n) {
         ssize_t n = write(STDERR_FILENO, b->p + at, b->n - at);
         if (n <= 0) {
-            return; // nobody to tell
+            return; // stderr is the last place to report to
         }
         at += (size_t)n;
     }

@@ -5,7 +5,7 @@
 #include "loop/timer.h"
 
 /// What is shown on stderr while the first environment is built and its tasks run. On a terminal the
-/// last line says what goes on, and lines above it are what was printed; elsewhere there are only lines.
+/// last line says what is running, and lines above it are what was printed; elsewhere there are only lines.
 /// Storage of the caller, loop thread.
 struct progress {
     bool live; // there is a line that moves
@@ -18,7 +18,7 @@ struct progress {
 
 /// `terminal`: stderr is a terminal that we may draw on.
 void progress_init(struct progress *p, struct loop *l, bool terminal, bool quiet);
-/// What goes on now; NULL when nothing does.
+/// What is running now; NULL for nothing.
 void progress_set(struct progress *p, const char *text);
 /// A line that stays: control characters in it are left out.
 void progress_line(struct progress *p, struct str line);

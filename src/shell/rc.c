@@ -2,7 +2,7 @@
 //
 //     bash   rc.bash             --noprofile --rcfile rc.bash -i
 //     zsh    zsh/.zshenv .zshrc  ZDOTDIR=zsh, put back by the first of the two
-//     fish   init.fish           --init-command: runs behind config.fish
+//     fish   init.fish           --init-command: runs after config.fish
 //
 // Nothing in these texts depends on the project: what does, a path say, comes by the environment or by
 // the files of offers.h, so that there is nothing to quote.
@@ -52,7 +52,7 @@ static int write_init(const char *dir, const char *name, enum env_dialect d, con
     return rc;
 }
 
-/// `list` with NULL behind it, of the arena.
+/// `list` with NULL after it, in the arena.
 static const char **words(struct arena *a, const char *const *list, size_t n)
 {
     const char **out = arena_calloc(a, n + 1, sizeof *out);

@@ -2,6 +2,8 @@
 
 #include "shell/report.h"
 
+#include <assert.h>
+
 #include "base/json.h"
 #include "base/vec.h"
 #include "client/announce.h"
@@ -29,6 +31,7 @@ struct news {
 
 static void tell(struct report *r, const struct news *n)
 {
+    assert(n->changed != NULL || n->n_changed == 0);
     struct buf body = {.max = BODY_MAX};
     struct jw w;
     jw_init(&w, &body);

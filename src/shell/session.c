@@ -5,7 +5,7 @@
 //     running ── HUP, TERM, INT, QUIT, or the terminal is gone ──> shell gets HUP, later KILL ──> over
 //     running ── TSTP ──> terminal given back, we stop ── CONT, in the foreground ──> running
 //
-// The terminal is given back before on_exit, so that whoever gets that may print. A shell that was hung
+// The terminal is given back before on_exit, so that its receiver may print. A shell that was hung
 // up and does not go is killed after two seconds; its background jobs live on, as they do when any
 // terminal is closed.
 //
@@ -41,7 +41,7 @@ struct session {
     int code;
     struct err why;
     bool started, over;
-    bool hung_up;            // `code` is decided, and nobody reads what the shell still says
+    bool hung_up;            // `code` is decided, and what the shell still prints is not read
     bool row;                // the bottom line is ours
     struct rowfilter filter; // with a row
     struct buf row_text;

@@ -80,7 +80,7 @@ static void add_left(const struct status *s, struct buf *out)
         buf_addf(out, "  %zu file%s", s->n_inputs, s->n_inputs == 1 ? "" : "s");
         break;
     case STATUS_FAILED: buf_addz(out, "  'afloat env error' says why"); break;
-    case STATUS_PAUSED: buf_addz(out, "  'afloat env resume' goes on"); break;
+    case STATUS_PAUSED: buf_addz(out, "  'afloat env resume' continues"); break;
     default: buf_addz(out, "  in "); add_duration(s->duration_ms, out);
     }
 }

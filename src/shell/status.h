@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 
-// What the state of the environment looks like to a person.
+// The state of the environment, as it is shown.
 
 enum status_mode { STATUS_PROMPT, STATUS_ROW, STATUS_NONE };
 

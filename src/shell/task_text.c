@@ -23,13 +23,13 @@ static const struct {
     [ENV_FISH] = {"builtin cd ", "set -lx ", " "},
 };
 
-/// `before`, `value` as one word, `behind`.
+/// `before`, `value` as one word, `after`.
 static void add_line(struct buf *out, enum env_dialect d, const char *before, const char *value,
-                     const char *behind)
+                     const char *after)
 {
     buf_addz(out, before);
     env_quote(out, d, value);
-    buf_addf(out, "%s\n", behind);
+    buf_addf(out, "%s\n", after);
 }
 
 static void add_variable(struct buf *out, enum env_dialect d, const struct env_var *v)
