@@ -75,12 +75,13 @@ void api_list_plugins(const struct api *api,
                                   const char *error),
                       void *arg);
 
-/// The sessions, and what model requests run on; NULL while there are none.
+struct bots;
 struct providers;
+/// The sessions, and what model requests run on; NULL while there are none.
 void api_set_agent(struct api *api, struct agent *agent, struct providers *providers);
 /// The bots; NULL while there are none.
-struct bots;
 void api_set_bots(struct api *api, struct bots *bots);
 
+/// The number of the current generation; 0 while there is none.
 int64_t api_generation(const struct api *api);
-double api_uptime_s(const struct api *api);
+double api_uptime_s(const struct api *api); // since api_new()

@@ -98,45 +98,32 @@ static void check_disk(struct api *api, struct jw *w)
           free_mb, api->home->dir);
 }
 
-static void check_files(struct jw *w)
+void op_DOCTOR(struct api *api, struct op_call *c)
 {
     struct rlimit lim;
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "checks");
+    jw_arr(w);
+    check_disk(api, w);
     getrlimit(RLIMIT_NOFILE, &lim);
     check(w, "open files", lim.rlim_cur >= 1024, "raise `ulimit -n` where the hub is started",
           "limit %llu", (unsigned long long)lim.rlim_cur);
-}
-
-void op_DOCTOR(struct api *api, struct op_call *c)
-{
-    struct buf out;
-    struct jw w;
-    buf_init(&out, ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "checks");
-    jw_arr(&w);
-    check_disk(api, &w);
-    check_files(&w);
-    check(&w, "settings", !api->config->diags->broken, "see `afloat config show`", "%s",
+    check(w, "settings", !api->config->diags->broken, "see `afloat config show`", "%s",
           api->config->diags->broken ? "a configuration file is broken and left out"
                                      : "all files read");
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 // ---- settings and logs ---------------------------------------------------------------------
 
 void op_CONFIG_SHOW(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, ANSWER_MAX);
-    jw_init(&w, &out);
-    config_write_json(api->config->now, api->config->diags, &w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    config_write_json(api->config->now, api->config->diags, w);
+    op_end(c, 200);
 }
 
 void op_LOGS(struct api *api, struct op_call *c)
@@ -146,16 +133,12 @@ void op_LOGS(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", MOST_LINES);
         return;
     }
-    struct buf out;
-    struct jw w;
-    buf_init(&out, ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "lines");
-    jw_arr(&w);
-    api->host.logs(api->host.arg, (size_t)limit, &w);
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "lines");
+    jw_arr(w);
+    api->host.logs(api->host.arg, (size_t)limit, w);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }

@@ -6,16 +6,13 @@
 void op_COMMAND_LIST(struct api *api, struct op_call *c)
 {
     struct gen *g = api__current(api, c);
-    struct buf out;
-    struct jw w;
     if (g == NULL) {
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "commands");
-    jw_arr(&w);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "commands");
+    jw_arr(w);
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
@@ -25,19 +22,18 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
             }
             struct json *about = NULL;
             bool told = json_parse(&about, c->arena, str_of(gen_item_about(it)), NULL, NULL) == 0;
-            jw_obj(&w);
-            jw_key(&w, "name");
-            jw_strf(&w, "%s:%s", u->name, gen_item_name(it));
-            jw_kbool(&w, "plain", gen_item_is_plain(g, it));
-            jw_key(&w, "description");
-            jw_value(&w, told ? json_get(about, "description") : NULL);
-            jw_end_obj(&w);
+            jw_obj(w);
+            jw_key(w, "name");
+            jw_strf(w, "%s:%s", u->name, gen_item_name(it));
+            jw_kbool(w, "plain", gen_item_is_plain(g, it));
+            jw_key(w, "description");
+            jw_value(w, told ? json_get(about, "description") : NULL);
+            jw_end_obj(w);
         }
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 struct command_run {
@@ -54,17 +50,13 @@ static void on_output(struct gen_call *target, int status, const struct json *ou
         op_fail(r->call, status == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED,
                 NULL, "%s", e->msg);
     } else {
-        struct buf out;
-        struct jw w;
-        buf_init(&out, API_ANSWER_MAX);
-        jw_init(&w, &out);
-        jw_obj(&w);
-        jw_key(&w, "output");
-        jw_value(&w, output);
-        jw_kint(&w, "generation", (int64_t)gen_number(r->gen));
-        jw_end_obj(&w);
-        op_answer(r->call, 200, buf_str(&out));
-        buf_fini(&out);
+        struct jw *w = op_begin(r->call);
+        jw_obj(w);
+        jw_key(w, "output");
+        jw_value(w, output);
+        jw_kint(w, "generation", (int64_t)gen_number(r->gen));
+        jw_end_obj(w);
+        op_end(r->call, 200);
     }
     gen_unpin(r->gen);
     free(r);

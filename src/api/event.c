@@ -29,20 +29,16 @@ static void answer_list(struct api *api, struct op_call *c, const struct event_f
                 LONGEST_LIST);
         return;
     }
-    struct buf out;
-    struct jw w;
-    buf_init(&out, 64 * 1024 * 1024);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "events");
-    jw_arr(&w);
-    uint64_t next = event_list(api->events, after, f, (size_t)limit, &w);
-    jw_end_arr(&w);
-    jw_key(&w, "next");
-    jw_uint(&w, next);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "events");
+    jw_arr(w);
+    uint64_t next = event_list(api->events, after, f, (size_t)limit, w);
+    jw_end_arr(w);
+    jw_key(w, "next");
+    jw_uint(w, next);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 void op_EVENTS(struct api *api, struct op_call *c)

@@ -84,29 +84,25 @@ static void write_flags(const struct api *api, struct arena *a, struct jw *w)
 
 void op_FEATURE_LIST(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "features");
-    jw_arr(&w);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "features");
+    jw_arr(w);
     for (size_t i = 0; i < ARRAY_LEN(features); i++) {
         const struct feature *f = &features[i];
-        jw_obj(&w);
-        jw_kstrz(&w, "name", f->name);
-        jw_kbool(&w, "enabled", is_enabled(api, f));
-        jw_kbool(&w, "default", config_bool(api->config->now, f->key));
-        jw_kbool(&w, "overridden", choice(api, f) != NULL);
-        jw_kstrz(&w, "stage", f->stage);
-        jw_kstrz(&w, "description", f->description);
-        jw_end_obj(&w);
+        jw_obj(w);
+        jw_kstrz(w, "name", f->name);
+        jw_kbool(w, "enabled", is_enabled(api, f));
+        jw_kbool(w, "default", config_bool(api->config->now, f->key));
+        jw_kbool(w, "overridden", choice(api, f) != NULL);
+        jw_kstrz(w, "stage", f->stage);
+        jw_kstrz(w, "description", f->description);
+        jw_end_obj(w);
     }
-    write_flags(api, c->arena, &w);
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    write_flags(api, c->arena, w);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 // ---- switching -----------------------------------------------------------------------------

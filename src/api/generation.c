@@ -34,23 +34,19 @@ static void write_past(const struct plugin_past *p, const struct json *set, stru
 
 void op_GENERATIONS(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    struct jw w;
     size_t n = api->plugins != NULL ? plugins_past_count(api->plugins) : 0;
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kint(&w, "current", api_generation(api));
-    jw_key(&w, "generations");
-    jw_arr(&w);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kint(w, "current", api_generation(api));
+    jw_key(w, "generations");
+    jw_arr(w);
     for (size_t i = 0; i < n; i++) {
         struct plugin_past p = plugins_past_at(api->plugins, i);
-        write_past(&p, NULL, &w);
+        write_past(&p, NULL, w);
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 void op_GENERATION_SHOW(struct api *api, struct op_call *c)
@@ -60,13 +56,9 @@ void op_GENERATION_SHOW(struct api *api, struct op_call *c)
     for (size_t i = 0; i < n; i++) {
         struct plugin_past p = plugins_past_at(api->plugins, i);
         if ((int64_t)p.generation == wanted) {
-            struct buf out;
-            struct jw w;
-            buf_init(&out, API_ANSWER_MAX);
-            jw_init(&w, &out);
-            write_past(&p, plugins_past_set(api->plugins, i, c->arena), &w);
-            op_answer(c, 200, buf_str(&out));
-            buf_fini(&out);
+            struct jw *w = op_begin(c);
+            write_past(&p, plugins_past_set(api->plugins, i, c->arena), w);
+            op_end(c, 200);
             return;
         }
     }
@@ -78,7 +70,7 @@ void op_GENERATION_UNDO(struct api *api, struct op_call *c)
 {
     int64_t to = json_int(json_get(c->params, "to"), 0);
     struct err e = {0};
-    if (!api__may_change(api, c)) {
+    if (!api__require_plugins(api, c)) {
         return;
     }
     if (to < 0 || (to == 0 && json_get(c->params, "to") != NULL)) {

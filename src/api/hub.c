@@ -16,25 +16,21 @@ static struct str uptime_text(const struct api *api, char out[32])
 
 void op_HEALTH(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    struct jw w;
     char text[32];
-    buf_init(&out, 4096);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kbool(&w, "ok", true);
-    jw_kstrz(&w, "version", api->version);
-    jw_kint(&w, "generation", api_generation(api));
-    jw_key(&w, "uptime_s");
-    jw_raw(&w, uptime_text(api, text));
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kbool(w, "ok", true);
+    jw_kstrz(w, "version", api->version);
+    jw_kint(w, "generation", api_generation(api));
+    jw_key(w, "uptime_s");
+    jw_raw(w, uptime_text(api, text));
     if (c->over_socket) {
-        jw_kint(&w, "pid", getpid());
-        jw_kstrz(&w, "listen", api->host.listen_address(api->host.arg));
+        jw_kint(w, "pid", getpid());
+        jw_kstrz(w, "listen", api->host.listen_address(api->host.arg));
     }
-    api->host.degraded(api->host.arg, c->over_socket, &w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    api->host.degraded(api->host.arg, c->over_socket, w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 void op_HUB_OPEN(struct api *api, struct op_call *c)
@@ -47,17 +43,13 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
                 e.msg);
         return;
     }
-    struct buf out;
-    struct jw w;
-    buf_init(&out, 4096);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstrz(&w, "url", opened.url);
-    jw_kint(&w, "port", opened.port);
-    jw_kint(&w, "expires_s", opened.expires_s);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kstrz(w, "url", opened.url);
+    jw_kint(w, "port", opened.port);
+    jw_kint(w, "expires_s", opened.expires_s);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 void op_HUB_STOP(struct api *api, struct op_call *c)

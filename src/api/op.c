@@ -27,6 +27,22 @@ void op_answer(struct op_call *c, int status, struct str json)
     c->face->answer(c, status, "application/json", json);
 }
 
+struct jw *op_begin(struct op_call *c)
+{
+    assert(!c->answered);
+    buf_init(&c->out, SIZE_MAX);
+    jw_init(&c->w, &c->out);
+    return &c->w;
+}
+
+void op_end(struct op_call *c, int status)
+{
+    struct buf out = c->out; // the face frees the call
+    assert(c->w.depth == 0 && out.n != 0);
+    op_answer(c, status, buf_str(&out));
+    buf_fini(&out);
+}
+
 void op_answer_text(struct op_call *c, const char *content_type, struct str text)
 {
     assert(!c->answered);

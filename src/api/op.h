@@ -30,6 +30,8 @@ struct op_call {
     const char *location;      // set by a handler that answers 201
     const struct op_face *face;
     bool answered;
+    struct buf out; // of op_begin()
+    struct jw w;    // onto `out`
 };
 
 typedef void op_fn(struct api *api, struct op_call *c);
@@ -37,6 +39,11 @@ typedef void op_fn(struct api *api, struct op_call *c);
 /// Run the handler of `c->id`. `c` must stay until it is answered.
 void op_run(struct api *api, struct op_call *c);
 
+/// Begin a JSON answer: write one value with what this returns, then op_end(), which sends it. Nothing may fail
+/// in between.
+struct jw *op_begin(struct op_call *c);
+void op_end(struct op_call *c, int status);
+/// Answer with a JSON text, borrowed for the call.
 void op_answer(struct op_call *c, int status, struct str json);
 void op_answer_text(struct op_call *c, const char *content_type, struct str text);
 /// Answer with a problem; the detail is cut to 1 KiB. `hint` may be NULL.

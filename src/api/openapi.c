@@ -45,52 +45,14 @@ static void write_parameters(struct jw *w, const struct op *op)
     jw_end_arr(w);
 }
 
-static void write_required(struct jw *w, const struct op *op)
-{
-    struct op_param p;
-    struct str rest = str_of(op->params);
-    jw_key(w, "required");
-    jw_arr(w);
-    while (op_next_param(op, &rest, &p)) {
-        if (!p.in_path && !p.optional) {
-            jw_str(w, p.name);
-        }
-    }
-    jw_end_arr(w);
-}
-
-static void write_properties(struct jw *w, const struct op *op)
-{
-    struct op_param p;
-    struct str rest = str_of(op->params);
-    jw_key(w, "properties");
-    jw_obj(w);
-    while (op_next_param(op, &rest, &p)) {
-        if (!p.in_path) {
-            jw_key_str(w, p.name);
-            write_type(w, p.type, op_param_help(op, p.name));
-        }
-    }
-    jw_end_obj(w);
-}
-
-static bool needs_body(const struct op *op)
-{
-    struct op_param p;
-    struct str rest = str_of(op->params);
-    while (op_next_param(op, &rest, &p)) {
-        if (!p.in_path && !p.optional) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/// What is not in the path, as an object.
 static void write_body(struct jw *w, const struct op *op)
 {
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    bool needed = false;
     jw_key(w, "requestBody");
     jw_obj(w);
-    jw_kbool(w, "required", needs_body(op));
     jw_key(w, "content");
     jw_obj(w);
     jw_key(w, "application/json");
@@ -99,11 +61,28 @@ static void write_body(struct jw *w, const struct op *op)
     jw_obj(w);
     jw_kstrz(w, "type", "object");
     jw_kbool(w, "additionalProperties", false);
-    write_required(w, op);
-    write_properties(w, op);
+    jw_key(w, "required");
+    jw_arr(w);
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path && !p.optional) {
+            jw_str(w, p.name);
+            needed = true;
+        }
+    }
+    jw_end_arr(w);
+    jw_key(w, "properties");
+    jw_obj(w);
+    for (rest = str_of(op->params); op_next_param(op, &rest, &p);) {
+        if (!p.in_path) {
+            jw_key_str(w, p.name);
+            write_type(w, p.type, op_param_help(op, p.name));
+        }
+    }
     jw_end_obj(w);
     jw_end_obj(w);
     jw_end_obj(w);
+    jw_end_obj(w);
+    jw_kbool(w, "required", needed);
     jw_end_obj(w);
 }
 
@@ -169,22 +148,16 @@ static void write_operation(struct jw *w, const struct op *op)
     jw_end_obj(w);
 }
 
-static bool is_first_of_path(size_t i)
-{
-    for (size_t k = 0; k < i; k++) {
-        if (strcmp(ops[k].path, ops[i].path) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void write_paths(struct jw *w)
 {
     jw_key(w, "paths");
     jw_obj(w);
     for (size_t i = 0; i < OP__COUNT; i++) {
-        if (!is_first_of_path(i)) {
+        size_t first = 0;
+        while (strcmp(ops[first].path, ops[i].path) != 0) {
+            first++;
+        }
+        if (first < i) {
             continue;
         }
         jw_key(w, ops[i].path);

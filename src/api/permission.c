@@ -46,22 +46,18 @@ static void write_rule(struct jw *w, const struct rule *r)
 static void answer_rules(struct permission_op *o, const struct rules *remembered)
 {
     const struct rules *const lists[] = {agent_rules(o->api->agent), remembered};
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "rules");
-    jw_arr(&w);
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    jw_key(w, "rules");
+    jw_arr(w);
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         for (size_t i = 0; lists[k] != NULL && i < lists[k]->n; i++) {
-            write_rule(&w, &lists[k]->p[i]);
+            write_rule(w, &lists[k]->p[i]);
         }
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(o->call, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(o->call, 200);
     free(o);
 }
 
@@ -96,22 +92,18 @@ void op_PERMISSION_LIST(struct api *api, struct op_call *c)
 static void on_removed(void *arg, const struct rule *r, const struct err *e)
 {
     struct permission_op *o = arg;
-    struct buf out;
-    struct jw w;
     (void)r;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstr(&w, "deleted", json_str(json_get(o->call->params, "id"), ""));
-    jw_end_obj(&w);
     if (e == NULL) {
-        op_answer(o->call, 200, buf_str(&out));
+        struct jw *w = op_begin(o->call);
+        jw_obj(w);
+        jw_kstr(w, "deleted", json_str(json_get(o->call->params, "id"), ""));
+        jw_end_obj(w);
+        op_end(o->call, 200);
     } else {
         op_fail(o->call, e->code == ERR_NOT_FOUND ? PROBLEM_NOT_FOUND : PROBLEM_STORE_FAILED,
                 e->code == ERR_NOT_FOUND ? "`afloat permission list` shows the rules" : NULL, "%s",
                 e->msg);
     }
-    buf_fini(&out);
     free(o);
 }
 

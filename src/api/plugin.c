@@ -29,7 +29,7 @@ bool api__plugins_on(const struct api *api)
     return json_bool(chosen, config_bool(api->config->now, "features.plugins"));
 }
 
-bool api__may_change(struct api *api, struct op_call *c)
+bool api__require_plugins(struct api *api, struct op_call *c)
 {
     if (!api__plugins_on(api)) {
         op_fail(c, PROBLEM_FEATURE_DISABLED, "afloat feature enable plugins",
@@ -77,37 +77,29 @@ void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb
 
 void op_PLUGIN_LIST(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "plugins");
-    jw_arr(&w);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "plugins");
+    jw_arr(w);
     for (size_t i = 0, n = api__row_count(api); i < n; i++) {
         struct api_row row = api__row_at(api, i);
-        api__row_write(api, &row, false, &w);
+        api__row_write(api, &row, false, w);
     }
-    jw_end_arr(&w);
-    jw_kbool(&w, "feature_enabled", api__plugins_on(api));
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_kbool(w, "feature_enabled", api__plugins_on(api));
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 static void answer_row(struct api *api, struct op_call *c, bool whole)
 {
     struct api_row row;
-    struct buf out;
-    struct jw w;
     if (!api__row_of(api, c, &row)) {
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    api__row_write(api, &row, whole, &w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    api__row_write(api, &row, whole, w);
+    op_end(c, 200);
 }
 
 void op_PLUGIN_SHOW(struct api *api, struct op_call *c)
@@ -118,22 +110,18 @@ void op_PLUGIN_SHOW(struct api *api, struct op_call *c)
 void op_PLUGIN_LOGS(struct api *api, struct op_call *c)
 {
     struct api_row row;
-    struct buf out;
-    struct jw w;
     if (!api__row_of(api, c, &row)) {
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstrz(&w, "name", row.p.name);
-    jw_key(&w, "lines");
-    jw_arr(&w);
-    api->host.plugin_logs(api->host.arg, str_of(row.p.name), &w);
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kstrz(w, "name", row.p.name);
+    jw_key(w, "lines");
+    jw_arr(w);
+    api->host.plugin_logs(api->host.arg, str_of(row.p.name), w);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 // ---- enable, disable -------------------------------------------------------------------------
@@ -194,7 +182,7 @@ static void switch_improvement(struct api *api, struct op_call *c, const struct 
 static void switch_plugin(struct api *api, struct op_call *c, bool on)
 {
     struct api_row row;
-    if (!api__may_change(api, c) || !api__row_of(api, c, &row)) {
+    if (!api__require_plugins(api, c) || !api__row_of(api, c, &row)) {
         return;
     }
     if (row.inside) {
@@ -250,7 +238,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
 void op_PLUGIN_RELOAD(struct api *api, struct op_call *c)
 {
     struct api_row row;
-    if (api__may_change(api, c) && api__row_of(api, c, &row)) {
+    if (api__require_plugins(api, c) && api__row_of(api, c, &row)) {
         struct switching *s = xcalloc(1, sizeof *s);
         *s = (struct switching){.api = api, .call = c};
         api__reload(api, api__name(c), true, on_reloaded, s);

@@ -16,7 +16,7 @@ struct str api__name(const struct op_call *c);
 /// The current generation; NULL, answered, while the hub stops.
 struct gen *api__current(struct api *api, struct op_call *c);
 /// May plugins be changed? False, answered, when the feature is off or there are none (a safe start).
-bool api__may_change(struct api *api, struct op_call *c);
+bool api__require_plugins(struct api *api, struct op_call *c);
 bool api__plugins_on(const struct api *api); // the feature `plugins`
 
 /// Does `unit` reach a call made in `dir` (NULL: nowhere in particular), outside any session?

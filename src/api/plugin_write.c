@@ -94,7 +94,7 @@ static void on_written(void *arg)
 }
 
 /// Does the code call itself by another name than it is saved under?
-static bool is_misnamed(struct change *ch, const struct json *value)
+static bool refuse_misnamed(struct change *ch, const struct json *value)
 {
     struct str name = api__name(ch->call);
     struct str said = json_str(json_ptr(value, "/metadata/name"), "");
@@ -113,7 +113,7 @@ static void on_valid(void *arg, const struct json *value, const struct api_inval
     struct change *ch = arg;
     if (no != NULL) {
         change_fail(ch, no->problem, no->detail);
-    } else if (is_misnamed(ch, value)) {
+    } else if (refuse_misnamed(ch, value)) {
         return;
     } else if (ch->api->files == NULL) {
         change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
@@ -122,7 +122,7 @@ static void on_valid(void *arg, const struct json *value, const struct api_inval
     }
 }
 
-static bool name_fits(struct op_call *c, struct str name)
+static bool check_name(struct op_call *c, struct str name)
 {
     static const char *const reserved[] = {"list", "save", "validate", "add"};
     bool taken = false;
@@ -176,7 +176,7 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
 {
     struct str name = api__name(c), content = json_str(json_get(c->params, "content"), "");
     struct api_row row;
-    if (!api__may_change(api, c) || !name_fits(c, name)) {
+    if (!api__require_plugins(api, c) || !check_name(c, name)) {
         return;
     }
     bool found = api__row_find(api, name, &row), known = found && is_own(&row.p);
@@ -269,7 +269,7 @@ static bool is_listed(const struct api *api, const char *path)
 void op_PLUGIN_ADD(struct api *api, struct op_call *c)
 {
     struct str given = json_str(json_get(c->params, "path"), "");
-    if (!api__may_change(api, c)) {
+    if (!api__require_plugins(api, c)) {
         return;
     }
     if (given.n == 0 || given.p[0] != '/' || memchr(given.p, '\0', given.n) != NULL) {
@@ -356,7 +356,7 @@ static const char *improvement_path(struct api *api, struct op_call *c, const st
 void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
 {
     struct api_row row;
-    if (!api__may_change(api, c) || !api__row_of(api, c, &row)) {
+    if (!api__require_plugins(api, c) || !api__row_of(api, c, &row)) {
         return;
     }
     const struct plugin_row *p = &row.p;

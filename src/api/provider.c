@@ -24,17 +24,13 @@ static const char *const *fake_env(struct op_call *c)
 void op_PROVIDER_LIST(struct api *api, struct op_call *c)
 {
     struct provider_wish wish = {.env = fake_env(c), .home = api->home};
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "providers");
-    providers_write_list(&w, api->config->now, &wish);
-    jw_kstrz(&w, "next", NULL);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_key(w, "providers");
+    providers_write_list(w, api->config->now, &wish);
+    jw_kstrz(w, "next", NULL);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 struct asking {
@@ -71,25 +67,21 @@ static void on_models(const char *const *names, size_t n, const struct provider_
                       void *arg)
 {
     struct asking *q = arg;
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_key(&w, "models");
-    jw_arr(&w);
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(&w, names[i]);
-    }
-    jw_end_arr(&w);
-    jw_kstrz(&w, "next", NULL);
-    jw_end_obj(&w);
     if (why != NULL) {
         op_fail(q->call, PROBLEM_PROVIDER_FAILED, NULL, "%s", why->message);
     } else {
-        op_answer(q->call, 200, buf_str(&out));
+        struct jw *w = op_begin(q->call);
+        jw_obj(w);
+        jw_key(w, "models");
+        jw_arr(w);
+        for (size_t i = 0; i < n; i++) {
+            jw_strz(w, names[i]);
+        }
+        jw_end_arr(w);
+        jw_kstrz(w, "next", NULL);
+        jw_end_obj(w);
+        op_end(q->call, 200);
     }
-    buf_fini(&out);
     asking_end(q);
 }
 

@@ -8,7 +8,7 @@ enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
 // ---- shared -------------------------------------------------------------------------------------
 
-static bool has_agent(struct api *api, struct op_call *c)
+static bool require_agent(struct api *api, struct op_call *c)
 {
     if (api->agent == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "there are no sessions: the hub starts or stops");
@@ -16,7 +16,7 @@ static bool has_agent(struct api *api, struct op_call *c)
     return api->agent != NULL;
 }
 
-static bool has_bots(struct api *api, struct op_call *c)
+static bool require_bots(struct api *api, struct op_call *c)
 {
     if (api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "there are no bots: the hub starts or stops");
@@ -56,7 +56,7 @@ void api__with_session(struct api *api, struct op_call *c,
 void api__with_session_of(struct api *api, struct op_call *c, struct str id,
                           void (*run)(struct session_op *o, struct session *s))
 {
-    if (has_agent(api, c)) {
+    if (require_agent(api, c)) {
         struct session_op *o = op_new(api, c);
         o->run = run;
         agent_session_get(api->agent, id, on_found, o);
@@ -81,13 +81,9 @@ void api__session_ok(void *arg, const struct agent_no *no)
 
 static void answer_row(struct session_op *o, int status, const struct session *s)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    agent_session_write(s, &w);
-    op_answer(o->call, status, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(o->call);
+    agent_session_write(s, w);
+    op_end(o->call, status);
     free(o);
 }
 
@@ -116,9 +112,9 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 void op_SESSION_NEW(struct api *api, struct op_call *c)
 {
     bool bot = json_str(json_get(c->params, "bot"), "").n != 0;
-    if (bot && has_bots(api, c)) {
+    if (bot && require_bots(api, c)) {
         bots_chat(api->bots, c->params, on_made, op_new(api, c));
-    } else if (!bot && has_agent(api, c)) {
+    } else if (!bot && require_agent(api, c)) {
         agent_session_new(api->agent, c->params, NULL, on_made, op_new(api, c));
     }
 }
@@ -151,7 +147,7 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
     int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
     if (limit < 1 || limit > LONGEST_LIST) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
-    } else if (has_agent(api, c)) {
+    } else if (require_agent(api, c)) {
         agent_session_list(api->agent, json_str(json_get(c->params, "state"), ""),
                            json_str(json_get(c->params, "cursor"), ""), (size_t)limit, on_page,
                            op_new(api, c));
@@ -207,13 +203,9 @@ void op_SESSION_FORK(struct api *api, struct op_call *c)
 
 static void pipeline(struct session_op *o, struct session *s)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    agent_session_write_pipeline(s, &w);
-    op_answer(o->call, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(o->call);
+    agent_session_write_pipeline(s, w);
+    op_end(o->call, 200);
     free(o);
 }
 

@@ -46,19 +46,15 @@ void op_SESSION_EVENTS(struct api *api, struct op_call *c)
 
 static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, 4096);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstrz(&w, "turn_id", sent->turn_id);
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    jw_kstrz(w, "turn_id", sent->turn_id);
     if (sent->queued) {
-        jw_kbool(&w, "queued", true);
-        jw_kint(&w, "position", (int64_t)sent->position);
+        jw_kbool(w, "queued", true);
+        jw_kint(w, "position", (int64_t)sent->position);
     }
-    jw_end_obj(&w);
-    op_answer(o->call, 202, buf_str(&out));
-    buf_fini(&out);
+    jw_end_obj(w);
+    op_end(o->call, 202);
     free(o);
 }
 

@@ -72,44 +72,34 @@ static const struct tool *find_builtin(const struct gen *g, struct str name)
     return t != NULL && !t->ops->needs_session ? t : NULL;
 }
 
-static void write_builtins(const struct api *api, const struct gen *g, struct arena *a,
-                           struct jw *w)
-{
-    const struct tool *t;
-    for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
-        if (find_builtin(g, str_of(t->name)) != NULL) {
-            write_builtin(api, t, a, w);
-        }
-    }
-}
-
 void op_TOOL_LIST(struct api *api, struct op_call *c)
 {
     struct gen *g = api__current(api, c);
-    struct buf out;
-    struct jw w;
     if (g == NULL) {
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_karr(&w, "tools");
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_karr(w, "tools");
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
             const struct gen_item *it = gen_unit_at(u, k);
             if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
-                write_tool(api, g, it, c->arena, &w);
+                write_tool(api, g, it, c->arena, w);
             }
         }
     }
-    write_builtins(api, g, c->arena, &w);
-    jw_end_arr(&w);
-    jw_kint(&w, "generation", (int64_t)gen_number(g));
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    const struct tool *t;
+    for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
+        if (find_builtin(g, str_of(t->name)) != NULL) {
+            write_builtin(api, t, c->arena, w);
+        }
+    }
+    jw_end_arr(w);
+    jw_kint(w, "generation", (int64_t)gen_number(g));
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 /// The tool that the request names; NULL, answered, when there is none.
@@ -137,20 +127,16 @@ static void answer_row(struct api *api, struct op_call *c)
     struct gen *g = api__current(api, c);
     const struct tool *builtin = g != NULL ? find_builtin(g, api__name(c)) : NULL;
     const struct gen_item *it = g != NULL && builtin == NULL ? find_tool(g, c) : NULL;
-    struct buf out;
-    struct jw w;
     if (builtin == NULL && it == NULL) {
         return; // answered
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
+    struct jw *w = op_begin(c);
     if (builtin != NULL) {
-        write_builtin(api, builtin, c->arena, &w);
+        write_builtin(api, builtin, c->arena, w);
     } else {
-        write_tool(api, g, it, c->arena, &w);
+        write_tool(api, g, it, c->arena, w);
     }
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    op_end(c, 200);
 }
 
 static void on_chosen(void *arg, int status, const struct err *e)
@@ -203,27 +189,23 @@ void op_TOOL_DISABLE(struct api *api, struct op_call *c)
 static void on_result(void *arg, const struct agent_tool_answer *r, const struct agent_no *no)
 {
     struct op_call *c = arg;
-    struct buf out;
-    struct jw w;
     if (no != NULL) {
         op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstr(&w, "output", r->output);
-    jw_kbool(&w, "success", r->success);
-    jw_key(&w, "error");
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kstr(w, "output", r->output);
+    jw_kbool(w, "success", r->success);
+    jw_key(w, "error");
     if (r->error.p != NULL) {
-        jw_str(&w, r->error);
+        jw_str(w, r->error);
     } else {
-        jw_null(&w);
+        jw_null(w);
     }
-    jw_kint(&w, "generation", (int64_t)r->generation);
-    jw_end_obj(&w);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_kint(w, "generation", (int64_t)r->generation);
+    jw_end_obj(w);
+    op_end(c, 200);
 }
 
 void op_TOOL_RUN(struct api *api, struct op_call *c)

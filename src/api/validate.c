@@ -262,15 +262,12 @@ bool api__check_lang(struct op_call *c, struct str said, const char *file, struc
 static void on_validated(void *arg, const struct json *value, const struct api_invalid *no)
 {
     struct op_call *c = arg;
-    struct buf out;
     if (no != NULL) {
         op_fail(c, no->problem, NULL, "%s", no->detail);
-        return;
+    } else {
+        jw_value(op_begin(c), value);
+        op_end(c, 200);
     }
-    buf_init(&out, API_ANSWER_MAX);
-    json_write(&out, value, 0);
-    op_answer(c, 200, buf_str(&out));
-    buf_fini(&out);
 }
 
 static void validate_content(struct api *api, struct op_call *c, struct str content)

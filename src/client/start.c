@@ -87,14 +87,6 @@ static char *output_path(const struct home *h)
     return xasprintf(STR_FMT "/hub.out", STR_ARG(logs));
 }
 
-static int prepare_output(const char *path, struct err *e)
-{
-    char *dir = str_dup(path_dir(str_of(path)));
-    int rc = path_mkdirs(dir, 0700, e);
-    free(dir);
-    return rc;
-}
-
 // What fork() and exec() would do in between, as data: nothing of ours runs in the child.
 static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, const char *out)
 {
@@ -136,9 +128,10 @@ static int spawn_described(pid_t *pid, const struct home *h, const char *out)
 
 static int spawn_hub(struct starting *s, struct err *e)
 {
-    char *out = output_path(s->home);
+    char *out = output_path(s->home), *dir = str_dup(path_dir(str_of(out)));
     pid_t pid = 0;
-    int rc = prepare_output(out, e);
+    int rc = path_mkdirs(dir, 0700, e);
+    free(dir);
     if (rc == 0) {
         int fault = spawn_described(&pid, s->home, out);
         rc = fault != 0 ? err_set(e, -fault, "cannot start the hub: %s", err_text(-fault)) : 0;

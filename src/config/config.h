@@ -54,6 +54,7 @@ struct config_diags {
     bool broken; // a file has an error and was left out as a whole
 };
 
+/// Make `d` an empty list; end it with config_diags_fini().
 void config_diags_init(struct config_diags *d);
 void config_diags_fini(struct config_diags *d);
 
@@ -148,6 +149,7 @@ const char *config_next_name(const struct config *c, const char *table, size_t *
 /// &at)) != NULL) ...`
 const struct config_entry *config_next(const struct config *c, size_t *at);
 
+/// The layer that a setting of keys.def came from.
 enum config_origin config_origin(const struct config *c, const char *key);
 const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
 

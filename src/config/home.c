@@ -42,15 +42,6 @@ static int make_absolute(char **out, const char *path, struct err *e)
     return 0;
 }
 
-static int resolve_default_dir(struct home *h, struct err *e)
-{
-    h->dir = path_expand_home("~/.afloat");
-    if (h->dir[0] != '/') {
-        return err_set(e, ERR_INVALID, "cannot find your home directory: set HOME or AFLOAT_HOME");
-    }
-    return 0;
-}
-
 static int resolve_dir(struct home *h, const char *dir, struct err *e)
 {
     if (dir != NULL && dir[0] == '\0') {
@@ -60,7 +51,13 @@ static int resolve_dir(struct home *h, const char *dir, struct err *e)
         dir = env_get("AFLOAT_HOME");
     }
     h->dir_is_set = dir != NULL;
-    return dir != NULL ? make_absolute(&h->dir, dir, e) : resolve_default_dir(h, e);
+    if (dir != NULL) {
+        return make_absolute(&h->dir, dir, e);
+    }
+    h->dir = path_expand_home("~/.afloat");
+    return h->dir[0] == '/' ? 0
+                            : err_set(e, ERR_INVALID,
+                                      "cannot find your home directory: set HOME or AFLOAT_HOME");
 }
 
 static int resolve_runtime(struct home *h, struct err *e)

@@ -23,7 +23,7 @@ struct home {
 /// Work the paths out. `dir` is the value of --home, or NULL; then AFLOAT_HOME, then ~/.afloat.
 /// Touches no file.
 int home_resolve(struct home *h, const char *dir, struct err *e) MUST_CHECK;
-void home_fini(struct home *h);
+void home_fini(struct home *h); // frees the strings; a zeroed one is allowed
 
 /// Create what is missing (directories 0700) and refuse a home or runtime directory that belongs to
 /// another user or can be written by others, saying the command that mends it.

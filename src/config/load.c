@@ -104,25 +104,6 @@ static void load_file(struct config *c, struct config_diags *d, enum config_orig
     merge(&l);
 }
 
-/// The system's file is two layers, the lowest and the highest: `policy` is left for later.
-static void load_system(struct config *c, struct config_diags *d, const char *path,
-                        struct layer *policy)
-{
-    struct layer l;
-    layer__init(&l, c, d, CONFIG_SYSTEM, path);
-    layer__init(policy, c, d, CONFIG_POLICY, path);
-    layer__read(&l, policy);
-    merge(&l);
-}
-
-static void load_project(struct config *c, struct config_diags *d, const char *dir,
-                         const char *text)
-{
-    char *path = path_join(dir, CONFIG_PROJECT_FILE);
-    load_file(c, d, CONFIG_PROJECT, path, text);
-    free(path);
-}
-
 // ---- built in, environment, flags -----------------------------------------------------------
 
 static void put_text(struct config *c, const struct schema__key *k, struct config_entry entry,
@@ -211,41 +192,31 @@ static int load_env(struct config *c, const char *const *env, bool hub, struct e
     return 0;
 }
 
-static int load_flag(struct config *c, const char *flag, struct err *e)
-{
-    struct str value = str_of(flag);
-    struct str key = str_cut(&value, '=');
-    const struct schema__key *k = schema__find(key);
-    if (value.p == NULL || k == NULL) {
-        return err_set(e, ERR_USAGE, "expected KEY=VALUE with a known key, found '%s'", flag);
-    }
-    struct config_entry entry = {.origin = CONFIG_FLAG};
-    return put_said(c, k, entry, value, ERR_USAGE, k->pattern, e);
-}
-
 static int load_flags(struct config *c, const char *const *flags, struct err *e)
 {
     int rc = 0;
     for (; rc == 0 && *flags != NULL; flags++) {
-        rc = load_flag(c, *flags, e);
+        struct str value = str_of(*flags), key = str_cut(&value, '=');
+        const struct schema__key *k = schema__find(key);
+        if (value.p == NULL || k == NULL) {
+            return err_set(e, ERR_USAGE, "expected KEY=VALUE with a known key, found '%s'", *flags);
+        }
+        struct config_entry entry = {.origin = CONFIG_FLAG};
+        rc = put_said(c, k, entry, value, ERR_USAGE, k->pattern, e);
     }
     return rc;
 }
 
 // ---- what only the whole can show -----------------------------------------------------------
 
-static void check_public_url(const struct config *c, struct config_diags *d)
+static void check_whole(const struct config *c, struct config_diags *d)
 {
     const struct config_entry *url = config_find(c, "public_url");
+    const char *name;
     if (url->value->s.n != 0 && url->path != NULL && !config_bool(c, "behind_proxy")) {
         config_diags_add(d, CONFIG_WARNING, (struct config_place){url->path, url->line, 1},
                          "set behind_proxy = true", "'public_url' has no effect without a proxy");
     }
-}
-
-static void check_providers(const struct config *c, struct config_diags *d)
-{
-    const char *name;
     for (size_t at = 0; (name = config_next_name(c, "providers", &at)) != NULL;) {
         const struct config_entry *any = &c->slots[at - 1]->entry;
         if (config_find_named(c, "providers.*.kind", name) == NULL && any->path != NULL) {
@@ -259,18 +230,24 @@ static void check_providers(const struct config *c, struct config_diags *d)
 int config_load(struct config **out, const struct config_sources *src, struct config_diags *d,
                 struct err *e)
 {
+    const char *system = src->system_path != NULL ? src->system_path : CONFIG_SYSTEM_PATH;
     struct config *c = config__new();
-    struct layer policy;
+    struct layer lowest, policy; // the system's file is two layers; `policy` is the highest
     int rc = 0;
 
     *out = NULL;
     load_defaults(c);
-    load_system(c, d, src->system_path != NULL ? src->system_path : CONFIG_SYSTEM_PATH, &policy);
+    layer__init(&lowest, c, d, CONFIG_SYSTEM, system);
+    layer__init(&policy, c, d, CONFIG_POLICY, system);
+    layer__read(&lowest, &policy);
+    merge(&lowest);
     if (src->home != NULL) {
         load_file(c, d, CONFIG_USER, src->home->config, NULL);
     }
     if (src->project_dir != NULL) {
-        load_project(c, d, src->project_dir, src->project_text);
+        char *path = path_join(src->project_dir, CONFIG_PROJECT_FILE);
+        load_file(c, d, CONFIG_PROJECT, path, src->project_text);
+        free(path);
     }
     if (src->env != NULL) {
         rc = load_env(c, src->env, src->hub, e);
@@ -284,8 +261,7 @@ int config_load(struct config **out, const struct config_sources *src, struct co
         return rc;
     }
     config__finish(c);
-    check_public_url(c, d);
-    check_providers(c, d);
+    check_whole(c, d);
     *out = c;
     return 0;
 }

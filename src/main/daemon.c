@@ -125,7 +125,7 @@ static void watch_trust(struct daemon *d)
                            .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
                            .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
                            .poll = config_bool(c, "watch.poll")};
-    if (watch_open(&d->trust_watch, live_watcher(d->live), &o, on_trust_written, d, &e) < 0) {
+    if (watch_open(&d->trust_watch, d->live->watcher, &o, on_trust_written, d, &e) < 0) {
         log_warn(LOG_HUB, "cannot watch trust.json: %s", e.msg);
     }
 }
@@ -155,7 +155,7 @@ static void step_listen(void *arg)
     if (d->stopping) {
         return;
     }
-    bind_set_ops(live_bind(d->live), op_run, d->api); // sessions that a killed hub left are marked
+    bind_set_ops(d->live->bind, op_run, d->api); // sessions that a killed hub left are marked
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
         on_settings(d);
@@ -185,9 +185,9 @@ static void on_worktree(void *arg, enum bots_tree what, const char *path, const 
 {
     struct daemon *d = arg;
     if (what == BOTS_TREE_FOUND) {
-        bind_worktree_known(live_bind(d->live), path, branch, repository);
+        bind_worktree_known(d->live->bind, path, branch, repository);
     } else {
-        bind_worktree_changed(live_bind(d->live), what == BOTS_TREE_MADE, path, branch, repository);
+        bind_worktree_changed(d->live->bind, what == BOTS_TREE_MADE, path, branch, repository);
     }
 }
 
@@ -200,7 +200,7 @@ static void open_bots(struct daemon *d)
                              .events = d->events,
                              .trust = trust_hub_book(d->trust),
                              .agent = agent_glue_agent(d->agent),
-                             .watcher = live_watcher(d->live),
+                             .watcher = d->live->watcher,
                              .worktree = on_worktree,
                              .arg = d};
     d->bots = bots_open(&opts);
@@ -210,8 +210,8 @@ static void open_bots(struct daemon *d)
 static void on_project_changed(void *arg)
 {
     struct daemon *d = arg;
-    if (live_plugins(d->live) != NULL) {
-        plugins_project_changed(live_plugins(d->live));
+    if (d->live->plugins != NULL) {
+        plugins_project_changed(d->live->plugins);
     }
 }
 
@@ -221,7 +221,7 @@ static void open_projects(struct daemon *d)
                               .home = &d->home,
                               .settings = d->settings,
                               .trust = trust_hub_book(d->trust),
-                              .watcher = live_watcher(d->live),
+                              .watcher = d->live->watcher,
                               .changed = on_project_changed,
                               .arg = d};
     d->projects = projects_open(&o);
@@ -246,11 +246,11 @@ static void step_agent(void *arg)
                                    .events = d->events,
                                    .choices = d->choices,
                                    .trust = trust_hub_book(d->trust),
-                                   .engine = live_engine(d->live),
-                                   .plugins = live_plugins(d->live),
-                                   .improvements = live_improvements(d->live),
-                                   .bind = live_bind(d->live),
-                                   .watcher = live_watcher(d->live),
+                                   .engine = d->live->engine,
+                                   .plugins = d->live->plugins,
+                                   .improvements = d->live->improvements,
+                                   .bind = d->live->bind,
+                                   .watcher = d->live->watcher,
                                    .version = d->opts.version};
     if (d->stopping) {
         return;
@@ -289,9 +289,9 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
         return;
     }
     d->live = live_open(&opts, step_agent, d);
-    api_set_engine(d->api, live_engine(d->live));
-    api_set_plugins(d->api, live_plugins(d->live), live_improvements(d->live));
-    if (settings_watch(d->settings, live_watcher(d->live), &e) < 0) {
+    api_set_engine(d->api, d->live->engine);
+    api_set_plugins(d->api, d->live->plugins, d->live->improvements);
+    if (settings_watch(d->settings, d->live->watcher, &e) < 0) {
         log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
     }
     watch_trust(d);

@@ -114,7 +114,7 @@ static void host_degraded(void *arg, bool places, struct jw *w)
     uint64_t recent = time_mono_ns() - RECENT_S * 1000000000ull;
     bool now = d->watchdog != NULL && watchdog_last(d->watchdog, &s) &&
                (s.ended_ns == 0 || s.ended_ns > recent);
-    const struct watchdog_stall *before = d->live != NULL ? bind_stalled(live_bind(d->live)) : NULL;
+    const struct watchdog_stall *before = d->live != NULL ? bind_stalled(d->live->bind) : NULL;
     if (!now && before == NULL) {
         return;
     }

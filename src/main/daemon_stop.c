@@ -88,7 +88,7 @@ static void on_agent_stopped(void *arg)
     struct daemon *d = arg;
     projects_close(d->projects);
     if (d->live != NULL) {
-        bind_set_ops(live_bind(d->live), NULL, NULL);
+        bind_set_ops(d->live->bind, NULL, NULL);
     }
     if (d->server != NULL) {
         server_close(d->server, GRACE_MS, on_server_closed, d);

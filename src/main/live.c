@@ -24,23 +24,6 @@
 #include "store/choices.h"
 #include "watch/watch.h"
 
-struct live {
-    struct live_opts opts;
-    struct watcher *watcher;
-    struct http_client *http;
-    struct gen_engine *engine;
-    struct bind *bind;
-    struct modules *modules;
-    struct plugins *plugins;      // NULL: none
-    struct improve *improve;      // NULL: none
-    vec(const char *) tool_names; // of built-in tools, NULL at the end
-    bool closing;
-    loop_fn *loaded;
-    void *loaded_arg;
-    loop_fn *done;
-    void *done_arg;
-};
-
 static void on_event(void *arg, const char *type, struct str fields)
 {
     struct live *v = arg;
@@ -161,6 +144,7 @@ static void open_improvements(struct live *v)
                              .plugins = v->plugins,
                              .bind = v->bind};
     v->improve = improve_open(&o, &e);
+    v->improvements = improve_improvements(v->improve);
     if (v->improve == NULL) {
         log_error(LOG_HUB, "improvements=off reason=%s", LOGQ(str_of(e.msg)).z);
     }
@@ -231,31 +215,6 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     improve_stop(v->improve);
     bind_stop(v->bind);
     gen_close(v->engine, on_engine_closed, v);
-}
-
-struct gen_engine *live_engine(struct live *v)
-{
-    return v->engine;
-}
-
-struct bind *live_bind(struct live *v)
-{
-    return v->bind;
-}
-
-struct watcher *live_watcher(struct live *v)
-{
-    return v->watcher;
-}
-
-struct plugins *live_plugins(struct live *v)
-{
-    return v->plugins;
-}
-
-struct improvements *live_improvements(struct live *v)
-{
-    return improve_improvements(v->improve);
 }
 
 void live_write_log(struct live *v, struct str unit, struct jw *w)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/vec.h"
 #include "gen/engine.h"
 
 // Everything that is replaced while the hub runs: the watcher, the transaction engine and the Lua on
@@ -12,8 +13,10 @@ struct config_live;
 struct config_diags;
 struct event_log;
 struct home;
+struct http_client;
+struct improve;
 struct improvements;
-struct live;
+struct modules;
 struct plugins;
 struct store;
 struct trust;
@@ -38,6 +41,25 @@ struct live_opts {
     bool safe;                // no user Lua, no plugins, no improvements
 };
 
+/// Its parts may be read by those who are put together with them.
+struct live {
+    struct live_opts opts;
+    struct watcher *watcher;
+    struct http_client *http;
+    struct gen_engine *engine;
+    struct bind *bind;
+    struct modules *modules;
+    struct plugins *plugins;           // NULL: none are loaded (safe)
+    struct improve *improve;           // NULL: the same, or they cannot run here
+    struct improvements *improvements; // of `improve`
+    vec(const char *) tool_names;      // of built-in tools, NULL at the end
+    bool closing;
+    loop_fn *loaded;
+    void *loaded_arg;
+    loop_fn *done;
+    void *done_arg;
+};
+
 /// Open all of it and ask for the first load; `loaded` is called once, when the first generation
 /// serves, whatever of it failed. Not after live_close().
 struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
@@ -45,11 +67,6 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
 /// Tell the modules, unload everything; `done` when nothing is left.
 void live_close(struct live *v, loop_fn *done, void *arg);
 
-struct gen_engine *live_engine(struct live *v);
-struct bind *live_bind(struct live *v);
-struct watcher *live_watcher(struct live *v);
-struct plugins *live_plugins(struct live *v);           // NULL: none are loaded (safe)
-struct improvements *live_improvements(struct live *v); // the same
 /// The last lines that a unit logged, as objects into an open array.
 void live_write_log(struct live *v, struct str unit, struct jw *w);
 /// What is wrong with the files of the settings, for the report and for all who listen.

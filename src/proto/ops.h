@@ -50,8 +50,8 @@ struct op_param {
 
 /// Walk the parameters: `struct str rest = str_of(op->params); while (op_next_param(op, &rest, &p))`
 bool op_next_param(const struct op *op, struct str *rest, struct op_param *out);
-bool op_takes_body(const struct op *op); // POST, PUT, PATCH
-const char *op_method_name(enum op_method m);
+bool op_takes_body(const struct op *op);      // POST, PUT, PATCH
+const char *op_method_name(enum op_method m); // "GET"
 /// What a parameter means (params.def); NULL when no row says it.
 const char *op_param_help(const struct op *op, struct str name);
 /// What a parameter type is called in JSON Schema: "string", "integer", ...; "" for any.

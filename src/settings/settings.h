@@ -19,13 +19,14 @@ struct settings_opts {
 int settings_open(struct settings **out, const struct settings_opts *o, struct err *e) MUST_CHECK;
 /// From now on a saved config.toml is read by itself; until settings_unwatch().
 int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CHECK;
-void settings_unwatch(struct settings *s);
-void settings_close(struct settings *s); // NULL is allowed; must not be watched any more
+void settings_unwatch(struct settings *s); // before the watcher closes
+void settings_close(struct settings *s);   // NULL is allowed; must not be watched any more
 
 /// Read all layers with that of a trusted project between them: `text` is what its file holds. For any
 /// thread. Where `d` says that a file is broken, `*out` lacks what it says and must not be used.
 int settings_read_for(const struct settings *s, const char *root, const char *text,
                       struct config **out, struct config_diags *d, struct err *e) MUST_CHECK;
+/// Write each to the log, as a warning.
 void settings_log_diags(const struct config_diags *d);
 
 /// Read the files again.
