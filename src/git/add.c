@@ -12,6 +12,8 @@
 // between, a directory, a registration or a branch may be left: git_list() shows them, and git_remove() and
 // git_delete_branch() remove them.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "git/git_int.h"
 
@@ -55,9 +57,8 @@ static int look_at_dir(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
     char *parent = str_dup(path_dir(str_of(k->ask.dir)));
-    int rc = files__exists(k->ask.dir)
-                 ? err_set(e, ERR_CONFLICT, "'%s' is there already", k->ask.dir)
-                 : path_mkdirs(parent, 0700, e);
+    int rc = files__exists(k->ask.dir) ? err_set(e, ERR_CONFLICT, "'%s' already exists", k->ask.dir)
+                                       : path_mkdirs(parent, 0700, e);
     char *real = rc == 0 ? realpath(parent, NULL) : NULL;
     if (real != NULL) {
         struct str name = path_base(str_of(k->ask.dir));
@@ -96,14 +97,9 @@ static void make_start(struct git_job *j)
         job__run(j, "commit-tree", j->tree, "-p", j->look.head, "-m",
                  "the working tree as it was at the start", "-m", "Afloat-Start: yes", NULL);
         look__identity(j);
+        j->cmd.id = &self(j)->out.start;
+        self(j)->out.dirty = true;
     }
-}
-
-static int take_start(struct git_job *j, struct err *e)
-{
-    struct add_job *k = self(j);
-    k->out.dirty = true;
-    return job__id(j, &k->out.start, e);
 }
 
 // ---- the worktree ----------------------------------------------------------------------------
@@ -134,6 +130,7 @@ static int branch_made(struct git_job *j, struct err *e)
 static int take_turn(struct git_job *j, struct err *e)
 {
     (void)e;
+    assert(self(j)->out.common != NULL);
     job__take_turn(j, self(j)->out.common);
     return 0;
 }
@@ -172,6 +169,7 @@ static int make_quarantine(struct git_job *j, struct err *e)
     if (k->ask.quarantine == NULL) {
         return 0;
     }
+    assert(k->out.start != NULL && k->out.dir != NULL);
     char *own = own__find(k->out.common, k->out.dir);
     struct quarantine q = {.dir = k->ask.quarantine,
                            .work_tree = k->out.dir,
@@ -258,7 +256,7 @@ static int carry(struct git_job *j, struct err *e)
     for (const char *const *name = k->ask.link; *name != NULL; name++) {
         char *theirs = path_join(k->out.root, *name), *ours = path_join(k->out.dir, *name);
         if (!is_inside(*name)) {
-            job__note(j, "'%s' is no path from the root, not linked", *name);
+            job__note(j, "'%s' is not a path below the root; it was not linked", *name);
         } else if (files__exists(theirs) && !files__exists(ours) &&
                    files__link(k->out.dir, *name, theirs, &why) < 0) {
             job__note(j, "%s", why.msg);
@@ -299,7 +297,7 @@ static int tell(struct git_job *j, struct err *e)
 
 static const struct git_step from_state[] = {
     STATE_STEPS,
-    STEP_COMMAND("start commit", make_start, take_start),
+    STEP_COMMAND("start commit", make_start, NULL),
     MAKE_STEPS,
     STEPS_END
 };
@@ -370,6 +368,7 @@ static void report(struct git_job *j, int status, const struct err *e)
 {
     struct add_job *k = self(j);
     static const struct git_added nothing;
+    assert(status != 0 || k->out.dir != NULL);
     k->out.notes = job__notes(j);
     k->cb(k->arg, status, e, status == 0 ? &k->out : &nothing);
 }

@@ -46,13 +46,8 @@ static void make_ours(struct git_job *j)
     job__run(j, "commit-tree", j->tree, "-p", self(j)->t.start, "-m", "the checkout", NULL);
     look__identity(j);
     j->cmd.may_fail = true;
-}
-
-static int take_ours(struct git_job *j, struct err *e)
-{
-    return j->cmd.code == 0
-               ? job__id(j, &self(j)->ours, e)
-               : err_set(e, ERR_NOT_FOUND, "the commit '%s' is gone", self(j)->t.start);
+    j->cmd.id = &self(j)->ours;
+    j->cmd.gone = arena_printf(&j->arena, "the commit '%s'", self(j)->t.start);
 }
 
 static void make_theirs(struct git_job *j)
@@ -62,13 +57,8 @@ static void make_theirs(struct git_job *j)
              "-m", "the branch", NULL);
     look__identity(j);
     j->cmd.may_fail = true;
-}
-
-static int take_theirs(struct git_job *j, struct err *e)
-{
-    return j->cmd.code == 0
-               ? job__id(j, &self(j)->theirs, e)
-               : err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", self(j)->t.branch);
+    j->cmd.id = &k->theirs;
+    j->cmd.gone = arena_printf(&j->arena, "the branch '%s'", k->t.branch);
 }
 
 static void merge(struct git_job *j)
@@ -284,8 +274,8 @@ static const struct git_step apply_steps[] = {
     STEP_THINK("check", look__need_commit),
     STATE_STEPS,
     JOIN_STEPS,
-    STEP_COMMAND("our side", make_ours, take_ours),
-    STEP_COMMAND("their side", make_theirs, take_theirs),
+    STEP_COMMAND("our side", make_ours, NULL),
+    STEP_COMMAND("their side", make_theirs, NULL),
     STEP_COMMAND("merge", merge, take__merged),
     STEP_COMMAND("paths", ask_paths, take_paths),
     STEP_WORK("what is in the way", check_ways),

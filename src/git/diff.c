@@ -6,6 +6,7 @@
 // Both are a comparison of two trees, which needs no checkout and reads nothing that is being
 // written. Programs that a repository names for comparing are not run.
 
+#include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -68,16 +69,10 @@ static int state_known(struct git_job *j, struct err *e)
 
 static void ask_tip(struct git_job *j)
 {
-    job__ask_commit(j, j->work.rev);
-}
-
-static int take_tip(struct git_job *j, struct err *e)
-{
     struct diff_job *k = self(j);
-    if (j->cmd.code != 0) {
-        return err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", k->of.branch);
-    }
-    return k->out.to == NULL ? job__id(j, &k->out.to, e) : 0;
+    job__ask_commit(j, j->work.rev);
+    j->cmd.id = k->out.to == NULL ? &k->out.to : NULL;
+    j->cmd.gone = arena_printf(&j->arena, "the branch '%s'", k->of.branch);
 }
 
 static void ask_count(struct git_job *j)
@@ -102,6 +97,7 @@ static int take_count(struct git_job *j, struct err *e)
 static void ask_changes(struct git_job *j)
 {
     struct diff_job *k = self(j);
+    assert(k->out.to != NULL);
     job__run(j, "diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff",
              "--no-textconv", k->of.start, k->out.to, "--", NULL);
     j->cmd.max = NAMES_BYTES;
@@ -163,6 +159,7 @@ static int take_patch(struct git_job *j, struct err *e)
     struct diff_job *k = self(j);
     struct str text = buf_str(&j->cmd.out);
     (void)e;
+    assert(text.n <= k->max_patch);
     k->out.patch_cut = j->cmd.cut;
     while (j->cmd.cut && text.n != 0 && text.p[text.n - 1] != '\n') {
         text.n--;
@@ -175,7 +172,7 @@ static int take_patch(struct git_job *j, struct err *e)
 
 // clang-format off
 #define COMPARE_STEPS                                  \
-    STEP_COMMAND("tip", ask_tip, take_tip),            \
+    STEP_COMMAND("tip", ask_tip, NULL),                \
     STEP_COMMAND("count", ask_count, take_count),      \
     STEP_COMMAND("changes", ask_changes, take_changes),\
     STEP_COMMAND("patch", ask_patch, take_patch)
@@ -186,7 +183,7 @@ static const struct git_step of_worktree[] = {
     STEP_COMMAND("add", state__add, state__added),
     STEP_COMMAND("state", state__ask_changes, state__changes),
     STEP_COMMAND("nested", state__drop_nested, NULL),
-    STEP_COMMAND("write tree", state__write, state__written),
+    STEP_COMMAND("write tree", state__write, NULL),
     STEP_WORK("temporary index away", index_away),
     STEP_THINK("ends", state_known),
     COMPARE_STEPS,

@@ -184,6 +184,7 @@ static int copy_bytes(int from, int to)
 static int copy_open(int from, int to)
 {
     struct stat st;
+    assert(from >= 0);
     int rc = to < 0                  ? error()
              : fstat(from, &st) != 0 ? error()
              : !S_ISREG(st.st_mode)  ? UV_EINVAL
@@ -229,17 +230,6 @@ static int open_parent(int dir, const char *name, const char **last)
     return at >= 0 ? at : error();
 }
 
-static int carry_link(int from, const char *name, int to, const char *last)
-{
-    char target[PATH_MAX];
-    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
-    if (n < 0) {
-        return error();
-    }
-    target[n] = '\0';
-    return symlinkat(target, to, last) == 0 ? 0 : error();
-}
-
 static int carry_file(int from, const char *name, int to, const char *last)
 {
     int in = path_open_beneath(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, NULL);
@@ -253,18 +243,24 @@ static int carry_into(int from, int to, const char *name)
 {
     struct stat st;
     const char *last;
+    char target[PATH_MAX];
     if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return error();
     }
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
         return UV_EINVAL;
     }
-    int parent = open_parent(to, name, &last);
+    int parent = open_parent(to, name, &last), rc = 0;
     if (parent < 0) {
         return parent;
     }
-    int rc = S_ISLNK(st.st_mode) ? carry_link(from, name, parent, last)
-                                 : carry_file(from, name, parent, last);
+    if (S_ISREG(st.st_mode)) {
+        rc = carry_file(from, name, parent, last);
+    } else {
+        ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        rc = n >= 0 && symlinkat(target, parent, last) == 0 ? 0 : error();
+    }
     close(parent);
     return rc;
 }

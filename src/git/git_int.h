@@ -45,14 +45,17 @@ struct git_place {
 /// The command of a step: filled in by job__run() and the step, read back in `end`.
 struct git_command {
     vec(const char *) argv, env;
-    struct str in;      // for its stdin, borrowed from the arena
-    int in_fd, out_fd;  // or a file for its stdin, its stdout; borrowed; 0 for none
-    uint64_t max_file;  // bytes that it may write to a file; 0: any
-    size_t max;         // of `out`
-    bool cut_ok;        // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
-    bool may_fail;      // an exit code but 0 is for `end` to judge
-    bool outlives_us;   // it writes the user's files: it may finish after we have died
-    struct buf out;     // what it printed
+    struct str in;     // for its stdin, borrowed from the arena
+    int in_fd, out_fd; // or a file for its stdin, its stdout; borrowed; 0 for none
+    uint64_t max_file; // bytes that it may write to a file; 0: any
+    size_t max;        // of `out`
+    bool cut_ok;       // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
+    bool may_fail;     // an exit code but 0 is for `end` to judge
+    const char *
+        *id; // after exit code 0: gets the id of the commit or tree that it printed; may be NULL
+    const char *gone; // another exit code means that this is gone: ERR_NOT_FOUND; needs `may_fail`
+    bool outlives_us; // it writes the user's files: it may finish after we have died
+    struct buf out;   // what it printed
     struct buf grumble; // the beginning of its stderr
     int code;
     bool wanted, cut;
@@ -141,7 +144,7 @@ void job__arg(struct git_job *j, const char *arg);
 void job__env(struct git_job *j, const char *name, const char *value);
 /// The command takes no locks just to remember what it found.
 void job__only_reads(struct git_job *j);
-/// The step asks for the commit that `rev` names: exit code 0 and job__id(), or another code.
+/// The step asks for the commit that `rev` names: exit code 0, see git_command.id, or another code.
 void job__ask_commit(struct git_job *j, const char *rev);
 /// The step asks whether `old` is an ancestor of `commit`: exit code 0, or 1 for no.
 void job__ask_ancestor(struct git_job *j, const char *old, const char *commit);
@@ -197,7 +200,7 @@ void look__identity(struct git_job *j);
     STEP_COMMAND("add", state__add, state__added),                 \
     STEP_COMMAND("changes", state__ask_changes, state__changes),   \
     STEP_COMMAND("nested", state__drop_nested, NULL),              \
-    STEP_COMMAND("write tree", state__write, state__written)
+    STEP_COMMAND("write tree", state__write, NULL)
 // clang-format on
 int state__copy_index(struct git_job *j, struct err *e);
 void state__add(struct git_job *j);
@@ -206,7 +209,6 @@ void state__ask_changes(struct git_job *j);
 int state__changes(struct git_job *j, struct err *e);
 void state__drop_nested(struct git_job *j);
 void state__write(struct git_job *j);
-int state__written(struct git_job *j, struct err *e);
 
 // ---- quarantine.c: a git directory for one worktree ----------------------------------------------
 
@@ -269,13 +271,12 @@ struct git_worktree own__dup(struct git_job *j, const struct git_worktree *w);
 // clang-format off
 #define JOIN_STEPS                                        \
     STEP_COMMAND("join", join__merge, join__merged),      \
-    STEP_COMMAND("joined", join__commit, join__committed)
+    STEP_COMMAND("joined", join__commit, NULL)
 // clang-format on
 void join__init(struct git_job *j, const struct git_worktree *w, bool lenient);
 void join__merge(struct git_job *j);
 int join__merged(struct git_job *j, struct err *e);
 void join__commit(struct git_job *j);
-int join__committed(struct git_job *j, struct err *e);
 
 struct take_job {
     struct git_job j;

@@ -121,7 +121,13 @@ static void fail(struct git_job *j, int status, const struct err *e)
 static void end_step(struct git_job *j)
 {
     const struct git_step *s = &j->steps[j->at];
+    const struct git_command *c = &j->cmd;
     j->moved = false;
+    if (j->step_status == 0 && c->gone != NULL && c->code != 0) {
+        j->step_status = err_set(&j->step_err, ERR_NOT_FOUND, "%s is gone", c->gone);
+    } else if (j->step_status == 0 && c->id != NULL && c->code == 0) {
+        j->step_status = job__id(j, c->id, &j->step_err);
+    }
     if (j->step_status == 0 && s->end != NULL) {
         j->step_status = s->end(j, &j->step_err);
     }
@@ -201,11 +207,10 @@ static int judge(struct git_job *j, const struct proc_exit *x)
         return err_set(e, x->code < 0 ? x->code : UV_EIO, "cannot run git: %s", x->why);
     }
     if (c->cut) {
-        return c->cut_ok ? 0
-                         : err_set(e, ERR_TOO_LARGE, "git has more to say than %zu bytes", c->max);
+        return c->cut_ok ? 0 : err_set(e, ERR_TOO_LARGE, "git printed more than %zu bytes", c->max);
     }
     if (x->signal == SIGXFSZ) {
-        return err_set(e, ERR_TOO_LARGE, "git has more to write than %llu MiB",
+        return err_set(e, ERR_TOO_LARGE, "git wrote more than %llu MiB",
                        (unsigned long long)(c->max_file >> 20));
     }
     if (x->signal != 0) {
@@ -229,6 +234,7 @@ static int spawn(struct git_job *j)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
     struct git_command *c = &j->cmd;
+    assert(c->wanted && j->proc == NULL);
     vec_push(&c->argv, NULL);
     vec_push(&c->env, NULL);
     c->out.max = c->max;

@@ -4,23 +4,6 @@
 
 #include "git/git_int.h"
 
-/// The line in which git says what is wrong; others come before it.
-static struct str complaint(const struct git_job *j)
-{
-    static const char *const marks[] = {"fatal: ", "error: "};
-    struct str rest = buf_str(&j->cmd.grumble), first = STR_NULL;
-    while (rest.n != 0) {
-        struct str line = str_trim(str_cut(&rest, '\n'));
-        for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-            if (str_starts(line, marks[i])) {
-                return str_from(line, strlen(marks[i]));
-            }
-        }
-        first = first.n == 0 ? line : first;
-    }
-    return first.n != 0 ? first : STR("it did not say why");
-}
-
 void job__feed(struct git_job *j, const struct git_names *names)
 {
     size_t n = 0;
@@ -53,7 +36,18 @@ int job__id(struct git_job *j, const char **out, struct err *e)
 
 int job__grumble(struct git_job *j, int code, const char *what, struct err *e)
 {
-    struct str said = complaint(j);
+    // the line in which git says what is wrong; others come before it
+    static const char *const marks[] = {"fatal: ", "error: "};
+    struct str rest = buf_str(&j->cmd.grumble), said = STR_NULL;
+    for (bool marked = false; rest.n != 0 && !marked;) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        for (size_t i = 0; i < ARRAY_LEN(marks) && !marked; i++) {
+            marked = str_starts(line, marks[i]);
+            line = marked ? str_from(line, strlen(marks[i])) : line;
+        }
+        said = marked || said.n == 0 ? line : said;
+    }
+    said = said.n != 0 ? said : STR("it gave no reason");
     return err_set(e, code, "%s: " STR_FMT, what, STR_ARG(said));
 }
 

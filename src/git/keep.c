@@ -20,6 +20,7 @@
 // Plumbing commands do this instead of `git commit`, so that HEAD, hooks, templates and editors have no
 // effect. Only the last steps, update-ref, touch the repository's refs, and git does each whole or not at all.
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -198,18 +199,14 @@ static void write_tree(struct git_job *j)
 static void make_commit(struct git_job *j)
 {
     struct keep_job *k = self(j);
+    assert(k->parent != NULL);
     k->commit = k->parent;
     if (j->changed) {
         job__run(j, "commit-tree", j->tree, "-p", k->parent, "-m", k->message, NULL);
         look__identity(j);
+        j->cmd.id = &k->commit;
+        k->out.committed = true;
     }
-}
-
-static int take_commit(struct git_job *j, struct err *e)
-{
-    struct keep_job *k = self(j);
-    k->out.committed = true;
-    return job__id(j, &k->commit, e);
 }
 
 // ---- what becomes a branch -------------------------------------------------------------------------
@@ -287,6 +284,7 @@ static int take_unknown(struct git_job *j, struct err *e)
     struct keep_job *k = self(j);
     struct str rest = buf_str(&j->cmd.out);
     (void)e;
+    assert(k->others.n != 0);
     j->place = k->inside;
     k->inside = (struct git_place){0};
     while (rest.n != 0) {
@@ -305,6 +303,7 @@ static int choose_tips(struct git_job *j, struct err *e)
     const char **tips = arena_calloc(&j->arena, k->n_rescue + 1, sizeof *tips);
     size_t n = 0;
     (void)e;
+    assert(k->target != NULL && k->of.start != NULL);
     if (strcmp(k->target, k->of.start) != 0) {
         tips[n++] = k->target;
     }
@@ -351,6 +350,7 @@ static int take_follows(struct git_job *j, struct err *e)
 static void move_branch(struct git_job *j)
 {
     struct keep_job *k = self(j);
+    assert(k->theirs != NULL);
     k->out.head = k->target;
     if (strcmp(k->target, k->theirs) != 0) {
         job__run(j, "update-ref", "--no-deref", "-m", "afloat: keep", k->ref, k->target, k->theirs,
@@ -361,6 +361,7 @@ static void move_branch(struct git_job *j)
 static void make_rescue(struct git_job *j)
 {
     struct keep_job *k = self(j);
+    assert(k->at_rescue <= k->n_rescue);
     if (k->at_rescue < k->n_rescue) {
         const char *name =
             arena_printf(&j->arena, "%s-rescue-%.8s", k->of.branch, k->rescue[k->at_rescue]);
@@ -407,8 +408,8 @@ static int take_ignored(struct git_job *j, struct err *e)
 #define KEEP_STEPS                                              \
     STEP_COMMAND("changes", state__ask_changes, state__changes),\
     STEP_COMMAND("nested", state__drop_nested, NULL),           \
-    STEP_COMMAND("write tree", write_tree, state__written),     \
-    STEP_COMMAND("commit", make_commit, take_commit),           \
+    STEP_COMMAND("write tree", write_tree, NULL),               \
+    STEP_COMMAND("commit", make_commit, NULL),                  \
     STEP_COMMAND("parted", ask_parted, take_parted),            \
     STEP_COMMAND("own branch", move_own, NULL),                 \
     STEP_COMMAND("others", ask_others, take_others),            \

@@ -1,5 +1,7 @@
 // What worktrees and branches there are, and what would be lost with one.
 
+#include <assert.h>
+
 #include "git/git_int.h"
 
 struct list_job {
@@ -27,22 +29,6 @@ static void ask_list(struct git_job *j)
     j->cmd.may_fail = true;
 }
 
-/// One attribute of the entry under way: a word, and what follows it.
-static void take_attribute(struct git_job *j, struct git_entry *entry, struct str row)
-{
-    struct str value = row, word = str_cut(&value, ' ');
-    if (str_eqz(word, "HEAD")) {
-        entry->head = arena_strdup(&j->arena, value);
-    } else if (str_eqz(word, "branch")) {
-        entry->branch = arena_strdup(&j->arena, str_starts(value, "refs/heads/")
-                                                    ? str_from(value, strlen("refs/heads/"))
-                                                    : value);
-    }
-    entry->bare = entry->bare || str_eqz(word, "bare");
-    entry->locked = entry->locked || str_eqz(word, "locked");
-    entry->prunable = entry->prunable || str_eqz(word, "prunable");
-}
-
 static int take_list(struct git_job *j, struct err *e)
 {
     struct list_job *k = self(j);
@@ -59,8 +45,18 @@ static int take_list(struct git_job *j, struct err *e)
                 .branch = "",
             };
             vec_push(&k->entries, entry);
-        } else if (k->entries.n != 0) {
-            take_attribute(j, vec_last(&k->entries), row);
+        } else if (k->entries.n != 0) { // an attribute: a word, and what follows it
+            struct git_entry *entry = vec_last(&k->entries);
+            struct str value = row, word = str_cut(&value, ' ');
+            if (str_eqz(word, "HEAD")) {
+                entry->head = arena_strdup(&j->arena, value);
+            } else if (str_eqz(word, "branch")) {
+                size_t n = str_starts(value, "refs/heads/") ? strlen("refs/heads/") : 0;
+                entry->branch = arena_strdup(&j->arena, str_from(value, n));
+            }
+            entry->bare = entry->bare || str_eqz(word, "bare");
+            entry->locked = entry->locked || str_eqz(word, "locked");
+            entry->prunable = entry->prunable || str_eqz(word, "prunable");
         }
     }
     return 0;
@@ -144,6 +140,7 @@ struct git_job *git_delete_branch(struct git *g, const char *common, const char 
         STEPS_END
     };
     // clang-format on
+    assert(branch != NULL && commit != NULL);
     struct list_job *k = job__new(g, sizeof *k, steps, NULL, report_deleted);
     k->done = cb;
     k->arg = arg;

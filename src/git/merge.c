@@ -92,13 +92,8 @@ static int take_status(struct git_job *j, struct err *e)
 static void ask_tip(struct git_job *j)
 {
     job__ask_commit(j, j->work.rev);
-}
-
-static int take_tip(struct git_job *j, struct err *e)
-{
-    return j->cmd.code == 0
-               ? job__id(j, &self(j)->tip, e)
-               : err_set(e, ERR_NOT_FOUND, "the branch '%s' is gone", self(j)->t.branch);
+    j->cmd.id = &self(j)->tip;
+    j->cmd.gone = arena_printf(&j->arena, "the branch '%s'", self(j)->t.branch);
 }
 
 // ---- the last step ---------------------------------------------------------------------------
@@ -115,6 +110,7 @@ static void compare(struct git_job *j)
 static void move(struct git_job *j)
 {
     struct merge_job *k = self(j);
+    assert(k->target != NULL);
     if (k->t.out.how != GIT_NOTHING) {
         job__settle(j);
         job__run(j, "merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-autostash",
@@ -254,11 +250,7 @@ static void make_side(struct git_job *j)
     struct merge_job *k = self(j);
     job__run(j, "commit-tree", k->tree, "-p", k->parent, "-m", "what there is", NULL);
     look__identity(j);
-}
-
-static int take_side(struct git_job *j, struct err *e)
-{
-    return job__id(j, &self(j)->side, e);
+    j->cmd.id = &k->side;
 }
 
 static void replay(struct git_job *j)
@@ -329,7 +321,7 @@ static int next(struct git_job *j, struct err *e);
 
 // clang-format off
 static const struct git_step replay_steps[] = {
-    STEP_COMMAND("our side", make_side, take_side),
+    STEP_COMMAND("our side", make_side, NULL),
     STEP_COMMAND("replay", replay, take__merged),
     STEP_COMMAND("text", ask_text, take_text),
     STEP_COMMAND("copy", make_copy, take_copy),
@@ -364,7 +356,7 @@ static int begin_replay(struct git_job *j, struct err *e)
     STEP_THINK("check", check),                        \
     STEP_COMMAND("status", ask_status, take_status),   \
     JOIN_STEPS,                                        \
-    STEP_COMMAND("tip", ask_tip, take_tip)
+    STEP_COMMAND("tip", ask_tip, NULL)
 
 static const struct git_step clean_start[] = {
     CHECK_STEPS,

@@ -5,6 +5,7 @@
 // session in a box can write it. Git works with the worktree's quarantine (quarantine.c), inside the box,
 // since what a model has written there may make git start programs.
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
@@ -60,7 +61,7 @@ static const char *find_place(struct git_job *j, const struct git_worktree *w, s
     const char *found =
         own != NULL && lstat(w->dir, &st) == 0 && S_ISDIR(st.st_mode) ? job__dup(j, own) : NULL;
     if (found == NULL) {
-        err_set(e, ERR_NOT_FOUND, "'%s' is no worktree of '%s' any more", w->dir, w->common);
+        err_set(e, ERR_NOT_FOUND, "'%s' is no longer a worktree of '%s'", w->dir, w->common);
     }
     free(own);
     return found;
@@ -72,6 +73,7 @@ int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e)
     if (registration == NULL) {
         return ERR_NOT_FOUND;
     }
+    assert(j->place.box == NULL);
     j->place.git_dir = registration;
     j->place.work_tree = j->place.dir = w->dir;
     if (w->quarantine != NULL && files__exists(w->quarantine)) {

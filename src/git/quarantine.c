@@ -15,6 +15,7 @@
 // only, and we follow no link that leads out of it. A quarantine in which git cannot work any more is made
 // again; then the files are kept, and what was committed only there is lost.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -170,29 +171,17 @@ static int write_contents(const struct git_job *j, const struct quarantine *q, s
     return rc;
 }
 
-/// What git reads besides, and would otherwise find in the repository.
-static int copy_lists(const struct quarantine *q, struct err *e)
-{
-    const struct {
-        const char *dir, *name;
-    } files[] = {{q->common, "info/exclude"},
-                 {q->common, "info/attributes"},
-                 {q->common, "shallow"},
-                 {q->git_dir, "info/sparse-checkout"}};
-    int rc = 0;
-    for (size_t i = 0; i < ARRAY_LEN(files) && rc == 0; i++) {
-        char *from = path_join(files[i].dir, files[i].name), *to = path_join(q->dir, files[i].name);
-        rc = files__copy(from, to, 0, e);
-        free(to);
-        free(from);
-    }
-    return rc;
-}
-
 int quarantine__make(const struct git_job *j, const struct quarantine *q, struct err *e)
 {
     static const char *const dirs[] = {"objects/info", "objects/pack", "refs/heads", "refs/tags",
                                        "info"};
+    const struct {
+        const char *dir, *name;
+    } lists[] = {{q->common, "info/exclude"}, // git would otherwise find them in the repository
+                 {q->common, "info/attributes"},
+                 {q->common, "shallow"},
+                 {q->git_dir, "info/sparse-checkout"}};
+    assert(q->registration != NULL && q->tip != NULL);
     int rc = files__remove(q->dir, e);
     for (size_t i = 0; i < ARRAY_LEN(dirs) && rc == 0; i++) {
         char *path = path_join(q->dir, dirs[i]);
@@ -200,21 +189,16 @@ int quarantine__make(const struct git_job *j, const struct quarantine *q, struct
         free(path);
     }
     rc = rc == 0 ? write_contents(j, q, e) : rc;
-    rc = rc == 0 ? copy_lists(q, e) : rc;
+    for (size_t i = 0; i < ARRAY_LEN(lists) && rc == 0; i++) {
+        char *from = path_join(lists[i].dir, lists[i].name), *to = path_join(q->dir, lists[i].name);
+        rc = files__copy(from, to, 0, e);
+        free(to);
+        free(from);
+    }
     return rc == 0 ? write_pointers(q, e) : rc;
 }
 
 // ---- after a model has worked there ------------------------------------------------------------
-
-static bool is_head(struct str text)
-{
-    char id[65] = "";
-    struct str line = str_trim(text);
-    if (line.n < sizeof id) {
-        memcpy(id, line.p, line.n);
-    }
-    return str_starts(line, "ref: refs/") || job__is_id(id);
-}
 
 /// Make HEAD and index files, or git would wait for them; replace an invalid HEAD by our branch.
 static void put_files_right(const struct quarantine *q)
@@ -224,9 +208,13 @@ static void put_files_right(const struct quarantine *q)
     for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
         char *path = path_join(q->dir, needed[i]);
         struct buf text = {.max = HEAD_MAX};
-        bool there = lstat(path, &st) == 0, is_file = there && S_ISREG(st.st_mode);
-        bool good =
-            is_file && (i != 0 || (path_read(path, &text, NULL) == 0 && is_head(buf_str(&text))));
+        bool there = lstat(path, &st) == 0, good = there && S_ISREG(st.st_mode);
+        if (i == 0 && good) {
+            good = path_read(path, &text, NULL) == 0;
+            char *line = str_dup(str_trim(buf_str(&text)));
+            good = good && (str_starts(str_of(line), "ref: refs/") || job__is_id(line));
+            free(line);
+        }
         if (there && !good) {
             set_aside(path);
         }

@@ -10,6 +10,8 @@
 // leaves ignored files alone. It would record an untracked repository in the checkout as a bare link to a
 // commit that exists only there; those links are removed again.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "git/git_int.h"
 
@@ -47,6 +49,7 @@ int state__added(struct git_job *j, struct err *e)
 
 void state__ask_changes(struct git_job *j)
 {
+    assert(j->look.head != NULL);
     job__run(j, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none",
              j->look.head, "--", NULL);
 }
@@ -85,12 +88,8 @@ void state__write(struct git_job *j)
 {
     if (j->changed) {
         job__run(j, "write-tree", NULL);
+        j->cmd.id = &j->tree;
     } else {
         j->tree = j->look.tree;
     }
-}
-
-int state__written(struct git_job *j, struct err *e)
-{
-    return job__id(j, &j->tree, e);
 }

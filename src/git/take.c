@@ -3,6 +3,8 @@
 // merge-tree works in the object store alone. So we know whether two sides go together before we touch
 // anything of the user's, and a conflict is a list of paths, not a state to get out of.
 
+#include <assert.h>
+
 #include "git/git_int.h"
 
 enum { PATHS_MAX = 10000 };
@@ -48,16 +50,13 @@ void join__commit(struct git_job *j)
         job__run(j, "commit-tree", j->work.tree, "-p", j->work.rev, "-p", j->work.rescue, "-m",
                  "more of the work, from another branch", NULL);
         look__identity(j);
+        j->cmd.id = &j->work.rev;
     }
-}
-
-int join__committed(struct git_job *j, struct err *e)
-{
-    return job__id(j, &j->work.rev, e);
 }
 
 void take__merge(struct take_job *t, const char *ours, const char *theirs)
 {
+    assert(ours != NULL && theirs != NULL);
     job__run(&t->j, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours,
              theirs, NULL);
     t->j.cmd.may_fail = true;

@@ -264,7 +264,7 @@ TEST(ignored_files_are_copied_and_linked_as_asked)
                 "&& ls build && readlink modules",
                 rig.dir),
         arena_printf(&rig.arena, "secret\ndeep\nc\nm\none\n600\na.cfg\n%s/modules", rig.repo));
-    CHECK(rig_has(&rig.added.notes, "'../out' is no path from the root, not linked"));
+    CHECK(rig_has(&rig.added.notes, "'../out' is not a path below the root; it was not linked"));
     CHECK(!rig_exists("home/worktrees/repo/out"));
     rig_end();
 }
