@@ -154,7 +154,7 @@ static const char *read_date(struct str *t, char out[16])
         return not_a_time;
     }
     if (month < 1 || month > 12 || day < 1 || day > time_month_days(year, month)) {
-        return "names a day that no calendar has";
+        return "is not a valid date";
     }
     snprintf(out, 16, "%04u-%02u-%02u", year % 10000, month % 100, day % 100);
     return NULL;
@@ -190,7 +190,7 @@ static const char *read_time(struct str *t, char out[32])
         return not_a_time;
     }
     if (hour > 23 || minute > 59 || second > 60) {
-        return "names a time that no clock shows";
+        return "is not a valid time of day";
     }
     snprintf(out, 32, "%02u:%02u:%02u%s", hour, minute, second, fraction);
     return NULL;

@@ -50,13 +50,13 @@ static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, st
         }
     }
     if (i == s.n) {
-        return fail(r, quote == '"' ? "the quote \" has no end" : "the quote ' has no end");
+        return fail(r, quote == '"' ? "the quote \" is not closed" : "the quote ' is not closed");
     }
     r->rest = str_from(s, i + 1);
     r->line += lines;
     *line = str_cut(&r->rest, '\n');
     *line = str_trim(*line);
-    return line->n == 0 || line->p[0] == '#' ? 0 : fail(r, "text behind the closing quote");
+    return line->n == 0 || line->p[0] == '#' ? 0 : fail(r, "text after the closing quote");
 }
 
 static int read_value(struct dotenv_reader *r, struct str name, struct str line)

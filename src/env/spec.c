@@ -329,14 +329,14 @@ int env__strings(struct arena *a, const struct env_unit *u, const struct toml *t
     *n = 0;
     *out = arena_calloc(a, (list != NULL ? list->n : 0) + 1, sizeof **out);
     if (list != NULL && list->type != TOML_ARR) {
-        return env__bad(u, list, e, "'%s' is not a list of texts", key);
+        return env__bad(u, list, e, "'%s' is not a list of strings", key);
     }
     for (size_t i = 0; list != NULL && i < list->n; i++) {
         const struct toml *item = &list->items[i];
         struct buf text = {.max = ENV_SPEC_FILE_MAX};
         struct err why = {0};
         if (item->type != TOML_STR || item->s.n == 0 || strlen(item->s.p) != item->s.n) {
-            return env__bad(u, item, e, "'%s' is not a list of texts", key);
+            return env__bad(u, item, e, "'%s' is not a list of strings", key);
         }
         int rc = env_expand(&text, item->s, vars, &why);
         (*out)[(*n)++] = arena_strdup(a, buf_str(&text));

@@ -127,7 +127,7 @@ int env_vars_check(const struct env_vars *v, struct err *e)
     }
     if (largest > ONE_MAX) {
         return err_set(e, ERR_TOO_LARGE,
-                       "'%s' has %zu bytes, and no program starts with a variable of more than %d",
+                       "'%s' has %zu bytes, and programs cannot start with one larger than %d",
                        name, largest, ONE_MAX);
     }
     size_t most = (size_t)sysconf(_SC_ARG_MAX);

@@ -81,7 +81,7 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
     if ((b->home != NULL && box__beneath(path, b->home)) || has_part(path, ".git") ||
         has_part(path, ".afloat")) {
         return err_set(e, ERR_DENIED,
-                       "'%s' is not for tools to write: choose another directory, or use the "
+                       "tools may not write '%s': choose another directory, or use the "
                        "sandbox mode read-only",
                        path);
     }
@@ -368,7 +368,7 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
         return refuse(why, "the sandbox is read-only");
     }
     if (rule->kind == '\0') {
-        return refuse(why, "it lies outside the working directory");
+        return refuse(why, "it is outside the working directory");
     }
     if (rule->guard) {
         return refuse(why, guard_reason);
@@ -378,7 +378,7 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
     const char *rest = real + strlen(rule->path);
     bool kept =
         strchr("rkf", rule->kind) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
-    return kept ? refuse(why, ".git and .afloat are not for tools to write") : true;
+    return kept ? refuse(why, "tools may not write .git and .afloat") : true;
 }
 
 bool box_is_guarded(const struct box *b, const char *real)

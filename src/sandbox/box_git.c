@@ -165,10 +165,11 @@ static int protect(struct box *b, const char *root, const char *path, struct err
     }
     char *target = realpath(path, NULL);
     if (target == NULL) {
-        return err_set(e, ERR_DENIED,
-                       "'%s' leads nowhere and cannot be protected: remove it, or use the sandbox "
-                       "mode read-only",
-                       path);
+        return err_set(
+            e, ERR_DENIED,
+            "'%s' is a dangling link and cannot be protected: remove it, or use the sandbox "
+            "mode read-only",
+            path);
     }
     box__add(b, 'r', target);
     free(target);

@@ -104,7 +104,7 @@ static int decode(struct trust__book *b, const struct json *root, struct err *e)
         return err_set(e, ERR_CORRUPT, "it has no version");
     }
     if (version->i > VERSION) {
-        return err_set(e, ERR_UNSUPPORTED, "it is of version %lld, written by a later afloat",
+        return err_set(e, ERR_UNSUPPORTED, "it has version %lld and was written by a newer afloat",
                        (long long)version->i);
     }
     if (places == NULL || places->type != JSON_ARR) {
@@ -112,7 +112,7 @@ static int decode(struct trust__book *b, const struct json *root, struct err *e)
     }
     for (uint32_t i = 0; i < places->n; i++) {
         if (!decode_place(b, &places->items[i])) {
-            return err_set(e, ERR_CORRUPT, "place %u is not as it should be", i + 1);
+            return err_set(e, ERR_CORRUPT, "place %u is malformed", i + 1);
         }
     }
     return 0;

@@ -51,7 +51,7 @@ static int check_inside(const char *root, const char *path, struct err *e)
     const char *rel = path_below(root, real);
     bool inside = rel != NULL && rel[0] != '\0';
     free(real);
-    return inside ? 0 : err_set(e, ERR_DENIED, "it leads out of the project");
+    return inside ? 0 : err_set(e, ERR_DENIED, "it leads outside the project");
 }
 
 /// Put an item into the list; with a negative `rc` as one that cannot be read, because of `why`.

@@ -15,7 +15,7 @@ static void read_file(struct trust_settings *s, const char *home, const struct t
     struct err e = {0};
     int rc = trust__read_item(&t, p->root, TRUST_CONFIG_PATH, &e);
     if (rc == 0 && (!t.is_file || memchr(t.files.p[0].bytes.p, '\0', t.files.p[0].bytes.n))) {
-        rc = err_set(&e, ERR_INVALID, "it is no text");
+        rc = err_set(&e, ERR_INVALID, "it is not a text file");
         tree_fini(&t);
     }
     if (rc < 0) {

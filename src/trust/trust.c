@@ -99,7 +99,8 @@ static int read_text(const char *path, struct buf *out, struct err *e)
         }
         buf_add(out, chunk, n > 0 ? (size_t)n : 0);
         if (!buf_ok(out)) {
-            rc = err_set(e, ERR_CORRUPT, "'%s' is damaged: above %d MiB", path, TRUST_MAX >> 20);
+            rc = err_set(e, ERR_CORRUPT, "'%s' is damaged: larger than %d MiB", path,
+                         TRUST_MAX >> 20);
         }
     }
     if (rc == 0 && out->n == 0) {
@@ -158,7 +159,7 @@ static int save(struct trust *t, struct err *e)
     int rc = buf_ok(&text)
                  ? path_write_atomic(path, buf_str(&text), 0600, e)
                  : err_set(e, ERR_TOO_LARGE,
-                           "'%s' would be above %d MiB; 'afloat untrust' takes places out", path,
+                           "'%s' would exceed %d MiB; remove places with 'afloat untrust'", path,
                            TRUST_MAX >> 20);
     buf_fini(&text);
     free(path);

@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_said_and_not_trusted(home, repo, tmp_path):
     (tmp_path / "outside.lua").write_text("")
     (repo / ".afloat/plugins/out.lua").symlink_to("../../../outside.lua")
     done = home.cli("trust", str(repo))
-    assert done.returncode == 1 and "leads out of the project" in done.stderr
+    assert done.returncode == 1 and "leads outside the project" in done.stderr
     found = states(home, repo)
     assert found.pop(".afloat/plugins/out.lua") == "unreadable"
     assert set(found.values()) == {"trusted"}

@@ -538,7 +538,7 @@ TEST(file_tools_write_where_commands_may)
         {"deep/.git/config", ".git"},
         {"gitlink/config", ".git"},
         {"../home/token", "hidden"},
-        {"../home/plugins/p.lua", "not for tools"},
+        {"../home/plugins/p.lua", "tools may not write"},
         {"../hidden/key", "hidden"},
         {"/proc/self/comm", "'"},
         {"/etc/afloat-no", "outside"},

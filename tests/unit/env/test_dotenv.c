@@ -58,10 +58,10 @@ TEST(dotenv_faults_name_the_line)
     } rows[] = {
         {"A=1\nno equals\n", "line 2: expected NAME=value"},
         {"A=1\n\n1X=2\n", "line 3: expected NAME=value"},
-        {"A='x\ny\n", "line 1: the quote ' has no end"},
-        {"A=\"x", "line 1: the quote \" has no end"},
-        {"A='x' y\n", "line 1: text behind the closing quote"},
-        {"A='x\ny' z\n", "line 2: text behind the closing quote"},
+        {"A='x\ny\n", "line 1: the quote ' is not closed"},
+        {"A=\"x", "line 1: the quote \" is not closed"},
+        {"A='x' y\n", "line 1: text after the closing quote"},
+        {"A='x\ny' z\n", "line 2: text after the closing quote"},
         {"A=${B\n", "line 1: '${' needs a name and '}'; write '$${' for itself"},
         {"=x\n", "line 1: expected NAME=value"},
     };

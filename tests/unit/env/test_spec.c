@@ -100,7 +100,7 @@ TEST(faults_of_env_toml_say_where)
         {"[env]\nA = '${'", ".afloat/env.toml: line 2: '${' needs a name"},
         {"[env]\nA = \"x\\u0000y\"", "'A' holds a NUL byte"},
         {"[path]\nprepand = ['x']", "unknown key of [path] 'prepand', did you mean 'prepend'?"},
-        {"[path]\nprepend = 'x'", "'prepend' is not a list of texts"},
+        {"[path]\nprepend = 'x'", "'prepend' is not a list of strings"},
         {"[path]\nprepend = ['a:b']", "holds a colon"},
         {"[unset]\nnames = ['a b']", "'a b' is not a name that can be unset"},
         {"include = ['no.toml']", "cannot read '.afloat/no.toml', included by '.afloat/env.toml'"},

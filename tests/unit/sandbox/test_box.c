@@ -91,9 +91,9 @@ TEST(directories_that_are_not_for_writing_are_refused)
     boxed_save("ws/.git/x/y", "");
     boxed_save("home/worktrees/slug/bot-1/f", "");
     boxed.policy.working_dir = boxed_path("ws/.git/x");
-    check_refused("not for tools to write");
+    check_refused("tools may not write");
     boxed.policy.working_dir = boxed_path("home/plugins");
-    check_refused("not for tools to write");
+    check_refused("tools may not write");
     boxed.policy.working_dir = boxed.hidden;
     check_refused("hidden");
     boxed.policy.working_dir = "/";

@@ -83,10 +83,10 @@ TEST(an_item_that_leads_out_of_the_project_is_listed_with_its_error)
     put_link("repo/AGENTS.md", "../outside/x.lua");
     struct trust_scan s = scan("repo");
     CHECK_INT(s.items.n, 5);
-    CHECK(strstr(item(&s, ".afloat/plugins/out.lua")->error, "leads out of the project") != NULL);
+    CHECK(strstr(item(&s, ".afloat/plugins/out.lua")->error, "leads outside the project") != NULL);
     CHECK(strstr(item(&s, ".afloat/plugins/outdir")->error, "leads out") != NULL);
     CHECK(strstr(item(&s, ".afloat/plugins/in")->error, "leads out of the plugin") != NULL);
-    CHECK(strstr(item(&s, "AGENTS.md")->error, "leads out of the project") != NULL);
+    CHECK(strstr(item(&s, "AGENTS.md")->error, "leads outside the project") != NULL);
     CHECK(item(&s, ".afloat/plugins/alias.lua")->error == NULL);
     trust_scan_fini(&s);
 }
