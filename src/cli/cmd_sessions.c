@@ -102,7 +102,7 @@ const struct form form_session_end = {
     .said = "session {id} {-purge?ended, its files are deleted:ended}"
             "||session {$0} {-purge?ended, its files are deleted:ended}"};
 
-const struct face face_session_checkpoints = {
+const struct form form_session_checkpoints = {
     .session = true,
     .layout = {"checkpoints",
                COLUMNS(COL("TURN", ID, NULL), COL("AT", TIME, NULL), COL("FILES", WORD, "{#files}"),
@@ -123,7 +123,7 @@ static void print_rewound(struct cli *c, const struct json *v)
                 conflict = conflict || json_equal(path, other);
             }
             out_addf(&c->out, "%s%s  ", rows[i].said,
-                     conflict ? " (changed since by somebody else)" : "");
+                     conflict ? " (changed since by another program)" : "");
             out_tinted(&c->out, OUT_PLAIN, json_str(path, ""));
             out_add(&c->out, STR("\n"));
         }
@@ -134,7 +134,7 @@ static void print_rewound(struct cli *c, const struct json *v)
     }
 }
 
-#define REWIND_FACE(only, value)                                                                   \
+#define REWIND_FORM(only, value)                                                                   \
     {                                                                                              \
         .session = true, .fixed = only, .fixed_value = value, .print = print_rewound,              \
         .said = "{-dry-run?this would bring back:back at} the state before {to}"                   \
@@ -142,9 +142,9 @@ static void print_rewound(struct cli *c, const struct json *v)
 
 int cmd_session_rewind(struct cli *c)
 {
-    static const struct face both = REWIND_FACE(NULL, NULL);
-    static const struct face files = REWIND_FACE("conversation", "false");
-    static const struct face talk = REWIND_FACE("files", "false");
+    static const struct form both = REWIND_FORM(NULL, NULL);
+    static const struct form files = REWIND_FORM("conversation", "false");
+    static const struct form talk = REWIND_FORM("files", "false");
     bool only_files = args_has(&c->args, FLAG_ONLY_FILES),
          only_talk = args_has(&c->args, FLAG_ONLY_TALK);
     if (only_files + only_talk + args_has(&c->args, FLAG_BOTH) > 1) {
