@@ -542,7 +542,7 @@ TEST(file_tools_write_where_commands_may)
         {"../hidden/key", "hidden"},
         {"/proc/self/comm", "'"},
         {"/etc/afloat-no", "outside"},
-        {"/tmp/x", "every command has its own"},
+        {"/tmp/x", "gets its own empty"},
     };
     char input[200];
     begin();
