@@ -9,21 +9,18 @@
 struct bot_op {
     struct op_call *call;
     int status;           // of success
-    const char *location; // of what was made: its path, up to the name
-    const char *name;     // the member of the answer that names it
+    const char *location; // of what was made: its path, up to the name; NULL: nothing is
 };
 
-static void answer(void *arg, struct str json, const struct agent_no *no)
+static void answer(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
     struct bot_op *o = arg;
     struct op_call *c = o->call;
     if (no != NULL) {
         op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
     } else {
-        struct json *made = NULL;
-        if (o->location != NULL && json_parse(&made, c->arena, json, NULL, NULL) == 0) {
-            struct str name = json_str(json_get(made, o->name), "");
-            c->location = arena_printf(c->arena, "%s" STR_FMT, o->location, STR_ARG(name));
+        if (o->location != NULL) {
+            c->location = arena_printf(c->arena, "%s%s", o->location, name);
         }
         op_answer(c, o->status, json);
     }
@@ -48,14 +45,14 @@ static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bo
         ask(api, c, fn, &(struct bot_op){.status = 200});                                          \
     }
 
-#define MAKE(id, fn, path, key)                                                                    \
+#define MAKE(id, fn, path)                                                                         \
     void op_##id(struct api *api, struct op_call *c)                                               \
     {                                                                                              \
-        ask(api, c, fn, &(struct bot_op){.status = 201, .location = path, .name = key});           \
+        ask(api, c, fn, &(struct bot_op){.status = 201, .location = path});                        \
     }
 
 ASK(BOT_LIST, bots_list)
-MAKE(BOT_CREATE, bots_create, "/bots/", "name")
+MAKE(BOT_CREATE, bots_create, "/bots/")
 ASK(BOT_IMPORT, bots_import)
 ASK(BOT_SHOW, bots_show)
 ASK(BOT_PATCH, bots_patch)
@@ -67,7 +64,7 @@ ASK(MEMORY_SET, bots_memory_set)
 ASK(MEMORY_REMOVE, bots_memory_remove)
 ASK(HISTORY_LIST, bots_history_list)
 ASK(HISTORY_SHOW, bots_history_show)
-MAKE(RUN_START, bots_run, "/runs/", "run_id")
+MAKE(RUN_START, bots_run, "/runs/")
 ASK(RUN_LIST, bots_run_list)
 ASK(RUN_SHOW, bots_run_show)
 ASK(RUN_DIFF, bots_run_diff)

@@ -74,13 +74,13 @@ void ask__set(struct ask *a, const char *key, struct str value)
 
 void ask__answer(struct ask *a)
 {
-    a->cb(a->arg, buf_str(&a->out), NULL);
+    a->cb(a->arg, buf_str(&a->out), a->run != NULL ? a->run : a->name, NULL);
     ask_free(a);
 }
 
 void ask__refuse(struct ask *a, const struct agent_no *no)
 {
-    a->cb(a->arg, STR_NULL, no);
+    a->cb(a->arg, STR_NULL, NULL, no);
     ask_free(a);
 }
 

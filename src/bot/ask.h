@@ -45,6 +45,7 @@ struct ask {
     // where, see ask__locate()
     unsigned flags;
     const char *name;     // of the bot; NULL: none was named
+    const char *run;      // the id of the run that it started; NULL: none
     const char *dir;      // `working_dir`, absolute and clean; NULL: not given
     const char *real;     // its real path
     struct where_git git; // once it was looked at

@@ -49,8 +49,8 @@ void bots_stop(struct bots *b, loop_fn *done, void *arg);
 void bots_close(struct bots *b, loop_fn *done, void *arg);
 void bots_free(struct bots *b); // after agent_free(); NULL is allowed
 
-/// A JSON text, or `no`.
-typedef void bots_text_cb(void *arg, struct str json, const struct agent_no *no);
+/// A JSON text, or `no`. `name` is that of the bot, or of the run that was started; NULL: of neither.
+typedef void bots_text_cb(void *arg, struct str json, const char *name, const struct agent_no *no);
 /// An operation; see the top.
 typedef void bots_fn(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg);
 

@@ -137,10 +137,11 @@ struct opening {
     uint64_t number;
 };
 
-static void on_refused(void *arg, struct str json, const struct agent_no *no)
+static void on_refused(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
     struct opening *o = arg;
     (void)json;
+    (void)name;
     o->cb(o->arg, NULL, no);
     free(o);
 }

@@ -267,6 +267,7 @@ static void answer_starter(struct run *r)
     jw_obj(&a->w);
     record_write(&r->rec, &a->w, true);
     jw_end_obj(&a->w);
+    a->run = r->rec.run_id;
     ask__answer(a);
 }
 

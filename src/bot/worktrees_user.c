@@ -22,7 +22,7 @@ enum { LINE_MAX_BYTES = 8192 }; // of git's own little files
 
 /// Begin an operation on the repository or worktree of the parameter `key`; NULL: it was refused.
 static struct ask *begin(struct bots *b, const struct json *params, const char *key,
-                         agent_text_cb *cb, void *arg)
+                         bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     const char *path = ask__z(a, key);
@@ -111,7 +111,7 @@ static void on_repository(void *arg, int status, const struct err *e, const stru
     }
 }
 
-void bots_worktree_create(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_worktree_create(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = begin(b, params, "repo", cb, arg);
     if (a != NULL) {
@@ -176,7 +176,7 @@ static void on_worktree(void *arg, int status, const struct err *e, const struct
     }
 }
 
-void bots_worktree_remove(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots_worktree_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = begin(b, params, "path", cb, arg);
     if (a != NULL) {
@@ -211,7 +211,7 @@ static void on_listed(void *arg, int status, const struct err *e, const struct g
     ask__answer(a);
 }
 
-void bots__list_repository(struct bots *b, const struct json *params, agent_text_cb *cb, void *arg)
+void bots__list_repository(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = begin(b, params, "repo", cb, arg);
     if (a != NULL) {
