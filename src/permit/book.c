@@ -14,6 +14,7 @@
 
 #include "permit/book.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <sys/random.h>
 
@@ -334,6 +335,7 @@ void book_add(struct book_project *p, const struct rule *r, book_done *done, voi
     struct err e = {0};
     struct buf json;
     struct rule own = *r;
+    assert(done != NULL);
     (void)!getrandom(&dice, sizeof dice, 0);
     snprintf(id, sizeof id, "%s.%08" PRIx32, p->slug, dice);
     own.id = id;

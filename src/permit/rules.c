@@ -16,6 +16,7 @@
 
 #include "permit/rules.h"
 
+#include <assert.h>
 #include <limits.h>
 
 #include "base/path.h"
@@ -65,6 +66,7 @@ static bool find_name(const char *const *names, size_t n, struct str name, size_
 
 const char *permit_reach_name(enum permit_reach reach)
 {
+    assert(reach < PERMIT__REACHES);
     return reach_names[reach];
 }
 
@@ -78,6 +80,7 @@ bool permit_reach_find(struct str name, enum permit_reach *out)
 
 const char *permit_verdict_name(enum permit_verdict verdict)
 {
+    assert(verdict < ARRAY_LEN(verdict_names));
     return verdict_names[verdict];
 }
 
@@ -103,16 +106,6 @@ void rules_fini(struct rules *r)
     vec_fini(r);
 }
 
-int rules_check(const char *tool, const char *match, struct err *e)
-{
-    struct rules r;
-    const struct rule rule = {.tool = tool, .match = match, .decision = PERMIT_ASK};
-    rules_init(&r);
-    int rc = rules_add(&r, &rule, e);
-    rules_fini(&r);
-    return rc;
-}
-
 static const char *keep(struct rules *r, const char *text)
 {
     return text != NULL ? arena_strdup(&r->arena, str_of(text)) : NULL;
@@ -120,6 +113,7 @@ static const char *keep(struct rules *r, const char *text)
 
 int rules_add(struct rules *r, const struct rule *rule, struct err *e)
 {
+    assert(rule->tool != NULL && rule->decision != PERMIT_NONE);
     enum permit_kind kind = find_tool(str_of(rule->tool))->kind;
     struct rule own = {.id = keep(r, rule->id),
                        .tool = keep(r, rule->tool),
@@ -454,6 +448,7 @@ size_t rules_offers(const struct permit_call *c, struct arena *a, struct permit_
         }
     }
     free(s.file);
+    assert(n != 0 && n <= PERMIT__REACHES);
     return n;
 }
 
@@ -467,6 +462,7 @@ bool rules_make(const struct permit_call *c, enum permit_reach reach, enum permi
                       .session = reach == PERMIT_TOOL ? arena_strdup(a, str_of(c->session)) : NULL,
                       .exact = reach == PERMIT_EXACT,
                       .decision = decision};
+    assert(decision == PERMIT_ALLOW || decision == PERMIT_DENY);
     bool offered = reach != PERMIT_ONCE && match_for(&s, reach, &out->match);
     free(s.file);
     return offered;

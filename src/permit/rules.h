@@ -56,8 +56,6 @@ void rules_init(struct rules *r);
 void rules_fini(struct rules *r);
 /// Add a copy of `rule`. ERR_INVALID: `match` is not a pattern for this tool; nothing is added.
 int rules_add(struct rules *r, const struct rule *rule, struct err *e) MUST_CHECK;
-/// Would this rule be added? ERR_INVALID says what is wrong.
-int rules_check(const char *tool, const char *match, struct err *e) MUST_CHECK;
 
 /// What `n` lists say together about a call: deny over ask over allow; PERMIT_NONE when no rule matches.
 /// `by` (may be NULL) is the rule that decided, NULL when several allow rules did together.
