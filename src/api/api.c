@@ -14,6 +14,7 @@ static void on_settings(void *arg)
 struct api *api_new(const struct api_opts *o)
 {
     struct api *api = xcalloc(1, sizeof *api);
+    assert(o->config->now != NULL && o->trust != NULL && o->host.stop != NULL);
     api->loop = o->loop;
     api->version = o->version;
     api->home = o->home;
@@ -31,6 +32,7 @@ struct api *api_new(const struct api_opts *o)
 
 void api_stop(struct api *api)
 {
+    assert(api->files != NULL && api->engine == NULL); // stopped once, after the engine
     lane_close(api->files);
     api->files = NULL;
     api__end_validations(api);

@@ -103,8 +103,7 @@ void op_DOCTOR(struct api *api, struct op_call *c)
     struct rlimit lim;
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "checks");
-    jw_arr(w);
+    jw_karr(w, "checks");
     check_disk(api, w);
     getrlimit(RLIMIT_NOFILE, &lim);
     check(w, "open files", lim.rlim_cur >= 1024, "raise `ulimit -n` where the hub is started",
@@ -135,8 +134,7 @@ void op_LOGS(struct api *api, struct op_call *c)
     }
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "lines");
-    jw_arr(w);
+    jw_karr(w, "lines");
     api->host.logs(api->host.arg, (size_t)limit, w);
     jw_end_arr(w);
     jw_end_obj(w);

@@ -11,8 +11,7 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
     }
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "commands");
-    jw_arr(w);
+    jw_karr(w, "commands");
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {

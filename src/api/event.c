@@ -31,8 +31,7 @@ static void answer_list(struct api *api, struct op_call *c, const struct event_f
     }
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "events");
-    jw_arr(w);
+    jw_karr(w, "events");
     uint64_t next = event_list(api->events, after, f, (size_t)limit, w);
     jw_end_arr(w);
     jw_key(w, "next");

@@ -86,8 +86,7 @@ void op_FEATURE_LIST(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "features");
-    jw_arr(w);
+    jw_karr(w, "features");
     for (size_t i = 0; i < ARRAY_LEN(features); i++) {
         const struct feature *f = &features[i];
         jw_obj(w);

@@ -38,8 +38,7 @@ void op_GENERATIONS(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_kint(w, "current", api_generation(api));
-    jw_key(w, "generations");
-    jw_arr(w);
+    jw_karr(w, "generations");
     for (size_t i = 0; i < n; i++) {
         struct plugin_past p = plugins_past_at(api->plugins, i);
         write_past(&p, NULL, w);

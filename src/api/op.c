@@ -29,7 +29,7 @@ void op_answer(struct op_call *c, int status, struct str json)
 
 struct jw *op_begin(struct op_call *c)
 {
-    assert(!c->answered);
+    assert(!c->answered && c->out.p == NULL); // one answer at a time
     buf_init(&c->out, SIZE_MAX);
     jw_init(&c->w, &c->out);
     return &c->w;
@@ -128,6 +128,7 @@ static bool fail_unknown(const struct op *op, struct str name, struct op_fault *
 bool op_check_params(enum op_id id, enum op_caller by, const struct json *params,
                      struct op_fault *fault)
 {
+    assert(id < OP__COUNT && (params == NULL || params->type == JSON_OBJ));
     const struct op *op = &ops[id];
     struct op_param p;
     struct str rest = str_of(op->params);

@@ -52,12 +52,12 @@ void op_fail(struct op_call *c, enum problem p, const char *hint, const char *fm
 /// Answer with the events that a reader of the hub's log gets; `f` is borrowed for the call.
 void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t after);
 
-/// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
-/// unknown names, what `by` may not set. Returns true, or false with the problem, its text and a hint filled in.
 struct op_fault {
     enum problem problem;
     char detail[200];
     char hint[120];
 };
+/// Check `params` (an object, or NULL for none) against the operation's row: types, missing and
+/// unknown names, what `by` may not set. Returns true, or false with the problem, its text and a hint filled in.
 bool op_check_params(enum op_id id, enum op_caller by, const struct json *params,
                      struct op_fault *fault);

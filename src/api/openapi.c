@@ -27,8 +27,7 @@ static void write_parameters(struct jw *w, const struct op *op)
 {
     struct op_param p;
     struct str rest = str_of(op->params);
-    jw_key(w, "parameters");
-    jw_arr(w);
+    jw_karr(w, "parameters");
     while (op_next_param(op, &rest, &p)) {
         if (!p.in_path && op_takes_body(op)) {
             continue;
@@ -51,18 +50,13 @@ static void write_body(struct jw *w, const struct op *op)
     struct op_param p;
     struct str rest = str_of(op->params);
     bool needed = false;
-    jw_key(w, "requestBody");
-    jw_obj(w);
-    jw_key(w, "content");
-    jw_obj(w);
-    jw_key(w, "application/json");
-    jw_obj(w);
-    jw_key(w, "schema");
-    jw_obj(w);
+    jw_kobj(w, "requestBody");
+    jw_kobj(w, "content");
+    jw_kobj(w, "application/json");
+    jw_kobj(w, "schema");
     jw_kstrz(w, "type", "object");
     jw_kbool(w, "additionalProperties", false);
-    jw_key(w, "required");
-    jw_arr(w);
+    jw_karr(w, "required");
     while (op_next_param(op, &rest, &p)) {
         if (!p.in_path && !p.optional) {
             jw_str(w, p.name);
@@ -70,8 +64,7 @@ static void write_body(struct jw *w, const struct op *op)
         }
     }
     jw_end_arr(w);
-    jw_key(w, "properties");
-    jw_obj(w);
+    jw_kobj(w, "properties");
     for (rest = str_of(op->params); op_next_param(op, &rest, &p);) {
         if (!p.in_path) {
             jw_key_str(w, p.name);
@@ -95,21 +88,17 @@ static void write_content(struct jw *w, const char *type)
 
 static void write_responses(struct jw *w, const struct op *op)
 {
-    jw_key(w, "responses");
-    jw_obj(w);
-    jw_key(w, "2XX");
-    jw_obj(w);
+    jw_kobj(w, "responses");
+    jw_kobj(w, "2XX");
     jw_kstrz(w, "description", "done");
-    jw_key(w, "content");
-    jw_obj(w);
+    jw_kobj(w, "content");
     write_content(w, (op->flags & OP_TEXT) != 0 ? "text/plain" : "application/json");
     if ((op->flags & (OP_STREAMS | OP_MAY_STREAM)) != 0) {
         write_content(w, "text/event-stream");
     }
     jw_end_obj(w);
     jw_end_obj(w);
-    jw_key(w, "default");
-    jw_obj(w);
+    jw_kobj(w, "default");
     jw_kstrz(w, "$ref", "#/components/responses/Problem");
     jw_end_obj(w);
     jw_end_obj(w);
@@ -128,8 +117,7 @@ static void write_operation(struct jw *w, const struct op *op)
     }
     write_responses(w, op);
     if ((op->flags & OP_OPEN) != 0) {
-        jw_key(w, "security");
-        jw_arr(w);
+        jw_karr(w, "security");
         jw_end_arr(w);
     }
     static const struct {
@@ -150,8 +138,7 @@ static void write_operation(struct jw *w, const struct op *op)
 
 static void write_paths(struct jw *w)
 {
-    jw_key(w, "paths");
-    jw_obj(w);
+    jw_kobj(w, "paths");
     for (size_t i = 0; i < OP__COUNT; i++) {
         size_t first = 0;
         while (strcmp(ops[first].path, ops[i].path) != 0) {
@@ -179,18 +166,15 @@ static void write_problem_schema(struct jw *w)
     jw_kstrz(w, "type", "object");
     jw_key(w, "required");
     jw_raw(w, STR("[\"type\",\"title\",\"status\",\"code\",\"detail\"]"));
-    jw_key(w, "properties");
-    jw_obj(w);
+    jw_kobj(w, "properties");
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         jw_key(w, texts[i]);
         write_type(w, 's', NULL);
     }
     jw_key(w, "status");
     write_type(w, 'i', NULL);
-    jw_key(w, "code");
-    jw_obj(w);
-    jw_key(w, "enum");
-    jw_arr(w);
+    jw_kobj(w, "code");
+    jw_karr(w, "enum");
     for (size_t i = 0; i < PROBLEM__COUNT; i++) {
         jw_strz(w, problems[i].code);
     }
@@ -202,13 +186,11 @@ static void write_problem_schema(struct jw *w)
 
 static void write_components(struct jw *w)
 {
-    jw_key(w, "components");
-    jw_obj(w);
+    jw_kobj(w, "components");
     jw_key(w, "securitySchemes");
     jw_raw(w, STR("{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
                   "\"cookie\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"afloat\"}}"));
-    jw_key(w, "schemas");
-    jw_obj(w);
+    jw_kobj(w, "schemas");
     jw_key(w, "Problem");
     write_problem_schema(w);
     jw_end_obj(w);
@@ -225,8 +207,7 @@ void openapi_write(struct buf *out, const char *version)
     jw_init(&w, out);
     jw_obj(&w);
     jw_kstrz(&w, "openapi", "3.1.0");
-    jw_key(&w, "info");
-    jw_obj(&w);
+    jw_kobj(&w, "info");
     jw_kstrz(&w, "title", "Afloat");
     jw_kstrz(&w, "version", version);
     jw_kstrz(&w, "description",

@@ -48,8 +48,7 @@ static void answer_rules(struct permission_op *o, const struct rules *remembered
     const struct rules *const lists[] = {agent_rules(o->api->agent), remembered};
     struct jw *w = op_begin(o->call);
     jw_obj(w);
-    jw_key(w, "rules");
-    jw_arr(w);
+    jw_karr(w, "rules");
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         for (size_t i = 0; lists[k] != NULL && i < lists[k]->n; i++) {
             write_rule(w, &lists[k]->p[i]);

@@ -79,8 +79,7 @@ void op_PLUGIN_LIST(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_key(w, "plugins");
-    jw_arr(w);
+    jw_karr(w, "plugins");
     for (size_t i = 0, n = api__row_count(api); i < n; i++) {
         struct api_row row = api__row_at(api, i);
         api__row_write(api, &row, false, w);
@@ -116,8 +115,7 @@ void op_PLUGIN_LOGS(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_kstrz(w, "name", row.p.name);
-    jw_key(w, "lines");
-    jw_arr(w);
+    jw_karr(w, "lines");
     api->host.plugin_logs(api->host.arg, str_of(row.p.name), w);
     jw_end_arr(w);
     jw_end_obj(w);

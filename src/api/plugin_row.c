@@ -166,7 +166,9 @@ struct api_row api__row_at(const struct api *api, size_t i)
     if (i < plugins) {
         row.p = settle(api, plugins_at(api->plugins, i));
     } else {
-        unit_row_at(api, i - plugins, &row);
+        bool found = unit_row_at(api, i - plugins, &row);
+        assert(found); // `i` is below api__row_count()
+        (void)found;
     }
     return row;
 }
@@ -226,8 +228,7 @@ static bool has_point(const struct gen_unit *u, const char *point)
 
 static void write_hooks(const struct gen_unit *u, struct jw *w)
 {
-    jw_key(w, "hooks");
-    jw_arr(w);
+    jw_karr(w, "hooks");
     for (size_t i = 0; u != NULL && i < POINT__COUNT; i++) {
         if (has_point(u, hook_points[i].name)) {
             jw_strz(w, hook_points[i].name);
@@ -260,8 +261,7 @@ static bool is_declared(const struct json *manifest, struct str key)
 static void write_metadata(const struct api_row *r, struct jw *w)
 {
     const struct json *first = r->p.shape != NULL ? r->p.shape->metadata : NULL;
-    jw_key(w, "metadata");
-    jw_obj(w);
+    jw_kobj(w, "metadata");
     if (first == NULL) {
         jw_kstrz(w, "api", "1.0");
         jw_kstrz(w, "name", r->p.name);
@@ -353,8 +353,7 @@ static void write_diagnostics(const struct api *api, const struct plugin_row *p,
     } else {
         jw_null(w);
     }
-    jw_key(w, "diagnostics");
-    jw_arr(w);
+    jw_karr(w, "diagnostics");
     for (size_t i = 0; (d = diag_at(api, p, i)) != NULL; i++) {
         gen_diag_write(d, w);
     }
@@ -393,8 +392,7 @@ static void write_stats_of(const struct gen_unit *u, enum gen_kind kind, const c
 
 static void write_stats(const struct plugin_row *p, struct jw *w)
 {
-    jw_key(w, "stats");
-    jw_obj(w);
+    jw_kobj(w, "stats");
     jw_key(w, "hooks");
     if (p->unit != NULL) {
         gen_unit_write_stats(p->unit, w);
@@ -456,8 +454,7 @@ static void write_outputs(const struct api *api, const struct plugin_row *p, str
     static const enum gen_kind shown[] = {GEN_TOOL,   GEN_ROUTE, GEN_COMMAND, GEN_FLAG,
                                           GEN_PROMPT, GEN_SKILL, GEN_OUTPUT};
     const char *needs = need_of(api, p);
-    jw_key(w, "outputs");
-    jw_arr(w);
+    jw_karr(w, "outputs");
     for (size_t i = 0; p->unit != NULL && i < gen_unit_count(p->unit); i++) {
         const struct gen_item *it = gen_unit_at(p->unit, i);
         for (size_t k = 0; k < ARRAY_LEN(shown) && !gen_item_is_off(it); k++) {
@@ -503,8 +500,7 @@ static void write_whole(const struct api *api, const struct plugin_row *p, struc
 static void write_pending(const struct plugin_row *p, struct jw *w)
 {
     char at[TIME_TEXT];
-    jw_key(w, "pending");
-    jw_obj(w);
+    jw_kobj(w, "pending");
     jw_kstrz(w, "hash", p->pending_hash);
     jw_kstrz(w, "at", time_format(p->pending_at, at));
     if (p->pending_error != NULL) {
@@ -528,8 +524,7 @@ static void write_origin(const struct api_row *r, struct jw *w)
         jw_kstrz(w, "scope", r->scope);
     }
     if (p->n_shadows != 0) {
-        jw_key(w, "shadows");
-        jw_arr(w);
+        jw_karr(w, "shadows");
         for (size_t i = 0; i < p->n_shadows; i++) {
             jw_strz(w, p->shadows[i]->path);
         }

@@ -72,8 +72,7 @@ static void on_models(const char *const *names, size_t n, const struct provider_
     } else {
         struct jw *w = op_begin(q->call);
         jw_obj(w);
-        jw_key(w, "models");
-        jw_arr(w);
+        jw_karr(w, "models");
         for (size_t i = 0; i < n; i++) {
             jw_strz(w, names[i]);
         }

@@ -33,6 +33,7 @@ static struct session_op *op_new(struct api *api, struct op_call *c)
 
 void api__session_no(struct session_op *o, const struct agent_no *no)
 {
+    assert(no != NULL);
     op_fail(o->call, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
     free(o);
 }

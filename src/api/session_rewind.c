@@ -28,8 +28,7 @@ static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
-    jw_key(&w, "checkpoints");
-    jw_arr(&w);
+    jw_karr(&w, "checkpoints");
     for (size_t i = 0; i < n; i++) {
         char at[TIME_TEXT];
         jw_obj(&w);

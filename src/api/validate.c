@@ -125,8 +125,7 @@ static void on_deadline(void *arg)
 
 static void write_files(const struct api_validation *v, struct jw *w)
 {
-    jw_key(w, "files");
-    jw_obj(w);
+    jw_kobj(w, "files");
     for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
         const struct tree_file *f = &v->tree->files.p[i];
         bool server = strcmp(f->path, v->server) == 0;
@@ -159,8 +158,7 @@ static void write_request(const struct api *api, const struct api_validation *v,
     }
     jw_kbool(&w, "test", v->test);
     jw_kint(&w, "load_ms", config_int(api->config->now, "limits.load_ms"));
-    jw_key(&w, "points");
-    jw_arr(&w);
+    jw_karr(&w, "points");
     for (size_t i = 0; i < POINT__COUNT; i++) {
         jw_strz(&w, hook_points[i].name);
     }

@@ -7,6 +7,7 @@
 
 #include "client/announce.h"
 
+#include <assert.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -81,6 +82,7 @@ static void on_called(void *arg)
 {
     struct message *m = arg;
     struct announce *a = m->a;
+    assert(a->under_way != 0);
     a->under_way--;
     a->told = m->sent ? m->hub : (struct identity){0};
     free(m->path);
@@ -94,6 +96,7 @@ static void on_called(void *arg)
 
 static void submit(struct announce *a)
 {
+    assert(a->path != NULL && a->body != NULL && !a->closed);
     struct message *m = xcalloc(1, sizeof *m);
     *m = (struct message){
         .a = a, .path = xstrdup(a->path), .body = xstrdup(a->body), .socket = xstrdup(a->socket)};

@@ -54,6 +54,7 @@ struct client_event {
 };
 typedef int client_event_cb(const struct client_event *ev, void *arg);
 
+/// Make `a` empty, for one call; end it with client_answer_fini().
 void client_answer_init(struct client_answer *a);
 void client_answer_fini(struct client_answer *a);
 

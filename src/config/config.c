@@ -246,8 +246,7 @@ void config_write_json(const struct config *c, const struct config_diags *d, str
     arena_init(&a);
     const struct json *values = config_values(c, &a);
     jw_obj(w);
-    jw_key(w, "values");
-    jw_arr(w);
+    jw_karr(w, "values");
     for (size_t i = 0; i < c->n; i++) {
         write_entry(w, &c->slots[i]->entry, &values->members[i].value);
     }

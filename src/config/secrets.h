@@ -27,10 +27,11 @@ int secrets_read_file(const char *path, char **out, struct err *e) MUST_CHECK;
 /// hears why. Blocks.
 void secrets_know(const char *path);
 
-/// The names, sorted. The caller's storage, ended with secret_names_fini().
+/// The caller's storage, ended with secret_names_fini().
 struct secret_names {
     char **p;
     size_t n, cap;
 };
+/// Read the names, sorted; a missing file has none. Blocks.
 int secrets_list(const char *path, struct secret_names *out, struct err *e) MUST_CHECK;
 void secret_names_fini(struct secret_names *names);

@@ -222,6 +222,7 @@ static void on_stopped(void *arg)
 
 void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg)
 {
+    assert(g->done == NULL && g->env != NULL);
     g->done = done;
     g->done_arg = arg;
     agent_stop(g->agent, on_stopped, g);
@@ -229,6 +230,7 @@ void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg)
 
 void agent_glue_close(struct agent_glue *g)
 {
+    assert(g->providers != NULL && g->o.bind == NULL); // it has stopped
     providers_close(g->providers);
     http_client_close(g->http);
     g->providers = NULL;

@@ -155,6 +155,7 @@ static void step_listen(void *arg)
     if (d->stopping) {
         return;
     }
+    assert(d->server == NULL && d->agent != NULL && d->bots != NULL);
     bind_set_ops(d->live->bind, op_run, d->api); // sessions that a killed hub left are marked
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
@@ -255,6 +256,7 @@ static void step_agent(void *arg)
     if (d->stopping) {
         return;
     }
+    assert(d->agent == NULL && d->projects == NULL);
     open_projects(d);
     opts.projects = d->projects;
     d->agent = agent_glue_open(&opts, step_listen, d);
@@ -288,6 +290,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
         fail_start(d, &e);
         return;
     }
+    assert(d->live == NULL && d->api != NULL);
     d->live = live_open(&opts, step_agent, d);
     api_set_engine(d->api, d->live->engine);
     api_set_plugins(d->api, d->live->plugins, d->live->improvements);
@@ -325,6 +328,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
         fail_start(d, &e);
         return;
     }
+    assert(d->events != NULL && d->api == NULL);
     d->choices = choices_new(d->store);
     struct api_opts opts = {.loop = &d->loop,
                             .version = d->opts.version,

@@ -119,8 +119,7 @@ static void host_degraded(void *arg, bool places, struct jw *w)
         return;
     }
     const struct watchdog_stall *what = now ? &s : before;
-    jw_key(w, "degraded");
-    jw_obj(w);
+    jw_kobj(w, "degraded");
     jw_kstrz(w, "plugin", what->unit);
     jw_kint(w, "ms", (int64_t)what->ms);
     if (places) {
@@ -185,6 +184,7 @@ static void on_runtime_change(uv_fs_event_t *w, const char *name, int events, in
 void daemon__guard_socket(struct daemon *d)
 {
     struct err e = {0};
+    assert(!d->watching);
     timer_init(&d->lost, &d->loop, restore_socket, d);
     d->watching = uv_fs_event_init(&d->loop.uv, &d->runtime_watch) == 0;
     if (!d->watching || watch_runtime(d, &e) < 0) {

@@ -37,6 +37,7 @@ static void on_store_closed(void *arg, int status, const struct err *e)
 static void on_live_closed(void *arg)
 {
     struct daemon *d = arg;
+    assert(d->stopping && d->server == NULL); // nobody can ask any more
     d->live = NULL;
     if (d->api != NULL) {
         api_stop(d->api);

@@ -204,6 +204,7 @@ static void on_engine_closed(void *arg)
 
 void live_close(struct live *v, loop_fn *done, void *arg)
 {
+    assert(!v->closing);
     v->closing = true;
     v->done = done;
     v->done_arg = arg;

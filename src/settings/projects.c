@@ -306,6 +306,7 @@ void projects_enter(struct projects *p, const char *dir, projects_entered *done,
 
 void projects_leave(struct projects *p, const char *real_dir)
 {
+    assert(real_dir != NULL && real_dir[0] == '/');
     stays_leave(&p->stays, real_dir);
     close_empty(p);
 }

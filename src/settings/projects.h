@@ -23,7 +23,8 @@ struct projects_opts {
     void *arg;
 };
 
-struct projects *projects_open(const struct projects_opts *o); // never NULL
+/// Follow trust and the hub's settings; nobody works anywhere yet. Never NULL.
+struct projects *projects_open(const struct projects_opts *o);
 /// Nothing is watched or read any more; who is on the way in is answered. NULL is allowed.
 void projects_close(struct projects *p);
 void projects_free(struct projects *p); // when the loop has ended; NULL is allowed

@@ -127,6 +127,7 @@ int settings_watch(struct settings *s, struct watcher *w, struct err *e)
                            .debounce_ms = (unsigned)config_int(s->config, "watch.debounce_ms"),
                            .poll_ms = (unsigned)config_int(s->config, "watch.poll_ms"),
                            .poll = config_bool(s->config, "watch.poll")};
+    assert(s->watch == NULL);
     return watch_open(&s->watch, w, &o, on_saved, s, e);
 }
 
