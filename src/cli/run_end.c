@@ -34,9 +34,7 @@ static char *home_words(const struct cli *c)
         }
         buf_addc(&out, '\'');
     }
-    char *words = xstrdup(buf_z(&out));
-    buf_fini(&out);
-    return words;
+    return buf_take(&out, NULL);
 }
 
 static void say_next(struct cli *c, const struct json *r)

@@ -16,34 +16,29 @@
 
 enum { ANSWER_BYTES = 256, SHOW_MAX = 256 << 10 };
 
-/// One file. Neither its name nor its content is trusted yet.
-static void show_file(const struct tree_file *f)
-{
-    struct buf text = {.max = SIZE_MAX};
-    buf_addz(&text, "---- ");
-    visible_add(&text, str_of(f->path), false);
-    buf_addc(&text, '\n');
-    if (f->bytes.n > SHOW_MAX) {
-        buf_addz(&text, "(too long to show)\n");
-    } else {
-        visible_add(&text, f->bytes, true);
-    }
-    fputs(buf_z(&text), stderr);
-    buf_fini(&text);
-}
-
-/// The files that the answer is about, and no others: those that are hashed.
+/// Show the files that the answer is about: those that are hashed. Neither names nor contents are trusted
+/// yet.
 static void show(const char *root)
 {
     struct tree t;
     struct err e = {0};
+    struct buf text = {.max = SIZE_MAX};
     if (trust_env_read(&t, root, &e) < 0) {
         visible_say("cannot show the environment of '%s': %s", root, e.msg);
         return;
     }
     vec_foreach (f, &t.files) {
-        show_file(f);
+        buf_addz(&text, "---- ");
+        visible_add(&text, str_of(f->path), false);
+        buf_addc(&text, '\n');
+        if (f->bytes.n > SHOW_MAX) {
+            buf_addz(&text, "(too long to show)\n");
+        } else {
+            visible_add(&text, f->bytes, true);
+        }
     }
+    fputs(buf_z(&text), stderr);
+    buf_fini(&text);
     tree_fini(&t);
 }
 

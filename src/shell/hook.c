@@ -89,17 +89,6 @@ static void on_term(int signum, void *arg)
     stop(arg);
 }
 
-static void watch_shell(struct serve *s)
-{
-    s->shell_fd = (int)syscall(SYS_pidfd_open, s->o->pid, 0);
-    if (s->shell_fd < 0 || uv_poll_init(&s->loop.uv, &s->shell, s->shell_fd) != 0) {
-        s->shell_fd = -1;
-        timer_start(&s->look, 0);
-        return;
-    }
-    uv_poll_start(&s->shell, UV_READABLE, on_shell_end);
-}
-
 // ---- files -----------------------------------------------------------------------------------
 
 static void remove_file(const struct serve *s, const char *name)
@@ -255,7 +244,13 @@ static void start(struct serve *s)
     write_file(s, "pid", (struct str){pid, (size_t)n});
     s->report = report_open(&s->loop, s->o->socket, id.p, s->o->root, s->o->pid);
     s->coord = env_coord_open(&c);
-    watch_shell(s);
+    s->shell_fd = (int)syscall(SYS_pidfd_open, s->o->pid, 0);
+    if (s->shell_fd >= 0 && uv_poll_init(&s->loop.uv, &s->shell, s->shell_fd) == 0) {
+        uv_poll_start(&s->shell, UV_READABLE, on_shell_end);
+    } else {
+        s->shell_fd = -1;
+        timer_start(&s->look, 0);
+    }
     if (signal_open(&s->term, &s->loop, SIGTERM, on_term, s, NULL) != 0 ||
         watch_open(&s->watch, s->watcher, &w, on_dir, s, NULL) != 0) {
         stop(s);

@@ -21,8 +21,6 @@ struct task_watch {
     char *task; // NULL: it is not for the shell
 };
 
-static void run_again(void *arg);
-
 static void on_progress(const struct env_task_progress *p, void *arg)
 {
     struct live *v = arg;
@@ -121,9 +119,7 @@ static char *describe(const struct env_result *r)
             buf_addf(&text, " %s\n", *in);
         }
     }
-    char *z = xstrdup(buf_z(&text));
-    buf_fini(&text);
-    return z;
+    return buf_take(&text, NULL);
 }
 
 void live__watch_tasks(struct live *v)

@@ -169,9 +169,7 @@ static char *one_line(struct str text)
             buf_addc(&line, text.p[i]);
         }
     }
-    char *z = xstrdup(buf_z(&line));
-    buf_fini(&line);
-    return z;
+    return buf_take(&line, NULL);
 }
 
 static void set_stale(struct offers *o, const char *slot, bool stale)
@@ -179,15 +177,6 @@ static void set_stale(struct offers *o, const char *slot, bool stale)
     vec_foreach (it, &o->waiting) {
         bool same = slot != NULL && it->slot != NULL && strcmp(it->slot, slot) == 0;
         it->stale = same ? stale : it->stale;
-    }
-}
-
-static void drop_stale(struct offers *o)
-{
-    for (size_t i = o->waiting.n; i > 0; i--) {
-        if (o->waiting.p[i - 1].stale) {
-            drop(o, i - 1);
-        }
     }
 }
 
@@ -204,7 +193,11 @@ static int add(struct offers *o, struct offer it, struct err *e)
         drop(o, o->waiting.n - 1);
         set_stale(o, it.slot, false);
     }
-    drop_stale(o);
+    for (size_t i = o->waiting.n; i > 0; i--) {
+        if (o->waiting.p[i - 1].stale) {
+            drop(o, i - 1);
+        }
+    }
     return rc;
 }
 
