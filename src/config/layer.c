@@ -76,16 +76,6 @@ static void add_wrong_value(struct layer *l, const struct schema__key *k, const 
     buf_fini(&found);
 }
 
-static void add_bad_value(struct layer *l, const struct schema__key *k, const char *key,
-                          const struct toml *v)
-{
-    struct buf expected;
-    buf_init(&expected, KEY_MAX);
-    schema__expected(k, &expected);
-    add_wrong_value(l, k, key, buf_z(&expected), v);
-    buf_fini(&expected);
-}
-
 static void add_unknown(struct layer *l, const struct table *t, const struct toml_member *m)
 {
     struct arena names;
@@ -111,37 +101,7 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
     arena_fini(&names);
 }
 
-/// [policy] of the system's file is a layer of its own; elsewhere it means nothing.
-static void add_policy(struct layer *l, const struct toml_member *m)
-{
-    if (l->origin != CONFIG_SYSTEM) {
-        config_diags_add(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL,
-                         "[policy] counts only in " CONFIG_SYSTEM_PATH);
-    }
-}
-
 // ---- values ---------------------------------------------------------------------------------
-
-static void to_json(struct arena *a, const struct toml *v, struct json *out);
-
-static void table_to_json(struct arena *a, const struct toml *v, struct json *out)
-{
-    *out = (struct json){.type = JSON_OBJ, .n = v->n};
-    out->members = arena_calloc(a, MAX(v->n, 1), sizeof *out->members);
-    for (uint32_t i = 0; i < v->n; i++) {
-        out->members[i].key = v->members[i].key;
-        to_json(a, &v->members[i].value, &out->members[i].value);
-    }
-}
-
-static void array_to_json(struct arena *a, const struct toml *v, struct json *out)
-{
-    *out = (struct json){.type = JSON_ARR, .n = v->n};
-    out->items = arena_calloc(a, MAX(v->n, 1), sizeof *out->items);
-    for (uint32_t i = 0; i < v->n; i++) {
-        to_json(a, &v->items[i], &out->items[i]);
-    }
-}
 
 /// Dates and times become strings. Recursion is bounded by TOML_DEPTH.
 static void to_json(struct arena *a, const struct toml *v, struct json *out)
@@ -150,27 +110,40 @@ static void to_json(struct arena *a, const struct toml *v, struct json *out)
     case TOML_INT: *out = (struct json){.type = JSON_INT, .i = v->i}; return;
     case TOML_DOUBLE: *out = (struct json){.type = JSON_DOUBLE, .d = v->d}; return;
     case TOML_BOOL: *out = (struct json){.type = JSON_BOOL, .b = v->b}; return;
-    case TOML_ARR: array_to_json(a, v, out); return;
-    case TOML_TABLE: table_to_json(a, v, out); return;
+    case TOML_ARR:
+        *out = (struct json){.type = JSON_ARR, .n = v->n};
+        out->items = arena_calloc(a, MAX(v->n, 1), sizeof *out->items);
+        for (uint32_t i = 0; i < v->n; i++) {
+            to_json(a, &v->items[i], &out->items[i]);
+        }
+        return;
+    case TOML_TABLE:
+        *out = (struct json){.type = JSON_OBJ, .n = v->n};
+        out->members = arena_calloc(a, MAX(v->n, 1), sizeof *out->members);
+        for (uint32_t i = 0; i < v->n; i++) {
+            out->members[i].key = v->members[i].key;
+            to_json(a, &v->members[i].value, &out->members[i].value);
+        }
+        return;
     default: *out = (struct json){.type = JSON_STR, .s = v->s}; return;
     }
-}
-
-static bool is_time(const struct toml *v)
-{
-    return v->type >= TOML_DATETIME && v->type <= TOML_TIME_LOCAL;
 }
 
 /// `v` as a value of `k`, or false after a complaint. Only in free tables may a time stand.
 static bool convert(struct layer *l, const struct schema__key *k, const char *key,
                     const struct toml *v, struct json *out)
 {
+    bool is_time = v->type >= TOML_DATETIME && v->type <= TOML_TIME_LOCAL;
     to_json(&l->c->arena, v, out);
-    if (is_time(v) || !schema__check(k, out)) {
-        add_bad_value(l, k, key, v);
-        return false;
+    if (!is_time && schema__check(k, out)) {
+        return true;
     }
-    return true;
+    struct buf expected;
+    buf_init(&expected, KEY_MAX);
+    schema__expected(k, &expected);
+    add_wrong_value(l, k, key, buf_z(&expected), v);
+    buf_fini(&expected);
+    return false;
 }
 
 static void stage(struct layer *l, const struct schema__key *k, const struct table *t,
@@ -184,16 +157,7 @@ static void stage(struct layer *l, const struct schema__key *k, const struct tab
 
 // ---- arrays of tables -----------------------------------------------------------------------
 
-/// One member of an element: as written, else the default; false when it is absent.
-static bool read_element_member(struct layer *l, const struct schema__key *k, const struct toml *v,
-                                struct json *out)
-{
-    if (v != NULL) {
-        return convert(l, k, k->pattern, v, out);
-    }
-    return k->fallback != NULL && schema__parse(k, str_of(k->fallback), &l->c->arena, out);
-}
-
+/// Each member as written, else its default, else absent.
 static struct json *element_to_json(struct layer *l, const struct schema__array *array,
                                     const struct toml *item)
 {
@@ -209,7 +173,12 @@ static struct json *element_to_json(struct layer *l, const struct schema__array 
         if (strncmp(k->pattern, array->prefix, prefix) == 0) {
             struct json_member *m = &obj->members[obj->n];
             m->key = str_of(k->pattern + prefix);
-            obj->n += read_element_member(l, k, toml_get_str(item, m->key), &m->value);
+            const struct toml *v = toml_get_str(item, m->key);
+            if (v != NULL) {
+                obj->n += convert(l, k, k->pattern, v, &m->value);
+            } else if (k->fallback != NULL) {
+                obj->n += schema__parse(k, str_of(k->fallback), &l->c->arena, &m->value);
+            }
         }
     }
     return obj;
@@ -263,16 +232,6 @@ static void read_array(struct layer *l, const struct schema__array *array, const
     }
 }
 
-static const struct schema__array *find_array(struct str name)
-{
-    for (size_t i = 0; i < SCHEMA_ARRAYS; i++) {
-        if (str_eqz(name, schema__arrays[i].name)) {
-            return &schema__arrays[i];
-        }
-    }
-    return NULL;
-}
-
 // ---- the walk -------------------------------------------------------------------------------
 
 static const char *key_text(struct layer *l, const struct table *t, struct str name)
@@ -307,13 +266,17 @@ static void read_known(struct layer *l, const struct table *t, const struct toml
 static void read_member(struct layer *l, const struct table *t, const struct toml_member *m)
 {
     bool at_top = t->prefix.n == 0;
-    const struct schema__array *array = at_top ? find_array(m->key) : NULL;
-    if (array != NULL) {
-        read_array(l, array, &m->value);
-        return;
+    for (size_t i = 0; at_top && i < SCHEMA_ARRAYS; i++) {
+        if (str_eqz(m->key, schema__arrays[i].name)) {
+            read_array(l, &schema__arrays[i], &m->value);
+            return;
+        }
     }
     if (at_top && str_eqz(m->key, "policy") && l->origin != CONFIG_POLICY) {
-        add_policy(l, m);
+        if (l->origin != CONFIG_SYSTEM) { // there it is a layer of its own
+            config_diags_add(l->d, CONFIG_WARNING, place(l, m->line, m->col), NULL,
+                             "[policy] counts only in " CONFIG_SYSTEM_PATH);
+        }
         return;
     }
     struct schema__step step = schema__step(t->prefix, m->key);
@@ -338,15 +301,6 @@ static void walk(struct layer *l, const struct table *t, const struct toml *v)
 
 // ---- the file -------------------------------------------------------------------------------
 
-static int read_text(const struct layer *l, struct buf *out, struct err *e)
-{
-    if (l->text == NULL) {
-        return path_read(l->path, out, e);
-    }
-    buf_addz(out, l->text);
-    return buf_ok(out) ? 0 : err_set(e, ERR_TOO_LARGE, "it holds more than %d bytes", FILE_MAX);
-}
-
 /// The parsed file, or NULL: when it is missing, and, after a complaint, when it is broken.
 static struct toml *read_file(struct layer *l)
 {
@@ -356,7 +310,14 @@ static struct toml *read_file(struct layer *l)
     struct buf text;
 
     buf_init(&text, FILE_MAX);
-    int rc = read_text(l, &text, &e);
+    int rc = 0;
+    if (l->text == NULL) {
+        rc = path_read(l->path, &text, &e);
+    } else {
+        buf_addz(&text, l->text);
+        rc =
+            buf_ok(&text) ? 0 : err_set(&e, ERR_TOO_LARGE, "it holds more than %d bytes", FILE_MAX);
+    }
     if (rc == 0) {
         rc = toml_parse(&root, &l->c->arena, buf_str(&text), &line, &col, &e);
     }
