@@ -196,6 +196,33 @@ static bool slash_compact(struct chat *t, struct str arg)
     return true;
 }
 
+// What would change is shown and agreed to first.
+static bool slash_rewind(struct chat *t, struct str arg)
+{
+    struct arena arena;
+    const struct json *v;
+    arena_init(&arena);
+    const char *to = arg.n != 0 ? arena_strdup(&arena, arg) : NULL;
+    struct ask_param plan[] = {{"id", t->id}, {"to", to}, {"dry_run", "true"}};
+    if (ask_value(t->c, OP_SESSION_REWIND, plan, ARRAY_LEN(plan), &arena, &v) == EXIT_OK) {
+        bool conflict = json_at(json_get(v, "conflicts"), 0) != NULL;
+        struct str turn = text_of(v, "to");
+        to = arena_strdup(&arena, turn);
+        sessions__print_rewound(t->c, v);
+        enum chat_line line =
+            chat__ask(t, conflict ? "rewind, and overwrite what changed since? [y/N] "
+                                  : "rewind files and conversation? [y/N] ");
+        struct ask_param params[] = {
+            {"id", t->id}, {"to", to}, {"force", conflict ? "true" : NULL}};
+        if (line == CHAT_LINE && str_caseeqz(str_trim(edit_text(&t->reply)), "y") &&
+            ask_value(t->c, OP_SESSION_REWIND, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
+            out_note(&t->c->out, "back at the state before turn %s", to);
+        }
+    }
+    arena_fini(&arena);
+    return true;
+}
+
 static bool slash_new(struct chat *t, struct str arg)
 {
     char old[CHAT_ID_MAX];
@@ -318,6 +345,7 @@ static const struct slash {
     {"reload", "", "take over what changed", slash_reload},
     {"cost", "", "what this session has used", slash_cost},
     {"compact", "", "replace what was said by a summary", slash_compact},
+    {"rewind", "[TURN]", "go back to before the last or another turn; asks first", slash_rewind},
     {"export", "[FILE]", "write the conversation as Markdown", slash_export},
     {"new", "", "begin a new session", slash_new},
     {"resume", "[ID]", "show recent sessions, or go on with one", slash_resume},

@@ -109,8 +109,7 @@ const struct form form_session_checkpoints = {
                        COL("TEXT", TEXT, NULL)),
                "no turns yet"}};
 
-/// What a rewind did, or with --dry-run would do, a line for each file.
-static void print_rewound(struct cli *c, const struct json *v)
+void sessions__print_rewound(struct cli *c, const struct json *v)
 {
     static const struct {
         const char *member, *said;
@@ -136,7 +135,7 @@ static void print_rewound(struct cli *c, const struct json *v)
 
 #define REWIND_FORM(only, value)                                                                   \
     {                                                                                              \
-        .session = true, .fixed = only, .fixed_value = value, .print = print_rewound,              \
+        .session = true, .fixed = only, .fixed_value = value, .print = sessions__print_rewound,    \
         .said = "{-dry-run?this would bring back:back at} the state before {to}"                   \
     }
 

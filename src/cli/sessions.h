@@ -16,3 +16,6 @@ int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg);
 /// A page of its events with a number greater than `after`: `{events, next}`.
 int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena *arena,
                      const struct json **out);
+
+/// Print what a rewind did, or on trial would do, a line for each file.
+void sessions__print_rewound(struct cli *c, const struct json *v);

@@ -380,6 +380,28 @@ def test_a_talk_is_exported_and_shown_again_when_it_is_resumed(home, hub, script
     assert rows[at:at + 5] == ["> what is", "  here", "I look.", "● shell  echo hi", "Done"]
 
 
+@pytest.mark.parametrize("answer, text", [("y", "before\n"), ("n", "after\n"), ("\x1b", "after\n")])
+def test_a_turn_is_taken_back_when_the_user_agrees(home, hub, script, place, answer, text):
+    (place / "a.txt").write_text("before\n")
+    script({"tool_calls": [{"name": "write_file", "input": {"path": "a.txt", "content": "after\n"}}]},
+           {"text": "written"})
+    t = Terminal(home, "chat", "--permission", "auto", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"written")
+    t.prompt()
+    assert (place / "a.txt").read_text() == "after\n"
+    t.type("/rewind\r")
+    t.read(rb"restored  .*a.txt")
+    t.asked("rewind files and conversation? [y/N] ")
+    t.type(answer + ("" if answer == "\x1b" else "\r"))
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+    assert (place / "a.txt").read_text() == text
+    assert ("back at the state before turn" in t.screen()) == (answer == "y")
+
+
 def test_a_command_of_the_users_own_runs_on_the_terminal(home, hub, script, place):
     script({"text": "one"})
     t = Terminal(home, "chat", "--color", "never", cwd=place, env={"SHELL": "/bin/sh"})
