@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(subprocess.run(["which", "tmux"], capture_output
 class Pane:
     """A program in a window of tmux."""
 
-    def __init__(self, home, dir, cols, rows, *args, env=None):
+    def __init__(self, home, dir, cols, rows, *args, env=None, program=BIN):
         self.socket = str(dir / "tmux.sock")
         words = {**home.env, "AFLOAT_HOME": str(home.dir), "TERM": "tmux-256color", "NO_COLOR": "1", **(env or {})}
         words.pop("TMUX", None)
@@ -28,7 +28,7 @@ class Pane:
         self.tmux("set", "-g", "focus-events", "on")
         self.tmux("set", "-g", "remain-on-exit", "on")
         self.tmux("respawn-pane", "-k", "-c", str(dir), *[f"-e{k}={v}" for k, v in words.items()],
-                  BIN, *args)
+                  program, *args)
 
     def tmux(self, *args):
         done = subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], capture_output=True, text=True)
@@ -257,7 +257,45 @@ def test_keys_of_the_editor(screen):
     check("first\nsecond", "C-r", "'fir")
     check("moved by words", "'by words", "M-b", "M-b", "'moved ")
     check("yanked", "'yanked", "C-u", "C-y")
+    check("ab c", "'b", "C-a", "'a", "C-e", "' c")
+    check("one", "'one two", "M-b", "C-k", "BSpace")
+    check("one", "'two one", "Home", "M-d", "Delete")
+    check("to and fro", "' fro", "Home", "'to", "C-Right", "C-Left", "'and ")
     check("漢字👩‍👩‍👧", "'漢字x", "BSpace", "'👩‍👩‍👧y", "BSpace")
+
+
+def test_ctrl_l_clears_and_ctrl_d_leaves(screen):
+    pane, hub = screen(lambda hub, said: hub.say("ok"))
+    pane.type("kept")
+    pane.keys("C-l")
+    pane.wait(lambda g: g[0] == "> kept" and not any("session" in line for line in g))
+    pane.keys("C-d")  # not in a text
+    pane.keys("C-u", "C-d")
+    retry(lambda: pane.tmux("display", "-p", "#{pane_dead}").strip() == "1")
+
+
+def test_ctrl_z_suspends_and_the_chat_comes_back(home, tmp_path):
+    hub = FakeHub(home, lambda hub, said: hub.say("an answer to " + said))
+    pane = Pane(home, tmp_path, 80, 24, "--norc", "-i", program="bash", env={"PS1": "shell$ "})
+    try:
+        pane.shows("shell$")
+        pane.type(f"{BIN} chat")
+        pane.keys("Enter")
+        pane.idle()
+        pane.type("half")
+        pane.keys("C-z")
+        grid = pane.shows("Stopped")
+        assert "> half" not in grid and "fake/f" not in grid[-3:]
+        pane.type("stty -a | grep -c -- ' icanon'; fg")
+        pane.keys("Enter")
+        pane.shows("> half")
+        pane.type(" done")
+        pane.keys("Enter")
+        pane.shows("an answer to half done")
+        assert "1" in pane.grid()  # the shell had its terminal as usual
+    finally:
+        pane.close()
+        hub.close()
 
 
 def test_escape_interrupts_and_enter_steers_and_alt_enter_queues(screen):
