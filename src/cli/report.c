@@ -22,7 +22,9 @@ static void print_diagnostic(struct out *o, const struct json *d)
     if (show_member(d, "path").n != 0) {
         out_add(o, STR("\n  at "));
         out_text(o, show_member(d, "path"));
-        out_addf(o, line > 0 ? ":%lld" : "", (long long)line);
+        if (line > 0) {
+            out_addf(o, ":%lld", (long long)line);
+        }
     }
     if (show_member(d, "hint").n != 0) {
         out_add(o, STR("\n  hint: "));
