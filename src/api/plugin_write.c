@@ -23,6 +23,7 @@ struct change {
     struct op_call *call;
     const char *path;  // what is written, moved or added
     const char *trash; // where it goes
+    bool removes;      // the answer says what was deleted
     struct str content;
     struct err e;
     int rc;
@@ -139,17 +140,6 @@ static bool check_name(struct op_call *c, struct str name)
     return true;
 }
 
-/// Is it one that a save may change? A project's or a shipped one gets a namesake of the user's.
-static bool is_own(const struct plugin_row *p)
-{
-    return str_starts(str_of(p->layer), "user") || strcmp(p->layer, "config") == 0;
-}
-
-static const char *server_of(const struct plugin_row *p)
-{
-    return p->shape != NULL && p->shape->server != NULL ? p->shape->server : "init.lua";
-}
-
 static bool is_file(const struct plugin_row *p)
 {
     return p->tree != NULL ? p->tree->is_file : plugin_lang_of(str_of(p->path)) != LANG_NONE;
@@ -166,7 +156,7 @@ static void place(struct api *api, struct op_call *c, const struct plugin_row *p
         v->server = arena_strdup(c->arena, path_base(str_of(v->path)));
     } else {
         v->path = p->path;
-        v->server = server_of(p);
+        v->server = p->shape != NULL && p->shape->server != NULL ? p->shape->server : "init.lua";
         v->tree = p->tree;
         v->options = p->options;
     }
@@ -179,7 +169,10 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
     if (!api__require_plugins(api, c) || !check_name(c, name)) {
         return;
     }
-    bool found = api__row_find(api, name, &row), known = found && is_own(&row.p);
+    bool found = api__row_find(api, name, &row);
+    // a save does not change a project's plugin or a shipped one: it makes a namesake of the user's
+    bool known =
+        found && (str_starts(str_of(row.p.layer), "user") || strcmp(row.p.layer, "config") == 0);
     if (found && row.inside) { // its path is that of a whole module
         api__refuse_inside(c, &row);
         return;
@@ -204,37 +197,24 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
 
 // ---- the lines of `plugin add` ---------------------------------------------------------------
 
-static void on_listed(const struct gen_report *r, void *arg)
+static void on_reloaded(const struct gen_report *r, void *arg)
 {
-    answer(arg, NULL, r);
+    struct change *ch = arg;
+    answer(ch, ch->removes ? "deleted" : NULL, r);
 }
 
-static void on_unlisted(const struct gen_report *r, void *arg)
+static void on_choice(void *arg, int status, const struct err *e)
 {
-    answer(arg, "deleted", r);
-}
-
-static void on_choice(struct change *ch, int status, const struct err *e, gen_report_cb *cb)
-{
+    struct change *ch = arg;
     if (status < 0) {
         change_fail(ch, PROBLEM_STORE_FAILED, e->msg);
     } else {
-        api__reload(ch->api, STR_NULL, false, cb, ch);
+        api__reload(ch->api, STR_NULL, false, on_reloaded, ch);
     }
 }
 
-static void on_added(void *arg, int status, const struct err *e)
-{
-    on_choice(arg, status, e, on_listed);
-}
-
-static void on_taken_out(void *arg, int status, const struct err *e)
-{
-    on_choice(arg, status, e, on_unlisted);
-}
-
-/// The list without, and with `add` also behind the others, the entry of `ch->path`.
-static void set_entries(struct change *ch, bool add, choices_done *done)
+/// Take the entry of `ch->path` out of the list and, unless that removes it, add it at the end.
+static void set_entries(struct change *ch)
 {
     struct buf text;
     struct jw w;
@@ -246,24 +226,14 @@ static void set_entries(struct change *ch, bool add, choices_done *done)
             jw_value(&w, entry);
         }
     }
-    if (add) {
+    if (!ch->removes) {
         jw_obj(&w);
         jw_kstrz(&w, "path", ch->path);
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
-    choices_set(ch->api->choices, STR(ENTRIES), buf_str(&text), done, ch);
+    choices_set(ch->api->choices, STR(ENTRIES), buf_str(&text), on_choice, ch);
     buf_fini(&text);
-}
-
-static bool is_listed(const struct api *api, const char *path)
-{
-    json_foreach_item (entry, choices_get(api->choices, STR(ENTRIES))) {
-        if (str_eqz(json_str(json_get(entry, "path"), ""), path)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void op_PLUGIN_ADD(struct api *api, struct op_call *c)
@@ -279,13 +249,15 @@ void op_PLUGIN_ADD(struct api *api, struct op_call *c)
     char *clean = path_clean(arena_strdup(c->arena, given));
     const char *path = arena_strdup(c->arena, str_of(clean));
     free(clean);
-    if (is_listed(api, path)) {
-        op_fail(c, PROBLEM_NAME_TAKEN, NULL, "'%s' was added before", path);
-        return;
+    json_foreach_item (entry, choices_get(api->choices, STR(ENTRIES))) {
+        if (str_eqz(json_str(json_get(entry, "path"), ""), path)) {
+            op_fail(c, PROBLEM_NAME_TAKEN, NULL, "'%s' was added before", path);
+            return;
+        }
     }
     struct change *ch = change_new(api, c);
     ch->path = path;
-    set_entries(ch, true, on_added);
+    set_entries(ch);
 }
 
 // ---- remove ----------------------------------------------------------------------------------
@@ -310,11 +282,12 @@ static void forget_name(struct change *ch)
 {
     struct str name = api__name(ch->call);
     const char *key = arena_printf(ch->call->arena, "plugins." STR_FMT ".enabled", STR_ARG(name));
+    ch->removes = true;
     plugins_forget_hold(ch->api->plugins, name);
     if (choices_get(ch->api->choices, str_of(key)) != NULL) {
-        choices_set(ch->api->choices, str_of(key), STR_NULL, on_taken_out, ch);
+        choices_set(ch->api->choices, str_of(key), STR_NULL, on_choice, ch);
     } else {
-        on_taken_out(ch, 0, NULL);
+        on_choice(ch, 0, NULL);
     }
 }
 
@@ -346,13 +319,6 @@ static void remove_files(struct change *ch, const char *path)
     work_submit(ch->api->files, work_mount_key(ch->path), move_to_trash, on_moved, ch);
 }
 
-static const char *improvement_path(struct api *api, struct op_call *c, const struct api_row *row)
-{
-    return row->p.path[0] != '\0'
-               ? row->p.path
-               : arena_printf(c->arena, "%s/lua/%s.lua", api->home->dir, row->p.name);
-}
-
 void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
 {
     struct api_row row;
@@ -367,14 +333,18 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
     } else if (row.inside) {
         api__refuse_inside(c, &row);
     } else if (row.scope != NULL) {
-        remove_files(change_new(api, c), improvement_path(api, c, &row));
+        remove_files(change_new(api, c),
+                     p->path[0] != '\0'
+                         ? p->path
+                         : arena_printf(c->arena, "%s/lua/%s.lua", api->home->dir, p->name));
     } else if (strcmp(p->source, "discovered") == 0) {
         remove_files(change_new(api, c), p->path);
     } else if (strcmp(p->source, "choice") == 0) {
         ch = change_new(api, c);
         ch->path = arena_strdup(c->arena, str_of(p->path));
         plugins_forget_hold(api->plugins, api__name(c));
-        set_entries(ch, false, on_taken_out);
+        ch->removes = true;
+        set_entries(ch);
     } else if (p->source[0] == '\0') { // an undo keeps it out, and nothing of it is on disk
         ch = change_new(api, c);
         ch->path = "";
