@@ -293,6 +293,10 @@ def test_ctrl_z_suspends_and_the_chat_comes_back(home, tmp_path):
         pane.keys("Enter")
         pane.shows("an answer to half done")
         assert "1" in pane.grid()  # the shell had its terminal as usual
+        pane.idle()
+        pane.type("/quit")
+        pane.keys("Enter")
+        pane.wait(lambda g: [line for line in g if line][-1] == "shell$")
     finally:
         pane.close()
         hub.close()
