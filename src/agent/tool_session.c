@@ -1,4 +1,4 @@
-// Tools that need the session itself: skill, plugin_save, plugin_diagnostics. ask_user is in permission.c.
+// Tools that need the session itself: skill, todo, plugin_save, plugin_diagnostics. ask_user is in permission.c.
 
 #include "agent/agent_int.h"
 #include "agent/tool_int.h"
@@ -17,6 +17,24 @@ static void read_skill(struct tool_call *c)
 }
 
 const struct tool_ops tool_SKILL = {.start = read_skill, .needs_session = true};
+
+/// The list is the journal's: whoever follows the session shows it, and a model reads it in its own call.
+static void tell_todo(struct tool_call *c)
+{
+    const struct json *items = json_get(tool_call_input(c), "items");
+    struct note n;
+    size_t done = 0;
+    json_foreach_item (it, items) {
+        done += str_eqz(json_str(json_get(it, "state"), ""), "done");
+    }
+    struct jw *w = note__begin(&n, tool_call_session(c), c->site->turn, EVENT_TODO_UPDATED);
+    jw_kvalue(w, "items", items);
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+    const char *said = arena_printf(c->site->arena, "%zu of %u done", done, items->n);
+    tool_call_finish(c, str_of(said), NULL);
+}
+
+const struct tool_ops tool_TODO = {.start = tell_todo, .needs_session = true};
 
 // ---- plugin_save --------------------------------------------------------------------------------
 

@@ -369,6 +369,31 @@ static void on_env_failed(struct view *v, const struct json *ev)
     out_note(v->out, "no new environment for commands: " STR_FMT, STR_ARG(line));
 }
 
+/// The model's list of steps, as a checklist.
+static void on_todo(struct view *v, const struct json *ev)
+{
+    static const struct {
+        const char *state, *mark;
+        enum out_tint tint;
+    } marks[] = {{"done", "  [x] ", OUT_DIM},
+                 {"active", "  [>] ", OUT_BOLD},
+                 {"pending", "  [ ] ", OUT_PLAIN}};
+    view_settle(v);
+    json_foreach_item (it, json_get(ev, "items")) {
+        size_t i = 0;
+        while (i + 1 < ARRAY_LEN(marks) && !str_eqz(text_of(it, "state"), marks[i].state)) {
+            i++;
+        }
+        if (v->mode == VIEW_PLAIN) {
+            struct str text = text_of(it, "text");
+            out_note(v->out, "%s" STR_FMT, marks[i].mark, STR_ARG(text));
+        } else {
+            out_add(v->out, str_of(marks[i].mark));
+            print_cut(v, marks[i].tint, text_of(it, "text"), strlen(marks[i].mark));
+        }
+    }
+}
+
 static const struct {
     const char *type;
     void (*show)(struct view *v, const struct json *ev);
@@ -379,6 +404,7 @@ static const struct {
     {"tool.completed", on_result},     {"turn.completed", on_completed},
     {"turn.failed", on_failed},        {"turn.interrupted", on_interrupted},
     {"plugin.error", on_plugin_error}, {"env.failed", on_env_failed},
+    {"todo.updated", on_todo},
 };
 
 // ---- public --------------------------------------------------------------------------------
