@@ -325,6 +325,8 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
 /// A person answers a question; any JSON.
 void agent_answer(struct session *s, struct str question_id, const struct json *answer,
                   agent_done_cb *cb, void *arg);
+/// Look which files of instructions the next prompt of the session would have; its row names them then.
+void agent_session_look(struct session *s, agent_session_cb *cb, void *arg);
 /// Replace old messages by a summary now; refused while a turn runs.
 void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg);
 

@@ -171,8 +171,9 @@ struct session {
     const char *end_reason; // NULL: none yet
     const char *closed_as;  // why its bot ended it; NULL: it did not
     char *closing_summary, *action;
-    char *damage; // what of its files cannot be read; NULL: nothing
-    bool broken;  // its metadata, that is: nothing may begin, and they are not written over
+    vec(char *) instructions; // files that its prompts had last, from the project's root
+    char *damage;             // what of its files cannot be read; NULL: nothing
+    bool broken; // its metadata, that is: nothing may begin, and they are not written over
     vec(char *) left_open; // turns that the journal does not end, while it is being loaded
     // in work
     struct talk *talk; // NULL: not loaded
@@ -224,6 +225,8 @@ void agent__session_leave(struct session *s); // and not any more
 const struct config *agent__config_at(const struct agent *a, const char *dir);
 /// The settings that count for it: those of its project, else the hub's. Borrowed until the loop turns.
 const struct config *agent__session_config(const struct session *s);
+/// Remember which files of instructions a prompt has.
+void agent__session_set_instructions(struct session *s, const struct prompt_files *f);
 /// Where the session works, as the host knows it.
 const char *agent__session_place(const struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL

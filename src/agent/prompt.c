@@ -1,6 +1,6 @@
 // The system prompt: what the model is told before anything is said.
 //
-// AGENTS.md and the skills of a project are text that somebody else may have written; a model that reads
+// AGENTS.md, CLAUDE.md and the skills of a project are text that somebody else may have written; a model that reads
 // them is led by them. So they count only when their bytes were trusted, like a project's code.
 
 #include "agent/prompt.h"
@@ -23,6 +23,35 @@ static const char builtin_instructions[] =
 
 // ---- files --------------------------------------------------------------------------------------
 
+/// Read a file of instructions. One with the text of another (CLAUDE.md is often a copy of AGENTS.md) is
+/// passed over, and what goes beyond PROMPT_FILES_MAX.
+static int read_instruction(void *arg, const char *rel)
+{
+    struct prompt_files *f = arg;
+    struct tree t;
+    char *path = path_join(f->place->root, rel);
+    size_t all = 0;
+    if (tree_read(&t, path, NULL) == 0) {
+        bool wanted = t.is_file && t.files.n == 1;
+        struct str text = wanted ? t.files.p[0].bytes : STR_NULL;
+        text.n = MIN(text.n, (size_t)PROMPT_FILE_MAX);
+        vec_foreach (other, &f->instructions) {
+            wanted = wanted && !str_eq(other->text, text);
+            all += other->text.n;
+        }
+        if (wanted && all + text.n <= PROMPT_FILES_MAX) {
+            struct arena *a = &f->found.arena;
+            struct prompt_file file = {.path = arena_str(a, str_of(rel)),
+                                       .text = arena_str(a, text)};
+            snprintf(file.hash, sizeof file.hash, "%s", t.hash);
+            vec_push(&f->instructions, file);
+        }
+        tree_fini(&t);
+    }
+    free(path);
+    return 0;
+}
+
 static void read_files(void *arg)
 {
     struct prompt_files *f = arg;
@@ -33,18 +62,7 @@ static void read_files(void *arg)
         char *theirs = path_join(f->place->root, ".afloat/skills");
         skills_read(&f->found, theirs, ".afloat/skills", true);
         free(theirs);
-        struct tree t;
-        char *path = path_join(f->place->root, "AGENTS.md");
-        if (tree_read(&t, path, NULL) == 0) {
-            if (t.is_file && t.files.n == 1) {
-                struct str text = t.files.p[0].bytes;
-                text.n = MIN(text.n, (size_t)PROMPT_AGENTS_MAX);
-                f->agents = arena_str(&f->found.arena, text);
-                snprintf(f->agents_hash, sizeof f->agents_hash, "%s", t.hash);
-            }
-            tree_fini(&t);
-        }
-        free(path);
+        trust_each_instruction(f->place->root, f->dir, read_instruction, f);
     }
 }
 
@@ -58,9 +76,11 @@ static void on_read(void *arg)
 {
     struct prompt_files *f = arg;
     bool project = f->place->root != NULL;
-    if (project && f->agents.n != 0 && !is_trusted(f, TRUST_AGENTS, "AGENTS.md", f->agents_hash)) {
-        f->agents = STR_NULL;
-        f->untrusted = "AGENTS.md";
+    for (size_t i = f->instructions.n; i-- > 0;) {
+        const struct prompt_file *file = &f->instructions.p[i];
+        if (!is_trusted(f, TRUST_AGENTS, file->path.p, file->hash)) {
+            vec_remove(&f->instructions, i);
+        }
     }
     for (size_t i = 0; project && i < f->found.list.n; i++) {
         const struct skill *sk = &f->found.list.p[i];
@@ -94,6 +114,7 @@ void prompt_files_free(struct prompt_files *f)
     if (f != NULL) {
         skills_fini(&f->skills);
         skills_fini(&f->found);
+        vec_fini(&f->instructions);
         trust_place_fini(f->place);
         free(f->place);
         free(f->home);
@@ -242,9 +263,9 @@ void prompt_write(struct buf *out, const struct prompt_parts *p)
     buf_addz(out, "\n\n## Where you work\n");
     buf_addf(out, "- Working directory: %s\n", p->working_dir != NULL ? p->working_dir : "none");
     buf_addf(out, "- Sandbox: %s, network %s\n", p->sandbox, p->network ? "allowed" : "off");
-    if (p->agents.n != 0) {
-        buf_addf(out, "\n## Instructions of the project (AGENTS.md)\n" STR_FMT "\n",
-                 STR_ARG(str_trim(p->agents)));
+    for (size_t i = 0; i < p->n_files; i++) {
+        buf_addf(out, "\n## Instructions of the project (" STR_FMT ")\n" STR_FMT "\n",
+                 STR_ARG(p->files[i].path), STR_ARG(str_trim(p->files[i].text)));
     }
     if (p->notes.n != 0) {
         buf_addf(out, "\n" STR_FMT "\n", STR_ARG(str_trim(p->notes)));

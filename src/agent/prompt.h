@@ -6,7 +6,7 @@
 
 // The system prompt of a request:
 //
-//     instructions · where the session works · AGENTS.md · notes of a bot · sections of plugins · skills
+//     instructions · where the session works · AGENTS.md, CLAUDE.md · notes of a bot · sections of plugins · skills
 //
 // Files are read once a turn on a lane (prompt_files), sections of plugins are asked at every step,
 // because a step runs on the newest generation.
@@ -16,17 +16,23 @@ struct trust;
 
 // ---- files --------------------------------------------------------------------------------------
 
-enum { PROMPT_AGENTS_MAX = 64 * 1024 };
+enum { PROMPT_FILE_MAX = 64 * 1024, PROMPT_FILES_MAX = 256 * 1024 };
+
+/// A file of instructions of the project: AGENTS.md or CLAUDE.md.
+struct prompt_file {
+    struct str path, text; // from the root; NUL-terminated
+    char hash[80];
+};
 
 struct prompt_files {
-    struct skills skills;  // the user's first, then the trusted ones of the project
-    struct str agents;     // AGENTS.md, when it is trusted; else empty
-    const char *untrusted; // "AGENTS.md" when it is there and not trusted; NULL
+    struct skills skills; // the user's first, then the trusted ones of the project
+    /// Instructions that are trusted, from the project's root down to the directory. The same text counts
+    /// once, and all of them have PROMPT_FILES_MAX bytes at most.
+    vec(struct prompt_file) instructions;
     // private
     char *home, *dir;
     struct trust_place *place;
     struct skills found;
-    char agents_hash[80];
     void (*done)(struct prompt_files *f, void *arg);
     void *arg;
     const struct trust *trust;
@@ -65,7 +71,8 @@ struct prompt_parts {
     struct str notes;        // of a bot; may be empty
     const char *working_dir, *sandbox;
     bool network;
-    struct str agents;
+    const struct prompt_file *files;
+    size_t n_files;
     const struct prompt_section *sections;
     size_t n_sections;
     const struct skill *skills;

@@ -442,3 +442,47 @@ void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void
         agent__session_finish_end(s);
     }
 }
+
+// ---- instructions -------------------------------------------------------------------------------
+
+void agent__session_set_instructions(struct session *s, const struct prompt_files *f)
+{
+    vec_fini_each(&s->instructions, free);
+    vec_foreach (file, &f->instructions) {
+        vec_push(&s->instructions, str_dup(file->path));
+    }
+}
+
+struct looking {
+    struct agent *agent;
+    char *id;
+    agent_session_cb *cb;
+    void *arg;
+};
+
+static void on_looked(struct prompt_files *f, void *arg)
+{
+    struct looking *l = arg;
+    struct agent *a = l->agent;
+    struct session *s = map_get(&a->sessions, str_of(l->id));
+    struct agent_no no;
+    if (s != NULL) {
+        agent__session_set_instructions(s, f);
+    } else {
+        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", l->id);
+    }
+    prompt_files_free(f);
+    l->cb(l->arg, s, s == NULL ? &no : NULL);
+    free(l->id);
+    free(l);
+    agent__release(a);
+}
+
+void agent_session_look(struct session *s, agent_session_cb *cb, void *arg)
+{
+    struct looking *l = xcalloc(1, sizeof *l);
+    *l = (struct looking){.agent = s->agent, .id = xstrdup(s->id), .cb = cb, .arg = arg};
+    agent__hold(s->agent);
+    prompt_files_read(s->agent->files, s->agent->o.home->dir, s->working_dir, s->agent->o.trust,
+                      on_looked, l);
+}

@@ -227,6 +227,12 @@ void agent_session_write(const struct session *s, struct jw *w)
     jw_kstrz(w, "turn", s->turn != NULL ? s->turn->id : NULL);
     jw_kint(w, "queued", (int64_t)s->queue.n);
     jw_kint(w, "last_seq", (int64_t)s->last_seq);
+    jw_key(w, "instructions");
+    jw_arr(w);
+    vec_foreach (path, &s->instructions) {
+        jw_strz(w, *path);
+    }
+    jw_end_arr(w);
     agent__session_write_pending(s, w);
     if (s->damage != NULL) {
         jw_kstrz(w, "damaged", s->damage);

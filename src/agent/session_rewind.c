@@ -32,7 +32,11 @@ void agent__session_mark(struct session *s, const struct turn *t)
 {
     struct rewind_session *r = record_of(s);
     if (r != NULL) {
-        rewind_turn(r, t->id, loop_wall(s->agent->o.loop), t->text);
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        redact_text(&text, t->text);
+        rewind_turn(r, t->id, loop_wall(s->agent->o.loop), buf_str(&text));
+        buf_fini(&text);
     }
 }
 

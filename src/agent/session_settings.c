@@ -99,6 +99,7 @@ void agent__session_free(struct session *s)
     vec_fini_each(&s->disabled_tools, free);
     vec_fini_each(&s->writable, free);
     grants_unref(s->grants);
+    vec_fini_each(&s->instructions, free);
     rewind_session_close(s->rewind);
     free_list(s->environment);
     free_list(s->variables);

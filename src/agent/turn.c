@@ -137,6 +137,7 @@ static void on_files(struct prompt_files *f, void *arg)
 {
     struct turn *t = arg;
     t->files = f;
+    agent__session_set_instructions(t->s, f);
     loaded(t);
 }
 

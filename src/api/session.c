@@ -157,7 +157,7 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
 
 static void show(struct session_op *o, struct session *s)
 {
-    answer_row(o, 200, s);
+    agent_session_look(s, api__session_row, o);
 }
 
 void op_SESSION_SHOW(struct api *api, struct op_call *c)

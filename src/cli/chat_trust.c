@@ -31,7 +31,7 @@ void chat__announce_untrusted(struct cli *c, const char *dir, bool bots)
     if (trust_place_of(&p, c->home.dir, dir, NULL) == 0) {
         int rc = trust_open(&t, c->home.dir, NULL);
         (void)rc; // an empty book then
-        size_t n = trust_scan(&s, p.root, NULL) == 0 ? count_waiting(t, &p, &s, bots) : 0;
+        size_t n = trust_scan_in(&s, p.root, dir, NULL) == 0 ? count_waiting(t, &p, &s, bots) : 0;
         if (n != 0) {
             out_note(&c->out,
                      "%zu item%s of '%s' %s not trusted and take%s no part; 'afloat trust "

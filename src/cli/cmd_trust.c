@@ -161,7 +161,7 @@ int cmd_trust(struct cli *c)
         rc = open_book(c, &t, &e);
     }
     if (rc == 0) {
-        rc = trust_scan(&s, p.root, &e);
+        rc = trust_scan_in(&s, p.root, dir != NULL ? dir : ".", &e);
     }
     int code = rc == 0 ? give(c, t, &p, &s, &e) : cli__fail(c, &e);
     trust_scan_fini(&s);

@@ -219,7 +219,7 @@ struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_
 
 bool git_is_protected(struct str path)
 {
-    static const char *const files[] = {".gitmodules", ".gitattributes", "AGENTS.md"};
+    static const char *const files[] = {".gitmodules", ".gitattributes", "AGENTS.md", "CLAUDE.md"};
     struct str rest = path, top = str_cut(&rest, '/'), name = path_base(path);
     bool found = str_caseeqz(top, ".afloat") || str_caseeqz(top, ".github");
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {

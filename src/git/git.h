@@ -197,7 +197,7 @@ typedef void git_diff_cb(void *arg, int status, const struct err *e, const struc
 struct git_job *git_diff(struct git *g, const struct git_diff_opts *o, git_diff_cb *cb, void *arg);
 
 /// True for a path that is never taken over without a person: `.afloat/`, `.github/` at the root,
-/// `.gitmodules`, `.gitattributes` and `AGENTS.md` anywhere, in any case of letters.
+/// `.gitmodules`, `.gitattributes`, `AGENTS.md` and `CLAUDE.md` anywhere, in any case of letters.
 bool git_is_protected(struct str path);
 
 // ---- a checkout, before and after a command ----------------------------------------------------

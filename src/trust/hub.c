@@ -50,7 +50,7 @@ static int act_add(struct trust_job *j)
     if (rc < 0) {
         return rc;
     }
-    rc = trust_scan(&s, p.root, &j->err);
+    rc = trust_scan_in(&s, p.root, j->dir, &j->err);
     if (rc == 0) {
         trust_write_scan(j->fresh, &p, &s, j->follow, j->dry_run, &j->body);
     }

@@ -105,7 +105,6 @@ static const struct {
     enum trust_kind kind;
 } single_files[] = {
     {TRUST_CONFIG_PATH, "config", TRUST_CONFIG},
-    {"AGENTS.md", "AGENTS.md", TRUST_AGENTS},
 };
 
 typedef int entry_fn(struct trust_scanner *sc, const char *rel, enum trust_kind kind);
@@ -170,7 +169,46 @@ const char *trust_kind_name(enum trust_kind kind)
     return names[kind];
 }
 
+int trust_each_instruction(const char *root, const char *dir,
+                           int (*each)(void *arg, const char *rel), void *arg)
+{
+    static const char *const names[] = {"AGENTS.md", "CLAUDE.md"};
+    char *real = realpath(dir, NULL);
+    size_t n = strlen(root);
+    const char *rest =
+        real != NULL && strncmp(real, root, n) == 0 && real[n] == '/' ? real + n + 1 : "";
+    int rc = 0;
+    for (const char *end = rest;
+         rc == 0 && end != NULL;) { // `rest` up to `end` is the next directory
+        for (size_t i = 0; rc == 0 && i < ARRAY_LEN(names); i++) {
+            struct stat st;
+            int len = (int)(end - rest);
+            char *rel = xasprintf("%.*s%s%s", len, rest, len != 0 ? "/" : "", names[i]);
+            char *path = path_join(root, rel);
+            rc = lstat(path, &st) == 0 ? each(arg, rel) : 0;
+            free(path);
+            free(rel);
+        }
+        const char *slash = *end != '\0' ? strchr(end + (*end == '/'), '/') : NULL;
+        end = *end == '\0' ? NULL : slash != NULL ? slash : end + strlen(end);
+    }
+    free(real);
+    return rc;
+}
+
+static int add_instruction(void *arg, const char *rel)
+{
+    struct trust_scanner *sc = arg;
+    const char *kept = arena_strdup(&sc->s->arena, str_of(rel));
+    return add_item(sc, TRUST_AGENTS, kept, kept);
+}
+
 int trust_scan(struct trust_scan *s, const char *root, struct err *e)
+{
+    return trust_scan_in(s, root, root, e);
+}
+
+int trust_scan_in(struct trust_scan *s, const char *root, const char *dir, struct err *e)
 {
     *s = (struct trust_scan){0};
     char *real = realpath(root, NULL);
@@ -188,6 +226,7 @@ int trust_scan(struct trust_scan *s, const char *root, struct err *e)
         }
         free(path);
     }
+    rc = rc == 0 ? trust_each_instruction(real, dir, add_instruction, &sc) : rc;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(sources); i++) {
         rc = list_dir(&sc, sources[i].dir, add_entry, sources[i].kind);
     }

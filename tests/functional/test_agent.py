@@ -732,6 +732,31 @@ def test_an_agent_writes_a_plugin_and_uses_it_in_the_same_turn(home, hub, work):
     assert "no tool" in unknown["error"] and "taken" in taken["error"]
 
 
+def test_instructions_count_from_the_root_down_once_trusted(home, hub, work):
+    deep = work / "a" / "b"
+    deep.mkdir(parents=True)
+    (work / ".git").mkdir()
+    (work / "AGENTS.md").write_text("Root agents.\n")
+    (work / "CLAUDE.md").symlink_to("AGENTS.md")  # the same text counts once
+    (work / "a/CLAUDE.md").write_text("Claude of a.\n")
+    (deep / "AGENTS.md").write_text("Agents of b.\n")
+    (work / "other").mkdir()
+    (work / "other/AGENTS.md").write_text("Not on the way.\n")
+    s = Session(home, deep, [{"text": "one"}, {"text": "two"}, {"text": "three"}])
+    s.ask()
+    assert "Root agents" not in s.requests()[-1]["body"]["system"] and s.call("GET")["instructions"] == []
+    home.ok("trust", cwd=work)
+    assert s.call("GET")["instructions"] == ["AGENTS.md"]  # it was said in the root: what lies deeper is not covered
+    home.ok("trust", cwd=deep)
+    assert s.call("GET")["instructions"] == ["AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"]
+    s.ask()
+    system = s.requests()[-1]["body"]["system"]
+    places = [system.index(text) for text in ("Root agents.", "Claude of a.", "Agents of b.")]
+    assert places == sorted(places) and "Not on the way" not in system and system.count("Root agents.") == 1
+    (work / "a/CLAUDE.md").write_text("Changed.\n")
+    assert s.call("GET")["instructions"] == ["AGENTS.md", "a/b/AGENTS.md"]
+
+
 def test_prompt_sections_skills_and_agents(home, hub, work):
     plugin(home, "style", """
         prompt("Prefer small commits.")
@@ -752,6 +777,20 @@ def test_prompt_sections_skills_and_agents(home, hub, work):
     call(home, "POST", "/trust", {"path": str(work)})
     s.ask()
     assert "Be brave." in s.requests()[-1]["body"]["system"]
+
+
+def test_a_todo_list_is_told_and_shown(home, hub, work):
+    items = [{"text": "look", "state": "done"}, {"text": "mend", "state": "active"}, {"text": "test", "state": "pending"}]
+    wrong = [{"text": "look", "state": "soon"}]
+    s = Session(home, work, [one_call("todo", items=items), one_call("todo", items=wrong), {"text": "x"}])
+    s.ask()
+    assert [e["items"] for e in s.events("todo.updated")] == [items]
+    assert [r["output"] for r in s.results()][0] == "1 of 3 done" and not s.results()[1]["success"]
+    scenario = work / "again.jsonl"
+    scenario.write_text(json.dumps(one_call("todo", items=items)) + '\n{"text": "x"}\n')
+    home.env.update(AFLOAT_PROVIDER="scripted", AFLOAT_SCENARIO=str(scenario))
+    shown = home.cli("chat", "go", cwd=work).stderr
+    assert "[x] look" in shown and "[>] mend" in shown and "[ ] test" in shown
 
 
 def test_too_long_is_compacted_once(home, hub, work):

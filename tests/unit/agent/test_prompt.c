@@ -36,11 +36,14 @@ TEST(the_prompt_of_a_full_session)
                                         {.priority = 0, .text = STR("  Second.  ")}};
     struct skill skills[] = {{.name = STR("deploy"), .description = STR("how to deploy")},
                              {.name = STR("plain")}};
+    struct prompt_file files[] = {{.path = STR("AGENTS.md"), .text = STR("\nBe brave.\n\n")},
+                                  {.path = STR("sub/CLAUDE.md"), .text = STR("Be brief.")}};
     struct prompt_parts p = {.instructions = STR("Do as told."),
                              .working_dir = "/w",
                              .sandbox = "read-only",
                              .network = true,
-                             .agents = STR("\nBe brave.\n\n"),
+                             .files = files,
+                             .n_files = ARRAY_LEN(files),
                              .sections = sections,
                              .n_sections = ARRAY_LEN(sections),
                              .skills = skills,
@@ -53,6 +56,9 @@ TEST(the_prompt_of_a_full_session)
               "\n"
               "## Instructions of the project (AGENTS.md)\n"
               "Be brave.\n"
+              "\n"
+              "## Instructions of the project (sub/CLAUDE.md)\n"
+              "Be brief.\n"
               "\n"
               "First.\n"
               "\n"

@@ -569,7 +569,8 @@ TEST(what_only_a_person_takes_over)
     static const char *const yes[] = {
         ".afloat/x",     ".AFLOAT/plugins/p.lua", ".gitmodules",
         "a/.gitmodules", "a/b/.GitAttributes",    ".github/workflows/x",
-        "AGENTS.md",     "docs/agents.MD",        ".github"};
+        "AGENTS.md",     "docs/agents.MD",        ".github",
+        "a/CLAUDE.md"};
     static const char *const no[] = {"afloat/x",     "a/.github/x",   "AGENTS.md/x",
                                      "a/.gitignore", "AGENTS.md.bak", ""};
     for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
