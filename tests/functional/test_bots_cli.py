@@ -381,7 +381,7 @@ def test_a_line_typed_during_the_run_reaches_the_model(home, hub, bot, repo, scr
     t = Terminal(home, "run", "tidy", "x", cwd=repo)
     started = retry(lambda: list((home.dir / "worktrees").glob("*/*/started")))
     t.type("mind the tests\r")
-    t.read(rb"> mind the tests\r")
+    t.read(rb"> \x1b\[0mmind the tests\r")
     retry(lambda: "mind the tests" in "".join(p.read_text() for p in home.dir.glob("bots/tidy/**/events.jsonl")))
     (started[0].parent / "go").touch()
     assert t.rest() == 0 and "I heard." in t.screen() and t.is_usual()
