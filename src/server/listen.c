@@ -139,7 +139,7 @@ static int bind_unix(const char *path, int *out, struct err *e)
 
 int server_listen_unix(struct server *s, const char *path, struct err *e)
 {
-    int fd;
+    int fd = -1; // a false warning of gcc 12 otherwise
     struct stat st;
     int rc = bind_unix(path, &fd, e);
     if (rc < 0) {
