@@ -7,8 +7,7 @@
 
 static void write_names(struct jw *w, const char *key, const struct git_names *names)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < names->n; i++) {
         jw_strz(w, names->p[i]);
     }
@@ -19,31 +18,27 @@ static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n
                            const struct agent_no *no)
 {
     struct session_op *o = arg;
-    struct buf out;
-    struct jw w;
     if (no != NULL) {
         api__session_no(o, no);
         return;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_karr(&w, "checkpoints");
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    jw_karr(w, "checkpoints");
     for (size_t i = 0; i < n; i++) {
         char at[TIME_TEXT];
-        jw_obj(&w);
-        jw_kstrz(&w, "turn", list[i].turn);
-        jw_kstrz(&w, "at", time_format(list[i].at, at));
-        jw_kstr(&w, "text", list[i].text);
-        write_names(&w, "files", &list[i].files);
-        write_names(&w, "not_kept", &list[i].not_kept);
-        jw_kbool(&w, "dropped", list[i].dropped);
-        jw_end_obj(&w);
+        jw_obj(w);
+        jw_kstrz(w, "turn", list[i].turn);
+        jw_kstrz(w, "at", time_format(list[i].at, at));
+        jw_kstr(w, "text", list[i].text);
+        write_names(w, "files", &list[i].files);
+        write_names(w, "not_kept", &list[i].not_kept);
+        jw_kbool(w, "dropped", list[i].dropped);
+        jw_end_obj(w);
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    op_answer(o->call, 200, buf_str(&out));
-    buf_fini(&out);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(o->call, 200);
     free(o);
 }
 
@@ -64,8 +59,7 @@ enum which { RESTORED, DELETED, CONFLICTS };
 static void write_files(struct jw *w, const char *key, const struct rewind_result *r,
                         enum which which)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < r->n_files; i++) {
         const struct rewind_file *f = &r->files[i];
         if (which == CONFLICTS ? f->conflict : f->deletes == (which == DELETED)) {
@@ -78,24 +72,20 @@ static void write_files(struct jw *w, const char *key, const struct rewind_resul
 static void on_rewound(void *arg, const struct rewind_result *r, const struct agent_no *no)
 {
     struct session_op *o = arg;
-    struct buf out;
-    struct jw w;
     if (no != NULL) {
         api__session_no(o, no);
         return;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_kstrz(&w, "to", r->to);
-    write_files(&w, "restored", r, RESTORED);
-    write_files(&w, "deleted", r, DELETED);
-    write_files(&w, "conflicts", r, CONFLICTS);
-    write_names(&w, "not_kept", &r->not_kept);
-    jw_kbool(&w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
-    jw_end_obj(&w);
-    op_answer(o->call, 200, buf_str(&out));
-    buf_fini(&out);
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    jw_kstrz(w, "to", r->to);
+    write_files(w, "restored", r, RESTORED);
+    write_files(w, "deleted", r, DELETED);
+    write_files(w, "conflicts", r, CONFLICTS);
+    write_names(w, "not_kept", &r->not_kept);
+    jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
+    jw_end_obj(w);
+    op_end(o->call, 200);
     free(o);
 }
 

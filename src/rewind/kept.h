@@ -23,7 +23,9 @@ struct kept_state {
         [SHA256_HEX]; // of a file's bytes, of a link's target, or of a large file's size and times
 };
 
+/// Do both hold the same?
 bool kept_same(const struct kept_state *a, const struct kept_state *b);
+/// Write a state as the member `key` of the open object.
 void kept_write(struct jw *w, const char *key, const struct kept_state *s);
 /// KEPT_NOT for anything that kept_write() does not write.
 struct kept_state kept_read(const struct json *v);

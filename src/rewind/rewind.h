@@ -21,6 +21,7 @@
 struct rewind;         // of one hub
 struct rewind_session; // of one session
 
+/// Begin without git. Never NULL.
 struct rewind *rewind_open(struct loop *l);
 /// What asks git for the state of checkouts; borrowed. NULL, or never called: nothing that commands do is
 /// kept.

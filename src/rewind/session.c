@@ -366,15 +366,21 @@ static void write_begin(void *arg)
     append_line(j, "begin", NULL, NULL);
 }
 
+/// Take a snapshot of what git listed. A failure is a note, and `fresh` is empty then.
+static void take_fresh(struct rewind_job *j)
+{
+    struct err e;
+    if (snapshot_take(&j->fresh, &j->s->now, &j->status, &j->s->store, &e) < 0) {
+        set_note(j, e.msg);
+        snapshot_fini(&j->fresh);
+    }
+}
+
 static void take_before(void *arg)
 {
     struct rewind_job *j = arg;
-    struct rewind_session *s = j->s;
-    struct err e;
-    if (snapshot_take(&j->fresh, &s->now, &j->status, &s->store, &e) < 0) {
-        set_note(j, e.msg);
-        snapshot_fini(&j->fresh);
-    } else {
+    take_fresh(j);
+    if (j->fresh.root != NULL) {
         adopt(j);
         append_line(j, "begin", NULL, NULL);
     }
@@ -391,18 +397,49 @@ static void tell_ready(void *arg)
     rewind__job_end(j);
 }
 
+static const char outside[] = "what a command changes outside of a git checkout is not kept";
+
 static void got_before(void *arg, int status, const struct err *e, const struct git_status *r)
 {
     struct rewind_job *j = arg;
     if (status < 0) {
-        set_note(j, status == ERR_NOT_FOUND
-                        ? "what a command changes outside of a git checkout is not kept"
-                        : e->msg);
+        set_note(j, status == ERR_NOT_FOUND ? outside : e->msg);
         tell_ready(j);
         return;
     }
     copy_status(j, r);
     rewind__lane(j, take_before, tell_ready);
+}
+
+/// Look for a checkout without git: most commands outside of one need no process for that.
+static void find_checkout(void *arg)
+{
+    struct rewind_job *j = arg;
+    char *dir = xstrdup(j->s->working_dir);
+    bool found = false;
+    for (char *slash = dir; !found && slash != NULL;) {
+        char *path = path_join(dir[0] != '\0' ? dir : "/", ".git");
+        found = access(path, F_OK) == 0;
+        free(path);
+        slash = strrchr(dir, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+    }
+    if (!found) {
+        set_note(j, outside);
+    }
+    free(dir);
+}
+
+static void found_checkout(void *arg)
+{
+    struct rewind_job *j = arg;
+    if (j->note != NULL) {
+        tell_ready(j);
+    } else {
+        git_status(j->s->rewind->git, j->s->working_dir, NULL, got_before, j);
+    }
 }
 
 static void begin_command(struct rewind_job *j)
@@ -421,7 +458,11 @@ static void begin_command(struct rewind_job *j)
         return;
     }
     s->sure = s->wire != NULL; // what comes from here on, it sees
-    git_status(git, s->working_dir, NULL, got_before, j);
+    if (s->now.root != NULL) {
+        found_checkout(j);
+    } else {
+        rewind__lane(j, find_checkout, found_checkout);
+    }
 }
 
 static void write_end(void *arg)
@@ -483,9 +524,8 @@ static void compare(void *arg)
     struct rewind_job *j = arg;
     struct rewind_session *s = j->s;
     struct err e;
-    if (snapshot_take(&j->fresh, &s->now, &j->status, &s->store, &e) < 0) {
-        set_note(j, e.msg);
-        snapshot_fini(&j->fresh);
+    take_fresh(j);
+    if (j->fresh.root == NULL) {
         return;
     }
     snapshot_compare(&s->now, &j->fresh, &j->status, &j->arena, &j->changes);

@@ -25,7 +25,8 @@ struct snapshot {
     vec(struct snapshot_file) files; // by path
 };
 
-void snapshot_fini(struct snapshot *s); // leaves it empty
+/// Free what it holds; leaves it empty.
+void snapshot_fini(struct snapshot *s);
 
 /// Take one of what `status` lists, contents kept in `store`. Files that have not changed since `old`
 /// (may be empty) are not read again.
