@@ -57,6 +57,7 @@ struct ask {
     void (*free_data)(void *data);
 };
 
+/// Begin an operation. `params` is borrowed until its answer; `cb` gets that, once.
 struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg);
 
 /// The text of a parameter; STR_NULL when it is not there.
@@ -73,9 +74,14 @@ void ask__locate(struct ask *a, unsigned flags, ask_fn *then);
 /// Run `work` on the lane, then `then` on the loop; when `work` has set a->rc, that is answered instead.
 void ask__work(struct ask *a, ask_fn *work, ask_fn *then);
 
-void ask__answer(struct ask *a);                    // with what was written, and gone
-void ask__fail(struct ask *a, const struct err *e); // the problem that fits the code
+/// Answer with what was written to `a->w`; frees it.
+void ask__answer(struct ask *a);
+/// Answer with the problem that fits the code of `e`; frees it.
+void ask__fail(struct ask *a, const struct err *e);
+/// Answer with this problem; `hint` may be NULL. Frees it.
 void ask__no(struct ask *a, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/// Answer with a refusal of the agent; frees it.
 void ask__refuse(struct ask *a, const struct agent_no *no);
-void ask__drop(struct ask *a); // gone without an answer: somebody else gives it
+/// Free it without an answer: somebody else gives that.
+void ask__drop(struct ask *a);

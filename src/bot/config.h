@@ -21,6 +21,7 @@ enum bot_merge {
     BOT_MERGES(X)
 #undef X
 };
+/// The word for it in config.md.
 const char *bot_merge_name(enum bot_merge m);
 
 /// A list of strings, in the arena; `p` is NULL only where the key was not given.
@@ -55,7 +56,9 @@ struct bot_config {
     struct bot_names setup;   // commands, each for `sh -c`, run in order in the new worktree
 };
 
-void bot_config_init(struct bot_config *c); // the defaults
+/// The defaults. The caller ends it with bot_config_fini().
+void bot_config_init(struct bot_config *c);
+/// Free what it holds.
 void bot_config_fini(struct bot_config *c);
 
 /// Read a whole config.md into `c`, which holds the defaults. Problems go to `d` with lines and columns

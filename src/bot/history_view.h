@@ -16,6 +16,7 @@ enum history_section {
     HISTORY_SECTIONS(X)
 #undef X
 };
+/// The section with that name; false when there is none.
 bool history_section_parse(struct str name, enum history_section *out);
 
 struct history_wish {

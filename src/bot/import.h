@@ -33,7 +33,9 @@ struct import_report {
     vec(struct import_item) items;
     size_t counts[IMPORT_OUTCOME_COUNT];
 };
+/// An empty report. The caller ends it with import_report_fini().
 void import_report_init(struct import_report *r);
+/// Free what it holds.
 void import_report_fini(struct import_report *r);
 
 /// Import the openbot home `from` into `home`. Fails only when `from` is none (ERR_NOT_FOUND) or another

@@ -51,6 +51,7 @@ int memory_clear(const char *dir, size_t *n, char note[300], struct err *e) MUST
 struct memory_merge {
     size_t added, kept, refused;
 };
+/// Merge `entries` into the memory at `dir`; `m` counts. Nothing is written when that fails. Blocks.
 int memory_merge(const char *dir, const struct json *entries, struct memory_merge *m,
                  struct err *e) MUST_CHECK;
 

@@ -86,7 +86,9 @@ struct record {
     vec(struct record_iteration) iterations;
 };
 
+/// An empty record. The caller ends it with record_fini().
 void record_init(struct record *r);
+/// Free what it holds.
 void record_fini(struct record *r);
 
 /// A copy in the arena, for a member.

@@ -4,6 +4,7 @@
 
 // Records of runs on disk: found and read. Blocking, on any thread.
 
+/// Read the record at `path` into `out`, which is initialised. ERR_NOT_FOUND, ERR_PARSE.
 int runs_load(struct record *out, const char *path, struct err *e) MUST_CHECK;
 
 /// The run whose id is `id` or, alone, begins so. ERR_NOT_FOUND, ERR_CONFLICT. `bot` as in runs_index_each(). `out` is to

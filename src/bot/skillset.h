@@ -17,6 +17,7 @@ enum skill_origin {
     SKILL_ORIGINS(X)
 #undef X
 };
+/// The word for it in lists.
 const char *skill_origin_name(enum skill_origin o);
 
 struct skillset_item {

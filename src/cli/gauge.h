@@ -34,6 +34,7 @@ struct gauge {
     char model[128], dir[256], branch[128], permission[16], env[32];
 };
 
+/// Nothing is known yet.
 void gauge_init(struct gauge *f);
 /// Take what the session's row says, and the branch of its directory.
 void gauge_row(struct gauge *f, const struct json *row);

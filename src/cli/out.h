@@ -27,7 +27,9 @@ struct out {
     int fault; // errno of the first write that failed, 0 while all is well
 };
 
+/// Begin; `quiet` leaves notes out. The caller ends it with out_fini().
 void out_init(struct out *o, enum out_color color, bool quiet);
+/// Write what is left, and free.
 void out_fini(struct out *o);
 
 /// Data: a pipe gets these bytes, a terminal gets visible_add() of them, line by line.

@@ -28,7 +28,9 @@ struct view {
     struct buf progress; // the end of what the tool in hand has printed
 };
 
+/// Begin to show a session on `out`, which is borrowed. The caller ends it with view_fini().
 void view_init(struct view *v, enum view_mode mode, struct out *out);
+/// Free what it holds; writes nothing.
 void view_fini(struct view *v);
 
 /// Show one event: `ev` is `data`, parsed (NULL when it could not be). Flushes; false when stdout

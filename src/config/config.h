@@ -121,8 +121,11 @@ void config_put(struct config_live *c, const struct config *now, const struct co
 // `key` is a dotted name out of keys.def ("watch.debounce_ms"). A name that is not there, or the
 // wrong getter for its type, is a bug and asserts. What is returned is borrowed from `c`.
 
-const char *config_str(const struct config *c, const char *key); // never NULL
+/// A text; never NULL.
+const char *config_str(const struct config *c, const char *key);
+/// A number.
 int64_t config_int(const struct config *c, const char *key);
+/// A switch.
 bool config_bool(const struct config *c, const char *key);
 /// The list and its length. `session.plugins = "*"` is NULL with `*n` 0; an empty list is not NULL.
 const char *const *config_strings(const struct config *c, const char *key, size_t *n);

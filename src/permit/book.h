@@ -22,7 +22,8 @@ typedef void book_ready(void *arg, struct book_project *p, const struct err *e);
 /// read is an error, not a rule less: it may be the one that forbids something.
 void book_find(struct book *b, const char *dir, book_ready *ready, void *arg);
 
-const struct rules *book_rules(const struct book_project *p); // borrowed until the loop turns
+/// The rules that are remembered for the project; borrowed until the loop turns.
+const struct rules *book_rules(const struct book_project *p);
 
 typedef void book_done(void *arg, const struct rule *r, const struct err *e);
 /// Remember a rule; its id and time are made here. It counts at once. `done` gets it when it is on disk, or

@@ -42,7 +42,9 @@ struct edit {
     size_t found; // index into history of what is shown; history.n: nothing fits
 };
 
+/// An empty text without a history. The caller ends it with edit_fini().
 void edit_init(struct edit *ed);
+/// Free what it holds.
 void edit_fini(struct edit *ed);
 
 /// Begin a new text; history stays.
@@ -50,7 +52,9 @@ void edit_start(struct edit *ed);
 /// Add a text to the history; empty ones and repetitions of the last are left out.
 void edit_remember(struct edit *ed, struct str text);
 
+/// Take one key. The result says what the caller has to do about it.
 enum edit_result edit_key(struct edit *ed, const struct key *key);
+/// The text as it is; borrowed until the next change.
 struct str edit_text(const struct edit *ed);
 /// Put `s` in place of what is between `from` and the cursor, for completion. Can be undone.
 void edit_replace(struct edit *ed, size_t from, struct str s);

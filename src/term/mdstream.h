@@ -11,9 +11,12 @@ struct mdstream {
     bool inside;     // `text` begins with the repeated opening of a block of code that was begun
 };
 
+/// Begin an empty stream. The caller ends it with mdstream_fini().
 void mdstream_init(struct mdstream *m);
+/// Free what it holds.
 void mdstream_fini(struct mdstream *m);
 
+/// More of the text came.
 void mdstream_add(struct mdstream *m, struct str text);
 /// Append the lines that are final, and forget what they show.
 void mdstream_settle(struct mdstream *m, const struct markdown_look *look, struct buf *out);

@@ -12,7 +12,9 @@ struct panel {
     size_t cols;      // the width it was drawn for
 };
 
+/// Nothing is drawn yet. The caller ends it with panel_fini().
 void panel_init(struct panel *p);
+/// Free what it holds; the screen stays as it is.
 void panel_fini(struct panel *p);
 
 /// Append what takes it off the screen; the cursor is then where its first row began.

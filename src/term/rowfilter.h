@@ -29,6 +29,7 @@ struct rowfilter {
     char held[ROWFILTER_HELD];
 };
 
+/// Begin for a terminal of this size, the last row of which is ours.
 void rowfilter_init(struct rowfilter *f, unsigned rows, unsigned cols);
 
 /// Append to `out` what to write for `in`, and to `back` what the program is to read. The start of a

@@ -14,6 +14,7 @@ size_t text_cluster(struct str s, size_t *width);
 /// Offset of the cluster that ends at `at` or holds it; 0 when `at` is 0.
 size_t text_before(struct str s, size_t at);
 
+/// Columns that `s` takes on a terminal.
 size_t text_width(struct str s);
 
 /// Length of the longest start of `s` that fits into `cols` columns; `*width` (may be NULL) is set to
