@@ -5,7 +5,7 @@
 #include "rewind/snapshot.h"
 #include "rewind/tripwire.h"
 
-// What session.c (jobs one after the other, and what is kept around a call) and restore.c (going back)
+// What session.c (jobs one after the other, file tools), command.c (commands) and restore.c (going back)
 // know of each other.
 
 struct rewind {
@@ -63,3 +63,29 @@ void rewind__job_end(struct rewind_job *j);
 void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done);
 /// First settle a command that a kill has interrupted, then call `next`.
 void rewind__settle(struct rewind_job *j, void (*next)(struct rewind_job *j));
+
+struct rewind_call {
+    struct rewind_session *s;
+    struct arena arena;
+    const char *turn;
+    uint64_t number; // of a command that began; 0: none
+    bool command;
+    struct git_names paths;
+    rewind_changes changes; // of a file tool
+};
+
+/// Why something is not kept, for people; the first reason counts.
+void rewind__note(struct rewind_job *j, const char *msg);
+/// Write a line of the job's call: `{"turn", MEMBER: N?, changes..., "not_kept"?}`. On the lane.
+void rewind__append(struct rewind_job *j, const char *member, const char *base,
+                    const rewind_changes *changes);
+/// The call may begin: tell, and end the job. A work_done.
+void rewind__ready(void *arg);
+/// The call is settled: tell, and end the job and the call. A work_done.
+void rewind__over(void *arg);
+void rewind__call_free(struct rewind_call *c);
+
+// command.c
+void rewind__begin_command(struct rewind_job *j);
+/// Compare with the snapshot before the command; the job's call is that command.
+void rewind__end_command(struct rewind_job *j);

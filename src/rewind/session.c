@@ -1,20 +1,12 @@
-// What is kept around the calls of a session.
+// The jobs of a session, and what is kept around its file tools.
 //
-//     file tool:  look at its files, write them down ──> it runs ──> look again, write that down
-//     command:    snapshot, "begin" ──> it runs ──> compare, "end" with what changed
+//     rewind_before ──> job: look at the files, write them down ──> it runs
+//     rewind_after  ──> job: look again, write that down
 //
-// A snapshot is taken with git's list of what is not committed. The session remembers the last one; when
-// the tripwire says that nothing was touched since, it still holds and git is not asked. The wire is
-// trusted only when it was armed before the snapshot was taken (`sure`), so the second command of a
-// session looks once more and the third one does not.
-//
-// When the hub is killed while a command runs, its "begin" has no "end", and the snapshot before it lies
-// in `snapshot.json`. The session's next job compares with that first: what the command did is taken
-// back like anything else.
+// Commands are in command.c, going back is in restore.c.
 //
 // Invariants:
 //   - jobs of a session run one at a time, in the order of the calls.
-//   - `now` and `snapshot.json` are the same whenever a command may run.
 //   - a failure to keep something never stops a call; it becomes a note that people see.
 
 #include <assert.h>
@@ -25,16 +17,6 @@
 
 #include "base/path.h"
 #include "rewind/rewind_int.h"
-
-struct rewind_call {
-    struct rewind_session *s;
-    struct arena arena;
-    const char *turn;
-    uint64_t number; // of a command that began; 0: none
-    bool command;
-    struct git_names paths;
-    rewind_changes changes; // of a file tool
-};
 
 // ---- sessions and jobs --------------------------------------------------------------------------
 
@@ -160,7 +142,7 @@ void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done)
     work_submit(j->s->rewind->lane, work_mount_key(j->s->record), work, done, j);
 }
 
-static void set_note(struct rewind_job *j, const char *msg)
+void rewind__note(struct rewind_job *j, const char *msg)
 {
     if (j->note == NULL) {
         j->note = arena_strdup(&j->arena, str_of(msg));
@@ -168,8 +150,8 @@ static void set_note(struct rewind_job *j, const char *msg)
 }
 
 /// Write one line: `{"turn": ..., MEMBER: N?, changes..., "not_kept"?}`.
-static void append_line(struct rewind_job *j, const char *member, const char *base,
-                        const rewind_changes *changes)
+void rewind__append(struct rewind_job *j, const char *member, const char *base,
+                    const rewind_changes *changes)
 {
     const struct rewind_call *c = j->call;
     struct buf line;
@@ -193,7 +175,7 @@ static void append_line(struct rewind_job *j, const char *member, const char *ba
     }
     jw_end_obj(&w);
     if (rewind_record_append(j->s->record, buf_str(&line), &e) < 0) {
-        set_note(j, e.msg);
+        rewind__note(j, e.msg);
     }
     buf_fini(&line);
 }
@@ -279,14 +261,14 @@ static void look_before(void *arg)
         struct rewind_change change = split_path(&c->arena, j->s->working_dir, c->paths.p[i]);
         change.open = true;
         if (look_at(&j->s->store, &change, &change.before, &e) < 0) {
-            set_note(j, e.msg);
+            rewind__note(j, e.msg);
             change.before.kind = KEPT_NOT;
         }
         vec_push(&c->changes, change);
     }
     for (size_t i = 0; i < c->changes.n; i++) {
         rewind_changes one = {.p = &c->changes.p[i], .n = 1};
-        append_line(j, NULL, one.p->base, &one);
+        rewind__append(j, NULL, one.p->base, &one);
     }
 }
 
@@ -300,93 +282,16 @@ static void look_after(void *arg)
         if (look_at(NULL, c, &c->after, &e) < 0) {
             c->after.kind = KEPT_NOT;
         }
-        append_line(j, NULL, c->base, &one);
+        rewind__append(j, NULL, c->base, &one);
     }
     if (rewind_record_shrink(j->s->record, &j->s->store, &j->s->now, j->s->max_bytes, &e) < 0) {
-        set_note(j, e.msg);
+        rewind__note(j, e.msg);
     }
 }
 
-// ---- a command ----------------------------------------------------------------------------------
+// ---- around a call ------------------------------------------------------------------------------
 
-static void copy_status(struct rewind_job *j, const struct git_status *from)
-{
-    struct git_dirty *list = arena_calloc(&j->arena, from->n + 1, sizeof *list);
-    const char **dirs = arena_calloc(&j->arena, from->dirs.n + 1, sizeof *dirs);
-    for (size_t i = 0; i < from->n; i++) {
-        list[i] = from->p[i];
-        list[i].path = arena_strdup(&j->arena, str_of(from->p[i].path));
-    }
-    for (size_t i = 0; i < from->dirs.n; i++) {
-        dirs[i] = arena_strdup(&j->arena, str_of(from->dirs.p[i]));
-    }
-    j->status = (struct git_status){.root = arena_strdup(&j->arena, str_of(from->root)),
-                                    .head = arena_strdup(&j->arena, str_of(from->head)),
-                                    .p = list,
-                                    .n = from->n,
-                                    .dirs = {.p = dirs, .n = from->dirs.n}};
-}
-
-/// The new snapshot is the session's, in memory and on disk; a wire is armed when there is none.
-static void adopt(struct rewind_job *j)
-{
-    struct rewind_session *s = j->s;
-    struct err e;
-    if (snapshot_save(&j->fresh, s->snapshot_file, &e) < 0) {
-        set_note(j, e.msg);
-    }
-    snapshot_fini(&s->now);
-    s->now = j->fresh;
-    j->fresh = (struct snapshot){0};
-    if (s->wire == NULL) {
-        s->wire = tripwire_arm(s->now.root, j->status.dirs.p, j->status.dirs.n);
-        s->sure = false;
-    }
-}
-
-/// Ask the wire what happened; one that cannot see all of the tree is cut.
-static enum tripped ask_wire(struct rewind_session *s)
-{
-    enum tripped found = s->wire != NULL ? tripwire_ask(s->wire) : TRIPWIRE_DIRS;
-    if (found == TRIPWIRE_DIRS) {
-        tripwire_free(s->wire);
-        s->wire = NULL;
-    }
-    return found;
-}
-
-static void write_note(void *arg)
-{
-    append_line(arg, NULL, NULL, NULL);
-}
-
-static void write_begin(void *arg)
-{
-    struct rewind_job *j = arg;
-    append_line(j, "begin", NULL, NULL);
-}
-
-/// Take a snapshot of what git listed. A failure is a note, and `fresh` is empty then.
-static void take_fresh(struct rewind_job *j)
-{
-    struct err e;
-    if (snapshot_take(&j->fresh, &j->s->now, &j->status, &j->s->store, &e) < 0) {
-        set_note(j, e.msg);
-        snapshot_fini(&j->fresh);
-    }
-}
-
-static void take_before(void *arg)
-{
-    struct rewind_job *j = arg;
-    take_fresh(j);
-    if (j->fresh.root != NULL) {
-        adopt(j);
-        append_line(j, "begin", NULL, NULL);
-    }
-}
-
-static void tell_ready(void *arg)
+void rewind__ready(void *arg)
 {
     struct rewind_job *j = arg;
     struct rewind_call *c = j->call;
@@ -397,277 +302,24 @@ static void tell_ready(void *arg)
     rewind__job_end(j);
 }
 
-static const char outside[] = "what a command changes outside of a git checkout is not kept";
-
-static void got_before(void *arg, int status, const struct err *e, const struct git_status *r)
-{
-    struct rewind_job *j = arg;
-    if (status < 0) {
-        set_note(j, status == ERR_NOT_FOUND ? outside : e->msg);
-        tell_ready(j);
-        return;
-    }
-    copy_status(j, r);
-    rewind__lane(j, take_before, tell_ready);
-}
-
-/// Look for a checkout without git: most commands outside of one need no process for that.
-static void find_checkout(void *arg)
-{
-    struct rewind_job *j = arg;
-    char *dir = xstrdup(j->s->working_dir);
-    bool found = false;
-    for (char *slash = dir; !found && slash != NULL;) {
-        char *path = path_join(dir[0] != '\0' ? dir : "/", ".git");
-        found = access(path, F_OK) == 0;
-        free(path);
-        slash = strrchr(dir, '/');
-        if (slash != NULL) {
-            *slash = '\0';
-        }
-    }
-    if (!found) {
-        set_note(j, outside);
-    }
-    free(dir);
-}
-
-static void found_checkout(void *arg)
-{
-    struct rewind_job *j = arg;
-    if (j->note != NULL) {
-        tell_ready(j);
-    } else {
-        git_status(j->s->rewind->git, j->s->working_dir, NULL, got_before, j);
-    }
-}
-
-static void begin_command(struct rewind_job *j)
-{
-    struct rewind_session *s = j->s;
-    struct git *git = s->rewind->git;
-    if (git == NULL || s->working_dir == NULL) {
-        set_note(j, "what a command changes is not kept without git and a working directory");
-        tell_ready(j);
-        return;
-    }
-    j->call->number = s->next_call++;
-    bool sure = s->sure;
-    if (ask_wire(s) == TRIPWIRE_STILL && sure) {
-        rewind__lane(j, write_begin, tell_ready);
-        return;
-    }
-    s->sure = s->wire != NULL; // what comes from here on, it sees
-    if (s->now.root != NULL) {
-        found_checkout(j);
-    } else {
-        rewind__lane(j, find_checkout, found_checkout);
-    }
-}
-
-static void write_end(void *arg)
-{
-    struct rewind_job *j = arg;
-    struct err e;
-    append_line(j, "end", j->s->now.root, &j->changes);
-    if (rewind_record_shrink(j->s->record, &j->s->store, &j->s->now, j->s->max_bytes, &e) < 0) {
-        set_note(j, e.msg);
-    }
-}
-
-/// Fill in what was clean before, from where git wrote it out, and clear that up.
-static void take_extracted(void *arg)
-{
-    static const struct kept_state absent = {.kind = KEPT_ABSENT};
-    struct rewind_job *j = arg;
-    struct err e;
-    size_t n = 0;
-    int fd = open(j->s->tmp, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < j->changes.n; i++) {
-        struct rewind_change c = j->changes.p[i];
-        if (c.open) {
-            c.open = false;
-            c.before.kind = KEPT_NOT;
-            if (fd < 0 || kept_look(&j->s->store, fd, c.path, &c.before, &e) < 0 ||
-                kept_put(NULL, fd, c.path, &absent, &e) < 0) {
-                set_note(j, "some files could not be kept");
-            }
-        }
-        if (!kept_same(&c.before, &c.after) || c.before.kind == KEPT_NOT) {
-            j->changes.p[n++] = c;
-        }
-    }
-    j->changes.n = n;
-    if (fd >= 0) {
-        close(fd);
-    }
-    rmdir(j->s->tmp);
-    if (j->fresh.root != NULL) {
-        adopt(j);
-    }
-    write_end(j);
-}
-
-static void tell_over(void *arg);
-
-static void extracted(void *arg, int status, const struct err *e)
-{
-    struct rewind_job *j = arg;
-    if (status < 0) {
-        set_note(j, e->msg);
-    }
-    rewind__lane(j, take_extracted, tell_over);
-}
-
-static void compare(void *arg)
-{
-    struct rewind_job *j = arg;
-    struct rewind_session *s = j->s;
-    struct err e;
-    take_fresh(j);
-    if (j->fresh.root == NULL) {
-        return;
-    }
-    snapshot_compare(&s->now, &j->fresh, &j->status, &j->arena, &j->changes);
-    vec_foreach (c, &j->changes) { // the snapshots go, the changes stay
-        c->base = arena_strdup(&j->arena, str_of(c->base));
-        c->path = arena_strdup(&j->arena, str_of(c->path));
-    }
-    if (path_mkdirs(s->tmp, 0700, &e) < 0) {
-        set_note(j, e.msg);
-    }
-}
-
-static void compared(void *arg)
-{
-    struct rewind_job *j = arg;
-    const char *commit = arena_strdup(&j->arena, str_of(j->s->now.head));
-    struct git_names paths = {0};
-    const char **list = arena_calloc(&j->arena, j->changes.n + 1, sizeof *list);
-    vec_foreach (c, &j->changes) {
-        if (c->open) {
-            list[paths.n++] = c->path;
-        }
-    }
-    paths.p = list;
-    if (paths.n != 0 && *commit != '\0') {
-        git_extract(j->s->rewind->git, j->s->now.root, commit, &paths, j->s->tmp, extracted, j);
-    } else {
-        rewind__lane(j, take_extracted, tell_over);
-    }
-}
-
-static void got_after(void *arg, int status, const struct err *e, const struct git_status *r)
-{
-    struct rewind_job *j = arg;
-    if (status < 0) {
-        set_note(j, e->msg);
-        rewind__lane(j, write_end, tell_over);
-        return;
-    }
-    copy_status(j, r);
-    rewind__lane(j, compare, compared);
-}
-
-/// Compare with the snapshot before the command; the job's call is that command.
-static void end_command(struct rewind_job *j)
-{
-    struct rewind_session *s = j->s;
-    bool sure = s->sure;
-    if (s->now.root == NULL || (ask_wire(s) == TRIPWIRE_STILL && sure)) {
-        rewind__lane(j, write_end, tell_over);
-        return;
-    }
-    s->sure = s->wire != NULL;
-    git_status(s->rewind->git, s->now.root, s->now.head, got_after, j);
-}
-
-// ---- settling -----------------------------------------------------------------------------------
-
-static void look_for_open(void *arg)
-{
-    struct rewind_job *j = arg;
-    struct rewind_session *s = j->s;
-    struct rewind_call *c = j->call;
-    struct rewind_record past;
-    if (rewind_record_read(&past, s->record, NULL) == 0) {
-        s->next_call = past.next_call;
-        c->number = past.open_call;
-        c->turn = past.open_call != 0 ? arena_strdup(&c->arena, str_of(past.open_turn)) : "";
-    }
-    rewind_record_fini(&past);
-    if (c->number != 0) {
-        snapshot_load(&s->now, s->snapshot_file);
-    }
-}
-
-static void settle_free(struct rewind_job *j)
-{
-    struct rewind_job *owner = j->arg;
-    void (*next)(struct rewind_job *) = owner->start;
-    arena_fini(&j->call->arena);
-    free(j->call);
-    snapshot_fini(&j->fresh);
-    vec_fini(&j->changes);
-    arena_fini(&j->arena);
-    free(j);
-    owner->s->settled = true;
-    next(owner);
-}
-
-static void looked_for_open(void *arg)
-{
-    struct rewind_job *j = arg;
-    if (j->call->number != 0 && j->s->now.root != NULL && j->s->rewind->git != NULL) {
-        end_command(j);
-    } else {
-        settle_free(j);
-    }
-}
-
-void rewind__settle(struct rewind_job *j, void (*next)(struct rewind_job *j))
-{
-    if (j->s->settled) {
-        next(j);
-        return;
-    }
-    struct rewind_job *k = xcalloc(1, sizeof *k);
-    j->start = next;
-    k->s = j->s;
-    k->arg = j;
-    k->call = xcalloc(1, sizeof *k->call);
-    arena_init(&k->arena);
-    arena_init(&k->call->arena);
-    rewind__lane(k, look_for_open, looked_for_open);
-}
-
-static void call_free(struct rewind_call *c)
+void rewind__call_free(struct rewind_call *c)
 {
     vec_fini(&c->changes);
     arena_fini(&c->arena);
     free(c);
 }
 
-static void tell_over(void *arg)
+static void write_note(void *arg)
 {
-    struct rewind_job *j = arg;
-    if (j->ready == NULL) {
-        settle_free(j);
-        return;
-    }
-    j->ready(j->arg, j->note);
-    call_free(j->call);
-    rewind__job_end(j);
+    rewind__append(arg, NULL, NULL, NULL);
 }
-
-// ---- around a call ------------------------------------------------------------------------------
 
 static void begin_call(struct rewind_job *j)
 {
     if (j->call->command) {
-        begin_command(j);
+        rewind__begin_command(j);
     } else {
-        rewind__lane(j, look_before, tell_ready);
+        rewind__lane(j, look_before, rewind__ready);
     }
 }
 
@@ -703,12 +355,12 @@ struct rewind_call *rewind_before(struct rewind_session *s, const char *turn,
 static void start_after(struct rewind_job *j)
 {
     if (j->call->command && j->call->number != 0) {
-        end_command(j);
+        rewind__end_command(j);
     } else if (j->call->command) {
         j->note = "what its commands changed";
-        rewind__lane(j, write_note, tell_over);
+        rewind__lane(j, write_note, rewind__over);
     } else {
-        rewind__lane(j, look_after, tell_over);
+        rewind__lane(j, look_after, rewind__over);
     }
 }
 
