@@ -308,12 +308,18 @@ int kept_put(const struct kept_store *store, int dirfd, const char *rel,
     }
     buf_init(&bytes, SIZE_MAX);
     int rc = read_content(store, state->hash, &bytes, e);
-    rc = rc == 0 ? make_parents(dirfd, rel, e) : rc;
-    int parent = rc == 0 ? open_parent(dirfd, rel, &name, e) : rc;
+    int parent = rc == 0 ? open_parent(dirfd, rel, &name, NULL) : rc;
+    if (rc == 0 && parent < 0) { // most directories are there
+        rc = make_parents(dirfd, rel, e);
+        parent = rc == 0 ? open_parent(dirfd, rel, &name, e) : rc;
+    }
     if (parent >= 0) {
-        unlinkat(parent, fresh, 0);
-        if (make_fresh(parent, fresh, state, &bytes) < 0 ||
-            renameat(parent, fresh, parent, name) < 0) {
+        int made = make_fresh(parent, fresh, state, &bytes);
+        if (made < 0 && errno == EEXIST) { // of a rewind that was killed
+            unlinkat(parent, fresh, 0);
+            made = make_fresh(parent, fresh, state, &bytes);
+        }
+        if (made < 0 || renameat(parent, fresh, parent, name) < 0) {
             int why = errno;
             unlinkat(parent, fresh, 0);
             errno = why;

@@ -140,16 +140,21 @@ static int write_point(struct rewind_job *j, const path_plans *rows, struct err 
     jw_strf(&w, "rewound to %s", j->wish.to);
     jw_end_obj(&w);
     rc = rewind_record_append(j->s->record, buf_str(&line), e);
-    for (size_t i = 0; rc == 0 && i < rows->n; i++) {
-        const struct path_plan *row = &rows->p[i];
-        struct rewind_change c = {.path = row->path, .before = row->now, .after = row->before};
+    for (size_t i = 0, n; rc == 0 && i < rows->n; i += n) { // a line for the rows of one base
+        rewind_changes changes = {0};
+        for (n = 0; i + n < rows->n && strcmp(rows->p[i + n].base, rows->p[i].base) == 0; n++) {
+            const struct path_plan *row = &rows->p[i + n];
+            struct rewind_change c = {.path = row->path, .before = row->now, .after = row->before};
+            vec_push(&changes, c);
+        }
         buf_clear(&line);
         jw_init(&w, &line);
         jw_obj(&w);
         jw_kstrz(&w, "turn", j->wish.id);
-        rewind_write_changes(&w, row->base, &c, 1);
+        rewind_write_changes(&w, rows->p[i].base, changes.p, changes.n);
         jw_end_obj(&w);
         rc = rewind_record_append(j->s->record, buf_str(&line), e);
+        vec_fini(&changes);
     }
     buf_fini(&line);
     return rc;

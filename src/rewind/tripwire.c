@@ -3,7 +3,8 @@
 // A session asks before each command whether its picture of the checkout is still right. Looking at
 // fifty thousand files takes a tenth of a second, asking here takes microseconds. Only "nothing" is ever
 // concluded from it, so whatever makes it blind (a queue that overflows, a new directory) counts as
-// touched.
+// touched. One directory comes and goes with every command: the box of a project without `.afloat` covers that
+// name while the command runs.
 
 #include "rewind/tripwire.h"
 
@@ -24,6 +25,7 @@ enum {
 
 struct tripwire {
     int fd;
+    char *guard; // ROOT/.afloat, when that was not there: each box makes it and takes it away again
     size_t n_dirs;
     const char *const *skip; // sorted; only while it is armed
     size_t n_skip;
@@ -74,6 +76,11 @@ struct tripwire *tripwire_arm(const char *root, const char *const *skip, size_t 
     qsort(sorted, n_skip, sizeof *sorted, by_name);
     w->skip = sorted;
     w->n_skip = n_skip;
+    w->guard = xasprintf("%s/.afloat", root);
+    if (access(w->guard, F_OK) == 0) {
+        free(w->guard);
+        w->guard = NULL;
+    }
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd < 0 || !watch_dir(w, &path, path.n)) {
         tripwire_free(w);
@@ -89,16 +96,22 @@ struct tripwire *tripwire_arm(const char *root, const char *const *skip, size_t 
 enum tripped tripwire_ask(struct tripwire *w)
 {
     enum tripped found = TRIPWIRE_STILL;
+    bool guarded = false;
     char events[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
     for (ssize_t n; (n = read(w->fd, events, sizeof events)) > 0;) {
         for (char *at = events; at < events + n;) {
             const struct inotify_event *ev = (const struct inotify_event *)(const void *)at;
             bool dirs = (ev->mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT)) != 0;
-            found = dirs ? TRIPWIRE_DIRS : MAX(found, TRIPWIRE_FILES);
+            bool guard = w->guard != NULL && (ev->mask & IN_ISDIR) != 0 && ev->len != 0 &&
+                         strcmp(ev->name, ".afloat") == 0;
+            guarded = guarded || guard;
+            if (!guard) {
+                found = dirs ? TRIPWIRE_DIRS : MAX(found, TRIPWIRE_FILES);
+            }
             at += sizeof *ev + ev->len;
         }
     }
-    return found;
+    return guarded && access(w->guard, F_OK) == 0 ? TRIPWIRE_DIRS : found;
 }
 
 void tripwire_free(struct tripwire *w)
@@ -107,6 +120,7 @@ void tripwire_free(struct tripwire *w)
         if (w->fd >= 0) {
             close(w->fd);
         }
+        free(w->guard);
         free(w);
     }
 }
