@@ -27,8 +27,11 @@ static void on_exit_child(struct proc *p, const struct proc_exit *x, void *arg)
 static const char *read_all(int master)
 {
     static char text[4096];
-    ssize_t n = read(master, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = '\0';
+    size_t have = 0;
+    for (ssize_t n; (n = read(master, text + have, sizeof text - 1 - have)) > 0;) {
+        have += (size_t)n;
+    }
+    text[have] = '\0';
     return text;
 }
 
@@ -51,6 +54,9 @@ static const char *run_script(const char *script, bool terminal)
     CHECK_INT(proc_spawn(&proc, &l, &o, &cb, &c, NULL), 0);
     TEST_LOOP_END(&l);
     CHECK(c.over && c.x.launched);
+    close(p.slave); // nobody has it any more: reading ends behind the last byte, and waits for that
+    p.slave = -1;
+    fcntl(p.master, F_SETFL, fcntl(p.master, F_GETFL) & ~O_NONBLOCK);
     const char *text = read_all(p.master);
     pty_close(&p);
     proc_teardown();
