@@ -83,7 +83,6 @@ struct far *far__of(lua_State *L)
 void far__init(struct far *f, const char *path, int root, int fd)
 {
     struct str name = path_base(str_of(path));
-    assert(root >= 0);
     *f = (struct far){.fd = fd, .root = root, .path = xstrdup(path)};
     f->name = str_dup(str_ends(name, ".lua") ? (struct str){name.p, name.n - 4} : name);
     buf_init(&f->in, HOST_LINE_MAX + 2 * READ_SIZE);

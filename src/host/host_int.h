@@ -80,7 +80,8 @@ struct far *far__of(lua_State *L);
 
 // ---- host.c --------------------------------------------------------------------------------
 
-/// Set up `f` for the file at `path` with its directory open as `root` and `fd` as the socket.
+/// Set up `f` for the file at `path` with its directory open as `root` (-1: it has no files) and `fd` as
+/// the socket (-1: what it says stays in its buffer).
 void far__init(struct far *f, const char *path, int root, int fd);
 void far__fini(struct far *f); // closes neither descriptor
 
