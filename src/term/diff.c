@@ -12,7 +12,7 @@
 #include "base/visible.h"
 #include "term/text.h"
 
-enum { WORDS_MAX = 256, NUMBER = 5, INDENT = 2 };
+enum { WORDS_MAX = 256, NUMBER = 5, NUMBER_END = 100000, INDENT = 2 };
 
 struct word {
     struct str text;
@@ -148,14 +148,16 @@ static size_t add_line(struct render *r, const struct line *l, size_t cols)
     return width;
 }
 
+/// The number of the line; blank where there is no line, and for one that does not fit.
 static void add_number(struct render *r, const struct line *l, unsigned long *next)
 {
-    if (l != NULL) {
-        buf_addf(r->out, "%s%*lu%s ", color_on(r->look->color, COLOR_DIM), NUMBER, (*next)++,
+    if (l != NULL && *next < NUMBER_END) {
+        buf_addf(r->out, "%s%*lu%s ", color_on(r->look->color, COLOR_DIM), NUMBER, *next,
                  color_off(r->look->color));
     } else {
         buf_addf(r->out, "%*s ", NUMBER, "");
     }
+    *next += l != NULL;
 }
 
 static void add_pair(struct render *r, const struct line *old, const struct line *new)

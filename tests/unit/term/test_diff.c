@@ -60,6 +60,21 @@ TEST(a_wide_window_shows_old_and_new_side_by_side)
     buf_fini(&out);
 }
 
+TEST(a_line_number_that_does_not_fit_is_left_out)
+{
+    struct diff_look look = {.cols = 140, .rows = 99};
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    diff_render(&out, STR("--- a/f\n+++ b/f\n@@ -99999,2 +6666666666667,2 @@\n one\n two\n"),
+                &look);
+    CHECK(strstr(buf_z(&out), "  99999  one") != NULL && strstr(buf_z(&out), "100000") == NULL);
+    CHECK(strstr(buf_z(&out), "66666667 ") == NULL);
+    for (struct str rest = buf_str(&out); rest.n != 0;) {
+        CHECK(text_width(str_cut(&rest, '\n')) <= look.cols);
+    }
+    buf_fini(&out);
+}
+
 TEST(too_many_rows_are_counted)
 {
     check_diff(one, (struct diff_look){.cols = 80, .rows = 4},
