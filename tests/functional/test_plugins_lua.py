@@ -386,7 +386,9 @@ def test_code_that_stops_the_hub_is_named_and_the_hub_says_so_for_a_while(home):
 
 def test_a_hub_killed_in_a_stall_starts_without_that_module_until_it_changes(home):
     module = home.dir / "lua/user/init.lua"
-    save(module, re.sub(r"command \{.*run = function\(\)", "timer.every(0.01, function()", STALLER).replace("end }", "end)"))
+    # a timer is switched off after three time-outs, so each of its calls has to take much longer than the last one
+    timer = re.sub(r"command \{.*run = function\(\)", "timer.every(0.01, function()", STALLER).replace("end }", "end)")
+    save(module, timer.replace("5000", "15000").replace("5001", "15001"))
     put(home, "other.lua", COUNTER)
     home.ok("start")
     retry((home.dir / "state/stalling.json").exists)
