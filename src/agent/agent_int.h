@@ -183,6 +183,8 @@ struct session {
     char *real_dir;                // the host knows of the directory by this; NULL: it does not
     bool entering;                 // it is being told
     unsigned arriving;             // messages that are not in the queue yet
+    unsigned
+        rewinding; // jobs of session_rewind.c: no turn begins and the session stays until they end
     vec(struct session_entrant) entrants;
     bool ending, purge; // DELETE came; its files go too
     bool closing;       // and its end is being written, once

@@ -438,7 +438,7 @@ void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void
     agent__session_drop_queue(s);
     if (s->turn != NULL) {
         agent_interrupt(s);
-    } else if (s->queue.n == 0) {
+    } else if (s->queue.n == 0 && s->rewinding == 0) {
         agent__session_finish_end(s);
     }
 }

@@ -84,7 +84,7 @@ void agent__session_touch(struct session *s)
     }
     struct session *last = NULL; // the one not used for longest that may go
     for (struct session *it = a->n_warm > WARM ? a->warm : NULL; it != NULL; it = it->cooler) {
-        last = it->turn == NULL ? it : last;
+        last = it->turn == NULL && it->rewinding == 0 ? it : last;
     }
     if (last != NULL && last != s) {
         agent__session_cool(last);

@@ -9,6 +9,8 @@
 //
 // Runs of bots work in worktrees of their own and are undone by their branches, so nothing is kept for them.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 
 void agent_set_git(struct agent *a, struct git *git)
@@ -101,15 +103,32 @@ struct going_back {
     void *arg;
 };
 
+/// A job begins: until release() no turn does, and the session stays.
+static void hold(struct session *s)
+{
+    s->rewinding++;
+    agent__hold(s->agent);
+}
+
+static void release(struct session *s)
+{
+    struct agent *a = s->agent;
+    assert(s->rewinding != 0);
+    if (--s->rewinding == 0) {
+        agent__session_next(s); // what came meanwhile: a message, or the end
+    }
+    agent__release(a);
+}
+
 static void going_back_end(struct going_back *g, const struct rewind_result *r,
                            const struct agent_no *no)
 {
-    struct agent *a = g->s->agent;
+    struct session *s = g->s;
     g->cb(g->arg, r, no);
     arena_fini(&g->arena);
     free(g->to);
     free(g);
-    agent__release(a);
+    release(s);
 }
 
 static void write_paths(struct jw *w, const char *key, const struct rewind_result *r, bool deleted)
@@ -190,6 +209,8 @@ static void on_loaded(struct session *s, int status, const struct err *e, void *
     struct agent_no no;
     if (status < 0) {
         agent__no_store(&no, e);
+    } else if (s->ending) {
+        agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->turn != NULL || s->queue.n != 0) {
         agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
     } else if (record_of(s) == NULL) {
@@ -221,7 +242,7 @@ void agent_rewind(struct session *s, const struct agent_rewind *wish, agent_rewi
     g->arg = arg;
     arena_init(&g->arena);
     snprintf(g->id, sizeof g->id, "r%lld", (long long)loop_wall(s->agent->o.loop));
-    agent__hold(s->agent);
+    hold(s);
     agent__session_load(s, on_loaded, g);
 }
 
@@ -229,14 +250,14 @@ static void on_listed(void *arg, int status, const struct err *e, const struct r
                       size_t n)
 {
     struct going_back *g = arg;
-    struct agent *a = g->s->agent;
+    struct session *s = g->s;
     struct agent_no no;
     if (status < 0) {
         agent__no_store(&no, e);
     }
     g->list_cb(g->arg, list, n, status < 0 ? &no : NULL);
     free(g);
-    agent__release(a);
+    release(s);
 }
 
 void agent_checkpoints(struct session *s, agent_checkpoints_cb *cb, void *arg)
@@ -245,7 +266,7 @@ void agent_checkpoints(struct session *s, agent_checkpoints_cb *cb, void *arg)
     g->s = s;
     g->list_cb = cb;
     g->arg = arg;
-    agent__hold(s->agent);
+    hold(s);
     if (record_of(s) != NULL) {
         rewind_list(s->rewind, on_listed, g);
     } else {

@@ -278,7 +278,7 @@ void agent__session_drop_queue(struct session *s)
 
 void agent__session_next(struct session *s)
 {
-    if (s->turn != NULL) {
+    if (s->turn != NULL || s->rewinding != 0) {
         return;
     }
     if (s->ending || s->agent->stopping) {

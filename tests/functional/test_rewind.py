@@ -1,4 +1,5 @@
 """Going back: files and conversation of a session as they were before a turn, through the real program."""
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -191,3 +192,25 @@ def test_a_purged_session_leaves_nothing(session, home, repo):
     assert (home.dir / "sessions" / s.id / "kept").is_dir()
     call(home, "DELETE", f"/session/{s.id}?purge=true")
     retry(lambda: not (home.dir / "sessions" / s.id).exists())
+
+
+def test_a_session_that_is_deleted_or_spoken_to_while_it_goes_back(session, home, hub, repo):
+    """Both wait for the rewind, in whatever order they come; nothing is used after it is gone."""
+    for i in range(10):
+        s = session(EDIT, said("x"), said("y"))
+        turn = s.ask()["turn_id"]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            back = pool.submit(home.http, "POST", f"/session/{s.id}/rewind", json.dumps({"to": turn}).encode())
+            listed = pool.submit(home.http, "GET", f"/session/{s.id}/checkpoints")
+            spoken = pool.submit(home.http, "POST", f"/session/{s.id}/message", b'{"text": "hi", "wait": true}')
+            ended = pool.submit(home.http, "DELETE", f"/session/{s.id}?purge=true") if i % 2 else None
+            assert back.result().status in (200, 404, 409) and listed.result().status in (200, 404)
+            assert spoken.result().status in (200, 404, 409) and (ended is None or ended.result().status == 200)
+        if ended is None:
+            assert spoken.result().json()["state"] == "completed"
+            if back.result().status != 200:  # the message was first
+                s.call("POST", "/rewind", {"to": turn})
+            assert (repo / "a.txt").read_text() == "one\n"
+        else:
+            git(repo, "checkout", "-q", "--", ".")
+    assert call(home, "GET", "/healthz")["ok"]
