@@ -360,8 +360,9 @@ static void take_memory(struct import *im, const char *theirs, const char *ours,
     if (merge_memory(theirs, ours, &m, &e) < 0) {
         import__note(im, IMPORT_FAILED, "memory", label, "%s", e.msg);
     } else if (m.refused != 0) {
-        import__note(im, IMPORT_WARNED, "memory", label,
-                     "%zu added, %zu not taken: too large or too many", m.added, m.refused);
+        enum import_outcome rest = m.kept != 0 ? IMPORT_KEPT : IMPORT_FAILED;
+        import__note(im, m.added != 0 ? IMPORT_WARNED : rest, "memory", label,
+                     "%zu added, %zu not taken: no key, too large or too many", m.added, m.refused);
     } else if (m.added != 0) {
         import__note(im, IMPORT_TAKEN, "memory", label, "%zu added", m.added);
     } else {

@@ -145,6 +145,21 @@ TEST(a_second_import_does_nothing_new)
     CHECK_INT(count_in(at("home/bots/rev/workspaces/api/history")), 2);
 }
 
+TEST(memory_that_cannot_be_taken_is_never_counted_as_taken)
+{
+    put_file("open/bots/rev/config.md", "Review.");
+    put_file("open/bots/rev/workspaces/api/memory.json", "{\"entries\": {\"\": 6}}");
+    CHECK_INT(import(NULL), 0);
+    CHECK(said(IMPORT_FAILED, "memory", "rev/api") != NULL);
+    put_file("open/bots/rev/workspaces/api/memory.json", "{\"entries\": {\"\": 6, \"k\": \"v\"}}");
+    CHECK_INT(import(NULL), 0);
+    CHECK_STR(said(IMPORT_WARNED, "memory", "rev/api"),
+              "1 added, 1 not taken: no key, too large or too many");
+    CHECK_INT(import(NULL), 0); // what could be taken is there
+    CHECK_STR(said(IMPORT_KEPT, "memory", "rev/api"),
+              "0 added, 1 not taken: no key, too large or too many");
+}
+
 TEST(numbers_that_are_used_here_are_not_used_again)
 {
     put_openbot();
