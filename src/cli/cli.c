@@ -88,7 +88,7 @@ static int run(struct cli *c)
         return cmd_version(c);
     }
     if (c->cmd == NULL) {
-        help__print(&c->out, NULL, false);
+        help__print_all(&c->out, false);
         return EXIT_OK;
     }
     if (args_has(&c->args, FLAG_HELP)) {

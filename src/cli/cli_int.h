@@ -49,6 +49,8 @@ int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
 #undef CALL
 #undef COMMAND
 
-/// Help for one command (`noun` without verbs, or one verb of it), for a noun with all its verbs,
-/// or the overview when `row` is NULL.
+/// The overview: the ten commands to begin with, or `all` of them.
+void help__print_all(struct out *o, bool all);
+
+/// Help for one command (`noun` without verbs, or one verb of it), or for a noun with all its verbs.
 void help__print(struct out *o, const struct command *row, bool all_verbs);

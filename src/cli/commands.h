@@ -42,6 +42,7 @@ enum command_mode {
     CMD_HOMELESS = 4, // works where no home can be found
     CMD_PROGRAM = 8,  // its first word is a program, and all after that is the program's
     CMD_SUBJECT = 16, // of a noun's default row: the first word may stand before the verb
+    CMD_FIRST = 32,   // one of the ten that `afloat help` alone shows, with its first example
 };
 
 /// Sections of the help, in order.

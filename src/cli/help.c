@@ -88,42 +88,53 @@ static void print_command(struct out *o, const struct command *row)
     }
 }
 
-static void print_group(struct out *o, enum command_group group)
+/// The commands of a group: those of the first page by an example, or all by their usage.
+static void print_group(struct out *o, enum command_group group, bool all)
 {
     assert(group < GROUP__COUNT);
     struct table t;
     table_init(&t, 2);
     for (size_t i = 0; i < n_commands; i++) {
-        if (commands[i].group == group) {
-            char *usage = usage_of(&commands[i]);
-            table_addf(&t, "  %s", usage + strlen("afloat "));
-            table_add(&t, OUT_PLAIN, str_of(commands[i].help));
-            free(usage);
+        const struct command *row = &commands[i];
+        if (row->group != group || !(all || (row->mode & CMD_FIRST) != 0)) {
+            continue;
         }
+        struct str examples = str_of(row->examples), first = str_cut(&examples, '\n');
+        char *usage = usage_of(row);
+        table_addf(&t, "  " STR_FMT, STR_ARG(all ? str_of(usage + strlen("afloat ")) : first));
+        table_add(&t, OUT_PLAIN, str_of(row->help));
+        free(usage);
     }
-    out_addf(o, "\n%s:\n", group_titles[group]);
-    table_print(&t, o);
+    if (t.cells.n != 0) {
+        out_addf(o, "\n%s:\n", group_titles[group]);
+        table_print(&t, o);
+    }
     table_fini(&t);
+}
+
+void help__print_all(struct out *o, bool all)
+{
+    out_add(o, STR("afloat: a workbench for AI agents; plugins, tools and environments change "
+                   "while it runs\n"));
+    out_add(o, all ? STR("\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n") : STR(""));
+    for (int g = 0; g < GROUP_INNER; g++) {
+        print_group(o, (enum command_group)g, all);
+    }
+    if (all) {
+        print_flags(o, NULL);
+    }
+    out_add(o, all ? STR("\n'afloat help COMMAND' shows its flags and examples.\n")
+                   : STR("\n'afloat help --all' lists all commands, 'afloat help COMMAND' explains "
+                         "one.\n"));
 }
 
 void help__print(struct out *o, const struct command *row, bool all_verbs)
 {
-    if (row == NULL) {
-        out_add(o, STR("afloat: a workbench for AI agents; plugins, tools and environments change "
-                       "while it runs\n\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n"));
-        for (int g = 0; g < GROUP__COUNT; g++) {
-            print_group(o, (enum command_group)g);
-        }
-    }
     for (const struct command *c = row; c != NULL; c = all_verbs ? command_next_verb(c) : NULL) {
         out_add(o, c != row ? STR("\n") : STR(""));
         print_command(o, c);
     }
     print_flags(o, NULL);
-    if (row == NULL) {
-        out_add(o, STR("\n'afloat help COMMAND' shows its flags and examples; 'afloat demo' is a "
-                       "short tour.\n"));
-    }
 }
 
 // ---- for programs --------------------------------------------------------------------------
@@ -243,6 +254,6 @@ int cmd_help(struct cli *c)
     if (args_word(&c->args, 0) != NULL) {
         return help_for(c);
     }
-    help__print(&c->out, NULL, false);
+    help__print_all(&c->out, args_has(&c->args, FLAG_ALL));
     return EXIT_OK;
 }

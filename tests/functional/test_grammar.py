@@ -81,8 +81,17 @@ def test_afloat_alone_prints_help_on_stdout(cli):
     done = cli()
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout == cli("help").stdout
+    assert done.stdout.count("\n  afloat ") == 10 and len(done.stdout.splitlines()) < 30
+    assert all(line[2:].split("  ")[0] in {r["examples"][0] for r in COMMANDS}
+               for line in done.stdout.splitlines() if line.startswith("  afloat "))
+    assert "afloat help --all" in done.stdout
+
+
+def test_help_all_lists_every_command_but_the_inner_ones(cli):
+    done = cli("help", "--all")
+    assert done.returncode == 0 and done.stderr == ""
     for row in COMMANDS:
-        assert row["help"] in done.stdout
+        assert (row["help"] in done.stdout) == (row["group"] != "Started by afloat itself"), row
 
 
 @pytest.mark.parametrize("words,near", [
