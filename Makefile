@@ -6,15 +6,27 @@ SAN   := -Db_sanitize=address,undefined
 DEBUG := --buildtype=debugoptimized --werror
 TESTS := -Dtests=true $(DEBUG)
 
+export PREFIX DESTDIR
+
 PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
 
-.PHONY: all run test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
+.PHONY: all run install uninstall deb test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
 
 all: setup-build build/build.ninja
 	@$(NINJA) -C build
 
 run: all
 	@build/afloat demo --serve
+
+install: all
+	@tools/install install
+
+uninstall:
+	@tools/install uninstall
+
+deb: all
+	@scripts/setup deb
+	@tools/make-deb
 
 test: test-build
 	@tools/run-tests quick
