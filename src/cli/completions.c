@@ -1,239 +1,319 @@
-// Completions for bash, zsh and fish, written from the tables.
+// Completions for bash, zsh and fish.
 //
-// bash and zsh get one function that finds noun and verb among the words so far and offers what may
-// follow; it does not call afloat while the user types. fish has rules of its own for that.
+// The scripts know nothing: at each Tab they call `afloat complete WORDS...`, whose last word is the one being typed,
+// and it prints what may stand there, one a line, with an explanation after a tab. So there is one place that decides,
+// and names (bots, runs, sessions, plugins, ...) are those that exist now. It asks a hub that runs and never starts
+// one; where nothing fits it prints nothing, and the shell offers files.
 
 #include <assert.h>
+#include <unistd.h>
 
-#include "cli/cli_int.h"
+#include "base/visible.h"
+#include "cli/ask.h"
+#include "env/env.h"
+#include "env/spec.h"
 
-// ---- lists of words ------------------------------------------------------------------------
+/// What the words before the last one mean.
+struct typed {
+    const struct command *noun; // its first row; NULL before it was typed
+    const struct command *row;  // NULL while the verb is missing
+    const struct flag *flag;    // whose value is being typed, or NULL
+    size_t n;                   // arguments before this one
+    bool program;               // what follows belongs to another program
+    const char *start;          // of the word that is being typed
+};
 
-static void add_nouns(struct out *o)
+static void offer(struct cli *c, const struct typed *t, const char *before, struct str word,
+                  const char *help)
+{
+    char *whole = xasprintf("%s" STR_FMT, before, STR_ARG(word));
+    if (strncmp(whole, t->start, strlen(t->start)) == 0) {
+        struct buf text = {
+            .max = SIZE_MAX}; // a title is a model's text, and the shell prints it as it is
+        visible_add(&text, str_of(help != NULL ? help : ""), false);
+        out_addf(&c->out, "%s%s%s\n", whole, text.n != 0 ? "\t" : "", buf_z(&text));
+        buf_fini(&text);
+    }
+    free(whole);
+}
+
+static void offer_choices(struct cli *c, const struct typed *t, struct str choices)
+{
+    while (choices.n != 0) {
+        offer(c, t, "", str_cut(&choices, '|'), NULL);
+    }
+}
+
+// ---- names of things that exist ------------------------------------------------------------
+
+/// Where the names of a noun come from.
+static const struct names {
+    const char *noun;
+    enum op_id op;
+    const char *rows, *id, *help;
+} names[] = {
+    {"bot", OP_BOT_LIST, "bots", "name", "description"},
+    {"runs", OP_RUN_LIST, "runs", "run_id", "summary"},
+    {"session", OP_SESSION_LIST, "sessions", "id", "title"},
+    {"plugin", OP_PLUGIN_LIST, "plugins", "name", "state"},
+    {"tool", OP_TOOL_LIST, "tools", "name", NULL},
+    {"skill", OP_SKILL_LIST, "skills", "name", "description"},
+    {"feature", OP_FEATURE_LIST, "features", "name", "description"},
+    {"generation", OP_GENERATIONS, "generations", "generation", "at"},
+    {"permission", OP_PERMISSION_LIST, "rules", "id", "match"},
+    {"model", OP_PROVIDER_LIST, "providers", "name", "kind"},
+    {"x", OP_COMMAND_LIST, "commands", "name", "description"},
+};
+
+static void offer_names(struct cli *c, const struct typed *t, const char *noun)
+{
+    const struct names *n = names;
+    while (n < names + ARRAY_LEN(names) && strcmp(n->noun, noun) != 0) {
+        n++;
+    }
+    if (n == names + ARRAY_LEN(names)) {
+        return;
+    }
+    char *here = getcwd(NULL, 0);
+    struct ask_param where = {"working_dir", here};
+    bool asks_where = strstr(ops[n->op].params, "working_dir:") != NULL && here != NULL;
+    const struct json *v = NULL;
+    struct arena arena;
+    arena_init(&arena);
+    if (ask_parsed(c, n->op, &where, asks_where ? 1 : 0, &arena, &v) == EXIT_OK) {
+        json_foreach_item (row, json_get(v, n->rows)) {
+            char number[24];
+            snprintf(number, sizeof number, "%lld", (long long)json_int(json_get(row, n->id), 0));
+            struct str id = json_str(json_get(row, n->id), number);
+            struct str help = json_str(json_get(row, n->help != NULL ? n->help : ""), "");
+            struct str line = str_cut(&help, '\n');
+            offer(c, t, "", id, line.n != 0 ? arena_strdup(&arena, line) : NULL);
+        }
+    }
+    arena_fini(&arena);
+    free(here);
+}
+
+/// The tasks of the project's env.toml; the file is read, nothing of it runs.
+static void offer_tasks(struct cli *c, const struct typed *t)
+{
+    struct env_project project = {0};
+    struct env_spec spec = {0};
+    struct env_vars none;
+    struct arena arena;
+    arena_init(&arena);
+    env_vars_init(&none, &arena);
+    if (env_project_find(&project, ".", NULL) == 0 && project.root != NULL) {
+        if (env_spec_read(&spec, project.root, &none, NULL) == 0) {
+            vec_foreach (task, &spec.tasks) {
+                offer(c, t, "", str_of(task->name), NULL);
+            }
+        }
+        env_spec_fini(&spec);
+    }
+    env_project_fini(&project);
+    env_vars_fini(&none);
+    arena_fini(&arena);
+}
+
+// ---- what may stand at a place -------------------------------------------------------------
+
+static void offer_nouns(struct cli *c, const struct typed *t)
 {
     for (size_t i = 0; i < n_commands; i++) {
-        if (i == 0 || strcmp(commands[i].noun, commands[i - 1].noun) != 0) {
-            out_addf(o, "%s ", commands[i].noun);
+        bool first = i == 0 || strcmp(commands[i].noun, commands[i - 1].noun) != 0;
+        if (first && commands[i].group != GROUP_INNER) {
+            offer(c, t, "", str_of(commands[i].noun), commands[i].help);
         }
     }
 }
 
-/// The words of "bash|zsh|fish".
-static void add_choices(struct out *o, const char *args)
+static void offer_flags(struct cli *c, const struct typed *t)
 {
-    for (struct str rest = str_of(args); rest.n != 0;) {
-        struct str word = str_cut(&rest, '|');
-        out_addf(o, STR_FMT " ", STR_ARG(word));
-    }
-}
-
-/// Arguments in small letters are words to type.
-static bool is_choice(const char *args)
-{
-    return args[0] >= 'a' && args[0] <= 'z';
-}
-
-static void add_flags(struct out *o, const struct command *first)
-{
+    const struct command *first = t->row != NULL ? t->row : t->noun;
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        bool taken = flags[i].global;
-        for (const struct command *c = first; c != NULL && !taken; c = command_next_verb(c)) {
-            taken = command_takes(c, (enum flag_id)i);
+        const char *help = flags[i].global ? flags[i].help : NULL;
+        for (const struct command *r = first; r != NULL && help == NULL;
+             r = t->row == NULL ? command_next_verb(r) : NULL) {
+            for (const struct flag_use *f = r->flags; f->id != FLAG__COUNT; f++) {
+                if (f->id == (enum flag_id)i) {
+                    help = f->help != NULL ? f->help : flags[i].help;
+                }
+            }
         }
-        if (taken) {
-            out_addf(o, "--%s ", flags[i].name);
+        if (help != NULL) {
+            offer(c, t, "--", str_of(flags[i].name), help);
         }
     }
 }
 
-static const struct command *next_noun(const struct command *row)
+static void offer_value(struct cli *c, const struct typed *t)
 {
-    assert(row != NULL);
-    const struct command *last = row;
-    while (command_next_verb(last) != NULL) {
-        last = command_next_verb(last);
-    }
-    return last + 1 < commands + n_commands ? last + 1 : NULL;
-}
-
-static void add_names(struct out *o, const struct command *row, const char *between)
-{
-    out_addf(o, "%s", row->noun);
-    if (row->other != NULL) {
-        out_addf(o, "%s%s", between, row->other);
-    }
-}
-
-// ---- bash and zsh --------------------------------------------------------------------------
-
-// case "$noun" in hub) words='...' flags='...' ;; ... esac
-static void add_cases(struct out *o)
-{
-    out_add(o, STR("    case \"$noun\" in\n        '') words='"));
-    add_nouns(o);
-    out_add(o, STR("' flags='"));
-    add_flags(o, NULL);
-    out_add(o, STR("' ;;\n"));
-    for (const struct command *c = commands; c != NULL; c = next_noun(c)) {
-        out_add(o, STR("        "));
-        add_names(o, c, "|");
-        out_add(o, STR(") words='"));
-        if (is_choice(c->args)) {
-            add_choices(o, c->args);
-        } else if (strcmp(c->noun, "help") == 0) {
-            add_nouns(o);
+    static const struct {
+        enum flag_id flag;
+        const char *noun;
+    } of[] = {{FLAG_BOT, "bot"},        {FLAG_RESUME, "session"}, {FLAG_RESUME_RUN, "runs"},
+              {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "model"}, {FLAG_SESSION, "session"},
+              {FLAG_TO, "generation"}};
+    offer_choices(c, t, flag_choices(t->flag));
+    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+        if (t->flag == &flags[of[i].flag]) {
+            offer_names(c, t, of[i].noun);
         }
-        for (const struct command *v = c; v != NULL; v = command_next_verb(v)) {
-            out_addf(o, "%s%s", v->verb, v->verb[0] != '\0' ? " " : "");
-        }
-        out_add(o, STR("' flags='"));
-        add_flags(o, c);
-        out_add(o, STR("' ;;\n"));
     }
-    out_add(o, STR("    esac\n"));
 }
 
-static void add_walk(struct out *o, const char *words, const char *first, const char *end)
+/// An argument is named in the row: small letters are words to type, BOT and RUN are what they say, DIR, PATH
+/// and FILE are left to the shell, and the rest is a name of the noun's own kind.
+static void offer_argument(struct cli *c, const struct typed *t)
 {
-    const char *between = "";
-    out_addf(o, "    for ((i = %s; i < %s; i++)); do\n        case \"${%s[i]}\" in\n            ",
-             first, end, words);
+    struct str rest = str_of(t->row->args), word = str_cut(&rest, ' ');
+    for (size_t i = 0; i < t->n; i++) {
+        word = str_ends(word, "...]") ? word : str_cut(&rest, ' ');
+    }
+    word = str_starts(word, "[") ? str_from(word, 1) : word;
+    if (word.n != 0 && word.p[0] >= 'a' && word.p[0] <= 'z') {
+        offer_choices(c, t, word);
+    } else if (str_starts(word, "COMMAND")) {
+        offer_nouns(c, t);
+    } else if (str_starts(word, "BOT") || str_starts(word, "RUN")) {
+        offer_names(c, t, word.p[0] == 'B' ? "bot" : "runs");
+    } else if (strcmp(t->row->verb, "task") == 0) {
+        offer_tasks(c, t);
+    } else if (strcmp(t->row->noun, "reload") == 0) {
+        offer_names(c, t, "plugin");
+    } else if (t->n == 0 && strcmp(t->row->verb, "new") != 0 &&
+               strcmp(t->row->verb, "create") != 0) {
+        offer_names(c, t, t->row->noun);
+    }
+}
+
+// ---- the words so far ----------------------------------------------------------------------
+
+/// The flag that `word` is; of two with one name that of the command.
+static const struct flag *flag_of(const struct typed *t, struct str word)
+{
+    const struct flag *found = NULL;
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (flags[i].value != NULL) { // its value is the next word, which is no noun then
-            out_addf(o, flags[i].letter != 0 ? "%s--%s|-%c" : "%s--%s", between, flags[i].name,
-                     flags[i].letter);
-            between = "|";
+        bool same = str_starts(word, "--") ? str_eqz(str_from(word, 2), flags[i].name)
+                                           : word.n == 2 && word.p[1] == flags[i].letter;
+        bool own = t->row != NULL && command_takes(t->row, (enum flag_id)i);
+        found = same && (found == NULL || own) ? &flags[i] : found;
+    }
+    return found;
+}
+
+static void take_word(struct typed *t, struct str word)
+{
+    if (t->noun == NULL) {
+        t->noun = command_find_noun(word);
+        t->row = t->noun != NULL && t->noun->verb[0] == '\0' ? t->noun : NULL;
+        return;
+    }
+    const struct command *verb = t->n == 0 && (t->row == NULL || t->row->verb[0] == '\0')
+                                     ? command_find_verb(t->noun, word)
+                                     : NULL;
+    if (verb != NULL) {
+        t->row = verb;
+        return;
+    }
+    t->row =
+        t->row != NULL ? t->row : command_default(t->noun); // its subject may stand before the verb
+    t->n++;
+    t->program = t->row != NULL && (t->row->mode & CMD_PROGRAM) != 0;
+}
+
+int cmd_complete(struct cli *c)
+{
+    struct typed t = {0};
+    for (size_t i = 1; i + 1 < c->args.words.n && !t.program;
+         i++) { // the first is the name of the program
+        struct str word = str_of(c->args.words.p[i]);
+        const struct flag *flag = str_starts(word, "-") ? flag_of(&t, word) : NULL;
+        if (t.flag != NULL) {
+            t.flag = NULL; // this was its value
+        } else if (str_starts(word, "-")) {
+            t.flag = flag != NULL && flag->value != NULL ? flag : NULL;
+        } else {
+            take_word(&t, word);
         }
     }
-    out_addf(o,
-             ") ((i++)) ;;\n"
-             "            -*) ;;\n"
-             "            *) if [[ -z $noun ]]; then noun=${%s[i]}; else more=1; fi ;;\n"
-             "        esac\n"
-             "    done\n",
-             words);
-}
-
-static void print_bash(struct out *o)
-{
-    out_add(o, STR("# bash completions of afloat: source <(afloat completions bash)\n"
-                   "_afloat() {\n"
-                   "    local cur=${COMP_WORDS[COMP_CWORD]} noun= more= words= flags= i\n"));
-    add_walk(o, "COMP_WORDS", "1", "COMP_CWORD");
-    add_cases(o);
-    out_add(o, STR("    if [[ $cur == -* ]]; then\n"
-                   "        COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
-                   "    elif [[ -z $more && -n $words ]]; then\n"
-                   "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                   "    else\n"
-                   "        COMPREPLY=()\n"
-                   "    fi\n"
-                   "}\n"
-                   "complete -o default -F _afloat afloat\n"));
-}
-
-static void print_zsh(struct out *o)
-{
-    out_add(o, STR("#compdef afloat\n"
-                   "# zsh completions of afloat: a file _afloat in a directory of $fpath\n"
-                   "_afloat() {\n"
-                   "    local cur=${words[CURRENT]} noun= more= flags= i\n"
-                   "    local -a typed=(\"${words[@]}\")\n"
-                   "    local words=\n"));
-    add_walk(o, "typed", "2", "CURRENT");
-    add_cases(o);
-    out_add(o, STR("    if [[ $cur == -* ]]; then\n"
-                   "        compadd -- ${=flags}\n"
-                   "    elif [[ -z $more && -n $words ]]; then\n"
-                   "        compadd -- ${=words}\n"
-                   "    else\n"
-                   "        _files\n"
-                   "    fi\n"
-                   "}\n"
-                   "if [[ $funcstack[1] == _afloat ]]; then\n"
-                   "    _afloat \"$@\"\n"
-                   "else\n"
-                   "    compdef _afloat afloat\n"
-                   "fi\n"));
-}
-
-// ---- fish ----------------------------------------------------------------------------------
-
-static void add_quoted(struct out *o, const char *text)
-{
-    out_add(o, STR("'"));
-    for (; *text != '\0'; text++) {
-        if (*text == '\'' || *text == '\\') {
-            out_add(o, STR("\\"));
-        }
-        out_add(o, (struct str){text, 1});
+    t.start = c->args.words.n > 1 ? c->args.words.p[c->args.words.n - 1] : "";
+    if (t.program) {
+        return EXIT_OK;
     }
-    out_add(o, STR("'"));
-}
-
-static void add_fish_flag(struct out *o, const struct flag *f, const char *help,
-                          const struct command *row)
-{
-    out_add(o, STR("complete -c afloat"));
-    if (row != NULL) {
-        out_add(o, STR(" -n '__fish_seen_subcommand_from "));
-        add_names(o, row, " ");
-        out_add(o, STR("'"));
-    }
-    out_addf(o, f->letter != 0 ? " -l %s -s %c" : " -l %s", f->name, f->letter);
-    out_addf(o, "%s -d ", f->value != NULL ? " -r" : "");
-    add_quoted(o, help != NULL ? help : f->help);
-    out_add(o, STR("\n"));
-}
-
-static void add_fish_noun(struct out *o, const struct command *first)
-{
-    out_addf(o, "complete -c afloat -f -n __fish_use_subcommand -a %s -d ", first->noun);
-    add_quoted(o, first->help);
-    out_add(o, STR("\n"));
-    for (const struct command *c = first; c != NULL; c = command_next_verb(c)) {
-        if (c->verb[0] != '\0' || is_choice(c->args)) {
-            out_add(o, STR("complete -c afloat -f -n '__fish_seen_subcommand_from "));
-            add_names(o, c, " ");
-            out_add(o, STR("' -a '"));
-            add_choices(o, c->verb[0] != '\0' ? c->verb : c->args);
-            out_add(o, STR("' -d "));
-            add_quoted(o, c->help);
-            out_add(o, STR("\n"));
+    if (t.flag != NULL) {
+        offer_value(c, &t);
+    } else if (t.start[0] == '-') {
+        offer_flags(c, &t);
+    } else if (t.noun == NULL) {
+        offer_nouns(c, &t);
+    } else {
+        for (const struct command *v = t.noun; v != NULL && t.n == 0; v = command_next_verb(v)) {
+            if (v->verb[0] != '\0' && v->group != GROUP_INNER &&
+                (t.row == NULL || t.row->verb[0] == '\0')) {
+                offer(c, &t, "", str_of(v->verb), v->help);
+            }
         }
-        for (const struct flag_use *f = c->flags; f->id != FLAG__COUNT; f++) {
-            add_fish_flag(o, &flags[f->id], f->help, c);
+        if (t.row != NULL) {
+            offer_argument(c, &t);
         }
     }
+    return EXIT_OK;
 }
 
-static void print_fish(struct out *o)
-{
-    out_add(o, STR("# fish completions of afloat: ~/.config/fish/completions/afloat.fish\n"));
-    for (size_t i = 0; i < FLAG__COUNT; i++) {
-        if (flags[i].global) {
-            add_fish_flag(o, &flags[i], NULL, NULL);
-        }
-    }
-    for (const struct command *c = commands; c != NULL; c = next_noun(c)) {
-        add_fish_noun(o, c);
-    }
-}
+// ---- the scripts ---------------------------------------------------------------------------
 
-// ---- the command ---------------------------------------------------------------------------
+static const struct {
+    const char *shell, *text;
+} scripts[] = {
+    {"bash", "# bash completions of afloat: source <(afloat completions bash)\n"
+             "_afloat() {\n"
+             "    local IFS=$'\\n'\n"
+             "    COMPREPLY=($(\"${COMP_WORDS[0]}\" --no-start --quiet complete "
+             "\"${COMP_WORDS[@]:0:COMP_CWORD+1}\" "
+             "2>/dev/null | cut -f1))\n"
+             "}\n"
+             "complete -o default -F _afloat afloat\n"},
+    {"zsh", "#compdef afloat\n"
+            "# zsh completions of afloat: a file _afloat in a directory of $fpath\n"
+            "_afloat() {\n"
+            "    local line\n"
+            "    local -a found texts\n"
+            "    for line in \"${(@f)$(\"${words[1]}\" --no-start --quiet complete "
+            "\"${(@)words[1,CURRENT]}\" "
+            "2>/dev/null)}\"; do\n"
+            "        [[ -n $line ]] || continue\n"
+            "        found+=(\"${line%%$'\\t'*}\")\n"
+            "        texts+=(\"${line/$'\\t'/  -- }\")\n"
+            "    done\n"
+            "    if (( $#found )); then compadd -l -d texts -a found; else _files; fi\n"
+            "}\n"
+            "if [[ $funcstack[1] == _afloat ]]; then\n"
+            "    _afloat \"$@\"\n"
+            "else\n"
+            "    compdef _afloat afloat\n"
+            "fi\n"},
+    {"fish",
+     "# fish completions of afloat: ~/.config/fish/completions/afloat.fish\n"
+     "function __afloat_complete\n"
+     "    set -l typed (commandline -opc) (commandline -ct)\n"
+     "    $typed[1] --no-start --quiet complete $typed 2>/dev/null\n"
+     "end\n"
+     "complete -c afloat -f -n 'test -n \"$(__afloat_complete)\"' -a '(__afloat_complete)'\n"},
+};
 
 int cmd_completions(struct cli *c)
 {
-    static const char *const names[] = {"bash", "zsh", "fish"};
-    static void (*const prints[])(struct out * o) = {print_bash, print_zsh, print_fish};
-    const char *wanted = args_word(&c->args, 0);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(wanted, names[i]) == 0) {
-            prints[i](&c->out);
+    const char *wanted = args_word(&c->args, 0), *known[ARRAY_LEN(scripts)];
+    for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
+        known[i] = scripts[i].shell;
+        if (strcmp(wanted, scripts[i].shell) == 0) {
+            out_add(&c->out, str_of(scripts[i].text));
             return EXIT_OK;
         }
     }
-    const char *near = str_nearest(str_of(wanted), names, ARRAY_LEN(names));
+    const char *near = str_nearest(str_of(wanted), known, ARRAY_LEN(known));
     out_error(&c->out,
               near != NULL ? "no completions for '%s', did you mean '%s'?"
                            : "no completions for '%s'; there are some for bash, zsh and fish%s",

@@ -1,5 +1,7 @@
 """Completions: the shells accept them, and they complete."""
 import json
+import os
+import pathlib
 import shutil
 import subprocess
 
@@ -23,10 +25,14 @@ def test_the_shell_accepts_the_script(home, tmp_path, shell, check):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def bash_complete(path, *words):
+def on_path(home):
+    return {**home.env, "PATH": f"{pathlib.Path(BIN).parent}:{os.environ['PATH']}"}
+
+
+def bash_complete(home, path, *words, cwd=None):
     code = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _afloat; '
             'printf "%s\\n" "${COMPREPLY[@]}"')
-    done = subprocess.run(["bash", "--norc", "-c", code, "bash", path, "afloat", *words], text=True,
+    done = subprocess.run(["bash", "--norc", "-c", code, "bash", path, "afloat", *words], text=True, env=on_path(home), cwd=cwd,
                           capture_output=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
     assert done.stderr == ""
     return set(done.stdout.split())
@@ -34,16 +40,16 @@ def bash_complete(path, *words):
 
 def test_bash_completes_nouns_verbs_flags_and_choices(home, tmp_path):
     path = script(home, tmp_path, "bash")
-    nouns = {r["noun"] for r in home.json("help")["commands"]}
-    assert bash_complete(path, "") == nouns
-    assert bash_complete(path, "sta") == {"start", "status"}
-    assert bash_complete(path, "feature", "") == {"list", "enable", "disable"}
-    assert bash_complete(path, "features", "e") == {"enable"}
-    assert bash_complete(path, "--home", "x", "secret", "s") == {"set"}
-    assert bash_complete(path, "completions", "") == {"bash", "zsh", "fish"}
-    assert {"--follow", "--types", "--json"} <= bash_complete(path, "events", "--")
-    assert "--types" not in bash_complete(path, "status", "--")
-    assert bash_complete(path, "feature", "enable", "") == set()
+    nouns = {r["noun"] for r in home.json("help")["commands"] if r["group"] != "Started by afloat itself"}
+    assert bash_complete(home, path, "") == nouns
+    assert bash_complete(home, path, "sta") == {"start", "status"}
+    assert bash_complete(home, path, "feature", "") == {"list", "enable", "disable"}
+    assert bash_complete(home, path, "features", "e") == {"enable"}
+    assert bash_complete(home, path, "--home", "x", "secret", "s") == {"set"}
+    assert bash_complete(home, path, "completions", "") == {"bash", "zsh", "fish"}
+    assert {"--follow", "--types", "--json"} <= bash_complete(home, path, "events", "--")
+    assert "--types" not in bash_complete(home, path, "status", "--")
+    assert bash_complete(home, path, "feature", "enable", "") == set()
 
 
 def test_fish_completes_nouns_and_verbs(home, tmp_path):
@@ -54,7 +60,7 @@ def test_fish_completes_nouns_and_verbs(home, tmp_path):
     def complete(line):
         done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; complete -C '{line}'"],
                               capture_output=True, text=True, timeout=DEADLINE,
-                              stdin=subprocess.DEVNULL, env={**home.env, "HOME": str(tmp_path)})
+                              stdin=subprocess.DEVNULL, env={**on_path(home), "HOME": str(tmp_path)})
         return {row.split("\t")[0] for row in done.stdout.splitlines()}
 
     assert complete("afloat sta") == {"start", "status"}
@@ -68,10 +74,10 @@ def test_zsh_completes_nouns_and_verbs(home, tmp_path):
     path = script(home, tmp_path, "zsh")
 
     def complete(*words):
-        code = ('compdef() { : }; compadd() { shift; print -l -- "$@" }; _files() { : }; '
+        code = ('compdef() { : }; compadd() { print -l -- $found }; _files() { : }; '
                 'source "$1"; shift; words=("$@"); CURRENT=$#; _afloat')
         done = subprocess.run(["zsh", "-f", "-c", code, "zsh", path, "afloat", *words], text=True,
-                              capture_output=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
+                              env=on_path(home), capture_output=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
         assert done.stderr == ""
         return set(done.stdout.split())
 
@@ -79,3 +85,31 @@ def test_zsh_completes_nouns_and_verbs(home, tmp_path):
     assert complete("features", "") == {"list", "enable", "disable"}
     assert complete("--home", "x", "secret", "") == {"list", "set", "remove"}
     assert "--types" in complete("events", "--")
+
+
+def test_names_of_what_exists_are_offered_and_no_hub_is_started(home, tmp_path):
+    path = script(home, tmp_path, "bash")
+    project = tmp_path / "project"
+    (project / ".afloat").mkdir(parents=True)
+    (project / ".afloat/env.toml").write_text('[[task]]\nname = "deps"\nrun = "true"\n')
+    complete = lambda *words: bash_complete(home, path, *words, cwd=project)
+    assert complete("env", "task", "") == {"deps"}
+    assert complete("feature", "enable", "") == set()
+    assert home.cli("status", "--no-start").returncode == 5  # asking started none
+    home.ok("bots", "create", "fixer")
+    home.ok("plugin", "save", "hello", "-", input="tool { name = 'greet', run = function() end }")
+    session = home.json("api", "POST", "/session", "{}")["id"]
+    assert complete("feature", "enable", "") == {"plugins"}
+    assert complete("run", "f") == complete("chat", "--bot", "f") == complete("memory", "get", "fi") == {"fixer"}
+    assert complete("plugin", "show", "he") == complete("reload", "he") == {"hello"}
+    assert session in complete("sessions", "show", "") and session in complete("chat", "--resume", "")
+    assert "greet" in complete("tool", "run", "gr")
+    assert complete("chat", "--permission", "e") == {"edits"}
+    assert complete("plugin", "new", "") == set()  # a new name is the user's
+    assert complete("shell", "ls", "--") == set()  # another program's
+
+
+def test_a_title_cannot_reach_the_terminal_through_a_completion(home):
+    home.json("api", "POST", "/session", json.dumps({"title": "a\x1b[2Jb"}))
+    done = home.ok("complete", "afloat", "sessions", "show", "")
+    assert "\x1b" not in done and "\\x1b[2J" in done
