@@ -60,6 +60,9 @@ static const struct {
 } numbers[] = {{1, KEY_HOME},   {7, KEY_HOME},   {4, KEY_END},     {8, KEY_END},
                {2, KEY_INSERT}, {3, KEY_DELETE}, {5, KEY_PAGE_UP}, {6, KEY_PAGE_DOWN}};
 
+// The numbers of F1 to F12, which have gaps.
+static const unsigned char functions[] = {11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24};
+
 // A character by its number, as a plain terminal sends it or as kitty names it.
 static struct key of_codepoint(uint32_t cp, unsigned mods)
 {
@@ -95,10 +98,33 @@ static size_t parse_numbers(struct str s, unsigned out[4])
     return n;
 }
 
+// ESC [ < button ; column ; row, then M (pressed, moved) or m (released)
+static struct key of_mouse(struct str s)
+{
+    unsigned v[4] = {0};
+    size_t n = parse_numbers((struct str){s.p + 3, s.n - 4}, v);
+    if (n != 3 || v[1] == 0 || v[2] == 0 || v[1] > INT16_MAX || v[2] > INT16_MAX) {
+        return (struct key){.code = KEY_OTHER};
+    }
+    bool wheel = (v[0] & 64) != 0, moved = (v[0] & 32) != 0;
+    int button = (v[0] & 3) == 3 || wheel ? 0 : (int)(v[0] & 3) + 1;
+    enum mouse_kind kind = wheel                 ? ((v[0] & 1) != 0 ? MOUSE_DOWN : MOUSE_UP)
+                           : moved               ? (button != 0 ? MOUSE_DRAG : MOUSE_MOVE)
+                           : s.p[s.n - 1] == 'm' ? MOUSE_RELEASE
+                                                 : MOUSE_PRESS;
+    unsigned mods = ((v[0] & 4) != 0 ? KEY_SHIFT : 0u) | ((v[0] & 8) != 0 ? KEY_ALT : 0u) |
+                    ((v[0] & 16) != 0 ? KEY_CTRL : 0u);
+    return (struct key){
+        .code = KEY_MOUSE, .mods = mods, .mouse = {kind, button, (int)v[2] - 1, (int)v[1] - 1}};
+}
+
 static struct key of_csi(struct str s)
 {
     unsigned v[4] = {0};
     char final = s.p[s.n - 1];
+    if (s.p[2] == '<') {
+        return final == 'M' || final == 'm' ? of_mouse(s) : (struct key){.code = KEY_OTHER};
+    }
     size_t n = parse_numbers((struct str){s.p + 2, s.n - 3}, v);
     unsigned mods = n > 1 && v[1] > 0 ? (v[1] - 1) & 7 : 0;
     if (final == 'u' && n > 0 && v[0] != 0) {
@@ -106,6 +132,14 @@ static struct key of_csi(struct str s)
     }
     if (final == '~' && v[0] == 27 && n == 3) {
         return of_codepoint(v[2], mods);
+    }
+    if (final >= 'P' && final <= 'S' && n != 1) {
+        return (struct key){.code = KEY_FUNCTION, .mods = mods, .cp = (uint32_t)(final - 'P') + 1};
+    }
+    for (size_t i = 0; i < ARRAY_LEN(functions) && final == '~'; i++) {
+        if (functions[i] == v[0]) {
+            return (struct key){.code = KEY_FUNCTION, .mods = mods, .cp = (uint32_t)i + 1};
+        }
     }
     for (size_t i = 0; i < ARRAY_LEN(letters) && n != 1; i++) {
         if (letters[i].final == final) {
@@ -127,6 +161,9 @@ static struct key of_ss3(char final)
             letters[i].code != KEY_TAB) {
             return (struct key){.code = letters[i].code};
         }
+    }
+    if (final >= 'P' && final <= 'S') {
+        return (struct key){.code = KEY_FUNCTION, .cp = (uint32_t)(final - 'P') + 1};
     }
     return final == 'M' ? (struct key){.code = KEY_ENTER} : (struct key){.code = KEY_OTHER};
 }

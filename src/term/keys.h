@@ -20,7 +20,9 @@ enum key_code {
     KEY_PAGE_DOWN,
     KEY_INSERT,
     KEY_DELETE,
-    KEY_PASTE, // a piece of pasted text, `text`; one paste may be several of them
+    KEY_FUNCTION, // F1 and so on: `cp` is the number
+    KEY_MOUSE,    // `mouse`; only comes when the terminal was asked for it
+    KEY_PASTE,    // a piece of pasted text, `text`; one paste may be several of them
     KEY_FOCUS_IN,
     KEY_FOCUS_OUT,
     KEY_OTHER, // a sequence that we have no use for
@@ -28,10 +30,20 @@ enum key_code {
 
 enum { KEY_SHIFT = 1, KEY_ALT = 2, KEY_CTRL = 4 };
 
+enum mouse_kind { MOUSE_PRESS, MOUSE_RELEASE, MOUSE_DRAG, MOUSE_MOVE, MOUSE_UP, MOUSE_DOWN };
+
+/// What a mouse did, and on which cell, counted from 0. MOUSE_UP and MOUSE_DOWN are the wheel.
+struct key_mouse {
+    enum mouse_kind kind;
+    int button; // 1 left, 2 middle, 3 right; 0: none
+    int row, col;
+};
+
 struct key {
     enum key_code code;
-    unsigned mods;   // of KEY_SHIFT, KEY_ALT, KEY_CTRL
-    uint32_t cp;     // of KEY_CHAR
+    unsigned mods; // of KEY_SHIFT, KEY_ALT, KEY_CTRL
+    uint32_t cp;   // of KEY_CHAR and KEY_FUNCTION
+    struct key_mouse mouse;
     struct str text; // of KEY_PASTE; borrowed until the next call. Not checked: may hold anything
 };
 

@@ -55,6 +55,11 @@ TEST(every_dialect_names_the_same_keys)
         {"\033[5~", KEY_PAGE_UP, 0, 0},
         {"\033[I", KEY_FOCUS_IN, 0, 0},
         {"\033[O", KEY_FOCUS_OUT, 0, 0},
+        {"\033OP", KEY_FUNCTION, 0, 1},
+        {"\033[1;5Q", KEY_FUNCTION, KEY_CTRL, 2},
+        {"\033[15~", KEY_FUNCTION, 0, 5},
+        {"\033[24;2~", KEY_FUNCTION, KEY_SHIFT, 12},
+        {"\033[<0;0;1M", KEY_OTHER, 0, 0}, // columns begin with 1
         {"\033[?1;2c", KEY_OTHER, 0, 0},
         {"\xc2\x9b", KEY_OTHER, 0, 0x9b},
         {"\033[57358u", KEY_OTHER, 0, 57358}, // caps lock
@@ -65,6 +70,32 @@ TEST(every_dialect_names_the_same_keys)
         CHECK_INT(k.code, rows[i].code);
         CHECK_INT(k.mods, rows[i].mods);
         CHECK_INT(k.cp, rows[i].cp);
+    }
+}
+
+TEST(a_mouse_says_what_it_did_on_which_cell)
+{
+    static const struct {
+        const char *bytes;
+        struct key_mouse mouse;
+        unsigned mods;
+    } rows[] = {
+        {"\033[<0;1;1M", {MOUSE_PRESS, 1, 0, 0}, 0},
+        {"\033[<0;80;24m", {MOUSE_RELEASE, 1, 23, 79}, 0},
+        {"\033[<2;3;4M", {MOUSE_PRESS, 3, 3, 2}, 0},
+        {"\033[<32;3;4M", {MOUSE_DRAG, 1, 3, 2}, 0},
+        {"\033[<35;3;4M", {MOUSE_MOVE, 0, 3, 2}, 0},
+        {"\033[<64;3;4M", {MOUSE_UP, 0, 3, 2}, 0},
+        {"\033[<81;3;4M", {MOUSE_DOWN, 0, 3, 2}, KEY_CTRL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct key k = one(rows[i].bytes);
+        CHECK_INT(k.code, KEY_MOUSE);
+        CHECK_INT(k.mods, rows[i].mods);
+        CHECK_INT(k.mouse.kind, rows[i].mouse.kind);
+        CHECK_INT(k.mouse.button, rows[i].mouse.button);
+        CHECK_INT(k.mouse.row, rows[i].mouse.row);
+        CHECK_INT(k.mouse.col, rows[i].mouse.col);
     }
 }
 

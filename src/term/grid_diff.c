@@ -1,0 +1,367 @@
+// From one screen to another with few bytes.
+//
+//     1. a band of rows that moved up or down is scrolled (a region, SU or SD), if that saves bytes
+//     2. row by row, runs of cells that differ are written; what is blank to the end is erased
+//     3. between runs the cursor goes the cheapest way: a few cells written again, CR, LF, CUF or CUP
+//
+// A terminal's cursor stays in the last column after writing there, and where it is then is not the same
+// everywhere: the place counts as unknown, and the next move is absolute.
+//
+// Erased cells get no background here: terminals differ in which one they would give them.
+
+#include <assert.h>
+
+#include "term/grid.h"
+
+enum { GAP_MAX = 8, ERASE_MIN = 9, SCROLL_ROWS = 3 };
+
+struct writer {
+    struct buf *out;
+    enum color_depth depth;
+    const struct grid *new;
+    int row, col; // of the cursor; row -1: unknown
+    struct style style;
+};
+
+static bool same_style(const struct style *a, const struct style *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool same_cell(const struct cell *a, const struct cell *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool is_clear(const struct cell *c)
+{
+    static const struct style none;
+    return c->n == 1 && c->text[0] == ' ' && same_style(&c->style, &none);
+}
+
+// ---- styles --------------------------------------------------------------------------------
+
+// The nearest of the 6 x 6 x 6 colours and the greys.
+static unsigned nearest_256(style_color c)
+{
+    unsigned r = c >> 16 & 255, g = c >> 8 & 255, b = c & 255;
+    if (r == g && g == b && r >= 8 && r <= 238) {
+        return 232 + (r - 8) / 10;
+    }
+    return 16 + 36 * ((r * 5 + 127) / 255) + 6 * ((g * 5 + 127) / 255) + (b * 5 + 127) / 255;
+}
+
+static unsigned nearest_16(unsigned index)
+{
+    if (index < 16) {
+        return index;
+    }
+    if (index >= 232) {
+        return index < 238 ? 8 : index < 250 ? 7 : 15;
+    }
+    unsigned r = (index - 16) / 36, g = (index - 16) / 6 % 6, b = (index - 16) % 6;
+    unsigned bright = MAX(r, MAX(g, b)) > 3 ? 8 : 0;
+    return bright + (r > 2 ? 1u : 0) + (g > 2 ? 2u : 0) + (b > 2 ? 4u : 0);
+}
+
+static void add_color(struct buf *out, const struct writer *w, style_color c, unsigned base)
+{
+    unsigned index = c >> 24 == 2 ? nearest_256(c) : c & 255;
+    if (c == 0) {
+        buf_addf(out, ";%u", base + 9);
+    } else if (c >> 24 == 2 && w->depth == COLOR_TRUE) {
+        buf_addf(out, ";%u;2;%u;%u;%u", base + 8, c >> 16 & 255, c >> 8 & 255, c & 255);
+    } else if (index >= 16 && w->depth >= COLOR_256) {
+        buf_addf(out, ";%u;5;%u", base + 8, index);
+    } else {
+        index = nearest_16(index);
+        buf_addf(out, ";%u", index < 8 ? base + index : base + 60 + index - 8);
+    }
+}
+
+static void add_attrs(struct buf *out, uint32_t attrs)
+{
+    static const char *const codes[] = {";1", ";2", ";3", ";4", ";7", ";9"};
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        buf_addz(out, (attrs & 1u << i) != 0 ? codes[i] : "");
+    }
+}
+
+static void add_colors(struct buf *out, const struct writer *w, const struct style *from,
+                       const struct style *to)
+{
+    if (w->depth != COLOR_NONE && to->fg != from->fg) {
+        add_color(out, w, to->fg, 30);
+    }
+    if (w->depth != COLOR_NONE && to->bg != from->bg) {
+        add_color(out, w, to->bg, 40);
+    }
+}
+
+// Attributes are only added; to take one away all are switched off first.
+static void set_style(struct writer *w, const struct style *to)
+{
+    static const struct style none;
+    struct buf codes;
+    if (same_style(&w->style, to)) {
+        return;
+    }
+    bool reset = (w->style.attrs & ~to->attrs) != 0 || same_style(to, &none);
+    const struct style *from = reset ? &none : &w->style;
+    buf_init(&codes, SIZE_MAX);
+    add_attrs(&codes, to->attrs & ~from->attrs);
+    add_colors(&codes, w, from, to);
+    if (reset) {
+        buf_addf(w->out, codes.n != 0 ? "\033[0%s" : "\033[%s", buf_z(&codes));
+    } else if (codes.n != 0) {
+        buf_addf(w->out, "\033[%s", buf_z(&codes) + 1);
+    }
+    buf_addz(w->out, reset || codes.n != 0 ? "m" : "");
+    buf_fini(&codes);
+    w->style = *to;
+}
+
+// ---- moving --------------------------------------------------------------------------------
+
+// Writing the cells between here and there again is cheaper than a sequence, if no style changes.
+static bool write_gap(struct writer *w, int col)
+{
+    size_t bytes = 0;
+    for (int at = w->col; at < col; at++) {
+        const struct cell *c = grid_at(w->new, w->row, at);
+        bytes += c->n;
+        if (c->width != 1 || !same_style(&c->style, &w->style)) {
+            return false;
+        }
+    }
+    if (bytes > (col - w->col < 10 ? 4 : 5)) {
+        return false;
+    }
+    for (int at = w->col; at < col; at++) {
+        const struct cell *c = grid_at(w->new, w->row, at);
+        buf_add(w->out, c->text, c->n);
+    }
+    return true;
+}
+
+static void move(struct writer *w, int row, int col)
+{
+    if (w->row == row && w->col == col) {
+        return;
+    }
+    if (w->row >= 0 && row == w->row + 1 && col == 0) {
+        buf_addz(w->out, "\r\n");
+    } else if (w->row == row && col == 0) {
+        buf_addc(w->out, '\r');
+    } else if (w->row == row && col > w->col) {
+        if (col - w->col > GAP_MAX || !write_gap(w, col)) {
+            buf_addf(w->out, col - w->col > 1 ? "\033[%dC" : "\033[C", col - w->col);
+        }
+    } else if (col == 0) {
+        buf_addf(w->out, row > 0 ? "\033[%dH" : "\033[H", row + 1);
+    } else {
+        buf_addf(w->out, "\033[%d;%dH", row + 1, col + 1);
+    }
+    w->row = row;
+    w->col = col;
+}
+
+// ---- rows ----------------------------------------------------------------------------------
+
+static void write_cell(struct writer *w, int row, int col)
+{
+    const struct cell *c = grid_at(w->new, row, col);
+    assert(c->width != 0);
+    move(w, row, col);
+    set_style(w, &c->style);
+    buf_add(w->out, c->text, c->n);
+    w->col += c->width;
+    w->row = w->col >= w->new->cols ? -1 : w->row;
+}
+
+// Cells from `col` on that are clear in the new row; `*changed` of them, up to the last, are to be written.
+static int clear_run(const struct grid *old, const struct grid *new, int row, int col, bool whole,
+                     int *changed)
+{
+    int n = 0;
+    *changed = 0;
+    while (col + n < new->cols && is_clear(grid_at(new, row, col + n))) {
+        if (whole || !is_clear(grid_at(old, row, col + n))) {
+            *changed = n + 1;
+        }
+        n++;
+    }
+    return n;
+}
+
+// Erase a run of blanks from `col` on, if that is shorter than writing them. Returns how many were.
+static int erase(struct writer *w, const struct grid *old, int row, int col, bool whole)
+{
+    static const struct style none;
+    int changed, n = clear_run(old, w->new, row, col, whole, &changed);
+    bool to_end = col + n == w->new->cols;
+    if (changed == 0 || changed < (to_end ? 4 : ERASE_MIN)) {
+        return 0;
+    }
+    move(w, row, col);
+    set_style(w, &none);
+    buf_addf(w->out, to_end ? "\033[K" : "\033[%dX", changed);
+    return to_end ? n : changed;
+}
+
+static void write_row(struct writer *w, const struct grid *old, int row, bool whole)
+{
+    const struct grid *new = w->new;
+    size_t bytes = (size_t) new->cols * sizeof(struct cell);
+    if (!whole && memcmp(grid_at(old, row, 0), grid_at(new, row, 0), bytes) == 0) {
+        return;
+    }
+    for (int col = 0; col < new->cols;) {
+        const struct cell *c = grid_at(new, row, col);
+        // a wide character whose right half alone differs is written whole
+        bool same = !whole && same_cell(grid_at(old, row, col), c) &&
+                    (c->width != 2 || same_cell(grid_at(old, row, col + 1), c + 1));
+        int erased = !same && is_clear(c) ? erase(w, old, row, col, whole) : 0;
+        if (!same && erased == 0) {
+            write_cell(w, row, col);
+        }
+        col += erased != 0 ? erased : MAX(c->width, 1);
+    }
+}
+
+static void write_rows(const struct grid *old, const struct grid *new, bool whole,
+                       enum color_depth depth, struct buf *out)
+{
+    static const struct style none;
+    struct writer w = {.out = out, .depth = depth, .new = new, .row = -1};
+    for (int row = 0; row < new->rows; row++) {
+        write_row(&w, old, row, whole);
+    }
+    set_style(&w, &none);
+}
+
+// ---- scrolling -----------------------------------------------------------------------------
+
+static uint64_t hash_row(const struct grid *g, int row)
+{
+    const unsigned char *p = (const unsigned char *)grid_at(g, row, 0);
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct cell); i += 4) {
+        uint32_t v;
+        memcpy(&v, p + i, 4);
+        h = (h ^ v) * 1099511628211u;
+    }
+    return h;
+}
+
+struct band {
+    int top, bottom; // of the region, both in it
+    int up;          // by how many rows it moves; negative: down
+    int saved;       // rows that need not be written
+};
+
+// The longest band of rows of `new` that are in `old`, `up` rows further down.
+static void find_band(const uint64_t *a, const uint64_t *b, int rows, int up, struct band *best)
+{
+    int first = MAX(0, -up), last = MIN(rows, rows - up), saved = 0, start = -1;
+    for (int i = first; i <= last; i++) {
+        bool same = i < last && b[i] == a[i + up];
+        if (same && start < 0) {
+            start = i;
+            saved = 0;
+        }
+        saved += same && b[i] != a[i];
+        if (!same && start >= 0) {
+            if (saved > best->saved) {
+                *best = (struct band){MIN(start, start + up), MAX(i, i + up) - 1, up, saved};
+            }
+            start = -1;
+        }
+    }
+}
+
+static struct band find_scroll(const struct grid *old, const struct grid *new)
+{
+    struct band best = {.saved = 0};
+    int rows = new->rows;
+    uint64_t *a = xcalloc((size_t)rows * 2, sizeof *a), *b = a + rows;
+    int differ = 0;
+    for (int i = 0; i < rows; i++) {
+        a[i] = hash_row(old, i);
+        b[i] = hash_row(new, i);
+        differ += a[i] != b[i];
+    }
+    for (int up = 1; up < rows && differ >= SCROLL_ROWS; up++) {
+        find_band(a, b, rows, up, &best);
+        find_band(a, b, rows, -up, &best);
+    }
+    free(a);
+    return best;
+}
+
+// What the terminal shows after it has scrolled.
+static void scroll(struct grid *g, const struct band *band)
+{
+    struct grid before;
+    grid_init(&before);
+    grid_copy(&before, g);
+    for (int row = band->top; row <= band->bottom; row++) {
+        int from = row + band->up;
+        bool inside = from >= band->top && from <= band->bottom;
+        grid_fill(g, (struct rect){row, 0, 1, g->cols}, (struct style){0});
+        if (inside) {
+            memcpy(grid_at(g, row, 0), grid_at(&before, from, 0),
+                   (size_t)g->cols * sizeof(struct cell));
+        }
+    }
+    grid_fini(&before);
+}
+
+// Write it with a scroll first, if there is one that helps; false: there is none.
+static bool try_scroll(const struct grid *old, const struct grid *new, enum color_depth depth,
+                       struct buf *out)
+{
+    struct band band = find_scroll(old, new);
+    if (band.saved < SCROLL_ROWS) {
+        return false;
+    }
+    struct grid moved;
+    grid_init(&moved);
+    grid_copy(&moved, old);
+    scroll(&moved, &band);
+    buf_addf(out, "\033[%d;%dr\033[%d%c\033[r", band.top + 1, band.bottom + 1, abs(band.up),
+             band.up > 0 ? 'S' : 'T');
+    write_rows(&moved, new, false, depth, out);
+    grid_fini(&moved);
+    return true;
+}
+
+// ---- public --------------------------------------------------------------------------------
+
+static void add_cursor(const struct grid *old, const struct grid *new, bool whole, bool moved,
+                       struct buf *out)
+{
+    bool place = old->cursor_row != new->cursor_row || old->cursor_col != new->cursor_col;
+    if (new->cursor_shown && (place || moved || whole || !old->cursor_shown)) {
+        buf_addf(out, "\033[%d;%dH", new->cursor_row + 1, new->cursor_col + 1);
+    }
+    if (whole || old->cursor_shown != new->cursor_shown) {
+        buf_addz(out, new->cursor_shown ? "\033[?25h" : "\033[?25l");
+    }
+}
+
+void grid_diff(const struct grid *old, const struct grid *new, bool whole, enum color_depth depth,
+               struct buf *out)
+{
+    assert(whole || (old->rows == new->rows && old->cols == new->cols));
+    struct buf plain, scrolled;
+    buf_init(&plain, SIZE_MAX);
+    buf_init(&scrolled, SIZE_MAX);
+    write_rows(old, new, whole, depth, &plain);
+    bool shorter =
+        !whole && plain.n > 64 && try_scroll(old, new, depth, &scrolled) && scrolled.n < plain.n;
+    buf_adds(out, buf_str(shorter ? &scrolled : &plain));
+    add_cursor(old, new, whole, plain.n != 0, out);
+    buf_fini(&plain);
+    buf_fini(&scrolled);
+}
