@@ -10,9 +10,9 @@ export PREFIX DESTDIR
 
 PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
 
-.PHONY: all run install uninstall deb test test-build lint soak bench fuzz clean setup-build setup-test setup-bench
+.PHONY: all run install uninstall deb test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
 
-all: setup-build build/build.ninja
+all: build/build.ninja
 	@$(NINJA) -C build
 
 run: all
@@ -50,6 +50,10 @@ fuzz: setup-test build/fuzz/build.ninja
 	@$(NINJA) -C build/fuzz
 	@tools/run-fuzz $${SECONDS_EACH:-60}
 
+# the page, once for all build directories; at once when web/ did not change
+web: setup-build
+	@tools/build-web
+
 setup-build:
 	@scripts/setup build
 
@@ -59,19 +63,19 @@ setup-test:
 setup-bench:
 	@scripts/setup build bench
 
-build/build.ninja: $(PARTS) | setup-build
+build/build.ninja: $(PARTS) | web
 	@tools/configure build
 
-build/asan/build.ninja: $(PARTS) | setup-test
+build/asan/build.ninja: $(PARTS) | setup-test web
 	@tools/configure build/asan $(TESTS) $(SAN)
 
-build/tsan/build.ninja: $(PARTS) | setup-test
+build/tsan/build.ninja: $(PARTS) | setup-test web
 	@tools/configure build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false
 
-build/fuzz/build.ninja: $(PARTS) | setup-test
+build/fuzz/build.ninja: $(PARTS) | setup-test web
 	@CC=clang tools/configure build/fuzz $(DEBUG) -Dfuzz=true $(SAN) -Db_lundef=false
 
-build/bench/build.ninja: $(PARTS) | setup-bench
+build/bench/build.ninja: $(PARTS) | setup-bench web
 	@tools/configure build/bench -Dbench=true
 
 clean:

@@ -25,6 +25,7 @@
 #include "bot/bots.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
+#include "main/web_page.h"
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
@@ -150,8 +151,11 @@ static void step_listen(void *arg)
 {
     struct daemon *d = arg;
     struct err e = {0};
-    struct server_opts opts = {
-        .api = d->api, .events = d->events, .version = d->opts.version, .build = d->opts.build};
+    struct server_opts opts = {.api = d->api,
+                               .events = d->events,
+                               .version = d->opts.version,
+                               .build = d->opts.build,
+                               .page = &web_page};
     if (d->stopping) {
         return;
     }

@@ -3,23 +3,38 @@
 //     token file ──> Authorization: Bearer TOKEN
 //     afloat open ─> code (60 s, once) ─> GET /?code= ─> cookie (until the token is replaced)
 //
-// Secrets have 256 bits and are compared in constant time, and against every candidate, so that
-// neither a match's position nor its prefix shows in the time taken. Cookies and codes are few and
-// live in memory: the oldest gives way, a restart or a new token ends them all.
+// Secrets have at least 210 bits and are compared in constant time, codes against every candidate, so
+// that neither a match's position nor its prefix shows in the time taken. Codes live in memory: the
+// oldest gives way, a restart ends them all.
+//
+// A cookie is a serial number (8 digits, from the clock, rising) and its HMAC under the token: an open
+// page goes on after a restart of the hub, and nothing need be stored. A new token ends all cookies.
+// Only the newest COOKIES of them count: once so many were made, older serials are refused.
 //
 // Failures are limited by a bucket per address: BURST at once, then one a second. The right secret
 // always works, so a stranger's guesses cannot lock the owner out. The table has a fixed size; an
 // address that falls out of it begins anew.
 
+#include <assert.h>
 #include <sys/random.h>
 
+#include "base/sha256.h"
+#include "base/time.h"
 #include "server/server_int.h"
 
-enum { CODES = 8, COOKIES = 32, BUCKETS = 256, WAYS = 4, BURST = 10, REFILL_MS = 1000 };
+enum {
+    CODES = 8,
+    COOKIES = 32,
+    SERIAL_DIGITS = 8,
+    BUCKETS = 256,
+    WAYS = 4,
+    BURST = 10,
+    REFILL_MS = 1000
+};
 
-struct secret {
+struct code {
     char text[SECRET_TEXT]; // "" when the place is free
-    uint64_t order; // the lowest gives way: when a code expires, or how many cookies were before
+    uint64_t expires;       // the first to expire gives way
 };
 
 struct bucket {
@@ -30,42 +45,102 @@ struct bucket {
 struct auth {
     struct loop *loop;
     char *token;
-    struct secret codes[CODES], cookies[COOKIES];
-    uint64_t made; // cookies so far
+    struct code codes[CODES];
+    uint64_t serials[COOKIES]; // of the newest cookies, a ring
+    size_t made;               // cookies so far
     struct bucket buckets[BUCKETS];
 };
 
-/// Make a secret in the place of `list` with the lowest order.
-static void make_secret(struct secret *list, size_t n, uint64_t order, char out[SECRET_TEXT])
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Write the first `n` base64url digits of 32 bytes; the 43rd is of 4 bits. No NUL.
+static void encode(const uint8_t bytes[SHA256_SIZE], char *out, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    unsigned char raw[33] = {0}; // 32 random bytes are 43 digits, the last of 4 bits
-    struct secret *place = list;
-    for (size_t i = 1; i < n; i++) {
-        place = list[i].order < place->order ? &list[i] : place;
+    assert(n < SECRET_TEXT);
+    for (size_t i = 0; i < n; i++) {
+        size_t bit = i * 6;
+        unsigned next = bit / 8 + 1 < SHA256_SIZE ? bytes[bit / 8 + 1] : 0;
+        out[i] = digits[((unsigned)bytes[bit / 8] << 8 | next) >> (10 - bit % 8) & 63];
     }
-    for (size_t got = 0; got < 32;) {
-        ssize_t more = getrandom(raw + got, 32 - got, 0);
+}
+
+void auth__random(char out[SECRET_TEXT])
+{
+    uint8_t raw[SHA256_SIZE];
+    for (size_t got = 0; got < sizeof raw;) {
+        ssize_t more = getrandom(raw + got, sizeof raw - got, 0);
         got += more > 0 ? (size_t)more : 0;
     }
-    for (size_t i = 0; i < SECRET_TEXT - 1; i++) {
-        size_t bit = i * 6;
-        unsigned pair = (unsigned)raw[bit / 8] << 8 | raw[bit / 8 + 1];
-        place->text[i] = digits[pair >> (10 - bit % 8) & 63];
-    }
-    place->text[SECRET_TEXT - 1] = '\0';
-    place->order = order;
-    memcpy(out, place->text, SECRET_TEXT);
+    encode(raw, out, SECRET_TEXT - 1);
+    out[SECRET_TEXT - 1] = '\0';
     explicit_bzero(raw, sizeof raw);
 }
 
-/// The secret of `list` that `given` is, or NULL. All are compared.
-static struct secret *find_secret(struct secret *list, size_t n, struct str given)
+/// HMAC-SHA256 (RFC 2104) of `text` under the token.
+static void sign(const struct auth *a, struct str text, uint8_t out[SHA256_SIZE])
 {
-    struct secret *found = NULL;
-    for (size_t i = 0; i < n; i++) {
-        bool same = str_eq_secret(given, (struct str){list[i].text, SECRET_TEXT - 1});
-        found = same && list[i].text[0] != '\0' ? &list[i] : found;
+    uint8_t pad[64] = {0};
+    struct sha256 h;
+    size_t n = strlen(a->token);
+    if (n > sizeof pad) {
+        sha256_of(str_of(a->token), pad);
+    } else {
+        memcpy(pad, a->token, n);
+    }
+    for (int outer = 0; outer < 2; outer++) {
+        for (size_t i = 0; i < sizeof pad; i++) {
+            pad[i] ^= outer ? 0x36 ^ 0x5c : 0x36;
+        }
+        sha256_init(&h);
+        sha256_add(&h, pad, sizeof pad);
+        sha256_add(&h, outer ? (const char *)out : text.p, outer ? SHA256_SIZE : text.n);
+        sha256_final(&h, out);
+    }
+    explicit_bzero(pad, sizeof pad);
+}
+
+/// The cookie with this serial.
+static void make_cookie(const struct auth *a, uint64_t serial, char out[SECRET_TEXT])
+{
+    uint8_t mac[SHA256_SIZE];
+    char text[7 + SERIAL_DIGITS] = "cookie:";
+    for (size_t i = 0; i < SERIAL_DIGITS; i++) {
+        out[i] = digits[serial >> (6 * (SERIAL_DIGITS - 1 - i)) & 63];
+    }
+    memcpy(text + 7, out, SERIAL_DIGITS);
+    sign(a, (struct str){text, sizeof text}, mac);
+    encode(mac, out + SERIAL_DIGITS, SECRET_TEXT - 1 - SERIAL_DIGITS);
+    out[SECRET_TEXT - 1] = '\0';
+}
+
+/// Is `given` a cookie that we made, and not too many ago?
+static bool is_cookie(const struct auth *a, struct str given)
+{
+    char real[SECRET_TEXT];
+    uint64_t serial = 0;
+    if (a->token == NULL || a->token[0] == '\0' || given.n != SECRET_TEXT - 1) {
+        return false;
+    }
+    for (size_t i = 0; i < SERIAL_DIGITS; i++) {
+        const char *digit = memchr(digits, given.p[i], sizeof digits - 1);
+        if (digit == NULL) {
+            return false;
+        }
+        serial = serial << 6 | (uint64_t)(digit - digits);
+    }
+    make_cookie(a, serial, real);
+    bool same = str_eq_secret(given, (struct str){real, SECRET_TEXT - 1});
+    explicit_bzero(real, sizeof real);
+    return same && (a->made < COOKIES || serial >= a->serials[a->made % COOKIES]);
+}
+
+/// The code that `given` is, or NULL. All are compared.
+static struct code *find_code(struct auth *a, struct str given)
+{
+    struct code *found = NULL;
+    for (struct code *c = a->codes; c < a->codes + CODES; c++) {
+        bool same = str_eq_secret(given, (struct str){c->text, SECRET_TEXT - 1});
+        found = same && c->text[0] != '\0' ? c : found;
     }
     return found;
 }
@@ -100,7 +175,6 @@ static void forget(struct auth *a)
     free(a->token);
     a->token = NULL;
     explicit_bzero(a->codes, sizeof a->codes);
-    explicit_bzero(a->cookies, sizeof a->cookies);
 }
 
 void auth__free(struct auth *a)
@@ -129,7 +203,7 @@ enum auth_answer auth__check(struct auth *a, struct str authorization, struct st
         struct str pair = str_trim(str_cut(&cookie, ';'));
         if (str_starts(pair, "afloat=")) {
             named = true;
-            found |= find_secret(a->cookies, COOKIES, str_from(pair, 7)) != NULL;
+            found |= is_cookie(a, str_from(pair, 7));
         }
     }
     return found ? AUTH_COOKIE : named ? AUTH_WRONG : AUTH_NONE;
@@ -137,17 +211,26 @@ enum auth_answer auth__check(struct auth *a, struct str authorization, struct st
 
 void auth__make_code(struct auth *a, int64_t seconds, char out[SECRET_TEXT])
 {
-    make_secret(a->codes, CODES, loop_now(a->loop) + (uint64_t)MAX(seconds, 1) * 1000, out);
+    struct code *place = a->codes;
+    for (size_t i = 1; i < CODES; i++) {
+        place = a->codes[i].expires < place->expires ? &a->codes[i] : place;
+    }
+    auth__random(out);
+    memcpy(place->text, out, SECRET_TEXT);
+    place->expires = loop_now(a->loop) + (uint64_t)MAX(seconds, 1) * 1000;
 }
 
 bool auth__redeem(struct auth *a, struct str code, char out[SECRET_TEXT])
 {
-    struct secret *hit = find_secret(a->codes, CODES, code);
-    if (hit == NULL || hit->order <= loop_now(a->loop)) {
+    struct code *hit = find_code(a, code);
+    if (hit == NULL || hit->expires <= loop_now(a->loop) || a->token == NULL) {
         return false;
     }
     explicit_bzero(hit, sizeof *hit);
-    make_secret(a->cookies, COOKIES, ++a->made, out);
+    uint64_t last = a->serials[(a->made + COOKIES - 1) % COOKIES];
+    uint64_t serial = MAX((uint64_t)time_wall_ms(), last + 1);
+    a->serials[a->made++ % COOKIES] = serial;
+    make_cookie(a, serial, out);
     return true;
 }
 

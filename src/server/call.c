@@ -1,6 +1,6 @@
 // One request on its way through an operation: parameters in, one answer out.
 //
-//     call__run ─┬─ page, code, OPTIONS: answered here
+//     call__run ─┬─ code, OPTIONS: answered here; the page and its files: page.c
 //                ├─ a plugin's route: route.c
 //                └─ params__build ─> idempotency ─> op_run ┄┄> on_answer | on_stream
 //
@@ -105,21 +105,6 @@ static void answer_code(struct conn *c, struct call *r)
     struct reply reply = {.status = 303, .location = "/", .headers = headers};
     http__reply(c, &reply, r->keep);
     call__free(r);
-}
-
-static void answer_page(struct conn *c, struct call *r)
-{
-    struct buf body;
-    buf_init(&body, 64 * 1024);
-    page__write(&body, c->server);
-    struct reply reply = {.status = 200,
-                          .type = "text/html; charset=utf-8",
-                          .body = buf_str(&body),
-                          .headers = page__headers,
-                          .head_only = r->head_only};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
-    buf_fini(&body);
 }
 
 static void replay(struct conn *c, struct call *r, const struct idem_answer *a)
@@ -246,8 +231,11 @@ void call__free(struct call *r)
 void call__run(struct conn *c, struct call *r)
 {
     static void (*const runs[])(struct conn *, struct call *) = {
-        [TARGET_OP] = run_op,         [TARGET_PAGE] = answer_page,
-        [TARGET_CODE] = answer_code,  [TARGET_OPTIONS] = answer_options,
+        [TARGET_OP] = run_op,
+        [TARGET_PAGE] = page__answer,
+        [TARGET_ASSET] = page__answer_asset,
+        [TARGET_CODE] = answer_code,
+        [TARGET_OPTIONS] = answer_options,
         [TARGET_PLUGIN] = route__run,
     };
     r->running = true;

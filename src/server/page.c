@@ -1,5 +1,11 @@
-// The plain page at `/`, and the page for those who may not see it. No scripts, nothing from
-// elsewhere, and a policy that forbids both.
+// The page at `/` with its files, and the page for browsers that may not see it.
+//
+// The web page is built by npm and put into the binary (tools/build-web, tools/embed_web.py). Its files
+// are below /assets/ under names that change with their content, so a browser keeps them for ever. The
+// HTML itself is never kept: each answer has a nonce of its own, which the policy wants on every inline
+// script and style. Nothing comes from elsewhere, and nothing is sent elsewhere.
+//
+// A hub that was built without it serves a plain page without scripts.
 
 #include <inttypes.h>
 
@@ -60,6 +66,114 @@ void page__write(struct buf *out, const struct server *s)
     buf_addz(out,
              "</ul>\n<p><a href=\"/openapi.json\">openapi.json</a> describes what it can do.</p>\n"
              "</body></html>\n");
+}
+
+// The policy of the web page: scripts and styles from here or with the nonce, connections to here.
+static void add_policy(struct buf *out, const char *nonce)
+{
+    buf_addf(out,
+             "Content-Security-Policy: default-src 'none'; script-src 'self' 'nonce-%s'; "
+             "style-src 'self' 'nonce-%s'; img-src 'self' data: blob:; font-src 'self' data:; "
+             "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+             "frame-ancestors 'none'\r\n"
+             "X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+             "Cross-Origin-Opener-Policy: same-origin\r\n"
+             "Cross-Origin-Resource-Policy: same-origin\r\n",
+             nonce, nonce);
+}
+
+static void add_html(struct buf *out, const char *html, const char *nonce)
+{
+    static const char mark[] = "%NONCE%";
+    for (const char *at; (at = strstr(html, mark)) != NULL; html = at + sizeof mark - 1) {
+        buf_add(out, html, (size_t)(at - html));
+        buf_addz(out, nonce);
+    }
+    buf_addz(out, html);
+}
+
+void page__answer(struct conn *c, struct call *r)
+{
+    const struct server_page *page = c->server->page;
+    bool built = page != NULL && page->html[0] != '\0';
+    char nonce[SECRET_TEXT];
+    struct buf body, headers;
+    buf_init(&body, 256 * 1024);
+    buf_init(&headers, 4096);
+    if (built) {
+        auth__random(nonce);
+        add_html(&body, page->html, nonce);
+        add_policy(&headers, nonce);
+    } else {
+        page__write(&body, c->server);
+        buf_addz(&headers, page__headers);
+    }
+    struct reply reply = {.status = 200,
+                          .type = "text/html; charset=utf-8",
+                          .body = buf_str(&body),
+                          .headers = buf_z(&headers),
+                          .head_only = r->head_only};
+    http__reply(c, &reply, r->keep);
+    call__free(r);
+    buf_fini(&body);
+    buf_fini(&headers);
+}
+
+const struct server_asset *page__asset(const struct server *s, struct str path)
+{
+    if (s->page == NULL || !str_starts(path, "/assets/")) {
+        return NULL;
+    }
+    struct str name = str_from(path, 8);
+    for (const struct server_asset *a = s->page->assets; a->name != NULL; a++) {
+        if (str_eqz(name, a->name)) {
+            return a;
+        }
+    }
+    return NULL;
+}
+
+// Does a list such as "gzip, br;q=0.5" offer `coding`? With q=0 it does not.
+static bool accepts(struct str list, const char *coding)
+{
+    while (list.n != 0) {
+        struct str q = str_cut(&list, ',');
+        struct str name = str_trim(str_cut(&q, ';'));
+        q = str_trim(q);
+        if (str_caseeqz(name, coding)) {
+            return !str_eqz(q, "q=0") && !str_starts(q, "q=0.0");
+        }
+    }
+    return false;
+}
+
+void page__answer_asset(struct conn *c, struct call *r)
+{
+    const struct server_asset *a = r->asked.asset;
+    const struct {
+        const char *name;
+        struct str body;
+    } codings[] = {{"br", a->brotli}, {"gzip", a->gzip}, {"identity", a->body}};
+    size_t i = 0;
+    while (i < 2 && !accepts(r->asked.fields.accept_encoding, codings[i].name)) {
+        i++;
+    }
+    char etag[80], headers[320];
+    snprintf(etag, sizeof etag, "\"%s-%s\"", a->etag, codings[i].name);
+    snprintf(headers, sizeof headers,
+             "Cache-Control: private, max-age=31536000, immutable\r\nVary: Accept-Encoding\r\n"
+             "ETag: %s\r\nCross-Origin-Resource-Policy: same-origin\r\n%s%s%s",
+             etag, i < 2 ? "Content-Encoding: " : "", i < 2 ? codings[i].name : "",
+             i < 2 ? "\r\n" : "");
+    bool same = str_eqz(r->asked.fields.if_none_match, etag);
+    struct reply reply = {.status = same ? 304 : 200,
+                          .type = same ? NULL : a->type,
+                          .body = codings[i].body,
+                          .headers = headers,
+                          .caches = true,
+                          .head_only = r->head_only};
+    http__reply(c, &reply, r->keep);
+    call__free(r);
 }
 
 void page__write_refused(struct buf *out, const struct refusal *no)

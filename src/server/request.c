@@ -33,6 +33,8 @@ static const struct {
     {NAME("sec-fetch-site"), offsetof(struct fields, fetch_site), true},
     {NAME("sec-fetch-mode"), offsetof(struct fields, fetch_mode), true},
     {NAME("transfer-encoding"), offsetof(struct fields, transfer_encoding), true},
+    {NAME("accept-encoding"), offsetof(struct fields, accept_encoding), false},
+    {NAME("if-none-match"), offsetof(struct fields, if_none_match), false},
 };
 
 bool request__refuse(struct refusal *no, enum problem p, const char *fmt, ...)
@@ -187,7 +189,7 @@ static bool check_origin(struct server *s, const struct conn *c, const struct ht
                            (int)MIN(shown.n, 100), shown.p);
 }
 
-// Which of the five things is meant; whether it exists is check_route()'s.
+// Which of the six things is meant; whether it exists is check_route()'s.
 static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
 {
     static const struct {
@@ -209,6 +211,9 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
         q->target = q->code.n != 0 ? TARGET_CODE : TARGET_PAGE;
     } else if (str_eqz(q->path, "*")) {
         q->match.methods = 1U << OP_GET | 1U << OP_POST;
+    } else if ((q->asset = page__asset(s, q->path)) != NULL) {
+        q->match.methods = 1U << OP_GET;
+        q->target = TARGET_ASSET;
     } else if (route__is(q->path)) {
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_PLUGIN;

@@ -67,6 +67,7 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
     s->events = opts->events;
     s->version = xstrdup(opts->version);
     s->build = opts->build != NULL ? xstrdup(opts->build) : NULL;
+    s->page = opts->page;
     s->limits = opts->limits != NULL ? *opts->limits : server_default_limits;
     // divide the descriptors of the process, so that callers over TCP can use up neither those of the
     // owner on the Unix socket nor those that the hub needs to do what it is asked

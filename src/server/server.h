@@ -18,12 +18,25 @@ struct server_limits {
 };
 extern const struct server_limits server_default_limits;
 
+/// One file of the web page, below /assets/. Its name changes with its content.
+struct server_asset {
+    const char *name, *type, *etag; // etag: without quotes; name NULL ends a table
+    struct str body, brotli, gzip;
+};
+
+/// The web page, made by tools/embed_web.py.
+struct server_page {
+    const char *html; // %NONCE% in it stands for the nonce of the answer's policy
+    const struct server_asset *assets;
+};
+
 struct server_opts {
     struct api *api;
     struct event_log *events;
     const struct server_limits *limits; // NULL: server_default_limits
     const char *version;
-    const char *build; // sent as `Afloat-Build` over the Unix socket; NULL: not sent
+    const char *build;              // sent as `Afloat-Build` over the Unix socket; NULL: not sent
+    const struct server_page *page; // NULL or without HTML: the plain page; borrowed
 };
 
 /// Make a server that listens nowhere yet. Strings of `opts` are copied, `api` and `events` borrowed until

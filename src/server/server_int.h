@@ -99,11 +99,11 @@ const struct http1 *http__parser(const struct conn *c); // the head of the reque
 /// The headers we look at; `p` is NULL where there was none.
 struct fields {
     struct str host, origin, authorization, cookie, content_type, expect, accept, last_event_id,
-        idempotency_key, fetch_site, fetch_mode, transfer_encoding;
+        idempotency_key, fetch_site, fetch_mode, transfer_encoding, accept_encoding, if_none_match;
     const char *doubled; // name of a header that may come once but came twice
 };
 
-enum target { TARGET_OP, TARGET_PAGE, TARGET_CODE, TARGET_OPTIONS, TARGET_PLUGIN };
+enum target { TARGET_OP, TARGET_PAGE, TARGET_ASSET, TARGET_CODE, TARGET_OPTIONS, TARGET_PLUGIN };
 
 /// Why a request is not served, before it becomes a problem+json.
 struct refusal {
@@ -129,9 +129,10 @@ struct asked {
     struct str path, query; // raw parts of it
     struct str code;        // of GET /?code=...
     struct match match;
-    bool known;     // authenticated, by token or cookie
-    bool by_cookie; // the latter
-    bool cors;      // an Origin of ours was named: echo it
+    const struct server_asset *asset; // of TARGET_ASSET
+    bool known;                       // authenticated, by token or cookie
+    bool by_cookie;                   // the latter
+    bool cors;                        // an Origin of ours was named: echo it
     bool wants_continue;
 };
 
@@ -231,6 +232,8 @@ enum auth_answer { AUTH_NONE, AUTH_WRONG, AUTH_TOKEN, AUTH_COOKIE };
 struct auth *auth__new(struct loop *l);
 void auth__free(struct auth *a);
 void auth__set_token(struct auth *a, struct str token);
+/// 256 random bits as text.
+void auth__random(char out[SECRET_TEXT]);
 enum auth_answer auth__check(struct auth *a, struct str authorization, struct str cookie);
 void auth__make_code(struct auth *a, int64_t seconds, char out[SECRET_TEXT]);
 /// Trade a code for a session; it works once. `out` gets the value of the cookie.
@@ -286,6 +289,12 @@ void respond__problem(struct buf *out, const struct refusal *no);
 /// Headers of every page: strict policy, no framing, no caching by others.
 extern const char page__headers[];
 void page__write(struct buf *out, const struct server *s);
+/// Answer with the web page, or with page__write()'s where none was built. Ends the call.
+void page__answer(struct conn *c, struct call *r);
+/// The file behind a raw path, or NULL.
+const struct server_asset *page__asset(const struct server *s, struct str path);
+/// Answer with the file `r->asked.asset`, compressed as the browser can take it. Ends the call.
+void page__answer_asset(struct conn *c, struct call *r);
 void page__write_refused(struct buf *out, const struct refusal *no);
 
 // ---- stream.c ------------------------------------------------------------------------------------
@@ -321,7 +330,8 @@ struct server {
     struct loop *loop;
     struct api *api;
     struct event_log *events;
-    char *version, *build; // build: NULL for none
+    char *version, *build;          // build: NULL for none
+    const struct server_page *page; // NULL for none; borrowed
     struct server_limits limits;
     struct http1_limits head_limits;
     struct listener *unix_listener, *tcp_listener;

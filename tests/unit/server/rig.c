@@ -188,8 +188,11 @@ void rig_open(const struct server_limits *limits)
     while (!rig.ready) {
         rig_turn();
     }
-    struct server_opts opts = {
-        .events = rig.events, .limits = limits, .version = "1.2.3<x>", .build = "b1"};
+    struct server_opts opts = {.events = rig.events,
+                               .limits = limits,
+                               .version = "1.2.3<x>",
+                               .build = "b1",
+                               .page = rig.page};
     CHECK_INT(server_open(&rig.server, &rig.loop, &opts, &e), 0);
     snprintf(rig.socket, sizeof rig.socket, "%s/hub.sock", test_dir());
     CHECK_INT(server_listen_unix(rig.server, rig.socket, &e), 0);

@@ -17,7 +17,8 @@ struct rig {
     size_t runs[OP__COUNT];    // calls of each operation
     struct op_call *held[64];  // calls of DOCTOR and FEATURE_DISABLE, not answered yet
     size_t n_held;
-    size_t big; // bytes of OPENAPI's answer
+    const struct server_page *page; // set before rig_open(); NULL: the plain page
+    size_t big;                     // bytes of OPENAPI's answer
     char socket[160];
     bool ready, closed;
 };

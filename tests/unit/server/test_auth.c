@@ -185,6 +185,25 @@ TEST(a_new_token_ends_cookies_codes_and_streams)
     rig_close();
 }
 
+TEST(a_cookie_outlives_the_hub_but_not_its_token)
+{
+    char code[44], cookie[64], forged[64];
+    rig_open(NULL);
+    server_make_code(rig.server, 60, code);
+    CHECK_INT(redeem(code, cookie), 303);
+    rig_close();
+    rig_open(NULL);
+    CHECK_INT(ask("GET /logs", NULL, 0, "Cookie: afloat=%s\r\n", cookie), 200);
+    for (size_t i = 0; i < 43; i += 6) {
+        snprintf(forged, sizeof forged, "%s", cookie);
+        forged[i] = forged[i] == 'A' ? 'B' : 'A';
+        CHECK_INT(ask("GET /logs", NULL, 0, "Cookie: afloat=%s\r\n", forged), 401);
+    }
+    server_set_token(rig.server, STR("another"));
+    CHECK_INT(ask("GET /logs", NULL, 0, "Cookie: afloat=%s\r\n", cookie), 401);
+    rig_close();
+}
+
 TEST(the_oldest_of_many_cookies_gives_way)
 {
     char code[44], first[64], last[64];

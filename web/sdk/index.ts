@@ -1,0 +1,2 @@
+// The module `afloat` that front plugins import.
+export { useHub, type Hub, type HubEvent } from "../src/lib/hub";
