@@ -196,9 +196,13 @@ struct agent_page {
     struct str next;
 };
 typedef void agent_page_cb(void *arg, const struct agent_page *page, const struct agent_no *no);
-/// At most `limit` sessions; `state` and `cursor` may be empty.
-void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
-                        agent_page_cb *cb, void *arg);
+struct agent_filter {
+    struct str state;  // empty: any
+    struct str parent; // the subagents of this session; empty: those that are nobody's subagents
+};
+/// At most `limit` sessions; `cursor` may be empty. `which` is borrowed for the call.
+void agent_session_list(struct agent *a, const struct agent_filter *which, struct str cursor,
+                        size_t limit, agent_page_cb *cb, void *arg);
 
 /// Borrowed from the session.
 const char *agent_session_id(const struct session *s);

@@ -31,6 +31,7 @@
 //     turn_compact.c     a conversation that became too long          permission.c    people
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
+//     task.c             subagents
 
 struct turn;
 
@@ -128,12 +129,6 @@ struct session_ender {
 /// An event on its way into the journal; freed when it is shown.
 struct session_note;
 
-/// Names in the order in which they were given; the list owns them.
-struct session_names {
-    char **p;
-    size_t n, cap;
-};
-
 struct session {
     struct agent *agent;
     char *id;
@@ -147,6 +142,10 @@ struct session {
     bool all_plugins;                 // those of [session] plugins
     struct session_names plugins;     // else these, in this order
     struct session_names disabled_tools;
+    bool some_tools;            // it has only `tools`
+    struct session_names tools; // of a subagent, as the model calls them
+    char *parent;               // the session whose subagent it is; NULL: none's
+    struct task *task;          // the call that waits for it; NULL: none does
     struct session_names
         writable;          // directories that its tools may write besides the working directory
     struct grants *grants; // what these paths stand for
@@ -245,6 +244,13 @@ void agent__session_free(struct session *s);
 /// A new session with the settings and the environment of `s`. Who gives it a past tells that it was
 /// made when that is there.
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
+/// A session for a subagent of `s`: the settings and the environment of `s`. `prepare` changes them before
+/// provider and model are chosen.
+void agent__session_spawn(const struct session *s,
+                          void (*prepare)(struct session *child, const void *wish),
+                          const void *wish, agent_session_cb *cb, void *arg);
+/// It has ended, and nothing of it is wanted in memory: forget it, unless something is.
+void agent__session_forget(struct session *s);
 /// Tell the host that the session is there.
 void agent__session_tell_made(const struct session *s);
 /// Settings and environment of `from`, as a copy.
@@ -268,6 +274,21 @@ void agent__session_take_stored(struct session *s, const struct json *meta);
 bool agent__session_knows_plugins(const struct session *s, struct agent_no *no);
 /// Choose provider and model anew.
 bool agent__session_choose(struct session *s, struct agent_no *no);
+
+// ---- task.c -------------------------------------------------------------------------------------
+
+/// The session that `s` works for: of a subagent at work the one that a person talks to, else `s` itself.
+/// Its settings, rules, people and record of changes count for all of its subagents.
+const struct session *agent__session_root(const struct session *s);
+/// The turn that waits for the subagent whose turn `t` is; NULL: none.
+struct turn *turn__parent(const struct turn *t);
+/// The same, as far as it goes: `t` itself when nobody waits.
+struct turn *turn__root(struct turn *t);
+/// A subagent does something: who follows its parent reads `text` and `more`, one line. Nothing happens in
+/// other sessions.
+void task__tell(const struct turn *t, struct str text, struct str more);
+/// Remove the sessions of the subagents of `s`, which has ended; `done` then.
+void agent__purge_tasks(struct session *s, loop_fn *done);
 
 // ---- session_role.c -----------------------------------------------------------------------------
 
@@ -389,6 +410,7 @@ struct turn {
     enum turn_step step;
     enum agent_turn_state state;
     unsigned n_steps;   // requests to the model
+    unsigned n_below;   // of its subagents, and of theirs
     unsigned n_loading; // files and journal, at the beginning
     uint64_t since_ns;
     bool interrupted;
@@ -423,7 +445,7 @@ struct turn {
     // tools
     vec(struct tool_call *) spent; // calls of earlier steps
     size_t n_open;                 // calls whose results are not on the disk
-    size_t n_asking;               // of them, wait for a person
+    size_t n_asking;               // of them and of subagents' calls, wait for a person
     vec(struct agent_call) calls;  // made so far, for who waits; in the turn's arena
     size_t heard;                  // of what was said to this turn while it ran
     // the end

@@ -9,7 +9,8 @@
 // what each answer covers. It is in the journal before anybody sees it, and so is the decision before
 // anything relies on it. No answer within session.answer_s, or the turn ends first: denied, and journaled.
 // The tool `ask_user` asks in the same way. Outside of a session there is no mode, and nobody to ask: what
-// would need a question does not run.
+// would need a question does not run. A call of a subagent goes by the mode and the rules of the session that
+// a person talks to, and asks there.
 
 #include <assert.h>
 
@@ -50,7 +51,7 @@ static struct permit_call call_of(const struct tool_call *c)
     return (struct permit_call){.tool = c->name,
                                 .input = tool_call_input(c),
                                 .working_dir = dir != NULL ? dir : "/",
-                                .session = s != NULL ? s->id : ""};
+                                .session = s != NULL ? agent__session_root(s)->id : ""};
 }
 
 static enum permit_verdict by_rules(const struct tool_call *c, const struct rule **by)
@@ -64,6 +65,13 @@ static enum permit_verdict by_rules(const struct tool_call *c, const struct rule
 
 // ---- decided without a person -------------------------------------------------------------------
 
+/// A question or its answer, where a person reads it.
+static struct jw *begin_note(struct note *n, const struct tool_call *c, enum event_id event)
+{
+    struct turn *t = turn__root(c->site->turn);
+    return note__begin(n, t->s, t, event);
+}
+
 static void note_decision(struct tool_call *c, bool allow, const char *by, const char *reason,
                           const char *remember_as, note_done *done, void *arg)
 {
@@ -72,8 +80,10 @@ static void note_decision(struct tool_call *c, bool allow, const char *by, const
     if (t == NULL) {
         return;
     }
-    struct jw *w = note__begin(&n, t->s, t, EVENT_PERMISSION_DECIDED);
-    if (c->ask_id[0] != '\0') {
+    bool asked = c->ask_id[0] != '\0';
+    struct jw *w = asked ? begin_note(&n, c, EVENT_PERMISSION_DECIDED)
+                         : note__begin(&n, t->s, t, EVENT_PERMISSION_DECIDED);
+    if (asked) {
         jw_kstrz(w, "request_id", c->ask_id);
     }
     jw_kstr(w, "call_id", c->id);
@@ -103,7 +113,7 @@ static void deny(struct tool_call *c, const char *by, const char *reason)
 
 bool tool_call__can_ask(const struct tool_call *c)
 {
-    return c->site->turn != NULL && !c->site->turn->s->role.autonomous;
+    return c->site->turn != NULL && !agent__session_root(c->site->turn->s)->role.autonomous;
 }
 
 /// Count the questions that are open: the session waits while there is one.
@@ -116,17 +126,18 @@ static void count_asking(struct turn *t, size_t n)
 /// It waits for nobody any more.
 static void stop_waiting(struct tool_call *c)
 {
-    assert(c->asking != ASK_NOTHING && c->site->turn->n_asking != 0);
+    struct turn *t = turn__root(c->site->turn);
+    assert(c->asking != ASK_NOTHING && t->n_asking != 0);
     c->asking = ASK_NOTHING;
     c->diff = STR_NULL; // of what would be; the result says what is
     timer_stop(&c->patience);
-    count_asking(c->site->turn, c->site->turn->n_asking - 1);
+    count_asking(t, t->n_asking - 1);
 }
 
 static void note_answer(struct tool_call *c, const struct json *answer, note_done *done, void *arg)
 {
     struct note n;
-    struct jw *w = note__begin(&n, c->site->turn->s, c->site->turn, EVENT_QUESTION_ANSWERED);
+    struct jw *w = begin_note(&n, c, EVENT_QUESTION_ANSWERED);
     jw_kstrz(w, "question_id", c->ask_id);
     jw_kvalue(w, "answer", answer);
     note__end(&n, STORE_SYNCED, done, arg);
@@ -157,12 +168,13 @@ static void on_asked(void *arg, int status, const struct err *e)
         tool_call_finish(c, STR(""), e->msg);
         return;
     }
-    turn__tell_waiting(c->site->turn);
+    turn__tell_waiting(turn__root(c->site->turn));
 }
 
 static void begin_asking(struct tool_call *c, enum ask_kind kind)
 {
-    struct session *s = c->site->turn->s;
+    struct turn *t = turn__root(c->site->turn);
+    struct session *s = t->s;
     int64_t patience_s = config_int(agent__session_config(s), "session.answer_s");
     assert(c->asking == ASK_NOTHING);
     c->asking = kind;
@@ -170,7 +182,7 @@ static void begin_asking(struct tool_call *c, enum ask_kind kind)
              (unsigned long long)++s->asks);
     timer_init(&c->patience, s->agent->o.loop, on_impatient, c);
     timer_start(&c->patience, (uint64_t)patience_s * 1000);
-    count_asking(c->site->turn, c->site->turn->n_asking + 1);
+    count_asking(t, t->n_asking + 1);
 }
 
 /// The members of a question: what would run, what it would change, and what each answer covers; or what
@@ -180,6 +192,9 @@ static void write_question(const struct tool_call *c, struct jw *w)
     struct permit_offer offers[PERMIT__REACHES];
     const struct permit_call call = call_of(c);
     jw_kstrz(w, c->asking == ASK_PERMISSION ? "request_id" : "question_id", c->ask_id);
+    if (c->site->turn->s->parent != NULL) {
+        jw_kstrz(w, "task", c->site->turn->s->id);
+    }
     if (c->asking == ASK_QUESTION) {
         jw_kstr(w, "question", json_str(json_get(call.input, "question"), ""));
         jw_kvalue(w, "choices", json_get(call.input, "choices"));
@@ -205,7 +220,7 @@ void tool_call__ask(struct tool_call *c)
 {
     struct note n;
     begin_asking(c, ASK_PERMISSION);
-    struct jw *w = note__begin(&n, c->site->turn->s, c->site->turn, EVENT_PERMISSION_REQUESTED);
+    struct jw *w = begin_note(&n, c, EVENT_PERMISSION_REQUESTED);
     write_question(c, w);
     if (c->guarded || c->asked_by != NULL) {
         jw_kstrz(w, "by", c->guarded ? "sandbox" : c->asked_by);
@@ -221,7 +236,7 @@ static void ask_user(struct tool_call *c)
         return;
     }
     begin_asking(c, ASK_QUESTION);
-    write_question(c, note__begin(&n, c->site->turn->s, c->site->turn, EVENT_QUESTION_ASKED));
+    write_question(c, begin_note(&n, c, EVENT_QUESTION_ASKED));
     note__end(&n, STORE_SYNCED, on_asked, c);
 }
 
@@ -251,8 +266,8 @@ static enum permit_verdict by_mode(const struct tool_call *c)
         [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK},
         [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
     const struct session *s = tool_call__session(c->site);
-    enum permit_verdict v =
-        of_mode[s != NULL ? s->permission : PERMISSION_AUTO][c->entry->tool->effect];
+    enum permit_verdict v = of_mode[s != NULL ? agent__session_root(s)->permission
+                                              : PERMISSION_AUTO][c->entry->tool->effect];
     return MAX(v, c->entry->asks ? PERMIT_ASK : PERMIT_ALLOW);
 }
 
@@ -285,7 +300,7 @@ static void on_permission(struct pipe *p, void *arg)
     enum permit_verdict v = by_mode(c), ruled = by_rules(c, &rule);
     v = p->run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
     if (v == PERMIT_DENY) {
-        bool plan = c->site->turn->s->permission == PERMISSION_PLAN;
+        bool plan = agent__session_root(c->site->turn->s)->permission == PERMISSION_PLAN;
         deny(c, "policy",
              plan ? "plan mode: nothing is written, run or sent; describe what you would do"
                   : "permission = \"deny\"");
@@ -318,6 +333,30 @@ struct deciding {
     void *arg;
 };
 
+/// The next call of the turn, or of its subagents, that asks; NULL: none. `at` begins as 0.
+static struct tool_call *next_ask(const struct turn *t, size_t *at)
+{
+    size_t skip = *at;
+    vec(const struct turn *) turns = {0};
+    struct tool_call *found = NULL;
+    if (t != NULL) {
+        vec_push(&turns, t);
+    }
+    for (size_t i = 0; i < turns.n && found == NULL; i++) {
+        for (size_t k = 0; k < turns.p[i]->site.calls.n && found == NULL; k++) {
+            struct tool_call *c = turns.p[i]->site.calls.p[k];
+            const struct turn *below = task__turn(c);
+            if (below != NULL) {
+                vec_push(&turns, below);
+            }
+            found = c->asking != ASK_NOTHING && skip-- == 0 ? c : NULL;
+        }
+    }
+    vec_fini(&turns);
+    *at += 1;
+    return found;
+}
+
 /// The call that asks this; NULL, answered: nothing does.
 static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kind kind,
                                   agent_done_cb *cb, void *arg)
@@ -325,8 +364,8 @@ static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kin
     const char *what = kind == ASK_PERMISSION ? "permission request" : "question";
     struct agent_no no;
     uint64_t n = 0;
-    for (size_t i = 0; s->turn != NULL && i < s->turn->site.calls.n; i++) {
-        struct tool_call *c = s->turn->site.calls.p[i];
+    size_t at = 0;
+    for (struct tool_call *c; (c = next_ask(s->turn, &at)) != NULL;) {
         if (c->asking == kind && str_eqz(id, c->ask_id)) {
             return c;
         }
@@ -452,14 +491,12 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
 
 void agent__session_write_pending(const struct session *s, struct jw *w)
 {
+    size_t at = 0;
     jw_karr(w, "pending");
-    for (size_t i = 0; s->turn != NULL && i < s->turn->site.calls.n; i++) {
-        const struct tool_call *c = s->turn->site.calls.p[i];
-        if (c->asking != ASK_NOTHING) {
-            jw_obj(w);
-            write_question(c, w);
-            jw_end_obj(w);
-        }
+    for (const struct tool_call *c; (c = next_ask(s->turn, &at)) != NULL;) {
+        jw_obj(w);
+        write_question(c, w);
+        jw_end_obj(w);
     }
     jw_end_arr(w);
 }

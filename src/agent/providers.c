@@ -189,6 +189,14 @@ static bool is_provider(const struct config *c, const char *name)
     return get_setting(c, "providers.*.kind", name) != NULL;
 }
 
+bool providers_has(const struct config *c, struct str name)
+{
+    char *text = str_dup(name);
+    bool has = is_provider(c, text);
+    free(text);
+    return has;
+}
+
 /// The provider whose name is nearly this one; NULL: none is.
 static const char *nearest_to(const struct config *c, const char *name)
 {

@@ -64,6 +64,9 @@ void provider_choice_fini(struct provider_choice *choice);
 /// The cost of `u` in USD; NAN when a price or number that it needs is unknown.
 double provider_cost(const struct provider_choice *choice, const struct provider_usage *u);
 
+/// Is there a provider of that name?
+bool providers_has(const struct config *c, struct str name);
+
 /// Names of variables in a client's environment that belong to providers and not to tools:
 /// AFLOAT_PROVIDER, AFLOAT_MODEL, AFLOAT_SCENARIO and whatever an api_key_env names.
 bool providers_owns_variable(const struct config *c, struct str name);

@@ -125,11 +125,13 @@ static void on_listed(void *arg, int status, const struct store_rows *r, const s
     agent__release(l.a);
 }
 
-void agent_session_list(struct agent *a, struct str state, struct str cursor, size_t limit,
-                        agent_page_cb *cb, void *arg)
+void agent_session_list(struct agent *a, const struct agent_filter *which, struct str cursor,
+                        size_t limit, agent_page_cb *cb, void *arg)
 {
     struct session_listing *l = xmalloc(sizeof *l);
-    struct store_filter f = {.state = state.n != 0 ? state : STR_NULL};
+    struct store_filter f = {.state = which->state.n != 0 ? which->state : STR_NULL,
+                             .parent = which->parent,
+                             .no_tasks = which->parent.n == 0};
     *l = (struct session_listing){.a = a, .cb = cb, .arg = arg};
     agent__hold(a);
     store_list(a->o.store, &f, cursor, limit, on_listed, l);
@@ -347,6 +349,12 @@ static void on_removed(void *arg, int status, const struct err *e)
     agent__session_free(s);
 }
 
+static void on_tasks_purged(void *arg)
+{
+    struct session *s = arg;
+    store_session_remove(s->agent->o.store, str_of(s->id), on_removed, s);
+}
+
 static void on_end_saved(void *arg, int status, const struct err *e)
 {
     struct session *s = arg;
@@ -355,7 +363,7 @@ static void on_end_saved(void *arg, int status, const struct err *e)
         agent__no_store(&no, e);
         answer_enders(s, &no);
     } else if (s->purge) {
-        store_session_remove(s->agent->o.store, str_of(s->id), on_removed, s);
+        agent__purge_tasks(s, on_tasks_purged);
     } else {
         answer_enders(s, NULL);
     }

@@ -268,9 +268,15 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
         jw_end_obj(w);
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
-    s->state = SESSION_CRASHED;
     s->end_reason = "crashed";
-    jw_kstrz(note__begin(&n, s, NULL, EVENT_SESSION_UPDATED), "state", "crashed");
+    if (s->parent != NULL) { // nobody waits for a subagent any more
+        s->state = SESSION_ENDED;
+        s->ended_at = loop_wall(s->agent->o.loop);
+        note__begin(&n, s, NULL, EVENT_SESSION_ENDED);
+    } else {
+        s->state = SESSION_CRASHED;
+        jw_kstrz(note__begin(&n, s, NULL, EVENT_SESSION_UPDATED), "state", "crashed");
+    }
     note__end(&n, STORE_SYNCED, on_crash_noted, c);
 }
 

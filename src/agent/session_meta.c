@@ -62,6 +62,12 @@ static void write_settings(const struct session *s, struct jw *w)
         write_names(w, "plugins", s->plugins.p, s->plugins.n);
     }
     write_names(w, "disabled_tools", s->disabled_tools.p, s->disabled_tools.n);
+    if (s->parent != NULL) {
+        jw_kstrz(w, "parent", s->parent);
+    }
+    if (s->some_tools) {
+        write_names(w, "tools", s->tools.p, s->tools.n);
+    }
     write_names(w, "writable", s->writable.p, s->writable.n);
     jw_kstrz(w, "working_dir", s->working_dir);
     jw_kstrz(w, "provider", s->provider);
@@ -154,6 +160,7 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     agent__session_set(&s->model, json_str(json_get(meta, "model"), ""));
     agent__session_set(&s->want_provider, json_str(json_get(meta, "want_provider"), ""));
     agent__session_set(&s->want_model, json_str(json_get(meta, "want_model"), ""));
+    agent__session_set(&s->parent, json_str(json_get(meta, "parent"), ""));
     agent__session_set(&s->prompt_summary, json_str(json_get(meta, "prompt_summary"), ""));
     agent__session_set(&s->response_summary, json_str(json_get(meta, "response_summary"), ""));
     s->fallback = json_bool(json_get(meta, "fallback"), false);

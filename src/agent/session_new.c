@@ -70,6 +70,9 @@ static void on_stored(void *arg, int status, const struct err *e)
     jw_kstrz(w, "provider", c->s->provider);
     jw_kstrz(w, "model", c->s->model);
     jw_kstrz(w, "title", c->s->title);
+    if (c->s->parent != NULL) {
+        jw_kstrz(w, "parent", c->s->parent);
+    }
     if (c->s->role.bot.n != 0) {
         agent__session_write_role(c->s, w);
     }
@@ -206,18 +209,42 @@ void agent__session_tell_made(const struct session *s)
     h->made(h->arg, s);
 }
 
-void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
+/// Create `s`, whose settings are those of another session.
+static void create_like(struct session *s, bool copy, agent_session_cb *cb, void *arg)
+{
+    struct agent *a = s->agent;
+    struct agent_no no;
+    if (agent__session_choose(s, &no)) {
+        create(&(struct creation){.s = s, .asked = ~0U, .copy = copy, .cb = cb, .arg = arg});
+    } else {
+        agent__session_free(s);
+        agent__answer_session(a, cb, arg, NULL, &no);
+    }
+}
+
+static struct session *new_like(const struct session *s)
 {
     char id[16];
-    struct agent_no no;
     make_id(id);
     struct session *copy = agent__session_new(s->agent, str_of(id));
     agent__session_copy_settings(copy, s);
+    return copy;
+}
+
+void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
+{
+    struct session *copy = new_like(s);
     copy->turns = s->turns; // its past has these names already
-    if (agent__session_choose(copy, &no)) {
-        create(&(struct creation){.s = copy, .asked = ~0U, .copy = true, .cb = cb, .arg = arg});
-    } else {
-        agent__session_free(copy);
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
-    }
+    create_like(copy, true, cb, arg);
+}
+
+void agent__session_spawn(const struct session *s,
+                          void (*prepare)(struct session *child, const void *wish),
+                          const void *wish, agent_session_cb *cb, void *arg)
+{
+    struct session *child = new_like(s);
+    agent__session_set_role(child, &(struct agent_role){.dir = STR("sessions")});
+    agent__session_set(&child->parent, str_of(s->id));
+    prepare(child, wish);
+    create_like(child, false, cb, arg);
 }

@@ -8,6 +8,7 @@
 // journal only grows; whoever reads it again meets session.rewound and goes back at that place.
 //
 // Runs of bots work in worktrees of their own and are undone by their branches, so nothing is kept for them.
+// What a subagent changes belongs to the turn that a person began.
 
 #include <assert.h>
 
@@ -21,7 +22,7 @@ void agent_set_git(struct agent *a, struct git *git)
 /// The session's record; NULL: it keeps none.
 static struct rewind_session *record_of(struct session *s)
 {
-    if (s->rewind == NULL && s->role.run_id.n == 0) {
+    if (s->rewind == NULL && s->role.run_id.n == 0 && s->parent == NULL) {
         char *dir = agent__session_path(s, "");
         int64_t mb = config_int(agent__session_config(s), "limits.checkpoint_mb");
         s->rewind = rewind_session_open(s->agent->rewind, dir, s->working_dir, (uint64_t)mb << 20);
@@ -64,13 +65,14 @@ bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready)
     const char *paths[2] = {NULL, NULL};
     bool command = tool->effect == TOOL_RUNS;
     bool file = tool->effect == TOOL_WRITES && tool->ops->work != NULL;
-    if (s == NULL || (!command && !file) || record_of(s) == NULL) {
+    struct session *root = s != NULL ? turn__root(c->site->turn)->s : NULL;
+    if (s == NULL || (!command && !file) || record_of(root) == NULL) {
         return false;
     }
     if (file && (paths[0] = path_of(c, s)) == NULL) {
         return false;
     }
-    c->kept = rewind_before(s->rewind, c->site->turn->id, command ? NULL : paths, ready, c);
+    c->kept = rewind_before(root->rewind, root->turn->id, command ? NULL : paths, ready, c);
     return true;
 }
 
@@ -213,6 +215,9 @@ static void on_loaded(struct session *s, int status, const struct err *e, void *
         agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->turn != NULL || s->queue.n != 0) {
         agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
+    } else if (s->parent != NULL) {
+        agent__no(&no, PROBLEM_CONFLICT, NULL,
+                  "what a subagent changed goes back with session '%s'", s->parent);
     } else if (record_of(s) == NULL) {
         agent__no(&no, PROBLEM_CONFLICT, NULL,
                   "a run of a bot is undone by its branch: 'afloat runs discard'");

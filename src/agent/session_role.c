@@ -114,12 +114,17 @@ void agent__session_inherit(struct session *s)
     }
     s->requests = MAX(s->requests, old->requests);
     agent__session_move_talk(s, old);
-    bool needed = old->state != SESSION_ENDED || old->ending || old->talk != NULL ||
-                  old->notes != NULL || old->queue.n != 0 || old->waiters.n != 0 || old->entering ||
-                  old->arriving != 0;
-    if (!needed) { // a run may have any number of iterations
-        map_remove(&a->sessions, str_of(old->id));
-        agent__session_free(old);
+    agent__session_forget(old); // a run may have any number of iterations
+}
+
+void agent__session_forget(struct session *s)
+{
+    bool needed = s->state != SESSION_ENDED || s->ending || s->talk != NULL || s->notes != NULL ||
+                  s->queue.n != 0 || s->waiters.n != 0 || s->entering || s->arriving != 0 ||
+                  s->rewinding != 0 || s->task != NULL;
+    if (!needed) {
+        map_remove(&s->agent->sessions, str_of(s->id));
+        agent__session_free(s);
     }
 }
 

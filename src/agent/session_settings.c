@@ -91,12 +91,14 @@ void agent__session_free(struct session *s)
     agent__session_cool(s);
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,
-                     s->model,  s->prompt_summary, s->response_summary, s->damage};
+                     s->model,  s->prompt_summary, s->response_summary, s->damage,
+                     s->parent};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         free(texts[i]);
     }
     vec_fini_each(&s->plugins, free);
     vec_fini_each(&s->disabled_tools, free);
+    vec_fini_each(&s->tools, free);
     vec_fini_each(&s->writable, free);
     grants_unref(s->grants);
     vec_fini_each(&s->instructions, free);
@@ -374,6 +376,7 @@ bool agent__session_take(struct session *s, const struct json *params, struct ag
 void agent__session_take_stored(struct session *s, const struct json *meta)
 {
     const struct json *plugins = json_get(meta, "plugins"), *writable = json_get(meta, "writable");
+    const struct json *tools = json_get(meta, "tools");
     struct agent_no no;
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
         if (takes[i].stored) {
@@ -383,6 +386,7 @@ void agent__session_take_stored(struct session *s, const struct json *meta)
     if (plugins != NULL && plugins->type == JSON_ARR) {
         s->all_plugins = !names_read(&s->plugins, plugins);
     }
+    s->some_tools = tools != NULL && names_read(&s->tools, tools);
     if (writable != NULL) {
         (void)names_read(&s->writable, writable); // real paths, as they were
     }
@@ -444,6 +448,8 @@ void agent__session_copy_settings(struct session *to, const struct session *from
     to->all_plugins = from->all_plugins;
     names_set(&to->plugins, from->plugins.p, from->plugins.n);
     names_set(&to->disabled_tools, from->disabled_tools.p, from->disabled_tools.n);
+    to->some_tools = from->some_tools;
+    names_set(&to->tools, from->tools.p, from->tools.n);
     names_set(&to->writable, from->writable.p, from->writable.n);
     to->sandbox = from->sandbox;
     to->network = from->network;

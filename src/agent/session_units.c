@@ -23,7 +23,7 @@ static const char *const *listed(const struct session *s, size_t *n)
 static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
 {
     const struct agent_host *h = &s->agent->o.host;
-    return h->reach(h->plugins, u, s->id, agent__session_place(s));
+    return h->reach(h->plugins, u, agent__session_root(s)->id, agent__session_place(s));
 }
 
 struct picked {

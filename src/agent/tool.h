@@ -30,6 +30,7 @@ struct tool_ops {
     bool (*cancel)(struct tool_call *c);
     tool_work *work;    // of tools that start with tool_call_job.c; else NULL
     bool needs_session; // cannot run through POST /tool
+    unsigned weight; // of a tool without `work` that is work all the same, see tool_call.c; else 0
 };
 
 /// A tool. Constant.

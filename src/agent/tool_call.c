@@ -7,7 +7,8 @@
 // What runs is what on_tool_call left, checked against the schema once more; the journal has both.
 // A turn's calls are journaled, and a tool begins only when the journal says on disk that it was called.
 // A call without a turn (tool_call_outside.c) has no journal, and nobody can be asked. Of the jobs, which take
-// processes and files, AT_ONCE run at a time; a model may ask for a thousand.
+// processes and files, AT_ONCE run at a time; a model may ask for a thousand. A subagent weighs as much as
+// several jobs.
 //
 // Invariants:
 //   - every call ends in end_call(), once; nothing of the call is used after site->ended.
@@ -52,9 +53,9 @@ static void end_call(struct tool_call *c)
 {
     assert(!c->over && c->result != NULL);
     c->over = true;
-    assert(c->asking == ASK_NOTHING && c->site->n_running >= c->counted);
+    assert(c->asking == ASK_NOTHING && c->site->n_running >= c->weight);
     agent__call_kept(c);
-    c->site->n_running -= c->counted;
+    c->site->n_running -= c->weight;
     c->site->ended(c);
 }
 
@@ -225,13 +226,14 @@ static void on_kept(void *arg, const char *note)
 static void run(struct tool_call *c)
 {
     assert(c->allowed && c->synced && !c->over);
-    bool job = c->entry->tool->ops->work != NULL;
-    c->in_line = job && c->site->n_running >= AT_ONCE;
+    const struct tool_ops *ops = c->entry->tool->ops;
+    unsigned weight = ops->work != NULL ? 1 : ops->weight;
+    c->in_line = weight != 0 && c->site->n_running + weight > AT_ONCE;
     if (c->in_line) {
         return;
     }
-    c->counted = job;
-    c->site->n_running += job;
+    c->weight = weight;
+    c->site->n_running += weight;
     c->since_ns = time_mono_ns();
     c->keeping = agent__call_keep(c, on_kept);
     if (c->keeping) {
@@ -306,6 +308,18 @@ static void on_called(void *arg, int status, const struct err *e)
     run_if_ready(c);
 }
 
+/// What a call is about: the one text that says most.
+static struct str input_line(const struct tool_call *c)
+{
+    static const char *const keys[] = {"cmd",    "path", "pattern", "url",
+                                       "prompt", "name", "question"};
+    const struct json *v = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(keys) && v == NULL; i++) {
+        v = json_get(tool_call_input(c), keys[i]);
+    }
+    return json_str(v, "");
+}
+
 /// `p`: of on_tool_call; NULL: it was not raised.
 static void note_call(struct tool_call *c, const struct pipe *p)
 {
@@ -325,6 +339,7 @@ static void note_call(struct tool_call *c, const struct pipe *p)
     }
     c->noted = true;
     note__end(&n, STORE_SYNCED, on_called, c);
+    task__tell(t, c->name, input_line(c));
 }
 
 /// Name the tool. One has a short name and one with its plugin; handlers, people and policy know it by

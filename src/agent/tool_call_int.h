@@ -13,6 +13,7 @@
 struct agent;
 struct book_project;
 struct rewind_call;
+struct task;
 struct turn;
 
 /// Where calls are made: in a step of a turn, or outside of any session.
@@ -28,7 +29,7 @@ struct call_site {
     const char *dir;            // outside of a session: the real working directory; NULL: none
     enum box_mode mode;         // outside of a session
     vec(struct tool_call *) calls;
-    size_t n_running; // of them, jobs
+    size_t n_running; // sum of the weights of those that run
     /// The result of a call is final. May free the call and the site.
     void (*ended)(struct tool_call *c);
 };
@@ -75,7 +76,9 @@ struct tool_call {
     // what runs it
     struct tool_job *job;
     bool dressing;              // the job waits for its environment
-    bool in_line, counted;      // the job waits until others end; it is one of n_running
+    bool in_line;               // it waits until others end
+    unsigned weight;            // its part of n_running
+    struct task *task;          // the subagent that it waits for; NULL: none
     struct tool_ticket *ticket; // NULL: none is out
     struct hook_ctx ctx;        // of a plugin's tool
     struct hook_seen seen;      // of it, when the tool began
@@ -99,7 +102,7 @@ void tool_call__begin(struct tool_call *c, struct str name, const char *bad_inpu
 /// Give it up: site->ended follows, now or when its command has ended. Asked twice, the command is killed.
 void tool_call__cancel(struct tool_call *c);
 void tool_call__free(struct tool_call *c); // when its events are written
-/// Start jobs that wait until others end.
+/// Start what waits until others end.
 void tool_call__start_waiting(struct call_site *site);
 void tool_call__site_fini(struct call_site *site); // the calls are freed before
 
@@ -107,6 +110,8 @@ void tool_call__site_fini(struct call_site *site); // the calls are freed before
 void tool_call__fail(struct tool_call *c, enum call_end end, const char *error);
 /// The result {output, success, error?} of the tool.
 void tool_call__finish_as(struct tool_call *c, struct str output, bool success, const char *error);
+/// The text as a model may have it: of what is too long head and tail, in the arena.
+struct str tool_call__clip(struct arena *a, struct str text);
 /// New output, for people who watch.
 void tool_call__tell_progress(struct tool_call *c, struct str text);
 /// Raise a point for the call; `b` as in pipe_opts.
@@ -120,6 +125,10 @@ struct session *tool_call__session(const struct call_site *site);
 void tool_call__preview(struct tool_call *c);
 /// Run the job again: the user has agreed to what stopped it.
 void tool_call__run_job(struct tool_call *c);
+
+// task.c
+/// The turn of the subagent that the call waits for; NULL: there is none.
+const struct turn *task__turn(const struct tool_call *c);
 
 // tool_call_plugin.c
 extern const struct tool tool_call__plugin_tool; // runs the entry's gen_item

@@ -81,19 +81,20 @@ static void start(struct tool_call *c, const char *const *vars, bool preview)
     assert(c->job == NULL && c->entry->tool->ops->work != NULL);
     struct agent *a = site->agent;
     struct session *s = tool_call__session(site);
+    const struct session *root = s != NULL ? agent__session_root(s) : NULL;
     struct arena *arena = site->arena;
     const struct config *config =
         s != NULL ? agent__session_config(s) : agent__config_at(a, site->dir);
     struct box_policy policy = {
-        .mode = s != NULL ? s->sandbox : site->mode,
-        .network = s != NULL ? s->network : config_bool(config, "sandbox.network"),
+        .mode = s != NULL ? root->sandbox : site->mode,
+        .network = s != NULL ? root->network : config_bool(config, "sandbox.network"),
         .working_dir = s != NULL ? s->working_dir : site->dir,
-        .writable = join(config, "sandbox.writable", s != NULL ? s->writable.p : NULL,
-                         s != NULL ? s->writable.n : 0, arena),
+        .writable = join(config, "sandbox.writable", s != NULL ? root->writable.p : NULL,
+                         s != NULL ? root->writable.n : 0, arena),
         .hide = join(config, "sandbox.hide", NULL, 0, arena),
         .home = a->o.home->dir,
         .runtime = a->o.home->runtime,
-        .grants = s != NULL ? s->grants : NULL};
+        .grants = s != NULL ? root->grants : NULL};
     char *outputs =
         s != NULL ? agent__session_path(s, "outputs") : xasprintf("%s/outputs", a->o.home->state);
     struct tool_env env = {.loop = a->o.loop,

@@ -12,8 +12,7 @@ static void tell_progress(void *arg, struct str text)
     tool_call__tell_progress(arg, text);
 }
 
-/// What is too long for a model: head and tail.
-static struct str clip(struct arena *a, struct str s)
+struct str tool_call__clip(struct arena *a, struct str s)
 {
     if (s.n <= TOOL_OUTPUT_MAX) {
         return s;
@@ -42,7 +41,7 @@ static void on_done(struct gen_call *call, int status, const struct json *output
     const struct json *r = gen_result_of(a, output);
     const struct json *error = json_get(r, "error");
     struct str text = json_str(json_get(r, "output"), "");
-    tool_call__finish_as(c, c->site->turn != NULL ? clip(a, text) : text,
+    tool_call__finish_as(c, c->site->turn != NULL ? tool_call__clip(a, text) : text,
                          json_bool(json_get(r, "success"), true),
                          error != NULL ? arena_strdup(a, json_str(error, "")) : NULL);
 }

@@ -126,6 +126,14 @@ void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const
     for (tool = rules->kit; tool != NULL && tool->name != NULL; tool++) {
         add_builtin(t, rules, tool, rules->kit_data, a);
     }
+    for (size_t i = 0; rules->only != NULL && i < t->list.n;) {
+        const char *const *names = (const char *const *)rules->only->p;
+        if (str_lookup(t->list.p[i].name, names, rules->only->n) < 0) {
+            vec_remove(&t->list, i);
+        } else {
+            i++;
+        }
+    }
 }
 
 void toolbox_fini(struct toolbox *t)

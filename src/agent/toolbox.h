@@ -10,6 +10,12 @@
 
 struct choices;
 
+/// Names in the order in which they were given; the list owns them.
+struct session_names {
+    char **p;
+    size_t n, cap;
+};
+
 struct tool_entry {
     struct str name; // as the model calls it
     struct str description;
@@ -28,7 +34,8 @@ struct toolbox_rules {
     const struct choices *choices; // tools.NAME.off
     char *const *disabled;         // of the session
     size_t n_disabled;
-    const struct tool *kit; // tools of bots, the last one without a name; NULL: no bot's
+    const struct session_names *only; // no others, by the names in the box; NULL: all
+    const struct tool *kit;           // tools of bots, the last one without a name; NULL: no bot's
     void *kit_data;
 };
 

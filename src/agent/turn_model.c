@@ -195,6 +195,7 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     note__end(&n, STORE_WRITTEN, NULL, NULL);
     t->final = keep_text(t, talk_assistant(t->s->talk, content, t->reply.left_out), text);
     t->final_left_out = t->reply.left_out;
+    task__tell(t, STR(""), text);
 }
 
 static const struct json *make_response(struct turn *t)

@@ -146,21 +146,25 @@ static void on_sections(const struct prompt_section *sections, size_t n, void *a
     turn__go(t, TURN_BEFORE_MODEL);
 }
 
-/// May the turn ask the model once more? False: it failed.
+/// May the turn ask the model once more? False: it failed. What a subagent asks is asked by all who wait for
+/// it too.
 static bool has_budget(struct turn *t)
 {
-    const struct session *s = t->s;
-    int64_t steps = config_int(agent__session_config(s), "limits.max_steps");
-    bool own = s->max_steps != 0 && s->max_steps < steps;
-    if (t->n_steps >= (own ? s->max_steps : steps)) {
-        turn__fail(t, "LIMIT_REACHED", "the turn made %u model request%s (%s)", t->n_steps,
-                   t->n_steps == 1 ? "" : "s", own ? "max_steps" : "[limits] max_steps");
-        return false;
-    }
-    if (s->max_cost > 0 && !(s->cost < s->max_cost)) { // an unknown cost (NAN) counts as too much
-        turn__fail(t, "LIMIT_REACHED", "the session has cost %.4f USD (max_cost is %.4f)", s->cost,
-                   s->max_cost);
-        return false;
+    for (const struct turn *it = t; it != NULL; it = turn__parent(it)) {
+        const struct session *s = it->s;
+        int64_t steps = config_int(agent__session_config(s), "limits.max_steps");
+        bool own = s->max_steps != 0 && s->max_steps < steps;
+        unsigned made = it->n_steps + it->n_below;
+        if (made >= (own ? s->max_steps : steps)) {
+            turn__fail(t, "LIMIT_REACHED", "the turn made %u model request%s (%s)", made,
+                       made == 1 ? "" : "s", own ? "max_steps" : "[limits] max_steps");
+            return false;
+        }
+        if (s->max_cost > 0 && !(s->cost < s->max_cost)) { // an unknown cost (NAN) is too much
+            turn__fail(t, "LIMIT_REACHED", "the session has cost %.4f USD (max_cost is %.4f)",
+                       s->cost, s->max_cost);
+            return false;
+        }
     }
     return true;
 }
@@ -171,6 +175,7 @@ void turn__prompt(struct turn *t)
     struct toolbox_rules rules = {.choices = s->agent->o.choices,
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
+                                  .only = s->some_tools ? &s->tools : NULL,
                                   .kit = agent__session_tools(s),
                                   .kit_data = s->agent->kit.arg};
     if (turn__has_lost(t) || !turn__pin(t) || !has_budget(t)) {
@@ -181,6 +186,9 @@ void turn__prompt(struct turn *t)
     arena_init(&t->step_arena);
     t->reply = (struct turn_reply){0};
     t->n_steps++;
+    for (struct turn *above = t; (above = turn__parent(above)) != NULL;) {
+        above->n_below++;
+    }
     t->heard = talk_hear(s->talk, SIZE_MAX);
     toolbox_fill(&t->site.tools, t->site.gen, t->units, t->n_units, &rules, &t->step_arena);
     struct prompt_job *job =

@@ -180,17 +180,19 @@ static void on_response(struct provider_call *call, const struct provider_respon
     (void)call;
     t->call = NULL;
     flush_deltas(t);
-    struct session *s = t->s;
-    struct note n;
-    double cost = provider_cost(&s->choice, &r->usage);
-    add_usage(&s->usage, &r->usage);
-    add_usage(&t->usage, &r->usage);
-    s->cost += cost; // NAN stays NAN
-    t->cost += cost;
-    struct jw *w = note__begin(&n, s, t, EVENT_USAGE_UPDATED);
-    agent__session_write_usage(w, &s->usage, s->cost);
-    jw_kint(w, "request", (int64_t)s->requests);
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
+    double cost = provider_cost(&t->s->choice, &r->usage);
+    for (struct turn *it = t; it != NULL; it = turn__parent(it)) { // who waits for a subagent pays
+        struct session *s = it->s;
+        struct note n;
+        add_usage(&s->usage, &r->usage);
+        add_usage(&it->usage, &r->usage);
+        s->cost += cost; // NAN stays NAN
+        it->cost += cost;
+        struct jw *w = note__begin(&n, s, it, EVENT_USAGE_UPDATED);
+        agent__session_write_usage(w, &s->usage, s->cost);
+        jw_kint(w, "request", (int64_t)s->requests);
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
+    }
     if (t->compacting) {
         turn__compact_reply(t, r->text);
         return;

@@ -149,9 +149,10 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
     if (limit < 1 || limit > LONGEST_LIST) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (require_agent(api, c)) {
-        agent_session_list(api->agent, json_str(json_get(c->params, "state"), ""),
-                           json_str(json_get(c->params, "cursor"), ""), (size_t)limit, on_page,
-                           op_new(api, c));
+        const struct agent_filter which = {.state = json_str(json_get(c->params, "state"), ""),
+                                           .parent = json_str(json_get(c->params, "parent"), "")};
+        agent_session_list(api->agent, &which, json_str(json_get(c->params, "cursor"), ""),
+                           (size_t)limit, on_page, op_new(api, c));
     }
 }
 

@@ -63,6 +63,8 @@ static void write_input(struct buf *out, const struct json *input)
         buf_adds(out, only->value.s);
     } else if (json_get(input, "cmd") != NULL) {
         buf_adds(out, text_of(input, "cmd"));
+    } else if (json_get(input, "prompt") != NULL) {
+        buf_adds(out, text_of(input, "prompt"));
     } else if (writes && json_get(input, "path") != NULL) {
         buf_adds(out, text_of(input, "path"));
     } else {

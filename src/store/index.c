@@ -61,6 +61,7 @@ static const char *const statements[ST__COUNT] = {
                 " WHERE (started_at, id) < (?1, ?2)"
                 " AND (?3 IS NULL OR id = ?3) AND (?4 IS NULL OR substr(dir, 1, length(?4)) = ?4)"
                 " AND (?5 IS NULL OR kind = ?5) AND (?6 IS NULL OR state = ?6)"
+                " AND (?8 IS NULL OR kind = 'task:' || ?8) AND (?9 = 0 OR kind NOT LIKE 'task:%')"
                 " ORDER BY started_at DESC, id DESC LIMIT ?7",
     [ST_EACH] = "SELECT " COLUMNS " FROM sessions ORDER BY id",
 };
@@ -466,7 +467,9 @@ int index_list(struct index *x, const struct store_filter *f, struct str cursor,
         bind_text_or_null(st, 4, f->dir);
         bind_text_or_null(st, 5, f->kind);
         bind_text_or_null(st, 6, f->state);
+        bind_text_or_null(st, 8, f->parent);
     }
+    sqlite3_bind_int(st, 9, f != NULL && f->no_tasks);
     sqlite3_bind_int64(st, 7, (int64_t)limit + 1); // one more tells whether there is a next page
     int got = collect(st, limit, out, a);
     if (got != SQLITE_ROW && got != SQLITE_DONE) {
@@ -528,7 +531,10 @@ void index_row_from_meta(struct index_row *r, struct str id, struct str dir, str
     r->row.id = id;
     r->row.dir = dir;
     r->row.meta = meta;
-    r->row.kind = str_starts(dir, "bots/") ? STR("bot") : STR("session");
+    struct str parent = json_str(json_get(v, "parent"), "");
+    r->row.kind = str_starts(dir, "bots/") ? STR("bot")
+                  : parent.n != 0 ? str_of(arena_printf(a, "task:" STR_FMT, STR_ARG(parent)))
+                                  : STR("session");
     r->row.state = json_str(json_get(v, "state"), "");
     r->row.title = json_str(json_get(v, "title"), "");
     r->row.started_at = 0;

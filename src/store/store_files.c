@@ -187,6 +187,8 @@ static void files_list(struct store *s, const struct store_filter *f, struct str
         l->filter.dir = arena_str(&l->a, f->dir);
         l->filter.kind = arena_str(&l->a, f->kind);
         l->filter.state = arena_str(&l->a, f->state);
+        l->filter.parent = arena_str(&l->a, f->parent);
+        l->filter.no_tasks = f->no_tasks;
     }
     l->cursor = arena_str(&l->a, cursor);
     l->limit = limit;

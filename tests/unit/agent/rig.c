@@ -381,7 +381,7 @@ void rig_outcome(void *arg, const struct agent_outcome *o, const struct agent_no
 
 bool rig_list(struct rig *r)
 {
-    agent_session_list(r->agent, STR(""), STR(""), 100, on_page, r);
+    agent_session_list(r->agent, &(struct agent_filter){0}, STR(""), 100, on_page, r);
     return wait_answer(r);
 }
 
