@@ -1,0 +1,69 @@
+"""The plugins that come with the program, in real turns of the offline model."""
+import json
+
+import pytest
+
+
+@pytest.fixture
+def use(home, start_hub, tmp_path):
+    """A hub with one plugin by name; gives a function that sends a message and returns the answer's text."""
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+
+    def begin(name, options=""):
+        (home.dir / "config.toml").write_text(f'[[plugins]]\nname = "{name}"\n{options}\n')
+        start_hub()
+        return lambda text, *more: home.ok("chat", "-p", *more, text, cwd=tmp_path)
+    return begin
+
+
+def results(home):
+    [row] = home.json("sessions", "list")["sessions"]
+    events = home.json("api", "GET", f"/session/{row['id']}/events")["events"]
+    return [e for e in events if e["type"] == "tool.completed"]
+
+
+def test_mocker_answers_in_place_of_the_tool(home, use):
+    say = use("mocker", '[plugins.options.answers]\n"shell: date" = "the first of May"')
+    assert "the first of May" in say('run "date"')
+    [done] = results(home)
+    assert done["resolved_by"] == "mocker"
+
+
+def test_shell_blocker_denies_and_gives_its_reason(home, use):
+    say = use("shell-blocker", '[plugins.options]\nblocked = ["date"]')
+    assert "blocked by shell-blocker" in say('run "date"')
+    [done] = results(home)
+    assert not done["success"]
+
+
+def test_footer_closes_every_answer(use):
+    say = use("footer", '[plugins.options]\ntext = "(by {model}, {tools} calls)"')
+    assert say("list the files").rstrip().endswith("(by scripted, 1 calls)")
+
+
+def test_truncate_shortens_what_the_model_sees(home, use, tmp_path):
+    (tmp_path / "long.txt").write_text("x" * 5000)
+    say = use("truncate", "[plugins.options]\nmost = 200")
+    say("read long.txt")
+    [done] = results(home)
+    assert "left out by truncate" in done["output"] and len(done["output"]) < 400
+
+
+def test_cost_guard_stops_a_session_that_used_its_tokens(use):
+    say = use("cost-guard", "[plugins.options]\ntokens = 1")
+    assert "cost-guard" not in say("what is Afloat?")
+    assert "cost-guard: this session has used" in say("what is Afloat?", "-c")
+
+
+def test_logger_writes_a_line_for_each_turn_and_tool(home, use):
+    use("logger")("list the files")
+    lines = home.ok("plugin", "logs", "logger")
+    assert "turn begins: list the files" in lines and "list_files ok" in lines and "1 tool calls" in lines
+
+
+def test_notify_runs_the_command_of_its_options(home, use, tmp_path):
+    told = tmp_path / "told"
+    words = json.dumps(["/bin/sh", "-c", f"echo \"$0: $1\" >> {told}", "{title}", "{text}"])
+    use("notify", f"[plugins.options]\ncommand = {words}")
+    assert "notified" in home.ok("notify:try")
+    assert told.read_text() == "Afloat: it works\n"
