@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/time.h"
 #include "loop/work.h"
+#include "plugin/shipped.h"
 #include "store/choices.h"
 
 #define ENTRIES "plugin_entries"
@@ -213,8 +214,16 @@ static void on_choice(void *arg, int status, const struct err *e)
     }
 }
 
-/// Take the entry of `ch->path` out of the list and, unless that removes it, add it at the end.
-static void set_entries(struct change *ch)
+/// Is this entry of the list the one for `path`, or for the shipped plugin `name`?
+static bool is_entry(const struct json *entry, const char *path, struct str name)
+{
+    struct str named = json_str(json_get(entry, "name"), "");
+    return named.n != 0 ? str_eq(named, name)
+                        : str_eqz(json_str(json_get(entry, "path"), ""), path);
+}
+
+/// Take the entry of the change out of the list and, unless that removes it, add it at the end.
+static void set_entries(struct change *ch, struct str name)
 {
     struct buf text;
     struct jw w;
@@ -222,13 +231,13 @@ static void set_entries(struct change *ch)
     jw_init(&w, &text);
     jw_arr(&w);
     json_foreach_item (entry, choices_get(ch->api->choices, STR(ENTRIES))) {
-        if (!str_eqz(json_str(json_get(entry, "path"), ""), ch->path)) {
+        if (!is_entry(entry, ch->path, name)) {
             jw_value(&w, entry);
         }
     }
     if (!ch->removes) {
         jw_obj(&w);
-        jw_kstrz(&w, "path", ch->path);
+        jw_kstr(&w, name.n != 0 ? "name" : "path", name.n != 0 ? name : str_of(ch->path));
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
@@ -236,28 +245,51 @@ static void set_entries(struct change *ch)
     buf_fini(&text);
 }
 
+/// Does a plugin of this name come with the program? `all` gets the names.
+static bool is_shipped(struct str name, struct buf *all)
+{
+    struct str last = STR_NULL;
+    bool found = false;
+    for (const struct shipped *f = shipped_plugins; f->rel != NULL; f++) {
+        struct str rest = str_of(f->rel), plugin = str_cut(&rest, '/');
+        if (!str_eq(plugin, last)) {
+            buf_addf(all, "%s" STR_FMT, last.n != 0 ? ", " : "", STR_ARG(plugin));
+            found |= str_eq(plugin, name);
+            last = plugin;
+        }
+    }
+    return found;
+}
+
 void op_PLUGIN_ADD(struct api *api, struct op_call *c)
 {
-    struct str given = json_str(json_get(c->params, "path"), "");
+    struct str given = json_str(json_get(c->params, "path"), ""), name = STR_NULL;
     if (!api__require_plugins(api, c)) {
         return;
     }
-    if (given.n == 0 || given.p[0] != '/' || memchr(given.p, '\0', given.n) != NULL) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'path' must be absolute");
+    struct buf all = {.max = SIZE_MAX};
+    bool shipped = is_shipped(given, &all);
+    const char *hint = arena_printf(c->arena, "these come with the program: %s", buf_z(&all));
+    buf_fini(&all);
+    if (shipped) {
+        name = given;
+    } else if (given.n == 0 || given.p[0] != '/' || memchr(given.p, '\0', given.n) != NULL) {
+        op_fail(c, PROBLEM_INVALID_BODY, hint,
+                "'path' must be absolute, or the name of a plugin that comes with the program");
         return;
     }
     char *clean = path_clean(arena_strdup(c->arena, given));
     const char *path = arena_strdup(c->arena, str_of(clean));
     free(clean);
     json_foreach_item (entry, choices_get(api->choices, STR(ENTRIES))) {
-        if (str_eqz(json_str(json_get(entry, "path"), ""), path)) {
+        if (is_entry(entry, path, name)) {
             op_fail(c, PROBLEM_NAME_TAKEN, NULL, "'%s' was added before", path);
             return;
         }
     }
     struct change *ch = change_new(api, c);
     ch->path = path;
-    set_entries(ch);
+    set_entries(ch, name);
 }
 
 // ---- remove ----------------------------------------------------------------------------------
@@ -344,7 +376,7 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
         ch->path = arena_strdup(c->arena, str_of(p->path));
         plugins_forget_hold(api->plugins, api__name(c));
         ch->removes = true;
-        set_entries(ch);
+        set_entries(ch, str_of(p->name));
     } else if (p->source[0] == '\0') { // an undo keeps it out, and nothing of it is on disk
         ch = change_new(api, c);
         ch->path = "";

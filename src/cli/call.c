@@ -140,7 +140,9 @@ static int take_word(struct call *k, size_t i, const char **out)
     }
     if (str_ends(spelled, "...")) {
         *out = rest_as_json(k, i);
-    } else if (str_eqz(spelled, "DIR") || str_eqz(spelled, "PATH")) {
+    } else if (str_eqz(spelled, "DIR") || str_eqz(spelled, "PATH") ||
+               (str_eqz(spelled, "PATH|NAME") &&
+                (strchr(word, '/') != NULL || access(word, F_OK) == 0))) {
         return make_absolute(k, word, out);
     } else if (i == 0 && k->form->session) {
         char id[CHAT_ID_MAX];

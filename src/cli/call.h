@@ -12,7 +12,7 @@
 //     the words of the command line: first those in the path, then by their names in ARGUMENTS
 //     working_dir: the current directory; umask: ours; limit and cursor: page by page
 //
-// In ARGUMENTS, FILE is a file or stdin whose text is the value, DIR and PATH are made absolute,
+// In ARGUMENTS, FILE is a file or stdin whose text is the value, DIR and PATH are made absolute (PATH|NAME where it exists),
 // `|-` reads stdin, and `[NAME...]` is a list.
 
 struct form {

@@ -205,15 +205,17 @@ static struct plugin_place *find_configured(struct plugin_places *p, const char 
     return NULL;
 }
 
-/// One entry of `plugin add`. Choices are a file that people can write: what is no entry is none.
-static void add_chosen(struct plugin_places *p, const struct json *entry)
+/// One entry of `plugin add`: a path, or the name of a shipped plugin. Choices are a file that people can write:
+/// what is no entry is none.
+static void add_chosen(struct plugin_places *p, const struct json *entry, const char *shipped_dir)
 {
     struct str said = json_str(json_get(entry, "path"), "");
+    struct str name = json_str(json_get(entry, "name"), "");
     const struct json *options = json_get(entry, "options");
-    if (!str_starts(said, "/") || str_index(said, '\0') >= 0) {
+    if (name.n == 0 && (!str_starts(said, "/") || str_index(said, '\0') >= 0)) {
         return;
     }
-    char *path = place_path(said, "/");
+    char *path = name.n != 0 ? shipped_path(name, shipped_dir) : place_path(said, "/");
     struct plugin_place *there = find_configured(p, path);
     if (there != NULL) {
         there->hot = hot_of(json_get(entry, "hot"), there->hot);
@@ -226,7 +228,8 @@ static void add_chosen(struct plugin_places *p, const struct json *entry)
                                  .source = "choice",
                                  .hot = hot_of(json_get(entry, "hot"), HOT_YES),
                                  .enabled = true,
-                                 .options = json_clone(&p->arena, options)});
+                                 .options = json_clone(&p->arena, options),
+                                 .name = name.n != 0 ? str_dup(name) : NULL});
 }
 
 /// The i-th line of `[[plugins]]`; NULL behind the last.
@@ -245,7 +248,7 @@ void places_configured(struct plugin_places *p, const struct config *c, const st
         add(p, configured(p, entry, shipped_dir));
     }
     json_foreach_item (it, json_get(choices, "plugin_entries")) {
-        add_chosen(p, it);
+        add_chosen(p, it, shipped_dir);
     }
 }
 

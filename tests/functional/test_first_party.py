@@ -67,3 +67,14 @@ def test_notify_runs_the_command_of_its_options(home, use, tmp_path):
     use("notify", f"[plugins.options]\ncommand = {words}")
     assert "notified" in home.ok("notify:try")
     assert told.read_text() == "Afloat: it works\n"
+
+
+def test_one_is_added_and_removed_by_its_name(home, hub):
+    home.ok("plugin", "add", "logger")
+    hub.close() if hasattr(hub, "close") else None
+    assert [p["name"] for p in home.json("plugin", "list")["plugins"] if p["serving"]] == ["logger"]
+    assert home.cli("plugin", "add", "logger").returncode == 7
+    unknown = home.cli("plugin", "add", "loger")
+    assert unknown.returncode == 1 and "cost-guard" in unknown.stderr and "logger" in unknown.stderr
+    home.ok("plugin", "remove", "logger")
+    assert home.json("plugin", "list")["plugins"] == []
