@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cli/report.h"
+#include "cli/view.h"
 #include "client/interrupt.h"
 
 // ---- list ------------------------------------------------------------------------------------
@@ -104,6 +105,86 @@ const struct form form_plugin_show = {
                    COL("commands", TEXT, NULL), COL("prompts", TEXT, NULL),
                    COL("shadows", TEXT, NULL), COL("memory", SIZE, "{stats.memory_bytes}"))},
     .print = print_costs};
+
+// ---- why -------------------------------------------------------------------------------------
+
+/// What a state means for the user, and what to do.
+static const struct {
+    const char *state, *means;
+} states[] = {
+    {"failed",
+     "it does not serve: its code could not be loaded; mend the file, saving it loads it again"},
+    {"disabled",
+     "it does not serve: it is switched off; 'afloat plugin enable {name}' switches it on"},
+    {"untrusted", "it does not serve: its project is not trusted, or the file changed since; look "
+                  "at it, then type "
+                  "'afloat trust'"},
+    {"held",
+     "it does not serve: an undo took it back; saving the file, or 'afloat plugin reload {name}', "
+     "brings it again"},
+    {"removed", "it does not serve: its file is gone"},
+};
+
+/// What it has registered that nothing has used yet.
+static size_t print_unused(struct cli *c, const struct json *v)
+{
+    static const struct {
+        const char *kind, *used;
+    } kinds[] = {
+        {"hooks",
+         "runs in the turns of sessions that have this plugin: 'afloat sessions pipeline ID'"},
+        {"tools", "runs when a model calls it; 'afloat tool run' tries it"},
+        {"routes", "answers below /api/plugins/; 'afloat api' tries it"},
+        {"commands", "runs as 'afloat PLUGIN:COMMAND'"}};
+    size_t all = 0;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        json_foreach_member (it, json_get(json_get(v, "stats"), kinds[i].kind)) {
+            all++;
+            if (json_int(json_get(&it->value, "count"), 0) == 0) {
+                out_addf(&c->out, "not used yet: " STR_FMT " %s\n", STR_ARG(it->key),
+                         kinds[i].used);
+            }
+        }
+    }
+    return all;
+}
+
+static void print_why(struct cli *c, const struct json *v)
+{
+    struct buf text = {.max = SIZE_MAX};
+    struct str state = show_member(v, "state"),
+               pending = show_member(json_get(v, "pending"), "error");
+    if (json_bool(json_get(v, "serving"), false)) {
+        show_fill(c, &text, "it serves: revision {revision}, since generation {generation}\n", v,
+                  STR_NULL);
+        view_text(&c->out, buf_str(&text));
+        if (pending.n != 0) {
+            out_add(&c->out, STR("a newer version was refused, the last good one goes on\n"));
+        }
+        if (print_unused(c, v) == 0 && json_at(json_get(v, "prompts"), 0) == NULL) {
+            out_add(&c->out,
+                    STR("but it registers nothing: no hook, tool, route, command or prompt\n"));
+        }
+    } else {
+        const char *means = "it does not serve: its state is '{state}'";
+        for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+            means = str_eqz(state, states[i].state) ? states[i].means : means;
+        }
+        show_fill(c, &text, means, v, STR_NULL);
+        buf_addc(&text, '\n');
+        view_text(&c->out, buf_str(&text));
+    }
+    buf_fini(&text);
+    report_print_problems(&c->out, v);
+}
+
+static int judge_why(struct cli *c, const struct json *v)
+{
+    (void)c;
+    return json_bool(json_get(v, "serving"), false) ? EXIT_OK : EXIT_FAILED;
+}
+
+const struct form form_plugin_why = {.print = print_why, .judge = judge_why};
 
 // ---- logs ------------------------------------------------------------------------------------
 

@@ -71,7 +71,6 @@ def test_notify_runs_the_command_of_its_options(home, use, tmp_path):
 
 def test_one_is_added_and_removed_by_its_name(home, hub):
     home.ok("plugin", "add", "logger")
-    hub.close() if hasattr(hub, "close") else None
     assert [p["name"] for p in home.json("plugin", "list")["plugins"] if p["serving"]] == ["logger"]
     assert home.cli("plugin", "add", "logger").returncode == 7
     unknown = home.cli("plugin", "add", "loger")

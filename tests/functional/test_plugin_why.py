@@ -1,0 +1,44 @@
+"""afloat plugin why: one answer for each reason that a plugin does nothing."""
+
+
+def put(home, name, text):
+    home.ok("stop", "--quiet")
+    path = home.dir / "plugins" / f"{name}.lua"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def test_one_that_serves_says_what_nobody_has_used_yet(home, tmp_path):
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+    put(home, "sign", "on_final(function(ctx, text) return text .. '!' end)\ntool { name = 'now', run = os.date }")
+    said = home.ok("plugin", "why", "sign")
+    assert "it serves: revision 1" in said
+    assert "not used yet: on_final" in said and "sessions pipeline" in said and "not used yet: now" in said
+    home.ok("chat", "-p", "what is Afloat?", cwd=tmp_path)
+    said = home.ok("plugin", "why", "sign")
+    assert "on_final" not in said and "not used yet: now" in said
+
+
+def test_one_that_registers_nothing_is_told_so(home):
+    put(home, "quiet", "local x = 1")
+    assert "registers nothing" in home.ok("plugin", "why", "quiet")
+
+
+def test_each_reason_not_to_serve_has_its_remedy(home):
+    put(home, "broken", "x = = 1")
+    done = home.cli("plugin", "why", "broken")
+    assert done.returncode == 1 and "could not be loaded" in done.stdout and "broken.lua:1" in done.stdout
+    (home.dir / "plugins/broken.lua").unlink()
+    home.ok("plugin", "save", "off", "-", input="on_begin(function() end)")
+    home.ok("plugin", "disable", "off")
+    done = home.cli("plugin", "why", "off")
+    assert done.returncode == 1 and "afloat plugin enable off" in done.stdout
+    assert home.cli("plugin", "why", "nowhere").returncode == 3
+
+
+def test_a_refused_newer_version_is_named_while_the_old_one_serves(home):
+    home.ok("plugin", "save", "keeps", "-", input="on_begin(function() end)")
+    (home.dir / "plugins/keeps.lua").write_text("x = = 1")
+    home.cli("reload")
+    said = home.ok("plugin", "why", "keeps")
+    assert "the last good one goes on" in said and "keeps.lua:1" in said
