@@ -25,6 +25,7 @@ struct agent;
 struct session;
 struct choices;
 struct event_log;
+struct http_client;
 struct providers;
 struct store;
 struct trust;
@@ -125,6 +126,7 @@ struct agent_opts {
     struct choices *choices;
     struct trust *trust;
     struct providers *providers;
+    struct http_client *http; // of the tool web_fetch
     struct gen_engine *engine;
     struct agent_host host;
 };

@@ -257,18 +257,30 @@ void tool_call__stop_asking(struct tool_call *c)
 
 // ---- the verdict --------------------------------------------------------------------------------
 
+/// May commands reach the network without a question? Then other tools may, too.
+static bool has_network(const struct tool_call *c)
+{
+    const struct session *s = tool_call__session(c->site);
+    if (s == NULL) {
+        return config_bool(agent__config_at(c->site->agent, c->site->dir), "sandbox.network");
+    }
+    s = agent__session_root(s);
+    return s->network || s->sandbox == BOX_FULL_ACCESS;
+}
+
 static enum permit_verdict by_mode(const struct tool_call *c)
 {
-    static const enum permit_verdict of_mode[][3] = {
-        [PERMISSION_DENY] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY},
-        [PERMISSION_PLAN] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY},
-        [PERMISSION_ASK] = {PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK},
-        [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK},
-        [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
+    static const enum permit_verdict of_mode[][4] = {
+        [PERMISSION_DENY] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY, PERMIT_DENY},
+        [PERMISSION_PLAN] = {PERMIT_ALLOW, PERMIT_DENY, PERMIT_DENY, PERMIT_DENY},
+        [PERMISSION_ASK] = {PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK, PERMIT_ASK},
+        [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK},
+        [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
     const struct session *s = tool_call__session(c->site);
     enum permit_verdict v = of_mode[s != NULL ? agent__session_root(s)->permission
                                               : PERMISSION_AUTO][c->entry->tool->effect];
-    return MAX(v, c->entry->asks ? PERMIT_ASK : PERMIT_ALLOW);
+    bool asks = c->entry->asks || (c->entry->tool->effect == TOOL_REACHES && !has_network(c));
+    return MAX(v, asks ? PERMIT_ASK : PERMIT_ALLOW);
 }
 
 /// The strictest says ask.

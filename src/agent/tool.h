@@ -12,7 +12,7 @@
 enum { TOOL_OUTPUT_MAX = 32 * 1024, TOOL_DIFF_MAX = 64 * 1024 };
 
 /// What a call may do: the permission mode decides by it.
-enum tool_effect { TOOL_READS, TOOL_WRITES, TOOL_RUNS };
+enum tool_effect { TOOL_READS, TOOL_WRITES, TOOL_RUNS, TOOL_REACHES };
 
 struct session;
 struct tool_call; // one call in the pipeline

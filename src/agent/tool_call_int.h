@@ -12,6 +12,7 @@
 
 struct agent;
 struct book_project;
+struct fetch;
 struct rewind_call;
 struct task;
 struct turn;
@@ -78,6 +79,7 @@ struct tool_call {
     bool dressing;              // the job waits for its environment
     bool in_line;               // it waits until others end
     unsigned weight;            // its part of n_running
+    struct fetch *fetch;        // the page that it reads; NULL: none
     struct task *task;          // the subagent that it waits for; NULL: none
     struct tool_ticket *ticket; // NULL: none is out
     struct hook_ctx ctx;        // of a plugin's tool

@@ -61,6 +61,9 @@ bool tool__cancel_job(struct tool_call *c);
 /// Give the result and free the job.
 void tool__finish(struct tool_job *c, const struct tool_result *r);
 
+/// The file for the output of a call, in the arena. An id comes from a model; only plain characters of it
+/// become a part of the name.
+char *tool__output_path(struct arena *a, const char *dir, struct str id);
 /// Start the program of `command`; tool__finish() follows in any case.
 void tool__spawn(struct tool_job *c);
 void tool__stop(struct tool_job *c); // TERM now, KILL two seconds later

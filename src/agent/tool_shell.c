@@ -290,11 +290,9 @@ static const char *const *command_env(struct tool_job *c)
     return env;
 }
 
-/// A call id comes from a model; only plain characters of it become the name of a file.
-static char *output_path(struct tool_job *c)
+char *tool__output_path(struct arena *a, const char *dir, struct str id)
 {
     char name[NAME_LEN + 1];
-    struct str id = str_of(c->call_id != NULL ? c->call_id : "");
     size_t n = MIN(id.n, NAME_LEN);
     for (size_t i = 0; i < n; i++) {
         char ch = id.p[i];
@@ -303,7 +301,7 @@ static char *output_path(struct tool_job *c)
         name[i] = (char)(plain ? ch : '_');
     }
     name[n] = '\0';
-    return arena_printf(&c->arena, "%s/%s.txt", c->outputs_dir, n != 0 ? name : "_");
+    return arena_printf(a, "%s/%s.txt", dir, n != 0 ? name : "_");
 }
 
 void tool__spawn(struct tool_job *c)
@@ -323,7 +321,9 @@ void tool__spawn(struct tool_job *c)
         .box_memory = boxed ? c->memory : 0,
         .umask = &c->umask,
     };
-    c->output = tool_output_new(c->lane, output_path(c), on_room, c);
+    struct str id = str_of(c->call_id != NULL ? c->call_id : "");
+    char *path = tool__output_path(&c->arena, c->outputs_dir, id);
+    c->output = tool_output_new(c->lane, path, on_room, c);
     timer_init(&c->timer, c->loop, on_timeout, c);
     if (proc_spawn(&c->proc, c->loop, &opts, &cb, c, &c->why) < 0) {
         struct tool_result r = {.error = c->why.msg};

@@ -178,6 +178,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                               .choices = o->choices,
                               .trust = o->trust,
                               .providers = g->providers,
+                              .http = g->http,
                               .engine = o->engine,
                               .host = {.plugins = &g->view,
                                        .reach = plugin_view_reach,

@@ -162,17 +162,30 @@ static int open_hop(struct http_call *call, struct err *e)
     return http_client__start(call, e);
 }
 
+static void end(struct http_call *call, int rc)
+{
+    assert(!call->over && !call->gone);
+    call->rc = rc;
+    call->over = true;
+    kick(call);
+}
+
 /// Go where the answer sends us, unless our rules forbid it.
 static int follow(struct http_call *call, struct err *e)
 {
     struct http_target next = {0}, *now = &call->target;
     char *url = NULL;
-    if (call->hops == HOPS_MAX) {
-        return err_set(e, ERR_DENIED, "more than %d redirects", HOPS_MAX);
-    }
     call->curl->easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &url);
     if (url == NULL || http_request__target(call, &next, url, NULL) < 0) {
         return err_set(e, ERR_PARSE, "a redirect to something that is no http or https URL");
+    }
+    if (call->q.same_host && !str_caseeqz(str_of(now->host), next.host)) {
+        call->redirecting = false;
+        end(call, 0);
+        return 0;
+    }
+    if (call->hops == HOPS_MAX) {
+        return err_set(e, ERR_DENIED, "more than %d redirects", HOPS_MAX);
     }
     if (strcmp(now->scheme, "https") == 0 && strcmp(next.scheme, "http") == 0) {
         return err_set(e, ERR_DENIED, "a redirect from https to http is not followed");
@@ -199,14 +212,6 @@ static int follow(struct http_call *call, struct err *e)
 }
 
 // ---- the end ---------------------------------------------------------------------------------
-
-static void end(struct http_call *call, int rc)
-{
-    assert(!call->over && !call->gone);
-    call->rc = rc;
-    call->over = true;
-    kick(call);
-}
 
 /// What curl says may quote the server: keep it printable.
 static const char *detail(struct http_call *call, CURLcode code)

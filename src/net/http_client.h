@@ -30,6 +30,9 @@ struct http_request {
     uint64_t idle_ms;      // without any byte, in either direction [none]; rests while paused
     uint64_t max_body;     // [collected: 8 MiB; streamed: none]
     bool follow_redirects; // at most 10, never from https to http; see below
+    bool same_host;        // but not to another host: such a redirect is the answer
+    bool
+        public_only; // connect only to public addresses (net/address.h), without a proxy: ERR_DENIED
     const char *proxy; // URL, or "" for none [http_proxy, https_proxy, no_proxy of our environment]
     const char *ca_file; // PEM file of certificates to trust [the system's]
 };

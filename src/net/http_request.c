@@ -8,6 +8,9 @@
 // Invariant: an easy handle speaks http and https only and verifies certificates and names; there is
 // no option that changes this. It follows no redirects: http_call.c does, by our rules.
 
+#include <sys/socket.h>
+
+#include "net/address.h"
 #include "net/http1.h"
 #include "net/http_client_int.h"
 
@@ -135,6 +138,29 @@ static bool set_method(struct http_call *call)
     return SET(call, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
+/// curl is about to connect: this is the address, whatever the name said before or says next.
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct http_call *call = arg;
+    char text[ADDRESS_TEXT], why[ADDRESS_TEXT + 80];
+    (void)purpose;
+    if (address_is_public(&a->addr)) {
+        return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    }
+    snprintf(why, sizeof why, "its address %s is of this machine or its networks",
+             address_text(&a->addr, text));
+    http_call__fail(call, ERR_DENIED, why);
+    return CURL_SOCKET_BAD;
+}
+
+/// A connection of its own: one that was made for another request may lead anywhere, and so does a proxy.
+static bool set_public(struct http_call *call)
+{
+    return SET(call, CURLOPT_OPENSOCKETFUNCTION, on_open_socket) &&
+           SET(call, CURLOPT_OPENSOCKETDATA, call) && SET(call, CURLOPT_FRESH_CONNECT, 1L) &&
+           SET(call, CURLOPT_FORBID_REUSE, 1L) && SET(call, CURLOPT_PROXY, "");
+}
+
 static bool set_options(struct http_call *call)
 {
     const struct http_request *q = &call->q;
@@ -151,6 +177,7 @@ static bool set_options(struct http_call *call)
            SET(call, CURLOPT_HTTPHEADER, call->lines) &&
            SET(call, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
            (q->proxy == NULL || SET(call, CURLOPT_PROXY, q->proxy)) &&
+           (!q->public_only || set_public(call)) &&
            (q->ca_file == NULL ||
             (SET(call, CURLOPT_CAINFO, q->ca_file) && SET(call, CURLOPT_PROXY_CAINFO, q->ca_file) &&
              SET(call, CURLOPT_CAPATH, NULL)));

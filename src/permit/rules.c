@@ -1,9 +1,10 @@
 // What rules say about a call.
 //
-// Three kinds of tools have three kinds of patterns:
+// Four kinds of tools have their kinds of patterns:
 //
 //     shell                  commands      "git status *"    match.c
 //     write_file and its like  paths       "src/**.c"        below the working directory
+//     web_fetch              hosts         "*.example.org"
 //     any other tool         none: a rule covers every call
 //
 // Deny and ask rules are fences and match widely; allow rules are promises and match narrowly. A command
@@ -20,9 +21,10 @@
 #include <limits.h>
 
 #include "base/path.h"
+#include "base/url.h"
 #include "base/vec.h"
 
-enum permit_kind { KIND_COMMAND, KIND_PATH, KIND_OTHER };
+enum permit_kind { KIND_COMMAND, KIND_PATH, KIND_URL, KIND_OTHER };
 
 static const struct permit_tool {
     const char *name;
@@ -36,6 +38,7 @@ static const struct permit_tool {
     {"read_file", KIND_PATH, "path", "file read"},
     {"list_files", KIND_PATH, "path", "listing"},
     {"search_files", KIND_PATH, "path", "search"},
+    {"web_fetch", KIND_URL, "url", "web page"},
 };
 
 static const char *const reach_names[PERMIT__REACHES] = {"once", "exact", "prefix", "tool",
@@ -111,6 +114,14 @@ static const char *keep(struct rules *r, const char *text)
     return text != NULL ? arena_strdup(&r->arena, str_of(text)) : NULL;
 }
 
+static char *lower(char *text)
+{
+    for (char *p = text; *p != '\0'; p++) {
+        *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 32 : *p);
+    }
+    return text;
+}
+
 int rules_add(struct rules *r, const struct rule *rule, struct err *e)
 {
     assert(rule->tool != NULL && rule->decision != PERMIT_NONE);
@@ -123,6 +134,9 @@ int rules_add(struct rules *r, const struct rule *rule, struct err *e)
                        .decision = rule->decision,
                        .at_ms = rule->at_ms};
     int rc = 0;
+    if (own.match != NULL && kind == KIND_URL && !own.exact) {
+        own.match = lower(arena_strdup(&r->arena, str_of(own.match)));
+    }
     if (own.match != NULL && kind == KIND_OTHER) {
         rc = err_set(e, ERR_INVALID, "calls of '%s' have no pattern; leave 'match' out", own.tool);
     } else if (own.match != NULL && kind == KIND_COMMAND && !own.exact) {
@@ -209,12 +223,26 @@ struct subject {
     const struct permit_call *c;
     const struct permit_tool *tool;
     struct arena *arena;
-    struct str text;     // the command line or the path, as asked for
+    struct str text;     // the command line, the path or the address, as asked for
     struct cmdline line; // of a command
     struct str cwd;      // where it runs
     bool plain;          // patterns may allow it
     char *file;          // of a path: the real one; NULL: none
+    const char *host; // of an address, in lower case, a port of its own with it; NULL: it has none
 };
+
+/// The host that rules know the address by; NULL: it is no plain address.
+static const char *host_of(struct str address, struct arena *a)
+{
+    struct url u;
+    if (!url_parse(&u, address)) {
+        return NULL;
+    }
+    bool usual = u.port.n == 0 || str_eqz(u.port, str_caseeqz(u.scheme, "http") ? "80" : "443");
+    struct str port = usual ? STR("") : u.port;
+    return lower(
+        arena_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(u.host), usual ? "" : ":", STR_ARG(port)));
+}
 
 static void read_subject(struct subject *s, const struct permit_call *c, struct arena *a)
 {
@@ -223,6 +251,8 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     s->text = json_str(json_get(c->input, s->tool->member), "");
     if (s->tool->kind == KIND_PATH) {
         s->file = real_file(c, s->text.n != 0 ? s->text : STR("."));
+    } else if (s->tool->kind == KIND_URL) {
+        s->host = host_of(s->text, a);
     } else if (s->tool->kind == KIND_COMMAND) {
         struct str cwd = json_str(json_get(c->input, "cwd"), "");
         char *where = path_join(c->working_dir, cwd.n != 0 ? arena_strdup(a, cwd) : ".");
@@ -255,6 +285,10 @@ static bool fence_matches(const struct rule *r, const struct subject *s)
         free(asked);
         return hit;
     }
+    if (s->tool->kind == KIND_URL) { // who knows where an address leads that cannot be read
+        return s->host == NULL || (r->exact ? str_eqz(s->text, r->match)
+                                            : str_glob(str_of(r->match), str_of(s->host)));
+    }
     return r->exact ? str_eqz(s->text, r->match) : match_finds(&r->pattern, &s->line, s->arena);
 }
 
@@ -274,6 +308,10 @@ static bool promise_covers(const struct rule *r, const struct subject *s,
     }
     if (simple != NULL || r->match == NULL) {
         return simple == NULL;
+    }
+    if (s->tool->kind == KIND_URL) {
+        return s->host != NULL && (r->exact ? str_eqz(s->text, r->match)
+                                            : str_glob(str_of(r->match), str_of(s->host)));
     }
     const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
     return rel != NULL && (r->exact ? strcmp(r->match, rel) == 0 : path_glob(r->match, rel));
@@ -366,6 +404,9 @@ static bool is_subcommand(const struct cmd_word *w)
 static const char *prefix_of(const struct subject *s)
 {
     const struct cmd_simple *c = s->line.simples;
+    if (s->tool->kind == KIND_URL) {
+        return s->host;
+    }
     if (s->tool->kind == KIND_PATH) {
         const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
         struct str dir = rel != NULL ? path_dir(str_of(rel)) : STR(".");
@@ -396,6 +437,10 @@ static const char *prefix_of(const struct subject *s)
 static bool match_for(const struct subject *s, enum permit_reach reach, const char **match)
 {
     *match = NULL;
+    if (reach == PERMIT_EXACT && s->tool->kind == KIND_URL) {
+        *match = s->host != NULL ? arena_strdup(s->arena, s->text) : NULL;
+        return *match != NULL;
+    }
     if (reach == PERMIT_EXACT) {
         bool inside = s->tool->kind == KIND_COMMAND
                           ? match_is_inside(s->cwd, s->cwd, str_of(s->c->working_dir))
@@ -418,19 +463,19 @@ static const char *words_for(const struct subject *s, enum permit_reach reach, c
     const char *calls = s->tool->kind == KIND_OTHER
                             ? arena_printf(s->arena, "call of '" STR_FMT "'", STR_ARG(s->c->tool))
                             : s->tool->calls;
-    bool command = s->tool->kind == KIND_COMMAND;
+    static const char *const exact[] = {[KIND_COMMAND] = "exactly this command",
+                                        [KIND_PATH] = "this file",
+                                        [KIND_URL] = "this address"};
+    static const char *const prefix[] = {[KIND_COMMAND] = "any single command of this form",
+                                         [KIND_PATH] = "files of this form",
+                                         [KIND_URL] = "every page of this host"};
     switch (reach) {
     case PERMIT_ONCE: return "this call only";
     case PERMIT_EXACT:
-        return arena_printf(s->arena,
-                            command ? "exactly this command in this project: %s"
-                                    : "this file in this project: %s",
-                            match);
     case PERMIT_PREFIX:
-        return arena_printf(s->arena,
-                            command ? "any single command of this form in this project: %s"
-                                    : "files of this form in this project: %s",
-                            match);
+        assert(s->tool->kind < KIND_OTHER);
+        return arena_printf(s->arena, "%s in this project: %s",
+                            (reach == PERMIT_EXACT ? exact : prefix)[s->tool->kind], match);
     case PERMIT_TOOL: return arena_printf(s->arena, "every %s in this session", calls);
     default: return arena_printf(s->arena, "every %s in this project, in all sessions", calls);
     }

@@ -11,8 +11,8 @@ enum permit_verdict { PERMIT_NONE, PERMIT_ALLOW, PERMIT_ASK, PERMIT_DENY };
 /// How far an answer reaches beyond the call it was given for.
 enum permit_reach {
     PERMIT_ONCE,
-    PERMIT_EXACT, // this command line, or this file, in this project
-    PERMIT_PREFIX, // this program and subcommand with any arguments, or this directory, in this project
+    PERMIT_EXACT, // this command line, file or address, in this project
+    PERMIT_PREFIX, // this program and subcommand with any arguments, this directory, this host, in this project
     PERMIT_TOOL,    // this tool in this session
     PERMIT_PROJECT, // this tool in this project
     PERMIT__REACHES,

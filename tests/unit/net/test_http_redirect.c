@@ -101,6 +101,50 @@ TEST(a_redirect_is_an_answer_like_others_unless_it_shall_be_followed)
     finish();
 }
 
+TEST(a_redirect_to_another_host_is_the_answer_where_that_is_wanted)
+{
+    char elsewhere[128];
+    begin(302, elsewhere, 1);
+    snprintf(elsewhere, sizeof elsewhere, "http://localhost:%s",
+             strrchr(web_url(&other, "/x"), ':') + 1);
+    struct http_request q = ask("GET");
+    struct fetch f = {0};
+    q.same_host = true;
+    fetch(&f, &q, &fetch_collect);
+    CHECK_INT(f.rc, 0);
+    CHECK_INT(f.status, 302);
+    CHECK_INT(f.body.n, 0);
+    CHECK_INT(other.requests, 0);
+    fetch_end(&f);
+    finish();
+    begin(302, "/next", 1);
+    q = ask("GET");
+    q.same_host = true;
+    f = (struct fetch){0};
+    fetch(&f, &q, &fetch_collect);
+    CHECK_INT(f.status, 200);
+    fetch_end(&f);
+    finish();
+}
+
+TEST(only_public_addresses_are_connected_to_where_that_is_wanted)
+{
+    begin(302, "/next", 0);
+    struct http_request q = ask("GET");
+    struct fetch f = {0};
+    fetch(&f, &q, &fetch_collect); // leaves a connection that could be used again
+    CHECK_INT(f.rc, 0);
+    fetch_end(&f);
+    q.public_only = true;
+    f = (struct fetch){0};
+    fetch(&f, &q, &fetch_collect);
+    CHECK_INT(f.rc, ERR_DENIED);
+    CHECK(strstr(f.e.msg, "its address 127.0.0.1 is of this machine") != NULL);
+    CHECK_INT(web.requests, 1);
+    fetch_end(&f);
+    finish();
+}
+
 static void check_method(int status, const char *method, const char *first_line, bool body)
 {
     begin(status, "/next", 1);

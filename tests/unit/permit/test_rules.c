@@ -178,7 +178,37 @@ TEST(an_answer_is_offered_only_where_it_says_what_it_covers)
     check_offers("edit_file", input_of("path", "src/a.c", NULL),
                  "once | exact src/a.c | prefix src/** | tool | project");
     check_offers("edit_file", input_of("path", "../a.c", NULL), "once | tool | project");
+    check_offers(
+        "web_fetch", input_of("url", "https://Docs.Example.org/a?b", NULL),
+        "once | exact https://Docs.Example.org/a?b | prefix docs.example.org | tool | project");
+    check_offers("web_fetch", input_of("url", "https://a@b/", NULL), "once | tool | project");
     check_offers("dice:roll", input_of("sides", "6", NULL), "once | tool | project");
+    end();
+}
+
+static enum permit_verdict judge_url(const char *url)
+{
+    return judge("web_fetch", input_of("url", url, NULL));
+}
+
+TEST(addresses_are_compared_by_their_hosts)
+{
+    begin();
+    add(&book, PERMIT_ALLOW, "web_fetch", "*.Example.org");
+    add(&book, PERMIT_ALLOW, "web_fetch", "localhost:8080");
+    add(&config, PERMIT_DENY, "web_fetch", "*.evil.org");
+    CHECK_INT(judge_url("https://docs.example.org/a/b"), PERMIT_ALLOW);
+    CHECK_INT(judge_url("http://DOCS.EXAMPLE.ORG:80"), PERMIT_ALLOW);
+    CHECK_INT(judge_url("http://localhost:8080/x"), PERMIT_ALLOW);
+    CHECK_INT(judge_url("http://localhost/x"), PERMIT_NONE);
+    CHECK_INT(judge_url("https://docs.example.org:8443/"), PERMIT_NONE);
+    CHECK_INT(judge_url("https://other.org/docs.example.org"), PERMIT_NONE);
+    CHECK_INT(judge_url("https://other.org/?.example.org"), PERMIT_NONE);
+    CHECK_INT(judge_url("https://other.org#.example.org"), PERMIT_NONE);
+    CHECK_INT(judge_url("https://www.evil.org/"), PERMIT_DENY);
+    CHECK_INT(judge_url("https://www.evil.org./"), PERMIT_DENY);
+    CHECK_INT(judge_url("https://docs.example.org@www.evil.org/"), PERMIT_DENY);
+    CHECK_INT(judge_url("https://x\\@docs.example.org/"), PERMIT_DENY);
     end();
 }
 
