@@ -185,6 +185,12 @@ static void begin_asking(struct tool_call *c, enum ask_kind kind)
     count_asking(t, t->n_asking + 1);
 }
 
+/// Does the question show a change that each call of its kind has to be asked about?
+static bool is_shown(const struct tool_call *c)
+{
+    return c->guarded || c->entry->changed.n != 0;
+}
+
 /// The members of a question: what would run, what it would change, and what each answer covers; or what
 /// `ask_user` asks.
 static void write_question(const struct tool_call *c, struct jw *w)
@@ -206,7 +212,7 @@ static void write_question(const struct tool_call *c, struct jw *w)
         jw_kstr(w, "diff", c->diff);
     }
     jw_karr(w, "offers");
-    n = c->guarded ? 1 : n; // each such change is one to look at
+    n = is_shown(c) ? 1 : n;
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
         jw_kstrz(w, "remember", permit_reach_name(offers[i].reach));
@@ -222,8 +228,9 @@ void tool_call__ask(struct tool_call *c)
     begin_asking(c, ASK_PERMISSION);
     struct jw *w = begin_note(&n, c, EVENT_PERMISSION_REQUESTED);
     write_question(c, w);
-    if (c->guarded || c->asked_by != NULL) {
-        jw_kstrz(w, "by", c->guarded ? "sandbox" : c->asked_by);
+    const char *by = c->guarded ? "sandbox" : c->entry->changed.n != 0 ? "mcp" : c->asked_by;
+    if (by != NULL) {
+        jw_kstrz(w, "by", by);
     }
     note__end(&n, STORE_SYNCED, on_asked, c);
 }
@@ -288,6 +295,7 @@ static void ask_or_deny(struct tool_call *c, const char *by)
 {
     const struct tool *tool = c->entry->tool;
     c->asked_by = by;
+    c->diff = c->entry->changed;
     if (c->site->turn == NULL) {
         tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
     } else if (!tool_call__can_ask(c)) {
@@ -320,7 +328,8 @@ static void on_permission(struct pipe *p, void *arg)
         deny(c, "policy",
              arena_printf(a, "rule %s: %s%s%s", rule->id, rule->tool,
                           rule->match != NULL ? " " : "", rule->match != NULL ? rule->match : ""));
-    } else if (ruled != PERMIT_ASK && (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
+    } else if (c->entry->changed.n == 0 && ruled != PERMIT_ASK &&
+               (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
         tool_call__resolve(c);
     } else {
         ask_or_deny(c, by);
@@ -455,8 +464,8 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
     }
     const struct permit_call call = call_of(c);
     if (d->remember != PERMIT_ONCE &&
-        (c->guarded || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
-                                   c->site->arena, &rule))) {
+        (is_shown(c) || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
+                                    c->site->arena, &rule))) {
         agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
                   "'remember': \"%s\" was not offered for this call",
                   permit_reach_name(d->remember));

@@ -81,6 +81,8 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
                            .description = json_str(json_get(about, "description"), ""),
                            .schema = json_get(about, "input_schema"),
                            .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
+                           .foreign = strcmp(gen_item_unit(it)->host, "mcp") == 0,
+                           .changed = json_str(json_get(about, "changed"), ""),
                            .tool = &tool_call__plugin_tool,
                            .data = it};
     if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&

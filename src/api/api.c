@@ -71,6 +71,11 @@ void api_set_agent(struct api *api, struct agent *agent, struct providers *provi
     api->providers = providers;
 }
 
+void api_set_mcp(struct api *api, struct mcp *mcp)
+{
+    api->mcp = mcp;
+}
+
 void api_set_bots(struct api *api, struct bots *bots)
 {
     api->bots = bots;

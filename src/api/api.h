@@ -75,6 +75,10 @@ void api_list_plugins(const struct api *api,
                                   const char *error),
                       void *arg);
 
+struct mcp;
+/// The MCP servers; NULL while there are none.
+void api_set_mcp(struct api *api, struct mcp *mcp);
+
 struct bots;
 struct providers;
 /// The sessions, and what model requests run on; NULL while there are none.

@@ -26,6 +26,7 @@ struct api {
     struct agent *agent;                  // the same
     struct providers *providers;          // the same
     struct bots *bots;                    // the same
+    struct mcp *mcp;                      // the same
     struct lane *files;                   // reads and writes plugins' files
     vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c

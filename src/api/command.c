@@ -27,6 +27,9 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
             jw_kbool(w, "plain", gen_item_is_plain(g, it));
             jw_key(w, "description");
             jw_value(w, told ? json_get(about, "description") : NULL);
+            if (told && json_bool(json_get(about, "prompt"), false)) {
+                jw_kbool(w, "prompt", true); // its output is a message for a model
+            }
             jw_end_obj(w);
         }
     }

@@ -422,23 +422,23 @@ void chat__slash_names(struct chat *t, struct str start)
     free(prefix);
 }
 
-// The full name of the command that `name` means; STR_NULL when there is none, or several.
-static struct str find_command(const struct json *contributed, struct str name)
+// The row of the command that `name` means; NULL when there is none, or several.
+static const struct json *find_command(const struct json *contributed, struct str name)
 {
-    struct str found = STR_NULL;
+    const struct json *found = NULL;
     size_t n = 0;
     json_foreach_item (command, contributed) {
         struct str full = text_of(command, "name"), last = full;
         str_cut(&last, ':');
         if (str_eq(full, name)) {
-            return full;
+            return command;
         }
         if (last.n != 0 && str_eq(last, name)) {
-            found = full;
+            found = command;
             n++;
         }
     }
-    return n == 1 ? found : STR_NULL;
+    return n == 1 ? found : NULL;
 }
 
 static char *args_as_json(struct arena *arena, struct str arg)
@@ -466,15 +466,20 @@ static void run_contributed(struct chat *t, struct str name, struct str arg)
     const struct json *v;
     arena_init(&arena);
     int code = ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
-    struct str full = find_command(json_get(v, "commands"), name);
-    if (code == EXIT_OK && full.n == 0) {
+    const struct json *command = find_command(json_get(v, "commands"), name);
+    bool prompt = json_bool(json_get(command, "prompt"), false); // of an MCP server: for the model
+    if (code == EXIT_OK && command == NULL) {
         out_error(&t->c->out, "there is no command '/" STR_FMT "'; /help lists them",
                   STR_ARG(name));
     } else if (code == EXIT_OK) {
-        struct ask_param params[] = {{"name", arena_strdup(&arena, full)},
+        struct ask_param params[] = {{"name", arena_strdup(&arena, text_of(command, "name"))},
                                      {"args", args_as_json(&arena, arg)}};
-        if (ask_value(t->c, OP_COMMAND_RUN, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
+        code = ask_value(t->c, OP_COMMAND_RUN, params, ARRAY_LEN(params), &arena, &v);
+        if (code == EXIT_OK) {
             print_output(t, json_get(v, "output"));
+        }
+        if (code == EXIT_OK && prompt) {
+            chat__say(t, text_of(v, "output"));
         }
     }
     arena_fini(&arena);

@@ -184,7 +184,7 @@ const char *config_origin_name(enum config_origin origin)
 /// Keys of options end in a NUL, as all text out of TOML does.
 static bool looks_secret(struct str key)
 {
-    static const char *const words[] = {"key", "secret", "token", "password"};
+    static const char *const words[] = {"key", "secret", "token", "password", "authorization"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (strcasestr(key.p, words[i]) != NULL) {
             return true;

@@ -10,6 +10,7 @@
 #include "agent/environ.h"
 #include "agent/providers.h"
 #include "bind/bind.h"
+#include "mcp/mcp.h"
 #include "net/http_client.h"
 #include "plugin/plugins.h"
 #include "plugin/sessions.h"
@@ -31,20 +32,33 @@ struct agent_glue {
 /// Somebody on the way into a directory: its settings first, since they name plugins, then its plugins.
 struct arrival {
     struct agent_glue *g;
-    char *dir; // the real one
+    char *dir; // the real one; NULL: there is none
     void (*done)(void *arg, const char *real_dir);
     void *arg;
 };
 
-static void on_entered(void *arg, const char *real_dir)
+static void on_started(void *arg)
 {
     struct arrival e = *(struct arrival *)arg;
     free(arg);
-    if (real_dir == NULL && e.dir != NULL) { // nobody will leave it
-        projects_leave(e.g->o.projects, e.dir);
-    }
-    e.done(e.arg, real_dir);
+    e.done(e.arg, e.dir);
     free(e.dir);
+}
+
+/// Servers that start are waited for, as long as they may.
+static void on_entered(void *arg, const char *real_dir)
+{
+    struct arrival *e = arg;
+    if (real_dir == NULL && e->dir != NULL) { // nobody will leave it
+        projects_leave(e->g->o.projects, e->dir);
+        free(e->dir);
+        e->dir = NULL;
+    }
+    if (e->dir != NULL && e->g->o.mcp != NULL) {
+        mcp_enter(e->g->o.mcp, e->dir, on_started, e);
+    } else {
+        on_started(e);
+    }
 }
 
 static void on_settings(void *arg, const char *real_dir)
@@ -150,6 +164,17 @@ static void vacated(void *arg, const struct session *s)
     agent_env_ended(g->env, s);
 }
 
+/// Tools of MCP servers are in every session, whatever plugins it lists.
+static enum agent_reach reach(void *view, const struct gen_unit *u, const char *session,
+                              const char *working_dir)
+{
+    const struct agent_glue *g = container_of(view, struct agent_glue, view);
+    enum mcp_reach r = mcp_reach(g->o.mcp, u, working_dir);
+    return r == MCP_FOREIGN ? plugin_view_reach(view, u, session, working_dir)
+           : r == MCP_HERE  ? AGENT_ALWAYS
+                            : AGENT_NEVER;
+}
+
 // ---- life ---------------------------------------------------------------------------------------
 
 struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg)
@@ -181,7 +206,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                               .http = g->http,
                               .engine = o->engine,
                               .host = {.plugins = &g->view,
-                                       .reach = plugin_view_reach,
+                                       .reach = reach,
                                        .known = plugin_view_known,
                                        .required = plugin_view_required,
                                        .loaded = plugin_view_loaded,

@@ -13,6 +13,7 @@ struct event_log;
 struct gen_engine;
 struct home;
 struct improvements;
+struct mcp;
 struct plugins;
 struct projects;
 struct providers;
@@ -36,6 +37,7 @@ struct agent_glue_opts {
     struct bind *bind;                 // its handlers hear of sessions
     struct watcher *watcher;           // until it has stopped
     struct projects *projects;         // the same
+    struct mcp *mcp;                   // until the engine is closed; NULL: none
     const char *version;
 };
 

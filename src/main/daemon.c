@@ -26,6 +26,7 @@
 #include "loop/proc.h"
 #include "main/daemon_int.h"
 #include "main/web_page.h"
+#include "mcp/mcp.h"
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
@@ -256,6 +257,7 @@ static void step_agent(void *arg)
                                    .improvements = d->live->improvements,
                                    .bind = d->live->bind,
                                    .watcher = d->live->watcher,
+                                   .mcp = d->mcp,
                                    .version = d->opts.version};
     if (d->stopping) {
         return;
@@ -296,7 +298,9 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     }
     assert(d->live == NULL && d->api != NULL);
     d->live = live_open(&opts, step_agent, d);
+    d->mcp = d->live->mcp;
     api_set_engine(d->api, d->live->engine);
+    api_set_mcp(d->api, d->mcp);
     api_set_plugins(d->api, d->live->plugins, d->live->improvements);
     if (settings_watch(d->settings, d->live->watcher, &e) < 0) {
         log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
@@ -477,6 +481,7 @@ static void finish(struct daemon *d)
     agent_glue_free(d->agent);
     bots_free(d->bots);
     projects_free(d->projects);
+    mcp_free(d->mcp);
     api_free(d->api);
     choices_free(d->choices);
     free(d->shipped);

@@ -42,6 +42,7 @@ struct daemon {
     struct api *api;
     struct live *live;
     struct projects *projects;
+    struct mcp *mcp; // of `live`
     struct agent_glue *agent;
     struct bots *bots;
     struct server *server;

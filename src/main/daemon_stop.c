@@ -65,6 +65,7 @@ static void on_bots_closed(void *arg)
     if (d->live != NULL) {
         api_set_engine(d->api, NULL); // a call that still waits for a thread finds neither
         api_set_plugins(d->api, NULL, NULL);
+        api_set_mcp(d->api, NULL);
         settings_unwatch(d->settings);
         watch_close(d->trust_watch);
         live_close(d->live, on_live_closed, d);

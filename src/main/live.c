@@ -19,8 +19,10 @@
 #include "config/config.h"
 #include "config/home.h"
 #include "event/event.h"
+#include "mcp/mcp.h"
 #include "net/http_client.h"
 #include "plugin/plugins.h"
+#include "plugin/sessions.h"
 #include "store/choices.h"
 #include "watch/watch.h"
 
@@ -150,6 +152,27 @@ static void open_improvements(struct live *v)
     }
 }
 
+static void each_plugin(void *arg, void (*each)(void *to, const char *path), void *to)
+{
+    const struct live *v = arg;
+    plugin_view_loaded(&(struct plugin_view){.plugins = v->plugins}, each, to);
+}
+
+static void open_mcp(struct live *v)
+{
+    struct mcp_opts o = {.loop = v->opts.loop,
+                         .home = v->opts.home,
+                         .config = v->opts.config,
+                         .store = v->opts.store,
+                         .engine = v->engine,
+                         .http = v->http,
+                         .trust = v->opts.trust,
+                         .watcher = v->watcher,
+                         .plugins = each_plugin,
+                         .arg = v};
+    v->mcp = mcp_open(&o);
+}
+
 /// A plugin takes the name of a built-in tool only with `override`.
 static void reserve_tool_names(struct live *v)
 {
@@ -179,6 +202,7 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     if (!o->safe) {
         open_plugins(v);
         open_improvements(v);
+        open_mcp(v);
     }
     free(agent);
     gen_request(v->engine, &(struct gen_request){.trigger = "start", .wait_all = true}, on_loaded,
@@ -191,6 +215,7 @@ static void on_engine_closed(void *arg)
     struct live *v = arg;
     loop_fn *done = v->done;
     void *done_arg = v->done_arg;
+    mcp_close(v->mcp);
     improve_free(v->improve);
     plugins_free(v->plugins);
     modules_close(v->modules);
@@ -214,6 +239,7 @@ void live_close(struct live *v, loop_fn *done, void *arg)
         plugins_stop(v->plugins);
     }
     improve_stop(v->improve);
+    mcp_stop(v->mcp);
     bind_stop(v->bind);
     gen_close(v->engine, on_engine_closed, v);
 }

@@ -16,6 +16,7 @@ struct home;
 struct http_client;
 struct improve;
 struct improvements;
+struct mcp;
 struct modules;
 struct plugins;
 struct store;
@@ -52,6 +53,7 @@ struct live {
     struct plugins *plugins;           // NULL: none are loaded (safe)
     struct improve *improve;           // NULL: the same, or they cannot run here
     struct improvements *improvements; // of `improve`
+    struct mcp *mcp;                   // NULL: none (safe); lives until the loop has ended
     vec(const char *) tool_names;      // of built-in tools, NULL at the end
     bool closing;
     loop_fn *loaded;

@@ -1,0 +1,74 @@
+// MCP servers: list them, look at one, try one.
+
+#include "mcp/mcp.h"
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+
+/// False, answered: there are no servers now.
+static bool is_there(struct api *api, struct op_call *c)
+{
+    if (api->mcp == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping, or was started with --safe");
+    }
+    return api->mcp != NULL;
+}
+
+static void fail_unknown(struct op_call *c)
+{
+    struct str name = api__name(c);
+    op_fail(c, PROBLEM_NOT_FOUND, "`afloat mcp list` lists them", "there is no MCP server '%.*s'",
+            (int)MIN(name.n, 100), name.p);
+}
+
+void op_MCP_LIST(struct api *api, struct op_call *c)
+{
+    if (!is_there(api, c)) {
+        return;
+    }
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_karr(w, "servers");
+    mcp_write(api->mcp, w);
+    jw_end_arr(w);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_MCP_SHOW(struct api *api, struct op_call *c)
+{
+    struct buf row;
+    struct jw own;
+    if (!is_there(api, c)) {
+        return;
+    }
+    buf_init(&row, SIZE_MAX);
+    jw_init(&own, &row);
+    if (mcp_write_one(api->mcp, api__name(c), &own)) {
+        jw_raw(op_begin(c), buf_str(&row));
+        op_end(c, 200);
+    } else {
+        fail_unknown(c);
+    }
+    buf_fini(&row);
+}
+
+static void on_tested(void *arg, bool ok, const char *members)
+{
+    struct op_call *c = arg;
+    (void)ok; // it is among the members
+    if (members == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return;
+    }
+    jw_raw(op_begin(c), str_of(arena_printf(c->arena, "{%s}", members)));
+    op_end(c, 200);
+}
+
+void op_MCP_TEST(struct api *api, struct op_call *c)
+{
+    if (is_there(api, c) && !mcp_test(api->mcp, api__name(c), on_tested, c)) {
+        fail_unknown(c);
+    }
+}

@@ -1,0 +1,548 @@
+// Which servers there are: a source of generations.
+//
+//     settings changed ──> request ──> stage: compare each [mcp.NAME] by its hash ──┬─ the same: it stays, with its
+//                                                                                  │  process and its sessions
+//                                                                                  ├─ new, changed: a new unit
+//                                                                                  └─ gone, disabled: removed
+//     commit ──> new servers start ──> their tools join the generation when they are known
+//
+// A server that was replaced goes on for the calls that began with it; its process ends when the last generation that
+// knows it is freed. Nobody waits for a server but who enters a directory (mcp_enter), and that for a bounded time.
+
+#include "mcp/mcp.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "config/home.h"
+#include "loop/work.h"
+#include "mcp/server_int.h"
+#include "trust/trust.h"
+
+enum { WAIT_MS = 5000, LANE_THREADS = 4 };
+
+#define UNIT_PREFIX "mcp:"
+
+/// Somebody who waits for servers that start.
+struct mcp_waiter {
+    struct mcp *m;
+    char *dir;
+    struct timer timer;
+    struct loop_task *task;
+    uint64_t since;
+    loop_fn *done;
+    void *arg;
+};
+
+struct mcp_test {
+    struct mcp *m;
+    struct mcp_server *server;
+    uint64_t since_ns;
+    struct loop_task *task; // tells the outcome
+    mcp_test_cb *cb;
+    void *arg;
+};
+
+static bool is_inside(const char *root, const char *dir)
+{
+    size_t n = strlen(root);
+    return strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/' || n == 1);
+}
+
+static bool spec_reaches(const struct mcp_spec *s, const char *dir)
+{
+    return s->project == NULL || is_inside(s->project, dir);
+}
+
+// ---- what the settings say --------------------------------------------------------------------
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mcp_spec *x = *(struct mcp_spec *const *)a, *y = *(struct mcp_spec *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static void read_specs(const struct mcp *m, mcp_specs *out)
+{
+    const char *name;
+    for (size_t at = 0; (name = config_next_name(m->o.config->now, "mcp", &at)) != NULL;) {
+        vec_push(out, mcp_spec_of_config(m->o.config->now, name));
+    }
+    if (out->n != 0) {
+        qsort(out->p, out->n, sizeof *out->p, by_name);
+    }
+}
+
+static struct mcp_server *find(const struct mcp *m, const char *name, const char *project)
+{
+    vec_foreach (it, &m->servers) {
+        const char *own = (*it)->spec->project;
+        bool same = own == NULL || project == NULL ? own == project : strcmp(own, project) == 0;
+        if (same && strcmp((*it)->spec->name, name) == 0) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+static const struct mcp_spec *find_spec(const mcp_specs *specs, const struct mcp_server *s)
+{
+    vec_foreach (it, specs) {
+        const char *a = (*it)->project, *b = s->spec->project;
+        bool same = a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+        if (same && strcmp((*it)->name, s->spec->name) == 0) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+static void free_specs(mcp_specs *specs)
+{
+    vec_fini_each(specs, mcp_spec_free);
+}
+
+/// Is anything other than what runs?
+static bool differs(const struct mcp *m, const mcp_specs *specs)
+{
+    size_t enabled = 0, disabled = 0;
+    bool same = true;
+    vec_foreach (it, specs) {
+        const struct mcp_server *s = find(m, (*it)->name, (*it)->project);
+        enabled += (*it)->enabled;
+        disabled += !(*it)->enabled;
+        same = same && (!(*it)->enabled || (s != NULL && strcmp(s->spec->hash, (*it)->hash) == 0));
+    }
+    return !same || enabled != m->servers.n || disabled != m->disabled.n;
+}
+
+// ---- the source -------------------------------------------------------------------------------
+
+static bool is_asked(const struct gen_request *req, const char *unit)
+{
+    bool asked = req->n_names == 0;
+    for (size_t i = 0; i < req->n_names && !asked; i++) {
+        asked = str_eqz(req->names[i], unit);
+    }
+    return asked;
+}
+
+static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
+{
+    struct mcp *m = arg;
+    mcp_specs specs = {0};
+    read_specs(m, &specs);
+    bool something = !m->stopped && (differs(m, &specs) || (req->force && m->servers.n != 0));
+    free_specs(&specs);
+    gen_prepared(src, something);
+}
+
+static char *unit_name(const struct mcp_spec *s)
+{
+    return s->project == NULL ? xasprintf(UNIT_PREFIX "%s", s->name)
+                              : xasprintf(UNIT_PREFIX "%s@%s", s->name, s->project);
+}
+
+/// A new version of the server `spec`, which is owned from here on.
+static void stage_server(struct mcp *m, struct gen_stage *st, struct mcp_spec *spec, int order)
+{
+    struct mcp_server *s = mcp__server_new(m, spec);
+    char *name = unit_name(spec);
+    struct gen_unit_spec u = {.name = name,
+                              .path = spec->url != NULL ? spec->url : spec->command,
+                              .layer = spec->project != NULL ? "repo" : "config",
+                              .host = "mcp",
+                              .origin = "file",
+                              .hash = spec->hash,
+                              .order = order,
+                              .data = s};
+    s->unit = gen_stage_unit(st, &u);
+    if (gen_stage_put(st, s->unit)) {
+        vec_push(&m->staged, s);
+    }
+    free(name);
+}
+
+static void src_stage(void *arg, struct gen_stage *st)
+{
+    struct mcp *m = arg;
+    const struct gen_request *req = gen_stage_request(st);
+    mcp_specs specs = {0};
+    if (m->stopped) {
+        return;
+    }
+    read_specs(m, &specs);
+    vec_foreach (it, &m->servers) {
+        const struct mcp_spec *now = find_spec(&specs, *it);
+        if (now == NULL || !now->enabled) {
+            gen_stage_remove(st, (*it)->unit->name, now == NULL ? GEN_REMOVE : GEN_DISABLE);
+        }
+    }
+    for (size_t i = 0; i < specs.n; i++) {
+        struct mcp_spec *spec = specs.p[i];
+        const struct mcp_server *s = find(m, spec->name, spec->project);
+        char *name = unit_name(spec);
+        bool force = req->force && is_asked(req, name);
+        if (spec->enabled && (s == NULL || force || strcmp(s->spec->hash, spec->hash) != 0)) {
+            stage_server(m, st, spec, (int)i);
+            specs.p[i] = NULL;
+        }
+        free(name);
+    }
+    free_specs(&specs);
+}
+
+/// A run that was only tried leaves `m->servers` alone: units that were never committed are released.
+static void src_abort(void *arg)
+{
+    struct mcp *m = arg;
+    m->staged.n = 0;
+}
+
+static int by_server(const void *a, const void *b)
+{
+    return by_name(&(*(struct mcp_server *const *)a)->spec,
+                   &(*(struct mcp_server *const *)b)->spec);
+}
+
+static void src_commit(void *arg)
+{
+    struct mcp *m = arg;
+    mcp_specs specs = {0};
+    read_specs(m, &specs);
+    for (size_t i = 0; i < m->servers.n;) {
+        const struct mcp_server *s = m->servers.p[i];
+        if (s->unit->life == GEN_CURRENT) {
+            i++;
+        } else {
+            vec_remove(&m->servers, i);
+        }
+    }
+    free_specs(&m->disabled);
+    for (size_t i = 0; i < specs.n; i++) {
+        if (!specs.p[i]->enabled) {
+            vec_push(&m->disabled, specs.p[i]);
+            specs.p[i] = NULL;
+        }
+    }
+    free_specs(&specs);
+    vec_foreach (it, &m->staged) {
+        vec_push(&m->servers, *it);
+    }
+    if (m->servers.n != 0) {
+        qsort(m->servers.p, m->servers.n, sizeof *m->servers.p, by_server);
+    }
+    for (size_t i = 0; i < m->staged.n; i++) {
+        mcp__server_start(m->staged.p[i]);
+    }
+    m->staged.n = 0;
+    mcp__wake(m);
+}
+
+static void src_release(void *arg, struct gen_unit *u)
+{
+    struct mcp *m = arg;
+    struct mcp_server *s = u->data;
+    for (size_t i = 0; i < m->servers.n; i++) {
+        if (m->servers.p[i] == s) {
+            vec_remove(&m->servers, i);
+            break;
+        }
+    }
+    s->unit = NULL;
+    mcp__server_close(s);
+}
+
+static const struct gen_source_ops source_ops = {.name = "mcp",
+                                                 .prepare = src_prepare,
+                                                 .stage = src_stage,
+                                                 .commit = src_commit,
+                                                 .abort = src_abort,
+                                                 .release = src_release};
+
+static void on_settings(void *arg)
+{
+    struct mcp *m = arg;
+    mcp_specs specs = {0};
+    read_specs(m, &specs);
+    if (!m->stopped && differs(m, &specs)) {
+        gen_request(m->o.engine, &(struct gen_request){.trigger = "config"}, NULL, NULL);
+    }
+    free_specs(&specs);
+}
+
+// ---- waiting ------------------------------------------------------------------------------------
+
+static void waiter_end(struct mcp_waiter *w)
+{
+    struct mcp *m = w->m;
+    loop_fn *done = w->done;
+    void *arg = w->arg;
+    for (size_t i = 0; i < m->waiters.n; i++) {
+        if (m->waiters.p[i] == w) {
+            vec_remove(&m->waiters, i);
+            break;
+        }
+    }
+    timer_stop(&w->timer);
+    free(w->dir);
+    free(w);
+    done(arg);
+}
+
+/// For how many ms it still has to wait; 0: not at all.
+static uint64_t patience(const struct mcp_waiter *w)
+{
+    uint64_t past = loop_now(w->m->o.loop) - w->since, left = 0;
+    vec_foreach (it, &w->m->servers) {
+        const struct mcp_server *s = *it;
+        uint64_t limit = MIN(s->spec->timeout_ms, (uint64_t)WAIT_MS);
+        if (s->first && spec_reaches(s->spec, w->dir) && limit > past) {
+            left = MAX(left, limit - past);
+        }
+    }
+    return w->m->stopped ? 0 : left;
+}
+
+static void waiter_look(void *arg)
+{
+    struct mcp_waiter *w = arg;
+    uint64_t left = patience(w);
+    w->task = NULL;
+    if (left == 0) {
+        waiter_end(w);
+    } else {
+        timer_start(&w->timer, left);
+    }
+}
+
+void mcp__wake(struct mcp *m)
+{
+    vec_foreach (it, &m->waiters) {
+        if ((*it)->task == NULL) {
+            (*it)->task = loop_defer(m->o.loop, waiter_look, *it);
+        }
+    }
+}
+
+void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg)
+{
+    struct mcp_waiter *w = xcalloc(1, sizeof *w);
+    *w = (struct mcp_waiter){
+        .m = m, .dir = xstrdup(dir), .since = loop_now(m->o.loop), .done = done, .arg = arg};
+    timer_init(&w->timer, m->o.loop, waiter_look, w);
+    vec_push(&m->waiters, w);
+    w->task = loop_defer(m->o.loop, waiter_look, w);
+}
+
+// ---- public -------------------------------------------------------------------------------------
+
+struct guarding {
+    const char *home;
+    void (*plugin)(void *to, const char *path);
+    void *to;
+};
+
+/// What is in the home itself no box opens.
+static void add_plugin(void *arg, const char *path)
+{
+    const struct guarding *g = arg;
+    if (!is_inside(g->home, path)) {
+        g->plugin(g->to, path);
+    }
+}
+
+static void guarded(void *arg, void (*plugin)(void *to, const char *path),
+                    void (*place)(void *to, const char *path), void *to)
+{
+    struct mcp *m = arg;
+    struct guarding g = {m->o.home->dir, plugin, to};
+    const char *followed;
+    m->o.plugins(m->o.arg, add_plugin, &g);
+    for (size_t i = 0; (followed = trust_followed(m->o.trust, i)) != NULL; i++) {
+        place(to, followed);
+    }
+}
+
+struct mcp *mcp_open(const struct mcp_opts *o)
+{
+    struct mcp *m = xcalloc(1, sizeof *m);
+    m->o = *o;
+    m->world = (struct mcp_world){.loop = o->loop,
+                                  .lane = lane_open(o->loop, "mcp", LANE_THREADS),
+                                  .http = o->http,
+                                  .home = o->home,
+                                  .config = o->config,
+                                  .guarded = guarded,
+                                  .arg = m};
+    m->source = gen_source_add(o->engine, &source_ops, m);
+    config_listen(o->config, on_settings, m);
+    return m;
+}
+
+static void end_test(struct mcp_test *t, bool ok, const char *members);
+
+void mcp_stop(struct mcp *m)
+{
+    if (m != NULL) {
+        m->stopped = true;
+        config_unlisten(m->o.config, on_settings, m);
+        while (m->tests.n != 0) {
+            end_test(m->tests.p[0], false, NULL);
+        }
+        mcp__wake(m);
+    }
+}
+
+void mcp_close(struct mcp *m)
+{
+    if (m != NULL) {
+        assert(m->stopped && m->servers.n == 0);
+        m->world.http = NULL;
+        lane_close(m->world.lane);
+        m->world.lane = NULL;
+    }
+}
+
+void mcp_free(struct mcp *m)
+{
+    if (m != NULL) {
+        assert(m->alive == 0 && m->waiters.n == 0);
+        vec_fini(&m->servers);
+        vec_fini(&m->staged);
+        vec_fini(&m->tests);
+        vec_fini(&m->waiters);
+        free_specs(&m->disabled);
+        free(m);
+    }
+}
+
+enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *dir)
+{
+    if (m == NULL || strcmp(u->host, "mcp") != 0) {
+        return MCP_FOREIGN;
+    }
+    const struct mcp_server *s = u->data;
+    return spec_reaches(s->spec, dir) ? MCP_HERE : MCP_NOT_HERE;
+}
+
+static void write_disabled(const struct mcp_spec *spec, struct jw *w)
+{
+    jw_kstrz(w, "name", spec->name);
+    jw_kstrz(w, "state", mcp__state_name(MCP_DISABLED));
+    jw_karr(w, "tools");
+    jw_end_arr(w);
+    jw_karr(w, "prompts");
+    jw_end_arr(w);
+    jw_kstrz(w, "error", spec->error);
+    jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
+    jw_kstrz(w, "project", spec->project);
+}
+
+void mcp_write(const struct mcp *m, struct jw *w)
+{
+    vec_foreach (it, &m->servers) {
+        jw_obj(w);
+        mcp__server_write(*it, false, w);
+        jw_end_obj(w);
+    }
+    vec_foreach (it, &m->disabled) {
+        jw_obj(w);
+        write_disabled(*it, w);
+        jw_end_obj(w);
+    }
+}
+
+bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w)
+{
+    vec_foreach (it, &m->servers) {
+        if (str_eqz(name, (*it)->spec->name)) {
+            jw_obj(w);
+            mcp__server_write(*it, true, w);
+            jw_end_obj(w);
+            return true;
+        }
+    }
+    vec_foreach (it, &m->disabled) {
+        if (str_eqz(name, (*it)->name)) {
+            jw_obj(w);
+            write_disabled(*it, w);
+            jw_end_obj(w);
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- tests --------------------------------------------------------------------------------------
+
+static void end_test(struct mcp_test *t, bool ok, const char *members)
+{
+    struct mcp *m = t->m;
+    for (size_t i = 0; i < m->tests.n; i++) {
+        if (m->tests.p[i] == t) {
+            vec_remove(&m->tests, i);
+            break;
+        }
+    }
+    if (t->task != NULL) {
+        loop_cancel(m->o.loop, t->task);
+    }
+    t->cb(t->arg, ok, members);
+    t->server->tested = NULL;
+    mcp__server_close(t->server);
+    free(t);
+}
+
+static void on_told(void *arg)
+{
+    struct mcp_test *t = arg;
+    const struct mcp_server *s = t->server;
+    struct buf text;
+    struct jw w;
+    t->task = NULL;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    mcp__server_write(s, false, &w);
+    jw_kbool(&w, "ok", s->state == MCP_READY);
+    jw_kint(&w, "duration_ms", (int64_t)((time_mono_ns() - t->since_ns) / 1000000));
+    jw_end_obj(&w);
+    text.p[text.n - 1] = '\0'; // without the braces
+    end_test(t, s->state == MCP_READY, text.p + 1);
+    buf_fini(&text);
+}
+
+static void on_tested(struct mcp_server *s, void *arg)
+{
+    struct mcp_test *t = arg;
+    s->tested = NULL;
+    t->task = loop_defer(t->m->o.loop, on_told, t); // it is in the middle of its work
+}
+
+bool mcp_test(struct mcp *m, struct str name, mcp_test_cb *cb, void *arg)
+{
+    mcp_specs specs = {0};
+    struct mcp_spec *found = NULL;
+    read_specs(m, &specs);
+    vec_foreach (it, &specs) {
+        if (found == NULL && str_eqz(name, (*it)->name)) {
+            found = *it;
+            *it = NULL;
+        }
+    }
+    free_specs(&specs);
+    if (found == NULL || m->stopped) {
+        mcp_spec_free(found);
+        return false;
+    }
+    struct mcp_test *t = xcalloc(1, sizeof *t);
+    *t = (struct mcp_test){.m = m, .since_ns = time_mono_ns(), .cb = cb, .arg = arg};
+    t->server = mcp__server_new(m, found);
+    t->server->tested = on_tested;
+    t->server->tested_arg = t;
+    vec_push(&m->tests, t);
+    mcp__server_start(t->server);
+    return true;
+}

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "config/config.h"
+#include "gen/engine.h"
+
+// The MCP servers whose tools sessions have: those of [mcp.NAME] in config.toml, and those of `.mcp.json` in a
+// trusted project while somebody works in it. Each is a unit `mcp:NAME` of the generation; its tools are items
+// NAME__tool. docs/internals/mcp-client.md tells the whole story. All functions belong to the loop thread.
+
+struct mcp;
+struct home;
+struct http_client;
+struct store;
+struct trust;
+struct watcher;
+
+/// Borrowed until mcp_free(), `engine` until it is closed.
+struct mcp_opts {
+    struct loop *loop;
+    const struct home *home;
+    struct config_live *config;
+    struct store *store;
+    struct gen_engine *engine;
+    struct http_client *http;
+    struct trust *trust;
+    struct watcher *watcher;
+    /// Call `plugin` with every path from which the hub loads a plugin of the user's.
+    void (*plugins)(void *arg, void (*plugin)(void *to, const char *path), void *to);
+    void *arg;
+};
+
+/// Become a source of the engine, before its first request. Nothing is started yet. Never NULL.
+struct mcp *mcp_open(const struct mcp_opts *o);
+/// Nothing begins any more. Before gen_close(). NULL is allowed.
+void mcp_stop(struct mcp *m);
+/// The engine is closed.
+void mcp_close(struct mcp *m);
+void mcp_free(struct mcp *m); // when the loop has ended; NULL is allowed
+
+// ---- for sessions ---------------------------------------------------------------------------
+
+enum mcp_reach { MCP_FOREIGN, MCP_NOT_HERE, MCP_HERE };
+/// Does a unit reach sessions in `dir`? MCP_FOREIGN: it is no server.
+enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *dir);
+
+/// Somebody works in the real directory `dir`. `done` (not from inside) when every server that reaches it has started
+/// or failed once, or was waited for long enough; never longer than its `timeout_s`.
+void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg);
+
+// ---- for operations -------------------------------------------------------------------------
+
+/// The rows `{name, state, tools, error, ...}` into an open array.
+void mcp_write(const struct mcp *m, struct jw *w);
+/// One row, with each tool's description and what the server wrote to stderr. False: there is none of that name.
+bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w);
+
+/// The members of an answer, JSON text without braces; `ok`: the server works. NULL text: the hub stops.
+typedef void mcp_test_cb(void *arg, bool ok, const char *members);
+/// Start the server anew beside the one that serves, ask for its lists, and end it. False: there is none of that name.
+bool mcp_test(struct mcp *m, struct str name, mcp_test_cb *cb, void *arg);

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "mcp/link.h"
+
+// A conversation with one server: the handshake, requests and their answers, what it tells on its own. It knows
+// both eras of MCP: revisions with a handshake (2024-11-05 to 2025-11-25) and the stateless 2026-07-28. What a
+// server offers is server.c's business. All functions belong to the loop thread.
+
+struct mcp_peer;
+struct mcp_request;
+
+/// The answer, once: 0 and `result`, or a negative code and `e`. All borrowed; `r` may be freed inside.
+typedef void mcp_answer_cb(struct mcp_request *r, int status, const struct json *result,
+                           const struct err *e);
+
+/// A request under way, in the caller's storage until it is answered or cancelled.
+struct mcp_request {
+    mcp_answer_cb *done;
+    /// What it tells meanwhile; NULL: nobody listens.
+    void (*progress)(struct mcp_request *r, struct str text);
+    void *arg;
+    uint64_t timeout_ms; // 0: none; progress begins it anew
+    // private
+    int64_t id; // 0: not under way
+    uint64_t due;
+};
+
+enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP__LISTS };
+
+struct mcp_peer_cb {
+    /// The handshake is over; requests may be made.
+    void (*on_ready)(void *arg);
+    /// A list is another one now.
+    void (*on_changed)(void *arg, enum mcp_list list);
+    /// It is over, whatever it was doing. Requests were answered before. Close it.
+    void (*on_end)(void *arg, const struct err *e);
+};
+
+/// Begin. on_ready or on_end follows, never from inside. `w` and `s` are borrowed.
+struct mcp_peer *mcp_peer_open(const struct mcp_world *w, const struct mcp_spec *s,
+                               const struct mcp_peer_cb *cb, void *arg);
+/// Nothing is called back any more, open requests neither. May come from a callback.
+void mcp_peer_close(struct mcp_peer *p);
+
+/// Ask. `members` are those of the params, JSON text without braces; `name` is that of the tool, prompt or
+/// resource. The answer may come from inside.
+void mcp_peer_ask(struct mcp_peer *p, struct mcp_request *r, const char *method, struct str members,
+                  struct str name);
+/// Give up; `done` is not called after this. Nothing happens when it is not under way.
+void mcp_peer_cancel(struct mcp_peer *p, struct mcp_request *r);
+
+/// Since on_ready: does it offer this list, which revision was agreed on, what it calls itself and its version.
+bool mcp_peer_has(const struct mcp_peer *p, enum mcp_list list);
+const char *mcp_peer_version(const struct mcp_peer *p); // "" before
+const char *mcp_peer_title(const struct mcp_peer *p);   // "" before
+struct str mcp_peer_said(const struct mcp_peer *p);     // the last of its stderr
+int mcp_peer_pid(const struct mcp_peer *p);             // 0: none
+
+/// Read one text from a server; for the link, and for tests and fuzzing.
+void mcp_peer_text(struct mcp_peer *p, struct str text);
+/// The same conversation over a link of the caller's, which is closed with it.
+struct mcp_peer *mcp_peer_over(struct loop *loop, struct mcp_link *link, uint64_t timeout_ms,
+                               const struct mcp_peer_cb *cb, void *arg);
+/// What such a link tells.
+extern const struct mcp_link_cb mcp_peer_link_cb;
+
+enum {
+    MCP_FLOOD_N = 5000,         // messages that nobody asked for, a second
+    MCP_FLOOD_BYTES = 16 << 20, // and bytes
+};

@@ -1,0 +1,126 @@
+#pragma once
+
+#include "gen/engine.h"
+#include "loop/timer.h"
+#include "mcp/mcp.h"
+#include "mcp/peer.h"
+
+// What the files of this folder share about a server.
+//
+//     mcp.c      which servers there are: a source of generations
+//     server.c   the life of one: started, asked for its lists, started again
+//     offer.c    its tools and prompts as contributions of its unit
+//     approve.c  what the user has seen of its tools
+//     content.c  what a tool answers, as text
+
+enum mcp_state { MCP_STARTING, MCP_READY, MCP_FAILED, MCP_DISABLED };
+
+/// What a tool was when the user agreed to it.
+struct mcp_approval {
+    char *tool, *description;
+    char mark[SHA256_HEX]; // of description and schema
+};
+
+/// Something that the server offers, and the item of the unit that stands for it.
+struct mcp_offer {
+    struct mcp_server *server;
+    enum gen_kind kind;    // GEN_TOOL or GEN_COMMAND
+    char *tool;            // the server's name for it
+    char *name;            // ours
+    char *about;           // as the item has it
+    char *description;     // as the server has it now
+    char mark[SHA256_HEX]; // as in mcp_approval
+    char **arguments;      // of a prompt, NULL at the end; else NULL
+    bool changed;          // not what the user agreed to
+    uint64_t id;           // of the item; 0: it has none
+    unsigned refs;         // the server, and each item
+    bool seen;             // while a list is compared
+};
+
+/// One version of a server. It belongs to its unit once it was staged.
+struct mcp_server {
+    struct mcp *all;
+    struct mcp_spec *spec;
+    struct gen_unit *unit; // NULL: not staged, or a test
+    struct mcp_peer *peer; // NULL: not running
+    enum mcp_state state;
+    char *error; // why it is not ready; NULL
+    char title[200], version[16];
+    bool first; // it has not been ready or failed since it was started
+    unsigned tries;
+    struct timer again;
+    uint64_t ready_at;
+    // lists
+    vec(struct mcp_offer *) offers;
+    struct mcp_request list[MCP__LISTS];
+    bool stale[MCP__LISTS]; // another one is to be asked for
+    vec(char *) pages;      // of the list that is being read: JSON arrays
+    size_t n_pages, bytes;
+    struct mcp_call *calls, *held; // under way; answered, and waiting for a list
+    // approvals
+    vec(struct mcp_approval) approved;
+    char *document; // where they are kept
+    bool approvals_read, wants_start;
+    unsigned reading; // requests to the store under way
+    bool closed;
+    // a test
+    void (*tested)(struct mcp_server *s, void *arg);
+    void *tested_arg;
+};
+
+/// What the world of the servers is.
+struct mcp {
+    struct mcp_opts o;
+    struct mcp_world world;
+    struct gen_source *source;
+    vec(struct mcp_server *) servers; // those in force, by name
+    mcp_specs disabled;               // named, but not to be run
+    vec(struct mcp_server *) staged;  // of the run under way
+    vec(struct mcp_test *) tests;
+    vec(struct mcp_waiter *) waiters;
+    unsigned alive; // servers whose memory is still there
+    bool stopped;
+};
+
+// mcp.c
+/// A server has started or failed for the first time.
+void mcp__wake(struct mcp *m);
+
+// server.c
+/// A server that does not run yet. Owns `spec`.
+struct mcp_server *mcp__server_new(struct mcp *all, struct mcp_spec *spec);
+void mcp__server_start(struct mcp_server *s);
+/// End its process; its memory goes when nothing refers to it.
+void mcp__server_close(struct mcp_server *s);
+void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w);
+/// A call came back while a list is read: true, and `mcp__flush_held()` follows.
+bool mcp__server_listing(const struct mcp_server *s);
+/// Read a list again.
+void mcp__server_relist(struct mcp_server *s, enum mcp_list list);
+const char *mcp__state_name(enum mcp_state state);
+
+// offer.c
+/// Make the items of the unit what `list`, an array of the server's, says.
+void mcp__offer_list(struct mcp_server *s, enum mcp_list list, const struct json *items);
+/// Take all of a kind back.
+void mcp__withdraw(struct mcp_server *s);
+void mcp__offers_free(struct mcp_server *s);
+/// Answer the calls that waited for a list.
+void mcp__flush_held(struct mcp_server *s);
+
+// approve.c
+/// Read what was agreed to; mcp__server_start() follows when it is there.
+void mcp__approvals_read(struct mcp_server *s);
+/// Judge an offer: new ones count as agreed to. True when the book has something new.
+bool mcp__approve_new(struct mcp_server *s, struct mcp_offer *o);
+/// The user has agreed to it as it is.
+void mcp__approve(struct mcp_server *s, const struct mcp_offer *o);
+void mcp__approvals_write(struct mcp_server *s);
+const struct mcp_approval *mcp__approval(const struct mcp_server *s, const char *tool);
+void mcp__approvals_free(struct mcp_server *s);
+
+// content.c
+/// What a tool answered, as a result of gen/result.h.
+const struct json *mcp__result(struct arena *a, const struct json *answer);
+/// The messages of a prompt as one text.
+struct str mcp__prompt_text(struct arena *a, const struct json *answer);
