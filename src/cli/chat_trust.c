@@ -8,7 +8,7 @@
 static bool takes_part(enum trust_kind kind, bool bots)
 {
     return kind == TRUST_PLUGIN || kind == TRUST_CONFIG || kind == TRUST_SKILL ||
-           kind == TRUST_AGENTS || (bots && kind == TRUST_BOT);
+           kind == TRUST_AGENTS || kind == TRUST_MCP || (bots && kind == TRUST_BOT);
 }
 
 static size_t count_waiting(const struct trust *t, const struct trust_place *p,

@@ -87,6 +87,9 @@ static void leave(void *arg, const char *real_dir)
     if (g->o.plugins != NULL) {
         plugins_leave_dir(g->o.plugins, real_dir);
     }
+    if (g->o.mcp != NULL) {
+        mcp_leave(g->o.mcp, real_dir);
+    }
 }
 
 static const struct config *config_of(void *arg, const char *dir)

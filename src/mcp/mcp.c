@@ -30,6 +30,7 @@ struct mcp_waiter {
     char *dir;
     struct timer timer;
     struct loop_task *task;
+    bool running; // waits for a run of the engine first
     uint64_t since;
     loop_fn *done;
     void *arg;
@@ -68,6 +69,17 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     const char *name;
     for (size_t at = 0; (name = config_next_name(m->o.config->now, "mcp", &at)) != NULL;) {
         vec_push(out, mcp_spec_of_config(m->o.config->now, name));
+    }
+    size_t own = out->n;
+    mcp__projects_specs(m->projects, out);
+    for (size_t i = own; i < out->n; i++) { // a project cannot take the place of the user's
+        struct mcp_spec *s = out->p[i];
+        for (size_t k = 0; k < own; k++) {
+            if (strcmp(out->p[k]->name, s->name) == 0) {
+                s->error = "config.toml has a server of this name, which is used instead";
+                s->hash[0] = '!'; // another one than the same server without this
+            }
+        }
     }
     if (out->n != 0) {
         qsort(out->p, out->n, sizeof *out->p, by_name);
@@ -261,15 +273,19 @@ static const struct gen_source_ops source_ops = {.name = "mcp",
                                                  .abort = src_abort,
                                                  .release = src_release};
 
-static void on_settings(void *arg)
+void mcp__changed(struct mcp *m)
 {
-    struct mcp *m = arg;
     mcp_specs specs = {0};
     read_specs(m, &specs);
     if (!m->stopped && differs(m, &specs)) {
         gen_request(m->o.engine, &(struct gen_request){.trigger = "config"}, NULL, NULL);
     }
     free_specs(&specs);
+}
+
+static void on_settings(void *arg)
+{
+    mcp__changed(arg);
 }
 
 // ---- waiting ------------------------------------------------------------------------------------
@@ -320,20 +336,36 @@ static void waiter_look(void *arg)
 void mcp__wake(struct mcp *m)
 {
     vec_foreach (it, &m->waiters) {
-        if ((*it)->task == NULL) {
+        if ((*it)->task == NULL && !(*it)->running) {
             (*it)->task = loop_defer(m->o.loop, waiter_look, *it);
         }
     }
 }
 
-void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg)
+static void on_run(const struct gen_report *r, void *arg)
+{
+    struct mcp_waiter *w = arg;
+    (void)r;
+    w->running = false;
+    waiter_look(w);
+}
+
+void mcp__wait(struct mcp *m, const char *dir, loop_fn *done, void *arg)
 {
     struct mcp_waiter *w = xcalloc(1, sizeof *w);
     *w = (struct mcp_waiter){
         .m = m, .dir = xstrdup(dir), .since = loop_now(m->o.loop), .done = done, .arg = arg};
     timer_init(&w->timer, m->o.loop, waiter_look, w);
+    mcp_specs specs = {0};
+    read_specs(m, &specs);
+    if (!m->stopped && differs(m, &specs)) { // they start with the run that this asks for
+        w->running = true;
+        gen_request(m->o.engine, &(struct gen_request){.trigger = "config"}, on_run, w);
+    } else {
+        w->task = loop_defer(m->o.loop, waiter_look, w);
+    }
     vec_push(&m->waiters, w);
-    w->task = loop_defer(m->o.loop, waiter_look, w);
+    free_specs(&specs);
 }
 
 // ---- public -------------------------------------------------------------------------------------
@@ -377,6 +409,7 @@ struct mcp *mcp_open(const struct mcp_opts *o)
                                   .guarded = guarded,
                                   .arg = m};
     m->source = gen_source_add(o->engine, &source_ops, m);
+    m->projects = mcp__projects_open(m);
     config_listen(o->config, on_settings, m);
     return m;
 }
@@ -388,6 +421,7 @@ void mcp_stop(struct mcp *m)
     if (m != NULL) {
         m->stopped = true;
         config_unlisten(m->o.config, on_settings, m);
+        mcp__projects_close(m->projects);
         while (m->tests.n != 0) {
             end_test(m->tests.p[0], false, NULL);
         }
@@ -414,6 +448,7 @@ void mcp_free(struct mcp *m)
         vec_fini(&m->tests);
         vec_fini(&m->waiters);
         free_specs(&m->disabled);
+        mcp__projects_free(m->projects);
         free(m);
     }
 }

@@ -46,6 +46,8 @@ enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const ch
 /// Somebody works in the real directory `dir`. `done` (not from inside) when every server that reaches it has started
 /// or failed once, or was waited for long enough; never longer than its `timeout_s`.
 void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg);
+/// And works there no more.
+void mcp_leave(struct mcp *m, const char *dir);
 
 // ---- for operations -------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 // What the files of this folder share about a server.
 //
 //     mcp.c      which servers there are: a source of generations
+//     projects.c those of `.mcp.json` in trusted projects
 //     server.c   the life of one: started, asked for its lists, started again
 //     offer.c    its tools and prompts as contributions of its unit
 //     approve.c  what the user has seen of its tools
@@ -78,13 +79,26 @@ struct mcp {
     vec(struct mcp_server *) staged;  // of the run under way
     vec(struct mcp_test *) tests;
     vec(struct mcp_waiter *) waiters;
+    struct mcp_projects *projects;
     unsigned alive; // servers whose memory is still there
     bool stopped;
 };
 
 // mcp.c
+/// The settings of some server may be others.
+void mcp__changed(struct mcp *m);
+/// The settings of servers are as they should be for `dir`: wait for those that start, then call `done`.
+void mcp__wait(struct mcp *m, const char *dir, loop_fn *done, void *arg);
 /// A server has started or failed for the first time.
 void mcp__wake(struct mcp *m);
+
+// projects.c
+struct mcp_projects *mcp__projects_open(struct mcp *m);
+/// Nothing is watched or read any more; who is on the way in is answered.
+void mcp__projects_close(struct mcp_projects *p);
+void mcp__projects_free(struct mcp_projects *p); // when the loop has ended
+/// Add the servers of all projects in which somebody works.
+void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out);
 
 // server.c
 /// A server that does not run yet. Owns `spec`.

@@ -67,11 +67,13 @@ static void add_links(struct trust_guards *g, const char *dir, unsigned depth, s
 static void add_root(struct trust_guards *g, const char *root)
 {
     size_t left = MOST_NAMES;
-    char *own = path_join(root, ".afloat");
+    char *own = path_join(root, ".afloat"), *servers = path_join(root, TRUST_MCP_PATH);
     add(g, own);
+    add(g, servers);
     add_links(g, own, 1, &left);
     trust__env_names(root, add, g);
     free(own);
+    free(servers);
 }
 
 /// The worktree that an entry of a repository stands for: the directory of the `.git` that its `gitdir`

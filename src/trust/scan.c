@@ -105,6 +105,7 @@ static const struct {
     enum trust_kind kind;
 } single_files[] = {
     {TRUST_CONFIG_PATH, "config", TRUST_CONFIG},
+    {TRUST_MCP_PATH, "mcp", TRUST_MCP},
 };
 
 typedef int entry_fn(struct trust_scanner *sc, const char *rel, enum trust_kind kind);

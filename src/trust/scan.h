@@ -10,7 +10,8 @@
     X(CONFIG, "config")                                                                            \
     X(SKILL, "skill")                                                                              \
     X(BOT, "bot")                                                                                  \
-    X(AGENTS, "agents")
+    X(AGENTS, "agents")                                                                            \
+    X(MCP, "mcp")
 
 enum trust_kind {
 #define X(id, name) TRUST_##id,
@@ -23,6 +24,7 @@ enum trust_kind {
     ".afloat/env.toml" // of the environment's item, also when it has no such file
 
 #define TRUST_CONFIG_PATH ".afloat/config.toml"
+#define TRUST_MCP_PATH    ".mcp.json" // MCP servers that the project brings
 
 /// "plugin", "env", ...
 const char *trust_kind_name(enum trust_kind kind);
@@ -45,7 +47,7 @@ enum { TRUST_ITEMS = 1024 }; // of one project
 
 /// Read all items of the project at `root`: plugins of `.afloat/plugins`, `.afloat/shared/plugins` and
 /// `.afloat/profiles/*/plugins`, `.afloat/config.toml`, `.afloat/skills/*`, `.afloat/bots/*`,
-/// `AGENTS.md` and the environment. Nothing is run. Blocks. An item that cannot be read is listed with
+/// `AGENTS.md`, `.mcp.json` and the environment. Nothing is run. Blocks. An item that cannot be read is listed with
 /// its error; more than TRUST_ITEMS are ERR_TOO_LARGE. The caller ends it with trust_scan_fini(), on
 /// failure too.
 int trust_scan(struct trust_scan *s, const char *root, struct err *e) MUST_CHECK;

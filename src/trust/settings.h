@@ -2,7 +2,7 @@
 
 #include "store/tree.h"
 
-// The settings that a project brings, `.afloat/config.toml`, and whether they may be used.
+// The settings that a project brings, `.afloat/config.toml` or `.mcp.json`, and whether they may be used.
 
 struct trust_settings {
     char *root;   // of the project, a real path; NULL: the directory lies in none
@@ -14,4 +14,6 @@ struct trust_settings {
 /// Read those of the project that `dir` lies in, and ask the trust book of `home`. Blocks. The caller ends
 /// it with trust_settings_fini().
 void trust_settings_read(struct trust_settings *s, const char *home, const char *dir);
+/// The same for the project's `.mcp.json`.
+void trust_servers_read(struct trust_settings *s, const char *home, const char *dir);
 void trust_settings_fini(struct trust_settings *s); // leaves it empty

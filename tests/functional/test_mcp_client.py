@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -271,3 +272,49 @@ def test_a_prompt_is_a_command_of_the_chat_and_its_text_a_message(home, start_hu
     t.prompt()
     t.type("/quit\r")
     assert t.rest() == 0
+
+
+def project(dir, **names):
+    """A repository whose `.mcp.json` names fake servers with these arguments."""
+    if not (dir / ".git").exists():
+        dir.mkdir(exist_ok=True)
+        subprocess.run(["git", "init", "-q", str(dir)], check=True)
+    (dir / ".mcp.json").write_text(json.dumps({"mcpServers": {
+        name: {"command": sys.executable, "args": [str(FAKE), *args]} for name, args in names.items()}}))
+
+
+def test_a_projects_servers_run_while_it_is_trusted_and_somebody_works_there(home, start_hub, work, tmp_path):
+    configure(home, table("mine"))
+    project(work, theirs=[], mine=[])
+    start_hub()
+    s = Session(home, work, [one_call("theirs__echo", text="hi"), {"text": "x"}])
+    assert s.ask()["state"] == "completed" and "no tool 'theirs__echo'" in s.results()[-1]["output"] + \
+        str(s.events("tool.completed")[-1]["error"])
+    assert set(servers(home)) == {"mine"}
+    assert ".mcp.json" in home.ok("trust", str(work))
+    row = wait_state(home, "theirs")
+    assert row["project"] == str(work)
+    shadowed = [r for r in call(home, "GET", "/mcp/servers")["servers"] if r["name"] == "mine"]
+    assert sorted(r["state"] for r in shadowed) == ["failed", "ready"]  # the user's is the one that runs
+    s = Session(home, work, [one_call("theirs__write", path=str(tmp_path / "x")), one_call("theirs__echo", text="hi"),
+                             {"text": "x"}])
+    assert s.ask()["state"] == "completed"
+    assert [r["output"] for r in s.results()][1] == "echo: hi" and not (tmp_path / "x").exists()
+    elsewhere = Session(home, tmp_path / "elsewhere", [one_call("theirs__echo", text="hi"), {"text": "x"}])
+    elsewhere.ask()
+    assert "no tool" in str(elsewhere.events("tool.completed")[-1]["error"])
+    project(work, others=[])  # an edit is not trusted by itself
+    retry(lambda: set(servers(home)) == {"mine"})
+    home.ok("trust", str(work))
+    wait_state(home, "others")
+    home.ok("untrust", str(work))
+    retry(lambda: set(servers(home)) == {"mine"})
+
+
+def test_a_followed_projects_list_of_servers_cannot_be_written_from_inside(home, start_hub, work):
+    project(work, theirs=[])
+    home.ok("trust", "--follow", str(work))
+    start_hub()
+    s = Session(home, work, [one_call(cmd="echo '{}' > .mcp.json"), {"text": "x"}])
+    assert s.ask()["state"] == "completed"
+    assert "mcpServers" in (work / ".mcp.json").read_text()

@@ -1,0 +1,239 @@
+// Servers of `.mcp.json` in the projects in which somebody works.
+//
+//     enter ──────────┐
+//     file saved ─────┼──> lane: file and trust book ──> trusted? its servers ──> a run of the engine
+//     trust changed ──┘
+//
+// A file that nobody trusts names no servers, which is logged once until it changes. The last who leaves ends the
+// project's servers. One thread reads, in order, so the last reading is the newest.
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "config/home.h"
+#include "loop/work.h"
+#include "mcp/server_int.h"
+#include "trust/settings.h"
+#include "trust/stays.h"
+#include "trust/trust.h"
+#include "watch/watch.h"
+
+struct project {
+    struct mcp_projects *all;
+    char *root;
+    char *text;          // trusted; NULL: none
+    char *refused;       // what was said to be not trusted; NULL
+    struct watch *watch; // NULL: it could not be watched
+};
+
+struct mcp_projects {
+    struct mcp *m;
+    struct lane *lane;
+    vec(struct project *) list;
+    struct stays stays;
+    bool closed;
+};
+
+/// One reading, on its way to the lane and back.
+struct reading {
+    struct mcp_projects *p;
+    char *dir;
+    struct trust_settings found;
+    bool enters;
+    loop_fn *done;
+    void *arg;
+};
+
+static void read_again(struct project *pr);
+
+static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    (void)w;
+    if (!batch->first) {
+        read_again(arg);
+    }
+}
+
+static struct project *open_project(struct mcp_projects *p, const char *root)
+{
+    struct project *pr = xcalloc(1, sizeof *pr);
+    const struct config *c = p->m->o.config->now;
+    struct err e = {0};
+    struct watch_opts o = {.path = root,
+                           .pattern = TRUST_MCP_PATH,
+                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+                           .poll = config_bool(c, "watch.poll")};
+    *pr = (struct project){.all = p, .root = xstrdup(root)};
+    vec_push(&p->list, pr);
+    if (watch_open(&pr->watch, p->m->o.watcher, &o, on_saved, pr, &e) < 0) {
+        log_warn(LOG_CONFIG, "cannot watch '%s/" TRUST_MCP_PATH "': %s", root, e.msg);
+    }
+    return pr;
+}
+
+static void free_project(struct project *pr)
+{
+    watch_close(pr->watch);
+    free(pr->text);
+    free(pr->refused);
+    free(pr->root);
+    free(pr);
+}
+
+static struct project *find(const struct mcp_projects *p, const char *root)
+{
+    vec_foreach (it, &p->list) {
+        if (strcmp((*it)->root, root) == 0) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+static void close_empty(struct mcp_projects *p)
+{
+    for (size_t i = 0; i < p->list.n;) {
+        struct project *pr = p->list.p[i];
+        if (stays_has(&p->stays, pr->root)) {
+            i++;
+        } else {
+            vec_remove(&p->list, i);
+            free_project(pr);
+        }
+    }
+}
+
+/// Bytes that nobody trusts, or that are no list of servers: said once.
+static void note_refused(struct project *pr, const char *text, const char *why)
+{
+    if (pr->refused == NULL || strcmp(pr->refused, text) != 0) {
+        log_warn(LOG_CONFIG, "'%s/" TRUST_MCP_PATH "' starts no server: %s", pr->root, why);
+        free(pr->refused);
+        pr->refused = xstrdup(text);
+    }
+}
+
+static void take(struct project *pr, const struct trust_settings *found)
+{
+    mcp_specs specs = {0};
+    struct err e = {0};
+    free(pr->text);
+    pr->text = NULL;
+    if (found->text == NULL) {
+        return;
+    }
+    if (!found->trusted) {
+        note_refused(pr, found->text, "it is not trusted; look at it, then run 'afloat trust'");
+    } else if (mcp_specs_of_file(&specs, pr->all->m->o.config->now, pr->root, str_of(found->text),
+                                 &e) < 0) {
+        note_refused(pr, found->text, e.msg);
+    } else {
+        pr->text = xstrdup(found->text);
+    }
+    vec_fini_each(&specs, mcp_spec_free);
+}
+
+static void work(void *arg) // on the lane
+{
+    struct reading *r = arg;
+    trust_servers_read(&r->found, r->p->m->o.home->dir, r->dir);
+}
+
+static void on_read(void *arg)
+{
+    struct reading *r = arg;
+    struct mcp_projects *p = r->p;
+    const char *root = p->closed ? NULL : r->found.root;
+    struct project *pr = root != NULL ? find(p, root) : NULL;
+    if (r->enters && !p->closed) {
+        stays_enter(&p->stays, r->dir, root);
+        pr = pr == NULL && root != NULL ? open_project(p, root) : pr;
+    }
+    if (pr != NULL) {
+        take(pr, &r->found);
+    }
+    if (r->done != NULL) {
+        mcp__wait(p->m, r->dir, r->done, r->arg);
+    } else if (!p->closed) {
+        mcp__changed(p->m);
+    }
+    trust_settings_fini(&r->found);
+    free(r->dir);
+    free(r);
+}
+
+static void start(struct mcp_projects *p, const char *dir, bool enters, loop_fn *done, void *arg)
+{
+    struct reading *r = xcalloc(1, sizeof *r);
+    *r = (struct reading){.p = p, .dir = xstrdup(dir), .enters = enters, .done = done, .arg = arg};
+    work_submit(p->lane, 0, work, on_read, r);
+}
+
+static void read_again(struct project *pr)
+{
+    start(pr->all, pr->root, false, NULL, NULL);
+}
+
+static void on_trust(const struct trust *t, void *arg)
+{
+    struct mcp_projects *p = arg;
+    (void)t;
+    vec_foreach (it, &p->list) {
+        read_again(*it);
+    }
+}
+
+struct mcp_projects *mcp__projects_open(struct mcp *m)
+{
+    struct mcp_projects *p = xcalloc(1, sizeof *p);
+    p->m = m;
+    p->lane = lane_open(m->o.loop, "mcp-projects", 1);
+    stays_init(&p->stays);
+    trust_listen(m->o.trust, on_trust, p);
+    return p;
+}
+
+void mcp__projects_close(struct mcp_projects *p)
+{
+    assert(!p->closed);
+    p->closed = true;
+    trust_unlisten(p->m->o.trust, on_trust, p);
+    vec_fini_each(&p->list, free_project);
+    lane_close(p->lane);
+}
+
+void mcp__projects_free(struct mcp_projects *p)
+{
+    stays_fini(&p->stays);
+    free(p);
+}
+
+void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out)
+{
+    vec_foreach (it, &p->list) {
+        const struct project *pr = *it;
+        if (pr->text != NULL) {
+            (void)!mcp_specs_of_file(out, p->m->o.config->now, pr->root, str_of(pr->text), NULL);
+        }
+    }
+}
+
+void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg)
+{
+    if (m->stopped) {
+        mcp__wait(m, dir, done, arg);
+    } else {
+        start(m->projects, dir, true, done, arg);
+    }
+}
+
+void mcp_leave(struct mcp *m, const char *dir)
+{
+    struct mcp_projects *p = m->projects;
+    if (!p->closed) {
+        stays_leave(&p->stays, dir);
+        close_empty(p);
+        mcp__changed(m);
+    }
+}
