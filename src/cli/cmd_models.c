@@ -55,21 +55,29 @@ static void remove_session(struct cli *c, const char *id, struct arena *arena)
     sessions__ask(c, OP_SESSION_END, params, ARRAY_LEN(params), arena, &v);
 }
 
-static int list_models(struct cli *c, const char *name, bool keys, struct arena *arena)
+int models__of(struct cli *c, const char *name, bool keys, struct arena *arena,
+               const struct json **out)
 {
-    const struct json *v = NULL;
     const char *session = NULL;
+    *out = NULL;
     int code = keys ? make_session(c, arena, &session) : EXIT_OK;
     if (code == EXIT_OK) {
         struct ask_param params[] = {{"name", name}, {"session", session}};
-        code = ask_value(c, OP_PROVIDER_MODELS, params, ARRAY_LEN(params), arena, &v);
-    }
-    json_foreach_item (model, json_get(v, "models")) {
-        out_text(&c->out, json_str(model, ""));
-        out_add(&c->out, STR("\n"));
+        code = ask_value(c, OP_PROVIDER_MODELS, params, ARRAY_LEN(params), arena, out);
     }
     if (session != NULL) {
         remove_session(c, session, arena);
+    }
+    return code;
+}
+
+static int list_models(struct cli *c, const char *name, bool keys, struct arena *arena)
+{
+    const struct json *v = NULL;
+    int code = models__of(c, name, keys, arena, &v);
+    json_foreach_item (model, json_get(v, "models")) {
+        out_text(&c->out, json_str(model, ""));
+        out_add(&c->out, STR("\n"));
     }
     return code;
 }

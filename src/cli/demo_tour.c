@@ -67,7 +67,7 @@ const struct demo_step demo_ending[] = {
 const size_t n_demo_ending = ARRAY_LEN(demo_ending);
 
 const char demo_next[] =
-    "  export ANTHROPIC_API_KEY=...   a real model (or OPENAI_API_KEY)\n"
+    "  afloat setup                   find a real model: a key, or a server on this machine\n"
     "  afloat chat                    talk, in any directory\n"
     "  afloat plugin new hello        your first plugin\n"
     "  afloat shell                   your shell, with the project's environment\n"

@@ -19,3 +19,8 @@ int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena
 
 /// Print what a rewind did, or on trial would do, a line for each file.
 void sessions__print_rewound(struct cli *c, const struct json *v);
+
+/// The answer `{models: [...]}` of a provider; with `keys` it is asked with those of our environment. With --json
+/// it has been printed.
+int models__of(struct cli *c, const char *name, bool keys, struct arena *arena,
+               const struct json **out);

@@ -1,0 +1,303 @@
+// First use: find a model, choose it, see whether it answers.
+//
+//     look ──> keys in the environment, servers on loopback, --url ──> choose ──> config.toml ──> ask for its models
+//
+// A key is never read, only its name. config.toml is the user's: it is written where there is none, and otherwise the
+// lines to add are printed. A built-in provider whose key is set needs no line at all.
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/path.h"
+#include "cli/chat_int.h"
+#include "cli/sessions.h"
+#include "client/client.h"
+
+enum { FOUND_MAX = 16, MODELS_SHOWN = 3, PROBE_MS = 400 };
+
+/// A provider that could be used. Strings live in the arena.
+struct found {
+    const char *name, *kind;
+    const char *key; // the variable that holds its key; NULL: none is needed
+    const char *url; // of a server that needs an entry in [providers]; NULL: built in
+    const struct json *models;
+};
+
+struct setup {
+    struct cli *c;
+    struct arena arena;
+    struct found found[FOUND_MAX];
+    size_t n;
+};
+
+// ---- looking -------------------------------------------------------------------------------
+
+static void look_for_keys(struct setup *s)
+{
+    static const struct found known[] = {
+        {"anthropic", "anthropic", "ANTHROPIC_API_KEY", NULL, NULL},
+        {"openai", "openai-responses", "OPENAI_API_KEY", NULL, NULL}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const char *value = getenv(known[i].key);
+        if (value != NULL && value[0] != '\0') {
+            s->found[s->n++] = known[i];
+        }
+    }
+}
+
+/// Is there a server at HOST:PORT that lists models below `base`? Then it is taken in.
+static bool probe(struct setup *s, const char *name, const char *tcp, const char *base)
+{
+    struct client_peer to = {.tcp = tcp};
+    struct client_request r = {.method = "GET",
+                               .path = arena_printf(&s->arena, "%s/models", base),
+                               .timeout_ms = PROBE_MS};
+    struct client_answer a;
+    struct json *v = NULL;
+    client_answer_init(&a);
+    bool good = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
+    struct str body = arena_str(&s->arena, buf_str(&a.body));
+    good = good && json_parse(&v, &s->arena, body, NULL, NULL) == 0 &&
+           json_at(json_get(v, "data"), 0) != NULL && s->n < FOUND_MAX;
+    if (good) {
+        s->found[s->n++] = (struct found){.name = name,
+                                          .kind = "openai-chat",
+                                          .url = arena_printf(&s->arena, "http://%s%s", tcp, base),
+                                          .models = json_get(v, "data")};
+    }
+    client_answer_fini(&a);
+    return good;
+}
+
+static void look_on_loopback(struct setup *s)
+{
+    static const struct {
+        const char *name, *tcp;
+    } usual[] = {{"ollama", "127.0.0.1:11434"},
+                 {"lmstudio", "127.0.0.1:1234"},
+                 {"llamacpp", "127.0.0.1:8080"},
+                 {"vllm", "127.0.0.1:8000"}};
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        probe(s, usual[i].name, usual[i].tcp, "/v1");
+    }
+}
+
+/// The server that --url names, as in http://127.0.0.1:9000/v1.
+static int look_at(struct setup *s, const char *url)
+{
+    struct str rest = str_of(url), scheme = STR("http://");
+    if (!str_starts(rest, "http://")) {
+        out_error(
+            &s->c->out,
+            "--url takes a server without a key, as in http://127.0.0.1:9000/v1; write others into "
+            "config.toml: afloat help config");
+        return EXIT_USAGE;
+    }
+    rest = str_from(rest, scheme.n);
+    struct str host = rest;
+    const char *slash = memchr(rest.p, '/', rest.n);
+    host.n = slash != NULL ? (size_t)(slash - rest.p) : rest.n;
+    struct str base = slash != NULL ? str_from(rest, host.n) : STR("/v1");
+    base.n -= str_ends(base, "/");
+    const char *port = memchr(host.p, ':', host.n) != NULL ? "" : ":80";
+    if (!probe(s, "local", arena_printf(&s->arena, STR_FMT "%s", STR_ARG(host), port),
+               arena_strdup(&s->arena, base))) {
+        out_error(&s->c->out, "no models at %s: GET %s/models must list some", url, url);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+// ---- showing and choosing ------------------------------------------------------------------
+
+/// A text from a server as the inside of a TOML string.
+static const char *toml_text(struct setup *s, struct str text)
+{
+    struct buf out = {.max = SIZE_MAX};
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c < ' ' || c == 0x7F || c == '"' || c == '\\') {
+            buf_addf(&out, "\\u%04x", c);
+        } else {
+            buf_addc(&out, text.p[i]);
+        }
+    }
+    const char *kept = arena_strdup(&s->arena, buf_str(&out));
+    buf_fini(&out);
+    return kept;
+}
+
+static const char *model_of(struct setup *s, const struct found *f)
+{
+    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
+    return toml_text(s, wanted != NULL ? str_of(wanted)
+                                       : json_str(json_get(json_at(f->models, 0), "id"), ""));
+}
+
+static void show_found(struct setup *s)
+{
+    struct out *o = &s->c->out;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct found *f = &s->found[i];
+        out_addf(o, "  %zu  %-10s ", i + 1, f->name);
+        if (f->key != NULL) {
+            out_addf(o, "%s is set\n", f->key);
+            continue;
+        }
+        out_text(o, str_of(f->url));
+        for (size_t k = 0; k < f->models->n && k < MODELS_SHOWN; k++) {
+            out_add(o, k == 0 ? STR(": ") : STR(", "));
+            out_text(o, json_str(json_get(json_at(f->models, k), "id"), "?"));
+        }
+        out_addf(o, f->models->n > MODELS_SHOWN ? ", and %zu more\n" : "\n",
+                 (size_t)f->models->n - MODELS_SHOWN);
+    }
+    out_flush(o);
+}
+
+/// Which of them: by --provider, else by a person, else the first. NULL: the error was told, in `code`.
+static struct found *choose(struct setup *s, int *code)
+{
+    const char *wanted = args_value(&s->c->args, FLAG_PROVIDER);
+    for (size_t i = 0; wanted != NULL && i < s->n; i++) {
+        if (strcmp(s->found[i].name, wanted) == 0) {
+            return &s->found[i];
+        }
+    }
+    if (wanted != NULL) {
+        out_error(&s->c->out, "'%s' is not among what was found", wanted);
+        *code = EXIT_NOT_FOUND;
+        return NULL;
+    }
+    bool asks = s->n > 1 && isatty(STDIN_FILENO) == 1 && s->c->out.terminal && !s->c->json &&
+                !args_has(&s->c->args, FLAG_NO_INPUT);
+    if (!asks) {
+        return &s->found[0];
+    }
+    char line[64];
+    for (;;) {
+        out_addf(&s->c->out, "Which one? [1] ");
+        out_flush(&s->c->out);
+        if (fgets(line, sizeof line, stdin) == NULL) {
+            *code = EXIT_INTERRUPTED;
+            return NULL;
+        }
+        long n = line[0] == '\n' ? 1 : strtol(line, NULL, 10);
+        if (n >= 1 && (size_t)n <= s->n) {
+            return &s->found[n - 1];
+        }
+    }
+}
+
+// ---- writing and trying --------------------------------------------------------------------
+
+/// Write the lines for `f` into a config.toml that is not there yet, or print them. The exit code.
+static int write_config(struct setup *s, const struct found *f, bool *written)
+{
+    struct err e = {0};
+    const char *text =
+        arena_printf(&s->arena,
+                     "[model]\nprovider = \"%s\"\nname = \"%s\"\n\n[providers.%s]\nkind = "
+                     "\"%s\"\nbase_url = \"%s\"\n",
+                     f->name, model_of(s, f), f->name, f->kind, toml_text(s, str_of(f->url)));
+    if (access(s->c->home.config, F_OK) == 0) {
+        if (!s->c->json) {
+            out_addf(&s->c->out, "\n%s is yours and stays as it is. These lines use %s:\n\n%s\n",
+                     s->c->home.config, f->name, text);
+        }
+        return EXIT_OK;
+    }
+    int rc = home_prepare(&s->c->home, &e);
+    rc = rc == 0 ? path_write_atomic(s->c->home.config, str_of(text), 0600, &e) : rc;
+    *written = rc == 0;
+    return rc < 0 ? cli__fail(s->c, &e) : EXIT_OK;
+}
+
+/// Ask the provider of a key for its models: that shows that the key is good, and costs nothing.
+static int try_key(struct setup *s, struct found *f)
+{
+    const struct json *v = NULL;
+    bool json = s->c->json;
+    s->c->json = false;
+    int code = models__of(s->c, f->name, true, &s->arena, &v);
+    s->c->json = json;
+    f->models = json_get(v, "models");
+    return code;
+}
+
+static void print_json(struct setup *s, const struct found *chosen, bool written)
+{
+    struct jw w;
+    jw_init(&w, &s->c->out.data);
+    jw_obj(&w);
+    jw_karr(&w, "found");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct found *f = &s->found[i];
+        jw_obj(&w);
+        jw_kstrz(&w, "name", f->name);
+        jw_kstrz(&w, "kind", f->kind);
+        jw_kstrz(&w, "api_key_env", f->key);
+        jw_kstrz(&w, "base_url", f->url);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    jw_kstrz(&w, "chosen", chosen->name);
+    jw_kint(&w, "models", chosen->models != NULL ? (int64_t)chosen->models->n : 0);
+    jw_kbool(&w, "written", written);
+    jw_end_obj(&w);
+    out_add(&s->c->out, STR("\n"));
+}
+
+static int set_up(struct setup *s)
+{
+    const char *url = args_value(&s->c->args, FLAG_URL);
+    bool written = false;
+    int code = EXIT_OK;
+    if (url != NULL) {
+        code = look_at(s, url);
+    } else {
+        look_for_keys(s);
+        look_on_loopback(s);
+    }
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (s->n == 0) {
+        out_error(&s->c->out, "no model was found: set ANTHROPIC_API_KEY or OPENAI_API_KEY, start "
+                              "a local server (ollama, "
+                              "LM Studio, llama.cpp, vLLM), or name one with --url; until then the "
+                              "offline model answers");
+        return EXIT_FAILED;
+    }
+    if (!s->c->json) {
+        out_add(&s->c->out, STR("Found:\n"));
+        show_found(s);
+    }
+    struct found *f = choose(s, &code);
+    if (f == NULL) {
+        return code;
+    }
+    code = f->key != NULL ? try_key(s, f) : write_config(s, f, &written);
+    if (code == EXIT_OK && s->c->json) {
+        print_json(s, f, written);
+    } else if (code == EXIT_OK) {
+        out_addf(&s->c->out, "%s answers (%zu models)%s.\n", f->name,
+                 f->models != NULL ? (size_t)f->models->n : 0,
+                 written          ? "; config.toml names it"
+                 : f->key != NULL ? "; nothing need be configured"
+                                  : "");
+        out_add(&s->c->out, STR("Type 'afloat chat' to talk to it.\n"));
+    }
+    return code;
+}
+
+int cmd_setup(struct cli *c)
+{
+    struct setup s = {.c = c};
+    arena_init(&s.arena);
+    int code = set_up(&s);
+    arena_fini(&s.arena);
+    return code;
+}

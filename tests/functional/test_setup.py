@@ -1,0 +1,78 @@
+"""afloat setup: what is found, chosen and written."""
+import http.server
+import json
+import threading
+
+import pytest
+
+
+class Models(http.server.BaseHTTPRequestHandler):
+    """The part of an OpenAI-compatible server that setup asks."""
+    names = ["tiny", "big\x1b[2J\"name"]
+
+    def do_GET(self):
+        body = json.dumps({"object": "list", "data": [{"id": n} for n in self.names]}).encode()
+        self.send_response(200 if self.path == "/v1/models" else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def url():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Models)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+
+
+def test_a_local_server_is_found_and_written_into_a_new_config(home, url):
+    done = home.cli("setup", "--url", url)
+    assert done.returncode == 0, done.stderr
+    assert "tiny" in done.stdout and "\x1b" not in done.stdout and "config.toml names it" in done.stdout
+    shown = home.json("config", "show")
+    text = json.dumps(shown)
+    assert "tiny" in text and url in text
+    row = [p for p in home.json("models")["providers"] if p["name"] == "local"]
+    assert row and row[0]["default"] and "tiny" in home.ok("models", "local").split("\n")
+
+
+def test_a_model_can_be_named_and_hostile_names_stay_texts(home, url):
+    home.ok("setup", "--url", url, "-m", Models.names[1])
+    assert home.cli("doctor").returncode == 0  # its config.toml can be read
+
+
+def test_a_config_that_is_there_is_left_alone(home, url):
+    (home.dir / "config.toml").write_text("# mine\n")
+    done = home.ok("setup", "--url", url)
+    assert "stays as it is" in done and "[providers.local]" in done
+    assert (home.dir / "config.toml").read_text() == "# mine\n"
+
+
+def test_json_says_what_was_found(home, url):
+    got = home.json("setup", "--url", url)
+    assert got["chosen"] == "local" and got["written"] and got["models"] == 2
+    assert got["found"] == [{"name": "local", "kind": "openai-chat", "api_key_env": None, "base_url": url}]
+
+
+def test_nothing_found_says_what_to_do(home):
+    home.env.update(OPENAI_API_KEY="", ANTHROPIC_API_KEY="")
+    done = home.cli("setup", "--url", "http://127.0.0.1:1/v1")
+    assert done.returncode == 1 and "no models at" in done.stderr
+    assert home.cli("setup", "--url", "ftp://x").returncode == 2
+
+
+def test_a_key_is_tried_and_never_printed(home, url):
+    base = url.removesuffix("/v1")
+    (home.dir / "config.toml").write_text(f'[providers.openai]\nkind = "openai-chat"\nbase_url = "{base}/v1"\n'
+                                          'api_key_env = "OPENAI_API_KEY"\n')
+    home.env.update(OPENAI_API_KEY="sk-very-secret", ANTHROPIC_API_KEY="")
+    done = home.cli("setup", "--provider", "openai")
+    assert done.returncode == 0, done.stderr
+    assert "OPENAI_API_KEY is set" in done.stdout and "openai answers (2 models)" in done.stdout
+    assert "very-secret" not in done.stdout + done.stderr
+    assert home.cli("setup", "--provider", "nowhere").returncode == 3
