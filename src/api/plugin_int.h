@@ -59,9 +59,10 @@ struct api_invalid {
 typedef void api_validated(void *arg, const struct json *value, const struct api_invalid *no);
 
 struct api_validation {
-    const char *name;           // of the plugin
-    const char *path;           // where it lies or would lie
-    const char *server;         // file in the tree
+    const char *name;   // of the plugin
+    const char *path;   // where it lies or would lie
+    const char *server; // file in the tree
+    enum plugin_lang lang;
     const struct tree *tree;    // its files; NULL: `content` is all of it
     struct str content;         // stands in the place of the server file; `p` NULL: it does not
     const struct json *options; // NULL: none
@@ -71,8 +72,9 @@ struct api_validation {
 void api__validate(struct api *api, const struct api_validation *v, api_validated *done, void *arg);
 
 /// The language of new code: said, else that of the file, else seen from the text. False, answered,
-/// when it is unknown or has no host.
-bool api__check_lang(struct op_call *c, struct str said, const char *file, struct str content);
+/// when it is unknown or not that of the file.
+bool api__find_lang(struct op_call *c, struct str said, const char *file, struct str content,
+                    enum plugin_lang *out);
 
 // ---- asking for a run ------------------------------------------------------------------------
 

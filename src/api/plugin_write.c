@@ -146,18 +146,27 @@ static bool is_file(const struct plugin_row *p)
     return p->tree != NULL ? p->tree->is_file : plugin_lang_of(str_of(p->path)) != LANG_NONE;
 }
 
-/// Where the code goes, and how it is looked at meanwhile.
+/// The file whose language a plugin that is there has; NULL: it has no code.
+static const char *server_of(const struct plugin_row *p)
+{
+    return is_file(p) ? p->path : p->shape != NULL ? p->shape->server : NULL;
+}
+
+/// Where code in `v->lang` goes, and how it is looked at meanwhile.
 static void place(struct api *api, struct op_call *c, const struct plugin_row *p,
                   struct api_validation *v)
 {
     v->name = arena_strdup(c->arena, api__name(c));
     if (p == NULL || is_file(p)) {
         v->path = p != NULL ? p->path
-                            : arena_printf(c->arena, "%s/plugins/%s.lua", api->home->dir, v->name);
+                            : arena_printf(c->arena, "%s/plugins/%s%s", api->home->dir, v->name,
+                                           plugin_lang_ending(v->lang));
         v->server = arena_strdup(c->arena, path_base(str_of(v->path)));
     } else {
         v->path = p->path;
-        v->server = p->shape != NULL && p->shape->server != NULL ? p->shape->server : "init.lua";
+        v->server = p->shape != NULL && p->shape->server != NULL
+                        ? p->shape->server
+                        : arena_printf(c->arena, "init%s", plugin_lang_ending(v->lang));
         v->tree = p->tree;
         v->options = p->options;
     }
@@ -179,11 +188,11 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
         return;
     }
     struct api_validation v = {.content = content};
-    place(api, c, known ? &row.p : NULL, &v);
-    if (!api__check_lang(c, json_str(json_get(c->params, "lang"), ""), known ? v.server : NULL,
-                         content)) {
+    if (!api__find_lang(c, json_str(json_get(c->params, "lang"), ""),
+                        known ? server_of(&row.p) : NULL, content, &v.lang)) {
         return;
     }
+    place(api, c, known ? &row.p : NULL, &v);
     if (str_trim(content).n == 0) {
         op_fail(c, PROBLEM_INVALID_BODY, "`afloat plugin remove NAME` takes a plugin away",
                 "Invalid plugin code: it is empty");

@@ -1,10 +1,12 @@
 // What a plugin's code would register, found out in a process that is locked in.
 //
-//     (read the tree, on a thread) ── spawn `afloat host lua --validate` ── request on its stdin
+//     (read the tree, on a thread) ── spawn `afloat host LANG --validate` ── request on its stdin
 //         ── its answer, or its end, or the deadline ── done
 //
-// The process has no file, no network and little time and memory; what it says is checked like
-// anybody's. It is ours to end: a plugin that hangs costs one process for a few seconds.
+// The process has no network and little time and memory, and can change nothing; what it says is checked like
+// anybody's. Lua locks itself in and reaches no file at all. An interpreter that we did not write has to read its
+// library, so it runs in a read-only box (sandbox/box.h). The process is ours to end: a plugin that hangs costs
+// one process for a few seconds.
 
 #include <signal.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include "loop/proc.h"
 #include "loop/timer.h"
 #include "loop/work.h"
+#include "sandbox/box.h"
 
 enum {
     AT_ONCE = 8,         // validations under way
@@ -27,6 +30,11 @@ enum {
 struct validation {
     struct api *api;
     struct proc *proc;
+    enum plugin_lang lang;
+    struct box *box; // of all but Lua
+    char *
+        hide; // paths that the box hides, one after another, each with its NUL; an empty one ends them
+    struct err e;
     struct timer deadline;
     struct buf request, answer;
     api_validated *done;
@@ -44,6 +52,8 @@ static void finish(struct validation *v, const struct json *value, const struct 
         }
     }
     v->done(v->arg, value, no);
+    box_free(v->box);
+    free(v->hide);
     buf_fini(&v->request);
     buf_fini(&v->answer);
     free(v);
@@ -102,7 +112,10 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     struct validation *v = arg;
     char text[64];
     (void)p;
-    if (!x->launched) {
+    if (!x->launched && x->no_box != 0) {
+        box_explain(x->no_box, -x->code, &v->e);
+        fail(v, PROBLEM_INTERNAL, v->e.msg);
+    } else if (!x->launched) {
         fail(v, PROBLEM_INTERNAL, x->why);
     } else if (v->late) {
         fail(v, PROBLEM_INVALID_BODY, "it took too long to load");
@@ -129,7 +142,7 @@ static void write_files(const struct api_validation *v, struct jw *w)
     for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
         const struct tree_file *f = &v->tree->files.p[i];
         bool server = strcmp(f->path, v->server) == 0;
-        if (str_ends(str_of(f->path), ".lua") && !(server && v->content.p != NULL)) {
+        if (plugin_lang_of(str_of(f->path)) == v->lang && !(server && v->content.p != NULL)) {
             jw_key(w, f->path);
             jw_str(w, f->bytes);
         }
@@ -169,17 +182,19 @@ static void write_request(const struct api *api, const struct api_validation *v,
 static int spawn(struct validation *v, struct err *e)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
-    static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
+    static const char *const env[] = {"LC_ALL=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin",
+                                      "AFLOAT_HOST_MEMORY_MB=512", "HOME=/tmp", NULL};
     char program[PATH_MAX] = {0};
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
         return err_sys(e, "cannot find our own program");
     }
-    const char *const argv[] = {program, "host", "lua", "--validate", NULL};
+    const char *const argv[] = {program, "host", plugin_lang_name(v->lang), "--validate", NULL};
     const struct proc_opts opts = {.argv = argv,
                                    .env = env,
                                    .in = PROC_PIPE,
                                    .out = PROC_PIPE,
                                    .supervise = true,
+                                   .box = v->box != NULL ? box_rules(v->box) : NULL,
                                    .file_limit = FILES,
                                    .cpu_limit_s = CPU_S};
     int rc = proc_spawn(&v->proc, v->api->loop, &opts, &cb, v, e);
@@ -191,16 +206,69 @@ static int spawn(struct validation *v, struct err *e)
     return rc < 0 && v->proc == NULL ? rc : 0;
 }
 
+static void start(struct validation *v)
+{
+    struct err e = {0};
+    if (v->api->files == NULL) {
+        fail(v, PROBLEM_STOPPING, "the hub is stopping");
+    } else if (spawn(v, &e) < 0) {
+        fail(v, PROBLEM_INTERNAL, e.msg);
+    }
+}
+
+static void make_box(void *arg)
+{
+    struct validation *v = arg;
+    vec(const char *) hide = {0};
+    for (const char *p = v->hide; *p != '\0'; p += strlen(p) + 1) {
+        vec_push(&hide, p);
+    }
+    vec_push(&hide, NULL);
+    const struct box_policy policy = {.mode = BOX_READ_ONLY,
+                                      .working_dir = "/",
+                                      .hide = hide.p,
+                                      .home = v->api->home->dir,
+                                      .runtime = v->api->home->runtime};
+    v->e.code = box_new(&v->box, &policy, &v->e);
+    vec_fini(&hide);
+}
+
+static void on_box(void *arg)
+{
+    struct validation *v = arg;
+    if (v->box == NULL) {
+        fail(v, PROBLEM_INTERNAL, v->e.msg);
+    } else {
+        start(v);
+    }
+}
+
+/// What the user's settings hide from sandboxed commands.
+static char *hidden_paths(const struct config *c)
+{
+    size_t n;
+    const char *const *hide = config_strings(c, "sandbox.hide", &n);
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t i = 0; i < n; i++) {
+        buf_add(&b, hide[i], strlen(hide[i]) + 1);
+    }
+    buf_addc(&b, '\0');
+    return buf_take(&b, NULL);
+}
+
 static void begin(void *arg)
 {
     struct validation *v = arg;
-    struct err e = {0};
     if (v->api->files == NULL) {
         fail(v, PROBLEM_STOPPING, "the hub is stopping");
     } else if (v->api->validations.n > AT_ONCE) {
         fail(v, PROBLEM_TOO_BUSY, "too many are being looked at, try again");
-    } else if (spawn(v, &e) < 0) {
-        fail(v, PROBLEM_INTERNAL, e.msg);
+    } else if (v->lang != LANG_LUA) {
+        v->hide = hidden_paths(v->api->config->now);
+        work_submit(v->api->files, 0, make_box, on_box, v);
+    } else {
+        start(v);
     }
 }
 
@@ -208,7 +276,7 @@ void api__validate(struct api *api, const struct api_validation *what, api_valid
                    void *arg)
 {
     struct validation *v = xcalloc(1, sizeof *v);
-    *v = (struct validation){.api = api, .done = done, .arg = arg};
+    *v = (struct validation){.api = api, .lang = what->lang, .done = done, .arg = arg};
     buf_init(&v->request, SIZE_MAX);
     buf_init(&v->answer, ANSWER_BYTES);
     timer_init(&v->deadline, api->loop, on_deadline, v);
@@ -228,28 +296,38 @@ void api__end_validations(struct api *api)
 
 // ---- languages -------------------------------------------------------------------------------
 
+/// What only code of one language has in it, most telling first.
 static enum plugin_lang seen_lang(struct str content)
 {
-    static const char *const python[] = {"__plugin__", "@on_", "\ndef ", "\nimport "};
-    for (size_t i = 0; i < ARRAY_LEN(python); i++) {
-        if (memmem(content.p, content.n, python[i], strlen(python[i])) != NULL) {
-            return LANG_PYTHON;
+    static const struct {
+        const char *text;
+        enum plugin_lang lang;
+    } signs[] = {{"#include", LANG_C},           {"export default", LANG_NODE},
+                 {"from \"afloat\"", LANG_NODE}, {"from 'afloat'", LANG_NODE},
+                 {"__plugin__", LANG_PYTHON},    {"@on_", LANG_PYTHON},
+                 {"\ndef ", LANG_PYTHON},        {"\nimport ", LANG_PYTHON}};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
+        if (memmem(content.p, content.n, signs[i].text, strlen(signs[i].text)) != NULL) {
+            return signs[i].lang;
         }
     }
     return LANG_LUA;
 }
 
-bool api__check_lang(struct op_call *c, struct str said, const char *file, struct str content)
+bool api__find_lang(struct op_call *c, struct str said, const char *file, struct str content,
+                    enum plugin_lang *out)
 {
-    enum plugin_lang lang = file != NULL ? plugin_lang_of(str_of(file)) : seen_lang(content);
-    if (said.n != 0 && !plugin_lang_parse(said, &lang)) {
+    enum plugin_lang of_file = file != NULL ? plugin_lang_of(str_of(file)) : LANG_NONE;
+    *out = of_file != LANG_NONE ? of_file : seen_lang(content);
+    if (said.n != 0 && !plugin_lang_parse(said, out)) {
         op_fail(c, PROBLEM_INVALID_BODY, "lua, python, node or c", "unknown language '%.*s'",
                 (int)MIN(said.n, 32), said.p);
         return false;
     }
-    if (lang != LANG_LUA) {
-        op_fail(c, PROBLEM_INVALID_BODY, "plugins are written in Lua for now",
-                "Invalid plugin code: no host for %s", plugin_lang_name(lang));
+    if (of_file != LANG_NONE && *out != of_file) {
+        op_fail(c, PROBLEM_INVALID_BODY, "remove it first, or choose another name",
+                "Invalid plugin code: the plugin is written in %s, not %s",
+                plugin_lang_name(of_file), plugin_lang_name(*out));
         return false;
     }
     return true;
@@ -271,12 +349,15 @@ static void on_validated(void *arg, const struct json *value, const struct api_i
 static void validate_content(struct api *api, struct op_call *c, struct str content)
 {
     struct str name = api__name(c);
+    enum plugin_lang lang;
     if (!plugin_name_valid(name)) {
         op_fail(c, PROBLEM_INVALID_NAME, "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
                 "'%.*s' is no name for a plugin", (int)MIN(name.n, 100), name.p);
-    } else if (api__check_lang(c, json_str(json_get(c->params, "lang"), ""), NULL, content)) {
-        const char *file = arena_printf(c->arena, STR_FMT ".lua", STR_ARG(name));
+    } else if (api__find_lang(c, json_str(json_get(c->params, "lang"), ""), NULL, content, &lang)) {
+        const char *file =
+            arena_printf(c->arena, STR_FMT "%s", STR_ARG(name), plugin_lang_ending(lang));
         struct api_validation v = {.name = arena_strdup(c->arena, name),
+                                   .lang = lang,
                                    .path = file,
                                    .server = file,
                                    .content = content,
@@ -321,8 +402,9 @@ static void on_read(void *arg)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: %s", r->e.msg);
     } else if (r->shape.server == NULL) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: it has no server file");
-    } else if (api__check_lang(c, STR_NULL, r->shape.server, STR_NULL)) {
+    } else {
         struct api_validation v = {.name = r->shape.name,
+                                   .lang = r->shape.lang,
                                    .path = r->path,
                                    .server = r->shape.server,
                                    .tree = &r->tree,

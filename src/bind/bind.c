@@ -63,6 +63,7 @@ static void read_limits(struct bind *b)
         {"limits.lua_ms", &b->limits.lua_ms},   {"limits.load_ms", &b->limits.load_ms},
         {"limits.hook_ms", &b->limits.hook_ms}, {"limits.start_ms", &b->limits.start_ms},
         {"limits.tool_ms", &b->limits.tool_ms}, {"limits.memory_mb", &b->limits.memory_mb},
+        {"limits.host_mb", &b->limits.host_mb},
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         *limits[i].to = (uint32_t)config_int(b->config->now, limits[i].key);

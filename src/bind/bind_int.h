@@ -19,7 +19,7 @@
 
 /// [limits] of the settings.
 struct bind__limits {
-    uint32_t lua_ms, load_ms, hook_ms, start_ms, tool_ms, memory_mb;
+    uint32_t lua_ms, load_ms, hook_ms, start_ms, tool_ms, memory_mb, host_mb;
 };
 
 struct state;
@@ -27,6 +27,8 @@ struct state;
 struct bind__worktree {
     char *path, *branch, *repository;
 };
+
+struct plugin_code;
 
 struct bind {
     struct loop *loop;
@@ -65,6 +67,14 @@ struct bind {
 
 /// The owner that runs; raises when nobody does.
 struct bind_owner *bind__owner(lua_State *L);
+
+/// Emit an event by code of this hub: on the stream when its name begins with `user.`, else to those who
+/// subscribed. A negative code when the name is not theirs to emit.
+int bind__emit(struct bind *b, const char *name, const struct json *data, struct err *e) MUST_CHECK;
+/// The document of the durable values of `space`.
+void bind__store_doc(struct buf *out, const char *space);
+/// Does the manifest say that the plugin reads this secret?
+bool bind__may_read_secret(const struct plugin_code *code, const char *name);
 
 enum { BIND__STALL_TEXT = 160 };
 /// Was the hub before us killed while it was stuck in this very content of `unit`? Then `text` says so. If not, and

@@ -184,28 +184,39 @@ bool bind__event_off(lua_State *L, uint64_t id)
     return r != NULL && bind__reg_off(r);
 }
 
+int bind__emit(struct bind *b, const char *name, const struct json *data, struct err *e)
+{
+    bool user = event_type_is_user(str_of(name));
+    struct buf text;
+    int rc = 0;
+    if (is_hub_event(str_of(name)) || strchr(name, '*') != NULL) {
+        return err_set(e, ERR_DENIED, "'%s' is not yours to emit", name);
+    }
+    if (str_starts(str_of(name), "user.") && !user) {
+        return err_set(e, ERR_INVALID, "'%s': after 'user.' come a-z, 0-9, '.', '_', '-'", name);
+    }
+    buf_init(&text, SIZE_MAX);
+    buf_addz(&text, user ? "\"data\":" : "");
+    json_write(&text, data, 0);
+    if (!user) {
+        bind_emit(b, name, buf_str(&text));
+        if (b->emitted != NULL) {
+            b->emitted(b->emitted_arg, name, buf_str(&text));
+        }
+    } else if (text.n > DATA_MAX) {
+        rc = err_set(e, ERR_TOO_LARGE, "'%s' carries more than 64 KiB", name);
+    } else if (event_emit(b->events, str_of(name), STR_NULL, buf_str(&text)) == 0) {
+        rc = err_set(e, ERR_CONFLICT, "the stream takes no events now");
+    }
+    buf_fini(&text);
+    return rc;
+}
+
 int bind__event_emit(lua_State *L, const char *who, struct str name, const struct json *data)
 {
-    struct bind *b = bind_of(L);
-    struct buf *text = &args_scratch(L)->buf;
-    bool user = event_type_is_user(name);
-    if (is_hub_event(name) || str_index(name, '*') >= 0) {
-        return args_fail(L, "%s: '%s' is not yours to emit", who, name.p);
-    }
-    if (str_starts(name, "user.") && !user) {
-        return args_fail(L, "%s: '%s': after 'user.' come a-z, 0-9, '.', '_', '-'", who, name.p);
-    }
-    buf_addz(text, user ? "\"data\":" : "");
-    json_write(text, data, 0);
-    if (!user) {
-        bind_emit(b, name.p, buf_str(text));
-        if (b->emitted != NULL) {
-            b->emitted(b->emitted_arg, name.p, buf_str(text));
-        }
-    } else if (text->n > DATA_MAX) {
-        return args_fail(L, "%s: '%s' carries more than 64 KiB", who, name.p);
-    } else if (event_emit(b->events, name, STR_NULL, buf_str(text)) == 0) {
-        return args_fail(L, "%s: the stream takes no events now", who);
+    struct err e = {0};
+    if (bind__emit(bind_of(L), name.p, data, &e) < 0) {
+        return args_fail(L, "%s: %s", who, e.msg);
     }
     lua_pushboolean(L, 1);
     return 1;

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "bind/bind.h"
+#include "bind/hosted.h"
 #include "config/config.h"
 #include "event/event.h"
 #include "hook/args.h"
@@ -40,8 +41,9 @@ static void tell(struct improve *im, struct str list)
     arena_init(&a);
     if (json_parse(&events, &a, list, NULL, NULL) == 0 && events->n == 1) {
         struct str data = {list.p + 1, list.n - 2};
-        improvements_event(im->improvements, json_str(json_get(json_at(events, 0), "type"), ""),
-                           data);
+        struct str type = json_str(json_get(json_at(events, 0), "type"), "");
+        improvements_event(im->improvements, type, data);
+        hosted_event(im->opts.hosted, type, data);
     }
     arena_fini(&a);
 }
@@ -50,6 +52,7 @@ static void on_module_emit(void *arg, const char *name, struct str data)
 {
     struct improve *im = arg;
     improvements_event(im->improvements, str_of(name), data);
+    hosted_event(im->opts.hosted, str_of(name), data);
 }
 
 static void on_wake(void *arg)
@@ -59,7 +62,7 @@ static void on_wake(void *arg)
     while (event_reader_peek(im->reader, SPAN_BYTES).n != 0) {
         event_reader_next(im->reader);
     }
-    if (!improvements_listen(im->improvements)) {
+    if (!improvements_listen(im->improvements) && !hosted_listen(im->opts.hosted)) {
         im->heard = event_last_id(im->opts.events);
         return;
     }
@@ -84,7 +87,7 @@ static int emit(struct improve *im, const struct improvement_call *c)
     struct buf data;
     buf_init(&data, 1 << 20);
     json_write(&data, json_get(c->params, "data"), 0);
-    improvements_event(im->improvements, str_of(name), buf_str(&data));
+    on_module_emit(im, name, buf_str(&data));
     bind_emit(im->opts.bind, name, buf_str(&data));
     buf_fini(&data);
     free(name);

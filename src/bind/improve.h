@@ -9,6 +9,7 @@ struct config_live;
 struct event_log;
 struct gen_engine;
 struct home;
+struct hosted_plugins;
 struct improve;
 struct improvements;
 struct loop;
@@ -25,6 +26,7 @@ struct improve_opts {
     struct watcher *watcher;
     struct plugins *plugins; // keeps versions; NULL: nobody does
     struct bind *bind;
+    struct hosted_plugins *hosted; // they hear the same events; NULL: there are none
 };
 
 /// Add the improvements to the engine; before its first request. NULL when their processes cannot be

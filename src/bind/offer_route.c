@@ -11,8 +11,7 @@
 #include <lauxlib.h>
 
 #include "bind/offer.h"
-
-enum { HEADERS_MAX = 64 };
+#include "gen/answer.h"
 
 struct route_job {
     struct offer_job job; // first
@@ -39,90 +38,21 @@ static struct arena *arena_of(const void *obj)
     return &((struct route_job *)(uintptr_t)obj)->job.arena;
 }
 
-/// Set a member: one that is there already gets `joint` and the value behind it, or (NULL) is replaced.
-static void put(struct json *to, struct arena *a, struct str name, struct str value,
-                const char *joint)
-{
-    for (uint32_t i = 0; i < to->n; i++) {
-        struct json *have = &to->members[i].value;
-        if (!str_eq(to->members[i].key, name)) {
-            continue;
-        }
-        if (joint != NULL) {
-            const char *both =
-                arena_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(have->s), joint, STR_ARG(value));
-            value = str_of(both);
-        }
-        have->s = value;
-        return;
-    }
-    to->members[to->n++] = (struct json_member){name, {.type = JSON_STR, .s = value}};
-}
-
 static bool get_params(const void *obj, struct json *out)
 {
-    const struct gen_route_call *c = ((const struct route_job *)obj)->gen;
-    *out = (struct json){.type = JSON_OBJ};
-    out->members = arena_calloc(arena_of(obj), c->n_params, sizeof *out->members);
-    for (size_t i = 0; i < c->n_params; i++) {
-        put(out, arena_of(obj), c->params[i].name, c->params[i].value, NULL);
-    }
+    *out = gen_route_params(((const struct route_job *)obj)->gen, arena_of(obj));
     return true;
 }
 
 static bool get_headers(const void *obj, struct json *out)
 {
-    const struct gen_route_call *c = ((const struct route_job *)obj)->gen;
-    *out = (struct json){.type = JSON_OBJ};
-    out->members = arena_calloc(arena_of(obj), c->n_headers, sizeof *out->members);
-    for (size_t i = 0; i < c->n_headers; i++) {
-        put(out, arena_of(obj), c->headers[i].name, c->headers[i].value, ", ");
-    }
+    *out = gen_route_headers(((const struct route_job *)obj)->gen, arena_of(obj));
     return true;
-}
-
-static int hex_of(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c != '\0' ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/// A part of a query: `+` is a space, %XX a byte; a `%` that is neither stays.
-static struct str decode(struct arena *a, struct str s)
-{
-    char *to = arena_alloc(a, s.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        int high = s.p[i] == '%' && i + 2 < s.n ? hex_of(s.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_of(s.p[i + 2]) : -1;
-        if (low >= 0) {
-            to[n++] = (char)(high << 4 | low);
-            i += 2;
-        } else {
-            to[n++] = s.p[i] == '+' ? ' ' : s.p[i];
-        }
-    }
-    return (struct str){to, n};
 }
 
 static bool get_query(const void *obj, struct json *out)
 {
-    struct str rest = ((const struct route_job *)obj)->gen->query;
-    struct arena *a = arena_of(obj);
-    size_t max = 1;
-    for (size_t i = 0; i < rest.n; i++) {
-        max += rest.p[i] == '&';
-    }
-    *out = (struct json){.type = JSON_OBJ};
-    out->members = arena_calloc(a, max, sizeof *out->members);
-    while (rest.n != 0) {
-        struct str value = str_cut(&rest, '&');
-        struct str name = str_cut(&value, '=');
-        if (name.n != 0) {
-            put(out, a, decode(a, name), decode(a, value), NULL);
-        }
-    }
+    *out = gen_route_query(((const struct route_job *)obj)->gen, arena_of(obj));
     return true;
 }
 
@@ -148,124 +78,49 @@ static const struct record_type req_type = {"req", req_fields, ARRAY_LEN(req_fie
 
 // ---- answers ----------------------------------------------------------------------------------------
 
-struct answer {
-    int status;
-    struct gen_pair headers[HEADERS_MAX];
-    size_t n;
-    struct str body;
-};
-
-/// A name of a header, and a value that breaks no line.
-static bool is_header(struct str name, struct str value)
-{
-    bool ok = name.n != 0;
-    for (size_t i = 0; i < name.n && ok; i++) {
-        char c = name.p[i];
-        ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-    }
-    for (size_t i = 0; i < value.n && ok; i++) {
-        ok = ((unsigned char)value.p[i] >= ' ' || value.p[i] == '\t') && value.p[i] != 0x7f;
-    }
-    return ok;
-}
-
-static int add_header(struct answer *a, struct arena *arena, struct str name, const struct json *v,
-                      struct err *e)
-{
-    struct buf text;
-    if (a->n == HEADERS_MAX) {
-        return err_set(e, ERR_TOO_LARGE, "an answer has at most %d headers", HEADERS_MAX);
-    }
-    buf_init(&text, SIZE_MAX);
-    if (v->type == JSON_STR) {
-        buf_adds(&text, v->s);
-    } else {
-        json_write(&text, v, 0); // a number
-    }
-    struct str value = arena_str(arena, buf_str(&text));
-    buf_fini(&text);
-    bool scalar = v->type != JSON_OBJ && v->type != JSON_ARR && v->type != JSON_NULL;
-    if (!scalar || !is_header(name, value)) {
-        return err_set(e, ERR_INVALID, "an answer cannot have the header '" STR_FMT "' like this",
-                       STR_ARG(name));
-    }
-    a->headers[a->n++] = (struct gen_pair){name, value};
-    return 0;
-}
-
-/// The headers at the top of `L`: names to texts, or to lists of texts.
-static int read_headers(struct answer *a, struct arena *arena, lua_State *L, struct err *e)
+/// The value at the top of `L` as the body: a text is sent as it is (bytes, not checked), else JSON.
+static int read_body(struct gen_answer *a, struct arena *arena, lua_State *L, bool text,
+                     struct err *e)
 {
     struct json *v;
-    int rc = value_read(&v, arena, L, -1, e);
-    if (rc == 0 && v->type != JSON_OBJ && v->n != 0) {
-        return err_set(e, ERR_INVALID, "headers must be a table of names and values");
+    struct buf out;
+    if (text && lua_isnil(L, -1)) {
+        return 0;
     }
-    json_foreach_member (m, rc == 0 ? v : NULL) {
-        const struct json *one = m->value.type == JSON_ARR ? m->value.items : &m->value;
-        size_t n = m->value.type == JSON_ARR ? m->value.n : 1;
-        for (size_t i = 0; i < n && rc == 0; i++) {
-            rc = add_header(a, arena, m->key, &one[i], e);
-        }
-    }
-    return rc;
-}
-
-/// The value at the top of `L` as the body: a text is sent as it is (bytes, not checked), else JSON.
-static int read_body(struct answer *a, struct arena *arena, lua_State *L, bool text, struct err *e)
-{
-    const char *type = "application/json";
     if (text && lua_type(L, -1) == LUA_TSTRING) {
         size_t n;
         const char *p = lua_tolstring(L, -1, &n);
-        a->body = arena_str(arena, (struct str){p, n});
-        type = "text/plain; charset=utf-8";
-    } else if (!text || !lua_isnil(L, -1)) {
-        struct json *v;
-        struct buf out;
-        int rc = value_read(&v, arena, L, -1, e);
-        if (rc < 0) {
-            return rc;
-        }
-        buf_init(&out, SIZE_MAX);
-        json_write(&out, v, 0);
-        a->body = arena_str(arena, buf_str(&out));
-        buf_fini(&out);
+        return gen_answer_body(a, arena_str(arena, (struct str){p, n}), "text/plain; charset=utf-8",
+                               e);
     }
-    bool typed = false;
-    for (size_t i = 0; i < a->n; i++) {
-        typed = typed || str_caseeqz(a->headers[i].name, "content-type");
+    int rc = value_read(&v, arena, L, -1, e);
+    if (rc < 0) {
+        return rc;
     }
-    if (a->body.n != 0 && !typed && a->n < HEADERS_MAX) {
-        a->headers[a->n++] = (struct gen_pair){STR("content-type"), str_of(type)};
-    }
-    return 0;
-}
-
-/// The table at 1 holds an integer `status`: it is the answer itself.
-static int read_explicit(struct answer *a, struct arena *arena, lua_State *L, struct err *e)
-{
-    lua_Integer status = lua_tointeger(L, -1);
-    int rc = 0;
-    if (status < 200 || status > 599) {
-        return err_set(e, ERR_INVALID, "a status is 200 to 599, not %lld", (long long)status);
-    }
-    a->status = (int)status;
-    if (args_field(L, 1, "headers")) {
-        rc = read_headers(a, arena, L, e);
-    }
-    args_field(L, 1, "body");
-    if (rc == 0) {
-        rc = read_body(a, arena, L, true, e);
-    }
-    if (rc == 0 && a->body.n != 0 && (status == 204 || status == 304)) {
-        rc = err_set(e, ERR_INVALID, "an answer with status %lld has no body", (long long)status);
-    }
+    buf_init(&out, SIZE_MAX);
+    json_write(&out, v, 0);
+    rc = gen_answer_body(a, arena_str(arena, buf_str(&out)), "application/json", e);
+    buf_fini(&out);
     return rc;
 }
 
-static int read_answer(struct answer *a, struct arena *arena, lua_State *L, int n, struct err *e)
+/// The table at 1 holds an integer `status`: it is the answer itself.
+static int read_explicit(struct gen_answer *a, struct arena *arena, lua_State *L, struct err *e)
+{
+    struct json *headers;
+    int rc = gen_answer_status(a, lua_tointeger(L, -1), e);
+    if (rc == 0 && args_field(L, 1, "headers")) {
+        rc = value_read(&headers, arena, L, -1, e);
+        if (rc == 0) {
+            rc = gen_answer_headers(a, arena, headers, e);
+        }
+    }
+    args_field(L, 1, "body");
+    return rc == 0 ? read_body(a, arena, L, true, e) : rc;
+}
+
+static int read_answer(struct gen_answer *a, struct arena *arena, lua_State *L, int n,
+                       struct err *e)
 {
     lua_checkstack(L, 16);
     if (n == 0 || lua_isnil(L, 1)) {
@@ -287,7 +142,7 @@ static void on_route_ended(struct offer_job *j, enum bind_end end, lua_State *L,
                            const struct gen_diag *fault)
 {
     struct route_job *r = container_of(j, struct route_job, job);
-    struct answer a = {0};
+    struct gen_answer a = {0};
     struct err e = {0};
     int rc = end == BIND_DONE ? read_answer(&a, &j->arena, L, n, &e) : offer_fault(&e, end, fault);
     j->offer->stats.errors += end == BIND_DONE && rc < 0;

@@ -44,8 +44,7 @@ static void on_done(void *arg)
     free(a);
 }
 
-/// Does the manifest say that the plugin reads this secret?
-static bool may_read(const struct plugin_code *code, const char *name)
+bool bind__may_read_secret(const struct plugin_code *code, const char *name)
 {
     json_foreach_item (it, code->shape->permissions) {
         struct str said = json_str(it, "");
@@ -62,7 +61,7 @@ static int l_get(lua_State *L)
     lua_settop(L, 2);
     bind__op_check(L, 2, "secrets.get");
     const struct plugin__version *v = bind_owner_running(L)->plugin;
-    if (v != NULL && v->home != NULL && !may_read(v->head.code, name)) {
+    if (v != NULL && v->home != NULL && !bind__may_read_secret(v->head.code, name)) {
         return args_fail(L,
                          "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
                          "permissions in its plugin.json",

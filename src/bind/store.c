@@ -32,18 +32,19 @@ static void add_escaped(struct buf *out, const char *name)
     }
 }
 
+void bind__store_doc(struct buf *out, const char *space)
+{
+    buf_addz(out, "state/lua/");
+    add_escaped(out, space);
+    buf_addz(out, ".json");
+}
+
 /// The document of a module is its unit's, that of a plugin its own whatever its unit is called.
 static void doc_name(struct buf *out, const struct bind_owner *o)
 {
-    buf_addz(out, "state/lua/");
-    if (o->plugin != NULL) {
-        char *name = plugin__namespace(o->plugin->head.code);
-        add_escaped(out, name);
-        free(name);
-    } else {
-        add_escaped(out, o->unit->name);
-    }
-    buf_addz(out, ".json");
+    char *space = o->plugin != NULL ? plugin__namespace(o->plugin->head.code) : NULL;
+    bind__store_doc(out, space != NULL ? space : o->unit->name);
+    free(space);
 }
 
 // ---- answers ----------------------------------------------------------------------------------

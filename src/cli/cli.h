@@ -20,6 +20,8 @@ struct cli_host {
     int (*run_hub)(const struct cli_hub_opts *opts);
     /// Be the process that runs one improvement; returns the exit code.
     int (*run_host_lua)(const char *path);
+    /// Be the process of a plugin in `lang` (python, node, c), or of its validation; returns the exit code.
+    int (*run_host_script)(const char *lang, bool validate);
     /// Be the process that validates one plugin; returns the exit code.
     int (*run_validate)(void);
 };

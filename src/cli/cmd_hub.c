@@ -185,6 +185,11 @@ int cmd_stop(struct cli *c)
     return code;
 }
 
+int cmd_host_script(struct cli *c)
+{
+    return c->host->run_host_script(c->cmd->verb, args_has(&c->args, FLAG_VALIDATE));
+}
+
 int cmd_host_lua(struct cli *c)
 {
     if (args_has(&c->args, FLAG_VALIDATE)) {

@@ -69,17 +69,35 @@ static char *find_repo(void)
     return NULL;
 }
 
-/// Write the files of the scaffold: those below dir/ into a directory `base`, or the file `base`.
-static int write_scaffold(struct cli *c, const char *base, const char *name)
+/// The languages that plugins are written in, with the scaffold of each: a file, and those of a directory.
+static const struct language {
+    const char *name, *other, *ending, *file, *dir;
+} languages[] = {
+    {"lua", "lua", ".lua", "file.lua", "dir/"},
+    {"python", "py", ".py", "file.py", "dir-python/"},
+};
+
+static const struct language *find_language(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(languages); i++) {
+        if (strcmp(name, languages[i].name) == 0 || strcmp(name, languages[i].other) == 0) {
+            return &languages[i];
+        }
+    }
+    return NULL;
+}
+
+/// Write the files of the scaffold of `l`: those of a directory into the directory `base`, or the file `base`.
+static int write_scaffold(struct cli *c, const struct language *l, const char *base,
+                          const char *name)
 {
     bool dir = args_has(&c->args, FLAG_DIR);
     struct err e = {0};
     for (const struct shipped *s = scaffold; s->rel != NULL; s++) {
-        bool in_dir = str_starts(str_of(s->rel), "dir/");
-        if (in_dir != dir) {
+        if (dir ? !str_starts(str_of(s->rel), l->dir) : strcmp(s->rel, l->file) != 0) {
             continue;
         }
-        char *path = in_dir ? path_join(base, s->rel + 4) : xstrdup(base);
+        char *path = dir ? path_join(base, s->rel + strlen(l->dir)) : xstrdup(base);
         int rc = write_one(s, path, name, &e);
         free(path);
         if (rc < 0) {
@@ -108,11 +126,28 @@ static void tell_new(struct cli *c, const char *base, const char *name)
     }
 }
 
+/// What has the name of `dir` already: itself, or a single file in some language. Caller frees; NULL: nothing.
+static char *find_taken(const char *dir)
+{
+    if (access(dir, F_OK) == 0) {
+        return xstrdup(dir);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(languages); i++) {
+        char *file = xasprintf("%s%s", dir, languages[i].ending);
+        if (access(file, F_OK) == 0) {
+            return file;
+        }
+        free(file);
+    }
+    return NULL;
+}
+
 int cmd_plugin_new(struct cli *c)
 {
     const char *name = args_word(&c->args, 0), *lang = args_value(&c->args, FLAG_LANG);
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-    if (lang != NULL && strcmp(lang, "lua") != 0) {
+    const struct language *l = find_language(lang != NULL ? lang : "lua");
+    if (l == NULL) {
         out_error(&c->out, "no host for %s", lang);
         return EXIT_FAILED;
     }
@@ -129,18 +164,19 @@ int cmd_plugin_new(struct cli *c)
         return EXIT_NOT_FOUND;
     }
     char *dir = xasprintf("%s/%splugins/%s", place, in_repo ? ".afloat/" : "", name);
-    char *file = xasprintf("%s.lua", dir);
+    char *file = xasprintf("%s%s", dir, l->ending);
     const char *base = args_has(&c->args, FLAG_DIR) ? dir : file;
+    char *taken = find_taken(dir);
     int code = EXIT_OK;
-    if (access(file, F_OK) == 0 || access(dir, F_OK) == 0) {
-        out_error(&c->out, "there is a plugin '%s' already: '%s'", name,
-                  access(file, F_OK) == 0 ? file : dir);
+    if (taken != NULL) {
+        out_error(&c->out, "there is a plugin '%s' already: '%s'", name, taken);
         code = EXIT_CONFLICT;
-    } else if ((code = write_scaffold(c, base, name)) == EXIT_OK) {
+    } else if ((code = write_scaffold(c, l, base, name)) == EXIT_OK) {
         // a running hub sees the files by itself; asked to reload, it has them before the next command
         ask_nudge(c, OP_RELOAD, "plugin");
         tell_new(c, base, name);
     }
+    free(taken);
     free(file);
     free(dir);
     free(place);
@@ -240,7 +276,8 @@ static int print_tests(struct cli *c, const struct json *tests)
     }
     if (n == 0) {
         out_error(&c->out,
-                  "the plugin has no tests; write them in test.lua, or after 'if test then'");
+                  "the plugin has no tests; write them in test.lua, or after 'if test then'; in "
+                  "Python as functions test_... in the file or in test.py");
         return EXIT_NOT_FOUND;
     }
     out_note(&c->out, "%zu of %zu tests passed", n - failed, n);

@@ -52,3 +52,9 @@ bool gen_route_same(struct str a, struct str b);
 /// answers to other methods, which are then listed in `allow` ("GET, POST").
 struct gen_item *gen_route_find(const struct gen_unit *u, struct gen_route_call *c, bool *other,
                                 struct buf *allow);
+
+/// The parameters, headers (those of one name joined by ", ") and decoded query (the last of one name counts) of a
+/// request, as objects in `a` that share texts with it.
+struct json gen_route_params(const struct gen_route_call *c, struct arena *a);
+struct json gen_route_headers(const struct gen_route_call *c, struct arena *a);
+struct json gen_route_query(const struct gen_route_call *c, struct arena *a);

@@ -200,7 +200,7 @@ int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
     return 0;
 }
 
-static void write_ctx(const struct hook_ctx *c, struct jw *w)
+static void write_members(const struct hook_ctx *c, struct jw *w)
 {
     const struct {
         const char *key;
@@ -223,13 +223,18 @@ static void write_ctx(const struct hook_ctx *c, struct jw *w)
     }
 }
 
-void hook_args_write(const struct hook_args *a, struct jw *w)
+void hook_ctx_write(const struct hook_ctx *c, struct jw *w)
 {
     jw_kobj(w, "ctx");
-    if (a->ctx != NULL) {
-        write_ctx(a->ctx, w);
+    if (c != NULL) {
+        write_members(c, w);
     }
     jw_end_obj(w);
+}
+
+void hook_args_write(const struct hook_args *a, struct jw *w)
+{
+    hook_ctx_write(a->ctx, w);
     jw_karr(w, "args");
     for (size_t i = 0; i < a->n; i++) {
         jw_value(w, a->values[i]);

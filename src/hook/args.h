@@ -41,6 +41,9 @@ int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
 /// Write the members `ctx` and `args` into the open object: how they travel to a host.
 void hook_args_write(const struct hook_args *a, struct jw *w);
 
+/// Write the member `ctx` alone; `c` may be NULL.
+void hook_ctx_write(const struct hook_ctx *c, struct jw *w);
+
 /// `state` and `memory` as a handler saw them when it began. Others may have ended since.
 struct hook_seen {
     const struct json *state, *memory;

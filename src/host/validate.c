@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "host/recorder.h"
+#include "host/runtime.h"
 #include "lua/entry.h"
 #include "lua/refs.h"
 #include "lua/value.h"
@@ -176,7 +176,8 @@ static void run(const struct json *request, struct jw *w)
                        .owner = vm_owner_open(vm, "validate", 1),
                        .budget_ms = budget_of(request)};
     lua_State *L = entry_begin(&en, vm);
-    struct str recorder = {recorder_lua[0].text, recorder_lua[0].n};
+    const struct shipped *shipped = host_runtime_find("recorder.lua");
+    struct str recorder = {shipped->text, shipped->n};
     if (entry_push_chunk(&en, recorder, "=recorder") == 0 &&
         entry_run(&en, push_args(L, request)) == ENTRY_DONE) {
         write_value(w, L);

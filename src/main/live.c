@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "bind/bind.h"
+#include "bind/hosted.h"
 #include "bind/improve.h"
 #include "bind/modules.h"
 #include "bot/bots.h"
@@ -114,6 +115,11 @@ static void open_plugins(struct live *v)
 {
     const struct live_opts *o = &v->opts;
     const struct json *chosen = choices_get(o->choices, STR("features.plugins"));
+    struct err e = {0};
+    v->hosted = hosted_open(v->bind, &e);
+    if (v->hosted == NULL) {
+        log_error(LOG_HUB, "hosts=off reason=%s", LOGQ(str_of(e.msg)).z);
+    }
     struct plugins_opts opts = {
         .loop = o->loop,
         .engine = v->engine,
@@ -125,7 +131,10 @@ static void open_plugins(struct live *v)
         .store = o->store,
         .choices = o->choices,
         .trust = o->trust,
-        .runners = {[LANG_LUA] = bind_runner(v->bind)},
+        .runners = {[LANG_LUA] = bind_runner(v->bind),
+                    [LANG_PYTHON] = hosted_runner(v->hosted, LANG_PYTHON),
+                    [LANG_NODE] = hosted_runner(v->hosted, LANG_NODE),
+                    [LANG_C] = hosted_runner(v->hosted, LANG_C)},
         .shipped_dir = o->shipped_dir,
         .repo = o->repo,
         .off = !json_bool(chosen, config_bool(o->config->now, "features.plugins"))};
@@ -144,7 +153,8 @@ static void open_improvements(struct live *v)
                              .engine = v->engine,
                              .watcher = v->watcher,
                              .plugins = v->plugins,
-                             .bind = v->bind};
+                             .bind = v->bind,
+                             .hosted = v->hosted};
     v->improve = improve_open(&o, &e);
     v->improvements = improve_improvements(v->improve);
     if (v->improve == NULL) {
@@ -218,6 +228,7 @@ static void on_engine_closed(void *arg)
     mcp_close(v->mcp);
     improve_free(v->improve);
     plugins_free(v->plugins);
+    hosted_close(v->hosted);
     modules_close(v->modules);
     bind_close(v->bind);
     http_client_close(v->http);

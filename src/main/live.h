@@ -13,6 +13,7 @@ struct config_live;
 struct config_diags;
 struct event_log;
 struct home;
+struct hosted_plugins;
 struct http_client;
 struct improve;
 struct improvements;
@@ -50,6 +51,7 @@ struct live {
     struct gen_engine *engine;
     struct bind *bind;
     struct modules *modules;
+    struct hosted_plugins *hosted;     // NULL: no process can be started for a plugin
     struct plugins *plugins;           // NULL: none are loaded (safe)
     struct improve *improve;           // NULL: the same, or they cannot run here
     struct improvements *improvements; // of `improve`

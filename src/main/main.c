@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "host/host.h"
+#include "host/script.h"
 #include "host/validate.h"
 #include "main/build_id.h"
 #include "main/daemon.h"
@@ -24,6 +25,7 @@ int main(int argc, char **argv)
     static const struct cli_host host = {
         .run_hub = run_hub,
         .run_host_lua = host_lua_main,
+        .run_host_script = host_script_main,
         .run_validate = host_validate_main,
         .build_id = build_id,
         .version = AFLOAT_VERSION,

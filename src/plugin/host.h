@@ -31,8 +31,11 @@ typedef void host_call_done(struct host_call *c, int status, const struct json *
 struct host_call {
     uint32_t timeout_ms; // the call ends with ERR_TIMEOUT then
     host_call_done *done;
+    /// The code says how far it is, any number of times before `done`. NULL: nobody wants to know.
+    void (*progress)(struct host_call *c, struct str text);
     void *arg;
-    int64_t id; // the host's; 0 while not under way
+    const struct json *answer; // inside `done` of an answered call: the whole message
+    int64_t id;                // the host's; 0 while not under way
 };
 
 /// What a host tells its owner. None is called after host_close(). All but on_end, on_loaded and
@@ -66,7 +69,7 @@ struct host {
     const struct host_ops *ops;
 };
 
-/// Ask for something: `type` is "hook", "tool" or "shutdown", `fields` a JSON object text without its
+/// Ask for something: `type` is "hook", "tool", "route", "command", "prompt" or "shutdown", `fields` a JSON object text without its
 /// braces and without `type` and `id`. Fails through `done`.
 static inline void host_call(struct host *h, struct host_call *c, const char *type,
                              struct str fields)

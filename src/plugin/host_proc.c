@@ -150,17 +150,26 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     way_idle(&h->talk);
 }
 
-/// Its environment is ours to make: nothing of the hub's goes over but the time zone.
+/// Its environment is ours to make: of the hub's own only the time zone goes over, and what the owner names.
 static int spawn(struct host_proc *h, const struct host_proc_opts *o, int fd, struct err *e)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
     const char *tz = getenv("TZ");
     char *plugin = xasprintf("AFLOAT_PLUGIN=%s", o->name);
     char *zone = tz != NULL ? xasprintf("TZ=%s", tz) : NULL;
-    const char *const env[] = {plugin, "LC_ALL=C.UTF-8", zone, NULL};
+    vec(const char *) env = {0};
+    vec_push(&env, plugin);
+    vec_push(&env, "LC_ALL=C.UTF-8");
+    for (size_t i = 0; o->env != NULL && o->env[i] != NULL; i++) {
+        vec_push(&env, o->env[i]);
+    }
+    if (zone != NULL) {
+        vec_push(&env, zone);
+    }
+    vec_push(&env, NULL);
     const struct proc_opts opts = {
         .argv = o->argv,
-        .env = env,
+        .env = env.p,
         .cwd = o->cwd,
         .err = PROC_PIPE,
         .fd3 = fd,
@@ -169,8 +178,10 @@ static int spawn(struct host_proc *h, const struct host_proc_opts *o, int fd, st
         .cpu_limit_s = o->cpu_limit_s,
         .process_limit = o->process_limit,
         .file_size_limit = o->file_size_limit,
+        .memory_limit = o->memory_limit,
     };
     int rc = proc_spawn(&h->proc, h->talk.loop, &opts, &cb, h, e);
+    vec_fini(&env);
     free(plugin);
     free(zone);
     return rc;

@@ -8,11 +8,13 @@
 struct host_proc_opts {
     const char *name;        // of the plugin: AFLOAT_PLUGIN, and for messages
     const char *const *argv; // the program
+    const char *const *env;  // more variables, "NAME=value", NULL at the end; NULL: none
     const char *cwd;         // NULL: /
     struct str load;         // members of the load message, as in host_call()
     uint32_t load_ms;        // until loaded or failed; 0: HOST_LOAD_MS
     bool end_on_limit;       // a limit that its code passed is its end, not only that call's
-    uint64_t cpu_limit_s, process_limit, file_size_limit, file_limit; // as in proc_opts
+    uint64_t cpu_limit_s, process_limit, file_size_limit, file_limit,
+        memory_limit; // as in proc_opts
 };
 
 enum {

@@ -325,6 +325,7 @@ static void on_result(struct host_talk *t, const struct message *m)
 {
     struct host_call *c;
     if (take_answered(t, m, &c) && c != NULL) {
+        c->answer = m->m;
         tell_caller(c, 0, json_get(m->m, "value"), NULL);
     }
 }
@@ -377,12 +378,23 @@ static void on_state(struct host_talk *t, const struct message *m)
     }
 }
 
+static void on_progress(struct host_talk *t, const struct message *m)
+{
+    int64_t id = json_int(json_get(m->m, "id"), 0);
+    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
+    count_unasked(t, m->bytes);
+    if (t->state != HOST_ENDED && o != NULL && o->call != NULL && o->call->progress != NULL) {
+        o->call->progress(o->call, json_str(json_get(m->m, "text"), ""));
+    }
+}
+
 static const struct {
     const char *type;
     void (*fn)(struct host_talk *t, const struct message *m);
 } handlers[] = {
-    {"result", on_result}, {"log", on_log},       {"error", on_error}, {"register", on_register},
-    {"loaded", on_loaded}, {"failed", on_failed}, {"call", on_call},   {"state", on_state},
+    {"result", on_result},     {"log", on_log},       {"error", on_error},
+    {"register", on_register}, {"loaded", on_loaded}, {"failed", on_failed},
+    {"call", on_call},         {"state", on_state},   {"progress", on_progress},
 };
 
 static void dispatch(struct host_talk *t, const struct message *m)

@@ -1,8 +1,8 @@
-// Registrations of a host become hooks and tools of a generation.
+// Registrations of a host become parts of a generation.
 //
-//     register{hook}  ──┐                                      hook_run ── enter ──> host_call(hook)
-//     register{tool}  ──┼──> offers ── stage ──> gen_unit          ^                      │ result
-//     register{event} ──┘                                          └── hook_run_answer ───┘
+//     register{hook}              ──┐
+//     register{tool, command, ...}──┼──> offers ── stage ──> gen_unit ── called: host_hook.c, host_offer.c,
+//     register{event}             ──┘                                            host_route.c
 //
 // The host is hostile: a name is checked against a list, texts against a length, numbers are put
 // into bounds, and the whole against a count. What it answers is a value like any other.
@@ -14,40 +14,19 @@
 
 #include <assert.h>
 
-#include "base/vec.h"
-#include "gen/result.h"
-#include "hook/args.h"
-#include "hook/run.h"
+#include "base/schema.h"
+#include "base/time.h"
+#include "plugin/host_unit_int.h"
+#include "plugin/manifest.h"
 
 enum {
     OFFERS_MAX = 256,
     NAME_LEN = 64,
     ABOUT_MAX = 64 * 1024,
     PRIORITY_MAX = 1000,
-    TIMEOUT_MAX_MS = 10000,
-    TOOL_MS = 30000, // where nobody says how long
-};
-
-enum offer_kind { OFFER_HOOK, OFFER_TOOL, OFFER_EVENT };
-
-struct offer {
-    struct host_unit *unit; // a reference once it is staged
-    enum offer_kind kind;
-    char *name;  // of the point, tool or event
-    char *title; // of a hook: its own name; of a tool: its `about`
-    char *filter;
-    int64_t handler; // of a hook: the host's number for it
-    bool chain;
-    int priority;
-    uint32_t timeout_ms;
-};
-
-struct host_unit {
-    unsigned refs;
-    const struct host_rules *rules;
-    const struct host_args *args;
-    struct host *host; // NULL once detached
-    vec(struct offer *) offers;
+    TIMEOUT_MAX_MS = 10000,    // of a hook of an improvement
+    TIMEOUT_WHOLE_MS = 600000, // of a plugin's
+    TOOL_MS = 30000,           // where nobody says how long
 };
 
 // ---- registering ---------------------------------------------------------------------------
@@ -60,16 +39,6 @@ static bool listed(const char *const *list, struct str name)
         }
     }
     return false;
-}
-
-static bool is_tool_name(struct str s)
-{
-    bool ok = s.n != 0 && s.n <= NAME_LEN && s.p[0] >= 'a' && s.p[0] <= 'z';
-    for (size_t i = 0; i < s.n && ok; i++) {
-        char c = s.p[i];
-        ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    }
-    return ok;
 }
 
 static struct offer *add_offer(struct host_unit *u, enum offer_kind kind, struct str name)
@@ -87,13 +56,22 @@ static int64_t bounded(const struct json *v, int64_t low, int64_t high)
     return MIN(MAX(json_int(v, 0), low), high);
 }
 
+/// The point that may be used here; NULL: none is.
+static const struct hook_point *open_point(const struct host_unit *u, struct str name)
+{
+    const struct hook_point *p = hook_point_find(name);
+    bool listened = p != NULL && (p->kind == HOOK_OBSERVE || p->kind == HOOK_CHAIN) &&
+                    !u->rules->whole && listed(u->rules->points, name);
+    return listened || u->rules->whole ? p : NULL;
+}
+
 static int register_hook(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str point = json_str(json_get(what, "point"), "");
-    const struct hook_point *p = listed(u->rules->points, point) ? hook_point_find(point) : NULL;
+    const struct hook_point *p = open_point(u, point);
     struct str title = json_str(json_get(what, "name"), "");
     struct str tool = json_str(json_get(what, "tool"), "");
-    if (p == NULL || (p->kind != HOOK_OBSERVE && p->kind != HOOK_CHAIN)) {
+    if (p == NULL) {
         return err_set(e, ERR_DENIED, "hook point '" STR_FMT "' is not open here", STR_ARG(point));
     }
     if (title.n > NAME_LEN * 2 || tool.n > NAME_LEN * 2) {
@@ -103,22 +81,25 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
     o->title = str_dup(title);
     o->filter = str_dup(tool);
     o->handler = json_int(json_get(what, "handler"), 0);
-    o->chain = p->kind == HOOK_CHAIN;
+    o->how = p->kind;
+    if (u->rules->whole && str_eqz(json_str(json_get(what, "on_error"), ""), "block")) {
+        o->on_error = HOOK_BLOCK;
+    }
     o->priority = (int)bounded(json_get(what, "priority"), -PRIORITY_MAX, PRIORITY_MAX);
-    o->timeout_ms = (uint32_t)bounded(json_get(what, "timeout_ms"), 0, TIMEOUT_MAX_MS);
+    o->timeout_ms = (uint32_t)bounded(json_get(what, "timeout_ms"), 0,
+                                      u->rules->whole ? TIMEOUT_WHOLE_MS : TIMEOUT_MAX_MS);
     return 0;
 }
 
-/// What people and models are told of a tool: these members of the message, as they are.
-static char *tool_about(const struct json *what)
+/// What people and models are told of an offer: these members of the message (NULL at the end), as they are.
+static char *about_of(const struct json *what, const char *const *members)
 {
-    static const char *const members[] = {"description", "input", "input_schema"};
     struct buf text;
     struct jw w;
     buf_init(&text, ABOUT_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
-    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+    for (size_t i = 0; members[i] != NULL; i++) {
         const struct json *v = json_get(what, members[i]);
         if (v != NULL) {
             jw_key(&w, members[i]);
@@ -131,210 +112,145 @@ static char *tool_about(const struct json *what)
     return about;
 }
 
-static int register_tool(struct host_unit *u, const struct json *what, struct err *e)
+/// Add an offer that has a name like a plugin's and tells `members` about itself.
+static int add_named(struct host_unit *u, enum offer_kind kind, const char *what_it_is,
+                     const struct json *what, const char *const *members, struct offer **out,
+                     struct err *e)
 {
     struct str name = json_str(json_get(what, "name"), "");
-    if (!is_tool_name(name)) {
-        return err_set(e, ERR_INVALID, "a tool's name has to be like 'roll-dice'");
+    if (!plugin_name_valid(name)) {
+        return err_set(e, ERR_INVALID, "%s '%.*s' has no valid name: it has to be like 'roll-dice'",
+                       what_it_is, (int)MIN(name.n, NAME_LEN), name.p);
     }
-    char *about = tool_about(what);
+    vec_foreach (o, &u->offers) {
+        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
+            return err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", what_it_is,
+                           STR_ARG(name));
+        }
+    }
+    char *about = about_of(what, members);
     if (about == NULL) {
-        return err_set(e, ERR_TOO_LARGE, "the description of a tool is too long");
+        return err_set(e, ERR_TOO_LARGE, "what %s '" STR_FMT "' says of itself is too long",
+                       what_it_is, STR_ARG(name));
     }
-    add_offer(u, OFFER_TOOL, name)->title = about;
+    *out = add_offer(u, kind, name);
+    (*out)->title = about;
     return 0;
+}
+
+static int register_tool(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const few[] = {"description", "input", "input_schema", NULL};
+    static const char *const whole[] = {"description", "input_schema", "permission", "override",
+                                        NULL};
+    const struct json *schema = u->rules->whole ? json_get(what, "input_schema") : NULL;
+    struct offer *o;
+    if (schema_check(schema, e) < 0) {
+        return err_prefix(e, "tool: input");
+    }
+    int rc = add_named(u, OFFER_TOOL, "tool", what, u->rules->whole ? whole : few, &o, e);
+    if (rc == 0 && schema != NULL) {
+        o->schema = json_clone(&o->arena, schema);
+    }
+    if (rc == 0 && u->rules->whole) {
+        o->override = json_bool(json_get(what, "override"), false);
+    }
+    return rc;
+}
+
+static int register_command(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"description", NULL};
+    struct offer *o;
+    return add_named(u, OFFER_COMMAND, "command", what, members, &o, e);
+}
+
+static int register_prompt(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"priority", "text", NULL};
+    struct offer *o;
+    int rc = add_named(u, OFFER_PROMPT, "prompt", what, members, &o, e);
+    if (rc == 0) {
+        o->dynamic = json_get(what, "text") == NULL;
+    }
+    return rc;
+}
+
+/// `flag_type`, since `type` says which message it is.
+static int register_flag(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"default", "description", NULL};
+    struct str type = json_str(json_get(what, "flag_type"), "boolean");
+    struct offer *o;
+    int rc = add_named(u, OFFER_FLAG, "flag", what, members, &o, e);
+    if (rc == 0 && plugin_name_valid(type)) {
+        char *about = xasprintf("{\"type\":\"" STR_FMT "\",%s", STR_ARG(type), o->title + 1);
+        free(o->title);
+        o->title = about;
+    }
+    return rc;
+}
+
+static int register_ui(struct host_unit *u, const struct json *what, struct err *e)
+{
+    struct str key = json_str(json_get(what, "name"), "");
+    if (key.n == 0 || key.n > NAME_LEN * 2) {
+        return err_set(e, ERR_INVALID, "preserve_ui: a key has 1 to %d bytes", NAME_LEN * 2);
+    }
+    char *name = xasprintf("ui-key:" STR_FMT, STR_ARG(key));
+    add_offer(u, OFFER_UI, str_of(name));
+    free(name);
+    return 0;
+}
+
+static int register_route(struct host_unit *u, const struct json *what, struct err *e)
+{
+    struct buf name;
+    buf_init(&name, SIZE_MAX);
+    int rc = gen_route_name(&name, json_str(json_get(what, "method"), ""),
+                            json_str(json_get(what, "path"), ""), e);
+    if (rc == 0) {
+        add_offer(u, OFFER_ROUTE, buf_str(&name));
+    } else {
+        err_prefix(e, "route");
+    }
+    buf_fini(&name);
+    return rc;
 }
 
 static int register_event(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str name = json_str(json_get(what, "name"), "");
-    if (name.n > NAME_LEN * 2 || !listed(u->rules->events, name)) {
+    if (name.n > NAME_LEN * 2 || (!u->rules->whole && !listed(u->rules->events, name))) {
         return err_set(e, ERR_DENIED, "that event is not open here");
     }
     add_offer(u, OFFER_EVENT, name);
     return 0;
 }
 
-// ---- calling a hook ------------------------------------------------------------------------
+// ---- being called ---------------------------------------------------------------------------
 
-struct hook_job {
-    struct host_call call;
-    struct hook_run *run;
-    struct offer *offer;
-};
-
-static enum hook_answer take_value(struct hook_job *j, const struct json *value)
+uint32_t host__tool_ms(const struct host_unit *u)
 {
-    struct err e = {0};
-    if (!j->offer->chain || value == NULL || value->type == JSON_NULL) {
-        return HOOK_KEEP;
-    }
-    if (j->offer->unit->args->take(j->run->args, value, &e) < 0) {
-        hook_run_fault(j->run, NULL, 0, "%s", e.msg);
-        return HOOK_FAILED;
-    }
-    if (j->offer->unit->args->changed != NULL) {
-        j->offer->unit->args->changed(j->run->args, j->run);
-    }
-    return HOOK_VALUE;
+    return u->rules->tool_ms != NULL ? *u->rules->tool_ms : TOOL_MS;
 }
 
-static void on_hook_done(struct host_call *c, int status, const struct json *value,
-                         const struct host_fault *fault)
+void host__count(struct offer *o, uint64_t since_ns, bool failed)
 {
-    struct hook_job *j = container_of(c, struct hook_job, call);
-    struct hook_run *run = j->run;
-    enum hook_answer answer;
-    if (status < 0) {
-        hook_run_fault(run, fault->path, fault->line, "%s", fault->message);
-        answer = fault->code == DIAG_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
-    } else {
-        answer = take_value(j, value);
-    }
-    free(j);
-    hook_run_answer(run, answer);
+    hook_stats_add(&o->stats, time_mono_ns() - since_ns);
+    o->stats.errors += failed;
 }
 
-/// The object text of `w` without its braces.
-static struct str inner(const struct buf *object)
+const struct hook_stats *host__stats(const void *data)
 {
-    return (struct str){object->p + 1, object->n - 2};
+    return &((const struct offer *)data)->stats;
 }
 
-static void send_hook(struct hook_job *j)
-{
-    struct buf text;
-    struct jw w;
-    const struct offer *o = j->offer;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_kstrz(&w, "point", o->name);
-    jw_kint(&w, "handler", o->handler);
-    jw_kint(&w, "deadline_ms", j->run->timeout_ms);
-    o->unit->args->write(j->run->args, &w);
-    jw_end_obj(&w);
-    host_call(o->unit->host, &j->call, "hook", inner(&text));
-    buf_fini(&text);
-}
-
-static bool is_live(const struct offer *o)
-{
-    return o->unit->host != NULL && host_alive(o->unit->host);
-}
-
-static enum hook_answer enter_hook(void *data, struct hook_run *run)
-{
-    struct offer *o = data;
-    if (!is_live(o) || !run->may_wait) {
-        hook_run_fault(run, NULL, 0, "%s",
-                       run->may_wait ? "its host has ended" : "a host cannot be asked here");
-        return HOOK_FAILED;
-    }
-    struct hook_job *j = xcalloc(1, sizeof *j);
-    j->call.done = on_hook_done;
-    j->call.timeout_ms = run->timeout_ms;
-    j->run = run;
-    j->offer = o;
-    run->target_data = j;
-    send_hook(j);
-    return HOOK_LATER;
-}
-
-static void cancel_hook(void *data, struct hook_run *run)
-{
-    struct offer *o = data;
-    struct hook_job *j = run->target_data;
-    if (o->unit->host != NULL) {
-        host_cancel(o->unit->host, &j->call);
-    }
-    free(j);
-}
-
-static void release_offer(void *data)
+void host__release(void *data)
 {
     struct offer *o = data;
     host_unit_unref(o->unit);
 }
-
-static const struct hook_target hook_face = {
-    .enter = enter_hook,
-    .cancel = cancel_hook,
-    .release = release_offer,
-};
-
-// ---- calling a tool ------------------------------------------------------------------------
-
-struct tool_job {
-    struct host_call call;
-    struct gen_call *gen;
-};
-
-static void on_tool_done(struct host_call *c, int status, const struct json *value,
-                         const struct host_fault *fault)
-{
-    struct tool_job *j = container_of(c, struct tool_job, call);
-    struct gen_call *gen = j->gen;
-    struct arena a;
-    struct err e = {0};
-    free(j);
-    if (status < 0) {
-        err_set(&e, status, "%s", fault->message);
-        gen->done(gen, status, NULL, &e);
-        return;
-    }
-    arena_init(&a);
-    gen->done(gen, 0, gen_result_of(&a, value), NULL);
-    arena_fini(&a);
-}
-
-static void send_tool(struct tool_job *j, const struct offer *o)
-{
-    const struct hook_args none = {.ctx = j->gen->ctx};
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_kstrz(&w, "name", o->name);
-    hook_args_write(&none, &w);
-    jw_key(&w, "input");
-    jw_value(&w, j->gen->input);
-    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
-    jw_end_obj(&w);
-    host_call(o->unit->host, &j->call, "tool", inner(&text));
-    buf_fini(&text);
-}
-
-static void call_tool(void *data, struct gen_call *gen)
-{
-    struct offer *o = data;
-    if (!is_live(o)) {
-        struct err e = {0};
-        int rc = err_set(&e, UV_EPIPE, "the host of tool '%s' has ended", o->name);
-        gen->done(gen, rc, NULL, &e);
-        return;
-    }
-    struct tool_job *j = xcalloc(1, sizeof *j);
-    j->call.done = on_tool_done;
-    j->call.timeout_ms = gen->timeout_ms != 0 ? gen->timeout_ms : TOOL_MS;
-    j->gen = gen;
-    gen->target_data = j;
-    send_tool(j, o);
-}
-
-static void cancel_tool(void *data, struct gen_call *gen)
-{
-    struct offer *o = data;
-    struct tool_job *j = gen->target_data;
-    if (o->unit->host != NULL) {
-        host_cancel(o->unit->host, &j->call);
-    }
-    free(j);
-}
-
-static const struct gen_target tool_face = {.call = call_tool, .cancel = cancel_tool};
-static const struct gen_item_ops item_ops = {.release = release_offer};
 
 // ---- staging -------------------------------------------------------------------------------
 
@@ -345,12 +261,14 @@ static int stage_hook(struct offer *o, struct gen_unit *g, struct err *e)
     char *name = xasprintf("%s:%s", g->name, o->title);
     const struct hook_spec spec = {
         .point = str_of(o->name),
-        .kind = o->chain ? HOOK_CHAIN : HOOK_OBSERVE,
+        .kind = o->how,
         .name = o->title[0] != '\0' ? str_of(name) : STR_NULL,
         .filter = str_of(o->filter),
         .priority = o->priority,
         .timeout_ms = o->timeout_ms,
-        .target = &hook_face,
+        .limit_ms = o->unit->rules->hook_ms,
+        .on_error = o->on_error,
+        .target = &host__hook_face,
         .data = o,
     };
     int rc = gen_unit_hook(g, &spec, NULL, e);
@@ -360,13 +278,27 @@ static int stage_hook(struct offer *o, struct gen_unit *g, struct err *e)
 
 static int stage_item(struct offer *o, struct gen_unit *g, struct err *e)
 {
-    bool tool = o->kind == OFFER_TOOL;
+    static const struct gen_item_ops item_ops = {.release = host__release};
+    static const struct {
+        enum gen_kind kind;
+        const void *face;
+    } items[] = {
+        [OFFER_TOOL] = {GEN_TOOL, &host__call_face},
+        [OFFER_COMMAND] = {GEN_COMMAND, &host__call_face},
+        [OFFER_PROMPT] = {GEN_PROMPT, &host__call_face},
+        [OFFER_ROUTE] = {GEN_ROUTE, &host__route_face},
+        [OFFER_EVENT] = {GEN_SUBSCRIPTION, NULL},
+        [OFFER_FLAG] = {GEN_FLAG, NULL},
+        [OFFER_UI] = {GEN_OUTPUT, NULL},
+    };
+    bool fixed = o->kind == OFFER_PROMPT && !o->dynamic;
     const struct gen_item_spec spec = {
-        .kind = tool ? GEN_TOOL : GEN_SUBSCRIPTION,
+        .kind = items[o->kind].kind,
         .name = str_of(o->name),
-        .about = str_of(o->title),
+        .about = o->title != NULL ? str_of(o->title) : STR_NULL,
+        .override = o->override,
         .ops = &item_ops,
-        .face = tool ? &tool_face : NULL,
+        .face = fixed ? NULL : items[o->kind].face,
         .data = o,
     };
     return gen_unit_add(g, &spec, NULL, e);
@@ -377,6 +309,7 @@ static void offer_free(struct offer *o)
     free(o->name);
     free(o->title);
     free(o->filter);
+    arena_fini(&o->arena);
     free(o);
 }
 
@@ -398,6 +331,8 @@ void host_unit_unref(struct host_unit *u)
         offer_free(*o);
     }
     vec_fini(&u->offers);
+    assert(u->jobs.n == 0);
+    vec_fini(&u->jobs);
     free(u);
 }
 
@@ -416,13 +351,17 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
     static const struct {
         const char *kind;
         int (*fn)(struct host_unit *u, const struct json *what, struct err *e);
-    } kinds[] = {{"hook", register_hook}, {"tool", register_tool}, {"event", register_event}};
+        bool whole; // only where everything may be offered
+    } kinds[] = {{"hook", register_hook, false},   {"tool", register_tool, false},
+                 {"event", register_event, false}, {"command", register_command, true},
+                 {"route", register_route, true},  {"prompt", register_prompt, true},
+                 {"flag", register_flag, true},    {"preserve_ui", register_ui, true}};
     struct str kind = json_str(json_get(what, "kind"), "");
     if (u->offers.n >= OFFERS_MAX) {
         return err_set(e, ERR_TOO_LARGE, "more than %d registrations", OFFERS_MAX);
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (str_eqz(kind, kinds[i].kind)) {
+        if (str_eqz(kind, kinds[i].kind) && (u->rules->whole || !kinds[i].whole)) {
             return kinds[i].fn(u, what, e);
         }
     }
@@ -431,6 +370,7 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
 
 void host_unit_stage(struct host_unit *u, struct gen_unit *g)
 {
+    u->gen = g;
     vec_foreach (it, &u->offers) {
         struct err e = {0};
         struct offer *o = *it;

@@ -7,6 +7,7 @@
 // and tools that lead back into the host. Everything belongs to the loop thread.
 
 struct hook_run;
+struct hook_seen;
 struct host_unit;
 
 /// How the arguments of a dispatch, which only their maker knows, travel to a host and back. Given by
@@ -20,12 +21,22 @@ struct host_args {
     int (*take)(void *args, const struct json *value, struct err *e);
     /// It was taken; `run->hook` is who answered. NULL: nobody wants to know.
     void (*changed)(void *args, const struct hook_run *run);
+    /// What the handlers share that are asked one after another: a turn. NULL: all are asked at once.
+    const void *(*turn)(const void *args);
+    /// `state` and `memory` of ctx as they are now, and what a handler that saw them made of them (NULL: left as
+    /// they were). Both NULL: what a handler changes there stays in its process.
+    void (*see)(const void *args, struct hook_seen *out);
+    int (*keep)(void *args, const struct hook_seen *seen, const struct json *state,
+                const struct json *memory, struct err *e);
 };
 
 /// What may be registered. Both lists end with NULL; events may end in `*`.
 struct host_rules {
     const char *const *points;
     const char *const *events;
+    bool
+        whole; // every point and event, and all that a plugin may offer; the lists are not looked at
+    const uint32_t *hook_ms, *tool_ms; // how long calls may take, read at each; NULL: the usual
 };
 
 /// One reference is the caller's. `rules` and `args` live as long as the program; `host` is set

@@ -36,6 +36,15 @@ bool plugin_lang_parse(struct str name, enum plugin_lang *out)
     return false;
 }
 
+const char *plugin_lang_ending(enum plugin_lang lang)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(endings) && endings[i].lang != lang) {
+        i++;
+    }
+    return i < ARRAY_LEN(endings) ? endings[i].suffix : "";
+}
+
 enum plugin_lang plugin_lang_of(struct str file)
 {
     for (size_t i = 0; i < ARRAY_LEN(endings); i++) {

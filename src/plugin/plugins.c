@@ -4,11 +4,12 @@
 //                                             │                  └ kept versions are fetched (worker)
 //                                             └ what lies in the roots and at configured places
 //
-// Four parts, each in its file: look.c knows what lies on disk, decide.c what is to serve, plugins_stage.c
-// loads it, past.c remembers it. This file joins them and answers who asks what there is.
+// Five parts, each in its file: look.c knows what lies on disk, decide.c what is to serve, trials.c starts what
+// takes time, plugins_stage.c loads it, past.c remembers it. This file joins them and answers who asks what
+// there is.
 //
 // Invariants:
-//   - between src_prepare() and gen_prepared() exactly one look or fetch is under way.
+//   - between src_prepare() and gen_prepared() exactly one look, fetch or wait for trials is under way.
 //   - nothing is decided before what was kept (state/hub.json) is known: a held version must not be
 //     overtaken by its file at start.
 
@@ -29,6 +30,7 @@ struct plug *plugins__plug(const struct plugins *ps, const char *unit)
 
 void plug__free(struct plug *p)
 {
+    trials__drop(p);
     gen_diag_fini(&p->verdict);
     gen_diag_fini(&p->said);
     gen_diag_fini(&p->failure);
@@ -83,9 +85,14 @@ static void prepared(struct plugins *ps)
 
 static void go_on(struct plugins *ps)
 {
-    if (ps->stopped || decide__all(ps)) {
+    if (ps->stopped || (decide__all(ps) && trials__begin(ps))) {
         prepared(ps);
     }
+}
+
+void plugins__tried(struct plugins *ps)
+{
+    prepared(ps);
 }
 
 void plugins__looked(struct plugins *ps)
@@ -133,6 +140,8 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
     }
     ps->force = req->force;
     ps->watch_run = strcmp(req->trigger, "watch") == 0;
+    ps->wait_all = req->wait_all || req->dry_run;
+    ps->starting = strcmp(req->trigger, "start") == 0;
     ps->preparing = true;
     if (ps->remembered) {
         begin(ps);
@@ -427,6 +436,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     places_init(&ps->places);
     places_init(&ps->installed);
     brake__init(ps);
+    trials__init(ps);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
     gen_on_commit(o->engine, past__committed, ps);
     look__roots(ps);
@@ -450,6 +460,14 @@ void plugins_stop(struct plugins *ps)
     for (size_t i = 0; i < ps->watches.n; i++) {
         watch_close(ps->watches.p[i]);
         ps->watches.p[i] = NULL;
+    }
+    vec_foreach (p, &ps->plugs) {
+        trials__drop(*p);
+    }
+    timer_stop(&ps->patience);
+    if (ps->awaiting) {
+        ps->awaiting = false;
+        prepared(ps);
     }
     if (ps->remembered) {
         past__save(ps);

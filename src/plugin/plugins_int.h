@@ -57,6 +57,7 @@ struct loaded {
     struct gen_unit *unit;
     uint64_t mark; // of everything besides the content that loading looked at: options, names
     struct plugin_inputs inputs;
+    bool ready; // of a trial: its runner has done what takes time
 };
 
 /// Where a plug's version comes from.
@@ -96,9 +97,11 @@ struct plug {
     enum gen_state said_state; // the same, as the last run said it
     struct gen_diag said;
     enum plug_act act;
-    enum gen_reason why;     // of a removal
-    uint64_t mark;           // of what is wanted
-    struct loaded *staged;   // of the run under way
+    enum gen_reason why;   // of a removal
+    uint64_t mark;         // of what is wanted
+    struct loaded *staged; // of the run under way
+    struct loaded *trials
+        [2]; // not staged yet, beside what serves: of `want`, of what is to serve if that fails
     char failed[SHA256_HEX]; // content that failed to load, with `failed_mark`
     uint64_t failed_mark;
     struct gen_diag failure;     // a copy, what it failed with
@@ -107,6 +110,7 @@ struct plug {
     bool stale;                  // some of that has changed since
     struct brake brake;
     bool looked; // what is on disk for it was looked at for this run
+    bool owed;   // a run of the watcher left it out because it was not ready
 };
 
 /// An open project.
@@ -194,6 +198,10 @@ struct plugins {
 
     // the run that is being prepared
     bool preparing, force, watch_run;
+    bool wait_all;         // the run waits for what takes time
+    bool awaiting;         // everything is decided, and trials are waited for
+    bool starting;         // it is the hub's first run
+    struct timer patience; // for how long they are
     vec(char *) names;
     vec(struct plug *) run;        // those that take part, in load order
     bool asked_kept;               // kept versions were asked for
@@ -271,12 +279,27 @@ bool decide__anything(const struct plugins *ps);
 /// Everything that loading looks at besides the files, as one number.
 uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 
+// ---- trials.c: what takes time ----------------------------------------------------------------
+
+/// Begin what the loads of this run need before they are staged. False: they are waited for, and
+/// plugins__tried() follows. A run that does not wait leaves those that are not ready to a later one.
+bool trials__begin(struct plugins *ps);
+void trials__init(struct plugins *ps);
+void plugins__tried(struct plugins *ps);
+/// Take the trial of `c` over; NULL: there is none.
+struct loaded *trials__take(struct plug *p, const struct content *c);
+void trials__drop(struct plug *p);
+
 // ---- plugins_stage.c: loading -----------------------------------------------------------------
 
 void stage__plugins(void *plugins, struct gen_stage *s);
 void stage__plugins_commit(void *plugins);
 void stage__plugins_abort(void *plugins);
+/// A version of `c` for `p`, not loaded; NULL and `fault` (a copy) when its options are wrong.
+struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *fault);
 void loaded__free(struct loaded *v);
+/// What is to serve when `want` fails to load; NULL: what serves now, if anything does.
+struct content *plug__back(const struct plug *p);
 /// The origin of what serves or is to serve: the record of a held version, else the last entry.
 /// Borrowed until the loop turns.
 struct plug_origin plug__origin(const struct plug *p);

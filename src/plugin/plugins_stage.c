@@ -193,6 +193,12 @@ static int run_server(struct loaded *v, struct gen_stage *s, struct gen_diag *fa
     if (r == NULL) {
         return no_host(v, fault);
     }
+    if (r->start != NULL && v->run == NULL) { // what serves died after this run was decided
+        *fault = gen_diag_copy(&(struct gen_diag){.code = DIAG_HOST_CRASHED,
+                                                  .path = v->code.path,
+                                                  .message = "its host has not been started yet"});
+        return ERR_CONFLICT;
+    }
     return r->load(r->arg, &v->code, v->unit, gen_stage_request(s)->dry_run, &v->run, fault);
 }
 
@@ -256,22 +262,37 @@ static void take_inputs(struct plug *p, struct loaded *v)
     p->stale = false;
 }
 
+struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *fault)
+{
+    struct plug_origin o = plug__origin(p);
+    struct loaded *v = xcalloc(1, sizeof *v);
+    struct gen_diag borrowed = {0};
+    arena_init(&v->arena);
+    v->plug = p;
+    v->mark = p->mark;
+    v->content = content_ref(c);
+    if (fill_code(v, &o, &borrowed) < 0) {
+        *fault = gen_diag_copy(&borrowed);
+        loaded__free(v);
+        return NULL;
+    }
+    return v;
+}
+
 /// Load `c` as a staging unit; NULL and `fault` (a copy) when it failed, and then nothing of it stays.
 static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *s,
                            struct gen_diag *fault)
 {
     struct plug_origin o = plug__origin(p);
-    struct loaded *v = xcalloc(1, sizeof *v);
-    arena_init(&v->arena);
-    v->plug = p;
-    v->mark = p->mark;
-    v->content = content_ref(c);
-    v->unit = begin_unit(v, s, &o);
-    struct gen_diag borrowed = {0};
-    if (fill_code(v, &o, &borrowed) < 0) {
-        *fault = gen_diag_copy(&borrowed);
-        return NULL; // the unit, and with it the version, goes when the stage ends
+    struct loaded *v = trials__take(p, c);
+    if (v == NULL) {
+        v = loaded__new(p, c, fault);
     }
+    if (v == NULL) {
+        return NULL;
+    }
+    v->unit =
+        begin_unit(v, s, &o); // the version goes with it when the stage ends, unless it is put
     add_static_parts(v);
     int rc = run_server(v, s, fault);
     if (c == p->want && !gen_stage_request(s)->dry_run) {
@@ -294,11 +315,18 @@ static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
     }
 }
 
+struct content *plug__back(const struct plug *p)
+{
+    struct content *back = plug__is_dead(p) ? p->serving->content : p->back;
+    bool other = back != NULL && strcmp(back->tree.hash, p->want->tree.hash) != 0;
+    return other ? back : NULL;
+}
+
 /// Load what is good in the place of what failed, where nothing serves or what serves is dead.
 static struct loaded *load_back(struct plug *p, struct gen_stage *s)
 {
-    struct content *back = plug__is_dead(p) ? p->serving->content : p->back;
-    if (back == NULL || strcmp(back->tree.hash, p->want->tree.hash) == 0) {
+    struct content *back = plug__back(p);
+    if (back == NULL) {
         return NULL;
     }
     struct gen_diag fault = {0};
@@ -405,6 +433,7 @@ static void commit(struct plug *p)
     } else if (p->act == ACT_REMOVE) {
         p->serving = NULL;
     }
+    p->owed = false;
     gen_diag_fini(&p->said);
     p->said_state = p->state;
     p->said = gen_diag_copy(&p->verdict);
@@ -447,10 +476,15 @@ void stage__plugins_commit(void *plugins)
 void stage__plugins_abort(void *plugins)
 {
     struct plugins *ps = plugins;
+    bool owed = false;
     vec_foreach (p, &ps->run) {
         (*p)->staged = NULL;
         (*p)->looked = (*p)->act != ACT_NOTHING; // a run that commits has to decide it again
+        owed = owed || (*p)->owed;
         (*p)->act = ACT_NOTHING;
     }
     plugins__end_run(ps);
+    if (owed) {
+        plugins__ask(ps, "watch");
+    }
 }

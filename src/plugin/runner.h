@@ -38,9 +38,14 @@ struct plugin_version {
 
 struct plugin_runner {
     const char *host; // "hub", "lua": what rows show
+    /// Begin whatever takes time before load(): a process. `ready(ready_arg)` is called once, later, never from
+    /// inside, when load() may come; free() may come before. NULL: load() needs nothing before.
+    struct plugin_version *(*start)(void *arg, const struct plugin_code *code, loop_fn *ready,
+                                    void *ready_arg);
     /// Load `code` as the staging unit `u`, in this call: everything it registers is the unit's. A
     /// dry run loads into a throw-away state. 0 and `*out`, or a negative code and `fault`, whose
-    /// strings are the caller's to free with gen_diag_fini().
+    /// strings are the caller's to free with gen_diag_fini(). Where there is a start(), `*out` is what that
+    /// gave, and the caller's to free in any case.
     int (*load)(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
                 struct plugin_version **out, struct gen_diag *fault);
     /// It was committed: what it did to the plugin's state stays.

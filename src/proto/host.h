@@ -8,11 +8,19 @@
 //     load      path name options api state source?     register  kind ...   (before loaded only)
 //     hook      id point handler? ctx args deadline_ms  loaded    metadata
 //     tool      id name ctx input deadline_ms           failed    message path? line? code?
-//     event     name data                               log       level text
-//     cancel    id                                      call      id op params
-//     shutdown  id reason                               state     key value
-//     result    id value        (answers to call)       result    id value
-//     error     id message                              error     id? message path? line? code?
+//     route     id name method path params query        log       level text
+//               headers body deadline_ms                call      id op params
+//     command   id name args ctx deadline_ms            state     key value
+//     prompt    id name ctx deadline_ms                 progress  id text
+//     event     name data                               result    id value state? memory?
+//     cancel    id                                      error     id? message path? line? code?
+//     shutdown  id reason
+//     result    id value        (answers to call)
+//     error     id message
+//
+// The `load` of a plugin also has `files` (the text of each file of its language), `server` (which of them is
+// loaded) and `single`. `state` and `memory` of a result are what a handler changed in its ctx. An event whose
+// name is a hook point (on_model_delta) is a hook that nobody waits for; its data is {handler, ctx, args}.
 //
 // Every id that was asked is answered once, also after cancel. An `error` without an id concerns no
 // call: code that ran by itself failed, or a message was not understood.

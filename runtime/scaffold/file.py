@@ -1,0 +1,58 @@
+"""says hello"""
+# @NAME@: a plugin in one file. Save it and it is live; break it and the last good version goes on.
+#
+#   afloat plugin show @NAME@      what it contributes, what it costs, what is wrong
+#   afloat plugin logs -f @NAME@   what it logs
+#   afloat plugin test @NAME@      runs the functions whose names begin with test_
+#
+# The decorators and models are there without an import; print() and logging go to the plugin's log.
+
+__plugin__ = {"api": "1.0", "name": "@NAME@"}
+
+# A flag that people switch with `afloat feature enable @NAME@:loud`.
+loud = flag("loud", default=False, description="say it louder")
+
+
+def greet(name):
+    text = f"Hello, {name}!"
+    return text.upper() if loud() else text
+
+
+# A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
+@tool(name="@TOOL@_greet")
+def greet_tool(ctx, name: str):
+    """greet somebody"""
+    return greet(name)
+
+
+# A route: GET /api/plugins/@NAME@/hello/Ada, over the hub's socket or with its token.
+@route("GET", "/hello/:name")
+def hello_route(req):
+    return {"text": greet(req.params["name"])}
+
+
+# A command: `afloat @NAME@:hello Ada`.
+@command(name="hello")
+def hello_command(args):
+    """greet somebody"""
+    return greet(args[0] if args else "world")
+
+
+# A hook: every tool call of a session that has this plugin passes here. Returning None keeps it.
+@on_tool_call
+async def count(ctx, call):
+    ctx.state["calls"] = ctx.state.get("calls", 0) + 1
+
+
+@on_done
+async def done(ctx):
+    log.info(f"{ctx.session_id} called {ctx.state.get('calls', 0)} tools")
+
+
+# Tests run apart from the hub, where nothing has an effect. `t` calls what was registered above.
+def test_the_tool_greets(t):
+    assert t.tool("@TOOL@_greet", {"name": "Ada"}) == "Hello, Ada!"
+
+
+def test_the_route_greets(t):
+    assert t.route("GET", "/hello/Ada") == {"text": "Hello, Ada!"}

@@ -1,0 +1,423 @@
+// What plugins in processes of their own may ask of the hub.
+//
+//     store.get set remove keys   durable values, the same document as a Lua plugin of that name has
+//     config.get all              the settings, secrets blanked
+//     flag.get                    the value of one of its flags, as chosen
+//     secret.get                  one that its manifest names
+//     event.emit                  an event of its own
+//     anything else               an operation of proto/ops.def that is marked for Lua
+//
+// Each is answered once. The limits of the settings hold for them as for Lua.
+
+#include "bind/hosted.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "api/op.h"
+#include "base/path.h"
+#include "base/redact.h"
+#include "bind/bind_int.h"
+#include "config/secrets.h"
+#include "hook/args.h"
+#include "plugin/hosts.h"
+#include "store/store.h"
+
+struct hosted_plugins {
+    struct bind *bind;
+    struct hosts *hosts;
+    char program[PATH_MAX];
+};
+
+static void refuse(struct hosts_ask *a, int rc, const char *message)
+{
+    hosts_answer(a, rc, str_of(message));
+}
+
+static void answer_json(struct hosts_ask *a, const struct json *v)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    json_write(&text, v, 0);
+    hosts_answer(a, 0, buf_str(&text));
+    buf_fini(&text);
+}
+
+/// The text of a parameter; NULL, answered, when there is none.
+static char *text_param(struct hosts_ask *a, const char *name)
+{
+    const struct json *v = json_get(a->params, name);
+    if (v == NULL || v->type != JSON_STR || v->s.n == 0 || v->s.n > 256) {
+        char message[80];
+        snprintf(message, sizeof message, "'%s' must be a text of 1 to 256 bytes", name);
+        refuse(a, ERR_INVALID, message);
+        return NULL;
+    }
+    return str_dup(v->s);
+}
+
+// ---- the store ----------------------------------------------------------------------------------
+
+enum { VALUE_MAX = 1 << 20 };
+
+static void on_set(void *arg, int status, const struct err *e)
+{
+    hosts_answer(arg, status, status < 0 ? str_of(e->msg) : STR("true"));
+}
+
+static void on_doc(void *arg, int status, struct str text, const struct err *e)
+{
+    struct hosts_ask *a = arg;
+    struct arena arena;
+    struct json *doc = NULL;
+    arena_init(&arena);
+    if (status < 0) {
+        refuse(a, status, e->msg);
+    } else if (text.n != 0 && json_parse(&doc, &arena, text, NULL, NULL) < 0) {
+        refuse(a, ERR_INVALID, "the stored values cannot be read");
+    } else if (str_eqz(a->op, "store.get")) {
+        char *key = str_dup(json_str(json_get(a->params, "key"), ""));
+        answer_json(a, json_get(doc, key));
+        free(key);
+    } else {
+        struct buf out;
+        struct jw w;
+        buf_init(&out, SIZE_MAX);
+        jw_init(&w, &out);
+        jw_arr(&w);
+        json_foreach_member (m, doc) {
+            jw_str(&w, m->key);
+        }
+        jw_end_arr(&w);
+        hosts_answer(a, 0, buf_str(&out));
+        buf_fini(&out);
+    }
+    arena_fini(&arena);
+}
+
+static void ask_store(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    bool sets = str_eqz(a->op, "store.set"), removes = str_eqz(a->op, "store.remove");
+    bool keys = str_eqz(a->op, "store.keys");
+    char *key = keys ? NULL : text_param(a, "key");
+    struct buf name, value;
+    if (!keys && key == NULL) {
+        return;
+    }
+    buf_init(&name, SIZE_MAX);
+    buf_init(&value, VALUE_MAX);
+    bind__store_doc(&name, a->space);
+    json_write(&value, sets ? json_get(a->params, "value") : NULL, 0);
+    if (!buf_ok(&value)) {
+        refuse(a, ERR_TOO_LARGE, "a value is larger than 1 MiB");
+    } else if (sets || removes) {
+        store_doc_set(h->bind->store, buf_str(&name), str_of(key),
+                      removes ? STR_NULL : buf_str(&value), on_set, a);
+    } else {
+        store_doc_get(h->bind->store, buf_str(&name), on_doc, a);
+    }
+    buf_fini(&name);
+    buf_fini(&value);
+    free(key);
+}
+
+// ---- settings, flags, events ----------------------------------------------------------------------
+
+static void ask_config(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    struct arena arena;
+    char *key = str_dup(json_str(json_get(a->params, "key"), ""));
+    arena_init(&arena);
+    const struct json *v = config_values(h->bind->config->now, &arena);
+    for (char *part = key, *dot; v != NULL && part != NULL && *part != '\0'; part = dot) {
+        dot = strchr(part, '.');
+        if (dot != NULL) {
+            *dot++ = '\0';
+        }
+        v = json_get(v, part);
+    }
+    answer_json(a, v);
+    arena_fini(&arena);
+    free(key);
+}
+
+static void ask_flag(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    char *name = text_param(a, "name");
+    if (name != NULL) {
+        char *key = xasprintf("flags.%s.%s", a->unit, name);
+        struct bind *b = h->bind;
+        answer_json(a, b->choice != NULL ? b->choice(b->choice_arg, str_of(key)) : NULL);
+        free(key);
+    }
+    free(name);
+}
+
+static void ask_emit(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    struct err e = {0};
+    char *name = text_param(a, "type");
+    if (name != NULL) {
+        int rc = bind__emit(h->bind, name, json_get(a->params, "data"), &e);
+        hosts_answer(a, rc, rc < 0 ? str_of(e.msg) : STR("true"));
+    }
+    free(name);
+}
+
+// ---- secrets --------------------------------------------------------------------------------------
+
+struct secret {
+    struct hosts_ask *ask;
+    char *path, *name, *value;
+    struct err e;
+    int rc;
+};
+
+static void secret_work(void *arg)
+{
+    struct secret *s = arg;
+    s->rc = secrets_get(s->path, s->name, &s->value, &s->e);
+}
+
+static void secret_done(void *arg)
+{
+    struct secret *s = arg;
+    if (s->rc < 0) {
+        refuse(s->ask, s->rc, s->e.msg);
+    } else {
+        const struct json v = {.type = JSON_STR, .s = str_of(s->value)};
+        redact_add(str_of(s->name), v.s);
+        answer_json(s->ask, &v);
+        explicit_bzero(s->value, strlen(s->value));
+    }
+    free(s->value);
+    free(s->path);
+    free(s->name);
+    free(s);
+}
+
+static void ask_secret(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    char *name = text_param(a, "name");
+    if (name == NULL) {
+        return;
+    }
+    if (!bind__may_read_secret(a->code, name)) {
+        char *why = xasprintf("plugin '%s' may not read '%s': add \"secret:%s\" to the permissions "
+                              "in its plugin.json",
+                              a->code->name, name, name);
+        refuse(a, ERR_DENIED, why);
+        free(why);
+        free(name);
+        return;
+    }
+    struct secret *s = xcalloc(1, sizeof *s);
+    *s = (struct secret){.ask = a, .path = xstrdup(h->bind->home->secrets), .name = name};
+    work_submit(h->bind->files, work_mount_key(s->path), secret_work, secret_done, s);
+}
+
+// ---- operations -----------------------------------------------------------------------------------
+
+struct op_request {
+    struct op_call call;
+    struct arena arena;
+    struct hosts_ask *ask;
+};
+
+static void free_request(struct op_request *q)
+{
+    arena_fini(&q->arena);
+    free(q);
+}
+
+static void on_answer(struct op_call *c, int status, const char *content_type, struct str body)
+{
+    struct op_request *q = container_of(c, struct op_request, call);
+    (void)status;
+    (void)content_type; // OP_TEXT is not for plugins
+    hosts_answer(q->ask, 0, body);
+    free_request(q);
+}
+
+static void on_fail(struct op_call *c, enum problem p, struct str detail, const char *hint)
+{
+    struct op_request *q = container_of(c, struct op_request, call);
+    char *text = xasprintf("%s: " STR_FMT, problems[p].code, STR_ARG(detail));
+    (void)hint; // for those who type commands or requests
+    hosts_answer(q->ask, ERR_INVALID, str_of(text));
+    free(text);
+    free_request(q);
+}
+
+static const struct op_face op_face = {.answer = on_answer, .fail = on_fail};
+
+static const struct op *find_op(struct str name)
+{
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        if (str_eqz(name, ops[i].name) && (ops[i].flags & OP_LUA) != 0) {
+            return &ops[i];
+        }
+    }
+    return NULL;
+}
+
+static void ask_op(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    static const struct json nothing = {.type = JSON_OBJ};
+    const struct op *op = find_op(a->op);
+    const struct json *params = a->params != NULL ? a->params : &nothing;
+    struct op_fault fault = {0};
+    enum op_id id = op != NULL ? (enum op_id)(op - ops) : OP__COUNT;
+    if (op == NULL) {
+        refuse(a, ERR_NOT_FOUND, "there is no such operation for plugins");
+    } else if (h->bind->run_op == NULL) {
+        refuse(a, ERR_CONFLICT, "the hub is starting or stopping; try again later");
+    } else if (!op_check_params(id, OP_BY_PLUGIN, params, &fault)) {
+        refuse(a, ERR_INVALID, fault.detail);
+    } else {
+        struct op_request *q = xcalloc(1, sizeof *q);
+        arena_init(&q->arena);
+        q->ask = a;
+        q->call = (struct op_call){.id = id,
+                                   .params = params,
+                                   .arena = &q->arena,
+                                   .last_event_id = UINT64_MAX,
+                                   .face = &op_face};
+        h->bind->run_op(h->bind->api, &q->call);
+    }
+}
+
+static void on_ask(void *arg, struct hosts_ask *a)
+{
+    static const struct {
+        const char *op;
+        void (*fn)(struct hosted_plugins *h, struct hosts_ask *a);
+    } own[] = {{"store.get", ask_store},   {"store.set", ask_store},   {"store.remove", ask_store},
+               {"store.keys", ask_store},  {"config.get", ask_config}, {"flag.get", ask_flag},
+               {"secret.get", ask_secret}, {"event.emit", ask_emit}};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (str_eqz(a->op, own[i].op)) {
+            own[i].fn(arg, a);
+            return;
+        }
+    }
+    ask_op(arg, a);
+}
+
+// ---- what they say --------------------------------------------------------------------------------
+
+static void on_log(void *arg, const char *unit, enum log_level level, struct str text)
+{
+    struct hosted_plugins *h = arg;
+    log_write(level, LOG_HUB, "plugin=%s text=%s", unit, LOGQ(text).z);
+    bind_log_add(h->bind, str_of(unit), level, text);
+}
+
+static void on_died(void *arg)
+{
+    struct hosted_plugins *h = arg;
+    if (!h->bind->stopped) {
+        gen_request(h->bind->engine, &(struct gen_request){.trigger = "host"}, NULL, NULL);
+    }
+}
+
+// ---- hooks ----------------------------------------------------------------------------------------
+
+static void write_args(const void *args, struct jw *w)
+{
+    hook_args_write(args, w);
+}
+
+static int take_args(void *args, const struct json *value, struct err *e)
+{
+    return hook_args_take(args, value, e);
+}
+
+static void args_changed(void *args, const struct hook_run *run)
+{
+    struct hook_args *a = args;
+    if (a->changed != NULL) {
+        a->changed(a, run);
+    }
+}
+
+static const void *turn_of(const void *args)
+{
+    return ((const struct hook_args *)args)->ctx;
+}
+
+static void see_ctx(const void *args, struct hook_seen *out)
+{
+    const struct hook_ctx *c = ((const struct hook_args *)args)->ctx;
+    *out = c != NULL ? (struct hook_seen){c->state, c->memory} : (struct hook_seen){0};
+}
+
+static int keep_ctx(void *args, const struct hook_seen *seen, const struct json *state,
+                    const struct json *memory, struct err *e)
+{
+    struct hook_ctx *c = ((struct hook_args *)args)->ctx;
+    return c != NULL && c->arena != NULL ? hook_ctx_take(c, seen, state, memory, e) : 0;
+}
+
+static const struct host_args host_args = {.write = write_args,
+                                           .take = take_args,
+                                           .changed = args_changed,
+                                           .turn = turn_of,
+                                           .see = see_ctx,
+                                           .keep = keep_ctx};
+
+// ---- life -----------------------------------------------------------------------------------------
+
+struct hosted_plugins *hosted_open(struct bind *b, struct err *e)
+{
+    struct hosted_plugins *h = xcalloc(1, sizeof *h);
+    h->bind = b;
+    if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) {
+        err_sys(e, "cannot find our own program");
+        free(h);
+        return NULL;
+    }
+    char *cache = path_join(b->home->state, "hosts");
+    const struct hosts_opts opts = {
+        .loop = b->loop,
+        .program = h->program,
+        .cache = cache,
+        .args = &host_args,
+        .hook_ms = &b->limits.hook_ms,
+        .tool_ms = &b->limits.tool_ms,
+        .start_ms = &b->limits.start_ms,
+        .memory_mb = &b->limits.host_mb,
+        .ask = on_ask,
+        .log = on_log,
+        .died = on_died,
+        .arg = h,
+    };
+    h->hosts = hosts_open(&opts);
+    free(cache);
+    return h;
+}
+
+void hosted_close(struct hosted_plugins *h)
+{
+    if (h != NULL) {
+        hosts_close(h->hosts);
+        free(h);
+    }
+}
+
+const struct plugin_runner *hosted_runner(const struct hosted_plugins *h, enum plugin_lang lang)
+{
+    return h != NULL ? hosts_runner(h->hosts, lang) : NULL;
+}
+
+void hosted_event(struct hosted_plugins *h, struct str name, struct str data)
+{
+    if (h != NULL) {
+        hosts_event(h->hosts, name, data);
+    }
+}
+
+bool hosted_listen(const struct hosted_plugins *h)
+{
+    return h != NULL && hosts_listen(h->hosts);
+}

@@ -1,0 +1,148 @@
+// The process of a plugin in Python, Node or C.
+//
+//     limits ── our program for the language, as a file in memory ── exec of the interpreter
+//
+// The far end of the protocol is written in the plugin's own language (runtime/host/) and comes inside this binary.
+// It is handed over as a descriptor: nothing has to be installed beside the binary, and nobody can change it on disk.
+// A program that is missing is a message with the command that installs it.
+
+#include "host/script.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "base/sha256.h"
+#include "host/runtime.h"
+#include "proto/host.h"
+
+struct script {
+    const char *lang, *file;
+    const char *boot; // text that loads `file` from a descriptor: its number and a name follow
+    const char
+        *const programs[3];    // tried in this order; a name without a slash is looked for in PATH
+    const char *const args[8]; // before `boot`; NULL at the end
+    const char *missing;
+    bool limits_memory; // by what may be mapped; others reserve more than they use
+};
+
+static const struct script scripts[] = {
+    {.lang = "python",
+     .file = "python.py",
+     .boot = "python_boot.py",
+     .programs = {"/usr/bin/python3", "python3"},
+     .args = {"-I", "-S", "-B", "-c", NULL},
+     .missing = "python3 is not installed: plugins in Python need it (apt-get install python3)",
+     .limits_memory = true},
+};
+
+/// Say why there will be no answer: to the hub on its socket, to a validation on stdout.
+static int refuse(bool validate, const char *message)
+{
+    struct buf line;
+    struct jw w;
+    buf_init(&line, SIZE_MAX);
+    jw_init(&w, &line);
+    jw_obj(&w);
+    jw_kbool(&w, "ok", false);
+    jw_kstrz(&w, "type", "failed");
+    jw_kstrz(&w, "message", message);
+    jw_end_obj(&w);
+    buf_addc(&line, '\n');
+    int rc = path_write_fd(validate ? STDOUT_FILENO : HOST_FD, buf_str(&line));
+    buf_fini(&line);
+    return rc < 0 ? 2 : 1;
+}
+
+const struct shipped *host_runtime_find(const char *name)
+{
+    const struct shipped *s = host_runtime;
+    while (s->rel != NULL && strcmp(s->rel, name) != 0) {
+        s++;
+    }
+    assert(s->rel != NULL);
+    return s;
+}
+
+/// The text of a file that came inside this binary, as a descriptor that survives exec; -1: `errno` says why.
+static int open_shipped(const char *name)
+{
+    const struct shipped *s = host_runtime_find(name);
+    int fd = memfd_create(name, 0);
+    if (fd >= 0 && path_write_fd(fd, (struct str){s->text, s->n}) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void limit_memory(void)
+{
+    const char *said = getenv("AFLOAT_HOST_MEMORY_MB");
+    rlim_t bytes = said != NULL ? (rlim_t)strtoul(said, NULL, 10) << 20 : 0;
+    if (bytes != 0) {
+        setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
+    }
+}
+
+/// The name of what is made of `text`, for a cache.
+static void name_of(char out[40], const char *lang, const struct shipped *text)
+{
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    sha256_of((struct str){text->text, text->n}, hash);
+    snprintf(out, 40, "%s-%.24s", lang, sha256_hex(hash, hex));
+}
+
+/// Returns only when no program could be entered.
+static void enter(const struct script *s, int fd, bool validate)
+{
+    char number[16], name[40];
+    const char *argv[16];
+    snprintf(number, sizeof number, "%d", fd);
+    name_of(name, s->lang, host_runtime_find(s->file));
+    for (size_t i = 0; s->programs[i] != NULL; i++) {
+        size_t n = 0;
+        argv[n++] = s->programs[i];
+        for (size_t k = 0; s->args[k] != NULL; k++) {
+            argv[n++] = s->args[k];
+        }
+        argv[n++] = host_runtime_find(s->boot)->text;
+        argv[n++] = number;
+        argv[n++] = name;
+        argv[n++] = validate ? "--validate" : NULL;
+        argv[n] = NULL;
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+    }
+}
+
+int host_script_main(const char *lang, bool validate)
+{
+    const struct script *s = scripts;
+    while (s < scripts + ARRAY_LEN(scripts) && strcmp(s->lang, lang) != 0) {
+        s++;
+    }
+    if (!validate && fcntl(HOST_FD, F_GETFD) < 0) {
+        fputs("afloat host is started by the hub, not by hand\n", stderr);
+        return 2;
+    }
+    if (s == scripts + ARRAY_LEN(scripts)) {
+        char text[64];
+        snprintf(text, sizeof text, "no host for %s", lang);
+        return refuse(validate, text);
+    }
+    int fd = open_shipped(s->file);
+    if (fd < 0) {
+        return refuse(validate, "the program of this host cannot be written to memory");
+    }
+    if (s->limits_memory) {
+        limit_memory();
+    }
+    enter(s, fd, validate);
+    return refuse(validate, s->missing);
+}

@@ -1,0 +1,205 @@
+// Hooks that lead into a host.
+//
+//     hook_run ── enter ──> host_call(hook) ┄┄> result ── take ──> hook_run_answer
+//
+// What a handler answers is a value like any other from outside: args->take() checks it. With it come
+// `state` and `memory`, if the handler changed them in its ctx; a host whose args cannot keep these is told
+// nothing about it.
+//
+// Handlers of one turn are asked one after another, also when the turn has several tool calls under way: each sees
+// what the one before left in ctx.state, as it would inside the hub.
+//
+// A point that cannot wait (on_model_delta) is told to the host as an event: it is observed, nobody waits.
+
+#include <string.h>
+
+#include "plugin/host_unit_int.h"
+
+struct hook_job {
+    struct host_call call;
+    struct hook_run *run;
+    struct offer *offer;
+    struct hook_seen seen;
+    const void *turn; // whose handlers are asked one after another; NULL: it does not matter
+    bool sent;
+};
+
+/// "deny", or ["deny", "the reason"].
+static enum hook_answer take_vote(struct hook_run *run, const struct json *value)
+{
+    static const struct {
+        const char *word;
+        enum hook_answer answer;
+    } votes[] = {{"allow", HOOK_ALLOW}, {"ask", HOOK_ASK}, {"deny", HOOK_DENY}};
+    const struct json *word = value->type == JSON_ARR ? json_at(value, 0) : value;
+    struct str reason = json_str(value->type == JSON_ARR ? json_at(value, 1) : NULL, "");
+    for (size_t i = 0; i < ARRAY_LEN(votes); i++) {
+        if (str_eqz(json_str(word, ""), votes[i].word)) {
+            hook_run_fault(run, NULL, 0, STR_FMT, STR_ARG(reason));
+            return votes[i].answer;
+        }
+    }
+    hook_run_fault(run, NULL, 0, "answers \"allow\", \"ask\", \"deny\" or nothing");
+    return HOOK_FAILED;
+}
+
+static enum hook_answer take_value(const struct hook_job *j, const struct json *value)
+{
+    const struct host_args *args = j->offer->unit->args;
+    struct err e = {0};
+    if (value == NULL || value->type == JSON_NULL || j->offer->how == HOOK_OBSERVE) {
+        return HOOK_KEEP;
+    }
+    if (j->offer->how == HOOK_VETO) {
+        return take_vote(j->run, value);
+    }
+    if (args->take(j->run->args, value, &e) < 0) {
+        hook_run_fault(j->run, NULL, 0, "%s", e.msg);
+        return HOOK_FAILED;
+    }
+    if (args->changed != NULL) {
+        args->changed(j->run->args, j->run);
+    }
+    return HOOK_VALUE;
+}
+
+/// What the handler left in ctx, then its answer.
+static enum hook_answer take(const struct hook_job *j, const struct json *value)
+{
+    const struct host_args *args = j->offer->unit->args;
+    const struct json *state = json_get(j->call.answer, "state");
+    const struct json *memory = json_get(j->call.answer, "memory");
+    struct err e = {0};
+    if (args->keep != NULL && (state != NULL || memory != NULL) &&
+        args->keep(j->run->args, &j->seen, state, memory, &e) < 0) {
+        hook_run_fault(j->run, NULL, 0, "%s", e.msg);
+        return HOOK_FAILED;
+    }
+    return take_value(j, value);
+}
+
+static void send_hook(struct hook_job *j);
+
+static bool is_asked(const struct host_unit *u, const void *turn)
+{
+    for (size_t i = 0; i < u->jobs.n; i++) {
+        if (u->jobs.p[i]->sent && u->jobs.p[i]->turn == turn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The job is over: the next one of its turn is asked.
+static void end_job(struct hook_job *j)
+{
+    struct host_unit *u = j->offer->unit;
+    struct hook_job *next = NULL;
+    for (size_t i = u->jobs.n; i-- > 0;) {
+        struct hook_job *it = u->jobs.p[i];
+        if (it == j) {
+            vec_remove(&u->jobs, i);
+        } else if (!it->sent && it->turn == j->turn) {
+            next = it;
+        }
+    }
+    if (next != NULL && !is_asked(u, j->turn) && u->host != NULL) {
+        send_hook(next);
+    }
+    free(j);
+}
+
+static void on_done(struct host_call *c, int status, const struct json *value,
+                    const struct host_fault *fault)
+{
+    struct hook_job *j = container_of(c, struct hook_job, call);
+    struct hook_run *run = j->run;
+    enum hook_answer answer;
+    if (status < 0) {
+        hook_run_fault(run, fault->path, fault->line, "%s", fault->message);
+        answer = fault->code == DIAG_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
+    } else {
+        answer = take(j, value);
+    }
+    end_job(j);
+    hook_run_answer(run, answer);
+}
+
+static void write_hook(const struct offer *o, const struct hook_run *run, struct buf *text)
+{
+    struct jw w;
+    buf_init(text, SIZE_MAX);
+    jw_init(&w, text);
+    jw_obj(&w);
+    jw_kstrz(&w, "point", o->name);
+    jw_kint(&w, "handler", o->handler);
+    jw_kint(&w, "deadline_ms", run->timeout_ms);
+    o->unit->args->write(run->args, &w);
+    jw_end_obj(&w);
+}
+
+/// Nobody may wait here: the host hears of it, and what it makes of it counts for nothing.
+static enum hook_answer tell(const struct offer *o, const struct hook_run *run)
+{
+    struct buf text;
+    write_hook(o, run, &text);
+    host_event(o->unit->host, str_of(o->name), buf_str(&text));
+    buf_fini(&text);
+    return HOOK_KEEP;
+}
+
+static void send_hook(struct hook_job *j)
+{
+    const struct offer *o = j->offer;
+    struct buf text;
+    j->sent = true;
+    if (o->unit->args->see != NULL) {
+        o->unit->args->see(j->run->args, &j->seen);
+    }
+    write_hook(o, j->run, &text);
+    host_call(o->unit->host, &j->call, "hook", host__inner(&text));
+    buf_fini(&text);
+}
+
+static enum hook_answer enter(void *data, struct hook_run *run)
+{
+    struct offer *o = data;
+    bool live = host__is_live(o);
+    if (live && !run->may_wait && o->how == HOOK_OBSERVE) {
+        return tell(o, run);
+    }
+    if (!live || !run->may_wait) {
+        hook_run_fault(run, NULL, 0, "%s",
+                       live ? "a host cannot be asked here" : "its host has ended");
+        return HOOK_FAILED;
+    }
+    struct hook_job *j = xcalloc(1, sizeof *j);
+    *j = (struct hook_job){
+        .call = {.done = on_done, .timeout_ms = run->timeout_ms}, .run = run, .offer = o};
+    if (o->unit->args->turn != NULL) {
+        j->turn = o->unit->args->turn(run->args);
+    }
+    run->target_data = j;
+    bool waits = j->turn != NULL && is_asked(o->unit, j->turn);
+    vec_push(&o->unit->jobs, j);
+    if (!waits) {
+        send_hook(j);
+    }
+    return HOOK_LATER;
+}
+
+static void cancel(void *data, struct hook_run *run)
+{
+    struct offer *o = data;
+    struct hook_job *j = run->target_data;
+    if (o->unit->host != NULL) {
+        host_cancel(o->unit->host, &j->call);
+    }
+    end_job(j);
+}
+
+const struct hook_target host__hook_face = {
+    .enter = enter,
+    .cancel = cancel,
+    .release = host__release,
+};

@@ -1,0 +1,148 @@
+// Tools, commands and prompt sections that lead into a host.
+//
+//     gen_call ── schema ──> host_call(tool, command, prompt) ┄┄> result ──> gen_call.done
+//
+// Whatever a tool answers becomes a result {output, success, error?}; a command's answer is any JSON; that
+// of a prompt section is a text.
+
+#include "base/schema.h"
+#include "base/time.h"
+#include "gen/result.h"
+#include "plugin/host_unit_int.h"
+
+struct call_job {
+    struct host_call call;
+    struct gen_call *gen;
+    struct offer *offer;
+    struct hook_seen seen;
+    uint64_t since_ns;
+};
+
+static const char *const types[] = {
+    [OFFER_TOOL] = "tool", [OFFER_COMMAND] = "command", [OFFER_PROMPT] = "prompt"};
+
+/// What the code left in ctx.
+static int take_ctx(const struct call_job *j, struct err *e)
+{
+    const struct json *state = json_get(j->call.answer, "state");
+    const struct json *memory = json_get(j->call.answer, "memory");
+    struct hook_ctx *ctx = j->gen->ctx;
+    bool counts = ctx != NULL && ctx->arena != NULL && j->offer->unit->rules->whole;
+    return counts && (state != NULL || memory != NULL)
+               ? hook_ctx_take(ctx, &j->seen, state, memory, e)
+               : 0;
+}
+
+/// The answer as its caller wants it.
+static int take_value(const struct offer *o, struct arena *a, const struct json *value,
+                      const struct json **out, struct err *e)
+{
+    static const struct json nothing = {.type = JSON_NULL}, no_text = {.type = JSON_STR};
+    *out = value != NULL ? value : &nothing;
+    if (o->kind == OFFER_TOOL) {
+        *out = gen_result_of(a, value);
+    } else if (o->kind == OFFER_PROMPT && (*out)->type == JSON_NULL) {
+        *out = &no_text;
+    } else if (o->kind == OFFER_PROMPT && (*out)->type != JSON_STR) {
+        return err_set(e, ERR_INVALID, "a prompt section must be a text, not %s",
+                       json_type_name(value));
+    }
+    return 0;
+}
+
+static void on_done(struct host_call *c, int status, const struct json *value,
+                    const struct host_fault *fault)
+{
+    struct call_job *j = container_of(c, struct call_job, call);
+    struct gen_call *gen = j->gen;
+    const struct json *out = NULL;
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a);
+    int rc = status < 0 ? err_set(&e, status, "%s", fault->message) : take_ctx(j, &e);
+    if (rc == 0) {
+        rc = take_value(j->offer, &a, value, &out, &e);
+    }
+    host__count(j->offer, j->since_ns, rc < 0);
+    free(j);
+    gen->done(gen, rc, rc < 0 ? NULL : out, rc < 0 ? &e : NULL);
+    arena_fini(&a);
+}
+
+static void on_progress(struct host_call *c, struct str text)
+{
+    const struct hook_ctx *ctx = container_of(c, struct call_job, call)->gen->ctx;
+    if (ctx != NULL && ctx->progress != NULL) {
+        ctx->progress(ctx->arg, text);
+    }
+}
+
+static void send_call(struct call_job *j)
+{
+    const struct offer *o = j->offer;
+    const struct hook_args none = {.ctx = j->gen->ctx};
+    struct buf text;
+    struct jw w;
+    struct arena a;
+    arena_init(&a);
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", o->name);
+    if (o->kind == OFFER_COMMAND) {
+        hook_ctx_write(j->gen->ctx, &w);
+        jw_kvalue(&w, "args", j->gen->input);
+    } else {
+        hook_args_write(&none, &w);
+    }
+    if (o->kind == OFFER_TOOL) {
+        const struct json *input = j->gen->input;
+        bool fill = o->schema != NULL && input != NULL;
+        jw_key(&w, "input");
+        jw_value(&w, fill ? schema_defaults(o->schema, input, &a) : input);
+    }
+    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
+    jw_end_obj(&w);
+    host_call(o->unit->host, &j->call, types[o->kind], host__inner(&text));
+    buf_fini(&text);
+    arena_fini(&a);
+}
+
+static void call(void *data, struct gen_call *gen)
+{
+    struct offer *o = data;
+    struct err e = {0};
+    int rc = o->schema != NULL ? schema_fit(o->schema, gen->input, "input", &e) : 0;
+    if (rc == 0 && !host__is_live(o)) {
+        rc = err_set(&e, UV_EPIPE, "the host of %s '%s' has ended", types[o->kind], o->name);
+    }
+    if (rc < 0) {
+        gen->done(gen, rc, NULL, &e);
+        return;
+    }
+    struct call_job *j = xcalloc(1, sizeof *j);
+    uint32_t ms = gen->timeout_ms != 0 ? gen->timeout_ms : host__tool_ms(o->unit);
+    *j = (struct call_job){
+        .call = {.done = on_done, .progress = on_progress, .timeout_ms = ms},
+        .gen = gen,
+        .offer = o,
+        .since_ns = time_mono_ns(),
+    };
+    if (gen->ctx != NULL) {
+        j->seen = (struct hook_seen){gen->ctx->state, gen->ctx->memory};
+    }
+    gen->target_data = j;
+    send_call(j);
+}
+
+static void cancel(void *data, struct gen_call *gen)
+{
+    struct offer *o = data;
+    struct call_job *j = gen->target_data;
+    if (o->unit->host != NULL) {
+        host_cancel(o->unit->host, &j->call);
+    }
+    free(j);
+}
+
+const struct gen_target host__call_face = {.call = call, .cancel = cancel, .stats = host__stats};

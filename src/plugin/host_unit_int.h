@@ -1,0 +1,77 @@
+#pragma once
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "gen/route.h"
+#include "hook/args.h"
+#include "hook/run.h"
+#include "plugin/host_unit.h"
+
+// What the files of host_unit share: the offers of one host, and how each kind of them is called.
+
+enum offer_kind {
+    OFFER_HOOK,
+    OFFER_TOOL,
+    OFFER_COMMAND,
+    OFFER_PROMPT,
+    OFFER_ROUTE,
+    OFFER_EVENT,
+    OFFER_FLAG,
+    OFFER_UI,
+};
+
+struct offer {
+    struct host_unit *unit; // a reference once it is staged
+    enum offer_kind kind;
+    char *name;  // of the point, tool, event, ...
+    char *title; // of a hook: its own name; of the others: their `about`
+    char *filter;
+    int64_t handler; // of a hook: the host's number for it
+    enum hook_kind how;
+    enum hook_on_error on_error;
+    int priority;
+    uint32_t timeout_ms;
+    bool override;
+    bool dynamic;              // a prompt section whose text the host gives
+    struct arena arena;        // of `schema`
+    const struct json *schema; // of a tool's input; NULL: anything
+    struct hook_stats stats;
+    unsigned strikes; // time-outs in a row, of a route
+    bool off;         // a route that was switched off
+};
+
+struct hook_job; // of host_hook.c
+
+struct host_unit {
+    unsigned refs;
+    const struct host_rules *rules;
+    const struct host_args *args;
+    struct host *host; // NULL once detached
+    struct gen_unit *gen;
+    vec(struct offer *) offers;
+    vec(struct hook_job *) jobs; // hooks under way, in the order in which they came
+};
+
+/// The object text of `object` without its braces.
+static inline struct str host__inner(const struct buf *object)
+{
+    return (struct str){object->p + 1, object->n - 2};
+}
+
+/// Can it be called?
+static inline bool host__is_live(const struct offer *o)
+{
+    return o->unit->host != NULL && host_alive(o->unit->host);
+}
+
+/// For how long a tool, route, command or prompt section may run.
+uint32_t host__tool_ms(const struct host_unit *u);
+/// A call that began at `since_ns` ended: count it.
+void host__count(struct offer *o, uint64_t since_ns, bool failed);
+const struct hook_stats *host__stats(const void *data);
+/// The last generation that held the offer is gone.
+void host__release(void *data);
+
+extern const struct hook_target host__hook_face;
+extern const struct gen_target host__call_face; // of tools, commands and prompt sections
+extern const struct gen_route host__route_face;

@@ -1,0 +1,682 @@
+// Versions of plugins in processes of their own.
+//
+//     start ── `afloat host LANG PATH`, load ── register... loaded ──> READY ── load(): staged ── keep ── enter
+//                                             └ failed, died ──> FAILED ── load(): why
+//     leave ── shutdown, answered ── free: the socket is closed, the process goes (host_proc.c)
+//
+// A process is started while the version before it serves, so loading, however long, is no gap. One that dies
+// while it serves is started again by the next run, with the diagnostic kept; the second time within a minute the
+// content is left alone until it is another one.
+//
+// What a plugin keeps in `state` outlives its versions: it is sent to us as it changes, and given to the next
+// version when that is loaded and, as it stands by then, when it begins to serve.
+//
+// Invariants:
+//   - a version that is not kept yet changes no state and calls no operation: what is only tried must not act.
+//   - `ready` is called once, from the queue, unless the version is freed before.
+
+#include "plugin/hosts.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "plugin/host_proc.h"
+
+enum {
+    LOAD_MS = 10000, // a cold interpreter on a busy machine, a compiler
+    CRASH_WINDOW_MS = 60000,
+    STATE_VALUE_MAX = 1 << 20,
+    STATE_MAX = 16 << 20, // of one plugin
+    FILES = 256,
+};
+
+enum hosted_state { LOADING, READY, FAILED };
+
+/// A value of `state`, as JSON text.
+struct kept {
+    char *key, *text;
+};
+
+/// What outlives the versions of one plugin.
+struct hosted_past {
+    vec(struct kept) state;
+    size_t bytes;
+    char crashed[SHA256_HEX]; // content whose process died last
+    uint64_t crashed_at;      // ms
+    bool given_up;            // it died too often
+    char *crash;              // what it died of; NULL: nothing to tell
+};
+
+struct hosted {
+    struct plugin_version head;
+    struct hosts *owner;
+    struct hosted_past *past;
+    char *space;
+    struct host *host; // NULL: it could not be started
+    struct host_unit *offers;
+    struct gen_unit *unit; // NULL before it is staged
+    enum hosted_state state;
+    struct gen_diag fault; // a copy, of FAILED
+    bool kept;             // it was committed
+    bool left;
+    vec(struct kept) early; // state that it set before
+    loop_fn *ready;
+    void *ready_arg;
+    struct loop_task *task; // that calls ready
+    struct host_call shutdown;
+    struct gen_life_call *leaving;
+    struct arena arena;             // of the metadata
+    vec(struct hosts__open *) asks; // not answered
+};
+
+/// An ask on its way; `version` is NULL once it is gone.
+struct hosts__open {
+    struct hosts_ask ask;
+    struct hosted *version;
+    int64_t id;
+    char *unit, *space;
+    struct arena arena;
+};
+
+struct hosts {
+    struct hosts_opts opts;
+    struct host_rules rules;
+    struct plugin_runner runners[LANG__COUNT];
+    struct map pasts; // by namespace
+    vec(struct hosted *) serving;
+    vec(char *) env;
+};
+
+static struct hosted *hosted_of(const struct plugin_version *v)
+{
+    return (struct hosted *)(uintptr_t)v; // its first member
+}
+
+// ---- state that outlives versions ---------------------------------------------------------------
+
+/// A project's plugin and the user's of the same name are two.
+static char *space_of(const struct plugin_code *code)
+{
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    if (code->project == NULL) {
+        return xstrdup(code->name);
+    }
+    sha256_of(str_of(code->project), hash);
+    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
+}
+
+static struct hosted_past *past_of(struct hosts *hs, const char *space)
+{
+    struct hosted_past *p = map_get(&hs->pasts, str_of(space));
+    if (p == NULL) {
+        p = xcalloc(1, sizeof *p);
+        map_set(&hs->pasts, str_of(space), p);
+    }
+    return p;
+}
+
+static void kept_free(struct kept *k)
+{
+    free(k->key);
+    free(k->text);
+}
+
+/// Set or (`text` NULL) clear a value; `text` is taken over. False: too much is kept.
+static bool past_set(struct hosted_past *p, const char *key, char *text)
+{
+    size_t i = 0, more = text != NULL ? strlen(key) + strlen(text) : 0;
+    while (i < p->state.n && strcmp(p->state.p[i].key, key) != 0) {
+        i++;
+    }
+    size_t less = i < p->state.n ? strlen(key) + strlen(p->state.p[i].text) : 0;
+    if (p->bytes - less + more > STATE_MAX) {
+        free(text);
+        return false;
+    }
+    p->bytes += more - less;
+    if (i < p->state.n) {
+        kept_free(&p->state.p[i]);
+        vec_remove(&p->state, i);
+    }
+    if (text != NULL) {
+        vec_push(&p->state, ((struct kept){xstrdup(key), text}));
+    }
+    return true;
+}
+
+static void write_state(const struct hosted_past *p, struct jw *w)
+{
+    jw_kobj(w, "state");
+    for (size_t i = 0; i < p->state.n; i++) {
+        jw_key(w, p->state.p[i].key);
+        jw_raw(w, str_of(p->state.p[i].text));
+    }
+    jw_end_obj(w);
+}
+
+static void on_state(void *arg, struct str key, const struct json *value)
+{
+    struct hosted *v = arg;
+    struct buf text;
+    char *name = str_dup(key), *json = NULL;
+    buf_init(&text, STATE_VALUE_MAX);
+    if (value != NULL && value->type != JSON_NULL) {
+        json_write(&text, value, 0);
+        json = buf_ok(&text) ? buf_take(&text, NULL) : NULL;
+    }
+    bool fits = value == NULL || value->type == JSON_NULL || json != NULL;
+    if (fits && !v->kept) {
+        vec_push(&v->early, ((struct kept){name, json}));
+        name = NULL;
+    } else if (fits) {
+        fits = past_set(v->past, name, json);
+    }
+    if (!fits) {
+        v->owner->opts.log(v->owner->opts.arg, v->head.code->unit, LOG_ERROR,
+                           STR("state: a value is larger than 1 MiB, or all of them than 16 MiB; "
+                               "it is not kept for the next version"));
+    }
+    free(name);
+    buf_fini(&text);
+}
+
+// ---- it is ready, or not -------------------------------------------------------------------------
+
+static void tell_ready(void *arg)
+{
+    struct hosted *v = arg;
+    v->task = NULL;
+    v->ready(v->ready_arg);
+}
+
+static void settle(struct hosted *v, enum hosted_state state)
+{
+    bool first = v->state == LOADING;
+    v->state = state;
+    if (first) {
+        assert(v->task == NULL);
+        v->task = loop_defer(v->owner->opts.loop, tell_ready, v);
+    }
+}
+
+static void fail(struct hosted *v, const struct host_fault *f)
+{
+    const struct plugin_code *code = v->head.code;
+    const struct gen_diag d = {
+        .code = f->code,
+        .origin = code->shape->origin,
+        .path = f->path != NULL && f->path[0] != '\0' ? f->path : code->path,
+        .line = f->line,
+        .message = f->message,
+    };
+    if (v->state != FAILED) {
+        gen_diag_fini(&v->fault);
+        v->fault = gen_diag_copy(&d);
+    }
+    settle(v, FAILED);
+}
+
+static int on_register(void *arg, const struct json *what, struct err *e)
+{
+    struct hosted *v = arg;
+    int rc = host_unit_register(v->offers, what, e);
+    if (rc < 0 && v->fault.message == NULL) { // its loading fails for that
+        const struct json *path = json_get(what, "file");
+        char *file = path != NULL ? str_dup(json_str(path, "")) : NULL;
+        const struct gen_diag d = {.code = DIAG_LOAD_FAILED,
+                                   .origin = v->head.code->shape->origin,
+                                   .path = file != NULL ? file : v->head.code->path,
+                                   .line = (int)json_int(json_get(what, "line"), 0),
+                                   .message = e->msg};
+        v->fault = gen_diag_copy(&d);
+        free(file);
+    }
+    return rc;
+}
+
+static void on_loaded(void *arg, const struct json *metadata)
+{
+    struct hosted *v = arg;
+    struct err e = {0};
+    const struct json *api = json_get(metadata, "api");
+    if (metadata != NULL && metadata->type == JSON_OBJ && metadata->n != 0) {
+        v->head.metadata = json_clone(&v->arena, metadata);
+    }
+    if (api != NULL && plugin_api_check(json_str(api, "?"), &e) < 0) {
+        fail(v, &(struct host_fault){.code = DIAG_API_INCOMPATIBLE, .message = e.msg});
+    } else {
+        settle(v, v->fault.message != NULL ? FAILED : READY);
+    }
+}
+
+static void on_failed(void *arg, const struct host_fault *f)
+{
+    fail(arg, f);
+}
+
+/// What serves has died. Its callers were told; a run starts it again.
+static void on_end(void *arg, const struct host_fault *f)
+{
+    struct hosted *v = arg;
+    if (!v->kept || v->left) {
+        if (!v->kept) {
+            fail(v, f);
+        }
+        return;
+    }
+    struct hosted_past *p = v->past;
+    uint64_t now = loop_now(v->owner->opts.loop);
+    const char *hash = v->head.code->tree->hash;
+    p->given_up = strcmp(p->crashed, hash) == 0 && now - p->crashed_at < CRASH_WINDOW_MS;
+    p->crashed_at = now;
+    memcpy(p->crashed, hash, sizeof p->crashed);
+    free(p->crash);
+    p->crash = xasprintf("%s%s", f->message,
+                         p->given_up ? "; it died twice within a minute and is left alone" : "");
+    v->owner->opts.log(v->owner->opts.arg, v->head.code->unit, LOG_ERROR, str_of(f->message));
+    v->owner->opts.died(v->owner->opts.arg);
+}
+
+static void on_log(void *arg, enum log_level level, struct str text)
+{
+    struct hosted *v = arg;
+    v->owner->opts.log(v->owner->opts.arg, v->head.code->unit, level, text);
+}
+
+// ---- what it asks ---------------------------------------------------------------------------------
+
+static void on_call(void *arg, int64_t id, struct str op, const struct json *params)
+{
+    struct hosted *v = arg;
+    if (!v->kept) {
+        host_answer(v->host, id, ERR_DENIED, STR("not before it serves"));
+        return;
+    }
+    struct hosts__open *o = xcalloc(1, sizeof *o);
+    arena_init(&o->arena);
+    o->version = v;
+    o->id = id;
+    o->unit = xstrdup(v->head.code->unit);
+    o->space = xstrdup(v->space);
+    o->ask = (struct hosts_ask){.unit = o->unit,
+                                .space = o->space,
+                                .code = v->head.code,
+                                .op = arena_str(&o->arena, op),
+                                .params = params != NULL ? json_clone(&o->arena, params) : NULL};
+    vec_push(&v->asks, o);
+    v->owner->opts.ask(v->owner->opts.arg, &o->ask);
+}
+
+void hosts_answer(struct hosts_ask *a, int status, struct str text)
+{
+    struct hosts__open *o = container_of(a, struct hosts__open, ask);
+    struct hosted *v = o->version;
+    if (v != NULL) {
+        host_answer(v->host, o->id, status, text);
+        for (size_t i = 0; i < v->asks.n; i++) {
+            if (v->asks.p[i] == o) {
+                vec_remove(&v->asks, i);
+                break;
+            }
+        }
+    }
+    arena_fini(&o->arena);
+    free(o->unit);
+    free(o->space);
+    free(o);
+}
+
+// ---- starting -------------------------------------------------------------------------------------
+
+static const struct host_owner host_owner = {
+    .on_register = on_register,
+    .on_loaded = on_loaded,
+    .on_failed = on_failed,
+    .on_log = on_log,
+    .on_call = on_call,
+    .on_state = on_state,
+    .on_end = on_end,
+};
+
+/// The members of `load`. The files travel with it: what runs is what was hashed.
+static void write_load(const struct hosted *v, struct buf *out)
+{
+    const struct plugin_code *c = v->head.code;
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "path", c->path);
+    jw_kstrz(&w, "name", c->name);
+    jw_kstrz(&w, "api", MANIFEST_API);
+    jw_kstrz(&w, "server", c->shape->server);
+    jw_kbool(&w, "single", c->tree->is_file);
+    jw_key(&w, "options");
+    if (c->options != NULL) {
+        jw_value(&w, c->options);
+    } else {
+        jw_raw(&w, STR("{}"));
+    }
+    write_state(v->past, &w);
+    jw_kobj(&w, "files");
+    for (size_t i = 0; i < c->tree->files.n; i++) {
+        const struct tree_file *f = &c->tree->files.p[i];
+        if (plugin_lang_of(str_of(f->path)) == c->shape->lang ||
+            str_ends(str_of(f->path), ".json") || str_ends(str_of(f->path), ".h")) {
+            jw_key(&w, f->path);
+            jw_str(&w, f->bytes);
+        }
+    }
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+}
+
+static int spawn(struct hosted *v, struct err *e)
+{
+    struct hosts *hs = v->owner;
+    const struct plugin_code *c = v->head.code;
+    const char *lang = plugin_lang_name(c->shape->lang);
+    struct buf load;
+    buf_init(&load, SIZE_MAX);
+    write_load(v, &load);
+    char *memory = xasprintf("AFLOAT_HOST_MEMORY_MB=%u", *hs->opts.memory_mb);
+    vec(const char *) env = {0};
+    vec_foreach (one, &hs->env) {
+        vec_push(&env, *one);
+    }
+    vec_push(&env, memory);
+    vec_push(&env, NULL);
+    const char *const argv[] = {hs->opts.program, "host", lang, c->path, NULL};
+    const struct host_proc_opts opts = {
+        .name = c->unit,
+        .argv = argv,
+        .env = env.p,
+        .load = {load.p + 1, load.n - 2},
+        .load_ms = LOAD_MS,
+        .file_limit = FILES,
+    };
+    int rc = host_proc_open(&v->host, hs->opts.loop, &opts, &host_owner, v, e);
+    vec_fini(&env);
+    free(memory);
+    buf_fini(&load);
+    return rc;
+}
+
+static struct plugin_version *runner_start(void *arg, const struct plugin_code *code,
+                                           loop_fn *ready, void *ready_arg)
+{
+    struct plugin_runner *r = arg;
+    struct hosts *hs = container_of(r - code->shape->lang, struct hosts, runners[0]);
+    struct hosted *v = xcalloc(1, sizeof *v);
+    struct err e = {0};
+    *v = (struct hosted){.head = {.runner = r, .code = code},
+                         .owner = hs,
+                         .space = space_of(code),
+                         .ready = ready,
+                         .ready_arg = ready_arg};
+    arena_init(&v->arena);
+    v->past = past_of(hs, v->space);
+    v->offers = host_unit_new(&hs->rules, hs->opts.args);
+    if (v->past->given_up && strcmp(v->past->crashed, code->tree->hash) == 0) {
+        fail(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = v->past->crash});
+        v->past->given_up = false; // who asks again, by force, gets another try
+    } else if (spawn(v, &e) < 0) {
+        fail(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = e.msg});
+    } else {
+        host_unit_attach(v->offers, v->host);
+    }
+    return &v->head;
+}
+
+// ---- the runner -----------------------------------------------------------------------------------
+
+static int runner_load(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
+                       struct plugin_version **out, struct gen_diag *fault)
+{
+    struct hosted *v = hosted_of(*out);
+    (void)arg;
+    (void)code;
+    (void)dry_run;
+    assert(v->state != LOADING);
+    if (v->state == FAILED) {
+        *fault = gen_diag_copy(&v->fault);
+        return ERR_INVALID;
+    }
+    v->unit = u;
+    host_unit_stage(v->offers, u);
+    if (v->past->crash != NULL && strcmp(v->past->crashed, code->tree->hash) == 0) {
+        gen_unit_note(u, &(struct gen_diag){.code = DIAG_HOST_CRASHED,
+                                            .path = code->path,
+                                            .message = v->past->crash,
+                                            .hint = "it was started again"});
+    }
+    return 0;
+}
+
+static void runner_keep(struct plugin_version *head)
+{
+    struct hosted *v = hosted_of(head);
+    v->kept = true;
+    vec_foreach (k, &v->early) {
+        past_set(v->past, k->key, k->text);
+        free(k->key);
+    }
+    v->early.n = 0;
+}
+
+static void runner_enter(struct plugin_version *head, enum gen_reason why,
+                         struct gen_life_call *call)
+{
+    struct hosted *v = hosted_of(head);
+    struct buf data;
+    struct jw w;
+    vec_push(&v->owner->serving, v);
+    buf_init(&data, SIZE_MAX);
+    jw_init(&w, &data);
+    jw_obj(&w);
+    jw_kstrz(&w, "reason", gen_reason_name(why));
+    write_state(v->past, &w);
+    jw_end_obj(&w);
+    host_event(v->host, STR("plugin_start"), buf_str(&data));
+    buf_fini(&data);
+    gen_life_done(call, NULL);
+}
+
+static void on_shutdown(struct host_call *c, int status, const struct json *value,
+                        const struct host_fault *fault)
+{
+    struct hosted *v = container_of(c, struct hosted, shutdown);
+    struct gen_life_call *call = v->leaving;
+    (void)value;
+    v->leaving = NULL;
+    const struct gen_diag d = {
+        .code = status == ERR_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT : DIAG_SHUTDOWN_FAILED,
+        .path = v->head.code->path,
+        .message = status < 0 ? fault->message : NULL,
+    };
+    gen_life_done(call, status < 0 ? &d : NULL);
+}
+
+static void stop_serving(struct hosted *v)
+{
+    struct hosts *hs = v->owner;
+    for (size_t i = 0; i < hs->serving.n; i++) {
+        if (hs->serving.p[i] == v) {
+            vec_remove(&hs->serving, i);
+            return;
+        }
+    }
+}
+
+static void runner_leave(struct plugin_version *head, enum gen_reason why,
+                         struct gen_life_call *call)
+{
+    struct hosted *v = hosted_of(head);
+    char fields[64];
+    stop_serving(v);
+    v->left = true;
+    if (!host_alive(v->host)) {
+        gen_life_done(call, NULL);
+        return;
+    }
+    snprintf(fields, sizeof fields, "\"reason\":\"%s\"", gen_reason_name(why));
+    v->leaving = call;
+    v->shutdown = (struct host_call){.timeout_ms = *v->owner->opts.start_ms, .done = on_shutdown};
+    host_call(v->host, &v->shutdown, "shutdown", str_of(fields));
+}
+
+static void runner_free(struct plugin_version *head)
+{
+    struct hosted *v = hosted_of(head);
+    stop_serving(v);
+    if (v->task != NULL) {
+        loop_cancel(v->owner->opts.loop, v->task);
+    }
+    vec_foreach (o, &v->asks) {
+        (*o)->version = NULL;
+    }
+    vec_foreach (k, &v->early) {
+        kept_free(k);
+    }
+    host_unit_detach(v->offers);
+    host_unit_unref(v->offers);
+    host_close(v->host);
+    vec_fini(&v->asks);
+    vec_fini(&v->early);
+    gen_diag_fini(&v->fault);
+    arena_fini(&v->arena);
+    free(v->space);
+    free(v);
+}
+
+/// What its process holds in memory, with what it shares with others of its kind.
+static size_t runner_memory(const struct plugin_version *head)
+{
+    const struct hosted *v = hosted_of(head);
+    int pid = v->host != NULL ? host_proc_pid(v->host) : 0;
+    char path[64];
+    unsigned long pages = 0;
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *f = pid != 0 ? fopen(path, "re") : NULL;
+    if (f != NULL) {
+        child = fscanf(f, "%d", &child) == 1 ? child : 0;
+        fclose(f);
+    }
+    snprintf(path, sizeof path, "/proc/%d/statm", child);
+    f = child != 0 ? fopen(path, "re") : NULL;
+    if (f != NULL) {
+        pages = fscanf(f, "%*u %lu", &pages) == 1 ? pages : 0;
+        fclose(f);
+    }
+    return pages * 4096;
+}
+
+static bool runner_dead(const struct plugin_version *head)
+{
+    const struct hosted *v = hosted_of(head);
+    return v->host == NULL || !host_alive(v->host);
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+void hosts_event(struct hosts *hs, struct str name, struct str data)
+{
+    vec_foreach (v, &hs->serving) {
+        if (host_unit_hears((*v)->offers, name)) {
+            host_event((*v)->host, name, data);
+        }
+    }
+}
+
+bool hosts_listen(const struct hosts *hs)
+{
+    for (size_t i = 0; i < hs->serving.n; i++) {
+        if (host_unit_listens(hs->serving.p[i]->offers)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- life -----------------------------------------------------------------------------------------
+
+/// What a plugin gets to see of our environment: what programs of this user need, and no secrets.
+static void take_env(struct hosts *hs)
+{
+    static const char *const names[] = {"HOME", "PATH",   "USER",           "LOGNAME",
+                                        "LANG", "TMPDIR", "XDG_RUNTIME_DIR"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL) {
+            vec_push(&hs->env, xasprintf("%s=%s", names[i], value));
+        }
+    }
+    if (getenv("PATH") == NULL) {
+        vec_push(&hs->env, xstrdup("PATH=/usr/local/bin:/usr/bin:/bin"));
+    }
+}
+
+struct hosts *hosts_open(const struct hosts_opts *o)
+{
+    struct hosts *hs = xcalloc(1, sizeof *hs);
+    hs->opts = *o;
+    hs->rules = (struct host_rules){.whole = true, .hook_ms = o->hook_ms, .tool_ms = o->tool_ms};
+    map_init(&hs->pasts);
+    take_env(hs);
+    vec_push(&hs->env, xasprintf("AFLOAT_HOST_CACHE=%s", o->cache));
+    for (size_t lang = LANG_PYTHON; lang < LANG__COUNT; lang++) {
+        hs->runners[lang] = (struct plugin_runner){
+            .host = plugin_lang_name((enum plugin_lang)lang),
+            .start = runner_start,
+            .load = runner_load,
+            .keep = runner_keep,
+            .enter = runner_enter,
+            .leave = runner_leave,
+            .free = runner_free,
+            .memory = runner_memory,
+            .dead = runner_dead,
+            .arg = &hs->runners[lang],
+        };
+    }
+    return hs;
+}
+
+static void past_free(struct hosted_past *p)
+{
+    vec_foreach (k, &p->state) {
+        kept_free(k);
+    }
+    vec_fini(&p->state);
+    free(p->crash);
+    free(p);
+}
+
+void hosts_close(struct hosts *hs)
+{
+    if (hs == NULL) {
+        return;
+    }
+    assert(hs->serving.n == 0);
+    struct str key;
+    void *past;
+    for (size_t at = 0; map_next(&hs->pasts, &at, &key, &past);) {
+        past_free(past);
+    }
+    map_fini(&hs->pasts);
+    vec_foreach (one, &hs->env) {
+        free(*one);
+    }
+    vec_fini(&hs->env);
+    vec_fini(&hs->serving);
+    free(hs);
+}
+
+const struct plugin_runner *hosts_runner(const struct hosts *hs, enum plugin_lang lang)
+{
+    assert(lang >= LANG_PYTHON && lang < LANG__COUNT);
+    return &hs->runners[lang];
+}

@@ -1,0 +1,602 @@
+"""Plugins in processes of their own: what they may do, how they reload, and how they fail.
+
+Each file is dropped into the home as a user would, and only public faces are used. What differs between languages is
+in LANGUAGES; what is said here of one holds for all.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from conftest import is_gone, retry
+
+SEEDS = pathlib.Path(__file__).parent.parent / "fixtures/python"
+
+
+def scenario(home, *lines):
+    path = home.dir / "scenario.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {"AFLOAT_SCENARIO": str(path)}
+
+
+def put(home, name, text):
+    """Save a plugin in one step, as an editor does."""
+    path = home.dir / "plugins" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = home.dir / f".{path.name}.new"
+    beside.write_text(text)
+    os.rename(beside, path)
+    return path
+
+
+def row(home, name):
+    return home.json("plugin", "show", name)
+
+
+def hosts(home, name):
+    """The processes of a plugin, by the name in their environment."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            env = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if f"AFLOAT_PLUGIN={name}".encode() in env and f"AFLOAT_HOST_CACHE={home.dir}/state/hosts".encode() in env:
+                if not is_gone(pid):
+                    found.append(int(pid))
+    return sorted(found)
+
+
+def events_of(home, session, kind):
+    path = next(home.dir.glob(f"sessions/{session}*/events.jsonl"))
+    return [e for e in map(json.loads, path.read_text().splitlines()) if e["type"] == kind]
+
+
+# ---- the seed's plugins ---------------------------------------------------------------------------
+
+def test_the_seeds_python_plugins_run_unchanged(home):
+    for name in ("logger", "footer", "shell_blocker"):
+        put(home, f"{name}.py", (SEEDS / f"{name}.py").read_text())
+    env = scenario(home, {"text": "I'll look.", "tool_calls": [
+        {"name": "shell", "input": {"cmd": "echo one"}}, {"name": "shell", "input": {"cmd": "sudo rm -rf /"}}]},
+        {"text": "Done."})
+    got = home.json("api", "POST", "/session", '{"plugins": ["logger", "footer", "shell_blocker"]}', env=env)
+    body = json.dumps({"text": "go", "wait": True, "env": env})
+    turn = home.json("api", "POST", f"/session/{got['id']}/message", body)
+    assert turn["state"] == "completed", turn
+    assert turn["text"] == f"Done.\n\n---\nSession: {got['id']}\nTools: shell"
+    outputs = [e["output"] for e in events_of(home, got["id"], "tool.completed")]
+    assert outputs[0].strip() == "one" and outputs[1].strip() == "Blocked by security policy"
+    called = events_of(home, got["id"], "tool.called")[1]
+    assert called["changed_by"] == ["shell_blocker"] and called["original_input"] == {"cmd": "sudo rm -rf /"}
+    said = home.ok("plugin", "logs", "logger")
+    assert f"Request started: {got['id']}" in said and "Tool #2: shell" in said and "completed: 2 tools called" in said
+    shown = row(home, "logger")
+    assert shown["host"] == "python" and shown["hooks"] == ["on_begin", "on_tool_call", "on_done"]
+    assert shown["metadata"]["name"] == "logger" and shown["metadata"]["api"] == "1.0"
+
+
+def test_what_is_wrong_in_a_seed_example_is_told_with_file_and_line(home):
+    path = put(home, "mocker.py", (SEEDS / "mocker.py").read_text())
+    report = home.cli("reload", "--json")
+    assert report.returncode == 6
+    d = next(d for d in json.loads(report.stdout)["diagnostics"] if d["plugin"] == "mocker")
+    assert d["code"] == "LOAD_FAILED" and d["path"] == str(path) and d["line"] == 5 and "SyntaxError" in d["message"]
+
+
+# ---- the API --------------------------------------------------------------------------------------
+
+EVERYTHING = {"python": '''
+"""one of everything"""
+import time
+__plugin__ = {"api": "1.0", "name": "every", "version": "2.1"}
+loud = flag("loud", default=False, description="louder")
+
+@tool
+def dice(ctx, sides: int, label: str = "d"):
+    """roll a die"""
+    ctx.progress("rolling")
+    if sides == 0:
+        return None, "no sides"
+    if sides == 1:
+        raise ValueError("one side")
+    return f"{label}{sides}"
+
+@tool(input={"s": "number"}, description="waits")
+async def waits(ctx, input):
+    await timer.sleep(input["s"])
+    return {"output": "waited", "success": True}
+
+@route("GET", "/hi/:name")
+def hi(req):
+    return {"hi": req.params["name"], "q": req.query.get("q"), "loud": loud()}
+
+@route("POST", "/echo")
+async def echo(req):
+    return response(status=201, headers={"X-Seen": req.headers.get("x-mine", "none")}, body=req.body)
+
+@route("GET", "/nothing")
+def nothing(req):
+    pass
+
+@command(description="counts")
+def count(args, ctx):
+    n = state.get("n", 0) + 1
+    state.set("n", n)
+    store.set("n", n)
+    return {"state": n, "store": store.get("n"), "keys": store.keys(), "args": args, "version": VERSION}
+
+VERSION = 1
+
+@command
+def plugins(args):
+    return [p["name"] for p in hub.plugin.list()["plugins"]]
+
+@command
+def emit(args):
+    events.emit("user.every", {"n": 7})
+
+@command
+def refused(args):
+    try:
+        hub.trust.add(path="/")
+    except HubError as e:
+        return str(e)
+
+@on("user.every")
+def heard(event):
+    log.info(f"heard {event['data']['n']}")
+
+@on("plugin_start")
+def start(ev):
+    log.info("start " + ev["reason"])
+
+@on("plugin_shutdown")
+def stop(ev):
+    log.info("stop " + ev["reason"])
+
+prompt("Prefer small commits.", id="small")
+
+@prompt(id="live")
+def live(ctx):
+    return "Directory " + ctx.working_dir
+
+preserve_ui("pending")
+
+@on_begin
+def begin(ctx):
+    ctx.state["odd"] = {1, 2}          # no JSON value: stays in this process
+    ctx.state["seen"] = []
+    ctx.memory.append("Remember the milk.")
+
+@on_user_message
+def shout(ctx, text):
+    return text + "!"
+
+@on_tool_call(tool="shell", priority=5)
+def see(ctx, call):
+    ctx.state["seen"].append(call.input["cmd"])
+
+@on_permission(tool="shell")
+async def permit(ctx, call):
+    if "forbidden" in call.input["cmd"]:
+        return "deny", "not here"
+
+@on_resolve_tool
+def resolve(ctx, call):
+    if call.input.get("cmd") == "answer":
+        return ToolResult(call.tool_call_id, call.tool_name, "answered by " + call.tool_name)
+
+@on_tool_result
+def shorten(ctx, call, result):
+    result.output = result.output.strip()[:20]
+    return result
+
+@on_before_model
+def before(ctx, request):
+    request["system"] = (request.get("system") or "") + "\\nSPICE"
+    return request
+
+@on_after_model
+def after(ctx, response):
+    response["text"] = response["text"].replace("Done", "Finished")
+    return response
+
+@on_model_delta
+def delta(ctx, d):
+    state.set("deltas", (state.get("deltas") or 0) + 1)
+
+@on_final
+def first(ctx, text):
+    return text + " one"
+
+@on_final
+async def second(ctx, text):
+    return text + f" two {sorted(ctx.state['odd'])} {ctx.state['seen']}"
+
+@on_done
+def done(ctx):
+    log.info(f"done {ctx.outcome} {state.get('deltas', 0) > 0}")
+'''}
+LANGUAGES = {"python": ".py"}
+
+
+@pytest.fixture(params=list(EVERYTHING))
+def every(request, home):
+    home.lang, home.file = request.param, "every" + LANGUAGES[request.param]
+    put(home, home.file, EVERYTHING[request.param].lstrip())
+    home.ok("reload")
+    return home
+
+
+def test_tools_routes_and_commands_of_a_host(every):
+    shown = row(every, "every")
+    assert shown["host"] == every.lang and shown["state"] == "loaded" and shown["tools"] == ["dice", "waits"], shown
+    assert shown["routes"] == ["GET /hi/:name", "POST /echo", "GET /nothing"]
+    assert every.ok("tool", "run", "dice", '{"sides": 6}').strip() == "d6"
+    assert "no sides" in every.cli("tool", "run", "dice", '{"sides": 0}').stderr
+    assert "one side" in every.cli("tool", "run", "dice", '{"sides": 1}').stderr
+    assert "must be an integer" in every.cli("tool", "run", "dice", '{"sides": "x"}').stderr
+    assert every.ok("tool", "run", "waits", '{"s": 0.01}').strip() == "waited"
+    tool = next(t for t in every.json("tool", "list")["tools"] if t["name"] == "dice")
+    assert tool["description"] == "roll a die" and tool["input_schema"]["required"] == ["sides"]
+    answer = every.http("GET", "/api/plugins/every/hi/Ada?q=a%20b")
+    assert answer.json() == {"hi": "Ada", "q": "a b", "loud": False}
+    every.ok("feature", "enable", "every:loud")
+    assert every.http("GET", "/api/plugins/every/hi/Ada").json()["loud"] is True
+    answer = every.http("POST", "/api/plugins/every/echo", b'"body"', headers=["X-Mine: 4"])
+    assert answer.status == 201 and answer.headers["x-seen"] == "4" and answer.body == b'"body"'
+    assert every.http("GET", "/api/plugins/every/nothing").status == 204
+    assert "every" in every.json("every:plugins")["output"]
+    assert "NOT_FOUND" in every.ok("every:refused") or "no such operation" in every.ok("every:refused")
+    every.ok("every:emit")
+    retry(lambda: "heard 7" in every.ok("plugin", "logs", "every"))
+
+
+def test_a_turn_passes_through_every_hook_of_a_host(every):
+    env = scenario(every, {"text": "Look.", "tool_calls": [
+        {"name": "shell", "input": {"cmd": "echo 123456789012345678901234"}},
+        {"name": "shell", "input": {"cmd": "answer"}}, {"name": "shell", "input": {"cmd": "echo forbidden"}}]},
+        {"text": "Done."})
+    got = every.json("api", "POST", "/session", json.dumps({"plugins": ["every"]}), env=env)
+    body = json.dumps({"text": "go", "wait": True, "env": env})
+    turn = every.json("api", "POST", f"/session/{got['id']}/message", body)
+    seen = ["echo 123456789012345678901234", "answer", "echo forbidden"]
+    assert turn["text"] == f"Finished. one two [1, 2] {seen}".replace('"', "'"), turn
+    done = {e["call_id"]: e for e in events_of(every, got["id"], "tool.completed")}
+    outputs = [e["output"] for e in done.values()]
+    assert "12345678901234567890" in outputs and "answered by shell" in outputs
+    assert any("not here" in json.dumps(e) for e in done.values())
+    requests = next(every.dir.glob(f"sessions/{got['id']}*/requests.jsonl")).read_text()
+    for text in ("Prefer small commits.", "Directory ", "SPICE", "Remember the milk.", "go!"):
+        assert text in requests, text
+    retry(lambda: "done completed True" in every.ok("plugin", "logs", "every"))
+
+
+def test_state_and_store_survive_a_reload_and_lifecycle_is_told(every):
+    first = every.json("every:count", "a")["output"]
+    assert first == {"state": 1, "store": 1, "keys": ["n"], "args": ["a"], "version": 1}
+    put(every, every.file, EVERYTHING[every.lang].lstrip().replace("VERSION = 1", "VERSION = 2"))
+    every.ok("reload")
+    assert every.json("every:count")["output"] == {"state": 2, "store": 2, "keys": ["n"], "args": [], "version": 2}
+    said = every.ok("plugin", "logs", "every")
+    assert [s for s in ("start start", "stop reload", "start reload") if s in said] == [
+        "start start", "stop reload", "start reload"]
+    every.ok("stop")
+    assert every.json("every:count")["output"]["store"] == 1     # the state is new, and counted from 1
+
+
+def test_a_save_is_live_without_a_gap_and_a_broken_one_keeps_the_last_good(every):
+    text = EVERYTHING[every.lang].lstrip()
+    old = hosts(every, "every")
+    put(every, every.file, text.replace("VERSION = 1", "VERSION = 5"))
+    retry(lambda: every.json("every:count")["output"]["version"] == 5)   # an error in between would end it
+    retry(lambda: all(is_gone(pid) for pid in old))
+    put(every, every.file, text.replace("VERSION = 1", "VERSION = = 6"))
+    retry(lambda: row(every, "every")["state"] == "failed")
+    shown = row(every, "every")
+    line = text.split("VERSION = 1")[0].count("\n") + 1
+    assert shown["serving"] and shown["pending"]["error"]
+    d = next(d for d in shown["diagnostics"] if d["code"] == "LOAD_FAILED")
+    assert d["line"] == line and d["path"].endswith(every.file), d
+    assert every.json("every:count")["output"]["version"] == 5
+
+
+def test_reloads_leave_no_process_behind(every):
+    every.ok("reload", "--force", "every")
+    n = len(hosts(every, "every"))
+    seen = set(hosts(every, "every"))
+    for _ in range(10):
+        every.ok("reload", "--force", "every")
+        seen.update(hosts(every, "every"))
+    retry(lambda: len(hosts(every, "every")) == n)
+    assert len(seen) > n
+    every.ok("plugin", "disable", "every")
+    retry(lambda: hosts(every, "every") == [])
+    every.ok("plugin", "enable", "every")
+    assert hosts(every, "every")
+    every.ok("stop", "--wait")
+    retry(lambda: hosts(every, "every") == [])
+
+
+def test_a_hub_that_is_killed_leaves_no_host_behind(every):
+    pids = hosts(every, "every")
+    assert pids
+    every.kill_hub()
+    retry(lambda: all(is_gone(pid) for pid in pids))
+
+
+# ---- what goes wrong ------------------------------------------------------------------------------
+
+BAD = {"python": '''
+import os, signal, time
+
+@command
+def die(args):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+@command
+def leave(args):
+    os._exit(3)
+
+@command
+def flood(args):
+    while True:
+        log.info("x" * 100)
+
+@command
+def garbage(args):
+    os.write(3, b"this is no JSON\\n")
+
+@command
+def fine(args):
+    return "fine"
+
+@route("GET", "/loops")
+async def loops(req):
+    while True:
+        pass
+
+@on_final(timeout_ms=100)
+def slow(ctx, text):
+    time.sleep(30)
+
+@on_final
+def throws(ctx, text):
+    return 1 / 0
+'''}
+
+
+@pytest.fixture(params=list(BAD))
+def bad(request, home):
+    home.file = "bad" + LANGUAGES[request.param]
+    home.text = BAD[request.param].lstrip()
+    put(home, home.file, home.text)
+    home.ok("reload")
+    return home
+
+
+@pytest.mark.parametrize("how, why", [("die", "signal 11"), ("leave", "exited with 3"), ("flood", "flooded the hub"),
+                                      ("garbage", "does not speak the protocol")])
+def test_a_host_that_dies_is_a_diagnostic_and_is_started_again(bad, how, why):
+    pids = hosts(bad, "bad")
+    assert bad.cli(f"bad:{how}").returncode != 0
+    retry(lambda: all(is_gone(pid) for pid in pids))
+    retry(lambda: bad.cli("bad:fine").stdout.strip() == "fine")
+    d = next(d for d in row(bad, "bad")["diagnostics"] if d["code"] == "HOST_CRASHED")
+    assert why in d["message"], d
+    bad.cli(f"bad:{how}")                                  # the second time within a minute it is left alone
+    retry(lambda: row(bad, "bad")["state"] == "failed" and not hosts(bad, "bad"))
+    assert "left alone" in json.dumps(row(bad, "bad")["diagnostics"])
+    put(bad, bad.file, bad.text + "\n")                    # until it is another text
+    retry(lambda: bad.cli("bad:fine").stdout.strip() == "fine")
+
+
+def test_a_hook_that_is_slow_or_throws_changes_nothing_and_is_told(bad):
+    env = scenario(bad, {"text": "Done."})
+    pids = hosts(bad, "bad")
+    got = bad.ok("chat", "go", env=env)
+    assert got.strip() == "Done."
+    codes = {d["code"]: d for d in row(bad, "bad")["diagnostics"]}
+    assert "HOOK_TIMEOUT" in codes or "HOOK_FAILED" in codes
+    text = json.dumps(row(bad, "bad")["diagnostics"])
+    assert "division by zero" in text or "zero" in text
+    assert bad.file in text
+    assert hosts(bad, "bad") == pids                       # it lives on
+    assert bad.ok("bad:fine").strip() == "fine"
+
+
+def test_a_host_that_hangs_is_ended_and_started_again(bad):
+    (bad.dir / "config.toml").write_text("[limits]\ntool_ms = 300\n")
+    retry(lambda: "300" in bad.ok("config", "show"))
+    pids = hosts(bad, "bad")
+    assert bad.http("GET", "/api/plugins/bad/loops").status == 504
+    retry(lambda: all(is_gone(pid) for pid in pids))
+    retry(lambda: bad.cli("bad:fine").stdout.strip() == "fine")
+
+
+def test_a_file_that_hangs_or_leaves_while_it_loads_fails(home):
+    put(home, "leaves.py", "import os\nos._exit(4)\n")
+    put(home, "exits.py", "import sys\nsys.exit(5)\n")
+    put(home, "old.py", '__plugin__ = {"api": "2.0"}\n')
+    put(home, "late.py", "@on_begin\ndef x(ctx): pass\n@on_begim\ndef y(ctx): pass\n")
+    put(home, "twice.py", "@tool\ndef a(ctx): pass\n@tool\ndef a(ctx): pass\n")
+    put(home, "schema.py", "@tool(input={'n': 'integr'})\ndef a(ctx, input): pass\n")
+    report = json.loads(home.cli("reload", "--json").stdout)
+    told = {d["plugin"]: d for d in report["diagnostics"]}
+    assert "exited with 4" in told["leaves"]["message"] and told["leaves"]["code"] == "HOST_CRASHED"
+    assert "exit" in told["exits"]["message"]
+    assert told["old"]["message"] == "Incompatible plugin API version: 2.0 (expected 1.0)"
+    assert told["late"]["line"] == 3 and "on_begim" in told["late"]["message"]
+    assert told["twice"]["line"] in (3, 4) and "registered twice" in told["twice"]["message"]
+    assert told["schema"]["line"] == 1 and "did you mean 'integer'" in told["schema"]["message"]
+
+
+def test_memory_of_a_host_is_limited(home):
+    (home.dir / "config.toml").write_text("[limits]\nhost_mb = 100\n")
+    put(home, "fat.py", "@command\ndef eat(args):\n    return len(bytearray(200 << 20))\n")
+    home.ok("reload")
+    assert "MemoryError" in home.cli("fat:eat").stderr
+    put(home, "fat.py", "x = bytearray(200 << 20)\n")
+    told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
+    assert told[0]["code"] == "MEMORY_LIMIT", told
+
+
+# ---- validate, save, new, test --------------------------------------------------------------------
+
+def call(home, method, path, body):
+    answer = home.http(method, path, json.dumps(body).encode())
+    return answer.status, answer.json()
+
+
+def test_python_is_validated_and_saved_as_the_seed_says(home, hub):
+    code = "@on_begin\nasync def init(ctx): pass"
+    assert call(home, "POST", "/plugin/validate", {"name": "test_plugin", "content": code}) == (
+        200, {**call(home, "POST", "/plugin/validate", {"name": "test_plugin", "content": code})[1],
+              "name": "test_plugin", "hooks": ["on_begin"], "metadata": {"api": "1.0", "name": "test_plugin"}})
+    status, got = call(home, "POST", "/plugin/validate", {"name": "bad", "content": "@on_begin\nasync def (ctx): pass"})
+    assert status == 400 and got["detail"].startswith("Invalid plugin code: bad.py:2: SyntaxError"), got
+    status, got = call(home, "POST", "/plugin/save", {"name": "made", "content": code})
+    assert status == 200 and got["path"] == str(home.dir / "plugins/made.py")
+    assert row(home, "made")["hooks"] == ["on_begin"]
+    status, got = call(home, "POST", "/plugin/save", {"name": "made", "content": "def x(:\n", "lang": "python"})
+    assert status == 400 and (home.dir / "plugins/made.py").read_text() == code
+    status, got = call(home, "POST", "/plugin/save", {"name": "made", "content": "x = 1", "lang": "lua"})
+    assert status == 400 and "written in python" in got["detail"]
+
+
+def test_a_validation_changes_nothing_and_reaches_nothing(home, hub, tmp_path):
+    mark = tmp_path / "mark"
+    mark.write_text("before")
+    code = f'''
+import os, socket
+problems = []
+for what in (lambda: open({str(mark)!r}, "w"), lambda: os.remove({str(mark)!r}),
+             lambda: open({str(home.dir / "token")!r}), lambda: socket.create_connection(("127.0.0.1", 1)),
+             lambda: hub.plugin.list()):
+    try:
+        what()
+        problems.append(what)
+    except Exception:
+        pass
+assert len(problems) == 0, problems
+on_begin(lambda ctx: None)
+'''
+    status, got = call(home, "POST", "/plugin/validate", {"name": "probe", "content": code})
+    assert status == 200, got
+    assert mark.read_text() == "before"
+
+
+@pytest.mark.parametrize("lang", list(LANGUAGES))
+@pytest.mark.parametrize("dir", [(), ("--dir",)])
+def test_a_new_plugin_loads_and_passes_its_tests(home, hub, lang, dir):
+    path = home.ok("plugin", "new", "fresh", "--lang", lang, *dir).strip()
+    assert path == str(home.dir / "plugins" / ("fresh" if dir else f"fresh{LANGUAGES[lang]}"))
+    home.ok("plugin", "test", "fresh")
+    assert home.ok("tool", "run", "fresh_greet", '{"name": "Ada"}').strip() == "Hello, Ada!"
+    assert home.ok("fresh:hello", "Ada").strip() == "Hello, Ada!"
+    home.ok("feature", "enable", "fresh:loud")
+    assert home.http("GET", "/api/plugins/fresh/hello/Ada").json() == {"text": "HELLO, ADA!"}
+    assert home.cli("plugin", "new", "fresh").returncode == 7
+
+
+def test_a_failing_test_of_a_python_plugin_is_told_with_its_line(home, hub):
+    path = put(home, "t.py", "def test_ok():\n    pass\n\n\ndef test_bad(t):\n    t.equal(1, 2)\n")
+    done = home.cli("plugin", "test", str(path))
+    assert done.returncode == 1 and "t.py:6" in done.stdout and "1, wanted 2" in done.stdout
+
+
+# ---- Python's own ways ----------------------------------------------------------------------------
+
+def test_a_plugin_that_imports_asyncio_waits_without_holding_up_its_hooks(home):
+    put(home, "waits.py", '''
+import asyncio
+
+@command
+async def together(args):
+    n = await asyncio.gather(*(asyncio.sleep(0.01, i) for i in range(3)))
+    return n
+
+@command
+async def forever(args):
+    await asyncio.sleep(1000)
+
+@on_final
+async def final(ctx, text):
+    await asyncio.sleep(0.01)
+    return text + " later"
+
+ticks = []
+timer.every(0.02, lambda: ticks.append(1))
+
+@command
+def count(args):
+    return len(ticks)
+'''.lstrip())
+    home.ok("reload")
+    assert home.json("waits:together")["output"] == [0, 1, 2]
+    waiting = home.popen("waits:forever")
+    assert home.ok("chat", "go", env=scenario(home, {"text": "Done."})).strip() == "Done. later"
+    retry(lambda: home.json("waits:count")["output"] > 2)
+    waiting.kill()
+
+
+def test_files_of_a_directory_are_imported_from_what_was_hashed(home):
+    put(home, "many/init.py", "import lib.deep as deep\nfrom util import name\n"
+                              "@command\ndef say(args): return [name, deep.value, __file__]\n")
+    put(home, "many/util.py", "name = 'util'\n")
+    put(home, "many/lib/__init__.py", "")
+    put(home, "many/lib/deep.py", "value = 1\n")
+    home.ok("reload")
+    assert home.json("many:say")["output"] == ["util", 1, str(home.dir / "plugins/many/init.py")]
+    put(home, "many/lib/deep.py", "value = 2\n")
+    retry(lambda: home.json("many:say")["output"][1] == 2)
+    put(home, "many/lib/deep.py", "value = \n")
+    retry(lambda: row(home, "many")["state"] == "failed")
+    d = row(home, "many")["diagnostics"][0]
+    assert d["path"].endswith("many/lib/deep.py") and d["line"] == 1
+    assert home.json("many:say")["output"][1] == 2
+
+
+def test_sync_tools_run_beside_each_other_and_beside_hooks(home):
+    put(home, "slow.py", '''
+import threading
+gate = threading.Event()
+
+@command
+def wait(args):
+    return gate.wait(20)
+
+@command
+def open_it(args):
+    gate.set()
+'''.lstrip())
+    home.ok("reload")
+    waiting = home.popen("slow:wait")
+    retry(lambda: row(home, "slow")["stats"] is not None)
+    home.ok("slow:open-it")
+    assert waiting.communicate(timeout=20)[0].strip() == b"true"
+
+
+def test_an_undone_python_plugin_serves_its_old_version(home):
+    put(home, "v.py", "@command\ndef v(args): return 1\n")
+    home.ok("reload")
+    put(home, "v.py", "@command\ndef v(args): return 2\n")
+    home.ok("reload")
+    assert home.ok("v:v").strip() == "2"
+    home.ok("undo")
+    assert home.ok("v:v").strip() == "1"
+    home.ok("stop", "--wait")
+    assert home.ok("v:v").strip() == "1"
+    assert row(home, "v")["state"] == "held"
+
+
+def test_a_broken_file_at_start_serves_the_last_good_version(home):
+    put(home, "g.py", "@command\ndef v(args): return 1\n")
+    home.ok("reload")
+    assert home.ok("g:v").strip() == "1"
+    home.ok("stop", "--wait")
+    put(home, "g.py", "def (\n")
+    assert home.ok("g:v").strip() == "1"
+    assert row(home, "g")["state"] == "failed" and row(home, "g")["serving"]
