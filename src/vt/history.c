@@ -1,0 +1,330 @@
+// History, packed.
+//
+// 10,000 lines as cells would take 25 MB; packed they take about what the program wrote. A line is a
+// stream of bytes, starting and ending in the default style:
+//
+//     STYLE flags [attrs] [fg] [bg]    the cells that follow look like this; what is left out is default
+//     WIDE                             the next cell takes two columns
+//     CLUSTER n                        the next cell has n code points
+//     text as UTF-8, a space for an empty cell
+//
+// The three marks are below space, so they are no text. A line that never ends is closed at LINE_BYTES
+// bytes. The oldest lines go when there are more than `max`, or when they take more than BYTES_A_LINE each.
+
+#include "vt/history.h"
+
+#include <assert.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+
+enum { STYLE = 1, WIDE = 2, CLUSTER = 3 };
+enum { HAS_ATTRS = 1, HAS_FG = 2, HAS_BG = 4 };
+enum { LINE_BYTES = 16384, BYTES_A_LINE = 256 };
+
+struct history_line {
+    uint32_t n;    // bytes
+    uint32_t cols; // columns in all
+    bool open, mark, wide;
+    unsigned char bytes[];
+};
+
+void history_init(struct history *h, size_t max)
+{
+    *h = (struct history){.max = max, .scratch = {.max = SIZE_MAX}};
+}
+
+void history_fini(struct history *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        free(h->ring[(h->first + i) % h->max]);
+    }
+    free(h->ring);
+    buf_fini(&h->scratch);
+    history_init(h, h->max);
+}
+
+static struct history_line **line_at(const struct history *h, size_t i)
+{
+    assert(i < h->n);
+    return &h->ring[(h->first + i) % h->max];
+}
+
+// ---- writing -------------------------------------------------------------------------------
+
+static void add_style(struct buf *b, const struct vt_cell *c)
+{
+    int flags =
+        (c->attrs != 0 ? HAS_ATTRS : 0) | (c->fg != 0 ? HAS_FG : 0) | (c->bg != 0 ? HAS_BG : 0);
+    buf_addc(b, STYLE);
+    buf_addc(b, (char)flags);
+    buf_add(b, &c->attrs, c->attrs != 0 ? sizeof c->attrs : 0);
+    buf_add(b, &c->fg, c->fg != 0 ? sizeof c->fg : 0);
+    buf_add(b, &c->bg, c->bg != 0 ? sizeof c->bg : 0);
+}
+
+static void add_text(struct buf *b, const struct clusters *c, uint32_t text)
+{
+    uint32_t points[CLUSTER_POINTS];
+    char utf8[4];
+    unsigned n = 1;
+    cluster_get(c, text, points);
+    while (n < CLUSTER_POINTS && points[n] != 0) {
+        n++;
+    }
+    if (n > 1) {
+        buf_addc(b, CLUSTER);
+        buf_addc(b, (char)n);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        buf_add(b, utf8, utf8_encode(points[i] != 0 ? points[i] : ' ', utf8));
+    }
+}
+
+bool vt__style_fits(const struct vt_cell *style, const struct vt_cell *cell)
+{
+    enum { SEEN = VT_UNDERLINE | VT_REVERSE | VT_STRIKE };
+    bool blank = cell->text == 0 && ((style->attrs | cell->attrs) & SEEN) == 0;
+    return style->bg == cell->bg &&
+           (blank || (style->attrs == cell->attrs && style->fg == cell->fg));
+}
+
+static void pack(struct buf *b, const struct clusters *c, const struct vt_cell *cells, int n)
+{
+    static const struct vt_cell plain;
+    const struct vt_cell *style = &plain;
+    for (int i = 0; i < n; i++) {
+        const struct vt_cell *cell = &cells[i];
+        if (cell->width == 0) {
+            continue;
+        }
+        if (!vt__style_fits(style, cell)) {
+            add_style(b, cell);
+            style = cell;
+        }
+        if (cell->width == 2) {
+            buf_addc(b, WIDE);
+        }
+        if (cell->text < 128) { // nearly all of them
+            buf_addc(b, cell->text != 0 ? (char)cell->text : ' ');
+        } else {
+            add_text(b, c, cell->text);
+        }
+    }
+    if (style != &plain) {
+        add_style(b, &plain);
+    }
+}
+
+static void drop_oldest(struct history *h)
+{
+    struct history_line **l = line_at(h, 0);
+    h->bytes -= (*l)->n;
+    free(*l);
+    h->first = (h->first + 1) % h->max;
+    h->n--;
+}
+
+static struct history_line *new_line(struct history *h, size_t n)
+{
+    if (h->ring == NULL) {
+        h->ring = xcalloc(h->max, sizeof(struct history_line *));
+    }
+    if (h->n == h->max) {
+        drop_oldest(h);
+    }
+    h->n++;
+    struct history_line *l = xcalloc(1, sizeof *l + n);
+    *line_at(h, h->n - 1) = l;
+    return l;
+}
+
+void history_push(struct history *h, const struct clusters *c, const struct vt_cell *cells, int n,
+                  bool open, bool mark)
+{
+    struct buf *b = &h->scratch;
+    if (h->max == 0) {
+        return;
+    }
+    buf_clear(b);
+    pack(b, c, cells, n);
+    struct history_line *l = h->n != 0 ? *line_at(h, h->n - 1) : NULL;
+    if (l != NULL && l->open && l->n < LINE_BYTES) {
+        l = xrealloc(l, sizeof *l + l->n + b->n);
+        *line_at(h, h->n - 1) = l;
+    } else {
+        l = new_line(h, b->n);
+    }
+    if (b->n != 0) {
+        memcpy(l->bytes + l->n, b->p, b->n);
+    }
+    l->n += (uint32_t)b->n;
+    l->cols += (uint32_t)n;
+    l->open = open;
+    l->mark |= mark;
+    for (int i = 0; i < n && !l->wide; i++) {
+        l->wide = cells[i].width == 2;
+    }
+    h->bytes += b->n;
+    while (h->bytes > h->max * BYTES_A_LINE && h->n > 1) {
+        drop_oldest(h);
+    }
+}
+
+// ---- reading -------------------------------------------------------------------------------
+
+struct reader {
+    const unsigned char *p, *end;
+    struct vt_cell style; // of the next cell
+};
+
+static struct reader reader_of(const struct history_line *l)
+{
+    return (struct reader){l->bytes, l->bytes + l->n, {0}};
+}
+
+static void read_style(struct reader *r)
+{
+    int flags = *r->p++;
+    r->style = (struct vt_cell){0};
+    if (flags & HAS_ATTRS) {
+        memcpy(&r->style.attrs, r->p, sizeof r->style.attrs);
+        r->p += sizeof r->style.attrs;
+    }
+    if (flags & HAS_FG) {
+        memcpy(&r->style.fg, r->p, sizeof r->style.fg);
+        r->p += sizeof r->style.fg;
+    }
+    if (flags & HAS_BG) {
+        memcpy(&r->style.bg, r->p, sizeof r->style.bg);
+        r->p += sizeof r->style.bg;
+    }
+}
+
+static uint32_t read_point(struct reader *r)
+{
+    uint32_t point;
+    r->p += utf8_decode((struct str){(const char *)r->p, (size_t)(r->end - r->p)}, &point);
+    return point;
+}
+
+/// The next cell; false at the end. With `c` NULL its text is not wanted.
+static bool read_cell(struct reader *r, struct clusters *c, struct vt_cell *out)
+{
+    uint32_t points[CLUSTER_POINTS] = {0};
+    unsigned n = 1;
+    uint8_t width = 1;
+    for (; r->p < r->end && *r->p < ' '; assert(r->p <= r->end)) {
+        unsigned char what = *r->p++;
+        if (what == STYLE) {
+            read_style(r);
+        } else if (what == WIDE) {
+            width = 2;
+        } else {
+            n = *r->p++;
+        }
+    }
+    if (r->p == r->end) {
+        return false;
+    }
+    assert(n <= CLUSTER_POINTS);
+    for (unsigned i = 0; i < n; i++) {
+        points[i] = read_point(r);
+    }
+    *out = r->style;
+    out->text = c == NULL || (points[0] == ' ' && n == 1) ? 0 : cluster_add(c, points);
+    out->width = width;
+    return true;
+}
+
+bool history_is_open(const struct history *h)
+{
+    return h->n != 0 && (*line_at(h, h->n - 1))->open;
+}
+
+bool history_pop(struct history *h, struct clusters *c, struct vt_cells *to, bool *mark)
+{
+    if (h->n == 0) {
+        return false;
+    }
+    struct history_line *l = *line_at(h, h->n - 1);
+    struct reader r = reader_of(l);
+    struct vt_cell cell;
+    to->n = 0;
+    while (read_cell(&r, c, &cell)) {
+        vec_push(to, cell);
+    }
+    *mark = l->mark;
+    h->bytes -= l->n;
+    h->n--;
+    free(l);
+    return true;
+}
+
+static int line_rows(const struct history_line *l, int cols)
+{
+    if (!l->wide) {
+        return l->cols == 0 ? 1 : ((int)l->cols + cols - 1) / cols;
+    }
+    struct reader r = reader_of(l);
+    struct vt_cell cell;
+    int rows = 1, col = 0;
+    while (read_cell(&r, NULL, &cell)) {
+        if (col + cell.width > cols) {
+            rows++;
+            col = 0;
+        }
+        col += cell.width;
+    }
+    return rows;
+}
+
+int history_rows(const struct history *h, int cols)
+{
+    int rows = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        rows += line_rows(*line_at(h, i), cols);
+    }
+    return rows;
+}
+
+/// Decode the row with number `row` of a line.
+static void cut_row(const struct history_line *l, struct clusters *c, int cols, int row,
+                    struct vt_cell *out)
+{
+    struct reader r = reader_of(l);
+    struct vt_cell cell;
+    int at = 0, col = 0;
+    while (at <= row && read_cell(&r, c, &cell)) {
+        if (col + cell.width > cols) {
+            at++;
+            col = 0;
+        }
+        if (at == row) {
+            out[col] = cell;
+            if (cell.width == 2) {
+                out[col + 1] = (struct vt_cell){.fg = cell.fg, .bg = cell.bg, .attrs = cell.attrs};
+            }
+        }
+        col += cell.width;
+    }
+}
+
+bool history_row(const struct history *h, struct clusters *c, int cols, int back,
+                 struct vt_cell *out)
+{
+    size_t i = h->n;
+    int rows = 0;
+    assert(back >= 1 && cols >= 2);
+    for (int col = 0; col < cols; col++) {
+        out[col] = (struct vt_cell){.width = 1};
+    }
+    while (back > rows) {
+        back -= rows;
+        assert(i > 0);
+        rows = line_rows(*line_at(h, --i), cols);
+    }
+    const struct history_line *l = *line_at(h, i);
+    cut_row(l, c, cols, rows - back, out);
+    return back > 1 || (l->open && i + 1 == h->n);
+}
