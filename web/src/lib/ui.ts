@@ -9,6 +9,7 @@ export const currentSession = createStore<string | null>(null);
 export const leftTab = createKept("leftTab", "sessions");
 /** On narrow screens the sidebar and the dock cover the conversation; one at a time. */
 export const cover = createStore<"none" | "sidebar" | "dock">("none");
+export const sidebarShown = createKept("sidebarShown", true);
 export const sidebarWidth = createKept("sidebarWidth", 272);
 export const dockWidth = createKept("dockWidth", 560);
 

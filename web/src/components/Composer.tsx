@@ -1,0 +1,213 @@
+// The place to write. Enter sends, or steers the turn that runs; Alt+Enter queues behind it, or makes a new
+// line; Shift+Enter always makes one. `/` completes commands, `@` files, the arrow keys walk through what
+// was said before. A draft stays with its session.
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { Icon } from "./Icon";
+import { useConversation } from "./Conversation";
+import { interrupt, newSession, newSessionDialog, send, slashes, useDirs } from "../lib/actions";
+import type { SessionRow } from "../lib/answers";
+import { explain } from "../lib/client";
+import { conversation } from "../lib/conversation";
+import { link } from "../lib/events";
+import { allFiles, fuzzy } from "../lib/files";
+import { shortPath } from "../lib/format";
+import { createKept, useStore } from "../lib/store";
+import { toast } from "../lib/ui";
+
+const drafts = createKept<Record<string, string>>("drafts", {});
+const HOME = "new"; // the draft of no session
+
+interface Suggestion {
+  label: string;
+  detail?: string;
+  /** What the text becomes. */
+  text: string;
+  /** Send it at once. */
+  runs?: boolean;
+}
+
+/** The word before the caret that asks for completion. */
+function ask(text: string, caret: number): { kind: "/" | "@"; word: string; from: number } | null {
+  const before = text.slice(0, caret);
+  const slash = /^\/(\w*)$/.exec(before);
+  if (slash) return { kind: "/", word: slash[1]!, from: 0 };
+  const file = /(^|\s)@([^\s@]*)$/.exec(before);
+  return file ? { kind: "@", word: file[2]!, from: caret - file[2]!.length - 1 } : null;
+}
+
+function useSuggestions(text: string, caret: number, dir: string | null): Suggestion[] {
+  const [found, setFound] = useState<Suggestion[]>([]);
+  const wanted = ask(text, caret);
+  const { kind, word, from } = wanted ?? { kind: "", word: "", from: 0 };
+  useEffect(() => {
+    let on = true;
+    if (kind === "/") {
+      setFound(slashes.filter((s) => s.name.startsWith(word)).map((s) => ({
+        label: `/${s.name}`, detail: s.takes ? `${s.takes}: ${s.help}` : s.help, text: `/${s.name}${s.takes ? " " : ""}`, runs: !s.takes,
+      })));
+    } else if (kind === "@" && dir) {
+      void allFiles(dir).then((names) => {
+        if (!on) return;
+        setFound(fuzzy(word, names, (n) => n, 8).map((n) => ({ label: n, text: `${text.slice(0, from)}@${n} ${text.slice(caret)}` })));
+      });
+    } else setFound((old) => (old.length === 0 ? old : []));
+    return () => { on = false; };
+  }, [kind, word, from, dir, text, caret]);
+  return found;
+}
+
+function Status({ id }: { id: string }) {
+  const snap = useConversation(id);
+  if (!snap.turn) return null;
+  const last = snap.items.at(-1);
+  const words = last?.kind === "tool" && last.call.state === "running" ? `Running ${last.call.tool}`
+    : last?.kind === "permission" && !last.decision ? "Waiting for your permission"
+    : last?.kind === "question" && last.answer === null ? "Waiting for your answer"
+    : last?.kind === "assistant" && !last.done ? (last.text ? "Writing" : "Thinking") : "Waiting for the model";
+  return <span className="status-line"><span className="spinner" aria-hidden="true" /> {words}</span>;
+}
+
+export function Composer({ row }: { row: SessionRow | undefined }) {
+  const id = row?.id ?? null;
+  const key = id ?? HOME;
+  const text = useStore(drafts, (d) => d[key] ?? "");
+  const setText = (next: string) => drafts.set((d) => {
+    const { [key]: _, ...rest } = d;
+    return next === "" ? rest : { ...rest, [key]: next };
+  });
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [caret, setCaret] = useState(0);
+  const [chosen, setChosen] = useState(0);
+  const [hidden, setHidden] = useState(false);
+  const [past, setPast] = useState(-1); // how far back in what was said; -1: the draft
+  const [busy, setBusy] = useState(false);
+  const state = useStore(link);
+  const dir = useDirs()[0];
+  const running = row?.state === "running" || row?.state === "waiting";
+  const ended = row?.state === "ended";
+  const found = useSuggestions(text, caret, row?.worktree ?? row?.working_dir ?? dir ?? null);
+  const list = hidden ? [] : found;
+  const active = list[Math.min(chosen, list.length - 1)];
+
+  useLayoutEffect(() => {
+    const a = area.current;
+    if (!a) return;
+    a.style.height = "auto";
+    a.style.height = `${Math.min(a.scrollHeight, Math.max(120, window.innerHeight * 0.4))}px`;
+  }, [text, key]);
+  useEffect(() => { setPast(-1); area.current?.focus({ preventScroll: true }); }, [key]);
+
+  const write = (next: string, at = next.length) => {
+    setText(next);
+    setCaret(at);
+    setChosen(0);
+    requestAnimationFrame(() => area.current?.setSelectionRange(at, at));
+  };
+
+  const submit = async (said: string, how: "send" | "steer" | "queue") => {
+    const words = said.trim();
+    if (words === "" || busy || ended) return;
+    const slash = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(words);
+    if (slash) {
+      const command = slashes.find((s) => s.name === slash[1]);
+      if (!command) { toast(`There is no command /${slash[1]}`, "warning"); return; }
+      write("");
+      void command.run(id, slash[2]?.trim() ?? "");
+      return;
+    }
+    setBusy(true);
+    try {
+      const target = id ?? (await newSession({ working_dir: dir }))?.id;
+      if (!target) return;
+      await send(target, words, how);
+      drafts.set((d) => { const { [key]: _, ...rest } = d; return rest; });
+      setPast(-1);
+    } catch (e) {
+      toast(`Not sent: ${explain(e)}`, "error"); // the draft stays
+    } finally {
+      setBusy(false);
+      area.current?.focus();
+    }
+  };
+
+  const accept = (s: Suggestion) => {
+    if (s.runs) void submit(s.text, "send");
+    else write(s.text);
+  };
+
+  const walk = (step: 1 | -1): boolean => {
+    const a = area.current;
+    if (!id || !a) return false;
+    const said = conversation(id).snapshot().items.filter((i) => i.kind === "user").map((i) => i.text).reverse();
+    const first = a.selectionStart === a.selectionEnd && !text.slice(0, a.selectionStart).includes("\n");
+    const last = a.selectionStart === a.selectionEnd && !text.slice(a.selectionEnd).includes("\n");
+    const next = past + step;
+    if ((step === 1 ? !first : !last) || next < -1 || next >= said.length || (past === -1 && step === 1 && text !== "" )) return false;
+    setPast(next);
+    write(next === -1 ? "" : said[next]!);
+    return true;
+  };
+
+  const onKey = (e: React.KeyboardEvent) => {
+    if (e.nativeEvent.isComposing) return;
+    if (list.length > 0) {
+      if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+        e.preventDefault();
+        setChosen((c) => (c + (e.key === "ArrowDown" ? 1 : list.length - 1)) % list.length);
+        return;
+      }
+      if ((e.key === "Tab" && !e.shiftKey) || (e.key === "Enter" && !e.shiftKey && !e.altKey)) { e.preventDefault(); accept(active!); return; }
+      if (e.key === "Escape") { e.preventDefault(); setHidden(true); return; }
+    }
+    if (e.key === "Enter" && !e.shiftKey) {
+      e.preventDefault();
+      if (e.altKey && !running) {
+        const at = area.current!.selectionStart;
+        write(`${text.slice(0, at)}\n${text.slice(at)}`, at + 1);
+      } else void submit(text, running ? (e.altKey ? "queue" : "steer") : "send");
+    } else if (e.key === "ArrowUp" && walk(1)) e.preventDefault();
+    else if (e.key === "ArrowDown" && past >= 0 && walk(-1)) e.preventDefault();
+    else if (e.key === "Escape" && running && id) { e.preventDefault(); void interrupt(id); }
+  };
+
+  return (
+    <div className="composer">
+      {list.length > 0 && (
+        <ul className="suggestions" role="listbox" id="suggestions" aria-label="Suggestions">
+          {list.map((s, i) => (
+            <li key={s.label} id={`suggestion-${i}`} role="option" aria-selected={s === active} onMouseDown={(e) => { e.preventDefault(); accept(s); }}>
+              <span className="mono">{s.label}</span>{s.detail && <span className="dim">{s.detail}</span>}
+            </li>
+          ))}
+        </ul>
+      )}
+      <div className="composer-box">
+        <textarea ref={area} rows={1} aria-label="Message" value={text} disabled={ended}
+          placeholder={ended ? "This session has ended. Fork it to go on." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
+          aria-controls={list.length > 0 ? "suggestions" : undefined} aria-autocomplete="list"
+          aria-activedescendant={active ? `suggestion-${list.indexOf(active)}` : undefined}
+          onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setHidden(false); setChosen(0); setPast(-1); }}
+          onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onKeyDown={onKey} />
+        <div className="composer-foot">
+          {row ? <Status id={row.id} /> : (
+            <button type="button" className="chip-button" onClick={() => newSessionDialog.set(true)}>
+              <Icon name="folder" /> {dir ? shortPath(dir) : "Choose a directory"}
+            </button>
+          )}
+          {row && row.queued > 0 && <span className="chip">{row.queued} queued</span>}
+          <span className="grow" />
+          {running ? (
+            <>
+              {text.trim() !== "" && <button type="button" className="button" onClick={() => void submit(text, "queue")}>Queue</button>}
+              <button type="button" className="button stop" aria-label="Stop" title="Stop (Esc)" onClick={() => id && void interrupt(id)}><Icon name="stop" /> Stop</button>
+            </>
+          ) : (
+            <button type="button" className="button primary" aria-label="Send" title="Send (Enter)" disabled={ended || busy || text.trim() === "" || state !== "online"}
+              onClick={() => void submit(text, "send")}><Icon name="send" /> Send</button>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+

@@ -1,0 +1,176 @@
+import { memo, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { VList, type VListHandle } from "virtua";
+import { PermissionCard, QuestionCard } from "./Ask";
+import { CopyButton } from "./Code";
+import { Icon } from "./Icon";
+import { ToolCard } from "./Tool";
+import { call, explain } from "../lib/client";
+import { conversation, type AssistantItem, type Item, type Snapshot, type Todo, type UserItem } from "../lib/conversation";
+import { clock, duration, usageText } from "../lib/format";
+import { Markdown } from "../lib/markdown";
+import { noteSession } from "../lib/sessions";
+import { currentSession, openPanel, toast } from "../lib/ui";
+
+export function useConversation(id: string): Snapshot {
+  const c = conversation(id);
+  return useSyncExternalStore(c.subscribe, c.snapshot);
+}
+
+async function forkAt(session: string, seq: number): Promise<void> {
+  try {
+    const row = await call("session.fork", { id: session, seq });
+    noteSession(row);
+    currentSession.set(row.id);
+    toast("Forked: you are in the copy now", "success");
+  } catch (e) {
+    toast(explain(e), "error");
+  }
+}
+
+function User({ item, session }: { item: UserItem; session: string }) {
+  return (
+    <article className="user" aria-label="You">
+      <div className="user-text">{item.text}</div>
+      <div className="user-foot">
+        {item.how && <span className="chip">{item.how === "steer" ? "sent while it ran" : "queued"}</span>}
+        <span className="hover-actions">
+          <CopyButton text={item.text} label="Copy message" />
+          <button type="button" className="icon-button" title="Rewind to before this" aria-label="Rewind to before this message"
+            onClick={() => openPanel("rewind", { key: session, session, to: item.turn })}><Icon name="undo" /></button>
+          <button type="button" className="icon-button" title="Fork before this" aria-label="Fork before this message"
+            onClick={() => void forkAt(session, item.seq - 1)}><Icon name="fork" /></button>
+        </span>
+        <time dateTime={item.ts} title={item.ts}>{clock(item.ts)}</time>
+      </div>
+    </article>
+  );
+}
+
+const folds = new Map<string, boolean>();
+
+function Reasoning({ text, live, id }: { text: string; live: boolean; id: string }) {
+  const [open, setOpen] = useState(folds.get(id) ?? false);
+  return (
+    <div className="reasoning">
+      <button type="button" aria-expanded={open} onClick={() => { folds.set(id, !open); setOpen(!open); }}>
+        <span className={open ? "turn-icon open" : "turn-icon"}><Icon name="chevron" /></span>
+        {live ? "Thinking" : "Thought"}{live && <span className="dots" aria-hidden="true" />}
+        {!open && <span className="reasoning-peek">{text.trim().split("\n").at(-1)}</span>}
+      </button>
+      {open && <div className="reasoning-text">{text}</div>}
+    </div>
+  );
+}
+
+function Assistant({ item, session }: { item: AssistantItem; session: string }) {
+  const live = !item.done;
+  return (
+    <article className={live ? "assistant live" : "assistant"} aria-label="Assistant" aria-busy={live}>
+      {item.reasoning && <Reasoning text={item.reasoning} live={live && !item.text} id={session + item.key} />}
+      {item.text && <Markdown text={item.text} />}
+      {item.leftOut > 0 && <p className="dim">{item.leftOut} bytes of this answer are left out.</p>}
+      {item.done && item.text && <div className="assistant-foot"><CopyButton text={item.text} label="Copy answer" /></div>}
+    </article>
+  );
+}
+
+const Row = memo(function Row({ item, session }: { item: Item; session: string }) {
+  switch (item.kind) {
+    case "user": return <User item={item} session={session} />;
+    case "assistant": return item.text || item.reasoning ? <Assistant item={item} session={session} /> : null;
+    case "tool": return <ToolCard call={item.call} session={session} changedBy={item.changedBy} />;
+    case "permission": return <PermissionCard item={item} session={session} />;
+    case "question": return <QuestionCard item={item} session={session} />;
+    case "notice": return (
+      <div className={`notice ${item.tone}`} role="note">
+        <span>{item.text}</span>
+        {item.detail && <details><summary>more</summary><pre tabIndex={0}>{item.detail}</pre></details>}
+      </div>
+    );
+    case "end": {
+      const parts = [usageText(item.usage), item.durationMs !== null ? duration(item.durationMs) : ""].filter(Boolean);
+      return parts.length > 0 ? <div className="turn-end" title={item.ts}>{parts.join(" · ")}</div> : null;
+    }
+  }
+});
+
+export function TodoList({ todo }: { todo: readonly Todo[] }) {
+  const done = todo.filter((t) => t.state === "done").length;
+  if (todo.length === 0 || done === todo.length) return null;
+  return (
+    <details className="todo" open>
+      <summary>Steps <span className="dim">{done} of {todo.length}</span></summary>
+      <ul>{todo.map((t, i) => <li key={i} data-state={t.state}><Icon name={t.state === "done" ? "check" : t.state === "active" ? "play" : "more"} /> {t.text}</li>)}</ul>
+    </details>
+  );
+}
+
+const NEAR = 48; // pixels from the end that still count as being there
+const offsets = new Map<string, number>(); // where each session was left; absent: at its end
+
+export function ConversationView({ id }: { id: string }) {
+  const snap = useConversation(id);
+  const list = useRef<VListHandle>(null);
+  const stick = useRef(!offsets.has(id));
+  const touched = useRef(0); // when the reader's hand was last on it
+  const [away, setAway] = useState(false);
+  const n = snap.items.length;
+
+  useLayoutEffect(() => {
+    if (stick.current && n > 0) list.current?.scrollToIndex(n - 1, { align: "end" });
+  }, [snap, n]);
+  const root = useRef<HTMLElement>(null);
+  useEffect(() => { // a wider or taller window, a dock that opens, a composer that grows
+    let frame = 0;
+    const watch = new ResizeObserver(() => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(() => { if (stick.current && count.current > 0) list.current?.scrollToIndex(count.current - 1, { align: "end" }); });
+    });
+    watch.observe(root.current!);
+    return () => { cancelAnimationFrame(frame); watch.disconnect(); };
+  }, []);
+  const count = useRef(n);
+  count.current = n;
+  useEffect(() => {
+    const at = offsets.get(id);
+    if (at !== undefined && n > 0) list.current?.scrollTo(at);
+  }, [id, n > 0]);
+
+  const touch = () => { touched.current = performance.now(); };
+  const onScroll = (offset: number) => {
+    const l = list.current;
+    if (!l) return;
+    const atEnd = l.scrollSize - l.viewportSize - offset < NEAR;
+    if (!atEnd && stick.current && performance.now() - touched.current > 600) { // another width or height, not the reader
+      l.scrollToIndex(n - 1, { align: "end" });
+      return;
+    }
+    stick.current = atEnd;
+    setAway(!atEnd);
+    if (atEnd) offsets.delete(id);
+    else offsets.set(id, offset);
+  };
+
+  return (
+    <section ref={root} className="conversation" role="region" aria-label="Conversation" data-session={id}
+      onWheel={touch} onTouchMove={touch} onPointerDown={touch} onKeyDown={touch}>
+      {n === 0 && !snap.loading && (
+        <div className="empty">
+          <h2>{snap.error ? "The conversation could not be read" : "Nothing said yet"}</h2>
+          <p>{snap.error ?? "Say what you want done. Everything the agent does shows up here as it happens."}</p>
+        </div>
+      )}
+      {n > 0 && (
+        <VList ref={list} data={snap.items} className="scroller" onScroll={onScroll} tabIndex={0} aria-label="Messages" role="group" bufferSize={400}>
+          {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} /></div></div>}
+        </VList>
+      )}
+      {away && (
+        <button type="button" className="to-end" onClick={() => { stick.current = true; list.current?.scrollToIndex(n - 1, { align: "end" }); }}>
+          <Icon name="down" /> {snap.turn ? "Follow" : "To the end"}
+        </button>
+      )}
+      <TodoList todo={snap.todo} />
+    </section>
+  );
+}

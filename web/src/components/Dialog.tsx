@@ -1,0 +1,31 @@
+import { useEffect, useRef, type ReactNode } from "react";
+
+/** A modal dialog: the browser's own, which keeps the focus inside and closes with Escape. */
+export function Dialog({ label, onClose, children, className }: { label: string; onClose(): void; children: ReactNode; className?: string }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const d = ref.current!;
+    if (!d.open) d.showModal();
+    return () => d.close();
+  }, []);
+  return (
+    <dialog ref={ref} aria-label={label} className={className ?? "dialog"} onCancel={(e) => { e.preventDefault(); onClose(); }}
+      onMouseDown={(e) => { if (e.target === ref.current) onClose(); }}>
+      {children}
+    </dialog>
+  );
+}
+
+/** Ask before something is lost. */
+export function Confirm({ title, text, action, onYes, onClose }: { title: string; text: string; action: string; onYes(): void; onClose(): void }) {
+  return (
+    <Dialog label={title} onClose={onClose}>
+      <h2>{title}</h2>
+      <p>{text}</p>
+      <div className="dialog-foot">
+        <button type="button" className="button" onClick={onClose}>Cancel</button>
+        <button type="button" className="button danger" autoFocus onClick={() => { onClose(); onYes(); }}>{action}</button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,156 @@
+// The dock: panels in tabs and splits that can be dragged, maximised and closed, and that are there again
+// after a reload. dockview keeps the layout and hands out elements; React draws into them through
+// portals, so a panel sees the page's providers and keeps its state while it is moved.
+import { createDockview, type DockviewApi, type GroupPanelPartInitParameters, type IContentRenderer, type IGroupHeaderProps, type SerializedDockview } from "dockview-core";
+import { memo, Suspense, useEffect, useRef, useState } from "react";
+import { createPortal } from "react-dom";
+import { Boundary } from "./Boundary";
+import { registry, useOutputs, type Owned, type Panel, type PanelProps } from "../lib/registry";
+import { createKept, createStore, useStore } from "../lib/store";
+import { cover, dockWanted, setOpener, type PanelRequest } from "../lib/ui";
+
+const layout = createKept<SerializedDockview | null>("dock", null);
+
+interface Mounted {
+  id: string;
+  element: HTMLElement;
+  panel: string; // key in the registry
+  params: Record<string, unknown>;
+  setTitle(title: string): void;
+  close(): void;
+}
+const mounted = createStore<readonly Mounted[]>([]);
+
+class Content implements IContentRenderer {
+  readonly element = document.createElement("div");
+  private id = "";
+  init(p: GroupPanelPartInitParameters): void {
+    this.id = p.api.id;
+    this.element.className = "panel-host";
+    const { panel, ...params } = p.params as { panel: string } & Record<string, unknown>;
+    const made: Mounted = {
+      id: this.id, element: this.element, panel, params,
+      setTitle: (title) => p.api.setTitle(title), close: () => p.api.close(),
+    };
+    mounted.set((all) => [...all.filter((m) => m.id !== this.id), made]);
+  }
+  update(event: { params: Record<string, unknown> }): void {
+    const { panel: _, ...params } = event.params;
+    mounted.set((all) => all.map((m) => (m.id === this.id ? { ...m, params: { ...m.params, ...params } } : m)));
+  }
+  dispose(): void {
+    mounted.set((all) => all.filter((m) => m.element !== this.element));
+  }
+}
+
+/** Buttons at the right of a group's tabs. */
+function groupActions() {
+  const element = document.createElement("div");
+  element.className = "group-actions";
+  return {
+    element,
+    init({ api, containerApi, group }: IGroupHeaderProps) {
+      const button = (label: string, text: string, run: () => void) => {
+        const b = document.createElement("button");
+        b.type = "button";
+        b.className = "icon-button";
+        b.setAttribute("aria-label", label);
+        b.title = label;
+        b.textContent = text;
+        b.addEventListener("click", run);
+        element.append(b);
+      };
+      button("Maximise or restore", "⤢", () => (api.isMaximized() ? containerApi.exitMaximizedGroup() : api.maximize()));
+      button("Close this group", "✕", () => containerApi.removeGroup(group));
+    },
+    dispose() { element.remove(); },
+  };
+}
+
+const direction = { center: "within", left: "left", right: "right", bottom: "below" } as const;
+const seen = new Set<string>(); // keys of panels that were there once in this page's life
+
+function open(api: DockviewApi, request: PanelRequest): void {
+  const panel = registry.find("panels", request.panel);
+  const key = panel?.key ?? request.panel;
+  const own = typeof request.params.key === "string" && panel?.many ? `#${request.params.key}` : "";
+  const there = api.getPanel(key + own);
+  if (there) {
+    there.update({ params: { ...request.params, panel: key } });
+    there.api.setActive();
+    return;
+  }
+  const placement = panel?.placement ?? "center";
+  const beside = api.activePanel && placement !== "center" ? { referencePanel: api.activePanel, direction: direction[placement] } : undefined;
+  api.addPanel({
+    id: key + own, component: "panel", title: request.title ?? panel?.title ?? request.panel,
+    params: { ...request.params, panel: key }, position: beside, renderer: "always",
+  });
+}
+
+const Body = memo(function Body({ m, panel }: { m: Mounted; panel: Owned<Panel> | undefined }) {
+  if (!panel) {
+    const gone = seen.has(m.panel);
+    return <div className="empty"><h2>{gone ? "Plugin removed" : "Not loaded"}</h2><p>{gone ? `${m.panel} was taken away while this panel was open.` : `No plugin contributes ${m.panel} now.`}</p></div>;
+  }
+  seen.add(m.panel);
+  const props: PanelProps = { params: m.params, setTitle: m.setTitle, close: m.close };
+  return (
+    <Boundary what={panel.title} owner={panel.owner} reset={panel.component}>
+      <Suspense fallback={<p className="loading">Loading</p>}><panel.component {...props} /></Suspense>
+    </Boundary>
+  );
+});
+
+export default function Dock() {
+  const root = useRef<HTMLDivElement>(null);
+  const panels = useOutputs("panels");
+  const all = useStore(mounted);
+  const [n, setN] = useState(0);
+
+  useEffect(() => {
+    const api = createDockview(root.current!, {
+      className: "dock-theme",
+      createComponent: () => new Content(),
+      createRightHeaderActionComponent: groupActions,
+      disableFloatingGroups: true,
+      noPanelsOverlay: "emptyGroup",
+      defaultRenderer: "always",
+    });
+    const kept = layout.get();
+    if (kept) {
+      try {
+        api.fromJSON(kept);
+      } catch {
+        api.clear(); // a layout of another version
+      }
+    }
+    const changed = api.onDidLayoutChange(() => {
+      layout.set(api.panels.length > 0 ? api.toJSON() : null);
+      setN(api.panels.length);
+      if (api.panels.length === 0) {
+        dockWanted.set(false);
+        if (cover.get() === "dock") cover.set("none");
+      }
+    });
+    setN(api.panels.length);
+    setOpener((request) => open(api, request));
+    return () => {
+      setOpener(null);
+      changed.dispose();
+      api.dispose();
+      mounted.set([]);
+    };
+  }, []);
+
+  return (
+    <div className="dock" data-panels={n}>
+      <div className="dock-root" ref={root} />
+      {all.map((m) => createPortal(
+        <section className="panel" data-panel-id={m.panel} aria-label={panels.find((p) => p.key === m.panel)?.title ?? m.panel}>
+          <Body m={m} panel={panels.find((p) => p.key === m.panel)} />
+        </section>, m.element, m.id,
+      ))}
+    </div>
+  );
+}

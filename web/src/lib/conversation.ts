@@ -1,0 +1,382 @@
+// One session's journal as the things that a reader sees: messages, tool cards, questions, notices.
+//
+// Events are applied strictly in the order of `seq`. What comes live with a higher number than the next
+// waits while the hole is read from the journal; what was applied already is passed over. So neither a
+// break of the stream nor a restart of the hub loses or doubles anything.
+//
+// Items are replaced, never changed, so that a component whose item is the same renders nothing. Changes
+// are announced once per frame.
+import type { JournalEvent, Usage } from "./answers";
+import { call, explain } from "./client";
+import { onEvent, onResync } from "./events";
+import type { ToolCall } from "./registry";
+
+export interface Offer {
+  remember: string;
+  covers: string;
+}
+interface Base {
+  key: string;
+  turn: string;
+  ts: string;
+  seq: number;
+  /** The rewind that took it away, while that stands. */
+  hiddenBy?: string;
+}
+export interface UserItem extends Base {
+  kind: "user";
+  text: string;
+  how: "" | "queued" | "steer";
+}
+export interface AssistantItem extends Base {
+  kind: "assistant";
+  step: number;
+  text: string;
+  reasoning: string;
+  done: boolean;
+  leftOut: number;
+}
+export interface ToolItem extends Base {
+  kind: "tool";
+  call: ToolCall;
+  changedBy: string | null;
+}
+export interface PermissionItem extends Base {
+  kind: "permission";
+  requestId: string;
+  callId: string;
+  tool: string;
+  input: unknown;
+  diff: string | null;
+  offers: Offer[];
+  decision: { decision: string; by: string; reason?: string; remember?: string } | null;
+}
+export interface QuestionItem extends Base {
+  kind: "question";
+  questionId: string;
+  question: string;
+  choices: string[];
+  answer: string | null;
+}
+export interface NoticeItem extends Base {
+  kind: "notice";
+  tone: "info" | "warning" | "error";
+  text: string;
+  detail?: string;
+}
+export interface EndItem extends Base {
+  kind: "end";
+  usage: Usage | null;
+  durationMs: number | null;
+}
+export type Item = UserItem | AssistantItem | ToolItem | PermissionItem | QuestionItem | NoticeItem | EndItem;
+
+export interface Todo {
+  text: string;
+  state: "pending" | "active" | "done";
+}
+export interface Snapshot {
+  items: readonly Item[];
+  todo: readonly Todo[];
+  turn: string | null;
+  usage: Usage | null;
+  loading: boolean;
+  error: string | null;
+}
+
+const str = (v: unknown): string => (typeof v === "string" ? v : "");
+const PAGE = 1000;
+
+export class Conversation {
+  private all: Item[] = [];
+  private byKey = new Map<string, number>();
+  private open = -1; // index of the assistant message that still grows
+  private todo: Todo[] = [];
+  private turn: string | null = null;
+  private usage: Usage | null = null;
+  private last = 0;
+  private early = new Map<number, JournalEvent>();
+  private reading: Promise<void> | null = null;
+  private readonly rewinds = new Map<string, number>(); // checkpoint of a rewind -> items there were
+  private dirty = false;
+  private readonly readers = new Set<() => void>();
+  private readonly ends: (() => void)[];
+  private failed: string | null = null;
+  private snap: Snapshot = { items: [], todo: [], turn: null, usage: null, loading: true, error: null };
+
+  constructor(readonly id: string) {
+    this.ends = [
+      onEvent("*", (e) => { if (e.session === id && e.seq !== undefined) this.take(e as JournalEvent); }),
+      onResync(() => void this.catchUp()),
+    ];
+    void this.catchUp();
+  }
+
+  close(): void {
+    for (const end of this.ends) end();
+  }
+  readonly subscribe = (fn: () => void): (() => void) => {
+    this.readers.add(fn);
+    return () => this.readers.delete(fn);
+  };
+  readonly snapshot = (): Snapshot => this.snap;
+
+  // ---- order --------------------------------------------------------------------------------
+
+  private take(e: JournalEvent): void {
+    if (e.seq <= this.last) return;
+    if (e.seq > this.last + 1 || this.reading) {
+      this.early.set(e.seq, e);
+      void this.catchUp();
+      return;
+    }
+    this.apply(e);
+  }
+
+  private applyEarly(): void {
+    for (let e; (e = this.early.get(this.last + 1)); ) {
+      this.early.delete(e.seq);
+      this.apply(e);
+    }
+    for (const seq of this.early.keys()) if (seq <= this.last) this.early.delete(seq);
+  }
+
+  /** Read the journal from where we are to its end. One reader at a time; a second call joins it. */
+  catchUp(): Promise<void> {
+    this.reading ??= this.read().finally(() => {
+      this.reading = null;
+      this.applyEarly();
+      if (this.early.size > 0 && this.failed === null) void this.catchUp();
+      this.changed();
+    });
+    return this.reading;
+  }
+
+  private async read(): Promise<void> {
+    try {
+      for (;;) {
+        const page = await call("session.events", { id: this.id, after: this.last, limit: PAGE });
+        for (const e of page.events) if (e.seq > this.last) this.apply(e);
+        if (page.events.length < PAGE) break;
+        this.changed();
+      }
+      this.failed = null;
+    } catch (e) {
+      this.failed = explain(e);
+    }
+  }
+
+  private changed(): void {
+    if (this.dirty) return;
+    this.dirty = true;
+    const publish = () => {
+      this.dirty = false;
+      this.snap = {
+        items: this.all.filter((i) => !i.hiddenBy), todo: this.todo, turn: this.turn, usage: this.usage,
+        loading: this.reading !== null && this.last === 0, error: this.failed,
+      };
+      for (const fn of [...this.readers]) fn();
+    };
+    if (document.hidden) setTimeout(publish, 50); // frames stop in a tab that nobody sees
+    else requestAnimationFrame(publish);
+  }
+
+  // ---- items --------------------------------------------------------------------------------
+
+  private put(item: Item): number {
+    const at = this.byKey.get(item.key);
+    if (at !== undefined) {
+      this.all[at] = item;
+      return at;
+    }
+    this.byKey.set(item.key, this.all.length);
+    this.all.push(item);
+    return this.all.length - 1;
+  }
+
+  private get<K extends Item["kind"]>(kind: K, key: string): Extract<Item, { kind: K }> | undefined {
+    const item = this.all[this.byKey.get(key) ?? -1];
+    return item?.kind === kind ? (item as Extract<Item, { kind: K }>) : undefined;
+  }
+
+  private apply(e: JournalEvent): void {
+    this.last = e.seq;
+    const base: Base = { key: `e${e.seq}`, turn: e.turn ?? this.turn ?? "", ts: e.ts, seq: e.seq };
+    this.handlers[e.type]?.(e, base);
+    this.changed();
+  }
+
+  private growing(e: JournalEvent, base: Base): AssistantItem {
+    const item = this.all[this.open];
+    if (item?.kind === "assistant" && !item.done && item.turn === base.turn) return item;
+    const made: AssistantItem = {
+      ...base, kind: "assistant", step: e.step ?? 0, text: "", reasoning: "", done: false, leftOut: 0,
+    };
+    this.open = this.put(made);
+    return made;
+  }
+
+  private endTurn(e: JournalEvent, base: Base): void {
+    const item = this.all[this.open];
+    if (item?.kind === "assistant" && !item.done) this.all[this.open] = { ...item, done: true };
+    this.open = -1;
+    this.turn = null;
+    for (let at = this.all.length - 1; at >= 0; at--) { // what the end of the turn left without an answer
+      const open = this.all[at]!;
+      if (open.turn !== base.turn && open.kind === "end") break; // an earlier turn
+      if (open.turn !== base.turn) continue;
+      if (open.kind === "tool" && (open.call.state === "running" || open.call.state === "waiting")) {
+        this.all[at] = { ...open, call: { ...open.call, state: "failed", error: open.call.error ?? "ended with the turn" } };
+      }
+      if (open.kind === "permission" && !open.decision) this.all[at] = { ...open, decision: { decision: "ended", by: "turn" } };
+      if (open.kind === "question" && open.answer === null) this.all[at] = { ...open, answer: "" };
+    }
+    this.put({
+      ...base, kind: "end", usage: (e.usage as Usage | undefined) ?? null,
+      durationMs: typeof e.duration_ms === "number" ? e.duration_ms : null,
+    });
+  }
+
+  private notice(base: Base, tone: NoticeItem["tone"], text: string, detail?: string): void {
+    this.put({ ...base, key: `n${base.seq}`, kind: "notice", tone, text, detail });
+  }
+
+  private rewound(e: JournalEvent, base: Base): void {
+    const to = str(e.to);
+    const checkpoint = str(e.checkpoint);
+    if (e.conversation !== false) {
+      const undone = this.rewinds.get(to);
+      const from = undone ?? this.all.findIndex((i) => i.turn === to && !i.hiddenBy);
+      this.all = this.all.map((item, at) => {
+        if (undone !== undefined && item.hiddenBy === to) return { ...item, hiddenBy: undefined };
+        const goes = from >= 0 && at >= from && !item.hiddenBy && item.kind !== "notice";
+        return goes ? { ...item, hiddenBy: checkpoint || "?" } : item;
+      });
+      this.open = -1;
+    }
+    this.rewinds.set(checkpoint, this.all.length);
+    const n = (Array.isArray(e.restored) ? e.restored.length : 0) + (Array.isArray(e.deleted) ? e.deleted.length : 0);
+    const what = [e.conversation !== false && "the conversation", e.files !== false && `${n} file${n === 1 ? "" : "s"}`];
+    this.notice(base, "info", `Rewound ${what.filter(Boolean).join(" and ")} to before ${to}`);
+  }
+
+  private readonly handlers: Record<string, (e: JournalEvent, base: Base) => void> = {
+    "turn.started": (e) => { this.turn = e.turn ?? null; this.failed = null; },
+    "message.delta": (e, base) => {
+      const item = this.growing(e, base);
+      this.all[this.open] = { ...item, text: item.text + str(e.text), reasoning: item.reasoning + str(e.reasoning) };
+    },
+    "message.aborted": (e, base) => {
+      const item = this.growing(e, base);
+      this.all[this.open] = { ...item, text: "", reasoning: "" };
+      const why = e.error as { message?: string } | string | undefined;
+      const text = typeof why === "string" ? why : why?.message;
+      if (text) this.notice(base, "warning", "The model's answer broke off; trying again", text);
+    },
+    "message.completed": (e, base) => {
+      if (e.role === "user") {
+        this.open = -1;
+        this.put({ ...base, kind: "user", text: str(e.text), how: e.steer ? "steer" : e.queued ? "queued" : "" });
+        return;
+      }
+      if (e.role !== "assistant") return;
+      const item = this.growing(e, base);
+      this.all[this.open] = { ...item, text: str(e.text), done: true, leftOut: Number(e.left_out ?? 0) };
+      this.open = -1;
+    },
+    "tool.called": (e, base) => {
+      const call: ToolCall = {
+        callId: str(e.call_id), tool: str(e.tool), input: e.input, output: "", state: "running", error: null, diff: null,
+        durationMs: null,
+      };
+      this.put({ ...base, key: `c${str(e.call_id)}`, kind: "tool", call, changedBy: str(e.changed_by) || null });
+    },
+    "tool.progress": (e) => {
+      const item = this.get("tool", `c${str(e.call_id)}`);
+      if (item) this.put({ ...item, call: { ...item.call, output: (item.call.output + str(e.text)).slice(-200_000) } });
+    },
+    "tool.completed": (e, base) => {
+      const key = `c${str(e.call_id)}`;
+      const old = this.get("tool", key);
+      const input = old?.call.input ?? e.input ?? {};
+      const call: ToolCall = {
+        callId: str(e.call_id), tool: str(e.tool), input, output: str(e.output), state: e.success ? "done" : "failed",
+        error: str(e.error) || null, diff: str(e.diff) || null,
+        durationMs: typeof e.duration_ms === "number" ? e.duration_ms : null,
+      };
+      this.put({ ...(old ?? { ...base, key, kind: "tool", changedBy: null }), call });
+    },
+    "permission.requested": (e, base) => {
+      const c = (e.call ?? {}) as { tool_name?: string; tool_call_id?: string; input?: unknown };
+      const held = this.get("tool", `c${str(c.tool_call_id)}`);
+      if (held) this.put({ ...held, call: { ...held.call, state: "waiting" } });
+      this.put({
+        ...base, key: `p${str(e.request_id)}`, kind: "permission", requestId: str(e.request_id),
+        callId: str(c.tool_call_id), tool: str(c.tool_name), input: c.input, diff: str(e.diff) || null,
+        offers: Array.isArray(e.offers) ? (e.offers as Offer[]) : [], decision: null,
+      });
+    },
+    "permission.decided": (e) => {
+      const asked = this.get("permission", `p${str(e.request_id)}`);
+      const decision = { decision: str(e.decision), by: str(e.by), reason: str(e.reason) || undefined, remember: str(e.remember) || undefined };
+      if (asked) this.put({ ...asked, decision });
+      const held = this.get("tool", `c${str(e.call_id)}`);
+      if (held?.call.state === "waiting") this.put({ ...held, call: { ...held.call, state: "running" } });
+    },
+    "question.asked": (e, base) => {
+      this.put({
+        ...base, key: `q${str(e.question_id)}`, kind: "question", questionId: str(e.question_id),
+        question: str(e.question), choices: Array.isArray(e.choices) ? e.choices.map(String) : [], answer: null,
+      });
+    },
+    "question.answered": (e) => {
+      const asked = this.get("question", `q${str(e.question_id)}`);
+      const answer = typeof e.answer === "string" ? e.answer : JSON.stringify(e.answer);
+      if (asked) this.put({ ...asked, answer });
+    },
+    "todo.updated": (e) => { this.todo = Array.isArray(e.items) ? (e.items as Todo[]) : []; },
+    "usage.updated": (e) => { this.usage = (e.usage as Usage | undefined) ?? null; },
+    "turn.completed": (e, base) => this.endTurn(e, base),
+    "turn.failed": (e, base) => {
+      const error = (e.error ?? {}) as { code?: string; message?: string };
+      this.endTurn(e, base);
+      this.notice(base, "error", error.message ?? "The turn failed", error.code);
+    },
+    "turn.interrupted": (e, base) => {
+      this.endTurn(e, base);
+      this.notice(base, "info", "Stopped");
+    },
+    "session.compacted": (e, base) =>
+      this.notice(base, "info", "Earlier messages were replaced by a summary", str(e.summary) || undefined),
+    "session.rewound": (e, base) => this.rewound(e, base),
+    "session.ended": (_e, base) => this.notice(base, "info", "The session has ended"),
+    "plugin.error": (e, base) => {
+      const at = e.path ? ` (${str(e.path)}${e.line ? `:${e.line}` : ""})` : "";
+      this.notice(base, "warning", `Plugin ${str(e.plugin)}: ${str(e.message)}`, `${str(e.hook)}${at}`);
+    },
+    "env.applied": (e, base) => {
+      const names = ["added", "changed", "removed"].flatMap((k) => (Array.isArray(e[k]) ? (e[k] as string[]) : []));
+      this.notice(base, "info", `The environment was reloaded: ${names.length} variable${names.length === 1 ? "" : "s"}`, names.join(" "));
+    },
+    "env.failed": (e, base) => this.notice(base, "warning", "The environment could not be built; the old one stays", str(e.error)),
+    "journal.repaired": (e, base) => this.notice(base, "warning", "A damaged place of the journal was passed over", str(e.message)),
+  };
+}
+
+// ---- the open ones -------------------------------------------------------------------------------
+
+const KEPT = 4; // conversations that stay in memory after another one was chosen
+const open = new Map<string, Conversation>();
+
+/** The conversation of a session; the last few stay loaded. */
+export function conversation(id: string): Conversation {
+  const made = open.get(id) ?? new Conversation(id);
+  open.delete(id);
+  open.set(id, made); // the newest last
+  for (const [old, c] of open) {
+    if (open.size <= KEPT) break;
+    c.close();
+    open.delete(old);
+  }
+  return made;
+}

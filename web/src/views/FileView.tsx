@@ -1,0 +1,160 @@
+// A file in the editor. It follows the disk: while nothing was typed, a change by the agent shows at once;
+// after typing it is offered, so that no edit is lost on either side.
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting, type LanguageSupport } from "@codemirror/language";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import { unifiedMergeView } from "@codemirror/merge";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef, useState } from "react";
+import { Icon } from "../components/Icon";
+import { explain } from "../lib/client";
+import { fileTick, readFile, writeFile } from "../lib/files";
+import { baseName, languageOf } from "../lib/format";
+import { styleNonce } from "../lib/nonce";
+import type { PanelProps } from "../lib/registry";
+import { useStore } from "../lib/store";
+import { toast } from "../lib/ui";
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.bool, tags.null, tags.operatorKeyword], class: "hl-keyword" },
+  { tag: [tags.string, tags.regexp, tags.special(tags.string)], class: "hl-string" },
+  { tag: [tags.comment, tags.meta], class: "hl-comment" },
+  { tag: [tags.number, tags.attributeName, tags.propertyName], class: "hl-number" },
+  { tag: [tags.typeName, tags.className, tags.function(tags.variableName), tags.heading, tags.tagName], class: "hl-title" },
+]);
+
+const languages: Record<string, () => Promise<LanguageSupport | Extension>> = {
+  c: () => import("@codemirror/lang-cpp").then((m) => m.cpp()),
+  cpp: () => import("@codemirror/lang-cpp").then((m) => m.cpp()),
+  css: () => import("@codemirror/lang-css").then((m) => m.css()),
+  javascript: () => import("@codemirror/lang-javascript").then((m) => m.javascript({ jsx: true })),
+  jsx: () => import("@codemirror/lang-javascript").then((m) => m.javascript({ jsx: true })),
+  typescript: () => import("@codemirror/lang-javascript").then((m) => m.javascript({ typescript: true })),
+  tsx: () => import("@codemirror/lang-javascript").then((m) => m.javascript({ jsx: true, typescript: true })),
+  json: () => import("@codemirror/lang-json").then((m) => m.json()),
+  markdown: () => import("@codemirror/lang-markdown").then((m) => m.markdown()),
+  python: () => import("@codemirror/lang-python").then((m) => m.python()),
+  xml: () => import("@codemirror/lang-html").then((m) => m.html()),
+  lua: () => import("@codemirror/legacy-modes/mode/lua").then((m) => StreamLanguage.define(m.lua)),
+  bash: () => import("@codemirror/legacy-modes/mode/shell").then((m) => StreamLanguage.define(m.shell)),
+  toml: () => import("@codemirror/legacy-modes/mode/toml").then((m) => StreamLanguage.define(m.toml)),
+  yaml: () => import("@codemirror/legacy-modes/mode/yaml").then((m) => StreamLanguage.define(m.yaml)),
+  go: () => import("@codemirror/legacy-modes/mode/go").then((m) => StreamLanguage.define(m.go)),
+  rust: () => import("@codemirror/legacy-modes/mode/rust").then((m) => StreamLanguage.define(m.rust)),
+};
+
+export default function FileView({ params, setTitle }: PanelProps) {
+  const dir = String(params.dir ?? "");
+  const path = String(params.path ?? "");
+  const line = typeof params.line === "number" ? params.line : null;
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const saved = useRef<string | null>(null); // what the file held when it was read or written last
+  const diffing = useRef(new Compartment());
+  const [dirty, setDirty] = useState(false);
+  const [comparing, setComparing] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const [newer, setNewer] = useState<string | null>(null);
+  const tick = useStore(fileTick);
+
+  const save = async () => {
+    const text = view.current?.state.doc.toString();
+    if (text === undefined) return;
+    try {
+      await writeFile(dir, path, text);
+      saved.current = text;
+      setDirty(false);
+      setNewer(null);
+      toast(`Saved ${path}`, "success");
+    } catch (e) {
+      toast(`Not saved: ${explain(e)}`, "error");
+    }
+  };
+  const latest = useRef(save);
+  latest.current = save;
+
+  const replace = (text: string) => {
+    const v = view.current;
+    if (!v) return;
+    saved.current = text;
+    const at = Math.min(v.state.selection.main.head, text.length);
+    const top = v.scrollDOM.scrollTop;
+    v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: text }, selection: { anchor: at } });
+    v.scrollDOM.scrollTop = top;
+    setDirty(false);
+    setNewer(null);
+  };
+
+  useEffect(() => setTitle(`${dirty ? "● " : ""}${baseName(path)}`), [path, dirty]);
+  useEffect(() => {
+    let on = true;
+    const language = new Compartment();
+    const made = new EditorView({
+      parent: host.current!,
+      state: EditorState.create({
+        extensions: [
+          EditorView.cspNonce.of(styleNonce()),
+          lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightActiveLineGutter(),
+          highlightSelectionMatches(), search({ top: true }), language.of([]), diffing.current.of([]),
+          syntaxHighlighting(colours), syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          EditorView.contentAttributes.of({ "aria-label": path }),
+          keymap.of([{ key: "Mod-s", preventDefault: true, run: () => { void latest.current(); return true; } }, indentWithTab, ...defaultKeymap, ...historyKeymap, ...searchKeymap]),
+          EditorView.updateListener.of((u) => { if (u.docChanged) setDirty(u.state.doc.toString() !== saved.current); }),
+        ],
+      }),
+    });
+    view.current = made;
+    void languages[languageOf(path)]?.().then((support) => { if (on) made.dispatch({ effects: language.reconfigure(support) }); });
+    return () => { on = false; made.destroy(); view.current = null; saved.current = null; };
+  }, [dir, path]);
+
+  useEffect(() => {
+    let on = true;
+    readFile(dir, path).then((text) => {
+      const v = view.current;
+      if (!on || !v) return;
+      setError(null);
+      const first = saved.current === null;
+      if (text === saved.current) return;
+      if (first || v.state.doc.toString() === saved.current) replace(text);
+      else setNewer(text);
+      if (first && line) {
+        const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
+        v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+      }
+    }, (e: unknown) => { if (on) setError(explain(e)); });
+    return () => { on = false; };
+  }, [dir, path, tick]);
+
+  useEffect(() => {
+    const v = view.current;
+    if (!v || !line || saved.current === null) return;
+    const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
+    v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+  }, [line]);
+
+  useEffect(() => {
+    const other = newer ?? saved.current ?? "";
+    view.current?.dispatch({ effects: diffing.current.reconfigure(comparing ? unifiedMergeView({ original: other, mergeControls: false }) : []) });
+  }, [comparing, newer]);
+
+  return (
+    <div className="view">
+      <header className="view-head">
+        <h2 className="mono" title={`${dir}/${path}`}>{path}</h2><span className="grow" />
+        {dirty && <button type="button" className="button" aria-pressed={comparing} onClick={() => setComparing(!comparing)}>Compare</button>}
+        <button type="button" className="button primary" disabled={!dirty} onClick={() => void save()}>Save</button>
+      </header>
+      {error && <p className="banner error" role="alert">{error}</p>}
+      {newer !== null && (
+        <div className="banner" role="alert"><Icon name="warning" /> The file changed on disk while you typed.
+          <button type="button" className="button" onClick={() => { replace(newer); setComparing(false); }}>Take the disk's</button>
+          <button type="button" className="button" onClick={() => { saved.current = newer; setNewer(null); setDirty(true); }}>Keep mine</button>
+        </div>
+      )}
+      <div className="editor-host" ref={host} />
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+// The page's own contributions, in the same form as a plugin's. Their code is loaded when one is opened.
+import { lazy, type ComponentType } from "react";
+import { compact, exportSession, fork, interrupt, newSessionDialog } from "../lib/actions";
+import { registry, type Command, type Panel, type PanelProps } from "../lib/registry";
+import { cover, currentSession, leftTab, openPanel, palette, theme, toast } from "../lib/ui";
+import { call } from "../lib/client";
+import { refreshPlugins } from "../lib/lists";
+
+type Views = typeof import("./views");
+const view = (name: keyof Views): ComponentType<PanelProps> =>
+  lazy(() => import("./views").then((m) => ({ default: m[name] as ComponentType<PanelProps> })));
+
+const panels: Panel[] = [
+  { id: "plugins", title: "Plugins", component: view("PluginsView") },
+  { id: "plugin", title: "Plugin", component: view("PluginView"), many: true },
+  { id: "bot", title: "Bot", component: view("BotView"), many: true },
+  { id: "run", title: "Run", component: view("RunView"), many: true },
+  { id: "session", title: "Session", component: view("SessionView"), many: true },
+  { id: "rewind", title: "Rewind", component: view("RewindView"), many: true },
+  { id: "environment", title: "Environment", component: view("EnvironmentView") },
+  { id: "events", title: "Events and logs", component: view("EventsView") },
+  { id: "settings", title: "Settings", component: view("SettingsView") },
+  { id: "help", title: "Keyboard", component: view("HelpView") },
+  { id: "file", title: "File", component: lazy(() => import("./FileView")), many: true },
+];
+
+const withSession = (fn: (id: string) => unknown) => () => {
+  const id = currentSession.get();
+  return id ? fn(id) : toast("Choose a session first", "warning");
+};
+const show = (tab: string) => () => { leftTab.set(tab); cover.set("sidebar"); document.getElementById(`tab-${tab}`)?.focus(); };
+
+const commands: Command[] = [
+  { id: "session.new", title: "New session", shortcut: "Ctrl+J", run: () => newSessionDialog.set(true) },
+  { id: "session.goto", title: "Go to session", run: () => palette.set({ open: true, mode: "sessions", query: "" }) },
+  { id: "file.find", title: "Find file", run: () => palette.set({ open: true, mode: "files", query: "" }) },
+  { id: "turn.stop", title: "Stop the turn", shortcut: "Esc", run: withSession(interrupt) },
+  { id: "session.fork", title: "Fork session", run: withSession(fork) },
+  { id: "session.rewind", title: "Rewind", run: withSession((id) => openPanel("rewind", { key: id, session: id })) },
+  { id: "session.settings", title: "Session settings", run: withSession((id) => openPanel("session", { key: id, session: id })) },
+  { id: "session.compact", title: "Compact conversation", run: withSession(compact) },
+  { id: "session.export", title: "Export conversation", run: withSession(exportSession) },
+  { id: "plugins.reload", title: "Reload plugins", run: async () => {
+    const report = await call("reload", {});
+    refreshPlugins();
+    toast(`Generation ${report.generation}: ${report.changed.length} changed, ${report.failed.length} failed`, report.ok ? "success" : "error");
+  } },
+  { id: "bot.new", title: "New bot", run: () => openPanel("bot", { key: "", bot: "" }) },
+  { id: "show.sessions", title: "Show sessions", run: show("sessions") },
+  { id: "show.files", title: "Show files", run: show("files") },
+  { id: "show.bots", title: "Show bots", run: show("bots") },
+  { id: "theme.dark", title: "Theme: dark", run: () => theme.set("dark") },
+  { id: "theme.light", title: "Theme: light", run: () => theme.set("light") },
+  { id: "theme.system", title: "Theme: as the system", run: () => theme.set("system") },
+];
+
+export function registerOwn(): void {
+  registry.replace("afloat", { panels, commands });
+}
