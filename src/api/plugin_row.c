@@ -451,8 +451,9 @@ static void write_parts(const struct plugin_shape *s, const char *needs, struct 
 
 static void write_outputs(const struct api *api, const struct plugin_row *p, struct jw *w)
 {
-    static const enum gen_kind shown[] = {GEN_TOOL,   GEN_ROUTE, GEN_COMMAND, GEN_FLAG,
-                                          GEN_PROMPT, GEN_SKILL, GEN_OUTPUT};
+    static const enum gen_kind shown[] = {GEN_TOOL,       GEN_ROUTE,        GEN_COMMAND,
+                                          GEN_FLAG,       GEN_PROMPT,       GEN_SKILL,
+                                          GEN_MCP_PROMPT, GEN_MCP_RESOURCE, GEN_OUTPUT};
     const char *needs = need_of(api, p);
     jw_karr(w, "outputs");
     for (size_t i = 0; p->unit != NULL && i < gen_unit_count(p->unit); i++) {

@@ -18,7 +18,7 @@ static void end_of_turn(void *arg)
     struct gen_engine *e = arg;
     e->amend_task = NULL;
     gen__amend_fold(e);
-    gen__event_amended(e, e->current->tools_mark != e->amend_tools);
+    gen__event_amended(e);
 }
 
 void gen__amend(struct gen_engine *e)
@@ -27,7 +27,7 @@ void gen__amend(struct gen_engine *e)
     if (e->amend_task == NULL) {
         e->amend_task = loop_defer(e->loop, end_of_turn, e);
         e->amend_previous = e->current->number;
-        e->amend_tools = e->current->tools_mark;
+        e->amend_marks = e->current->marks;
         e->amend_number = ++e->last_number;
         e->amend_trigger = "register";
     }

@@ -4,7 +4,8 @@
 //     plugin.loaded, plugin.changed, plugin.unloaded   one for each change of a commit
 //     plugin.error          a refusal or fault that is new; what only stands is not told again
 //     plugin.needs          what cannot be swapped
-//     tools.changed         at most once for a commit, when what clients see of tools differs
+//     tools.changed, prompts.changed, resources.changed   at most once for a commit, when what clients see
+//                           of that list differs; kinds.def names the lists
 
 #include "gen/gen_int.h"
 
@@ -52,12 +53,17 @@ static void write_changes(struct jw *w, struct gen_run *run, const char *key, co
     jw_end_arr(w);
 }
 
-static void send_tools_changed(struct gen_engine *e, uint64_t generation)
+/// Tell which lists are others since `before`.
+static void send_lists(struct gen_engine *e, const struct gen *now, const struct gen__marks *before)
 {
-    struct message m;
-    message_init(&m);
-    jw_kint(&m.w, "generation", (int64_t)generation);
-    message_send(&m, e, "tools.changed");
+    for (size_t kind = 0; kind < GEN__KINDS; kind++) {
+        if (now->marks.of[kind] != before->of[kind]) {
+            struct message m;
+            message_init(&m);
+            jw_kint(&m.w, "generation", (int64_t)now->number);
+            message_send(&m, e, gen__list_events[kind]);
+        }
+    }
 }
 
 /// `before` is what stood before the run: only what is new is told.
@@ -131,9 +137,7 @@ void gen__event_commit(struct gen_engine *e, struct gen_run *run)
             jw_kint(&m.w, "generation", (int64_t)run->made->number);
             message_send(&m, e, change_type(c));
         }
-        if (run->made->tools_mark != run->old->tools_mark) {
-            send_tools_changed(e, run->made->number);
-        }
+        send_lists(e, run->made, &run->old->marks);
     }
     send_troubles(e, &run->stage.troubles);
     vec_foreach (n, &run->stage.needs) {
@@ -144,7 +148,7 @@ void gen__event_commit(struct gen_engine *e, struct gen_run *run)
     }
 }
 
-void gen__event_amended(struct gen_engine *e, bool tools_changed)
+void gen__event_amended(struct gen_engine *e)
 {
     struct message m;
     uint64_t number = e->amend_number;
@@ -153,9 +157,7 @@ void gen__event_amended(struct gen_engine *e, bool tools_changed)
     jw_kint(&m.w, "previous", (int64_t)e->amend_previous);
     jw_kstrz(&m.w, "trigger", e->amend_trigger);
     message_send(&m, e, "generation.committed");
-    if (tools_changed) {
-        send_tools_changed(e, number);
-    }
+    send_lists(e, e->current, &e->amend_marks);
     if (e->committed != NULL) {
         e->committed(&(struct gen_committed){.generation = number, .trigger = e->amend_trigger},
                      e->committed_arg);

@@ -20,7 +20,13 @@
 #include "gen/gen_int.h"
 
 static const enum gen_code conflict_codes[GEN__KINDS] = {
-#define KIND(id, name, code) [GEN_##id] = code,
+#define KIND(id, name, code, event) [GEN_##id] = code,
+#include "gen/kinds.def"
+#undef KIND
+};
+
+const char *const gen__list_events[GEN__KINDS] = {
+#define KIND(id, name, code, event) [GEN_##id] = event,
 #include "gen/kinds.def"
 #undef KIND
 };
@@ -89,6 +95,12 @@ static bool prefers(const struct gen_unit *u, const char *name)
     return false;
 }
 
+/// What an item adds to the mark of its kind when another owns the plain name.
+static uint64_t alias_mark(const struct gen_item *it)
+{
+    return it->mark * 3 + it->alias_hash;
+}
+
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
 static void index_item(struct gen *g, struct gen_item *it)
 {
@@ -99,10 +111,11 @@ static void index_item(struct gen *g, struct gen_item *it)
     void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
     struct gen_item *first = *at;
     bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
+    uint64_t *mark = &g->marks.of[it->kind]; // a sum: order does not matter
+    *mark += wins ? it->mark : alias_mark(it);
     if (wins) {
+        *mark += first != NULL ? alias_mark(first) - first->mark : 0;
         *at = it;
-        g->tools_mark +=
-            it->mark - (first != NULL ? first->mark : 0); // a sum: order does not matter
     }
     if (first != NULL) {
         note_conflict(g, wins ? it : first, wins ? first : it);

@@ -21,7 +21,7 @@ struct gen_item;
 struct gen_engine;
 
 enum gen_kind {
-#define KIND(id, name, code) GEN_##id,
+#define KIND(id, name, code, event) GEN_##id,
 #include "gen/kinds.def"
 #undef KIND
     GEN__KINDS

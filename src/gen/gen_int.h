@@ -17,6 +17,12 @@ struct gen__index {
     size_t cap, n;
 };
 
+/// By kind: differs when what clients see of that kind does. See kinds.def.
+struct gen__marks {
+    uint64_t of[GEN__KINDS];
+};
+extern const char *const gen__list_events[GEN__KINDS]; // NULL: nobody is told
+
 struct gen_item {
     struct gen_unit *unit; // outlives the item
     uint64_t id;
@@ -25,7 +31,7 @@ struct gen_item {
     char *alias;                    // "unit:name"
     char *about;                    // "" when it has none
     uint64_t name_hash, alias_hash; // for the index
-    uint64_t mark;                  // of what clients see of a tool; 0 for other kinds
+    uint64_t mark;                  // of what clients see of it; 0 for kinds without an event
     bool is_builtin;                // it is a tool, and a built-in one has its name
     const struct gen_item_ops *ops; // never NULL
     const void *face;
@@ -47,7 +53,7 @@ struct gen {
     struct gen__index by_unit; // units by name
     struct hook_set *hooks;
     vec(struct gen_diag) conflicts;
-    uint64_t tools_mark; // differs when what the tools look like does
+    struct gen__marks marks;
 };
 
 struct gen_source {
@@ -133,7 +139,8 @@ struct gen_engine {
     // registrations of this turn
     bool amended; // not yet in `current`
     struct loop_task *amend_task;
-    uint64_t amend_number, amend_previous, amend_tools;
+    uint64_t amend_number, amend_previous;
+    struct gen__marks amend_marks;
     const char *amend_trigger;
 
     size_t alive;            // generations not freed
@@ -214,7 +221,7 @@ struct gen_report *gen__report_new(struct gen_engine *e, struct gen_run *run);
 void gen__report_free(struct gen_report *r);
 
 void gen__event_commit(struct gen_engine *e, struct gen_run *run);
-void gen__event_amended(struct gen_engine *e, bool tools_changed);
+void gen__event_amended(struct gen_engine *e);
 void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook,
                       const struct gen_diag *d);
 void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n);

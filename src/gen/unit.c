@@ -69,10 +69,10 @@ static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct 
     it->about = str_dup(about);
     it->name_hash = gen__hash((int)kind, name);
     it->alias_hash = gen__hash((int)kind, str_of(it->alias));
-    if (kind == GEN_TOOL) {
+    if (gen__list_events[kind] != NULL) {
         it->mark = map_hash(name) ^ (map_hash(about) << 1);
-        it->is_builtin = is_builtin(u->engine, it->name);
     }
+    it->is_builtin = kind == GEN_TOOL && is_builtin(u->engine, it->name);
     return it;
 }
 
@@ -304,7 +304,7 @@ static bool is_first_at(const struct gen_unit *u, size_t at, const char *point)
 const char *gen_kind_name(enum gen_kind kind)
 {
     static const char *const names[GEN__KINDS] = {
-#define KIND(id, name, code) [GEN_##id] = name,
+#define KIND(id, name, code, event) [GEN_##id] = name,
 #include "gen/kinds.def"
 #undef KIND
     };

@@ -130,6 +130,19 @@ TEST(events_of_a_commit_are_told_once_and_in_order)
     fake_close(&w);
 }
 
+TEST(a_second_tool_of_a_name_changes_the_list)
+{
+    struct fake_world w;
+    fake_open(&w, 1);
+    fake_load(&w, (struct fake_act){.name = "a", .tool = "roll"});
+    w.events[0] = '\0';
+    fake_load(&w, (struct fake_act){.name = "b", .tool = "roll"}); // listed as b:roll
+    CHECK_INT(fake_count_events(&w, "tools.changed"), 1);
+    fake_load(&w, (struct fake_act){.what = FAKE_GONE, .name = "a"}); // b's is the plain one now
+    CHECK_INT(fake_count_events(&w, "tools.changed"), 2);
+    fake_close(&w);
+}
+
 TEST(tools_changed_is_told_only_when_tools_really_changed)
 {
     struct fake_world w;
