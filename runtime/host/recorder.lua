@@ -12,7 +12,7 @@ local pcall, select, setmetatable, concat, unpack = pcall, select, setmetatable,
 local REFUSED = "not while validating"
 
 local seen = { hooks = {}, tools = {}, routes = {}, commands = {}, prompts = {}, flags = {}, ui = {},
-               events = {}, metadata = nil }
+               events = {}, mcp_prompts = {}, mcp_resources = {}, metadata = nil }
 local by_point = {}
 
 -- ---- checks -----------------------------------------------------------------------------------
@@ -109,6 +109,22 @@ local function add_tool(t, level)
   seen.tools[#seen.tools + 1] = {
     name = t.name, description = t.description, permission = t.permission, override = t.override,
     input_schema = t.input_schema or schema_of(t.input or {}, level + 1), run = t.run }
+end
+
+-- mcp.prompt{} and mcp.resource{}: checked like the hub does, and listed
+local function add_mcp(list, t, what, key, fn, level)
+  check_type(t, "table", level + 1, what .. ": its description")
+  check(type(t.name) == "string" and t.name ~= "", level + 1, what .. ": 'name' is missing")
+  check(type(t[key]) == "string", level + 1, what .. ": '%s' must be a string", key)
+  check(type(t[fn]) == "function", level + 1, what .. " '%s' has no function '%s'", t.name, fn)
+  if find_named(list, t[key]) then return end
+  list[#list + 1] = { name = t[key], description = t.description, fn = t[fn] }
+end
+
+local function add_mcp_resource(t, level)
+  check_type(t, "table", level + 1, "mcp.resource: its description")
+  check((t.uri == nil) ~= (t.uri_template == nil), level + 1, "mcp.resource: give either 'uri' or 'uri_template'")
+  add_mcp(seen.mcp_resources, t, "mcp.resource", t.uri and "uri" or "uri_template", "read", level + 1)
 end
 
 local METHODS = { GET = true, POST = true, PUT = true, PATCH = true, DELETE = true, HEAD = true, OPTIONS = true }
@@ -318,6 +334,12 @@ local api = {
   prompt = function(p) add_prompt(p, 2) end,
   flag = function(f) return (add_flag(f, 2)) end,
   preserve_ui = function(...) for i = 1, select("#", ...) do add_ui((select(i, ...)), 2) end end,
+  mcp = {
+    tool = function(t) add_tool(t, 2) end,
+    prompt = function(t) add_mcp(seen.mcp_prompts, t, "mcp.prompt", "name", "get", 2) end,
+    resource = function(t) add_mcp_resource(t, 2) end,
+    updated = refuse,
+  },
   response = function(t) return t end,
   ToolCall = function(t) return t end,
   ToolResult = function(t) return t end,
@@ -503,6 +525,8 @@ return {
     prompts = plain(seen.prompts, "id", "text", "priority"),
     flags = plain(seen.flags, "name", "type", "default", "description"),
     preserve_ui = array(seen.ui),
+    mcp_prompts = plain(seen.mcp_prompts, "name", "description"),
+    mcp_resources = plain(seen.mcp_resources, "name", "description"),
     events = names_of(seen.events),
   },
   tests = results,

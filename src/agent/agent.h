@@ -226,13 +226,35 @@ struct agent_tool_answer {
     bool success;
     struct str error; // STR_NULL: none
     uint64_t generation;
+    const struct json *content;    // MCP content blocks that say the same as `output`; NULL: none
+    const struct json *structured; // the same as an object; NULL: none
 };
+/// From where it is called. All may be NULL.
+struct agent_tool_from {
+    const char *dir; // the absolute working directory
+    const struct hook_caller *caller;
+    void *caller_arg;
+    const struct json *client; // see struct hook_ctx; borrowed until `cb`
+};
+struct tool_run;
 typedef void agent_tool_cb(void *arg, const struct agent_tool_answer *answer,
                            const struct agent_no *no);
-/// Call a tool without a session, in the absolute `dir` (NULL: none), through the pipeline of every call.
-/// `name`, and `input` (NULL: {}), are borrowed until `cb`, which comes once, also from inside.
-void agent_tool_run(struct agent *a, struct str name, const struct json *input, const char *dir,
-                    agent_tool_cb *cb, void *arg);
+/// Call a tool without a session, through the pipeline of every call. `name`, and `input` (NULL: {}), are
+/// borrowed until `cb`, which comes once, also from inside: then NULL is returned, else a handle until `cb`.
+struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct json *input,
+                                const struct agent_tool_from *from, agent_tool_cb *cb, void *arg);
+/// Give it up: `cb` comes with a refusal, now or when what runs has ended.
+void agent_tool_cancel(struct tool_run *r);
+
+/// A tool of a plugin that can be called without a session.
+struct agent_tool {
+    struct str name; // as it is called: its plain name, or UNIT__NAME
+    const struct gen_item *item;
+};
+/// List those of the current generation that are switched on and reach callers outside of projects, in load order.
+/// The same rules decide what agent_tool_run() without a directory finds. `*out` is in `arena`; items are borrowed
+/// until the loop turns. Returns how many.
+size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out);
 
 /// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
 /// The next turn finds them again, if they are there; nothing happens while one runs.

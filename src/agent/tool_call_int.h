@@ -76,14 +76,19 @@ struct tool_call {
     struct rewind_call *kept; // NULL: nothing is
     // what runs it
     struct tool_job *job;
-    bool dressing;              // the job waits for its environment
-    bool in_line;               // it waits until others end
-    unsigned weight;            // its part of n_running
-    struct fetch *fetch;        // the page that it reads; NULL: none
-    struct task *task;          // the subagent that it waits for; NULL: none
-    struct tool_ticket *ticket; // NULL: none is out
-    struct hook_ctx ctx;        // of a plugin's tool
-    struct hook_seen seen;      // of it, when the tool began
+    bool dressing;                    // the job waits for its environment
+    bool in_line;                     // it waits until others end
+    unsigned weight;                  // its part of n_running
+    struct fetch *fetch;              // the page that it reads; NULL: none
+    struct task *task;                // the subagent that it waits for; NULL: none
+    struct tool_ticket *ticket;       // NULL: none is out
+    struct hook_ctx ctx;              // of a plugin's tool
+    struct hook_seen seen;            // of it, when the tool began
+    const struct hook_caller *caller; // whom it may ask; NULL: nobody
+    void *caller_arg;
+    const struct json *content;    // of a plugin's tool: content blocks; NULL: none
+    const struct json *structured; // the same as an object
+    struct str content_says;       // the output that both stand for
     struct gen_call gen;
     bool calling;
     size_t progress;              // bytes told so far

@@ -15,7 +15,9 @@ struct tool_run {
     struct hook_ctx ctx;
     struct str name;
     const struct json *input; // borrowed from the caller until the answer
-    bool answered;
+    const struct hook_caller *caller;
+    void *caller_arg;
+    bool answered, cancelled;
     struct tool_run *next, **link; // agent.runs
     agent_tool_cb *cb;
     void *arg;
@@ -66,11 +68,15 @@ static void on_ended(struct tool_call *c)
     bool plugin = c->entry != NULL && c->entry->tool == &tool_call__plugin_tool;
     const struct gen_item *item = plugin ? c->entry->data : NULL;
     char *text;
+    struct str output = json_str(json_get(c->result, "output"), "");
+    bool as_said = str_eq(output, c->content_says); // by no plugin changed, nor put in its place
     switch (c->end) {
     case CALL_RAN:
         run_end(r,
                 &(struct agent_tool_answer){
-                    .output = json_str(json_get(c->result, "output"), ""),
+                    .output = output,
+                    .content = as_said ? c->content : NULL,
+                    .structured = as_said ? c->structured : NULL,
                     .success = json_bool(json_get(c->result, "success"), true),
                     .error = json_get(c->result, "error") != NULL ? error : STR_NULL,
                     .generation = gen_number(r->site.gen)},
@@ -96,8 +102,27 @@ static void on_ended(struct tool_call *c)
         run_refuse(r, c->end == CALL_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED, NULL,
                    text);
         break;
-    case CALL_CANCELLED: run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping"); break;
+    case CALL_CANCELLED:
+        run_refuse(r, PROBLEM_STOPPING, NULL,
+                   r->cancelled ? "the call was cancelled" : "the hub is stopping");
+        break;
     }
+}
+
+/// The units of `g` that reach calls in `dir` without a session; returns how many.
+static size_t reaching(const struct agent *a, const struct gen *g, const char *dir,
+                       struct arena *arena, struct gen_unit ***units)
+{
+    const struct agent_host *h = &a->o.host;
+    size_t n = 0;
+    *units = arena_calloc(arena, gen_count(g) + 1, sizeof(struct gen_unit *));
+    for (size_t i = 0; i < gen_count(g); i++) {
+        struct gen_unit *u = gen_at(g, i);
+        if (h->reach(h->plugins, u, "", dir) != AGENT_NEVER) {
+            (*units)[n++] = u;
+        }
+    }
+    return n;
 }
 
 /// Pin the current generation and take what of it reaches this directory. False: answered.
@@ -105,11 +130,10 @@ static bool fill_site(struct tool_run *r)
 {
     struct call_site *site = &r->site;
     struct agent *a = site->agent;
-    const struct agent_host *h = &a->o.host;
     const char *dir = site->dir != NULL ? site->dir : "/";
     struct gen *g = gen_current(a->o.engine);
+    struct gen_unit **units;
     struct err e = {0};
-    size_t n = 0;
     if (g == NULL || a->stopping) {
         run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return false;
@@ -118,14 +142,10 @@ static bool fill_site(struct tool_run *r)
         run_refuse(r, PROBLEM_PLUGIN_UNAVAILABLE, NULL, e.msg);
         return false;
     }
-    struct gen_unit **units = arena_calloc(&r->arena, gen_count(g) + 1, sizeof(struct gen_unit *));
-    struct str *names = arena_calloc(&r->arena, gen_count(g) + 1, sizeof *names);
-    for (size_t i = 0; i < gen_count(g); i++) {
-        struct gen_unit *u = gen_at(g, i);
-        if (h->reach(h->plugins, u, "", dir) != AGENT_NEVER) {
-            names[n] = str_of(u->name);
-            units[n++] = u;
-        }
+    size_t n = reaching(a, g, dir, &r->arena, &units);
+    struct str *names = arena_calloc(&r->arena, n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = str_of(units[i]->name);
     }
     site->gen = gen_pin(g);
     site->hooks = gen_hooks_of(g, names, n);
@@ -165,9 +185,14 @@ static void on_rules(void *arg, struct book_project *rules, const struct err *e)
     if (fault->code != 0) { // the rule that cannot be read may be the one that forbids
         run_refuse(r, PROBLEM_CONFLICT, NULL,
                    arena_printf(&r->arena, "a permission rule cannot be read: %s", fault->msg));
+    } else if (r->cancelled) {
+        run_refuse(r, PROBLEM_STOPPING, NULL, "the call was cancelled");
     } else if (fill_site(r) && check_tool(r)) {
         const char *id = arena_printf(&r->arena, "api-%llu", (unsigned long long)++a->n_runs);
-        tool_call__begin(tool_call__new(&r->site, str_of(id), r->input), r->name, NULL);
+        struct tool_call *c = tool_call__new(&r->site, str_of(id), r->input);
+        c->caller = r->caller;
+        c->caller_arg = r->caller_arg;
+        tool_call__begin(c, r->name, NULL);
     }
 }
 
@@ -199,8 +224,8 @@ static void on_entered(void *arg, const char *dir)
     work_submit(a->tools, 0, choose_mode, on_mode, r);
 }
 
-void agent_tool_run(struct agent *a, struct str name, const struct json *input, const char *dir,
-                    agent_tool_cb *cb, void *arg)
+struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct json *input,
+                                const struct agent_tool_from *from, agent_tool_cb *cb, void *arg)
 {
     static const struct json object = {.type = JSON_OBJ}, list = {.type = JSON_ARR};
     struct tool_run *r = xcalloc(1, sizeof *r);
@@ -209,7 +234,10 @@ void agent_tool_run(struct agent *a, struct str name, const struct json *input, 
     r->input = input != NULL ? input : &object;
     r->cb = cb;
     r->arg = arg;
-    r->ctx = (struct hook_ctx){.state = &object, .memory = &list, .arena = &r->arena};
+    r->caller = from->caller;
+    r->caller_arg = from->caller_arg;
+    r->ctx = (struct hook_ctx){
+        .state = &object, .memory = &list, .arena = &r->arena, .client = from->client};
     r->site = (struct call_site){.agent = a,
                                  .arena = &r->arena,
                                  .ctx = &r->ctx,
@@ -222,13 +250,48 @@ void agent_tool_run(struct agent *a, struct str name, const struct json *input, 
     }
     a->runs = r;
     agent__hold(a);
-    if (dir == NULL) {
+    if (from->dir == NULL) {
         on_rules(r, NULL, NULL);
     } else if (a->stopping) {
         run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else {
-        a->o.host.enter(a->o.host.arg, dir, on_entered, r);
+        a->o.host.enter(a->o.host.arg, from->dir, on_entered, r);
     }
+    return r->answered ? NULL : r; // it is freed in a later turn
+}
+
+void agent_tool_cancel(struct tool_run *r)
+{
+    assert(!r->answered);
+    r->cancelled = true;
+    if (r->site.calls.n != 0) {
+        tool_call__cancel(r->site.calls.p[0]);
+    }
+}
+
+size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out)
+{
+    struct gen *g = gen_current(a->o.engine);
+    struct gen_unit **units;
+    struct toolbox box = {0};
+    size_t n = 0;
+    *out = NULL;
+    if (g == NULL) {
+        return 0;
+    }
+    size_t n_units = reaching(a, g, "/", arena, &units);
+    toolbox_fill(&box, g, units, n_units, &(struct toolbox_rules){.choices = a->o.choices}, arena);
+    struct agent_tool *list = arena_calloc(arena, box.list.n + 1, sizeof *list);
+    vec_foreach (it, &box.list) {
+        bool plugins = it->tool == &tool_call__plugin_tool;
+        if (plugins &&
+            strcmp(gen_item_unit(it->data)->host, "mcp") != 0) { // not those of MCP servers
+            list[n++] = (struct agent_tool){.name = it->name, .item = it->data};
+        }
+    }
+    toolbox_fini(&box);
+    *out = list;
+    return n;
 }
 
 void agent__cancel_runs(struct agent *a)

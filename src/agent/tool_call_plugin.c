@@ -41,6 +41,9 @@ static void on_done(struct gen_call *call, int status, const struct json *output
     const struct json *r = gen_result_of(a, output);
     const struct json *error = json_get(r, "error");
     struct str text = json_str(json_get(r, "output"), "");
+    c->content = json_clone(a, json_get(r, "content"));
+    c->structured = json_clone(a, json_get(r, "structured"));
+    c->content_says = arena_str(a, text);
     tool_call__finish_as(c, c->site->turn != NULL ? tool_call__clip(a, text) : text,
                          json_bool(json_get(r, "success"), true),
                          error != NULL ? arena_strdup(a, json_str(error, "")) : NULL);
@@ -54,6 +57,8 @@ static void start(struct tool_call *c)
     c->seen = (struct hook_seen){.state = c->ctx.state, .memory = c->ctx.memory};
     c->ctx.progress = c->site->turn != NULL ? tell_progress : NULL;
     c->ctx.arg = c;
+    c->ctx.caller = c->caller;
+    c->ctx.caller_arg = c->caller_arg;
     c->gen = (struct gen_call){
         .input = schema_defaults(c->entry->schema, tool_call_input(c), c->site->arena),
         .ctx = &c->ctx,

@@ -216,7 +216,8 @@ void op_TOOL_RUN(struct api *api, struct op_call *c)
     } else if (api->agent == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else {
-        agent_tool_run(api->agent, api__name(c), json_get(c->params, "input"),
-                       dir.n != 0 ? arena_strdup(c->arena, dir) : NULL, on_result, c);
+        const struct agent_tool_from from = {.dir =
+                                                 dir.n != 0 ? arena_strdup(c->arena, dir) : NULL};
+        agent_tool_run(api->agent, api__name(c), json_get(c->params, "input"), &from, on_result, c);
     }
 }

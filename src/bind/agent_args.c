@@ -50,35 +50,70 @@ static bool get_ctx_memory(const void *obj, struct json *out)
     return true;
 }
 
-static struct str progress_key(const uint64_t *number)
+static bool get_ctx_client(const void *obj, struct json *out)
+{
+    const struct agent_ctx *c = obj;
+    const struct json *client = c->of != NULL ? c->of->client : NULL;
+    *out = client != NULL ? *client : (struct json){0};
+    return client != NULL;
+}
+
+static struct str number_key(const uint64_t *number)
 {
     return (struct str){(const char *)number, sizeof *number};
 }
 
-/// ctx.progress(text); of a call that has ended it says nothing.
+struct agent_ctx *agent_ctx_of(lua_State *L)
+{
+    uint64_t number = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
+    return map_get(&bind_of(L)->contexts, number_key(&number));
+}
+
+void agent_ctx_push_fn(struct agent_ctx *c, lua_State *L, lua_CFunction fn)
+{
+    if (c->number == 0) {
+        c->number = ++c->bind->next_id;
+        map_set(&c->bind->contexts, number_key(&c->number), c);
+    }
+    lua_pushinteger(L, (lua_Integer)c->number);
+    lua_pushcclosure(L, fn, 1);
+}
+
+/// ctx.progress(text [, done, total]); of a call that has ended it says nothing.
 static int l_progress(lua_State *L)
 {
     struct str text = args_str(L, 1, "ctx.progress", "the text");
-    uint64_t number = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
-    const struct agent_ctx *c = map_get(&bind_of(L)->progress, progress_key(&number));
-    bool heard = c != NULL && c->of != NULL && c->of->progress != NULL;
-    if (heard) {
-        c->of->progress(c->of->arg, text);
+    double done = luaL_optnumber(L, 2, 0), total = luaL_optnumber(L, 3, 0);
+    const struct agent_ctx *c = agent_ctx_of(L);
+    const struct hook_ctx *of = c != NULL ? c->of : NULL;
+    bool heard = of != NULL && (of->progress != NULL || of->caller != NULL);
+    if (heard && of->caller != NULL) {
+        of->caller->progress(of->caller_arg, text, done, total);
+    } else if (heard) {
+        of->progress(of->arg, text);
     }
     lua_pushboolean(L, heard);
     return 1;
 }
 
+#define FUNCTION(name)                                                                             \
+    static void push_##name(lua_State *L, void *obj)                                               \
+    {                                                                                              \
+        agent_ctx_push_fn(obj, L, agent_ctx_##name);                                               \
+    }
+FUNCTION(log)
+FUNCTION(ask)
+FUNCTION(elicit)
+FUNCTION(sample)
+FUNCTION(roots)
+#undef FUNCTION
+
 static void push_progress(lua_State *L, void *obj)
 {
-    struct agent_ctx *c = obj;
-    c->progress = ++c->bind->next_id;
-    lua_pushinteger(L, (lua_Integer)c->progress);
-    lua_pushcclosure(L, l_progress, 1);
-    map_set(&c->bind->progress, progress_key(&c->progress), c);
+    agent_ctx_push_fn(obj, L, l_progress);
 }
 
-enum { CTX_STATE, CTX_MEMORY, CTX_FIELDS = 11 };
+enum { CTX_STATE, CTX_MEMORY, CTX_FIELDS = 17 };
 
 static const struct record_field ctx_fields[CTX_FIELDS] = {
     [CTX_STATE] = {.name = "state", .get = get_ctx_state, .exact = true},
@@ -91,7 +126,13 @@ static const struct record_field ctx_fields[CTX_FIELDS] = {
     {.name = "model", .get = get_ctx_model},
     {.name = "depth", .get = get_ctx_depth},
     {.name = "outcome", .get = get_ctx_outcome},
+    {.name = "client", .get = get_ctx_client},
     {.name = "progress", .push = push_progress},
+    {.name = "log", .push = push_log},
+    {.name = "ask", .push = push_ask},
+    {.name = "elicit", .push = push_elicit},
+    {.name = "sample", .push = push_sample},
+    {.name = "roots", .push = push_roots},
 };
 static const struct record_type ctx_type = {"ctx", ctx_fields, CTX_FIELDS};
 
@@ -129,9 +170,9 @@ int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
 
 void agent_ctx_drop(struct agent_ctx *c, struct vm *vm)
 {
-    if (c->progress != 0) {
-        map_remove(&c->bind->progress, progress_key(&c->progress));
-        c->progress = 0;
+    if (c->number != 0) {
+        map_remove(&c->bind->contexts, number_key(&c->number));
+        c->number = 0;
     }
     record_drop(vm, c->id);
     c->id = 0;

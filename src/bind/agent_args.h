@@ -11,9 +11,22 @@ struct agent_ctx {
     struct bind *bind;
     struct hook_ctx *of; // NULL: outside of a session
     const struct json *state, *memory;
-    uint64_t progress; // number of its progress function; 0: nobody asked for it
+    struct bind_call *call; // that it is the argument of; NULL: not known
+    uint64_t number;        // by which its functions find it; 0: none was read
+    unsigned asked;         // questions so far
     record_id id;
 };
+
+/// Its functions: ctx.progress(), and of ctx_ask.c those that ask the caller. Each finds the ctx that runs.
+void agent_ctx_push_fn(struct agent_ctx *c, lua_State *L, lua_CFunction fn);
+/// The ctx of the function that runs; NULL: its call has ended.
+struct agent_ctx *agent_ctx_of(lua_State *L);
+/// ctx.log(), ctx.ask(), ctx.elicit(), ctx.sample(), ctx.roots()
+int agent_ctx_log(lua_State *L);
+int agent_ctx_ask(lua_State *L);
+int agent_ctx_elicit(lua_State *L);
+int agent_ctx_sample(lua_State *L);
+int agent_ctx_roots(lua_State *L);
 
 /// Push `ctx`; `c` stays where it is until agent_ctx_drop().
 void agent_ctx_push(struct agent_ctx *c, lua_State *L, struct bind *b, struct hook_ctx *of);

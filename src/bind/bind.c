@@ -107,7 +107,7 @@ struct bind *bind_open(const struct bind_opts *o)
     map_init(&b->owners);
     map_init(&b->regs);
     map_init(&b->logs);
-    map_init(&b->progress);
+    map_init(&b->contexts);
     read_limits(b);
     config_listen(b->config, on_settings, b);
     b->plugins = plugin__open(b);
@@ -168,7 +168,7 @@ void bind_close(struct bind *b)
     }
     config_unlisten(b->config, on_settings, b);
     plugin__close(b->plugins);
-    assert(b->owners.n == 0 && b->regs.n == 0 && b->progress.n == 0);
+    assert(b->owners.n == 0 && b->regs.n == 0 && b->contexts.n == 0);
     bind__hooks_close(b);
     bind__worktrees_close(b);
     lane_close(b->files);
@@ -176,7 +176,7 @@ void bind_close(struct bind *b)
     map_fini(&b->owners);
     map_fini(&b->regs);
     map_fini(&b->logs);
-    map_fini(&b->progress);
+    map_fini(&b->contexts);
     free(b);
 }
 

@@ -50,7 +50,7 @@ struct bind {
     struct map logs;                // struct bind__ring by the unit's name
     struct bind__limits limits;
     struct hooks__inside *spare;     // handlers that are not inside; see hooks_run.c
-    struct map progress;             // struct agent_ctx by the bytes of its number
+    struct map contexts;             // struct agent_ctx by the bytes of its number
     struct plugin__plugins *plugins; // see plugin.c
     struct plugins *all_plugins;     // NULL: none are loaded here
     struct modules *modules;         // NULL: none are here
@@ -144,6 +144,8 @@ void bind__op_fail(struct bind_op *op, const char *message);
 const struct gen_diag *bind__call_fault(const struct bind_call *c);
 /// Say what the call is, for its diagnostics: `what` alone, or "what 'name'".
 void bind__call_name(struct bind_call *c, const char *what, const char *name);
+/// Stop the clock of a call that waits for somebody outside, and start it anew.
+void bind__call_rest(struct bind_call *c, bool rests);
 /// Who called says what its faults mean: nothing is noted.
 void bind__call_quiet(struct bind_call *c);
 void bind__calls_cancel(struct bind_owner *o);

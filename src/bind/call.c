@@ -215,6 +215,15 @@ void bind__call_name(struct bind_call *c, const char *what, const char *name)
     }
 }
 
+void bind__call_rest(struct bind_call *c, bool rests)
+{
+    if (rests) {
+        timer_stop(&c->deadline);
+    } else {
+        timer_start(&c->deadline, c->timeout_ms);
+    }
+}
+
 void bind__call_quiet(struct bind_call *c)
 {
     c->quiet = true;

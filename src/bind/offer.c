@@ -149,7 +149,9 @@ bool offer_begin(struct offer_job *j, uint32_t timeout_ms)
     lua_checkstack(L, 16);
     j->began_ns = time_mono_ns();
     bind__call_name(j->call, f->kind->what, f->name);
-    bind_call_run(j->call, f->kind->push(j, L), timeout_ms, on_done, j);
+    int n = f->kind->push(j, L);
+    j->ctx.call = j->call;
+    bind_call_run(j->call, n, timeout_ms, on_done, j);
     return true;
 }
 
@@ -263,28 +265,28 @@ const struct gen_target offer_target = {
 
 // ---- commands and prompt sections -----------------------------------------------------------------
 
-static struct gen_call *gen_of(struct offer_job *j)
+struct gen_call *offer_gen_call(struct offer_job *j)
 {
     return container_of(j, struct call_job, job)->gen;
 }
 
 static int push_command(struct offer_job *j, lua_State *L)
 {
-    value_push(L, gen_of(j)->input);
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    value_push(L, offer_gen_call(j)->input);
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
     return 2;
 }
 
 static int push_prompt(struct offer_job *j, lua_State *L)
 {
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
     return 1;
 }
 
 static int push_tool(struct offer_job *j, lua_State *L)
 {
-    const struct json *input = gen_of(j)->input;
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen_of(j)->ctx);
+    const struct json *input = offer_gen_call(j)->input;
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
     if (j->offer->schema != NULL && input != NULL) {
         input = schema_defaults(j->offer->schema, input, &j->arena);
     }

@@ -80,6 +80,14 @@ int offer_response(lua_State *L);
 /// A prompt section whose text the function at `fn` gives.
 int offer_prompt(lua_State *L, struct str id, struct str about, int fn);
 
+/// mcp.prompt{}, mcp.resource{}; mcp.tool is tool{}.
+int offer_mcp_prompt(lua_State *L);
+int offer_mcp_resource(lua_State *L);
+/// mcp.updated(uri): what a resource holds is another; clients that subscribed to it are told.
+int offer_mcp_updated(lua_State *L);
+/// The call of the generation that a job belongs to.
+struct gen_call *offer_gen_call(struct offer_job *j);
+
 // ---- offer_tool.c -----------------------------------------------------------------------------------
 
 extern const struct offer_kind offer_tool_kind;

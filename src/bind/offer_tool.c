@@ -152,6 +152,19 @@ static struct str read_text(lua_State *L, const char *key, struct str fallback)
     return args_field(L, 1, key) ? args_str(L, -1, "tool", key) : fallback;
 }
 
+/// What only clients over MCP are told.
+static void write_extras(lua_State *L, struct args_scratch *s, struct jw *w)
+{
+    static const char *const extras[] = {"annotations", "output_schema", "title"};
+    for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
+        const struct json *v = read_field(L, extras[i], &s->arena);
+        if (v != NULL) {
+            jw_key(w, extras[i]);
+            offer_write_sorted(w, v);
+        }
+    }
+}
+
 static void write_about(lua_State *L, struct args_scratch *s, const struct json *schema,
                         bool override)
 {
@@ -176,13 +189,15 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
     if (override) {
         jw_kbool(&w, "override", true);
     }
+    write_extras(L, s, &w);
     jw_end_obj(&w);
 }
 
 int offer_tool(lua_State *L)
 {
-    static const char *const keys[] = {"name",     "description", "input", "input_schema",
-                                       "override", "permission",  "run",   NULL};
+    static const char *const keys[] = {"name",          "title",    "description", "input",
+                                       "input_schema",  "override", "permission",  "annotations",
+                                       "output_schema", "run",      NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     luaL_checkstack(L, 24, "tool");

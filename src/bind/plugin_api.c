@@ -1,6 +1,7 @@
 // The authoring API of plugins, as globals of their Lua states.
 //
 //     plugin{}  tool{}  route()  command{}  prompt()  flag{}  preserve_ui()
+//     mcp.tool{}  mcp.prompt{}  mcp.resource{}  mcp.updated()
 //     response{}  ToolCall{}  ToolResult{}          on() and on_x() are in every state (on.c)
 //
 // Whatever registers does so for the version whose code runs, at load or later.
@@ -300,11 +301,18 @@ void plugin__open_api(struct vm *vm)
         {"ToolCall", l_tool_call},
         {"ToolResult", l_tool_result},
     };
+    static const luaL_Reg mcp[] = {{"tool", offer_tool},
+                                   {"prompt", offer_mcp_prompt},
+                                   {"resource", offer_mcp_resource},
+                                   {"updated", offer_mcp_updated},
+                                   {NULL, NULL}};
     lua_State *L = vm_main(vm);
     lua_pushglobaltable(L);
     for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
         lua_pushcfunction(L, functions[i].func);
         lua_setfield(L, -2, functions[i].name);
     }
+    luaL_newlib(L, mcp);
+    lua_setfield(L, -2, "mcp");
     lua_pop(L, 1);
 }

@@ -9,6 +9,30 @@
 
 struct hook_run;
 
+struct hook_ask;
+
+/// Who called a tool, an MCP prompt or an MCP resource from outside, and can be told and asked things while it
+/// runs. All on the loop thread; what is passed is borrowed for the call.
+struct hook_caller {
+    /// How far it is; `total` 0: unknown. `text` may be empty.
+    void (*progress)(void *arg, struct str text, double done, double total);
+    /// A line for the caller's log; `level` as in syslog ("info", "warning", ...).
+    void (*log)(void *arg, struct str level, const struct json *data);
+    /// Ask for {key: {method, params}, ...}. Returns 0 with `*answers` {key: result, ...} when they are known
+    /// already; 1 when `ask->answered` will come, unless forget() comes first; or a negative code and `e`.
+    int (*ask)(void *arg, struct hook_ask *ask, const struct json *requests,
+               const struct json **answers, struct err *e);
+    /// Nobody waits for the answer any more.
+    void (*forget)(void *arg, struct hook_ask *ask);
+};
+
+/// A question under way, in the asker's storage.
+struct hook_ask {
+    /// Once, never from inside ask(): all answers, or NULL and why there are none.
+    void (*answered)(struct hook_ask *ask, const struct json *answers, const struct err *e);
+    void *data; // the caller's
+};
+
 /// What every handler of a turn sees as `ctx`. Strings are borrowed, "" means none.
 struct hook_ctx {
     struct str session_id, turn_id, working_dir, user_text, bot, model, outcome;
@@ -19,6 +43,9 @@ struct hook_ctx {
     /// A tool's ctx.progress(text); NULL: there is none here.
     void (*progress)(void *arg, struct str text);
     void *arg;
+    const struct hook_caller *caller; // NULL: there is none, or it cannot be asked
+    void *caller_arg;
+    const struct json *client; // {name?, version?, capabilities}: what the caller is; NULL: unknown
 };
 
 enum { HOOK_ARGS = 2 }; // behind ctx, at most

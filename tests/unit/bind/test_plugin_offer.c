@@ -42,6 +42,8 @@ TEST(whatever_a_tool_returns_is_a_result)
         {"{output='o'}", "{\"output\":\"o\",\"success\":true}"},
         {"{output={1}, success=false}", "{\"output\":\"[1]\",\"success\":false}"},
         {"{output='', error='e'}", "{\"output\":\"\",\"success\":false,\"error\":\"e\"}"},
+        {"{content={{type='image'}}}",
+         "{\"output\":\"[image]\",\"success\":true,\"content\":[{\"type\":\"image\"}]}"},
         {"nil, 'why'", "{\"output\":\"\",\"success\":false,\"error\":\"why\"}"},
         {"nil", "{\"output\":\"\",\"success\":true}"},
         {"'\\255'", "{\"output\":\"\xEF\xBF\xBD\",\"success\":true}"},

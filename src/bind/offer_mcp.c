@@ -1,0 +1,185 @@
+// mcp.prompt{} and mcp.resource{}: what only clients over MCP see. Tools for them are tool{}.
+//
+//     mcp.prompt{name, title, description, arguments = {"who", {name, description, required, values}}, get}
+//     mcp.resource{uri | uri_template, name, title, description, mime, values, read}
+//
+// The item's `about` is what clients are told, in the words of MCP, plus `values`: what completion offers for an
+// argument or a variable of a template. It is written in a fixed order, so that a list changes only when somebody
+// would see it. The handlers return what src/mcpserver/ makes messages and contents of.
+
+#include <lauxlib.h>
+
+#include "bind/offer.h"
+#include "event/event.h"
+#include "proto/events.h"
+
+static int push_prompt(struct offer_job *j, lua_State *L)
+{
+    struct gen_call *gen = offer_gen_call(j);
+    value_push(L, gen->input);
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen->ctx);
+    return 2;
+}
+
+/// The input is {uri, params}: what was asked for, and the variables of the template in it.
+static int push_resource(struct offer_job *j, lua_State *L)
+{
+    struct gen_call *gen = offer_gen_call(j);
+    value_push(L, json_get(gen->input, "uri"));
+    value_push(L, json_get(gen->input, "params"));
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen->ctx);
+    return 3;
+}
+
+static const struct offer_kind prompt_kind = {.what = "mcp.prompt",
+                                              .kind = GEN_MCP_PROMPT,
+                                              .conflict = DIAG_PROMPT_CONFLICT,
+                                              .face = &offer_target,
+                                              .push = push_prompt};
+static const struct offer_kind resource_kind = {.what = "mcp.resource",
+                                                .kind = GEN_MCP_RESOURCE,
+                                                .conflict = DIAG_OUTPUT_CONFLICT,
+                                                .face = &offer_target,
+                                                .push = push_resource};
+
+static struct json *read_field(lua_State *L, const char *who, const char *key, struct arena *a)
+{
+    struct json *v = NULL;
+    struct err e = {0};
+    if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
+        luaL_error(L, "%s: %s: %s", who, key, e.msg);
+    }
+    return v;
+}
+
+/// A text of the table at 1 under the name that MCP has for it.
+static void write_text(lua_State *L, struct jw *w, const char *who, const char *key, const char *as)
+{
+    if (args_field(L, 1, key)) {
+        jw_kstr(w, as, args_str(L, -1, who, key));
+    }
+}
+
+static void write_argument(lua_State *L, struct jw *w, const struct json *v)
+{
+    struct str name = v->type == JSON_STR ? v->s : json_str(json_get(v, "name"), "");
+    if (name.n == 0) {
+        luaL_error(L, "mcp.prompt: each of 'arguments' is a name or a table with 'name'");
+    }
+    jw_obj(w);
+    jw_kstr(w, "name", name);
+    const struct json *about = json_get(v, "description");
+    if (about != NULL && about->type == JSON_STR) {
+        jw_kstr(w, "description", about->s);
+    }
+    jw_kbool(w, "required", json_bool(json_get(v, "required"), false));
+    if (json_get(v, "values") != NULL) {
+        jw_kvalue(w, "values", json_get(v, "values"));
+    }
+    jw_end_obj(w);
+}
+
+/// Begin the table at 1: its keys are checked, the name is returned.
+static struct str begin(lua_State *L, const char *who, const char *const *keys)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    luaL_checkstack(L, 24, who);
+    args_keys(L, 1, who, keys);
+    args_field(L, 1, "name");
+    struct str name = args_str(L, -1, who, "name");
+    if (name.n == 0 || name.n > 128) {
+        luaL_error(L, "%s: 'name' has 1 to 128 bytes", who);
+    }
+    return name;
+}
+
+static int check_handler(lua_State *L, const char *key, const char *who)
+{
+    args_field(L, 1, key);
+    args_fn(L, lua_gettop(L), who);
+    return lua_gettop(L);
+}
+
+int offer_mcp_prompt(lua_State *L)
+{
+    static const char *const keys[] = {"name", "title", "description", "arguments", "get", NULL};
+    struct str name = begin(L, "mcp.prompt", keys);
+    struct args_scratch *s = args_scratch(L);
+    const struct json *arguments = read_field(L, "mcp.prompt", "arguments", &s->arena);
+    struct jw w;
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    write_text(L, &w, "mcp.prompt", "title", "title");
+    write_text(L, &w, "mcp.prompt", "description", "description");
+    jw_karr(&w, "arguments");
+    json_foreach_item (it, arguments) {
+        write_argument(L, &w, it);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    int fn = check_handler(L, "get", "mcp.prompt");
+    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), false, fn);
+}
+
+/// Exactly one of the two, as the item's name.
+static struct str check_uri(lua_State *L, bool *is_template)
+{
+    struct str uri = STR_NULL, template = STR_NULL;
+    if (args_field(L, 1, "uri")) {
+        uri = args_str(L, -1, "mcp.resource", "uri");
+    }
+    if (args_field(L, 1, "uri_template")) {
+        template = args_str(L, -1, "mcp.resource", "uri_template");
+    }
+    if ((uri.n == 0) == (template.n == 0)) {
+        luaL_error(L, "mcp.resource: give either 'uri' or 'uri_template'");
+    }
+    struct str one = uri.n != 0 ? uri : template;
+    if (one.n > 1024 || str_index(one, ':') <= 0) {
+        luaL_error(L, "mcp.resource: '%s' is no address: it has to be like 'notes://today'", one.p);
+    }
+    *is_template = template.n != 0;
+    return one;
+}
+
+int offer_mcp_resource(lua_State *L)
+{
+    static const char *const keys[] = {"uri",  "uri_template", "name", "title", "description",
+                                       "mime", "values",       "read", NULL};
+    static const char who[] = "mcp.resource";
+    struct str name = begin(L, who, keys);
+    bool is_template;
+    struct str uri = check_uri(L, &is_template);
+    struct args_scratch *s = args_scratch(L);
+    const struct json *values = read_field(L, who, "values", &s->arena);
+    struct jw w;
+    jw_init(&w, &s->buf);
+    jw_obj(&w);
+    jw_kbool(&w, "template", is_template);
+    jw_kstr(&w, "name", name);
+    write_text(L, &w, who, "title", "title");
+    write_text(L, &w, who, "description", "description");
+    write_text(L, &w, who, "mime", "mimeType");
+    if (values != NULL) {
+        jw_key(&w, "values");
+        offer_write_sorted(&w, values);
+    }
+    jw_end_obj(&w);
+    int fn = check_handler(L, "read", who);
+    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), false, fn);
+}
+
+int offer_mcp_updated(lua_State *L)
+{
+    struct str uri = args_str(L, 1, "mcp.updated", "the address");
+    struct args_scratch *s = args_scratch(L);
+    struct jw w;
+    plugin__running(L, "mcp.updated");
+    buf_addz(&s->buf, "\"uri\":");
+    jw_init(&w, &s->buf);
+    jw_str(&w, uri);
+    event_emit(bind_of(L)->events, str_of(event_infos[EVENT_RESOURCE_UPDATED].type), STR_NULL,
+               buf_str(&s->buf));
+    return 0;
+}
