@@ -79,7 +79,8 @@ static void answer_options(struct conn *c, struct call *r)
         reply.origin = r->asked.fields.origin;
         reply.headers = "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"
                         "Access-Control-Allow-Headers: authorization, content-type, "
-                        "idempotency-key, last-event-id\r\n";
+                        "idempotency-key, last-event-id, mcp-session-id, mcp-protocol-version, "
+                        "mcp-method, mcp-name\r\n";
     }
     http__reply(c, &reply, r->keep);
     call__free(r);
@@ -237,6 +238,7 @@ void call__run(struct conn *c, struct call *r)
         [TARGET_CODE] = answer_code,
         [TARGET_OPTIONS] = answer_options,
         [TARGET_PLUGIN] = route__run,
+        [TARGET_MOUNT] = mount__run,
     };
     r->running = true;
     runs[r->asked.target](c, r);

@@ -216,7 +216,7 @@ static void http_on_eof(struct conn *c)
 {
     struct http *h = c->state;
     h->eof = true;
-    if (h->call != NULL && h->call->plugin != NULL) {
+    if (h->call != NULL && (h->call->plugin != NULL || h->call->mount != NULL)) {
         conn__close(c); // a plugin that still works has lost its reader
         return;
     }
@@ -244,6 +244,9 @@ static void http_on_gone(struct conn *c)
     struct http *h = c->state;
     if (h->call != NULL && h->call->plugin != NULL) {
         route__cancel(h->call);
+        call__free(h->call);
+    } else if (h->call != NULL && h->call->mount != NULL) {
+        mount__lost(h->call);
         call__free(h->call);
     } else if (h->call != NULL && h->call->running) {
         h->call->conn = NULL;

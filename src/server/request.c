@@ -189,7 +189,7 @@ static bool check_origin(struct server *s, const struct conn *c, const struct ht
                            (int)MIN(shown.n, 100), shown.p);
 }
 
-// Which of the six things is meant; whether it exists is check_route()'s.
+// Which of these things is meant; whether it exists is check_route()'s.
 static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
 {
     static const struct {
@@ -217,6 +217,9 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
     } else if (route__is(q->path)) {
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_PLUGIN;
+    } else if (mount__find(s, q->path) != NULL) {
+        q->match.methods = (1U << (OP_DELETE + 1)) - 1;
+        q->target = TARGET_MOUNT;
     } else {
         bool known_method = method < ARRAY_LEN(methods);
         router__match(&s->router, known_method ? methods[method].op : OP_GET, q->path, &q->match);
@@ -276,7 +279,8 @@ static bool check_route(const struct conn *c, const struct http1 *p, const struc
 {
     bool gets = p->method == HTTP_GET || p->method == HTTP_HEAD;
     bool known_path = q->match.methods != 0;
-    if ((q->target == TARGET_OPTIONS || q->target == TARGET_PLUGIN) && known_path) {
+    if ((q->target == TARGET_OPTIONS || q->target == TARGET_PLUGIN || q->target == TARGET_MOUNT) &&
+        known_path) {
         return true;
     }
     if (!known_path) {
@@ -298,7 +302,8 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
                        struct refusal *no)
 {
     bool has_body = p->chunked || p->length != 0;
-    bool any = q->target == TARGET_PLUGIN; // what it takes is the plugin's business
+    bool any =
+        q->target == TARGET_PLUGIN || q->target == TARGET_MOUNT; // what it takes is theirs to say
     bool takes = any || (q->target == TARGET_OP && op_takes_body(q->match.op));
     struct str expect = q->fields.expect;
     if (p->length > s->limits.body_bytes) {

@@ -100,6 +100,8 @@ void server_set_token(struct server *s, struct str token)
         next = c->next;
         if (stream__is(c) && !c->over_socket) {
             stream__end(c); // it was opened with what no longer holds
+        } else if (mount__is_stream(c) && !c->over_socket) {
+            mount__end_stream(c);
         }
     }
 }
@@ -137,6 +139,8 @@ void server_close(struct server *s, uint64_t grace_ms, void (*done)(void *arg), 
         next = c->next;
         if (stream__is(c)) {
             stream__end(c);
+        } else if (mount__is_stream(c)) {
+            mount__end_stream(c);
         } else if (http__idle(c)) {
             conn__close(c);
         }

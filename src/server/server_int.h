@@ -103,7 +103,15 @@ struct fields {
     const char *doubled; // name of a header that may come once but came twice
 };
 
-enum target { TARGET_OP, TARGET_PAGE, TARGET_ASSET, TARGET_CODE, TARGET_OPTIONS, TARGET_PLUGIN };
+enum target {
+    TARGET_OP,
+    TARGET_PAGE,
+    TARGET_ASSET,
+    TARGET_CODE,
+    TARGET_OPTIONS,
+    TARGET_PLUGIN,
+    TARGET_MOUNT,
+};
 
 /// Why a request is not served, before it becomes a problem+json.
 struct refusal {
@@ -162,6 +170,7 @@ struct call {
     struct call *prev, *next;
     struct idem_entry *idem;
     struct plugin_call *plugin; // while a plugin has it; see route.c
+    struct mount_call *mount;   // while another part has it; see mount.c
     struct asked asked;         // spans of the connection's head
     bool running;               // the whole message is here
     bool head_only, keep, old;
@@ -181,6 +190,19 @@ bool route__is(struct str path);
 void route__run(struct conn *c, struct call *r);
 /// Nobody waits for the answer any more: `r->plugin` is set, and the call may be freed after this.
 void route__cancel(struct call *r);
+
+// ---- mount.c: a path that another part answers -------------------------------------------------
+
+struct server_mount;
+/// The mount of this path; NULL when there is none.
+const struct server_mount *mount__find(const struct server *s, struct str path);
+/// Hand the call to its part. Whoever answers ends the call.
+void mount__run(struct conn *c, struct call *r);
+/// The connection is gone before the answer began: `r->mount` is set, and the call may be freed after this.
+void mount__lost(struct call *r);
+bool mount__is_stream(const struct conn *c);
+/// The hub is closing, or who reads may not any more: end the body properly, then the connection.
+void mount__end_stream(struct conn *c);
 
 // ---- params.c: path, query and body become the parameters of an operation --------------------
 
@@ -342,6 +364,7 @@ struct server {
     struct hosts hosts;
     struct auth *auth;
     struct router router;
+    const struct server_mount *mount; // NULL: none
     struct idem *idem;
     struct counts counts;
     struct conn *conns;

@@ -1,0 +1,271 @@
+// A path that another part answers by itself (mount.h).
+//
+//     call__run ─> mount__run ─> request() ┄┄> mount_reply ──────────────> http.c goes on
+//                                          └┄> mount_stream ─ mount_send ... mount_end
+//
+// Until the answer begins the connection speaks HTTP and the call is there, so that headers can be read. A stream
+// is a protocol of its own on the connection. In both the peer may go at any time: gone() is told from the loop's
+// queue, since a send is one of the things that notice it.
+//
+// Invariants:
+//   - `call` is set until the answer begins, `conn` until the connection is gone.
+//   - `leaving` is set exactly while gone() is queued.
+
+#include "server/mount.h"
+
+#include <assert.h>
+
+#include "net/sse.h"
+#include "server/server_int.h"
+
+struct mount_call {
+    const struct server_mount *mount;
+    struct server *server;
+    struct conn *conn;
+    struct call *call;
+    void *data;
+    struct loop_task *leaving;
+    bool chunked;
+    size_t heard;
+};
+
+enum { IDLE_TALK = 64 * 1024 }; // bytes a peer may send for no reason before it is let go
+
+static void mount_free(struct mount_call *m)
+{
+    if (m->leaving != NULL) {
+        loop_cancel(m->server->loop, m->leaving);
+    }
+    free(m);
+}
+
+static void on_leave(void *arg)
+{
+    struct mount_call *m = arg;
+    m->leaving = NULL;
+    m->mount->gone(m->mount->arg, m);
+    mount_free(m);
+}
+
+static void lose_peer(struct mount_call *m)
+{
+    m->conn = NULL;
+    m->call = NULL;
+    m->leaving = loop_defer(m->server->loop, on_leave, m);
+}
+
+// ---- a stream --------------------------------------------------------------------------------
+
+static void send_bytes(struct mount_call *m, struct str bytes)
+{
+    struct buf chunk;
+    if (!m->chunked) {
+        conn__send(m->conn, bytes);
+        return;
+    }
+    buf_init(&chunk, SIZE_MAX);
+    buf_addf(&chunk, "%zx\r\n", bytes.n);
+    buf_adds(&chunk, bytes);
+    buf_addz(&chunk, "\r\n");
+    conn__send(m->conn, buf_str(&chunk));
+    buf_fini(&chunk);
+}
+
+static void set_heartbeat(struct conn *c)
+{
+    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+}
+
+static void on_read(struct conn *c, struct str bytes)
+{
+    struct mount_call *m = c->state;
+    m->heard += bytes.n;
+    if (m->heard > IDLE_TALK) {
+        conn__close(c);
+    }
+}
+
+static void on_drain(struct conn *c)
+{
+    (void)c;
+}
+
+static void on_deadline(struct conn *c)
+{
+    struct mount_call *m = c->state;
+    struct buf comment;
+    buf_init(&comment, 64);
+    sse_write_comment(&comment, "still here");
+    if (!conn__blocked(c)) {
+        send_bytes(m, buf_str(&comment));
+    }
+    buf_fini(&comment);
+    if (!c->closing) {
+        set_heartbeat(c);
+    }
+}
+
+static void on_gone(struct conn *c)
+{
+    struct mount_call *m = c->state;
+    c->server->counts.streams--;
+    c->state = NULL;
+    if (m != NULL) {
+        lose_peer(m);
+    }
+}
+
+static const struct conn_proto stream = {
+    .on_read = on_read,
+    .on_eof = conn__close,
+    .on_drain = on_drain,
+    .on_deadline = on_deadline,
+    .on_gone = on_gone,
+};
+
+// ---- inside server/ --------------------------------------------------------------------------
+
+const struct server_mount *mount__find(const struct server *s, struct str path)
+{
+    return s->mount != NULL && str_eqz(path, s->mount->path) ? s->mount : NULL;
+}
+
+void mount__run(struct conn *c, struct call *r)
+{
+    struct mount_call *m = xcalloc(1, sizeof *m);
+    *m = (struct mount_call){
+        .mount = c->server->mount, .server = c->server, .conn = c, .call = r, .chunked = !r->old};
+    r->mount = m;
+    m->mount->request(m->mount->arg, m);
+}
+
+void mount__lost(struct call *r)
+{
+    struct mount_call *m = r->mount;
+    r->mount = NULL;
+    lose_peer(m);
+}
+
+bool mount__is_stream(const struct conn *c)
+{
+    return c->proto == &stream;
+}
+
+void mount__end_stream(struct conn *c)
+{
+    const struct mount_call *m = c->state;
+    if (m->chunked && !conn__blocked(c)) {
+        buf_addz(&c->out, "0\r\n\r\n");
+    }
+    conn__finish(c);
+}
+
+// ---- public ----------------------------------------------------------------------------------
+
+void server_mount(struct server *s, const struct server_mount *mount)
+{
+    assert(s->mount == NULL && s->conns == NULL);
+    s->mount = mount;
+}
+
+const char *mount_method(const struct mount_call *m)
+{
+    return m->conn != NULL ? http1_method_name(http__parser(m->conn)) : "";
+}
+
+struct str mount_body(const struct mount_call *m)
+{
+    return m->call != NULL ? buf_str(&m->call->body) : STR_NULL;
+}
+
+struct str mount_header(const struct mount_call *m, const char *name)
+{
+    if (m->call != NULL) {
+        const struct http1 *p = http__parser(m->conn);
+        for (size_t i = 0; i < http1_count(p); i++) {
+            if (str_caseeqz(http1_name(p, i), name)) {
+                return http1_value(p, i);
+            }
+        }
+    }
+    return STR_NULL;
+}
+
+void mount_set_data(struct mount_call *m, void *data)
+{
+    m->data = data;
+}
+
+void *mount_data(const struct mount_call *m)
+{
+    return m->data;
+}
+
+/// Begin the answer: the call is over for HTTP.
+static struct conn *begin(struct mount_call *m, struct reply *reply)
+{
+    struct call *r = m->call;
+    struct conn *c = m->conn;
+    r->mount = NULL;
+    m->call = NULL;
+    reply->head_only = r->head_only;
+    reply->origin = r->asked.cors ? r->asked.fields.origin : STR_NULL;
+    http__reply(c, reply, reply->streamed ? !r->old : r->keep);
+    call__free(r);
+    return c;
+}
+
+void mount_reply(struct mount_call *m, int status, const char *type, const char *headers,
+                 struct str body)
+{
+    struct reply reply = {.status = status, .type = type, .body = body, .headers = headers};
+    if (m->call != NULL) {
+        begin(m, &reply);
+    }
+    mount_free(m);
+}
+
+void mount_stream(struct mount_call *m, const char *headers)
+{
+    struct reply reply = {
+        .status = 200, .type = "text/event-stream", .headers = headers, .streamed = true};
+    if (m->call == NULL) {
+        return; // the peer is gone
+    }
+    assert(!m->call->head_only); // HEAD is not for streams
+    struct conn *c = begin(m, &reply);
+    c->server->counts.streams++;
+    conn__take(c, &stream, m);
+    conn__read(c, true); // the end of the peer must be noticed
+    conn__flush(c);
+    if (!c->closing) {
+        set_heartbeat(c);
+    }
+}
+
+void mount_send(struct mount_call *m, struct str frames)
+{
+    struct conn *c = m->conn;
+    if (c == NULL) {
+        return;
+    }
+    assert(c->proto == &stream);
+    if (c->out.n > MOUNT_UNREAD) {
+        conn__close(c);
+        return;
+    }
+    send_bytes(m, frames);
+}
+
+void mount_end(struct mount_call *m)
+{
+    struct conn *c = m->conn;
+    if (c != NULL) {
+        if (m->chunked) {
+            buf_addz(&c->out, "0\r\n\r\n");
+        }
+        c->state = NULL; // it ends by itself: nobody is told
+        conn__finish(c);
+    }
+    mount_free(m);
+}
