@@ -27,6 +27,7 @@
 #include "main/daemon_int.h"
 #include "main/web_page.h"
 #include "mcp/mcp.h"
+#include "mcpserver/mcpserver.h"
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
@@ -164,6 +165,14 @@ static void step_listen(void *arg)
     bind_set_ops(d->live->bind, op_run, d->api); // sessions that a killed hub left are marked
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
+        d->mcp_server =
+            mcpserver_open(&(struct mcpserver_opts){.loop = &d->loop,
+                                                    .api = d->api,
+                                                    .agent = agent_glue_agent(d->agent),
+                                                    .events = d->events,
+                                                    .config = settings_live(d->settings),
+                                                    .version = d->opts.version});
+        server_mount(d->server, mcpserver_mount(d->mcp_server));
         on_settings(d);
         status = listen_all(d, &e);
     }

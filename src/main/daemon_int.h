@@ -46,6 +46,7 @@ struct daemon {
     struct agent_glue *agent;
     struct bots *bots;
     struct server *server;
+    struct mcpserver *mcp_server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
     struct timer lost; // runs while the socket could not be made again

@@ -13,6 +13,7 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "main/daemon_int.h"
+#include "mcpserver/mcpserver.h"
 #include "proto/events.h"
 #include "watch/watch.h"
 
@@ -78,6 +79,8 @@ static void on_server_closed(void *arg)
 {
     struct daemon *d = arg;
     d->server = NULL;
+    mcpserver_close(d->mcp_server);
+    d->mcp_server = NULL;
     if (d->bots != NULL) {
         bots_close(d->bots, on_bots_closed, d);
     } else {

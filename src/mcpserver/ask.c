@@ -1,0 +1,382 @@
+// Questions of a call to its client: the user (elicitation), its model (sampling), its roots.
+//
+//     handshake:  request on the way of the answers ─> the client POSTs a response ─> mcp_ask__answered ─> the handler wakes
+//     stateless:  the call ends with `input_required` and all questions; the client sends the request again with
+//                 inputResponses, the handler runs from its start and finds its answers by their keys
+//
+// Between two rounds of the stateless era nothing is kept here: requestState carries the answers of earlier rounds.
+// It is signed with a key of this process for exactly this method and name, so a client cannot make up an answer that
+// the user did not give in an earlier round, nor use it for another tool.
+
+#include <assert.h>
+
+#include "base/sha256.h"
+#include "mcpserver/mcp_int.h"
+
+// ---- requestState -----------------------------------------------------------------------------------
+
+/// HMAC-SHA-256 of what the state is for and of the state itself, in hexadecimal.
+static void sign(const struct mcp_call *c, struct str payload, char out[SHA256_HEX])
+{
+    uint8_t inner[64] = {0}, outer[64] = {0}, digest[SHA256_SIZE];
+    struct sha256 h;
+    struct str name = c->method->header_name != NULL
+                          ? json_str(json_get(c->params, c->method->header_name), "")
+                          : STR("");
+    memcpy(inner, c->server->key, sizeof c->server->key);
+    memcpy(outer, c->server->key, sizeof c->server->key);
+    for (size_t i = 0; i < sizeof inner; i++) {
+        inner[i] ^= 0x36;
+        outer[i] ^= 0x5c;
+    }
+    sha256_init(&h);
+    sha256_add(&h, inner, sizeof inner);
+    sha256_add(&h, c->method->name, strlen(c->method->name) + 1);
+    sha256_add(&h, name.p, name.n);
+    sha256_add(&h, "", 1);
+    sha256_add(&h, payload.p, payload.n);
+    sha256_final(&h, digest);
+    sha256_init(&h);
+    sha256_add(&h, outer, sizeof outer);
+    sha256_add(&h, digest, sizeof digest);
+    sha256_final(&h, digest);
+    sha256_hex(digest, out);
+}
+
+static void write_state(struct mcp_call *c, struct jw *w)
+{
+    char mac[SHA256_HEX];
+    struct buf state;
+    buf_init(&state, SIZE_MAX);
+    json_write(&state, c->known, 0);
+    sign(c, buf_str(&state), mac);
+    buf_addc(&state, '.');
+    buf_addz(&state, mac);
+    jw_kstr(w, "requestState", buf_str(&state));
+    buf_fini(&state);
+}
+
+/// The answers of earlier rounds; NULL: it is not what we gave out.
+static const struct json *read_state(struct mcp_call *c, struct str state)
+{
+    char mac[SHA256_HEX];
+    struct json *known;
+    if (state.n < SHA256_HEX) {
+        return NULL;
+    }
+    struct str payload = {state.p, state.n - SHA256_HEX};
+    sign(c, payload, mac);
+    bool ours =
+        state.p[payload.n] == '.' && str_eq_secret(str_from(state, payload.n + 1), str_of(mac));
+    return ours && json_parse(&known, &c->arena, payload, NULL, NULL) == 0 ? known : NULL;
+}
+
+static struct json *merge(struct arena *a, const struct json *old, const struct json *new)
+{
+    struct json *all = arena_calloc(a, 1, sizeof *all);
+    all->type = JSON_OBJ;
+    all->members = arena_calloc(a, (old != NULL ? old->n : 0) + new->n + 1, sizeof *all->members);
+    json_foreach_member (m, old) {
+        if (json_get_str(new, m->key) == NULL) {
+            all->members[all->n++] = *m;
+        }
+    }
+    json_foreach_member (m, new) {
+        if (m->value.type == JSON_OBJ) { // an answer is a result, and results are objects
+            all->members[all->n++] = *m;
+        }
+    }
+    return all;
+}
+
+bool mcp_ask__read(struct mcp_call *c)
+{
+    static const struct json none = {.type = JSON_OBJ};
+    const struct json *responses = json_get(c->params, "inputResponses");
+    const struct json *state = json_get(c->params, "requestState");
+    const struct json *old = &none;
+    if (!c->modern) {
+        return true;
+    }
+    if (responses != NULL && responses->type != JSON_OBJ) {
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'inputResponses' is not an object");
+        return false;
+    }
+    if (state != NULL) {
+        old = read_state(c, json_str(state, ""));
+    }
+    if (old == NULL) {
+        mcp_call__fail(
+            c, RPC_INVALID_PARAMS, NULL,
+            "'requestState' is not what this server gave out; send the request without it");
+        return false;
+    }
+    c->known = merge(&c->arena, old, responses != NULL ? responses : &none);
+    return true;
+}
+
+// ---- asking -----------------------------------------------------------------------------------------
+
+/// What a client must be able to do to answer; NULL: we do not know the method.
+static const char *capability_of(struct str method)
+{
+    static const char *const known[][2] = {{"elicitation/create", "elicitation"},
+                                           {"sampling/createMessage", "sampling"},
+                                           {"roots/list", "roots"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_eqz(method, known[i][0])) {
+            return known[i][1];
+        }
+    }
+    return NULL;
+}
+
+static void send_question(struct mcp_call *c, const struct mcp_question *q,
+                          const struct json *request, bool *sent)
+{
+    static const struct json none = {.type = JSON_OBJ};
+    const struct json *params = json_get(request, "params");
+    struct json id = rpc_int_id(q->id);
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_begin_request(&w, &id, json_get(request, "method")->s.p);
+    jw_value(&w, params != NULL ? params : &none);
+    rpc_end(&w);
+    *sent = mcp_post__send(c->post, buf_str(&out));
+    if (!*sent && c->post->session->own.m != NULL) {
+        mcp_stream__put(&c->post->session->own, buf_str(&out));
+        *sent = true;
+    }
+    buf_fini(&out);
+}
+
+/// A request on the way of the answers for each question.
+static int ask_now(struct mcp_call *c, struct hook_ask *ask, const struct json *requests,
+                   struct err *e)
+{
+    struct json *own = json_clone(&c->arena, requests); // its texts end with a NUL
+    bool sent = true;
+    c->questions.n = 0;
+    for (uint32_t i = 0; i < own->n && sent; i++) {
+        struct mcp_question q = {.key = own->members[i].key,
+                                 .id = ++c->post->session->last_request};
+        vec_push(&c->questions, q);
+        send_question(c, &q, &own->members[i].value, &sent);
+    }
+    if (!sent) {
+        c->questions.n = 0;
+        return err_set(e, ERR_UNSUPPORTED, "the client takes no stream, so it cannot be asked");
+    }
+    c->ask = ask;
+    return 1;
+}
+
+static void write_needed(struct mcp_call *c)
+{
+    struct jw *w = mcp_call__begin(c);
+    jw_kstrz(w, "resultType", "input_required");
+    jw_kvalue(w, "inputRequests", c->needed);
+    write_state(c, w);
+    mcp_call__end(c);
+}
+
+/// The call ends with what it needs. Not from inside ask(): the handler that asks is running.
+static void on_ending(void *arg)
+{
+    struct mcp_call *c = arg;
+    c->ending = NULL;
+    c->ask = NULL;
+    assert(c->busy && c->post != NULL);
+    if (c->missing != NULL) {
+        const char *data =
+            arena_printf(&c->arena, "{\"requiredCapabilities\":{\"%s\":{}}}", c->missing);
+        mcp_call__fail(c, MCP_MISSING_CAPABILITY, data,
+                       "this needs a client with the capability '%s'", c->missing);
+    } else {
+        write_needed(c);
+    }
+    mcp_call__stop(c);
+}
+
+/// Answers that came with the request, or the end of this round.
+static int ask_again(struct mcp_call *c, struct hook_ask *ask, const struct json *requests,
+                     const struct json **answers)
+{
+    struct json *needed = json_clone(&c->arena, requests);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < needed->n; i++) {
+        if (json_get_str(c->known, needed->members[i].key) == NULL) {
+            needed->members[n++] = needed->members[i];
+        }
+    }
+    needed->n = n;
+    if (n == 0) {
+        *answers = c->known;
+        return 0;
+    }
+    c->needed = needed;
+    c->ask = ask;
+    c->ending = loop_defer(c->server->o.loop, on_ending, c);
+    return 1;
+}
+
+static int on_ask(void *arg, struct hook_ask *ask, const struct json *requests,
+                  const struct json **answers, struct err *e)
+{
+    struct mcp_call *c = arg;
+    const struct json *can = json_get(c->client, "capabilities");
+    if (c->post == NULL || c->ask != NULL) {
+        return err_set(e, ERR_CONFLICT,
+                       c->post == NULL ? "the call is over" : "another question is under way");
+    }
+    if (requests->n == 0) {
+        return err_set(e, ERR_INVALID, "there is no question");
+    }
+    json_foreach_member (m, requests) {
+        const char *needs = capability_of(json_str(json_get(&m->value, "method"), ""));
+        if (needs == NULL) {
+            return err_set(e, ERR_UNSUPPORTED, "clients know no such question");
+        }
+        if (json_get(can, needs) == NULL && !c->modern) {
+            return err_set(e, ERR_UNSUPPORTED, "this client does not offer '%s'", needs);
+        }
+        if (json_get(can, needs) == NULL) {
+            c->missing = needs;
+        }
+    }
+    return c->modern ? ask_again(c, ask, requests, answers) : ask_now(c, ask, requests, e);
+}
+
+static void on_forget(void *arg, struct hook_ask *ask)
+{
+    struct mcp_call *c = arg;
+    if (c->ask == ask) {
+        mcp_ask__drop(c);
+    }
+}
+
+void mcp_ask__drop(struct mcp_call *c)
+{
+    c->ask = NULL;
+    c->questions.n = 0;
+    if (c->ending != NULL) {
+        loop_cancel(c->server->o.loop, c->ending);
+        c->ending = NULL;
+    }
+}
+
+// ---- answers ----------------------------------------------------------------------------------------
+
+static struct mcp_question *find_question(struct mcp_session *x, const struct json *id,
+                                          struct mcp_call **call)
+{
+    for (struct mcp_call *c = x->server->calls; c != NULL; c = c->next) {
+        bool asks = c->post != NULL && c->post->session == x && c->ask != NULL;
+        for (size_t i = 0; asks && i < c->questions.n; i++) {
+            struct mcp_question *q = &c->questions.p[i];
+            if (id->type == JSON_INT && q->id == id->i && q->answer == NULL) {
+                *call = c;
+                return q;
+            }
+        }
+    }
+    return NULL;
+}
+
+/// All answers as one object; NULL: some are missing.
+static const struct json *all_answers(struct mcp_call *c)
+{
+    struct json *all = arena_calloc(&c->arena, 1, sizeof *all);
+    all->type = JSON_OBJ;
+    all->members = arena_calloc(&c->arena, c->questions.n, sizeof *all->members);
+    vec_foreach (q, &c->questions) {
+        if (q->answer == NULL) {
+            return NULL;
+        }
+        all->members[all->n++] = (struct json_member){q->key, *q->answer};
+    }
+    return all;
+}
+
+void mcp_ask__answered(struct mcp_session *x, const struct rpc_message *m)
+{
+    struct mcp_call *c;
+    struct mcp_question *q = m->id != NULL ? find_question(x, m->id, &c) : NULL;
+    struct err e = {0};
+    if (q == NULL) {
+        return; // nobody waits for it any more
+    }
+    struct hook_ask *ask = c->ask;
+    if (m->kind == RPC_ERROR) {
+        err_set(&e, ERR_DENIED, "the client refused: " STR_FMT, STR_ARG(m->message));
+        mcp_ask__drop(c);
+        ask->answered(ask, NULL, &e); // the call may end inside
+        return;
+    }
+    q->answer = json_clone(&c->arena, m->result);
+    const struct json *all = all_answers(c);
+    if (all != NULL) {
+        mcp_ask__drop(c);
+        ask->answered(ask, all, NULL);
+    }
+}
+
+// ---- telling ----------------------------------------------------------------------------------------
+
+static void on_progress(void *arg, struct str text, double done, double total)
+{
+    struct mcp_call *c = arg;
+    struct buf out;
+    struct jw w;
+    if (c->post == NULL || c->progress_token == NULL) {
+        return;
+    }
+    c->n_progress++;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_begin_request(&w, NULL, "notifications/progress");
+    jw_obj(&w);
+    jw_kvalue(&w, "progressToken", c->progress_token);
+    jw_key(&w, "progress");
+    if (done != 0 || total != 0) {
+        jw_double(&w, done);
+    } else {
+        jw_uint(&w, c->n_progress); // it has to grow
+    }
+    if (total != 0) {
+        jw_key(&w, "total");
+        jw_double(&w, total);
+    }
+    if (text.n != 0) {
+        jw_kstr(&w, "message", text);
+    }
+    jw_end_obj(&w);
+    rpc_end(&w);
+    mcp_post__send(c->post, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void on_log(void *arg, struct str level, const struct json *data)
+{
+    struct mcp_call *c = arg;
+    struct buf out;
+    struct jw w;
+    if (c->post == NULL || mcp__level(level) < c->level) {
+        return;
+    }
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_begin_request(&w, NULL, "notifications/message");
+    jw_obj(&w);
+    jw_kstr(&w, "level", level);
+    jw_kvalue(&w, "data", data);
+    jw_end_obj(&w);
+    rpc_end(&w);
+    mcp_post__send(c->post, buf_str(&out));
+    buf_fini(&out);
+}
+
+const struct hook_caller mcp_ask__caller = {
+    .progress = on_progress, .log = on_log, .ask = on_ask, .forget = on_forget};

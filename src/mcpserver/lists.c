@@ -1,0 +1,159 @@
+// What clients see: tools, prompts, resources and templates as JSON, in a fixed order.
+//
+// Tools come from agent_tool_list(), as does what a call finds; prompts and resources are items of the generation, in
+// load order. The texts are made when somebody asks, and kept until another generation or other settings are in force:
+// a list of a thousand tools is then one copy.
+
+#include "agent/agent.h"
+#include "config/config.h"
+#include "gen/engine.h"
+#include "mcpserver/mcp_int.h"
+
+const struct json *mcp_lists__about(const struct gen_item *it, struct arena *a)
+{
+    static const struct json nothing = {.type = JSON_OBJ};
+    struct json *about;
+    struct str text = arena_str(a, str_of(gen_item_about(it)));
+    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : &nothing;
+}
+
+/// A member under the name that MCP has for it, if it is there.
+static void write_as(struct jw *w, const struct json *about, const char *key, const char *as)
+{
+    const struct json *v = json_get(about, key);
+    if (v != NULL) {
+        jw_kvalue(w, as, v);
+    }
+}
+
+/// A schema of an object, whatever else it says.
+static void write_schema(struct jw *w, const struct json *schema)
+{
+    jw_kobj(w, "inputSchema");
+    if (json_get(schema, "type") == NULL) {
+        jw_kstrz(w, "type", "object");
+    }
+    json_foreach_member (m, schema) {
+        jw_key_str(w, m->key);
+        jw_value(w, &m->value);
+    }
+    jw_end_obj(w);
+}
+
+static void write_tools(struct mcpserver *s, struct arena *a, struct jw *w)
+{
+    const struct agent_tool *tools;
+    size_t n = agent_tool_list(s->o.agent, a, &tools);
+    for (size_t i = 0; i < n; i++) {
+        const struct json *about = mcp_lists__about(tools[i].item, a);
+        jw_obj(w);
+        jw_kstr(w, "name", tools[i].name);
+        write_as(w, about, "title", "title");
+        write_as(w, about, "description", "description");
+        write_schema(w, json_get(about, "input_schema"));
+        write_as(w, about, "output_schema", "outputSchema");
+        write_as(w, about, "annotations", "annotations");
+        jw_end_obj(w);
+    }
+    mcp_operations__list(s, w);
+}
+
+static void write_prompt(const struct gen *g, const struct gen_item *it, const struct json *about,
+                         struct jw *w)
+{
+    jw_obj(w);
+    if (gen_item_is_plain(g, it)) {
+        jw_kstrz(w, "name", gen_item_name(it));
+    } else {
+        jw_key(w, "name");
+        jw_strf(w, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+    }
+    write_as(w, about, "title", "title");
+    write_as(w, about, "description", "description");
+    jw_karr(w, "arguments");
+    json_foreach_item (arg, json_get(about, "arguments")) {
+        jw_obj(w);
+        write_as(w, arg, "name", "name");
+        write_as(w, arg, "description", "description");
+        write_as(w, arg, "required", "required");
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
+
+static void write_resource(const struct gen_item *it, const struct json *about, bool is_template,
+                           struct jw *w)
+{
+    jw_obj(w);
+    jw_kstrz(w, is_template ? "uriTemplate" : "uri", gen_item_name(it));
+    write_as(w, about, "name", "name");
+    write_as(w, about, "title", "title");
+    write_as(w, about, "description", "description");
+    write_as(w, about, "mimeType", "mimeType");
+    jw_end_obj(w);
+}
+
+static void write_items(struct gen *g, enum mcp_list which, struct arena *a, struct jw *w)
+{
+    enum gen_kind kind = which == MCP_PROMPTS ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE;
+    for (size_t i = 0; i < gen_count(g); i++) {
+        const struct gen_unit *u = gen_at(g, i);
+        for (size_t k = 0; k < gen_unit_count(u); k++) {
+            const struct gen_item *it = gen_unit_at(u, k);
+            if (gen_item_kind(it) != kind || gen_item_is_off(it)) {
+                continue;
+            }
+            const struct json *about = mcp_lists__about(it, a);
+            bool is_template = json_bool(json_get(about, "template"), false);
+            if (which == MCP_PROMPTS) {
+                write_prompt(g, it, about, w);
+            } else if (is_template == (which == MCP_TEMPLATES) && gen_item_is_plain(g, it)) {
+                write_resource(it, about, is_template, w);
+            }
+        }
+    }
+}
+
+static char *make(struct mcpserver *s, enum mcp_list which)
+{
+    struct gen_engine *engine = api_engine(s->o.api);
+    struct gen *g = engine != NULL ? gen_current(engine) : NULL;
+    struct arena a;
+    struct buf text;
+    struct jw w;
+    arena_init(&a);
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_arr(&w);
+    if (g != NULL && which == MCP_TOOLS) {
+        write_tools(s, &a, &w);
+    } else if (g != NULL) {
+        write_items(g, which, &a, &w);
+    }
+    jw_end_arr(&w);
+    arena_fini(&a);
+    return buf_take(&text, NULL);
+}
+
+void mcp_lists__free(struct mcpserver *s)
+{
+    for (size_t i = 0; i < MCP__LISTS; i++) {
+        free(s->lists[i]);
+        s->lists[i] = NULL;
+    }
+}
+
+struct str mcp_lists__text(struct mcpserver *s, enum mcp_list which)
+{
+    uint64_t generation = (uint64_t)api_generation(s->o.api);
+    if (generation != s->lists_generation || s->lists_config != s->o.config->now) {
+        mcp_lists__free(s);
+        s->lists_generation = generation;
+        s->lists_config = s->o.config->now;
+    }
+    if (s->lists[which] == NULL) {
+        s->lists[which] = make(s, which);
+    }
+    return str_of(s->lists[which]);
+}

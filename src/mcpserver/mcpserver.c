@@ -1,0 +1,95 @@
+// The MCP server's life.
+//
+// A hub that no MCP client uses pays one small struct for it: lists are made when somebody asks, events are read
+// while somebody listens, the timer that ends idle sessions runs while there are any.
+
+#include "mcpserver/mcpserver.h"
+
+#include <assert.h>
+#include <sys/random.h>
+
+#include "event/event.h"
+#include "mcpserver/mcp_int.h"
+
+enum { SWEEP_MS = 60 * 1000 };
+
+static void on_gone(void *server, struct mount_call *m)
+{
+    struct mcp_link *link = mount_data(m);
+    (void)server;
+    if (link == NULL) {
+        return;
+    }
+    if (link->kind == MCP_LINK_POST) {
+        mcp_post__gone(container_of(link, struct mcp_post, link));
+    } else {
+        container_of(link, struct mcp_stream, link)->m = NULL;
+    }
+}
+
+static bool has_reader(const struct mcp_session *x)
+{
+    bool read = x->own.m != NULL;
+    for (const struct mcp_stream *st = x->streams; st != NULL; st = st->next) {
+        read = read || st->m != NULL;
+    }
+    return read || x->n_posts != 0;
+}
+
+static void on_sweep(void *arg)
+{
+    struct mcpserver *s = arg;
+    uint64_t now = loop_now(s->o.loop);
+    for (struct mcp_session *x = s->sessions, *next; x != NULL; x = next) {
+        next = x->next;
+        if (has_reader(x)) {
+            x->used_ms = now;
+        } else if (now - x->used_ms >= MCP_SESSION_MS) {
+            mcp_session__free(x);
+        }
+    }
+    if (s->sessions != NULL) {
+        timer_start(&s->sweep, SWEEP_MS);
+    }
+}
+
+struct mcpserver *mcpserver_open(const struct mcpserver_opts *o)
+{
+    struct mcpserver *s = xcalloc(1, sizeof *s);
+    s->o = *o;
+    s->mount = (struct server_mount){
+        .path = "/mcp", .request = mcp_http__request, .gone = on_gone, .arg = s};
+    map_init(&s->by_id);
+    timer_init(&s->sweep, o->loop, on_sweep, s);
+    ssize_t n = getrandom(s->key, sizeof s->key, 0);
+    assert(n == (ssize_t)sizeof s->key); // never fails for so few bytes
+    (void)n;
+    return s;
+}
+
+const struct server_mount *mcpserver_mount(const struct mcpserver *s)
+{
+    return &s->mount;
+}
+
+void mcpserver_close(struct mcpserver *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    for (struct mcp_call *c = s->calls, *next; c != NULL; c = next) {
+        next = c->next;
+        mcp_call__cancel(c);
+    }
+    for (struct mcp_call *c = s->calls; c != NULL; c = c->next) {
+        c->server = NULL; // an operation still has it; its answer frees it
+    }
+    while (s->sessions != NULL) {
+        mcp_session__free(s->sessions);
+    }
+    event_reader_close(s->reader);
+    timer_stop(&s->sweep);
+    mcp_lists__free(s);
+    map_fini(&s->by_id);
+    free(s);
+}

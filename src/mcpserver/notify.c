@@ -1,0 +1,255 @@
+// Lists that changed: from the hub's events to the clients that want to know.
+//
+//     tools.changed, prompts.changed, resources.changed, resource.updated ─┬─> own stream of each session
+//                                                                         └─> subscriptions/listen that asks for it
+//
+// The events are those that everybody reads: whoever follows /events and whoever speaks MCP are told of the same
+// changes, once for each. They are read only while there is a session or a listener. An event is passed on only if the
+// list that clients see is another one: tools of MCP servers change `tools.changed` but not our list, and settings
+// that allow other operations change our list without it.
+
+#include <assert.h>
+
+#include "event/event.h"
+#include "mcpserver/mcp_int.h"
+#include "net/sse.h"
+
+static const char TYPES[] =
+    "tools.changed,prompts.changed,resources.changed,resource.updated,config.changed";
+
+/// What a client is told of each list.
+static const struct {
+    const char *event, *method, *filter;
+    enum mcp_list list;
+} changes[] = {
+    {"tools.changed", "notifications/tools/list_changed", "toolsListChanged", MCP_TOOLS},
+    {"prompts.changed", "notifications/prompts/list_changed", "promptsListChanged", MCP_PROMPTS},
+    {"resources.changed", "notifications/resources/list_changed", "resourcesListChanged",
+     MCP_RESOURCES},
+};
+
+/// Write a notification; `subscription` (the id of a listener's request) and `uri` may be NULL.
+static void write_note(struct buf *out, const char *method, const struct json *subscription,
+                       const struct json *uri)
+{
+    struct jw w;
+    jw_init(&w, out);
+    rpc_begin_request(&w, NULL, method);
+    jw_obj(&w);
+    if (uri != NULL) {
+        jw_kvalue(&w, "uri", uri);
+    }
+    if (subscription != NULL) {
+        jw_kobj(&w, "_meta");
+        jw_kvalue(&w, MCP_META "subscriptionId", subscription);
+        jw_end_obj(&w);
+    }
+    jw_end_obj(&w);
+    rpc_end(&w);
+}
+
+static void tell_listener(struct mcp_listener *l, const char *method, const struct json *uri)
+{
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    write_note(&out, method, l->call->id, uri);
+    mcp_post__send(l->call->post, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void tell_list(struct mcpserver *s, size_t which)
+{
+    struct buf out;
+    buf_init(&out, 256);
+    write_note(&out, changes[which].method, NULL, NULL);
+    for (struct mcp_session *x = s->sessions; x != NULL; x = x->next) {
+        mcp_stream__put_once(&x->own, buf_str(&out));
+    }
+    buf_fini(&out);
+    for (struct mcp_listener *l = s->listeners; l != NULL; l = l->next) {
+        if ((l->lists >> changes[which].list & 1) != 0) {
+            tell_listener(l, changes[which].method, NULL);
+        }
+    }
+}
+
+static void tell_updated(struct mcpserver *s, const struct json *uri)
+{
+    static const char method[] = "notifications/resources/updated";
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    write_note(&out, method, NULL, uri);
+    for (struct mcp_session *x = s->sessions; x != NULL; x = x->next) {
+        if (map_get(&x->subscribed, uri->s) != NULL) {
+            mcp_stream__put_once(&x->own, buf_str(&out));
+        }
+    }
+    buf_fini(&out);
+    for (struct mcp_listener *l = s->listeners; l != NULL; l = l->next) {
+        json_foreach_item (it, l->uris) {
+            if (json_equal(it, uri)) {
+                tell_listener(l, method, uri);
+                break;
+            }
+        }
+    }
+}
+
+/// Remember what clients see of a list now. True: it is another one than when they were told last.
+static bool note_list(struct mcpserver *s, enum mcp_list which)
+{
+    uint64_t now = map_hash(mcp_lists__text(s, which));
+    if (which == MCP_RESOURCES) {
+        now = now * 3 + map_hash(mcp_lists__text(s, MCP_TEMPLATES));
+    }
+    bool differs = now != s->told[which];
+    s->told[which] = now;
+    return differs;
+}
+
+/// Events of one turn.
+struct batch {
+    struct mcpserver *server;
+    size_t n[ARRAY_LEN(changes)]; // changes of each list
+};
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    struct batch *b = arg;
+    struct arena a;
+    struct json *data;
+    bool any = str_eqz(ev->event, "stream.gap"); // whatever it was, it may have been a change
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        b->n[i] += any || str_eqz(ev->event, changes[i].event);
+    }
+    b->n[0] += str_eqz(ev->event, "config.changed");
+    if (str_eqz(ev->event, "resource.updated")) {
+        arena_init(&a);
+        if (json_parse(&data, &a, ev->data, NULL, NULL) == 0) {
+            const struct json *uri = json_get(data, "uri");
+            if (uri != NULL && uri->type == JSON_STR) {
+                tell_updated(b->server, uri);
+            }
+        }
+        arena_fini(&a);
+    }
+    return 0;
+}
+
+static void on_wake(void *arg)
+{
+    struct mcpserver *s = arg;
+    struct batch b = {.server = s};
+    struct sse_parser p;
+    struct str span;
+    while ((span = event_reader_peek(s->reader, 64 * 1024)).n != 0) {
+        char *frames = str_dup(span); // telling may emit events
+        size_t n = span.n;
+        event_reader_next(s->reader);
+        sse_init(&p, SIZE_MAX, on_event, &b);
+        int rc = sse_feed(&p, (struct str){frames, n}, NULL);
+        assert(rc == 0); // the frames are ours
+        (void)rc;
+        sse_fini(&p);
+        free(frames);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        bool differs = b.n[i] != 0 && note_list(s, changes[i].list);
+        for (size_t k = 0; differs && k < b.n[i]; k++) { // one for each commit
+            tell_list(s, i);
+        }
+    }
+}
+
+void mcp_notify__watch(struct mcpserver *s)
+{
+    bool wanted = s->sessions != NULL || s->listeners != NULL;
+    if (wanted && s->reader == NULL) {
+        struct event_filter f = {.types = str_of(TYPES)};
+        s->reader = event_reader_open(s->o.events, UINT64_MAX, &f, on_wake, s);
+        for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+            note_list(s, changes[i].list);
+        }
+    } else if (!wanted && s->reader != NULL) {
+        event_reader_close(s->reader);
+        s->reader = NULL;
+    }
+}
+
+// ---- subscriptions/listen -----------------------------------------------------------------------------
+
+/// The first message: what of the wishes is honoured.
+static bool acknowledge(struct mcp_call *c, const struct mcp_listener *l)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_begin_request(&w, NULL, "notifications/subscriptions/acknowledged");
+    jw_obj(&w);
+    jw_kobj(&w, "notifications");
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        if ((l->lists >> changes[i].list & 1) != 0) {
+            jw_kbool(&w, changes[i].filter, true);
+        }
+    }
+    if (l->uris != NULL) {
+        jw_kvalue(&w, "resourceSubscriptions", l->uris);
+    }
+    jw_end_obj(&w);
+    jw_kobj(&w, "_meta");
+    jw_kvalue(&w, MCP_META "subscriptionId", c->id);
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+    rpc_end(&w);
+    bool sent = mcp_post__send(c->post, buf_str(&out));
+    buf_fini(&out);
+    return sent;
+}
+
+void mcp_notify__listen(struct mcp_call *c)
+{
+    struct mcpserver *s = c->server;
+    const struct json *wanted = json_get(c->params, "notifications");
+    const struct json *uris = json_get(wanted, "resourceSubscriptions");
+    struct mcp_listener *l = arena_calloc(&c->arena, 1, sizeof *l);
+    if (wanted == NULL || wanted->type != JSON_OBJ || s->n_listeners >= MCP_LISTENERS) {
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL,
+                       s->n_listeners >= MCP_LISTENERS ? "too many subscriptions"
+                                                       : "'notifications' is not an object");
+        return;
+    }
+    l->call = c;
+    l->uris = uris != NULL && uris->type == JSON_ARR ? uris : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        if (json_bool(json_get(wanted, changes[i].filter), false)) {
+            l->lists |= 1U << changes[i].list;
+        }
+    }
+    if (!acknowledge(c, l)) {
+        mcp_call__fail(c, RPC_INVALID_REQUEST, NULL, "the client must accept text/event-stream");
+        return;
+    }
+    l->next = s->listeners;
+    if (l->next != NULL) {
+        l->next->prev = l;
+    }
+    s->listeners = l;
+    s->n_listeners++;
+    mcp_notify__watch(s);
+}
+
+void mcp_notify__forget(struct mcpserver *s, struct mcp_call *c)
+{
+    for (struct mcp_listener *l = s->listeners; l != NULL; l = l->next) {
+        if (l->call == c) {
+            *(l->prev != NULL ? &l->prev->next : &s->listeners) = l->next;
+            if (l->next != NULL) {
+                l->next->prev = l->prev;
+            }
+            s->n_listeners--;
+            mcp_notify__watch(s);
+            return;
+        }
+    }
+}

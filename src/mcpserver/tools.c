@@ -1,0 +1,125 @@
+// tools/call: a plugin's tool through the pipeline of every call (agent_tool_run), or an operation.
+//
+// A tool that fails, is denied or does not accept its arguments answers with a result that has isError: the model reads
+// it and may do better. Only a name that nobody has is an error of the protocol.
+
+#include <assert.h>
+
+#include "agent/agent.h"
+#include "mcpserver/mcp_int.h"
+
+static void write_text(struct jw *w, struct str text)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_kstr(w, "text", text);
+    jw_end_obj(w);
+}
+
+/// The result as an object: what the tool gives as such, or the table that it returned. NULL: it is none.
+static const struct json *structure_of(struct mcp_call *c, const struct agent_tool_answer *r)
+{
+    struct json *v = NULL;
+    if (r->structured == NULL && json_parse(&v, &c->arena, r->output, NULL, NULL) < 0) {
+        return NULL;
+    }
+    return r->structured != NULL ? r->structured : v->type == JSON_OBJ ? v : NULL;
+}
+
+static void write_answer(struct mcp_call *c, const struct agent_tool_answer *r)
+{
+    struct jw *w = mcp_call__begin(c);
+    if (r->content != NULL && r->error.p == NULL) {
+        jw_kvalue(w, "content", r->content);
+    } else {
+        jw_karr(w, "content");
+        if (r->output.n != 0 || r->error.p == NULL) {
+            write_text(w, r->output);
+        }
+        if (r->error.p != NULL) {
+            write_text(w, r->error);
+        }
+        jw_end_arr(w);
+    }
+    const struct json *structured = c->structured && r->success ? structure_of(c, r) : NULL;
+    if (structured != NULL) {
+        jw_kvalue(w, "structuredContent", structured);
+    }
+    if (!r->success) {
+        jw_kbool(w, "isError", true);
+    }
+    mcp_call__end(c);
+}
+
+static void write_refusal(struct mcp_call *c, const struct agent_no *no)
+{
+    if (no->problem == PROBLEM_NOT_FOUND) {
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "%s", no->detail);
+        return;
+    }
+    struct jw *w = mcp_call__begin(c);
+    jw_karr(w, "content");
+    write_text(w, str_of(no->detail));
+    jw_end_arr(w);
+    jw_kbool(w, "isError", true);
+    mcp_call__end(c);
+}
+
+static void on_tool(void *arg, const struct agent_tool_answer *r, const struct agent_no *no)
+{
+    struct mcp_call *c = arg;
+    c->run = NULL;
+    if (c->post != NULL) {
+        mcp_ask__drop(c);
+        if (r != NULL) {
+            write_answer(c, r);
+        } else {
+            write_refusal(c, no);
+        }
+    }
+    if (!c->starting) {
+        mcp_call__idle(c);
+    }
+}
+
+/// The tool of that name among those that are listed: built-in ones are for sessions only.
+static const struct gen_item *find_tool(struct mcp_call *c, struct str name)
+{
+    const struct agent_tool *tools;
+    size_t n = agent_tool_list(c->server->o.agent, &c->arena, &tools);
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(tools[i].name, name)) {
+            return tools[i].item;
+        }
+    }
+    return NULL;
+}
+
+void mcp_tools__call(struct mcp_call *c)
+{
+    const struct json *arguments = json_get(c->params, "arguments");
+    struct str name = json_str(json_get(c->params, "name"), "");
+    if (arguments != NULL && arguments->type != JSON_OBJ) {
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'arguments' is not an object");
+        return;
+    }
+    if (!mcp_ask__read(c) || mcp_operations__run(c, name)) {
+        return;
+    }
+    const struct gen_item *item = find_tool(c, name);
+    if (item == NULL) {
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "there is no tool '" STR_FMT "'",
+                       (int)MIN(name.n, 100), name.p);
+        return;
+    }
+    const struct agent_tool_from from = {
+        .caller = &mcp_ask__caller, .caller_arg = c, .client = c->client};
+    c->structured = json_get(mcp_lists__about(item, &c->arena), "output_schema") != NULL;
+    c->busy = c->starting = true;
+    struct tool_run *run = agent_tool_run(c->server->o.agent, name, arguments, &from, on_tool, c);
+    c->starting = false;
+    c->run = run;
+    if (run == NULL) { // it has answered
+        mcp_call__idle(c);
+    }
+}
