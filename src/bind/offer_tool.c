@@ -93,6 +93,28 @@ static void write_short(struct jw *w, const struct json *input)
     jw_end_obj(w);
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const struct json_member *x = a, *y = b;
+    int order = memcmp(x->key.p, y->key.p, MIN(x->key.n, y->key.n));
+    return order != 0 ? order : (x->key.n > y->key.n) - (x->key.n < y->key.n);
+}
+
+/// Lua gives the members of a table in another order at each load. A schema that is sent with every request must
+/// not change by that, or nobody can cache what follows it.
+static void sort_members(struct json *v)
+{
+    if (v->type == JSON_OBJ && v->n != 0) {
+        qsort(v->members, v->n, sizeof *v->members, by_key);
+    }
+    for (size_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
+        sort_members(&v->members[i].value);
+    }
+    for (size_t i = 0; v->type == JSON_ARR && i < v->n; i++) {
+        sort_members(&v->items[i]);
+    }
+}
+
 /// Read the field `key` of the tool at 1; NULL when it has none.
 static struct json *read_field(lua_State *L, const char *key, struct arena *a)
 {
@@ -100,6 +122,9 @@ static struct json *read_field(lua_State *L, const char *key, struct arena *a)
     struct err e = {0};
     if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
         luaL_error(L, "tool: %s: %s", key, e.msg);
+    }
+    if (v != NULL) {
+        sort_members(v);
     }
     return v;
 }

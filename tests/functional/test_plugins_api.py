@@ -667,3 +667,16 @@ def test_the_page_holds_nothing_that_a_plugin_says(demo):
     demo.cli("reload")
     page = demo.http("GET", "/")
     assert page.status == 200 and b"<b>" not in page.body and b"demo" not in page.body
+
+
+def test_the_schema_of_a_tool_is_the_same_at_every_load(home, start_hub):
+    put(home, "wide.lua", "tool { name = 'wide', run = function() end, input = { "
+        + ", ".join(f"{c}{c} = 'string'" for c in "qwertzuiopasdfg") + " } }")
+    seen = set()
+    for _ in range(3):
+        hub = start_hub()
+        [tool] = [t for t in call(home, "GET", "/tool")[1]["tools"] if t["name"] == "wide"]
+        seen.add(json.dumps(tool["input_schema"]))
+        assert tool["input_schema"]["required"] == sorted(c * 2 for c in "qwertzuiopasdfg")
+        hub.close()
+    assert len(seen) == 1
