@@ -144,6 +144,18 @@ struct arena;
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena);
 /// Copied; before the first session of a bot is made or found.
 void agent_set_kit(struct agent *a, const struct agent_kit *kit);
+struct buf;
+struct tool_ticket;
+/// The person's open page, for the tools ui_state and ui_command.
+struct agent_screen {
+    void (*state)(void *arg, struct buf *out); // append what it shows, as JSON
+    /// Have it do something; ends with tool_ticket_finish().
+    void (*command)(void *arg, struct str kind, const struct json *params,
+                    struct tool_ticket *ticket);
+    void *arg;
+};
+/// Copied; before the first session.
+void agent_set_screen(struct agent *a, const struct agent_screen *screen);
 struct git;
 /// What looks at the user's checkouts, so that sessions can go back; borrowed until agent_stop() is done.
 void agent_set_git(struct agent *a, struct git *git);

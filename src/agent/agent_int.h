@@ -39,9 +39,10 @@ struct turn;
 
 struct agent {
     struct agent_opts o;
-    struct agent_kit kit; // no tools: there are no bots
-    struct map sessions;  // id -> struct session, those in memory
-    struct session *warm; // with a conversation in memory, used last first
+    struct agent_kit kit;       // no tools: there are no bots
+    struct agent_screen screen; // no functions: there is no page
+    struct map sessions;        // id -> struct session, those in memory
+    struct session *warm;       // with a conversation in memory, used last first
     size_t n_warm;
     struct lane *files;     // prompts' files
     struct lane *requests;  // requests.jsonl, in order

@@ -135,6 +135,11 @@ void agent_set_kit(struct agent *a, const struct agent_kit *kit)
     a->kit = *kit;
 }
 
+void agent_set_screen(struct agent *a, const struct agent_screen *screen)
+{
+    a->screen = *screen;
+}
+
 const struct tool *agent__session_tools(const struct session *s)
 {
     return s->role.bot.n != 0 ? s->agent->kit.tools : NULL;

@@ -37,6 +37,7 @@ void api_stop(struct api *api)
     api->files = NULL;
     api__end_validations(api);
     api__end_asking(api);
+    api__ui_stop(api);
 }
 
 void api_free(struct api *api)
@@ -45,6 +46,8 @@ void api_free(struct api *api)
         config_unlisten(api->config, on_settings, api);
         vec_fini(&api->validations);
         api__free_shells(api->shells);
+        api__front_free(api);
+        api__ui_free(api);
     }
     free(api);
 }
@@ -69,6 +72,9 @@ void api_set_agent(struct api *api, struct agent *agent, struct providers *provi
 {
     api->agent = agent;
     api->providers = providers;
+    if (agent != NULL) {
+        api__ui_give(api, agent);
+    }
 }
 
 void api_set_mcp(struct api *api, struct mcp *mcp)
@@ -90,4 +96,12 @@ int64_t api_generation(const struct api *api)
 double api_uptime_s(const struct api *api)
 {
     return (double)(loop_now(api->loop) - api->started_ms) / 1000;
+}
+
+void api__emit(const struct api *api, enum event_id id, struct buf *object)
+{
+    assert(object->n >= 2 && object->p[0] == '{');
+    event_emit(api->events, str_of(event_infos[id].type), STR_NULL,
+               (struct str){object->p + 1, object->n - 2});
+    buf_fini(object);
 }

@@ -78,6 +78,15 @@ void api_list_plugins(const struct api *api,
 struct mcp;
 /// The MCP servers; NULL while there are none.
 void api_set_mcp(struct api *api, struct mcp *mcp);
+/// A file of a plugin's web side; borrowed until the loop turns.
+struct api_file {
+    struct str bytes;
+    const char *type; // content type
+    char version[13]; // of all files of it together: changes with any of them
+};
+/// False: there is no such plugin, that is not the revision that serves, or it has no such file. `path` is decoded.
+bool api_front_file(const struct api *api, struct str name, struct str revision, struct str path,
+                    struct api_file *out);
 
 struct bots;
 struct providers;

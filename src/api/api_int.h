@@ -1,11 +1,14 @@
 #pragma once
 
 #include "api/api.h"
+#include "base/map.h"
 #include "base/vec.h"
+#include "proto/events.h"
 
 // What the handlers of api/ share.
 
 struct asking;
+struct ui_command;
 struct validation;
 
 struct api {
@@ -30,10 +33,21 @@ struct api {
     struct lane *files;                   // reads and writes plugins' files
     vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c
+    struct map fronts;                    // what browsers said of plugins' web sides, see front.c
+    const struct json *ui_state;          // of the open page, in `ui_arena`; NULL: it told nothing
+    struct arena ui_arena;
+    vec(struct ui_command *) ui_commands; // that a page is to carry out, see ui.c
+    uint64_t last_ui_command;
 };
 
+/// Put an event on the stream. `object` is the text of a JSON object with its fields; it is freed.
+void api__emit(const struct api *api, enum event_id id, struct buf *object);
 /// End the processes of validate.c; each is answered with a failure.
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
+void api__front_free(struct api *api);
+void api__ui_stop(struct api *api); // what waits for a page is answered
+void api__ui_free(struct api *api);
+void api__ui_give(struct api *api, struct agent *agent); // for the tools ui_state and ui_command
 /// End the requests of provider.c in the same way.
 void api__end_asking(struct api *api);

@@ -55,6 +55,14 @@ static void write_body(struct jw *w, const struct op *op)
     jw_kobj(w, "application/json");
     jw_kobj(w, "schema");
     jw_kstrz(w, "type", "object");
+    if ((op->flags & OP_WHOLE) != 0) {
+        jw_end_obj(w);
+        jw_end_obj(w);
+        jw_end_obj(w);
+        jw_kbool(w, "required", true);
+        jw_end_obj(w);
+        return;
+    }
     jw_kbool(w, "additionalProperties", false);
     jw_karr(w, "required");
     while (op_next_param(op, &rest, &p)) {

@@ -48,6 +48,14 @@ void api__row_write_brief(const struct api_row *r, struct jw *w);
 /// The metrics afloat_plugin_...: what serves, its memory, what its contributions cost.
 void api__plugin_metrics(const struct api *api, struct buf *out);
 
+// ---- web sides (front.c) -----------------------------------------------------------------------
+
+/// What browsers say of the version that serves: each diagnostic, the first error, why the page has to be
+/// loaded again. NULL: nothing (more).
+const struct gen_diag *api__front_diag(const struct api *api, const char *plugin, size_t i);
+const char *api__front_error(const struct api *api, const char *plugin);
+const char *api__front_needs(const struct api *api, const char *plugin);
+
 // ---- validation (validate.c) -----------------------------------------------------------------
 
 /// What is wrong with a plugin's code, or with the way to find out.

@@ -287,7 +287,7 @@ void api__row_write_brief(const struct api_row *r, struct jw *w)
 
 // ---- what is wrong with it -------------------------------------------------------------------
 
-/// Walk all diagnostics of a unit: those of the last report, then what was noted since.
+/// Walk all diagnostics of a unit: those of the last report, what was noted since, what browsers say.
 static const struct gen_diag *diag_at(const struct api *api, const struct plugin_row *p, size_t i)
 {
     const struct gen_report *r = api->engine != NULL ? gen_last_report(api->engine) : NULL;
@@ -310,7 +310,7 @@ static const struct gen_diag *diag_at(const struct api *api, const struct plugin
             return &own[k];
         }
     }
-    return NULL;
+    return api__front_diag(api, p->name, i);
 }
 
 /// The last problem that keeps it from serving, or from serving what is on disk; NULL: none.
@@ -430,15 +430,15 @@ static const char *need_of(const struct api *api, const struct plugin_row *p)
             return gen_need_name(r->needs[i].kind);
         }
     }
-    return NULL;
+    return api__front_needs(api, p->name) != NULL ? gen_need_name(GEN_PAGE_RELOAD) : NULL;
 }
 
 static void write_parts(const struct plugin_shape *s, const char *needs, struct jw *w)
 {
     const struct {
         const char *kind, *name;
-        bool served; // nothing shows the web and terminal sides yet
-    } parts[] = {{"front", s->front, false},
+        bool served; // nothing shows the terminal side yet
+    } parts[] = {{"front", s->front, true},
                  {"ui", s->ui, false},
                  {"prompt", s->prompt, true},
                  {"skills", s->skills, true}};
@@ -559,6 +559,9 @@ void api__row_write(const struct api *api, const struct api_row *r, bool whole, 
     write_metadata(r, w);
     write_standing(&r->p, w);
     jw_kstrz(w, "error", error_of(api, &r->p));
+    if (r->p.shape != NULL && r->p.shape->front != NULL) {
+        jw_kstrz(w, "front_error", api__front_error(api, r->p.name));
+    }
     if (whole) {
         write_whole(api, &r->p, w);
     }

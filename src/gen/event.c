@@ -174,6 +174,9 @@ void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook
         jw_kstrz(&m.w, "hook", hook);
     }
     jw_kstrz(&m.w, "code", gen_code_name(d->code));
+    if (d->source != NULL) {
+        jw_kstrz(&m.w, "source", d->source);
+    }
     jw_kstrz(&m.w, "path", d->path);
     jw_kint(&m.w, "line", d->line);
     jw_kstrz(&m.w, "message", d->message);

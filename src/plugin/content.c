@@ -85,6 +85,9 @@ static void resolve(struct content *c, const char *path)
     int rc = manifest_resolve(&c->shape, &c->arena, &c->tree, path, c->built, &c->fault);
     c->sound = rc == 0;
     hash_inputs(c);
+    if (c->sound && c->shape.front != NULL) {
+        front_hash(&c->tree, c->shape.front, c->front_hash);
+    }
 }
 
 static enum gen_code code_of(int rc)
@@ -149,6 +152,8 @@ struct content *content_ref(struct content *c)
 void content_unref(struct content *c)
 {
     if (c != NULL && --c->refs == 0) {
+        front_output_unref(c->front);
+        gen_diag_fini(&c->front_fault);
         tree_fini(&c->tree);
         arena_fini(&c->arena);
         free(c);

@@ -11,7 +11,7 @@
 //     an `afloat` member is no manifest.
 //   - `false` for a part says that there is none, whatever lies there. Anything else that is declared
 //     and is not there is an error; a convention never steps in for it.
-//   - By convention: init.lua, else init.py, init.mjs, init.c; front/index.tsx, else front/index.js,
+//   - By convention: init.lua, else init.py, init.mjs, init.c; front/index.tsx, else .ts, .jsx, .js,
 //     dist/front/index.js; ui/; skills/; prompt.md.
 //   - Built: server, front and ui are looked for in dist/ first, under their own name (.ts, .tsx and
 //     .jsx as .js), declared or not.
@@ -337,7 +337,7 @@ static int take_api(struct resolve *r)
 
 // ---- parts ----------------------------------------------------------------------------------
 
-enum { CONVENTIONS = 4 };
+enum { CONVENTIONS = 5 };
 
 static const struct part {
     const char *key, *source;
@@ -356,7 +356,8 @@ static const struct part {
      offsetof(struct plugin_shape, front),
      false,
      true,
-     {"front/index.tsx", "front/index.js", "dist/front/index.js"}},
+     {"front/index.tsx", "front/index.ts", "front/index.jsx", "front/index.js",
+      "dist/front/index.js"}},
     {"ui", "ui", offsetof(struct plugin_shape, ui), true, true, {"ui"}},
     {"prompt", "server", offsetof(struct plugin_shape, prompt), false, false, {"prompt.md"}},
     {"skills", "server", offsetof(struct plugin_shape, skills), true, false, {"skills"}},

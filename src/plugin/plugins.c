@@ -9,7 +9,8 @@
 // there is.
 //
 // Invariants:
-//   - between src_prepare() and gen_prepared() exactly one look, fetch or wait for trials is under way.
+//   - between src_prepare() and gen_prepared() one look or fetch is under way, or web sides are
+//     compiled, or trials are waited for.
 //   - nothing is decided before what was kept (state/hub.json) is known: a held version must not be
 //     overtaken by its file at start.
 
@@ -85,7 +86,7 @@ static void prepared(struct plugins *ps)
 
 static void go_on(struct plugins *ps)
 {
-    if (ps->stopped || (decide__all(ps) && trials__begin(ps))) {
+    if (ps->stopped || (decide__all(ps) && !compile__begin(ps) && trials__begin(ps))) {
         prepared(ps);
     }
 }
@@ -103,6 +104,13 @@ void plugins__looked(struct plugins *ps)
 void plugins__fetched(struct plugins *ps)
 {
     go_on(ps);
+}
+
+void plugins__compiled(struct plugins *ps)
+{
+    if (ps->stopped || trials__begin(ps)) {
+        prepared(ps);
+    }
 }
 
 static void begin(struct plugins *ps)
@@ -424,6 +432,7 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->on = !o->off;
     ps->all_dirty = true;
     ps->config_mark = config_mark(o->config->now);
+    ps->front = front_open(o->loop);
     ps->lane = lane_open(o->loop, "plugins", 1);
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
@@ -453,6 +462,8 @@ void plugins_stop(struct plugins *ps)
         return;
     }
     ps->stopped = true;
+    front_close(ps->front); // what is being compiled fails, and the run that waits for it ends
+    ps->front = NULL;
     timer_stop(&ps->braked);
     timer_stop(&ps->prune_timer);
     trust_unlisten(ps->opts.trust, on_trust, ps);

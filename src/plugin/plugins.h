@@ -90,6 +90,20 @@ size_t plugins_count(const struct plugins *ps);
 struct plugin_row plugins_at(const struct plugins *ps, size_t i);
 bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out);
 
+/// The web side of what serves as a plugin; borrowed like a row.
+struct plugin_front {
+    uint64_t revision;
+    const char *hash;  // of all that a page could be given
+    const char *entry; // the module that a page imports, relative to the revision's address
+    const char *style; // its style sheet, in the same way; NULL: it has none
+    const struct json *options;
+};
+/// False: there is no such plugin, or no web side of it can be served.
+bool plugins_front(const struct plugins *ps, struct str name, struct plugin_front *out);
+/// One file of it: what the compiler made, or a file of the tree that a page may have. False: it has no such file.
+bool plugins_front_file(const struct plugins *ps, struct str name, struct str path,
+                        struct str *bytes, const char **type);
+
 // ---- installing while the hub runs ---------------------------------------------------------
 
 /// An entry that code asked for, in memory only. Strings are copied.

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "front/front.h"
 #include "loop/timer.h"
 #include "loop/work.h"
 #include "plugin/inputs.h"
@@ -28,6 +29,12 @@ struct content {
     bool built;              // resolved with dist/ first
     bool sound;              // it could be resolved; else `fault` says why not
     struct gen_diag fault;   // strings in `arena`
+
+    char front_hash[SHA256_HEX]; // of its web side; "" without one
+    struct front_output
+        *front; // what the compiler made of that; NULL: it is served as it is, or `front_fault`
+    struct gen_diag front_fault; // a copy, why it was not compiled; message NULL: nothing is wrong
+    bool front_missing;          // because there is no compiler
 };
 
 /// What lies at a path.
@@ -168,6 +175,8 @@ struct plugins {
     struct timer saving; // when what was kept is written down; see past.c
     struct timer braked; // when something braked may load again
     struct lane *lane;   // looks at what lies on disk
+    struct front *front; // compiles web sides; NULL once stopped
+    size_t compiling;    // builds under way, of the run that is being prepared
     struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
     char *versions;      // state/versions
     bool on, stopped;
@@ -269,6 +278,15 @@ void look__unwatch(struct plugins *ps); // at the end: roots and watches go
 /// Read kept versions into `fetched`; ends with plugins__fetched().
 void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n);
 void plugins__fetched(struct plugins *ps);
+
+// ---- compile.c: web sides ------------------------------------------------------------------------
+
+/// Compile what is to be loaded and is not compiled yet. False: there is nothing to do; else it ends with
+/// plugins__compiled().
+bool compile__begin(struct plugins *ps);
+void plugins__compiled(struct plugins *ps);
+/// The file of the tree that a page begins with; NULL: it has no web side, or none that can be served.
+const char *compile__entry(const struct content *c);
 
 // ---- decide.c: what is to serve ---------------------------------------------------------------
 

@@ -134,7 +134,7 @@ static void add_skills(struct loaded *v)
     }
 }
 
-/// The web and terminal sides are resolved and listed with their hash.
+/// The terminal side is listed with its hash.
 static void add_output(struct loaded *v, const char *name, const char *path)
 {
     struct sha256 sum;
@@ -161,15 +161,39 @@ static void add_output(struct loaded *v, const char *name, const char *path)
     add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
 }
 
+/// The web side, with the hash of all that a page could be given.
+static void add_front(struct loaded *v, const char *name)
+{
+    struct buf b;
+    struct jw w;
+    begin_about(&b, &w, v->content->shape.front);
+    jw_kstrz(&w, "hash", v->content->front_hash);
+    jw_end_obj(&w);
+    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
+}
+
 static void add_static_parts(struct loaded *v)
 {
     char *front = xasprintf("%s/front", v->plug->unit), *ui = xasprintf("%s/ui", v->plug->unit);
     add_prompt(v);
     add_skills(v);
-    add_output(v, front, v->content->shape.front);
+    if (v->content->shape.front != NULL) {
+        add_front(v, front);
+    }
     add_output(v, ui, v->content->shape.ui);
     free(front);
     free(ui);
+}
+
+/// Why its web side was not compiled, with the path made whole; a copy.
+static struct gen_diag front_fault(const struct loaded *v)
+{
+    struct gen_diag d = v->content->front_fault;
+    char *path = path_join(v->code.path, d.path);
+    d.path = path;
+    d = gen_diag_copy(&d);
+    free(path);
+    return d;
 }
 
 // ---- loading ------------------------------------------------------------------------------------
@@ -237,6 +261,11 @@ static void add_warnings(const struct loaded *v)
                                                   .line = s->warnings[i].line,
                                                   .message = s->warnings[i].message});
     }
+    if (v->content->front_missing && compile__entry(v->content) == NULL) {
+        struct gen_diag d = front_fault(v);
+        gen_unit_note(v->unit, &d);
+        gen_diag_fini(&d);
+    }
     const struct json *said = v->run != NULL ? json_get(v->run->metadata, "name") : NULL;
     struct str name = json_str(said, s->name);
     if (!str_eqz(name, s->name)) {
@@ -293,6 +322,10 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
     }
     v->unit =
         begin_unit(v, s, &o); // the version goes with it when the stage ends, unless it is put
+    if (c->front_fault.message != NULL && !c->front_missing) {
+        *fault = front_fault(v);
+        return NULL;
+    }
     add_static_parts(v);
     int rc = run_server(v, s, fault);
     if (c == p->want && !gen_stage_request(s)->dry_run) {

@@ -24,6 +24,7 @@ enum op_flags {
     // Who may call it, beside clients: decisions on trust and permission, secrets and tokens are nobody's else.
     OP_LUA = 128,   // Lua that runs in the hub (user trust), as hub.<noun>.<verb>
     OP_AGENT = 256, // agent-written Lua in its sandbox, over the host protocol
+    OP_WHOLE = 512, // the body is its one parameter, whatever it holds
 };
 
 /// Who calls an operation. Plugins may not set the parameters that are a person's.

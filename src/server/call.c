@@ -239,6 +239,7 @@ void call__run(struct conn *c, struct call *r)
         [TARGET_OPTIONS] = answer_options,
         [TARGET_PLUGIN] = route__run,
         [TARGET_MOUNT] = mount__run,
+        [TARGET_FRONT] = front__answer,
     };
     r->running = true;
     runs[r->asked.target](c, r);

@@ -146,6 +146,14 @@ static bool collect(struct arena *a, const struct asked *q, struct str body,
     obj->type = JSON_OBJ;
     obj->members = arena_calloc(a, ROUTE_PARAMS + QUERY_NAMES + members->n, sizeof *obj->members);
     *out = obj;
+    if ((q->match.op->flags & OP_WHOLE) != 0) {
+        struct op_param whole;
+        struct str rest = str_of(q->match.op->params);
+        bool named = op_next_param(q->match.op, &rest, &whole);
+        assert(named && rest.n == 0 && q->match.params[0].p == NULL);
+        obj->members[obj->n++] = (struct json_member){whole.name, *members};
+        return true;
+    }
     return add_path(a, q, obj, no) &&
            (by_body ? add_body(members, obj, no) : add_query(a, q, obj, no));
 }

@@ -214,6 +214,9 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
     } else if ((q->asset = page__asset(s, q->path)) != NULL) {
         q->match.methods = 1U << OP_GET;
         q->target = TARGET_ASSET;
+    } else if (front__is(q->path)) {
+        q->match.methods = 1U << OP_GET;
+        q->target = TARGET_FRONT;
     } else if (route__is(q->path)) {
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_PLUGIN;

@@ -111,6 +111,7 @@ enum target {
     TARGET_OPTIONS,
     TARGET_PLUGIN,
     TARGET_MOUNT,
+    TARGET_FRONT,
 };
 
 /// Why a request is not served, before it becomes a problem+json.
@@ -203,6 +204,12 @@ void mount__lost(struct call *r);
 bool mount__is_stream(const struct conn *c);
 /// The hub is closing, or who reads may not any more: end the body properly, then the connection.
 void mount__end_stream(struct conn *c);
+// ---- front.c: files of plugins' web sides -------------------------------------------------------
+
+/// Is it /front/NAME/REVISION/FILE?
+bool front__is(struct str path);
+/// Answer with the file. Ends the call.
+void front__answer(struct conn *c, struct call *r);
 
 // ---- params.c: path, query and body become the parameters of an operation --------------------
 

@@ -1,0 +1,33 @@
+// Tools that look at and drive the person's open page. The page is told through the hub's event stream and answers what
+// became of it, so a command that says "done" has had its effect.
+
+#include "agent/agent_int.h"
+#include "agent/tool_int.h"
+
+static void show_page(struct tool_call *c)
+{
+    const struct agent_screen *page = &c->site->agent->screen;
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    if (page->state != NULL) {
+        page->state(page->arg, &out);
+    }
+    tool_call_finish(c, buf_str(&out), page->state != NULL ? NULL : "there is no page");
+    buf_fini(&out);
+}
+
+const struct tool_ops tool_UI_STATE = {.start = show_page};
+
+static void drive_page(struct tool_call *c)
+{
+    const struct agent_screen *page = &c->site->agent->screen;
+    const struct json *input = tool_call_input(c);
+    if (page->command == NULL) {
+        tool_call_finish(c, STR(""), "there is no page");
+        return;
+    }
+    page->command(page->arg, json_str(json_get(input, "kind"), ""), json_get(input, "params"),
+                  tool_call_ticket(c));
+}
+
+const struct tool_ops tool_UI_COMMAND = {.start = drive_page};

@@ -1,0 +1,232 @@
+// The web sides of plugins: which there are, and what browsers say of them.
+//
+//     plugin.loaded, plugin.changed, plugin.unloaded ──> page: GET /front/plugins ──> import /front/NAME/REVISION/...
+//     page: POST /front/NAME/report ──> kept for that revision: front_error, diagnostics, needs of the row;
+//                                       new ones are events plugin.error (source "front") and plugin.needs
+//
+// Each report replaces what was said of the plugin before, so a page that loads it well takes an earlier failure
+// back. What is said of a revision that does not serve any more is not taken, and not shown.
+
+#include "api/handlers.h"
+#include "api/plugin_int.h"
+
+enum { DIAGS_MAX = 16, TEXT_MAX = 1000 };
+
+struct front_notes {
+    uint64_t revision;
+    vec(struct gen_diag) diags; // copies
+    char *needs;                // the reason for a page-reload; NULL: it needs none
+};
+
+static void notes_free(struct front_notes *n)
+{
+    vec_foreach (d, &n->diags) {
+        gen_diag_fini(d);
+    }
+    vec_fini(&n->diags);
+    free(n->needs);
+    free(n);
+}
+
+void api__front_free(struct api *api)
+{
+    struct str key;
+    void *notes;
+    for (size_t at = 0; map_next(&api->fronts, &at, &key, &notes);) {
+        notes_free(notes);
+    }
+    map_fini(&api->fronts);
+}
+
+/// What was said of the version that serves; NULL: nothing.
+static const struct front_notes *notes_of(const struct api *api, const char *plugin)
+{
+    const struct front_notes *n = map_get(&api->fronts, str_of(plugin));
+    struct plugin_front f;
+    bool current = n != NULL && api->plugins != NULL &&
+                   plugins_front(api->plugins, str_of(plugin), &f) && f.revision == n->revision;
+    return current ? n : NULL;
+}
+
+const struct gen_diag *api__front_diag(const struct api *api, const char *plugin, size_t i)
+{
+    const struct front_notes *n = notes_of(api, plugin);
+    return n != NULL && i < n->diags.n ? &n->diags.p[i] : NULL;
+}
+
+const char *api__front_error(const struct api *api, const char *plugin)
+{
+    const struct gen_diag *d;
+    for (size_t i = 0; (d = api__front_diag(api, plugin, i)) != NULL; i++) {
+        if (gen_code_severity(d->code) == DIAG_ERROR) {
+            return d->message;
+        }
+    }
+    return NULL;
+}
+
+const char *api__front_needs(const struct api *api, const char *plugin)
+{
+    const struct front_notes *n = notes_of(api, plugin);
+    return n != NULL ? n->needs : NULL;
+}
+
+// ---- the list -----------------------------------------------------------------------------------
+
+static void write_front(const char *name, const struct plugin_front *f, struct jw *w)
+{
+    jw_obj(w);
+    jw_kstrz(w, "name", name);
+    jw_kint(w, "revision", (int64_t)f->revision);
+    jw_kstrz(w, "hash", f->hash);
+    jw_key(w, "url");
+    jw_strf(w, "/front/%s/%llu/%s?v=%.12s", name, (unsigned long long)f->revision, f->entry,
+            f->hash);
+    jw_key(w, "style");
+    if (f->style != NULL) {
+        jw_strf(w, "/front/%s/%llu/%s?v=%.12s", name, (unsigned long long)f->revision, f->style,
+                f->hash);
+    } else {
+        jw_null(w);
+    }
+    jw_kvalue(w, "options", f->options);
+    jw_end_obj(w);
+}
+
+void op_FRONT_LIST(struct api *api, struct op_call *c)
+{
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_karr(w, "plugins");
+    for (size_t i = 0; api->plugins != NULL && i < plugins_count(api->plugins); i++) {
+        struct plugin_front f;
+        const char *name = plugins_at(api->plugins, i).name;
+        if (plugins_front(api->plugins, str_of(name), &f)) {
+            write_front(name, &f, w);
+        }
+    }
+    jw_end_arr(w);
+    jw_kint(w, "generation", api_generation(api));
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+bool api_front_file(const struct api *api, struct str name, struct str revision, struct str path,
+                    struct api_file *out)
+{
+    struct plugin_front f;
+    uint64_t asked;
+    if (api->plugins == NULL || !str_to_u64(revision, &asked) ||
+        !plugins_front(api->plugins, name, &f) || f.revision != asked) {
+        return false;
+    }
+    memcpy(out->version, f.hash, sizeof out->version - 1);
+    out->version[sizeof out->version - 1] = '\0';
+    return plugins_front_file(api->plugins, name, path, &out->bytes, &out->type);
+}
+
+// ---- what browsers say --------------------------------------------------------------------------
+
+static const char *text_of(struct arena *a, const struct json *v)
+{
+    struct str s = json_str(v, "");
+    return s.n != 0 ? arena_strdup(a, (struct str){s.p, MIN(s.n, (size_t)TEXT_MAX)}) : NULL;
+}
+
+/// Read one diagnostic of a report; false: it is none.
+static bool read_diag(struct arena *a, const char *plugin, const struct json *v,
+                      struct gen_diag *out)
+{
+    struct str code = json_str(json_get(v, "code"), "FRONT_LOAD_FAILED");
+    *out = (struct gen_diag){.plugin = plugin,
+                             .source = "front",
+                             .path = text_of(a, json_get(v, "path")),
+                             .line = (int)json_int(json_get(v, "line"), 0),
+                             .message = text_of(a, json_get(v, "message"))};
+    bool known = gen_code_parse(code, &out->code) &&
+                 (out->code == DIAG_FRONT_LOAD_FAILED || out->code == DIAG_OUTPUT_CONFLICT);
+    return known && out->message != NULL;
+}
+
+static void tell_error(const struct api *api, const struct gen_diag *d)
+{
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, SIZE_MAX);
+    jw_init(&w, &fields);
+    gen_diag_write(d, &w);
+    api__emit(api, EVENT_PLUGIN_ERROR, &fields);
+}
+
+static void tell_needs(const struct api *api, const char *plugin, const char *reason)
+{
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, SIZE_MAX);
+    jw_init(&w, &fields);
+    jw_obj(&w);
+    jw_kstrz(&w, "plugin", plugin);
+    jw_kstrz(&w, "kind", "page-reload");
+    jw_kstrz(&w, "reason", reason);
+    jw_end_obj(&w);
+    api__emit(api, EVENT_PLUGIN_NEEDS, &fields);
+}
+
+static bool was_said(const struct front_notes *old, const struct gen_diag *d)
+{
+    for (size_t i = 0; old != NULL && i < old->diags.n; i++) {
+        if (gen_diag_equal(&old->diags.p[i], d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Put what was said in the place of what was said before; what is new becomes events.
+static void take_report(struct api *api, struct op_call *c, const char *plugin, uint64_t revision)
+{
+    const struct front_notes *said = notes_of(api, plugin);
+    struct front_notes *n = xcalloc(1, sizeof *n);
+    n->revision = revision;
+    json_foreach_item (it, json_get(c->params, "diagnostics")) {
+        struct gen_diag d;
+        if (n->diags.n < DIAGS_MAX && read_diag(c->arena, plugin, it, &d)) {
+            vec_push(&n->diags, gen_diag_copy(&d));
+            if (!was_said(said, &d)) {
+                tell_error(api, &d);
+            }
+        }
+    }
+    const char *needs = text_of(c->arena, json_get(c->params, "needs"));
+    if (needs != NULL) {
+        n->needs = xstrdup(needs);
+        if (said == NULL || said->needs == NULL || strcmp(said->needs, needs) != 0) {
+            tell_needs(api, plugin, needs);
+        }
+    }
+    struct front_notes *old = map_set(&api->fronts, str_of(plugin), n);
+    if (old != NULL) {
+        notes_free(old);
+    }
+}
+
+void op_FRONT_REPORT(struct api *api, struct op_call *c)
+{
+    struct str name = api__name(c);
+    struct plugin_front f;
+    struct plugin_row row;
+    if (api->plugins == NULL || !plugins_find(api->plugins, name, &row)) {
+        op_fail(c, PROBLEM_NOT_FOUND, NULL, "there is no plugin '" STR_FMT "'", STR_ARG(name));
+        return;
+    }
+    uint64_t revision = (uint64_t)json_int(json_get(c->params, "revision"), 0);
+    bool current = plugins_front(api->plugins, name, &f) && f.revision == revision;
+    if (current) {
+        take_report(api, c, arena_strdup(c->arena, name), revision);
+    }
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kbool(w, "taken", current);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
