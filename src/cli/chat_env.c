@@ -9,19 +9,27 @@
 #include <unistd.h>
 
 #include "cli/chat_int.h"
+#include "cli/travel.h"
 #include "config/config.h"
+
+static struct config *load_for(const struct home *home, struct err *e)
+{
+    struct config_sources src = {.home = home, .env = (const char *const *)environ};
+    struct config *config = NULL;
+    struct config_diags diags;
+    config_diags_init(&diags);
+    int rc = config_load(&config, &src, &diags, e);
+    config_diags_fini(&diags);
+    return rc < 0 ? NULL : config;
+}
 
 static struct config *load(struct cli *c)
 {
-    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
-    struct config *config = NULL;
-    struct config_diags diags;
     struct err e = {0};
-    config_diags_init(&diags);
-    if (config_load(&config, &src, &diags, &e) < 0) {
+    struct config *config = load_for(&c->home, &e);
+    if (config == NULL) {
         cli__fail(c, &e);
     }
-    config_diags_fini(&diags);
     return config;
 }
 
@@ -97,15 +105,21 @@ static void write_all(const struct config *config, struct jw *w)
     jw_end_obj(w);
 }
 
-int chat__write_env(struct cli *c, struct jw *w)
+int travel_write_env(const struct home *home, struct jw *w, struct err *e)
 {
-    struct config *config = load(c);
+    struct config *config = load_for(home, e);
     if (config == NULL) {
-        return EXIT_FAILED;
+        return e->code;
     }
     write_all(config, w);
     config_free(config);
-    return EXIT_OK;
+    return 0;
+}
+
+int chat__write_env(struct cli *c, struct jw *w)
+{
+    struct err e = {0};
+    return travel_write_env(&c->home, w, &e) < 0 ? cli__fail(c, &e) : EXIT_OK;
 }
 
 int chat__write_keys(struct cli *c, struct buf *out)

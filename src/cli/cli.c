@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli_int.h"
+#include "pty/tty.h"
 
 int cli__exit_of(int code)
 {
@@ -86,6 +87,10 @@ static int run(struct cli *c)
 {
     if (args_has(&c->args, FLAG_VERSION)) {
         return cmd_version(c);
+    }
+    bool bare = c->cmd == NULL && !args_has(&c->args, FLAG_HELP);
+    if (bare && c->out.terminal && tty_in_foreground(STDIN_FILENO)) {
+        c->cmd = command_default(command_find_noun(STR("tui")));
     }
     if (c->cmd == NULL) {
         help__print_all(&c->out, false);

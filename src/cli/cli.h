@@ -1,6 +1,7 @@
 #pragma once
 
-#include "base/base.h"
+#include "config/home.h"
+#include "term/color.h"
 
 // The command line. main() hands over here; what is above this folder is reached through cli_host.
 
@@ -13,11 +14,21 @@ struct cli_hub_opts {
     bool safe;
 };
 
+/// What `afloat tui` was asked for. Borrowed for the call.
+struct cli_tui_opts {
+    const struct home *home;
+    const char *project; // absolute
+    enum color_depth color;
+    bool safe;
+};
+
 struct cli_host {
     const char *version;
     const char *(*build_id)(void); // of this program
     /// Run the hub in the foreground until it is told to stop; returns the exit code.
     int (*run_hub)(const struct cli_hub_opts *opts);
+    /// Run the full-screen interface until the user leaves. Returns 0 or a negative code.
+    int (*run_tui)(const struct cli_tui_opts *opts, struct err *e);
     /// Be the process that runs one improvement; returns the exit code.
     int (*run_host_lua)(const char *path);
     /// Be the process of a plugin in `lang` (python, node, c), or of its validation; returns the exit code.

@@ -46,6 +46,13 @@ void out_init(struct out *o, enum out_color color, bool quiet)
     o->color = wants_color(color);
 }
 
+void out_init_rows(struct out *o, enum color_depth color)
+{
+    *o = (struct out){.color = color, .terminal = true, .drawing = true, .gathers = true};
+    buf_init(&o->data, DATA_MAX);
+    panel_init(&o->panel);
+}
+
 void out_fini(struct out *o)
 {
     panel_fini(&o->panel);
@@ -227,13 +234,19 @@ void out_resume(struct out *o)
 static void say(struct out *o, const char *before, const char *fmt, va_list ap) PRINTF_LIKE(3, 0);
 static void say(struct out *o, const char *before, const char *fmt, va_list ap)
 {
-    settle(o); // what was printed before comes first, where both go to one terminal
-    lift_rows(o);
-    write_out(o);
     char *text = NULL;
     if (vasprintf(&text, fmt, ap) < 0) {
         abort();
     }
+    if (o->gathers) {
+        out_tinted(o, OUT_YELLOW, str_of(text));
+        out_add(o, STR("\n"));
+        free(text);
+        return;
+    }
+    settle(o); // what was printed before comes first, where both go to one terminal
+    lift_rows(o);
+    write_out(o);
     struct buf line;
     buf_init(&line, DATA_MAX);
     buf_addz(&line, before);

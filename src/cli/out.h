@@ -23,12 +23,16 @@ struct out {
     enum color_depth color; // what stdout takes
     bool terminal;          // stdout is a terminal
     bool drawing;           // between out_begin() and out_end()
+    bool gathers;           // nothing is written: see out_init_rows()
     struct panel panel;
     int fault; // errno of the first write that failed, 0 while all is well
 };
 
 /// Begin; `quiet` leaves notes out. The caller ends it with out_fini().
 void out_init(struct out *o, enum out_color color, bool quiet);
+/// Gather everything in `data`, notes too, as a terminal of this depth shows it: rows for a screen. The caller takes
+/// them from there. Nothing is written.
+void out_init_rows(struct out *o, enum color_depth color);
 /// Write what is left, and free.
 void out_fini(struct out *o);
 

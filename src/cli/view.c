@@ -31,7 +31,8 @@ static struct str text_of(const struct json *v, const char *key)
 
 static size_t cols_of(const struct view *v)
 {
-    return v->mode == VIEW_LIVE ? MAX(tty_size(STDOUT_FILENO).ws_col, 20) : LINE_MAX_COLS;
+    size_t wide = v->cols != 0 ? v->cols : tty_size(STDOUT_FILENO).ws_col;
+    return v->mode == VIEW_LIVE ? MAX(wide, 20) : LINE_MAX_COLS;
 }
 
 static size_t room_of(const struct view *v)

@@ -16,6 +16,7 @@ enum view_mode {
 struct view {
     enum view_mode mode;
     struct out *out;     // borrowed
+    size_t cols;         // 0: as wide as the terminal
     struct mdstream md;  // the message in hand, as it comes
     struct buf said;     // what was streamed of it
     struct buf final;    // the last message that was shown whole

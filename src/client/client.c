@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "client/client_int.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
-#include "net/http1.h"
 #include "net/sse.h"
 
 enum { HEAD_MAX = 64 << 10, CHUNK = 64 << 10 };
@@ -194,11 +194,16 @@ static void copy_header(char *out, size_t size, struct str value)
     out[n] = '\0';
 }
 
+void client__take_head(struct client_answer *a, const struct http1 *http)
+{
+    a->status = http->status;
+    copy_header(a->type, sizeof a->type, http1_get(http, "Content-Type"));
+    copy_header(a->build, sizeof a->build, http1_get(http, "Afloat-Build"));
+}
+
 static void on_head(struct exchange *x)
 {
-    x->a->status = x->http.status;
-    copy_header(x->a->type, sizeof x->a->type, http1_get(&x->http, "Content-Type"));
-    copy_header(x->a->build, sizeof x->a->build, http1_get(&x->http, "Afloat-Build"));
+    client__take_head(x->a, &x->http);
     x->streaming = x->cb != NULL && x->a->status / 100 == 2 &&
                    strcasecmp(x->a->type, "text/event-stream") == 0;
 }
@@ -271,14 +276,24 @@ static int take_answer(struct exchange *x)
     return x->stopped != 0 ? x->stopped : rc < 0 ? rc : 0;
 }
 
-static int talk(struct exchange *x, const struct client_peer *to)
+int client__write_head(struct buf *out, const struct client_peer *to,
+                       const struct client_request *r, struct err *e)
 {
-    struct buf head;
-    buf_init(&head, HEAD_MAX);
-    write_head(&head, to, x->r);
-    int rc = buf_ok(&head) ? send_all(x, buf_str(&head))
-                           : err_set(x->e, ERR_INVALID, "the request's head is too large");
-    buf_fini(&head);
+    int rc = check_request(r, e);
+    if (rc == 0) {
+        buf_init(out, HEAD_MAX);
+        write_head(out, to, r);
+        rc = buf_ok(out) ? 0 : err_set(e, ERR_INVALID, "the request's head is too large");
+        if (rc < 0) {
+            buf_fini(out);
+        }
+    }
+    return rc;
+}
+
+static int talk(struct exchange *x, struct buf *head)
+{
+    int rc = send_all(x, buf_str(head));
     if (rc == 0) {
         rc = send_all(x, x->r->body);
     }
@@ -287,7 +302,8 @@ static int talk(struct exchange *x, const struct client_peer *to)
 
 static int run(struct exchange *x, const struct client_peer *to)
 {
-    int rc = check_request(x->r, x->e);
+    struct buf head;
+    int rc = client__write_head(&head, to, x->r, x->e);
     if (rc < 0) {
         return rc;
     }
@@ -296,12 +312,14 @@ static int run(struct exchange *x, const struct client_peer *to)
     x->fd = to->tcp != NULL ? dial_tcp(to->tcp, x->deadline, x->e)
                             : dial_unix(to->socket, x->deadline, x->e);
     if (x->fd < 0) {
+        buf_fini(&head);
         return x->fd;
     }
     http1_init(&x->http, HTTP1_RESPONSE, NULL, on_body, x);
     http1_next(&x->http, strcmp(x->r->method, "HEAD") == 0);
     sse_init(&x->sse, CLIENT_EVENT_MAX, on_event, x);
-    rc = talk(x, to);
+    rc = talk(x, &head);
+    buf_fini(&head);
     sse_fini(&x->sse);
     http1_fini(&x->http);
     close(x->fd);

@@ -1,11 +1,13 @@
 // The program: everything is a command, the hub too.
 
+#include "bind/shipped.h"
 #include "cli/cli.h"
 #include "host/host.h"
 #include "host/script.h"
 #include "host/validate.h"
 #include "main/build_id.h"
 #include "main/daemon.h"
+#include "tui/tui.h"
 
 static int run_hub(const struct cli_hub_opts *o)
 {
@@ -20,10 +22,25 @@ static int run_hub(const struct cli_hub_opts *o)
     });
 }
 
+static int run_tui(const struct cli_tui_opts *o, struct err *e)
+{
+    return tui_run(
+        &(struct tui_opts){
+            .home = o->home,
+            .project = o->project,
+            .version = AFLOAT_VERSION,
+            .shipped = shipped_lua,
+            .color = o->color,
+            .safe = o->safe,
+        },
+        e);
+}
+
 int main(int argc, char **argv)
 {
     static const struct cli_host host = {
         .run_hub = run_hub,
+        .run_tui = run_tui,
         .run_host_lua = host_lua_main,
         .run_host_script = host_script_main,
         .run_validate = host_validate_main,

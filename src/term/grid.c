@@ -10,13 +10,13 @@
 #include "base/utf8.h"
 #include "term/text.h"
 
-static const struct cell blank = {.n = 1, .width = 1, .text = " "};
+static const struct grid_cell blank = {.n = 1, .width = 1, .text = " "};
 
 // ---- life ----------------------------------------------------------------------------------
 
 void grid_init(struct grid *g)
 {
-    static_assert(sizeof(struct cell) == sizeof(struct style) + 2 + CELL_TEXT, "no padding");
+    static_assert(sizeof(struct grid_cell) == sizeof(struct style) + 2 + CELL_TEXT, "no padding");
     *g = (struct grid){0};
 }
 
@@ -55,7 +55,7 @@ void grid_copy(struct grid *to, const struct grid *from)
     to->cursor_shown = from->cursor_shown;
 }
 
-struct cell *grid_at(const struct grid *g, int row, int col)
+struct grid_cell *grid_at(const struct grid *g, int row, int col)
 {
     assert(row >= 0 && row < g->rows && col >= 0 && col < g->cols);
     return &g->cells[(size_t)row * (size_t)g->cols + (size_t)col];
@@ -135,7 +135,7 @@ void style_apply(struct style *style, struct str parameters)
 // What overwrites one half of a wide character takes the other away.
 static void split_wide(struct grid *g, int row, int col)
 {
-    struct cell *c = grid_at(g, row, col);
+    struct grid_cell *c = grid_at(g, row, col);
     if (c->width == 0 && col > 0) {
         struct style style = c[-1].style;
         c[-1] = blank;
@@ -155,7 +155,7 @@ static bool is_hidden(uint32_t cp)
 }
 
 // Keep what may be shown of a cluster, as much as a cell holds.
-static void set_text(struct cell *c, struct str cluster)
+static void set_text(struct grid_cell *c, struct str cluster)
 {
     c->n = 0;
     memset(c->text, 0, sizeof c->text);
@@ -169,7 +169,7 @@ static void set_text(struct cell *c, struct str cluster)
         cluster = str_from(cluster, n);
     }
     if (c->n == 0) {
-        *c = (struct cell){.style = c->style, .n = 1, .width = c->width, .text = "?"};
+        *c = (struct grid_cell){.style = c->style, .n = 1, .width = c->width, .text = "?"};
     }
 }
 
@@ -179,12 +179,12 @@ static void put_cluster(struct grid *g, int row, int col, struct str cluster, in
     for (int i = 0; i < width; i++) {
         split_wide(g, row, col + i);
     }
-    struct cell *c = grid_at(g, row, col);
+    struct grid_cell *c = grid_at(g, row, col);
     c->style = style;
     c->width = (uint8_t)width;
     set_text(c, cluster);
     if (width == 2) {
-        c[1] = (struct cell){.style = style};
+        c[1] = (struct grid_cell){.style = style};
     }
 }
 
@@ -195,7 +195,7 @@ void grid_fill(struct grid *g, struct rect r, struct style style)
         split_wide(g, row, seen.col);
         split_wide(g, row, seen.col + seen.cols - 1);
         for (int col = seen.col; col < seen.col + seen.cols; col++) {
-            struct cell *c = grid_at(g, row, col);
+            struct grid_cell *c = grid_at(g, row, col);
             *c = blank;
             c->style = style;
         }

@@ -35,7 +35,7 @@ struct style {
 
 /// One cell. Without padding, so that bytes can be compared. No cell holds a control character:
 /// nothing that is drawn can command the terminal.
-struct cell {
+struct grid_cell {
     struct style style;
     uint8_t n;     // bytes of `text`; 0 in the right half of a wide character
     uint8_t width; // 1 or 2; 0 in the right half
@@ -49,7 +49,7 @@ struct rect {
 
 struct grid {
     int rows, cols;
-    struct cell *cells; // rows * cols
+    struct grid_cell *cells; // rows * cols
     int cursor_row, cursor_col;
     bool cursor_shown;
 };
@@ -65,7 +65,7 @@ void grid_clear(struct grid *g);
 void grid_copy(struct grid *to, const struct grid *from);
 
 /// The cell at a place inside the grid.
-struct cell *grid_at(const struct grid *g, int row, int col);
+struct grid_cell *grid_at(const struct grid *g, int row, int col);
 
 /// The part that both have; rows and cols are never negative.
 struct rect rect_clip(struct rect a, struct rect b);

@@ -28,12 +28,12 @@ static bool same_style(const struct style *a, const struct style *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool same_cell(const struct cell *a, const struct cell *b)
+static bool same_cell(const struct grid_cell *a, const struct grid_cell *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool is_clear(const struct cell *c)
+static bool is_clear(const struct grid_cell *c)
 {
     static const struct style none;
     return c->n == 1 && c->text[0] == ' ' && same_style(&c->style, &none);
@@ -128,7 +128,7 @@ static bool write_gap(struct writer *w, int col)
 {
     size_t bytes = 0;
     for (int at = w->col; at < col; at++) {
-        const struct cell *c = grid_at(w->new, w->row, at);
+        const struct grid_cell *c = grid_at(w->new, w->row, at);
         bytes += c->n;
         if (c->width != 1 || !same_style(&c->style, &w->style)) {
             return false;
@@ -138,7 +138,7 @@ static bool write_gap(struct writer *w, int col)
         return false;
     }
     for (int at = w->col; at < col; at++) {
-        const struct cell *c = grid_at(w->new, w->row, at);
+        const struct grid_cell *c = grid_at(w->new, w->row, at);
         buf_add(w->out, c->text, c->n);
     }
     return true;
@@ -170,7 +170,7 @@ static void move(struct writer *w, int row, int col)
 
 static void write_cell(struct writer *w, int row, int col)
 {
-    const struct cell *c = grid_at(w->new, row, col);
+    const struct grid_cell *c = grid_at(w->new, row, col);
     assert(c->width != 0);
     move(w, row, col);
     set_style(w, &c->style);
@@ -212,12 +212,12 @@ static int erase(struct writer *w, const struct grid *old, int row, int col, boo
 static void write_row(struct writer *w, const struct grid *old, int row, bool whole)
 {
     const struct grid *new = w->new;
-    size_t bytes = (size_t) new->cols * sizeof(struct cell);
+    size_t bytes = (size_t) new->cols * sizeof(struct grid_cell);
     if (!whole && memcmp(grid_at(old, row, 0), grid_at(new, row, 0), bytes) == 0) {
         return;
     }
     for (int col = 0; col < new->cols;) {
-        const struct cell *c = grid_at(new, row, col);
+        const struct grid_cell *c = grid_at(new, row, col);
         // a wide character whose right half alone differs is written whole
         bool same = !whole && same_cell(grid_at(old, row, col), c) &&
                     (c->width != 2 || same_cell(grid_at(old, row, col + 1), c + 1));
@@ -246,7 +246,7 @@ static uint64_t hash_row(const struct grid *g, int row)
 {
     const unsigned char *p = (const unsigned char *)grid_at(g, row, 0);
     uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct cell); i += 4) {
+    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct grid_cell); i += 4) {
         uint32_t v;
         memcpy(&v, p + i, 4);
         h = (h ^ v) * 1099511628211u;
@@ -311,7 +311,7 @@ static void scroll(struct grid *g, const struct band *band)
         grid_fill(g, (struct rect){row, 0, 1, g->cols}, (struct style){0});
         if (inside) {
             memcpy(grid_at(g, row, 0), grid_at(&before, from, 0),
-                   (size_t)g->cols * sizeof(struct cell));
+                   (size_t)g->cols * sizeof(struct grid_cell));
         }
     }
     grid_fini(&before);

@@ -3,74 +3,15 @@ window changes, and with every key of the help page."""
 import re
 import subprocess
 import threading
-import time
 import types
 
 import pytest
 
-from chat_rig import SPINNER, FakeHub
+from chat_rig import SPINNER, FakeHub, Pane
 from conftest import BIN, DEADLINE, retry
 
 pytestmark = pytest.mark.skipif(subprocess.run(["which", "tmux"], capture_output=True).returncode != 0,
                                 reason="no tmux")
-
-
-class Pane:
-    """A program in a window of tmux."""
-
-    def __init__(self, home, dir, cols, rows, *args, env=None, program=BIN):
-        self.socket = str(dir / "tmux.sock")
-        words = {**home.env, "AFLOAT_HOME": str(home.dir), "TERM": "tmux-256color", "NO_COLOR": "1", **(env or {})}
-        words.pop("TMUX", None)
-        self.dir = dir
-        self.tmux("new-session", "-d", "-x", str(cols), "-y", str(rows), "-c", str(dir), "cat")
-        self.tmux("set", "-g", "status", "off")
-        self.tmux("set", "-g", "focus-events", "on")
-        self.tmux("set", "-g", "remain-on-exit", "on")
-        self.tmux("respawn-pane", "-k", "-c", str(dir), *[f"-e{k}={v}" for k, v in words.items()],
-                  program, *args)
-
-    def tmux(self, *args):
-        done = subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def keys(self, *names):
-        self.tmux("send-keys", *names)
-
-    def type(self, text):
-        self.tmux("send-keys", "-l", text)
-
-    def grid(self):
-        return self.tmux("capture-pane", "-p").rstrip("\n").split("\n")
-
-    def all(self):
-        """With the scrollback, lines that were wrapped joined again."""
-        return self.tmux("capture-pane", "-p", "-J", "-S", "-").rstrip("\n")
-
-    def wait(self, check):
-        end = time.monotonic() + DEADLINE
-        while not check(grid := self.grid()):
-            assert time.monotonic() < end, "\n".join(grid)
-            time.sleep(0.02)
-        return grid
-
-    def shows(self, text):
-        return self.wait(lambda grid: any(text in line for line in grid))
-
-    def idle(self):
-        """The prompt is empty and nothing is at work."""
-        return self.wait(lambda g: any(line == ">" for line in g) and not any(line[:1] in SPINNER for line in g if line))
-
-    def cursor(self):
-        x, y = self.tmux("display", "-p", "#{cursor_x} #{cursor_y}").split()
-        return int(y), int(x)
-
-    def resize(self, cols, rows):
-        self.tmux("resize-window", "-x", str(cols), "-y", str(rows))
-
-    def close(self):
-        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
 
 
 @pytest.fixture

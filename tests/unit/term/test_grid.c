@@ -42,7 +42,7 @@ static void scroll_region(struct emulator *t, int up)
         grid_fill(&t->g, (struct rect){row, 0, 1, t->g.cols}, (struct style){0});
         if (from >= t->top && from <= t->bottom) {
             memcpy(grid_at(&t->g, row, 0), grid_at(&before, from, 0),
-                   (size_t)t->g.cols * sizeof(struct cell));
+                   (size_t)t->g.cols * sizeof(struct grid_cell));
         }
     }
     grid_fini(&before);
@@ -159,7 +159,7 @@ static void show(struct rig *r, bool whole)
     feed(&r->t, buf_str(&r->bytes));
     for (int row = 0; row < r->next.rows; row++) {
         for (int col = 0; col < r->next.cols; col++) {
-            struct cell *a = grid_at(&r->t.g, row, col), *b = grid_at(&r->next, row, col);
+            struct grid_cell *a = grid_at(&r->t.g, row, col), *b = grid_at(&r->next, row, col);
             if (memcmp(a, b, sizeof *a) != 0) {
                 test_fail(__FILE__, __LINE__, "cell %d,%d is '%.*s', not '%.*s'", row, col, a->n,
                           a->text, b->n, b->text);
@@ -337,7 +337,7 @@ static void change(struct rig *r)
         for (int i = top; i < top + n; i++) {
             if (i + up >= 0 && i + up < rows) {
                 memcpy(grid_at(&r->next, i, 0), grid_at(&before, i + up, 0),
-                       (size_t)cols * sizeof(struct cell));
+                       (size_t)cols * sizeof(struct grid_cell));
             }
         }
         grid_fini(&before);

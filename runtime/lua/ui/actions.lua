@@ -1,0 +1,248 @@
+-- What keys, the palette and widgets do. An action gets the state and, from a widget, what was chosen. It may
+-- wait: afloat.call() returns the answer of the hub, or nil and why there is none.
+
+local function fail(why)
+  if why then afloat.note(why, "bad") end
+end
+
+local function close(state)
+  state.tui.popup = nil
+  state.tui.focus = state.tui.back or "sessions"
+  state.tui.back = nil
+end
+
+local function popup(state, name, focus)
+  if not state.tui.popup then state.tui.back = state.tui.focus end
+  state.tui.popup = name
+  state.tui.focus = focus or name
+end
+
+local function new_session(state)
+  local row, why = afloat.call("session.new", { working_dir = state.project })
+  if not row then return nil, fail(why) end
+  afloat.open(row.id)
+  state.tui.selected.sessions = row.id
+  state.tui.view = "chat"
+  return row
+end
+
+local function current(state)
+  if not state.session then
+    afloat.note("open a session first: Ctrl+N begins one")
+    return nil
+  end
+  return state.session
+end
+
+-- "a=1 b='two words'" as a table; a value that is no pair belongs to `first`.
+local function parse(text, first)
+  local out, rest = {}, text
+  while #rest > 0 do
+    rest = rest:gsub("^%s+", "")
+    local name, after = rest:match("^([%w_]+)=(.*)$")
+    if not name then
+      if first and #rest > 0 then out[first] = rest end
+      break
+    end
+    local quote = after:match("^['\"]")
+    local value
+    if quote then
+      value, rest = after:match("^" .. quote .. "(.-)" .. quote .. "(.*)$")
+    else
+      value, rest = after:match("^(%S*)(.*)$")
+    end
+    if not value then return nil, "a quote has no end: " .. after end
+    out[name] = value
+  end
+  return out
+end
+
+local function show(state, title, value)
+  state.tui.output = { title = title, text = type(value) == "string" and value or json.encode(value, 2) }
+  popup(state, "output")
+end
+
+local function run_op(state, op, params)
+  local answer, why = afloat.call(op, params)
+  if answer == nil then return fail(why) end
+  show(state, op, answer)
+end
+
+-- What of an operation's parameters is known here.
+local function known(state, op)
+  local out = {}
+  for _, p in ipairs(op.params) do
+    if p.name == "id" and state.session then out.id = state.session.id end
+  end
+  return out
+end
+
+local function find_op(name)
+  for _, op in ipairs(afloat.ops()) do
+    if op.name == name then return op end
+  end
+end
+
+return {
+  ["quit"] = { desc = "leave; sessions go on", run = function() afloat.quit() end },
+  ["redraw"] = { desc = "draw the screen anew", run = function() afloat.redraw() end },
+  ["focus.next"] = { desc = "next part of the screen", run = function() afloat.focus_move(1) end },
+  ["focus.prev"] = { desc = "previous part of the screen", run = function() afloat.focus_move(-1) end },
+  ["focus.input"] = { desc = "write a message", run = function(state)
+    state.tui.view = "chat"
+    state.tui.focus = "message"
+  end },
+
+  ["palette.open"] = { desc = "all commands", run = function(state)
+    if state.tui.popup == "palette" then return close(state) end
+    state.tui.input.palette = ""
+    state.tui.selected.palette = nil
+    popup(state, "palette")
+  end },
+  ["palette.choose"] = { desc = "run the chosen command", run = function(state, id)
+    close(state)
+    if not id then return end
+    local kind, name = id:match("^(%a+):(.+)$")
+    if kind == "action" then return afloat.run(name, state) end
+    if kind == "command" then return run_op(state, "command.run", { name = name }) end
+    local op = find_op(name)
+    local have, missing = known(state, op), 0
+    for _, p in ipairs(op.params) do
+      if not p.optional and not have[p.name] then missing = missing + 1 end
+    end
+    if missing == 0 and not op.destroys then return run_op(state, name, have) end
+    state.tui.asked_op = name
+    local text = ""
+    for _, p in ipairs(op.params) do
+      if have[p.name] then text = text .. p.name .. "=" .. have[p.name] .. " " end
+      if not p.optional and not have[p.name] then text = text .. p.name .. "=" end
+    end
+    state.tui.input.op = text
+    popup(state, "op")
+  end },
+  ["op.run"] = { desc = "run the operation with these values", run = function(state)
+    local op = find_op(state.tui.asked_op)
+    local first
+    for _, p in ipairs(op.params) do first = first or (not p.optional and p.name) end
+    local params, why = parse(state.tui.input.op or "", first)
+    if not params then return fail(why) end
+    close(state)
+    run_op(state, op.name, params)
+  end },
+
+  ["help.open"] = { desc = "this help", run = function(state) popup(state, "help") end },
+  ["popup.close"] = { desc = "close the popup", run = close },
+  ["escape"] = { desc = "close, interrupt or go back", run = function(state)
+    if state.tui.popup then return close(state) end
+    if state.busy then return afloat.run("session.interrupt", state) end
+    if state.tui.view ~= "chat" then state.tui.view = "chat" end
+    state.tui.focus = "sessions"
+  end },
+
+  ["session.new"] = { desc = "new session", run = function(state)
+    state.tui.popup = nil
+    if new_session(state) then state.tui.focus = "message" end
+  end },
+  ["session.preview"] = { desc = "show the chosen session", run = function(state, id)
+    if id and not id:match("^run:") then afloat.open(id) end
+  end },
+  ["session.open"] = { desc = "open the chosen session", run = function(state, id)
+    if not id then return end
+    local run = id:match("^run:(.+)$")
+    if run then
+      for _, r in ipairs(state.runs) do
+        if r.id == run and r.session_id then afloat.open(r.session_id) end
+      end
+    else
+      afloat.open(id)
+    end
+    state.tui.view = "chat"
+    state.tui.focus = "message"
+  end },
+  ["session.interrupt"] = { desc = "interrupt the turn", run = function(state)
+    local s = current(state)
+    if s then
+      local _, why = afloat.call("session.interrupt", { id = s.id })
+      fail(why)
+    end
+  end },
+  ["permission.next"] = { desc = "next permission mode: ask, edits, plan, auto", run = function(state)
+    local s = current(state)
+    if not s then return end
+    local after = { ask = "edits", edits = "plan", plan = "auto" }
+    local _, why = afloat.call("session.patch", { id = s.id, permission = after[s.permission] or "ask" })
+    fail(why)
+  end },
+  ["message.send"] = { desc = "send the message", run = function(state)
+    local text = state.tui.input.message or ""
+    if text:match("^%s*$") then return end
+    local s = state.session or new_session(state)
+    if not s then return end
+    local asked = state.pending and state.pending[1]
+    local _, why
+    if asked and asked.question_id then
+      _, why = afloat.call("session.answer", { id = s.id, question_id = asked.question_id, answer = text })
+    elseif state.busy then
+      _, why = afloat.call("session.steer", { id = s.id, text = text })
+    else
+      _, why = afloat.call("session.message", { id = s.id, text = text })
+    end
+    if why then return fail(why) end
+    state.tui.input.message = ""
+    state.tui.scroll.conversation = 0
+  end },
+
+  -- one key decides: the list "ask" gives what was chosen
+  ["ask.decide"] = { desc = "answer what the session asks", run = function(state, id)
+    local asked = state.pending and state.pending[1]
+    if not asked or not id then return end
+    local _, why
+    if asked.question_id then
+      _, why = afloat.call("session.answer", { id = state.session.id, question_id = asked.question_id, answer = id })
+    else
+      _, why = afloat.call("session.permission", {
+        id = state.session.id, request_id = asked.request_id,
+        decision = id == "deny" and "deny" or "allow", remember = id ~= "deny" and id or "once",
+      })
+    end
+    fail(why)
+  end },
+
+  ["reload"] = { desc = "reload what changed", run = function(state)
+    local report, why = afloat.call("reload", {})
+    if not report then return fail(why) end
+    local text = "generation " .. tostring(report.generation) .. ": " .. #report.added .. " added, " .. #report.changed ..
+      " changed, " .. #report.removed .. " removed"
+    if #report.failed > 0 then text = text .. ", failed: " .. table.concat(report.failed, " ") end
+    afloat.note(text, report.ok and "good" or "bad")
+  end },
+  ["view.sessions"] = { desc = "sessions and the conversation", run = function(state)
+    state.tui.view = "chat"
+    state.tui.focus = "sessions"
+  end },
+  ["view.plugins"] = { desc = "plugins with generation and errors", run = function(state)
+    state.tui.view = "plugins"
+    state.tui.focus = "plugins"
+  end },
+  ["view.runs"] = { desc = "runs of bots", run = function(state)
+    state.tui.view = "runs"
+    state.tui.focus = "runs"
+  end },
+  ["plugin.details"] = { desc = "show the chosen plugin", run = function(state, name)
+    if name then run_op(state, "plugin.show", { name = name }) end
+  end },
+  ["run.details"] = { desc = "show what the chosen run changed", run = function(state, id)
+    if not id then return end
+    local answer, why = afloat.call("run.diff", { id = id })
+    if not answer then return fail(why) end
+    state.tui.output = { title = "run " .. id, diff = answer.diff or json.encode(answer, 2) }
+    popup(state, "output")
+  end },
+  ["ended.toggle"] = { desc = "show or hide ended sessions", run = function(state)
+    state.tui.ended = not state.tui.ended
+  end },
+  ["details.toggle"] = { desc = "show all of what tools print, or little of it", run = function(state)
+    state.tui.details = not state.tui.details
+    afloat.details(state.tui.details)
+  end },
+}

@@ -1,0 +1,29 @@
+-- What happens when something happened. Keys are event types as in `afloat events`; "*" is every event.
+
+-- A question takes the focus, unless somebody is typing a message.
+local function ask(state, event)
+  if state.session and event.session == state.session.id and (state.tui.input.message or "") == "" then
+    state.tui.focus = "ask"
+  end
+end
+
+return {
+  ["permission.requested"] = ask,
+  ["question.asked"] = ask,
+  ["permission.decided"] = function(state)
+    if state.tui.focus == "ask" then state.tui.focus = "message" end
+  end,
+  ["question.answered"] = function(state)
+    if state.tui.focus == "ask" then state.tui.focus = "message" end
+  end,
+  ["generation.committed"] = function(state, event)
+    local n = #(event.changed or {}) + #(event.added or {}) + #(event.removed or {})
+    local bad = #(event.failed or {})
+    local text = "generation " .. tostring(event.generation) .. ": " .. n .. " changed"
+    if bad > 0 then text = text .. ", " .. bad .. " failed: " .. table.concat(event.failed, " ") end
+    afloat.note(text, bad > 0 and "bad" or "good")
+  end,
+  ["bot.run.ended"] = function(state, event)
+    afloat.note("run of " .. tostring(event.bot) .. " ended: " .. tostring(event.end_reason or event.state or ""))
+  end,
+}

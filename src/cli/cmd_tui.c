@@ -1,0 +1,48 @@
+// `afloat tui`, and `afloat` alone on a terminal.
+
+#include <unistd.h>
+
+#include "cli/ask.h"
+#include "pty/tty.h"
+
+static bool is_simple(void)
+{
+    const char *term = getenv("TERM");
+    return term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
+}
+
+// Line by line: what the chat does on a terminal that cannot be drawn on.
+static int run_plain(struct cli *c)
+{
+    setenv("TERM", "dumb", 1);
+    return cmd_chat(c);
+}
+
+int cmd_tui(struct cli *c)
+{
+    const char *asked = args_value(&c->args, FLAG_CWD);
+    struct err e = {0};
+    if (!c->out.terminal || !tty_in_foreground(STDIN_FILENO)) {
+        err_set(&e, ERR_USAGE,
+                "the full-screen interface needs a terminal; 'afloat chat' does not");
+        return cli__fail(c, &e);
+    }
+    if (args_has(&c->args, FLAG_PLAIN) || is_simple()) {
+        return run_plain(c);
+    }
+    char *project = realpath(asked != NULL ? asked : ".", NULL);
+    if (project == NULL) {
+        err_sys(&e, "cannot open '%s'", asked != NULL ? asked : ".");
+        return cli__fail(c, &e);
+    }
+    int code = ask_ensure_hub(c);
+    if (code == EXIT_OK) {
+        struct cli_tui_opts o = {.home = &c->home,
+                                 .project = project,
+                                 .color = c->out.color,
+                                 .safe = args_has(&c->args, FLAG_SAFE)};
+        code = c->host->run_tui(&o, &e) < 0 ? cli__fail(c, &e) : EXIT_OK;
+    }
+    free(project);
+    return code;
+}

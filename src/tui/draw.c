@@ -1,0 +1,280 @@
+// The widgets that show: text, pane, status, diff, popups; and what all widgets draw with.
+
+#include <assert.h>
+
+#include "base/visible.h"
+#include "term/diff.h"
+#include "term/text.h"
+#include "tui/widgets_int.h"
+
+static const struct style accent = {.fg = STYLE_RGB(38, 150, 190)};
+static const struct style dim = {.attrs = STYLE_DIM};
+
+// ---- text ----------------------------------------------------------------------------------
+
+struct flow {
+    struct tui *t;
+    struct rect r;
+    bool wrap, draw;
+    int skip;     // rows that are not shown
+    int row, col; // where the next word goes, from the start of the text
+};
+
+static void flow_put(struct flow *f, struct str text, struct style style)
+{
+    int width = (int)text_width(text), row = f->row - f->skip;
+    if (f->draw && row >= 0 && row < f->r.rows) {
+        grid_put(&f->t->screen.next, f->r, f->r.row + row, f->r.col + f->col, text, style);
+    }
+    f->col += width;
+}
+
+static void flow_break(struct flow *f)
+{
+    f->row++;
+    f->col = 0;
+}
+
+// One word with the blanks before it. A word that is longer than a row is cut.
+static void flow_word(struct flow *f, struct str blanks, struct str word, struct style style)
+{
+    int wide = (int)text_width(word), gap = (int)text_width(blanks);
+    if (f->wrap && f->col > 0 && f->col + gap + wide > f->r.cols) {
+        flow_break(f);
+    } else {
+        flow_put(f, blanks, style);
+    }
+    while (f->wrap && word.n != 0 && f->col + (int)text_width(word) > f->r.cols && f->r.cols > 1) {
+        size_t n = text_fit(word, (size_t)MAX(f->r.cols - f->col, 0), NULL);
+        if (n == 0 && f->col == 0) {
+            break;
+        }
+        flow_put(f, (struct str){word.p, n}, style);
+        flow_break(f);
+        word = str_from(word, n);
+    }
+    flow_put(f, word, style);
+}
+
+static void flow_line(struct flow *f, struct str line, struct style style)
+{
+    while (line.n != 0) {
+        size_t gap = 0;
+        while (gap < line.n && line.p[gap] == ' ') {
+            gap++;
+        }
+        size_t end = gap;
+        while (end < line.n && line.p[end] != ' ') {
+            end++;
+        }
+        flow_word(f, (struct str){line.p, gap}, (struct str){line.p + gap, end - gap}, style);
+        line = str_from(line, end);
+    }
+}
+
+static void flow_text(struct flow *f, struct str text, struct style style)
+{
+    while (text.n != 0) {
+        bool feeds = str_index(text, '\n') >= 0;
+        struct str line = str_cut(&text, '\n');
+        for (bool tab = true; tab && line.n != 0;) {
+            tab = str_index(line, '\t') >= 0;
+            flow_line(f, str_cut(&line, '\t'), style);
+            flow_line(f, tab ? STR("    ") : STR(""), style);
+        }
+        if (feeds) {
+            flow_break(f);
+        }
+    }
+}
+
+static struct style span_style(const struct json *v, struct style otherwise)
+{
+    struct style s;
+    struct err e;
+    return node__style(&s, json_get(v, "style"), otherwise, &e) < 0 ? otherwise : s;
+}
+
+int draw__text(struct tui *t, struct rect r, const struct json *v, struct style style, bool wrap,
+               int skip, bool draw)
+{
+    struct flow f = {.t = t, .r = r, .wrap = wrap, .skip = skip, .draw = draw};
+    if (v != NULL && v->type == JSON_STR) {
+        flow_text(&f, v->s, style);
+    }
+    json_foreach_item (it, v) {
+        bool plain = it->type == JSON_STR;
+        flow_text(&f, plain ? it->s : json_str(json_get(it, "text"), ""),
+                  plain ? style : span_style(it, style));
+    }
+    return f.row + (f.col > 0);
+}
+
+void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struct style style)
+{
+    for (int row = -skip; lines.n != 0 && row < r.rows; row++) {
+        struct str line = str_cut(&lines, '\n');
+        if (row >= 0) {
+            grid_put(&t->screen.next, r, r.row + row, r.col, line, style);
+        }
+    }
+}
+
+// A mark in the border, where there is one: how far down this is.
+void draw__more(struct tui *t, struct rect r, int top, int total)
+{
+    if (total > r.rows && r.rows > 2) {
+        int at = (int)((int64_t)top * (r.rows - 1) / MAX(total - r.rows, 1));
+        struct rect edge = {r.row, r.col + r.cols, r.rows, 1};
+        grid_put(&t->screen.next, edge, r.row + MIN(MAX(at, 0), r.rows - 1), r.col + r.cols,
+                 STR("┃"), accent);
+    }
+}
+
+// ---- scrolling -----------------------------------------------------------------------------
+
+int scroll__of(struct tui *t, const struct node *n, int total)
+{
+    int at = ui__get_int(t->ui, "scroll", n->id, 0);
+    return MIN(MAX(at, 0), MAX(total - n->inner.rows, 0));
+}
+
+bool scroll__key(struct tui *t, const struct node *n, const struct key *k)
+{
+    static const struct {
+        enum key_code code;
+        int rows, pages;
+    } keys[] = {{KEY_UP, -1, 0},       {KEY_DOWN, 1, 0},        {KEY_PAGE_UP, 0, -1},
+                {KEY_PAGE_DOWN, 0, 1}, {KEY_HOME, -1000000, 0}, {KEY_END, 1000000, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(keys) && k->mods == 0; i++) {
+        if (keys[i].code == k->code) {
+            scroll__by(t, n, keys[i].rows + keys[i].pages * MAX(n->inner.rows - 1, 1));
+            return true;
+        }
+    }
+    return false;
+}
+
+void scroll__by(struct tui *t, const struct node *n, int rows)
+{
+    int total = kept__of(t, n->id)->top; // what was drawn last
+    int at = scroll__of(t, n, total) + rows;
+    ui__set_int(t->ui, "scroll", n->id, MIN(MAX(at, 0), MAX(total - n->inner.rows, 0)));
+    app__changed(t, true);
+}
+
+void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+{
+    if (m->kind == MOUSE_UP || m->kind == MOUSE_DOWN) {
+        scroll__by(t, n, m->kind == MOUSE_UP ? -3 : 3);
+    }
+}
+
+// ---- text, diff ------------------------------------------------------------------------------
+
+int text__fit(struct tui *t, struct node *n, bool rows, int other)
+{
+    bool wrap = json_bool(json_get(n->v, "wrap"), true);
+    struct rect r = {0, 0, 1, rows ? other : 1000};
+    return rows ? draw__text(t, r, json_get(n->v, "text"), n->style, wrap, 0, false) : other;
+}
+
+void text__draw(struct tui *t, struct node *n)
+{
+    bool wrap = json_bool(json_get(n->v, "wrap"), true);
+    const struct json *text = json_get(n->v, "text");
+    int skip = 0;
+    if (json_bool(json_get(n->v, "scroll"), false) && n->id.n != 0) {
+        int total = draw__text(t, n->inner, text, n->style, wrap, 0, false);
+        kept__of(t, n->id)->top = total;
+        skip = scroll__of(t, n, total);
+        draw__more(t, n->inner, skip, total);
+    }
+    draw__text(t, n->inner, text, n->style, wrap, skip, true);
+}
+
+void diff__draw(struct tui *t, struct node *n)
+{
+    struct diff_look look = {
+        .cols = (size_t)MAX(n->inner.cols, 1), .rows = 100000, .color = COLOR_TRUE};
+    struct buf lines;
+    int total = 0;
+    buf_init(&lines, SIZE_MAX);
+    diff_render(&lines, str_trim(node__str(n, "text")), &look);
+    for (size_t i = 0; i < lines.n; i++) {
+        total += lines.p[i] == '\n';
+    }
+    kept__of(t, n->id)->top = total;
+    int skip = scroll__of(t, n, total);
+    draw__lines(t, n->inner, buf_str(&lines), skip, n->style);
+    draw__more(t, n->inner, skip, total);
+    buf_fini(&lines);
+}
+
+// ---- frames --------------------------------------------------------------------------------
+
+// The pane that holds the focus has a bright border.
+static bool holds_focus(struct tui *t, const struct node *n)
+{
+    struct node *f = input__focused(t);
+    for (struct node *c = n->first; c != NULL; c = c->next) {
+        if (c == f || holds_focus(t, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pane__draw(struct tui *t, struct node *n)
+{
+    bool lit = holds_focus(t, n);
+    struct rect all = {0, 0, t->screen.next.rows, t->screen.next.cols};
+    struct style line = lit ? accent : dim;
+    static const struct style none;
+    if (memcmp(&n->style, &none, sizeof none) != 0) {
+        line = n->style;
+    }
+    if (n->popup) {
+        grid_fill(&t->screen.next, n->at, (struct style){0});
+    }
+    if (!n->border) {
+        return;
+    }
+    grid_box(&t->screen.next, n->at, all, line);
+    struct str title = node__str(n, "title");
+    if (title.n != 0 && n->at.cols > 6) {
+        struct buf shown, safe;
+        buf_init(&shown, SIZE_MAX);
+        buf_init(&safe, SIZE_MAX);
+        visible_add(&safe, title, false);
+        buf_addc(&shown, ' ');
+        text_add_cut(&shown, buf_str(&safe), (size_t)n->at.cols - 6);
+        buf_addc(&shown, ' ');
+        line.attrs = (line.attrs & ~(uint32_t)STYLE_DIM) | (lit ? STYLE_BOLD : 0u);
+        grid_put(&t->screen.next, all, n->at.row, n->at.col + 2, buf_str(&shown), line);
+        buf_fini(&shown);
+        buf_fini(&safe);
+    }
+}
+
+void status__draw(struct tui *t, struct node *n)
+{
+    struct rect r = n->inner;
+    const struct json *left = json_get(n->v, "left"), *right = json_get(n->v, "right");
+    struct rect probe = {0, 0, 1, 10000};
+    (void)probe;
+    int wide = 0;
+    if (right != NULL && right->type == JSON_STR) {
+        wide = (int)text_width(right->s);
+    }
+    json_foreach_item (it, right) {
+        wide += (int)text_width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
+    }
+    bool fits = wide + 12 < r.cols;
+    struct rect a = {r.row, r.col + 1, r.rows, r.cols - 2 - (fits ? wide + 2 : 0)};
+    draw__text(t, a, left, n->style, false, 0, true);
+    if (fits) {
+        struct rect b = {r.row, r.col + r.cols - wide - 1, r.rows, wide};
+        draw__text(t, b, right, dim, false, 0, true);
+    }
+}

@@ -1,0 +1,393 @@
+// Widgets that one chooses from: list, table, palette.
+//
+// What is chosen is remembered in `_tui_state.selected` by the item's id, where it has one: when the list is
+// sorted anew, the choice stays on what was chosen and not on its place.
+
+#include <assert.h>
+
+#include "base/time.h"
+#include "term/text.h"
+#include "tui/widgets_int.h"
+
+enum { GUARD_NS = 400 * 1000000 };
+
+static const struct style dim = {.attrs = STYLE_DIM};
+static const struct style accent = {.fg = STYLE_RGB(38, 150, 190)};
+
+/// What a widget offers: all of its items, or those that fit what was typed.
+struct offers {
+    const struct json *items;
+    vec(uint32_t) shown;
+    size_t at; // the chosen one, an index into `shown`
+};
+
+static struct str field(const struct json *item, const char *key)
+{
+    return json_str(json_get(item, key), "");
+}
+
+static struct str text_of(const struct json *item)
+{
+    return item->type == JSON_STR ? item->s : field(item, "text");
+}
+
+// ---- what fits -----------------------------------------------------------------------------
+
+static bool contains(struct str text, struct str word)
+{
+    for (size_t i = 0; i + word.n <= text.n; i++) {
+        if (strncasecmp(text.p + i, word.p, word.n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Every word must be somewhere; lower is better. -1: it does not fit.
+static int rank(const struct json *item, struct str query)
+{
+    struct str text = text_of(item), more = field(item, "secondary");
+    int all = 0;
+    while (query.n != 0) {
+        struct str word = str_cut(&query, ' ');
+        bool starts = word.n <= text.n && word.n != 0 && strncasecmp(text.p, word.p, word.n) == 0;
+        int one = word.n == 0 || starts  ? 0
+                  : contains(text, word) ? 1
+                  : contains(more, word) ? 2
+                                         : -1;
+        if (one < 0) {
+            return -1;
+        }
+        all = MAX(all, one);
+    }
+    return all;
+}
+
+static void find_chosen(struct tui *t, const struct node *n, struct offers *o)
+{
+    struct str id = ui__get_str(t->ui, "selected", n->id);
+    int index = node__int(n, "selected", ui__get_int(t->ui, "selected", n->id, 1));
+    o->at = o->shown.n != 0 ? MIN((size_t)MAX(index, 1), o->shown.n) - 1 : 0;
+    for (size_t i = 0; i < o->shown.n && id.n != 0; i++) {
+        if (str_eq(field(json_at(o->items, o->shown.p[i]), "id"), id)) {
+            o->at = i;
+            return;
+        }
+    }
+}
+
+static struct offers offers_of(struct tui *t, const struct node *n)
+{
+    bool table = strcmp(n->widget->name, "table") == 0;
+    bool palette = strcmp(n->widget->name, "palette") == 0;
+    struct offers o = {.items = json_get(n->v, table ? "rows" : "items")};
+    struct str query = palette ? ui__get_str(t->ui, "input", n->id) : STR_NULL;
+    for (int want = 0; want <= (query.n != 0 ? 2 : 0); want++) {
+        uint32_t i = 0;
+        json_foreach_item (it, o.items) {
+            if (query.n == 0 || rank(it, query) == want) {
+                vec_push(&o.shown, i);
+            }
+            i++;
+        }
+    }
+    find_chosen(t, n, &o);
+    return o;
+}
+
+static const struct json *chosen(const struct offers *o)
+{
+    return o->at < o->shown.n ? json_at(o->items, o->shown.p[o->at]) : NULL;
+}
+
+// ---- choosing ------------------------------------------------------------------------------
+
+// Run the action that the node names in `key`, with the id of an item or else its number.
+static void act(struct tui *t, const struct node *n, const char *key, const struct offers *o)
+{
+    const struct json *item = chosen(o), *id = json_get(item, "id");
+    struct json number = {.type = JSON_INT, .i = (int64_t)o->at + 1};
+    if (node__str(n, key).n != 0) {
+        ui__act(t->ui, node__str(n, key), item == NULL ? NULL : id != NULL ? id : &number);
+    }
+}
+
+static void choose(struct tui *t, const struct node *n, struct offers *o, int64_t at)
+{
+    if (o->shown.n == 0) {
+        return;
+    }
+    size_t before = o->at;
+    o->at = (size_t)MIN(MAX(at, 0), (int64_t)o->shown.n - 1);
+    struct str id = field(chosen(o), "id");
+    if (id.n != 0) {
+        ui__set_str(t->ui, "selected", n->id, id);
+    } else {
+        ui__set_int(t->ui, "selected", n->id, (int)o->at + 1);
+    }
+    app__changed(t, true);
+    if (before != o->at) {
+        act(t, n, "select", o);
+    }
+}
+
+// Items with a key of their own are chosen with it at once. A list that guards does so only when it has been
+// on the screen for a moment: a key that was meant for something else decides nothing.
+static bool press_item(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
+{
+    bool guarded = json_bool(json_get(n->v, "guard"), false) &&
+                   time_mono_ns() < kept__of(t, n->id)->since_ns + GUARD_NS;
+    for (size_t i = 0; i < o->shown.n && k->code == KEY_CHAR && k->mods == 0; i++) {
+        struct str key = field(json_at(o->items, o->shown.p[i]), "key");
+        if (key.n == 1 && (uint32_t)(unsigned char)key.p[0] == k->cp) {
+            if (!guarded) {
+                o->at = i;
+                act(t, n, "action", o);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool move_key(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
+{
+    static const struct {
+        enum key_code code;
+        int rows, pages;
+    } keys[] = {{KEY_UP, -1, 0},       {KEY_DOWN, 1, 0},        {KEY_PAGE_UP, 0, -1},
+                {KEY_PAGE_DOWN, 0, 1}, {KEY_HOME, -1000000, 0}, {KEY_END, 1000000, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(keys) && k->mods == 0; i++) {
+        if (keys[i].code == k->code) {
+            int page = MAX(n->inner.rows - 1, 1);
+            choose(t, n, o, (int64_t)o->at + keys[i].rows + keys[i].pages * page);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool list__key(struct tui *t, struct node *n, const struct key *k)
+{
+    struct offers o = offers_of(t, n);
+    bool guarded = json_bool(json_get(n->v, "guard"), false) &&
+                   time_mono_ns() < kept__of(t, n->id)->since_ns + GUARD_NS;
+    bool used = move_key(t, n, &o, k) || press_item(t, n, &o, k);
+    if (!used && k->code == KEY_ENTER && k->mods == 0 && node__str(n, "action").n != 0) {
+        used = true;
+        if (!guarded) {
+            act(t, n, "action", &o);
+        }
+    }
+    vec_fini(&o.shown);
+    return used;
+}
+
+void list__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+{
+    struct offers o = offers_of(t, n);
+    int head = strcmp(n->widget->name, "list") != 0; // a table's columns, a palette's input
+    int row = m->row - n->inner.row - head + kept__of(t, n->id)->top;
+    if (m->kind == MOUSE_UP || m->kind == MOUSE_DOWN) {
+        choose(t, n, &o, (int64_t)o.at + (m->kind == MOUSE_UP ? -1 : 1));
+    } else if (m->kind == MOUSE_PRESS && m->button == 1 && row >= 0 && row < (int)o.shown.n) {
+        bool again = (size_t)row == o.at;
+        choose(t, n, &o, row);
+        if (again) {
+            act(t, n, "action", &o);
+        }
+    }
+    vec_fini(&o.shown);
+}
+
+// ---- drawing -------------------------------------------------------------------------------
+
+// Scroll so far that the chosen row can be seen, and no further.
+static int top_of(struct tui *t, const struct node *n, const struct offers *o, int rows)
+{
+    struct kept *k = kept__of(t, n->id);
+    int at = (int)o->at, most = MAX((int)o->shown.n - rows, 0);
+    k->top = at < k->top ? at : at >= k->top + rows ? at - rows + 1 : k->top;
+    k->top = MIN(MAX(k->top, 0), most);
+    return k->top;
+}
+
+static struct style item_style(const struct json *item, struct style otherwise)
+{
+    struct style s;
+    struct err e;
+    return node__style(&s, json_get(item, "style"), otherwise, &e) < 0 ? otherwise : s;
+}
+
+static struct style chosen_style(struct tui *t, const struct node *n, struct style s)
+{
+    if (input__focused(t) == n) {
+        s.attrs = (s.attrs & ~(uint32_t)STYLE_DIM) | STYLE_REVERSE;
+    } else {
+        s.attrs |= STYLE_BOLD;
+    }
+    return s;
+}
+
+static void put_cut(struct tui *t, struct rect r, int col, struct str text, struct style style)
+{
+    struct buf cut;
+    buf_init(&cut, SIZE_MAX);
+    text_add_cut(&cut, text, (size_t)MAX(r.col + r.cols - col, 0));
+    grid_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
+    buf_fini(&cut);
+}
+
+// | mark key text ...            secondary |
+static void draw_item(struct tui *t, const struct node *n, const struct json *item, struct rect r,
+                      bool is_chosen)
+{
+    struct style own = item_style(item, n->style);
+    struct style style = is_chosen ? chosen_style(t, n, n->style) : n->style;
+    struct style mark = is_chosen ? chosen_style(t, n, own) : own;
+    struct str more = field(item, "secondary"), key = field(item, "key"),
+               sign = field(item, "mark");
+    int col = r.col, wide = (int)text_width(more);
+    grid_fill(&t->screen.next, r, is_chosen ? style : (struct style){0});
+    if (sign.n != 0) {
+        col += grid_put(&t->screen.next, r, r.row, col, sign, mark) + 1;
+    }
+    if (key.n != 0) {
+        struct style letter = {.attrs = STYLE_BOLD | style.attrs, .fg = accent.fg};
+        col += grid_put(&t->screen.next, r, r.row, col + 1, key, letter) + 3;
+    }
+    bool palette = strcmp(n->widget->name, "palette") == 0;
+    int column = palette ? MIN(MAX(r.cols / 3, 18), 30) : 0;
+    if (palette && r.cols > 2 * column) {
+        put_cut(t, (struct rect){r.row, r.col, 1, column}, col, text_of(item), style);
+        put_cut(t, r, r.col + column + 1, more, is_chosen ? style : dim);
+        return;
+    }
+    bool room = wide > 0 && wide + 8 < r.col + r.cols - col;
+    struct rect left = {r.row, r.col, 1, r.cols - (room ? wide + 1 : 0)};
+    put_cut(t, left, col, text_of(item), sign.n == 0 && !is_chosen ? own : style);
+    if (room) {
+        struct style end = is_chosen ? style : (own.fg != 0 ? own : dim);
+        grid_put(&t->screen.next, r, r.row, r.col + r.cols - wide, more, end);
+    }
+}
+
+static void draw_items(struct tui *t, struct node *n, struct offers *o, struct rect r)
+{
+    int top = top_of(t, n, o, MAX(r.rows, 1));
+    for (int row = 0; row < r.rows && (size_t)(top + row) < o->shown.n; row++) {
+        size_t i = (size_t)(top + row);
+        draw_item(t, n, json_at(o->items, o->shown.p[i]),
+                  (struct rect){r.row + row, r.col, 1, r.cols}, i == o->at);
+    }
+    if (o->shown.n == 0) {
+        struct str empty = node__str(n, "empty");
+        put_cut(t, r, r.col, empty.n != 0 ? empty : STR(""), dim);
+    }
+    draw__more(t, r, top, (int)o->shown.n);
+}
+
+int list__fit(struct tui *t, struct node *n, bool rows, int other)
+{
+    (void)t;
+    const struct json *items = json_get(n->v, "items");
+    return rows ? MAX(items != NULL ? (int)items->n : 0, 1) : other;
+}
+
+void list__draw(struct tui *t, struct node *n)
+{
+    struct offers o = offers_of(t, n);
+    draw_items(t, n, &o, n->inner);
+    vec_fini(&o.shown);
+}
+
+void palette__draw(struct tui *t, struct node *n)
+{
+    struct offers o = offers_of(t, n);
+    struct rect r = n->inner, rest = {r.row + 1, r.col, MAX(r.rows - 1, 0), r.cols};
+    n->inner.rows = MIN(r.rows, 1);
+    input__draw(t, n);
+    n->inner = r;
+    draw_items(t, n, &o, rest);
+    vec_fini(&o.shown);
+}
+
+bool palette__key(struct tui *t, struct node *n, const struct key *k)
+{
+    struct offers o = offers_of(t, n);
+    bool used = k->code != KEY_HOME && k->code != KEY_END && move_key(t, n, &o, k);
+    if (!used && k->code == KEY_ENTER) {
+        used = true;
+        act(t, n, "action", &o);
+    } else if (!used && k->code == KEY_ESC && node__str(n, "cancel").n != 0) {
+        used = true;
+        ui__act(t->ui, node__str(n, "cancel"), NULL);
+    }
+    vec_fini(&o.shown);
+    if (!used) {
+        used = input__edit(t, n, k);
+        ui__set_int(t->ui, "selected", n->id, 1); // the best of what fits now
+    }
+    return used;
+}
+
+// ---- tables --------------------------------------------------------------------------------
+
+static struct str cell(const struct json *row, size_t i)
+{
+    char key[24];
+    snprintf(key, sizeof key, "%zu", i + 1);
+    return json_str(row->type == JSON_ARR ? json_at(row, i) : json_get(row, key), "");
+}
+
+// Columns are as wide as what is in them; the last one has the rest.
+static void measure(const struct json *columns, const struct json *rows, int *wide, size_t n,
+                    int all)
+{
+    for (size_t i = 0; i < n; i++) {
+        wide[i] = (int)text_width(json_str(json_at(columns, i), ""));
+        json_foreach_item (row, rows) {
+            wide[i] = MAX(wide[i], (int)text_width(cell(row, i)));
+        }
+        wide[i] = i + 1 < n ? MIN(wide[i], MAX(all / 3, 6)) : all;
+    }
+}
+
+static void draw_row(struct tui *t, struct rect r, const struct json *row, bool head,
+                     const int *wide, size_t n, struct style style)
+{
+    for (size_t i = 0, col = (size_t)r.col; i < n; i++) {
+        struct rect part = rect_clip(r, (struct rect){r.row, (int)col, 1, wide[i]});
+        put_cut(t, part, (int)col, head ? json_str(json_at(row, i), "") : cell(row, i), style);
+        col += (size_t)wide[i] + 2;
+    }
+}
+
+void table__draw(struct tui *t, struct node *n)
+{
+    enum { COLUMNS = 16 };
+    int wide[COLUMNS];
+    struct offers o = offers_of(t, n);
+    struct rect r = n->inner;
+    const struct json *columns = json_get(n->v, "columns");
+    size_t count = MIN(columns != NULL ? columns->n : 0, (size_t)COLUMNS);
+    measure(columns, o.items, wide, count, r.cols);
+    if (r.rows > 0) {
+        draw_row(t, (struct rect){r.row, r.col, 1, r.cols}, columns, true, wide, count, dim);
+    }
+    int top = top_of(t, n, &o, MAX(r.rows - 1, 1));
+    for (int row = 0; row + 1 < r.rows && (size_t)(top + row) < o.shown.n; row++) {
+        const struct json *item = json_at(o.items, o.shown.p[top + row]);
+        struct rect line = {r.row + 1 + row, r.col, 1, r.cols};
+        bool is_chosen = (size_t)(top + row) == o.at;
+        struct style style = item_style(item, n->style);
+        style = is_chosen ? chosen_style(t, n, style) : style;
+        grid_fill(&t->screen.next, line, is_chosen ? style : (struct style){0});
+        draw_row(t, line, item, false, wide, count, style);
+    }
+    if (o.shown.n == 0) {
+        put_cut(t, (struct rect){r.row + 1, r.col, r.rows > 1, r.cols}, r.col,
+                node__str(n, "empty"), dim);
+    }
+    vec_fini(&o.shown);
+}

@@ -1,0 +1,139 @@
+// The table of widgets, the input, and what widgets keep between frames.
+
+#include <assert.h>
+
+#include "base/time.h"
+#include "tui/widgets_int.h"
+
+// ---- what is kept --------------------------------------------------------------------------
+
+struct kept *kept__of(struct tui *t, struct str id)
+{
+    struct kept *k = NULL;
+    vec_foreach (it, &t->kept) {
+        k = str_eqz(id, (*it)->id) ? *it : k;
+    }
+    if (k == NULL) {
+        k = xcalloc(1, sizeof *k);
+        snprintf(k->id, sizeof k->id, STR_FMT, STR_ARG(id));
+        edit_init(&k->edit);
+        vec_push(&t->kept, k);
+    }
+    if (k->since_ns == 0 || k->frame + 1 < t->frame) {
+        k->since_ns = time_mono_ns();
+    }
+    k->frame = t->frame;
+    return k;
+}
+
+// ---- input ---------------------------------------------------------------------------------
+
+// What Lua wrote into `_tui_state.input` is what is in the input.
+static struct edit *edit_of(struct tui *t, const struct node *n)
+{
+    struct edit *ed = &kept__of(t, n->id)->edit;
+    struct str text = ui__get_str(t->ui, "input", n->id);
+    if (!str_eq(text, edit_text(ed))) {
+        edit_remember(ed, edit_text(ed)); // what was sent can be had back
+        edit_start(ed);
+        edit_replace(ed, 0, text);
+    }
+    return ed;
+}
+
+int input__fit(struct tui *t, struct node *n, bool rows, int other)
+{
+    struct edit *ed = edit_of(t, n);
+    struct buf lines;
+    int count = 0;
+    if (!rows) {
+        return other;
+    }
+    buf_init(&lines, SIZE_MAX);
+    edit_lines(ed, &lines, "> ", (size_t)MAX(node__int(n, "rows", 1), 1), (size_t)MAX(other, 1));
+    for (size_t i = 0; i < lines.n; i++) {
+        count += lines.p[i] == '\n';
+    }
+    buf_fini(&lines);
+    return MAX(count, 1);
+}
+
+void input__draw(struct tui *t, struct node *n)
+{
+    struct edit *ed = edit_of(t, n);
+    struct rect r = n->inner;
+    struct buf lines;
+    bool focused = input__focused(t) == n;
+    if (r.rows < 1 || r.cols < 1) {
+        return;
+    }
+    buf_init(&lines, SIZE_MAX);
+    struct edit_place at = edit_lines(ed, &lines, "> ", (size_t)r.rows, (size_t)r.cols);
+    draw__lines(t, r, buf_str(&lines), 0, n->style);
+    if (edit_text(ed).n == 0 && !ed->searching) {
+        grid_put(&t->screen.next, r, r.row, r.col + 2, node__str(n, "placeholder"),
+                 (struct style){.attrs = STYLE_DIM});
+    }
+    if (focused) {
+        t->screen.next.cursor_shown = true;
+        t->screen.next.cursor_row = MIN(r.row + (int)at.row, t->screen.next.rows - 1);
+        t->screen.next.cursor_col = MIN(r.col + (int)at.col, t->screen.next.cols - 1);
+    }
+    buf_fini(&lines);
+}
+
+bool input__edit(struct tui *t, struct node *n, const struct key *k)
+{
+    struct edit *ed = edit_of(t, n);
+    enum edit_result r = edit_key(ed, k);
+    if (r == EDIT_DONE) {
+        ui__act(t->ui, node__str(n, "submit"), NULL);
+    } else if (r == EDIT_INTERRUPT && edit_text(ed).n != 0) {
+        edit_start(ed);
+    } else if (r == EDIT_INTERRUPT) {
+        app__note(t, STR("Ctrl+Q leaves"), "");
+    } else if (r == EDIT_CLEAR) {
+        t->screen.whole = true;
+    }
+    if (r != EDIT_DONE) {
+        ui__set_str(t->ui, "input", n->id, edit_text(ed));
+    }
+    app__changed(t, true);
+    return r != EDIT_UNUSED && r != EDIT_COMPLETE;
+}
+
+// ---- the table -----------------------------------------------------------------------------
+
+static void draw_nothing(struct tui *t, struct node *n)
+{
+    (void)t;
+    (void)n;
+}
+
+static bool scroll_key(struct tui *t, struct node *n, const struct key *k)
+{
+    return scroll__key(t, n, k);
+}
+
+// clang-format off
+const struct widget widgets[] = {
+    {.name = "row", .fields = "children:X", .draw = draw_nothing},
+    {.name = "column", .fields = "children:X", .draw = draw_nothing},
+    {.name = "pane", .fields = "title:s child:x", .draw = pane__draw},
+    {.name = "popup", .fields = "title:s child:x width:si height:si", .draw = pane__draw},
+    {.name = "text", .fields = "text:sa wrap:b scroll:b", .draw = text__draw, .fit = text__fit,
+     .key = scroll_key, .mouse = scroll__mouse},
+    {.name = "status", .fields = "left:sa right:sa", .draw = status__draw},
+    {.name = "list", .fields = "items:a selected:i empty:s action:s select:s guard:b", .focuses = true,
+     .draw = list__draw, .fit = list__fit, .key = list__key, .mouse = list__mouse},
+    {.name = "table", .fields = "columns:a rows:a selected:i empty:s action:s select:s", .focuses = true,
+     .draw = table__draw, .key = list__key, .mouse = list__mouse},
+    {.name = "input", .fields = "placeholder:s submit:s rows:i", .focuses = true, .types = true,
+     .draw = input__draw, .fit = input__fit, .key = input__edit},
+    {.name = "palette", .fields = "items:a placeholder:s action:s cancel:s select:s empty:s", .focuses = true, .types = true,
+     .draw = palette__draw, .key = palette__key, .mouse = list__mouse},
+    {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll_key, .mouse = scroll__mouse},
+    {.name = "conversation", .fields = "", .focuses = true, .draw = talk__draw, .key = talk__key, .mouse = talk__mouse},
+};
+// clang-format on
+const size_t n_widgets = ARRAY_LEN(widgets);

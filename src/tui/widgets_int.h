@@ -1,0 +1,30 @@
+#pragma once
+
+#include "tui/tui_int.h"
+
+// The parts of the widgets, for the table in widgets.c.
+
+int text__fit(struct tui *t, struct node *n, bool rows, int other);
+void text__draw(struct tui *t, struct node *n);
+void diff__draw(struct tui *t, struct node *n);
+void pane__draw(struct tui *t, struct node *n); // a popup too
+void status__draw(struct tui *t, struct node *n);
+
+/// How far a node is scrolled that shows `total` rows; keys and the wheel that change it. The number of rows that were drawn
+/// is in `top` of what it keeps.
+int scroll__of(struct tui *t, const struct node *n, int total);
+bool scroll__key(struct tui *t, const struct node *n, const struct key *k);
+void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+void scroll__by(struct tui *t, const struct node *n, int rows);
+
+int list__fit(struct tui *t, struct node *n, bool rows, int other);
+void list__draw(struct tui *t, struct node *n);
+bool list__key(struct tui *t, struct node *n, const struct key *k);
+void list__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+void table__draw(struct tui *t, struct node *n);
+void palette__draw(struct tui *t, struct node *n);
+bool palette__key(struct tui *t, struct node *n, const struct key *k);
+
+int input__fit(struct tui *t, struct node *n, bool rows, int other);
+void input__draw(struct tui *t, struct node *n);
+bool input__edit(struct tui *t, struct node *n, const struct key *k);

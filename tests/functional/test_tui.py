@@ -1,0 +1,568 @@
+"""The full-screen interface in a real terminal emulator (tmux): grids at several widths, every key of the help, answers
+with one key, and an interface that changes while it is used."""
+import os
+import pathlib
+import re
+import subprocess
+import time
+import types
+
+import pytest
+
+from chat_rig import Pane, Terminal
+from conftest import DEADLINE, retry
+from test_agent import Session, one_call
+
+pytestmark = pytest.mark.skipif(subprocess.run(["which", "tmux"], capture_output=True).returncode != 0,
+                                reason="no tmux")
+
+
+class Tui(Pane):
+    """`afloat` alone in a window."""
+
+    def __init__(self, home, dir, cols=80, rows=24, *args, env=None):
+        super().__init__(home, dir, cols, rows, *args, env=env)
+        self.home = home
+        self.wait(lambda g: re.search(r"none yet|^│?[○?●✗] |│ MINE", "\n".join(g), re.M) and "Ctrl+P" in g[-1])
+
+    def status(self):
+        return self.grid()[-1]
+
+    def press(self, key, *texts):
+        """Press one key, then wait for what it brings."""
+        self.keys(key)
+        for text in texts:
+            self.shows(text)
+
+    def gone(self, text):
+        return self.wait(lambda g: not any(text in line for line in g))
+
+    def pid(self):
+        return int(self.tmux("display", "-p", "#{pane_pid}"))
+
+    def ended(self):
+        return self.tmux("display", "-p", "#{pane_dead}").strip() == "1"
+
+    def save(self, rel, text):
+        """Save a file of the user's interface, as editors do: by rename."""
+        path = self.home.dir / rel
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / ".new").write_text(text)
+        os.replace(path.parent / ".new", path)
+
+
+@pytest.fixture
+def tui(home, tmp_path):
+    home.ok("start")
+    dir = tmp_path / "w"
+    dir.mkdir()
+    made = []
+
+    def start(*args, cols=80, rows=24, env=None):
+        made.append(Tui(home, dir, cols, rows, *args, env=env))
+        return made[-1]
+
+    start.dir, start.home = dir, home
+    yield start
+    for pane in made:
+        pane.close()
+
+
+def banner(word):
+    return ('return function(state, next)\n  local tree = next(state)\n'
+            '  table.insert(tree.children, 1, { type = "text", text = "%s", size = 1 })\n  return tree\nend\n' % word)
+
+
+LAYOUT = "lua/user/ui/layout.lua"
+
+# ---- what is seen --------------------------------------------------------------------------------
+
+GRID_80 = """\
+╭─ Sessions ─────────────╮╭─ what is it? ──────────────────────────────────────╮
+│○ what is it?           ││> what is it?                                       │
+│                        ││Title                                               │
+│                        ││                                                    │
+│                        ││A paragraph that is longer than forty columns.      │
+│                        ││                                                    │
+│                        ││• one                                               │
+│                        ││                                                    │
+│                        ││  x = 1                                             │
+│                        │╰────────────────────────────────────────────────────╯
+│                        │╭────────────────────────────────────────────────────╮
+│                        ││> message; Enter sends                              │
+╰────────────────────────╯╰────────────────────────────────────────────────────╯
+""".splitlines()
+
+GRID_40 = """\
+○ what is it?
+> what is it?
+Title
+
+A paragraph that is longer than forty
+columns.
+
+• one
+
+  x = 1
+
+
+
+> message; Enter sends
+""".splitlines()
+
+GRID_160 = [
+    "╭─ Sessions ─────────────────────╮╭─ what is it? " + "─" * 110 + "╮",
+    "│○ what is it?                   ││> what is it?" + " " * 111 + "│",
+]
+
+
+def test_a_conversation_is_these_grids(tui):
+    s = Session(tui.home, tui.dir, [{"text": "# Title\n\nA paragraph that is longer than forty columns.\n\n"
+                                             "- one\n\n```\nx = 1\n```\n"}])
+    s.ask("what is it?")
+    pane = tui(rows=14)
+    pane.press("Enter", "x = 1")
+    assert pane.grid()[:-1] == GRID_80
+    assert re.match(r" gen \d+ · auto · scripted/scripted · /", pane.status())
+    assert pane.status().endswith("Tab next · Ctrl+P palette · ? help")
+    pane.resize(40, 15)
+    pane.wait(lambda g: g[:-1] == GRID_40)
+    pane.resize(160, 14)
+    pane.wait(lambda g: g[:2] == GRID_160)
+    pane.resize(80, 14)
+    pane.wait(lambda g: g[:-1] == GRID_80)
+
+
+def test_a_session_is_begun_and_talked_to(tui):
+    pane = tui()
+    pane.press("C-n", "new session")
+    pane.type("list the files")
+    pane.press("Enter", "These files are there")
+    assert any("○ list the files" in line for line in pane.grid())
+    assert tui.home.json("sessions")["sessions"][0]["working_dir"] == str(tui.dir)
+
+
+def test_a_message_without_a_session_begins_one(tui):
+    pane = tui()
+    pane.press("i")
+    pane.type("list the files")
+    pane.press("Enter", "These files are there")
+
+
+def test_what_needs_somebody_comes_first(tui):
+    Session(tui.home, tui.dir, [one_call(cmd="true"), {"text": "x"}], permission="ask").send("older, asks")
+    Session(tui.home, tui.dir, [{"text": "done"}]).ask("newer, idle")
+    pane = tui()
+    grid = pane.shows("needs you")
+    rows = [line for line in grid if line.startswith("│")]
+    assert "older, asks" in rows[0] and "newer, idle" in rows[1]
+
+
+# ---- keys ----------------------------------------------------------------------------------------
+
+def close_popup(pane, text):
+    pane.keys("Escape")
+    pane.gone(text)
+
+
+def no_cursor(pane):
+    """The focus is where nothing is typed."""
+    return pane.tmux("display", "-p", "#{cursor_flag}").strip() == "0"
+
+
+def test_every_key_of_the_help_does_what_it_says(tui):
+    s = Session(tui.home, tui.dir, [{"text": "said"}])
+    s.ask("first")
+    pane = tui()
+    pane.press("?", "─ Keys ─")
+    listed = {line.split("│")[2].split()[0] for line in pane.grid() if re.search(r"│.*│(\S+) +\S.*│.*│", line)}
+    close_popup(pane, "─ Keys ─")
+    tried = set()
+
+    def press(key, tmux=None, *texts, gone=None):
+        tried.add(key)
+        pane.press(tmux or key, *texts)
+        if gone:
+            pane.gone(gone)
+
+    press("?", None, "this help")
+    press("esc", "Escape", gone="─ Keys ─")
+    press("ctrl+p", "C-p", "Command palette")
+    close_popup(pane, "Command palette")
+    press("p", None, "Plugins · generation")
+    press("r", None, "Runs of bots")
+    press("s", None, "Sessions")
+    pane.press("Enter", "said")  # opens the session, and the input has the focus
+    pane.keys("Escape")
+    retry(lambda: no_cursor(pane))
+    press("o", None)
+    retry(lambda: tui.home.json("sessions")["sessions"][0]["permission"] == "auto")
+    press("m", None, " · ask · ")
+    assert s.call("GET")["permission"] == "ask"
+    press("x", None)
+    press("i", None)
+    retry(lambda: pane.cursor()[0] == 21)
+    press("tab", "Tab")
+    retry(lambda: no_cursor(pane))
+    press("shift+tab", "BTab")
+    retry(lambda: not no_cursor(pane))
+    pane.keys("Escape")
+    retry(lambda: no_cursor(pane))
+    press("ctrl+r", "C-r", "0 added, 0 changed, 0 removed")
+    press("ctrl+l", "C-l", "Sessions")
+    s.call("DELETE")
+    pane.gone("○ first")
+    press("e", None, "· first")
+    press("ctrl+n", "C-n", "new session")
+    press("ctrl+q", "C-q")
+    retry(pane.ended)
+    assert listed - {"key"} == tried
+
+
+def test_in_an_input_keys_are_typed(tui):
+    pane = tui()
+    pane.press("i")
+    pane.type("a?spx")
+    pane.keys("C-a")
+    pane.type("0")
+    pane.shows("> 0a?spx")
+    pane.keys("C-c")
+    pane.gone("0a?spx")
+    pane.press("C-p", "Command palette")
+
+
+def test_the_palette_has_every_operation_and_runs_them(tui):
+    pane = tui()
+    pane.press("C-p", "Command palette")
+    pane.type("health")
+    pane.shows("whether the hub is up")
+    pane.press("Enter", '"ok": true')
+    close_popup(pane, '"ok": true')
+    # one that needs a value asks for it
+    pane.press("C-p", "Command palette")
+    pane.type("plugin.show")
+    pane.press("Enter", "> name=")
+    pane.type("nosuch")
+    pane.press("Enter", "nosuch")
+    pane.shows("gen ")
+    names = re.findall(r'^OP\(\w+,\s*"([^"]+)"', (pathlib.Path(__file__).parents[2] / "src/proto/ops.def").read_text(), re.M)
+    assert len(names) > 60
+    for name in names[::12]:
+        if name != "events":
+            pane.press("C-p", "Command palette")
+            pane.type(name)
+            pane.wait(lambda g: any(re.search(r"│" + re.escape(name[:18]), line) for line in g))
+            close_popup(pane, "Command palette")
+
+
+# ---- answers with one key ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("key, decision, remember", [("a", "allow", "once"), ("t", "allow", "tool"), ("d", "deny", "once")])
+def test_a_permission_is_given_with_one_key(tui, key, decision, remember):
+    s = Session(tui.home, tui.dir, [one_call(cmd="echo hi there"), {"text": "after"}], permission="ask")
+    pane = tui()
+    pane.press("Enter", "message; Enter sends")
+    s.send("go")
+    pane.shows("shell wants to run: echo hi there")
+    time.sleep(0.5)  # a question is not answered by a key that was pressed before it could be read
+    pane.press(key, "after")
+    decided = s.wait_for("permission.decided")
+    assert (decided["decision"], decided.get("remember") or "once") == (decision, remember)
+
+
+def test_a_key_that_was_on_its_way_decides_nothing(tui):
+    s = Session(tui.home, tui.dir, [one_call(cmd="echo hi there"), {"text": "after"}], permission="ask")
+    pane = tui()
+    pane.press("Enter", "message; Enter sends")
+    s.send("go")
+    end = time.monotonic() + DEADLINE
+    while not any("wants to run" in line for line in pane.grid()):  # somebody presses 'a' all the time
+        assert time.monotonic() < end
+    pane.keys("a")
+    time.sleep(0.2)
+    assert s.events("permission.decided") == []
+    time.sleep(0.4)
+    pane.press("d", "after")
+
+
+def test_a_question_is_answered_with_a_number(tui):
+    ask = {"tool_calls": [{"name": "ask_user", "input": {"question": "which one?", "choices": ["red", "blue"]}}]}
+    s = Session(tui.home, tui.dir, [ask, {"text": "after"}])
+    pane = tui()
+    pane.press("Enter", "message; Enter sends")
+    s.send("go")
+    pane.shows("which one?")
+    time.sleep(0.5)
+    pane.press("2", "after")
+    assert s.wait_for("question.answered")["answer"] == "blue"
+
+
+# ---- live ----------------------------------------------------------------------------------------
+
+def test_a_saved_layout_is_on_the_screen_and_does_not_stack(tui):
+    pane = tui()
+    for i in range(5):
+        pane.save(LAYOUT, banner(f"BANNER {i}"))
+        grid = pane.shows(f"BANNER {i}")
+        assert sum("BANNER" in line for line in grid) == 1
+    (pane.home.dir / LAYOUT).unlink()
+    pane.gone("BANNER")
+
+
+@pytest.mark.parametrize("text, said", [
+    ("return function(state, next)\n  local x\n  return x.y\nend\n", "lua/user/ui/layout.lua:3: attempt to index"),
+    ("return functio(", "lua/user/ui/layout.lua:1: "),
+    ("", "lua/user/ui/layout.lua: the file returns nothing"),
+    ("return 3", "lua/user/ui/layout.lua: the file must return a function"),
+    ("return function() return { type = 'lst' } end", "unknown node type 'lst'; did you mean"),
+    ("return function() return { type = 'text', txt = 'x' } end", "'text' has no field 'txt'"),
+    ("return function() return { type = 'row', children = { { type = 'text', style = 'pink' } } } end",
+     "children[1]: unknown style 'pink'"),
+    ("return function() while true do end end", "lua/user/ui/layout.lua:1: ran for more than 100 ms"),
+    ("while true do end", "lua/user/ui/layout.lua:1: "),
+    ("return function() local t = {} while true do t[#t + 1] = ('x'):rep(100000) end end", "lua/user/ui/layout.lua:1: "),
+])
+def test_a_broken_layout_keeps_the_last_good_one_and_is_named(tui, text, said):
+    pane = tui(cols=120)
+    pane.save(LAYOUT, banner("GOOD ONE"))
+    pane.shows("GOOD ONE")
+    pane.save(LAYOUT, text)
+    pane.wait(lambda g: said in g[-1])
+    assert pane.grid()[0] == "GOOD ONE"
+    pane.press("C-p", "Command palette")  # and it is still of use
+    pane.save(LAYOUT, banner("GOOD TWO"))
+    pane.shows("GOOD TWO")
+    pane.wait(lambda g: "layout.lua" not in g[-1])
+
+
+def test_a_layout_that_fails_later_keeps_its_last_frame(tui):
+    pane = tui()
+    pane.save(LAYOUT, banner("GOOD ONE").replace("local tree", "if state.tui.popup then error('no popups') end local tree"))
+    pane.shows("GOOD ONE")
+    pane.press("C-p", "no popups")
+    assert pane.grid()[0] == "GOOD ONE"
+    pane.keys("Escape")
+    pane.save(LAYOUT, banner("GOOD TWO"))
+    pane.shows("GOOD TWO")
+
+
+def test_what_was_typed_and_chosen_survives_a_reload(tui):
+    pane = tui()
+    pane.press("i")
+    pane.type("half a mess")
+    pane.shows("half a mess")
+    pane.save(LAYOUT, banner("GOOD ONE"))
+    pane.shows("GOOD ONE")
+    pane.type("age")
+    pane.shows("> half a message")
+
+
+def test_a_rebound_key_works_at_once_and_a_deleted_one_no_more(tui):
+    pane = tui()
+    pane.save("lua/user/ui/keybindings.lua", 'return { ["F5"] = "view.plugins", ["p"] = false, ["alt+ctrl+x"] = function(state)'
+                                             ' afloat.note("my own key") end }')
+    pane.save(LAYOUT, banner("BUILT"))
+    pane.shows("BUILT")
+    pane.press("F5", "Plugins · generation")
+    pane.press("s", "Sessions")
+    pane.keys("p")
+    pane.press("M-C-x", "my own key")
+    assert not any("Plugins" in line for line in pane.grid())
+    (pane.home.dir / "lua/user/ui/keybindings.lua").unlink()
+
+    def back():
+        pane.keys("p")
+        return any("Plugins · generation" in line for line in pane.grid())
+    retry(back)
+
+
+def test_an_unknown_key_or_action_is_told(tui):
+    pane = tui()
+    pane.save("lua/user/ui/keybindings.lua", 'return { ["ctrl+pp"] = "quit" }')
+    pane.wait(lambda g: "there is no key 'ctrl+pp'" in g[-1])
+    pane.save("lua/user/ui/keybindings.lua", 'return { ["f5"] = "no.such" }')
+    pane.wait(lambda g: "ctrl+pp" not in g[-1])
+    pane.press("F5", "there is no action 'no.such'")
+
+
+def test_shipped_files_are_replaced_and_plugins_add_to_them(tui):
+    pane = tui(cols=120)
+    pane.save("lua/ui/layout.lua", 'return function(state) return { type = "text", text = "MINE " .. (state.extra or "") } end')
+    pane.shows("MINE")
+    plugin = pane.home.dir / "plugins/look"
+    pane.save("plugins/look/ui/layout.lua", 'return function(state, next) state.extra = "and LOOK"; return next(state) end')
+    pane.save("plugins/look/ui/actions.lua", 'afloat.keymap.set("f6", "look.note", { desc = "of a plugin" })\n'
+                                             'return { ["look.note"] = function(state) state.tui.n = (state.tui.n or 0) + 1\n'
+                                             'afloat.note("pressed " .. state.tui.n) end }')
+    (plugin / "init.lua").write_text("on_begin(function() end)\n")
+    pane.shows("MINE and LOOK")
+    pane.save("lua/ui/layout.lua", 'return function(state) local n = state.note; return { type = "text", '
+                                   'text = "MINE " .. (state.extra or "") .. " " .. (n and n.text or "") } end')
+    pane.press("F6", "MINE and LOOK pressed 1")
+    pane.save("plugins/look/ui/layout.lua", 'return function(state, next) state.extra = "and MORE"; return next(state) end')
+    pane.shows("MINE and MORE")
+    pane.press("F6", "pressed 2")  # _tui_state is kept
+    pane.home.ok("plugin", "disable", "look")
+    pane.gone("and MORE")
+
+
+def test_conflicts_between_plugins_are_shown(tui):
+    pane = tui(cols=120)
+    for name in ("one", "two"):
+        pane.save(f"plugins/{name}/ui/keybindings.lua", 'return { ["f7"] = "view.plugins" }' if name == "one" else
+                  'return { ["f7"] = "view.runs" }')
+        (pane.home.dir / f"plugins/{name}/init.lua").write_text("on_begin(function() end)\n")
+    retry(lambda: pane.home.json("plugin", "show", "two")["serving"])
+    pane.save(LAYOUT, banner("BUILT"))
+    pane.shows("BUILT")
+
+    def seen():
+        pane.press("?", "─ Keys ─")
+        found = any("f7: two/ui/keybindings.lua replaces one/ui/keybindings.lua" in line for line in pane.grid())
+        close_popup(pane, "─ Keys ─")
+        return found
+    retry(seen)
+    pane.press("F7", "Runs of bots")
+
+
+def test_components_and_the_mouse(tui):
+    pane = tui()
+    pane.save("lua/user/ui/actions.lua", 'afloat.component.register("badge", function(props, state)\n'
+              '  return { type = "text", text = "<" .. props.word .. " " .. (state.tui.clicks or 0) .. ">", size = 1 }\nend)\n'
+              'afloat.mouse.on("press", function(state, event)\n'
+              '  if event.row == 1 then state.tui.clicks = (state.tui.clicks or 0) + 1 return true end\nend)\nreturn {}\n')
+    pane.save(LAYOUT, 'return function(state, next) local tree = next(state)\n'
+              'table.insert(tree.children, 1, { type = "badge", word = "hi" }) return tree end')
+    pane.shows("<hi 0>")
+    pane.tmux("send-keys", "-H", *"1b 5b 3c 30 3b 33 3b 31 4d".split())  # ESC [ < 0;3;1 M
+    pane.shows("<hi 1>")
+    pane.save(LAYOUT, (pane.home.dir / LAYOUT).read_text() + "-- again\n")  # handlers do not double
+    pane.tmux("send-keys", "-H", *"1b 5b 3c 30 3b 33 3b 31 4d".split())
+    pane.shows("<hi 2>")
+
+
+def test_a_safe_start_has_the_shipped_interface_only(tui):
+    (tui.home.dir / "lua/user/ui").mkdir(parents=True)
+    (tui.home.dir / LAYOUT).write_text(banner("MINE"))
+    pane = tui("tui", "--safe")
+    assert pane.grid()[0].startswith("╭─ Sessions")
+
+
+def test_saves_leave_memory_flat(tui):
+    options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"  # else freed memory is kept
+    pane = tui(env={"ASAN_OPTIONS": options})
+
+    def memory():
+        status = pathlib.Path(f"/proc/{pane.pid()}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
+
+    loops = 60 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+    for i in range(loops):
+        pane.save(LAYOUT, banner(f"N{i}."))
+        if i % 10 == 9:
+            pane.shows(f"N{i}.")
+        if i == loops // 3:
+            before = memory()
+    assert memory() < before + 4096, "kilobytes"
+
+
+# ---- storms --------------------------------------------------------------------------------------
+
+def test_a_window_that_is_dragged_ends_with_the_right_grid(tui):
+    Session(tui.home, tui.dir, [{"text": "an answer of a few words"}]).ask("question")
+    pane = tui()
+    pane.press("Enter", "an answer of a few words")
+    before = pane.grid()
+    for i in range(60):
+        pane.resize(20 + i * 7 % 120, 4 + i * 3 % 40)
+    pane.resize(80, 24)
+    pane.wait(lambda g: g == before)
+
+
+def test_windows_too_small_for_anything_do_no_harm(tui):
+    pane = tui()
+    for cols, rows in [(10, 3), (3, 2), (1, 1), (200, 1), (2, 60)]:
+        pane.resize(cols, rows)
+        pane.keys("C-p")
+        time.sleep(0.05)
+        pane.keys("C-p")
+    pane.resize(80, 24)
+    pane.shows("Sessions")
+    assert not pane.ended()
+
+
+def test_T13_a_flood_of_output_does_not_hold_up_a_key(tui):
+    """A session that prints without a pause, and somebody who wants to leave it."""
+    words = " ".join(str(i) for i in range(30000))
+    s = Session(tui.home, tui.dir, [{"text": words}])
+    pane = tui()
+    pane.press("Enter", "message; Enter sends")
+    s.send("go")
+    pane.keys("Tab")
+    pane.press("C-p", "Command palette")
+    close_popup(pane, "Command palette")
+    s.wait_for("turn.completed")
+    pane.shows("29999")
+
+
+def test_T18_events_of_a_session_that_was_left_are_not_shown(tui):
+    a = Session(tui.home, tui.dir, [{"text": "answer of A"}])
+    b = Session(tui.home, tui.dir, [{"text": "answer of B"}])
+    b.ask("to B")
+    pane = tui()
+    pane.press("Enter", "answer of B")
+    pane.keys("Escape")
+    for _ in range(10):
+        pane.keys("Down", "Up")
+    a.ask("to A")
+    pane.shows("answer of B")
+    time.sleep(0.3)
+    grid = pane.grid()
+    assert not any("answer of A" in line for line in grid)
+    assert sum("answer of B" in line for line in grid) == 1
+
+
+def test_a_hub_that_was_killed_is_told_and_found_again(tui):
+    Session(tui.home, tui.dir, [{"text": "kept"}]).ask("question")
+    pane = tui()
+    pane.press("Enter", "kept")
+    tui.home.kill_hub()
+    pane.shows("the hub does not answer")
+    pane.press("C-p", "Command palette")
+    close_popup(pane, "Command palette")
+    tui.home.ok("start")
+    pane.shows("the hub is back")
+    pane.type("list the files")
+    pane.keys("Enter")
+    assert sum("kept" in line for line in pane.grid()) == 1
+
+
+# ---- ways in and out ---------------------------------------------------------------------------
+
+def test_without_a_terminal_afloat_prints_a_short_help(home):
+    done = home.cli()
+    assert done.returncode == 0 and "afloat chat" in done.stdout
+    done = home.cli("tui")
+    assert done.returncode == 2 and "needs a terminal" in done.stderr
+
+
+def test_the_terminal_is_given_back_as_it_was(home):
+    home.ok("start")
+    t = Terminal(home)
+    t.read(rb"Ctrl\+P")
+    assert not t.is_usual()
+    t.type("\x11")
+    assert t.rest() == 0
+    assert t.seen.endswith(b"\x1b[?1049l") and t.is_usual()
+    assert b"\x1b[?1000l" in t.seen and b"\x1b[?2004l" in t.seen
+
+
+def test_plain_is_line_by_line(home):
+    home.ok("start")
+    t = Terminal(home, "tui", "--plain")
+    t.read(rb"> ")
+    t.type("list the files\n")
+    t.read(rb"These files are there")
+    t.type("/quit\n")
+    assert t.rest() == 0
+    assert b"\x1b" not in t.seen
