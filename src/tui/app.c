@@ -41,7 +41,7 @@ static void run_layout(struct tui *t)
 // What is wrong with the interface's files is said whatever the layout draws.
 static void draw_error(struct tui *t)
 {
-    struct grid *g = &t->screen.next;
+    struct cells *g = &t->screen.next;
     struct rect row = {g->rows - 1, 0, 1, g->cols};
     struct style style = {.fg = STYLE_INDEX(15), .bg = STYLE_INDEX(1), .attrs = STYLE_BOLD};
     struct buf text;
@@ -50,14 +50,14 @@ static void draw_error(struct tui *t)
     }
     buf_init(&text, SIZE_MAX);
     visible_add(&text, str_of(t->error), false);
-    grid_fill(g, row, style);
-    grid_put(g, row, row.row, 1, buf_str(&text), style);
+    cells_fill(g, row, style);
+    cells_put(g, row, row.row, 1, buf_str(&text), style);
     buf_fini(&text);
 }
 
 static void draw(struct tui *t)
 {
-    grid_clear(&t->screen.next);
+    cells_clear(&t->screen.next);
     node__arrange(t, t->screen.next.rows, t->screen.next.cols);
     vec_foreach (n, &t->nodes) {
         if ((*n)->popup) {

@@ -24,7 +24,7 @@ static void flow_put(struct flow *f, struct str text, struct style style)
 {
     int width = (int)text_width(text), row = f->row - f->skip;
     if (f->draw && row >= 0 && row < f->r.rows) {
-        grid_put(&f->t->screen.next, f->r, f->r.row + row, f->r.col + f->col, text, style);
+        cells_put(&f->t->screen.next, f->r, f->r.row + row, f->r.col + f->col, text, style);
     }
     f->col += width;
 }
@@ -115,7 +115,7 @@ void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struc
     for (int row = -skip; lines.n != 0 && row < r.rows; row++) {
         struct str line = str_cut(&lines, '\n');
         if (row >= 0) {
-            grid_put(&t->screen.next, r, r.row + row, r.col, line, style);
+            cells_put(&t->screen.next, r, r.row + row, r.col, line, style);
         }
     }
 }
@@ -126,8 +126,8 @@ void draw__more(struct tui *t, struct rect r, int top, int total)
     if (total > r.rows && r.rows > 2) {
         int at = (int)((int64_t)top * (r.rows - 1) / MAX(total - r.rows, 1));
         struct rect edge = {r.row, r.col + r.cols, r.rows, 1};
-        grid_put(&t->screen.next, edge, r.row + MIN(MAX(at, 0), r.rows - 1), r.col + r.cols,
-                 STR("┃"), accent);
+        cells_put(&t->screen.next, edge, r.row + MIN(MAX(at, 0), r.rows - 1), r.col + r.cols,
+                  STR("┃"), accent);
     }
 }
 
@@ -235,12 +235,12 @@ void pane__draw(struct tui *t, struct node *n)
         line = n->style;
     }
     if (n->popup) {
-        grid_fill(&t->screen.next, n->at, (struct style){0});
+        cells_fill(&t->screen.next, n->at, (struct style){0});
     }
     if (!n->border) {
         return;
     }
-    grid_box(&t->screen.next, n->at, all, line);
+    cells_box(&t->screen.next, n->at, all, line);
     struct str title = node__str(n, "title");
     if (title.n != 0 && n->at.cols > 6) {
         struct buf shown, safe;
@@ -251,7 +251,7 @@ void pane__draw(struct tui *t, struct node *n)
         text_add_cut(&shown, buf_str(&safe), (size_t)n->at.cols - 6);
         buf_addc(&shown, ' ');
         line.attrs = (line.attrs & ~(uint32_t)STYLE_DIM) | (lit ? STYLE_BOLD : 0u);
-        grid_put(&t->screen.next, all, n->at.row, n->at.col + 2, buf_str(&shown), line);
+        cells_put(&t->screen.next, all, n->at.row, n->at.col + 2, buf_str(&shown), line);
         buf_fini(&shown);
         buf_fini(&safe);
     }

@@ -234,7 +234,7 @@ static void put_cut(struct tui *t, struct rect r, int col, struct str text, stru
     struct buf cut;
     buf_init(&cut, SIZE_MAX);
     text_add_cut(&cut, text, (size_t)MAX(r.col + r.cols - col, 0));
-    grid_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
+    cells_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
     buf_fini(&cut);
 }
 
@@ -248,13 +248,13 @@ static void draw_item(struct tui *t, const struct node *n, const struct json *it
     struct str more = field(item, "secondary"), key = field(item, "key"),
                sign = field(item, "mark");
     int col = r.col, wide = (int)text_width(more);
-    grid_fill(&t->screen.next, r, is_chosen ? style : (struct style){0});
+    cells_fill(&t->screen.next, r, is_chosen ? style : (struct style){0});
     if (sign.n != 0) {
-        col += grid_put(&t->screen.next, r, r.row, col, sign, mark) + 1;
+        col += cells_put(&t->screen.next, r, r.row, col, sign, mark) + 1;
     }
     if (key.n != 0) {
         struct style letter = {.attrs = STYLE_BOLD | style.attrs, .fg = accent.fg};
-        col += grid_put(&t->screen.next, r, r.row, col + 1, key, letter) + 3;
+        col += cells_put(&t->screen.next, r, r.row, col + 1, key, letter) + 3;
     }
     bool palette = strcmp(n->widget->name, "palette") == 0;
     int column = palette ? MIN(MAX(r.cols / 3, 18), 30) : 0;
@@ -268,7 +268,7 @@ static void draw_item(struct tui *t, const struct node *n, const struct json *it
     put_cut(t, left, col, text_of(item), sign.n == 0 && !is_chosen ? own : style);
     if (room) {
         struct style end = is_chosen ? style : (own.fg != 0 ? own : dim);
-        grid_put(&t->screen.next, r, r.row, r.col + r.cols - wide, more, end);
+        cells_put(&t->screen.next, r, r.row, r.col + r.cols - wide, more, end);
     }
 }
 
@@ -382,7 +382,7 @@ void table__draw(struct tui *t, struct node *n)
         bool is_chosen = (size_t)(top + row) == o.at;
         struct style style = item_style(item, n->style);
         style = is_chosen ? chosen_style(t, n, style) : style;
-        grid_fill(&t->screen.next, line, is_chosen ? style : (struct style){0});
+        cells_fill(&t->screen.next, line, is_chosen ? style : (struct style){0});
         draw_row(t, line, item, false, wide, count, style);
     }
     if (o.shown.n == 0) {

@@ -108,8 +108,8 @@ bool screen__take_size(struct tui *t)
     if (rows == t->screen.next.rows && cols == t->screen.next.cols) {
         return false;
     }
-    grid_resize(&t->screen.next, rows, cols);
-    grid_resize(&t->screen.shown, rows, cols);
+    cells_resize(&t->screen.next, rows, cols);
+    cells_resize(&t->screen.shown, rows, cols);
     t->screen.whole = true;
     return true;
 }
@@ -119,7 +119,7 @@ void screen__show(struct tui *t)
     struct screen *s = &t->screen;
     struct buf diff;
     buf_init(&diff, SIZE_MAX);
-    grid_diff(&s->shown, &s->next, s->whole, t->o->color, &diff);
+    cells_diff(&s->shown, &s->next, s->whole, t->o->color, &diff);
     if (diff.n != 0) {
         buf_addz(&s->out, "\033[?2026h");
         buf_addz(&s->out, s->whole ? "\033[0m\033[H\033[2J" : "");
@@ -127,7 +127,7 @@ void screen__show(struct tui *t)
         buf_addz(&s->out, "\033[?2026l");
     }
     buf_fini(&diff);
-    grid_copy(&s->shown, &s->next);
+    cells_copy(&s->shown, &s->next);
     s->whole = false;
     write_out(t);
     watch(t);
@@ -136,8 +136,8 @@ void screen__show(struct tui *t)
 int screen__open(struct tui *t, struct err *e)
 {
     struct screen *s = &t->screen;
-    grid_init(&s->shown);
-    grid_init(&s->next);
+    cells_init(&s->shown);
+    cells_init(&s->next);
     buf_init(&s->out, SIZE_MAX);
     timer_init(&s->esc, &t->loop, on_esc, t);
     int rc = tty_take(STDIN_FILENO, TTY_RAW, e);
@@ -176,7 +176,7 @@ void screen__close(struct tui *t)
         close(s->fd);
         tty_give_back();
     }
-    grid_fini(&s->shown);
-    grid_fini(&s->next);
+    cells_fini(&s->shown);
+    cells_fini(&s->next);
     buf_fini(&s->out);
 }

@@ -7,8 +7,8 @@
 #include "client/async.h"
 #include "loop/timer.h"
 #include "lua/refs.h"
+#include "term/cells.h"
 #include "term/edit.h"
-#include "term/grid.h"
 #include "tui/tui.h"
 #include "watch/watch.h"
 
@@ -32,7 +32,7 @@ struct screen {
     struct keys keys;
     struct timer esc;
     struct buf out; // written, but not yet taken by the terminal
-    struct grid shown, next;
+    struct cells shown, next;
     bool whole; // what the terminal shows is not known
     bool open;
 };

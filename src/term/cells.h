@@ -6,7 +6,7 @@
 // A screen as cells: what a full-screen interface draws on. Pure: it appends bytes and reads nothing.
 //
 //     draw ──> next grid ──┐
-//                          ├── grid_diff() ──> bytes that turn the one screen into the other
+//                          ├── cells_diff() ──> bytes that turn the one screen into the other
 //     what is shown ───────┘
 //
 // Popups are drawn last, over what is below them.
@@ -35,7 +35,7 @@ struct style {
 
 /// One cell. Without padding, so that bytes can be compared. No cell holds a control character:
 /// nothing that is drawn can command the terminal.
-struct grid_cell {
+struct term_cell {
     struct style style;
     uint8_t n;     // bytes of `text`; 0 in the right half of a wide character
     uint8_t width; // 1 or 2; 0 in the right half
@@ -47,38 +47,38 @@ struct rect {
     int row, col, rows, cols;
 };
 
-struct grid {
+struct cells {
     int rows, cols;
-    struct grid_cell *cells; // rows * cols
+    struct term_cell *cells; // rows * cols
     int cursor_row, cursor_col;
     bool cursor_shown;
 };
 
-/// An empty grid of 0 x 0. The caller ends it with grid_fini().
-void grid_init(struct grid *g);
-void grid_fini(struct grid *g);
+/// An empty grid of 0 x 0. The caller ends it with cells_fini().
+void cells_init(struct cells *g);
+void cells_fini(struct cells *g);
 /// Give it a size (at least 1 x 1) and make it blank.
-void grid_resize(struct grid *g, int rows, int cols);
+void cells_resize(struct cells *g, int rows, int cols);
 /// Make it blank, without a cursor.
-void grid_clear(struct grid *g);
+void cells_clear(struct cells *g);
 /// Make `to` the same as `from`.
-void grid_copy(struct grid *to, const struct grid *from);
+void cells_copy(struct cells *to, const struct cells *from);
 
 /// The cell at a place inside the grid.
-struct grid_cell *grid_at(const struct grid *g, int row, int col);
+struct term_cell *cells_at(const struct cells *g, int row, int col);
 
 /// The part that both have; rows and cols are never negative.
 struct rect rect_clip(struct rect a, struct rect b);
 
 /// Blank the part of `r` that is on the screen, in this style.
-void grid_fill(struct grid *g, struct rect r, struct style style);
+void cells_fill(struct cells *g, struct rect r, struct style style);
 /// Write one row of text at `row` and `col`, what is outside of `clip` left out. Colour sequences of ours
 /// change the style from there on; control characters and marks of writing direction are left out.
 /// Returns the columns that the whole text takes.
-int grid_put(struct grid *g, struct rect clip, int row, int col, struct str text,
-             struct style style);
+int cells_put(struct cells *g, struct rect clip, int row, int col, struct str text,
+              struct style style);
 /// A box of lines round `r`, inside it; nothing when it is smaller than 2 x 2.
-void grid_box(struct grid *g, struct rect r, struct rect clip, struct style style);
+void cells_box(struct cells *g, struct rect r, struct rect clip, struct style style);
 
 /// Read the parameters of a colour sequence ("1;38;5;38") into `style`.
 void style_apply(struct style *style, struct str parameters);
@@ -86,5 +86,5 @@ void style_apply(struct style *style, struct str parameters);
 /// Append the bytes that turn a terminal that shows `old` into one that shows `new`, of the same size. Both
 /// sides of it: no colour is on, wrapping is off, no scroll region is set. With `whole` the terminal
 /// shows something else, and all is written.
-void grid_diff(const struct grid *old, const struct grid *new, bool whole, enum color_depth depth,
-               struct buf *out);
+void cells_diff(const struct cells *old, const struct cells *new, bool whole,
+                enum color_depth depth, struct buf *out);

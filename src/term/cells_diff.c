@@ -11,14 +11,14 @@
 
 #include <assert.h>
 
-#include "term/grid.h"
+#include "term/cells.h"
 
 enum { GAP_MAX = 8, ERASE_MIN = 9, SCROLL_ROWS = 3 };
 
 struct writer {
     struct buf *out;
     enum color_depth depth;
-    const struct grid *new;
+    const struct cells *new;
     int row, col; // of the cursor; row -1: unknown
     struct style style;
 };
@@ -28,12 +28,12 @@ static bool same_style(const struct style *a, const struct style *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool same_cell(const struct grid_cell *a, const struct grid_cell *b)
+static bool same_cell(const struct term_cell *a, const struct term_cell *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool is_clear(const struct grid_cell *c)
+static bool is_clear(const struct term_cell *c)
 {
     static const struct style none;
     return c->n == 1 && c->text[0] == ' ' && same_style(&c->style, &none);
@@ -128,7 +128,7 @@ static bool write_gap(struct writer *w, int col)
 {
     size_t bytes = 0;
     for (int at = w->col; at < col; at++) {
-        const struct grid_cell *c = grid_at(w->new, w->row, at);
+        const struct term_cell *c = cells_at(w->new, w->row, at);
         bytes += c->n;
         if (c->width != 1 || !same_style(&c->style, &w->style)) {
             return false;
@@ -138,7 +138,7 @@ static bool write_gap(struct writer *w, int col)
         return false;
     }
     for (int at = w->col; at < col; at++) {
-        const struct grid_cell *c = grid_at(w->new, w->row, at);
+        const struct term_cell *c = cells_at(w->new, w->row, at);
         buf_add(w->out, c->text, c->n);
     }
     return true;
@@ -170,7 +170,7 @@ static void move(struct writer *w, int row, int col)
 
 static void write_cell(struct writer *w, int row, int col)
 {
-    const struct grid_cell *c = grid_at(w->new, row, col);
+    const struct term_cell *c = cells_at(w->new, row, col);
     assert(c->width != 0);
     move(w, row, col);
     set_style(w, &c->style);
@@ -180,13 +180,13 @@ static void write_cell(struct writer *w, int row, int col)
 }
 
 // Cells from `col` on that are clear in the new row; `*changed` of them, up to the last, are to be written.
-static int clear_run(const struct grid *old, const struct grid *new, int row, int col, bool whole,
+static int clear_run(const struct cells *old, const struct cells *new, int row, int col, bool whole,
                      int *changed)
 {
     int n = 0;
     *changed = 0;
-    while (col + n < new->cols && is_clear(grid_at(new, row, col + n))) {
-        if (whole || !is_clear(grid_at(old, row, col + n))) {
+    while (col + n < new->cols && is_clear(cells_at(new, row, col + n))) {
+        if (whole || !is_clear(cells_at(old, row, col + n))) {
             *changed = n + 1;
         }
         n++;
@@ -195,7 +195,7 @@ static int clear_run(const struct grid *old, const struct grid *new, int row, in
 }
 
 // Erase a run of blanks from `col` on, if that is shorter than writing them. Returns how many were.
-static int erase(struct writer *w, const struct grid *old, int row, int col, bool whole)
+static int erase(struct writer *w, const struct cells *old, int row, int col, bool whole)
 {
     static const struct style none;
     int changed, n = clear_run(old, w->new, row, col, whole, &changed);
@@ -209,18 +209,18 @@ static int erase(struct writer *w, const struct grid *old, int row, int col, boo
     return to_end ? n : changed;
 }
 
-static void write_row(struct writer *w, const struct grid *old, int row, bool whole)
+static void write_row(struct writer *w, const struct cells *old, int row, bool whole)
 {
-    const struct grid *new = w->new;
-    size_t bytes = (size_t) new->cols * sizeof(struct grid_cell);
-    if (!whole && memcmp(grid_at(old, row, 0), grid_at(new, row, 0), bytes) == 0) {
+    const struct cells *new = w->new;
+    size_t bytes = (size_t) new->cols * sizeof(struct term_cell);
+    if (!whole && memcmp(cells_at(old, row, 0), cells_at(new, row, 0), bytes) == 0) {
         return;
     }
     for (int col = 0; col < new->cols;) {
-        const struct grid_cell *c = grid_at(new, row, col);
+        const struct term_cell *c = cells_at(new, row, col);
         // a wide character whose right half alone differs is written whole
-        bool same = !whole && same_cell(grid_at(old, row, col), c) &&
-                    (c->width != 2 || same_cell(grid_at(old, row, col + 1), c + 1));
+        bool same = !whole && same_cell(cells_at(old, row, col), c) &&
+                    (c->width != 2 || same_cell(cells_at(old, row, col + 1), c + 1));
         int erased = !same && is_clear(c) ? erase(w, old, row, col, whole) : 0;
         if (!same && erased == 0) {
             write_cell(w, row, col);
@@ -229,7 +229,7 @@ static void write_row(struct writer *w, const struct grid *old, int row, bool wh
     }
 }
 
-static void write_rows(const struct grid *old, const struct grid *new, bool whole,
+static void write_rows(const struct cells *old, const struct cells *new, bool whole,
                        enum color_depth depth, struct buf *out)
 {
     static const struct style none;
@@ -242,11 +242,11 @@ static void write_rows(const struct grid *old, const struct grid *new, bool whol
 
 // ---- scrolling -----------------------------------------------------------------------------
 
-static uint64_t hash_row(const struct grid *g, int row)
+static uint64_t hash_row(const struct cells *g, int row)
 {
-    const unsigned char *p = (const unsigned char *)grid_at(g, row, 0);
+    const unsigned char *p = (const unsigned char *)cells_at(g, row, 0);
     uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct grid_cell); i += 4) {
+    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct term_cell); i += 4) {
         uint32_t v;
         memcpy(&v, p + i, 4);
         h = (h ^ v) * 1099511628211u;
@@ -280,7 +280,7 @@ static void find_band(const uint64_t *a, const uint64_t *b, int rows, int up, st
     }
 }
 
-static struct band find_scroll(const struct grid *old, const struct grid *new)
+static struct band find_scroll(const struct cells *old, const struct cells *new)
 {
     struct band best = {.saved = 0};
     int rows = new->rows;
@@ -300,45 +300,45 @@ static struct band find_scroll(const struct grid *old, const struct grid *new)
 }
 
 // What the terminal shows after it has scrolled.
-static void scroll(struct grid *g, const struct band *band)
+static void scroll(struct cells *g, const struct band *band)
 {
-    struct grid before;
-    grid_init(&before);
-    grid_copy(&before, g);
+    struct cells before;
+    cells_init(&before);
+    cells_copy(&before, g);
     for (int row = band->top; row <= band->bottom; row++) {
         int from = row + band->up;
         bool inside = from >= band->top && from <= band->bottom;
-        grid_fill(g, (struct rect){row, 0, 1, g->cols}, (struct style){0});
+        cells_fill(g, (struct rect){row, 0, 1, g->cols}, (struct style){0});
         if (inside) {
-            memcpy(grid_at(g, row, 0), grid_at(&before, from, 0),
-                   (size_t)g->cols * sizeof(struct grid_cell));
+            memcpy(cells_at(g, row, 0), cells_at(&before, from, 0),
+                   (size_t)g->cols * sizeof(struct term_cell));
         }
     }
-    grid_fini(&before);
+    cells_fini(&before);
 }
 
 // Write it with a scroll first, if there is one that helps; false: there is none.
-static bool try_scroll(const struct grid *old, const struct grid *new, enum color_depth depth,
+static bool try_scroll(const struct cells *old, const struct cells *new, enum color_depth depth,
                        struct buf *out)
 {
     struct band band = find_scroll(old, new);
     if (band.saved < SCROLL_ROWS) {
         return false;
     }
-    struct grid moved;
-    grid_init(&moved);
-    grid_copy(&moved, old);
+    struct cells moved;
+    cells_init(&moved);
+    cells_copy(&moved, old);
     scroll(&moved, &band);
     buf_addf(out, "\033[%d;%dr\033[%d%c\033[r", band.top + 1, band.bottom + 1, abs(band.up),
              band.up > 0 ? 'S' : 'T');
     write_rows(&moved, new, false, depth, out);
-    grid_fini(&moved);
+    cells_fini(&moved);
     return true;
 }
 
 // ---- public --------------------------------------------------------------------------------
 
-static void add_cursor(const struct grid *old, const struct grid *new, bool whole, bool moved,
+static void add_cursor(const struct cells *old, const struct cells *new, bool whole, bool moved,
                        struct buf *out)
 {
     bool place = old->cursor_row != new->cursor_row || old->cursor_col != new->cursor_col;
@@ -350,8 +350,8 @@ static void add_cursor(const struct grid *old, const struct grid *new, bool whol
     }
 }
 
-void grid_diff(const struct grid *old, const struct grid *new, bool whole, enum color_depth depth,
-               struct buf *out)
+void cells_diff(const struct cells *old, const struct cells *new, bool whole,
+                enum color_depth depth, struct buf *out)
 {
     assert(whole || (old->rows == new->rows && old->cols == new->cols));
     struct buf plain, scrolled;

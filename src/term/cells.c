@@ -3,39 +3,39 @@
 // A wide character takes two cells: the left one has it, the right one is empty. Whatever overwrites one
 // half blanks the other, so a grid never holds half a character.
 
-#include "term/grid.h"
+#include "term/cells.h"
 
 #include <assert.h>
 
 #include "base/utf8.h"
 #include "term/text.h"
 
-static const struct grid_cell blank = {.n = 1, .width = 1, .text = " "};
+static const struct term_cell blank = {.n = 1, .width = 1, .text = " "};
 
 // ---- life ----------------------------------------------------------------------------------
 
-void grid_init(struct grid *g)
+void cells_init(struct cells *g)
 {
-    static_assert(sizeof(struct grid_cell) == sizeof(struct style) + 2 + CELL_TEXT, "no padding");
-    *g = (struct grid){0};
+    static_assert(sizeof(struct term_cell) == sizeof(struct style) + 2 + CELL_TEXT, "no padding");
+    *g = (struct cells){0};
 }
 
-void grid_fini(struct grid *g)
+void cells_fini(struct cells *g)
 {
     free(g->cells);
-    grid_init(g);
+    cells_init(g);
 }
 
-void grid_resize(struct grid *g, int rows, int cols)
+void cells_resize(struct cells *g, int rows, int cols)
 {
     assert(rows >= 1 && cols >= 1);
     g->cells = xreallocarray(g->cells, (size_t)rows * (size_t)cols, sizeof *g->cells);
     g->rows = rows;
     g->cols = cols;
-    grid_clear(g);
+    cells_clear(g);
 }
 
-void grid_clear(struct grid *g)
+void cells_clear(struct cells *g)
 {
     for (size_t i = 0; i < (size_t)g->rows * (size_t)g->cols; i++) {
         g->cells[i] = blank;
@@ -44,10 +44,10 @@ void grid_clear(struct grid *g)
     g->cursor_row = g->cursor_col = 0;
 }
 
-void grid_copy(struct grid *to, const struct grid *from)
+void cells_copy(struct cells *to, const struct cells *from)
 {
     if (to->rows != from->rows || to->cols != from->cols) {
-        grid_resize(to, from->rows, from->cols);
+        cells_resize(to, from->rows, from->cols);
     }
     memcpy(to->cells, from->cells, (size_t)from->rows * (size_t)from->cols * sizeof *from->cells);
     to->cursor_row = from->cursor_row;
@@ -55,7 +55,7 @@ void grid_copy(struct grid *to, const struct grid *from)
     to->cursor_shown = from->cursor_shown;
 }
 
-struct grid_cell *grid_at(const struct grid *g, int row, int col)
+struct term_cell *cells_at(const struct cells *g, int row, int col)
 {
     assert(row >= 0 && row < g->rows && col >= 0 && col < g->cols);
     return &g->cells[(size_t)row * (size_t)g->cols + (size_t)col];
@@ -133,9 +133,9 @@ void style_apply(struct style *style, struct str parameters)
 // ---- drawing -------------------------------------------------------------------------------
 
 // What overwrites one half of a wide character takes the other away.
-static void split_wide(struct grid *g, int row, int col)
+static void split_wide(struct cells *g, int row, int col)
 {
-    struct grid_cell *c = grid_at(g, row, col);
+    struct term_cell *c = cells_at(g, row, col);
     if (c->width == 0 && col > 0) {
         struct style style = c[-1].style;
         c[-1] = blank;
@@ -155,7 +155,7 @@ static bool is_hidden(uint32_t cp)
 }
 
 // Keep what may be shown of a cluster, as much as a cell holds.
-static void set_text(struct grid_cell *c, struct str cluster)
+static void set_text(struct term_cell *c, struct str cluster)
 {
     c->n = 0;
     memset(c->text, 0, sizeof c->text);
@@ -169,41 +169,41 @@ static void set_text(struct grid_cell *c, struct str cluster)
         cluster = str_from(cluster, n);
     }
     if (c->n == 0) {
-        *c = (struct grid_cell){.style = c->style, .n = 1, .width = c->width, .text = "?"};
+        *c = (struct term_cell){.style = c->style, .n = 1, .width = c->width, .text = "?"};
     }
 }
 
-static void put_cluster(struct grid *g, int row, int col, struct str cluster, int width,
+static void put_cluster(struct cells *g, int row, int col, struct str cluster, int width,
                         struct style style)
 {
     for (int i = 0; i < width; i++) {
         split_wide(g, row, col + i);
     }
-    struct grid_cell *c = grid_at(g, row, col);
+    struct term_cell *c = cells_at(g, row, col);
     c->style = style;
     c->width = (uint8_t)width;
     set_text(c, cluster);
     if (width == 2) {
-        c[1] = (struct grid_cell){.style = style};
+        c[1] = (struct term_cell){.style = style};
     }
 }
 
-void grid_fill(struct grid *g, struct rect r, struct style style)
+void cells_fill(struct cells *g, struct rect r, struct style style)
 {
     struct rect seen = rect_clip(r, (struct rect){0, 0, g->rows, g->cols});
     for (int row = seen.row; row < seen.row + seen.rows && seen.cols > 0; row++) {
         split_wide(g, row, seen.col);
         split_wide(g, row, seen.col + seen.cols - 1);
         for (int col = seen.col; col < seen.col + seen.cols; col++) {
-            struct grid_cell *c = grid_at(g, row, col);
+            struct term_cell *c = cells_at(g, row, col);
             *c = blank;
             c->style = style;
         }
     }
 }
 
-int grid_put(struct grid *g, struct rect clip, int row, int col, struct str text,
-             struct style style)
+int cells_put(struct cells *g, struct rect clip, int row, int col, struct str text,
+              struct style style)
 {
     struct rect seen = rect_clip(clip, (struct rect){0, 0, g->rows, g->cols});
     struct style now = style;
@@ -226,22 +226,22 @@ int grid_put(struct grid *g, struct rect clip, int row, int col, struct str text
     return at - col;
 }
 
-void grid_box(struct grid *g, struct rect r, struct rect clip, struct style style)
+void cells_box(struct cells *g, struct rect r, struct rect clip, struct style style)
 {
     if (r.rows < 2 || r.cols < 2) {
         return;
     }
     int bottom = r.row + r.rows - 1, right = r.col + r.cols - 1;
     for (int col = r.col + 1; col < right; col++) {
-        grid_put(g, clip, r.row, col, STR("─"), style);
-        grid_put(g, clip, bottom, col, STR("─"), style);
+        cells_put(g, clip, r.row, col, STR("─"), style);
+        cells_put(g, clip, bottom, col, STR("─"), style);
     }
     for (int row = r.row + 1; row < bottom; row++) {
-        grid_put(g, clip, row, r.col, STR("│"), style);
-        grid_put(g, clip, row, right, STR("│"), style);
+        cells_put(g, clip, row, r.col, STR("│"), style);
+        cells_put(g, clip, row, right, STR("│"), style);
     }
-    grid_put(g, clip, r.row, r.col, STR("╭"), style);
-    grid_put(g, clip, r.row, right, STR("╮"), style);
-    grid_put(g, clip, bottom, r.col, STR("╰"), style);
-    grid_put(g, clip, bottom, right, STR("╯"), style);
+    cells_put(g, clip, r.row, r.col, STR("╭"), style);
+    cells_put(g, clip, r.row, right, STR("╮"), style);
+    cells_put(g, clip, bottom, r.col, STR("╰"), style);
+    cells_put(g, clip, bottom, right, STR("╯"), style);
 }

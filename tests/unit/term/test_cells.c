@@ -1,12 +1,12 @@
 #include "base/utf8.h"
-#include "term/grid.h"
+#include "term/cells.h"
 #include "term/text.h"
 #include "unit/test.h"
 
-// ---- a terminal that knows what grid_diff() may use, and fails on the rest -------------------
+// ---- a terminal that knows what cells_diff() may use, and fails on the rest -------------------
 
 struct emulator {
-    struct grid g;
+    struct cells g;
     int row, col, top, bottom;
     bool wraps; // the cursor is behind the last column
     struct style style;
@@ -15,8 +15,8 @@ struct emulator {
 static void emulator_init(struct emulator *t, int rows, int cols)
 {
     *t = (struct emulator){.bottom = rows - 1};
-    grid_init(&t->g);
-    grid_resize(&t->g, rows, cols);
+    cells_init(&t->g);
+    cells_resize(&t->g, rows, cols);
 }
 
 static int number(struct str *args, int otherwise)
@@ -29,23 +29,23 @@ static void erase_cells(struct emulator *t, int n)
 {
     static const struct style none;
     CHECK(memcmp(&t->style, &none, sizeof none) == 0); // which background would it get?
-    grid_fill(&t->g, (struct rect){t->row, t->col, 1, n}, none);
+    cells_fill(&t->g, (struct rect){t->row, t->col, 1, n}, none);
 }
 
 static void scroll_region(struct emulator *t, int up)
 {
-    struct grid before;
-    grid_init(&before);
-    grid_copy(&before, &t->g);
+    struct cells before;
+    cells_init(&before);
+    cells_copy(&before, &t->g);
     for (int row = t->top; row <= t->bottom; row++) {
         int from = row + up;
-        grid_fill(&t->g, (struct rect){row, 0, 1, t->g.cols}, (struct style){0});
+        cells_fill(&t->g, (struct rect){row, 0, 1, t->g.cols}, (struct style){0});
         if (from >= t->top && from <= t->bottom) {
-            memcpy(grid_at(&t->g, row, 0), grid_at(&before, from, 0),
-                   (size_t)t->g.cols * sizeof(struct grid_cell));
+            memcpy(cells_at(&t->g, row, 0), cells_at(&before, from, 0),
+                   (size_t)t->g.cols * sizeof(struct term_cell));
         }
     }
-    grid_fini(&before);
+    cells_fini(&before);
 }
 
 static void sequence(struct emulator *t, struct str args, char final)
@@ -108,8 +108,8 @@ static void feed(struct emulator *t, struct str bytes)
         } else {
             CHECK(!t->wraps && (unsigned char)bytes.p[0] >= ' ');
             n = text_cluster(bytes, &width);
-            grid_put(&t->g, (struct rect){0, 0, t->g.rows, t->g.cols}, t->row, t->col,
-                     (struct str){bytes.p, n}, t->style);
+            cells_put(&t->g, (struct rect){0, 0, t->g.rows, t->g.cols}, t->row, t->col,
+                      (struct str){bytes.p, n}, t->style);
             t->col += (int)width;
             t->wraps = t->col == t->g.cols;
             t->col -= t->wraps;
@@ -122,32 +122,32 @@ static void feed(struct emulator *t, struct str bytes)
 
 struct rig {
     struct emulator t;
-    struct grid shown, next;
+    struct cells shown, next;
     struct buf bytes;
 };
 
 static void begin(struct rig *r, int rows, int cols)
 {
     emulator_init(&r->t, rows, cols);
-    grid_init(&r->shown);
-    grid_init(&r->next);
-    grid_resize(&r->shown, rows, cols);
-    grid_resize(&r->next, rows, cols);
+    cells_init(&r->shown);
+    cells_init(&r->next);
+    cells_resize(&r->shown, rows, cols);
+    cells_resize(&r->next, rows, cols);
     buf_init(&r->bytes, SIZE_MAX);
 }
 
 static void end(struct rig *r)
 {
-    grid_fini(&r->t.g);
-    grid_fini(&r->shown);
-    grid_fini(&r->next);
+    cells_fini(&r->t.g);
+    cells_fini(&r->shown);
+    cells_fini(&r->next);
     buf_fini(&r->bytes);
 }
 
 static void put(struct rig *r, int row, int col, const char *text, struct style style)
 {
-    grid_put(&r->next, (struct rect){0, 0, r->next.rows, r->next.cols}, row, col, str_of(text),
-             style);
+    cells_put(&r->next, (struct rect){0, 0, r->next.rows, r->next.cols}, row, col, str_of(text),
+              style);
 }
 
 // Bring the terminal up to date, and check that it shows what it shall.
@@ -155,11 +155,11 @@ static void show(struct rig *r, bool whole)
 {
     static const struct style none;
     buf_clear(&r->bytes);
-    grid_diff(&r->shown, &r->next, whole, COLOR_TRUE, &r->bytes);
+    cells_diff(&r->shown, &r->next, whole, COLOR_TRUE, &r->bytes);
     feed(&r->t, buf_str(&r->bytes));
     for (int row = 0; row < r->next.rows; row++) {
         for (int col = 0; col < r->next.cols; col++) {
-            struct grid_cell *a = grid_at(&r->t.g, row, col), *b = grid_at(&r->next, row, col);
+            struct term_cell *a = cells_at(&r->t.g, row, col), *b = cells_at(&r->next, row, col);
             if (memcmp(a, b, sizeof *a) != 0) {
                 test_fail(__FILE__, __LINE__, "cell %d,%d is '%.*s', not '%.*s'", row, col, a->n,
                           a->text, b->n, b->text);
@@ -172,7 +172,7 @@ static void show(struct rig *r, bool whole)
         CHECK_INT(r->t.row, r->next.cursor_row);
         CHECK_INT(r->t.col, r->next.cursor_col);
     }
-    grid_copy(&r->shown, &r->next);
+    cells_copy(&r->shown, &r->next);
 }
 
 static void draw(struct rig *r, int row, int col, const char *text, const char *expected)
@@ -219,7 +219,7 @@ TEST(styles_are_changed_and_given_back)
 
 TEST(colours_fit_the_terminal)
 {
-    struct grid a, b;
+    struct cells a, b;
     struct buf out;
     struct {
         enum color_depth depth;
@@ -227,21 +227,21 @@ TEST(colours_fit_the_terminal)
     } rows[] = {{COLOR_256, "\033[H\033[38;5;196mx\033[m"},
                 {COLOR_16, "\033[H\033[91mx\033[m"},
                 {COLOR_NONE, "\033[Hx\033[m"}};
-    grid_init(&a);
-    grid_init(&b);
-    grid_resize(&a, 1, 4);
-    grid_resize(&b, 1, 4);
+    cells_init(&a);
+    cells_init(&b);
+    cells_resize(&a, 1, 4);
+    cells_resize(&b, 1, 4);
     buf_init(&out, SIZE_MAX);
-    grid_put(&b, (struct rect){0, 0, 1, 4}, 0, 0, STR("x"),
-             (struct style){.fg = STYLE_RGB(255, 0, 0)});
+    cells_put(&b, (struct rect){0, 0, 1, 4}, 0, 0, STR("x"),
+              (struct style){.fg = STYLE_RGB(255, 0, 0)});
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         buf_clear(&out);
-        grid_diff(&a, &b, false, rows[i].depth, &out);
+        cells_diff(&a, &b, false, rows[i].depth, &out);
         CHECK_STR(buf_z(&out), rows[i].expected);
     }
     buf_fini(&out);
-    grid_fini(&a);
-    grid_fini(&b);
+    cells_fini(&a);
+    cells_fini(&b);
 }
 
 TEST(a_text_that_moved_up_is_scrolled)
@@ -257,7 +257,7 @@ TEST(a_text_that_moved_up_is_scrolled)
     show(&r, false);
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "line %d with some words in it", i + 1);
-        grid_fill(&r.next, (struct rect){i, 0, 1, 40}, (struct style){0});
+        cells_fill(&r.next, (struct rect){i, 0, 1, 40}, (struct style){0});
         put(&r, i, 0, line, (struct style){0});
     }
     show(&r, false);
@@ -288,11 +288,11 @@ TEST(half_a_wide_character_is_never_left)
     show(&r, false);
     put(&r, 0, 1, "x", (struct style){0});
     show(&r, false);
-    CHECK_INT(grid_at(&r.next, 0, 0)->text[0], ' ');
-    CHECK_INT(grid_at(&r.next, 0, 1)->text[0], 'x');
+    CHECK_INT(cells_at(&r.next, 0, 0)->text[0], ' ');
+    CHECK_INT(cells_at(&r.next, 0, 1)->text[0], 'x');
     put(&r, 0, 5, "本", (struct style){0}); // does not fit: left out
     show(&r, false);
-    CHECK_INT(grid_at(&r.next, 0, 5)->width, 0);
+    CHECK_INT(cells_at(&r.next, 0, 5)->width, 0);
     end(&r);
 }
 
@@ -331,24 +331,24 @@ static void change(struct rig *r)
     if (kind == 0) { // a band moves
         int up = (int)any(5) - 2, top = (int)any((unsigned)rows),
             n = (int)any((unsigned)(rows - top)) + 1;
-        struct grid before;
-        grid_init(&before);
-        grid_copy(&before, &r->next);
+        struct cells before;
+        cells_init(&before);
+        cells_copy(&before, &r->next);
         for (int i = top; i < top + n; i++) {
             if (i + up >= 0 && i + up < rows) {
-                memcpy(grid_at(&r->next, i, 0), grid_at(&before, i + up, 0),
-                       (size_t)cols * sizeof(struct grid_cell));
+                memcpy(cells_at(&r->next, i, 0), cells_at(&before, i + up, 0),
+                       (size_t)cols * sizeof(struct term_cell));
             }
         }
-        grid_fini(&before);
+        cells_fini(&before);
     } else if (kind == 1) {
         struct rect area = {(int)any((unsigned)rows), (int)any((unsigned)cols), (int)any(6),
                             (int)any(40)};
-        grid_fill(&r->next, area, any(2) ? (struct style){0} : any_style());
+        cells_fill(&r->next, area, any(2) ? (struct style){0} : any_style());
     } else if (kind == 2) {
         struct rect area = {(int)any((unsigned)rows) - 2, (int)any((unsigned)cols) - 2, (int)any(8),
                             (int)any(30)};
-        grid_box(&r->next, area, (struct rect){0, 0, rows, cols}, any_style());
+        cells_box(&r->next, area, (struct rect){0, 0, rows, cols}, any_style());
     } else {
         put(r, (int)any((unsigned)rows), (int)any((unsigned)cols), texts[any(ARRAY_LEN(texts))],
             any_style());
