@@ -437,14 +437,10 @@ static void write_parts(const struct plugin_shape *s, const char *needs, struct 
 {
     const struct {
         const char *kind, *name;
-        bool served; // nothing shows the terminal side yet
-    } parts[] = {{"front", s->front, true},
-                 {"ui", s->ui, false},
-                 {"prompt", s->prompt, true},
-                 {"skills", s->skills, true}};
+    } parts[] = {{"front", s->front}, {"ui", s->ui}, {"prompt", s->prompt}, {"skills", s->skills}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (parts[i].name != NULL) {
-            write_output(parts[i].kind, parts[i].name, parts[i].served, needs, w);
+            write_output(parts[i].kind, parts[i].name, true, needs, w);
         }
     }
 }

@@ -71,4 +71,5 @@ def test_prompts_are_listed_and_sides_that_nobody_shows_do_not_swap(home, hub):
     outputs = call(home, "GET", "/plugin/d")[1]["outputs"]
     swaps = {(o["kind"], o["name"]): o["swaps"] for o in outputs}
     assert swaps[("prompt", "style")] and swaps[("prompt", "prompt.md")]
-    assert not [k for k, v in swaps.items() if v and k[0] in ("front", "ui", "output")], swaps
+    assert swaps[("ui", "ui")]  # the terminal interface takes it over
+    assert not [k for k, v in swaps.items() if v and k[0] in ("front", "output")], swaps
