@@ -74,11 +74,9 @@ static const char *take_values(struct tui *t, struct op_values *g, const struct 
 {
     struct str rest = str_of(op->params);
     struct op_param p;
-    size_t known = 0;
     while (op_next_param(op, &rest, &p) && g->n < PARAMS_MAX) {
         const struct json *v = json_get_str(values, p.name);
         const char *name = arena_strdup(&g->a, p.name);
-        known += v != NULL;
         const char *text = v != NULL ? text_of(g, &p, v) : own_value(t, g, op, &p);
         if (text == NULL && !p.optional) {
             return arena_printf(&g->a, "'%s' needs '%s'", op->name, name);

@@ -139,7 +139,7 @@ int scroll__of(struct tui *t, const struct node *n, int total)
     return MIN(MAX(at, 0), MAX(total - n->inner.rows, 0));
 }
 
-bool scroll__key(struct tui *t, const struct node *n, const struct key *k)
+bool scroll__key(struct tui *t, struct node *n, const struct key *k)
 {
     static const struct {
         enum key_code code;
@@ -158,7 +158,7 @@ bool scroll__key(struct tui *t, const struct node *n, const struct key *k)
 void scroll__by(struct tui *t, const struct node *n, int rows)
 {
     int total = kept__of(t, n->id)->top; // what was drawn last
-    int at = scroll__of(t, n, total) + rows;
+    int at = scroll__of(t, n, total) + (n->widget->from_end ? -rows : rows);
     ui__set_int(t->ui, "scroll", n->id, MIN(MAX(at, 0), MAX(total - n->inner.rows, 0)));
     app__changed(t, true);
 }
@@ -261,8 +261,6 @@ void status__draw(struct tui *t, struct node *n)
 {
     struct rect r = n->inner;
     const struct json *left = json_get(n->v, "left"), *right = json_get(n->v, "right");
-    struct rect probe = {0, 0, 1, 10000};
-    (void)probe;
     int wide = 0;
     if (right != NULL && right->type == JSON_STR) {
         wide = (int)text_width(right->s);

@@ -131,19 +131,25 @@ static void choose(struct tui *t, const struct node *n, struct offers *o, int64_
     }
 }
 
-// Items with a key of their own are chosen with it at once. A list that guards does so only when it has been
-// on the screen for a moment: a key that was meant for something else decides nothing.
-static bool press_item(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
+// A list that guards takes no decision until it has been on the screen for a moment: a key that was meant for
+// something else decides nothing.
+static void decide(struct tui *t, const struct node *n, const struct offers *o)
 {
     bool guarded = json_bool(json_get(n->v, "guard"), false) &&
                    time_mono_ns() < kept__of(t, n->id)->since_ns + GUARD_NS;
+    if (!guarded) {
+        act(t, n, "action", o);
+    }
+}
+
+// Items with a key of their own are chosen with it at once.
+static bool press_item(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
+{
     for (size_t i = 0; i < o->shown.n && k->code == KEY_CHAR && k->mods == 0; i++) {
         struct str key = field(json_at(o->items, o->shown.p[i]), "key");
         if (key.n == 1 && (uint32_t)(unsigned char)key.p[0] == k->cp) {
-            if (!guarded) {
-                o->at = i;
-                act(t, n, "action", o);
-            }
+            o->at = i;
+            decide(t, n, o);
             return true;
         }
     }
@@ -170,14 +176,10 @@ static bool move_key(struct tui *t, const struct node *n, struct offers *o, cons
 bool list__key(struct tui *t, struct node *n, const struct key *k)
 {
     struct offers o = offers_of(t, n);
-    bool guarded = json_bool(json_get(n->v, "guard"), false) &&
-                   time_mono_ns() < kept__of(t, n->id)->since_ns + GUARD_NS;
     bool used = move_key(t, n, &o, k) || press_item(t, n, &o, k);
     if (!used && k->code == KEY_ENTER && k->mods == 0 && node__str(n, "action").n != 0) {
         used = true;
-        if (!guarded) {
-            act(t, n, "action", &o);
-        }
+        decide(t, n, &o);
     }
     vec_fini(&o.shown);
     return used;
@@ -194,7 +196,7 @@ void list__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
         bool again = (size_t)row == o.at;
         choose(t, n, &o, row);
         if (again) {
-            act(t, n, "action", &o);
+            decide(t, n, &o);
         }
     }
     vec_fini(&o.shown);

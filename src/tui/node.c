@@ -367,7 +367,7 @@ static int extent(const struct node *n, const char *key, int all)
 static void arrange_popup(struct tui *t, struct node *n)
 {
     int rows = t->screen.next.rows, cols = t->screen.next.cols;
-    int high = rows < 16 ? rows : MAX(rows * 0 + extent(n, "height", rows), MIN(rows, 8));
+    int high = rows < 16 ? rows : MAX(extent(n, "height", rows), MIN(rows, 8));
     int wide = extent(n, "width", cols);
     arrange(t, n, (struct rect){(rows - high) / 2, (cols - wide) / 2, high, wide});
 }

@@ -180,7 +180,6 @@ void sources__set_plugins(struct tui *t, const struct json *plugins)
             d->is_listed = true;
         }
     }
-    t->sources.plugins = true;
     if (drop_unlisted(t) || build) {
         timer_start(&t->sources.soon, 0);
     }

@@ -10,7 +10,7 @@
 
 #include "base/visible.h"
 #include "term/text.h"
-#include "tui/tui_int.h"
+#include "tui/widgets_int.h"
 
 enum { EVENTS_BYTES = 16 << 20, MESSAGES = 200, RETRY_MS = 1000, TICK_MS = 100, TAIL_ROWS = 200 };
 
@@ -316,12 +316,6 @@ static void add_tail(struct talk *k, struct buf *tail)
     buf_fini(&lines);
 }
 
-static int scroll_of(struct tui *t, const struct node *n, int total)
-{
-    int at = ui__get_int(t->ui, "scroll", n->id, 0);
-    return MIN(MAX(at, 0), MAX(total - n->inner.rows, 0));
-}
-
 void talk__draw(struct tui *t, struct node *n)
 {
     struct talk *k = &t->talk;
@@ -340,7 +334,7 @@ void talk__draw(struct tui *t, struct node *n)
         total += tail.p[i] == '\n';
     }
     kept__of(t, n->id)->top = total;
-    int below = scroll_of(t, n, total), top = MAX(total - n->inner.rows - below, 0);
+    int below = scroll__of(t, n, total), top = MAX(total - n->inner.rows - below, 0);
     int shown = MIN(MAX(final - top, 0), n->inner.rows);
     struct rect r = n->inner, upper = {r.row, r.col, shown, r.cols};
     if (shown > 0) {
@@ -350,35 +344,4 @@ void talk__draw(struct tui *t, struct node *n)
     draw__lines(t, rest, buf_str(&tail), MAX(top - final, 0), n->style);
     draw__more(t, r, top, total);
     buf_fini(&tail);
-}
-
-static void scroll_by(struct tui *t, struct node *n, int rows)
-{
-    int total = kept__of(t, n->id)->top;
-    int at = scroll_of(t, n, total) + rows;
-    ui__set_int(t->ui, "scroll", n->id, MIN(MAX(at, 0), MAX(total - n->inner.rows, 0)));
-    app__changed(t, true);
-}
-
-bool talk__key(struct tui *t, struct node *n, const struct key *k)
-{
-    static const struct {
-        enum key_code code;
-        int rows, pages;
-    } keys[] = {{KEY_UP, 1, 0},         {KEY_DOWN, -1, 0},      {KEY_PAGE_UP, 0, 1},
-                {KEY_PAGE_DOWN, 0, -1}, {KEY_HOME, 1000000, 0}, {KEY_END, -1000000, 0}};
-    for (size_t i = 0; i < ARRAY_LEN(keys) && k->mods == 0; i++) {
-        if (keys[i].code == k->code) {
-            scroll_by(t, n, keys[i].rows + keys[i].pages * MAX(n->inner.rows - 1, 1));
-            return true;
-        }
-    }
-    return false;
-}
-
-void talk__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
-{
-    if (m->kind == MOUSE_UP || m->kind == MOUSE_DOWN) {
-        scroll_by(t, n, m->kind == MOUSE_UP ? 3 : -3);
-    }
 }

@@ -71,7 +71,8 @@ struct widget {
     const char *name;
     const char *fields; // "text:sa wrap:b", types as in op_param, `x` is a node, `X` a list of them
     bool focuses;
-    bool types; // takes what is typed: only a few keys are ours while it has the focus
+    bool from_end; // its scroll counts rows below the last one shown
+    bool types;    // takes what is typed: only a few keys are ours while it has the focus
     int (*fit)(struct tui *t, struct node *n, bool rows, int other); // NULL: 1 row, all columns
     void (*draw)(struct tui *t, struct node *n);
     bool (*key)(struct tui *t, struct node *n, const struct key *k);         // NULL: none
@@ -174,7 +175,6 @@ struct sources {
     struct watcher *watcher;
     vec(struct source_dir *) dirs; // in load order
     struct timer soon;
-    bool plugins; // the hub has said which there are
 };
 
 /// Begin to watch the user's files; the first build follows.
@@ -268,8 +268,6 @@ void talk__set_details(struct tui *t, bool all);
 void talk__update(struct tui *t);
 /// The widget.
 void talk__draw(struct tui *t, struct node *n);
-bool talk__key(struct tui *t, struct node *n, const struct key *k);
-void talk__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
 
 // ---- input.c: keys and the focus ----------------------------------------------------------------
 

@@ -110,11 +110,6 @@ static void draw_nothing(struct tui *t, struct node *n)
     (void)n;
 }
 
-static bool scroll_key(struct tui *t, struct node *n, const struct key *k)
-{
-    return scroll__key(t, n, k);
-}
-
 // clang-format off
 const struct widget widgets[] = {
     {.name = "row", .fields = "children:X", .draw = draw_nothing},
@@ -122,7 +117,7 @@ const struct widget widgets[] = {
     {.name = "pane", .fields = "title:s child:x", .draw = pane__draw},
     {.name = "popup", .fields = "title:s child:x width:si height:si", .draw = pane__draw},
     {.name = "text", .fields = "text:sa wrap:b scroll:b", .draw = text__draw, .fit = text__fit,
-     .key = scroll_key, .mouse = scroll__mouse},
+     .key = scroll__key, .mouse = scroll__mouse},
     {.name = "status", .fields = "left:sa right:sa", .draw = status__draw},
     {.name = "list", .fields = "items:a selected:i empty:s action:s select:s guard:b", .focuses = true,
      .draw = list__draw, .fit = list__fit, .key = list__key, .mouse = list__mouse},
@@ -132,8 +127,9 @@ const struct widget widgets[] = {
      .draw = input__draw, .fit = input__fit, .key = input__edit},
     {.name = "palette", .fields = "items:a placeholder:s action:s cancel:s select:s empty:s", .focuses = true, .types = true,
      .draw = palette__draw, .key = palette__key, .mouse = list__mouse},
-    {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll_key, .mouse = scroll__mouse},
-    {.name = "conversation", .fields = "", .focuses = true, .draw = talk__draw, .key = talk__key, .mouse = talk__mouse},
+    {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll__key, .mouse = scroll__mouse},
+    {.name = "conversation", .fields = "", .focuses = true, .from_end = true, .draw = talk__draw, .key = scroll__key,
+     .mouse = scroll__mouse},
 };
 // clang-format on
 const size_t n_widgets = ARRAY_LEN(widgets);

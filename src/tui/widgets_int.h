@@ -13,7 +13,7 @@ void status__draw(struct tui *t, struct node *n);
 /// How far a node is scrolled that shows `total` rows; keys and the wheel that change it. The number of rows that were drawn
 /// is in `top` of what it keeps.
 int scroll__of(struct tui *t, const struct node *n, int total);
-bool scroll__key(struct tui *t, const struct node *n, const struct key *k);
+bool scroll__key(struct tui *t, struct node *n, const struct key *k);
 void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
 void scroll__by(struct tui *t, const struct node *n, int rows);
 
