@@ -138,6 +138,8 @@ int chat__write_keys(struct cli *c, struct buf *out);
 const char *chat__cut_provider(struct cli *c, struct arena *arena, const char **model);
 /// Write `provider` and `model`, where --model and --provider say so, into the open object.
 void chat__write_model(struct cli *c, struct jw *w);
+/// The members that flags say about a session: model, sandbox, permission, limits, plugins.
+void chat__write_choices(struct cli *c, struct jw *w);
 
 // ---- chat_trust.c ---------------------------------------------------------------------------
 

@@ -65,15 +65,15 @@ static int write_added_dirs(struct chat *t, struct jw *w)
 }
 
 // What both a new session and one that is taken up again are told.
-static void write_choices(struct chat *t, struct jw *w)
+void chat__write_choices(struct cli *c, struct jw *w)
 {
     static const struct {
         enum flag_id flag;
         const char *key;
     } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}},
       numbers[] = {{FLAG_MAX_STEPS, "max_steps"}, {FLAG_MAX_COST, "max_cost"}};
-    const struct args *a = &t->c->args;
-    chat__write_model(t->c, w);
+    const struct args *a = &c->args;
+    chat__write_model(c, w);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (args_has(a, texts[i].flag)) {
             jw_kstrz(w, texts[i].key, args_value(a, texts[i].flag));
@@ -101,7 +101,7 @@ static int write_body(struct chat *t, struct buf *body, bool fresh)
     jw_init(&w, body);
     jw_obj(&w);
     int code = fresh || cwd != NULL ? write_dir(t, &w, "working_dir", cwd) : EXIT_OK;
-    write_choices(t, &w);
+    chat__write_choices(t->c, &w);
     if (fresh && args_has(&t->c->args, FLAG_BOT)) {
         jw_kstrz(&w, "bot", args_value(&t->c->args, FLAG_BOT));
     }

@@ -33,6 +33,7 @@ struct http_request {
     bool same_host;        // but not to another host: such a redirect is the answer
     bool
         public_only; // connect only to public addresses (net/address.h), without a proxy: ERR_DENIED
+    const char *socket; // path of a Unix socket to connect to; the URL's host is only a name [none]
     const char *proxy; // URL, or "" for none [http_proxy, https_proxy, no_proxy of our environment]
     const char *ca_file; // PEM file of certificates to trust [the system's]
 };

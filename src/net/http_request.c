@@ -178,6 +178,7 @@ static bool set_options(struct http_call *call)
            SET(call, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
            (q->proxy == NULL || SET(call, CURLOPT_PROXY, q->proxy)) &&
            (!q->public_only || set_public(call)) &&
+           (q->socket == NULL || SET(call, CURLOPT_UNIX_SOCKET_PATH, q->socket)) &&
            (q->ca_file == NULL ||
             (SET(call, CURLOPT_CAINFO, q->ca_file) && SET(call, CURLOPT_PROXY_CAINFO, q->ca_file) &&
              SET(call, CURLOPT_CAPATH, NULL)));
@@ -195,6 +196,7 @@ int http_request__copy(struct http_call *call, const struct http_request *q, str
     call->q.method = q->method != NULL ? copy_z(a, q->method) : "GET";
     call->q.headers = headers;
     call->q.proxy = copy_z(a, q->proxy);
+    call->q.socket = copy_z(a, q->socket);
     call->q.ca_file = copy_z(a, q->ca_file);
     call->q.body = q->body.p != NULL ? arena_str(a, q->body) : STR_NULL;
     call->q.connect_ms = q->connect_ms != 0 ? q->connect_ms : CONNECT_MS;

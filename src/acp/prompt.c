@@ -1,0 +1,134 @@
+// What an editor sends as a message, as one text.
+//
+// Texts are joined. A file that is mentioned is asked for from the editor, where it can be had as it stands there, saved
+// or not; else only its path is named, and the model reads it itself. Text that comes along (a selection) is quoted.
+
+#include "acp/acp_int.h"
+
+struct composing {
+    struct acp *acp;
+    char *session;
+    struct arena arena;
+    const struct json *blocks;
+    struct str *parts; // one for each block
+    size_t waiting;
+    acp_composed *done;
+    void *arg;
+};
+
+struct wanted {
+    struct composing *c;
+    size_t at;
+    char *path;
+};
+
+/// The path of a file:// address, decoded; NULL: it is none. In the arena.
+static char *path_of(struct arena *a, struct str uri)
+{
+    if (!str_starts(uri, "file://")) {
+        return NULL;
+    }
+    struct str rest = str_from(uri, 7);
+    char *path = arena_alloc(a, rest.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < rest.n && rest.p[i] != '#' && rest.p[i] != '?'; i++) {
+        char hex[3] = {0};
+        if (rest.p[i] == '%' && i + 2 < rest.n + 0) {
+            memcpy(hex, rest.p + i + 1, 2);
+            path[n++] = (char)strtol(hex, NULL, 16);
+            i += 2;
+        } else {
+            path[n++] = rest.p[i];
+        }
+    }
+    path[n] = '\0';
+    return path[0] == '/' ? path : NULL;
+}
+
+static void finish(struct composing *c)
+{
+    struct buf text;
+    struct composing done = *c;
+    buf_init(&text, SIZE_MAX);
+    for (size_t i = 0; c->blocks != NULL && i < c->blocks->n; i++) {
+        buf_adds(&text, c->parts[i]);
+    }
+    free(c);
+    done.done(done.arg, str_trim(buf_str(&text)));
+    buf_fini(&text);
+    free(done.session);
+    arena_fini(&done.arena);
+}
+
+static struct str quote(struct composing *c, struct str name, struct str text)
+{
+    return str_of(arena_printf(&c->arena, "\n\n<file path=\"" STR_FMT "\">\n" STR_FMT "\n</file>\n",
+                               STR_ARG(name), STR_ARG(text)));
+}
+
+static void on_text(void *arg, const struct json *result)
+{
+    struct wanted *w = arg;
+    struct composing *c = w->c;
+    const struct json *content = json_get(result, "content");
+    c->parts[w->at] = content != NULL && content->type == JSON_STR
+                          ? quote(c, str_of(w->path), content->s)
+                          : str_of(arena_printf(&c->arena, "`%s`", w->path));
+    free(w->path);
+    free(w);
+    if (--c->waiting == 0) {
+        finish(c);
+    }
+}
+
+static void ask_text(struct composing *c, size_t at, const char *path)
+{
+    struct buf params;
+    struct jw w;
+    struct wanted *q = xmalloc(sizeof *q);
+    *q = (struct wanted){.c = c, .at = at, .path = xstrdup(path)};
+    buf_init(&params, SIZE_MAX);
+    jw_init(&w, &params);
+    jw_obj(&w);
+    jw_kstrz(&w, "sessionId", c->session);
+    jw_kstrz(&w, "path", path);
+    jw_end_obj(&w);
+    c->waiting++;
+    acp__ask(c->acp, "fs/read_text_file", buf_str(&params), on_text, q);
+    buf_fini(&params);
+}
+
+static void take_block(struct composing *c, size_t at, const struct json *block)
+{
+    struct str type = json_str(json_get(block, "type"), "");
+    const struct json *resource = json_get(block, "resource");
+    struct str uri = json_str(json_get(resource != NULL ? resource : block, "uri"), "");
+    char *path = path_of(&c->arena, uri);
+    if (str_eqz(type, "text")) {
+        c->parts[at] = json_str(json_get(block, "text"), "");
+    } else if (str_eqz(type, "resource")) {
+        c->parts[at] = quote(c, path != NULL ? str_of(path) : uri,
+                             json_str(json_get(resource, "text"), "[not a text]"));
+    } else if (str_eqz(type, "resource_link") && path != NULL && c->acp->reads_files) {
+        ask_text(c, at, path);
+    } else if (str_eqz(type, "resource_link")) {
+        struct str name = path != NULL ? str_of(path) : uri;
+        c->parts[at] = str_of(arena_printf(&c->arena, "`" STR_FMT "`", STR_ARG(name)));
+    }
+}
+
+void acp__compose(struct acp *a, const char *session, const struct json *blocks, acp_composed *done,
+                  void *arg)
+{
+    struct composing *c = xcalloc(1, sizeof *c);
+    *c = (struct composing){
+        .acp = a, .session = xstrdup(session), .waiting = 1, .done = done, .arg = arg};
+    c->blocks = blocks != NULL && blocks->type == JSON_ARR ? json_clone(&c->arena, blocks) : NULL;
+    c->parts = arena_calloc(&c->arena, c->blocks != NULL ? c->blocks->n + 1 : 1, sizeof *c->parts);
+    for (size_t i = 0; c->blocks != NULL && i < c->blocks->n; i++) {
+        take_block(c, i, &c->blocks->items[i]);
+    }
+    if (--c->waiting == 0) {
+        finish(c);
+    }
+}

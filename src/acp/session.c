@@ -1,0 +1,462 @@
+// The methods of an agent: sessions of the hub for an editor. turn.c has those about a turn.
+//
+// Modes are the permission modes of the session. What a session is lives in the hub: here is only what its turn under
+// way needs.
+
+#include <assert.h>
+
+#include "acp/acp_int.h"
+
+static const struct {
+    const char *id, *name, *description;
+} modes[] = {
+    {"ask", "Ask", "you allow each call that writes, runs or reaches out"},
+    {"edits", "Edit", "file tools run, commands ask"},
+    {"plan", "Plan", "nothing is written, run or sent"},
+    {"auto", "Auto", "what the sandbox allows runs"},
+};
+
+// ---- sessions -----------------------------------------------------------------------------------
+
+struct acp_session *acp__find(const struct acp *a, struct str id)
+{
+    vec_foreach (it, &a->sessions) {
+        if (str_eqz(id, (*it)->id)) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+static struct acp_session *session_of(struct acp *a, struct str id, struct str dir)
+{
+    struct acp_session *s = acp__find(a, id);
+    if (s == NULL) {
+        s = xcalloc(1, sizeof *s);
+        s->acp = a;
+        snprintf(s->id, sizeof s->id, STR_FMT, STR_ARG(id));
+        buf_init(&s->problem, 1 << 20);
+        s->dir = str_dup(dir);
+        vec_push(&a->sessions, s);
+    }
+    return s;
+}
+
+void acp__session_free(struct acp_session *s)
+{
+    acp__unfollow(s);
+    assert(s->prompt == NULL);
+    sse_fini(&s->sse);
+    buf_fini(&s->problem);
+    vec_fini_each(&s->calls, acp__progress_free);
+    free(s->path);
+    free(s->body);
+    free(s->dir);
+    free(s);
+}
+
+/// An id of the editor's goes into a path: only what ids are made of. False: refused.
+static bool check_id(struct acp_request *r, struct str id)
+{
+    bool ok = id.n != 0 && id.n < ACP_ID;
+    for (size_t i = 0; i < id.n && ok; i++) {
+        char c = id.p[i];
+        ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '_';
+    }
+    if (!ok) {
+        acp__refuse(r, RPC_INVALID_PARAMS, "'sessionId' is not the id of a session");
+    }
+    return ok;
+}
+
+static struct str param(const struct acp_request *r, const char *key)
+{
+    return json_str(json_get(r->params, key), "");
+}
+
+static void write_modes(struct jw *w, struct str current)
+{
+    jw_kobj(w, "modes");
+    jw_kstr(w, "currentModeId", current);
+    jw_karr(w, "availableModes");
+    bool listed = false;
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        listed = listed || str_eqz(current, modes[i].id);
+        jw_obj(w);
+        jw_kstrz(w, "id", modes[i].id);
+        jw_kstrz(w, "name", modes[i].name);
+        jw_kstrz(w, "description", modes[i].description);
+        jw_end_obj(w);
+    }
+    if (!listed) {
+        jw_obj(w);
+        jw_kstr(w, "id", current);
+        jw_kstr(w, "name", current);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+}
+
+// ---- commands -----------------------------------------------------------------------------------
+
+struct told {
+    struct acp *acp;
+    char session[ACP_ID];
+};
+
+struct str acp__short_name(struct str full)
+{
+    return str_starts(full, "mcp:") ? str_from(full, 4) : full;
+}
+
+static void on_commands(void *arg, const struct json *v, const char *why)
+{
+    struct told *t = arg;
+    struct acp_update u;
+    (void)why;
+    struct jw *w = acp__update(&u, t->acp, t->session, "available_commands_update");
+    jw_karr(w, "availableCommands");
+    jw_obj(w);
+    jw_kstrz(w, "name", "compact");
+    jw_kstrz(w, "description", "replace earlier messages by a summary");
+    jw_end_obj(w);
+    json_foreach_item (it, json_get(v, "commands")) {
+        struct str description = json_str(json_get(it, "description"), "");
+        jw_obj(w);
+        jw_kstr(w, "name", acp__short_name(json_str(json_get(it, "name"), "")));
+        jw_kstr(w, "description", description);
+        jw_kobj(w, "input");
+        jw_kstrz(w, "hint", "arguments");
+        jw_end_obj(w);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    acp__update_end(&u);
+    free(t);
+}
+
+static void tell_commands(struct acp_session *s)
+{
+    struct told *t = xcalloc(1, sizeof *t);
+    t->acp = s->acp;
+    memcpy(t->session, s->id, sizeof t->session);
+    acp__call(s->acp, "GET", "/command", STR_NULL, on_commands, t);
+}
+
+// ---- beginning and taking up again ----------------------------------------------------------------
+
+/// The answer to session/new, load and resume.
+static void answer_row(struct acp_request *r, const struct json *row, bool fresh)
+{
+    struct acp *a = r->acp;
+    struct acp_session *s = session_of(a, json_str(json_get(row, "id"), ""),
+                                       json_str(json_get(row, "working_dir"), "/"));
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    if (fresh) {
+        jw_kstrz(&w, "sessionId", s->id);
+    }
+    write_modes(&w, json_str(json_get(row, "permission"), "auto"));
+    jw_end_obj(&w);
+    acp__answer(r, buf_str(&text));
+    buf_fini(&text);
+    tell_commands(s);
+    if (json_bool(json_get(row, "fallback"), false)) {
+        struct acp_update u;
+        struct jw *n = acp__update(&u, a, s->id, "agent_message_chunk");
+        jw_kobj(n, "content");
+        jw_kstrz(n, "type", "text");
+        jw_kstrz(n, "text", "no model key found: this is the scripted demo model\n\n");
+        jw_end_obj(n);
+        acp__update_end(&u);
+    }
+}
+
+static void on_new(void *arg, const struct json *v, const char *why)
+{
+    struct acp_request *r = arg;
+    if (v == NULL) {
+        acp__refuse(r, RPC_INTERNAL_ERROR, "%s", why);
+    } else {
+        answer_row(r, v, true);
+    }
+}
+
+static void add_members(struct buf *out, struct str members)
+{
+    if (members.n != 0) {
+        buf_addf(out, "," STR_FMT, STR_ARG(members));
+    }
+}
+
+static void m_new(struct acp_request *r)
+{
+    struct str dir = param(r, "cwd");
+    const struct json *more = json_get(r->params, "additionalDirectories");
+    struct buf body;
+    struct jw w;
+    if (dir.n == 0 || dir.p[0] != '/') {
+        acp__refuse(r, RPC_INVALID_PARAMS, "'cwd' must be an absolute path");
+        return;
+    }
+    buf_init(&body, SIZE_MAX);
+    buf_addz(&body, "{\"working_dir\":");
+    jw_init(&w, &body);
+    jw_str(&w, dir);
+    if (more != NULL && more->type == JSON_ARR && more->n != 0) {
+        buf_addz(&body, ",\"writable\":");
+        json_write(&body, more, 0);
+    }
+    add_members(&body, r->acp->o.choices);
+    buf_addf(&body, ",\"env\":" STR_FMT "}", STR_ARG(r->acp->o.env));
+    acp__call(r->acp, "POST", "/session", buf_str(&body), on_new, r);
+    buf_fini(&body);
+}
+
+/// A session whose past is being told.
+struct loading {
+    struct acp_request *r;
+    struct arena arena;
+    const struct json *row;
+    bool silent; // resume: the editor has the past
+};
+
+static void loading_end(struct loading *l, const char *why)
+{
+    struct acp_request *r = l->r;
+    if (why != NULL) {
+        acp__refuse(r, RPC_INVALID_PARAMS, "%s", why);
+    } else {
+        answer_row(r, l->row, false);
+    }
+    arena_fini(&l->arena);
+    free(l);
+}
+
+static void read_past(struct loading *l, int64_t after);
+
+static void on_past(void *arg, const struct json *v, const char *why)
+{
+    struct loading *l = arg;
+    const struct json *events = json_get(v, "events");
+    if (v == NULL) {
+        loading_end(l, why);
+        return;
+    }
+    if (events == NULL || events->n == 0) {
+        loading_end(l, NULL);
+        return;
+    }
+    struct acp_session *s = session_of(l->r->acp, json_str(json_get(l->row, "id"), ""),
+                                       json_str(json_get(l->row, "working_dir"), "/"));
+    json_foreach_item (ev, events) {
+        acp__tell(s, json_str(json_get(ev, "type"), ""), ev, true);
+    }
+    read_past(l, json_int(json_get(v, "next"), INT64_MAX));
+}
+
+static void read_past(struct loading *l, int64_t after)
+{
+    char path[ACP_ID + 64];
+    struct str id = json_str(json_get(l->row, "id"), "");
+    snprintf(path, sizeof path, "/session/" STR_FMT "/events?after=%lld", STR_ARG(id),
+             (long long)after);
+    acp__call(l->r->acp, "GET", path, STR_NULL, on_past, l);
+}
+
+static void on_found(void *arg, const struct json *v, const char *why)
+{
+    struct loading *l = arg;
+    if (v == NULL) {
+        loading_end(l, why);
+        return;
+    }
+    l->row = json_clone(&l->arena, v);
+    if (l->silent) {
+        loading_end(l, NULL);
+    } else {
+        read_past(l, 0);
+    }
+}
+
+static void load(struct acp_request *r, bool silent)
+{
+    struct str id = param(r, "sessionId");
+    char path[ACP_ID + 16];
+    if (!check_id(r, id)) {
+        return;
+    }
+    struct loading *l = xcalloc(1, sizeof *l);
+    *l = (struct loading){.r = r, .silent = silent};
+    snprintf(path, sizeof path, "/session/" STR_FMT, STR_ARG(id));
+    acp__call(r->acp, "GET", path, STR_NULL, on_found, l);
+}
+
+static void m_load(struct acp_request *r)
+{
+    load(r, false);
+}
+
+static void m_resume(struct acp_request *r)
+{
+    load(r, true);
+}
+
+static void on_list(void *arg, const struct json *v, const char *why)
+{
+    struct acp_request *r = arg;
+    struct str dir = param(r, "cwd"), next = json_str(json_get(v, "next"), "");
+    struct buf text;
+    struct jw w;
+    if (v == NULL) {
+        acp__refuse(r, RPC_INTERNAL_ERROR, "%s", why);
+        return;
+    }
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_karr(&w, "sessions");
+    json_foreach_item (row, json_get(v, "sessions")) {
+        struct str own = json_str(json_get(row, "working_dir"), "");
+        struct str title = json_str(json_get(row, "title"), "");
+        bool ended = str_eqz(json_str(json_get(row, "state"), ""), "ended");
+        if (ended || (dir.n != 0 && !str_eq(dir, own)) ||
+            json_str(json_get(row, "run_id"), "").n != 0) {
+            continue;
+        }
+        title = title.n != 0 ? title : json_str(json_get(row, "prompt_summary"), "");
+        jw_obj(&w);
+        jw_kstr(&w, "sessionId", json_str(json_get(row, "id"), ""));
+        jw_kstr(&w, "cwd", own);
+        if (title.n != 0) {
+            jw_kstr(&w, "title", title);
+        }
+        jw_kstr(&w, "updatedAt", json_str(json_get(row, "started_at"), ""));
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    if (next.n != 0) {
+        jw_kstr(&w, "nextCursor", next);
+    }
+    jw_end_obj(&w);
+    acp__answer(r, buf_str(&text));
+    buf_fini(&text);
+}
+
+static void m_list(struct acp_request *r)
+{
+    struct str cursor = param(r, "cursor");
+    char path[128];
+    if (cursor.n > 64 || (cursor.n != 0 && !check_id(r, cursor))) {
+        return;
+    }
+    snprintf(path, sizeof path, "/session?limit=100%s" STR_FMT, cursor.n != 0 ? "&cursor=" : "",
+             STR_ARG(cursor));
+    acp__call(r->acp, "GET", path, STR_NULL, on_list, r);
+}
+
+static void on_done(void *arg, const struct json *v, const char *why)
+{
+    struct acp_request *r = arg;
+    if (v == NULL && why != NULL) {
+        acp__refuse(r, RPC_INTERNAL_ERROR, "%s", why);
+    } else {
+        acp__answer(r, STR("{}"));
+    }
+}
+
+static void m_delete(struct acp_request *r)
+{
+    struct str id = param(r, "sessionId");
+    char path[ACP_ID + 32];
+    if (check_id(r, id)) {
+        snprintf(path, sizeof path, "/session/" STR_FMT "?purge=true", STR_ARG(id));
+        acp__call(r->acp, "DELETE", path, STR_NULL, on_done, r);
+    }
+}
+
+/// The editor does not need it any more: it stays in the hub.
+static void m_close(struct acp_request *r)
+{
+    acp__cancel(r->acp, param(r, "sessionId"));
+    acp__answer(r, STR("{}"));
+}
+
+static void m_mode(struct acp_request *r)
+{
+    struct str id = param(r, "sessionId"), mode = param(r, "modeId");
+    char path[ACP_ID + 16];
+    struct buf body;
+    struct jw w;
+    if (!check_id(r, id)) {
+        return;
+    }
+    buf_init(&body, SIZE_MAX);
+    jw_init(&w, &body);
+    jw_obj(&w);
+    jw_kstr(&w, "permission", mode);
+    jw_end_obj(&w);
+    snprintf(path, sizeof path, "/session/" STR_FMT, STR_ARG(id));
+    acp__call(r->acp, "PATCH", path, buf_str(&body), on_done, r);
+    buf_fini(&body);
+}
+
+// ---- the others ---------------------------------------------------------------------------------------
+
+static void m_initialize(struct acp_request *r)
+{
+    struct acp *a = r->acp;
+    struct buf text;
+    struct jw w;
+    a->reads_files = json_bool(json_ptr(r->params, "/clientCapabilities/fs/readTextFile"), false);
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kint(&w, "protocolVersion", 1);
+    jw_key(&w, "agentCapabilities");
+    jw_raw(&w, STR("{\"loadSession\":true,\"promptCapabilities\":{\"image\":false,\"audio\":false,"
+                   "\"embeddedContext\":true},\"mcpCapabilities\":{\"http\":false,\"sse\":false},"
+                   "\"sessionCapabilities\":{\"list\":{},\"resume\":{},\"close\":{},\"delete\":{},"
+                   "\"additionalDirectories\":{}}}"));
+    jw_kobj(&w, "agentInfo");
+    jw_kstrz(&w, "name", "afloat");
+    jw_kstrz(&w, "title", "Afloat");
+    jw_kstrz(&w, "version", a->o.version);
+    jw_end_obj(&w);
+    jw_karr(&w, "authMethods");
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    acp__answer(r, buf_str(&text));
+    buf_fini(&text);
+}
+
+static void m_nothing(struct acp_request *r)
+{
+    acp__answer(r, STR("{}"));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct acp_request *r);
+} methods[] = {
+    {"initialize", m_initialize}, {"authenticate", m_nothing},     {"logout", m_nothing},
+    {"session/new", m_new},       {"session/load", m_load},        {"session/resume", m_resume},
+    {"session/list", m_list},     {"session/close", m_close},      {"session/delete", m_delete},
+    {"session/set_mode", m_mode}, {"session/prompt", acp__prompt},
+};
+
+bool acp__method(struct acp_request *r, struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        if (str_eqz(name, methods[i].name)) {
+            methods[i].run(r);
+            return true;
+        }
+    }
+    return false;
+}

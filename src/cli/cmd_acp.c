@@ -1,0 +1,46 @@
+// `afloat acp`: an editor talks to sessions of the hub on our standard streams.
+
+#include <unistd.h>
+
+#include "acp/acp.h"
+#include "cli/chat_int.h"
+#include "client/start.h"
+
+static int start(void *arg, struct err *e)
+{
+    struct cli *c = arg;
+    struct start_result r;
+    return start_hub(&c->home, &r, e);
+}
+
+int cmd_acp(struct cli *c)
+{
+    struct buf env, choices;
+    struct jw w;
+    struct err e = {0};
+    buf_init(&env, SIZE_MAX);
+    buf_init(&choices, SIZE_MAX);
+    jw_init(&w, &env);
+    int code = chat__write_env(c, &w);
+    jw_init(&w, &choices);
+    jw_obj(&w);
+    chat__write_choices(c, &w);
+    if (args_has(&c->args, FLAG_BOT)) {
+        jw_kstrz(&w, "bot", args_value(&c->args, FLAG_BOT));
+    }
+    jw_end_obj(&w);
+    struct acp_opts o = {.home = &c->home,
+                         .version = c->host->version,
+                         .env = buf_str(&env),
+                         .choices = {choices.p + 1, choices.n - 2}, // without the braces
+                         .in = STDIN_FILENO,
+                         .out = STDOUT_FILENO,
+                         .start = start,
+                         .arg = c};
+    if (code == EXIT_OK && acp_run(&o, &e) < 0) {
+        code = cli__fail(c, &e);
+    }
+    buf_fini(&env);
+    buf_fini(&choices);
+    return code;
+}

@@ -1,0 +1,296 @@
+"""`afloat acp`: an editor's side of the Agent Client Protocol, spoken by hand."""
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+
+import peers
+import pytest
+
+from conftest import BIN, DEADLINE, ROOT, check_report, retry
+from test_agent import one_call, work  # noqa: F401 (a fixture)
+
+
+class Editor:
+    """A client on the standard streams of `afloat acp`."""
+
+    def __init__(self, home, dir, scenario=(), *args, files=None, **more):
+        dir.mkdir(exist_ok=True)
+        path = dir / "scenario.jsonl"
+        path.write_text("".join(json.dumps(x) + "\n" for x in scenario))
+        env = {"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(path)}
+        self.process = home.popen("acp", *args, env=env, stdin=-1, **more)
+        self.home, self.dir, self.files = home, dir, files
+        self.rest, self.id, self.updates, self.asked = b"", 0, [], []
+        self.choose = lambda options: options[0]["optionId"]
+        self.hello = self.ask("initialize", protocolVersion=1, clientCapabilities={"fs": {
+            "readTextFile": files is not None, "writeTextFile": False}, "terminal": False})
+
+    def send(self, message):
+        self.process.stdin.write((json.dumps({"jsonrpc": "2.0", **message}) + "\n").encode())
+
+    def read(self):
+        end = time.monotonic() + DEADLINE
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            assert ready, f"nothing came; updates: {self.updates}"
+            got = os.read(self.process.stdout.fileno(), 65536)
+            assert got, self.process.stderr.read().decode()
+            self.rest += got
+        line, _, self.rest = self.rest.partition(b"\n")
+        return json.loads(line)
+
+    def step(self):
+        """Take one message: updates are kept, questions answered. An answer to us is returned."""
+        m = self.read()
+        if m.get("method") == "session/update":
+            self.updates.append(m["params"]["update"])
+        elif m.get("method") == "session/request_permission":
+            self.asked.append(m["params"])
+            chosen = self.choose(m["params"]["options"])
+            outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
+            self.send({"id": m["id"], "result": {"outcome": outcome}})
+        elif m.get("method") == "fs/read_text_file":
+            text = self.files.get(m["params"]["path"])
+            self.send({"id": m["id"], **({"result": {"content": text}} if text is not None else
+                                         {"error": {"code": -32002, "message": "no such file"}})})
+        else:
+            return m
+        return None
+
+    def begin(self, method, **params):
+        self.id += 1
+        self.send({"id": self.id, "method": method, "params": params})
+        return self.id
+
+    def finish(self, id):
+        while True:
+            m = self.step()
+            if m is not None and m.get("id") == id:
+                return m
+
+    def ask(self, method, **params):
+        m = self.finish(self.begin(method, **params))
+        assert "result" in m, m
+        return m["result"]
+
+    def refused(self, method, **params):
+        return self.finish(self.begin(method, **params))["error"]
+
+    def new(self, **more):
+        self.session = self.ask("session/new", cwd=str(self.dir), mcpServers=[], **more)["sessionId"]
+        return self.session
+
+    def prompt(self, text="go", **more):
+        blocks = more.pop("blocks", [{"type": "text", "text": text}])
+        return self.ask("session/prompt", sessionId=self.session, prompt=blocks)["stopReason"]
+
+    def wait(self, kind):
+        while not self.of(kind):
+            self.step()
+        return self.of(kind)
+
+    def of(self, kind):
+        return [u for u in self.updates if u["sessionUpdate"] == kind]
+
+    def said(self):
+        return "".join(u["content"]["text"] for u in self.of("agent_message_chunk"))
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait(DEADLINE) == 0
+        check_report(self.process.stderr.read().decode())
+
+
+@pytest.fixture
+def edit(home, hub, work):
+    started = []
+
+    def start(scenario=(), *args, **more):
+        started.append(Editor(home, work, scenario, *args, **more))
+        return started[-1]
+
+    yield start
+    for e in started:
+        e.close()
+
+
+def test_a_prompt_streams_text_calls_diffs_and_a_plan(edit, work):
+    e = edit([one_call("write_file", path="a.txt", content="one\ntwo\n"),
+              one_call("edit_file", path="a.txt", old="two", new="three"), one_call(cmd="echo out; false"),
+              one_call("todo", items=[{"text": "first", "state": "done"}, {"text": "then", "state": "active"}]),
+              {"text": "all done"}])
+    assert e.hello["protocolVersion"] == 1 and e.hello["agentCapabilities"]["loadSession"]
+    e.new()
+    assert e.prompt() == "end_turn"
+    assert e.said() == "all done"
+    write, change, run = e.of("tool_call")
+    assert (write["kind"], change["kind"], run["kind"]) == ("edit", "edit", "execute")
+    assert write["title"] == "write_file a.txt" and write["locations"] == [{"path": str(work / "a.txt")}]
+    assert run["title"] == "echo out; false" and len({c["toolCallId"] for c in (write, change, run)}) == 3
+    ends = {u["toolCallId"]: u for u in e.of("tool_call_update") if "status" in u}
+    assert ends[write["toolCallId"]]["content"] == [
+        {"type": "diff", "path": str(work / "a.txt"), "oldText": None, "newText": "one\ntwo\n"}]
+    assert ends[change["toolCallId"]]["content"][0]["newText"] == "one\nthree\n"
+    assert ends[run["toolCallId"]]["status"] == "failed" and "out" in json.dumps(ends[run["toolCallId"]]["content"])
+    assert [(p["content"], p["status"]) for p in e.of("plan")[-1]["entries"]] == [
+        ("first", "completed"), ("then", "in_progress")]
+
+
+def test_permission_is_asked_with_what_each_answer_covers(edit, work):
+    e = edit([one_call("write_file", path="a.txt", content="x\n"), one_call(cmd="touch b"), {"text": "done"}],
+             "--permission", "ask")
+    e.new()
+    e.choose = lambda options: next(o["optionId"] for o in options if o["kind"] == (
+        "allow_once" if len(e.asked) == 1 else "reject_once"))
+    assert e.prompt() == "end_turn"
+    first, second = e.asked
+    assert first["toolCall"]["content"][0]["newText"] == "x\n" and first["sessionId"] == e.session
+    kinds = [o["kind"] for o in second["options"]]
+    assert kinds[0] == "allow_once" and kinds[-1] == "reject_once" and "allow_always" in kinds
+    assert any("touch" in o["name"] for o in second["options"])
+    assert (work / "a.txt").exists() and not (work / "b").exists()
+
+
+def test_an_answer_that_covers_more_is_remembered(edit, work):
+    e = edit([one_call(cmd="touch a"), {"text": "x"}, one_call(cmd="touch b"), {"text": "y"}], "--permission", "ask")
+    e.new()
+    e.choose = lambda options: next(o["optionId"] for o in options if o["optionId"] == "allow:tool")
+    assert e.prompt() == "end_turn" and e.prompt() == "end_turn"
+    assert len(e.asked) == 1 and (work / "a").exists() and (work / "b").exists()
+
+
+def test_modes_are_permission_modes(edit, home, work):
+    e = edit([one_call(cmd="touch a"), {"text": "x"}])
+    made = e.ask("session/new", cwd=str(work), mcpServers=[])
+    e.session = made["sessionId"]
+    assert made["modes"]["currentModeId"] == "auto"
+    assert [m["id"] for m in made["modes"]["availableModes"]] == ["ask", "edits", "plan", "auto"]
+    e.ask("session/set_mode", sessionId=e.session, modeId="plan")
+    assert e.prompt() == "end_turn" and not (work / "a").exists()
+    assert home.json("sessions", "show", e.session)["permission"] == "plan"
+    assert "message" in e.refused("session/set_mode", sessionId=e.session, modeId="nonsense")
+
+
+def test_a_prompt_can_be_cancelled_also_while_it_asks(edit):
+    e = edit([one_call(cmd="sleep 1000", timeout_s=1000), one_call(cmd="true"), {"text": "y"}])
+    e.new()
+    id = e.begin("session/prompt", sessionId=e.session, prompt=[{"type": "text", "text": "go"}])
+    e.wait("tool_call")
+    e.send({"method": "session/cancel", "params": {"sessionId": e.session}})
+    assert e.finish(id)["result"]["stopReason"] == "cancelled"
+    e.ask("session/set_mode", sessionId=e.session, modeId="ask")
+
+    def cancel(options):
+        e.send({"method": "session/cancel", "params": {"sessionId": e.session}})
+    e.choose = cancel
+    assert e.prompt() == "cancelled"
+
+
+def test_a_session_is_listed_loaded_with_its_past_and_goes_on(edit, work):
+    e = edit([one_call("write_file", path="a.txt", content="x\n"), {"text": "first answer"}, {"text": "second answer"}])
+    e.new()
+    e.prompt("first question")
+    other = edit([one_call("write_file", path="a.txt", content="x\n"), {"text": "first answer"}, {"text": "second answer"}])
+    rows = other.ask("session/list", cwd=str(work))["sessions"]
+    assert [r["sessionId"] for r in rows] == [e.session] and rows[0]["cwd"] == str(work) and rows[0]["title"]
+    assert other.ask("session/list", cwd="/elsewhere")["sessions"] == []
+    other.session = e.session
+    assert other.ask("session/load", sessionId=e.session, cwd=str(work), mcpServers=[])["modes"]["currentModeId"] == "auto"
+    assert other.of("user_message_chunk")[0]["content"]["text"] == "first question" and other.said() == "first answer"
+    assert other.of("tool_call")[0]["title"] == "write_file a.txt"
+    assert "diff" in json.dumps(other.of("tool_call_update")[-1])
+    assert other.prompt("and now?") == "end_turn" and other.said().endswith("second answer")
+    assert "no session" in other.refused("session/load", sessionId="nonsense", cwd=str(work), mcpServers=[])["message"]
+    other.ask("session/delete", sessionId=e.session)
+    assert other.ask("session/list")["sessions"] == []
+
+
+def test_commands_are_offered_and_run(edit, home, work):
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    (home.dir / "plugins" / "greeter.lua").write_text(
+        'command { name = "hello", description = "greets", run = function(args) return "hi " .. table.concat(args, "+") end }')
+    home.ok("reload")
+    e = edit([{"text": "a model's answer"}])
+    e.new()
+    [update] = e.wait("available_commands_update")
+    names = {c["name"]: c["description"] for c in update["availableCommands"]}
+    assert names["greeter:hello"] == "greets" and "compact" in names
+    assert e.prompt("/greeter:hello big world") == "end_turn" and e.said() == "hi big+world"
+    assert e.prompt("/no such command") == "end_turn" and e.said().endswith("a model's answer")
+    assert e.prompt("/compact") == "end_turn"
+
+
+def test_files_are_read_as_they_stand_in_the_editor(edit, home, work):
+    e = edit([{"text": "x"}], files={str(work / "a b.txt"): "not saved yet"})
+    e.new()
+    e.prompt(blocks=[{"type": "text", "text": "look at "},
+                     {"type": "resource_link", "name": "a", "uri": f"file://{work}/a%20b.txt"},
+                     {"type": "resource_link", "name": "gone", "uri": f"file://{work}/gone.txt"},
+                     {"type": "resource", "resource": {"uri": "zed:///selection", "text": "int main"}}])
+    [text] = [ev["text"] for ev in home.json("api", "GET", f"/session/{e.session}/events")["events"]
+              if ev["type"] == "message.completed" and ev["role"] == "user"]
+    assert f'<file path="{work}/a b.txt">\nnot saved yet\n</file>' in text and "int main" in text
+    assert f"`{work}/gone.txt`" in text
+
+
+def test_questions_of_the_model_are_asked(edit):
+    e = edit([one_call("ask_user", question="Which?", choices=["left", "right"]), {"text": "x"},
+              one_call("ask_user", question="What name?"), {"text": "named"}])
+    e.new()
+    e.choose = lambda options: options[1]["optionId"]
+    assert e.prompt() == "end_turn"
+    assert e.asked[0]["toolCall"]["title"] == "Which?"
+    assert e.prompt() == "end_turn" and e.said().endswith("What name?")
+    assert e.prompt("Ada") == "end_turn" and e.said().endswith("named")
+
+
+def test_a_failed_turn_and_a_busy_session_are_errors(edit):
+    e = edit(["not an object"])
+    e.new()
+    assert "SCENARIO_FAILED" in e.refused("session/prompt", sessionId=e.session, prompt=[{"type": "text", "text": "x"}])["message"]
+    assert e.refused("session/prompt", sessionId="nobody", prompt=[])["code"] == -32602
+    assert e.refused("session/new", cwd="relative", mcpServers=[])["code"] == -32602
+    assert e.refused("no/such/method")["code"] == -32601
+
+
+def test_garbage_from_the_editor_is_answered_and_survived(edit):
+    e = edit([{"text": "still here"}])
+    for line in (b"nonsense\n", b"[]\n", b"{}\n", b'{"jsonrpc":"2.0","id":7,"result":{}}\n', b'\xff\xfe\n', b"\n"):
+        e.process.stdin.write(line)
+    codes = [e.read()["error"]["code"] for _ in range(4)]
+    assert codes == [-32700, -32600, -32600, -32700]
+    e.new()
+    assert e.prompt() == "end_turn" and e.said() == "still here"
+
+
+def test_a_hub_that_was_restarted_is_found_again(edit, home, start_hub):
+    e = edit([{"text": "one"}, {"text": "two"}])
+    e.new()
+    assert e.prompt() == "end_turn"
+    home.ok("stop")
+    retry(lambda: home.hub_pid() is None)
+    assert e.prompt() == "end_turn" and e.said().startswith("one")
+
+
+def test_an_editor_made_with_the_official_library(home, hub, work):
+    modules = peers.install()
+    work.mkdir()
+    scenario = work / "scenario.jsonl"
+    scenario.write_text("".join(json.dumps(x) + "\n" for x in [
+        one_call("write_file", path="b.txt", content="x\n"),
+        one_call("todo", items=[{"text": "first", "state": "active"}]), {"text": "done"},
+        one_call(cmd="touch c"), {"text": "again"}]))
+    shutil.copy(ROOT / "tests/peers/acp_client.mjs", modules.parent)
+    env = {**home.env, "AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(scenario)}
+    done = subprocess.run(["node", modules.parent / "acp_client.mjs", work, BIN, "acp"], env=env, capture_output=True,
+                          text=True, timeout=60)
+    check_report(done.stderr)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["hello"]["agentInfo"]["name"] == "afloat" and (seen["stop"], seen["again"]) == ("end_turn", "end_turn")
+    assert {"tool_call", "tool_call_update", "plan", "agent_message_chunk", "available_commands_update"} <= set(seen["updates"])
+    assert seen["past"][0] == "user_message_chunk" and "tool_call" in seen["past"] and seen["list"] == 1
+    assert seen["asked"][0][0] == "allow_once" and (work / "b.txt").exists() and (work / "c").exists()
