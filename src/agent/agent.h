@@ -337,8 +337,14 @@ typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struc
 /// The client's environment, as `env` of POST /session: tools that begin and turns that choose a provider
 /// from now on have it. A hub that was started anew knows little of the former one. False: `no` says why.
 bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no);
-/// Send a message: it begins a turn, or waits in the queue while one runs (unless `reject`).
-void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg);
+/// What is said. Borrowed for the call.
+struct agent_message {
+    struct str text;
+    const struct json *images; // as picture_take() reads them; NULL: none
+    bool reject;               // refuse it while a turn runs, instead of queueing it
+};
+/// Send a message: it begins a turn, or waits in the queue while one runs.
+void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb *cb, void *arg);
 /// Wait until the turn has ended or a person is needed. To be called from inside agent_sent_cb.
 void agent_wait(struct session *s, const char *turn_id, agent_outcome_cb *cb, void *arg);
 

@@ -103,6 +103,7 @@ enum { TURN_ID = 24, SESSION_QUEUE = 64, SUMMARY_BYTES = 200 };
 struct session_message {
     char turn_id[TURN_ID];
     char *text;
+    char *images;  // where its pictures are, as JSON (picture.h); NULL: it has none
     bool accepted; // it is in the journal, synced
     bool compact;  // no message: the conversation is to be made shorter
 };
@@ -405,6 +406,12 @@ struct turn_delta {
     struct loop_task *task;
 };
 
+/// A picture of the conversation, loaded.
+struct turn_picture {
+    char *path;
+    struct buf data; // as a data: URL; empty: its file is gone
+};
+
 struct turn {
     struct session *s;
     char id[TURN_ID];
@@ -421,7 +428,9 @@ struct turn {
     struct arena arena;      // of the turn: ctx, results
     struct arena step_arena; // of the step: request, reply, calls
     struct hook_ctx ctx;
-    struct str text; // what the user said, as on_user_message left it
+    struct str text;           // what the user said, as on_user_message left it
+    const struct json *images; // where the pictures with it are; NULL: none
+    vec(struct turn_picture) pictures;
     struct pipe pipe;
     struct call_site site;   // generation, hooks and tools of the step; what is called in it
     struct gen_unit **units; // the session's plugins in the generation
@@ -456,9 +465,8 @@ struct turn {
     struct str error;
 };
 
-/// Begin the turn of a message that was accepted. `compact`: there is no message, the conversation is
-/// only made shorter.
-void turn__start(struct session *s, const char *turn_id, struct str text, bool compact);
+/// Begin the turn of a message that was accepted, which is borrowed.
+void turn__start(struct session *s, const struct session_message *m);
 /// Go on with `step` in the loop's next turn.
 void turn__go(struct turn *t, enum turn_step step);
 /// End it as soon as what it waits for is given up; asked twice, commands are killed.
@@ -501,6 +509,13 @@ void turn__request(struct turn *t);
 void turn__after_model(struct turn *t);
 /// The members of a message of the model's, and the message into the conversation.
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
+
+// turn_pictures.c
+/// Load the pictures of t->request that are not there yet; true: turn__request() follows when they are.
+bool turn__load_pictures(struct turn *t);
+/// t->request with the pictures in it, in the step's arena.
+const struct json *turn__fill_pictures(struct turn *t);
+void turn__free_pictures(struct turn *t);
 
 // turn_stream.c
 /// Send t->request to the provider.

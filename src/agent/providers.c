@@ -380,6 +380,7 @@ static int resolve(struct provider_choice *ch, const struct config *c,
             .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
             .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
         };
+        ch->facts = model_facts(c, ch->model);
         ch->prices = (struct provider_prices){
             .input = price_of(c, "prices.*.input", ch->model),
             .cached = price_of(c, "prices.*.cached", ch->model),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/model_facts.h"
 #include "agent/provider.h"
 #include "config/config.h"
 
@@ -32,6 +33,7 @@ struct provider_choice {
     bool fallback;  // scripted answers although nobody asked for it: the client must say so
     struct retry_policy retry;
     struct provider_prices prices;
+    struct model_facts facts;
     // private to agent/
     const struct provider_kind *impl;
     char *key;        // NULL: none

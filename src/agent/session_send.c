@@ -14,6 +14,7 @@
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "agent/picture.h"
 #include "base/utf8.h"
 #include "config/secrets.h"
 
@@ -53,6 +54,7 @@ static void on_written(void *arg, int status, const struct err *e)
         struct agent_no no;
         agent__no(&no, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", q->e.msg);
         free(m->text);
+        free(m->images);
         vec_remove(&s->queue, m - s->queue.p);
         q->cb(q->arg, NULL, &no);
     } else {
@@ -103,13 +105,17 @@ static bool may_send(struct session *s, bool reject, struct agent_no *no)
     return rc == 0;
 }
 
-static void note_message(struct sending *q, struct str text)
+static void note_message(struct sending *q, struct str text, const char *images)
 {
     struct note n;
     struct jw *w = note__begin(&n, q->s, NULL, EVENT_MESSAGE_COMPLETED);
     jw_kstrz(w, "turn", q->turn_id);
     jw_kstrz(w, "role", "user");
     jw_kstr(w, "text", text);
+    if (images != NULL) {
+        jw_key(w, "images");
+        jw_raw(w, str_of(images));
+    }
     if (q->queued) {
         jw_kbool(w, "queued", true);
     }
@@ -139,15 +145,26 @@ static void refuse_later(struct agent *a, agent_sent_cb *cb, void *arg, const st
     loop_defer(a->o.loop, on_sent_answer, q);
 }
 
-static void send_now(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+/// A message on its way to the queue; `images` are kept already.
+struct early {
+    char *text, *images;
+    size_t n;
+    bool reject;
+    agent_sent_cb *cb;
+    void *arg;
+};
+
+static void send_now(struct session *s, const struct early *e)
 {
+    struct str text = {e->text, e->n};
     struct agent_no no;
-    if (!may_send(s, reject, &no)) {
-        refuse_later(s->agent, cb, arg, &no);
+    if (!may_send(s, e->reject, &no)) {
+        refuse_later(s->agent, e->cb, e->arg, &no);
         return;
     }
     struct sending *q = xcalloc(1, sizeof *q);
-    struct session_message m = {.text = str_dup(text)};
+    struct session_message m = {.text = str_dup(text),
+                                .images = e->images != NULL ? xstrdup(e->images) : NULL};
     bool idle = s->turn == NULL && s->queue.n == 0;
     snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);
     *q = (struct sending){.s = s,
@@ -155,11 +172,11 @@ static void send_now(struct session *s, struct str text, bool reject, agent_sent
                           .queued = !idle,
                           .position = s->queue.n + (s->turn != NULL),
                           .after = s->last_seq,
-                          .cb = cb,
-                          .arg = arg};
+                          .cb = e->cb,
+                          .arg = e->arg};
     memcpy(q->turn_id, m.turn_id, sizeof q->turn_id);
     vec_push(&s->queue, m);
-    note_message(q, text);
+    note_message(q, text, m.images);
     if (idle) {
         s->end_reason = NULL;
         if (s->prompt_summary == NULL) {
@@ -171,52 +188,59 @@ static void send_now(struct session *s, struct str text, bool reject, agent_sent
     }
 }
 
-/// A message to a session whose directory the host does not know (yet): after a restart.
-struct early {
-    char *text;
-    size_t n;
-    bool reject;
-    agent_sent_cb *cb;
-    void *arg;
-};
-
+/// The message of a session whose directory the host knows, after a restart too.
 static void on_place_known(struct session *s, void *arg)
 {
-    struct early q = *(struct early *)arg;
-    free(arg);
-    send_now(s, (struct str){q.text, q.n}, q.reject, q.cb, q.arg);
-    free(q.text);
+    struct early *e = arg;
+    send_now(s, e);
+    free(e->text);
+    free(e->images);
+    free(e);
 }
 
-/// A message that waits until the secrets of the user are known: it may hold one. The session may be gone
-/// by then.
+/// A message that waits until the secrets of the user are known, because it may hold one, and until its
+/// pictures are kept. The session may be gone by then.
 struct arriving {
     struct agent *a;
     char *id;
-    struct early message;
+    char *dir;                 // of the session, relative to the home
+    struct arena arena;        // of `images`
+    const struct json *images; // as given; NULL: none
+    struct err fault;          // of them
+    struct early *message;
 };
 
-static void know_secrets(void *arg) // on a lane
+static void prepare(void *arg) // on a lane
 {
-    secrets_know(((struct arriving *)arg)->a->o.home->secrets);
+    struct arriving *v = arg;
+    struct buf kept;
+    secrets_know(v->a->o.home->secrets);
+    if (v->images != NULL) {
+        buf_init(&kept, SIZE_MAX);
+        if (picture_take(v->images, v->a->o.home->dir, v->dir, &kept, &v->fault) == 0) {
+            v->message->images = str_dup(buf_str(&kept));
+        }
+        buf_fini(&kept);
+    }
 }
 
-static void on_secrets_known(void *arg)
+static void on_prepared(void *arg)
 {
     struct arriving *v = arg;
     struct agent *a = v->a;
     struct session *s = map_get(&a->sessions, str_of(v->id));
-    struct early *q = xmalloc(sizeof *q);
+    struct early *q = v->message;
     struct agent_no no;
-    *q = v->message;
     if (s != NULL) {
         assert(s->arriving != 0);
         s->arriving--;
     }
-    if (s == NULL) {
-        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", v->id);
+    if (s == NULL || v->fault.code != 0) {
+        agent__no(&no, s == NULL ? PROBLEM_NOT_FOUND : PROBLEM_INVALID_BODY, NULL,
+                  s == NULL ? "session '%s' is gone" : "%s", s == NULL ? v->id : v->fault.msg);
         q->cb(q->arg, NULL, &no);
         free(q->text);
+        free(q->images);
         free(q);
     } else if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || a->stopping) {
         on_place_known(s, q);
@@ -224,25 +248,39 @@ static void on_secrets_known(void *arg)
         agent__session_enter(s, on_place_known, q);
     }
     free(v->id);
+    free(v->dir);
+    arena_fini(&v->arena);
     free(v);
     agent__release(a);
 }
 
-void agent_send(struct session *s, struct str text, bool reject, agent_sent_cb *cb, void *arg)
+void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb *cb, void *arg)
 {
     struct agent_no no;
+    bool shows = m->images != NULL && m->images->n != 0;
+    if (shows && s->chosen && !s->choice.facts.images) {
+        agent__no(&no, PROBLEM_INVALID_BODY,
+                  "choose another model, or set `images = true` in [models.\"NAME\"]",
+                  "model '%.100s' takes no pictures", s->choice.model);
+        refuse_later(s->agent, cb, arg, &no);
+        return;
+    }
     if (!agent__session_usable(s, &no)) {
         refuse_later(s->agent, cb, arg, &no);
         return;
     }
-    struct arriving *v = xmalloc(sizeof *v);
-    *v = (struct arriving){
-        .a = s->agent,
-        .id = xstrdup(s->id),
-        .message = {.text = str_dup(text), .n = text.n, .reject = reject, .cb = cb, .arg = arg}};
+    struct arriving *v = xcalloc(1, sizeof *v);
+    v->a = s->agent;
+    v->id = xstrdup(s->id);
+    v->dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id);
+    arena_init(&v->arena);
+    v->images = shows ? json_clone(&v->arena, m->images) : NULL;
+    v->message = xmalloc(sizeof *v->message);
+    *v->message = (struct early){
+        .text = str_dup(m->text), .n = m->text.n, .reject = m->reject, .cb = cb, .arg = arg};
     s->arriving++;
     agent__hold(s->agent);
-    work_submit(s->agent->requests, 0, know_secrets, on_secrets_known, v); // in order
+    work_submit(s->agent->requests, 0, prepare, on_prepared, v); // in order
 }
 
 /// A message whose turn will not come, on its way into the journal.
@@ -273,6 +311,7 @@ void agent__session_drop_queue(struct session *s)
         jw_kstrz(note__begin(&n, s, NULL, EVENT_TURN_INTERRUPTED), "turn", m.turn_id);
         note__end(&n, STORE_SYNCED, on_dropped, d);
         free(m.text);
+        free(m.images);
     }
 }
 
@@ -295,8 +334,9 @@ void agent__session_next(struct session *s)
     } else if (s->queue.p[0].accepted) {
         struct session_message m = s->queue.p[0];
         vec_remove(&s->queue, 0);
-        turn__start(s, m.turn_id, str_of(m.text), m.compact);
+        turn__start(s, &m);
         free(m.text);
+        free(m.images);
     }
 }
 

@@ -110,6 +110,7 @@ void agent__session_free(struct session *s)
     }
     vec_foreach (m, &s->queue) {
         free(m->text);
+        free(m->images);
     }
     vec_fini(&s->queue);
     vec_fini(&s->enders);

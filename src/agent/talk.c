@@ -119,12 +119,39 @@ const struct json *talk_messages(struct talk *t)
     return &t->view;
 }
 
-void talk_user(struct talk *t, struct str text)
+static struct json make_text(struct talk *t, struct str text)
 {
+    struct json *item = make_obj(&t->arena, 2);
+    make_put(item, "type", make_strz("text"));
+    make_put(item, "text", make_str(text));
+    return *item;
+}
+
+/// What a user says with pictures: these first, then the text.
+static struct json make_shown(struct talk *t, struct str text, const struct json *images)
+{
+    struct json *list = make_arr(&t->arena, (size_t)images->n + 1);
+    json_foreach_item (it, images) {
+        struct json *own = json_clone(&t->arena, it),
+                    *item = make_obj(&t->arena, (size_t)own->n + 1);
+        make_put(item, "type", make_strz("image"));
+        json_foreach_member (m, own) {
+            make_put(item, arena_strdup(&t->arena, m->key), m->value);
+        }
+        make_push(list, *item);
+    }
+    make_push(list, make_text(t, text));
+    return *list;
+}
+
+void talk_user(struct talk *t, struct str text, const struct json *images)
+{
+    struct str own = arena_str(&t->arena, text);
+    bool shown = images != NULL && images->type == JSON_ARR && images->n != 0;
     talk_hear(t, SIZE_MAX);
     settle(t);
     t->heard = 0;
-    add(t, "user", make_str(arena_str(&t->arena, text)));
+    add(t, "user", shown ? make_shown(t, own, images) : make_str(own));
 }
 
 void talk_say(struct talk *t, struct str text)
@@ -157,18 +184,16 @@ void talk_replace_user(struct talk *t, struct str text)
 {
     for (size_t i = t->messages.n; i-- > 0;) {
         if (str_eqz(role_of(&t->messages.p[i]), "user")) {
-            t->messages.p[i].members[1].value = make_str(arena_str(&t->arena, text));
+            struct json *content = &t->messages.p[i].members[1].value;
+            struct str own = arena_str(&t->arena, text);
+            if (content->type == JSON_ARR) { // behind its pictures
+                content->items[content->n - 1] = make_text(t, own);
+            } else {
+                *content = make_str(own);
+            }
             return;
         }
     }
-}
-
-static struct json make_text(struct talk *t, struct str text)
-{
-    struct json *item = make_obj(&t->arena, 2);
-    make_put(item, "type", make_strz("text"));
-    make_put(item, "text", make_str(text));
-    return *item;
 }
 
 /// A copy of what the model said. It reads its own answer with the next request, and is told, in a text of
@@ -387,7 +412,7 @@ static void replay_turn_started(struct talk *t, struct talk_facts *f, const stru
     (void)f;
     talk_mark(t, json_str(json_get(ev, "turn"), ""));
     if (!json_bool(json_get(ev, "compact"), false)) {
-        talk_user(t, json_str(json_get(ev, "text"), ""));
+        talk_user(t, json_str(json_get(ev, "text"), ""), json_get(ev, "images"));
     }
 }
 

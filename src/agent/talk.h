@@ -23,8 +23,8 @@ const struct json *talk_messages(struct talk *t);
 
 // ---- while a turn runs --------------------------------------------------------------------------
 
-/// A turn begins with this.
-void talk_user(struct talk *t, struct str text);
+/// A turn begins with this. `images` (may be NULL): where the pictures with it are, see picture.h.
+void talk_user(struct talk *t, struct str text, const struct json *images);
 /// The text of the last user message is another one.
 void talk_replace_user(struct talk *t, struct str text);
 /// `content` as a response has it. Returns the copy in the conversation, which stays as long as that; NULL

@@ -206,7 +206,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
         end_child(k);
     } else {
         struct str prompt = json_str(json_get(tool_call_input(k->call), "prompt"), "");
-        agent_send(s, prompt, false, on_sent, k);
+        agent_send(s, &(struct agent_message){.text = prompt}, on_sent, k);
     }
 }
 

@@ -107,7 +107,10 @@ static void loaded(struct turn *t)
     if (t->only_compacts) {
         jw_kbool(w, "compact", true);
     } else {
-        talk_user(t->s->talk, t->text);
+        talk_user(t->s->talk, t->text, t->images);
+    }
+    if (t->images != NULL) {
+        jw_kvalue(w, "images", t->images);
     }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
     if (turn__pin(t)) {
@@ -229,21 +232,28 @@ static void user_message(struct turn *t)
     turn__raise(t, POINT_USER_MESSAGE, text, on_user_message);
 }
 
-void turn__start(struct session *s, const char *turn_id, struct str text, bool compact)
+void turn__start(struct session *s, const struct session_message *m)
 {
     assert(s->turn == NULL);
     struct turn *t = xcalloc(1, sizeof *t);
     t->s = s;
-    memcpy(t->id, turn_id, sizeof t->id);
+    memcpy(t->id, m->turn_id, sizeof t->id);
     t->since_ns = time_mono_ns();
-    t->only_compacts = compact;
+    t->only_compacts = m->compact;
     arena_init(&t->arena);
     arena_init(&t->step_arena);
     arena_init(&t->unit_arena);
     buf_init(&t->delta.text, SIZE_MAX);
     redact_stream_init(&t->delta.secrets);
     agent__lore_init(&t->lore);
-    t->text = arena_str(&t->arena, text);
+    t->text = arena_str(&t->arena, str_of(m->text));
+    if (m->images != NULL) {
+        struct json *images;
+        int rc =
+            json_parse(&images, &t->arena, arena_str(&t->arena, str_of(m->images)), NULL, NULL);
+        t->images = rc == 0 ? images : NULL;
+        assert(rc == 0); // picture.c wrote it
+    }
     t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
                                .turn_id = str_of(t->id),
                                .working_dir = str_of(s->working_dir),
@@ -489,6 +499,7 @@ void turn__tell_waiting(struct turn *t)
 static void turn_free(struct turn *t)
 {
     turn__free_tools(t);
+    turn__free_pictures(t);
     pipe_fini(&t->pipe);
     tool_call__site_fini(&t->site);
     prompt_files_free(t->files);

@@ -34,6 +34,8 @@ static void add_item(struct buf *out, const struct json *item)
     struct str type = json_str(json_get(item, "type"), "");
     if (str_eqz(type, "text")) {
         add_cut(out, json_str(json_get(item, "text"), ""));
+    } else if (str_eqz(type, "image")) {
+        buf_addf(out, "[picture " STR_FMT "] ", STR_ARG(json_str(json_get(item, "name"), "")));
     } else if (str_eqz(type, "tool_result")) {
         add_cut(out, json_str(json_get(item, "output"), ""));
     } else if (str_eqz(type, "tool_call")) {

@@ -105,6 +105,9 @@ static void on_kept(void *arg)
 void turn__request(struct turn *t)
 {
     struct session *s = t->s;
+    if (turn__load_pictures(t)) {
+        return;
+    }
     s->requests++;
     if (strcmp(s->choice.kind, "scripted") != 0 && !s->keep_requests) {
         turn__ask(t);

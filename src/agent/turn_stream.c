@@ -226,9 +226,10 @@ void turn__ask(struct turn *t)
     static const struct provider_cb callbacks = {
         .on_delta = on_delta, .on_retry = on_retry, .on_done = on_response, .on_fail = on_fail};
     struct session *s = t->s;
-    struct provider_ask q = {.choice = &s->choice, .request = t->request, .n = s->requests};
-    struct err e = {0};
     assert(t->call == NULL && t->request != NULL);
+    struct provider_ask q = {
+        .choice = &s->choice, .request = turn__fill_pictures(t), .n = s->requests};
+    struct err e = {0};
     if (!t->compacting) {
         t->step = TURN_MODEL;
     }

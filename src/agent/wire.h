@@ -9,7 +9,14 @@
 
 // ---- writing a request ----------------------------------------------------------------------
 
-enum wire_item_type { WIRE_TEXT, WIRE_CALL, WIRE_RESULT, WIRE_REASONING, WIRE_ITEM__COUNT };
+enum wire_item_type {
+    WIRE_TEXT,
+    WIRE_CALL,
+    WIRE_RESULT,
+    WIRE_REASONING,
+    WIRE_IMAGE, // of a user: `url`, "data:MEDIA_TYPE;base64,..." or an address
+    WIRE_ITEM__COUNT,
+};
 
 /// ERR_INVALID, naming the place, unless `request` is in the neutral form of provider.h. Writers
 /// rely on it.

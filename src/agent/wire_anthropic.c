@@ -47,11 +47,34 @@ static bool is_written(const struct json *item)
     return type != WIRE_REASONING || wire_item_reasoning(item, wire_anthropic.kind) != NULL;
 }
 
+static void write_image(struct jw *w, const struct json *item, bool mark)
+{
+    struct str url = json_get(item, "url")->s, data = url, head = str_cut(&data, ',');
+    bool inside = str_starts(head, "data:") && str_ends(head, ";base64");
+    jw_obj(w);
+    jw_kstrz(w, "type", "image");
+    jw_kobj(w, "source");
+    jw_kstrz(w, "type", inside ? "base64" : "url");
+    if (inside) {
+        jw_kstr(w, "media_type", (struct str){head.p + 5, head.n - 5 - strlen(";base64")});
+        jw_kstr(w, "data", data);
+    } else {
+        jw_kstr(w, "url", url);
+    }
+    jw_end_obj(w);
+    if (mark) {
+        write_cache_mark(w);
+    }
+    jw_end_obj(w);
+}
+
 static void write_item(struct jw *w, const struct json *item, bool mark)
 {
     enum wire_item_type type = wire_item_type(item);
     if (type == WIRE_TEXT) {
         write_text(w, item, mark);
+    } else if (type == WIRE_IMAGE) {
+        write_image(w, item, mark);
     } else if (type == WIRE_CALL) {
         jw_obj(w);
         jw_kstrz(w, "type", "tool_use");

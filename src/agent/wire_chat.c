@@ -63,12 +63,37 @@ static void write_texts(struct jw *w, const struct json *message)
     buf_fini(&text);
 }
 
+/// Texts and pictures, as a list of parts.
+static void write_parts(struct jw *w, const struct json *message)
+{
+    jw_karr(w, "content");
+    wire_foreach_item(item, json_get(message, "content"))
+    {
+        bool image = wire_item_type(item) == WIRE_IMAGE;
+        if (!image && (wire_item_type(item) != WIRE_TEXT || wire_item_text(item).n == 0)) {
+            continue;
+        }
+        jw_obj(w);
+        jw_kstrz(w, "type", image ? "image_url" : "text");
+        if (image) {
+            jw_kobj(w, "image_url");
+            jw_kstr(w, "url", json_get(item, "url")->s);
+            jw_end_obj(w);
+        } else {
+            jw_kstr(w, "text", wire_item_text(item));
+        }
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
 static void write_message(struct jw *w, const struct json *message)
 {
+    bool image = wire_is_role(message, "user") && wire_has_item(message, WIRE_IMAGE);
     bool text = wire_has_item(message, WIRE_TEXT);
     bool calls = wire_has_item(message, WIRE_CALL);
     bool assistant = wire_is_role(message, "assistant");
-    if (!text && !calls) {
+    if (!text && !calls && !image) {
         return;
     }
     jw_obj(w);
@@ -76,7 +101,9 @@ static void write_message(struct jw *w, const struct json *message)
              assistant                         ? "assistant"
              : wire_is_role(message, "system") ? "system"
                                                : "user");
-    if (text) {
+    if (image) {
+        write_parts(w, message);
+    } else if (text) {
         write_texts(w, message);
     } else {
         jw_kstrz(w, "content", NULL);

@@ -6,18 +6,14 @@
 #include "agent/wire.h"
 
 static const char *const type_names[WIRE_ITEM__COUNT] = {
-    [WIRE_TEXT] = "text",
-    [WIRE_CALL] = "tool_call",
-    [WIRE_RESULT] = "tool_result",
-    [WIRE_REASONING] = "reasoning",
+    [WIRE_TEXT] = "text",           [WIRE_CALL] = "tool_call", [WIRE_RESULT] = "tool_result",
+    [WIRE_REASONING] = "reasoning", [WIRE_IMAGE] = "image",
 };
 
 // What an item needs besides its type; NULL ends the list.
 static const char *const type_needs[WIRE_ITEM__COUNT][3] = {
-    [WIRE_TEXT] = {"text"},
-    [WIRE_CALL] = {"id", "name"},
-    [WIRE_RESULT] = {"tool_call_id"},
-    [WIRE_REASONING] = {"kind"},
+    [WIRE_TEXT] = {"text"},      [WIRE_CALL] = {"id", "name"}, [WIRE_RESULT] = {"tool_call_id"},
+    [WIRE_REASONING] = {"kind"}, [WIRE_IMAGE] = {"url"},
 };
 
 static const char *const roles[] = {"user", "assistant", "tool", "system"};
@@ -44,8 +40,8 @@ static int check_item(const struct json *item, size_t message, struct err *e)
     }
     for (const char *const *need = type_needs[type]; *need != NULL; need++) {
         if (!is_str(json_get(item, *need))) {
-            return err_set(e, ERR_INVALID, "messages[%zu]: a %s needs a text '%s'", message,
-                           type_names[type], *need);
+            return err_set(e, ERR_INVALID, "messages[%zu]: %s %s needs a text '%s'", message,
+                           type == WIRE_IMAGE ? "an" : "a", type_names[type], *need);
         }
     }
     return 0;

@@ -16,7 +16,8 @@ static void write_item(struct jw *w, const struct json *message, const struct js
 {
     enum wire_item_type type = wire_item_type(item);
     struct str text = wire_item_text(item);
-    if (type == WIRE_TEXT && text.n != 0) {
+    bool image = type == WIRE_IMAGE && wire_is_role(message, "user");
+    if (image || (type == WIRE_TEXT && text.n != 0)) {
         bool assistant = wire_is_role(message, "assistant");
         bool system = wire_is_role(message, "system");
         jw_obj(w);
@@ -24,8 +25,8 @@ static void write_item(struct jw *w, const struct json *message, const struct js
         jw_kstrz(w, "role", assistant ? "assistant" : system ? "developer" : "user");
         jw_karr(w, "content");
         jw_obj(w);
-        jw_kstrz(w, "type", assistant ? "output_text" : "input_text");
-        jw_kstr(w, "text", text);
+        jw_kstrz(w, "type", image ? "input_image" : assistant ? "output_text" : "input_text");
+        jw_kstr(w, image ? "image_url" : "text", image ? json_get(item, "url")->s : text);
         jw_end_obj(w);
         jw_end_arr(w);
         jw_end_obj(w);

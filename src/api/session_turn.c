@@ -95,6 +95,7 @@ static void message(struct session_op *o, struct session *s)
     struct str busy = json_str(json_get(o->call->params, "if_busy"), "queue");
     bool reject = str_eqz(busy, "reject");
     const struct json *env = json_get(o->call->params, "env");
+    const struct json *images = json_get(o->call->params, "images");
     struct agent_no no;
     if (text.n == 0) {
         op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
@@ -105,7 +106,8 @@ static void message(struct session_op *o, struct session *s)
     } else if (env != NULL && !agent_session_set_env(s, env, &no)) {
         api__session_no(o, &no);
     } else {
-        agent_send(s, text, reject, on_sent, o);
+        const struct agent_message m = {.text = text, .images = images, .reject = reject};
+        agent_send(s, &m, on_sent, o);
     }
 }
 

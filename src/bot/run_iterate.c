@@ -304,7 +304,7 @@ static void begin_turn(struct run *r, struct session *s)
     }
     r->in_turn = true;
     run__away(r);
-    agent_send(s, buf_str(&r->prompt), false, on_sent, r);
+    agent_send(s, &(struct agent_message){.text = buf_str(&r->prompt)}, on_sent, r);
 }
 
 static void on_made(void *arg, struct session *s, const struct agent_no *no)

@@ -124,6 +124,13 @@ int chat__export(struct chat *t, const char *path);
 /// Run a command line of the user's in the session's directory, on the terminal.
 void chat__shell(struct chat *t, struct str line);
 
+// ---- chat_picture.c: pictures in what is said ---------------------------------------------------
+
+/// Does the text name a picture?
+bool chat__has_pictures(struct chat *t, struct str text);
+/// Write the member `images` with the pictures that `text` names, if there are any, and say so.
+void chat__write_pictures(struct chat *t, struct str text, struct jw *w);
+
 // ---- chat_env.c: what travels with the client -----------------------------------------------
 
 /// Write the environment for the session's tools, and what chooses its model, as a JSON object.

@@ -98,6 +98,7 @@ static int write_message(struct chat *t, struct buf *body, struct str text)
     jw_init(&w, body);
     jw_obj(&w);
     jw_kstr(&w, "text", text);
+    chat__write_pictures(t, text, &w);
     if (t->whole) {
         jw_kbool(&w, "wait", true);
     }
@@ -164,7 +165,7 @@ static void say_meanwhile(struct chat *t, bool waits, struct str text)
 {
     if (text.p[0] == '/' || text.p[0] == '!') { // not for the model, and the turn's session stays
         out_note(&t->c->out, "commands wait for the end of the turn; Esc interrupts it");
-    } else if (waits ? queue(t, text) : steer(t, text)) {
+    } else if (waits || chat__has_pictures(t, text) ? queue(t, text) : steer(t, text)) {
         chat__history_add(t, text);
         edit_start(&t->line);
     }

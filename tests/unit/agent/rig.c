@@ -399,7 +399,7 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
 void rig_begin(struct rig *r, struct session *s, const char *text)
 {
     r->answered = false;
-    agent_send(s, str_of(text), false, on_sent, r);
+    agent_send(s, &(struct agent_message){.text = str_of(text)}, on_sent, r);
 }
 
 bool rig_send(struct rig *r, const char *id, const char *text)

@@ -413,7 +413,8 @@ TEST(the_directory_does_not_change_under_a_message_that_enters_it)
     rig_open(&r, home);
     CHECK(rig_resume(&r, id, work));
     struct session *s = rig_get(&r, id);
-    agent_send(s, STR("hello"), false, on_sent, &sent); // its plugins are being looked for
+    agent_send(s, &(struct agent_message){.text = STR("hello")}, on_sent,
+               &sent); // its plugins are being looked for
     CHECK(!rig_patch(&r, s, "{\"working_dir\":\"/\"}"));
     CHECK_INT(r.problem, PROBLEM_TURN_RUNNING);
     rig_wait(&r, &sent);

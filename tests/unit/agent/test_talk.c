@@ -56,7 +56,7 @@ TEST(results_stand_in_the_order_of_their_calls)
     struct talk *t = talk_new();
     struct buf out;
     buf_init(&out, SIZE_MAX);
-    talk_user(t, STR("go"));
+    talk_user(t, STR("go"), NULL);
     add_content(t, CALLS);
     talk_result(t, STR("b"), STR("second"), true, STR(""));
     talk_result(t, STR("a"), STR("first"), false, STR("exit 1"));
@@ -79,7 +79,7 @@ TEST(a_call_without_a_result_gets_one_that_says_so)
     buf_init(&out, SIZE_MAX);
     add_content(t, CALLS);
     talk_result(t, STR("b"), STR("here"), true, STR(""));
-    talk_user(t, STR("next"));
+    talk_user(t, STR("next"), NULL);
     CHECK(strstr(text_of(t, &out), "\"tool_call_id\":\"a\",\"output\":\"there is no result") !=
           NULL);
     CHECK(strstr(text_of(t, &out), "\"output\":\"here\"") != NULL);

@@ -161,8 +161,10 @@ TEST(what_is_no_request_is_refused_with_its_place)
         {"{\"messages\": [1]}", "messages[0]: role"},
         {"{\"messages\": [{\"role\": \"bot\", \"content\": \"\"}]}", "messages[0]: role"},
         {"{\"messages\": [{\"role\": \"user\"}]}", "messages[0]: content must be"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"sound\"}]}]}",
+         "messages[0]: content of unknown type 'sound'"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image\"}]}]}",
-         "messages[0]: content of unknown type 'image'"},
+         "messages[0]: an image needs a text 'url'"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": [7]}]}", "unknown type ''"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"\"}, {\"role\": \"assistant\", "
          "\"content\": [{\"type\": \"tool_call\", \"id\": \"c\"}]}]}",

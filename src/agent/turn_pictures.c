@@ -1,0 +1,187 @@
+// The pictures of a request: a conversation holds where they are, a provider wants their bytes.
+//
+//     t->request ──> pictures that are not loaded ──lane──> t->pictures ──> a copy of the request with them
+//
+// They are loaded once a turn. The newest ALL_MAX bytes of a conversation's pictures are sent; where an older
+// one was, or one whose file is gone, or any of them for a model that takes none, a line says so.
+
+#include <assert.h>
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+#include "agent/picture.h"
+
+enum { ALL_MAX = 20 << 20 };
+
+static bool is_picture(const struct json *item)
+{
+    return str_eqz(json_str(json_get(item, "type"), ""), "image") && json_get(item, "url") == NULL;
+}
+
+static const struct turn_picture *find(const struct turn *t, struct str path)
+{
+    vec_foreach (p, &t->pictures) {
+        if (str_eqz(path, p->path)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+struct loading {
+    struct turn *t;
+    const char *home;
+    vec(struct turn_picture) list;
+};
+
+static void load(void *arg) // on a lane
+{
+    struct loading *l = arg;
+    struct err e;
+    vec_foreach (p, &l->list) {
+        buf_init(&p->data, SIZE_MAX);
+        if (picture_load(l->home, p->path, &p->data, &e) < 0) {
+            buf_clear(&p->data); // it is gone
+        }
+    }
+}
+
+static void on_loaded(void *arg)
+{
+    struct loading *l = arg;
+    struct turn *t = l->t;
+    t->keeping = false;
+    vec_foreach (p, &l->list) {
+        vec_push(&t->pictures, *p);
+    }
+    vec_fini(&l->list);
+    free(l);
+    if (turn__alive(t)) {
+        turn__request(t);
+    }
+}
+
+/// Call `each` for the pictures of the request, the newest first, as long as it returns true.
+static void each_picture(const struct turn *t, bool (*each)(void *arg, const struct json *item),
+                         void *arg)
+{
+    const struct json *messages = json_get(t->request, "messages");
+    bool more = t->s->choice.facts.images;
+    for (size_t i = messages != NULL ? messages->n : 0; more && i-- > 0;) {
+        json_foreach_item (it, json_get(&messages->items[i], "content")) {
+            more = more && (!is_picture(it) || each(arg, it));
+        }
+    }
+}
+
+struct wanting {
+    const struct turn *t;
+    struct loading *l;
+    int64_t bytes;
+};
+
+static bool want(void *arg, const struct json *item)
+{
+    struct wanting *w = arg;
+    struct str path = json_str(json_get(item, "path"), "");
+    bool again = find(w->t, path) != NULL;
+    vec_foreach (p, &w->l->list) {
+        again = again || str_eqz(path, p->path);
+    }
+    w->bytes += again ? 0 : MAX(json_int(json_get(item, "bytes"), PICTURE_MAX), 1);
+    if (!again && w->bytes <= ALL_MAX) {
+        vec_push(&w->l->list, (struct turn_picture){.path = str_dup(path)});
+    }
+    return w->bytes <= ALL_MAX;
+}
+
+bool turn__load_pictures(struct turn *t)
+{
+    struct loading *l = xcalloc(1, sizeof *l);
+    struct wanting w = {.t = t, .l = l};
+    vec_foreach (p, &t->pictures) {
+        w.bytes += (int64_t)(p->data.n / 4 * 3);
+    }
+    l->t = t;
+    l->home = t->s->agent->o.home->dir;
+    each_picture(t, want, &w);
+    if (l->list.n == 0) {
+        free(l);
+        return false;
+    }
+    t->keeping = true;
+    work_submit(t->s->agent->files, 0, load, on_loaded, l);
+    return true;
+}
+
+void turn__free_pictures(struct turn *t)
+{
+    vec_foreach (p, &t->pictures) {
+        free(p->path);
+        buf_fini(&p->data);
+    }
+    vec_fini(&t->pictures);
+}
+
+// ---- the request with them ----------------------------------------------------------------------
+
+static struct json fill_item(struct turn *t, const struct json *item)
+{
+    struct arena *a = &t->step_arena;
+    struct str name = json_str(json_get(item, "name"), "picture");
+    const struct turn_picture *p = find(t, json_str(json_get(item, "path"), ""));
+    struct json *out = make_obj(a, 2);
+    bool takes = t->s->choice.facts.images;
+    if (takes && p != NULL && p->data.n != 0) {
+        make_put(out, "type", make_strz("image"));
+        make_put(out, "url", make_str(buf_str(&p->data)));
+        return *out;
+    }
+    const char *why = !takes      ? "this model takes no pictures"
+                      : p != NULL ? "its file is gone"
+                                  : "it was shown before";
+    make_put(out, "type", make_strz("text"));
+    make_put(out, "text",
+             make_strz(arena_printf(a, "[picture " STR_FMT ": %s]\n", STR_ARG(name), why)));
+    return *out;
+}
+
+static struct json fill_message(struct turn *t, const struct json *message)
+{
+    const struct json *content = json_get(message, "content");
+    bool has = false;
+    json_foreach_item (it, content) {
+        has = has || is_picture(it);
+    }
+    if (!has) {
+        return *message;
+    }
+    struct json *list = make_arr(&t->step_arena, content->n), *out = make_obj(&t->step_arena, 2);
+    json_foreach_item (it, content) {
+        make_push(list, is_picture(it) ? fill_item(t, it) : *it);
+    }
+    make_put(out, "role", *json_get(message, "role"));
+    make_put(out, "content", *list);
+    return *out;
+}
+
+const struct json *turn__fill_pictures(struct turn *t)
+{
+    const struct json *messages = json_get(t->request, "messages");
+    if (messages == NULL || messages->type != JSON_ARR) {
+        return t->request; // whoever reads it says what is wrong
+    }
+    struct json *out = make_obj(&t->step_arena, t->request->n);
+    struct json *list = make_arr(&t->step_arena, messages->n);
+    json_foreach_item (it, messages) {
+        make_push(list, fill_message(t, it));
+    }
+    assert(list->n == messages->n);
+    json_foreach_member (m, t->request) {
+        make_put(out, arena_strdup(&t->step_arena, m->key),
+                 str_eqz(m->key, "messages") ? *list : m->value);
+    }
+    return out;
+}
