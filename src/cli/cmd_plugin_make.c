@@ -75,6 +75,7 @@ static const struct language {
 } languages[] = {
     {"lua", "lua", ".lua", "file.lua", "dir/"},
     {"python", "py", ".py", "file.py", "dir-python/"},
+    {"node", "mjs", ".mjs", "file.mjs", "dir-node/"},
 };
 
 static const struct language *find_language(const char *name)
@@ -277,7 +278,8 @@ static int print_tests(struct cli *c, const struct json *tests)
     if (n == 0) {
         out_error(&c->out,
                   "the plugin has no tests; write them in test.lua, or after 'if test then'; in "
-                  "Python as functions test_... in the file or in test.py");
+                  "Python as functions test_... in the file or in test.py, in JavaScript with "
+                  "test() in test.mjs");
         return EXIT_NOT_FOUND;
     }
     out_note(&c->out, "%zu of %zu tests passed", n - failed, n);

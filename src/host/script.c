@@ -23,10 +23,12 @@
 
 struct script {
     const char *lang, *file;
-    const char *boot; // text that loads `file` from a descriptor: its number and a name follow
+    const char *
+        boot; // text that loads `file` from a descriptor: its number and a name follow; NULL: `file` is the text
     const char
         *const programs[3];    // tried in this order; a name without a slash is looked for in PATH
     const char *const args[8]; // before `boot`; NULL at the end
+    const char *heap;          // option that sets its memory in MiB; NULL: it has none
     const char *missing;
     bool limits_memory; // by what may be mapped; others reserve more than they use
 };
@@ -39,6 +41,13 @@ static const struct script scripts[] = {
      .args = {"-I", "-S", "-B", "-c", NULL},
      .missing = "python3 is not installed: plugins in Python need it (apt-get install python3)",
      .limits_memory = true},
+    {.lang = "node",
+     .file = "node.mjs",
+     .programs = {"/usr/bin/node", "node"},
+     .args = {"--no-warnings", "--experimental-vm-modules", "--input-type=module", "-e", NULL},
+     .heap = "--max-old-space-size",
+     .missing = "node is not installed: plugins in JavaScript need Node 18 or newer (apt-get "
+                "install nodejs)"},
 };
 
 /// Say why there will be no answer: to the hub on its socket, to a validation on stdout.
@@ -81,13 +90,10 @@ static int open_shipped(const char *name)
     return fd;
 }
 
-static void limit_memory(void)
+static unsigned memory_mb(void)
 {
     const char *said = getenv("AFLOAT_HOST_MEMORY_MB");
-    rlim_t bytes = said != NULL ? (rlim_t)strtoul(said, NULL, 10) << 20 : 0;
-    if (bytes != 0) {
-        setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
-    }
+    return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 0;
 }
 
 /// The name of what is made of `text`, for a cache.
@@ -99,21 +105,35 @@ static void name_of(char out[40], const char *lang, const struct shipped *text)
     snprintf(out, 40, "%s-%.24s", lang, sha256_hex(hash, hex));
 }
 
+/// Begin `argv` with the program and its options; returns how many there are.
+static size_t add_args(const char **argv, const struct script *s, const char *program,
+                       const char *heap)
+{
+    size_t n = 0;
+    argv[n++] = program;
+    if (heap[0] != '\0') {
+        argv[n++] = heap;
+    }
+    for (size_t k = 0; s->args[k] != NULL; k++) {
+        argv[n++] = s->args[k];
+    }
+    return n;
+}
+
 /// Returns only when no program could be entered.
 static void enter(const struct script *s, int fd, bool validate)
 {
-    char number[16], name[40];
+    char number[16], name[40], heap[64] = "";
     const char *argv[16];
     snprintf(number, sizeof number, "%d", fd);
     name_of(name, s->lang, host_runtime_find(s->file));
+    if (s->heap != NULL && memory_mb() != 0) {
+        snprintf(heap, sizeof heap, "%s=%u", s->heap, memory_mb());
+    }
     for (size_t i = 0; s->programs[i] != NULL; i++) {
-        size_t n = 0;
-        argv[n++] = s->programs[i];
-        for (size_t k = 0; s->args[k] != NULL; k++) {
-            argv[n++] = s->args[k];
-        }
-        argv[n++] = host_runtime_find(s->boot)->text;
-        argv[n++] = number;
+        size_t n = add_args(argv, s, s->programs[i], heap);
+        argv[n++] = host_runtime_find(s->boot != NULL ? s->boot : s->file)->text;
+        argv[n++] = s->boot != NULL ? number : "--";
         argv[n++] = name;
         argv[n++] = validate ? "--validate" : NULL;
         argv[n] = NULL;
@@ -136,12 +156,13 @@ int host_script_main(const char *lang, bool validate)
         snprintf(text, sizeof text, "no host for %s", lang);
         return refuse(validate, text);
     }
-    int fd = open_shipped(s->file);
+    int fd = s->boot != NULL ? open_shipped(s->file) : 0;
     if (fd < 0) {
         return refuse(validate, "the program of this host cannot be written to memory");
     }
-    if (s->limits_memory) {
-        limit_memory();
+    rlim_t bytes = (rlim_t)memory_mb() << 20;
+    if (s->limits_memory && bytes != 0) {
+        setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
     }
     enter(s, fd, validate);
     return refuse(validate, s->missing);

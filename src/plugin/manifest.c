@@ -11,7 +11,7 @@
 //     an `afloat` member is no manifest.
 //   - `false` for a part says that there is none, whatever lies there. Anything else that is declared
 //     and is not there is an error; a convention never steps in for it.
-//   - By convention: init.lua, else init.py, init.mjs, init.c; front/index.tsx, else .ts, .jsx, .js,
+//   - By convention: init.lua, else init.py, init.mjs, init.ts, init.c; front/index.tsx, else .ts, .jsx, .js,
 //     dist/front/index.js; ui/; skills/; prompt.md.
 //   - Built: server, front and ui are looked for in dist/ first, under their own name (.ts, .tsx and
 //     .jsx as .js), declared or not.
@@ -350,7 +350,7 @@ static const struct part {
      offsetof(struct plugin_shape, server),
      false,
      true,
-     {"init.lua", "init.py", "init.mjs", "init.c"}},
+     {"init.lua", "init.py", "init.mjs", "init.ts", "init.c"}},
     {"front",
      "front",
      offsetof(struct plugin_shape, front),
@@ -486,7 +486,7 @@ static int take_lang(struct resolve *r)
         return 0;
     }
     return fail(r, DIAG_MANIFEST_INVALID, about_key(r, "server"),
-                "server: '" STR_FMT "' is of no known language (.lua .py .mjs .js .c)",
+                "server: '" STR_FMT "' is of no known language (.lua .py .mjs .js .ts .c)",
                 STR_ARG(shown(str_of(server))));
 }
 
@@ -625,7 +625,7 @@ static int resolve_file(struct resolve *r)
     if (r->out->lang == LANG_NONE) {
         r->out->server = NULL;
         return fail(r, DIAG_ENTRY_MISSING, about_all(r),
-                    "a single file must be of a known language (.lua .py .mjs .js .c)");
+                    "a single file must be of a known language (.lua .py .mjs .js .ts .c)");
     }
     return 0;
 }

@@ -13,7 +13,7 @@ const char *plugin_lang_name(enum plugin_lang lang);
 bool plugin_lang_parse(struct str name, enum plugin_lang *out);
 /// The ending of a single file: ".lua" ".py" ".mjs" ".c"; "" for none.
 const char *plugin_lang_ending(enum plugin_lang lang);
-/// By the ending of a file's name: .lua .py .mjs .js .c; LANG_NONE for others.
+/// By the ending of a file's name: .lua .py .mjs .js .ts .c; LANG_NONE for others, also for .d.ts.
 enum plugin_lang plugin_lang_of(struct str file);
 
 enum { PLUGIN_NAME_MAX = 64 };

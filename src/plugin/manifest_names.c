@@ -17,7 +17,7 @@ static const struct {
     enum plugin_lang lang;
 } endings[] = {
     {".lua", LANG_LUA}, {".py", LANG_PYTHON}, {".mjs", LANG_NODE},
-    {".js", LANG_NODE}, {".c", LANG_C},
+    {".js", LANG_NODE}, {".ts", LANG_NODE},   {".c", LANG_C},
 };
 
 const char *plugin_lang_name(enum plugin_lang lang)
@@ -47,7 +47,7 @@ const char *plugin_lang_ending(enum plugin_lang lang)
 
 enum plugin_lang plugin_lang_of(struct str file)
 {
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(endings) && !str_ends(file, ".d.ts"); i++) {
         if (str_ends(file, endings[i].suffix)) {
             return endings[i].lang;
         }

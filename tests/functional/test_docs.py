@@ -9,7 +9,7 @@ How a block is marked decides what is done with it:
                compile, and every function it names must exist.
     toml       read by the parser that the page is about, without a complaint.
     json       saved under the name that the page gives it.
-    python     a plugin that must load.
+    python, js a plugin that must load.
 
 A block that cannot be run is in NOT_RUN, with the reason.
 """
@@ -304,13 +304,15 @@ def do_json(user, page, text):
     user.write(name, text)
 
 
-def do_python(user, page, text):
-    """A plugin: it loads, and everything that it registers is there."""
-    user.write(".afloat/plugins/logger.py", text)
-    user.ok("afloat reload")
-    rows = {row["name"]: row for row in json.loads(user.ok("afloat plugin list --json"))["plugins"]}
-    row = rows["logger"]
-    assert row["serving"] and row["state"] == "loaded" and row["host"] == "python" and "roll" in row["tools"], row
+def do_hosted(host, file):
+    """A plugin in another language: it loads, and what it registers is there."""
+    def do(user, page, text):
+        user.write(f".afloat/plugins/{file}", text)
+        user.ok("afloat reload")
+        rows = {row["name"]: row for row in json.loads(user.ok("afloat plugin list --json"))["plugins"]}
+        row = rows["logger"]
+        assert row["serving"] and row["state"] == "loaded" and row["host"] == host and "roll" in row["tools"], row
+    return do
 
 
 KINDS = {
@@ -320,7 +322,8 @@ KINDS = {
     "lua": do_lua,
     "toml": lambda user, page, text: TOML.get(page, check_config)(user, text),
     "json": do_json,
-    "python": do_python,
+    "python": do_hosted("python", "logger.py"),
+    "js": do_hosted("node", "logger.mjs"),
 }
 
 

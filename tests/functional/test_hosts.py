@@ -7,11 +7,12 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
+import shutil
+import subprocess
 
 import pytest
 
-from conftest import is_gone, retry
+from conftest import ROOT, is_gone, retry
 
 SEEDS = pathlib.Path(__file__).parent.parent / "fixtures/python"
 
@@ -218,8 +219,64 @@ async def second(ctx, text):
 @on_done
 def done(ctx):
     log.info(f"done {ctx.outcome} {state.get('deltas', 0) > 0}")
+''', "node": '''
+import { command, events, flag, hub, log, on, preserve_ui, prompt, response, route, state, store, timer, tool } from "afloat";
+export const plugin = { api: "1.0", name: "every", version: "2.1" };
+const loud = flag({ name: "loud", default: false, description: "louder" });
+
+tool({ name: "dice", description: "roll a die", input: { sides: "integer", label: { type: "string", default: "d" } },
+  run(ctx, input) {
+    ctx.progress("rolling");
+    if (input.sides === 0) return [null, "no sides"];
+    if (input.sides === 1) throw new RangeError("one side");
+    return `${input.label}${input.sides}`;
+  } });
+tool({ name: "waits", description: "waits", input: { s: "number" }, async run(ctx, input) {
+  await timer.sleep(input.s);
+  return { output: "waited", success: true };
+} });
+route("GET", "/hi/:name", req => ({ hi: req.params.name, q: req.query.q ?? null, loud: loud() }));
+route("POST", "/echo", async req => response({ status: 201, headers: { "X-Seen": req.headers["x-mine"] ?? "none" }, body: req.body }));
+route("GET", "/nothing", () => {});
+command({ name: "count", description: "counts", async run(args) {
+  const n = state.get("n", 0) + 1;
+  state.set("n", n);
+  await store.set("n", n);
+  return { state: n, store: await store.get("n"), keys: await store.keys(), args, version: VERSION };
+} });
+const
+VERSION = 1;
+command({ name: "plugins", run: async () => (await hub.plugin.list()).plugins.map(p => p.name) });
+command({ name: "emit", run: () => events.emit("user.every", { n: 7 }) });
+command({ name: "refused", run: () => hub.trust.add({ path: "/" }).catch(e => e.message) });
+on("user.every", event => log.info(`heard ${event.data.n}`));
+on("plugin_start", ev => log.info(`start ${ev.reason}`));
+on("plugin_shutdown", ev => console.log(`stop ${ev.reason}`));
+prompt({ id: "small", text: "Prefer small commits." });
+prompt({ id: "live", text: async ctx => `Directory ${ctx.working_dir}` });
+preserve_ui("pending");
+on_begin(ctx => {
+  ctx.state.odd = new Set([1, 2]);    // no JSON value: stays in this process
+  ctx.state.seen = [];
+  ctx.memory.push("Remember the milk.");
+});
+onUserMessage((ctx, text) => text + "!");
+on_tool_call({ tool: "shell", priority: 5 }, (ctx, call) => { ctx.state.seen.push(call.input.cmd); });
+on("permission", { tool: "shell" }, async (ctx, call) => {
+  if (call.input.cmd.includes("forbidden")) return ["deny", "not here"];
+});
+on_resolve_tool((ctx, call) => {
+  if (call.input.cmd === "answer") return ToolResult({ output: `answered by ${call.tool_name}` });
+});
+on_tool_result((ctx, call, result) => ({ ...result, output: result.output.trim().slice(0, 20) }));
+on_before_model((ctx, request) => ({ ...request, system: (request.system ?? "") + "\\nSPICE" }));
+on_after_model((ctx, response) => ({ ...response, text: response.text.replace("Done", "Finished") }));
+on_model_delta(() => state.set("deltas", (state.get("deltas") ?? 0) + 1));
+on_final((ctx, text) => text + " one");
+on_final(async (ctx, text) => `${text} two [${[...ctx.state.odd].sort().join(", ")}] [${ctx.state.seen.map(s => `'${s}'`).join(", ")}]`);
+on_done(ctx => log.info("done", ctx.outcome, state.get("deltas", 0) > 0 ? "True" : "False"));
 '''}
-LANGUAGES = {"python": ".py"}
+LANGUAGES = {"python": ".py", "node": ".mjs"}
 
 
 @pytest.fixture(params=list(EVERYTHING))
@@ -291,7 +348,7 @@ def test_a_save_is_live_without_a_gap_and_a_broken_one_keeps_the_last_good(every
     text = EVERYTHING[every.lang].lstrip()
     old = hosts(every, "every")
     put(every, every.file, text.replace("VERSION = 1", "VERSION = 5"))
-    retry(lambda: every.json("every:count")["output"]["version"] == 5)   # an error in between would end it
+    retry(lambda: every.json("every:count")["output"]["version"] == 5)   # an error in between would end the test
     retry(lambda: all(is_gone(pid) for pid in old))
     put(every, every.file, text.replace("VERSION = 1", "VERSION = = 6"))
     retry(lambda: row(every, "every")["state"] == "failed")
@@ -365,6 +422,16 @@ def slow(ctx, text):
 @on_final
 def throws(ctx, text):
     return 1 / 0
+''', "node": '''
+import fs from "node:fs";
+command({ name: "die", run: () => process.kill(process.pid, "SIGSEGV") });
+command({ name: "leave", run: () => process.reallyExit(3) });
+command({ name: "flood", async run() { for (;;) { for (let i = 0; i < 1000; i++) log.info("x"); await timer.sleep(0); } } });
+command({ name: "garbage", run: () => fs.writeSync(3, "this is no JSON\\n") });
+command({ name: "fine", run: () => "fine" });
+route("GET", "/loops", async () => { for (;;); });
+on_final({ timeout_ms: 100 }, () => new Promise(done => setTimeout(done, 30000)));
+on_final(() => { throw new Error("division by zero"); });
 '''}
 
 
@@ -600,3 +667,142 @@ def test_a_broken_file_at_start_serves_the_last_good_version(home):
     put(home, "g.py", "def (\n")
     assert home.ok("g:v").strip() == "1"
     assert row(home, "g")["state"] == "failed" and row(home, "g")["serving"]
+
+
+# ---- JavaScript's own ways ------------------------------------------------------------------------
+
+def test_modules_packages_and_data_of_a_directory_in_javascript(home):
+    put(home, "many/init.mjs", 'import { name } from "./lib/util.mjs";\nimport data from "./data.json";\nimport path from "node:path";\n'
+                               'import { extra } from "dep";\n'
+                               'command({ name: "say", run: async () => [name, data.n, path.basename("/a/b"), extra,\n'
+                               '  (await import("./lib/late.mjs")).late, import.meta.url] });\n')
+    put(home, "many/lib/util.mjs", 'export const name = "util";\n')
+    put(home, "many/lib/late.mjs", 'export const late = "late";\n')
+    put(home, "many/data.json", '{"n": 3}\n')
+    put(home, "many/node_modules/dep/package.json", '{"name": "dep", "type": "module", "main": "index.js"}\n')
+    put(home, "many/node_modules/dep/index.js", 'export const extra = "dep";\n')
+    home.ok("reload")
+    url = "file://" + str(home.dir / "plugins/many/init.mjs")
+    assert home.json("many:say")["output"] == ["util", 3, "b", "dep", "late", url]
+    put(home, "many/lib/util.mjs", 'export const name = = 1;\n')
+    retry(lambda: row(home, "many")["state"] == "failed")
+    d = row(home, "many")["diagnostics"][0]
+    assert d["path"].endswith("many/lib/util.mjs") and d["line"] == 1 and "SyntaxError" in d["message"], d
+    put(home, "many/lib/util.mjs", 'import "absent-package";\nexport const name = 1;\n')
+    retry(lambda: "absent-package" in json.dumps(row(home, "many")["diagnostics"]))
+    assert home.json("many:say")["output"][0] == "util"
+
+
+def test_a_default_export_is_registered_part_by_part(home):
+    put(home, "table.mjs", """
+export default {
+  api: "1.0", name: "table",
+  hooks: { on_final: (ctx, text) => text + " table", onDone: () => {} },
+  tools: { add: { description: "adds", input: { a: "integer", b: "integer" }, run: (ctx, i) => i.a + i.b } },
+  routes: { "GET /x": () => ({ x: 1 }) },
+  commands: { hi: () => "hi" },
+  prompt: "Be brief.",
+};
+""")
+    home.ok("reload")
+    shown = row(home, "table")
+    assert shown["hooks"] == ["on_final", "on_done"] and shown["tools"] == ["add"] and shown["commands"] == ["hi"]
+    assert home.ok("tool", "run", "add", '{"a": 2, "b": 3}').strip() == "5"
+    put(home, "table.mjs", "export default { hooks: { on_finl: () => {} } };\n")
+    assert "did you mean 'on_final'" in home.cli("reload").stdout
+
+
+PI = """
+export default function (pi) {
+  pi.registerFlag("strict", { type: "boolean", default: false, description: "be strict" });
+  pi.registerTool({
+    name: "hello", label: "Hello", description: "A greeting tool",
+    parameters: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+    async execute(toolCallId, params, signal, onUpdate, ctx) {
+      onUpdate?.({ content: [{ type: "text", text: "greeting" }] });
+      return { content: [{ type: "text", text: `Hello, ${params.name}! ${pi.getFlag("strict")}` }], details: {} };
+    },
+  });
+  pi.registerCommand("stats", { description: "say it", handler: async (args, ctx) => { ctx.ui.notify(`stats ${args}`, "info"); return "ok"; } });
+  pi.on("session_start", async (event, ctx) => ctx.ui.notify(`started ${event.reason}`, "info"));
+  pi.on("input", async (event) => ({ action: "transform", text: event.text + " (from pi)" }));
+  pi.on("before_agent_start", async (event) => ({ systemPrompt: event.systemPrompt + "\\nPIRATE" }));
+  pi.on("tool_call", async (event, ctx) => {
+    if (event.toolName !== "shell") return;
+    if (event.input.cmd.includes("rm -rf")) return { block: true, reason: "Dangerous command" };
+    event.input.cmd = event.input.cmd.replace("one", "two");
+  });
+  pi.on("tool_result", async (event) => ({ content: [{ type: "text", text: event.content[0].text.trim() + " seen" }] }));
+}
+"""
+
+
+def test_an_extension_written_for_pi_runs(home):
+    put(home, "pirate.mjs", PI)
+    home.ok("reload")
+    assert row(home, "pirate")["state"] == "loaded", row(home, "pirate")
+    assert home.ok("tool", "run", "hello", '{"name": "Ada"}').strip() == "Hello, Ada! false seen"
+    assert home.ok("pirate:stats", "a", "b").strip() == "ok"
+    env = scenario(home, {"text": "Look.", "tool_calls": [{"name": "shell", "input": {"cmd": "echo one"}},
+                                                          {"name": "shell", "input": {"cmd": "rm -rf /"}}]}, {"text": "Done."})
+    got = home.json("api", "POST", "/session", '{"plugins": ["pirate"]}', env=env)
+    home.json("api", "POST", f"/session/{got['id']}/message", json.dumps({"text": "go", "wait": True, "env": env}))
+    done = json.dumps(events_of(home, got["id"], "tool.completed"))
+    assert "two seen" in done and "Dangerous command" in done
+    requests = next(home.dir.glob(f"sessions/{got['id']}*/requests.jsonl")).read_text()
+    assert "go (from pi)" in requests and "PIRATE" in requests
+    said = home.ok("plugin", "logs", "pirate")
+    assert "stats a b" in said and "started startup" in said
+
+
+@pytest.mark.parametrize("line, why", [
+    ('pi.registerShortcut("ctrl+x", {});', "Pi's registerShortcut is not available in Afloat"),
+    ('pi.on("model_select", () => {});', "Pi's event 'model_select' is not available in Afloat"),
+    ('pi.on("tool_cal", () => {});', "did you mean 'tool_call'"),
+    ('pi.sendUserMessage("x");', "use hub.session.message")])
+def test_what_pi_has_and_afloat_has_not_is_refused_by_name(home, line, why):
+    path = put(home, "pi.mjs", f"export default function (pi) {{\n  {line}\n}}\n")
+    told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
+    assert why in told[0]["message"] and told[0]["line"] == 2 and told[0]["path"] == str(path), told
+
+
+TYPED = """
+interface Greeting { text: string }
+type Name = string | undefined;
+
+export const plugin: { api: string } = { api: "1.0" };
+function greet(name: Name): Greeting {
+  return { text: `Hello, ${name ?? "world"}!` };
+}
+command({ name: "hello", run: (args: string[]) => greet(args[0] as Name).text });
+"""
+
+
+def test_typescript_is_stripped_by_esbuild_and_told_with_its_own_lines(home):
+    esbuild = next((p for p in (ROOT / "web/node_modules/.bin/esbuild", pathlib.Path(shutil.which("esbuild") or "/none"))
+                    if p.exists()), None)
+    if esbuild is None:
+        pytest.skip("no esbuild here: make builds it with the web page")
+    home.env["PATH"] = f"{esbuild.parent}:{home.env['PATH']}"
+    put(home, "typed.ts", TYPED)
+    home.ok("reload")
+    assert row(home, "typed")["host"] == "node" and home.ok("typed:hello", "Ada").strip() == "Hello, Ada!"
+    path = put(home, "typed.ts", TYPED + "const later: number = 1;\nthrow new Error('here');\n")
+    told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
+    assert told[0]["line"] == len(TYPED.splitlines()) + 2 and told[0]["path"] == str(path), told
+    put(home, "typed.ts", TYPED + "const x: = 1;\n")
+    told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
+    assert told[0]["line"] == len(TYPED.splitlines()) + 1, told
+    assert home.ok("typed:hello").strip() == "Hello, world!"
+
+
+def test_typescript_without_a_way_to_strip_it_says_what_to_install(home):
+    version = subprocess.run(["/usr/bin/node", "--version"], capture_output=True, text=True).stdout
+    if [int(n) for n in version.strip("v\n").split(".")][:2] >= [22, 13]:
+        pytest.skip("this Node strips types itself")
+    home.env["PATH"] = "/usr/bin:/bin"
+    if shutil.which("esbuild", path=home.env["PATH"]):
+        pytest.skip("esbuild is installed for everybody here")
+    put(home, "typed.ts", TYPED)
+    told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
+    assert "install esbuild" in told[0]["message"], told

@@ -179,7 +179,7 @@ TEST(a_single_file_of_no_language_or_with_a_bad_name_is_refused)
 {
     CHECK_INT(RESOLVE("/p/notes", false, {"notes", ""}), ERR_NOT_FOUND);
     check_fault(DIAG_ENTRY_MISSING, "/p/notes", 0,
-                "a single file must be of a known language (.lua .py .mjs .js .c)");
+                "a single file must be of a known language (.lua .py .mjs .js .ts .c)");
     CHECK_STR(shape.name, "notes");
     CHECK_STR(fault.origin, "file");
     CHECK_INT(RESOLVE("/p/My Tool.lua", false, {"My Tool.lua", ""}), ERR_INVALID);
@@ -369,7 +369,7 @@ TEST(a_member_of_the_wrong_kind_is_named_with_its_line)
         {"\"server\":\"\"", "server: must be a path or false, is string"},
         {"\"skills\":null", "skills: must be a path or false, is null"},
         {"\"server\":\"prompt.md\"",
-         "server: 'prompt.md' is of no known language (.lua .py .mjs .js .c)"},
+         "server: 'prompt.md' is of no known language (.lua .py .mjs .js .ts .c)"},
         {"\"options\":[]", "options: must be an object, is an array"},
         {"\"options\":{\"properties\":{\"n\":{\"type\":\"int\"}}}",
          "options: properties.n: unknown type 'int' (did you mean 'integer'?)"},
