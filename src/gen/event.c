@@ -57,7 +57,7 @@ static void write_changes(struct jw *w, struct gen_run *run, const char *key, co
 static void send_lists(struct gen_engine *e, const struct gen *now, const struct gen__marks *before)
 {
     for (size_t kind = 0; kind < GEN__KINDS; kind++) {
-        if (now->marks.of[kind] != before->of[kind]) {
+        if (gen__list_events[kind] != NULL && now->marks.of[kind] != before->of[kind]) {
             struct message m;
             message_init(&m);
             jw_kint(&m.w, "generation", (int64_t)now->number);
