@@ -1,7 +1,12 @@
 // MCP servers as the hub sees them.
 
 #include "cli/call.h"
+#include "cli/open.h"
 #include "cli/view.h"
+#include "config/config.h"
+#include "config/secrets.h"
+#include "net/http_client.h"
+#include "oauth/oauth.h"
 
 const struct form form_mcp_list = {
     .layout = {
@@ -61,3 +66,111 @@ static int judge_test(struct cli *c, const struct json *v)
 }
 
 const struct form form_mcp_test = {.print = print_test, .judge = judge_test};
+
+// ---- login ----------------------------------------------------------------------------------------
+
+struct login {
+    struct cli *c;
+    struct loop loop;
+    const char *secret;
+    int code;
+};
+
+static void show_address(void *arg, const char *address)
+{
+    struct login *l = arg;
+    out_note(&l->c->out, "open this address in a browser on this machine:");
+    out_add(&l->c->out, str_of(address));
+    out_add(&l->c->out, STR("\n"));
+    out_flush(&l->c->out);
+    open_browser(l->c, address);
+}
+
+static void on_login(void *arg, const struct oauth_token *t, const struct err *why)
+{
+    struct login *l = arg;
+    struct buf text = {.max = SIZE_MAX};
+    struct err e = {0};
+    if (t == NULL) {
+        e = *why;
+    } else {
+        oauth_token_write(t, &text);
+        e.code = secrets_set(l->c->home.secrets, l->secret, buf_str(&text), &e);
+        explicit_bzero(text.p, text.n);
+    }
+    l->code = e.code < 0 ? cli__fail(l->c, &e) : EXIT_OK;
+    buf_fini(&text);
+    loop_stop(&l->loop);
+}
+
+/// The address of [mcp.NAME]; the caller frees it. NULL: said why not.
+static char *find_url(struct cli *c, const char *name)
+{
+    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
+    struct config *config = NULL;
+    struct config_diags diags;
+    struct err e = {0};
+    char *url = NULL;
+    config_diags_init(&diags);
+    if (config_load(&config, &src, &diags, &e) < 0) {
+        cli__fail(c, &e);
+    } else {
+        const struct config_entry *it = config_find_named(config, "mcp.*.url", name);
+        url = it != NULL ? str_dup(json_str(it->value, "")) : NULL;
+        if (url == NULL) {
+            out_error(&c->out, "config.toml has no [mcp.%s] with a 'url'", name);
+        }
+    }
+    config_diags_fini(&diags);
+    config_free(config);
+    return url;
+}
+
+/// A hub that runs takes the login at once.
+static void tell_hub(struct cli *c, const char *name)
+{
+    struct client_answer a;
+    char *names = xasprintf("[\"mcp:%s\"]", name);
+    struct ask_param params[] = {{"names", names}, {"force", "true"}};
+    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
+    struct client_peer to = {.socket = c->home.socket};
+    client_answer_init(&a);
+    if (ask_build(OP_RELOAD, params, ARRAY_LEN(params), &path, &body, NULL) == 0) {
+        struct client_request r = {.method = "POST", .path = buf_z(&path), .body = buf_str(&body)};
+        (void)!client_call(&to, &r, &a, NULL);
+    }
+    client_answer_fini(&a);
+    buf_fini(&path);
+    buf_fini(&body);
+    free(names);
+}
+
+int cmd_mcp_login(struct cli *c)
+{
+    const char *name = args_word(&c->args, 0);
+    char *url = find_url(c, name), *secret = oauth_secret_name(name);
+    struct login l = {.c = c, .secret = secret, .code = EXIT_NOT_FOUND};
+    struct err e = {0};
+    if (url != NULL && loop_init(&l.loop, NULL, &e) == 0) {
+        struct http_client *http = http_client_open(&l.loop, "afloat");
+        struct oauth_opts o = {.loop = &l.loop,
+                               .http = http,
+                               .url = url,
+                               .show = show_address,
+                               .done = on_login,
+                               .arg = &l};
+        (void)oauth_login(&o);
+        loop_run(&l.loop);
+        http_client_close(http);
+        while (loop_run_once(&l.loop, false)) {
+        }
+        (void)!loop_close(&l.loop, NULL);
+    }
+    if (l.code == EXIT_OK) {
+        out_note(&c->out, "logged in to '%s'", name);
+        tell_hub(c, name);
+    }
+    free(url);
+    free(secret);
+    return l.code;
+}

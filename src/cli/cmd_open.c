@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/ask.h"
+#include "cli/open.h"
 
 static bool is_set(const char *name)
 {
@@ -27,6 +28,17 @@ static void start_browser(struct cli *c, char *url)
     if (rc != 0) {
         out_note(&c->out, "cannot start a browser (xdg-open: %s); open the address by hand",
                  err_text(-rc));
+    }
+}
+
+void open_browser(struct cli *c, const char *url)
+{
+    bool display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+    bool http = str_starts(str_of(url), "http://") || str_starts(str_of(url), "https://");
+    if (display && http && c->out.terminal && !c->json && !c->out.quiet) {
+        char *copy = xstrdup(url);
+        start_browser(c, copy);
+        free(copy);
     }
 }
 
@@ -55,10 +67,8 @@ int cmd_open(struct cli *c)
         out_note(&c->out, "on your own machine first: ssh -L %lld:127.0.0.1:%lld " STR_FMT, port,
                  port, STR_ARG(server));
     }
-    bool display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-    bool http = str_starts(url, "http://") || str_starts(url, "https://");
-    if (display && http && c->out.terminal && !c->json && !c->out.quiet) {
-        start_browser(c, arena_strdup(&arena, url));
+    if (v != NULL) {
+        open_browser(c, arena_strdup(&arena, url));
     }
     arena_fini(&arena);
     client_answer_fini(&a);

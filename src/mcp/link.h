@@ -55,7 +55,11 @@ struct mcp_world {
     void (*guarded)(void *arg, void (*plugin)(void *to, const char *path),
                     void (*place)(void *to, const char *path), void *to);
     void *arg;
+    vec(struct mcp_link *) renewing; // those that wait for a token, closed or not
 };
+
+/// `http` is about to close: nobody waits for a token any more.
+void mcp_link_http_stop(struct mcp_world *w);
 
 enum {
     MCP_LINE_MAX = 16 << 20, // bytes of one message
@@ -64,8 +68,8 @@ enum {
 };
 
 /// Start the server's program. Problems are told by on_end, never from inside. `w` and `s` are borrowed.
-struct mcp_link *mcp_link_stdio(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_link *mcp_link_stdio(struct mcp_world *w, const struct mcp_spec *s,
                                 const struct mcp_link_cb *cb, void *arg);
 /// Talk to the server at its address.
-struct mcp_link *mcp_link_http(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_link *mcp_link_http(struct mcp_world *w, const struct mcp_spec *s,
                                const struct mcp_link_cb *cb, void *arg);

@@ -4,30 +4,38 @@
 //     since the handshake, where there are sessions ── GET ──> what the server tells on its own
 //     close ── DELETE of the session
 //
-// The headers are filled with secrets on the lane, once, before the first message; until then messages wait. A
-// request that fails is lost alone. A session that the server does not know any more, and a server that refuses
+// The headers are filled with secrets on the lane, once, before the first message; until then messages wait. What
+// `afloat mcp login` stored is sent along, and renewed when it has ended: before the first message, or, when the server
+// refuses it later, by beginning anew. A request that fails is lost alone. A session that the server does not know any more, and a server that refuses
 // connections, end the link: the owner begins anew.
 
 #include <assert.h>
 
+#include "base/log.h"
+#include "base/redact.h"
 #include "config/home.h"
+#include "config/secrets.h"
 #include "loop/timer.h"
 #include "loop/work.h"
 #include "mcp/link.h"
 #include "net/http_client.h"
 #include "net/sse.h"
+#include "oauth/oauth.h"
 #include "rpc/rpc.h"
 
 enum { OWN_HEADERS = 7, LISTEN_MS = 1000, LISTEN_MAX_MS = 60000, CONNECT_MS = 10000 };
 
 struct link_http {
     struct mcp_link base;
-    const struct mcp_world *world;
+    struct mcp_world *world;
     struct mcp_link_cb cb;
     void *arg;
     char *name, *url, *secrets;
     bool closed, preparing, prepared, ended, modern;
-    struct mcp_pair *headers; // heap; filled on the lane
+    bool has_own_login;             // `headers` has an Authorization
+    struct mcp_pair *headers;       // heap; filled on the lane; the last may be that of the login
+    struct oauth_token login;       // without `access`: none
+    struct oauth_renewal *renewing; // another token is being asked for; NULL: none is
     size_t n_headers;
     struct err why;
     char *session;    // NULL: none
@@ -94,6 +102,7 @@ static void free_now(void *arg)
         free((char *)(uintptr_t)l->headers[i].name);
     }
     free(l->headers);
+    oauth_token_fini(&l->login);
     vec_fini(&l->posts);
     free(l->session);
     free(l->name);
@@ -104,7 +113,7 @@ static void free_now(void *arg)
 
 static void free_if_idle(struct link_http *l)
 {
-    if (l->closed && !l->preparing) {
+    if (l->closed && !l->preparing && l->renewing == NULL) {
         loop_defer(l->world->loop, free_now, l); // after its posts, and after who reads from it
     }
 }
@@ -186,6 +195,99 @@ static int explain(const struct link_http *l, const struct post *q, struct err *
     return err_set(e, UV_EPROTO, "it answered with HTTP %d", q->status);
 }
 
+// ---- the login ------------------------------------------------------------------------------
+
+/// A token on its way into the secrets.
+struct saving {
+    char *path, *name, *text;
+};
+
+static void save(void *arg) // on the lane
+{
+    struct saving *s = arg;
+    struct err e = {0};
+    if (secrets_set(s->path, s->name, str_of(s->text), &e) < 0) {
+        log_warn(LOG_HUB, "secret=%s reason=%s", s->name, LOGQ(str_of(e.msg)).z);
+    }
+}
+
+static void on_saved(void *arg)
+{
+    struct saving *s = arg;
+    explicit_bzero(s->text, strlen(s->text));
+    free(s->path);
+    free(s->name);
+    free(s->text);
+    free(s);
+}
+
+static void keep_login(struct link_http *l, const struct oauth_token *t)
+{
+    struct saving *s = xcalloc(1, sizeof *s);
+    struct buf text = {.max = SIZE_MAX};
+    oauth_token_write(t, &text);
+    *s = (struct saving){.path = xstrdup(l->secrets),
+                         .name = oauth_secret_name(l->name),
+                         .text = buf_take(&text, NULL)};
+    work_submit(l->world->lane, 0, save, on_saved, s);
+}
+
+static void renew(struct link_http *l, oauth_cb *done)
+{
+    l->renewing = oauth_renew(l->world->http, l->world->loop, &l->login, done, l);
+    vec_push(&l->world->renewing, &l->base);
+}
+
+static void stop_renewing(struct link_http *l)
+{
+    struct mcp_world *w = l->world;
+    l->renewing = NULL;
+    for (size_t i = 0; i < w->renewing.n; i++) {
+        if (w->renewing.p[i] == &l->base) {
+            vec_remove(&w->renewing, i);
+            break;
+        }
+    }
+}
+
+void mcp_link_http_stop(struct mcp_world *w)
+{
+    while (w->renewing.n != 0) {
+        struct link_http *l = of(w->renewing.p[0]);
+        oauth_renew_cancel(l->renewing);
+        stop_renewing(l);
+        free_if_idle(l);
+    }
+    vec_fini(&w->renewing);
+}
+
+static void on_renewed_late(void *arg, const struct oauth_token *t, const struct err *e)
+{
+    struct link_http *l = arg;
+    struct err again;
+    stop_renewing(l);
+    if (t != NULL && l->world->lane != NULL) {
+        keep_login(l, t);
+    }
+    if (l->closed) {
+        free_if_idle(l);
+    } else if (t != NULL) {
+        err_set(&again, UV_EPIPE, "its login was renewed");
+        end(l, &again);
+    } else {
+        log_warn(LOG_HUB, "mcp=%s login=lost reason=%s", LOGQ(str_of(l->name)).z,
+                 LOGQ(str_of(e->msg)).z);
+    }
+}
+
+/// The server does not take the token any more: get another one, and begin anew with it.
+static void renew_late(struct link_http *l)
+{
+    if (l->login.refresh != NULL && l->renewing == NULL && !l->closed && !l->ended) {
+        renew(l, on_renewed_late);
+    }
+}
+
 static void listen_on(struct link_http *l);
 
 static void on_listen_again(void *arg)
@@ -219,6 +321,9 @@ static void judge(struct link_http *l, struct post *q)
     }
     if (!l->closed && q->id != 0) {
         l->cb.on_lost(l->arg, q->id, &e); // unless it was answered
+    }
+    if (q->status == 401) {
+        renew_late(l);
     }
     if (unknown && !good) {
         err_set(&e, UV_EPIPE, "it does not know our session any more");
@@ -350,23 +455,71 @@ static void prepare(void *arg) // on the lane
             l->headers[i].value = value;
         }
     }
+    char *name = oauth_secret_name(l->name), *kept = NULL;
+    if (l->why.code == 0 && !l->has_own_login && secrets_get(l->secrets, name, &kept, NULL) == 0) {
+        if (oauth_token_read(&l->login, str_of(kept), NULL) < 0) {
+            oauth_token_fini(&l->login);
+        }
+        explicit_bzero(kept, strlen(kept));
+    }
+    free(kept);
+    free(name);
+}
+
+/// Everything is there: what waited is sent.
+static void begin(struct link_http *l)
+{
+    l->prepared = true;
+    if (l->login.access != NULL) {
+        redact_add(str_of(l->name), str_of(l->login.access));
+        redact_add(str_of(l->name), str_of(l->login.refresh));
+        l->headers[l->n_headers++] =
+            (struct mcp_pair){xstrdup("Authorization"), xasprintf("Bearer %s", l->login.access)};
+    }
+    for (size_t i = 0; !l->closed && i < l->posts.n;) {
+        struct post *q = l->posts.p[i];
+        start(q);
+        i += i < l->posts.n && l->posts.p[i] == q; // else it failed and was dropped
+    }
+}
+
+static void on_renewed(void *arg, const struct oauth_token *t, const struct err *e)
+{
+    struct link_http *l = arg;
+    struct buf text = {.max = SIZE_MAX};
+    struct err why;
+    stop_renewing(l);
+    if (t != NULL && l->world->lane != NULL) {
+        keep_login(l, t);
+    }
+    if (l->closed) {
+        free_if_idle(l);
+    } else if (t == NULL) {
+        err_set(&why, ERR_DENIED, "%.140s: run 'afloat mcp login %.60s'", e->msg, l->name);
+        end(l, &why);
+    } else {
+        oauth_token_write(t, &text);
+        oauth_token_fini(&l->login);
+        (void)!oauth_token_read(&l->login, buf_str(&text), NULL);
+        explicit_bzero(text.p, text.n);
+        begin(l);
+    }
+    buf_fini(&text);
 }
 
 static void on_prepared(void *arg)
 {
     struct link_http *l = arg;
+    bool late = l->login.expires_at != 0 && l->login.expires_at < loop_wall(l->world->loop) / 1000;
     l->preparing = false;
-    l->prepared = true;
     if (l->closed) {
         free_if_idle(l);
     } else if (l->why.code != 0) {
         end(l, &l->why);
+    } else if (late && l->login.refresh != NULL) {
+        renew(l, on_renewed);
     } else {
-        for (size_t i = 0; !l->closed && i < l->posts.n;) {
-            struct post *q = l->posts.p[i];
-            start(q);
-            i += i < l->posts.n && l->posts.p[i] == q; // else it failed and was dropped
-        }
+        begin(l);
     }
 }
 
@@ -452,7 +605,7 @@ static void link_close(struct mcp_link *base)
 static const struct mcp_link_ops ops = {
     .send = link_send, .forget = link_forget, .agreed = link_agreed, .close = link_close};
 
-struct mcp_link *mcp_link_http(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_link *mcp_link_http(struct mcp_world *w, const struct mcp_spec *s,
                                const struct mcp_link_cb *cb, void *arg)
 {
     struct link_http *l = xcalloc(1, sizeof *l);
@@ -465,12 +618,14 @@ struct mcp_link *mcp_link_http(const struct mcp_world *w, const struct mcp_spec 
     l->url = xstrdup(s->url);
     l->secrets = xstrdup(w->home->secrets);
     l->pause_ms = LISTEN_MS;
-    l->headers = xcalloc(s->n_headers + 1, sizeof *l->headers);
+    l->headers = xcalloc(s->n_headers + 2, sizeof *l->headers);
     l->n_headers = s->n_headers;
     for (size_t i = 0; i < s->n_headers; i++) {
         l->headers[i] =
             (struct mcp_pair){xstrdup(s->headers[i].name), xstrdup(s->headers[i].value)};
+        l->has_own_login |= str_caseeqz(str_of(s->headers[i].name), "authorization");
     }
+    l->has_own_login |= s->project != NULL; // a project's server gets no login of the user's
     timer_init(&l->again, w->loop, on_listen_again, l);
     l->preparing = true;
     work_submit(w->lane, 0, prepare, on_prepared, l);

@@ -28,7 +28,7 @@ enum { TAIL_MAX = 2048, SERVER_PROCESSES = 512 };
 
 struct link_stdio {
     struct mcp_link base;
-    const struct mcp_world *world;
+    struct mcp_world *world;
     struct mcp_link_cb cb;
     void *arg;
     bool closed, preparing, ended;
@@ -262,7 +262,7 @@ static const char *const *copy_list(struct link_stdio *l, const char *const *lis
 
 static void make_policy(struct link_stdio *l, const struct mcp_spec *s)
 {
-    const struct mcp_world *w = l->world;
+    struct mcp_world *w = l->world;
     const struct config *c = w->config->now;
     const char *home = getenv("HOME");
     size_t n_writable, n_hide;
@@ -352,7 +352,7 @@ static int link_pid(struct mcp_link *base)
 static const struct mcp_link_ops ops = {
     .send = link_send, .close = link_close, .said = link_said, .pid = link_pid};
 
-struct mcp_link *mcp_link_stdio(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_link *mcp_link_stdio(struct mcp_world *w, const struct mcp_spec *s,
                                 const struct mcp_link_cb *cb, void *arg)
 {
     struct link_stdio *l = xcalloc(1, sizeof *l);

@@ -433,6 +433,7 @@ void mcp_close(struct mcp *m)
 {
     if (m != NULL) {
         assert(m->stopped && m->servers.n == 0);
+        mcp_link_http_stop(&m->world);
         m->world.http = NULL;
         lane_close(m->world.lane);
         m->world.lane = NULL;

@@ -509,7 +509,7 @@ static struct mcp_peer *peer_new(struct loop *loop, uint64_t timeout_ms,
     return p;
 }
 
-struct mcp_peer *mcp_peer_open(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_peer *mcp_peer_open(struct mcp_world *w, const struct mcp_spec *s,
                                const struct mcp_peer_cb *cb, void *arg)
 {
     struct mcp_peer *p = peer_new(w->loop, s->timeout_ms, cb, arg);

@@ -37,7 +37,7 @@ struct mcp_peer_cb {
 };
 
 /// Begin. on_ready or on_end follows, never from inside. `w` and `s` are borrowed.
-struct mcp_peer *mcp_peer_open(const struct mcp_world *w, const struct mcp_spec *s,
+struct mcp_peer *mcp_peer_open(struct mcp_world *w, const struct mcp_spec *s,
                                const struct mcp_peer_cb *cb, void *arg);
 /// Nothing is called back any more, open requests neither. May come from a callback.
 void mcp_peer_close(struct mcp_peer *p);

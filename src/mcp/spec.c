@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "base/path.h"
+#include "base/redact.h"
 #include "config/secrets.h"
 
 enum { FILE_SERVERS_MAX = 100, NAME_MAX_LEN = 64, HASH_PART = 6 };
@@ -274,6 +275,7 @@ int mcp_fill_secrets(const char *secrets, const char *text, char **out, struct e
         }
         buf_add(&filled, text, (size_t)(open - text));
         if (rc == 0) {
+            redact_add(str_of(key), str_of(value)); // it may be younger than the hub
             buf_addz(&filled, value);
             explicit_bzero(value, strlen(value));
         }

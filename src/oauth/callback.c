@@ -1,0 +1,223 @@
+// The address on this machine that the browser comes back to: GET /callback?code=...&state=...
+//
+// Anybody on this machine can connect. Only a request that brings our state back is believed; others get 400 and change
+// nothing. One request a connection, small ones only.
+
+#include "loop/timer.h"
+#include "oauth/oauth_int.h"
+
+enum { REQUEST_MAX = 16 << 10, BACKLOG = 8 };
+
+struct oauth_callback {
+    uv_tcp_t listener;
+    struct loop *loop;
+    char *state;
+    int port;
+    struct timer timer;
+    oauth_back *back;
+    void *arg;
+    bool closed;
+    unsigned refs; // the listener, and each visit
+};
+
+struct visit {
+    uv_tcp_t tcp;
+    struct oauth_callback *owner;
+    uv_write_t write;
+    struct buf in, out;
+};
+
+static void unref(struct oauth_callback *c)
+{
+    if (--c->refs == 0) {
+        free(c->state);
+        free(c);
+    }
+}
+
+static void on_visit_closed(uv_handle_t *h)
+{
+    struct visit *v = container_of((uv_tcp_t *)h, struct visit, tcp);
+    unref(v->owner);
+    buf_fini(&v->in);
+    buf_fini(&v->out);
+    free(v);
+}
+
+static void leave(struct visit *v)
+{
+    if (!uv_is_closing((uv_handle_t *)&v->tcp)) {
+        uv_close((uv_handle_t *)&v->tcp, on_visit_closed);
+    }
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    (void)status;
+    leave(container_of(req, struct visit, write));
+}
+
+static void answer(struct visit *v, int status, const char *text)
+{
+    buf_addf(&v->out,
+             "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+             "Connection: close\r\n\r\n%s",
+             status, status == 200 ? "OK" : "Bad Request", strlen(text), text);
+    uv_buf_t b = uv_buf_init(v->out.p, (unsigned)v->out.n);
+    if (uv_write(&v->write, (uv_stream_t *)&v->tcp, &b, 1, on_written) < 0) {
+        leave(v);
+    }
+}
+
+/// A value of a query, decoded. Caller frees; NULL: there is none.
+static char *value_of(struct str query, const char *key)
+{
+    while (query.n != 0) {
+        struct str value = str_cut(&query, '&');
+        if (!str_eqz(str_cut(&value, '='), key) || value.p == NULL) {
+            continue;
+        }
+        char *out = xmalloc(value.n + 1);
+        size_t n = 0;
+        for (size_t i = 0; i < value.n; i++) {
+            char hex[3] = {0};
+            if (value.p[i] == '%' && i + 2 < value.n) {
+                memcpy(hex, value.p + i + 1, 2);
+                out[n++] = (char)strtol(hex, NULL, 16);
+                i += 2;
+            } else {
+                out[n++] = value.p[i] == '+' ? ' ' : value.p[i];
+            }
+        }
+        out[n] = '\0';
+        return out;
+    }
+    return NULL;
+}
+
+static void take_request(struct visit *v)
+{
+    struct oauth_callback *c = v->owner;
+    struct str line = buf_str(&v->in);
+    line = str_cut(&line, '\r');
+    str_cut(&line, ' ');
+    struct str target = str_cut(&line, ' '), query = target;
+    bool ours = str_eqz(str_cut(&query, '?'), "/callback");
+    char *state = value_of(query, "state"), *code = value_of(query, "code");
+    char *error = value_of(query, "error");
+    if (!ours || state == NULL || !str_eq_secret(str_of(state), str_of(c->state)) ||
+        (code == NULL && error == NULL)) {
+        answer(v, 400, "This is not the answer to a login.\n");
+    } else if (c->closed) {
+        answer(v, 400, "This login has ended.\n");
+    } else {
+        struct err e = {0};
+        if (code == NULL) {
+            err_set(&e, ERR_DENIED, "the authorization server refused: %.120s", error);
+        }
+        answer(v, 200,
+               code != NULL ? "Logged in. You can close this page.\n"
+                            : "Not logged in. You can close this page.\n");
+        timer_stop(&c->timer);
+        c->back(c->arg, code, code != NULL ? NULL : &e);
+    }
+    free(state);
+    free(code);
+    free(error);
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *out)
+{
+    struct visit *v = container_of((uv_tcp_t *)h, struct visit, tcp);
+    (void)suggested;
+    char *room = buf_reserve(&v->in, 4096);
+    *out = uv_buf_init(room, room != NULL ? 4096 : 0);
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct visit *v = container_of((uv_tcp_t *)s, struct visit, tcp);
+    (void)buf;
+    if (n < 0) {
+        leave(v);
+        return;
+    }
+    buf_grow(&v->in, (size_t)n);
+    if (strstr(buf_z(&v->in), "\r\n\r\n") != NULL) {
+        uv_read_stop(s);
+        take_request(v);
+    }
+}
+
+static void on_connection(uv_stream_t *s, int status)
+{
+    struct oauth_callback *c = container_of((uv_tcp_t *)s, struct oauth_callback, listener);
+    if (status < 0) {
+        return;
+    }
+    struct visit *v = xcalloc(1, sizeof *v);
+    v->owner = c;
+    c->refs++;
+    buf_init(&v->in, REQUEST_MAX);
+    buf_init(&v->out, SIZE_MAX);
+    uv_tcp_init(&c->loop->uv, &v->tcp);
+    if (uv_accept(s, (uv_stream_t *)&v->tcp) < 0 ||
+        uv_read_start((uv_stream_t *)&v->tcp, on_alloc, on_read) < 0) {
+        leave(v);
+    }
+}
+
+static void on_late(void *arg)
+{
+    struct oauth_callback *c = arg;
+    struct err e;
+    err_set(&e, ERR_TIMEOUT, "nobody logged in within %d minutes", OAUTH_PERSON_MS / 60000);
+    c->back(c->arg, NULL, &e);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    unref(container_of((uv_tcp_t *)h, struct oauth_callback, listener));
+}
+
+int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,
+                         oauth_back *back, void *arg, struct err *e)
+{
+    struct oauth_callback *c = xcalloc(1, sizeof *c);
+    struct sockaddr_in at;
+    int n = sizeof at;
+    *out = NULL;
+    c->refs = 1;
+    c->loop = l;
+    c->state = xstrdup(state);
+    c->back = back;
+    c->arg = arg;
+    timer_init(&c->timer, l, on_late, c);
+    uv_tcp_init(&l->uv, &c->listener);
+    uv_ip4_addr("127.0.0.1", 0, &at);
+    int rc = uv_tcp_bind(&c->listener, (const struct sockaddr *)&at, 0);
+    rc = rc == 0 ? uv_listen((uv_stream_t *)&c->listener, BACKLOG, on_connection) : rc;
+    rc = rc == 0 ? uv_tcp_getsockname(&c->listener, (struct sockaddr *)&at, &n) : rc;
+    if (rc < 0) {
+        oauth__callback_close(c);
+        return err_set(e, rc, "cannot listen on 127.0.0.1: %s", uv_strerror(rc));
+    }
+    c->port = ntohs(at.sin_port);
+    timer_start(&c->timer, OAUTH_PERSON_MS);
+    *out = c;
+    return 0;
+}
+
+int oauth__callback_port(const struct oauth_callback *c)
+{
+    return c->port;
+}
+
+void oauth__callback_close(struct oauth_callback *c)
+{
+    if (c != NULL && !c->closed) {
+        c->closed = true;
+        timer_stop(&c->timer);
+        uv_close((uv_handle_t *)&c->listener, on_closed);
+    }
+}

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "oauth/oauth.h"
+
+// What the files of this folder share.
+//
+//     login.c     the way from an address to a token
+//     callback.c  the address on this machine that the browser comes back to
+//     token.c     tokens
+
+enum { OAUTH_HTTP_MS = 30000, OAUTH_PERSON_MS = 10 * 60 * 1000 };
+
+/// Add `key=value` to a form or a query, encoded.
+void oauth__add(struct buf *out, const char *key, const char *value);
+/// Take the answer of a token endpoint into `t`.
+int oauth__take(struct oauth_token *t, int status, struct str body, struct err *e) MUST_CHECK;
+
+struct oauth_callback;
+/// What the browser brought: a code, or what went wrong. Once. Borrowed for the call.
+typedef void oauth_back(void *arg, const char *code, const struct err *e);
+/// Listen on a free port of 127.0.0.1. `state` (copied) must come back. The caller ends it with oauth__callback_close().
+int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,
+                         oauth_back *back, void *arg, struct err *e) MUST_CHECK;
+int oauth__callback_port(const struct oauth_callback *c);
+void oauth__callback_close(struct oauth_callback *c); // NULL is allowed

@@ -1,0 +1,218 @@
+// Tokens: kept as a secret, asked for, renewed.
+
+#include "base/time.h"
+#include "net/http_client.h"
+#include "oauth/oauth_int.h"
+
+enum { EARLY_S = 30 }; // a token that ends so soon counts as ended
+
+static char *text_or_null(const struct json *v, const char *key)
+{
+    const struct json *m = json_get(v, key);
+    return m != NULL && m->type == JSON_STR ? str_dup(m->s) : NULL;
+}
+
+int oauth_token_read(struct oauth_token *t, struct str text, struct err *e)
+{
+    struct arena a = {0};
+    struct json *v = NULL;
+    int rc = json_parse(&v, &a, text, NULL, NULL);
+    *t = (struct oauth_token){.access = text_or_null(v, "access_token"),
+                              .refresh = text_or_null(v, "refresh_token"),
+                              .endpoint = text_or_null(v, "token_endpoint"),
+                              .client_id = text_or_null(v, "client_id"),
+                              .client_secret = text_or_null(v, "client_secret"),
+                              .resource = text_or_null(v, "resource"),
+                              .expires_at = json_int(json_get(v, "expires_at"), 0)};
+    arena_fini(&a);
+    if (rc < 0 || t->access == NULL || t->endpoint == NULL || t->client_id == NULL ||
+        t->resource == NULL) {
+        return err_set(e, ERR_INVALID, "the kept login is damaged; log in again");
+    }
+    return 0;
+}
+
+void oauth_token_write(const struct oauth_token *t, struct buf *out)
+{
+    const struct {
+        const char *key, *value;
+    } members[] = {{"access_token", t->access},         {"refresh_token", t->refresh},
+                   {"token_endpoint", t->endpoint},     {"client_id", t->client_id},
+                   {"client_secret", t->client_secret}, {"resource", t->resource}};
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        if (members[i].value != NULL) {
+            jw_kstrz(&w, members[i].key, members[i].value);
+        }
+    }
+    jw_kint(&w, "expires_at", t->expires_at);
+    jw_end_obj(&w);
+}
+
+static void wipe(char *z)
+{
+    if (z != NULL) {
+        explicit_bzero(z, strlen(z));
+        free(z);
+    }
+}
+
+void oauth_token_fini(struct oauth_token *t)
+{
+    wipe(t->access);
+    wipe(t->refresh);
+    wipe(t->client_secret);
+    free(t->endpoint);
+    free(t->client_id);
+    free(t->resource);
+    *t = (struct oauth_token){0};
+}
+
+char *oauth_secret_name(const char *server)
+{
+    char *name = xasprintf("mcp.%s", server);
+    for (char *p = name; *p != '\0'; p++) {
+        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                  (*p >= '0' && *p <= '9') || *p == '_' || *p == '-' || *p == '.';
+        *p = ok ? *p : '_';
+    }
+    return name;
+}
+
+// ---- forms --------------------------------------------------------------------------------------
+
+void oauth__add(struct buf *out, const char *key, const char *value)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    buf_addf(out, "%s%s=", out->n != 0 && out->p[out->n - 1] != '?' ? "&" : "", key);
+    for (const char *p = value; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+        if (plain) {
+            buf_addc(out, (char)c);
+        } else {
+            buf_addf(out, "%%%c%c", hex[c >> 4], hex[c & 15]);
+        }
+    }
+}
+
+int oauth__take(struct oauth_token *t, int status, struct str body, struct err *e)
+{
+    struct arena a = {0};
+    struct json *v = NULL;
+    (void)!json_parse(&v, &a, body, NULL, NULL);
+    struct str access = json_str(json_get(v, "access_token"), "");
+    struct str type = json_str(json_get(v, "token_type"), "bearer");
+    int64_t seconds = json_int(json_get(v, "expires_in"), 0);
+    int rc = 0;
+    if (status / 100 != 2 || access.n == 0 || !str_caseeqz(type, "bearer") ||
+        memchr(access.p, '\0', access.n) != NULL) {
+        struct str why = json_str(json_get(v, "error"), "");
+        rc = err_set(e, ERR_DENIED, "the authorization server gave no token (status %d%s%.*s)",
+                     status, why.n != 0 ? ": " : "", (int)MIN(why.n, (size_t)80), why.p);
+    } else {
+        char *fresh = text_or_null(v, "refresh_token");
+        wipe(t->access);
+        t->access = str_dup(access);
+        if (fresh != NULL) { // without one the old one stays good
+            wipe(t->refresh);
+            t->refresh = fresh;
+        }
+        t->expires_at = seconds > 0 ? time_wall_ms() / 1000 + seconds - EARLY_S : 0;
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+// ---- renewing -----------------------------------------------------------------------------------
+
+struct oauth_renewal {
+    struct oauth_token token;
+    struct err why;
+    struct loop *loop;
+    struct http_call *call; // NULL: it is over
+    struct loop_task *task; // tells that it could not begin
+    oauth_cb *done;
+    void *arg;
+};
+
+static void renewal_free(struct oauth_renewal *r)
+{
+    oauth_token_fini(&r->token);
+    free(r);
+}
+
+static void end_renewal(void *arg)
+{
+    struct oauth_renewal *r = arg;
+    r->done(r->arg, r->why.code == 0 ? &r->token : NULL, &r->why);
+    renewal_free(r);
+}
+
+void oauth_renew_cancel(struct oauth_renewal *r)
+{
+    if (r->call != NULL) {
+        http_client_cancel(r->call);
+    }
+    if (r->task != NULL) {
+        loop_cancel(r->loop, r->task);
+    }
+    renewal_free(r);
+}
+
+static void on_renewed(struct http_call *call, int rc, const struct http_reply *reply,
+                       const struct err *e, void *arg)
+{
+    struct oauth_renewal *r = arg;
+    (void)call;
+    if (rc < 0) {
+        r->why = *e;
+    } else {
+        r->why.code = oauth__take(&r->token, reply->status, reply->body, &r->why);
+    }
+    end_renewal(r);
+}
+
+struct oauth_renewal *oauth_renew(struct http_client *http, struct loop *loop,
+                                  const struct oauth_token *t, oauth_cb *done, void *arg)
+{
+    static const struct http_cb cb = {.on_done = on_renewed};
+    struct http_header type = {STR("Content-Type"), STR("application/x-www-form-urlencoded")};
+    struct oauth_renewal *r = xcalloc(1, sizeof *r);
+    struct buf copy = {.max = SIZE_MAX}, form = {.max = SIZE_MAX};
+    r->loop = loop;
+    r->done = done;
+    r->arg = arg;
+    oauth_token_write(t, &copy);
+    int rc = oauth_token_read(&r->token, buf_str(&copy), &r->why);
+    if (rc == 0 && t->refresh == NULL) {
+        rc = err_set(&r->why, ERR_DENIED, "the login has ended");
+    }
+    if (rc == 0) {
+        oauth__add(&form, "grant_type", "refresh_token");
+        oauth__add(&form, "refresh_token", t->refresh);
+        oauth__add(&form, "client_id", t->client_id);
+        oauth__add(&form, "resource", t->resource);
+        if (t->client_secret != NULL) {
+            oauth__add(&form, "client_secret", t->client_secret);
+        }
+        struct http_request q = {.method = "POST",
+                                 .url = t->endpoint,
+                                 .headers = &type,
+                                 .n_headers = 1,
+                                 .body = buf_str(&form),
+                                 .timeout_ms = OAUTH_HTTP_MS};
+        rc = http_client_send(&r->call, http, &q, &cb, r, &r->why);
+    }
+    if (rc < 0) {
+        r->why.code = rc;
+        r->task = loop_defer(loop, end_renewal, r);
+    }
+    explicit_bzero(copy.p, copy.n);
+    buf_fini(&copy);
+    buf_fini(&form);
+    return r;
+}
