@@ -98,7 +98,7 @@ static bool prefers(const struct gen_unit *u, const char *name)
 /// What an item adds to the mark of its kind when another owns the plain name.
 static uint64_t alias_mark(const struct gen_item *it)
 {
-    return it->mark * 3 + it->alias_hash;
+    return gen__list_events[it->kind] != NULL ? it->mark * 3 + it->alias_hash : 0;
 }
 
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.

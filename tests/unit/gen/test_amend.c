@@ -136,6 +136,23 @@ TEST(registrations_before_a_run_are_a_generation_before_it)
     fake_close(&w);
 }
 
+TEST(a_kind_without_an_event_tells_of_no_list)
+{
+    struct fake_world w;
+    struct gen_unit *u = open_one(&w);
+    fake_load(&w, (struct fake_act){.name = "b"});
+    struct gen_unit *other = gen_unit_find(fake_current(&w), STR("b"));
+    struct gen_item_spec spec = {
+        .kind = GEN_COMMAND, .name = STR("t"), .ops = &fake_item_ops, .data = &w};
+    w.events[0] = '\0';
+    CHECK_INT(gen_unit_add(u, &spec, NULL, NULL), 0);
+    CHECK_INT(gen_unit_add(other, &spec, NULL, NULL), 0); // the second of its name
+    fake_settle(&w);
+    CHECK_INT(fake_count_events(&w, "generation.committed"), 1);
+    CHECK(strstr(w.events, ".changed") == NULL && strstr(w.events, "null") == NULL);
+    fake_close(&w);
+}
+
 TEST(a_registration_of_the_wrong_kind_is_refused)
 {
     struct fake_world w;
