@@ -54,6 +54,10 @@ fuzz: setup-test build/fuzz/build.ninja
 web: setup-build
 	@tools/build-web
 
+# pictures of the page's main views, light and dark, in build/screenshots
+screenshots: all setup-test
+	@AFLOAT_BIN=build/afloat node tests/browser/screenshots.mjs
+
 setup-build:
 	@scripts/setup build
 

@@ -43,6 +43,8 @@ export class Hub {
     fs.mkdirSync(this.project);
     this.env = { PATH: process.env.PATH, HOME: this.dir, LANG: "C.UTF-8", AFLOAT_HOME: this.home, AFLOAT_PROVIDER: "scripted" };
     for (const [k, v] of Object.entries(process.env)) if (k.endsWith("SAN_OPTIONS")) this.env[k] = v;
+    this.played = path.join(this.dir, "scenario.jsonl");
+    fs.writeFileSync(path.join(this.home, "config.toml"), `[providers.play]\nkind = "scripted"\nscenario = ${JSON.stringify(this.played)}\n`);
     this.port = 0;
     this.child = null;
     this.said = "";
@@ -50,9 +52,8 @@ export class Hub {
 
   /** Lines that the model says, one per request; see docs/guide/scenarios.md. */
   scenario(lines) {
-    const file = path.join(this.dir, "scenario.jsonl");
-    fs.writeFileSync(file, lines.map((l) => JSON.stringify(l)).join("\n") + "\n");
-    return { provider: "scripted", env: { AFLOAT_PROVIDER: "scripted", AFLOAT_SCENARIO: file } };
+    fs.writeFileSync(this.played, lines.map((l) => JSON.stringify(l)).join("\n") + "\n");
+    return { provider: "play" };
   }
 
   async start() {

@@ -21,7 +21,7 @@ for (const file of files) {
       console.log(`ok ${name} (${Date.now() - began} ms)`);
     } catch (e) {
       failed++;
-      console.log(`FAIL ${file}: ${name}\n${String(e.stack ?? e).replace(/^/gm, "    ")}`);
+      console.log(`FAIL ${file}: ${name}\n${String(e.stack ?? e).replace(/\x1b\[\d+m/g, "").split("\n").slice(0, 14).join("\n").replace(/^/gm, "    ")}`);
     } finally {
       for (const context of browser.contexts()) await context.close().catch(() => undefined);
     }

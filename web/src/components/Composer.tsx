@@ -106,7 +106,7 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
 
   const submit = async (said: string, how: "send" | "steer" | "queue") => {
     const words = said.trim();
-    if (words === "" || busy || ended) return;
+    if (words === "" || (busy && !id) || ended) return;
     const slash = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(words);
     if (slash) {
       const command = slashes.find((s) => s.name === slash[1]);
@@ -116,14 +116,15 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
       return;
     }
     setBusy(true);
+    write(""); // at once: the next message can be typed while this one is on its way
+    setPast(-1);
     try {
       const target = id ?? (await newSession({ working_dir: dir }))?.id;
-      if (!target) return;
+      if (!target) throw new Error("there is no session");
       await send(target, words, how);
-      drafts.set((d) => { const { [key]: _, ...rest } = d; return rest; });
-      setPast(-1);
     } catch (e) {
-      toast(`Not sent: ${explain(e)}`, "error"); // the draft stays
+      toast(`Not sent: ${explain(e)}`, "error");
+      drafts.set((d) => ({ ...d, [key]: d[key] ? `${said}\n${d[key]}` : said })); // nothing typed is lost
     } finally {
       setBusy(false);
       area.current?.focus();

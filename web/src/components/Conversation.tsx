@@ -113,6 +113,7 @@ export function ConversationView({ id }: { id: string }) {
   const list = useRef<VListHandle>(null);
   const stick = useRef(!offsets.has(id));
   const touched = useRef(0); // when the reader's hand was last on it
+  const sizes = useRef(""); // of content and viewport at the last scroll event
   const [away, setAway] = useState(false);
   const n = snap.items.length;
 
@@ -140,8 +141,11 @@ export function ConversationView({ id }: { id: string }) {
   const onScroll = (offset: number) => {
     const l = list.current;
     if (!l) return;
-    const atEnd = l.scrollSize - l.viewportSize - offset < NEAR;
-    if (!atEnd && stick.current && performance.now() - touched.current > 600) { // another width or height, not the reader
+    const held = performance.now() - touched.current < 600; // the reader moves it: then near is not there
+    const atEnd = l.scrollSize - l.viewportSize - offset < (held ? 2 : NEAR);
+    const resized = sizes.current !== `${l.scrollSize} ${l.viewportSize}`;
+    sizes.current = `${l.scrollSize} ${l.viewportSize}`;
+    if (!atEnd && stick.current && resized && !held) { // not the reader's doing
       l.scrollToIndex(n - 1, { align: "end" });
       return;
     }
@@ -153,7 +157,7 @@ export function ConversationView({ id }: { id: string }) {
 
   return (
     <section ref={root} className="conversation" role="region" aria-label="Conversation" data-session={id}
-      onWheel={touch} onTouchMove={touch} onPointerDown={touch} onKeyDown={touch}>
+      onWheel={(e) => { touch(); if (e.deltaY < 0) stick.current = false; }} onTouchMove={touch} onPointerDown={touch} onKeyDown={(e) => { touch(); if (["Home", "PageUp", "ArrowUp"].includes(e.key)) stick.current = false; }}>
       {n === 0 && !snap.loading && (
         <div className="empty">
           <h2>{snap.error ? "The conversation could not be read" : "Nothing said yet"}</h2>

@@ -208,8 +208,8 @@ export function Sidebar() {
         <svg viewBox="0 0 24 24" width="20" height="20" aria-hidden="true"><path d="M4 14h16l-3 6H7zM12 3v9M12 4l6 6h-6" fill="none" stroke="currentColor" strokeWidth="1.8" strokeLinejoin="round" strokeLinecap="round" /></svg>
         <strong>Afloat</strong>
         <span className="grow" />
-        <button type="button" className="chip-button" onClick={() => palette.set({ open: true, mode: "commands", query: "" })} aria-label="Open the command palette" aria-keyshortcuts="Control+K Meta+K">
-          <Icon name="search" /> <kbd>Ctrl K</kbd>
+        <button type="button" className="chip-button" onClick={() => palette.set({ open: true, mode: "commands", query: "" })} aria-keyshortcuts="Control+K Meta+K">
+          <Icon name="search" /> <span className="sr-only">Command palette</span> <kbd>Ctrl K</kbd>
         </button>
         <button type="button" className="icon-button only-narrow" aria-label="Close the sidebar" onClick={() => cover.set("none")}><Icon name="close" /></button>
       </div>

@@ -44,7 +44,13 @@ function guard(fn: () => void): void {
   }
 }
 
+const RECENT = 200;
+let recent: HubEvent[] = [];
+/** The last events of this page's life, without pieces of answers: for the view of events. */
+export const recentEvents = (): HubEvent[] => recent.slice(-RECENT);
+
 export function deliver(event: HubEvent): void {
+  if (event.type !== "message.delta" && recent.push(event) > 2 * RECENT) recent = recent.slice(-RECENT);
   for (const fn of [...(exact.get(event.type) ?? [])]) guard(() => fn(event));
   for (const { prefix, fn } of [...globs]) if (event.type.startsWith(prefix)) guard(() => fn(event));
 }
@@ -135,6 +141,7 @@ export function retryNow(): void {
 
 export async function startEvents(): Promise<void> {
   window.addEventListener("online", retryNow);
+  window.addEventListener("offline", () => stop?.abort()); // the stream may be dead without knowing it
   document.addEventListener("visibilitychange", () => { if (!document.hidden) retryNow(); });
   for (let failures = 0; ; ) {
     stop = new AbortController();

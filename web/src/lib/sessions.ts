@@ -66,10 +66,9 @@ export function startSessions(): void {
   const quiet = new Set(["message.delta", "tool.progress", "tool.called", "tool.completed", "usage.updated"]);
   onEvent("*", (e) => {
     if (!e.session || quiet.has(e.type)) return;
-    if (e.type === "session.updated" && typeof e.state === "string") {
-      const row = findSession(e.session);
-      if (row) put({ ...row, state: e.state as SessionRow["state"] }); // at once; the rest follows
-    }
+    const state = e.type === "session.ended" ? "ended" : e.type === "session.updated" ? e.state : undefined;
+    const row = findSession(e.session);
+    if (row && typeof state === "string") put({ ...row, state: state as SessionRow["state"] }); // at once; the rest follows
     refresh(e.session);
   });
 }

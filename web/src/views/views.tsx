@@ -7,7 +7,7 @@ import { useDir } from "../components/FileTree";
 import { attempt, rename, setModel, setPermission, slashes } from "../lib/actions";
 import type { Checkpoint, ConfigValue, Diagnostic, LogLine, PluginDetail, Report, Run, SessionRow } from "../lib/answers";
 import { call, explain, Problem } from "../lib/client";
-import { onEvent } from "../lib/events";
+import { onEvent, recentEvents } from "../lib/events";
 import { ago, clock, duration, usageText } from "../lib/format";
 import type { HubEvent } from "../lib/hub";
 import { plugins, refreshBots, refreshPlugins, refreshRuns, runs } from "../lib/lists";
@@ -237,7 +237,8 @@ export function RunView({ params, setTitle }: PanelProps) {
   const id = text(params.run);
   const listed = useStore(runs, (all) => all.find((r) => r.run_id === id));
   const shown = useLoad<Run>(() => call("run.show", { id }), [id, listed]);
-  const diff = useLoad(() => call("run.diff", { id }), [id, listed?.state, listed?.files]);
+  const over = (listed ?? null)?.state === "ended";
+  const diff = useLoad(() => (over ? call("run.diff", { id }) : Promise.resolve(null)), [id, over]);
   const [asking, setAsking] = useState<"apply" | "merge" | "discard" | null>(null);
   const run = shown.data;
   useEffect(() => setTitle(run ? `${run.bot} run` : id), [run?.bot]);
@@ -415,7 +416,7 @@ export function EnvironmentView() {
 const KEPT = 500;
 
 export function EventsView() {
-  const [events, setEvents] = useState<HubEvent[]>([]);
+  const [events, setEvents] = useState<HubEvent[]>(() => recentEvents());
   const [filter, setFilter] = useState("");
   const [still, setStill] = useState(false);
   const paused = useRef(still);

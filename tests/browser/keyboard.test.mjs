@@ -1,0 +1,105 @@
+// Everything without a mouse, and the whole page in 320 pixels.
+import { assert, equal, open } from "./rig.mjs";
+
+/** Press a key until the focus is on what `selector` names. */
+async function pressUntil(page, key, selector, most = 60) {
+  for (let i = 0; i < most; i++) {
+    if (await page.evaluate((s) => document.activeElement?.matches(s) ?? false, selector)) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`${key} never came to ${selector}; focus is on ${await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 120))}`);
+}
+
+export const tests = {
+  async "keys alone: begin, answer, walk, search, open a panel, leave it"({ browser, hub }) {
+    await hub.session({ title: "anchor" });
+    const s = await hub.session({ title: "buoy", permission: "ask", ...hub.scenario([{ tool_calls: [{ name: "shell", input: { cmd: "true" } }] }, { text: "done by keys" }]) });
+    const p = await open(browser, hub);
+    const { page } = p;
+    await page.keyboard.press("Control+k");
+    await p.palette.waitFor();
+    await page.keyboard.type("buoy");
+    await p.palette.getByRole("option", { name: /buoy/ }).first().waitFor();
+    await page.keyboard.press("Enter");
+    await page.locator(`[data-session="${s.id}"]`).waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Message");
+    await page.keyboard.type("do it");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("please");
+    equal(await p.message.inputValue(), "do it\nplease");
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: "Permission for shell" }).waitFor();
+    await pressUntil(page, "Shift+Tab", ".ask .button.primary");
+    await page.keyboard.press("Enter");
+    await p.talk.getByText("done by keys").waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.press("ArrowUp"); // what was said before
+    equal(await p.message.inputValue(), "do it\nplease");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    equal(await p.message.inputValue(), "");
+    await page.keyboard.type("/hel");
+    await page.getByRole("option", { name: /\/help/ }).waitFor();
+    await page.keyboard.press("Tab");
+    await page.locator('[data-panel-id="afloat.help"]').getByText("Command palette:").waitFor();
+    await page.keyboard.press("Alt+ArrowDown");
+    await p.sessions.locator('[aria-current="page"]').getByText("anchor").waitFor();
+    await pressUntil(page, "F6", "[role=tab]");
+    await page.keyboard.press("ArrowRight");
+    await page.getByRole("tree", { name: "Files" }).or(page.getByText("The directory is empty.")).first().waitFor();
+    await page.keyboard.press("ArrowLeft");
+    await p.close();
+  },
+
+  async "files complete after @ and drafts stay with their session"({ browser, hub }) {
+    hub.write("chart/depths.csv", "1\n");
+    const a = await hub.session({ title: "a" });
+    const b = await hub.session({ title: "b" });
+    const p = await open(browser, hub);
+    await p.page.goto(`${hub.origin}/#/session/${a.id}`);
+    await p.page.locator(`[data-session="${a.id}"]`).waitFor();
+    await p.message.pressSequentially("look at @dep");
+    await p.page.getByRole("option", { name: "chart/depths.csv" }).waitFor();
+    await p.page.keyboard.press("Enter");
+    equal(await p.message.inputValue(), "look at @chart/depths.csv ");
+    await p.page.goto(`${hub.origin}/#/session/${b.id}`);
+    await p.page.locator(`[data-session="${b.id}"]`).waitFor();
+    equal(await p.message.inputValue(), "");
+    await p.page.goto(`${hub.origin}/#/session/${a.id}`);
+    await p.page.waitForFunction(() => document.querySelector("[aria-label=Message]").value.startsWith("look at"));
+    await p.close();
+  },
+
+  async "320 pixels: nothing is cut off, every part can be reached"({ browser, hub }) {
+    const s = await hub.session({ title: "narrow", permission: "ask", ...hub.scenario([
+      { text: "| a | b |\n|---|---|\n| " + "wide".repeat(40) + " | 2 |\n\n```\n" + "x".repeat(300) + "\n```", tool_calls: [{ name: "shell", input: { cmd: "echo " + "y".repeat(200) } }] }, { text: "end" },
+    ]) });
+    const p = await open(browser, hub, { viewport: { width: 320, height: 640 }, hasTouch: true });
+    const fits = async (what) => {
+      const [w, max] = await p.page.evaluate(() => [document.scrollingElement.scrollWidth, window.innerWidth]);
+      assert(w <= max, `${what}: ${w} of ${max} pixels`);
+    };
+    await p.page.getByRole("button", { name: "Open the sidebar" }).tap();
+    await p.sessions.getByText("narrow").tap();
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.fill("go");
+    await p.send.tap();
+    await p.page.getByRole("button", { name: /Allow once/ }).waitFor();
+    await fits("the conversation");
+    await p.page.getByRole("button", { name: /Allow once/ }).tap();
+    await p.talk.getByText("end", { exact: true }).waitFor();
+    await p.page.getByRole("button", { name: "Open the sidebar" }).tap();
+    await p.plugins.waitFor();
+    await fits("the sidebar");
+    await p.page.getByRole("button", { name: "Settings", exact: true }).tap();
+    await p.page.locator('[data-panel-id="afloat.settings"]').getByText("Appearance").waitFor();
+    await fits("the dock");
+    await p.page.getByRole("button", { name: "Back to the conversation" }).tap();
+    await p.message.waitFor();
+    for (const b of await p.page.locator("header.head button:visible, .composer button:visible").all()) {
+      const box = await b.boundingBox();
+      assert(box.width >= 24 && box.height >= 24, `a target of ${box.width}x${box.height}`);
+    }
+    await p.close();
+  },
+};

@@ -1,0 +1,79 @@
+// The hub is killed under an open page, and comes back.
+import { assert, equal, open } from "./rig.mjs";
+
+export const tests = {
+  async "a killed hub: a banner, then everything goes on, nothing lost and nothing doubled"({ browser, hub }) {
+    const words = Array.from({ length: 80 }, (_, i) => `part${i}.`).join(" ");
+    const s = await hub.session(hub.scenario([
+      { text: "before the kill" }, { text: words, delta_ms: 30 },
+    ]));
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_ABORTED|503/);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.fill("one");
+    await p.send.click();
+    await p.talk.getByText("before the kill").waitFor();
+    await p.message.fill("two");
+    await p.send.click();
+    await p.talk.getByText("part5.").waitFor();
+    await p.message.fill("a draft");
+    await hub.kill();
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    await p.talk.getByText("before the kill").waitFor(); // what was there stays
+    await hub.start();
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor({ state: "detached" });
+    equal(await p.message.inputValue(), "a draft");
+    await p.send.waitFor(); // the killed turn has ended
+    await p.message.fill("three");
+    await p.send.click();
+    await p.talk.getByText("part79.").waitFor(); // the request that was cut off is made again
+    await p.send.waitFor();
+
+    const journal = [];
+    for (let after = 0; ;) {
+      const page = await hub.api("GET", `/session/${s.id}/events?after=${after}&limit=1000`);
+      if (page.events.length === 0) break;
+      journal.push(...page.events);
+      after = page.next;
+    }
+    const said = journal.filter((e) => e.type === "message.completed" && e.role === "user").map((e) => e.text);
+    await p.page.waitForFunction((n) => document.querySelectorAll(".user-text").length === n, said.length);
+    equal(await p.talk.locator(".user-text").allTextContents(), said, "messages:");
+    equal(said, ["one", "two", "three"]);
+    const live = await p.talk.innerText();
+    await p.page.reload();
+    await p.talk.locator(".user-text").getByText("three").waitFor();
+    await p.page.waitForFunction((n) => document.querySelectorAll(".user-text").length === n, said.length);
+    await p.talk.getByText("part79.").waitFor();
+    equal(await p.talk.innerText(), live, "what was seen live and what the journal tells differ:");
+    assert(!live.includes("part5. part5."), "a piece was doubled");
+    await p.close();
+  },
+
+  async "changes while the page was cut off are there when it is back"({ browser, hub }) {
+    const s = await hub.session({ title: "offshore" });
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_/);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.context.setOffline(true);
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    await hub.turn(s.id, "what is Afloat?");
+    await hub.session({ title: "made meanwhile" });
+    equal(await p.talk.getByRole("article", { name: "You" }).count(), 0);
+    await p.context.setOffline(false);
+    await p.talk.locator(".user-text").getByText("what is Afloat?").waitFor();
+    await p.sessions.getByText("made meanwhile").waitFor();
+    equal(await p.talk.getByRole("article", { name: "You" }).count(), 1);
+    await p.close();
+  },
+
+  async "a page whose token was replaced says how to get in again"({ browser, hub }) {
+    const p = await open(browser, hub);
+    p.watched.allow.push(/401|ERR_/);
+    await hub.api("POST", "/token/rotate", {});
+    await p.page.getByRole("alert").getByText("afloat open").waitFor();
+    await p.close();
+  },
+};
