@@ -24,6 +24,8 @@ const shared = {
   "react-dom/client": "shared:react-dom/client",
   "react/jsx-runtime": "shared:react/jsx-runtime",
   afloat: path.join(here, "sdk/index.ts"),
+  "afloat/react": path.join(here, "sdk/react.ts"),
+  "afloat/jsx-runtime": path.join(here, "sdk/jsx-runtime.ts"),
 };
 
 /** React's packages are CommonJS: list their names, so that `import { useState } from "react"` works. */

@@ -77,10 +77,11 @@ void front_hash(const struct tree *t, const char *entry, char out[SHA256_HEX])
 
 // ---- imports ----------------------------------------------------------------------------------
 
-/// Modules that the page brings; the import map of the page names the same.
+/// Modules that the page brings; the import map of the page names the same. React comes through `afloat`, which keeps
+/// components and contexts the same over a swap.
 static bool is_pages_own(struct str path)
 {
-    static const char *const own[] = {"react", "react/jsx-runtime", "react-dom", "afloat",
+    static const char *const own[] = {"react-dom", "react-dom/client", "afloat", "afloat/react",
                                       "afloat/jsx-runtime"};
     return str_lookup(path, own, ARRAY_LEN(own)) >= 0;
 }
@@ -136,6 +137,10 @@ enum front_found front__resolve(const struct tree *t, struct str importer, struc
     bool relative = str_starts(path, "./") || str_starts(path, "../") || str_eqz(path, ".");
     bool from_css = str_ends(importer, ".css"); // there `url(x.png)` is relative too
     *out = arena_strdup(a, path);
+    if (str_eqz(path, "react") || str_eqz(path, "react/jsx-runtime")) {
+        *out = path.n == 5 ? "afloat/react" : "afloat/jsx-runtime";
+        return FOUND_EXTERNAL;
+    }
     if (is_pages_own(path) || str_starts(path, "data:") || str_starts(path, "https:") ||
         str_starts(path, "#")) {
         return FOUND_EXTERNAL;

@@ -7,7 +7,7 @@ import { createPortal } from "react-dom";
 import { Boundary } from "./Boundary";
 import { registry, useOutputs, type Owned, type Panel, type PanelProps } from "../lib/registry";
 import { createKept, createStore, useStore } from "../lib/store";
-import { cover, dockWanted, setOpener, type PanelRequest } from "../lib/ui";
+import { cover, dockWanted, panelsOpen, setOpener, type PanelRequest } from "../lib/ui";
 
 const layout = createKept<SerializedDockview | null>("dock", null);
 
@@ -133,11 +133,22 @@ export default function Dock() {
         if (cover.get() === "dock") cover.set("none");
       }
     });
+    const tell = () => panelsOpen.set({
+      panels: api.panels.map((p) => {
+        const { panel, ...params } = p.params as { panel: string };
+        return { key: panel, title: p.title ?? panel, params, close: () => p.api.close() };
+      }),
+      active: (api.activePanel?.params as { panel?: string } | undefined)?.panel ?? null,
+    });
+    const moved = [api.onDidLayoutChange(tell), api.onDidActivePanelChange(tell)];
+    tell();
     setN(api.panels.length);
     setOpener((request) => open(api, request));
     return () => {
       setOpener(null);
       changed.dispose();
+      for (const m of moved) m.dispose();
+      panelsOpen.set({ panels: [], active: null });
       api.dispose();
       mounted.set([]);
     };

@@ -68,6 +68,11 @@ export function openPanel(panel: string, params: Record<string, unknown> = {}, t
   else waiting.push(request);
 }
 
+/** What the dock shows: the panels by key, and the one in front. */
+export const panelsOpen = createStore<{
+  panels: readonly { key: string; title: string; params: Record<string, unknown>; close(): void }[]; active: string | null;
+}>({ panels: [], active: null });
+
 /** The dock says that it is there; it gets what was asked for before. */
 export function setOpener(fn: PanelOpener | null): void {
   opener = fn;

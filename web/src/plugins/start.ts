@@ -1,2 +1,258 @@
-/** Load front plugins and keep them fresh. Called once, when the event stream is open. */
-export function startPlugins(): void {}
+// Front plugins: loaded when the page opens, swapped when their files are saved.
+//
+//     plugin.loaded, .changed, .unloaded, resync ──> GET /front/plugins ──> for each whose hash is another:
+//         style and module are loaded beside the old ones ──> checked ──> still the newest? ──> swapped in one step
+//                          └ fails: the old version stays, a toast says so, the hub is told (`plugin show`)
+//
+// What a plugin contributes is replaced as a whole; its components keep their identity, and with it their state
+// (family.ts). A provider wraps the whole page: another one in its place would throw the page's state away, so a changed
+// one is not taken, and the person is offered to load the page again.
+import type { FrontPlugin, LifeEvent } from "../../sdk";
+import { onFrontFailure } from "../components/Boundary";
+import { explain, request } from "../lib/client";
+import { onEvent, onResync } from "../lib/events";
+import { registry, type Conflict, type Kind, type Outputs } from "../lib/registry";
+import { dismiss, openPanel, toast } from "../lib/ui";
+import { checkPlugin } from "./check";
+import { adopt, forget } from "./family";
+import { startCommands } from "./commands";
+
+interface Listed {
+  name: string;
+  revision: number;
+  hash: string;
+  url: string;
+  style: string | null;
+  options: unknown;
+}
+interface Diagnostic {
+  code: "FRONT_LOAD_FAILED" | "OUTPUT_CONFLICT";
+  message: string;
+}
+/** One plugin in this page. */
+interface Loaded {
+  listed: Listed; // the version that runs
+  module: { default?: unknown; __afloat?: Record<string, unknown> };
+  plugin: FrontPlugin;
+  outputs: Partial<Outputs>;
+  style: HTMLLinkElement | null;
+  failed: Diagnostic[]; // while it was rendered
+  renewed: boolean; // its components were mounted anew because their hooks had changed
+}
+
+const IMPORT_MS = 30_000;
+const loaded = new Map<string, Loaded>();
+const newest = new Map<string, string>(); // by name, the hash that was asked for last
+const openedOnce = new Set<string>(); // keys of panels with `open` that were opened
+const asks = new Map<string, number>(); // toasts that offer a reload of the page
+let settled = false; // the plugins that were there when the page opened are in place
+
+// ---- telling the hub ----------------------------------------------------------------------------
+
+const conflictText = (c: Conflict): Diagnostic => ({
+  code: "OUTPUT_CONFLICT",
+  message: `${c.kind} '${c.id}' of '${c.other}' is '${c.other}.${c.id}': '${c.first}' has the name`,
+});
+
+function tell(l: Listed, diagnostics: Diagnostic[], needs?: string): void {
+  const body = { revision: l.revision, diagnostics: diagnostics.slice(0, 16), ...(needs ? { needs } : {}) };
+  request("POST", `/front/${encodeURIComponent(l.name)}/report`, body).catch(() => undefined); // the next version tells again
+}
+
+function tellAll(name: string, needs?: string): void {
+  const p = loaded.get(name);
+  if (!p) return;
+  const mine = registry.conflicts().filter((c) => c.other === name).map(conflictText);
+  tell(p.listed, [...p.failed, ...mine], needs);
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+function within<T>(what: Promise<T>, ms: number, text: string): Promise<T> {
+  return Promise.race([what, new Promise<T>((_, fail) => setTimeout(() => fail(new Error(text)), ms))]);
+}
+
+/** The style sheet, in place but for the swap. One that cannot be had stops nothing. */
+async function loadStyle(l: Listed): Promise<HTMLLinkElement | null> {
+  if (!l.style) return null;
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = l.style;
+  link.dataset.plugin = l.name;
+  const there = new Promise<void>((done) => { link.onload = link.onerror = () => done(); });
+  document.head.append(link);
+  await within(there, 3000, "slow").catch(() => undefined);
+  return link;
+}
+
+/** The components of a version's outputs, replaced by those that keep their state. */
+function withStandIns(name: string, module: Loaded["module"], plugin: FrontPlugin, fresh: boolean, except: ReadonlySet<unknown>): { outputs: Partial<Outputs>; commit(): void } {
+  const adoption = adopt(name, module.__afloat ?? {}, fresh, except);
+  const outputs: Partial<Record<Kind, unknown[]>> = {};
+  for (const [kind, list] of Object.entries(plugin) as [Kind | "on", unknown][]) {
+    if (kind === "on") continue;
+    outputs[kind] = (list as { id?: string; tool?: string; component?: never }[]).map((output) =>
+      "component" in output && kind !== "bindings" && !except.has(output.component) // a binding is mounted anew
+        ? { ...output, component: adoption.of(output.component!, `${kind}.${output.id ?? output.tool}`) } : output);
+  }
+  return { outputs: outputs as Partial<Outputs>, commit: adoption.commit };
+}
+
+/** Why the providers of a plugin cannot be swapped; null: they are the same. */
+function providerChange(before: FrontPlugin | undefined, after: FrontPlugin | undefined): string | null {
+  const old = before?.providers ?? [], now = after?.providers ?? [];
+  for (const p of now) {
+    const was = old.find((o) => o.id === p.id);
+    if (!was) return `provider '${p.id}' was added`;
+    if (String(was.component) !== String(p.component)) return `provider '${p.id}' changed`;
+  }
+  const gone = old.find((o) => !now.some((p) => p.id === o.id));
+  return gone ? `provider '${gone.id}' was removed` : null;
+}
+
+function askForReload(name: string, why: string | null): void {
+  const old = asks.get(name);
+  if (old !== undefined) dismiss(old);
+  asks.delete(name);
+  if (why) {
+    asks.set(name, toast(`${name}: ${why}. Load the page again to take it over.`, "warning", {
+      sticky: true, action: { label: "Reload page", run: () => location.reload() },
+    }));
+  }
+}
+
+function life(name: string, plugin: FrontPlugin, event: LifeEvent): void {
+  const handler = plugin.on?.[event.type];
+  if (!handler) return;
+  Promise.resolve().then(() => handler(event)).catch((e: unknown) => {
+    const p = loaded.get(name);
+    const message = `${event.type}: ${explain(e)}`;
+    if (p && event.type === "plugin_start") {
+      p.failed.push({ code: "FRONT_LOAD_FAILED", message });
+      tellAll(name);
+    } else toast(`Plugin ${name}: ${message}`, "error");
+  });
+}
+
+/** Put a version in the place of what the plugin contributed. */
+function swap(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: HTMLLinkElement | null): void {
+  const old = loaded.get(l.name);
+  const needs = settled ? providerChange(old?.plugin, plugin) : null;
+  const except = new Set<unknown>(needs ? (plugin.providers ?? []).map((p) => p.component) : []);
+  const made = withStandIns(l.name, module, plugin, (old?.failed.length ?? 0) > 0, except);
+  if (needs) made.outputs.providers = old?.outputs.providers ?? [];
+  if (old) life(l.name, old.plugin, { type: "plugin_shutdown", reason: "reload" });
+  loaded.set(l.name, {
+    listed: l, module, plugin: needs ? { ...plugin, providers: old?.plugin.providers ?? [] } : plugin,
+    outputs: made.outputs, style, failed: [], renewed: false,
+  });
+  made.commit();
+  registry.replace(l.name, made.outputs);
+  old?.style?.remove();
+  askForReload(l.name, needs);
+  life(l.name, plugin, { type: "plugin_start", reason: old ? "reload" : "start" });
+  tellAll(l.name, needs ?? undefined);
+  for (const panel of plugin.panels ?? []) {
+    const key = `${l.name}.${panel.id}`;
+    if (panel.open && !openedOnce.has(key)) openPanel(key);
+    if (panel.open) openedOnce.add(key);
+  }
+}
+
+async function load(l: Listed): Promise<void> {
+  newest.set(l.name, l.hash);
+  let style: HTMLLinkElement | null = null;
+  try {
+    const [module, link] = await Promise.all([
+      within(import(l.url) as Promise<Loaded["module"]>, IMPORT_MS, `not loaded after ${IMPORT_MS / 1000} s`),
+      loadStyle(l),
+    ]);
+    style = link;
+    const plugin = checkPlugin(module.default, l.options);
+    if (newest.get(l.name) !== l.hash) throw null; // a newer version came meanwhile, or it was removed
+    swap(l, module, plugin, style);
+  } catch (e) {
+    style?.remove();
+    document.querySelectorAll(`link[data-plugin="${CSS.escape(l.name)}"]`).forEach((link) => {
+      if (link !== loaded.get(l.name)?.style && (link as HTMLLinkElement).href.endsWith(l.style ?? "?")) link.remove();
+    });
+    if (newest.get(l.name) === l.hash) tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
+  }
+}
+
+function unload(name: string): void {
+  const p = loaded.get(name);
+  newest.delete(name);
+  if (!p) return;
+  life(name, p.plugin, { type: "plugin_shutdown", reason: "remove" });
+  loaded.delete(name);
+  const providers = p.outputs.providers ?? [];
+  if (providers.length > 0) { // taken away now they would take the page's state with them
+    registry.replace(name, { providers });
+    askForReload(name, `provider '${providers[0]!.id}' was removed`);
+  } else {
+    registry.remove(name);
+  }
+  forget(name);
+  p.style?.remove();
+}
+
+// ---- following the hub --------------------------------------------------------------------------
+
+let running = false, again = false;
+
+async function sync(): Promise<void> {
+  if (running) {
+    again = true;
+    return;
+  }
+  running = true;
+  do {
+    again = false;
+    let list: Listed[];
+    try {
+      list = ((await request("GET", "/front/plugins")) as { plugins: Listed[] }).plugins;
+    } catch {
+      break; // the hub is away: the stream asks again when it is back
+    }
+    for (const name of [...newest.keys()]) if (!list.some((l) => l.name === name)) unload(name);
+    const due = list.filter((l) => newest.get(l.name) !== l.hash);
+    for (const l of list) {
+      const p = loaded.get(l.name);
+      if (p && p.listed.hash === l.hash) p.listed = l; // another revision of the same web side
+      else if (!registry.owners().includes(l.name)) registry.replace(l.name, {}); // its place in the order
+    }
+    const all = Promise.all(due.map(load));
+    if (!settled) {
+      await within(all, 2000, "slow").catch(() => undefined); // what is late comes without its providers
+      settled = true;
+    }
+  } while (again);
+  running = false;
+}
+
+/** A contribution failed while it was rendered. */
+function renderFailed(owner: string, what: string, error: Error): void {
+  const p = loaded.get(owner);
+  if (!p) return;
+  if (/hook/i.test(error.message) && !p.renewed) { // its hooks are others after all: mount it anew, once
+    const made = withStandIns(owner, p.module, p.plugin, true, new Set((p.plugin.providers ?? []).map((x) => x.component)));
+    made.outputs.providers = p.outputs.providers;
+    p.renewed = true;
+    p.outputs = made.outputs;
+    made.commit();
+    registry.replace(owner, made.outputs);
+    return;
+  }
+  p.failed.push({ code: "FRONT_LOAD_FAILED", message: `${what}: ${error.message}` });
+  tellAll(owner);
+}
+
+/** Load front plugins and keep them fresh. Called once, when the page starts. */
+export function startPlugins(): void {
+  onFrontFailure(renderFailed);
+  onResync(() => void sync());
+  for (const type of ["plugin.loaded", "plugin.changed", "plugin.unloaded"]) onEvent(type, () => void sync());
+  onEvent("hub.started", () => void sync());
+  startCommands();
+}

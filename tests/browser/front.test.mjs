@@ -1,0 +1,293 @@
+// Front plugins in a real page: swapped under the reader's hands, broken, slow, in conflict, removed.
+import fs from "node:fs";
+import path from "node:path";
+import { assert, equal, open } from "./rig.mjs";
+
+/** Save files of a plugin as an editor does. */
+function save(hub, name, files) {
+  for (const [file, text] of Object.entries(files)) {
+    const at = path.join(hub.home, "plugins", name, file);
+    fs.mkdirSync(path.dirname(at), { recursive: true });
+    fs.writeFileSync(at + ".tmp~", text);
+    fs.renameSync(at + ".tmp~", at);
+  }
+}
+function remove(hub, ...names) {
+  for (const name of names) fs.rmSync(path.join(hub.home, "plugins", name), { recursive: true, force: true });
+}
+const panel = (page, key) => page.locator(`[data-panel-id="${key}"]`);
+/** Ask until it is so. */
+async function until(what, text) {
+  for (const end = Date.now() + 15_000; ;) {
+    if (await what()) return;
+    assert(Date.now() < end, `not in time: ${text}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+const row = (hub, name) => hub.api("GET", `/plugin/${name}`);
+
+/** A panel with state in it and in a component of its own, a long list, and a version in its heading. */
+const notes = (version, more = "") => `
+import { definePlugin, useHub } from "afloat";
+import { useState } from "react";
+${more}
+function Draft() {
+  const [text, setText] = useState("");
+  return <textarea aria-label="Draft" value={text} onChange={(e) => setText(e.target.value)} />;
+}
+function Notes() {
+  const [n, setN] = useState(0);
+  return (
+    <div data-scroller style={{ height: 200, overflow: "auto" }}>
+      <h2>Notes ${version}</h2>
+      <button onClick={() => setN(n + 1)}>count {n}</button>
+      <Draft />
+      {Array.from({ length: 100 }, (_, i) => <p key={i}>line {i}</p>)}
+    </div>
+  );
+}
+export default definePlugin({ panels: [{ id: "main", title: "Notes", placement: "right", component: Notes, open: true }] });
+`;
+
+export const tests = {
+  async "a saved panel changes in place: text, focus, scroll and state stay"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("one") });
+    const { page, close } = await open(browser, hub);
+    const p = panel(page, "notes.main");
+    await p.getByRole("heading", { name: "Notes one" }).waitFor();
+    await p.getByRole("button", { name: "count 0" }).click();
+    await p.getByLabel("Draft").fill("half a thought");
+    await page.evaluate(() => { document.querySelector("[data-scroller]").scrollTop = 300; });
+    await p.getByLabel("Draft").evaluate((e) => { e.focus({ preventScroll: true }); e.setSelectionRange(4, 6); });
+    await page.evaluate(() => { window.__kept = document.querySelector("textarea[aria-label=Draft]"); });
+    save(hub, "notes", { "front/index.tsx": notes("two") });
+    await p.getByRole("heading", { name: "Notes two" }).waitFor();
+    const now = await page.evaluate(() => ({
+      same: window.__kept === document.querySelector("textarea[aria-label=Draft]"), focus: document.activeElement === window.__kept,
+      text: window.__kept.value, from: window.__kept.selectionStart, to: window.__kept.selectionEnd,
+      scroll: document.querySelector("[data-scroller]").scrollTop,
+    }));
+    equal(now, { same: true, focus: true, text: "half a thought", from: 4, to: 6, scroll: 300 });
+    await p.getByRole("button", { name: "count 1" }).waitFor();
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "a component with other hooks is mounted anew, the others keep their state"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("one") });
+    const { page, close } = await open(browser, hub);
+    const p = panel(page, "notes.main");
+    await p.getByLabel("Draft").fill("gone with its hooks");
+    await p.getByRole("button", { name: "count 0" }).click();
+    const other = notes("two").replace('const [text, setText] = useState("");', 'const [k] = useState(1); const [text, setText] = useState("new " + k);');
+    save(hub, "notes", { "front/index.tsx": other });
+    await p.getByRole("heading", { name: "Notes two" }).waitFor();
+    equal(await p.getByLabel("Draft").inputValue(), "new 1");
+    await p.getByRole("button", { name: "count 1" }).waitFor();
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "a hundred swaps leave no error, element or listener behind"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("v0", 'import "./a.css";'), "front/a.css": "h2 { color: teal }" });
+    const { page, context, close } = await open(browser, hub);
+    const p = panel(page, "notes.main");
+    const cdp = await context.newCDPSession(page);
+    const count = async () => {
+      await cdp.send("HeapProfiler.collectGarbage");
+      const { nodes, jsEventListeners } = await cdp.send("Memory.getDOMCounters");
+      return { nodes, jsEventListeners, links: await page.locator("link[data-plugin]").count() };
+    };
+    await p.getByLabel("Draft").fill("stays");
+    const swap = async (i) => {
+      save(hub, "notes", { "front/index.tsx": notes(`v${i}`, 'import "./a.css";') });
+      await p.getByRole("heading", { name: `Notes v${i}`, exact: true }).waitFor();
+    };
+    for (let i = 1; i <= 10; i++) await swap(i);
+    const before = await count();
+    for (let i = 11; i <= 110; i++) await swap(i);
+    const after = await count();
+    equal(await p.getByLabel("Draft").inputValue(), "stays");
+    equal(after.links, 1, "style sheets");
+    assert(after.nodes <= before.nodes + 150, `nodes: ${before.nodes} -> ${after.nodes}`);
+    assert(after.jsEventListeners <= before.jsEventListeners + 20, `listeners: ${before.jsEventListeners} -> ${after.jsEventListeners}`);
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "what does not compile, load or hold leaves the old panel and is told"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("good") });
+    const { page, watched, close } = await open(browser, hub);
+    watched.allow.push(/oh no/, /boom/);
+    const p = panel(page, "notes.main");
+    await p.getByLabel("Draft").fill("precious");
+    const alert = (text) => page.getByRole("alert").filter({ hasText: text }).first();
+
+    save(hub, "notes", { "front/index.tsx": notes("bad").replace("return (", "return ((") });
+    await alert(/Plugin notes: .*front\/index.tsx:\d+/).waitFor();
+    equal(await p.getByLabel("Draft").inputValue(), "precious");
+
+    save(hub, "notes", { "front/index.tsx": notes("throws", 'throw new Error("oh no");') });
+    await alert("oh no").waitFor();
+    await until(async () => (await row(hub, "notes")).front_error === "oh no", "front_error of the row");
+    equal(await p.getByLabel("Draft").inputValue(), "precious");
+
+    save(hub, "notes", { "front/index.tsx": 'export default { panels: [{ id: "main", title: "x" }], colour: 1 };' });
+    await until(async () => /'colour' is not an output/.test((await row(hub, "notes")).front_error ?? ""), "an unknown output is named");
+    equal(await p.getByLabel("Draft").inputValue(), "precious");
+
+    save(hub, "notes", { "front/index.tsx": notes("renders").replace("const [n, setN]", 'if (1) throw new Error("boom"); const [n, setN]') });
+    await p.getByText("boom").waitFor();
+    await until(async () => /boom/.test((await row(hub, "notes")).front_error ?? ""), "a failure of rendering is told");
+    equal(await page.getByRole("textbox", { name: "Message" }).isVisible(), true, "the page goes on");
+
+    save(hub, "notes", { "front/index.tsx": notes("mended") });
+    await p.getByRole("heading", { name: "Notes mended" }).waitFor();
+    await until(async () => (await row(hub, "notes")).front_error === null, "mended");
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "a removed plugin's panel says so, and comes back with the plugin"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("one") });
+    const { page, close } = await open(browser, hub);
+    await panel(page, "notes.main").getByRole("heading", { name: "Notes one" }).waitFor();
+    remove(hub, "notes");
+    await panel(page, "notes.main").getByText("Plugin removed").waitFor();
+    save(hub, "notes", { "front/index.tsx": notes("back") });
+    await panel(page, "notes.main").getByRole("heading", { name: "Notes back" }).waitFor();
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "two panels of one id: the first keeps it, both are named"({ browser, hub }) {
+    const simple = (text) => `import { definePlugin } from "afloat";
+export default definePlugin({ panels: [{ id: "same", title: "${text}", component: () => <p>I am ${text}</p>, open: true }] });`;
+    save(hub, "alpha", { "front/index.tsx": simple("alpha") });
+    save(hub, "beta", { "front/index.tsx": simple("beta") });
+    const { page, close } = await open(browser, hub);
+    await panel(page, "alpha.same").getByText("I am alpha").waitFor({ state: "attached" });
+    await panel(page, "beta.same").getByText("I am beta").waitFor({ state: "attached" });
+    let told;
+    await until(async () => (told = (await row(hub, "beta")).diagnostics.find((d) => d.code === "OUTPUT_CONFLICT")), "OUTPUT_CONFLICT");
+    assert(/alpha/.test(told.message) && /beta\.same/.test(told.message), told.message);
+    equal((await row(hub, "alpha")).diagnostics, []);
+    await close();
+    remove(hub, "alpha", "beta");
+  },
+
+  async "a slow module holds nobody up, and a newer version overtakes it"({ browser, hub }) {
+    save(hub, "slow", { "front/index.tsx": `${notes("fast").replace("Notes fast", "Slow old")}\nawait new Promise((done) => setTimeout(done, 4000));` });
+    save(hub, "quick", { "front/index.tsx": notes("quick") });
+    const { page, close } = await open(browser, hub);
+    await panel(page, "quick.main").getByRole("heading", { name: "Notes quick" }).waitFor();
+    save(hub, "slow", { "front/index.tsx": notes("fast").replace("Notes fast", "Slow new") });
+    await panel(page, "slow.main").getByRole("heading", { name: "Slow new" }).waitFor({ state: "attached" });
+    await page.waitForTimeout(4500);
+    equal(await panel(page, "slow.main").getByRole("heading", { name: "Slow old" }).count(), 0, "a stale version is not taken");
+    await close();
+    remove(hub, "slow", "quick");
+  },
+
+  // The table of the plugin system's design: how each output is swapped.
+  async "every output swaps, and only a changed provider asks for a reload"({ browser, hub }) {
+    const all = (v, provider = "wrapped") => `
+import { definePlugin } from "afloat";
+import { createContext, useContext, useEffect, useState } from "react";
+const Words = createContext("none");
+function Wrap({ children }) { return <Words value="${provider}"><div data-wrap>{children}</div></Words>; }
+function Main({ params }) { const words = useContext(Words); const [t, set] = useState(""); return <div><p>panel ${v} {words} {String(params.item ?? "")}</p><input aria-label="Main text" value={t} onChange={(e) => set(e.target.value)} /></div>; }
+function Tab() { return <p>tab ${v}</p>; }
+function Bind() { useEffect(() => { document.body.dataset.bound = "${v}"; return () => { delete document.body.dataset.bound; }; }, []); return null; }
+function Card({ call }) { return <p>card ${v} {call.tool}</p>; }
+export default definePlugin({
+  panels: [{ id: "main", title: "Main", component: Main, open: true }],
+  commands: [{ id: "say", title: "Say the version", run: (hub) => hub.toast("command ${v}") }],
+  catalogs: [{ id: "things", title: "Things", search: (q) => [{ id: "1", title: "thing ${v} " + q }], onSelect: (item, hub) => hub.toast("chosen " + item.title) }],
+  leftTabs: [{ id: "tab", title: "Swap tab", component: Tab }],
+  surfaceResolvers: [{ id: "r", kind: "thing", resolve: (r) => ({ panel: "main", params: { item: "${v} " + r.target }, score: 5 }) }],
+  bindings: [{ id: "b", component: Bind }],
+  providers: [{ id: "words", component: Wrap }],
+  toolRenderers: [{ tool: "shell", component: Card }],
+  on: { plugin_start: (e) => { (window.__life ??= []).push("start ${v} " + e.reason); }, plugin_shutdown: (e) => { (window.__life ??= []).push("shutdown ${v} " + e.reason); } },
+});`;
+    save(hub, "all", { "front/index.tsx": all("one") });
+    save(hub, "other", { "front/index.tsx": `import { definePlugin } from "afloat";
+export default definePlugin({ panels: [{ id: "low", title: "Low", component: () => <p>low</p> }], surfaceResolvers: [{ id: "low", kind: "thing", resolve: () => ({ panel: "low", score: 1 }) }] });` });
+    const s = await hub.session(hub.scenario([{ text: "look", tool_calls: [{ name: "shell", input: { cmd: "echo hi" } }] }, { text: "done" }]));
+    await hub.turn(s.id, "go");
+    const { page, close, palette } = await open(browser, hub);
+    await page.goto(`${hub.origin}/#/session/${s.id}`);
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    const p = panel(page, "all.main");
+    const command = async (say) => {
+      await page.keyboard.press("Control+k");
+      await palette.waitFor();
+      await palette.getByRole("combobox").fill(say);
+    };
+    const look = async (v) => {
+      await p.getByText(`panel ${v} wrapped`).waitFor();
+      await command("Say the version");
+      await palette.getByRole("option", { name: /^Say the version/ }).click();
+      await page.getByRole("status").filter({ hasText: `command ${v}` }).waitFor();
+      await command("zq");
+      await palette.getByText(`thing ${v} zq`).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("tab", { name: "Swap tab" }).click();
+      await page.getByText(`tab ${v}`).waitFor();
+      await until(() => page.evaluate((w) => document.body.dataset.bound === w, v), "the binding");
+      equal(await hub.api("POST", "/ui/command", { kind: "open_surface", params: { kind: "thing", target: "x" } }), { ok: true, result: { opened: "all.main" } });
+      await p.getByText(`panel ${v} wrapped ${v} x`).waitFor();
+      await page.getByRole("region", { name: "Conversation" }).getByText("shell").first().waitFor();
+      if ((await page.getByText(`card ${v} shell`).count()) === 0) await page.getByRole("region", { name: "Conversation" }).getByText("echo hi").first().click();
+      await page.getByText(`card ${v} shell`).waitFor();
+    };
+    await look("one");
+    await page.locator("[data-wrap]").evaluate((e) => { e.dataset.marked = "yes"; });
+    await p.getByLabel("Main text").fill("typed");
+    const alerts = () => page.getByRole("button", { name: "Reload page" }).count();
+
+    save(hub, "all", { "front/index.tsx": all("two") });
+    await p.getByText("panel two wrapped").waitFor();
+    await look("two");
+    equal(await p.getByLabel("Main text").inputValue(), "typed");
+    equal(await page.locator("[data-wrap][data-marked]").count(), 1, "the provider and all below it stay");
+    equal(await alerts(), 0, "no reload is asked for");
+    equal(await page.evaluate(() => window.__life), ["start one start", "shutdown one reload", "start two reload"]);
+
+    save(hub, "all", { "front/index.tsx": all("three", "rewrapped") });
+    await p.getByText("panel three wrapped").waitFor();
+    await page.getByRole("button", { name: "Reload page" }).waitFor();
+    equal(await p.getByLabel("Main text").inputValue(), "typed");
+    await until(async () => (await row(hub, "all")).outputs.some((o) => o.kind === "front" && o.needs === "page-reload"), "needs of the row");
+    await page.getByRole("button", { name: "Reload page" }).click();
+    await p.getByText("panel three rewrapped").waitFor();
+    equal(await alerts(), 0);
+    await until(async () => (await row(hub, "all")).outputs.every((o) => o.needs === undefined), "needs are over");
+    await close();
+    remove(hub, "all", "other");
+  },
+
+  async "an agent sees and drives the page"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("one").replace("open: true", "open: false") });
+    hub.write("read.me", "hello\n");
+    const s = await hub.session();
+    const { page, close } = await open(browser, hub);
+    const run = (kind, params) => hub.api("POST", "/ui/command", { kind, params });
+    await until(() => run("open_panel", { panel: "notes.main" }).then((a) => a.result.opened === "notes.main", () => false), "open_panel");
+    await panel(page, "notes.main").getByRole("heading", { name: "Notes one" }).waitFor();
+    await until(async () => (await hub.api("GET", "/ui/state")).active_panel === "notes.main", "the state");
+    equal((await run("navigate", { session: s.id })).result, { session: s.id });
+    await until(async () => (await hub.api("GET", "/ui/state")).session === s.id, "the session");
+    equal((await run("open_file", { path: "read.me" })).result.path, "read.me");
+    await panel(page, "afloat.file").waitFor();
+    const refused = await run("open_file", { path: "missing.txt" }).then(() => "", String);
+    assert(/CONFLICT/.test(refused), refused);
+    assert(/there is no panel 'nope'/.test(await run("open_panel", { panel: "nope" }).then(() => "", String)));
+    await run("notify", { text: "look here", kind: "success" });
+    await page.getByRole("status").filter({ hasText: "look here" }).waitFor();
+    equal((await run("close_panel", { panel: "notes.main" })).result, { closed: "notes.main" });
+    await close();
+    remove(hub, "notes");
+  },
+};
