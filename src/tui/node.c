@@ -349,26 +349,28 @@ static void arrange_line(struct tui *t, struct node *n, bool rows)
     }
 }
 
-static int extent(const struct node *n, const char *key, int all)
+// A popup's size; a small window has no room to waste.
+static int extent(const struct node *n, const char *key, int all, int small)
 {
     const struct json *v = json_get(n->v, key);
     struct str s = json_str(v, "");
     uint64_t percent = 60;
+    if (all < small) {
+        return all;
+    }
     if (v != NULL && v->type == JSON_INT) {
         return (int)MIN(MAX(v->i, 3), all);
     }
-    if (str_ends(s, "%") && !str_to_u64((struct str){s.p, s.n - 1}, &percent)) {
+    if (!str_ends(s, "%") || !str_to_u64((struct str){s.p, s.n - 1}, &percent)) {
         percent = 60;
     }
-    int size = all * (int)MIN(percent, 100) / 100;
-    return all < 50 ? all : MAX(size, MIN(all, 20)); // a small window has no room to waste
+    return all * (int)MIN(MAX(percent, 10), 100) / 100;
 }
 
 static void arrange_popup(struct tui *t, struct node *n)
 {
     int rows = t->screen.next.rows, cols = t->screen.next.cols;
-    int high = rows < 16 ? rows : MAX(extent(n, "height", rows), MIN(rows, 8));
-    int wide = extent(n, "width", cols);
+    int high = extent(n, "height", rows, 16), wide = extent(n, "width", cols, 50);
     arrange(t, n, (struct rect){(rows - high) / 2, (cols - wide) / 2, high, wide});
 }
 

@@ -302,7 +302,10 @@ class FakeHub:
         self.streams.append(client)
         with client:
             f = client.makefile("rb")
-            method, target, _ = f.readline().decode().split()
+            first = f.readline()
+            if not first:  # somebody looked whether we are here
+                return
+            method, target, _ = first.decode().split()
             n = 0
             while (line := f.readline().strip()):
                 name, _, value = line.decode().partition(":")

@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from chat_rig import Pane, Terminal
+from chat_rig import FakeHub, Pane, Terminal
 from conftest import DEADLINE, retry
 from test_agent import Session, one_call
 
@@ -175,7 +175,7 @@ def test_every_key_of_the_help_does_what_it_says(tui):
     s.ask("first")
     pane = tui()
     pane.press("?", "─ Keys ─")
-    listed = {line.split("│")[2].split()[0] for line in pane.grid() if re.search(r"│.*│(\S+) +\S.*│.*│", line)}
+    listed = {m.group(1) for m in (re.match(r"│(\S+) +\S", line[8:]) for line in pane.grid()) if m}
     close_popup(pane, "─ Keys ─")
     tried = set()
 
@@ -503,6 +503,52 @@ def test_T13_a_flood_of_output_does_not_hold_up_a_key(tui):
     close_popup(pane, "Command palette")
     s.wait_for("turn.completed")
     pane.shows("29999")
+
+
+class BusyHub(FakeHub):
+    """A hub whose own stream says what the test wants."""
+
+    def __init__(self, home):
+        super().__init__(home, lambda hub, said: None)
+        self.shouts = []
+
+    def shout(self, n, type):
+        with self.changed:
+            self.shouts += [type] * n
+            self.changed.notify_all()
+
+    def _answer(self, client, method, path, query, body):
+        if path != "/events":
+            return super()._answer(client, method, path, query, body)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        at = 0
+        while not self.gone:
+            with self.changed:
+                while at == len(self.shouts) and not self.gone:
+                    self.changed.wait()
+                new, at = self.shouts[at:], len(self.shouts)
+            client.sendall("".join(f"id: {at}\nevent: {t}\ndata: {{}}\n\n" for t in new).encode())
+
+    def asked(self, path):
+        return sum(p == path for _, p, _ in self.requests)
+
+
+def test_T9_T15_a_burst_of_events_is_a_few_questions(home, tmp_path):
+    hub = BusyHub(home)
+    pane = Tui(home, tmp_path)
+    try:
+        before = hub.asked("/session"), hub.asked("/plugin/list")
+        hub.shout(2000, "session.updated")
+        hub.shout(2000, "plugin.changed")
+        hub.row["title"] = "the last word"
+        hub.shout(1, "session.updated")
+        pane.shows("the last word")
+        assert 1 <= hub.asked("/session") - before[0] <= 12
+        retry(lambda: hub.asked("/plugin/list") > before[1])
+        assert hub.asked("/plugin/list") - before[1] <= 12
+    finally:
+        pane.close()
+        hub.close()
 
 
 def test_T18_events_of_a_session_that_was_left_are_not_shown(tui):

@@ -1,5 +1,6 @@
 -- What keys, the palette and widgets do. An action gets the state and, from a widget, what was chosen. It may
--- wait: afloat.call() returns the answer of the hub, or nil and why there is none.
+-- wait: afloat.call() returns the answer of the hub, or nil and why there is none. What is hidden is not in the
+-- palette: it needs what a widget gives it.
 
 local function fail(why)
   if why then afloat.note(why, "bad") end
@@ -86,20 +87,20 @@ end
 return {
   ["quit"] = { desc = "leave; sessions go on", run = function() afloat.quit() end },
   ["redraw"] = { desc = "draw the screen anew", run = function() afloat.redraw() end },
-  ["focus.next"] = { desc = "next part of the screen", run = function() afloat.focus_move(1) end },
-  ["focus.prev"] = { desc = "previous part of the screen", run = function() afloat.focus_move(-1) end },
+  ["focus.next"] = { hidden = true, desc = "next part of the screen", run = function() afloat.focus_move(1) end },
+  ["focus.prev"] = { hidden = true, desc = "previous part of the screen", run = function() afloat.focus_move(-1) end },
   ["focus.input"] = { desc = "write a message", run = function(state)
     state.tui.view = "chat"
     state.tui.focus = "message"
   end },
 
-  ["palette.open"] = { desc = "all commands", run = function(state)
+  ["palette.open"] = { hidden = true, desc = "all commands", run = function(state)
     if state.tui.popup == "palette" then return close(state) end
     state.tui.input.palette = ""
     state.tui.selected.palette = nil
     popup(state, "palette")
   end },
-  ["palette.choose"] = { desc = "run the chosen command", run = function(state, id)
+  ["palette.choose"] = { hidden = true, desc = "run the chosen command", run = function(state, id)
     close(state)
     if not id then return end
     local kind, name = id:match("^(%a+):(.+)$")
@@ -120,7 +121,7 @@ return {
     state.tui.input.op = text
     popup(state, "op")
   end },
-  ["op.run"] = { desc = "run the operation with these values", run = function(state)
+  ["op.run"] = { hidden = true, desc = "run the operation with these values", run = function(state)
     local op = find_op(state.tui.asked_op)
     local first
     for _, p in ipairs(op.params) do first = first or (not p.optional and p.name) end
@@ -131,8 +132,8 @@ return {
   end },
 
   ["help.open"] = { desc = "this help", run = function(state) popup(state, "help") end },
-  ["popup.close"] = { desc = "close the popup", run = close },
-  ["escape"] = { desc = "close, interrupt or go back", run = function(state)
+  ["popup.close"] = { hidden = true, desc = "close the popup", run = close },
+  ["escape"] = { hidden = true, desc = "close, interrupt or go back", run = function(state)
     if state.tui.popup then return close(state) end
     if state.busy then return afloat.run("session.interrupt", state) end
     if state.tui.view ~= "chat" then state.tui.view = "chat" end
@@ -143,10 +144,10 @@ return {
     state.tui.popup = nil
     if new_session(state) then state.tui.focus = "message" end
   end },
-  ["session.preview"] = { desc = "show the chosen session", run = function(state, id)
+  ["session.preview"] = { hidden = true, desc = "show the chosen session", run = function(state, id)
     if id and not id:match("^run:") then afloat.open(id) end
   end },
-  ["session.open"] = { desc = "open the chosen session", run = function(state, id)
+  ["session.open"] = { hidden = true, desc = "open the chosen session", run = function(state, id)
     if not id then return end
     local run = id:match("^run:(.+)$")
     if run then
@@ -173,7 +174,7 @@ return {
     local _, why = afloat.call("session.patch", { id = s.id, permission = after[s.permission] or "ask" })
     fail(why)
   end },
-  ["message.send"] = { desc = "send the message", run = function(state)
+  ["message.send"] = { hidden = true, desc = "send the message", run = function(state)
     local text = state.tui.input.message or ""
     if text:match("^%s*$") then return end
     local s = state.session or new_session(state)
@@ -193,7 +194,7 @@ return {
   end },
 
   -- one key decides: the list "ask" gives what was chosen
-  ["ask.decide"] = { desc = "answer what the session asks", run = function(state, id)
+  ["ask.decide"] = { hidden = true, desc = "answer what the session asks", run = function(state, id)
     local asked = state.pending and state.pending[1]
     if not asked or not id then return end
     local _, why
@@ -228,10 +229,10 @@ return {
     state.tui.view = "runs"
     state.tui.focus = "runs"
   end },
-  ["plugin.details"] = { desc = "show the chosen plugin", run = function(state, name)
+  ["plugin.details"] = { hidden = true, desc = "show the chosen plugin", run = function(state, name)
     if name then run_op(state, "plugin.show", { name = name }) end
   end },
-  ["run.details"] = { desc = "show what the chosen run changed", run = function(state, id)
+  ["run.details"] = { hidden = true, desc = "show what the chosen run changed", run = function(state, id)
     if not id then return end
     local answer, why = afloat.call("run.diff", { id = id })
     if not answer then return fail(why) end

@@ -52,10 +52,10 @@ local function bind(key, action, desc)
 end
 
 local function act(name, action, desc)
-  local run = action
-  if type(action) == "table" then run, desc = action.run, action.desc end
+  local run, hidden = action, false
+  if type(action) == "table" then run, desc, hidden = action.run, action.desc, action.hidden end
   if type(run) ~= "function" then error("action '" .. tostring(name) .. "' needs a function", 0) end
-  ui.actions[name] = { run = run, desc = desc }
+  ui.actions[name] = { run = run, desc = desc, hidden = hidden }
 end
 
 afloat.keymap = {
@@ -81,7 +81,7 @@ afloat.action = {
   unregister = function(name) ui.actions[name] = nil end,
   list = function()
     local out = {}
-    for name, a in pairs(ui.actions) do out[#out + 1] = { name = name, desc = a.desc } end
+    for name, a in pairs(ui.actions) do out[#out + 1] = { name = name, desc = a.desc, hidden = a.hidden } end
     table.sort(out, function(x, y) return x.name < y.name end)
     return out
   end,

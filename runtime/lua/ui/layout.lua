@@ -184,7 +184,7 @@ end
 local function palette(state)
   local items = {}
   for _, a in ipairs(afloat.action.list()) do
-    if a.desc and a.name ~= "palette.choose" and a.name ~= "palette.open" and a.name ~= "op.run" then
+    if a.desc and not a.hidden then
       items[#items + 1] = { id = "action:" .. a.name, text = a.name, secondary = a.desc }
     end
   end
@@ -202,12 +202,10 @@ end
 
 local function help(state)
   local lines = {}
-  for _, k in ipairs(afloat.keymap.list()) do
-    lines[#lines + 1] = { k.key, k.desc }
-  end
   for _, c in ipairs(afloat.conflicts()) do lines[#lines + 1] = { "conflict", c, style = "warn" } end
+  for _, k in ipairs(afloat.keymap.list()) do lines[#lines + 1] = { k.key, k.desc } end
   return {
-    type = "popup", title = "Keys", width = "80%", height = "80%",
+    type = "popup", title = "Keys", width = "80%", height = math.min(#lines + 3, state.size.rows),
     child = { type = "table", id = "help", columns = { "key", "does" }, rows = lines, action = "popup.close" },
   }
 end

@@ -1,0 +1,119 @@
+#include "rig.h"
+#include "unit/test.h"
+
+// Draw a tree that a layout gives as Lua text.
+static void show(struct rig *r, int rows, int cols, const char *tree)
+{
+    static char text[4096];
+    snprintf(text, sizeof text, "return function(state) return %s end", tree);
+    rig_open(r, rows, cols);
+    rig_file(r, UI_LAYOUT, text);
+    if (!rig_build(r)) {
+        test_fail(__FILE__, __LINE__, "%s", r->fault.text);
+    }
+    rig_draw(r);
+}
+
+TEST(text_wraps_between_words_and_cuts_what_is_too_long)
+{
+    struct rig r;
+    show(
+        &r, 6, 10,
+        "{type='text', text={'one two ', {text='three', style='bold'}, ' abcdefghijklmno\\nend'}}");
+    CHECK_STR(rig_row(&r, 0), "one two");
+    CHECK_STR(rig_row(&r, 1), "three");
+    CHECK_STR(rig_row(&r, 2), "abcdefghij");
+    CHECK_STR(rig_row(&r, 3), "klmno");
+    CHECK_STR(rig_row(&r, 4), "end");
+    CHECK_INT(cells_at(&r.t.screen.next, 1, 0)->style.attrs, STYLE_BOLD);
+    rig_close(&r);
+}
+
+TEST(a_list_keeps_its_choice_by_id)
+{
+    struct rig r;
+    show(&r, 3, 20,
+         "{type='list', id='l', items=state.tui.turned and "
+         "{{id='c',text='C'},{id='b',text='B'},{id='a',text='A'},"
+         "{id='d',text='D'}} or "
+         "{{id='a',text='A'},{id='b',text='B',secondary='more'},{id='c',text='C'},{id='d',text='D'}"
+         "}}");
+    CHECK_STR(rig_row(&r, 1), "B               more");
+    rig_type(&r, "\033[B");
+    CHECK_SPAN(ui__get_str(r.t.ui, "selected", STR("l")), "b");
+    rig_type(&r, "\033[F");
+    CHECK_SPAN(ui__get_str(r.t.ui, "selected", STR("l")), "d");
+    CHECK_STR(rig_row(&r, 2), "D"); // scrolled into view
+    ui__set_int(r.t.ui, NULL, STR("turned"), 1);
+    rig_draw(&r);
+    CHECK((cells_at(&r.t.screen.next, 2, 0)->style.attrs & STYLE_REVERSE) != 0);
+    CHECK_STR(rig_row(&r, 2), "D");
+    rig_close(&r);
+}
+
+TEST(a_table_is_as_wide_as_what_is_in_it)
+{
+    struct rig r;
+    show(&r, 4, 30,
+         "{type='table', columns={'a','bb',''}, rows={{'1','2','rest of it'},{'100','x','y'}}}");
+    CHECK_STR(rig_row(&r, 0), "a    bb");
+    CHECK_STR(rig_row(&r, 1), "1    2   rest of it");
+    CHECK_STR(rig_row(&r, 2), "100  x   y");
+    rig_close(&r);
+}
+
+TEST(a_palette_shows_what_fits_every_word_best_first)
+{
+    struct rig r;
+    show(&r, 5, 40,
+         "{type='palette', id='p', items={{id='1',text='show plugin'},{id='2',text='plugin add'},"
+         "{id='3',text='other',secondary='a plugin too'},{id='4',text='none'}}}");
+    rig_type(&r, "PLUG");
+    CHECK_STR(rig_row(&r, 0), "> PLUG");
+    CHECK_STR(rig_row(&r, 1), "plugin add");
+    CHECK_STR(rig_row(&r, 2), "show plugin");
+    CHECK(strncmp(rig_row(&r, 3), "other", 5) == 0);
+    rig_type(&r, " show");
+    CHECK_STR(rig_row(&r, 1), "show plugin");
+    CHECK_STR(rig_row(&r, 2), "");
+    rig_close(&r);
+}
+
+TEST(text_from_outside_cannot_command_the_terminal)
+{
+    struct rig r;
+    show(&r, 4, 40,
+         "{type='column', children={{type='text', text='a\\27[2Jb\\27]0;x\\7c'},"
+         "{type='list', items={'x\\27[1;1Hy\\r\\nz'}}, {type='status', left='\\27[?1049l'}}}");
+    for (int row = 0; row < 4; row++) {
+        for (int col = 0; col < 40; col++) {
+            const struct term_cell *c = cells_at(&r.t.screen.next, row, col);
+            for (int i = 0; i < c->n; i++) {
+                CHECK((unsigned char)c->text[i] >= ' ' && c->text[i] != 0x7F);
+            }
+        }
+    }
+    rig_close(&r);
+}
+
+TEST(tab_goes_round_and_a_popup_keeps_it_inside)
+{
+    struct rig r;
+    show(&r, 10, 40,
+         "{type='column', children={{type='list',id='a',items={'x'}},{type='input',id='b'},"
+         "state.tui.up and {type='popup',child={type='list',id='c',items={'y'}}} or "
+         "{type='list',id='d',items={'z'}}}}");
+    const char *order[] = {"b", "d", "a", "b"};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        rig_type(&r, "\t");
+        CHECK_SPAN(input__focused(&r.t)->id, order[i]);
+    }
+    rig_type(&r, "\033[Z");
+    CHECK_SPAN(input__focused(&r.t)->id, "a");
+    ui__set_int(r.t.ui, NULL, STR("up"), 1);
+    rig_draw(&r);
+    CHECK_SPAN(input__focused(&r.t)->id, "c");
+    rig_type(&r, "\t");
+    CHECK_SPAN(input__focused(&r.t)->id, "c");
+    rig_close(&r);
+}
