@@ -38,6 +38,7 @@ test-build: setup-test build/asan/build.ninja build/tsan/build.ninja build/fuzz/
 	@$(NINJA) -C build/asan
 	@$(NINJA) -C build/tsan tests/unit-loop tests/unit-store
 	@$(NINJA) -C build/fuzz
+	@tools/mcp-tools
 
 lint: setup-test
 	@tools/lint

@@ -1,0 +1,284 @@
+// `afloat mcp install CLIENT`: put Afloat among the MCP servers of another program.
+//
+//     find the client's file ─> what it would hold ─> the same already? done ─> ask ─> backup ─> replace in one step
+//
+// Files of JSON are read and written again, with everything else in them; one that is not plain JSON (with comments)
+// is left alone, and the user is shown what to add. In codex's TOML a table is appended. Links are followed: dotfiles
+// are often kept elsewhere.
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "cli/cli_int.h"
+
+enum { FILE_MAX = 16 << 20 };
+
+/// Where each client keeps its servers, and what it wants of one.
+static const struct client_file {
+    const char *name, *title;
+    const char *path;    // below the home directory
+    const char *key;     // of the object of servers; NULL: TOML
+    const char *members; // more members of a server, as JSON with a comma at the end
+} clients[] = {
+    {"claude", "Claude Code", ".claude.json", "mcpServers", "\"type\":\"stdio\","},
+    {"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", ""},
+    {"vscode", "VS Code", ".config/Code/User/mcp.json", "servers", "\"type\":\"stdio\","},
+    {"zed", "Zed", ".config/zed/settings.json", "context_servers", "\"source\":\"custom\","},
+    {"codex", "Codex", ".codex/config.toml", NULL, ""},
+};
+
+struct install {
+    struct cli *c;
+    const struct client_file *client;
+    char program[PATH_MAX];
+    char *path; // of the file, links followed
+    struct buf old, new;
+    bool exists;
+    mode_t mode;
+};
+
+// ---- what it would hold -----------------------------------------------------------------------
+
+/// Is our home another one than a client would find by itself?
+static bool has_own_home(const struct cli *c)
+{
+    return getenv("AFLOAT_HOME") != NULL || args_has(&c->args, FLAG_HOME);
+}
+
+/// The server as an object of JSON.
+static void write_server(const struct install *in, struct buf *out)
+{
+    struct jw w;
+    buf_addc(out, '{');
+    buf_addz(out, in->client->members);
+    buf_addz(out, "\"command\":");
+    jw_init(&w, out);
+    jw_strz(&w, in->program);
+    buf_addz(out, ",\"args\":[\"mcp\"]");
+    if (has_own_home(in->c)) {
+        buf_addz(out, ",\"env\":{\"AFLOAT_HOME\":");
+        jw_init(&w, out);
+        jw_strz(&w, in->c->home.dir);
+        buf_addc(out, '}');
+    }
+    buf_addc(out, '}');
+}
+
+static void write_toml(const struct install *in, struct buf *out)
+{
+    struct jw w; // a basic string of TOML reads like one of JSON
+    buf_addz(out, "[mcp_servers.afloat]\ncommand = ");
+    jw_init(&w, out);
+    jw_strz(&w, in->program);
+    buf_addz(out, "\nargs = [\"mcp\"]\n");
+    if (has_own_home(in->c)) {
+        buf_addz(out, "env = { AFLOAT_HOME = ");
+        jw_init(&w, out);
+        jw_strz(&w, in->c->home.dir);
+        buf_addz(out, " }\n");
+    }
+}
+
+/// An object with member `key` in its old place, or at the end.
+static struct json *with_member(struct arena *a, const struct json *obj, const char *key,
+                                const struct json *value)
+{
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    bool found = false;
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, (obj != NULL ? obj->n : 0) + 1, sizeof *out->members);
+    json_foreach_member (m, obj) {
+        bool same = str_eqz(m->key, key);
+        out->members[out->n++] = (struct json_member){m->key, same ? *value : m->value};
+        found = found || same;
+    }
+    if (!found) {
+        out->members[out->n++] = (struct json_member){str_of(key), *value};
+    }
+    return out;
+}
+
+static int make_json(struct install *in, struct arena *a, struct err *e)
+{
+    struct json *whole = NULL, *server;
+    struct buf text = {.max = SIZE_MAX};
+    struct err why = {0};
+    write_server(in, &text);
+    int rc = json_parse(&server, a, str_of(arena_strdup(a, buf_str(&text))), NULL, e);
+    buf_fini(&text);
+    if (rc == 0 && str_trim(buf_str(&in->old)).n != 0 &&
+        (json_parse(&whole, a, buf_str(&in->old), NULL, &why) < 0 || whole->type != JSON_OBJ)) {
+        return err_set(
+            e, ERR_PARSE,
+            "'%s' is not plain JSON (%s); add by hand what 'afloat mcp install %s --print' shows",
+            in->path, why.msg[0] != '\0' ? why.msg : "not an object", in->client->name);
+    }
+    const struct json *servers = json_get(whole, in->client->key);
+    struct json *now = with_member(a, servers, "afloat", server);
+    json_write(&in->new, with_member(a, whole, in->client->key, now), 2);
+    buf_addc(&in->new, '\n');
+    return rc;
+}
+
+static int make_toml(struct install *in, struct err *e)
+{
+    struct buf table = {.max = SIZE_MAX};
+    int rc = 0;
+    write_toml(in, &table);
+    if (in->old.n != 0 && strstr(buf_z(&in->old), buf_z(&table)) != NULL) {
+        buf_adds(&in->new, buf_str(&in->old));
+    } else if (in->old.n != 0 && strstr(buf_z(&in->old), "[mcp_servers.afloat]") != NULL) {
+        rc = err_set(e, ERR_CONFLICT,
+                     "'%s' has another [mcp_servers.afloat]; change it by hand to what "
+                     "'afloat mcp install codex --print' shows",
+                     in->path);
+    } else {
+        buf_adds(&in->new, buf_str(&in->old));
+        bool ends = in->old.n == 0 || str_ends(buf_str(&in->old), "\n");
+        buf_addz(&in->new, in->old.n == 0 ? "" : ends ? "\n" : "\n\n");
+        buf_adds(&in->new, buf_str(&table));
+    }
+    buf_fini(&table);
+    return rc;
+}
+
+// ---- finding and replacing ----------------------------------------------------------------------
+
+static int find_client(struct install *in, struct err *e)
+{
+    const char *name = args_word(&in->c->args, 0);
+    const char *names[ARRAY_LEN(clients)];
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        names[i] = clients[i].name;
+        if (strcmp(name, clients[i].name) == 0) {
+            in->client = &clients[i];
+            return 0;
+        }
+    }
+    const char *nearest = str_nearest(str_of(name), names, ARRAY_LEN(names));
+    return err_set(e, ERR_USAGE,
+                   "unknown client '%s'%s%s%s; known are claude, cursor, vscode, zed and codex",
+                   name, nearest != NULL ? " (did you mean '" : "", nearest != NULL ? nearest : "",
+                   nearest != NULL ? "'?)" : "");
+}
+
+static int read_old(struct install *in, struct err *e)
+{
+    const char *home = getenv("HOME");
+    struct stat st;
+    if (home == NULL || home[0] != '/') {
+        return err_set(e, ERR_INVALID, "HOME is not set, so the files of %s cannot be found",
+                       in->client->title);
+    }
+    char *path = path_join(home, in->client->path);
+    char *real = realpath(path, NULL);
+    in->path = real != NULL ? real : path;
+    if (real != NULL) {
+        free(path);
+    }
+    in->mode = 0600;
+    in->exists = stat(in->path, &st) == 0;
+    if (!in->exists) {
+        return 0;
+    }
+    in->mode = st.st_mode & 0777;
+    return path_read(in->path, &in->old, e);
+}
+
+/// True when the user agrees. Without a terminal nobody can be asked.
+static int confirm(struct install *in, struct err *e)
+{
+    char answer[16] = "";
+    if (args_has(&in->c->args, FLAG_NO_INPUT) || isatty(STDIN_FILENO) != 1) {
+        return err_set(e, ERR_DENIED,
+                       "this changes '%s' and needs a yes on a terminal; 'afloat mcp install %s "
+                       "--print' shows "
+                       "what to add by hand",
+                       in->path, in->client->name);
+    }
+    fprintf(stderr, "Add Afloat to the MCP servers of %s in %s? [y/N] ", in->client->title,
+            in->path);
+    fflush(stderr);
+    ssize_t n = read(STDIN_FILENO, answer, sizeof answer - 1);
+    bool yes = n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+    return yes ? 0 : err_set(e, ERR_DENIED, "nothing was changed");
+}
+
+static int replace(struct install *in, struct err *e)
+{
+    char *backup = xasprintf("%s.afloat-backup", in->path);
+    char *dir = str_dup(path_dir(str_of(in->path)));
+    int rc = path_mkdirs(dir, 0700, e);
+    if (rc == 0 && in->exists) {
+        rc = path_write_atomic(backup, buf_str(&in->old), in->mode, e);
+    }
+    if (rc == 0) {
+        rc = path_write_atomic(in->path, buf_str(&in->new), in->mode, e);
+    }
+    if (rc == 0) {
+        out_note(&in->c->out, "added 'afloat' to %s%s%s; restart %s to use it", in->path,
+                 in->exists ? ", the old file is " : "", in->exists ? backup : "",
+                 in->client->title);
+    }
+    free(dir);
+    free(backup);
+    return rc;
+}
+
+static void print(struct install *in)
+{
+    struct buf text = {.max = SIZE_MAX}, pretty = {.max = SIZE_MAX};
+    struct arena a;
+    struct json *server;
+    arena_init(&a);
+    if (in->client->key == NULL) {
+        write_toml(in, &pretty);
+    } else {
+        buf_addf(&text, "{\"%s\":{\"afloat\":", in->client->key);
+        write_server(in, &text);
+        buf_addz(&text, "}}");
+        if (json_parse(&server, &a, buf_str(&text), NULL, NULL) == 0) {
+            json_write(&pretty, server, 2);
+            buf_addc(&pretty, '\n');
+        }
+    }
+    out_note(&in->c->out, "for %s, in %s:", in->client->title, in->path);
+    out_add(&in->c->out, buf_str(&pretty));
+    buf_fini(&text);
+    buf_fini(&pretty);
+    arena_fini(&a);
+}
+
+int cmd_mcp_install(struct cli *c)
+{
+    struct install in = {.c = c};
+    struct err e = {0};
+    struct arena a;
+    arena_init(&a);
+    buf_init(&in.old, FILE_MAX);
+    buf_init(&in.new, SIZE_MAX);
+    int rc = find_client(&in, &e);
+    if (rc == 0 && readlink("/proc/self/exe", in.program, sizeof in.program - 1) < 0) {
+        rc = err_sys(&e, "cannot find our own program");
+    }
+    rc = rc == 0 ? read_old(&in, &e) : rc;
+    if (rc == 0 && args_has(&c->args, FLAG_PRINT)) {
+        print(&in);
+    } else if (rc == 0) {
+        rc = in.client->key != NULL ? make_json(&in, &a, &e) : make_toml(&in, &e);
+        if (rc == 0 && str_eq(buf_str(&in.old), buf_str(&in.new))) {
+            out_note(&c->out, "%s has Afloat already, in %s", in.client->title, in.path);
+        } else if (rc == 0) {
+            rc = confirm(&in, &e);
+            rc = rc == 0 ? replace(&in, &e) : rc;
+        }
+    }
+    free(in.path);
+    buf_fini(&in.old);
+    buf_fini(&in.new);
+    arena_fini(&a);
+    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+}
