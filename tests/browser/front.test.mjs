@@ -177,13 +177,13 @@ export default definePlugin({ panels: [{ id: "same", title: "${text}", component
   },
 
   async "a slow module holds nobody up, and a newer version overtakes it"({ browser, hub }) {
-    save(hub, "slow", { "front/index.tsx": `${notes("fast").replace("Notes fast", "Slow old")}\nawait new Promise((done) => setTimeout(done, 4000));` });
+    save(hub, "slow", { "front/index.tsx": `${notes("fast").replace("Notes fast", "Slow old")}\nawait new Promise((done) => setTimeout(done, 1500));` });
     save(hub, "quick", { "front/index.tsx": notes("quick") });
     const { page, close } = await open(browser, hub);
     await panel(page, "quick.main").getByRole("heading", { name: "Notes quick" }).waitFor();
     save(hub, "slow", { "front/index.tsx": notes("fast").replace("Notes fast", "Slow new") });
     await panel(page, "slow.main").getByRole("heading", { name: "Slow new" }).waitFor({ state: "attached" });
-    await page.waitForTimeout(4500);
+    await page.waitForTimeout(1800);
     equal(await panel(page, "slow.main").getByRole("heading", { name: "Slow old" }).count(), 0, "a stale version is not taken");
     await close();
     remove(hub, "slow", "quick");
@@ -289,5 +289,31 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     equal((await run("close_panel", { panel: "notes.main" })).result, { closed: "notes.main" });
     await close();
     remove(hub, "notes");
+  },
+
+  async "the shipped plugins answer questions and show data"({ browser, hub }) {
+    const config = path.join(hub.home, "config.toml");
+    hub.write("data/orders.csv", "id,customer,total\n1,\"Ada, Countess\",10.5\n2,Grace,7\n");
+    fs.writeFileSync(config, `[[plugins]]\nname = "ask-user"\n[[plugins]]\nname = "data-catalog"\n[plugins.options]\ncsv_dir = "${hub.project}/data"\n`);
+    await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 2, "both are loaded");
+    const { page, close } = await open(browser, hub);
+
+    const asking = hub.api("POST", "/tool/ask_user", { input: { question: "Tea or coffee?", choices: ["tea", "coffee"] } });
+    const questions = panel(page, "ask-user.questions");
+    await questions.getByText("Tea or coffee?").waitFor();
+    await questions.getByRole("button", { name: "tea" }).click();
+    equal((await asking).output, "tea");
+    await questions.getByText("No questions").waitFor();
+
+    await page.getByRole("tab", { name: "Data" }).click();
+    await page.getByRole("button", { name: /^orders/ }).click();
+    const table = panel(page, "data-catalog.dataset");
+    await table.getByRole("cell", { name: "Ada, Countess" }).waitFor();
+    await table.getByLabel("Filter rows").fill("grace");
+    equal(await table.getByRole("row").count(), 2);
+    equal((await hub.api("POST", "/ui/command", { kind: "open_surface", params: { kind: "dataset", target: "orders" } })).result, { opened: "data-catalog.dataset" });
+    await close();
+    fs.rmSync(config);
+    await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 0, "both are gone");
   },
 };

@@ -1,5 +1,5 @@
 -- ask-user: a tool that waits for a person. Questions live in hub.state, so an edit of this file loses
--- none of them, and a page or script sees and answers them through the routes.
+-- none of them. The page (front/) and scripts see and answer them through the routes.
 --
 --     model ── ask_user ──> pending question ──> GET /questions, POST /questions/:id {answer} ──> model
 
@@ -21,6 +21,7 @@ return function(options)
     state.set("last", n)
     local id = ("q%06d"):format(n)
     questions[id] = { question = input.question, choices = input.choices }
+    hub.event.emit { type = "user.ask-user", data = { id = id } } -- open pages show it
     return id
   end
 
@@ -59,6 +60,7 @@ return function(options)
           return response { status = 400, body = "send {\"answer\": \"...\"}" }
         end
         q.answer = given.answer
+        hub.event.emit { type = "user.ask-user", data = { id = req.params.id, answered = true } }
         return { ok = true }
       end,
     },
