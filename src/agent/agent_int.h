@@ -167,7 +167,8 @@ struct session {
     // what happened
     uint64_t turns, requests, asks, calls, last_seq;
     struct provider_usage usage;
-    double cost; // NAN: unknown
+    double cost;     // NAN: unknown
+    int64_t context; // tokens of its last request with the answer; 0: unknown
     char *prompt_summary, *response_summary;
     const char *end_reason; // NULL: none yet
     const char *closed_as;  // why its bot ended it; NULL: it did not
@@ -267,6 +268,8 @@ void agent__session_read_meta(struct session *s, const struct json *meta);
 void agent__session_save(struct session *s, store_done *cb, void *arg);
 /// The member `usage`: tokens and `cost_usd`, null where unknown.
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost);
+/// The member `context`: {used, window}, null where unknown.
+void agent__session_write_context(struct jw *w, const struct session *s);
 /// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong. Plugins are
 /// not looked up yet.
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no);
@@ -450,6 +453,7 @@ struct turn {
     struct provider_usage usage; // of the turn
     double cost;
     bool compacted;  // in this step, once
+    bool refused;    // the provider said that it is too long
     bool compacting; // the request under way makes a summary
     size_t compact_keep;
     // tools
@@ -535,6 +539,8 @@ void turn__free_tools(struct turn *t);
 // turn_compact.c
 /// Make the conversation shorter; then goes on with TURN_PROMPT, or to the end.
 void turn__compact(struct turn *t);
+/// Is the context nearly full, so that the conversation should become shorter first?
+bool turn__is_full(const struct turn *t);
 /// The model has made the summary.
 void turn__compact_reply(struct turn *t, struct str summary);
 

@@ -45,6 +45,15 @@ void agent__session_write_usage(struct jw *w, const struct provider_usage *u, do
     jw_end_obj(w);
 }
 
+void agent__session_write_context(struct jw *w, const struct session *s)
+{
+    int64_t window = s->chosen ? s->choice.facts.context : 0;
+    jw_kobj(w, "context");
+    provider_write_tokens(w, "used", s->context != 0 ? s->context : -1);
+    provider_write_tokens(w, "window", window != 0 ? window : -1);
+    jw_end_obj(w);
+}
+
 static void write_time(struct jw *w, const char *key, int64_t ms)
 {
     char text[TIME_TEXT];
@@ -92,6 +101,7 @@ static void write_settings(const struct session *s, struct jw *w)
     jw_kstrz(w, "response_summary", s->response_summary);
     jw_kstrz(w, "end_reason", s->end_reason);
     agent__session_write_usage(w, &s->usage, s->cost);
+    agent__session_write_context(w, s);
     jw_kint(w, "turns", (int64_t)s->turns);
 }
 
@@ -105,7 +115,8 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     provider_write_tokens(w, "cached_input_tokens", s->usage.cached);
     provider_write_tokens(w, "output_tokens", s->usage.output);
     provider_write_tokens(w, "reasoning_output_tokens", s->usage.reasoning);
-    provider_write_tokens(w, "context_window", -1);
+    bool known = s->chosen && s->choice.facts.context != 0;
+    provider_write_tokens(w, "context_window", known ? s->choice.facts.context : -1);
     jw_end_obj(w);
     jw_kint(w, "command_count", (int64_t)s->calls);
     jw_kint(w, "requests", (int64_t)s->requests);
@@ -137,6 +148,7 @@ static void read_sums(struct session *s, const struct json *meta)
                                        .output = json_int(json_get(u, "output"), -1),
                                        .reasoning = json_int(json_get(u, "reasoning"), -1)};
     s->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
+    s->context = MAX(json_int(json_get(json_get(meta, "context"), "used"), 0), 0);
     s->turns = (uint64_t)json_int(json_get(meta, "turns"), 0);
     s->requests = (uint64_t)json_int(json_get(meta, "requests"), 0);
     s->calls = (uint64_t)json_int(json_get(meta, "command_count"), 0);

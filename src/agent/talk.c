@@ -443,6 +443,15 @@ static void replay_compacted(struct talk *t, struct talk_facts *f, const struct 
     talk_compact(t, json_str(json_get(ev, "summary"), ""), keep);
 }
 
+static void replay_trimmed(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)f;
+    int64_t max = json_int(json_get(ev, "max"), 0);
+    if (max > 0) {
+        talk_trim(t, (size_t)max);
+    }
+}
+
 static void replay_rewound(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)f;
@@ -478,10 +487,10 @@ static const struct {
     void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
 } replays[] = {{"message.completed", replay_message},   {"turn.started", replay_turn_started},
                {"tool.completed", replay_result},       {"usage.updated", replay_usage},
-               {"session.compacted", replay_compacted}, {"session.rewound", replay_rewound},
-               {"turn.completed", replay_ended},        {"turn.failed", replay_ended},
-               {"turn.interrupted", replay_ended},      {"permission.requested", replay_asked},
-               {"question.asked", replay_asked}};
+               {"session.compacted", replay_compacted}, {"session.trimmed", replay_trimmed},
+               {"session.rewound", replay_rewound},     {"turn.completed", replay_ended},
+               {"turn.failed", replay_ended},           {"turn.interrupted", replay_ended},
+               {"permission.requested", replay_asked},  {"question.asked", replay_asked}};
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {

@@ -5,6 +5,9 @@
 //
 // What was said last (from the last message of the user on) stays as it is. When there is nothing before
 // that, the results of tools in it are cut instead. Once a step; a second overflow fails the turn.
+//
+// It happens when somebody asks, when the provider refuses a request as too long and, where the context of the
+// model is known, before a request when the last one filled more of it than [limits] compact_percent.
 
 #include <assert.h>
 
@@ -74,8 +77,9 @@ static void write_talk(struct buf *out, const struct json *messages, size_t n)
 
 static void go_on(struct turn *t)
 {
-    t->compacting = false;
+    t->compacting = t->refused = false;
     t->compacted = true;
+    t->s->context = 0; // nobody has counted yet
     if (t->only_compacts) {
         t->state = AGENT_TURN_COMPLETED;
         turn__go(t, TURN_DONE);
@@ -125,14 +129,43 @@ static const struct json *make_request(struct turn *t, struct str text)
     return request;
 }
 
+/// Why it becomes shorter.
+static void note_beginning(struct turn *t)
+{
+    struct note n;
+    struct jw *w = note__begin(&n, t->s, t, EVENT_SESSION_COMPACTING);
+    if (t->refused) {
+        jw_kbool(w, "refused", true);
+    } else if (!t->only_compacts) {
+        jw_kint(w, "used", t->s->context);
+        jw_kint(w, "window", t->s->choice.facts.context);
+    }
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}
+
+bool turn__is_full(const struct turn *t)
+{
+    const struct session *s = t->s;
+    int64_t percent = config_int(agent__session_config(s), "limits.compact_percent");
+    int64_t window = s->choice.facts.context;
+    return !t->compacted && percent < 100 && window != 0 && s->context >= window / 100 * percent;
+}
+
 void turn__compact(struct turn *t)
 {
     struct talk *talk = t->s->talk;
     size_t tail = t->only_compacts ? 0 : talk_tail(talk), n = talk_messages(talk)->n - tail;
     struct buf text;
     if (n == 0) {
-        bool cut = !t->only_compacts && talk_trim(talk, RESULT_MAX) != 0;
-        if (cut || t->only_compacts) {
+        size_t cut = !t->only_compacts ? talk_trim(talk, RESULT_MAX) : 0;
+        if (cut != 0) {
+            struct note note;
+            struct jw *w = note__begin(&note, t->s, t, EVENT_SESSION_TRIMMED);
+            jw_kint(w, "results", (int64_t)cut);
+            jw_kint(w, "max", RESULT_MAX);
+            note__end(&note, STORE_WRITTEN, NULL, NULL);
+        }
+        if (cut != 0 || !t->refused) {
             go_on(t);
         } else {
             turn__fail(t, "CONTEXT_OVERFLOW",
@@ -141,6 +174,7 @@ void turn__compact(struct turn *t)
         }
         return;
     }
+    note_beginning(t);
     buf_init(&text, SIZE_MAX);
     buf_addz(&text, task);
     struct buf talked;

@@ -181,6 +181,10 @@ void turn__prompt(struct turn *t)
     if (turn__has_lost(t) || !turn__pin(t) || !has_budget(t)) {
         return;
     }
+    if (turn__is_full(t)) {
+        turn__go(t, TURN_COMPACT);
+        return;
+    }
     turn__retire_tools(t);
     arena_fini(&t->step_arena);
     arena_init(&t->step_arena);

@@ -181,6 +181,8 @@ static void on_response(struct provider_call *call, const struct provider_respon
     t->call = NULL;
     flush_deltas(t);
     double cost = provider_cost(&t->s->choice, &r->usage);
+    bool counted = !t->compacting && r->usage.input >= 0 && r->usage.output >= 0;
+    t->s->context = counted ? r->usage.input + r->usage.output : t->s->context;
     for (struct turn *it = t; it != NULL; it = turn__parent(it)) { // who waits for a subagent pays
         struct session *s = it->s;
         struct note n;
@@ -190,6 +192,7 @@ static void on_response(struct provider_call *call, const struct provider_respon
         it->cost += cost;
         struct jw *w = note__begin(&n, s, it, EVENT_USAGE_UPDATED);
         agent__session_write_usage(w, &s->usage, s->cost);
+        agent__session_write_context(w, s);
         jw_kint(w, "request", (int64_t)s->requests);
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
@@ -215,6 +218,7 @@ static void on_fail(struct provider_call *call, const struct provider_error *why
     t->call = NULL;
     flush_deltas(t);
     if (why->fault == PROVIDER_CONTEXT && !t->compacted && !t->compacting) {
+        t->refused = true;
         turn__go(t, TURN_COMPACT);
         return;
     }

@@ -460,6 +460,7 @@ void chat__person_init(struct chat *t, bool typing)
     edit_init(&t->reply);
     edit_start(&t->line);
     buf_init(&t->typed, 2 * CHAT_TEXT_MAX);
+    buf_init(&t->ran, SIZE_MAX);
     gauge_init(&t->gauge);
     t->resized = -1;
     t->input = t->person && typing ? &t->line : NULL;
@@ -485,6 +486,7 @@ void chat__person_fini(struct chat *t)
     edit_fini(&t->line);
     edit_fini(&t->reply);
     buf_fini(&t->typed);
+    buf_fini(&t->ran);
     if (t->resized >= 0) {
         close(t->resized);
     }

@@ -65,6 +65,8 @@ struct chat {
     chat_on_input *on_input;
     enum chat_line line_end;
 
+    struct buf ran; // what commands of the user have printed: the next message begins with it
+
     char *history; // the file of what was said in this project; NULL: none
 
     // what Tab offers
@@ -121,7 +123,8 @@ int chat__export(struct chat *t, const char *path);
 
 // ---- chat_shell.c -------------------------------------------------------------------------------
 
-/// Run a command line of the user's in the session's directory, on the terminal.
+/// Run a command line of the user's in the session's directory, on the terminal; what it prints is added to
+/// `ran`, unless the line begins with '!'.
 void chat__shell(struct chat *t, struct str line);
 
 // ---- chat_picture.c: pictures in what is said ---------------------------------------------------

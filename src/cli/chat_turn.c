@@ -95,9 +95,14 @@ static int on_event(const struct client_event *e, void *arg)
 static int write_message(struct chat *t, struct buf *body, struct str text)
 {
     struct jw w;
+    struct buf all;
+    buf_init(&all, SIZE_MAX);
+    buf_adds(&all, buf_str(&t->ran));
+    buf_adds(&all, text);
     jw_init(&w, body);
     jw_obj(&w);
-    jw_kstr(&w, "text", text);
+    jw_kstr(&w, "text", buf_str(&all));
+    buf_fini(&all);
     chat__write_pictures(t, text, &w);
     if (t->whole) {
         jw_kbool(&w, "wait", true);
@@ -114,6 +119,7 @@ static void take_queued(struct chat *t, const struct json *answer)
 {
     struct chat_queued q = {0};
     struct str turn = json_str(json_get(answer, "turn_id"), "");
+    buf_clear(&t->ran);
     if (t->turn[0] == '\0') {
         return; // whatever comes is followed
     }
@@ -279,6 +285,7 @@ static int judge(struct chat *t, int rc, const struct client_answer *a, const st
 static void take_turn(struct chat *t, const struct json *answer)
 {
     struct str turn = json_str(json_get(answer, "turn_id"), "");
+    buf_clear(&t->ran);
     snprintf(t->turn, sizeof t->turn, STR_FMT, STR_ARG(turn));
     if (json_bool(json_get(answer, "queued"), false)) {
         out_note(&t->c->out, "a turn is running; this comes when it has ended");

@@ -90,12 +90,30 @@ static void take_usage(struct gauge *f, const struct json *u)
     }
 }
 
+static void take_context(struct gauge *f, const struct json *context)
+{
+    f->context = json_int(json_get(context, "used"), -1);
+    f->window = json_int(json_get(context, "window"), -1);
+}
+
 static void on_usage(struct gauge *f, const struct json *ev)
 {
-    int64_t before = f->input;
     take_usage(f, json_get(ev, "usage"));
-    f->context = before >= 0 && f->input > before ? f->input - before : f->context;
+    take_context(f, json_get(ev, "context"));
     f->said = 0;
+}
+
+static void on_compacting(struct gauge *f, const struct json *ev)
+{
+    (void)ev;
+    f->work = GAUGE_COMPACTING;
+}
+
+static void on_compacted(struct gauge *f, const struct json *ev)
+{
+    (void)ev;
+    f->work = GAUGE_THINKING;
+    f->context = -1;
 }
 
 static void on_delta(struct gauge *f, const struct json *ev)
@@ -186,6 +204,8 @@ static const struct {
     {"question.asked", on_asked},
     {"question.answered", on_answered},
     {"usage.updated", on_usage},
+    {"session.compacting", on_compacting},
+    {"session.compacted", on_compacted},
     {"session.updated", on_updated},
     {"turn.completed", on_end},
     {"turn.failed", on_end},
@@ -199,7 +219,7 @@ static const struct {
 
 void gauge_init(struct gauge *f)
 {
-    *f = (struct gauge){.input = -1, .output = -1, .context = -1, .cost = -1};
+    *f = (struct gauge){.input = -1, .output = -1, .context = -1, .window = -1, .cost = -1};
 }
 
 void gauge_row(struct gauge *f, const struct json *row)
@@ -211,6 +231,7 @@ void gauge_row(struct gauge *f, const struct json *row)
     snprintf(f->dir, sizeof f->dir, STR_FMT, STR_ARG(text_of(row, "working_dir")));
     copy(f->permission, sizeof f->permission, text_of(row, "permission"));
     take_usage(f, json_get(row, "usage"));
+    take_context(f, json_get(row, "context"));
     look_at_branch(f);
 }
 
@@ -275,6 +296,7 @@ static void add_work(const struct gauge *f, struct buf *out, uint64_t now)
                                         [GAUGE_WRITING] = "writing",
                                         [GAUGE_RUNNING] = "running ",
                                         [GAUGE_RETRYING] = "",
+                                        [GAUGE_COMPACTING] = "summarising the conversation",
                                         [GAUGE_WAITING] = "waiting for your answer",
                                         [GAUGE_STOPPING] = "stopping"};
     buf_addz(out, names[f->work]);
@@ -362,7 +384,11 @@ void gauge_status_line(const struct gauge *f, struct buf *out, size_t cols, enum
     if (f->context >= 0) {
         add_dot(&line);
         buf_addz(&line, "context ");
-        add_count(&line, f->context);
+        if (f->window > 0) {
+            buf_addf(&line, "%lld%%", (long long)(f->context * 100 / f->window));
+        } else {
+            add_count(&line, f->context);
+        }
     }
     add_cost(f, &line);
     add_part(&line, "environment ", f->env);

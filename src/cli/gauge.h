@@ -13,6 +13,7 @@ enum gauge_work {
     GAUGE_WRITING,
     GAUGE_RUNNING, // a tool
     GAUGE_RETRYING,
+    GAUGE_COMPACTING,
     GAUGE_WAITING, // for an answer of the user
     GAUGE_STOPPING,
 };
@@ -28,7 +29,7 @@ struct gauge {
     // tokens; -1: not known
     int64_t input, output;           // of the session
     int64_t turn_input, turn_output; // of the session when the turn began
-    int64_t context;                 // of the last request
+    int64_t context, window;         // of the last request, and what the model takes
     double cost;                     // of the session, USD; negative: not known
 
     char model[128], dir[256], branch[128], permission[16], env[32];

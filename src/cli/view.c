@@ -372,6 +372,36 @@ static void on_env_failed(struct view *v, const struct json *ev)
     out_note(v->out, "no new environment for commands: " STR_FMT, STR_ARG(line));
 }
 
+/// The conversation becomes shorter by itself; asked for, the user knows.
+static void on_compacting(struct view *v, const struct json *ev)
+{
+    long long used = json_int(json_get(ev, "used"), 0),
+              window = json_int(json_get(ev, "window"), 0);
+    view_settle(v);
+    if (used > 0 && window > 0) {
+        out_note(v->out, "the context is %lld%% full: older messages become a summary",
+                 used * 100 / window);
+    } else if (json_bool(json_get(ev, "refused"), false)) {
+        out_note(v->out,
+                 "the conversation is too long for the model: older messages become a summary");
+    }
+}
+
+static void on_compacted(struct view *v, const struct json *ev)
+{
+    view_settle(v);
+    out_note(v->out, "the conversation goes on from a summary of %zu bytes",
+             text_of(ev, "summary").n);
+}
+
+static void on_trimmed(struct view *v, const struct json *ev)
+{
+    view_settle(v);
+    out_note(v->out,
+             "the context was nearly full: %lld long results of tools were cut for the model",
+             (long long)json_int(json_get(ev, "results"), 0));
+}
+
 /// The model's list of steps, as a checklist.
 static void on_todo(struct view *v, const struct json *ev)
 {
@@ -401,13 +431,22 @@ static const struct {
     const char *type;
     void (*show)(struct view *v, const struct json *ev);
 } shown[] = {
-    {"turn.started", on_started},      {"message.delta", on_delta},
-    {"message.completed", on_message}, {"message.aborted", on_aborted},
-    {"tool.called", on_call},          {"tool.progress", on_progress},
-    {"tool.completed", on_result},     {"turn.completed", on_completed},
-    {"turn.failed", on_failed},        {"turn.interrupted", on_interrupted},
-    {"plugin.error", on_plugin_error}, {"env.failed", on_env_failed},
+    {"turn.started", on_started},
+    {"message.delta", on_delta},
+    {"message.completed", on_message},
+    {"message.aborted", on_aborted},
+    {"tool.called", on_call},
+    {"tool.progress", on_progress},
+    {"tool.completed", on_result},
+    {"turn.completed", on_completed},
+    {"turn.failed", on_failed},
+    {"turn.interrupted", on_interrupted},
+    {"plugin.error", on_plugin_error},
+    {"env.failed", on_env_failed},
     {"todo.updated", on_todo},
+    {"session.compacting", on_compacting},
+    {"session.compacted", on_compacted},
+    {"session.trimmed", on_trimmed},
 };
 
 // ---- public --------------------------------------------------------------------------------

@@ -80,10 +80,15 @@ TEST(the_status_has_what_is_known)
                          NULL, NULL),
               0);
     gauge_row(&g, row);
-    feed(&g, "{\"type\": \"usage.updated\", \"usage\": {\"input\": 2500000}}");
+    feed(&g, "{\"type\": \"usage.updated\", \"usage\": {\"input\": 2500000}, "
+             "\"context\": {\"used\": 2500000, \"window\": null}}");
     feed(&g, "{\"type\": \"env.applied\"}");
     gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
     CHECK_STR(buf_z(&out), "ask · p/m · ~/nosuch · context 2.5M · environment applied\n");
+    buf_clear(&out);
+    feed(&g, "{\"type\": \"usage.updated\", \"context\": {\"used\": 500, \"window\": 4000}}");
+    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
+    CHECK_STR(buf_z(&out), "ask · p/m · ~/nosuch · context 12% · environment applied\n");
     buf_clear(&out);
     gauge_status_line(&g, &out, 12, COLOR_NONE, "/home/user");
     CHECK_STR(buf_z(&out), "ask · p/m ·…\n");

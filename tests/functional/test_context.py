@@ -1,0 +1,164 @@
+"""How full a model's context is, and what happens before it is; commands of the user whose output the model reads."""
+import json
+
+import pytest
+
+from chat_rig import Terminal
+from conftest import Hub, retry
+from test_agent import Session, call
+from test_chat import place, script  # noqa: F401 (fixtures)
+from test_task import use
+
+SMALL = '[models."scripted"]\ncontext = 1000\n'
+
+
+def usage(n, **scene):
+    return {**scene, "usage": {"input": n, "cached": 0, "output": 10}}
+
+
+@pytest.fixture
+def small(home, hub):
+    """A model whose context has 1,000 tokens."""
+    (home.dir / "config.toml").write_text(SMALL)
+    call(home, "POST", "/reload", {})
+
+
+def test_how_full_it_is(home, small, tmp_path):
+    s = Session(home, tmp_path / "w", [usage(400, text="one"), usage(500, text="two")])
+    assert s.row["context"] == {"used": None, "window": 1000}
+    s.ask()
+    assert s.call("GET")["context"] == {"used": 410, "window": 1000}
+    assert s.events("usage.updated")[-1]["context"] == {"used": 410, "window": 1000}
+    path = home.dir / "sessions" / s.id / "metadata.json"
+    meta = retry(lambda: (m := json.loads(path.read_text()))["context"]["used"] == 410 and m)  # written after the turn
+    assert meta["tokens"]["context_window"] == 1000
+    assert s.events("session.compacting") == []
+
+
+def test_it_becomes_shorter_before_it_is_full(home, small, tmp_path):
+    s = Session(home, tmp_path / "w", [usage(790, text="first answer"), usage(100, text="THE SUMMARY"), usage(50, text="second answer")])
+    s.ask("first question")
+    assert s.ask("second question")["text"] == "second answer"
+    began = s.events("session.compacting")[0]
+    assert (began["used"], began["window"]) == (800, 1000)
+    assert s.events("session.compacted")[0]["summary"] == "THE SUMMARY"
+    last = json.dumps(s.requests()[-1]["body"]["messages"])
+    assert "THE SUMMARY" in last and "second question" in last and "first question" not in last
+    assert s.call("GET")["context"]["used"] == 60
+
+
+def test_only_when_the_provider_refuses(home, small, tmp_path):
+    (home.dir / "config.toml").write_text(SMALL + "[limits]\ncompact_percent = 100\n")
+    call(home, "POST", "/reload", {})
+    s = Session(home, tmp_path / "w", [usage(2000, text="first"), usage(2000, text="second")])
+    s.ask()
+    assert s.ask()["text"] == "second" and s.events("session.compacting") == []
+
+
+def test_in_one_long_turn_results_are_cut(home, small, tmp_path):
+    s = Session(home, tmp_path / "w", [usage(900, **use("shell", cmd="seq 2000")), usage(300, text="done")])
+    assert s.ask()["text"] == "done"
+    trimmed = s.events("session.trimmed")[0]
+    assert trimmed["results"] == 1 and s.events("session.compacting") == []
+    assert len(s.results()[0]["output"]) < 2100 and "bytes left out" in s.results()[0]["output"]
+    assert len(s.events("tool.completed")[0]["output"]) > 8000  # the journal has all of it
+    assert s.call("GET")["context"]["used"] == 310
+
+
+def test_nothing_to_cut_is_no_failure(home, small, tmp_path):
+    s = Session(home, tmp_path / "w", [usage(950, **use("shell", cmd="echo short")), usage(300, text="done")])
+    assert s.ask()["text"] == "done" and s.events("session.trimmed", "session.compacting") == []
+
+
+def test_known_models_and_unknown_ones(home, start_hub, tmp_path):
+    (home.dir / "config.toml").write_text('[providers.x]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "X_CRED"\n')
+    start_hub()
+
+    def window(model):
+        return Session(home, tmp_path / "w", provider="x", model=model, env={"X_CRED": "k"}).row["context"]["window"]
+    assert window("claude-sonnet-4") == 200000 and window("vendor/gpt-4.1-mini") == 1047576 and window("nobody-knows") is None
+
+
+def test_the_chat_shows_percent_and_says_what_happens(home, script, place):  # noqa: F811
+    (home.dir / "config.toml").write_text(SMALL)
+    hub = Hub(home)
+    script(usage(790, text="first answer"), usage(100, text="THE SUMMARY"), usage(50, text="second answer"))
+    t = Terminal(home, "chat", "--color", "never", cwd=place, cols=200)
+    t.prompt()
+    t.type("one\r")
+    t.read(rb"context 80%")
+    t.prompt()
+    t.type("two\r")
+    t.read(rb"context is 80% full: older messages become a summary")
+    t.read(rb"goes on from a summary of 11 bytes")
+    t.read(rb"second answer")
+    t.read(rb"context 6%")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+    hub.close()
+
+
+def last_request(home):
+    files = sorted(home.dir.glob("sessions/*/requests.jsonl"))
+    return json.loads(files[0].read_text().splitlines()[-1])["body"]["messages"]
+
+
+def test_the_model_reads_what_a_command_printed(home, hub, script, place):  # noqa: F811
+    script({"text": "one"}, {"text": "two"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, env={"SHELL": "/bin/sh"})
+    t.prompt()
+    t.type("!printf '\\033[31mred\\033[0m\\r\\nline\\n'; test -t 1 && echo tty; exit 3\r")
+    t.read(rb"exit code 3")
+    t.read(rb"the model reads this with your next message")
+    t.prompt()
+    t.type("!!echo hidden-from-it\r")
+    t.read(rb"hidden-from-it\r\n")
+    t.prompt()
+    t.type("what was that?\r")
+    t.read(rb"one")
+    t.prompt()
+    said = last_request(home)[0]["content"]
+    command = "printf '\\033[31mred\\033[0m\\r\\nline\\n'; test -t 1 && echo tty; exit 3"
+    assert said == f"[I ran a command in the working directory:]\n$ {command}\nred\nline\ntty\n[exit code 3]\n\nwhat was that?"
+    t.type("and now?\r")
+    t.read(rb"two")
+    t.prompt()
+    assert last_request(home)[-1]["content"] == "and now?"
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_long_output_is_cut_and_screens_are_not_text(home, hub, script, place):  # noqa: F811
+    script({"text": "one"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, env={"SHELL": "/bin/sh"})
+    t.prompt()
+    t.type("!seq 20000\r")
+    t.read(rb"\n20000\r\n")
+    t.prompt()
+    t.type("!printf '\\033[?1049hscreen\\033[?1049l'\r")
+    t.read(rb"the model reads this")
+    t.prompt()
+    t.type("well?\r")
+    t.read(rb"one")
+    t.prompt()
+    said = last_request(home)[0]["content"]
+    assert "$ seq 20000\n1\n2\n" in said and "\n20000\n[exit code 0]" in said and "bytes left out]" in said and len(said) < 18000
+    assert "[a full-screen program]" in said and "screen\033" not in said
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_a_program_that_sets_the_modes_of_its_output(home, hub, script, place):  # noqa: F811
+    script({"text": "one"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, env={"SHELL": "/bin/sh"})
+    t.prompt()
+    t.type("!stty -echo -icanon <&1; echo set; dd bs=1 count=1 2>/dev/null | od -c | head -1; stty sane <&1; echo over\r")
+    t.read(rb"set\r\n")
+    retry(lambda: not t.is_usual())
+    t.type("x")  # without Enter, and not echoed
+    t.read(rb"0000000 +x")
+    t.read(rb"over")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
