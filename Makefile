@@ -55,9 +55,11 @@ fuzz: setup-test build/fuzz/build.ninja
 web: setup-build
 	@tools/build-web
 
-# pictures of the page's main views, light and dark, in build/screenshots
+# pictures of the page's main views, light and dark, in build/screenshots; those of the README in docs/images
 screenshots: all setup-test
 	@AFLOAT_BIN=build/afloat node tests/browser/screenshots.mjs
+	@cp build/screenshots/permission-dark.png docs/images/page.png
+	@tools/terminal_picture.py build/afloat docs/images/terminal.svg
 
 setup-build:
 	@scripts/setup build
