@@ -44,7 +44,7 @@ void build__request(const struct build *b, struct buf *out)
     jw_end_arr(&w);
     jw_key(&w, "flags");
     jw_raw(&w, STR("[\"--bundle\",\"--format=esm\",\"--platform=browser\",\"--target=es2022\","
-                   "\"--jsx=automatic\",\"--jsx-import-source=afloat\",\"--sourcemap=inline\","
+                   "\"--jsx=automatic\",\"--jsx-import-source=afloat\",\"--sourcemap=linked\","
                    "\"--define:process.env.NODE_ENV=\\\"production\\\"\",\"--charset=utf8\","
                    "\"--log-level=silent\",\"--log-limit=0\",\"--color=false\",\"--outdir=/\"]"));
     jw_kbool(&w, "write", false);
@@ -197,6 +197,7 @@ void front_output_unref(struct front_output *o)
     if (o != NULL && --o->refs == 0) {
         free(o->js);
         free(o->css);
+        free(o->map);
         free(o);
     }
 }
@@ -213,6 +214,9 @@ static struct front_output *output_of(const struct json *files)
         } else if (str_ends(path, ".css") && o->css == NULL) {
             o->css = str_dup(bytes);
             o->n_css = bytes.n;
+        } else if (str_ends(path, ".js.map") && o->map == NULL) {
+            o->map = str_dup(bytes);
+            o->n_map = bytes.n;
         }
     }
     if (o->js == NULL) {

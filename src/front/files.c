@@ -19,6 +19,7 @@ static const struct {
     {".js", "js", "text/javascript; charset=utf-8"},
     {".mjs", "js", "text/javascript; charset=utf-8"},
     {".json", "json", "application/json"},
+    {".map", "json", "application/json"},
     {".txt", "text", "text/plain; charset=utf-8"},
     {".md", "text", "text/plain; charset=utf-8"},
     {".svg", "dataurl", "image/svg+xml"},

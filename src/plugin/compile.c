@@ -121,6 +121,8 @@ bool plugins_front_file(const struct plugins *ps, struct str name, struct str pa
     *type = front_type(path);
     if (o != NULL && str_eqz(path, "index.js")) {
         *bytes = (struct str){o->js, o->n_js};
+    } else if (o != NULL && o->map != NULL && str_eqz(path, "index.js.map")) {
+        *bytes = (struct str){o->map, o->n_map};
     } else if (o != NULL && o->css != NULL && str_eqz(path, "index.css")) {
         *bytes = (struct str){o->css, o->n_css};
     } else if (f != NULL) {

@@ -10,6 +10,7 @@ How a block is marked decides what is done with it:
     toml       read by the parser that the page is about, without a complaint.
     json       saved under the name that the page gives it.
     python, js a plugin that must load.
+    tsx        `// ~/.afloat/plugins/NAME/...` in the first line: saved there; a page must be able to load it.
 
 A block that cannot be run is in NOT_RUN, with the reason.
 """
@@ -315,6 +316,15 @@ def do_hosted(host, file):
     return do
 
 
+def do_tsx(user, page, text):
+    """A plugin's web side: it compiles, and pages are offered it."""
+    file, name = re.match(r"// ~/(\.afloat/plugins/([^/]+)/\S+)\n", text).groups()
+    user.write(file, text)
+    user.ok("afloat reload")
+    listed = json.loads(user.ok("afloat api GET /front/plugins"))["plugins"]
+    assert [p["name"] for p in listed] == [name], listed
+
+
 KINDS = {
     "": lambda user, page, text: paste(user, text),
     "sh": lambda user, page, text: paste(user, text),
@@ -324,6 +334,7 @@ KINDS = {
     "json": do_json,
     "python": do_hosted("python", "logger.py"),
     "js": do_hosted("node", "logger.mjs"),
+    "tsx": do_tsx,
 }
 
 

@@ -80,6 +80,8 @@ def test_a_tsx_plugin_is_bundled_and_served_by_revision(home, hub, http):
     assert "total " in text and 'from "afloat/react"' in text and 'from "afloat"' in text, "only its own files are bundled"
     assert "Counter:typeof Counter" in text, "components are exported by name, for their state"
     assert http("GET", "/front/demo/1/index.js").headers["cache-control"] == "private, no-cache"
+    assert "//# sourceMappingURL=index.js.map" in text
+    assert "plugin:front/index.tsx" in http("GET", "/front/demo/1/index.js.map").json()["sources"]
     outputs = {o["kind"]: o for o in home.json("plugin", "show", "demo")["outputs"]}
     assert outputs["front"]["swaps"] is True
 
