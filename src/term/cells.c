@@ -132,16 +132,23 @@ void style_apply(struct style *style, struct str parameters)
 
 // ---- drawing -------------------------------------------------------------------------------
 
+// The style of a blank: what cannot be seen of it is left out, so that blanks that look the same are the same.
+static struct style on_blank(struct style s)
+{
+    bool shows = (s.attrs & STYLE_ON_BLANKS) != 0;
+    return shows ? s : (struct style){.bg = s.bg};
+}
+
 // What overwrites one half of a wide character takes the other away.
 static void split_wide(struct cells *g, int row, int col)
 {
     struct term_cell *c = cells_at(g, row, col);
     if (c->width == 0 && col > 0) {
-        struct style style = c[-1].style;
+        struct style style = on_blank(c[-1].style);
         c[-1] = blank;
         c[-1].style = style;
     } else if (c->width == 2 && col + 1 < g->cols) {
-        struct style style = c[1].style;
+        struct style style = on_blank(c[1].style);
         c[1] = blank;
         c[1].style = style;
     }
@@ -176,6 +183,12 @@ static void set_text(struct term_cell *c, struct str cluster)
 static void put_cluster(struct cells *g, int row, int col, struct str cluster, int width,
                         struct style style)
 {
+    style = cluster.p[0] == ' ' ? on_blank(style) : style;
+    if (cluster.n == 1 && cells_at(g, row, col)->width == 1) { // most text is this
+        *cells_at(g, row, col) =
+            (struct term_cell){.style = style, .n = 1, .width = 1, .text = {cluster.p[0]}};
+        return;
+    }
     for (int i = 0; i < width; i++) {
         split_wide(g, row, col + i);
     }
@@ -191,6 +204,7 @@ static void put_cluster(struct cells *g, int row, int col, struct str cluster, i
 void cells_fill(struct cells *g, struct rect r, struct style style)
 {
     struct rect seen = rect_clip(r, (struct rect){0, 0, g->rows, g->cols});
+    style = on_blank(style);
     for (int row = seen.row; row < seen.row + seen.rows && seen.cols > 0; row++) {
         split_wide(g, row, seen.col);
         split_wide(g, row, seen.col + seen.cols - 1);

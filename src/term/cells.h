@@ -27,6 +27,9 @@ typedef uint32_t style_color;
 #define STYLE_INDEX(i)     (0x1000000u | (uint32_t)(i))
 #define STYLE_RGB(r, g, b) (0x2000000u | (uint32_t)(r) << 16 | (uint32_t)(g) << 8 | (uint32_t)(b))
 
+/// Attributes that show on a blank. Others, and the foreground, a blank cell never has.
+enum { STYLE_ON_BLANKS = STYLE_UNDERLINE | STYLE_REVERSE | STYLE_STRIKE };
+
 /// Zeroed it is the terminal's own.
 struct style {
     style_color fg, bg;

@@ -13,13 +13,23 @@
 
 #include "term/cells.h"
 
-enum { GAP_MAX = 8, ERASE_MIN = 9, SCROLL_ROWS = 3 };
+enum { GAP_MAX = 8, ERASE_MIN = 9, SCROLL_ROWS = 3, SCROLL_BYTES = 64 };
+
+/// Rows of the terminal that are scrolled before anything is written.
+struct band {
+    int top, bottom; // of the region, both in it
+    int up;          // by how many rows it moves; negative: down; 0: nothing is scrolled
+    int saved;       // rows that need not be written
+};
 
 struct writer {
     struct buf *out;
     enum color_depth depth;
+    const struct cells *old; // NULL: what the terminal shows is not known
     const struct cells *new;
-    int row, col; // of the cursor; row -1: unknown
+    struct band band;
+    const struct term_cell *blank; // a row of them, for what scrolling brings in
+    int row, col;                  // of the cursor; row -1: unknown
     struct style style;
 };
 
@@ -121,6 +131,14 @@ static void set_style(struct writer *w, const struct style *to)
     w->style = *to;
 }
 
+// A blank shows nothing of a foreground: whatever is on may stay on.
+static bool shows_alike(const struct writer *w, const struct term_cell *c)
+{
+    bool blank = c->n == 1 && c->text[0] == ' ' && (c->style.attrs & STYLE_ON_BLANKS) == 0;
+    return blank ? w->style.bg == c->style.bg && (w->style.attrs & STYLE_ON_BLANKS) == 0
+                 : same_style(&c->style, &w->style);
+}
+
 // ---- moving --------------------------------------------------------------------------------
 
 // Writing the cells between here and there again is cheaper than a sequence, if no style changes.
@@ -130,7 +148,7 @@ static bool write_gap(struct writer *w, int col)
     for (int at = w->col; at < col; at++) {
         const struct term_cell *c = cells_at(w->new, w->row, at);
         bytes += c->n;
-        if (c->width != 1 || !same_style(&c->style, &w->style)) {
+        if (c->width != 1 || !shows_alike(w, c)) {
             return false;
         }
     }
@@ -173,20 +191,34 @@ static void write_cell(struct writer *w, int row, int col)
     const struct term_cell *c = cells_at(w->new, row, col);
     assert(c->width != 0);
     move(w, row, col);
-    set_style(w, &c->style);
+    if (!shows_alike(w, c)) {
+        set_style(w, &c->style);
+    }
     buf_add(w->out, c->text, c->n);
     w->col += c->width;
     w->row = w->col >= w->new->cols ? -1 : w->row;
 }
 
+// What the terminal shows in a row before it is written; NULL: that is not known.
+static const struct term_cell *old_row(const struct writer *w, int row)
+{
+    const struct band *b = &w->band;
+    if (w->old == NULL || b->up == 0 || row < b->top || row > b->bottom) {
+        return w->old != NULL ? cells_at(w->old, row, 0) : NULL;
+    }
+    int from = row + b->up;
+    return from >= b->top && from <= b->bottom ? cells_at(w->old, from, 0) : w->blank;
+}
+
 // Cells from `col` on that are clear in the new row; `*changed` of them, up to the last, are to be written.
-static int clear_run(const struct cells *old, const struct cells *new, int row, int col, bool whole,
+static int clear_run(const struct writer *w, const struct term_cell *was, int row, int col,
                      int *changed)
 {
+    const struct term_cell *now = cells_at(w->new, row, 0);
     int n = 0;
     *changed = 0;
-    while (col + n < new->cols && is_clear(cells_at(new, row, col + n))) {
-        if (whole || !is_clear(cells_at(old, row, col + n))) {
+    while (col + n < w->new->cols && is_clear(&now[col + n])) {
+        if (was == NULL || !is_clear(&was[col + n])) {
             *changed = n + 1;
         }
         n++;
@@ -195,33 +227,34 @@ static int clear_run(const struct cells *old, const struct cells *new, int row, 
 }
 
 // Erase a run of blanks from `col` on, if that is shorter than writing them. Returns how many were.
-static int erase(struct writer *w, const struct cells *old, int row, int col, bool whole)
+static int erase(struct writer *w, const struct term_cell *was, int row, int col)
 {
-    static const struct style none;
-    int changed, n = clear_run(old, w->new, row, col, whole, &changed);
+    int changed, n = clear_run(w, was, row, col, &changed);
     bool to_end = col + n == w->new->cols;
     if (changed == 0 || changed < (to_end ? 4 : ERASE_MIN)) {
         return 0;
     }
     move(w, row, col);
-    set_style(w, &none);
+    if (!shows_alike(w, cells_at(w->new, row, col))) {
+        set_style(w, &cells_at(w->new, row, col)->style);
+    }
     buf_addf(w->out, to_end ? "\033[K" : "\033[%dX", changed);
     return to_end ? n : changed;
 }
 
-static void write_row(struct writer *w, const struct cells *old, int row, bool whole)
+static void write_row(struct writer *w, int row)
 {
-    const struct cells *new = w->new;
-    size_t bytes = (size_t) new->cols * sizeof(struct term_cell);
-    if (!whole && memcmp(cells_at(old, row, 0), cells_at(new, row, 0), bytes) == 0) {
+    const struct term_cell *was = old_row(w, row), *now = cells_at(w->new, row, 0);
+    int cols = w->new->cols;
+    if (was != NULL && memcmp(was, now, (size_t)cols * sizeof *now) == 0) {
         return;
     }
-    for (int col = 0; col < new->cols;) {
-        const struct term_cell *c = cells_at(new, row, col);
+    for (int col = 0; col < cols;) {
+        const struct term_cell *c = &now[col];
         // a wide character whose right half alone differs is written whole
-        bool same = !whole && same_cell(cells_at(old, row, col), c) &&
-                    (c->width != 2 || same_cell(cells_at(old, row, col + 1), c + 1));
-        int erased = !same && is_clear(c) ? erase(w, old, row, col, whole) : 0;
+        bool same = was != NULL && same_cell(&was[col], c) &&
+                    (c->width != 2 || same_cell(&was[col + 1], c + 1));
+        int erased = !same && is_clear(c) ? erase(w, was, row, col) : 0;
         if (!same && erased == 0) {
             write_cell(w, row, col);
         }
@@ -229,53 +262,46 @@ static void write_row(struct writer *w, const struct cells *old, int row, bool w
     }
 }
 
-static void write_rows(const struct cells *old, const struct cells *new, bool whole,
-                       enum color_depth depth, struct buf *out)
+static void write_rows(struct writer *w)
 {
     static const struct style none;
-    struct writer w = {.out = out, .depth = depth, .new = new, .row = -1};
-    for (int row = 0; row < new->rows; row++) {
-        write_row(&w, old, row, whole);
+    w->row = -1;
+    for (int row = 0; row < w->new->rows; row++) {
+        write_row(w, row);
     }
-    set_style(&w, &none);
+    set_style(w, &none);
 }
 
 // ---- scrolling -----------------------------------------------------------------------------
 
+// What a row shows, near enough: rows are compared cell by cell when they are written.
 static uint64_t hash_row(const struct cells *g, int row)
 {
-    const unsigned char *p = (const unsigned char *)cells_at(g, row, 0);
+    const struct term_cell *c = cells_at(g, row, 0);
     uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < (size_t)g->cols * sizeof(struct term_cell); i += 4) {
-        uint32_t v;
-        memcpy(&v, p + i, 4);
-        h = (h ^ v) * 1099511628211u;
+    for (int col = 0; col < g->cols; col++, c++) {
+        uint64_t text;
+        memcpy(&text, &c->n, sizeof text); // with the width, and the first bytes
+        uint64_t colors = (uint64_t)c->style.fg << 32 | c->style.bg;
+        h = (h ^ text ^ colors * 31 ^ (uint64_t)c->style.attrs << 56) * 1099511628211u;
+        h ^= h >> 29;
     }
     return h;
 }
 
-struct band {
-    int top, bottom; // of the region, both in it
-    int up;          // by how many rows it moves; negative: down
-    int saved;       // rows that need not be written
-};
-
-// The longest band of rows of `new` that are in `old`, `up` rows further down.
+// The band of rows of `new` for which scrolling `old` up by `up` rows saves most: each row that is then in place
+// counts, each that was in place and no longer is counts against it.
 static void find_band(const uint64_t *a, const uint64_t *b, int rows, int up, struct band *best)
 {
-    int first = MAX(0, -up), last = MIN(rows, rows - up), saved = 0, start = -1;
-    for (int i = first; i <= last; i++) {
-        bool same = i < last && b[i] == a[i + up];
-        if (same && start < 0) {
-            start = i;
+    int first = MAX(0, -up), last = MIN(rows, rows - up), saved = 0, start = first;
+    for (int i = first; i < last; i++) {
+        bool moved = b[i] == a[i + up], stays = b[i] == a[i];
+        saved += moved && !stays ? 1 : stays && !moved ? -1 : 0;
+        if (saved <= 0) {
             saved = 0;
-        }
-        saved += same && b[i] != a[i];
-        if (!same && start >= 0) {
-            if (saved > best->saved) {
-                *best = (struct band){MIN(start, start + up), MAX(i, i + up) - 1, up, saved};
-            }
-            start = -1;
+            start = i + 1;
+        } else if (saved > best->saved) {
+            *best = (struct band){MIN(start, start + up), MAX(i, i + up), up, saved};
         }
     }
 }
@@ -299,40 +325,21 @@ static struct band find_scroll(const struct cells *old, const struct cells *new)
     return best;
 }
 
-// What the terminal shows after it has scrolled.
-static void scroll(struct cells *g, const struct band *band)
-{
-    struct cells before;
-    cells_init(&before);
-    cells_copy(&before, g);
-    for (int row = band->top; row <= band->bottom; row++) {
-        int from = row + band->up;
-        bool inside = from >= band->top && from <= band->bottom;
-        cells_fill(g, (struct rect){row, 0, 1, g->cols}, (struct style){0});
-        if (inside) {
-            memcpy(cells_at(g, row, 0), cells_at(&before, from, 0),
-                   (size_t)g->cols * sizeof(struct term_cell));
-        }
-    }
-    cells_fini(&before);
-}
-
 // Write it with a scroll first, if there is one that helps; false: there is none.
-static bool try_scroll(const struct cells *old, const struct cells *new, enum color_depth depth,
-                       struct buf *out)
+static bool try_scroll(struct writer *w)
 {
-    struct band band = find_scroll(old, new);
-    if (band.saved < SCROLL_ROWS) {
+    w->band = find_scroll(w->old, w->new);
+    if (w->band.saved < SCROLL_ROWS) {
         return false;
     }
-    struct cells moved;
-    cells_init(&moved);
-    cells_copy(&moved, old);
-    scroll(&moved, &band);
-    buf_addf(out, "\033[%d;%dr\033[%d%c\033[r", band.top + 1, band.bottom + 1, abs(band.up),
-             band.up > 0 ? 'S' : 'T');
-    write_rows(&moved, new, false, depth, out);
-    cells_fini(&moved);
+    struct cells blank;
+    cells_init(&blank);
+    cells_resize(&blank, 1, w->new->cols);
+    w->blank = cells_at(&blank, 0, 0);
+    buf_addf(w->out, "\033[%d;%dr\033[%d%c\033[r", w->band.top + 1, w->band.bottom + 1,
+             abs(w->band.up), w->band.up > 0 ? 'S' : 'T');
+    write_rows(w);
+    cells_fini(&blank);
     return true;
 }
 
@@ -357,9 +364,12 @@ void cells_diff(const struct cells *old, const struct cells *new, bool whole,
     struct buf plain, scrolled;
     buf_init(&plain, SIZE_MAX);
     buf_init(&scrolled, SIZE_MAX);
-    write_rows(old, new, whole, depth, &plain);
-    bool shorter =
-        !whole && plain.n > 64 && try_scroll(old, new, depth, &scrolled) && scrolled.n < plain.n;
+    struct writer w = {
+        .out = &plain, .depth = depth, .old = whole ? NULL : old, .new = new, .row = -1};
+    struct writer v = w;
+    v.out = &scrolled;
+    write_rows(&w);
+    bool shorter = !whole && plain.n > SCROLL_BYTES && try_scroll(&v) && scrolled.n < plain.n;
     buf_adds(out, buf_str(shorter ? &scrolled : &plain));
     add_cursor(old, new, whole, plain.n != 0, out);
     buf_fini(&plain);

@@ -27,9 +27,8 @@ static int number(struct str *args, int otherwise)
 
 static void erase_cells(struct emulator *t, int n)
 {
-    static const struct style none;
-    CHECK(memcmp(&t->style, &none, sizeof none) == 0); // which background would it get?
-    cells_fill(&t->g, (struct rect){t->row, t->col, 1, n}, none);
+    CHECK(t->style.bg == 0 && (t->style.attrs & STYLE_ON_BLANKS) == 0); // which one would it get?
+    cells_fill(&t->g, (struct rect){t->row, t->col, 1, n}, (struct style){0});
 }
 
 static void scroll_region(struct emulator *t, int up)
