@@ -142,7 +142,7 @@ static void write_files(const struct api_validation *v, struct jw *w)
     for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
         const struct tree_file *f = &v->tree->files.p[i];
         bool server = strcmp(f->path, v->server) == 0;
-        if (plugin_lang_of(str_of(f->path)) == v->lang && !(server && v->content.p != NULL)) {
+        if (plugin_lang_reads(v->lang, str_of(f->path)) && !(server && v->content.p != NULL)) {
             jw_key(w, f->path);
             jw_str(w, f->bytes);
         }

@@ -28,3 +28,7 @@ const struct json *schema_defaults(const struct json *schema, const struct json 
 /// language that has one kind of empty table; shares and goes as schema_defaults() does.
 const struct json *schema_arrays(const struct json *schema, const struct json *value,
                                  struct arena *a);
+
+/// The schema of an object whose members are given in short: `input` is {name: "integer"} or {name: {type, description, enum,
+/// default}}; `?` behind a type, or a default, makes a member optional. schema_check() says what is wrong with the types.
+struct json *schema_from_short(struct arena *a, const struct json *input);

@@ -76,6 +76,7 @@ static const struct language {
     {"lua", "lua", ".lua", "file.lua", "dir/"},
     {"python", "py", ".py", "file.py", "dir-python/"},
     {"node", "mjs", ".mjs", "file.mjs", "dir-node/"},
+    {"c", "c", ".c", "file.c", "dir-c/"},
 };
 
 static const struct language *find_language(const char *name)
@@ -149,8 +150,8 @@ int cmd_plugin_new(struct cli *c)
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     const struct language *l = find_language(lang != NULL ? lang : "lua");
     if (l == NULL) {
-        out_error(&c->out, "no host for %s", lang);
-        return EXIT_FAILED;
+        out_error(&c->out, "unknown language '%s': lua, python, node or c", lang);
+        return EXIT_USAGE;
     }
     if (name[0] < 'a' || name[0] > 'z' || name[n] != '\0' || n > 64) {
         out_error(&c->out,
@@ -279,7 +280,7 @@ static int print_tests(struct cli *c, const struct json *tests)
         out_error(&c->out,
                   "the plugin has no tests; write them in test.lua, or after 'if test then'; in "
                   "Python as functions test_... in the file or in test.py, in JavaScript with "
-                  "test() in test.mjs");
+                  "test() in test.mjs, in C as .tests of AFLOAT_PLUGIN");
         return EXIT_NOT_FOUND;
     }
     out_note(&c->out, "%zu of %zu tests passed", n - failed, n);

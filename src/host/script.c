@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/sha256.h"
+#include "host/c_plugin.h"
 #include "host/runtime.h"
 #include "proto/host.h"
 
@@ -143,6 +144,9 @@ static void enter(const struct script *s, int fd, bool validate)
 
 int host_script_main(const char *lang, bool validate)
 {
+    if (strcmp(lang, "c") == 0) { // we are that ourselves
+        return host_c_main(validate);
+    }
     const struct script *s = scripts;
     while (s < scripts + ARRAY_LEN(scripts) && strcmp(s->lang, lang) != 0) {
         s++;

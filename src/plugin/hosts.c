@@ -364,8 +364,7 @@ static void write_load(const struct hosted *v, struct buf *out)
     jw_kobj(&w, "files");
     for (size_t i = 0; i < c->tree->files.n; i++) {
         const struct tree_file *f = &c->tree->files.p[i];
-        if (plugin_lang_of(str_of(f->path)) == c->shape->lang ||
-            str_ends(str_of(f->path), ".json") || str_ends(str_of(f->path), ".h")) {
+        if (plugin_lang_reads(c->shape->lang, str_of(f->path))) {
             jw_key(&w, f->path);
             jw_str(&w, f->bytes);
         }

@@ -11,6 +11,8 @@ enum plugin_lang { LANG_NONE, LANG_LUA, LANG_PYTHON, LANG_NODE, LANG_C, LANG__CO
 /// "lua" "python" "node" "c"; "" for none. Parsing also knows "py" and "mjs"; false: it is no language.
 const char *plugin_lang_name(enum plugin_lang lang);
 bool plugin_lang_parse(struct str name, enum plugin_lang *out);
+/// Does whoever runs `lang` get this file of a plugin? Code of that language, and what it reads as it is compiled.
+bool plugin_lang_reads(enum plugin_lang lang, struct str file);
 /// The ending of a single file: ".lua" ".py" ".mjs" ".c"; "" for none.
 const char *plugin_lang_ending(enum plugin_lang lang);
 /// By the ending of a file's name: .lua .py .mjs .js .ts .c; LANG_NONE for others, also for .d.ts.

@@ -36,6 +36,12 @@ bool plugin_lang_parse(struct str name, enum plugin_lang *out)
     return false;
 }
 
+bool plugin_lang_reads(enum plugin_lang lang, struct str file)
+{
+    return plugin_lang_of(file) == lang || (lang == LANG_C && str_ends(file, ".h")) ||
+           (lang == LANG_NODE && str_ends(file, ".json"));
+}
+
 const char *plugin_lang_ending(enum plugin_lang lang)
 {
     size_t i = 0;

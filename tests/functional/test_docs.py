@@ -9,7 +9,7 @@ How a block is marked decides what is done with it:
                compile, and every function it names must exist.
     toml       read by the parser that the page is about, without a complaint.
     json       saved under the name that the page gives it.
-    python, js a plugin that must load.
+    python, js, c  a plugin that must load.
     tsx        `// ~/.afloat/plugins/NAME/...` in the first line: saved there; a page must be able to load it.
 
 A block that cannot be run is in NOT_RUN, with the reason.
@@ -335,6 +335,7 @@ KINDS = {
     "python": do_hosted("python", "logger.py"),
     "js": do_hosted("node", "logger.mjs"),
     "tsx": do_tsx,
+    "c": do_hosted("c", "logger.c"),
 }
 
 

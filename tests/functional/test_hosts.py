@@ -67,9 +67,9 @@ def test_the_seeds_python_plugins_run_unchanged(home):
     turn = home.json("api", "POST", f"/session/{got['id']}/message", body)
     assert turn["state"] == "completed", turn
     assert turn["text"] == f"Done.\n\n---\nSession: {got['id']}\nTools: shell"
-    outputs = [e["output"] for e in events_of(home, got["id"], "tool.completed")]
-    assert outputs[0].strip() == "one" and outputs[1].strip() == "Blocked by security policy"
-    called = events_of(home, got["id"], "tool.called")[1]
+    outputs = [e["output"].strip() for e in events_of(home, got["id"], "tool.completed")]
+    assert sorted(outputs) == ["Blocked by security policy", "one"]
+    called = next(e for e in events_of(home, got["id"], "tool.called") if "changed_by" in e)
     assert called["changed_by"] == ["shell_blocker"] and called["original_input"] == {"cmd": "sudo rm -rf /"}
     said = home.ok("plugin", "logs", "logger")
     assert f"Request started: {got['id']}" in said and "Tool #2: shell" in said and "completed: 2 tools called" in said
@@ -276,7 +276,7 @@ on_final((ctx, text) => text + " one");
 on_final(async (ctx, text) => `${text} two [${[...ctx.state.odd].sort().join(", ")}] [${ctx.state.seen.map(s => `'${s}'`).join(", ")}]`);
 on_done(ctx => log.info("done", ctx.outcome, state.get("deltas", 0) > 0 ? "True" : "False"));
 '''}
-LANGUAGES = {"python": ".py", "node": ".mjs"}
+LANGUAGES = {"python": ".py", "node": ".mjs", "c": ".c"}
 
 
 @pytest.fixture(params=list(EVERYTHING))
@@ -391,7 +391,7 @@ import os, signal, time
 
 @command
 def die(args):
-    os.kill(os.getpid(), signal.SIGSEGV)
+    signal.raise_signal(signal.SIGSEGV)
 
 @command
 def leave(args):
@@ -424,7 +424,7 @@ def throws(ctx, text):
     return 1 / 0
 ''', "node": '''
 import fs from "node:fs";
-command({ name: "die", run: () => process.kill(process.pid, "SIGSEGV") });
+command({ name: "die", run: () => { process.kill(process.pid, "SIGSEGV"); for (;;); } });
 command({ name: "leave", run: () => process.reallyExit(3) });
 command({ name: "flood", async run() { for (;;) { for (let i = 0; i < 1000; i++) log.info("x"); await timer.sleep(0); } } });
 command({ name: "garbage", run: () => fs.writeSync(3, "this is no JSON\\n") });
@@ -432,6 +432,20 @@ command({ name: "fine", run: () => "fine" });
 route("GET", "/loops", async () => { for (;;); });
 on_final({ timeout_ms: 100 }, () => new Promise(done => setTimeout(done, 30000)));
 on_final(() => { throw new Error("division by zero"); });
+''', "c": r'''
+#include <afloat/plugin.h>
+#include <unistd.h>
+static void die(struct afloat_call *c) { (void)c; *(volatile int *)0 = 1; }
+static void leave(struct afloat_call *c) { (void)c; _exit(3); }
+static void flood(struct afloat_call *c) { (void)c; for (;;) afloat_log("info", "x"); }
+static void garbage(struct afloat_call *c) { (void)c; if (write(3, "this is no JSON\n", 16) < 0) _exit(9); }
+static void fine(struct afloat_call *c) { afloat_answer_text(c, "fine"); }
+static void loops(struct afloat_call *c) { (void)c; for (;;) pause(); }
+static void throws(struct afloat_call *c) { afloat_fail(c, "division by zero in bad.c"); }
+AFLOAT_PLUGIN(.commands = (const struct afloat_command[]){{"die", "", die}, {"leave", "", leave}, {"flood", "", flood},
+    {"garbage", "", garbage}, {"fine", "", fine}, {0}},
+    .routes = (const struct afloat_route[]){{"GET", "/loops", loops}, {0}},
+    .hooks = (const struct afloat_hook[]){{.point = "on_final", .run = throws}, {0}})
 '''}
 
 
@@ -806,3 +820,156 @@ def test_typescript_without_a_way_to_strip_it_says_what_to_install(home):
     put(home, "typed.ts", TYPED)
     told = json.loads(home.cli("reload", "--json").stdout)["diagnostics"]
     assert "install esbuild" in told[0]["message"], told
+
+
+# ---- C's own ways ---------------------------------------------------------------------------------
+
+C_EVERY = r"""
+#include <afloat/plugin.h>
+#include <stdio.h>
+#include <string.h>
+
+void on_begin(struct afloat_call *c)
+{
+    afloat_set(c, "ctx.state.seen", "[]");
+    afloat_set_text(c, "ctx.memory.0", "Remember the milk.");
+}
+void on_user_message(struct afloat_call *c) { afloat_answer_text(c, "%s!", afloat_text(c, "text")); }
+void on_tool_call(struct afloat_call *c)
+{
+    if (afloat_text(c, "call.input.cmd") == NULL) {
+        return;
+    }
+    afloat_set_text(c, "ctx.state.seen.999", afloat_text(c, "call.input.cmd"));
+    if (strcmp(afloat_text(c, "call.input.cmd"), "echo one") == 0) {
+        afloat_set_text(c, "call.input.cmd", "echo two");
+    }
+}
+void on_permission(struct afloat_call *c)
+{
+    const char *cmd = afloat_text(c, "call.input.cmd");
+    if (cmd != NULL && strstr(cmd, "forbidden") != NULL) {
+        afloat_answer_json(c, "[\"deny\", \"not here\"]");
+    }
+}
+void on_tool_result(struct afloat_call *c)
+{
+    char text[64];
+    snprintf(text, sizeof text, "seen %.3s", afloat_text(c, "result.output"));
+    afloat_set_text(c, "result.output", text);
+}
+void on_final(struct afloat_call *c)
+{
+    afloat_answer_text(c, "%s with %s", afloat_text(c, "text"), afloat_json(c, "ctx.state.seen"));
+}
+void plugin_start(struct afloat_call *c) { afloat_log("info", "start %s", afloat_text(c, "event.reason")); }
+void plugin_shutdown(struct afloat_call *c) { afloat_log("info", "stop %s", afloat_text(c, "event.reason")); }
+
+static void count(struct afloat_call *c)
+{
+    char params[64];
+    const char *now = afloat_ask(c, "state.get", "{\"key\": \"n\"}");
+    int n = 0;
+    sscanf(now, "%d", &n);
+    snprintf(params, sizeof params, "{\"key\": \"n\", \"value\": %d}", n + 1);
+    afloat_ask(c, "state.set", params);
+    afloat_ask(c, "store.set", params);
+    afloat_answer_json(c, "{\"state\": %d, \"store\": %s, \"args\": %s, \"version\": %d}", n + 1,
+        afloat_ask(c, "store.get", "{\"key\": \"n\"}"), afloat_json(c, "args"), VERSION);
+}
+static void heard(struct afloat_call *c) { afloat_log("info", "heard %lld", afloat_int(c, "event.data.n", 0)); }
+static void emit(struct afloat_call *c) { afloat_ask(c, "event.emit", "{\"type\": \"user.x\", \"data\": {\"n\": 7}}"); }
+static void dice(struct afloat_call *c)
+{
+    afloat_progress(c, "rolling");
+    if (afloat_int(c, "input.sides", 0) == 0) {
+        afloat_fail(c, "no sides");
+        return;
+    }
+    afloat_answer_text(c, "%s%lld", afloat_text(c, "input.label"), afloat_int(c, "input.sides", 0));
+}
+static void live(struct afloat_call *c) { afloat_answer_text(c, "Directory %s", afloat_text(c, "ctx.working_dir")); }
+static void echo(struct afloat_call *c)
+{
+    afloat_set(c, "out", "{\"status\": 201, \"headers\": {\"X-Seen\": \"yes\"}}");
+    afloat_set_text(c, "out.body", afloat_text(c, "req.body"));
+    afloat_answer_json(c, "%s", afloat_json(c, "out"));
+}
+
+AFLOAT_PLUGIN(.name = "cee", .description = "one of everything",
+    .tools = (const struct afloat_tool[]){{.name = "dice", .description = "roll a die", .run = dice,
+        .input = "{\"sides\": \"integer\", \"label\": {\"type\": \"string\", \"default\": \"d\"}}"}, {0}},
+    .commands = (const struct afloat_command[]){{"count", "counts", count}, {"emit", "", emit}, {0}},
+    .routes = (const struct afloat_route[]){{"POST", "/echo", echo}, {0}},
+    .prompts = (const struct afloat_prompt[]){{.id = "small", .text = "Prefer small commits."}, {.id = "live", .run = live}, {0}},
+    .events = (const struct afloat_event[]){{"user.x", heard}, {0}})
+""".lstrip()
+
+
+def test_a_plugin_in_c_has_hooks_tools_routes_commands_prompts_events_and_state(home):
+    put(home, "cee.c", "#define VERSION 1\n" + C_EVERY)
+    home.ok("reload")
+    shown = row(home, "cee")
+    assert shown["state"] == "loaded" and shown["host"] == "c" and shown["tools"] == ["dice"], shown
+    assert shown["hooks"] == ["on_begin", "on_user_message", "on_tool_call", "on_permission", "on_tool_result", "on_final"]
+    assert home.ok("tool", "run", "dice", '{"sides": 6}').strip() == "seen d6"
+    assert "no sides" in home.cli("tool", "run", "dice", '{"sides": 0}').stderr
+    assert "must be an integer" in home.cli("tool", "run", "dice", '{"sides": "x"}').stderr
+    answer = home.http("POST", "/api/plugins/cee/echo", b'"body"')
+    assert answer.status == 201 and answer.headers["x-seen"] == "yes" and answer.body == b'"body"'
+    assert home.json("cee:count", "a")["output"] == {"state": 1, "store": 1, "args": ["a"], "version": 1}
+    home.ok("cee:emit")
+    retry(lambda: "heard 7" in home.ok("plugin", "logs", "cee"))
+    put(home, "cee.c", "#define VERSION 2\n" + C_EVERY)
+    home.ok("reload")
+    assert home.json("cee:count")["output"] == {"state": 2, "store": 2, "args": [], "version": 2}
+    said = home.ok("plugin", "logs", "cee")
+    assert "start start" in said and "stop reload" in said and "start reload" in said
+    env = scenario(home, {"text": "Look.", "tool_calls": [{"name": "shell", "input": {"cmd": "echo one"}},
+                                                          {"name": "shell", "input": {"cmd": "echo forbidden"}}]},
+                   {"text": "Done."})
+    got = home.json("api", "POST", "/session", '{"plugins": ["cee"]}', env=env)
+    turn = home.json("api", "POST", f"/session/{got['id']}/message", json.dumps({"text": "go", "wait": True, "env": env}))
+    assert turn["text"] == 'Done. with ["echo one","echo forbidden"]', turn
+    done = json.dumps(events_of(home, got["id"], "tool.completed"))
+    assert "seen two" in done and "not here" in done
+    requests = next(home.dir.glob(f"sessions/{got['id']}*/requests.jsonl")).read_text()
+    for text in ("Prefer small commits.", "Directory ", "Remember the milk.", "go!"):
+        assert text in requests, text
+
+
+def test_what_the_compiler_says_is_told_with_file_and_line_and_a_library_is_made_once(home):
+    put(home, "many/init.c", '#include <afloat/plugin.h>\n#include "lib/deep.h"\n'
+                             'static void v(struct afloat_call *c) { afloat_answer_json(c, "%d", deep()); }\n'
+                             'AFLOAT_PLUGIN(.commands = (const struct afloat_command[]){{"v", "", v}, {0}})\n')
+    put(home, "many/lib/deep.h", "int deep(void);\n")
+    put(home, "many/lib/deep.c", '#include "deep.h"\nint deep(void) { int unused; return 1; }\n')
+    home.ok("reload")
+    assert home.json("many:v")["output"] == 1
+    assert "unused" in home.ok("plugin", "logs", "many")
+
+    def libraries():
+        return {p.name: p.stat().st_ino for p in (home.dir / "state/hosts").glob("c-many-*.so")}
+    made = libraries()
+    home.ok("reload", "--force", "many")
+    home.ok("stop", "--wait")
+    assert home.json("many:v")["output"] == 1
+    assert libraries() == made and len(made) == 1
+    put(home, "many/lib/deep.c", '#include "deep.h"\nint deep(void) { return none; }\n')
+    report = json.loads(home.cli("reload", "--json").stdout)
+    d = next(d for d in report["diagnostics"] if d["plugin"] == "many")
+    assert d["path"] == str(home.dir / "plugins/many/lib/deep.c") and d["line"] == 2 and "none" in d["message"], d
+    assert home.json("many:v")["output"] == 1
+    put(home, "many/lib/deep.c", "int x;\n")
+    assert "deep" in json.dumps(json.loads(home.cli("reload", "--json").stdout)["diagnostics"])
+
+
+def test_a_crash_in_c_is_told_with_signal_function_and_line(home):
+    put(home, "crash.c", '#include <afloat/plugin.h>\nstatic int inner(volatile int *p)\n{\n    return *p;\n}\n'
+                         'static void die(struct afloat_call *c)\n{\n    (void)c;\n    afloat_log("info", "%d", inner(0));\n}\n'
+                         'AFLOAT_PLUGIN(.commands = (const struct afloat_command[]){{"die", "", die}, {0}})\n')
+    home.ok("reload")
+    assert home.cli("crash:die").returncode != 0
+    d = retry(lambda: [d for d in row(home, "crash")["diagnostics"] if d["code"] == "HOST_CRASHED"])[0]
+    assert "signal 11" in d["message"], d
+    assert "crash.c:4" in d["message"] or "crash.c:9" in d["message"], d

@@ -337,13 +337,9 @@ def test_nothing_has_an_effect_while_validating(hub, home, tmp_path):
     assert not mark.exists() and (tmp_path / "there").exists()
 
 
-def test_other_languages_are_refused_in_the_words_of_their_host(demo):
-    for lang, content, name in (("c", "x", "c"),):
-        body = {"name": "probe", "content": content, **({"lang": lang} if lang else {})}
-        for path in ("/plugin/validate", "/plugin/save"):
-            status, got = call(demo, "POST", path, body)
-            assert status == 400 and f"no host for {name}" in got["detail"]
-    assert "no host for c" in demo.cli("plugin", "new", "x", "--lang", "c").stderr
+def test_an_unknown_language_is_refused_with_those_that_there_are(demo):
+    done = demo.cli("plugin", "new", "x", "--lang", "rust")
+    assert done.returncode == 2 and "unknown language 'rust': lua, python, node or c" in done.stderr
     assert "unknown language" in call(demo, "POST", "/plugin/validate",
                                       {"name": "probe", "content": "", "lang": "rust"})[1]["detail"]
 

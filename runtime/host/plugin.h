@@ -1,0 +1,1 @@
+../../src/host/afloat_plugin.h

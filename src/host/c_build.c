@@ -1,0 +1,280 @@
+// A plugin's C sources made into a library.
+//
+//     texts of `load` ── hash ──> CACHE/c-NAME-HASH.so is there: done
+//                               ── written to a directory beside it ── cc ──> renamed into place
+//
+// The compiler gets the texts that were hashed, not the plugin's files. What it says about them is told with the names that
+// the author knows. Libraries of a plugin that were not used for a day go when a new one is made.
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/sha256.h"
+#include "base/vec.h"
+#include "host/c_int.h"
+#include "host/runtime.h"
+
+enum { SAID_MAX = 64 * 1024, OLD_S = 24 * 3600 };
+
+void c_fault_fini(struct c_fault *f)
+{
+    free(f->message);
+    free(f->path);
+    *f = (struct c_fault){0};
+}
+
+static char *fail(struct c_fault *f, char *message)
+{
+    f->message = message;
+    return NULL;
+}
+
+// ---- names ----------------------------------------------------------------------------------
+
+/// Where libraries are kept: given by the hub, else a directory of this process.
+static char *cache_dir(void)
+{
+    const char *said = getenv("AFLOAT_HOST_CACHE");
+    char own[] = "/tmp/afloat-c-XXXXXX";
+    if (said != NULL && path_mkdirs(said, 0700, NULL) == 0) {
+        return xstrdup(said);
+    }
+    return mkdtemp(own) != NULL ? xstrdup(own) : NULL;
+}
+
+static char *library_path(const char *dir, const struct json *load)
+{
+    const struct shipped *header = host_runtime_find("plugin.h");
+    struct sha256 sum;
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    sha256_init(&sum);
+    sha256_add(&sum, header->text, header->n);
+    json_foreach_member (m, json_get(load, "files")) {
+        struct str text = json_str(&m->value, "");
+        sha256_add(&sum, m->key.p, m->key.n);
+        sha256_add(&sum, "", 1);
+        sha256_add(&sum, text.p, text.n);
+        sha256_add(&sum, "", 1);
+    }
+    sha256_final(&sum, hash);
+    struct str name = json_str(json_get(load, "name"), "plugin");
+    return xasprintf("%s/c-" STR_FMT "-%.24s.so", dir, STR_ARG(name), sha256_hex(hash, hex));
+}
+
+// ---- files ----------------------------------------------------------------------------------
+
+static int write_file(const char *dir, struct str rel, struct str text)
+{
+    char *path = xasprintf("%s/" STR_FMT, dir, STR_ARG(rel));
+    char *parent = str_dup(path_dir(str_of(path)));
+    int rc = path_mkdirs(parent, 0700, NULL);
+    int fd = rc == 0 ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    rc = fd >= 0 ? path_write_fd(fd, text) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(parent);
+    free(path);
+    return rc;
+}
+
+static int write_all(const char *work, const struct json *load)
+{
+    const struct shipped *header = host_runtime_find("plugin.h");
+    int rc =
+        write_file(work, STR("include/afloat/plugin.h"), (struct str){header->text, header->n});
+    json_foreach_member (m, json_get(load, "files")) {
+        char *rel = xasprintf("src/" STR_FMT, STR_ARG(m->key));
+        rc = rc == 0 ? write_file(work, str_of(rel), json_str(&m->value, "")) : rc;
+        free(rel);
+    }
+    return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+/// Libraries of this plugin that nobody needs any more.
+static void prune(const char *dir, struct str name, const char *keep)
+{
+    char *prefix = xasprintf("c-" STR_FMT "-", STR_ARG(name));
+    DIR *d = opendir(dir);
+    struct dirent *it;
+    while (d != NULL && (it = readdir(d)) != NULL) {
+        char *path = path_join(dir, it->d_name);
+        struct stat st;
+        if (str_starts(str_of(it->d_name), prefix) && strcmp(path, keep) != 0 &&
+            stat(path, &st) == 0 && st.st_mtime + OLD_S < time(NULL)) {
+            nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        }
+        free(path);
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    free(prefix);
+}
+
+// ---- the compiler ---------------------------------------------------------------------------
+
+/// Start a compiler in `cwd` with its output into `fd`; 0, or what failed for all of them.
+static int start_compiler(pid_t *pid, char *const *argv, const char *cwd, int fd)
+{
+    static const char *const names[] = {"cc", "gcc", "clang"};
+    posix_spawn_file_actions_t actions;
+    int rc = ENOENT;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
+    posix_spawn_file_actions_addchdir_np(&actions, cwd);
+    for (size_t i = 0; i < ARRAY_LEN(names) && rc == ENOENT; i++) {
+        rc = posix_spawnp(pid, names[i], &actions, NULL, argv, environ);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+/// Run it to its end; its exit code, 127 when there is none. What it says is added to `said`.
+static int run_compiler(char *const *argv, const char *cwd, struct buf *said)
+{
+    int pipes[2], status = 0;
+    pid_t pid = 0;
+    if (pipe2(pipes, O_CLOEXEC) != 0) {
+        return 127;
+    }
+    int rc = start_compiler(&pid, argv, cwd, pipes[1]);
+    close(pipes[1]);
+    char chunk[4096];
+    for (ssize_t n; (n = read(pipes[0], chunk, sizeof chunk)) > 0;) {
+        buf_add(said, chunk, (size_t)n);
+    }
+    close(pipes[0]);
+    while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+}
+
+static int compile(const char *work, const char *out, const struct json *load, struct buf *said)
+{
+    char *cwd = path_join(work, "src"), *include = xasprintf("-I%s/include", work);
+    char *map = xasprintf("-ffile-prefix-map=%s/=", cwd);
+    vec(char *) argv = {0};
+    static const char *const options[] = {"cc",
+                                          "-std=gnu17",
+                                          "-shared",
+                                          "-fPIC",
+                                          "-O1",
+                                          "-g",
+                                          "-Wall",
+                                          "-Wextra",
+                                          "-I.",
+                                          "-fno-omit-frame-pointer",
+                                          "-fdiagnostics-color=never"};
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        vec_push(&argv, xstrdup(options[i]));
+    }
+    vec_push(&argv, include);
+    vec_push(&argv, map);
+    vec_push(&argv, xstrdup("-o"));
+    vec_push(&argv, xstrdup(out));
+    json_foreach_member (m, json_get(load, "files")) {
+        if (str_ends(m->key, ".c")) {
+            vec_push(&argv, str_dup(m->key));
+        }
+    }
+    vec_push(&argv, xstrdup("-lm"));
+    vec_push(&argv, NULL);
+    int rc = run_compiler(argv.p, cwd, said);
+    vec_foreach (word, &argv) {
+        free(*word);
+    }
+    vec_fini(&argv);
+    free(cwd);
+    return rc;
+}
+
+/// "init.c:12:5: error: ..." as a place and a message; false when the line is none.
+static bool read_error(struct str line, const struct json *load, struct c_fault *f)
+{
+    struct str file = str_cut(&line, ':'), number = str_cut(&line, ':');
+    const char *mark = memmem(line.p, line.n, "error: ", 7);
+    char *digits = str_dup(number);
+    int n = (int)strtol(digits, NULL, 10);
+    free(digits);
+    if (n <= 0 || mark == NULL) {
+        return false;
+    }
+    bool single = json_bool(json_get(load, "single"), true);
+    struct str path = json_str(json_get(load, "path"), "");
+    f->path = single ? str_dup(path) : xasprintf(STR_FMT "/" STR_FMT, STR_ARG(path), STR_ARG(file));
+    f->line = n;
+    f->message = str_dup(str_from(line, (size_t)(mark - line.p) + 7));
+    return true;
+}
+
+static char *explain(int rc, struct str said, const struct json *load, struct c_fault *f)
+{
+    if (rc == 127) {
+        return fail(f, xstrdup("no C compiler is installed: plugins in C need one (apt-get install "
+                               "gcc libc6-dev)"));
+    }
+    for (struct str rest = said; rest.n != 0;) {
+        if (read_error(str_cut(&rest, '\n'), load, f)) {
+            return NULL;
+        }
+    }
+    return fail(f,
+                xasprintf("the compiler failed with %d: %.*s", rc, (int)MIN(said.n, 400), said.p));
+}
+
+/// Make the library `so`; NULL and `fault`.
+static char *make(const char *so, const struct json *load, struct buf *warnings, struct c_fault *f)
+{
+    char *work = xasprintf("%s.d-%d", so, (int)getpid()),
+         *out = xasprintf("%s.new-%d", so, (int)getpid());
+    char *made = NULL;
+    if (write_all(work, load) < 0) {
+        fail(f, xasprintf("cannot write to '%s'", work));
+    } else {
+        int rc = compile(work, out, load, warnings);
+        made = rc != 0                ? explain(rc, buf_str(warnings), load, f)
+               : rename(out, so) == 0 ? xstrdup(so)
+                                      : fail(f, xasprintf("cannot make '%s'", so));
+    }
+    nftw(work, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(work);
+    free(out);
+    return made;
+}
+
+char *c_build(const struct json *load, struct buf *warnings, struct c_fault *fault)
+{
+    char *dir = cache_dir();
+    if (dir == NULL) {
+        return fail(fault, xstrdup("there is no place for compiled plugins"));
+    }
+    char *so = library_path(dir, load);
+    char *made = access(so, R_OK) == 0 ? xstrdup(so) : make(so, load, warnings, fault);
+    if (made != NULL) {
+        prune(dir, json_str(json_get(load, "name"), "plugin"), so);
+    }
+    free(so);
+    free(dir);
+    return made;
+}

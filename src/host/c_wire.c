@@ -1,0 +1,245 @@
+// What a plugin in C and the hub say to each other: lines both ways, and questions that wait for their answers.
+//
+// A function that asks the hub something waits: in the main thread by reading on (what comes besides is kept for later), in
+// other threads for the main thread to bring the answer.
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "host/c_far.h"
+#include "proto/host.h"
+
+enum { READ_SIZE = 64 * 1024 };
+
+struct c_far far;
+
+// ---- sending --------------------------------------------------------------------------------
+
+void c_begin(struct jw *w, struct buf *line, const char *type, int64_t id)
+{
+    buf_init(line, SIZE_MAX);
+    jw_init(w, line);
+    jw_obj(w);
+    jw_kstrz(w, "type", type);
+    if (id != 0) {
+        jw_kint(w, "id", id);
+    }
+}
+
+void c_send(struct jw *w, struct buf *line)
+{
+    jw_end_obj(w);
+    buf_addc(line, '\n');
+    if (!far.validating) {
+        pthread_mutex_lock(&far.lock);
+        int rc = path_write_fd(HOST_FD, buf_str(line));
+        (void)rc; // a hub that is gone is seen when reading
+        pthread_mutex_unlock(&far.lock);
+    }
+    buf_fini(line);
+}
+
+void c_send_error(int64_t id, const char *message)
+{
+    struct buf line;
+    struct jw w;
+    c_begin(&w, &line, "error", id);
+    jw_kstrz(&w, "message", message);
+    c_send(&w, &line);
+}
+
+void c_log(const char *level, const char *format, ...)
+{
+    struct buf line;
+    struct jw w;
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&text, format, ap) < 0) {
+        abort();
+    }
+    va_end(ap);
+    c_begin(&w, &line, "log", 0);
+    jw_kstrz(&w, "level", level);
+    jw_kstrz(&w, "text", text);
+    c_send(&w, &line);
+    free(text);
+}
+
+void c_progress(struct afloat_call *c, const char *text)
+{
+    struct buf line;
+    struct jw w;
+    c_begin(&w, &line, "progress", c->id);
+    jw_kstrz(&w, "text", text);
+    c_send(&w, &line);
+}
+
+// ---- reading --------------------------------------------------------------------------------
+
+bool c_take_answer(const struct json *m)
+{
+    struct str type = json_str(json_get(m, "type"), "");
+    int64_t id = json_int(json_get(m, "id"), 0);
+    if (!str_eqz(type, "result") && !str_eqz(type, "error")) {
+        return false;
+    }
+    pthread_mutex_lock(&far.lock);
+    struct ask *a = far.asks;
+    while (a != NULL && a->id != id) {
+        a = a->next;
+    }
+    if (a != NULL && str_eqz(type, "result")) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        json_write(&text, json_get(m, "value"), 0);
+        a->value = buf_take(&text, NULL);
+    }
+    if (a != NULL) {
+        a->done = true;
+        pthread_cond_broadcast(&far.answered);
+    }
+    pthread_mutex_unlock(&far.lock);
+    if (str_eqz(type, "error")) {
+        c_log("error", STR_FMT, STR_ARG(json_str(json_get(m, "message"), "")));
+    }
+    return true;
+}
+
+char *c_read_line(void)
+{
+    char *newline;
+    while ((newline = far.in.n != 0 ? memchr(far.in.p, '\n', far.in.n) : NULL) == NULL) {
+        char *room = buf_reserve(&far.in, READ_SIZE);
+        ssize_t n = room != NULL ? read(HOST_FD, room, READ_SIZE) : 0;
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            _exit(0);
+        }
+        buf_grow(&far.in, (size_t)n);
+    }
+    size_t n = (size_t)(newline - far.in.p);
+    char *line = str_dup((struct str){far.in.p, n});
+    buf_drop(&far.in, n + 1);
+    return line;
+}
+
+static void wait_in_main(const struct ask *a)
+{
+    while (!a->done) {
+        char *line = c_read_line();
+        struct arena arena;
+        struct json *m = NULL;
+        arena_init(&arena);
+        if (json_parse(&m, &arena, str_of(line), NULL, NULL) == 0 && c_take_answer(m)) {
+            free(line);
+        } else {
+            vec_push(&far.backlog, line);
+        }
+        arena_fini(&arena);
+    }
+}
+
+// ---- asking ---------------------------------------------------------------------------------
+
+static void add_ask(struct ask *a)
+{
+    pthread_mutex_lock(&far.lock);
+    a->id = ++far.last_ask;
+    a->next = far.asks;
+    far.asks = a;
+    pthread_mutex_unlock(&far.lock);
+}
+
+static void wait_for(struct ask *a)
+{
+    if (pthread_equal(pthread_self(), far.main)) {
+        wait_in_main(a);
+    }
+    pthread_mutex_lock(&far.lock);
+    while (!a->done) {
+        pthread_cond_wait(&far.answered, &far.lock);
+    }
+    struct ask **at = &far.asks;
+    while (*at != a) {
+        at = &(*at)->next;
+    }
+    *at = a->next;
+    pthread_mutex_unlock(&far.lock);
+}
+
+/// Values that survive a reload are kept here and sent as they change.
+static const char *ask_state(struct afloat_call *c, bool sets, const struct json *params)
+{
+    struct str key = json_str(json_get(params, "key"), "");
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    pthread_mutex_lock(&far.lock);
+    char *name = str_dup(key);
+    if (sets) {
+        struct json_member *more = arena_calloc(&far.arena, far.state->n + 1, sizeof *more);
+        size_t n = 0;
+        json_foreach_member (m, far.state) {
+            if (!str_eq(m->key, key)) {
+                more[n++] = *m;
+            }
+        }
+        more[n++] = (struct json_member){arena_str(&far.arena, key),
+                                         *json_clone(&far.arena, json_get(params, "value"))};
+        far.state->members = more;
+        far.state->n = (uint32_t)n;
+    }
+    json_write(&text, json_get(far.state, name), 0);
+    pthread_mutex_unlock(&far.lock);
+    const char *out = arena_strdup(&c->arena, buf_str(&text));
+    if (sets) {
+        struct buf line;
+        struct jw w;
+        c_begin(&w, &line, "state", 0);
+        jw_kstrz(&w, "key", name);
+        jw_key(&w, "value");
+        jw_raw(&w, buf_str(&text));
+        c_send(&w, &line);
+    }
+    free(name);
+    buf_fini(&text);
+    return out;
+}
+
+const char *c_ask(struct afloat_call *c, const char *op, const char *params)
+{
+    struct json *given = NULL;
+    struct str text = arena_str(&c->arena, str_of(params != NULL ? params : "{}"));
+    if (json_parse(&given, &c->arena, text, NULL, NULL) < 0 || given->type != JSON_OBJ) {
+        c_log("error", "%s: the parameters are no JSON object", op);
+        return NULL;
+    }
+    bool sets = strcmp(op, "state.set") == 0;
+    if (sets && json_get(given, "value") == NULL) {
+        c_log("error", "state.set: there is no 'value'");
+        return NULL;
+    }
+    if (sets || strcmp(op, "state.get") == 0) {
+        return ask_state(c, sets, given);
+    }
+    if (far.validating || !far.loaded) {
+        return NULL;
+    }
+    struct ask a = {0};
+    struct buf line;
+    struct jw w;
+    add_ask(&a);
+    c_begin(&w, &line, "call", a.id);
+    jw_kstrz(&w, "op", op);
+    jw_kvalue(&w, "params", given);
+    c_send(&w, &line);
+    wait_for(&a);
+    const char *out = a.value != NULL ? arena_strdup(&c->arena, str_of(a.value)) : NULL;
+    free(a.value);
+    return out;
+}
