@@ -5,7 +5,7 @@
 //     | queued: ...                                                       |
 //     | > input_                                                          |
 //     | /model  /memory                                                   |  what Tab offers
-//     | ask · scripted/demo · ~/src ...                                   |  gauge_status_line()
+//     | ask · scripted/demo · ~/src ...                                   |  face_status()
 //
 // They are there all the time, also while a turn runs: then keys are read in between the events, see
 // chat__watch(). Everything that is printed goes above them (out_frame()).
@@ -27,7 +27,13 @@
 #include "term/text.h"
 
 enum { LINE_READ = 64 << 10, MS = 1000000 };
-enum { FRAME_NS = 20 * MS, TICK_NS = 100 * MS, ESC_NS = 40 * MS, HOLD_NS = 300 * MS };
+enum {
+    FRAME_NS = 20 * MS,
+    TICK_NS = 100 * MS,
+    ESC_NS = 40 * MS,
+    HOLD_NS = 300 * MS,
+    LOOK_NS = 500 * MS
+};
 
 // bracketed paste, focus, kitty's keys; and back, with what a frame that was cut short has left
 static const char modes_on[] = "\033[?2004h\033[?1004h\033[>1u";
@@ -129,13 +135,30 @@ struct rows {
     struct edit_place cursor;
 };
 
+static const char *prompt_of(const struct chat *t)
+{
+    return t->prompt != NULL ? t->prompt : face_prompt(t->face);
+}
+
+// Ask the files of the face for their texts; a fault is told before anything is drawn.
+static void update_face(struct chat *t, size_t cols)
+{
+    struct buf fault;
+    buf_init(&fault, SIZE_MAX);
+    t->looked_ns = time_mono_ns();
+    if (face_update(t->face, &t->gauge, cols, &fault)) {
+        out_note(&t->c->out, "%s; the last good one counts", buf_z(&fault));
+    }
+    buf_fini(&fault);
+}
+
 static void add_input(struct chat *t, struct rows *r, struct winsize w)
 {
     if (t->input != NULL) {
-        r->cursor = edit_lines(t->input, &r->input, t->prompt, MAX(w.ws_row / 3u, 1), w.ws_col);
+        r->cursor = edit_lines(t->input, &r->input, prompt_of(t), MAX(w.ws_row / 3u, 1), w.ws_col);
         chat__menu_lines(t, &r->below, w.ws_col);
         if (w.ws_row > 4) {
-            gauge_status_line(&t->gauge, &r->below, w.ws_col, t->c->out.color, getenv("HOME"));
+            face_status(t->face, &r->below, w.ws_col, t->c->out.color);
         }
     } else {
         buf_addc(&r->input, '\n'); // nobody types here: only the cursor
@@ -154,6 +177,7 @@ void chat__draw(struct chat *t)
     buf_init(&r.input, SIZE_MAX);
     buf_init(&r.below, SIZE_MAX);
     buf_init(&work, SIZE_MAX);
+    update_face(t, w.ws_col);
     gauge_work_line(&t->gauge, &work, w.ws_col, t->c->out.color);
     add_queue(t, &work, w.ws_col);
     add_input(t, &r, w);
@@ -265,6 +289,9 @@ static uint64_t next_due(const struct chat *t)
     if (t->c->out.drawing && t->gauge.work != GAUGE_IDLE) {
         due = MIN(due, t->drawn_ns + TICK_NS);
     }
+    if (t->c->out.drawing && t->input != NULL) {
+        due = MIN(due, t->looked_ns + LOOK_NS);
+    }
     due = due != UINT64_MAX ? MAX(due, t->hold_ns) : due;
     if (keys_waits(&t->keys)) {
         due = MIN(due, t->typed_ns + ESC_NS);
@@ -275,6 +302,9 @@ static uint64_t next_due(const struct chat *t)
 static int on_watch(struct client_watch *w)
 {
     struct chat *t = container_of(w, struct chat, watch);
+    bool quiet = w->fds[0].revents == 0 && w->fds[1].revents == 0 && !t->dirty &&
+                 t->gauge.work == GAUGE_IDLE && t->typed.n == 0 && !keys_waits(&t->keys) &&
+                 t->looked_ns != 0 && time_mono_ns() >= t->looked_ns + LOOK_NS;
     if (w->fds[0].revents != 0 && !read_keys(t)) {
         w->fds[0].fd = -1;
         raise(SIGHUP); // the terminal is gone, whether or not we are told so
@@ -288,7 +318,11 @@ static int on_watch(struct client_watch *w)
             stop = t->on_input(t, in);
         }
     }
-    chat__draw(t);
+    if (quiet && !face_is_stale(t->face)) {
+        t->looked_ns = time_mono_ns(); // it was only to look
+    } else {
+        chat__draw(t);
+    }
     w->due_ns = next_due(t);
     return stop;
 }
@@ -296,6 +330,7 @@ static int on_watch(struct client_watch *w)
 struct client_watch *chat__watch(struct chat *t, chat_on_input *on_input)
 {
     t->on_input = on_input;
+    t->dirty = true;
     t->watch.run = on_watch;
     t->watch.due_ns =
         t->c->out.drawing ? time_mono_ns() : 0; // what was typed before is looked at first
@@ -359,7 +394,8 @@ static enum chat_line edit_line(struct chat *t)
 // A terminal that cannot be drawn on edits its lines itself.
 static enum chat_line read_plain(struct chat *t)
 {
-    out_add(&t->c->out, str_of(t->prompt));
+    update_face(t, tty_size(STDOUT_FILENO).ws_col);
+    out_add(&t->c->out, str_of(prompt_of(t)));
     out_flush(&t->c->out);
     for (;;) {
         ptrdiff_t end = str_index(buf_str(&t->typed), '\n');
@@ -405,7 +441,7 @@ enum chat_line chat__read_line(struct chat *t)
     bool plain = !t->c->out.drawing;
     enum chat_line line = plain ? read_plain(t) : edit_line(t);
     if (line == CHAT_LINE && !plain) {
-        chat__print_line(t, t->prompt, edit_text(t->input));
+        chat__print_line(t, prompt_of(t), edit_text(t->input));
     }
     return line;
 }
@@ -464,7 +500,7 @@ void chat__person_init(struct chat *t, bool typing)
     gauge_init(&t->gauge);
     t->resized = -1;
     t->input = t->person && typing ? &t->line : NULL;
-    t->prompt = "> ";
+    t->face = face_new(t->c->home.dir, getenv("HOME"));
     if (t->drawable) {
         sigemptyset(&winch);
         sigaddset(&winch, SIGWINCH);
@@ -487,6 +523,7 @@ void chat__person_fini(struct chat *t)
     edit_fini(&t->reply);
     buf_fini(&t->typed);
     buf_fini(&t->ran);
+    face_free(t->face);
     if (t->resized >= 0) {
         close(t->resized);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/ask.h"
+#include "cli/face.h"
 #include "cli/gauge.h"
 #include "cli/view.h"
 #include "term/edit.h"
@@ -52,8 +53,10 @@ struct chat {
     // the terminal
     struct edit line, reply; // what is said, and answers to questions, which are no history
     struct edit *input;      // the one of them that keys go to; NULL: nobody types
-    const char *prompt;      // of the input
+    const char *prompt;      // of an answer; NULL: the face's
     struct gauge gauge;
+    struct face *face;  // status line and prompt
+    uint64_t looked_ns; // at its files
     struct keys keys;
     struct buf typed; // read, but not used yet
     uint64_t typed_ns, drawn_ns;

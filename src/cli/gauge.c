@@ -1,9 +1,8 @@
-// The state of a session in two lines.
+// The state of a session, and what it does now in one line; how it stands, face.c shows.
 //
 //     ⠹ running shell · 12 s · 3.1k in, 210 out · $0.0123 · Esc interrupts
-//     scripted/demo · ~/src/afloat · main · ask · context 3.1k · $0.0123
 //
-// Everything in them comes from events, so that a client that attaches later shows the same. The time is
+// Everything in it comes from events, so that a client that attaches later shows the same. The time is
 // the client's: it says how long this user has waited.
 
 #include "cli/gauge.h"
@@ -357,46 +356,4 @@ void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum c
     buf_addf(out, "%s\n", color_off(color));
     buf_fini(&line);
     buf_fini(&rest);
-}
-
-static void add_part(struct buf *out, const char *before, const char *text)
-{
-    if (text[0] != '\0') {
-        add_dot(out);
-        buf_addf(out, "%s%s", before, text);
-    }
-}
-
-void gauge_status_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color,
-                       const char *home)
-{
-    struct buf line, dir;
-    size_t n = home != NULL ? strlen(home) : 0;
-    bool below = n > 1 && strncmp(f->dir, home, n) == 0 && (f->dir[n] == '/' || f->dir[n] == '\0');
-    buf_init(&line, SIZE_MAX);
-    buf_init(&dir, SIZE_MAX);
-    buf_addz(&dir, below ? "~" : "");
-    visible_add(&dir, str_of(f->dir + (below ? n : 0)), false);
-    add_part(&line, "", f->permission);
-    add_part(&line, "", f->model);
-    add_part(&line, "", buf_z(&dir));
-    add_part(&line, "", f->branch);
-    if (f->context >= 0) {
-        add_dot(&line);
-        buf_addz(&line, "context ");
-        if (f->window > 0) {
-            buf_addf(&line, "%lld%%", (long long)(f->context * 100 / f->window));
-        } else {
-            add_count(&line, f->context);
-        }
-    }
-    add_cost(f, &line);
-    add_part(&line, "environment ", f->env);
-    if (line.n != 0) {
-        buf_addz(out, color_on(color, COLOR_DIM));
-        text_add_cut(out, buf_str(&line), cols);
-        buf_addf(out, "%s\n", color_off(color));
-    }
-    buf_fini(&line);
-    buf_fini(&dir);
 }

@@ -45,6 +45,3 @@ void gauge_begin(struct gauge *f);
 
 /// Append the line that shows what is going on, with a line feed; nothing when that is nothing.
 void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color);
-/// Append the line that shows how the session stands, with a line feed; nothing while that is not known. `~` stands for `home`.
-void gauge_status_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color,
-                       const char *home);

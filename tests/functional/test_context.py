@@ -162,3 +162,20 @@ def test_a_program_that_sets_the_modes_of_its_output(home, hub, script, place): 
     t.prompt()
     t.type("/quit\r")
     assert t.rest() == 0
+
+
+def test_the_status_line_and_prompt_are_live(home, hub, script, place):  # noqa: F811
+    script({"text": "one"})
+    t = Terminal(home, "chat", "--color", "never", cwd=place, cols=200)
+    t.prompt()
+    own = home.dir / "lua" / "user" / "ui"
+    own.mkdir(parents=True)
+    (own / "status.lua").write_text('return { status = function(s, next) return "MINE " .. next(s) end, prompt = function() return "go: " end }')
+    t.read(rb"go: [^~]*MINE auto \xc2\xb7 scripted")  # nothing was typed
+    (own / "status.lua").write_text("return {\n  status = function(s) retrun 1 end }")
+    t.read(rb"lua/user/ui/status.lua:2: .*the last good one counts")
+    t.read(rb"MINE auto")
+    (own / "status.lua").unlink()
+    t.read(rb"> [^~]*auto \xc2\xb7 scripted")
+    t.type("/quit\r")
+    assert t.rest() == 0

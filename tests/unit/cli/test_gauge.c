@@ -62,36 +62,3 @@ TEST(a_retry_has_its_reason_and_its_time)
     feed(&g, "{\"type\": \"message.delta\", \"reasoning\": \"hm\"}");
     check_work(&g, "thinking · 0 s · Esc interrupts");
 }
-
-TEST(the_status_has_what_is_known)
-{
-    struct gauge g;
-    struct arena arena;
-    struct json *row;
-    struct buf out;
-    gauge_init(&g);
-    arena_init(&arena);
-    buf_init(&out, 4096);
-    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
-    CHECK_STR(buf_z(&out), "");
-    CHECK_INT(json_parse(&row, &arena,
-                         STR("{\"provider\": \"p\", \"model\": \"m\", \"permission\": \"ask\", "
-                             "\"working_dir\": \"/home/u/nosuch\", \"usage\": {\"input\": 0}}"),
-                         NULL, NULL),
-              0);
-    gauge_row(&g, row);
-    feed(&g, "{\"type\": \"usage.updated\", \"usage\": {\"input\": 2500000}, "
-             "\"context\": {\"used\": 2500000, \"window\": null}}");
-    feed(&g, "{\"type\": \"env.applied\"}");
-    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
-    CHECK_STR(buf_z(&out), "ask · p/m · ~/nosuch · context 2.5M · environment applied\n");
-    buf_clear(&out);
-    feed(&g, "{\"type\": \"usage.updated\", \"context\": {\"used\": 500, \"window\": 4000}}");
-    gauge_status_line(&g, &out, 80, COLOR_NONE, "/home/u");
-    CHECK_STR(buf_z(&out), "ask · p/m · ~/nosuch · context 12% · environment applied\n");
-    buf_clear(&out);
-    gauge_status_line(&g, &out, 12, COLOR_NONE, "/home/user");
-    CHECK_STR(buf_z(&out), "ask · p/m ·…\n");
-    buf_fini(&out);
-    arena_fini(&arena);
-}
