@@ -23,6 +23,8 @@ struct mcp_link_cb {
     void (*on_text)(void *arg, struct str text);
     /// The request `id` gets no answer.
     void (*on_lost)(void *arg, int64_t id, const struct err *e);
+    /// Does anybody still wait for the answer to `id`?
+    bool (*is_open)(void *arg, int64_t id);
     /// The link is over: nothing comes any more. Once; close it.
     void (*on_end)(void *arg, const struct err *e);
 };

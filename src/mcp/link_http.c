@@ -23,7 +23,13 @@
 #include "oauth/oauth.h"
 #include "rpc/rpc.h"
 
-enum { OWN_HEADERS = 7, LISTEN_MS = 1000, LISTEN_MAX_MS = 60000, CONNECT_MS = 10000 };
+enum {
+    OWN_HEADERS = 8,
+    RESUMES_MAX = 20,
+    LISTEN_MS = 1000,
+    LISTEN_MAX_MS = 60000,
+    CONNECT_MS = 10000
+};
 
 struct link_http {
     struct mcp_link base;
@@ -43,6 +49,7 @@ struct link_http {
     vec(struct post *) posts;
     struct timer again; // the GET's next try
     uint64_t pause_ms;
+    char *heard; // the id of the last event of the GET before; NULL: none
 };
 
 /// A request under way, or one that waits for the headers.
@@ -53,6 +60,9 @@ struct post {
     char *text; // NULL: the GET
     char *method, *about;
     bool events; // the answer is a stream
+    char *last;  // the id of its last event before it was cut; NULL: it was not
+    unsigned resumes;
+    struct timer again; // until it is taken up again
     int status;
     struct sse_parser sse;
     struct buf body;
@@ -71,12 +81,14 @@ static void post_free_now(void *arg)
     free(q->text);
     free(q->method);
     free(q->about);
+    free(q->last);
     free(q);
 }
 
 /// Later: its own text may be what is being read.
 static void post_free(struct post *q)
 {
+    timer_stop(&q->again);
     loop_defer(q->l->world->loop, post_free_now, q);
 }
 
@@ -105,6 +117,7 @@ static void free_now(void *arg)
     oauth_token_fini(&l->login);
     vec_fini(&l->posts);
     free(l->session);
+    free(l->heard);
     free(l->name);
     free(l->url);
     free(l->secrets);
@@ -299,9 +312,45 @@ static void on_listen_again(void *arg)
 static void on_unheard(struct link_http *l, const struct post *q, int rc)
 {
     if (!l->ended && (rc < 0 || q->status == 200)) { // 405: it has none
+        free(l->heard);
+        l->heard = str_dup(buf_str(&q->sse.id));
         l->pause_ms = MIN(l->pause_ms * 2, (uint64_t)LISTEN_MAX_MS);
         timer_start(&l->again, MAX(l->pause_ms, q->sse.retry_ms));
     }
+}
+
+static void start(struct post *q);
+
+static void on_resume(void *arg)
+{
+    start(arg);
+}
+
+/// Remember where a stream was cut; its next beginning is read by a fresh parser.
+static void note_cut(struct post *q, char **last)
+{
+    uint64_t retry_ms = q->sse.retry_ms;
+    free(*last);
+    *last = str_dup(buf_str(&q->sse.id));
+    sse_fini(&q->sse);
+    sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
+    q->sse.retry_ms = retry_ms;
+}
+
+/// A stream that ended before the answer, and whose events have ids, is taken up again after the last one.
+static bool resume(struct link_http *l, struct post *q)
+{
+    if (q->id == 0 || l->modern || l->closed || l->ended || !q->events || q->sse.id.n == 0 ||
+        q->resumes >= RESUMES_MAX || !l->cb.is_open(l->arg, q->id)) {
+        return false;
+    }
+    q->resumes++;
+    q->events = false;
+    note_cut(q, &q->last);
+    timer_init(&q->again, l->world->loop, on_resume, q);
+    timer_start(&q->again, q->sse.retry_ms != 0 ? MIN(q->sse.retry_ms, (uint64_t)LISTEN_MAX_MS)
+                                                : (uint64_t)LISTEN_MS);
+    return true;
 }
 
 /// The answer to `q` is complete.
@@ -341,6 +390,8 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     q->call = NULL;
     if (q->text == NULL) {
         on_unheard(l, q, rc);
+    } else if (resume(l, q)) {
+        return;
     } else if (rc == 0) {
         judge(l, q);
     } else {
@@ -361,10 +412,14 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
 static size_t fill_headers(const struct link_http *l, const struct post *q, struct http_header *h)
 {
     size_t n = 0;
-    h[n++] = (struct http_header){STR("Accept"), q->text != NULL
+    const char *last = q->text == NULL ? l->heard : q->last;
+    if (last != NULL && last[0] != '\0') {
+        h[n++] = (struct http_header){STR("Last-Event-ID"), str_of(last)};
+    }
+    h[n++] = (struct http_header){STR("Accept"), q->text != NULL && q->last == NULL
                                                      ? STR("application/json, text/event-stream")
                                                      : STR("text/event-stream")};
-    if (q->text != NULL) {
+    if (q->text != NULL && q->last == NULL) {
         h[n++] = (struct http_header){STR("Content-Type"), STR("application/json")};
     }
     if (l->session != NULL && !l->modern) {
@@ -393,11 +448,12 @@ static void start(struct post *q)
     static const struct http_cb cb = {.on_head = on_head, .on_body = on_body, .on_done = on_done};
     struct link_http *l = q->l;
     struct http_header *h = xcalloc(OWN_HEADERS + l->n_headers, sizeof *h);
-    struct http_request r = {.method = q->text != NULL ? "POST" : "GET",
+    bool posts = q->text != NULL && q->last == NULL;
+    struct http_request r = {.method = posts ? "POST" : "GET",
                              .url = l->url,
                              .headers = h,
                              .n_headers = fill_headers(l, q, h),
-                             .body = str_of(q->text),
+                             .body = posts ? str_of(q->text) : STR_NULL,
                              .connect_ms = CONNECT_MS};
     struct err e = {0};
     int rc = http_client_send(&q->call, l->world->http, &r, &cb, q, &e);

@@ -26,7 +26,7 @@
 #define MODERN "2026-07-28"
 #define META   "io.modelcontextprotocol/"
 
-enum { UNKNOWN_VERSION = -32022, GARBAGE_KEPT = 120, TITLE_MAX = 200 };
+enum { WRONG_HEADERS = -32020, UNKNOWN_VERSION = -32022, GARBAGE_KEPT = 120, TITLE_MAX = 200 };
 
 struct mcp_peer {
     struct loop *loop;
@@ -408,7 +408,8 @@ static void take_answer(struct mcp_peer *p, const struct rpc_message *m, size_t 
     } else if (m->kind == RPC_RESULT) {
         r->done(r, 0, m->result, NULL);
     } else {
-        bool other_era = m->code == RPC_METHOD_NOT_FOUND || m->code == UNKNOWN_VERSION;
+        bool other_era = m->code == RPC_METHOD_NOT_FOUND || m->code == UNKNOWN_VERSION ||
+                         m->code == WRONG_HEADERS;
         err_set(&e, other_era ? ERR_UNSUPPORTED : ERR_INVALID, "%.*s (%lld)",
                 (int)MIN(m->message.n, (size_t)200), m->message.p, (long long)m->code);
         r->done(r, e.code, NULL, &e);
@@ -482,6 +483,16 @@ static void on_lost(void *arg, int64_t id, const struct err *e)
     }
 }
 
+static bool is_open(void *arg, int64_t id)
+{
+    const struct mcp_peer *p = arg;
+    bool found = false;
+    vec_foreach (it, &p->open) {
+        found = found || (*it)->id == id;
+    }
+    return found;
+}
+
 static void on_end(void *arg, const struct err *e)
 {
     struct mcp_peer *p = arg;
@@ -493,7 +504,7 @@ static void on_end(void *arg, const struct err *e)
 }
 
 const struct mcp_link_cb mcp_peer_link_cb = {
-    .on_text = on_text, .on_lost = on_lost, .on_end = on_end};
+    .on_text = on_text, .on_lost = on_lost, .is_open = is_open, .on_end = on_end};
 
 // ---- public ---------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ static void take_request(struct visit *v)
     struct str target = str_cut(&line, ' '), query = target;
     bool ours = str_eqz(str_cut(&query, '?'), "/callback");
     char *state = value_of(query, "state"), *code = value_of(query, "code");
-    char *error = value_of(query, "error");
+    char *error = value_of(query, "error"), *issuer = value_of(query, "iss");
     if (!ours || state == NULL || !str_eq_secret(str_of(state), str_of(c->state)) ||
         (code == NULL && error == NULL)) {
         answer(v, 400, "This is not the answer to a login.\n");
@@ -119,11 +119,12 @@ static void take_request(struct visit *v)
                code != NULL ? "Logged in. You can close this page.\n"
                             : "Not logged in. You can close this page.\n");
         timer_stop(&c->timer);
-        c->back(c->arg, code, code != NULL ? NULL : &e);
+        c->back(c->arg, code, issuer, code != NULL ? NULL : &e);
     }
     free(state);
     free(code);
     free(error);
+    free(issuer);
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *out)
@@ -172,7 +173,7 @@ static void on_late(void *arg)
     struct oauth_callback *c = arg;
     struct err e;
     err_set(&e, ERR_TIMEOUT, "nobody logged in within %d minutes", OAUTH_PERSON_MS / 60000);
-    c->back(c->arg, NULL, &e);
+    c->back(c->arg, NULL, NULL, &e);
 }
 
 static void on_closed(uv_handle_t *h)

@@ -29,10 +29,13 @@ struct oauth_login {
     void *arg;
     struct arena arena;             // of all texts
     const char *url;                // of the server
+    const char *resource;           // what the server calls itself
     step_fn *next;                  // takes the answer to the request
     const char *places[PLACES + 1]; // where a document may be; NULL at the end
     size_t at;
     const char *issuer, *authorize, *endpoint, *registration, *scope;
+    const char *method; // how we say who we are, to be registered
+    bool names_itself;  // the authorization server says who it is when the browser comes back
     char state[SECRET_TEXT], verifier[SECRET_TEXT];
     const char *redirect;
     struct oauth_callback *callback;
@@ -142,12 +145,6 @@ static void ask(struct oauth_login *l, const char *method, const char *url, cons
 
 static const struct http_cb json_cb = {.on_done = on_answer};
 
-static void ask_form(struct oauth_login *l, const char *url, struct str form,
-                     const struct http_cb *cb)
-{
-    ask(l, "POST", url, "application/x-www-form-urlencoded", form, cb, NULL);
-}
-
 static void look(struct oauth_login *l, step_fn *next)
 {
     ask(l, "GET", l->places[l->at], NULL, STR_NULL, &json_cb, next);
@@ -169,13 +166,21 @@ static void on_token(struct http_call *call, int rc, const struct http_reply *re
     end(l, rc < 0 ? &why : NULL);
 }
 
-static void on_back(void *arg, const char *code, const struct err *e)
+static void on_back(void *arg, const char *code, const char *issuer, const struct err *e)
 {
     static const struct http_cb cb = {.on_done = on_token};
     struct oauth_login *l = arg;
     struct buf form = {.max = SIZE_MAX};
+    struct http_call *call;
+    struct err why = {0};
     oauth__callback_close(l->callback);
     l->callback = NULL;
+    if (issuer != NULL ? strcmp(issuer, l->issuer) != 0 : l->names_itself && code != NULL) {
+        err_set(&why, ERR_DENIED, "another authorization server answered: '%.80s'",
+                issuer != NULL ? issuer : "it does not say which");
+        end(l, &why);
+        return;
+    }
     if (code == NULL) {
         end(l, e);
         return;
@@ -183,33 +188,17 @@ static void on_back(void *arg, const char *code, const struct err *e)
     oauth__add(&form, "grant_type", "authorization_code");
     oauth__add(&form, "code", code);
     oauth__add(&form, "redirect_uri", l->redirect);
-    oauth__add(&form, "client_id", l->token.client_id);
     oauth__add(&form, "code_verifier", l->verifier);
-    oauth__add(&form, "resource", l->url);
-    if (l->token.client_secret != NULL) {
-        oauth__add(&form, "client_secret", l->token.client_secret);
+    oauth__add(&form, "resource", l->resource);
+    if (!is_safe(l->endpoint)) {
+        fail(l, "the token endpoint is neither https nor on this machine");
+    } else if (oauth__ask_token(&call, l->http, &l->token, &form, &cb, l, &why) < 0) {
+        end(l, &why);
     }
-    ask_form(l, l->endpoint, buf_str(&form), &cb);
     buf_fini(&form);
 }
 
 // ---- the user ---------------------------------------------------------------------------------------
-
-static void base64url(const uint8_t *in, size_t n, char *out)
-{
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    size_t k = 0;
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)in[i] << 16 | (i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0) |
-                     (i + 2 < n ? in[i + 2] : 0);
-        size_t letters_n = MIN(n - i, (size_t)3) + 1;
-        for (size_t j = 0; j < letters_n; j++) {
-            out[k++] = letters[v >> (18 - 6 * j) & 63];
-        }
-    }
-    out[k] = '\0';
-}
 
 static bool make_secret(char out[SECRET_TEXT])
 {
@@ -217,31 +206,34 @@ static bool make_secret(char out[SECRET_TEXT])
     ssize_t n;
     while ((n = getrandom(bytes, sizeof bytes, 0)) < 0 && errno == EINTR) {
     }
-    base64url(bytes, sizeof bytes, out);
+    struct buf text = {.max = SECRET_TEXT};
+    oauth__base64(bytes, sizeof bytes, true, &text);
+    snprintf(out, SECRET_TEXT, "%s", buf_z(&text));
+    buf_fini(&text);
     return n == sizeof bytes;
 }
 
 static void send_to_browser(struct oauth_login *l)
 {
-    struct buf address = {.max = SIZE_MAX};
+    struct buf address = {.max = SIZE_MAX}, challenge = {.max = SIZE_MAX};
     uint8_t digest[SHA256_SIZE];
-    char challenge[SECRET_TEXT];
     sha256_of(str_of(l->verifier), digest);
-    base64url(digest, sizeof digest, challenge);
+    oauth__base64(digest, sizeof digest, true, &challenge);
     buf_addz(&address, l->authorize);
     buf_addz(&address, strchr(l->authorize, '?') != NULL ? "" : "?");
     oauth__add(&address, "response_type", "code");
     oauth__add(&address, "client_id", l->token.client_id);
     oauth__add(&address, "redirect_uri", l->redirect);
-    oauth__add(&address, "code_challenge", challenge);
+    oauth__add(&address, "code_challenge", buf_z(&challenge));
     oauth__add(&address, "code_challenge_method", "S256");
     oauth__add(&address, "state", l->state);
-    oauth__add(&address, "resource", l->url);
+    oauth__add(&address, "resource", l->resource);
     if (l->scope != NULL) {
         oauth__add(&address, "scope", l->scope);
     }
     l->show(l->arg, buf_z(&address));
     buf_fini(&address);
+    buf_fini(&challenge);
 }
 
 static const char *text_of(struct oauth_login *l, const struct json *v, const char *key)
@@ -262,8 +254,10 @@ static void on_registered(struct oauth_login *l, int status, const struct json *
     }
     l->token.client_id = xstrdup(id);
     l->token.client_secret = secret != NULL ? xstrdup(secret) : NULL;
+    const char *method = text_of(l, v, "token_endpoint_auth_method");
+    l->token.basic = strcmp(method != NULL ? method : l->method, "client_secret_basic") == 0;
     l->token.endpoint = xstrdup(l->endpoint);
-    l->token.resource = xstrdup(l->url);
+    l->token.resource = xstrdup(l->resource);
     send_to_browser(l);
 }
 
@@ -285,6 +279,7 @@ static void register_client(struct oauth_login *l)
     jw_init(&w, &body);
     jw_obj(&w);
     jw_kstrz(&w, "client_name", "Afloat");
+    jw_kstrz(&w, "application_type", "native");
     jw_karr(&w, "redirect_uris");
     jw_strz(&w, l->redirect);
     jw_end_arr(&w);
@@ -292,7 +287,7 @@ static void register_client(struct oauth_login *l)
     jw_raw(&w, STR("[\"authorization_code\",\"refresh_token\"]"));
     jw_key(&w, "response_types");
     jw_raw(&w, STR("[\"code\"]"));
-    jw_kstrz(&w, "token_endpoint_auth_method", "none");
+    jw_kstrz(&w, "token_endpoint_auth_method", l->method);
     jw_end_obj(&w);
     ask(l, "POST", l->registration, "application/json", buf_str(&body), &json_cb, on_registered);
     buf_fini(&body);
@@ -310,6 +305,21 @@ static bool has_s256(const struct json *v)
     return found;
 }
 
+/// The first of ours that the authorization server knows.
+static const char *method_of(const struct json *v)
+{
+    static const char *const ours[] = {"none", "client_secret_post", "client_secret_basic"};
+    const struct json *list = json_get(v, "token_endpoint_auth_methods_supported");
+    for (size_t i = 0; list != NULL && i < ARRAY_LEN(ours); i++) {
+        json_foreach_item (it, list) {
+            if (str_eqz(json_str(it, ""), ours[i])) {
+                return ours[i];
+            }
+        }
+    }
+    return ours[0];
+}
+
 static void on_server(struct oauth_login *l, int status, const struct json *v)
 {
     bool found = status / 100 == 2 && json_get(v, "token_endpoint") != NULL;
@@ -318,6 +328,14 @@ static void on_server(struct oauth_login *l, int status, const struct json *v)
         look(l, on_server);
         return;
     }
+    struct str named = json_str(json_get(v, "issuer"), "");
+    if (found && named.n != 0 && !str_eqz(named, l->issuer)) {
+        fail(l, "the authorization server's document names another issuer");
+        return;
+    }
+    l->method = method_of(v);
+    l->names_itself =
+        json_bool(json_get(v, "authorization_response_iss_parameter_supported"), false);
     split(l, l->issuer, &origin, &path);
     l->authorize = found ? text_of(l, v, "authorization_endpoint")
                          : arena_printf(&l->arena, "%s/authorize", origin);
@@ -362,28 +380,35 @@ static void on_resource(struct oauth_login *l, int status, const struct json *v)
         look(l, on_resource);
         return;
     }
-    json_foreach_item (it, json_get(v, "scopes_supported")) {
+    const char *itself = text_of(l, v, "resource");
+    if (itself != NULL && !str_starts(str_of(l->url), itself)) {
+        fail(l, "the server's document names another resource");
+        return;
+    }
+    l->resource = itself != NULL ? itself : l->url;
+    json_foreach_item (it, l->scope == NULL ? json_get(v, "scopes_supported") : NULL) {
         struct str one = json_str(it, "");
         buf_addf(&scope, "%s" STR_FMT, scope.n != 0 ? " " : "", STR_ARG(one));
     }
-    l->scope = scope.n != 0 ? arena_strdup(&l->arena, buf_str(&scope)) : NULL;
+    l->scope = scope.n != 0 ? arena_strdup(&l->arena, buf_str(&scope)) : l->scope;
     buf_fini(&scope);
     split(l, l->url, &origin, &path);
     find_server(l, issuer.n != 0 ? arena_strdup(&l->arena, issuer) : origin);
 }
 
-/// The value of resource_metadata="..." in a WWW-Authenticate header; NULL: none.
-static const char *metadata_of(struct oauth_login *l, struct str header)
+/// The value of NAME="..." in a WWW-Authenticate header; NULL: none.
+static const char *challenge_of(struct oauth_login *l, struct str header, const char *name)
 {
     char *text = arena_strdup(&l->arena, header);
-    char *at = strcasestr(text, "resource_metadata=");
+    char *at = strcasestr(text, name);
     if (at == NULL) {
         return NULL;
     }
-    at += strlen("resource_metadata=");
-    at += *at == '"';
-    at[strcspn(at, "\", ")] = '\0';
-    return at;
+    at += strlen(name);
+    bool quoted = *at == '"';
+    at += quoted;
+    at[strcspn(at, quoted ? "\"" : ", ")] = '\0';
+    return *at != '\0' ? at : NULL;
 }
 
 static void on_refused(struct http_call *call, int rc, const struct http_reply *reply,
@@ -401,7 +426,9 @@ static void on_refused(struct http_call *call, int rc, const struct http_reply *
         fail(l, "the server needs no login");
         return;
     }
-    const char *named = metadata_of(l, http_reply_get(reply, "www-authenticate"));
+    struct str challenge = http_reply_get(reply, "www-authenticate");
+    const char *named = challenge_of(l, challenge, "resource_metadata=");
+    l->scope = challenge_of(l, challenge, "scope=");
     split(l, l->url, &origin, &path);
     if (named != NULL && is_safe(named)) {
         l->places[n++] = named;

@@ -16,6 +16,7 @@ struct oauth_token {
     char *endpoint;                  // where it is renewed
     char *client_id, *client_secret; // `client_secret` may be NULL
     char *resource;
+    bool basic;         // the client's secret goes into a header, not into the form
     int64_t expires_at; // seconds since 1970; 0: unknown
 };
 

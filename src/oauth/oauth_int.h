@@ -1,5 +1,6 @@
 #pragma once
 
+#include "net/http_client.h"
 #include "oauth/oauth.h"
 
 // What the files of this folder share.
@@ -12,12 +13,19 @@ enum { OAUTH_HTTP_MS = 30000, OAUTH_PERSON_MS = 10 * 60 * 1000 };
 
 /// Add `key=value` to a form or a query, encoded.
 void oauth__add(struct buf *out, const char *key, const char *value);
+/// Append bytes as base64; `url`: with the letters for addresses, without padding.
+void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out);
+/// Send `form` to the endpoint of `t`, with what says who we are.
+int oauth__ask_token(struct http_call **call, struct http_client *http, const struct oauth_token *t,
+                     struct buf *form, const struct http_cb *cb, void *arg,
+                     struct err *e) MUST_CHECK;
 /// Take the answer of a token endpoint into `t`.
 int oauth__take(struct oauth_token *t, int status, struct str body, struct err *e) MUST_CHECK;
 
 struct oauth_callback;
-/// What the browser brought: a code, or what went wrong. Once. Borrowed for the call.
-typedef void oauth_back(void *arg, const char *code, const struct err *e);
+/// What the browser brought: a code and who says it gave it (NULL: nobody), or what went wrong. Once. Borrowed for the
+/// call.
+typedef void oauth_back(void *arg, const char *code, const char *issuer, const struct err *e);
 /// Listen on a free port of 127.0.0.1. `state` (copied) must come back. The caller ends it with oauth__callback_close().
 int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,
                          oauth_back *back, void *arg, struct err *e) MUST_CHECK;

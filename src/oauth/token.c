@@ -23,6 +23,7 @@ int oauth_token_read(struct oauth_token *t, struct str text, struct err *e)
                               .client_id = text_or_null(v, "client_id"),
                               .client_secret = text_or_null(v, "client_secret"),
                               .resource = text_or_null(v, "resource"),
+                              .basic = json_bool(json_get(v, "basic"), false),
                               .expires_at = json_int(json_get(v, "expires_at"), 0)};
     arena_fini(&a);
     if (rc < 0 || t->access == NULL || t->endpoint == NULL || t->client_id == NULL ||
@@ -47,6 +48,7 @@ void oauth_token_write(const struct oauth_token *t, struct buf *out)
             jw_kstrz(&w, members[i].key, members[i].value);
         }
     }
+    jw_kbool(&w, "basic", t->basic);
     jw_kint(&w, "expires_at", t->expires_at);
     jw_end_obj(&w);
 }
@@ -83,10 +85,9 @@ char *oauth_secret_name(const char *server)
 
 // ---- forms --------------------------------------------------------------------------------------
 
-void oauth__add(struct buf *out, const char *key, const char *value)
+static void add_encoded(struct buf *out, const char *value)
 {
     static const char hex[] = "0123456789ABCDEF";
-    buf_addf(out, "%s%s=", out->n != 0 && out->p[out->n - 1] != '?' ? "&" : "", key);
     for (const char *p = value; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -97,6 +98,69 @@ void oauth__add(struct buf *out, const char *key, const char *value)
             buf_addf(out, "%%%c%c", hex[c >> 4], hex[c & 15]);
         }
     }
+}
+
+void oauth__add(struct buf *out, const char *key, const char *value)
+{
+    buf_addf(out, "%s%s=", out->n != 0 && out->p[out->n - 1] != '?' ? "&" : "", key);
+    add_encoded(out, value);
+}
+
+void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)in[i] << 16 | (i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0) |
+                     (i + 2 < n ? in[i + 2] : 0);
+        size_t used = MIN(n - i, (size_t)3) + 1;
+        for (size_t j = 0; j < (url ? used : 4); j++) {
+            uint32_t k = v >> (18 - 6 * j) & 63;
+            buf_addc(out, j >= used ? '='
+                          : k < 62  ? letters[k]
+                          : k == 62 ? (url ? '-' : '+')
+                                    : (url ? '_' : '/'));
+        }
+    }
+}
+
+/// "Basic ID:SECRET", both encoded as in a form first.
+static void write_basic(struct buf *out, const struct oauth_token *t)
+{
+    struct buf both = {.max = SIZE_MAX};
+    add_encoded(&both, t->client_id);
+    buf_addc(&both, ':');
+    add_encoded(&both, t->client_secret);
+    buf_addz(out, "Basic ");
+    oauth__base64((const uint8_t *)both.p, both.n, false, out);
+    explicit_bzero(both.p, both.n);
+    buf_fini(&both);
+}
+
+int oauth__ask_token(struct http_call **call, struct http_client *http, const struct oauth_token *t,
+                     struct buf *form, const struct http_cb *cb, void *arg, struct err *e)
+{
+    struct buf basic = {.max = SIZE_MAX};
+    bool header = t->basic && t->client_secret != NULL;
+    if (header) {
+        write_basic(&basic, t);
+    } else {
+        oauth__add(form, "client_id", t->client_id);
+    }
+    if (!header && t->client_secret != NULL) {
+        oauth__add(form, "client_secret", t->client_secret);
+    }
+    struct http_header headers[] = {{STR("Content-Type"), STR("application/x-www-form-urlencoded")},
+                                    {STR("Accept"), STR("application/json")},
+                                    {STR("Authorization"), buf_str(&basic)}};
+    struct http_request q = {.method = "POST",
+                             .url = t->endpoint,
+                             .headers = headers,
+                             .n_headers = header ? 3 : 2,
+                             .body = buf_str(form),
+                             .timeout_ms = OAUTH_HTTP_MS};
+    int rc = http_client_send(call, http, &q, cb, arg, e);
+    buf_fini(&basic);
+    return rc;
 }
 
 int oauth__take(struct oauth_token *t, int status, struct str body, struct err *e)
@@ -180,7 +244,6 @@ struct oauth_renewal *oauth_renew(struct http_client *http, struct loop *loop,
                                   const struct oauth_token *t, oauth_cb *done, void *arg)
 {
     static const struct http_cb cb = {.on_done = on_renewed};
-    struct http_header type = {STR("Content-Type"), STR("application/x-www-form-urlencoded")};
     struct oauth_renewal *r = xcalloc(1, sizeof *r);
     struct buf copy = {.max = SIZE_MAX}, form = {.max = SIZE_MAX};
     r->loop = loop;
@@ -194,18 +257,8 @@ struct oauth_renewal *oauth_renew(struct http_client *http, struct loop *loop,
     if (rc == 0) {
         oauth__add(&form, "grant_type", "refresh_token");
         oauth__add(&form, "refresh_token", t->refresh);
-        oauth__add(&form, "client_id", t->client_id);
         oauth__add(&form, "resource", t->resource);
-        if (t->client_secret != NULL) {
-            oauth__add(&form, "client_secret", t->client_secret);
-        }
-        struct http_request q = {.method = "POST",
-                                 .url = t->endpoint,
-                                 .headers = &type,
-                                 .n_headers = 1,
-                                 .body = buf_str(&form),
-                                 .timeout_ms = OAUTH_HTTP_MS};
-        rc = http_client_send(&r->call, http, &q, &cb, r, &r->why);
+        rc = oauth__ask_token(&r->call, http, t, &form, &cb, r, &r->why);
     }
     if (rc < 0) {
         r->why.code = rc;
