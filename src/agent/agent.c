@@ -104,6 +104,7 @@ void agent_free(struct agent *a)
     map_fini(&a->sessions);
     rules_fini(&a->rules);
     book_free(a->book);
+    agent__drop_shelf(a);
     free(a);
 }
 

@@ -265,8 +265,10 @@ struct agent_tool {
 };
 /// List those of the current generation that are switched on and reach callers outside of projects, in load order.
 /// The same rules decide what agent_tool_run() without a directory finds. `*out` is in `arena`; items are borrowed
-/// until the loop turns. Returns how many.
+/// until the loop turns, names until another generation is asked for. Returns how many.
 size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out);
+/// The one of that name in the list; NULL when there is none. `arena` is for what is looked up.
+const struct gen_item *agent_tool_find(struct agent *a, struct str name, struct arena *arena);
 
 /// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
 /// The next turn finds them again, if they are there; nothing happens while one runs.

@@ -44,10 +44,12 @@ struct agent {
     struct map sessions;        // id -> struct session, those in memory
     struct session *warm;       // with a conversation in memory, used last first
     size_t n_warm;
-    struct lane *files;     // prompts' files
-    struct lane *requests;  // requests.jsonl, in order
-    struct lane *tools;     // jobs
-    struct tool_run *runs;  // tools that run without a session
+    struct lane *files;    // prompts' files
+    struct lane *requests; // requests.jsonl, in order
+    struct lane *tools;    // jobs
+    struct tool_run *runs; // tools that run without a session
+    struct tool_shelf
+        *shelf;             // what they find, of the last generation that was asked; NULL: none yet
     uint64_t n_runs;        // so far, for the names of their outputs
     struct rules rules;     // of [[permission]] in the configuration
     struct err rules_fault; // one of them cannot be used: no session starts, no turn either
@@ -545,6 +547,7 @@ bool turn__is_full(const struct turn *t);
 void turn__compact_reply(struct turn *t, struct str summary);
 
 // tool_call_outside.c
+void agent__drop_shelf(struct agent *a); // when no call can come any more
 /// The hub stops: give up the tools that run without a session.
 void agent__cancel_runs(struct agent *a);
 

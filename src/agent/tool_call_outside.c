@@ -9,6 +9,17 @@
 
 #include "agent/agent_int.h"
 
+/// What can be called outside of projects in one generation: made once, and shared by its calls.
+struct tool_shelf {
+    unsigned refs;
+    const struct gen *gen; // only compared: never read without its number
+    uint64_t number;
+    struct arena arena;
+    struct str *units; // names of those that reach here
+    size_t n;
+    struct toolbox tools;
+};
+
 struct tool_run {
     struct call_site site;
     struct arena arena;
@@ -18,10 +29,20 @@ struct tool_run {
     const struct hook_caller *caller;
     void *caller_arg;
     bool answered, cancelled;
+    struct tool_shelf *shelf;      // whose tools the site has; NULL: it has its own
     struct tool_run *next, **link; // agent.runs
     agent_tool_cb *cb;
     void *arg;
 };
+
+static void shelf_unref(struct tool_shelf *s)
+{
+    if (s != NULL && --s->refs == 0) {
+        toolbox_fini(&s->tools);
+        arena_fini(&s->arena);
+        free(s);
+    }
+}
 
 static void run_free(void *arg)
 {
@@ -32,6 +53,10 @@ static void run_free(void *arg)
     }
     for (size_t i = 0; i < r->site.calls.n; i++) {
         tool_call__free(r->site.calls.p[i]);
+    }
+    if (r->shelf != NULL) {
+        r->site.tools = (struct toolbox){0};
+        shelf_unref(r->shelf);
     }
     tool_call__site_fini(&r->site);
     *r->link = r->next;
@@ -109,20 +134,45 @@ static void on_ended(struct tool_call *c)
     }
 }
 
-/// The units of `g` that reach calls in `dir` without a session; returns how many.
-static size_t reaching(const struct agent *a, const struct gen *g, const char *dir,
-                       struct arena *arena, struct gen_unit ***units)
+/// Fill `tools` with what reaches calls in `dir` without a session; `names` gets the units. Returns how many.
+static size_t fill_tools(const struct agent *a, const struct gen *g, const char *dir,
+                         struct toolbox *tools, struct str **names, struct arena *arena)
 {
     const struct agent_host *h = &a->o.host;
+    struct gen_unit **units = arena_calloc(arena, gen_count(g) + 1, sizeof(struct gen_unit *));
     size_t n = 0;
-    *units = arena_calloc(arena, gen_count(g) + 1, sizeof(struct gen_unit *));
+    *names = arena_calloc(arena, gen_count(g) + 1, sizeof **names);
     for (size_t i = 0; i < gen_count(g); i++) {
         struct gen_unit *u = gen_at(g, i);
         if (h->reach(h->plugins, u, "", dir) != AGENT_NEVER) {
-            (*units)[n++] = u;
+            (*names)[n] = arena_str(arena, str_of(u->name));
+            units[n++] = u;
         }
     }
+    toolbox_fill(tools, g, units, n, &(struct toolbox_rules){0}, arena);
     return n;
+}
+
+/// The shelf of generation `g`, which is the current one. What is registered in one turn shares a number, so the
+/// generation itself counts too: it is not freed before the turn ends.
+static struct tool_shelf *shelf_of(struct agent *a, const struct gen *g)
+{
+    struct tool_shelf *s = a->shelf;
+    if (s == NULL || s->gen != g || s->number != gen_number(g)) {
+        shelf_unref(s);
+        s = xcalloc(1, sizeof *s);
+        *s = (struct tool_shelf){.refs = 1, .gen = g, .number = gen_number(g)};
+        arena_init(&s->arena);
+        s->n = fill_tools(a, g, "/", &s->tools, &s->units, &s->arena);
+        a->shelf = s;
+    }
+    return s;
+}
+
+void agent__drop_shelf(struct agent *a)
+{
+    shelf_unref(a->shelf);
+    a->shelf = NULL;
 }
 
 /// Pin the current generation and take what of it reaches this directory. False: answered.
@@ -130,26 +180,27 @@ static bool fill_site(struct tool_run *r)
 {
     struct call_site *site = &r->site;
     struct agent *a = site->agent;
-    const char *dir = site->dir != NULL ? site->dir : "/";
     struct gen *g = gen_current(a->o.engine);
-    struct gen_unit **units;
+    struct str *names;
     struct err e = {0};
     if (g == NULL || a->stopping) {
         run_refuse(r, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return false;
     }
-    if (agent__check_required(a, g, dir, &e) < 0) {
+    if (agent__check_required(a, g, site->dir != NULL ? site->dir : "/", &e) < 0) {
         run_refuse(r, PROBLEM_PLUGIN_UNAVAILABLE, NULL, e.msg);
         return false;
     }
-    size_t n = reaching(a, g, dir, &r->arena, &units);
-    struct str *names = arena_calloc(&r->arena, n + 1, sizeof *names);
-    for (size_t i = 0; i < n; i++) {
-        names[i] = str_of(units[i]->name);
-    }
     site->gen = gen_pin(g);
-    site->hooks = gen_hooks_of(g, names, n);
-    toolbox_fill(&site->tools, g, units, n, &(struct toolbox_rules){0}, &r->arena);
+    if (site->dir != NULL) {
+        size_t n = fill_tools(a, g, site->dir, &site->tools, &names, &r->arena);
+        site->hooks = gen_hooks_of(g, names, n);
+    } else {
+        r->shelf = shelf_of(a, g);
+        r->shelf->refs++;
+        site->tools = r->shelf->tools;
+        site->hooks = gen_hooks_of(g, r->shelf->units, r->shelf->n);
+    }
     return true;
 }
 
@@ -269,29 +320,45 @@ void agent_tool_cancel(struct tool_run *r)
     }
 }
 
+/// Is it a tool of a plugin? Those of MCP servers are not ours to pass on.
+static bool is_of_plugin(const struct tool_entry *e)
+{
+    return e->tool == &tool_call__plugin_tool && strcmp(gen_item_unit(e->data)->host, "mcp") != 0;
+}
+
+static bool is_on(const struct agent *a, const struct tool_entry *e, struct arena *arena)
+{
+    const struct gen_item *it = e->data;
+    const char *full = arena_printf(arena, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+    return !toolbox_is_off(a->o.choices, e->name, arena) &&
+           !toolbox_is_off(a->o.choices, str_of(full), arena);
+}
+
 size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out)
 {
     struct gen *g = gen_current(a->o.engine);
-    struct gen_unit **units;
-    struct toolbox box = {0};
     size_t n = 0;
     *out = NULL;
     if (g == NULL) {
         return 0;
     }
-    size_t n_units = reaching(a, g, "/", arena, &units);
-    toolbox_fill(&box, g, units, n_units, &(struct toolbox_rules){.choices = a->o.choices}, arena);
-    struct agent_tool *list = arena_calloc(arena, box.list.n + 1, sizeof *list);
-    vec_foreach (it, &box.list) {
-        bool plugins = it->tool == &tool_call__plugin_tool;
-        if (plugins &&
-            strcmp(gen_item_unit(it->data)->host, "mcp") != 0) { // not those of MCP servers
+    const struct toolbox *tools = &shelf_of(a, g)->tools;
+    struct agent_tool *list = arena_calloc(arena, tools->list.n + 1, sizeof *list);
+    vec_foreach (it, &tools->list) {
+        if (is_of_plugin(it) && is_on(a, it, arena)) {
             list[n++] = (struct agent_tool){.name = it->name, .item = it->data};
         }
     }
-    toolbox_fini(&box);
     *out = list;
     return n;
+}
+
+const struct gen_item *agent_tool_find(struct agent *a, struct str name, struct arena *arena)
+{
+    struct gen *g = gen_current(a->o.engine);
+    const struct tool_entry *e = g != NULL ? toolbox_find(&shelf_of(a, g)->tools, name) : NULL;
+    bool listed = e != NULL && str_eq(e->name, name) && is_of_plugin(e) && is_on(a, e, arena);
+    return listed ? e->data : NULL;
 }
 
 void agent__cancel_runs(struct agent *a)

@@ -146,10 +146,14 @@ void mcp_lists__free(struct mcpserver *s)
 
 struct str mcp_lists__text(struct mcpserver *s, enum mcp_list which)
 {
-    uint64_t generation = (uint64_t)api_generation(s->o.api);
-    if (generation != s->lists_generation || s->lists_config != s->o.config->now) {
+    struct gen_engine *engine = api_engine(s->o.api);
+    struct gen *g = engine != NULL ? gen_current(engine) : NULL;
+    uint64_t number = g != NULL ? gen_number(g) : 0;
+    // what is registered in one turn shares a number, so the generation itself counts too
+    if (g != s->lists_gen || number != s->lists_number || s->lists_config != s->o.config->now) {
         mcp_lists__free(s);
-        s->lists_generation = generation;
+        s->lists_gen = g;
+        s->lists_number = number;
         s->lists_config = s->o.config->now;
     }
     if (s->lists[which] == NULL) {

@@ -264,7 +264,8 @@ struct mcpserver {
     struct event_reader *reader; // NULL: nobody listens
     struct timer sweep;
     char *lists[MCP__LISTS];
-    uint64_t lists_generation;
+    const struct gen *lists_gen; // only compared
+    uint64_t lists_number;
     const struct config *lists_config;
     uint64_t told[MCP__LISTS]; // hashes of the lists as they were when clients were told last
     uint8_t key[32];           // of requestState; random

@@ -82,19 +82,6 @@ static void on_tool(void *arg, const struct agent_tool_answer *r, const struct a
     }
 }
 
-/// The tool of that name among those that are listed: built-in ones are for sessions only.
-static const struct gen_item *find_tool(struct mcp_call *c, struct str name)
-{
-    const struct agent_tool *tools;
-    size_t n = agent_tool_list(c->server->o.agent, &c->arena, &tools);
-    for (size_t i = 0; i < n; i++) {
-        if (str_eq(tools[i].name, name)) {
-            return tools[i].item;
-        }
-    }
-    return NULL;
-}
-
 void mcp_tools__call(struct mcp_call *c)
 {
     const struct json *arguments = json_get(c->params, "arguments");
@@ -106,7 +93,8 @@ void mcp_tools__call(struct mcp_call *c)
     if (!mcp_ask__read(c) || mcp_operations__run(c, name)) {
         return;
     }
-    const struct gen_item *item = find_tool(c, name);
+    // built-in tools are for sessions only
+    const struct gen_item *item = agent_tool_find(c->server->o.agent, name, &c->arena);
     if (item == NULL) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "there is no tool '" STR_FMT "'",
                        (int)MIN(name.n, 100), name.p);
