@@ -258,6 +258,8 @@ struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct j
 /// Give it up: `cb` comes with a refusal, now or when what runs has ended.
 void agent_tool_cancel(struct tool_run *r);
 
+/// Does a unit reach callers outside of sessions and projects?
+bool agent_reaches_all(const struct agent *a, const struct gen_unit *u);
 /// A tool of a plugin that can be called without a session.
 struct agent_tool {
     struct str name; // as it is called: its plain name, or UNIT__NAME

@@ -320,6 +320,11 @@ void agent_tool_cancel(struct tool_run *r)
     }
 }
 
+bool agent_reaches_all(const struct agent *a, const struct gen_unit *u)
+{
+    return a->o.host.reach(a->o.host.plugins, u, "", "/") != AGENT_NEVER;
+}
+
 /// Is it a tool of a plugin? Those of MCP servers are not ours to pass on.
 static bool is_of_plugin(const struct tool_entry *e)
 {

@@ -325,6 +325,16 @@ void mcp_ask__answered(struct mcp_session *x, const struct rpc_message *m)
 
 // ---- telling ----------------------------------------------------------------------------------------
 
+/// Whole numbers without a fraction: some clients insist.
+static void write_number(struct jw *w, double d)
+{
+    if (d > -0x1p53 && d < 0x1p53 && (double)(int64_t)d == d) {
+        jw_int(w, (int64_t)d);
+    } else {
+        jw_double(w, d);
+    }
+}
+
 static void on_progress(void *arg, struct str text, double done, double total)
 {
     struct mcp_call *c = arg;
@@ -340,14 +350,10 @@ static void on_progress(void *arg, struct str text, double done, double total)
     jw_obj(&w);
     jw_kvalue(&w, "progressToken", c->progress_token);
     jw_key(&w, "progress");
-    if (done != 0 || total != 0) {
-        jw_double(&w, done);
-    } else {
-        jw_uint(&w, c->n_progress); // it has to grow
-    }
+    write_number(&w, done != 0 || total != 0 ? done : (double)c->n_progress); // it has to grow
     if (total != 0) {
         jw_key(&w, "total");
-        jw_double(&w, total);
+        write_number(&w, total);
     }
     if (text.n != 0) {
         jw_kstr(&w, "message", text);

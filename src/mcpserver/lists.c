@@ -94,14 +94,21 @@ static void write_resource(const struct gen_item *it, const struct json *about, 
     jw_end_obj(w);
 }
 
-static void write_items(struct gen *g, enum mcp_list which, struct arena *a, struct jw *w)
+bool mcp_lists__has(const struct mcpserver *s, const struct gen_item *it, enum gen_kind kind)
+{
+    return gen_item_kind(it) == kind && !gen_item_is_off(it) &&
+           agent_reaches_all(s->o.agent, gen_item_unit(it));
+}
+
+static void write_items(const struct mcpserver *s, struct gen *g, enum mcp_list which,
+                        struct arena *a, struct jw *w)
 {
     enum gen_kind kind = which == MCP_PROMPTS ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE;
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
             const struct gen_item *it = gen_unit_at(u, k);
-            if (gen_item_kind(it) != kind || gen_item_is_off(it)) {
+            if (!mcp_lists__has(s, it, kind)) {
                 continue;
             }
             const struct json *about = mcp_lists__about(it, a);
@@ -129,7 +136,7 @@ static char *make(struct mcpserver *s, enum mcp_list which)
     if (g != NULL && which == MCP_TOOLS) {
         write_tools(s, &a, &w);
     } else if (g != NULL) {
-        write_items(g, which, &a, &w);
+        write_items(s, g, which, &a, &w);
     }
     jw_end_arr(&w);
     arena_fini(&a);

@@ -219,6 +219,8 @@ enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_TEMPLATES, MCP__LISTS
 /// The array of a list as JSON; borrowed until the next call.
 struct str mcp_lists__text(struct mcpserver *s, enum mcp_list which);
 void mcp_lists__free(struct mcpserver *s);
+/// Is `it` of that kind, and one that clients see?
+bool mcp_lists__has(const struct mcpserver *s, const struct gen_item *it, enum gen_kind kind);
 /// What an item says of itself, parsed into `a`.
 const struct json *mcp_lists__about(const struct gen_item *it, struct arena *a);
 

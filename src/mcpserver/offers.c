@@ -16,6 +16,14 @@ static struct gen *current(struct mcp_call *c)
     return engine != NULL ? gen_current(engine) : NULL;
 }
 
+/// The item of that name that clients see; NULL: none.
+static struct gen_item *find_item(struct mcp_call *c, struct gen *g, enum gen_kind kind,
+                                  struct str name)
+{
+    struct gen_item *it = g != NULL ? gen_item_find(g, kind, name) : NULL;
+    return it != NULL && mcp_lists__has(c->server, it, kind) ? it : NULL;
+}
+
 /// Run the handler of `it` with `input`.
 static void run(struct mcp_call *c, struct gen *g, struct gen_item *it, const struct json *input,
                 gen_call_done *done)
@@ -110,7 +118,7 @@ void mcp_offers__get_prompt(struct mcp_call *c)
     static const struct json none = {.type = JSON_OBJ};
     struct gen *g = current(c);
     struct str name = json_str(json_get(c->params, "name"), "");
-    struct gen_item *it = g != NULL ? gen_item_find(g, GEN_MCP_PROMPT, name) : NULL;
+    struct gen_item *it = find_item(c, g, GEN_MCP_PROMPT, name);
     const struct json *arguments = json_get(c->params, "arguments");
     arguments = arguments != NULL ? arguments : &none;
     if (it == NULL) {
@@ -169,7 +177,7 @@ static bool fits(struct str template, struct str uri, struct json *params)
 /// The resource of that address: one of exactly this, else the first template that it fits.
 static struct gen_item *find_resource(struct mcp_call *c, struct gen *g, struct json *params)
 {
-    struct gen_item *exact = gen_item_find(g, GEN_MCP_RESOURCE, c->uri);
+    struct gen_item *exact = find_item(c, g, GEN_MCP_RESOURCE, c->uri);
     if (exact != NULL &&
         !json_bool(json_get(mcp_lists__about(exact, &c->arena), "template"), false)) {
         params->n = 0;
@@ -179,7 +187,7 @@ static struct gen_item *find_resource(struct mcp_call *c, struct gen *g, struct 
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
             struct gen_item *it = gen_unit_at(u, k);
-            if (gen_item_kind(it) == GEN_MCP_RESOURCE && !gen_item_is_off(it) &&
+            if (mcp_lists__has(c->server, it, GEN_MCP_RESOURCE) &&
                 strchr(gen_item_name(it), '{') != NULL &&
                 fits(str_of(gen_item_name(it)), c->uri, params)) {
                 return it;
@@ -288,7 +296,7 @@ static const struct json *known_values(struct mcp_call *c, struct gen *g)
     struct str argument = json_str(json_get(json_get(c->params, "argument"), "name"), "");
     bool prompt = str_eqz(json_str(json_get(ref, "type"), ""), "ref/prompt");
     struct str name = json_str(json_get(ref, prompt ? "name" : "uri"), "");
-    struct gen_item *it = gen_item_find(g, prompt ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE, name);
+    struct gen_item *it = find_item(c, g, prompt ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE, name);
     const struct json *about = it != NULL ? mcp_lists__about(it, &c->arena) : NULL;
     if (!prompt) {
         return json_get_str(json_get(about, "values"), argument);

@@ -1,5 +1,6 @@
 """Afloat as an MCP server, over the wire: both eras, what plugins offer, and what clients are told as it changes."""
 import json
+import random
 
 import pytest
 from conftest import retry
@@ -168,6 +169,28 @@ def test_prompts_resources_and_completion(served):
     assert done["completion"] == {"values": ["world", "wood"], "total": 2, "hasMore": False}
 
 
+def test_what_a_project_offers_stays_in_the_project(plugin, start_hub, home, tmp_path):
+    plugin("notes", PLUGIN)
+    own = tmp_path / ".afloat" / "plugins"
+    own.mkdir(parents=True)
+    (own / "local.lua").write_text(tool("local") + """
+    mcp.prompt { name = "local", get = function() return "" end }
+    mcp.resource { uri = "local://x", name = "local", read = function() return "" end }
+    mcp.resource { uri_template = "local://t/{x}", name = "local", read = function() return "" end }
+    """)
+    home.ok("trust", str(tmp_path))
+    start_hub("--repo", str(tmp_path))
+    retry(lambda: "local" in names(home.json("plugin", "list")["plugins"]))
+    client = Legacy(home)
+    assert "local" not in names(client.result("tools/list")["tools"])
+    assert names(client.result("prompts/list")["prompts"]) == ["greet"]
+    assert names(client.result("resources/list")["resources"]) == ["today"]
+    assert names(client.result("resources/templates/list")["resourceTemplates"]) == ["day"]
+    for method, params in (("tools/call", {"name": "local"}), ("prompts/get", {"name": "local"}),
+                           ("resources/read", {"uri": "local://x"}), ("resources/read", {"uri": "local://t/1"})):
+        assert "error" in client.ask(method, **params), method
+
+
 # ---- while a call runs ------------------------------------------------------------
 
 
@@ -290,9 +313,9 @@ def test_a_call_under_way_ends_on_its_generation(plugin, start_hub, home):
 
 
 def test_a_storm_of_reloads_with_many_clients_loses_and_doubles_nothing(served, plugin, home):
-    streams = [Legacy(served).listen() for _ in range(40)]
+    streams = [Legacy(served).listen() for _ in range(80)]
     listeners = []
-    for _ in range(10):
+    for _ in range(20):
         wire = Modern(served).post("subscriptions/listen", notifications={"toolsListChanged": True})
         assert wire.message()["method"] == "notifications/subscriptions/acknowledged"
         listeners.append(wire)
@@ -455,6 +478,70 @@ def test_a_flood_of_sessions_and_calls_leaves_others_served(served):
     assert client.call("add", a=1, b=1)["content"][0]["text"] == "2"
     assert idle.post("ping").status == 404  # the oldest that nobody reads made room
     stream.close()
+
+
+def test_a_client_that_does_not_read_is_let_go_and_delays_nobody(plugin, start_hub, home):
+    plugin("flood", """
+    tool { name = "flood", description = "talks", input = { n = "integer" }, run = function(ctx, input)
+      local text = ("x"):rep(64 * 1024)
+      for i = 1, input.n do
+        ctx.progress(text, i, input.n)
+        if i % 20 == 0 then timer.sleep(0.001) end
+      end
+      return "done"
+    end }""" + tool("hi"))
+    hub = start_hub()
+    for client in (Modern(home), Legacy(home)):
+        meta = "meta" if isinstance(client, Modern) else "_meta"
+        wires = [client.post("tools/call", name="flood", arguments={"n": 400}, **{meta: {"progressToken": i}})
+                 for i in range(4)]
+        assert Legacy(home).call("hi")["content"][0]["text"] == "x"
+        reader = Legacy(home).post("tools/call", name="flood", arguments={"n": 60}, _meta={"progressToken": 1})
+        said = reader.rest()
+        assert len(said) == 61 and said[-1]["result"]["content"][0]["text"] == "done"
+        for wire in wires:
+            wire.close()
+    with open(f"/proc/{hub.pid}/status") as status:
+        peak = int(status.read().split("VmHWM:")[1].split()[0])
+    assert peak < 1024 * 1024, f"{peak} kB"  # with the sanitizer's own; 200 MiB were said
+
+
+def test_changed_messages_never_break_the_hub(served):
+    """Real messages with bytes and values changed at random: each gets an answer, and the hub goes on."""
+    rng = random.Random(18)
+    client = Legacy(served)
+    seeds = [bare({"jsonrpc": "2.0", "id": i, "method": m, "params": p}) for i, (m, p) in enumerate([
+        ("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": {"progressToken": "p"}}),
+        ("resources/read", {"uri": "notes://mon/a"}), ("prompts/get", {"name": "greet", "arguments": {"who": "x"}}),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": "w"}}),
+        ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}), ("logging/setLevel", {"level": "info"}),
+        ("tools/call", {"name": "point", "inputResponses": {"a": {}}, "requestState": "x",
+                        "_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}}),
+    ])]
+    values = [b"null", b"7", b"-1", b"[]", b"{}", b'""', b"1e308", b'"\\u0000"', b"true"]
+    for _ in range(400):
+        text = bytearray(rng.choice(seeds))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(text))
+            kind = rng.randrange(4)
+            if kind == 0:
+                text[at] = rng.randrange(256)
+            elif kind == 1:
+                del text[at:at + rng.randint(1, 9)]
+            elif kind == 2:
+                text[at:at] = rng.choice(values)
+            else:
+                colon = text.rfind(b":", 0, at)
+                end = min(x for x in (text.find(b",", at), text.find(b"}", at), len(text)) if x >= 0)
+                text[colon + 1:end] = rng.choice(values)
+            if not text:
+                text = bytearray(b"{")
+        headers = client.headers if rng.random() < 0.7 else [f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: tools/call",
+                                                              "Mcp-Name: add"]
+        wire = Wire(served, "POST", bytes(text), ["Accept: application/json, text/event-stream", *headers])
+        assert wire.status in (200, 202, 400, 404), (wire.status, text)
+        wire.close()
+    assert Legacy(served).call("add", a=1, b=1)["content"][0]["text"] == "2"
 
 
 def test_over_tcp_the_token_and_names_of_the_hub_are_needed(plugin, start_hub, home):
