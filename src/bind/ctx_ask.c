@@ -108,7 +108,7 @@ static int ask_one(lua_State *L, const char *method, struct json *params, const 
 static struct json *read_params(lua_State *L, const char *who, const char *const (*names)[2])
 {
     struct arena *a = &args_scratch(L)->arena;
-    struct json *v;
+    struct json *v = NULL;
     struct err e = {0};
     if (!lua_istable(L, 1) || value_read(&v, a, L, 1, &e) < 0) {
         luaL_error(L, "%s: expects a table%s%s", who, e.msg[0] != '\0' ? ": " : "", e.msg);
