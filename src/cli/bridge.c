@@ -36,104 +36,11 @@ enum {
 
 enum what { WIRE_REQUEST, WIRE_HELLO, WIRE_JOIN, WIRE_LISTEN, WIRE_NOTE };
 
-struct bridge {
-    const char *socket;
-    struct rpc_lines in;
-    struct wire *wires;
-    size_t n_wires;
-    char *hello;                // the client's `initialize`; NULL: it is of the stateless era
-    char session[64];           // "": none
-    char version[16];           // agreed on
-    bool ready;                 // the client has said `initialized`
-    bool joining;               // a new session is on its way
-    vec(char *) waiting;        // lines that need it
-    vec(struct wire *) dormant; // subscriptions/listen that lost the hub; never connected
-    uint64_t retry_at;          // 0: nothing to retry
-    unsigned retry_ms;
-    bool over; // nobody reads or writes any more
-    uint64_t
-        close_at; // stdin has ended: answers that are on their way have until then; 0: it has not
-    int exit_code;
-};
-
 static const char *const lists[][2] = {
     {"toolsListChanged", "notifications/tools/list_changed"},
     {"promptsListChanged", "notifications/prompts/list_changed"},
     {"resourcesListChanged", "notifications/resources/list_changed"},
 };
-
-// ---- to the client --------------------------------------------------------------------------
-
-static void say(struct bridge *b, struct str message)
-{
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
-    buf_adds(&line, message);
-    for (size_t i = 0; i < line.n; i++) {
-        line.p[i] = (char)(line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i]);
-    }
-    buf_addc(&line, '\n');
-    struct str rest = buf_str(&line);
-    while (rest.n != 0 && !b->over) {
-        ssize_t n = write(STDOUT_FILENO, rest.p, rest.n);
-        if (n > 0) {
-            rest = str_from(rest, (size_t)n);
-        } else if (errno == EAGAIN) {
-            struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
-            poll(&p, 1, -1);
-        } else if (errno != EINTR) {
-            b->over = true; // the client is gone
-        }
-    }
-    buf_fini(&line);
-}
-
-static void say_error(struct bridge *b, const struct json *id, int64_t code, struct str text)
-{
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    rpc_error(&w, id, code, STR_FMT, STR_ARG(text));
-    say(b, buf_str(&out));
-    buf_fini(&out);
-}
-
-/// Answer every request of a line with an error.
-static void fail_line(struct bridge *b, const char *line, int64_t code, const char *text)
-{
-    struct rpc_packet p;
-    struct arena a;
-    arena_init(&a);
-    if (rpc_parse(&p, &a, str_of(line), NULL) == 0) {
-        for (size_t i = 0; i < p.n; i++) {
-            if (p.messages[i].kind == RPC_REQUEST) {
-                say_error(b, p.messages[i].id, code, str_of(text));
-            }
-        }
-    }
-    arena_fini(&a);
-}
-
-/// Say that a list has changed; `subscription` is the id of a listener's request, or NULL.
-static void say_changed(struct bridge *b, const char *method, const struct json *subscription)
-{
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    rpc_begin_request(&w, NULL, method);
-    jw_obj(&w);
-    if (subscription != NULL) {
-        jw_kobj(&w, "_meta");
-        jw_kvalue(&w, "io.modelcontextprotocol/subscriptionId", subscription);
-        jw_end_obj(&w);
-    }
-    jw_end_obj(&w);
-    rpc_end(&w);
-    say(b, buf_str(&out));
-    buf_fini(&out);
-}
 
 // ---- to the hub -----------------------------------------------------------------------------
 
@@ -147,12 +54,12 @@ static void on_message(struct wire *w, struct str message)
         w->again = false;
         for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
             if (json_bool(json_get(w->wants, lists[i][0]), false)) {
-                say_changed(b, lists[i][1], w->id);
+                bridge__changed(b, lists[i][1], w->id);
             }
         }
         return;
     }
-    say(b, message);
+    bridge__say(b, message);
 }
 
 /// The hub is gone: look for it again.
@@ -215,7 +122,7 @@ static void join(struct bridge *b)
 static void fail_waiting(struct bridge *b)
 {
     vec_foreach (line, &b->waiting) {
-        fail_line(b, *line, RPC_INTERNAL_ERROR, GONE);
+        bridge__fail(b, *line, RPC_INTERNAL_ERROR, GONE);
         free(*line);
     }
     b->waiting.n = 0;
@@ -262,9 +169,9 @@ static bool send_modern(struct bridge *b, const char *line, const struct rpc_mes
         w->wants = listens ? json_clone(&w->arena, json_get(m->params, "notifications")) : NULL;
         w->again = again;
     } else if (headers == NULL) {
-        fail_line(b, line, RPC_INVALID_PARAMS, "this name cannot be sent to the hub");
+        bridge__fail(b, line, RPC_INVALID_PARAMS, "this name cannot be sent to the hub");
     } else if (!again) {
-        fail_line(b, line, RPC_INTERNAL_ERROR, GONE);
+        bridge__fail(b, line, RPC_INTERNAL_ERROR, GONE);
     }
     arena_fini(&a);
     return w != NULL || headers == NULL;
@@ -284,7 +191,7 @@ static void send_legacy(struct bridge *b, const char *line, const struct rpc_mes
     }
     struct wire *w = post(b, hello ? WIRE_HELLO : request ? WIRE_REQUEST : WIRE_NOTE, line, NULL);
     if (w == NULL) {
-        fail_line(b, line, RPC_INTERNAL_ERROR, GONE);
+        bridge__fail(b, line, RPC_INTERNAL_ERROR, GONE);
         return;
     }
     w->line = xstrdup(line);
@@ -325,9 +232,10 @@ static void take_line(struct bridge *b, struct str text)
     int rc = rpc_parse(&p, &a, str_of(line), &e);
     const struct rpc_message *m = rc == 0 ? &p.messages[0] : NULL;
     if (rc < 0) {
-        say_error(b, NULL, rc == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST, str_of(e.msg));
+        bridge__error(b, NULL, rc == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST,
+                      str_of(e.msg));
     } else if (!p.batch && m->kind == RPC_INVALID) {
-        say_error(b, m->id, RPC_INVALID_REQUEST, m->message);
+        bridge__error(b, m->id, RPC_INVALID_REQUEST, m->message);
     } else if (!p.batch && cancel(b, m)) {
         // done
     } else if (!p.batch && m->kind == RPC_REQUEST && version_of(m).n != 0) {
@@ -363,7 +271,7 @@ static void joined(struct bridge *b, struct wire *w)
         post(b, WIRE_NOTE, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", NULL);
         listen(b);
         for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-            say_changed(b, lists[i][1], NULL);
+            bridge__changed(b, lists[i][1], NULL);
         }
     }
     vec(char *) waiting = {0};
@@ -387,12 +295,12 @@ static void pass_on(struct bridge *b, const struct wire *w)
     arena_init(&a);
     bool rpc = w->json && rpc_parse(&p, &a, buf_str(&w->body), NULL) == 0;
     if (rpc && (p.messages[0].kind != RPC_ERROR || p.messages[0].id != NULL || w->id == NULL)) {
-        say(b, buf_str(&w->body));
+        bridge__say(b, buf_str(&w->body));
     } else if (rpc) {
-        say_error(b, w->id, p.messages[0].code, p.messages[0].message);
+        bridge__error(b, w->id, p.messages[0].code, p.messages[0].message);
     } else if (w->line != NULL) {
         bool problem = json_parse(&v, &a, buf_str(&w->body), NULL, NULL) == 0;
-        fail_line(
+        bridge__fail(
             b, w->line, RPC_INTERNAL_ERROR,
             arena_strdup(&a, json_str(problem ? json_get(v, "detail") : NULL, "the hub refused")));
     }
@@ -451,8 +359,8 @@ static void broke(struct bridge *b, struct wire *w)
     case WIRE_HELLO:
     case WIRE_REQUEST:
         if (w->wants == NULL) {
-            fail_line(b, w->line, RPC_INTERNAL_ERROR,
-                      "lost the connection to the Afloat hub; the call may have had an effect");
+            bridge__fail(b, w->line, RPC_INTERNAL_ERROR,
+                         "lost the connection to the Afloat hub; the call may have had an effect");
         }
         break;
     case WIRE_JOIN:
@@ -528,7 +436,7 @@ static void read_stdin(struct bridge *b)
         take_line(b, line);
     }
     if (rpc_lines_over(&b->in)) {
-        say_error(b, NULL, RPC_INVALID_REQUEST, STR("a message is larger than 16 MiB"));
+        bridge__error(b, NULL, RPC_INVALID_REQUEST, STR("a message is larger than 16 MiB"));
         b->over = true;
         b->exit_code = EXIT_FAILED;
     }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "base/vec.h"
 #include "net/http1.h"
 #include "net/sse.h"
 #include "rpc/rpc.h"
 
-// What the files of the stdio bridge share: bridge.c decides, bridge_wire.c speaks HTTP.
+// What the files of the stdio bridge share: bridge.c decides, bridge_wire.c speaks HTTP to the hub, bridge_out.c speaks to
+// the client.
 
 /// One request to the hub, on a connection of its own, driven by poll().
 struct wire {
@@ -38,3 +40,33 @@ void wire__free(struct wire *w);
 int wire__run(struct wire *w, short events);
 /// What to wait for.
 short wire__events(const struct wire *w);
+
+/// The bridge; see bridge.c.
+struct bridge {
+    const char *socket;
+    struct rpc_lines in;
+    struct wire *wires;
+    size_t n_wires;
+    char *hello;                // the client's `initialize`; NULL: it is of the stateless era
+    char session[64];           // "": none
+    char version[16];           // agreed on
+    bool ready;                 // the client has said `initialized`
+    bool joining;               // a new session is on its way
+    vec(char *) waiting;        // lines that need it
+    vec(struct wire *) dormant; // subscriptions/listen that lost the hub; never connected
+    uint64_t retry_at;          // 0: nothing to retry
+    unsigned retry_ms;
+    bool over; // nobody reads or writes any more
+    uint64_t
+        close_at; // stdin has ended: answers that are on their way have until then; 0: it has not
+    int exit_code;
+};
+
+/// Write one message to the client.
+void bridge__say(struct bridge *b, struct str message);
+/// Answer the request `id` (NULL: it could not be read) with an error.
+void bridge__error(struct bridge *b, const struct json *id, int64_t code, struct str text);
+/// Answer every request of a line with an error.
+void bridge__fail(struct bridge *b, const char *line, int64_t code, const char *text);
+/// Say that a list has changed; `subscription` is the id of a listener's request, or NULL.
+void bridge__changed(struct bridge *b, const char *method, const struct json *subscription);

@@ -1,0 +1,76 @@
+// What the stdio bridge says to its client: one message a line, nothing else.
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli/bridge_int.h"
+
+void bridge__say(struct bridge *b, struct str message)
+{
+    struct buf line;
+    buf_init(&line, SIZE_MAX);
+    buf_adds(&line, message);
+    for (size_t i = 0; i < line.n; i++) {
+        line.p[i] = (char)(line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i]);
+    }
+    buf_addc(&line, '\n');
+    struct str rest = buf_str(&line);
+    while (rest.n != 0 && !b->over) {
+        ssize_t n = write(STDOUT_FILENO, rest.p, rest.n);
+        if (n > 0) {
+            rest = str_from(rest, (size_t)n);
+        } else if (errno == EAGAIN) {
+            struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+            poll(&p, 1, -1);
+        } else if (errno != EINTR) {
+            b->over = true; // the client is gone
+        }
+    }
+    buf_fini(&line);
+}
+
+void bridge__error(struct bridge *b, const struct json *id, int64_t code, struct str text)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_error(&w, id, code, STR_FMT, STR_ARG(text));
+    bridge__say(b, buf_str(&out));
+    buf_fini(&out);
+}
+
+void bridge__fail(struct bridge *b, const char *line, int64_t code, const char *text)
+{
+    struct rpc_packet p;
+    struct arena a;
+    arena_init(&a);
+    if (rpc_parse(&p, &a, str_of(line), NULL) == 0) {
+        for (size_t i = 0; i < p.n; i++) {
+            if (p.messages[i].kind == RPC_REQUEST) {
+                bridge__error(b, p.messages[i].id, code, str_of(text));
+            }
+        }
+    }
+    arena_fini(&a);
+}
+
+void bridge__changed(struct bridge *b, const char *method, const struct json *subscription)
+{
+    struct buf out;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    rpc_begin_request(&w, NULL, method);
+    jw_obj(&w);
+    if (subscription != NULL) {
+        jw_kobj(&w, "_meta");
+        jw_kvalue(&w, "io.modelcontextprotocol/subscriptionId", subscription);
+        jw_end_obj(&w);
+    }
+    jw_end_obj(&w);
+    rpc_end(&w);
+    bridge__say(b, buf_str(&out));
+    buf_fini(&out);
+}
