@@ -316,4 +316,63 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     fs.rmSync(config);
     await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 0, "both are gone");
   },
+
+  async "hooks that hide from the page are found out, and the component mounted anew"({ browser, hub }) {
+    const hidden = (v, more = "") => notes(v, "const state = useState;").replaceAll("= useState(", "= state(").replace("const [n, setN]", `${more} const [n, setN]`);
+    save(hub, "notes", { "front/index.tsx": hidden("one") });
+    const { page, watched, close } = await open(browser, hub);
+    watched.allow.push(/React error #310/);
+    const p = panel(page, "notes.main");
+    await p.getByRole("button", { name: "count 0" }).click();
+    save(hub, "notes", { "front/index.tsx": hidden("two", "const [a] = state(5); const [b] = state(6);") });
+    await p.getByRole("heading", { name: "Notes two" }).waitFor();
+    await p.getByRole("button", { name: "count 0" }).waitFor();
+    equal((await row(hub, "notes")).front_error, null);
+    await close();
+    remove(hub, "notes");
+  },
+
+  async "a plugin with a provider goes and comes back without taking the page's state"({ browser, hub }) {
+    const wrap = (v) => `import { definePlugin } from "afloat";
+function Wrap({ children }) { return <div data-wrap>{children}</div>; }
+export default definePlugin({ providers: [{ id: "w", component: Wrap }], panels: [{ id: "p", title: "P", component: () => <p>wrap ${v}</p>, open: true }] });`;
+    save(hub, "wrap", { "front/index.tsx": wrap("one") });
+    save(hub, "afloat", { "front/index.tsx": wrap("no") });
+    const { page, message, close } = await open(browser, hub);
+    await panel(page, "wrap.p").getByText("wrap one").waitFor();
+    await until(async () => /the page's own name/.test((await row(hub, "afloat")).front_error ?? ""), "a plugin cannot stand in for the page");
+    await message.fill("half a message");
+    remove(hub, "wrap", "afloat");
+    await panel(page, "wrap.p").getByText("Plugin removed").waitFor();
+    equal(await message.inputValue(), "half a message");
+    save(hub, "wrap", { "front/index.tsx": wrap("two") });
+    await panel(page, "wrap.p").getByText("wrap two").waitFor();
+    equal(await message.inputValue(), "half a message");
+    equal(await page.getByRole("button", { name: "Reload page" }).count(), 0, "it is the same provider");
+    await close();
+    remove(hub, "wrap");
+  },
+
+  async "an edit of the server side or of options: only what changed is loaded again"({ browser, hub }) {
+    const config = path.join(hub.home, "config.toml");
+    const options = (word) => fs.writeFileSync(config, `[[plugins]]\npath = "${hub.home}/elsewhere/opt"\n[plugins.options]\nword = "${word}"\n`);
+    const front = `import { definePlugin } from "afloat";
+window.__loads = (window.__loads ?? 0) + 1;
+export default definePlugin((options) => ({ panels: [{ id: "p", title: "P", component: () => <p>word {options.word}</p>, open: true }] }));`;
+    fs.mkdirSync(`${hub.home}/elsewhere/opt/front`, { recursive: true });
+    fs.writeFileSync(`${hub.home}/elsewhere/opt/front/index.tsx`, front);
+    fs.writeFileSync(`${hub.home}/elsewhere/opt/init.lua`, "-- one\n");
+    options("first");
+    const { page, close } = await open(browser, hub);
+    const p = panel(page, "opt.p");
+    await p.getByText("word first").waitFor();
+    const { revision } = await row(hub, "opt");
+    fs.writeFileSync(`${hub.home}/elsewhere/opt/init.lua`, "-- two\n");
+    await until(async () => (await row(hub, "opt")).revision > revision, "a new revision");
+    options("second");
+    await p.getByText("word second").waitFor();
+    equal(await page.evaluate(() => window.__loads), 2, "not for the server side");
+    await close();
+    fs.rmSync(config);
+  },
 };

@@ -37,12 +37,18 @@ interface Loaded {
   outputs: Partial<Outputs>;
   style: HTMLLinkElement | null;
   failed: Diagnostic[]; // while it was rendered
+  needs: string | null; // why the page has to be loaded again
   renewed: boolean; // its components were mounted anew because their hooks had changed
+  told: string; // to the hub
 }
 
 const IMPORT_MS = 30_000;
+const TRIES = 4;
+const OWN = "afloat"; // the owner of the page's views
 const loaded = new Map<string, Loaded>();
-const newest = new Map<string, string>(); // by name, the hash that was asked for last
+const orphans = new Map<string, Loaded>(); // removed, but for providers that are still round the page
+const newest = new Map<string, string>(); // by name, what was asked for last
+const mark = (l: Listed): string => l.hash + JSON.stringify(l.options);
 const openedOnce = new Set<string>(); // keys of panels with `open` that were opened
 const asks = new Map<string, number>(); // toasts that offer a reload of the page
 let settled = false; // the plugins that were there when the page opened are in place
@@ -59,11 +65,16 @@ function tell(l: Listed, diagnostics: Diagnostic[], needs?: string): void {
   request("POST", `/front/${encodeURIComponent(l.name)}/report`, body).catch(() => undefined); // the next version tells again
 }
 
-function tellAll(name: string, needs?: string): void {
+/** Tell how a plugin stands, if that is new. */
+function tellAll(name: string): void {
   const p = loaded.get(name);
   if (!p) return;
   const mine = registry.conflicts().filter((c) => c.other === name).map(conflictText);
-  tell(p.listed, [...p.failed, ...mine], needs);
+  const now = [...p.failed, ...mine];
+  const text = JSON.stringify([p.listed.revision, now, p.needs]);
+  if (text === p.told) return;
+  p.told = text;
+  tell(p.listed, now, p.needs ?? undefined);
 }
 
 // ---- loading ------------------------------------------------------------------------------------
@@ -134,24 +145,39 @@ function life(name: string, plugin: FrontPlugin, event: LifeEvent): void {
   });
 }
 
+/** The module. One that could not be fetched is asked for again, under another address: browsers remember failures. */
+async function importModule(l: Listed): Promise<Loaded["module"]> {
+  for (let n = 1; ; n++) {
+    try {
+      const url = n === 1 ? l.url : `${l.url}&try=${n}`;
+      return await within(import(url) as Promise<Loaded["module"]>, IMPORT_MS, `not loaded after ${IMPORT_MS / 1000} s`);
+    } catch (e) {
+      const lost = e instanceof TypeError && /module/i.test(e.message);
+      if (!lost || n === TRIES || newest.get(l.name) !== mark(l)) throw e;
+      await new Promise((done) => setTimeout(done, 250 * 2 ** n));
+    }
+  }
+}
+
 /** Put a version in the place of what the plugin contributed. */
 function swap(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: HTMLLinkElement | null): void {
-  const old = loaded.get(l.name);
+  const running = loaded.get(l.name), old = running ?? orphans.get(l.name);
   const needs = settled ? providerChange(old?.plugin, plugin) : null;
   const except = new Set<unknown>(needs ? (plugin.providers ?? []).map((p) => p.component) : []);
   const made = withStandIns(l.name, module, plugin, (old?.failed.length ?? 0) > 0, except);
   if (needs) made.outputs.providers = old?.outputs.providers ?? [];
-  if (old) life(l.name, old.plugin, { type: "plugin_shutdown", reason: "reload" });
+  if (running) life(l.name, running.plugin, { type: "plugin_shutdown", reason: "reload" });
+  orphans.delete(l.name);
   loaded.set(l.name, {
     listed: l, module, plugin: needs ? { ...plugin, providers: old?.plugin.providers ?? [] } : plugin,
-    outputs: made.outputs, style, failed: [], renewed: false,
+    outputs: made.outputs, style, failed: [], needs, renewed: false, told: "",
   });
   made.commit();
   registry.replace(l.name, made.outputs);
-  old?.style?.remove();
+  running?.style?.remove();
   askForReload(l.name, needs);
-  life(l.name, plugin, { type: "plugin_start", reason: old ? "reload" : "start" });
-  tellAll(l.name, needs ?? undefined);
+  life(l.name, plugin, { type: "plugin_start", reason: running ? "reload" : "start" });
+  tellAll(l.name);
   for (const panel of plugin.panels ?? []) {
     const key = `${l.name}.${panel.id}`;
     if (panel.open && !openedOnce.has(key)) openPanel(key);
@@ -160,23 +186,18 @@ function swap(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: H
 }
 
 async function load(l: Listed): Promise<void> {
-  newest.set(l.name, l.hash);
+  newest.set(l.name, mark(l));
   let style: HTMLLinkElement | null = null;
   try {
-    const [module, link] = await Promise.all([
-      within(import(l.url) as Promise<Loaded["module"]>, IMPORT_MS, `not loaded after ${IMPORT_MS / 1000} s`),
-      loadStyle(l),
-    ]);
-    style = link;
+    if (l.name === OWN) throw new Error(`'${OWN}' is the page's own name: give the plugin another`);
+    style = await loadStyle(l);
+    const module = await importModule(l);
     const plugin = checkPlugin(module.default, l.options);
-    if (newest.get(l.name) !== l.hash) throw null; // a newer version came meanwhile, or it was removed
+    if (newest.get(l.name) !== mark(l)) throw null; // a newer version came meanwhile, or it was removed
     swap(l, module, plugin, style);
   } catch (e) {
     style?.remove();
-    document.querySelectorAll(`link[data-plugin="${CSS.escape(l.name)}"]`).forEach((link) => {
-      if (link !== loaded.get(l.name)?.style && (link as HTMLLinkElement).href.endsWith(l.style ?? "?")) link.remove();
-    });
-    if (newest.get(l.name) === l.hash) tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
+    if (newest.get(l.name) === mark(l)) tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
   }
 }
 
@@ -188,12 +209,13 @@ function unload(name: string): void {
   loaded.delete(name);
   const providers = p.outputs.providers ?? [];
   if (providers.length > 0) { // taken away now they would take the page's state with them
+    orphans.set(name, p);
     registry.replace(name, { providers });
     askForReload(name, `provider '${providers[0]!.id}' was removed`);
   } else {
     registry.remove(name);
+    forget(name);
   }
-  forget(name);
   p.style?.remove();
 }
 
@@ -216,17 +238,16 @@ async function sync(): Promise<void> {
       break; // the hub is away: the stream asks again when it is back
     }
     for (const name of [...newest.keys()]) if (!list.some((l) => l.name === name)) unload(name);
-    const due = list.filter((l) => newest.get(l.name) !== l.hash);
+    const due = list.filter((l) => newest.get(l.name) !== mark(l));
     for (const l of list) {
       const p = loaded.get(l.name);
-      if (p && p.listed.hash === l.hash) p.listed = l; // another revision of the same web side
-      else if (!registry.owners().includes(l.name)) registry.replace(l.name, {}); // its place in the order
+      if (p && mark(p.listed) === mark(l)) { // another revision of the same web side
+        p.listed = l;
+        tellAll(l.name);
+      } else if (!registry.owners().includes(l.name)) registry.replace(l.name, {}); // its place in the order
     }
     const all = Promise.all(due.map(load));
-    if (!settled) {
-      await within(all, 2000, "slow").catch(() => undefined); // what is late comes without its providers
-      settled = true;
-    }
+    void within(all, 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
   } while (again);
   running = false;
 }
@@ -235,7 +256,7 @@ async function sync(): Promise<void> {
 function renderFailed(owner: string, what: string, error: Error): void {
   const p = loaded.get(owner);
   if (!p) return;
-  if (/hook/i.test(error.message) && !p.renewed) { // its hooks are others after all: mount it anew, once
+  if (/hooks|React error #3(00|10)/i.test(error.message) && !p.renewed) { // its hooks are others after all: mount it anew, once
     const made = withStandIns(owner, p.module, p.plugin, true, new Set((p.plugin.providers ?? []).map((x) => x.component)));
     made.outputs.providers = p.outputs.providers;
     p.renewed = true;
@@ -254,5 +275,6 @@ export function startPlugins(): void {
   onResync(() => void sync());
   for (const type of ["plugin.loaded", "plugin.changed", "plugin.unloaded"]) onEvent(type, () => void sync());
   onEvent("hub.started", () => void sync());
+  registry.subscribe(() => { for (const name of loaded.keys()) tellAll(name); }); // conflicts come and go
   startCommands();
 }
