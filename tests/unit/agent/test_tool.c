@@ -155,7 +155,7 @@ TEST(every_tool_has_a_schema_of_ours)
         }
         CHECK(tool_find(str_of(t->name)) == t && t->description[0] != '\0');
     }
-    CHECK_INT(n, 13);
+    CHECK_INT(n, 15);
     CHECK(tool_find(STR("nothing")) == NULL);
     arena_fini(&a);
 }

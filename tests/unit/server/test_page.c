@@ -100,3 +100,31 @@ TEST(files_of_the_page_are_for_the_authenticated_only)
     rig_close();
     rig.page = NULL;
 }
+
+TEST(a_file_of_a_plugin_is_kept_only_under_the_address_that_names_its_version)
+{
+    static const struct {
+        const char *path, *headers;
+        int status;
+        const char *cache;
+    } asked[] = {
+        {"/front/demo/2/a%20b/index.js?v=abcdefabcdef", BEARER, 200,
+         "private, max-age=31536000, immutable"},
+        {"/front/demo/2/a%20b/index.js?v=abcdefabcde", BEARER, 200, "private, no-cache"},
+        {"/front/demo/2/a%20b/index.js", BEARER, 200, "private, no-cache"},
+        {"/front/demo/3/a%20b/index.js", BEARER, 404, "no-store"},
+        {"/front/demo/2/a%20b/%00", BEARER, 404, "no-store"},
+        {"/front/demo/2/a%2", BEARER, 404, "no-store"},
+        {"/front/demo/2/", BEARER, 404, "no-store"},
+        {"/front/demo/2/a%20b/index.js", "", 401, "no-store"},
+    };
+    rig_open(NULL);
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        struct answer a;
+        get(asked[i].path, asked[i].headers, &a);
+        CHECK_INT(a.head.status, asked[i].status);
+        CHECK_SPAN(http1_get(&a.head, "cache-control"), asked[i].cache);
+        answer_fini(&a);
+    }
+    rig_close();
+}
