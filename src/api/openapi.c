@@ -56,6 +56,8 @@ static void write_body(struct jw *w, const struct op *op)
     jw_kobj(w, "schema");
     jw_kstrz(w, "type", "object");
     if ((op->flags & OP_WHOLE) != 0) {
+        op_next_param(op, &rest, &p);
+        jw_kstrz(w, "description", op_param_help(op, p.name));
         jw_end_obj(w);
         jw_end_obj(w);
         jw_end_obj(w);
