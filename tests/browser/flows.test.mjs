@@ -291,6 +291,24 @@ export const tests = {
     await p.close();
   },
 
+  async "a picture that is pasted goes with the message"({ browser, hub }) {
+    const s = await hub.session();
+    const p = await open(browser, hub);
+    await show(p, hub, s.id);
+    await p.message.fill("look");
+    await p.message.evaluate((area) => {
+      const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File([bytes], "dot.png", { type: "image/png" }));
+      area.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    });
+    await p.page.getByRole("list", { name: "Pictures" }).getByText("dot.png").waitFor();
+    await p.send.click();
+    await p.talk.getByText("1 picture").waitFor();
+    equal(await p.page.getByRole("list", { name: "Pictures" }).count(), 0);
+    await p.close();
+  },
+
   async "a long conversation is virtual: ten thousand messages, few elements, a quick start"({ browser, hub }) {
     const s = await hub.session();
     await hub.turn(s.id, "what is Afloat?");

@@ -4,7 +4,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Icon } from "./Icon";
 import { useConversation } from "./Conversation";
-import { interrupt, newSession, newSessionDialog, send, slashes, useDirs } from "../lib/actions";
+import { interrupt, newSession, type Picture, newSessionDialog, send, slashes, useDirs } from "../lib/actions";
 import type { SessionRow } from "../lib/answers";
 import { explain } from "../lib/client";
 import { conversation } from "../lib/conversation";
@@ -81,6 +81,7 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
   const [hidden, setHidden] = useState(false);
   const [past, setPast] = useState(-1); // how far back in what was said; -1: the draft
   const [busy, setBusy] = useState(false);
+  const [pictures, setPictures] = useState<Picture[]>([]);
   const state = useStore(link);
   const dir = useDirs()[0];
   const running = row?.state === "running" || row?.state === "waiting";
@@ -95,18 +96,23 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
     a.style.height = "auto";
     a.style.height = `${Math.min(a.scrollHeight, Math.max(120, window.innerHeight * 0.4))}px`;
   }, [text, key]);
+  const moveTo = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (moveTo.current !== null) area.current?.setSelectionRange(moveTo.current, moveTo.current);
+    moveTo.current = null;
+  });
   useEffect(() => { setPast(-1); area.current?.focus({ preventScroll: true }); }, [key]);
 
   const write = (next: string, at = next.length) => {
     setText(next);
     setCaret(at);
     setChosen(0);
-    requestAnimationFrame(() => area.current?.setSelectionRange(at, at));
+    moveTo.current = at; // with the text, before the next key
   };
 
   const submit = async (said: string, how: "send" | "steer" | "queue") => {
     const words = said.trim();
-    if (words === "" || (busy && !id) || ended) return;
+    if ((words === "" && pictures.length === 0) || (busy && !id) || ended) return;
     const slash = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(words);
     if (slash) {
       const command = slashes.find((s) => s.name === slash[1]);
@@ -121,13 +127,23 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
     try {
       const target = id ?? (await newSession({ working_dir: dir }))?.id;
       if (!target) throw new Error("there is no session");
-      await send(target, words, how);
+      await send(target, words, how, pictures);
+      setPictures([]);
     } catch (e) {
       toast(`Not sent: ${explain(e)}`, "error");
       drafts.set((d) => ({ ...d, [key]: d[key] ? `${said}\n${d[key]}` : said })); // nothing typed is lost
     } finally {
       setBusy(false);
       area.current?.focus();
+    }
+  };
+
+  const attach = (files: Iterable<File>) => {
+    for (const file of files) {
+      if (!/^image\/(png|jpeg|gif|webp)$/.test(file.type)) continue;
+      const reader = new FileReader();
+      reader.onload = () => setPictures((all) => [...all, { name: file.name || "picture.png", data: String(reader.result).replace(/^[^,]*,/, "") }]);
+      reader.readAsDataURL(file);
     }
   };
 
@@ -182,12 +198,18 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
           ))}
         </ul>
       )}
-      <div className="composer-box">
+      <div className="composer-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); attach(e.dataTransfer.files); }}>
+        {pictures.length > 0 && (
+          <ul className="pictures" aria-label="Pictures">
+            {pictures.map((p, i) => <li key={i} className="chip">{p.name} <button type="button" aria-label={`Remove ${p.name}`} onClick={() => setPictures((all) => all.filter((_, at) => at !== i))}>✕</button></li>)}
+          </ul>
+        )}
         <textarea ref={area} rows={1} aria-label="Message" value={text} disabled={ended}
           placeholder={ended ? "This session has ended. Fork it to go on." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
           aria-controls={list.length > 0 ? "suggestions" : undefined} aria-autocomplete="list"
           aria-activedescendant={active ? `suggestion-${list.indexOf(active)}` : undefined}
           onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setHidden(false); setChosen(0); setPast(-1); }}
+          onPaste={(e) => { if (e.clipboardData.files.length > 0) { e.preventDefault(); attach(e.clipboardData.files); } }}
           onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onKeyDown={onKey} />
         <div className="composer-foot">
           {row ? <Status id={row.id} /> : (
@@ -203,7 +225,7 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
               <button type="button" className="button stop" aria-label="Stop" title="Stop (Esc)" onClick={() => id && void interrupt(id)}><Icon name="stop" /> Stop</button>
             </>
           ) : (
-            <button type="button" className="button primary" aria-label="Send" title="Send (Enter)" disabled={ended || busy || text.trim() === "" || state !== "online"}
+            <button type="button" className="button primary" aria-label="Send" title="Send (Enter)" disabled={ended || busy || (text.trim() === "" && pictures.length === 0) || state !== "online"}
               onClick={() => void submit(text, "send")}><Icon name="send" /> Send</button>
           )}
         </div>

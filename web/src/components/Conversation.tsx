@@ -32,6 +32,7 @@ function User({ item, session }: { item: UserItem; session: string }) {
     <article className="user" aria-label="You">
       <div className="user-text">{item.text}</div>
       <div className="user-foot">
+        {item.pictures > 0 && <span className="chip">{item.pictures} picture{item.pictures === 1 ? "" : "s"}</span>}
         {item.how && <span className="chip">{item.how === "steer" ? "sent while it ran" : "queued"}</span>}
         <span className="hover-actions">
           <CopyButton text={item.text} label="Copy message" />
@@ -138,6 +139,13 @@ export function ConversationView({ id }: { id: string }) {
   }, [id, n > 0]);
 
   const touch = () => { touched.current = performance.now(); };
+  const onKey = (e: React.KeyboardEvent) => {
+    touch();
+    if (["Home", "PageUp", "ArrowUp"].includes(e.key)) stick.current = false;
+    if (!(e.target as HTMLElement).classList.contains("scroller") || (e.key !== "Home" && e.key !== "End")) return;
+    e.preventDefault(); // the browser's own way stops where rows were not measured yet
+    list.current?.scrollToIndex(e.key === "Home" ? 0 : n - 1, { align: e.key === "Home" ? "start" : "end" });
+  };
   const onScroll = (offset: number) => {
     const l = list.current;
     if (!l) return;
@@ -157,7 +165,7 @@ export function ConversationView({ id }: { id: string }) {
 
   return (
     <section ref={root} className="conversation" role="region" aria-label="Conversation" data-session={id}
-      onWheel={(e) => { touch(); if (e.deltaY < 0) stick.current = false; }} onTouchMove={touch} onPointerDown={touch} onKeyDown={(e) => { touch(); if (["Home", "PageUp", "ArrowUp"].includes(e.key)) stick.current = false; }}>
+      onWheel={(e) => { touch(); if (e.deltaY < 0) stick.current = false; }} onTouchMove={touch} onPointerDown={touch} onKeyDown={onKey}>
       {n === 0 && !snap.loading && (
         <div className="empty">
           <h2>{snap.error ? "The conversation could not be read" : "Nothing said yet"}</h2>

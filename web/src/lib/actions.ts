@@ -48,9 +48,15 @@ export async function newSession(params: { working_dir?: string; permission?: st
 let sequence = 0;
 const onceKey = (): string => `page-${Date.now().toString(36)}-${(sequence++).toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
 
+/** A picture to show to the model: base64 without a prefix. */
+export interface Picture {
+  name: string;
+  data: string;
+}
+
 /** Say something: begins a turn, steers the one that runs, or queues behind it. */
-export async function send(id: string, text: string, how: "send" | "steer" | "queue"): Promise<void> {
-  if (how === "steer") {
+export async function send(id: string, text: string, how: "send" | "steer" | "queue", images: readonly Picture[] = []): Promise<void> {
+  if (how === "steer" && images.length === 0) {
     try {
       await call("session.steer", { id, text });
       return;
@@ -58,7 +64,8 @@ export async function send(id: string, text: string, how: "send" | "steer" | "qu
       if ((e as { code?: string }).code !== "NO_TURN") throw e; // it has just ended: begin the next one
     }
   }
-  await call("session.message", { id, text }, { once: onceKey() });
+  const shown = images.length > 0 ? images.map(({ name, data }) => ({ name, data })) : undefined;
+  await call("session.message", { id, text, images: shown }, { once: onceKey() });
 }
 
 export const interrupt = (id: string) => attempt(call("session.interrupt", { id }));

@@ -28,13 +28,13 @@ export interface Params {
   "command.list": {  };
   "command.run": { name: string; args?: readonly unknown[] };
   "env.show": { path?: string };
-  "session.list": { state?: string; limit?: number; cursor?: string };
+  "session.list": { state?: string; parent?: string; limit?: number; cursor?: string };
   "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
   "session.show": { id: string };
   "session.patch": { id: string; plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
   "session.end": { id: string; purge?: boolean };
   "session.fork": { id: string; seq?: number };
-  "session.message": { id: string; text: string; wait?: boolean; if_busy?: string; env?: Record<string, unknown> };
+  "session.message": { id: string; text: string; images?: readonly unknown[]; wait?: boolean; if_busy?: string; env?: Record<string, unknown> };
   "session.interrupt": { id: string };
   "session.steer": { id: string; text: string };
   "session.compact": { id: string };
@@ -98,7 +98,7 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "command.list": ["GET", "/command", []],
   "command.run": ["POST", "/command/{name}", []],
   "env.show": ["GET", "/env", ["path"]],
-  "session.list": ["GET", "/session", ["state","limit","cursor"]],
+  "session.list": ["GET", "/session", ["state","parent","limit","cursor"]],
   "session.new": ["POST", "/session", []],
   "session.show": ["GET", "/session/{id}", []],
   "session.patch": ["PATCH", "/session/{id}", []],

@@ -27,6 +27,7 @@ export interface UserItem extends Base {
   kind: "user";
   text: string;
   how: "" | "queued" | "steer";
+  pictures: number;
 }
 export interface AssistantItem extends Base {
   kind: "assistant";
@@ -276,7 +277,7 @@ export class Conversation {
     "message.completed": (e, base) => {
       if (e.role === "user") {
         this.open = -1;
-        this.put({ ...base, kind: "user", text: str(e.text), how: e.steer ? "steer" : e.queued ? "queued" : "" });
+        this.put({ ...base, kind: "user", text: str(e.text), how: e.steer ? "steer" : e.queued ? "queued" : "", pictures: Array.isArray(e.images) ? e.images.length : 0 });
         return;
       }
       if (e.role !== "assistant") return;

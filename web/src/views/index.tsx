@@ -2,6 +2,8 @@
 import { lazy, type ComponentType } from "react";
 import { compact, exportSession, fork, interrupt, newSessionDialog } from "../lib/actions";
 import { registry, type Command, type Panel, type PanelProps } from "../lib/registry";
+import { findSession } from "../lib/sessions";
+import { newTerminal } from "../lib/terminals";
 import { cover, currentSession, leftTab, openPanel, palette, theme, toast } from "../lib/ui";
 import { call } from "../lib/client";
 import { refreshPlugins } from "../lib/lists";
@@ -22,6 +24,7 @@ const panels: Panel[] = [
   { id: "settings", title: "Settings", component: view("SettingsView") },
   { id: "help", title: "Keyboard", component: view("HelpView") },
   { id: "file", title: "File", component: lazy(() => import("./FileView")), many: true },
+  { id: "terminal", title: "Terminal", component: lazy(() => import("./TerminalView")), many: true },
 ];
 
 const withSession = (fn: (id: string) => unknown) => () => {
@@ -46,6 +49,10 @@ const commands: Command[] = [
     toast(`Generation ${report.generation}: ${report.changed.length} changed, ${report.failed.length} failed`, report.ok ? "success" : "error");
   } },
   { id: "bot.new", title: "New bot", run: () => openPanel("bot", { key: "", bot: "" }) },
+  { id: "terminal.new", title: "New terminal", run: () => {
+    const row = findSession(currentSession.get());
+    return newTerminal(row?.worktree ?? row?.working_dir ?? null);
+  } },
   { id: "show.sessions", title: "Show sessions", run: show("sessions") },
   { id: "show.files", title: "Show files", run: show("files") },
   { id: "show.bots", title: "Show bots", run: show("bots") },
