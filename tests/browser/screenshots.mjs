@@ -10,6 +10,7 @@ fs.mkdirSync(out, { recursive: true });
 /** A hub with something to look at. */
 async function scene() {
   const hub = new Hub();
+  hub.project = path.join(hub.dir, "work/greet");
   const main = '#include <stdio.h>\n\n// Say hello to the world.\nint main(void)\n{\n    printf("hello\\n");\n    return 0;\n}\n';
   hub.write("src/greet.c", main);
   hub.write("Makefile", "greet: src/greet.c\n\tcc -o $@ $<\n");

@@ -1,6 +1,6 @@
 import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
 import { Boundary } from "./components/Boundary";
-import { Composer } from "./components/Composer";
+import { Composer, writeDraft } from "./components/Composer";
 import { ConversationView } from "./components/Conversation";
 import { Confirm } from "./components/Dialog";
 import { Icon } from "./components/Icon";
@@ -109,7 +109,7 @@ function Welcome() {
       <div className="empty welcome">
         <h2>What shall we work on?</h2>
         <p>Say it below. The agent works in the directory that you choose; you see each step, and you decide what runs.</p>
-        <ul>{ideas.map((i) => <li key={i}><span className="dim">“{i}”</span></li>)}</ul>
+        <ul>{ideas.map((i) => <li key={i}><button type="button" className="idea" onClick={() => writeDraft(null, i)}>{i}</button></li>)}</ul>
         <p className="dim"><kbd>Ctrl K</kbd> finds everything: commands, sessions, files, panels, every operation of the hub.</p>
       </div>
     </section>

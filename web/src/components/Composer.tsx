@@ -17,6 +17,12 @@ import { toast } from "../lib/ui";
 const drafts = createKept<Record<string, string>>("drafts", {});
 const HOME = "new"; // the draft of no session
 
+/** Put a text into the message of a session (null: of the next one), and the focus there. */
+export function writeDraft(session: string | null, text: string): void {
+  drafts.set((d) => ({ ...d, [session ?? HOME]: text }));
+  document.querySelector<HTMLElement>("[aria-label=Message]")?.focus();
+}
+
 interface Suggestion {
   label: string;
   detail?: string;
