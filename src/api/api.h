@@ -23,8 +23,9 @@ struct api_opened {
 };
 
 struct api_host {
-    /// Switch the loopback listener on if it is off, and make a one-time code.
-    int (*open_browser)(void *arg, bool ssh, struct api_opened *out, struct err *e);
+    /// Switch the loopback listener on if it is off, and make a one-time code. The page begins
+    /// sessions in `dir`; STR_NULL: as before.
+    int (*open_browser)(void *arg, bool ssh, struct str dir, struct api_opened *out, struct err *e);
     int (*rotate_token)(void *arg, struct err *e);
     void (*stop)(void *arg, const char *reason);
     /// The TCP address as HOST:PORT, or "" when only the socket is listened on.

@@ -38,7 +38,9 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
     struct api_opened opened;
     struct err e = {0};
     bool ssh = json_bool(json_get(c->params, "ssh"), false);
-    if (api->host.open_browser(api->host.arg, ssh, &opened, &e) < 0) {
+    if (api->host.open_browser(api->host.arg, ssh,
+                               json_str(json_get(c->params, "working_dir"), NULL), &opened,
+                               &e) < 0) {
         op_fail(c, e.code == ERR_DENIED ? PROBLEM_FORBIDDEN : PROBLEM_STORE_FAILED, NULL, "%s",
                 e.msg);
         return;

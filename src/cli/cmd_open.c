@@ -47,7 +47,8 @@ int cmd_open(struct cli *c)
     struct client_answer a;
     struct arena arena = {0};
     bool ssh = is_set("SSH_CONNECTION");
-    struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}};
+    char *here = getcwd(NULL, 0); // NULL is well: the page then asks for a directory
+    struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}, {"working_dir", here}};
     client_answer_init(&a);
     int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
     const struct json *v = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
@@ -70,6 +71,7 @@ int cmd_open(struct cli *c)
     if (v != NULL) {
         open_browser(c, arena_strdup(&arena, url));
     }
+    free(here);
     arena_fini(&arena);
     client_answer_fini(&a);
     return code == EXIT_OK && v == NULL ? EXIT_FAILED : code;

@@ -31,7 +31,8 @@ int daemon__listen(struct daemon *d, const char *address, bool exact, struct err
     return server_listen_tcp(d->server, address, exact, e);
 }
 
-static int host_open_browser(void *arg, bool ssh, struct api_opened *out, struct err *e)
+static int host_open_browser(void *arg, bool ssh, struct str dir, struct api_opened *out,
+                             struct err *e)
 {
     struct daemon *d = arg;
     if (server_tcp_address(d->server)[0] == '\0') {
@@ -42,6 +43,9 @@ static int host_open_browser(void *arg, bool ssh, struct api_opened *out, struct
     }
     const char *colon = strrchr(server_tcp_address(d->server), ':');
     char code[44];
+    if (dir.n != 0) {
+        server_set_start_dir(d->server, dir);
+    }
     out->expires_s = ssh ? CODE_SSH_S : CODE_S;
     out->port = (int)strtol(colon + 1, NULL, 10);
     server_make_code(d->server, out->expires_s, code);

@@ -82,14 +82,23 @@ static void add_policy(struct buf *out, const char *nonce)
              nonce, nonce);
 }
 
-static void add_html(struct buf *out, const char *html, const char *nonce)
+static void add_html(struct buf *out, const struct server *s, const char *nonce)
 {
-    static const char mark[] = "%NONCE%";
-    for (const char *at; (at = strstr(html, mark)) != NULL; html = at + sizeof mark - 1) {
-        buf_add(out, html, (size_t)(at - html));
-        buf_addz(out, nonce);
+    const struct {
+        const char *mark, *text;
+    } fills[] = {{"%NONCE%", nonce}, {"%DIR%", s->start_dir != NULL ? s->start_dir : ""}};
+    for (const char *p = s->page->html; *p != '\0';) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(fills) && strncmp(p, fills[i].mark, strlen(fills[i].mark)) != 0) {
+            i++;
+        }
+        if (i == ARRAY_LEN(fills)) {
+            buf_addc(out, *p++);
+        } else {
+            add_text(out, fills[i].text);
+            p += strlen(fills[i].mark);
+        }
     }
-    buf_addz(out, html);
 }
 
 void page__answer(struct conn *c, struct call *r)
@@ -102,7 +111,7 @@ void page__answer(struct conn *c, struct call *r)
     buf_init(&headers, 4096);
     if (built) {
         auth__random(nonce);
-        add_html(&body, page->html, nonce);
+        add_html(&body, c->server, nonce);
         add_policy(&headers, nonce);
     } else {
         page__write(&body, c->server);

@@ -41,6 +41,7 @@ static void finish_closing(void *arg)
     buf_fini(&s->chunk);
     free(s->socket_path);
     free(s->version);
+    free(s->start_dir);
     free(s->build);
     free(s);
     if (done != NULL) {
@@ -91,6 +92,12 @@ void server_allow(struct server *s, const char *const *hosts, size_t n, const ch
                   bool behind_proxy)
 {
     hosts__set(&s->hosts, hosts, n, public_url, behind_proxy);
+}
+
+void server_set_start_dir(struct server *s, struct str dir)
+{
+    free(s->start_dir);
+    s->start_dir = str_dup(dir);
 }
 
 void server_set_token(struct server *s, struct str token)

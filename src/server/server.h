@@ -26,7 +26,7 @@ struct server_asset {
 
 /// The web page, made by tools/embed_web.py.
 struct server_page {
-    const char *html; // %NONCE% in it stands for the nonce of the answer's policy
+    const char *html; // with %NONCE%, of the answer's policy, and %DIR%, see server_set_start_dir()
     const struct server_asset *assets;
 };
 
@@ -65,6 +65,9 @@ void server_allow(struct server *s, const char *const *hosts, size_t n, const ch
 void server_set_token(struct server *s, struct str token);
 /// Make a one-time code for GET /?code=..., good for `seconds`. `out` has room for 44 bytes.
 void server_make_code(struct server *s, int64_t seconds, char out[44]);
+
+/// The directory in which the page begins sessions unless another is chosen; copied.
+void server_set_start_dir(struct server *s, struct str dir);
 
 /// Counters in the Prometheus text format.
 void server_metrics(const struct server *s, struct buf *out);

@@ -361,6 +361,7 @@ struct server {
     struct event_log *events;
     char *version, *build;          // build: NULL for none
     const struct server_page *page; // NULL for none; borrowed
+    char *start_dir;                // NULL for none
     struct server_limits limits;
     struct http1_limits head_limits;
     struct listener *unix_listener, *tcp_listener;

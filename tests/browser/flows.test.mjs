@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { assert, equal, open } from "./rig.mjs";
+import { assert, BIN, equal, open } from "./rig.mjs";
 
 /** Go to a session. */
 async function show(p, hub, id) {
@@ -29,6 +29,18 @@ export const tests = {
     await p.page.reload();
     await p.talk.getByText("notes.txt").first().waitFor();
     equal(await p.talk.getByRole("article", { name: "You" }).count(), 1);
+    await p.close();
+  },
+
+  async "afloat open says where the page begins"({ browser, hub }) {
+    const bay = path.join(hub.dir, "bay");
+    fs.mkdirSync(bay);
+    fs.writeFileSync(path.join(bay, "shell.txt"), "s\n");
+    const address = execFileSync(BIN, ["open"], { cwd: bay, env: hub.env, encoding: "utf8" }).trim();
+    const p = await open(browser, hub, {}, address);
+    await p.page.getByRole("button", { name: /bay$/ }).waitFor();
+    await say(p, "list the files");
+    await p.talk.getByText("shell.txt").first().waitFor();
     await p.close();
   },
 

@@ -137,7 +137,7 @@ export function watch(page, origin) {
 }
 
 /** A new page, signed in. */
-export async function open(browser, hub, more = {}) {
+export async function open(browser, hub, more = {}, address = null) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...more });
   const page = await context.newPage();
   page.setDefaultTimeout(DEADLINE);
@@ -146,7 +146,7 @@ export async function open(browser, hub, more = {}) {
     window.__violations = [];
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
   });
-  await page.goto(await hub.address());
+  await page.goto(address ?? (await hub.address()));
   await page.getByRole("textbox", { name: "Message" }).waitFor();
   return {
     page, context, watched,

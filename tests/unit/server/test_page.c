@@ -49,6 +49,23 @@ TEST(the_page_has_a_new_nonce_each_time_and_a_policy_that_names_it)
     rig.page = NULL;
 }
 
+TEST(the_page_names_the_directory_to_begin_in_as_text)
+{
+    static const struct server_page with_dir = {"[%DIR%]", assets};
+    struct answer a;
+    rig.page = &with_dir;
+    rig_open(NULL);
+    get("/", BEARER, &a);
+    CHECK_STR(buf_z(&a.body), "[]");
+    answer_fini(&a);
+    server_set_start_dir(rig.server, STR("/a\"<b>&%NONCE%"));
+    get("/", BEARER, &a);
+    CHECK_STR(buf_z(&a.body), "[/a&quot;&lt;b&gt;&amp;%NONCE%]");
+    answer_fini(&a);
+    rig_close();
+    rig.page = NULL;
+}
+
 TEST(a_file_of_the_page_comes_in_the_best_coding_and_stays)
 {
     static const struct {

@@ -62,6 +62,15 @@ function useSuggestions(text: string, caret: number, dir: string | null): Sugges
   return found;
 }
 
+/** How full the model's context is, once that matters. */
+function Context({ id }: { id: string }) {
+  const { context } = useConversation(id);
+  if (!context) return null;
+  const percent = Math.round((100 * context.used) / context.window);
+  const text = `${context.used} of ${context.window} tokens; /compact makes room`;
+  return <span className={percent >= 80 ? "chip warning" : "dim context"} title={text}>context {percent}%</span>;
+}
+
 function Status({ id }: { id: string }) {
   const snap = useConversation(id);
   if (!snap.turn) return null;
@@ -225,6 +234,7 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
           )}
           {row && row.queued > 0 && <span className="chip">{row.queued} queued</span>}
           <span className="grow" />
+          {row && <Context id={row.id} />}
           {running ? (
             <>
               {text.trim() !== "" && <button type="button" className="button" onClick={() => void submit(text, "queue")}>Queue</button>}

@@ -8,8 +8,14 @@ import { findSession, noteSession, sessions, sessionTitle } from "./sessions";
 import { createKept, createStore, useStore } from "./store";
 import { currentSession, openPanel, palette, toast } from "./ui";
 
-/** Where new sessions work; the last choice is kept. */
+/** Where new sessions work: the last choice, until `afloat open` is typed in another directory. */
 export const workingDir = createKept("workingDir", "");
+const opened = createKept("openedDir", "");
+const startDir = document.querySelector<HTMLMetaElement>("meta[name=afloat-dir]")?.content ?? "";
+if (startDir !== "" && startDir !== opened.get()) {
+  opened.set(startDir);
+  workingDir.set(startDir);
+}
 export const newSessionDialog = createStore(false);
 
 /** Directories that were worked in, the last choice first, then those of sessions, the newest first. */

@@ -203,7 +203,7 @@ export interface Answers {
   "memory.list": { project: string; entries: Record<string, unknown> };
   "memory.set": Ok;
   "memory.remove": Ok;
-  "history.list": { [more: string]: unknown };
+  "history.list": { project: string; sessions: { session_id: string; session_number: number; started_at: string; end_reason: string | null; response_summary: string | null }[] };
   "run.start": { run_id: string; session_id: string | null; branch: string | null; worktree: string | null };
   "run.list": { runs: Run[]; next: string | null };
   "run.show": Run;

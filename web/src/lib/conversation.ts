@@ -81,6 +81,8 @@ export interface Snapshot {
   todo: readonly Todo[];
   turn: string | null;
   usage: Usage | null;
+  /** Tokens of the last request, and what the model takes. */
+  context: { used: number; window: number } | null;
   loading: boolean;
   error: string | null;
 }
@@ -95,6 +97,7 @@ export class Conversation {
   private todo: Todo[] = [];
   private turn: string | null = null;
   private usage: Usage | null = null;
+  private context: Snapshot["context"] = null;
   private last = 0;
   private early = new Map<number, JournalEvent>();
   private reading: Promise<void> | null = null;
@@ -103,7 +106,7 @@ export class Conversation {
   private readonly readers = new Set<() => void>();
   private readonly ends: (() => void)[];
   private failed: string | null = null;
-  private snap: Snapshot = { items: [], todo: [], turn: null, usage: null, loading: true, error: null };
+  private snap: Snapshot = { items: [], todo: [], turn: null, usage: null, context: null, loading: true, error: null };
 
   constructor(readonly id: string) {
     this.ends = [
@@ -173,7 +176,7 @@ export class Conversation {
     const publish = () => {
       this.dirty = false;
       this.snap = {
-        items: this.all.filter((i) => !i.hiddenBy), todo: this.todo, turn: this.turn, usage: this.usage,
+        items: this.all.filter((i) => !i.hiddenBy), todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
         loading: this.reading !== null && this.last === 0, error: this.failed,
       };
       for (const fn of [...this.readers]) fn();
@@ -336,7 +339,12 @@ export class Conversation {
       if (asked) this.put({ ...asked, answer });
     },
     "todo.updated": (e) => { this.todo = Array.isArray(e.items) ? (e.items as Todo[]) : []; },
-    "usage.updated": (e) => { this.usage = (e.usage as Usage | undefined) ?? null; },
+    "usage.updated": (e) => {
+      this.usage = (e.usage as Usage | undefined) ?? null;
+      const c = e.context as { used?: unknown; window?: unknown } | undefined;
+      this.context = typeof c?.used === "number" && typeof c.window === "number" && c.window > 0 ? { used: c.used, window: c.window } : null;
+    },
+    "session.compacting": (_e, base) => this.notice(base, "info", "Making room: earlier messages become a summary"),
     "turn.completed": (e, base) => this.endTurn(e, base),
     "turn.failed": (e, base) => {
       const error = (e.error ?? {}) as { code?: string; message?: string };

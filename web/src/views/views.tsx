@@ -179,6 +179,7 @@ export function BotView({ params, setTitle, close }: PanelProps) {
   const dir = useDir();
   const shown = useLoad(() => (name ? call("bot.show", { bot: name }) : Promise.resolve(null)), [name]);
   const memory = useLoad(() => (name && dir ? call("memory.list", { bot: name, working_dir: dir }) : Promise.resolve(null)), [name, dir]);
+  const past = useLoad(() => (name && dir ? call("history.list", { bot: name, working_dir: dir, limit: 20 }) : Promise.resolve(null)), [name, dir]);
   const done = useStore(runs).filter((r) => r.bot === name);
   const [asking, setAsking] = useState(false);
   useEffect(() => setTitle(name || "New bot"), [name]);
@@ -228,6 +229,10 @@ export function BotView({ params, setTitle, close }: PanelProps) {
       )}
       {Array.isArray(shown.data?.skills) && shown.data.skills.length > 0 && <><h3>Skills</h3><ul className="plain">{shown.data.skills.map((s, i) => <li key={i}>{text((s as { name?: string }).name) || JSON.stringify(s)}</li>)}</ul></>}
       {done.length > 0 && <><h3>Runs</h3><ul className="plain">{done.map((r) => <li key={r.run_id}><button type="button" className="link-button" onClick={() => openPanel("run", { key: r.run_id, run: r.run_id })}>{r.prompt ?? r.run_id}</button> <span className="dim">{ago(r.started_at)}, {r.action ?? r.state}</span></li>)}</ul></>}
+      {past.data && past.data.sessions.length > 0 && (
+        <><h3>History <span className="dim">of {past.data.project}</span></h3>
+          <ul className="plain">{past.data.sessions.map((h) => <li key={h.session_id}><button type="button" className="link-button" onClick={() => currentSession.set(h.session_id)}>Session {h.session_number}</button> <span className="dim">{ago(h.started_at)}, {h.end_reason ?? "running"}</span> {h.response_summary}</li>)}</ul></>
+      )}
       {asking && <Confirm title={`Delete ${name}?`} text="The bot goes to the trash. Its history stays." action="Delete" onClose={() => setAsking(false)} onYes={() => void attempt(call("bot.delete", { bot: name }), "Deleted").then(() => { refreshBots(); close(); })} />}
     </View>
   );
