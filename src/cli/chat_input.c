@@ -475,16 +475,14 @@ enum chat_line chat__ask(struct chat *t, const char *prompt)
 
 void chat__notify(struct chat *t, const char *what)
 {
-    const char *term = getenv("TERM"), *vte = getenv("VTE_VERSION");
-    bool urxvt = vte != NULL || (term != NULL && strncmp(term, "rxvt", 4) == 0);
-    bool tmux = getenv("TMUX") != NULL;
-    char text[160];
+    struct buf notice;
     if (!t->unfocused || !t->c->out.drawing) {
         return;
     }
-    snprintf(text, sizeof text, "\a%s\033]%s%s\a%s", tmux ? "\033Ptmux;\033" : "",
-             urxvt ? "777;notify;Afloat;" : "9;Afloat: ", what, tmux ? "\033\\" : "");
-    out_control(&t->c->out, str_of(text));
+    buf_init(&notice, SIZE_MAX);
+    out_add_notice(&notice, what);
+    out_control(&t->c->out, buf_str(&notice));
+    buf_fini(&notice);
 }
 
 // ---- life ----------------------------------------------------------------------------------

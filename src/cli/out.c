@@ -228,6 +228,15 @@ void out_resume(struct out *o)
     o->fault = o->fault == EINTR ? 0 : o->fault;
 }
 
+void out_add_notice(struct buf *out, const char *what)
+{
+    const char *term = getenv("TERM"), *vte = getenv("VTE_VERSION");
+    bool urxvt = vte != NULL || (term != NULL && strncmp(term, "rxvt", 4) == 0);
+    bool tmux = getenv("TMUX") != NULL;
+    buf_addf(out, "\a%s\033]%s%s\a%s", tmux ? "\033Ptmux;\033" : "",
+             urxvt ? "777;notify;Afloat;" : "9;Afloat: ", what, tmux ? "\033\\" : "");
+}
+
 // ---- stderr --------------------------------------------------------------------------------
 
 // One write a line, so that lines of several programs do not mix.

@@ -259,6 +259,14 @@ static int lua_note(lua_State *L)
     return 0;
 }
 
+static int lua_notify(lua_State *L)
+{
+    struct str text = {0};
+    text.p = luaL_checklstring(L, 1, &text.n);
+    screen__notify(ui__tui(L), text);
+    return 0;
+}
+
 static int lua_quit(lua_State *L)
 {
     app__quit(ui__tui(L), 0);
@@ -287,15 +295,11 @@ static int lua_details(lua_State *L)
 
 int call__open_lib(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"call", lua_call_op},
-                                         {"ops", lua_ops},
-                                         {"open", lua_open},
-                                         {"note", lua_note},
-                                         {"quit", lua_quit},
-                                         {"redraw", lua_redraw},
-                                         {"focus_move", lua_focus_move},
-                                         {"details", lua_details},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"call", lua_call_op},    {"ops", lua_ops},
+                                         {"open", lua_open},       {"note", lua_note},
+                                         {"notify", lua_notify},   {"quit", lua_quit},
+                                         {"redraw", lua_redraw},   {"focus_move", lua_focus_move},
+                                         {"details", lua_details}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

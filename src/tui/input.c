@@ -149,8 +149,7 @@ void input__key(struct tui *t, const struct key *k)
 {
     struct node *n = input__focused(t);
     struct buf name;
-    if (t->ui == NULL || k->code == KEY_OTHER || k->code == KEY_FOCUS_IN ||
-        k->code == KEY_FOCUS_OUT) {
+    if (t->ui == NULL || k->code == KEY_OTHER) {
         return;
     }
     if (k->code == KEY_MOUSE) {

@@ -7,22 +7,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/time.h"
+#include "base/visible.h"
 #include "pty/tty.h"
 #include "tui/tui_int.h"
 
 enum { ESC_MS = 40, READ_SIZE = 16 << 10 };
 
-// alternate screen, no wrapping, paste, mouse with exact cells, kitty's keys; and back
+// alternate screen, no wrapping, paste, focus, mouse with exact cells, kitty's keys; and back
 static const char modes_on[] =
-    "\033[?1049h\033[?7l\033[?2004h\033[?1000h\033[?1006h\033[>1u\033[H\033[2J";
-static const char modes_off[] =
-    "\033[?2026l\033[<u\033[?1006l\033[?1000l\033[?2004l\033[0m\033[r\033[?7h\033[?25h\033[?1049l";
+    "\033[?1049h\033[?7l\033[?2004h\033[?1004h\033[?1000h\033[?1006h\033[>1u\033[H\033[2J";
+static const char modes_off[] = "\033[?2026l\033[<u\033[?1006l\033[?1000l\033[?1004l\033[?"
+                                "2004l\033[0m\033[r\033[?7h\033[?25h\033[?1049l";
 
 static void watch(struct tui *t);
 
 static void take_key(struct tui *t, const struct key *k)
 {
+    if (k->code == KEY_FOCUS_IN || k->code == KEY_FOCUS_OUT) {
+        t->screen.unfocused = k->code == KEY_FOCUS_OUT;
+        return;
+    }
     input__key(t, k);
     app__hurry(t);
 }
@@ -131,6 +135,19 @@ void screen__show(struct tui *t)
     s->whole = false;
     write_out(t);
     watch(t);
+}
+
+void screen__notify(struct tui *t, struct str what)
+{
+    struct buf safe;
+    if (t->screen.unfocused) {
+        buf_init(&safe, 256);
+        visible_add(&safe, what, false);
+        out_add_notice(&t->screen.out, buf_z(&safe));
+        buf_fini(&safe);
+        write_out(t);
+        watch(t);
+    }
 }
 
 int screen__open(struct tui *t, struct err *e)

@@ -33,7 +33,8 @@ struct screen {
     struct timer esc;
     struct buf out; // written, but not yet taken by the terminal
     struct cells shown, next;
-    bool whole; // what the terminal shows is not known
+    bool whole;     // what the terminal shows is not known
+    bool unfocused; // the terminal says that the user looks at something else
     bool open;
 };
 
@@ -43,6 +44,8 @@ int screen__open(struct tui *t, struct err *e) MUST_CHECK;
 void screen__close(struct tui *t);
 /// Write what turns the screen into `next`. Only while screen__is_ready().
 void screen__show(struct tui *t);
+/// Tell a user who looks at something else.
+void screen__notify(struct tui *t, struct str what);
 /// True when the terminal has taken all that was written.
 bool screen__is_ready(const struct tui *t);
 /// Read the window's size anew; true when it changed.

@@ -297,6 +297,18 @@ def test_a_question_is_answered_with_a_number(tui):
     assert s.wait_for("question.answered")["answer"] == "blue"
 
 
+def test_who_looks_elsewhere_is_told_of_a_question(home, tmp_path):
+    home.ok("start")
+    s = Session(home, tmp_path, [one_call(cmd="true"), {"text": "x"}], permission="ask")
+    t = Terminal(home, cwd=tmp_path)
+    t.read(rb"Ctrl\+P")
+    t.type("\x1b[O")
+    s.send("go")
+    t.read(rb"\x07\x1b\]9;Afloat: waiting for your answer\x07")
+    t.type("\x11")
+    assert t.rest() == 0
+
+
 # ---- live ----------------------------------------------------------------------------------------
 
 def test_a_saved_layout_is_on_the_screen_and_does_not_stack(tui):

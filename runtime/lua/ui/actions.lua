@@ -177,6 +177,7 @@ return {
   ["message.send"] = { hidden = true, desc = "send the message", run = function(state)
     local text = state.tui.input.message or ""
     if text:match("^%s*$") then return end
+    if text:match("^/%a+$") then return afloat.note("commands are in the palette: Ctrl+P", "warn") end
     local s = state.session or new_session(state)
     if not s then return end
     local asked = state.pending and state.pending[1]

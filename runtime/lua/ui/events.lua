@@ -1,13 +1,16 @@
 -- What happens when something happened. Keys are event types as in `afloat events`; "*" is every event.
 
--- A question takes the focus, unless somebody is typing a message.
+-- A question takes the focus, unless somebody is typing a message; who looks elsewhere is told.
 local function ask(state, event)
+  afloat.notify("waiting for your answer")
   if state.session and event.session == state.session.id and (state.tui.input.message or "") == "" then
     state.tui.focus = "ask"
   end
 end
 
 return {
+  ["turn.completed"] = function() afloat.notify("the turn has ended") end,
+  ["turn.failed"] = function() afloat.notify("the turn failed") end,
   ["permission.requested"] = ask,
   ["question.asked"] = ask,
   ["permission.decided"] = function(state)
