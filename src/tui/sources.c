@@ -113,12 +113,21 @@ static void dir_free(struct source_dir *d)
 
 // ---- plugins -------------------------------------------------------------------------------
 
+// A project's plugin counts where we were opened in that project.
+static bool is_here(const struct tui *t, const struct json *row)
+{
+    struct str project = json_str(json_get(row, "project"), "");
+    const char *ours = t->o->project;
+    return project.n == 0 || (strncmp(ours, project.p, project.n) == 0 &&
+                              (ours[project.n] == '/' || ours[project.n] == '\0'));
+}
+
 // The directory of a plugin's interface, or NULL. The caller frees it.
-static char *ui_dir(const struct json *row)
+static char *ui_dir(const struct tui *t, const struct json *row)
 {
     struct str path = json_str(json_get(row, "path"), "");
     bool directory = path.n != 0 && path.p[0] == '/' && str_index(path_base(path), '.') < 0;
-    return directory && json_bool(json_get(row, "serving"), false)
+    return directory && json_bool(json_get(row, "serving"), false) && is_here(t, row)
                ? xasprintf(STR_FMT "/ui", STR_ARG(path))
                : NULL;
 }
@@ -164,7 +173,7 @@ void sources__set_plugins(struct tui *t, const struct json *plugins)
         t->sources.dirs.p[i]->is_listed = false;
     }
     json_foreach_item (row, plugins) {
-        char *path = ui_dir(row);
+        char *path = ui_dir(t, row);
         struct source_dir *d = path != NULL ? find_dir(t, path) : NULL;
         if (path != NULL && d == NULL) {
             d = dir_new(t, path);

@@ -418,6 +418,32 @@ def test_shipped_files_are_replaced_and_plugins_add_to_them(tui):
     pane.gone("and MORE")
 
 
+def test_a_projects_interface_counts_after_trust_and_in_that_project(tui, tmp_path):
+    subprocess.run(["git", "init", "-q", str(tui.dir)], check=True)
+    plugin = tui.dir / ".afloat/plugins/look"
+    (plugin / "ui").mkdir(parents=True)
+    (plugin / "init.lua").write_text("on_begin(function() end)\n")
+    (plugin / "ui/layout.lua").write_text(banner("OF THE PROJECT"))
+    Session(tui.home, tui.dir, [{"text": "x"}]).ask("known")
+    pane = tui()
+    pane.press("Enter", "known")
+    assert not any("OF THE PROJECT" in line for line in pane.grid())
+    tui.home.ok("trust", str(tui.dir))
+    Session(tui.home, tui.dir, [{"text": "x"}]).ask("again")  # a session opens its project
+    pane.shows("OF THE PROJECT")
+    (plugin / "ui/layout.lua").write_text(banner("NOT SEEN BY ANYBODY"))
+    retry(lambda: tui.home.json("plugin", "show", "look").get("pending"))
+    time.sleep(0.3)
+    assert pane.grid()[0] == "OF THE PROJECT"
+    tui.home.ok("trust", str(tui.dir))
+    pane.shows("NOT SEEN BY ANYBODY")
+    other = tmp_path / "other"
+    other.mkdir()
+    elsewhere = Tui(tui.home, other)
+    assert not any("NOT SEEN" in line for line in elsewhere.grid())
+    elsewhere.close()
+
+
 def test_conflicts_between_plugins_are_shown(tui):
     pane = tui(cols=120)
     for name in ("one", "two"):
