@@ -2,10 +2,11 @@
 with one key, and an interface that changes while it is used."""
 import os
 import pathlib
+import random
 import re
+import select
 import subprocess
 import time
-import types
 
 import pytest
 
@@ -515,6 +516,29 @@ def test_a_window_that_is_dragged_ends_with_the_right_grid(tui):
         pane.resize(20 + i * 7 % 120, 4 + i * 3 % 40)
     pane.resize(80, 24)
     pane.wait(lambda g: g == before)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_garbage_from_the_terminal_does_no_harm(home, tmp_path, seed):
+    home.ok("start")
+    Session(home, tmp_path, [{"text": "x"}]).ask("question")
+    any = random.Random(seed)
+    t = Terminal(home, cwd=tmp_path)
+    t.read(rb"Ctrl\+P")
+    words = [b"\x1b[A", b"\x1b[B", b"\t", b"\x10", b"?", b"i", b"\x1b[<0;%d;%dM", b"\x1b[<64;9;9M", b"\x1b", b"\x0e", b"p", b"s"]
+    for _ in range(30):
+        piece = bytearray()
+        for _ in range(40):
+            word = any.choice(words) if any.random() < 0.6 else any.randbytes(any.randrange(12))
+            piece += word.replace(b"%d", b"%d" % any.randrange(90))
+        t.type(bytes(piece).replace(b"\x11", b"").replace(b"\r", b"").replace(b"\n", b""))
+        while select.select([t.end], [], [], 0.02)[0]:
+            t.seen = os.read(t.end.fileno(), 65536)
+    assert t.process.poll() is None
+    t.type("\x1b[201~")
+    time.sleep(0.2)
+    t.type("\x11")
+    assert t.rest() == 0
 
 
 def test_windows_too_small_for_anything_do_no_harm(tui):
