@@ -143,6 +143,13 @@ def test_a_session_is_begun_and_talked_to(tui):
     assert tui.home.json("sessions")["sessions"][0]["working_dir"] == str(tui.dir)
 
 
+def test_a_message_that_is_quicker_than_its_session_waits_for_it(tui):
+    pane = tui()
+    pane.tmux("send-keys", "C-n", *"list the files", "Enter")
+    pane.shows("These files are there")
+    assert len(tui.home.json("sessions")["sessions"]) == 1
+
+
 def test_a_message_without_a_session_begins_one(tui):
     pane = tui()
     pane.press("i")

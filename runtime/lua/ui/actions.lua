@@ -18,13 +18,43 @@ local function popup(state, name, focus)
   state.tui.focus = focus or name
 end
 
+local beginning -- true while a session is being made, then its row until it is open
+
 local function new_session(state)
+  beginning = true
   local row, why = afloat.call("session.new", { working_dir = state.project })
+  beginning = row
   if not row then return nil, fail(why) end
   afloat.open(row.id)
   state.tui.selected.sessions = row.id
   state.tui.view = "chat"
   return row
+end
+
+-- Send what is typed. A message that is quicker than its session waits for it.
+local function send(state)
+  local text = state.tui.input.message or ""
+  if text:match("^%s*$") then return end
+  if text:match("^/%a+$") then return afloat.note("commands are in the palette: Ctrl+P", "warn") end
+  if state.session then beginning = nil end
+  if beginning == true then
+    state.tui.send_soon = true
+    return
+  end
+  local s = state.session or beginning or new_session(state)
+  if not s then return end
+  local asked = state.pending and state.pending[1]
+  local _, why
+  if asked and asked.question_id then
+    _, why = afloat.call("session.answer", { id = s.id, question_id = asked.question_id, answer = text })
+  elseif state.busy then
+    _, why = afloat.call("session.steer", { id = s.id, text = text })
+  else
+    _, why = afloat.call("session.message", { id = s.id, text = text })
+  end
+  if why then return fail(why) end
+  state.tui.input.message = ""
+  state.tui.scroll.conversation = 0
 end
 
 local function current(state)
@@ -142,7 +172,12 @@ return {
 
   ["session.new"] = { desc = "new session", run = function(state)
     state.tui.popup = nil
-    if new_session(state) then state.tui.focus = "message" end
+    state.tui.focus = "message"
+    new_session(state)
+    if state.tui.send_soon then
+      state.tui.send_soon = nil
+      send(state)
+    end
   end },
   ["session.preview"] = { hidden = true, desc = "show the chosen session", run = function(state, id)
     if id and not id:match("^run:") then afloat.open(id) end
@@ -174,25 +209,7 @@ return {
     local _, why = afloat.call("session.patch", { id = s.id, permission = after[s.permission] or "ask" })
     fail(why)
   end },
-  ["message.send"] = { hidden = true, desc = "send the message", run = function(state)
-    local text = state.tui.input.message or ""
-    if text:match("^%s*$") then return end
-    if text:match("^/%a+$") then return afloat.note("commands are in the palette: Ctrl+P", "warn") end
-    local s = state.session or new_session(state)
-    if not s then return end
-    local asked = state.pending and state.pending[1]
-    local _, why
-    if asked and asked.question_id then
-      _, why = afloat.call("session.answer", { id = s.id, question_id = asked.question_id, answer = text })
-    elseif state.busy then
-      _, why = afloat.call("session.steer", { id = s.id, text = text })
-    else
-      _, why = afloat.call("session.message", { id = s.id, text = text })
-    end
-    if why then return fail(why) end
-    state.tui.input.message = ""
-    state.tui.scroll.conversation = 0
-  end },
+  ["message.send"] = { hidden = true, desc = "send the message", run = send },
 
   -- one key decides: the list "ask" gives what was chosen
   ["ask.decide"] = { hidden = true, desc = "answer what the session asks", run = function(state, id)
