@@ -128,15 +128,8 @@ static void ask_config(struct hosted_plugins *h, struct hosts_ask *a)
     struct arena arena;
     char *key = str_dup(json_str(json_get(a->params, "key"), ""));
     arena_init(&arena);
-    const struct json *v = config_values(h->bind->config->now, &arena);
-    for (char *part = key, *dot; v != NULL && part != NULL && *part != '\0'; part = dot) {
-        dot = strchr(part, '.');
-        if (dot != NULL) {
-            *dot++ = '\0';
-        }
-        v = json_get(v, part);
-    }
-    answer_json(a, v);
+    const struct json *all = config_values(h->bind->config->now, &arena);
+    answer_json(a, key[0] != '\0' ? json_get(all, key) : all);
     arena_fini(&arena);
     free(key);
 }

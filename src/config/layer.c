@@ -35,10 +35,10 @@ static struct config_place place(const struct layer *l, uint32_t line, uint32_t 
 /// added last is about `key` ("sandbox.mode", "sandbox.") there, no session begins until it is mended.
 static void mark_strict(struct layer *l, const char *key)
 {
-    static const char *const strict[] = {"session", "sandbox", "permission"};
+    static const char *const strict[] = {"session", "sandbox", "permission", "command_hooks"};
     for (size_t i = 0; i < ARRAY_LEN(strict); i++) {
         size_t n = strlen(strict[i]);
-        if (strncmp(key, strict[i], n) == 0 && (key[n] == '\0' || key[n] == '.')) {
+        if (strncmp(key, strict[i], n) == 0 && (key[n] == '\0' || key[n] == '.' || key[n] == '[')) {
             vec_last(l->d)->refuses = true;
         }
     }
@@ -187,12 +187,18 @@ static struct json *element_to_json(struct layer *l, const struct schema__array 
 /// What an element lacks, or NULL.
 static const char *missing(const struct schema__array *array, const struct toml *item)
 {
-    bool path = toml_get(item, "path") != NULL, name = toml_get(item, "name") != NULL;
-    bool tool = toml_get(item, "tool") != NULL, decision = toml_get(item, "decision") != NULL;
-    if (strcmp(array->name, "plugins") == 0) {
-        return path == name ? "either 'path' or 'name'" : NULL;
+    static const struct {
+        const char *array, *a, *b, *lacks;
+    } pairs[] = {{"permission", "tool", "decision", "'tool' and 'decision'"},
+                 {"command_hooks", "event", "command", "'event' and 'command'"}};
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        bool both = toml_get(item, pairs[i].a) != NULL && toml_get(item, pairs[i].b) != NULL;
+        if (strcmp(array->name, pairs[i].array) == 0) {
+            return both ? NULL : pairs[i].lacks;
+        }
     }
-    return tool && decision ? NULL : "'tool' and 'decision'";
+    bool path = toml_get(item, "path") != NULL, name = toml_get(item, "name") != NULL;
+    return path == name ? "either 'path' or 'name'" : NULL;
 }
 
 static void read_element(struct layer *l, const struct schema__array *array,

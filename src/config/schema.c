@@ -36,6 +36,7 @@ const struct schema__key schema__keys[] = {
 const struct schema__array schema__arrays[SCHEMA_ARRAYS] = {
     {"plugins", "plugins[].", SCHEMA_ALWAYS},
     {"permission", "permission[].", SCHEMA_NEVER},
+    {"command_hooks", "command_hooks[].", SCHEMA_NEVER},
 };
 
 const struct schema__preset schema__presets[] = {

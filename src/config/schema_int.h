@@ -49,7 +49,7 @@ struct schema__array {
     const char *prefix; // "plugins[].": of the keys that an element may have
     enum schema_project project;
 };
-enum { SCHEMA_ARRAYS = 2 };
+enum { SCHEMA_ARRAYS = 3 };
 extern const struct schema__array schema__arrays[SCHEMA_ARRAYS];
 
 /// What `name` is in the table that `prefix` stands for ("" for the top, "providers.*.").

@@ -11,6 +11,7 @@
 #include "main/live.h"
 
 #include "base/log.h"
+#include "base/map.h"
 #include "base/path.h"
 #include "bind/bind.h"
 #include "bind/hosted.h"
@@ -80,6 +81,38 @@ static char *dev_dir(void)
 static const struct json *get_choice(void *arg, struct str key)
 {
     return choices_get(arg, key);
+}
+
+/// A number over the hooks by command.
+static uint64_t hooks_mark(const struct config *c)
+{
+    const struct config_entry *e;
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
+        if (str_starts(str_of(e->key), "command_hooks.")) {
+            json_write(&b, e->value, 0);
+        }
+    }
+    uint64_t mark = map_hash(buf_str(&b));
+    buf_fini(&b);
+    return mark;
+}
+
+/// The module that runs hooks by command registers what the settings say while it loads.
+static void on_settings(void *arg)
+{
+    struct live *v = arg;
+    uint64_t mark = hooks_mark(v->opts.config->now);
+    if (mark != v->hooks_mark) {
+        v->hooks_mark = mark;
+        const struct str name = STR("lua:handlers.command_hooks");
+        gen_request(
+            v->engine,
+            &(struct gen_request){
+                .trigger = "config", .names = &name, .n_names = 1, .force = true, .wait_all = true},
+            NULL, NULL);
+    }
 }
 
 static void open_lua(struct live *v)
@@ -209,6 +242,8 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     v->watcher = watcher_open(o->loop, on_watch_warning, v);
     reserve_tool_names(v);
     open_lua(v);
+    v->hooks_mark = hooks_mark(o->config->now);
+    config_listen(o->config, on_settings, v);
     if (!o->safe) {
         open_plugins(v);
         open_improvements(v);
@@ -244,6 +279,7 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     v->closing = true;
     v->done = done;
     v->done_arg = arg;
+    config_unlisten(v->opts.config, on_settings, v);
     bind_notify(v->bind, "shutdown", NULL);
     modules_stop(v->modules);
     if (v->plugins != NULL) {
