@@ -407,14 +407,12 @@ static void write_stats(const struct plugin_row *p, struct jw *w)
     jw_end_obj(w);
 }
 
-/// `served`: something takes it over as soon as it changes.
-static void write_output(const char *kind, const char *name, bool served, const char *needs,
-                         struct jw *w)
+static void write_output(const char *kind, const char *name, const char *needs, struct jw *w)
 {
     jw_obj(w);
     jw_kstrz(w, "kind", kind);
     jw_kstrz(w, "name", name);
-    jw_kbool(w, "swaps", served && needs == NULL);
+    jw_kbool(w, "swaps", needs == NULL);
     if (needs != NULL) {
         jw_kstrz(w, "needs", needs);
     }
@@ -440,7 +438,7 @@ static void write_parts(const struct plugin_shape *s, const char *needs, struct 
     } parts[] = {{"front", s->front}, {"ui", s->ui}, {"prompt", s->prompt}, {"skills", s->skills}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (parts[i].name != NULL) {
-            write_output(parts[i].kind, parts[i].name, true, needs, w);
+            write_output(parts[i].kind, parts[i].name, needs, w);
         }
     }
 }
@@ -456,8 +454,7 @@ static void write_outputs(const struct api *api, const struct plugin_row *p, str
         const struct gen_item *it = gen_unit_at(p->unit, i);
         for (size_t k = 0; k < ARRAY_LEN(shown) && !gen_item_is_off(it); k++) {
             if (gen_item_kind(it) == shown[k]) {
-                write_output(gen_kind_name(shown[k]), gen_item_name(it), shown[k] != GEN_OUTPUT,
-                             needs, w);
+                write_output(gen_kind_name(shown[k]), gen_item_name(it), needs, w);
             }
         }
     }

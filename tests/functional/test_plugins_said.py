@@ -60,7 +60,7 @@ def test_the_function_that_makes_a_plugin_gets_its_options_and_places(home, star
     assert said["ctx"]["project"] is None and said["ctx"]["data_dir"] == said["ctx"]["working_dir"] == str(home.dir)
 
 
-def test_prompts_are_listed_and_sides_that_nobody_shows_do_not_swap(home, hub):
+def test_prompts_are_listed_and_every_side_swaps(home, hub):
     put(home, "plugins/d/init.lua", "prompt { id = 'style', text = 'Be brief.' }")
     put(home, "plugins/d/prompt.md", "Be kind.")
     put(home, "plugins/d/front/index.js", "1")
@@ -71,5 +71,5 @@ def test_prompts_are_listed_and_sides_that_nobody_shows_do_not_swap(home, hub):
     outputs = call(home, "GET", "/plugin/d")[1]["outputs"]
     swaps = {(o["kind"], o["name"]): o["swaps"] for o in outputs}
     assert swaps[("prompt", "style")] and swaps[("prompt", "prompt.md")]
-    assert swaps[("ui", "ui")]  # the terminal interface takes it over
-    assert not [k for k, v in swaps.items() if v and k[0] in ("front", "output")], swaps
+    assert swaps[("ui", "ui")] and swaps[("front", "front/index.js")]  # terminal interface and page take them over
+    assert [k for k, v in swaps.items() if not v] == [], swaps
