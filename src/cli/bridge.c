@@ -148,10 +148,11 @@ static const char *modern_headers(struct arena *a, const struct rpc_message *m, 
         (named && !http1_is_value(name->s))) {
         return NULL;
     }
-    return arena_printf(
-        a, "MCP-Protocol-Version: " STR_FMT "\r\nMcp-Method: " STR_FMT "\r\n%s" STR_FMT "%s",
-        STR_ARG(version), STR_ARG(m->method), named ? "Mcp-Name: " : "",
-        STR_ARG(named ? name->s : STR("")), named ? "\r\n" : "");
+    return arena_printf(a,
+                        "Afloat-Stdio: 1\r\nMCP-Protocol-Version: " STR_FMT
+                        "\r\nMcp-Method: " STR_FMT "\r\n%s" STR_FMT "%s",
+                        STR_ARG(version), STR_ARG(m->method), named ? "Mcp-Name: " : "",
+                        STR_ARG(named ? name->s : STR("")), named ? "\r\n" : "");
 }
 
 /// False: there is no hub. The line has been answered unless it is sent `again`.

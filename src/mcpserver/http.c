@@ -83,7 +83,8 @@ static const char *unsupported(struct arena *a, struct str version)
 }
 
 /// Do headers and `_meta` agree, and do we know the version? Else the request is answered.
-static bool check_modern(struct mount_call *m, const struct rpc_message *msg, struct arena *a)
+static bool check_modern(struct mcpserver *s, struct mount_call *m, const struct rpc_message *msg,
+                         struct arena *a)
 {
     const struct json *meta = json_get(msg->params, "_meta");
     const struct json *can = json_get(meta, MCP_META "clientCapabilities");
@@ -95,7 +96,7 @@ static bool check_modern(struct mount_call *m, const struct rpc_message *msg, st
     if (!str_eq(mount_header(m, "mcp-method"), msg->method)) {
         refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
                        "the header Mcp-Method is not the method");
-    } else if (name.n != 0 && !str_eq(mount_header(m, "mcp-name"), name)) {
+    } else if (name.n != 0 && !mcp_headers__say(mount_header(m, "mcp-name"), name)) {
         refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
                        "the header Mcp-Name is not what the request names");
     } else if (version.n == 0 || can == NULL || can->type != JSON_OBJ) {
@@ -108,6 +109,9 @@ static bool check_modern(struct mount_call *m, const struct rpc_message *msg, st
     } else if (!str_eqz(version, MCP_MODERN_VERSION)) {
         refuse_request(m, msg, MCP_UNSUPPORTED_VERSION, unsupported(a, version),
                        "this version of the protocol is not supported");
+    } else if (!mcp_headers__fit(s, m, msg, a)) {
+        refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
+                       "the headers Mcp-Param-* are not what the arguments say");
     } else {
         return true;
     }
@@ -214,7 +218,7 @@ static bool choose(struct mcpserver *s, struct mount_call *m, const struct rpc_p
     *session = NULL;
     *opened = false;
     if (!packet->batch && first->kind == RPC_REQUEST && says_modern(m, first)) {
-        return check_modern(m, first, a);
+        return check_modern(s, m, first, a);
     }
     if (!packet->batch && first->kind == RPC_REQUEST && str_eqz(first->method, "initialize")) {
         *session = open_session(s, m, first);

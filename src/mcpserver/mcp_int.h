@@ -204,6 +204,14 @@ void mcp_call__stop(struct mcp_call *c);
 /// The request of that id that the session waits for; NULL when there is none.
 struct mcp_call *mcp_call__find(struct mcp_session *x, const struct json *id);
 
+// ---- headers.c ------------------------------------------------------------------------------------
+
+/// Does a header, plain or as =?base64?...?=, say `value`?
+bool mcp_headers__say(struct str header, struct str value);
+/// Do the headers Mcp-Param-* of a tools/call say what its arguments say?
+bool mcp_headers__fit(struct mcpserver *s, const struct mount_call *m,
+                      const struct rpc_message *msg, struct arena *a);
+
 // ---- ask.c ----------------------------------------------------------------------------------------
 
 extern const struct hook_caller mcp_ask__caller; // its arg is the mcp_call

@@ -366,6 +366,24 @@ def test_headers_have_to_say_what_the_body_says(served, headers, code):
     assert wire.status == (400 if code else 200)
 
 
+def test_parameters_that_are_headers_too_have_to_agree(plugin, start_hub, home):
+    plugin("region", """tool { name = "r", description = "d", input = {
+      region = { type = "string", ["x-mcp-header"] = "Region" }, n = { type = "integer?", ["x-mcp-header"] = "N" } },
+      run = function(_, i) return i.region end }""")
+    start_hub()
+    base = [f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: tools/call", "Mcp-Name: =?base64?cg==?="]
+
+    def status(arguments, *headers):
+        return Modern(home).post("tools/call", headers=[*base, *headers], name="r", arguments=arguments).status
+
+    assert status({"region": "eu"}, "Mcp-Param-Region: eu") == 200
+    assert status({"region": "eu", "n": 7}, "Mcp-Param-Region: =?base64?ZXU=?=", "Mcp-Param-N: 7") == 200
+    assert status({"region": "eu"}) == 400
+    assert status({"region": "eu"}, "Mcp-Param-Region: us") == 400
+    assert status({"region": "eu"}, "Mcp-Param-Region: =?base64?ZXU?=") == 400  # not padded
+    assert status({"region": "eu"}, "Mcp-Param-Region: eu", "Mcp-Param-N: 7") == 400  # the body has none
+
+
 def test_a_version_that_is_not_served_names_those_that_are(served):
     answer = Modern(served, version="2030-01-01").ask("tools/list")
     assert answer["status"] == 400 and answer["error"]["code"] == -32022

@@ -123,7 +123,11 @@ def test_a_call_that_the_hub_does_not_survive_fails_and_others_go_on(home):
 
 def test_the_stateless_era_over_stdio_with_a_subscription_that_outlives_the_hub(home):
     plugin(home, "a", SLOW + TOOL % ("hi", "hello"))
+    plugin(home, "region", """tool { name = "region", description = "d", input = {
+      region = { type = "string", ["x-mcp-header"] = "Region" } }, run = function(_, i) return i.region end }""")
     bridge = Bridge(home, version=None)
+    eu = bridge.ask("tools/call", name="region", arguments={"region": "eu"}, _meta=modern())  # stdio has no headers
+    assert eu["result"]["content"][0]["text"] == "eu"
     assert MODERN in bridge.ask("server/discover", _meta=modern())["result"]["supportedVersions"]
     sub = bridge.send("subscriptions/listen", _meta=modern(), notifications={"toolsListChanged": True})
     assert bridge.note()["method"] == "notifications/subscriptions/acknowledged"

@@ -96,6 +96,10 @@ elicits("test_elicitation_sep1330_enums", {
   untitledMulti = { type = "array", items = { type = "string", enum = { "option1", "option2", "option3" } } },
   titledMulti = { type = "array", items = { anyOf = titled } } })
 
+mcp.tool { name = "test_custom_header", description = "has a parameter that is also a header",
+  input = { region = { type = "string", ["x-mcp-header"] = "Region" }, size = { type = "integer?", ["x-mcp-header"] = "Size" } },
+  run = function(_, input) return input.region end }
+
 -- ---- questions of the stateless era ------------------------------------------
 
 local NAME = object({ name = { type = "string" } }, { "name" })

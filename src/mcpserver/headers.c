@@ -1,0 +1,81 @@
+// Headers of the stateless era that repeat what the body says, so that what lies between can route without reading it.
+//
+//     Mcp-Method, Mcp-Name       the method, and the tool, prompt or resource
+//     Mcp-Param-H                a parameter that its schema marks with "x-mcp-header": "H"
+//
+// A value that is no plain text of a header is written as =?base64?...?=. Anything that differs from the body is
+// refused: whoever routed by the header would have been deceived. The bridge on stdio has no such headers to pass on
+// and says so; what it sends never met anybody in between.
+
+#include "agent/agent.h"
+#include "base/base64.h"
+#include "mcpserver/mcp_int.h"
+
+static const char PREFIX[] = "=?base64?", SUFFIX[] = "?=";
+
+bool mcp_headers__say(struct str header, struct str value)
+{
+    size_t around = sizeof PREFIX - 1 + sizeof SUFFIX - 1;
+    if (header.n < around || !str_starts(header, PREFIX) || !str_ends(header, SUFFIX)) {
+        return str_eq(header, value);
+    }
+    struct str text = {header.p + sizeof PREFIX - 1, header.n - around};
+    struct buf decoded;
+    buf_init(&decoded, SIZE_MAX);
+    bool same =
+        text.n % 4 == 0 && base64_decode(&decoded, text) && str_eq(buf_str(&decoded), value);
+    buf_fini(&decoded);
+    return same;
+}
+
+/// A value as a header has it: a text as it is, numbers and booleans as JSON; false: it cannot be in one.
+static bool text_of(struct arena *a, const struct json *v, struct str *out)
+{
+    struct buf text;
+    if (v->type == JSON_STR) {
+        *out = v->s;
+        return true;
+    }
+    if (v->type == JSON_ARR || v->type == JSON_OBJ || v->type == JSON_NULL) {
+        return false;
+    }
+    buf_init(&text, 64);
+    json_write(&text, v, 0);
+    *out = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return true;
+}
+
+static bool fits(const struct mount_call *m, struct arena *a, const struct json_member *property,
+                 const struct json *arguments)
+{
+    struct str name = json_str(json_get(&property->value, "x-mcp-header"), "");
+    const struct json *v = json_get_str(arguments, property->key);
+    struct str value;
+    if (name.n == 0) {
+        return true;
+    }
+    struct str header = mount_header(m, arena_printf(a, "mcp-param-" STR_FMT, STR_ARG(name)));
+    bool given = v != NULL && text_of(a, v, &value);
+    return given ? header.p != NULL && mcp_headers__say(header, value) : header.p == NULL;
+}
+
+bool mcp_headers__fit(struct mcpserver *s, const struct mount_call *m,
+                      const struct rpc_message *msg, struct arena *a)
+{
+    struct str name = json_str(json_get(msg->params, "name"), "");
+    const struct gen_item *it =
+        str_eqz(msg->method, "tools/call") ? agent_tool_find(s->o.agent, name, a) : NULL;
+    if (it == NULL || strstr(gen_item_about(it), "x-mcp-header") == NULL ||
+        mount_header(m, "afloat-stdio").p != NULL) {
+        return true;
+    }
+    const struct json *schema = json_get(mcp_lists__about(it, a), "input_schema");
+    const struct json *properties = json_get(schema, "properties");
+    json_foreach_member (p, properties) {
+        if (!fits(m, a, p, json_get(msg->params, "arguments"))) {
+            return false;
+        }
+    }
+    return true;
+}
