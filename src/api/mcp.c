@@ -54,6 +54,30 @@ void op_MCP_SHOW(struct api *api, struct op_call *c)
     buf_fini(&row);
 }
 
+static void on_read(void *arg, const struct json *text, const struct err *e)
+{
+    struct op_call *c = arg;
+    if (text == NULL) {
+        op_fail(c, e->code == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED, NULL,
+                "%s", e->msg);
+        return;
+    }
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kvalue(w, "uri", json_get(c->params, "uri"));
+    jw_kvalue(w, "text", text);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_MCP_READ(struct api *api, struct op_call *c)
+{
+    struct str uri = json_str(json_get(c->params, "uri"), "");
+    if (is_there(api, c) && !mcp_read(api->mcp, api__name(c), uri, on_read, c)) {
+        fail_unknown(c);
+    }
+}
+
 static void on_tested(void *arg, bool ok, const char *members)
 {
     struct op_call *c = arg;

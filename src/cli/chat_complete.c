@@ -1,7 +1,7 @@
 // What Tab completes at the prompt.
 //
 //     /na|        commands of the chat and of plugins
-//     @src/ma|    files, from the working directory
+//     @src/ma|    files, from the working directory, and resources of MCP servers
 //     !ma|        programs, and files behind them
 //
 // One candidate is put in; of several the part that they share, and they are offered in a row. Tab again
@@ -136,6 +136,7 @@ static void find(struct chat *t)
     } else if (str_starts(word, "@")) {
         t->menu_from++;
         offer_files(t, str_from(word, 1));
+        chat__resource_names(t, str_from(word, 1));
     } else if (shell && word.n != 0) {
         offer_files(t, word);
     }

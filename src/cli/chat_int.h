@@ -168,6 +168,10 @@ bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, s
 /// Say `text` and follow the turn to its end. The exit code: 0 completed, 1 failed, 130 interrupted; with
 /// --print 4 when a call needed approval.
 int chat__say(struct chat *t, struct str text);
+/// Append `text` to `out`, and the text of each resource that it names as `@SERVER:ADDRESS`.
+void chat__add_resources(struct chat *t, struct str text, struct buf *out);
+/// Offer the resources whose name begins so.
+void chat__resource_names(struct chat *t, struct str start);
 /// Follow what the session does until the turn in `t->turn` ends or the person leaves.
 int chat__follow(struct chat *t);
 /// Ask for the end of the turn; that it has ended comes as an event.

@@ -313,8 +313,13 @@ static void take_whole(struct chat *t, const struct json *answer)
 int chat__say(struct chat *t, struct str text)
 {
     char path[CHAT_ID_MAX + 32];
+    struct buf whole;
+    buf_init(&whole, SIZE_MAX);
+    chat__add_resources(t, text, &whole);
     snprintf(path, sizeof path, "/session/%s/message", t->id);
-    int code = chat__send(t, "POST", path, write_message, text, t->whole ? take_whole : take_turn);
+    int code = chat__send(t, "POST", path, write_message, buf_str(&whole),
+                          t->whole ? take_whole : take_turn);
+    buf_fini(&whole);
     if (code != EXIT_OK || !t->whole) {
         return code == EXIT_OK ? chat__follow(t) : code;
     }

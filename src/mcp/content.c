@@ -46,6 +46,18 @@ const struct json *mcp__result(struct arena *a, const struct json *answer)
                           failed ? STR("the tool reported an error") : STR_NULL);
 }
 
+struct str mcp__resource_text(struct arena *a, const struct json *answer)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    json_foreach_item (it, json_get(answer, "contents")) {
+        add_block(&text, it);
+    }
+    struct str all = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return all;
+}
+
 struct str mcp__prompt_text(struct arena *a, const struct json *answer)
 {
     struct buf text;

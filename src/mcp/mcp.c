@@ -471,6 +471,8 @@ static void write_disabled(const struct mcp_spec *spec, struct jw *w)
     jw_end_arr(w);
     jw_karr(w, "prompts");
     jw_end_arr(w);
+    jw_karr(w, "resources");
+    jw_end_arr(w);
     jw_kstrz(w, "error", spec->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
     jw_kstrz(w, "project", spec->project);
@@ -505,6 +507,35 @@ bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w)
             jw_obj(w);
             write_disabled(*it, w);
             jw_end_obj(w);
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- resources ----------------------------------------------------------------------------------
+
+struct reading {
+    struct gen_call call;
+    mcp_read_cb *cb;
+    void *arg;
+};
+
+static void on_read(struct gen_call *call, int status, const struct json *output,
+                    const struct err *e)
+{
+    struct reading *r = container_of(call, struct reading, call);
+    r->cb(r->arg, status == 0 ? output : NULL, e);
+    free(r);
+}
+
+bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, void *arg)
+{
+    vec_foreach (it, &m->servers) {
+        if (str_eqz(name, (*it)->spec->name)) {
+            struct reading *r = xcalloc(1, sizeof *r);
+            *r = (struct reading){.call.done = on_read, .cb = cb, .arg = arg};
+            mcp__read(*it, uri, &r->call);
             return true;
         }
     }

@@ -56,6 +56,11 @@ void mcp_write(const struct mcp *m, struct jw *w);
 /// One row, with each tool's description and what the server wrote to stderr. False: there is none of that name.
 bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w);
 
+/// The text of a resource; NULL: `e` says why. Borrowed for the call.
+typedef void mcp_read_cb(void *arg, const struct json *text, const struct err *e);
+/// Read a resource of a server. `cb` once, also from inside. False: there is no server of that name.
+bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, void *arg);
+
 /// The members of an answer, JSON text without braces; `ok`: the server works. NULL text: the hub stops.
 typedef void mcp_test_cb(void *arg, bool ok, const char *members);
 /// Start the server anew beside the one that serves, ask for its lists, and end it. False: there is none of that name.

@@ -168,7 +168,7 @@ struct mcp_call {
     struct arena arena; // of a result that is held
     const struct json *result;
     struct err why; // code 0: `result`
-    bool prompt;
+    enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE } kind;
 };
 
 static void put_in(struct mcp_call *c, struct mcp_call **list)
@@ -216,12 +216,14 @@ static void on_answer(struct mcp_request *r, int status, const struct json *answ
     if (status < 0) {
         err_set(&c->why, status == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID,
                 "MCP server '%.60s': %.160s", s->spec->name, e->msg);
-    } else if (c->prompt) {
-        struct json *text = arena_calloc(&c->arena, 1, sizeof *text);
-        *text = (struct json){.type = JSON_STR, .s = mcp__prompt_text(&c->arena, answer)};
-        c->result = text;
-    } else {
+    } else if (c->kind == CALL_TOOL) {
         c->result = json_clone(&c->arena, mcp__result(&c->arena, answer));
+    } else {
+        struct json *text = arena_calloc(&c->arena, 1, sizeof *text);
+        text->type = JSON_STR;
+        text->s = c->kind == CALL_PROMPT ? mcp__prompt_text(&c->arena, answer)
+                                         : mcp__resource_text(&c->arena, answer);
+        c->result = text;
     }
     take_out(c);
     put_in(c, &s->held);
@@ -295,24 +297,18 @@ static void refuse(struct gen_call *call, const struct mcp_server *s)
     call->done(call, e.code, NULL, &e);
 }
 
-static void call_offer(void *data, struct gen_call *call)
+/// Ask the server, which is ready. `call` is answered later.
+static void begin(struct mcp_server *s, enum call_kind kind, struct gen_call *call,
+                  struct str members, struct str name)
 {
-    struct mcp_offer *o = data;
-    struct mcp_server *s = o->server;
-    struct buf members;
-    if (s->closed || s->peer == NULL || s->state != MCP_READY) {
-        refuse(call, s);
-        return;
-    }
-    if (o->changed) { // the user was shown the difference, and allowed the call
-        mcp__approve(s, o);
-        mcp__server_relist(s, MCP_TOOLS);
-    }
+    static const char *const methods[] = {[CALL_TOOL] = "tools/call",
+                                          [CALL_PROMPT] = "prompts/get",
+                                          [CALL_RESOURCE] = "resources/read"};
     struct mcp_call *c = xcalloc(1, sizeof *c);
     arena_init(&c->arena);
     c->server = s;
     c->call = call;
-    c->prompt = o->kind == GEN_COMMAND;
+    c->kind = kind;
     c->request = (struct mcp_request){
         .done = on_answer,
         .progress = on_progress,
@@ -321,11 +317,57 @@ static void call_offer(void *data, struct gen_call *call)
                                             : s->spec->timeout_ms};
     call->target_data = c;
     put_in(c, &s->calls);
+    mcp_peer_ask(s->peer, &c->request, methods[kind], members, name);
+}
+
+static bool is_ready(const struct mcp_server *s)
+{
+    return !s->closed && s->peer != NULL && s->state == MCP_READY;
+}
+
+static void call_offer(void *data, struct gen_call *call)
+{
+    struct mcp_offer *o = data;
+    struct mcp_server *s = o->server;
+    bool prompt = o->kind == GEN_COMMAND;
+    struct buf members;
+    if (!is_ready(s)) {
+        refuse(call, s);
+        return;
+    }
+    if (o->changed) { // the user was shown the difference, and allowed the call
+        mcp__approve(s, o);
+        mcp__server_relist(s, MCP_TOOLS);
+    }
     buf_init(&members, SIZE_MAX);
-    (c->prompt ? write_prompt : write_tool)(&members, o, call->input);
-    mcp_peer_ask(s->peer, &c->request, c->prompt ? "prompts/get" : "tools/call", buf_str(&members),
-                 str_of(o->tool));
+    (prompt ? write_prompt : write_tool)(&members, o, call->input);
+    begin(s, prompt ? CALL_PROMPT : CALL_TOOL, call, buf_str(&members), str_of(o->tool));
     buf_fini(&members);
+}
+
+void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call)
+{
+    struct buf members;
+    struct jw w;
+    if (!is_ready(s)) {
+        refuse(call, s);
+        return;
+    }
+    buf_init(&members, SIZE_MAX);
+    buf_addz(&members, "\"uri\":");
+    jw_init(&w, &members);
+    jw_str(&w, uri);
+    begin(s, CALL_RESOURCE, call, buf_str(&members), uri);
+    buf_fini(&members);
+}
+
+void mcp__end_calls(struct mcp_server *s)
+{
+    while (s->calls != NULL) {
+        struct mcp_call *c = s->calls;
+        err_set(&c->why, ERR_INVALID, "MCP server '%.60s' was removed", s->spec->name);
+        finish(c);
+    }
 }
 
 static void cancel_offer(void *data, struct gen_call *call)

@@ -28,6 +28,7 @@ enum {
     RELIST_MS = 5000,  // for a list that changed
     PAGES_MAX = 100,
     LIST_BYTES_MAX = 32 << 20,
+    RESOURCES_MAX = 2000,
 };
 
 const char *mcp__state_name(enum mcp_state state)
@@ -100,6 +101,17 @@ static const struct {
 
 static void read_lists(struct mcp_server *s);
 
+static void take_resources(struct mcp_server *s, const struct json *items)
+{
+    vec_fini_each(&s->resources, free);
+    json_foreach_item (it, items) {
+        struct str uri = json_str(json_get(it, "uri"), "");
+        if (uri.n != 0 && memchr(uri.p, '\0', uri.n) == NULL && s->resources.n < RESOURCES_MAX) {
+            vec_push(&s->resources, str_dup(uri));
+        }
+    }
+}
+
 /// All pages as one array.
 static void take_list(struct mcp_server *s, enum mcp_list list)
 {
@@ -118,7 +130,10 @@ static void take_list(struct mcp_server *s, enum mcp_list list)
     buf_addc(&all, ']');
     vec_fini_each(&s->pages, free);
     s->bytes = 0;
-    if (json_parse(&v, &a, buf_str(&all), NULL, NULL) == 0) {
+    bool good = json_parse(&v, &a, buf_str(&all), NULL, NULL) == 0;
+    if (good && list == MCP_RESOURCES) {
+        take_resources(s, v);
+    } else if (good) {
         mcp__offer_list(s, list, v);
     }
     buf_fini(&all);
@@ -147,7 +162,7 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
     const struct json *items = json_get(result, lists[list].member);
     struct str next = json_str(json_get(result, "nextCursor"), "");
     struct err why;
-    if (status < 0 && s->state == MCP_READY) { // the list before goes on
+    if (status < 0 && (s->state == MCP_READY || list != MCP_TOOLS)) { // the list before goes on
         log_warn(LOG_HUB, "mcp=%s list=%s reason=%s", LOGQ(str_of(s->spec->name)).z,
                  lists[list].member, LOGQ(str_of(e->msg)).z);
         vec_fini_each(&s->pages, free);
@@ -227,14 +242,15 @@ static void on_ready(void *arg)
     struct mcp_server *s = arg;
     snprintf(s->version, sizeof s->version, "%s", mcp_peer_version(s->peer));
     snprintf(s->title, sizeof s->title, "%s", mcp_peer_title(s->peer));
-    s->stale[MCP_TOOLS] = mcp_peer_has(s->peer, MCP_TOOLS);
-    s->stale[MCP_PROMPTS] = mcp_peer_has(s->peer, MCP_PROMPTS);
+    for (size_t i = 0; i < MCP__LISTS; i++) {
+        s->stale[i] = mcp_peer_has(s->peer, (enum mcp_list)i);
+    }
     read_lists(s);
 }
 
 void mcp__server_relist(struct mcp_server *s, enum mcp_list list)
 {
-    if (s->peer == NULL || list == MCP_RESOURCES || !mcp_peer_has(s->peer, list)) {
+    if (s->peer == NULL || !mcp_peer_has(s->peer, list)) {
         return;
     }
     bool busy = s->state != MCP_READY || mcp__server_listing(s);
@@ -302,11 +318,13 @@ void mcp__server_close(struct mcp_server *s)
         timer_stop(&s->again);
         close_peer(s);
         mcp__flush_held(s);
+        mcp__end_calls(s);
     }
     assert(s->calls == NULL && s->held == NULL);
     if (s->reading == 0) {
         s->all->alive--;
         mcp__offers_free(s);
+        vec_fini_each(&s->resources, free);
         mcp__approvals_free(s);
         mcp_spec_free(s->spec);
         free(s->error);
@@ -346,6 +364,11 @@ void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w)
     write_offers(s, GEN_TOOL, whole, w);
     jw_key(w, "prompts");
     write_offers(s, GEN_COMMAND, whole, w);
+    jw_karr(w, "resources");
+    vec_foreach (it, &s->resources) {
+        jw_strz(w, *it);
+    }
+    jw_end_arr(w);
     jw_kstrz(w, "error", s->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
     jw_kstrz(w, "project", spec->project);

@@ -53,6 +53,7 @@ struct mcp_server {
     uint64_t ready_at;
     // lists
     vec(struct mcp_offer *) offers;
+    vec(char *) resources; // their addresses
     struct mcp_request list[MCP__LISTS];
     bool stale[MCP__LISTS]; // another one is to be asked for
     vec(char *) pages;      // of the list that is being read: JSON arrays
@@ -121,6 +122,10 @@ void mcp__withdraw(struct mcp_server *s);
 void mcp__offers_free(struct mcp_server *s);
 /// Answer the calls that waited for a list.
 void mcp__flush_held(struct mcp_server *s);
+/// The server goes: calls that still run end.
+void mcp__end_calls(struct mcp_server *s);
+/// Read a resource; `call` is answered with its text, as a tool's call is with its result.
+void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call);
 
 // approve.c
 /// Read what was agreed to; mcp__server_start() follows when it is there.
@@ -136,5 +141,6 @@ void mcp__approvals_free(struct mcp_server *s);
 // content.c
 /// What a tool answered, as a result of gen/result.h.
 const struct json *mcp__result(struct arena *a, const struct json *answer);
-/// The messages of a prompt as one text.
+/// The messages of a prompt, or the contents of a resource, as one text.
 struct str mcp__prompt_text(struct arena *a, const struct json *answer);
+struct str mcp__resource_text(struct arena *a, const struct json *answer);

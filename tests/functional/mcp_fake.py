@@ -93,7 +93,7 @@ def answer(message):
     method = message["method"]
     if method == "initialize":
         version = "2024-11-05" if MODE == "old" else message["params"]["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "prompts": {}},
+        return {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
                 "serverInfo": {"name": "fake", "version": "7"}}
     if method == "server/discover":
         return {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
@@ -107,6 +107,10 @@ def answer(message):
     if method == "prompts/get":
         args = message["params"]["arguments"]
         return {"messages": [{"role": "user", "content": {"type": "text", "text": f"greet {args['who']}, {args.get('how')}"}}]}
+    if method == "resources/list":
+        return {"resources": [{"uri": "note:///first", "name": "first"}]}
+    if method == "resources/read":
+        return {"contents": [{"uri": message["params"]["uri"], "text": "text of " + message["params"]["uri"]}]}
     if method == "tools/call":
         return guarded(message)
     raise LookupError(method)

@@ -274,6 +274,20 @@ def test_a_prompt_is_a_command_of_the_chat_and_its_text_a_message(home, start_hu
     assert t.rest() == 0
 
 
+def test_a_resource_is_read_by_its_name_in_what_is_said(home, start_hub, work, tmp_path):
+    configure(home, table("fake"))
+    start_hub()
+    assert wait_state(home, "fake")["resources"] == ["note:///first"]
+    assert call(home, "GET", "/mcp/servers/fake/resource?uri=note:///first")["text"] == "text of note:///first"
+    assert call(home, "GET", "/mcp/servers/nobody/resource?uri=x", status=404)["code"] == "NOT_FOUND"
+    env = {"AFLOAT_PROVIDER": "scripted"}
+    got = home.cli("chat", "-p", "--json", "look at @fake:note:///first and @b:c and @fake:gone", env=env, cwd=tmp_path)
+    assert got.returncode == 0, got.stderr
+    said = next(e for e in map(json.loads, got.stdout.splitlines()) if e["type"] == "message.completed" and e["role"] == "user")
+    assert said["text"].endswith('<resource uri="note:///first">\ntext of note:///first\n</resource>')
+    assert said["text"].count("<resource") == 1
+
+
 def project(dir, **names):
     """A repository whose `.mcp.json` names fake servers with these arguments."""
     if not (dir / ".git").exists():

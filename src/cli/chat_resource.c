@@ -1,0 +1,86 @@
+// Resources of MCP servers in what is said: `@SERVER:ADDRESS`, as in `@docs:file:///guide.md`.
+//
+// Each one that a server has is read, and its text follows the message. A word that names none stays a word. Nothing is
+// said of failures but in a note: the message goes out without it.
+
+#include "cli/chat_int.h"
+
+enum { MOST = 10 };
+
+/// Ask the hub without printing anything. NULL: it did not answer well.
+static const struct json *fetch(struct chat *t, enum op_id op, const struct ask_param *params,
+                                size_t n, struct arena *a)
+{
+    struct client_peer to = {.socket = t->c->home.socket};
+    struct client_answer answer;
+    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
+    struct json *v = NULL;
+    client_answer_init(&answer);
+    if (ask_build(op, params, n, &path, &body, NULL) == 0) {
+        struct client_request r = {.method = "GET", .path = buf_z(&path)};
+        bool good = client_call(&to, &r, &answer, NULL) == 0 && answer.status == 200;
+        if (!good || json_parse(&v, a, arena_str(a, buf_str(&answer.body)), NULL, NULL) < 0) {
+            v = NULL;
+        }
+    }
+    client_answer_fini(&answer);
+    buf_fini(&path);
+    buf_fini(&body);
+    return v;
+}
+
+void chat__resource_names(struct chat *t, struct str start)
+{
+    struct arena a = {0};
+    char *prefix = str_dup(start);
+    json_foreach_item (server, json_get(fetch(t, OP_MCP_LIST, NULL, 0, &a), "servers")) {
+        struct str name = json_str(json_get(server, "name"), "");
+        json_foreach_item (uri, json_get(server, "resources")) {
+            const char *full =
+                arena_printf(&a, STR_FMT ":" STR_FMT, STR_ARG(name), STR_ARG(json_str(uri, "")));
+            if (str_starts(str_of(full), prefix)) {
+                chat__offer(t, str_of(full));
+            }
+        }
+    }
+    free(prefix);
+    arena_fini(&a);
+}
+
+/// Read what the word (without its `@`) names, and add it.
+static void add_resource(struct chat *t, struct str word, struct buf *out)
+{
+    struct arena a = {0};
+    struct str uri = word;
+    struct str server = str_cut(&uri, ':');
+    struct ask_param params[] = {{"name", arena_strdup(&a, server)},
+                                 {"uri", arena_strdup(&a, uri)}};
+    const struct json *text =
+        json_get(fetch(t, OP_MCP_READ, params, ARRAY_LEN(params), &a), "text");
+    if (text == NULL) {
+        out_note(&t->c->out, "cannot read '@" STR_FMT "'; it stays a word", STR_ARG(word));
+    } else {
+        buf_addf(out, "\n\n<resource uri=\"" STR_FMT "\">\n" STR_FMT "\n</resource>", STR_ARG(uri),
+                 STR_ARG(json_str(text, "")));
+    }
+    arena_fini(&a);
+}
+
+void chat__add_resources(struct chat *t, struct str text, struct buf *out)
+{
+    struct str rest = text;
+    buf_adds(out, text);
+    for (int n = 0; rest.n != 0 && n < MOST;) {
+        size_t end = 0;
+        while (end < rest.n && (unsigned char)rest.p[end] > ' ') {
+            end++;
+        }
+        struct str word = {rest.p, end}, uri = word;
+        str_cut(&uri, ':');
+        if (str_starts(word, "@") && uri.n != 0 && memmem(uri.p, uri.n, "://", 3) != NULL) {
+            add_resource(t, str_from(word, 1), out);
+            n++;
+        }
+        rest = str_from(rest, end + 1);
+    }
+}
