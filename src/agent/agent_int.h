@@ -187,6 +187,7 @@ struct session {
     char *real_dir;                // the host knows of the directory by this; NULL: it does not
     bool entering;                 // it is being told
     unsigned arriving;             // messages that are not in the queue yet
+    unsigned patches;              // changes of its settings so far
     unsigned
         rewinding; // jobs of session_rewind.c: no turn begins and the session stays until they end
     vec(struct session_entrant) entrants;
@@ -259,6 +260,8 @@ void agent__session_forget(struct session *s);
 /// Tell the host that the session is there.
 void agent__session_tell_made(const struct session *s);
 /// Settings and environment of `from`, as a copy.
+void agent__session_set_settings(struct session *to, const struct session *from);
+/// And the conversation with its bot.
 void agent__session_copy_settings(struct session *to, const struct session *from);
 /// One that is in the store, as it is there.
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row);

@@ -239,21 +239,58 @@ void agent__session_set_state(struct session *s, enum session_state state)
     }
 }
 
+/// New settings that are on their way to the disk.
 struct change {
     struct session *s;
+    struct session *before; // the settings as they were
+    unsigned number;        // of the change
+    struct arena arena;     // of `params`
+    const struct json *params;
     agent_session_cb *cb;
     void *arg;
 };
 
+static void change_free(struct change *c)
+{
+    agent__session_free(c->before);
+    arena_fini(&c->arena);
+    free(c);
+}
+
+static void choose_again(struct session *s)
+{
+    struct agent_no no;
+    if (s->turn == NULL) {
+        (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
+    }
+    s->agent->o.host.changed(s->agent->o.host.arg, s);
+}
+
+/// What is not on the disk does not count, unless it was changed once more meanwhile.
 static void on_changed(void *arg, int status, const struct err *e)
 {
-    struct change c = *(struct change *)arg;
+    struct change *c = arg;
+    struct session *s = c->s;
     struct agent_no no;
-    free(arg);
-    if (status < 0) {
+    struct note n;
+    if (status == 0) {
+        struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
+        json_foreach_member (m, c->params) {
+            if (!str_eqz(m->key, "env") && !str_eqz(m->key, "id")) {
+                jw_key_str(w, m->key);
+                jw_value(w, &m->value);
+            }
+        }
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
+    } else {
         agent__no_store(&no, e);
+        if (c->number == s->patches) {
+            agent__session_set_settings(s, c->before);
+            choose_again(s);
+        }
     }
-    c.cb(c.arg, status < 0 ? NULL : c.s, status < 0 ? &no : NULL);
+    c->cb(c->arg, status < 0 ? NULL : s, status < 0 ? &no : NULL);
+    change_free(c);
 }
 
 /// All of it or nothing: `params` are tried on a session that nobody sees.
@@ -280,7 +317,6 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
                          void *arg)
 {
     struct agent_no no;
-    struct note n;
     if (s->state == SESSION_ENDED || s->ending) {
         agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
         agent__answer_session(s->agent, cb, arg, NULL, &no);
@@ -300,21 +336,22 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
     if (json_get(params, "working_dir") != NULL) {
         agent__session_leave(s); // entered again when a message comes
     }
-    bool fits = agent__session_take(s, params, &no);
-    if (fits && s->turn == NULL) {
-        (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
+    struct change *c = xcalloc(1, sizeof *c);
+    *c = (struct change){.s = s,
+                         .before = agent__session_new(s->agent, str_of(s->id)),
+                         .number = ++s->patches,
+                         .cb = cb,
+                         .arg = arg};
+    arena_init(&c->arena);
+    c->params = json_clone(&c->arena, params);
+    agent__session_set_settings(c->before, s);
+    if (!agent__session_take(s, params, &no)) { // a directory went since it was tried
+        agent__session_set_settings(s, c->before);
+        change_free(c);
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+        return;
     }
-    s->agent->o.host.changed(s->agent->o.host.arg, s);
-    struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
-    json_foreach_member (m, params) {
-        if (!str_eqz(m->key, "env") && !str_eqz(m->key, "id")) {
-            jw_key_str(w, m->key);
-            jw_value(w, &m->value);
-        }
-    }
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
-    struct change *c = xmalloc(sizeof *c);
-    *c = (struct change){.s = s, .cb = cb, .arg = arg};
+    choose_again(s);
     agent__session_save(s, on_changed, c);
 }
 

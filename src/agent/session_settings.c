@@ -439,13 +439,24 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
     return true;
 }
 
-void agent__session_copy_settings(struct session *to, const struct session *from)
+static void copy_variables(char ***to, char *const *from)
 {
-    agent__session_copy_role(to, from);
-    agent__session_set(&to->title, str_of(from->title));
-    agent__session_set(&to->working_dir, str_of(from->working_dir));
-    agent__session_set(&to->want_provider, str_of(from->want_provider));
-    agent__session_set(&to->want_model, str_of(from->want_model));
+    free_list(*to);
+    *to = from != NULL ? copy_list((const char *const *)from) : NULL;
+}
+
+void agent__session_set_settings(struct session *to, const struct session *from)
+{
+    const struct {
+        char **to;
+        const char *from;
+    } texts[] = {{&to->title, from->title},
+                 {&to->working_dir, from->working_dir},
+                 {&to->want_provider, from->want_provider},
+                 {&to->want_model, from->want_model}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        agent__session_set(texts[i].to, str_of(texts[i].from));
+    }
     to->all_plugins = from->all_plugins;
     names_set(&to->plugins, from->plugins.p, from->plugins.n);
     names_set(&to->disabled_tools, from->disabled_tools.p, from->disabled_tools.n);
@@ -458,10 +469,12 @@ void agent__session_copy_settings(struct session *to, const struct session *from
     to->keep_requests = from->keep_requests;
     to->max_steps = from->max_steps;
     to->max_cost = from->max_cost;
-    if (from->environment != NULL) {
-        to->environment = copy_list((const char *const *)from->environment);
-    }
-    if (from->variables != NULL) {
-        to->variables = copy_list((const char *const *)from->variables);
-    }
+    copy_variables(&to->environment, from->environment);
+    copy_variables(&to->variables, from->variables);
+}
+
+void agent__session_copy_settings(struct session *to, const struct session *from)
+{
+    agent__session_copy_role(to, from);
+    agent__session_set_settings(to, from);
 }

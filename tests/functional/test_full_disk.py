@@ -51,6 +51,20 @@ def test_metadata_that_cannot_be_written_is_refused_and_stays(walled, tmp_path):
     assert json.loads(path.read_text())["title"] == "new"
 
 
+def test_a_setting_that_cannot_be_written_is_not_in_force(walled, tmp_path):
+    home = walled.home
+    s = Session(home, tmp_path / "work", permission="ask", title="old", disabled_tools=["todo"])
+    before = s.call("GET")
+    with full(home.dir / "filler"):
+        refused(home, "PATCH", f"/session/{s.id}", {"permission": "auto", "network": True, "disabled_tools": [], "title": "new",
+                                                    "sandbox": "danger-full-access", "max_steps": 3, "env": {"A": "b"}})
+        after = s.call("GET")
+        assert {k: after[k] for k in before if k not in ("last_seq", "state")} == {k: before[k] for k in before if k not in ("last_seq", "state")}
+    assert [e for e in s.events("session.updated") if "permission" in e] == []
+    s.call("PATCH", "", {"permission": "auto"})
+    assert s.call("GET")["permission"] == "auto" and s.wait_for("session.updated", permission="auto")
+
+
 def test_the_record_of_what_serves_stays_whole_and_is_written_later(walled, tmp_path):
     home = walled.home
     path = tmp_path / "p.lua"
