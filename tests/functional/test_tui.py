@@ -263,6 +263,20 @@ def test_the_palette_has_every_operation_and_runs_them(tui):
             close_popup(pane, "Command palette")
 
 
+def test_a_plugin_that_fails_is_seen_with_its_line(tui):
+    pane = tui()
+    (tui.home.dir / "plugins").mkdir(exist_ok=True)
+    (tui.home.dir / "plugins/bad.lua").write_text("on_begin(function() end)\nlocal x = = 1\n")
+    pane.shows("1 plugin failed")
+    pane.press("p", "unexpected symbol near '='")
+    pane.press("Enter", "error LOAD_FAILED: unexpected symbol near '='")
+    pane.shows("plugins/bad.lua:2")
+    close_popup(pane, "LOAD_FAILED")
+    (tui.home.dir / "plugins/bad.lua").write_text("on_begin(function() end)\n")
+    pane.shows("loaded")
+    pane.press("Enter", "hooks: on_begin")
+
+
 # ---- answers with one key ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("key, decision, remember", [("a", "allow", "once"), ("t", "allow", "tool"), ("d", "deny", "once")])
@@ -309,8 +323,9 @@ def test_who_looks_elsewhere_is_told_of_a_question(home, tmp_path):
     home.ok("start")
     s = Session(home, tmp_path, [one_call(cmd="true"), {"text": "x"}], permission="ask")
     t = Terminal(home, cwd=tmp_path)
-    t.read(rb"Ctrl\+P")
-    t.type("\x1b[O")
+    t.read("○".encode())  # the hub has answered, and its events are followed
+    t.type("\x1b[O?")
+    t.read(rb"this help")  # it knows that nobody looks
     s.send("go")
     t.read(rb"\x07\x1b\]9;Afloat: waiting for your answer\x07")
     t.type("\x11")

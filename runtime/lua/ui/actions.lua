@@ -108,6 +108,27 @@ local function known(state, op)
   return out
 end
 
+-- A plugin as people read it: what it is, what is wrong, what it contributes.
+local function plugin_text(p)
+  local out = { p.name .. " · " .. p.state .. " · revision " .. tostring(p.revision) .. " · generation " .. tostring(p.generation) ..
+    " · " .. (p.layer or p.source or ""), p.path or "" }
+  for _, d in ipairs(p.diagnostics or {}) do
+    out[#out + 1] = "\n" .. d.severity .. " " .. d.code .. ": " .. d.message
+    if d.path then out[#out + 1] = "  " .. d.path .. (d.line and ":" .. d.line or "") end
+    if d.hint then out[#out + 1] = "  " .. d.hint end
+  end
+  out[#out + 1] = ""
+  for _, kind in ipairs { "hooks", "tools", "routes", "commands", "prompts" } do
+    local names = {}
+    for _, x in ipairs(p[kind] or {}) do names[#names + 1] = type(x) == "table" and (x.name or x.path) or tostring(x) end
+    if #names > 0 then out[#out + 1] = kind .. ": " .. table.concat(names, ", ") end
+  end
+  for hook, s in pairs(p.stats and p.stats.hooks or {}) do
+    out[#out + 1] = string.format("%s: %d calls, %d errors, p50 %.0f us, p99 %.0f us", hook, s.count, s.errors, s.p50_us or 0, s.p99_us or 0)
+  end
+  return table.concat(out, "\n")
+end
+
 local function find_op(name)
   for _, op in ipairs(afloat.ops()) do
     if op.name == name then return op end
@@ -248,7 +269,10 @@ return {
     state.tui.focus = "runs"
   end },
   ["plugin.details"] = { hidden = true, desc = "show the chosen plugin", run = function(state, name)
-    if name then run_op(state, "plugin.show", { name = name }) end
+    if not name then return end
+    local row, why = afloat.call("plugin.show", { name = name })
+    if not row then return fail(why) end
+    show(state, name, plugin_text(row))
   end },
   ["run.details"] = { hidden = true, desc = "show what the chosen run changed", run = function(state, id)
     if not id then return end

@@ -248,6 +248,11 @@ local function status(state)
     end
   end
   add("gen " .. tostring(state.generation), "accent")
+  local failed = 0
+  for _, p in ipairs(state.plugins) do
+    if p.error then failed = failed + 1 end
+  end
+  if failed > 0 then add(failed .. " plugin" .. (failed > 1 and "s" or "") .. " failed", "bad") end
   if state.note then
     add(state.note.text, state.note.style)
   else
@@ -259,11 +264,6 @@ local function status(state)
     add(state.env)
     add(state.project)
   end
-  local failed = 0
-  for _, p in ipairs(state.plugins) do
-    if p.error then failed = failed + 1 end
-  end
-  if failed > 0 then add(failed .. " plugin" .. (failed > 1 and "s" or "") .. " failed", "bad") end
   local hints = state.size.cols >= 70 and "Tab next · Ctrl+P palette · ? help" or "Ctrl+P · ?"
   return { type = "status", left = left, right = state.note and "" or hints }
 end
