@@ -70,6 +70,24 @@ export const tests = {
     await p.close();
   },
 
+  async "what is typed before the sessions are known belongs to the session on screen"({ browser, hub }) {
+    const s = await hub.session({ title: "early" });
+    const p = await open(browser, hub);
+    let go;
+    const held = new Promise((done) => { go = done; });
+    await p.page.route("**/session?*", async (route) => { await held; await route.continue(); });
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.reload();
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.fill("too early?");
+    go();
+    await p.sessions.getByText("early").waitFor();
+    equal(await p.message.inputValue(), "too early?");
+    await p.send.click();
+    await p.talk.locator(".user-text").getByText("too early?").waitFor();
+    await p.close();
+  },
+
   async "320 pixels: nothing is cut off, every part can be reached"({ browser, hub }) {
     const s = await hub.session({ title: "narrow", permission: "ask", ...hub.scenario([
       { text: "| a | b |\n|---|---|\n| " + "wide".repeat(40) + " | 2 |\n\n```\n" + "x".repeat(300) + "\n```", tool_calls: [{ name: "shell", input: { cmd: "echo " + "y".repeat(200) } }] }, { text: "end" },

@@ -153,7 +153,7 @@ export function App() {
         <main className="main">
           <Header row={row} />
           {id ? <ConversationView key={id} id={id} /> : <Welcome />}
-          <Composer row={row} />
+          <Composer id={id} row={row} />
           <p className="sr-only" aria-live="polite">{row?.state === "running" ? "working" : row?.state === "waiting" ? "needs you" : row ? "ready" : ""}</p>
         </main>
         {wanted && (

@@ -82,8 +82,8 @@ function Status({ id }: { id: string }) {
   return <span className="status-line"><span className="spinner" aria-hidden="true" /> {words}</span>;
 }
 
-export function Composer({ row }: { row: SessionRow | undefined }) {
-  const id = row?.id ?? null;
+/** `row` may come later than `id`: what is typed belongs to the session all the same. */
+export function Composer({ id, row }: { id: string | null; row: SessionRow | undefined }) {
   const key = id ?? HOME;
   const text = useStore(drafts, (d) => d[key] ?? "");
   const setText = (next: string) => drafts.set((d) => {
@@ -227,7 +227,7 @@ export function Composer({ row }: { row: SessionRow | undefined }) {
           onPaste={(e) => { if (e.clipboardData.files.length > 0) { e.preventDefault(); attach(e.clipboardData.files); } }}
           onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onKeyDown={onKey} />
         <div className="composer-foot">
-          {row ? <Status id={row.id} /> : (
+          {id ? <Status id={id} /> : (
             <button type="button" className="chip-button" onClick={() => newSessionDialog.set(true)}>
               <Icon name="folder" /> {dir ? shortPath(dir) : "Choose a directory"}
             </button>
