@@ -235,6 +235,7 @@ export function Sidebar() {
       <footer className="side-foot">
         <span className="dim" title={info ? `generation ${info.generation}` : ""}>{info ? `v${info.version}` : ""}</span>
         <span className="grow" />
+        <button type="button" className="icon-button" aria-label="Terminals" title="Terminals" onClick={() => openPanel("terminals")}><Icon name="terminal" /></button>
         <button type="button" className="icon-button" aria-label="Environment" title="Environment" onClick={() => openPanel("environment")}><Icon name="leaf" /></button>
         <button type="button" className="icon-button" aria-label="Events and logs" title="Events and logs" onClick={() => openPanel("events")}><Icon name="activity" /></button>
         <button type="button" className="icon-button" aria-label={`Theme: ${look}`} title={`Theme: ${look}`} onClick={() => theme.set(next[look])}><Icon name={look === "dark" ? "moon" : look === "light" ? "sun" : "contrast"} /></button>

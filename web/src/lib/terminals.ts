@@ -10,7 +10,9 @@ export interface TerminalRow {
   title?: string | null;
   cmd?: string;
   cwd?: string | null;
+  state?: string;
   status?: number | null;
+  started_at?: string;
   [more: string]: unknown;
 }
 /** null: not asked for yet. */
@@ -18,7 +20,7 @@ export const terminals = createStore<readonly TerminalRow[] | null>(null);
 
 export const loadTerminals = () => request("GET", "/pty").then(
   (a) => terminals.set(Object.values(a as Record<string, unknown>).find(Array.isArray) as TerminalRow[] ?? []),
-  () => terminals.set(null),
+  (e: unknown) => { terminals.set(null); throw e; },
 );
 
 export const terminalName = (t: TerminalRow): string => t.title || t.name || t.cmd || t.id;
@@ -31,6 +33,7 @@ export async function newTerminal(cwd: string | null): Promise<void> {
 }
 
 export function startTerminals(): void {
-  onResync(() => { if (terminals.get()) void loadTerminals(); });
-  onEvent("pty.*", () => void loadTerminals());
+  const again = () => void loadTerminals().catch(() => undefined);
+  onResync(() => { if (terminals.get()) again(); });
+  onEvent("pty.*", again);
 }

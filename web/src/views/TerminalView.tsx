@@ -79,7 +79,7 @@ export default function TerminalView({ params, setTitle, close }: PanelProps) {
       s.onclose = () => {
         if (over || socket !== s) return;
         setState("away");
-        timer = window.setTimeout(() => void loadTerminals().then(() => {
+        timer = window.setTimeout(() => void loadTerminals().catch(() => undefined).then(() => {
           if (terminals.get()?.every((t) => t.id !== id)) { over = true; setState("ended"); }
           else if (socket === s) connect();
         }), 700);

@@ -19,6 +19,7 @@ const panels: Panel[] = [
   { id: "run", title: "Run", component: view("RunView"), many: true },
   { id: "session", title: "Session", component: view("SessionView"), many: true },
   { id: "rewind", title: "Rewind", component: view("RewindView"), many: true },
+  { id: "terminals", title: "Terminals", component: view("TerminalsView") },
   { id: "environment", title: "Environment", component: view("EnvironmentView") },
   { id: "events", title: "Events and logs", component: view("EventsView") },
   { id: "settings", title: "Settings", component: view("SettingsView") },

@@ -6,7 +6,7 @@ import { Icon } from "../components/Icon";
 import { useDir } from "../components/FileTree";
 import { attempt, rename, setModel, setPermission, slashes } from "../lib/actions";
 import type { Checkpoint, ConfigValue, Diagnostic, LogLine, PluginDetail, Report, Run, SessionRow } from "../lib/answers";
-import { call, explain, Problem } from "../lib/client";
+import { call, explain, Problem, request } from "../lib/client";
 import { onEvent, recentEvents } from "../lib/events";
 import { ago, clock, duration, usageText } from "../lib/format";
 import type { HubEvent } from "../lib/hub";
@@ -14,6 +14,7 @@ import { plugins, refreshBots, refreshPlugins, refreshRuns, runs } from "../lib/
 import { useOutputs, type PanelProps } from "../lib/registry";
 import { noteSession, sessions, sessionTitle } from "../lib/sessions";
 import { useStore } from "../lib/store";
+import { loadTerminals, newTerminal, terminalName, terminals } from "../lib/terminals";
 import { currentSession, openPanel, theme, toast, type Theme } from "../lib/ui";
 
 /** Load something, again when `again` is called or a dependency changes. */
@@ -395,6 +396,31 @@ export function RewindView({ params, setTitle }: PanelProps) {
           </div>
         </div>
       )}
+    </View>
+  );
+}
+
+// ---- terminals ----------------------------------------------------------------------------------
+
+export function TerminalsView() {
+  const dir = useDir();
+  const all = useStore(terminals);
+  const shown = useLoad(loadTerminals, []);
+  const end = (id: string) => attempt(request("DELETE", `/pty/${encodeURIComponent(id)}`), "Ended");
+  return (
+    <View title="Terminals" actions={<button type="button" className="button primary" onClick={() => void attempt(newTerminal(dir))}><Icon name="plus" /> New terminal</button>}>
+      <p className="dim">A terminal goes on when the page is closed and when the hub restarts.</p>
+      <Failed error={shown.error} />
+      {all?.length === 0 && <p className="dim">None is open.</p>}
+      <ul className="plain">
+        {all?.map((t) => (
+          <li key={t.id} className="terminal-row">
+            <Icon name="terminal" /><button type="button" className="link-button" onClick={() => openPanel("terminal", { key: t.id, id: t.id }, terminalName(t))}>{terminalName(t)}</button>
+            <span className="dim grow">{t.cwd} {t.state !== "running" && t.state} {t.started_at ? ago(t.started_at) : ""}</span>
+            <button type="button" className="button danger" onClick={() => void end(t.id)}>End</button>
+          </li>
+        ))}
+      </ul>
     </View>
   );
 }
