@@ -287,6 +287,8 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await run("notify", { text: "look here", kind: "success" });
     await page.getByRole("status").filter({ hasText: "look here" }).waitFor();
     equal((await run("close_panel", { panel: "notes.main" })).result, { closed: "notes.main" });
+    await page.goto("about:blank");
+    await until(async () => JSON.stringify(await hub.api("GET", "/ui/state")) === "{}", "a page that is gone shows nothing");
     await close();
     remove(hub, "notes");
   },
@@ -374,5 +376,22 @@ export default definePlugin((options) => ({ panels: [{ id: "p", title: "P", comp
     equal(await page.evaluate(() => window.__loads), 2, "not for the server side");
     await close();
     fs.rmSync(config);
+  },
+
+  async "what is wrong with a plugin is said by its side: in the conversation, or as a toast"({ browser, hub }) {
+    const s = await hub.session();
+    save(hub, "both", { "init.lua": "tool { name = 'fine', run = function() return 1 end }\n", "front/index.tsx": notes("one") });
+    const { page, talk, plugins, close } = await open(browser, hub);
+    await page.goto(`${hub.origin}/#/session/${s.id}`);
+    await panel(page, "both.main").getByRole("heading", { name: "Notes one" }).waitFor();
+    save(hub, "both", { "init.lua": "this is not Lua\n" });
+    await talk.getByText(/Plugin both: .*syntax error/).waitFor();
+    equal(await page.getByRole("alert").filter({ hasText: "syntax error" }).count(), 0, "not as a toast too");
+    save(hub, "both", { "init.lua": "tool { name = 'fine', run = function() return 2 end }\n", "front/index.tsx": notes("x").replace("return (", "return ((") });
+    await page.getByRole("alert").filter({ hasText: /Plugin both: .*front\/index.tsx:\d+/ }).first().waitFor();
+    await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: "plugins" } });
+    await plugins.getByText(/both/).first().waitFor();
+    await close();
+    remove(hub, "both");
   },
 };

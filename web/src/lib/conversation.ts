@@ -245,6 +245,13 @@ export class Conversation {
     this.put({ ...base, key: `n${base.seq}`, kind: "notice", tone, text, detail });
   }
 
+  /** A notice of this page alone: it is not in the journal. */
+  say(tone: NoticeItem["tone"], text: string, detail?: string): void {
+    const at = { turn: this.turn ?? "", ts: new Date().toISOString(), seq: this.last };
+    this.put({ ...at, key: `p${this.all.length}`, kind: "notice", tone, text, detail });
+    this.changed();
+  }
+
   private rewound(e: JournalEvent, base: Base): void {
     const to = str(e.to);
     const checkpoint = str(e.checkpoint);

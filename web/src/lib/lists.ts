@@ -1,9 +1,10 @@
 // Plugins, bots and runs: short lists that are read again when an event says that they changed.
 import type { BotRow, PluginRow, Report, Run } from "./answers";
 import { call } from "./client";
+import { conversation } from "./conversation";
 import { onEvent, onResync } from "./events";
 import { createStore, type Store } from "./store";
-import { openPanel, toast } from "./ui";
+import { currentSession, openPanel, toast } from "./ui";
 
 export interface Plugins {
   rows: readonly PluginRow[];
@@ -56,8 +57,14 @@ export function startLists(): void {
   });
   onEvent("plugin.error", (e) => {
     if (e.session) return; // the conversation shows it
-    const at = e.path ? ` (${String(e.path)}${e.line ? `:${String(e.line)}` : ""})` : "";
-    toast(`Plugin ${String(e.plugin)}: ${String(e.message)}${at}`, "error", {
+    const at = e.path ? `${String(e.path)}${e.line ? `:${String(e.line)}` : ""}` : "";
+    const text = `Plugin ${String(e.plugin)}: ${String(e.message)}`;
+    const session = currentSession.get();
+    if (session && e.source !== "front") { // of the server side: it concerns who talks there
+      conversation(session).say("warning", text, at);
+      return;
+    }
+    toast(at ? `${text} (${at})` : text, "error", {
       action: { label: "Show", run: () => openPanel("plugin", { key: String(e.plugin), name: String(e.plugin) }) },
     });
   });

@@ -103,5 +103,9 @@ export function startCommands(): void {
   onEvent("ui.command", (e) => void carryOut(e));
   onResync(() => { last = ""; tellState(); });
   for (const store of [currentSession, leftTab, panelsOpen]) store.subscribe(tellState);
-  document.addEventListener("visibilitychange", tellState);
+  document.addEventListener("visibilitychange", () => { last = ""; tellState(); });
+  window.addEventListener("pagehide", () => { // nobody looks any more
+    const headers = { "Content-Type": "application/json" };
+    if (last !== "") void fetch("/ui/state", { method: "PUT", headers, body: "{}", keepalive: true }).catch(() => undefined);
+  });
 }
