@@ -22,7 +22,7 @@ return function(options)
       local text = stem and fs.read(options.csv_dir .. "/" .. name)
       if text then
         local columns, _, total = csv.read(text, 0)
-        all[#all + 1] = { name = stem, description = ("%d rows of %s"):format(total, name), columns = columns, file = name }
+        all[#all + 1] = { name = stem, description = ("%d %s of %s"):format(total, total == 1 and "row" or "rows", name), columns = columns, file = name }
       end
     end
     return all
