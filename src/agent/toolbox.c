@@ -81,7 +81,8 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
                            .description = json_str(json_get(about, "description"), ""),
                            .schema = json_get(about, "input_schema"),
                            .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
-                           .foreign = strcmp(gen_item_unit(it)->host, "mcp") == 0,
+                           .foreign = strcmp(gen_item_unit(it)->host, "mcp") == 0 ||
+                                      json_bool(json_get(about, "unchecked"), false),
                            .changed = json_str(json_get(about, "changed"), ""),
                            .tool = &tool_call__plugin_tool,
                            .data = it};

@@ -21,7 +21,7 @@ struct tool_entry {
     struct str description;
     const struct json *schema; // NULL: anything
     bool asks;                 // wants a person's permission whatever the mode
-    bool foreign;       // of an MCP server: what we cannot check of its schema, the server does
+    bool foreign;              // what we cannot check of its schema, its MCP server or plugin does
     struct str changed; // how its description differs from what the user agreed to; may be empty
     const struct tool *tool; // how it runs; tool_call__plugin_tool for tools of plugins
     void *data;              // of a plugin's tool its gen_item, of a bot's tool agent_kit.arg

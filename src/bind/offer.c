@@ -85,7 +85,8 @@ static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, stru
     f->about = str_dup(about);
     arena_init(&f->arena);
     if (about.n != 0 && json_parse(&parsed, &f->arena, str_of(f->about), NULL, NULL) == 0) {
-        f->schema = json_get(parsed, "input_schema");
+        bool checked = !json_bool(json_get(parsed, "unchecked"), false);
+        f->schema = checked ? json_get(parsed, "input_schema") : NULL;
     }
     return f;
 }

@@ -64,6 +64,14 @@ static struct json *mend_required(struct json *schema)
     return schema;
 }
 
+/// With `check = false` the schema may say anything: clients get it as it is, and the tool looks at its input itself.
+static bool is_checked(lua_State *L)
+{
+    bool off = args_field(L, 1, "check") && !lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return !off;
+}
+
 /// The schema of the tool's input; NULL: it takes anything.
 static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 {
@@ -80,7 +88,7 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
         }
         schema = schema_from_short(&s->arena, input);
     }
-    if (schema != NULL && schema_check(schema, &e) < 0) {
+    if (schema != NULL && is_checked(L) && schema_check(schema, &e) < 0) {
         luaL_error(L, "tool: %s", e.msg);
     }
     return schema;
@@ -130,6 +138,9 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
     if (override) {
         jw_kbool(&w, "override", true);
     }
+    if (!is_checked(L)) {
+        jw_kbool(&w, "unchecked", true);
+    }
     write_extras(L, s, &w);
     jw_end_obj(&w);
 }
@@ -138,7 +149,7 @@ int offer_tool(lua_State *L)
 {
     static const char *const keys[] = {"name",          "title",    "description", "input",
                                        "input_schema",  "override", "permission",  "annotations",
-                                       "output_schema", "run",      NULL};
+                                       "output_schema", "check",    "run",         NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     luaL_checkstack(L, 24, "tool");

@@ -119,6 +119,20 @@ def test_results_have_text_structure_and_errors(served):
     assert client.ask("no/such")["error"]["code"] == -32601
 
 
+def test_a_schema_that_the_hub_cannot_check_is_passed_on_when_the_tool_says_so(plugin, start_hub, home):
+    text = """tool { name = "r", description = "d", %s input_schema = { type = "object", ["$defs"] = { x = { type = "integer" } },
+      properties = { n = { ["$ref"] = "#/$defs/x" } } }, run = function(_, i) return i.n end }"""
+    plugin("strict", text % "")
+    plugin("loose", text % "check = false,")
+    start_hub()
+    states = {p["name"]: p["state"] for p in home.json("plugin", "list")["plugins"]}
+    assert states["strict"] == "failed" and states["loose"] == "loaded"
+    client = Legacy(home)
+    schema = client.result("tools/list")["tools"][0]["inputSchema"]
+    assert schema["properties"] == {"n": {"$ref": "#/$defs/x"}} and schema["$defs"] == {"x": {"type": "integer"}}
+    assert client.call("r", n="anything")["content"][0]["text"] == "anything"
+
+
 def test_hooks_and_rules_decide_over_calls(served, plugin, home):
     plugin("guard", 'on_permission({ tool = "add" }, function() return "deny" end)\n')
     home.ok("reload")

@@ -96,6 +96,19 @@ elicits("test_elicitation_sep1330_enums", {
   untitledMulti = { type = "array", items = { type = "string", enum = { "option1", "option2", "option3" } } },
   titledMulti = { type = "array", items = { anyOf = titled } } })
 
+mcp.tool { name = "json_schema_2020_12_tool", description = "Tool with JSON Schema 2020-12 features", check = false,
+  input_schema = {
+    ["$schema"] = "https://json-schema.org/draft/2020-12/schema", type = "object",
+    ["$defs"] = { address = { ["$anchor"] = "addressDef", type = "object",
+      properties = { street = { type = "string" }, city = { type = "string" } } } },
+    properties = { name = { type = "string" }, address = { ["$ref"] = "#/$defs/address" },
+      contactMethod = { type = "string", enum = { "phone", "email" } }, phone = { type = "string" },
+      email = { type = "string" } },
+    allOf = { { anyOf = { { required = { "phone" } }, { required = { "email" } } } } },
+    ["if"] = { properties = { contactMethod = { const = "phone" } }, required = { "contactMethod" } },
+    ["then"] = { required = { "phone" } }, ["else"] = { required = { "email" } },
+    additionalProperties = false },
+  run = function(_, input) return input end }
 mcp.tool { name = "test_custom_header", description = "has a parameter that is also a header",
   input = { region = { type = "string", ["x-mcp-header"] = "Region" }, size = { type = "integer?", ["x-mcp-header"] = "Size" } },
   run = function(_, input) return input.region end }
