@@ -13,6 +13,7 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "main/daemon_int.h"
+#include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
 #include "proto/events.h"
 #include "watch/watch.h"
@@ -126,6 +127,7 @@ void daemon__stop(struct daemon *d, const char *reason)
     }
     d->stopping = true;
     log_info(LOG_HUB, "stopping reason=%s", LOGQ(str_of(reason)).z);
+    mcp_stop(d->mcp); // or turns would end only when their servers have started
     if (d->watching) {
         timer_stop(&d->lost);
         uv_close((uv_handle_t *)&d->runtime_watch, NULL);

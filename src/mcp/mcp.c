@@ -418,7 +418,7 @@ static void end_test(struct mcp_test *t, bool ok, const char *members);
 
 void mcp_stop(struct mcp *m)
 {
-    if (m != NULL) {
+    if (m != NULL && !m->stopped) {
         m->stopped = true;
         config_unlisten(m->o.config, on_settings, m);
         mcp__projects_close(m->projects);

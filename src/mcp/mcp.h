@@ -31,7 +31,8 @@ struct mcp_opts {
 
 /// Become a source of the engine, before its first request. Nothing is started yet. Never NULL.
 struct mcp *mcp_open(const struct mcp_opts *o);
-/// Nothing begins any more. Before gen_close(). NULL is allowed.
+/// Nothing begins any more, and nobody waits for servers that start; those that serve go on. Before gen_close(). NULL is
+/// allowed, and so is a second call.
 void mcp_stop(struct mcp *m);
 /// The engine is closed.
 void mcp_close(struct mcp *m);

@@ -4,6 +4,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -332,3 +334,17 @@ def test_a_followed_projects_list_of_servers_cannot_be_written_from_inside(home,
     s = Session(home, work, [one_call(cmd="echo '{}' > .mcp.json"), {"text": "x"}])
     assert s.ask()["state"] == "completed"
     assert "mcpServers" in (work / ".mcp.json").read_text()
+
+
+def test_a_hub_that_stops_does_not_wait_for_a_server_that_starts(home, start_hub, work):
+    configure(home, table("mute", "mute", timeout_s=600))
+    start_hub()
+    work.mkdir()
+    body = json.dumps({"working_dir": str(work)}).encode()
+    waits = threading.Thread(target=lambda: home.http("POST", "/session", body))
+    waits.start()  # for the server, five seconds
+    retry(lambda: servers(home)["mute"]["state"] == "starting" and "path=/session" not in home.log.read_text())
+    began = time.monotonic()
+    home.ok("stop")
+    assert time.monotonic() - began < 4
+    waits.join()
