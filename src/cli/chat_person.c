@@ -37,11 +37,13 @@ static int send_decision(struct chat *t, const struct decision *d)
 static void print_call(struct chat *t)
 {
     const struct json *call = json_get(t->asked, "call"), *args = json_get(call, "input");
-    struct str cmd = text_of(args, "cmd"), diff = text_of(t->asked, "diff");
+    struct str cmd = text_of(args, "cmd"), url = text_of(args, "url"),
+               diff = text_of(t->asked, "diff");
+    bool fetches = str_eqz(text_of(call, "tool_name"), "web_fetch") && url.n != 0;
     struct buf input;
     buf_init(&input, SIZE_MAX);
-    if (cmd.n != 0 && args->n == 1) { // a command is read as one
-        buf_adds(&input, cmd);
+    if (fetches || (cmd.n != 0 && args->n == 1)) { // a command is read as one
+        buf_adds(&input, fetches ? url : cmd);
     } else if (diff.n != 0) {
         buf_adds(&input, text_of(args, "path"));
     } else {
@@ -50,7 +52,10 @@ static void print_call(struct chat *t)
     view_settle(&t->view);
     out_tinted(&t->c->out, OUT_YELLOW, STR("? "));
     out_tinted(&t->c->out, OUT_BOLD, text_of(call, "tool_name"));
-    out_add(&t->c->out, diff.n != 0 ? STR(" wants to change: ") : STR(" wants to run: "));
+    out_add(&t->c->out, text_of(t->asked, "task").n != 0 ? STR(" of a subagent") : STR(""));
+    out_add(&t->c->out, diff.n != 0 ? STR(" wants to change: ")
+                        : fetches   ? STR(" wants to read: ")
+                                    : STR(" wants to run: "));
     out_text(&t->c->out, buf_str(&input));
     out_add(&t->c->out, STR("\n"));
     if (str_eqz(text_of(t->asked, "by"), "sandbox")) {

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from chat_rig import Terminal
 from conftest import Hub, retry
 from test_agent import Session, call, plugin
 from test_rewind import repo, tree  # noqa: F401 (a fixture)
@@ -272,3 +273,30 @@ def test_the_chat_shows_one_line(home, tmp_path, team):
     assert done.returncode == 0 and done.stdout == "Seen.\n"
     assert "task: " in done.stderr and "Look around." in done.stderr and "hidden-output" not in done.stderr
     assert len(home.json("sessions", "list", "--json")["sessions"]) == 2  # the fixture's and this one
+
+
+def test_a_subagent_can_be_looked_at_by_its_id(home, team):
+    s = team(lead=[use("task", prompt="Look.", model="helper/m"), {"text": "Seen."}], helper=[{"text": "all quiet"}])
+    s.ask()
+    id = s.tasks()[0]["id"]
+    assert home.json("sessions", "show", id, "--json")["parent"] == s.id
+    assert home.cli("sessions", "show", "0123456789ab").returncode == 3
+
+
+def test_the_chat_asks_for_a_subagent(home, tmp_path, team):
+    team(lead=[use("task", prompt="Look around.", model="helper/m"), {"text": "Seen."}],
+         helper=[together(("shell", {"cmd": "touch one"}), ("web_fetch", {"url": "http://127.0.0.1:9/x"})), {"text": "all quiet"}])
+    t = Terminal(home, "chat", "--provider", "lead", "-m", "m", "--permission", "ask", "--color", "never", cwd=tmp_path)
+    t.prompt()
+    t.type("look\r")
+    t.read(rb"shell of a subagent wants to run: touch one")
+    t.asked("allow? ")
+    t.type("a\r")
+    t.read(rb"web_fetch of a subagent wants to read: http://127.0.0.1:9/x")
+    t.asked("allow? ")
+    t.type("d\r")
+    t.read(rb"Seen\.")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+    assert (tmp_path / "one").exists()
