@@ -180,7 +180,7 @@ static size_t escape_length(struct str s)
 static void add_plain(struct buf *out, struct str s)
 {
     while (s.n != 0) {
-        uint32_t cp;
+        uint32_t cp = 0;
         size_t n = s.p[0] == '\033' ? escape_length(s) : utf8_decode(s, &cp);
         bool line = s.p[0] == '\n' || (s.p[0] == '\r' && (s.n == 1 || s.p[1] != '\n'));
         if (line) {

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from bots import FILES, Repo, Rig, complete, say, shell
 from chat_rig import Terminal
 from conftest import Hub, retry
 from test_agent import Session, call, plugin
@@ -300,3 +301,20 @@ def test_the_chat_asks_for_a_subagent(home, tmp_path, team):
     t.type("/quit\r")
     assert t.rest() == 0
     assert (tmp_path / "one").exists()
+
+
+def test_subagents_of_a_bot_work_in_its_worktree(home, hub, tmp_path):
+    rig = Rig(home, Repo(tmp_path / "repo", FILES))
+    # each of the three plays the same scenes; subagents have no session_complete
+    run = rig.run([use("task", prompt="help"), shell("echo line >> made.txt; pwd"), complete(), say("Bye.")])
+    row = run.wait()
+    assert row["end_reason"] == "complete", row
+    session = row["iterations"][0]["session_id"]
+    child = call(rig.home, "GET", f"/session?parent={session}")["sessions"][0]
+    assert child["state"] == "ended" and child["bot"] is None and child["working_dir"].startswith(str(rig.home.dir / "worktrees"))
+    diff = call(rig.home, "GET", f"/runs/{run.id}/diff")
+    assert json.dumps(diff).count("+line") == 3
+    requests = (rig.home.dir / "sessions" / child["id"] / "requests.jsonl").read_text().splitlines()
+    tools = [t["name"] for t in json.loads(requests[0])["body"]["tools"]]
+    assert "shell" in tools and "session_complete" not in tools
+    assert call(rig.home, "POST", f"/session/{child['id']}/rewind", {}, 409)["detail"].startswith("what a subagent changed")
