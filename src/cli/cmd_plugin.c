@@ -261,6 +261,4 @@ const struct form form_plugin_disable = {.said = "plugin '{$0}' is {state}"};
 const struct form form_plugin_remove = {
     .said = "plugin '{$0}' is {state}||plugin '{$0}' is in the trash"};
 const struct form form_plugin_reload = {.print = report_show, .judge = report_judge};
-const struct form form_plugin_save = {
-    .words = "name content", .print = report_show, .judge = report_judge};
 const struct form form_plugin_add = {.print = report_show, .judge = report_judge};

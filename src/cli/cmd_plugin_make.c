@@ -1,4 +1,4 @@
-// Writing plugins: new, validate, test, verify.
+// Writing plugins: new, save, validate, test, verify.
 //
 // `new` needs no hub: it writes files, and asks a running hub to load them. The others ask the hub, which
 // runs the code in a sandboxed process. A plugin is given by its name, by a path (whatever has a slash or
@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/report.h"
 #include "cli/scaffold.h"
 #include "cli/sessions.h"
 
@@ -183,6 +184,31 @@ int cmd_plugin_new(struct cli *c)
     free(dir);
     free(place);
     return code;
+}
+
+// ---- save --------------------------------------------------------------------------------------
+
+/// The language of a file by its ending; NULL: the hub finds out.
+static const char *language_of(const char *file)
+{
+    for (size_t i = 0; file != NULL && i < ARRAY_LEN(languages); i++) {
+        if (str_ends(str_of(file), languages[i].ending)) {
+            return languages[i].name;
+        }
+    }
+    bool script = file != NULL && (str_ends(str_of(file), ".js") || str_ends(str_of(file), ".ts"));
+    return script ? "node" : NULL;
+}
+
+int cmd_plugin_save(struct cli *c)
+{
+    struct form form = {.words = "name content", .print = report_show, .judge = report_judge};
+    const char *lang = language_of(args_word(&c->args, 1));
+    if (lang != NULL && args_value(&c->args, FLAG_LANG) == NULL) {
+        form.fixed = "lang";
+        form.fixed_value = lang;
+    }
+    return call_with(c, OP_PLUGIN_SAVE, &form);
 }
 
 // ---- which plugin is meant -------------------------------------------------------------------

@@ -582,6 +582,15 @@ def test_a_new_plugin_loads_and_passes_its_tests(home, hub, lang, dir):
     assert home.cli("plugin", "new", "fresh").returncode == 7
 
 
+@pytest.mark.parametrize("file, text", [
+    ("a.py", "x = 1\n"), ("a.mjs", "const x = 1;\n"), ("a.c", "#include <afloat/plugin.h>\nAFLOAT_PLUGIN()\n"), ("a.lua", "x = 1\n")])
+def test_the_ending_of_a_saved_file_says_its_language(home, hub, tmp_path, file, text):
+    (tmp_path / file).write_text(text)
+    home.ok("plugin", "save", "kept", str(tmp_path / file))
+    assert (home.dir / "plugins" / file.replace("a.", "kept.")).read_text() == text
+    assert row(home, "kept")["state"] == "loaded"
+
+
 def test_a_failing_test_of_a_python_plugin_is_told_with_its_line(home, hub):
     path = put(home, "t.py", "def test_ok():\n    pass\n\n\ndef test_bad(t):\n    t.equal(1, 2)\n")
     done = home.cli("plugin", "test", str(path))
