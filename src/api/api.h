@@ -96,6 +96,12 @@ void api_set_agent(struct api *api, struct agent *agent, struct providers *provi
 /// The bots; NULL while there are none.
 void api_set_bots(struct api *api, struct bots *bots);
 
+struct terms;
+/// Find the terminals that an earlier hub left, and serve them; leave them alone again.
+void api_open_terms(struct api *api);
+void api_close_terms(struct api *api);
+struct terms *api_terms(const struct api *api); // NULL while there are none
+
 /// The number of the current generation; 0 while there is none.
 int64_t api_generation(const struct api *api);
 double api_uptime_s(const struct api *api); // since api_new()

@@ -30,6 +30,7 @@ struct api {
     struct providers *providers;          // the same
     struct bots *bots;                    // the same
     struct mcp *mcp;                      // the same
+    struct terms *terms;                  // the same
     struct lane *files;                   // reads and writes plugins' files
     vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c

@@ -33,6 +33,8 @@ struct cli_host {
     int (*run_host_lua)(const char *path);
     /// Be the process of a plugin in `lang` (python, node, c), or of its validation; returns the exit code.
     int (*run_host_script)(const char *lang, bool validate);
+    /// Be the process that owns one terminal; returns the exit code.
+    int (*run_keeper)(bool stays);
     /// Be the process that validates one plugin; returns the exit code.
     int (*run_validate)(void);
 };

@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "cli/report.h"
 #include "client/holder.h"
 #include "client/interrupt.h"
 #include "client/start.h"
+#include "keep/terms.h"
 
-enum { STOP_WAIT_MS = 30000, TROUBLES_MS = 2000 };
+enum { STOP_WAIT_MS = 30000, TROUBLES_MS = 2000, TERMINALS_MS = 10000 };
 
 int cmd_hub(struct cli *c)
 {
@@ -158,7 +160,18 @@ static int signal_to_stop(struct cli *c, pid_t pid)
     return EXIT_OK;
 }
 
-int cmd_stop(struct cli *c)
+/// End what outlives the hub.
+static void end_terminals(struct cli *c)
+{
+    char *dir = path_join(c->home.runtime, "pty");
+    unsigned n = terms_kill_all(dir, TERMINALS_MS);
+    if (n != 0) {
+        out_note(&c->out, "%u terminal%s ended", n, n == 1 ? "" : "s");
+    }
+    free(dir);
+}
+
+static int stop_hub(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
     int outcome = ask_to_stop(c);
@@ -181,6 +194,15 @@ int cmd_stop(struct cli *c)
     }
     if (code == EXIT_OK) {
         out_note(&c->out, "hub stopped");
+    }
+    return code;
+}
+
+int cmd_stop(struct cli *c)
+{
+    int code = stop_hub(c);
+    if (args_has(&c->args, FLAG_ALL)) {
+        end_terminals(c);
     }
     return code;
 }

@@ -163,6 +163,7 @@ static void step_listen(void *arg)
     }
     assert(d->server == NULL && d->agent != NULL && d->bots != NULL);
     bind_set_ops(d->live->bind, op_run, d->api); // sessions that a killed hub left are marked
+    api_open_terms(d->api);
     int status = server_open(&d->server, &d->loop, &opts, &e);
     if (status == 0) {
         d->mcp_server =

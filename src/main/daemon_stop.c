@@ -82,6 +82,9 @@ static void on_server_closed(void *arg)
     d->server = NULL;
     mcpserver_close(d->mcp_server);
     d->mcp_server = NULL;
+    if (d->api != NULL) {
+        api_close_terms(d->api);
+    }
     if (d->bots != NULL) {
         bots_close(d->bots, on_bots_closed, d);
     } else {

@@ -5,6 +5,7 @@
 #include "host/host.h"
 #include "host/script.h"
 #include "host/validate.h"
+#include "keep/keeper.h"
 #include "main/build_id.h"
 #include "main/daemon.h"
 #include "tui/tui.h"
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
         .run_tui = run_tui,
         .run_host_lua = host_lua_main,
         .run_host_script = host_script_main,
+        .run_keeper = keeper_main,
         .run_validate = host_validate_main,
         .build_id = build_id,
         .version = AFLOAT_VERSION,

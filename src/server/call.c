@@ -179,6 +179,10 @@ static void run_op(struct conn *c, struct call *r)
         http__refuse(c, &no, r->keep);
         return;
     }
+    if (ws__is_asked(&r->asked)) {
+        ws__start(c, r, params);
+        return;
+    }
     r->op = (struct op_call){.id = (enum op_id)(r->asked.match.op - ops),
                              .params = params,
                              .arena = &r->arena,

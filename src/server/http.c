@@ -336,6 +336,15 @@ void http__refuse(struct conn *c, const struct refusal *no, bool keep)
     buf_fini(&body);
 }
 
+void http__switch(struct conn *c)
+{
+    struct http *h = c->state;
+    h->call = NULL;
+    c->server->counts.requests++;
+    c->server->counts.by_class[1]++;
+    log_request(c, &h->parser, 101);
+}
+
 bool http__idle(const struct conn *c)
 {
     const struct http *h = c->state;

@@ -35,6 +35,9 @@ static const struct {
     {NAME("transfer-encoding"), offsetof(struct fields, transfer_encoding), true},
     {NAME("accept-encoding"), offsetof(struct fields, accept_encoding), false},
     {NAME("if-none-match"), offsetof(struct fields, if_none_match), false},
+    {NAME("upgrade"), offsetof(struct fields, upgrade), true},
+    {NAME("sec-websocket-key"), offsetof(struct fields, ws_key), true},
+    {NAME("sec-websocket-version"), offsetof(struct fields, ws_version), true},
 };
 
 bool request__refuse(struct refusal *no, enum problem p, const char *fmt, ...)

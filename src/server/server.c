@@ -109,6 +109,8 @@ void server_set_token(struct server *s, struct str token)
             stream__end(c); // it was opened with what no longer holds
         } else if (mount__is_stream(c) && !c->over_socket) {
             mount__end_stream(c);
+        } else if (ws__is(c) && !c->over_socket) {
+            ws__end(c);
         }
     }
 }
@@ -148,6 +150,8 @@ void server_close(struct server *s, uint64_t grace_ms, void (*done)(void *arg), 
             stream__end(c);
         } else if (mount__is_stream(c)) {
             mount__end_stream(c);
+        } else if (ws__is(c)) {
+            ws__end(c);
         } else if (http__idle(c)) {
             conn__close(c);
         }

@@ -91,6 +91,8 @@ void http__reply(struct conn *c, struct reply *reply, bool keep);
 /// Answer with a problem (or page) and end the call under way.
 struct refusal;
 void http__refuse(struct conn *c, const struct refusal *no, bool keep);
+/// The request under way is answered by another protocol, which takes the connection over.
+void http__switch(struct conn *c);
 bool http__idle(const struct conn *c);                  // speaks HTTP and waits for a request
 const struct http1 *http__parser(const struct conn *c); // the head of the request under way
 
@@ -99,7 +101,8 @@ const struct http1 *http__parser(const struct conn *c); // the head of the reque
 /// The headers we look at; `p` is NULL where there was none.
 struct fields {
     struct str host, origin, authorization, cookie, content_type, expect, accept, last_event_id,
-        idempotency_key, fetch_site, fetch_mode, transfer_encoding, accept_encoding, if_none_match;
+        idempotency_key, fetch_site, fetch_mode, transfer_encoding, accept_encoding, if_none_match,
+        upgrade, ws_key, ws_version;
     const char *doubled; // name of a header that may come once but came twice
 };
 
@@ -333,6 +336,16 @@ void stream__start(struct conn *c, const struct event_filter *f, uint64_t after,
 /// The hub is closing: end the body properly, then the connection.
 void stream__end(struct conn *c);
 bool stream__is(const struct conn *c);
+
+// ---- ws.c: terminals over WebSockets -------------------------------------------------------------
+
+/// Is it a terminal, and does the peer want a WebSocket?
+bool ws__is_asked(const struct asked *q);
+/// Answer the handshake and hand the connection over, or refuse. The call ends here.
+void ws__start(struct conn *c, struct call *r, const struct json *params);
+bool ws__is(const struct conn *c);
+/// The hub is closing, or the token is another one: say so and end.
+void ws__end(struct conn *c);
 
 // ---- server.c ------------------------------------------------------------------------------------
 

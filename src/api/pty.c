@@ -1,0 +1,314 @@
+// Terminals: started, listed, typed into, ended. Each lives in a keeper; see keep/terms.h. Their bytes go
+// over a WebSocket (server/ws.c), not through here.
+
+#include <stdlib.h>
+
+#include "api/api_int.h"
+#include "api/handlers.h"
+#include "bot/bots.h"
+#include "keep/terms.h"
+
+enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 20 };
+
+// ---- start ---------------------------------------------------------------------------------
+
+struct opening {
+    struct api *api;
+    struct op_call *call;
+    char id[13];
+    const char *cwd, *name, *worktree, *branch, *repository;
+};
+
+static void fail(struct op_call *c, const struct err *e)
+{
+    enum problem p = e->code == ERR_NOT_FOUND     ? PROBLEM_NOT_FOUND
+                     : e->code == ERR_CONFLICT    ? PROBLEM_CONFLICT
+                     : e->code == ERR_UNREACHABLE ? PROBLEM_STOPPING
+                                                  : PROBLEM_INVALID_BODY;
+    op_fail(c, p, NULL, "%s", e->msg);
+}
+
+static void on_started(void *arg, const struct term *t, const struct err *e)
+{
+    struct opening *o = arg;
+    struct op_call *c = o->call;
+    if (t == NULL) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e->msg);
+    } else {
+        c->location = arena_printf(c->arena, "/pty/%s", term_id(t));
+        term_write(t, op_begin(c));
+        op_end(c, 201);
+    }
+    free(o);
+}
+
+/// What a program is given when its client sent no environment.
+static const struct json *plain_env(struct arena *a)
+{
+    static const char *const names[] = {"HOME", "LANG",  "LC_ALL", "LOGNAME",
+                                        "PATH", "SHELL", "TZ",     "USER"};
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w;
+    struct json *env = NULL;
+    jw_init(&w, &text);
+    jw_obj(&w);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (getenv(names[i]) != NULL) {
+            jw_kstrz(&w, names[i], getenv(names[i]));
+        }
+    }
+    jw_end_obj(&w);
+    int rc = json_parse(&env, a, arena_str(a, buf_str(&text)), NULL, NULL);
+    buf_fini(&text);
+    return rc == 0 ? env : NULL;
+}
+
+/// The context that a program in a terminal of ours has: who started it, and how to reach the hub.
+static void add_context(const struct opening *o, const char *vars[MORE_VARS])
+{
+    const struct home *h = o->api->home;
+    const char *const all[] = {"TERM",
+                               "xterm-256color",
+                               "COLORTERM",
+                               "truecolor",
+                               "AFLOAT_PTY",
+                               o->id,
+                               "AFLOAT_HOME",
+                               h->dir,
+                               "AFLOAT_RUNTIME",
+                               h->runtime,
+                               "AFLOAT_PTY_NAME",
+                               o->name,
+                               "AFLOAT_WORKTREE",
+                               o->worktree,
+                               "AFLOAT_BRANCH",
+                               o->branch,
+                               "AFLOAT_PROJECT",
+                               o->repository};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i += 2) {
+        if (all[i + 1] != NULL && all[i + 1][0] != '\0') {
+            vars[n++] = all[i];
+            vars[n++] = all[i + 1];
+        }
+    }
+    vars[n] = NULL;
+}
+
+static void start(struct opening *o)
+{
+    const struct json *p = o->call->params, *env = json_get(p, "env");
+    const char *vars[MORE_VARS];
+    struct buf about = {.max = SIZE_MAX};
+    struct jw w;
+    add_context(o, vars);
+    jw_init(&w, &about);
+    jw_obj(&w);
+    jw_kstrz(&w, "name", o->name);
+    jw_kstrz(&w, "worktree", o->worktree);
+    jw_kstrz(&w, "branch", o->branch);
+    jw_kstrz(&w, "repository", o->repository);
+    jw_end_obj(&w);
+    struct terms_spec spec = {
+        .cmd = arena_strdup(o->call->arena, json_str(json_get(p, "cmd"), "")),
+        .cwd = o->cwd,
+        .args = json_get(p, "args"),
+        .env = env != NULL ? env : plain_env(o->call->arena),
+        .more = vars,
+        .about = buf_str(&about),
+        .rows = (int)json_int(json_get(p, "rows"), ROWS),
+        .cols = (int)json_int(json_get(p, "cols"), COLS),
+        .history = config_int(o->api->config->now, "pty.history"),
+        .abandon_s = config_int(o->api->config->now, "pty.abandon_s"),
+    };
+    terms_start(o->api->terms, o->id, &spec, on_started, o);
+    buf_fini(&about);
+}
+
+static void on_worktree(void *arg, struct str json, const char *name, const struct agent_no *no)
+{
+    struct opening *o = arg;
+    struct op_call *c = o->call;
+    struct json *v = NULL;
+    (void)name;
+    if (no != NULL) {
+        op_fail(c, no->problem,
+                no->hint[0] != '\0' ? arena_strdup(c->arena, str_of(no->hint)) : NULL, "%s",
+                no->detail);
+        free(o);
+    } else if (o->api->terms == NULL ||
+               json_parse(&v, c->arena, arena_str(c->arena, json), NULL, NULL) < 0) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        free(o);
+    } else {
+        o->worktree = o->cwd = arena_strdup(c->arena, json_str(json_get(v, "path"), ""));
+        o->branch = arena_strdup(c->arena, json_str(json_get(v, "branch"), ""));
+        o->repository = arena_strdup(c->arena, json_str(json_get(v, "repository"), ""));
+        start(o);
+    }
+}
+
+/// A worktree of its own, on a branch that is named after the terminal.
+static void make_worktree(struct opening *o)
+{
+    struct op_call *c = o->call;
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w;
+    struct json *params = NULL;
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "repo", o->cwd);
+    jw_key(&w, "branch");
+    jw_strf(&w, "pty/%s", o->id);
+    jw_end_obj(&w);
+    int rc = json_parse(&params, c->arena, arena_str(c->arena, buf_str(&text)), NULL, NULL);
+    buf_fini(&text);
+    if (rc < 0 || o->api->bots == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
+        free(o);
+    } else {
+        bots_worktree_create(o->api->bots, params, on_worktree, o);
+    }
+}
+
+/// True when all of them are strings that can be passed to a program; else it has been answered.
+static bool check_strings(struct op_call *c)
+{
+    bool good = true;
+    json_foreach_item (it, json_get(c->params, "args")) {
+        good &= it->type == JSON_STR && str_index(json_str(it, ""), '\0') < 0;
+    }
+    json_foreach_member (m, json_get(c->params, "env")) {
+        good &= m->value.type == JSON_STR && m->key.n != 0 && str_index(m->key, '=') < 0 &&
+                str_index(m->key, '\0') < 0 && str_index(json_str(&m->value, ""), '\0') < 0;
+    }
+    if (!good) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL,
+                "'args' is an array of strings, 'env' an object of strings");
+    }
+    return good;
+}
+
+void op_PTY_NEW(struct api *api, struct op_call *c)
+{
+    struct str cwd = json_str(json_get(c->params, "cwd"), ""),
+               name = json_str(json_get(c->params, "name"), "");
+    const char *home = getenv("HOME");
+    if (api->terms == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
+        return;
+    }
+    if (!check_strings(c)) {
+        return;
+    }
+    if ((cwd.n != 0 && cwd.p[0] != '/') || name.n > NAME_MAX_BYTES) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL,
+                "'cwd' is an absolute path, 'name' has at most %d bytes", NAME_MAX_BYTES);
+        return;
+    }
+    struct opening *o = xcalloc(1, sizeof *o);
+    *o = (struct opening){.api = api, .call = c};
+    terms_new_id(o->id);
+    o->cwd = cwd.n != 0 ? arena_strdup(c->arena, cwd) : home != NULL ? home : "/";
+    o->name = arena_strdup(c->arena, name);
+    if (json_bool(json_get(c->params, "worktree"), false)) {
+        make_worktree(o);
+    } else {
+        start(o);
+    }
+}
+
+// ---- the others ----------------------------------------------------------------------------
+
+static struct term *find(struct api *api, struct op_call *c)
+{
+    struct err e = {0};
+    struct str id = json_str(json_get(c->params, "id"), "");
+    struct term *t = NULL;
+    if (api->terms == NULL) {
+        err_set(&e, ERR_UNREACHABLE, "the hub starts or stops");
+    } else {
+        t = terms_find(api->terms, id, &e);
+    }
+    if (t == NULL) {
+        fail(c, &e);
+    }
+    return t;
+}
+
+void op_PTY_LIST(struct api *api, struct op_call *c)
+{
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_karr(w, "ptys");
+    for (size_t i = 0; api->terms != NULL && i < terms_count(api->terms); i++) {
+        term_write(terms_at(api->terms, i), w);
+    }
+    jw_end_arr(w);
+    jw_key(w, "next");
+    jw_null(w);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_PTY_SHOW(struct api *api, struct op_call *c)
+{
+    struct term *t = find(api, c);
+    if (t != NULL) {
+        term_write(t, op_begin(c));
+        op_end(c, 200);
+    }
+}
+
+static void on_killed(void *arg, struct str text, const struct err *e)
+{
+    struct op_call *c = arg;
+    (void)text;
+    (void)e;
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kstr(w, "deleted", json_str(json_get(c->params, "id"), ""));
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_PTY_KILL(struct api *api, struct op_call *c)
+{
+    struct term *t = find(api, c);
+    if (t != NULL) {
+        terms_kill(api->terms, t, on_killed, c);
+    }
+}
+
+static void on_screen(void *arg, struct str text, const struct err *e)
+{
+    struct op_call *c = arg;
+    if (e != NULL) {
+        fail(c, e);
+        return;
+    }
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kstr(w, "text", text);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_PTY_SCREEN(struct api *api, struct op_call *c)
+{
+    struct term *t = find(api, c);
+    if (t != NULL) {
+        terms_screen(api->terms, t, on_screen, c);
+    }
+}
+
+void op_PTY_INPUT(struct api *api, struct op_call *c)
+{
+    struct term *t = find(api, c);
+    if (t != NULL && term_is_ended(t)) {
+        op_fail(c, PROBLEM_CONFLICT, NULL, "the program in this terminal has ended");
+    } else if (t != NULL) {
+        terms_type(t, json_str(json_get(c->params, "text"), ""));
+        op_answer(c, 200, STR("{\"ok\":true}"));
+    }
+}

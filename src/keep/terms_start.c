@@ -1,0 +1,197 @@
+// Start a keeper: one process through the launcher, which reads what to run, leaves the keeper behind, says
+// that it runs and ends. From then on the keeper is nobody's child.
+
+#include <limits.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "keep/terms_int.h"
+#include "loop/proc.h"
+
+enum { START_MS = 10000, ANSWER_BYTES = 8192 };
+
+struct starting {
+    struct terms *all;
+    char id[64];
+    struct proc *proc;
+    struct timer late;
+    struct buf answer;
+    terms_started *done;
+    void *arg;
+};
+
+void terms_new_id(char out[13])
+{
+    unsigned char bytes[6];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+        abort(); // a kernel without random numbers
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    }
+}
+
+static void forget(struct starting *s)
+{
+    timer_stop(&s->late);
+    for (size_t i = 0; i < s->all->starting.n; i++) {
+        if (s->all->starting.p[i] == s) {
+            vec_remove(&s->all->starting, i);
+            break;
+        }
+    }
+    terms__free_closed(s->all);
+    buf_fini(&s->answer);
+    free(s);
+}
+
+static void on_output(struct proc *p, int which, struct str bytes, void *arg)
+{
+    struct starting *s = arg;
+    (void)p;
+    if (which == 1) {
+        buf_adds(&s->answer, bytes);
+    }
+}
+
+/// What the process said, or that it said nothing.
+static int read_answer(struct starting *s, const struct proc_exit *x, struct err *e)
+{
+    struct arena a;
+    struct json *v = NULL;
+    int rc = 0;
+    arena_init(&a);
+    if (!x->launched) {
+        rc = err_set(e, x->code, "cannot start a keeper: %s", x->why != NULL ? x->why : "unknown");
+    } else if (json_parse(&v, &a, str_trim(buf_str(&s->answer)), NULL, NULL) < 0) {
+        rc = err_set(e, ERR_CORRUPT, "the keeper did not start");
+    } else if (json_get(v, "error") != NULL) {
+        struct str why = json_str(json_get(v, "error"), "");
+        rc = err_set(e, (int)json_int(json_get(v, "code"), ERR_INVALID), STR_FMT, STR_ARG(why));
+    }
+    arena_fini(&a);
+    return rc < 0 || rc == 0 ? rc : ERR_INVALID;
+}
+
+static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
+{
+    struct starting *s = arg;
+    struct err e = {0};
+    (void)p;
+    if (s->done != NULL) {
+        int rc = read_answer(s, x, &e);
+        if (rc == 0) {
+            rc = terms__connect(s->all, s->id, s->done, s->arg, &e);
+        }
+        if (rc < 0) {
+            s->done(s->arg, NULL, &e);
+        }
+    }
+    forget(s);
+}
+
+static void on_late(void *arg)
+{
+    struct starting *s = arg;
+    proc_kill(s->proc, SIGKILL);
+}
+
+static void write_env(struct jw *w, const struct terms_spec *o)
+{
+    jw_kobj(w, "env");
+    json_foreach_member (m, o->env) {
+        bool ours = false;
+        for (size_t i = 0; o->more != NULL && o->more[i] != NULL; i += 2) {
+            ours |= str_eqz(m->key, o->more[i]);
+        }
+        if (!ours) {
+            jw_key_str(w, m->key);
+            jw_value(w, &m->value);
+        }
+    }
+    for (size_t i = 0; o->more != NULL && o->more[i] != NULL; i += 2) {
+        jw_kstrz(w, o->more[i], o->more[i + 1]);
+    }
+    jw_end_obj(w);
+}
+
+static void write_spec(struct terms *all, const char *id, const struct terms_spec *o,
+                       struct buf *out)
+{
+    struct jw w;
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_kstrz(&w, "id", id);
+    jw_key(&w, "socket");
+    jw_strf(&w, "%s/%s.sock", all->dir, id);
+    jw_kstrz(&w, "cmd", o->cmd);
+    if (o->args != NULL) {
+        jw_kvalue(&w, "args", o->args);
+    }
+    jw_kstrz(&w, "cwd", o->cwd);
+    jw_kint(&w, "rows", o->rows);
+    jw_kint(&w, "cols", o->cols);
+    jw_kint(&w, "history", o->history);
+    jw_kint(&w, "abandon_s", o->abandon_s);
+    jw_key(&w, "about");
+    jw_raw(&w, o->about.n != 0 ? o->about : STR("{}"));
+    write_env(&w, o);
+    jw_end_obj(&w);
+}
+
+static int spawn(struct starting *s, struct str spec, struct err *e)
+{
+    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
+    static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
+    char program[PATH_MAX] = {0};
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
+        return err_sys(e, "cannot find our own program");
+    }
+    char *gone = strstr(program, " (deleted)"); // replaced by a newer one since we were started
+    if (gone != NULL) {
+        *gone = '\0';
+    }
+    const char *const argv[] = {program, "keep", NULL};
+    const struct proc_opts o = {.argv = argv, .env = env, .in = PROC_PIPE, .out = PROC_PIPE};
+    int rc = proc_spawn(&s->proc, s->all->opts.loop, &o, &cb, s, e);
+    if (rc == 0) {
+        rc = proc_write(s->proc, spec);
+        proc_close_stdin(s->proc);
+        timer_start(&s->late, rc == 0 ? START_MS : 0); // too large to be sent: the end
+    }
+    return s->proc != NULL ? 0 : rc;
+}
+
+void terms_start(struct terms *all, const char *id, const struct terms_spec *o, terms_started *done,
+                 void *arg)
+{
+    struct starting *s = xcalloc(1, sizeof *s);
+    struct buf spec = {.max = SIZE_MAX};
+    struct err e = {0};
+    *s = (struct starting){.all = all, .done = done, .arg = arg};
+    snprintf(s->id, sizeof s->id, "%s", id);
+    buf_init(&s->answer, ANSWER_BYTES);
+    timer_init(&s->late, all->opts.loop, on_late, s);
+    vec_push(&all->starting, s);
+    write_spec(all, id, o, &spec);
+    if (spawn(s, buf_str(&spec), &e) < 0) {
+        done(arg, NULL, &e);
+        forget(s);
+    }
+    buf_fini(&spec);
+}
+
+void terms__stop_starting(struct terms *all)
+{
+    struct err e = {0};
+    err_set(&e, ERR_UNREACHABLE, "the hub is stopping");
+    vec_foreach (at, &all->starting) {
+        struct starting *s = *at;
+        if (s->done != NULL) {
+            s->done(s->arg, NULL, &e);
+            s->done = NULL;
+        }
+        proc_kill(s->proc, SIGKILL);
+    }
+}

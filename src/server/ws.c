@@ -1,0 +1,367 @@
+// A terminal over a WebSocket: GET /pty/{id} with `Upgrade: websocket`.
+//
+//     browser ── binary: keys ──────────────────────> keeper
+//             ── text: {"type":"resize"} ───────────>
+//             <── text: {"type":"snapshot"}, binary ── snapshot, then output
+//             <── text: {"type":"exit"} ──────────────
+//
+// wslay knows frames and masks; bytes come from and go to the connection. Each WebSocket has a connection of
+// its own to the keeper. While the peer does not take what was sent, the keeper is not read: it then holds the
+// program back for a moment, and later sends a new snapshot in place of what was missed.
+
+#include <assert.h>
+#include <unistd.h>
+#include <wslay/wslay.h>
+
+#include "base/json.h"
+#include "keep/chan.h"
+#include "keep/sock.h"
+#include "keep/terms.h"
+#include "net/wskey.h"
+#include "server/server_int.h"
+
+enum { MESSAGE_MAX = 1 << 20, CLOSE_NORMAL = 1000, CLOSE_GOING = 1001, HISTORY_ROWS = 1000 };
+
+struct ws {
+    struct conn *conn;
+    wslay_event_context_ptr ctx;
+    struct chan *chan; // to the keeper; NULL when it is gone
+    struct str in;     // what wslay has not read, during ws_on_read()
+    bool ending;
+};
+
+// ---- frames --------------------------------------------------------------------------------
+
+static ssize_t on_wslay_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t n, int flags,
+                             void *arg)
+{
+    struct ws *w = arg;
+    (void)flags;
+    if (w->in.n == 0) {
+        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    n = MIN(n, w->in.n);
+    memcpy(to, w->in.p, n);
+    w->in = str_from(w->in, n);
+    return (ssize_t)n;
+}
+
+static ssize_t on_wslay_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t n, int flags,
+                             void *arg)
+{
+    struct ws *w = arg;
+    (void)flags;
+    if (w->conn->closing) {
+        wslay_event_set_error(ctx, WSLAY_ERR_CALLBACK_FAILURE);
+        return -1;
+    }
+    buf_add(&w->conn->out, bytes, n);
+    return (ssize_t)n;
+}
+
+/// Write what wslay has queued, and end the connection when both sides are done.
+static void flush(struct ws *w)
+{
+    struct conn *c = w->conn;
+    int rc = wslay_event_send(w->ctx);
+    conn__flush(c);
+    if (c->closing) {
+        return;
+    }
+    if (rc != 0 || (!wslay_event_want_read(w->ctx) && !wslay_event_want_write(w->ctx))) {
+        conn__finish(c);
+        return;
+    }
+    if (w->chan != NULL) {
+        chan_pause(w->chan, conn__blocked(c));
+    }
+}
+
+static void queue(struct ws *w, int opcode, struct str bytes)
+{
+    struct wslay_event_msg m = {(uint8_t)opcode, (const uint8_t *)bytes.p, bytes.n};
+    wslay_event_queue_msg(w->ctx, &m);
+}
+
+static void end(struct ws *w, int code)
+{
+    if (!w->ending) {
+        w->ending = true;
+        chan_close(w->chan);
+        w->chan = NULL;
+        wslay_event_send(w->ctx); // a close overtakes what is queued
+        wslay_event_queue_close(w->ctx, (uint16_t)code, NULL, 0);
+    }
+}
+
+// ---- from the keeper -----------------------------------------------------------------------
+
+static void on_snapshot(struct ws *w, struct str p)
+{
+    uint64_t offset, rows, cols;
+    char text[128];
+    if (wire_get(&p, 8, &offset) && wire_get(&p, 2, &rows) && wire_get(&p, 2, &cols)) {
+        snprintf(text, sizeof text,
+                 "{\"type\":\"snapshot\",\"offset\":%llu,\"rows\":%d,\"cols\":%d}",
+                 (unsigned long long)offset, (int)rows, (int)cols);
+        queue(w, WSLAY_TEXT_FRAME, str_of(text));
+        queue(w, WSLAY_BINARY_FRAME, p);
+    }
+}
+
+static void on_size(struct ws *w, struct str p)
+{
+    uint64_t rows, cols;
+    char text[64];
+    if (wire_get(&p, 2, &rows) && wire_get(&p, 2, &cols)) {
+        snprintf(text, sizeof text, "{\"type\":\"resize\",\"rows\":%d,\"cols\":%d}", (int)rows,
+                 (int)cols);
+        queue(w, WSLAY_TEXT_FRAME, str_of(text));
+    }
+}
+
+static void on_exit_msg(struct ws *w, struct str p)
+{
+    uint64_t status;
+    char text[64];
+    if (wire_get(&p, 4, &status)) {
+        snprintf(text, sizeof text, "{\"type\":\"exit\",\"status\":%d}", (int)status);
+        queue(w, WSLAY_TEXT_FRAME, str_of(text));
+        end(w, CLOSE_NORMAL);
+    }
+}
+
+static void on_msg(struct chan *c, const struct wire_msg *m, void *arg)
+{
+    struct ws *w = arg;
+    (void)c;
+    if (m->type == WIRE_SNAPSHOT) {
+        on_snapshot(w, m->payload);
+    } else if (m->type == WIRE_OUTPUT && m->payload.n >= 8) {
+        queue(w, WSLAY_BINARY_FRAME, str_from(m->payload, 8));
+    } else if (m->type == WIRE_RESIZE) {
+        on_size(w, m->payload);
+    } else if (m->type == WIRE_EXIT) {
+        on_exit_msg(w, m->payload);
+    } else if (m->type == WIRE_REFUSED) {
+        end(w, CLOSE_GOING);
+    }
+    flush(w);
+}
+
+static void on_keeper_end(struct chan *c, void *arg)
+{
+    struct ws *w = arg;
+    (void)c;
+    end(w, CLOSE_GOING);
+    flush(w);
+}
+
+static const struct chan_cb keeper_cb = {.on_msg = on_msg, .on_end = on_keeper_end};
+
+// ---- from the peer -------------------------------------------------------------------------
+
+static void on_control(struct ws *w, struct str text)
+{
+    struct arena a;
+    struct json *v;
+    struct buf size = {.max = 16};
+    arena_init(&a);
+    if (json_parse(&v, &a, text, NULL, NULL) == 0 &&
+        str_eqz(json_str(json_get(v, "type"), ""), "resize")) {
+        int64_t rows = json_int(json_get(v, "rows"), 0), cols = json_int(json_get(v, "cols"), 0);
+        wire_put(&size, (uint64_t)MAX(0, MIN(rows, 65535)), 2);
+        wire_put(&size, (uint64_t)MAX(0, MIN(cols, 65535)), 2);
+        chan_send(w->chan, WIRE_RESIZE, buf_str(&size), STR_NULL);
+    }
+    buf_fini(&size);
+    arena_fini(&a);
+}
+
+static void on_wslay_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m,
+                         void *arg)
+{
+    struct ws *w = arg;
+    struct str bytes = {(const char *)m->msg, m->msg_length};
+    (void)ctx;
+    if (w->chan == NULL) {
+        return;
+    }
+    if (m->opcode == WSLAY_TEXT_FRAME) {
+        on_control(w, bytes);
+    }
+    while (m->opcode == WSLAY_BINARY_FRAME && bytes.n != 0) {
+        struct str piece = {bytes.p, MIN(bytes.n, (size_t)WIRE_TO_KEEPER / 2)};
+        chan_send(w->chan, WIRE_INPUT, piece, STR_NULL);
+        bytes = str_from(bytes, piece.n);
+    }
+}
+
+static void ws_on_read(struct conn *c, struct str bytes)
+{
+    struct ws *w = c->state;
+    w->in = bytes;
+    int rc = wslay_event_recv(w->ctx);
+    w->in = STR_NULL;
+    if (rc != 0) {
+        conn__close(c);
+        return;
+    }
+    flush(w);
+}
+
+static void ws_on_eof(struct conn *c)
+{
+    conn__close(c);
+}
+
+static void ws_on_drain(struct conn *c)
+{
+    struct ws *w = c->state;
+    if (w->chan != NULL) {
+        chan_pause(w->chan, false);
+    }
+}
+
+/// Silent for a while: a ping shows whether the peer is there.
+static void ws_on_deadline(struct conn *c)
+{
+    struct ws *w = c->state;
+    if (!conn__blocked(c)) {
+        queue(w, WSLAY_PING, STR_NULL);
+        flush(w);
+    }
+    if (!c->closing && ws__is(c)) {
+        conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+    }
+}
+
+static void ws_on_gone(struct conn *c)
+{
+    struct ws *w = c->state;
+    c->server->counts.streams--;
+    chan_close(w->chan);
+    wslay_event_context_free(w->ctx);
+    free(w);
+    c->state = NULL;
+}
+
+static const struct conn_proto ws_proto = {
+    .on_read = ws_on_read,
+    .on_eof = ws_on_eof,
+    .on_drain = ws_on_drain,
+    .on_deadline = ws_on_deadline,
+    .on_gone = ws_on_gone,
+};
+
+// ---- the handshake -------------------------------------------------------------------------
+
+bool ws__is(const struct conn *c)
+{
+    return c->proto == &ws_proto;
+}
+
+void ws__end(struct conn *c)
+{
+    struct ws *w = c->state;
+    end(w, CLOSE_GOING);
+    flush(w);
+    if (ws__is(c) && !c->closing) {
+        conn__finish(c);
+    }
+}
+
+bool ws__is_asked(const struct asked *q)
+{
+    return q->match.op == &ops[OP_PTY_SHOW] && str_caseeqz(q->fields.upgrade, "websocket");
+}
+
+/// A browser sends its cookie to whoever asks for it, so the page must be one of ours.
+static bool check(const struct asked *q, struct refusal *no)
+{
+    if (q->by_cookie && !q->cors) {
+        return request__refuse(no, PROBLEM_ORIGIN_NOT_ALLOWED,
+                               "a WebSocket by cookie needs an Origin header of this hub");
+    }
+    if (q->fields.ws_key.n != 24 || !str_eqz(q->fields.ws_version, "13")) {
+        return request__refuse(no, PROBLEM_INVALID_REQUEST,
+                               "a WebSocket needs Sec-WebSocket-Key and Sec-WebSocket-Version 13");
+    }
+    return true;
+}
+
+static int open_keeper(struct ws *w, const struct term *t, const struct json *params, struct err *e)
+{
+    struct buf hello = {.max = 16}, attach = {.max = 32};
+    int64_t offset = json_int(json_get(params, "offset"), -1);
+    int fd = sock_connect(term_socket(t), e);
+    int rc =
+        fd < 0 ? fd
+               : chan_open(&w->chan, w->conn->server->loop, fd, WIRE_FROM_KEEPER, &keeper_cb, w, e);
+    if (rc < 0) {
+        return rc;
+    }
+    wire_put(&hello, WIRE_VERSION, 2);
+    wire_put(&hello, WIRE_VIEWER, 1);
+    wire_put(&attach, offset >= 0, 1);
+    wire_put(&attach, (uint64_t)MAX(offset, 0), 8);
+    wire_put(&attach, HISTORY_ROWS, 4);
+    wire_put(&attach, 0, 4); // its size comes later, if it has one
+    chan_send(w->chan, WIRE_HELLO, buf_str(&hello), STR_NULL);
+    chan_send(w->chan, WIRE_ATTACH, buf_str(&attach), STR_NULL);
+    buf_fini(&hello);
+    buf_fini(&attach);
+    return 0;
+}
+
+/// Find the terminal and connect to its keeper. NULL: `no` says why.
+static struct ws *open_ws(struct conn *c, const struct json *params, struct refusal *no)
+{
+    static const struct wslay_event_callbacks cb = {.recv_callback = on_wslay_recv,
+                                                    .send_callback = on_wslay_send,
+                                                    .on_msg_recv_callback = on_wslay_msg};
+    struct terms *all = api_terms(c->server->api);
+    struct err e = {0};
+    const struct term *t =
+        all != NULL ? terms_find(all, json_str(json_get(params, "id"), ""), &e) : NULL;
+    if (t == NULL) {
+        request__refuse(no, PROBLEM_NOT_FOUND, "%s", e.msg);
+        return NULL;
+    }
+    struct ws *w = xcalloc(1, sizeof *w);
+    w->conn = c;
+    if (wslay_event_context_server_init(&w->ctx, &cb, w) != 0) {
+        abort(); // out of memory
+    }
+    wslay_event_config_set_max_recv_msg_length(w->ctx, MESSAGE_MAX);
+    if (open_keeper(w, t, params, &e) < 0) {
+        wslay_event_context_free(w->ctx);
+        free(w);
+        request__refuse(no, PROBLEM_NOT_FOUND, "%s", e.msg);
+        return NULL;
+    }
+    return w;
+}
+
+void ws__start(struct conn *c, struct call *r, const struct json *params)
+{
+    struct refusal no = {0};
+    char key[WSKEY_TEXT];
+    struct ws *w = check(&r->asked, &no) ? open_ws(c, params, &no) : NULL;
+    if (w == NULL) {
+        http__refuse(c, &no, false);
+        return;
+    }
+    wskey_accept(r->asked.fields.ws_key, key);
+    http__switch(c);
+    buf_addf(&c->out,
+             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+             "Sec-WebSocket-Accept: %s\r\n\r\n",
+             key);
+    call__free(r);
+    c->server->counts.streams++;
+    conn__take(c, &ws_proto, w);
+    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+    conn__flush(c);
+}
