@@ -9,6 +9,7 @@ int face_exec(lua_State *L);
 int face_http(lua_State *L);
 int face_hub(lua_State *L);
 int face_on(lua_State *L);
+int face_pty(lua_State *L);
 int face_secrets(lua_State *L);
 int face_store(lua_State *L);
 int face_watch(lua_State *L);

@@ -332,6 +332,22 @@ int face_worktree(lua_State *L)
     return 1;
 }
 
+/// The module `pty`: the operations on terminals, as hub.pty has them.
+int face_pty(lua_State *L)
+{
+    const char *verb;
+    lua_newtable(L);
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        if (is_of(&ops[i], "pty", &verb)) {
+            lua_pushinteger(L, (lua_Integer)i);
+            lua_pushboolean(L, false);
+            lua_pushcclosure(L, l_op, 2);
+            lua_setfield(L, -2, verb);
+        }
+    }
+    return 1;
+}
+
 int face_hub(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"report", l_report},

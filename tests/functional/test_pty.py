@@ -327,3 +327,57 @@ def test_a_worktree_of_its_own(ptys, hub, tmp_path):
     assert row["branch"] == f"pty/{id}" and row["worktree"] != str(tmp_path)
     retry(lambda: screen(ptys, id).count(row["branch"]) == 2)
     assert (pathlib.Path(row["worktree"]) / "f").read_text() == "x"
+
+
+def test_lua_starts_reads_and_ends_terminals(ptys):
+    (ptys.dir / "plugins").mkdir()
+    (ptys.dir / "plugins" / "terms.lua").write_text("""
+route("GET", "/go", function()
+  local t, why = pty.new { cmd = "sh", args = { "-c", "read x; echo got $x; read y" }, cwd = "/" }
+  if not t then return { why = why } end
+  pty.input { id = t.id, text = "lua\\r" }
+  local text = ""
+  for _ = 1, 500 do
+    text = pty.screen { id = t.id }.text
+    if text:find("got lua", 1, true) then break end
+    timer.sleep(0.01)
+  end
+  local n = #pty.list().ptys
+  return { text = text, n = n, killed = pty.kill { id = t.id }.deleted == t.id, left = #pty.list().ptys }
+end)
+""")
+    hub = Hub(ptys)
+    answer = ptys.http("GET", "/api/plugins/terms/go").json()
+    assert "got lua" in answer.get("text", ""), answer
+    assert (answer["n"], answer["killed"], answer["left"]) == (1, True, 0)
+    hub.close()
+
+
+# ---- real programs ----------------------------------------------------------------------------
+
+def test_real_vim_less_and_top_draw_and_are_redrawn(ptys, hub, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("".join(f"line {i} of the file\n" for i in range(1, 200)))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+
+    def start(*cmd):
+        return new(ptys, *cmd, cwd=str(tmp_path), env=env, rows=20, cols=70)["id"]
+
+    vim = start("vim", "-u", "NONE", "-N", str(text))
+    retry(lambda: "line 1 of the file\nline 2 of the file" in screen(ptys, vim))
+    t = Terminal(ptys, vim)
+    t.until(lambda: t.screen)
+    t.send("Gohello from vim\x1b")
+    retry(lambda: "hello from vim" in screen(ptys, vim))
+    late = Terminal(ptys, vim)
+    late.until(lambda: late.screen)
+    assert b"hello from vim" in late.screen and b"\x1b[?1049h" in late.screen
+    t.send(":wq\r")
+    t.until(lambda: t.exit is not None)
+    assert t.exit == 0 and text.read_text().endswith("hello from vim\n")
+    less = start("less", str(text))
+    retry(lambda: "line 1 of the file" in screen(ptys, less))
+    ptys.http("POST", f"/pty/{less}/input", b'{"text":"G"}')
+    retry(lambda: "hello from vim" in screen(ptys, less) and "(END)" in screen(ptys, less))
+    top = start("top")
+    retry(lambda: "PID" in screen(ptys, top) and "load average" in screen(ptys, top))
