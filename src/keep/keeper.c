@@ -31,6 +31,7 @@ enum {
     GRACE_MS = 2000,    // from HUP to KILL
     STALL_MS = 1000,    // that the program waits for viewers
     TELL_MS = 500,      // between two titles
+    NOTICES = 4,        // notifications in that time
     TURN_BYTES = 65536, // read before others have their turn
     TOLD_FD = 3         // closed when the answer is written
 };
@@ -263,10 +264,12 @@ static int start_program(struct keeper *k, struct err *e)
 
 // ---- what the screen tells -----------------------------------------------------------------
 
-/// A shell sets its title at every prompt: viewers hear of the last one only, twice a second.
+/// A shell sets its title at every prompt: viewers hear of the last one only, twice a second. Of a burst of
+/// bells they hear one in that time, of notifications the first few.
 static void on_telling(void *arg)
 {
     struct keeper *k = arg;
+    k->bells = k->notices = 0;
     if (strcmp(k->title_told, vt_title(k->vt)) != 0) {
         free(k->title_told);
         k->title_told = xstrdup(vt_title(k->vt));
@@ -290,16 +293,25 @@ static void on_title(struct str title, void *arg)
 
 static void on_bell(void *arg)
 {
-    view__note(arg, WIRE_BELL, STR_NULL);
+    struct keeper *k = arg;
+    if (k->bells++ == 0) {
+        view__note(k, WIRE_BELL, STR_NULL);
+        tell_soon(k);
+    }
 }
 
 static void on_notify(struct str title, struct str body, void *arg)
 {
+    struct keeper *k = arg;
     struct buf text = {.max = 4096};
+    if (k->notices++ >= NOTICES) {
+        return;
+    }
     buf_adds(&text, title);
     buf_addc(&text, '\n');
     buf_adds(&text, body);
-    view__note(arg, WIRE_NOTIFY, buf_str(&text));
+    view__note(k, WIRE_NOTIFY, buf_str(&text));
+    tell_soon(k);
     buf_fini(&text);
 }
 

@@ -52,6 +52,7 @@ struct keeper {
     struct view *views;
     char *title_told; // what viewers know
     struct timer telling;
+    unsigned bells, notices;             // since it last fired
     bool exited, drained, leaving, lost; // `lost`: the socket is gone
     bool held;                           // the terminal is not read
     int status;

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 from conftest import DEADLINE, Hub, is_gone, read_until, retry, wait_gone
@@ -60,8 +61,8 @@ def test_the_exit_status_comes_after_the_last_byte(ptys, hub):
     t.send("\r")
     t.until(lambda: t.exit is not None)
     assert t.exit == 7 and b"last words\r\n" in t.screen + t.output
-    shown = ptys.http("GET", f"/pty/{row['id']}").json()
-    assert shown["state"] == "ended" and shown["status"] == 7
+    retry(lambda: ptys.http("GET", f"/pty/{row['id']}").json()["state"] == "ended")
+    assert ptys.http("GET", f"/pty/{row['id']}").json()["status"] == 7
     late = Terminal(ptys, row["id"])  # it stays for 15 s
     late.until(lambda: late.exit is not None)
     assert b"last words" in late.screen
@@ -103,14 +104,17 @@ class Events:
         while b"\r\n\r\n" not in self.raw:
             self.raw += self.socket.recv(65536)
 
-    def next(self, type):
+    def next_any(self):
         while True:
             found = re.search(rb"data: ([^\n]*)\n\n", self.raw)
-            if found is None:
-                self.raw += self.socket.recv(65536)
-                continue
-            self.raw = self.raw[found.end():]
-            event = json.loads(found[1])
+            if found is not None:
+                self.raw = self.raw[found.end():]
+                return json.loads(found[1])
+            self.raw += self.socket.recv(65536)
+
+    def next(self, type):
+        while True:
+            event = self.next_any()
             if event["type"] == type:
                 return event
 
@@ -142,6 +146,57 @@ def test_a_title_at_every_prompt_is_told_twice_a_second_at_most(ptys, hub):
     n = events.raw.count(b"pty.updated")
     events.next("pty.closed")
     assert n + events.raw.count(b"event: pty.updated") <= 4
+
+
+# ---- trap T9: bursts --------------------------------------------------------------------------
+
+def test_a_thousand_bells_are_told_twice_a_second_at_most(ptys, hub):
+    row = new(ptys, "sh", "-c", r"read x; i=0; while [ $i -lt 1000 ]; do i=$((i+1)); printf '\a'; "
+                                r"printf '\033]9;n%d\007' $i; done; echo done; read x; exit 0")
+    events = Events(ptys, "pty.*")
+    t = Terminal(ptys, row["id"])
+    t.send("\r")
+    t.until(b"done")
+    t.send("\r")
+    seen = []
+    while not seen or seen[-1] != "pty.closed":
+        seen.append(events.next_any()["type"])
+    assert 1 <= seen.count("pty.bell") <= 12, seen.count("pty.bell")
+    assert 1 <= seen.count("pty.notified") <= 12, seen.count("pty.notified")
+
+
+# ---- trap T13: one that floods starves nobody -------------------------------------------------
+
+def test_a_terminal_that_floods_delays_neither_hub_nor_other_terminals(ptys, hub):
+    flood = new(ptys, "sh", "-c", "yes 'a line that never ends'")
+    other = new(ptys, "cat")
+    viewer = Terminal(ptys, flood["id"])
+    viewer.until(lambda: len(viewer.output) > 100000)
+    t = Terminal(ptys, other["id"])
+    t.until(lambda: t.screen)
+    for i in range(10):
+        begin = time.monotonic()
+        t.send(f"echo{i}\r")
+        t.until(f"echo{i}\r\necho{i}\r\n".encode())
+        assert ptys.http("GET", "/healthz").status == 200
+        assert time.monotonic() - begin < 5
+    assert ptys.http("DELETE", f"/pty/{flood['id']}").status == 200
+
+
+# ---- trap T18: connections do not mix ---------------------------------------------------------
+
+def test_viewers_that_come_and_go_leave_nothing_behind(ptys, hub):
+    row = new(ptys, "cat")
+    for i in range(30):
+        t = Terminal(ptys, row["id"])
+        if i % 2:
+            t.until(lambda: t.screen)
+        t.close()
+    t = Terminal(ptys, row["id"])
+    t.send("once\r")
+    t.until(b"once\r\nonce\r\n")
+    assert (t.screen + t.output).count(b"once") == 2
+    retry(lambda: ptys.http("GET", f"/pty/{row['id']}").json()["viewers"] == 1)
 
 
 # ---- viewers ----------------------------------------------------------------------------------
