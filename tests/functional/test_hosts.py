@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -982,3 +983,26 @@ def test_a_crash_in_c_is_told_with_signal_function_and_line(home):
     d = retry(lambda: [d for d in row(home, "crash")["diagnostics"] if d["code"] == "HOST_CRASHED"])[0]
     assert "signal 11" in d["message"], d
     assert "crash.c:4" in d["message"] or "crash.c:9" in d["message"], d
+
+
+# ---- in the middle of a turn ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("point, success, output", [("on_permission", False, ""), ("on_tool_result", True, "ran\n")])
+def test_a_host_that_is_killed_inside_a_hook_denies_a_veto_and_leaves_a_chain_as_it_was(home, point, success, output):
+    inside = home.dir / "inside"
+    args = "ctx, call" if point == "on_permission" else "ctx, call, result"
+    put(home, "slow.py", f"import time\n@{point}(timeout_ms=20000)\ndef slow({args}):\n"
+                         f"    open({str(inside)!r}, 'w').close()\n    time.sleep(20)\n")
+    home.ok("reload")
+    env = scenario(home, {"text": "Look.", "tool_calls": [{"name": "shell", "input": {"cmd": "echo ran"}}]}, {"text": "Done."})
+    got = home.json("api", "POST", "/session", '{"plugins": ["slow"]}', env=env)
+    turn = home.popen("api", "POST", f"/session/{got['id']}/message", json.dumps({"text": "go", "wait": True, "env": env}))
+    retry(inside.exists)
+    for pid in hosts(home, "slow"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    answer = json.loads(turn.communicate(timeout=60)[0])
+    assert answer["state"] == "completed" and answer["text"] == "Done.", answer
+    done = events_of(home, got["id"], "tool.completed")[0]
+    assert done["success"] is success and done["output"] == output, done
+    retry(lambda: row(home, "slow")["serving"] and hosts(home, "slow"))
