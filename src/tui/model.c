@@ -184,7 +184,7 @@ static void on_lost(struct tui *t)
 {
     if (!t->model.lost) {
         t->model.lost = true;
-        app__note(t, STR("the hub does not answer; 'afloat start' starts it"), "bad");
+        app__changed(t, true);
     }
     timer_start(&t->model.retry, RETRY_MS);
 }

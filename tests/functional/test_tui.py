@@ -661,7 +661,7 @@ def test_a_hub_that_was_killed_is_told_and_found_again(tui):
     pane.press("C-p", "Command palette")
     close_popup(pane, "Command palette")
     tui.home.ok("start")
-    pane.shows("the hub is back")
+    pane.gone("the hub does not answer")
     pane.type("list the files")
     pane.keys("Enter")
     assert sum("kept" in line for line in pane.grid()) == 1

@@ -253,7 +253,9 @@ local function status(state)
     if p.error then failed = failed + 1 end
   end
   if failed > 0 then add(failed .. " plugin" .. (failed > 1 and "s" or "") .. " failed", "bad") end
-  if state.note then
+  if state.lost then
+    add("the hub does not answer; 'afloat start' starts it", "bad")
+  elseif state.note then
     add(state.note.text, state.note.style)
   else
     if s then
