@@ -87,6 +87,7 @@ static void frame(struct tui *t)
     t->frame++;
     if (t->tree != NULL) {
         draw(t);
+        terminal__sweep(t, false);
         screen__show(t);
     }
 }
@@ -156,6 +157,7 @@ static void on_signal(int signum, void *arg)
 
 static void close_all(struct tui *t)
 {
+    terminal__sweep(t, true);
     talk__fini(t);
     model__close(t);
     sources__close(t);

@@ -16,6 +16,7 @@ static const struct {
     [DOC_SESSIONS] = {"/session?limit=100", "sessions"},
     [DOC_PLUGINS] = {"/plugin/list", "plugins"},
     [DOC_RUNS] = {"/runs?limit=50", "runs"},
+    [DOC_PTYS] = {"/pty", "ptys"},
     [DOC_COMMANDS] = {"/command", "commands"},
     [DOC_REPORT] = {"/reload", NULL},
 };
@@ -142,6 +143,7 @@ static const struct {
     {"plugin.", {DOC_PLUGINS, DOC_REPORT, DOC__COUNT}},
     {"generation.", {DOC_PLUGINS, DOC_REPORT, DOC_COMMANDS}},
     {"tools.", {DOC_PLUGINS, DOC__COUNT, DOC__COUNT}},
+    {"pty.", {DOC_PTYS, DOC__COUNT, DOC__COUNT}},
     {"bot.", {DOC_RUNS, DOC_SESSIONS, DOC__COUNT}},
 };
 

@@ -21,6 +21,7 @@
 struct tui;
 struct ui;
 struct node;
+struct terminal;
 
 enum { TUI_ID = 64 };
 
@@ -196,6 +197,7 @@ enum doc_id {
     DOC_SESSIONS,
     DOC_PLUGINS,
     DOC_RUNS,
+    DOC_PTYS,
     DOC_COMMANDS,
     DOC_SESSION,
     DOC_REPORT,
@@ -272,6 +274,16 @@ void talk__update(struct tui *t);
 /// The widget.
 void talk__draw(struct tui *t, struct node *n);
 
+// ---- terminal.c: programs in keepers ------------------------------------------------------------
+
+/// The widget.
+void terminal__draw(struct tui *t, struct node *n);
+bool terminal__key(struct tui *t, struct node *n, const struct key *k);
+/// Append a key as a terminal sends it to a program that has asked for application cursor keys, or for pastes.
+void terminal__add_key(struct buf *out, const struct key *k, bool application, bool paste);
+/// Let go what was not drawn in this frame, or all.
+void terminal__sweep(struct tui *t, bool all);
+
 // ---- input.c: keys and the focus ----------------------------------------------------------------
 
 void input__key(struct tui *t, const struct key *k);
@@ -292,7 +304,8 @@ struct tui {
     struct sources sources;
     struct model model;
     struct talk talk;
-    struct ui *ui;        // NULL until the first build
+    vec(struct terminal *) terminals; // that are on the screen
+    struct ui *ui;                    // NULL until the first build
     vec(struct ui *) old; // builds that were replaced, and whose actions wait for the hub
 
     struct arena tree_in[2]; // the one shown, and the next

@@ -148,8 +148,8 @@ static void set_note(struct tui *t, lua_State *L)
 
 static void push_state(struct ui *ui, lua_State *L)
 {
-    static const char *const names[] = {"sessions", "plugins", "runs",    "commands",
-                                        "session",  "report",  "messages"};
+    static const char *const names[] = {"sessions", "plugins", "runs",   "ptys",
+                                        "commands", "session", "report", "messages"};
     struct tui *t = ui->t;
     lua_newtable(L);
     for (size_t i = 0; i < DOC__COUNT; i++) {
@@ -160,6 +160,7 @@ static void push_state(struct ui *ui, lua_State *L)
     set_int(L, "generation", t->model.generation);
     set_str(L, "project", t->o->project);
     set_str(L, "version", t->o->version);
+    set_str(L, "shell", getenv("SHELL") != NULL ? getenv("SHELL") : "/bin/sh");
     set_bool(L, "lost", t->model.lost);
     set_bool(L, "loaded", t->model.docs[DOC_SESSIONS].v != NULL);
     if (t->model.env[0] != '\0') {

@@ -128,6 +128,8 @@ const struct widget widgets[] = {
     {.name = "palette", .fields = "items:a placeholder:s action:s cancel:s select:s empty:s", .focuses = true, .types = true,
      .draw = palette__draw, .key = palette__key, .mouse = list__mouse},
     {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll__key, .mouse = scroll__mouse},
+    {.name = "terminal", .fields = "pty:s", .focuses = true, .types = true, .from_end = true, .draw = terminal__draw,
+     .key = terminal__key, .mouse = scroll__mouse},
     {.name = "conversation", .fields = "", .focuses = true, .from_end = true, .draw = talk__draw, .key = scroll__key,
      .mouse = scroll__mouse},
 };

@@ -197,9 +197,15 @@ def test_every_key_of_the_help_does_what_it_says(tui):
     press("esc", "Escape", gone="─ Keys ─")
     press("ctrl+p", "C-p", "Command palette")
     close_popup(pane, "Command palette")
+    press("t", None, "▣")
+    pane.press("C-p", "Command palette")  # typed keys go to the shell, this one does not
+    close_popup(pane, "Command palette")
+    pane.keys("Tab")
+    retry(lambda: no_cursor(pane))
     press("p", None, "Plugins · generation")
     press("r", None, "Runs of bots")
     press("s", None, "Sessions")
+    pane.keys("Down")
     pane.press("Enter", "said")  # opens the session, and the input has the focus
     pane.keys("Escape")
     retry(lambda: no_cursor(pane))
@@ -525,6 +531,61 @@ def test_saves_leave_memory_flat(tui):
         if i == loops // 3:
             before = memory()
     assert memory() < before + 4096, "kilobytes"
+
+
+# ---- terminals -----------------------------------------------------------------------------------
+
+def shell_env(dir):
+    """tmux sets SHELL to bash; this is its prompt."""
+    (dir / ".bashrc").write_text("PS1='shell$ '\n")
+    return {"HOME": str(dir)}
+
+
+def test_a_terminal_runs_in_the_screen_and_outlives_the_hub(tui):
+    pane = tui(env=shell_env(tui.dir))
+    pane.press("t", "▣")
+    pane.shows("shell$")
+    pane.type("echo a''b; n=42\n")
+    pane.shows("ab")
+    pane.keys("Tab")
+    pane.save(LAYOUT, banner("GOOD ONE"))
+    pane.shows("GOOD ONE")
+    tui.home.kill_hub()
+    pane.shows("the hub does not answer")
+    tui.home.ok("start")
+    pane.shows("the hub is back")
+    pane.wait(lambda g: any("▣" in line for line in g))
+    pane.keys("BTab")
+    pane.type("echo n is $n\n")
+    pane.shows("n is 42")
+    pane.resize(100, 30)
+    pane.type("stty size\n")
+    pane.wait(lambda g: any(re.search(r"│2\d 7\d ", line) for line in g))
+    pane.type("exit 3\n")
+    pane.shows("the program has ended with status 3")
+    pane.press("C-q")
+    retry(pane.ended)
+
+
+def test_full_screen_programs_work_in_a_terminal(tui):
+    (tui.dir / "f.txt").write_text("".join(f"line {i}\n" for i in range(200)))
+    pane = tui(env=shell_env(tui.dir))
+    pane.press("t", "▣")
+    pane.shows("shell$")
+    pane.type("less f.txt\n")
+    pane.shows("line 5")
+    pane.keys("PageDown")
+    pane.shows("line 30")
+    pane.type("q")
+    pane.type("vim -u NONE f.txt\n")
+    pane.shows("f.txt")
+    pane.keys("Down", "Down")
+    pane.type("iINSERTED ")
+    pane.shows("INSERTED line 2")
+    pane.keys("Escape")
+    time.sleep(0.2)
+    pane.type(":q!\n")
+    pane.shows("shell$")
 
 
 # ---- storms --------------------------------------------------------------------------------------

@@ -26,9 +26,16 @@ local function new_session(state)
   beginning = row
   if not row then return nil, fail(why) end
   afloat.open(row.id)
+  state.tui.pty = nil
   state.tui.selected.sessions = row.id
   state.tui.view = "chat"
   return row
+end
+
+-- A session or a terminal of the list.
+local function show_item(state, id)
+  state.tui.pty = id:match("^pty:(.+)$")
+  if not state.tui.pty then afloat.open(id) end
 end
 
 -- Send what is typed. A message that is quicker than its session waits for it.
@@ -201,20 +208,19 @@ return {
     end
   end },
   ["session.preview"] = { hidden = true, desc = "show the chosen session", run = function(state, id)
-    if id and not id:match("^run:") then afloat.open(id) end
+    if id then show_item(state, id) end
   end },
   ["session.open"] = { hidden = true, desc = "open the chosen session", run = function(state, id)
     if not id then return end
-    local run = id:match("^run:(.+)$")
-    if run then
-      for _, r in ipairs(state.runs) do
-        if r.id == run and r.session_id then afloat.open(r.session_id) end
-      end
-    else
-      afloat.open(id)
-    end
+    show_item(state, id)
     state.tui.view = "chat"
-    state.tui.focus = "message"
+    state.tui.focus = state.tui.pty and "terminal" or "message"
+  end },
+  ["terminal.new"] = { desc = "new terminal with your shell; it outlives this screen and the hub", run = function(state)
+    local row, why = afloat.call("pty.new", { cmd = state.shell, cwd = state.project })
+    if not row then return fail(why) end
+    state.tui.view, state.tui.pty, state.tui.focus = "chat", row.id, "terminal"
+    state.tui.selected.sessions = "pty:" .. row.id
   end },
   ["session.interrupt"] = { desc = "interrupt the turn", run = function(state)
     local s = current(state)

@@ -26,6 +26,12 @@ return {
     if bad > 0 then text = text .. ", " .. bad .. " failed: " .. table.concat(event.failed, " ") end
     afloat.note(text, bad > 0 and "bad" or "good")
   end,
+  ["pty.bell"] = function(state, event) afloat.notify((event.name or event.cmd or "a terminal") .. " rings") end,
+  ["pty.notified"] = function(state, event)
+    local n = event.notification or {}
+    afloat.note((n.title or "") .. " " .. (n.body or ""))
+    afloat.notify(n.body or n.title or "a terminal wants attention")
+  end,
   ["bot.run.ended"] = function(state, event)
     afloat.note("run of " .. tostring(event.bot) .. " ended: " .. tostring(event.end_reason or event.state or ""))
   end,

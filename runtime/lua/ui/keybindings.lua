@@ -13,6 +13,7 @@ return {
   ["s"] = "view.sessions",
   ["p"] = "view.plugins",
   ["r"] = "view.runs",
+  ["t"] = "terminal.new",
   ["i"] = "focus.input",
   ["x"] = "session.interrupt",
   ["m"] = "permission.next",

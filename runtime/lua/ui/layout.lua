@@ -17,6 +17,14 @@ local function cost(usage)
   return string.format(usd < 1 and "$%.4f" or "$%.2f", usd)
 end
 
+-- A terminal by its name, by what its program calls it, or by its program.
+local function pty_title(p)
+  for _, text in ipairs { p.name or "", p.title or "", p.cmd or "" } do
+    if text ~= "" then return first_line(text) end
+  end
+  return p.id
+end
+
 -- What needs somebody comes first, then what is at work, then the newest.
 local function session_items(state)
   local out = {}
@@ -30,6 +38,13 @@ local function session_items(state)
         secondary = s.state == "waiting" and "needs you" or cost(s.usage), order = (weight[s.state] or 9) * 1000 + i,
       }
     end
+  end
+  for i, p in ipairs(state.ptys) do
+    local ended = p.state == "ended"
+    out[#out + 1] = {
+      id = "pty:" .. p.id, mark = ended and "·" or "▣", style = ended and "dim" or "accent",
+      text = pty_title(p), secondary = ended and "ended" or "", order = 5000 + i,
+    }
   end
   table.sort(out, function(a, b) return a.order < b.order end)
   for _, item in ipairs(out) do item.order = nil end
@@ -85,6 +100,18 @@ local function ask(state)
   }
 end
 
+-- The terminal that is open, if it is still there.
+local function terminal(state)
+  for _, p in ipairs(state.ptys) do
+    if p.id == state.tui.pty then
+      return {
+        type = "pane", title = pty_title(p),
+        child = { type = "terminal", id = "terminal", pty = p.id },
+      }
+    end
+  end
+end
+
 local function conversation(state)
   local s = state.session
   if not s then
@@ -136,10 +163,13 @@ local function small(state, column)
 end
 
 local function chat(state)
-  local column = { conversation(state) }
-  local question = ask(state)
-  if question then column[#column + 1] = question end
-  column[#column + 1] = input(state)
+  local column = { terminal(state) }
+  if #column == 0 then
+    column = { conversation(state) }
+    local question = ask(state)
+    if question then column[#column + 1] = question end
+    column[#column + 1] = input(state)
+  end
   if state.size.cols < 64 or state.size.rows < 12 then return small(state, column) end
   local side = sessions(state, state.size.cols < 110 and 26 or 34)
   return { type = "row", children = { side, { type = "column", children = column } } }

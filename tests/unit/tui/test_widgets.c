@@ -117,3 +117,53 @@ TEST(tab_goes_round_and_a_popup_keeps_it_inside)
     CHECK_SPAN(input__focused(&r.t)->id, "c");
     rig_close(&r);
 }
+
+// What is typed into a terminal is what the program reads.
+static void check_bytes(const struct key *k, bool application)
+{
+    struct keys keys = {0};
+    struct key read = {.code = KEY_OTHER};
+    struct buf bytes;
+    buf_init(&bytes, 64);
+    terminal__add_key(&bytes, k, application, false);
+    struct str rest = buf_str(&bytes);
+    bool whole = keys_next(&keys, &rest, &read);
+    if (!whole) {
+        CHECK(keys_waits(&keys));
+        keys_timeout(&keys, &read);
+    }
+    CHECK_INT(read.code, k->code);
+    CHECK_INT(read.mods, k->mods);
+    CHECK_INT(read.cp, k->cp);
+    CHECK_INT(rest.n, 0);
+    buf_fini(&bytes);
+}
+
+TEST(a_key_for_a_terminal_is_read_as_that_key)
+{
+    static const enum key_code moves[] = {KEY_UP,     KEY_DOWN,   KEY_RIGHT,   KEY_LEFT,
+                                          KEY_HOME,   KEY_END,    KEY_PAGE_UP, KEY_PAGE_DOWN,
+                                          KEY_INSERT, KEY_DELETE, KEY_FUNCTION};
+    static const enum key_code plain[] = {KEY_ENTER, KEY_TAB, KEY_BACKSPACE, KEY_ESC};
+    for (unsigned mods = 0; mods < 8; mods++) {
+        for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
+            for (uint32_t f = 1; f <= (moves[i] == KEY_FUNCTION ? 12 : 1); f++) {
+                struct key k = {
+                    .code = moves[i], .mods = mods, .cp = moves[i] == KEY_FUNCTION ? f : 0};
+                check_bytes(&k, false);
+                check_bytes(&k, true);
+            }
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+        check_bytes(&(struct key){.code = plain[i]}, false);
+    }
+    for (uint32_t cp = 'a'; cp <= 'z'; cp++) {
+        check_bytes(&(struct key){.code = KEY_CHAR, .cp = cp}, false);
+        check_bytes(&(struct key){.code = KEY_CHAR, .cp = cp, .mods = KEY_ALT}, false);
+        if (strchr("hijm", (int)cp) == NULL) { // these are backspace, tab and Enter
+            check_bytes(&(struct key){.code = KEY_CHAR, .cp = cp, .mods = KEY_CTRL}, false);
+        }
+    }
+    check_bytes(&(struct key){.code = KEY_CHAR, .cp = 0x6F22}, false);
+}
