@@ -70,16 +70,30 @@ static void draw(struct tui *t)
     draw_error(t);
 }
 
-static void frame(struct tui *t)
+// Keys that come in one piece each find the screen as the key before left it: what is typed after Ctrl+P is for the
+// palette.
+void app__settle(struct tui *t)
 {
-    if (t->ui == NULL || t->over || !screen__is_ready(t)) {
-        return; // the first build, or a terminal that has taken all, asks again
+    if (t->ui == NULL || t->tree == NULL) {
+        return;
     }
     if (t->focus_by != 0) {
         input__move(t, t->focus_by);
         t->focus_by = 0;
     }
-    if (t->layout_due || t->tree == NULL) {
+    if (t->layout_due) {
+        run_layout(t);
+        node__arrange(t, t->screen.next.rows, t->screen.next.cols);
+    }
+}
+
+static void frame(struct tui *t)
+{
+    if (t->ui == NULL || t->over || !screen__is_ready(t)) {
+        return; // the first build, or a terminal that has taken all, asks again
+    }
+    app__settle(t);
+    if (t->tree == NULL) {
         run_layout(t);
     }
     t->draw_due = false;

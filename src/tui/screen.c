@@ -27,6 +27,7 @@ static void take_key(struct tui *t, const struct key *k)
         t->screen.unfocused = k->code == KEY_FOCUS_OUT;
         return;
     }
+    app__settle(t);
     input__key(t, k);
     app__hurry(t);
 }

@@ -331,6 +331,8 @@ struct tui {
 void app__changed(struct tui *t, bool layout);
 /// The same at once: somebody pressed a key.
 void app__hurry(struct tui *t);
+/// Bring the tree up to date without drawing, before the next key.
+void app__settle(struct tui *t);
 /// Show a line in the status row for a while.
 void app__note(struct tui *t, struct str text, const char *style);
 void app__quit(struct tui *t, int status);
