@@ -55,11 +55,12 @@ fuzz: setup-test build/fuzz/build.ninja
 web: setup-build
 	@tools/build-web
 
-# pictures of the page's main views, light and dark, in build/screenshots; those of the README in docs/images
+# pictures of the page's main views, light and dark, in build/screenshots; those that pages show in docs/pictures
 screenshots: all setup-test
 	@AFLOAT_BIN=build/afloat node tests/browser/screenshots.mjs
-	@cp build/screenshots/permission-dark.png docs/images/page.png
-	@tools/terminal_picture.py build/afloat docs/images/terminal.svg
+	@cp build/screenshots/permission-light.png docs/pictures/web-light.png
+	@cp build/screenshots/editor-dark.png docs/pictures/web-dark.png
+	@tools/terminal_picture.py build/afloat docs/pictures/terminal.svg
 
 setup-build:
 	@scripts/setup build
