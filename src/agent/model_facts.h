@@ -9,4 +9,5 @@ struct model_facts {
     bool images;     // it takes pictures, as far as is known
 };
 
+/// What is known of a model: by `[models."NAME"]`, else from a short list of well-known ones.
 struct model_facts model_facts(const struct config *c, const char *model);

@@ -360,16 +360,23 @@ static void discarded(struct ask *a)
     done(a);
 }
 
-static void on_deleted(void *arg, int status, const struct err *e)
+/// The branch was deleted, or the answer says why not: false.
+static bool note_deleted(struct ask *a, int status, const struct err *e)
 {
-    struct ask *a = arg;
     struct record *rec = a->data;
     if (status < 0) {
-        refuse(a, e, &(struct git_taken){0}, false);
-        return;
+        refuse(a, e, &(struct git_taken){0}, false); // which ends the call
+        return false;
     }
     rec->branch_deleted = true;
-    discarded(a);
+    return true;
+}
+
+static void on_deleted(void *arg, int status, const struct err *e)
+{
+    if (note_deleted(arg, status, e)) {
+        discarded(arg);
+    }
 }
 
 static void discard(struct ask *a)
@@ -435,14 +442,9 @@ static void remove_record(struct ask *a)
 
 static void on_branch_removed(void *arg, int status, const struct err *e)
 {
-    struct ask *a = arg;
-    struct record *rec = a->data;
-    if (status < 0) {
-        refuse(a, e, &(struct git_taken){0}, false);
-        return;
+    if (note_deleted(arg, status, e)) {
+        remove_record(arg);
     }
-    rec->branch_deleted = true;
-    remove_record(a);
 }
 
 static void look_for_worktree(struct ask *a) // on the lane

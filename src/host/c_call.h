@@ -15,7 +15,9 @@ struct afloat_call {
     char *message;     // it failed; NULL: it did not
 };
 
+/// A call with the hub's id, without arguments; end it with c_call_free().
 struct afloat_call *c_call_new(int64_t id);
+/// Free it with all that it holds.
 void c_call_free(struct afloat_call *c);
 /// Add an argument, copied; NULL is an empty object. `name` lives as long as the call.
 void c_call_arg(struct afloat_call *c, const char *name, const struct json *value);

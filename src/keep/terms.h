@@ -55,9 +55,12 @@ struct term *terms_find(struct terms *all, struct str id, struct err *e);
 size_t terms_count(const struct terms *all);
 struct term *terms_at(const struct terms *all, size_t i); // in order of their start, newest first
 
+/// Its id, and the path of its keeper's socket; they live as long as it does.
 const char *term_id(const struct term *t);
+/// See term_id().
 const char *term_socket(const struct term *t);
-bool term_is_ended(const struct term *t); // its program
+/// Has its program ended? The keeper may still be there.
+bool term_is_ended(const struct term *t);
 /// The row that lists show: {id, name, pid, cmd, args, cwd, ...}
 void term_write(const struct term *t, struct jw *w);
 

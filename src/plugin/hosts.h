@@ -32,6 +32,7 @@ struct hosts_opts {
     void *arg;
 };
 
+/// Be ready to start processes for plugins; `o` is copied. Nothing runs before the first plugin needs it.
 struct hosts *hosts_open(const struct hosts_opts *o);
 /// When every version is freed. NULL is allowed.
 void hosts_close(struct hosts *hs);

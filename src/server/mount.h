@@ -21,7 +21,9 @@ struct server_mount {
 void server_mount(struct server *s, const struct server_mount *mount);
 
 // What was asked; all borrowed, and valid until the answer begins.
-const char *mount_method(const struct mount_call *m); // "GET", "POST", ...
+/// "GET", "POST", ...
+const char *mount_method(const struct mount_call *m);
+/// The body as it came.
 struct str mount_body(const struct mount_call *m);
 /// The value of the first header of that name (ASCII case ignored); `p` is NULL in it when there is none.
 struct str mount_header(const struct mount_call *m, const char *name);

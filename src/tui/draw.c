@@ -139,7 +139,7 @@ int scroll__of(struct tui *t, const struct node *n, int total)
     return MIN(MAX(at, 0), MAX(total - n->inner.rows, 0));
 }
 
-bool scroll__key(struct tui *t, struct node *n, const struct key *k)
+bool scroll__step(const struct node *n, const struct key *k, int *rows)
 {
     static const struct {
         enum key_code code;
@@ -148,11 +148,21 @@ bool scroll__key(struct tui *t, struct node *n, const struct key *k)
                 {KEY_PAGE_DOWN, 0, 1}, {KEY_HOME, -1000000, 0}, {KEY_END, 1000000, 0}};
     for (size_t i = 0; i < ARRAY_LEN(keys) && k->mods == 0; i++) {
         if (keys[i].code == k->code) {
-            scroll__by(t, n, keys[i].rows + keys[i].pages * MAX(n->inner.rows - 1, 1));
+            *rows = keys[i].rows + keys[i].pages * MAX(n->inner.rows - 1, 1);
             return true;
         }
     }
     return false;
+}
+
+bool scroll__key(struct tui *t, struct node *n, const struct key *k)
+{
+    int rows;
+    bool moves = scroll__step(n, k, &rows);
+    if (moves) {
+        scroll__by(t, n, rows);
+    }
+    return moves;
 }
 
 void scroll__by(struct tui *t, const struct node *n, int rows)

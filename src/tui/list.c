@@ -158,19 +158,12 @@ static bool press_item(struct tui *t, const struct node *n, struct offers *o, co
 
 static bool move_key(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
 {
-    static const struct {
-        enum key_code code;
-        int rows, pages;
-    } keys[] = {{KEY_UP, -1, 0},       {KEY_DOWN, 1, 0},        {KEY_PAGE_UP, 0, -1},
-                {KEY_PAGE_DOWN, 0, 1}, {KEY_HOME, -1000000, 0}, {KEY_END, 1000000, 0}};
-    for (size_t i = 0; i < ARRAY_LEN(keys) && k->mods == 0; i++) {
-        if (keys[i].code == k->code) {
-            int page = MAX(n->inner.rows - 1, 1);
-            choose(t, n, o, (int64_t)o->at + keys[i].rows + keys[i].pages * page);
-            return true;
-        }
+    int rows;
+    bool moves = scroll__step(n, k, &rows);
+    if (moves) {
+        choose(t, n, o, (int64_t)o->at + rows);
     }
-    return false;
+    return moves;
 }
 
 bool list__key(struct tui *t, struct node *n, const struct key *k)

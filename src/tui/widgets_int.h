@@ -14,6 +14,8 @@ void status__draw(struct tui *t, struct node *n);
 /// is in `top` of what it keeps.
 int scroll__of(struct tui *t, const struct node *n, int total);
 bool scroll__key(struct tui *t, struct node *n, const struct key *k);
+/// How many rows a key moves by in this node: arrows, pages, the ends. False: it is no such key.
+bool scroll__step(const struct node *n, const struct key *k, int *rows);
 void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
 void scroll__by(struct tui *t, const struct node *n, int rows);
 

@@ -24,7 +24,9 @@ struct grid_pos {
     int row, col;
 };
 
+/// An empty grid; `h` takes the rows that scroll out of it, `c` holds its long clusters. Both are borrowed.
 void grid_init(struct grid *g, int rows, int cols, struct history *h, struct clusters *c);
+/// Free its rows.
 void grid_fini(struct grid *g);
 
 /// A cell to be written; what is between `used` and it becomes blank. Cutting a wide character in two

@@ -76,7 +76,9 @@ void vt_feed(struct vt *v, struct str bytes, struct buf *clean);
 /// Change the size. Nothing happens when it is the same.
 void vt_resize(struct vt *v, int rows, int cols);
 
+/// The size of the screen.
 int vt_rows(const struct vt *v);
+/// See vt_rows().
 int vt_cols(const struct vt *v);
 
 /// The cells of a row, vt_cols() of them: 0 is the screen's top row, -1 the newest row of the history, down
@@ -91,6 +93,7 @@ bool vt_row_wrapped(struct vt *v, int row);
 enum { VT_TEXT_MAX = 32 };
 size_t vt_cell_text(const struct vt *v, const struct vt_cell *c, char out[VT_TEXT_MAX]);
 
+/// Where the cursor is, and how it looks.
 struct vt_cursor vt_get_cursor(const struct vt *v);
 /// Title and directory as last set, "" at first; borrowed until the next vt_feed().
 const char *vt_title(const struct vt *v);
