@@ -31,7 +31,7 @@ static void put(struct buf *out, const struct json *v, bool bytes)
     static const char types[] = {[JSON_NULL] = T_NULL, [JSON_BOOL] = T_BOOL, [JSON_INT] = T_INT,
                                  [JSON_STR] = T_STR,   [JSON_ARR] = T_ARR,   [JSON_OBJ] = T_OBJ};
     assert(v->type != JSON_DOUBLE);
-    buf_addc(out, bytes ? T_BYTES : types[v->type]);
+    buf_addc(out, bytes && v->type == JSON_STR ? T_BYTES : types[v->type]);
     if (v->type == JSON_BOOL) {
         buf_addc(out, v->b ? 1 : 0);
     } else if (v->type == JSON_INT) {
