@@ -649,8 +649,9 @@ def test_a_plugin_contributes_the_same_however_it_is_installed(home, start_hub, 
     by_entry = contributions(name)
     hub.close()
     (home.dir / "config.toml").unlink()
-    for file in (ROOT / "runtime/plugins" / name).iterdir():
-        put(home, f"{name}/{file.name}", file.read_text())
+    there = ROOT / "runtime/plugins" / name
+    for file in (f for f in there.rglob("*") if f.is_file()):
+        put(home, f"{name}/{file.relative_to(there)}", file.read_text())
     hub = start_hub()
     by_layer = contributions(name)
     assert by_entry == by_layer
