@@ -153,7 +153,6 @@ int main(int argc, char **argv)
     struct watcher *watcher = watcher_open(&loop, NULL, NULL);
     const struct improvements_opts opts = {.dir = dir,
                                            .program = argv[1],
-                                           .lua_path = dir,
                                            .data_dir = argv[3],
                                            .args = &args_face,
                                            .config = on_config,
