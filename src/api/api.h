@@ -104,4 +104,7 @@ struct terms *api_terms(const struct api *api); // NULL while there are none
 
 /// The number of the current generation; 0 while there is none.
 int64_t api_generation(const struct api *api);
+/// The members of the answer to `GET /healthz`; on any thread while nothing changes the host's address.
+void api_write_health(const struct api *api, bool over_socket, uint64_t generation, uint64_t now_ms,
+                      struct jw *w);
 double api_uptime_s(const struct api *api); // since api_new()

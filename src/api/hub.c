@@ -6,29 +6,30 @@
 #include "api/handlers.h"
 #include "base/time.h"
 
-// Seconds with three decimals, without floating point: this is the route that is asked most.
-static struct str uptime_text(const struct api *api, char out[32])
+void api_write_health(const struct api *api, bool over_socket, uint64_t generation, uint64_t now_ms,
+                      struct jw *w)
 {
-    unsigned long long ms = loop_now(api->loop) - api->started_ms;
-    int n = snprintf(out, 32, "%llu.%03llu", ms / 1000, ms % 1000);
-    return (struct str){out, (size_t)n};
+    char uptime
+        [32]; // seconds with three decimals, without floating point: this is what is asked most
+    unsigned long long ms = now_ms - api->started_ms;
+    int n = snprintf(uptime, sizeof uptime, "%llu.%03llu", ms / 1000, ms % 1000);
+    jw_kbool(w, "ok", true);
+    jw_kstrz(w, "version", api->version);
+    jw_kint(w, "generation", (int64_t)generation);
+    jw_key(w, "uptime_s");
+    jw_raw(w, (struct str){uptime, (size_t)n});
+    if (over_socket) {
+        jw_kint(w, "pid", getpid());
+        jw_kstrz(w, "listen", api->host.listen_address(api->host.arg));
+    }
+    api->host.degraded(api->host.arg, over_socket, w);
 }
 
 void op_HEALTH(struct api *api, struct op_call *c)
 {
-    char text[32];
     struct jw *w = op_begin(c);
     jw_obj(w);
-    jw_kbool(w, "ok", true);
-    jw_kstrz(w, "version", api->version);
-    jw_kint(w, "generation", api_generation(api));
-    jw_key(w, "uptime_s");
-    jw_raw(w, uptime_text(api, text));
-    if (c->over_socket) {
-        jw_kint(w, "pid", getpid());
-        jw_kstrz(w, "listen", api->host.listen_address(api->host.arg));
-    }
-    api->host.degraded(api->host.arg, c->over_socket, w);
+    api_write_health(api, c->over_socket, (uint64_t)api_generation(api), loop_now(api->loop), w);
     jw_end_obj(w);
     op_end(c, 200);
 }

@@ -48,7 +48,7 @@ void gen__amend_fold(struct gen_engine *e)
     }
     struct gen *old = e->current;
     e->amended = false;
-    e->current = gen__new(e, e->amend_number, old->units.p, old->units.n);
+    gen__serve(e, gen__new(e, e->amend_number, old->units.p, old->units.n));
     gen_unpin(old);
 }
 

@@ -414,7 +414,7 @@ struct gen_engine *gen_open(struct loop *l, gen_event_cb *event, void *arg)
     e->loop = l;
     e->event = event;
     e->event_arg = arg;
-    e->current = gen__new(e, 0, NULL, 0);
+    gen__serve(e, gen__new(e, 0, NULL, 0));
     return e;
 }
 
@@ -435,6 +435,7 @@ void gen_set_number(struct gen_engine *e, uint64_t number)
     assert(e->last_number == 0);
     e->last_number = number;
     e->current->number = number;
+    gen__serve(e, e->current);
 }
 
 void gen_set_builtins(struct gen_engine *e, const char *const *names)
@@ -461,6 +462,17 @@ void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report
     }
     gen__schedule(e);
     check_ready(e);
+}
+
+void gen__serve(struct gen_engine *e, struct gen *g)
+{
+    e->current = g;
+    atomic_store_explicit(&e->serving, g->number, memory_order_relaxed);
+}
+
+uint64_t gen_serving(const struct gen_engine *e)
+{
+    return atomic_load_explicit(&e->serving, memory_order_relaxed);
 }
 
 struct gen *gen_current(struct gen_engine *e)

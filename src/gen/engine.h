@@ -155,6 +155,8 @@ void gen_bump(struct gen_engine *e, const char *trigger);
 /// The current set, with everything registered so far. Borrowed until the loop turns: pin it. NULL
 /// once gen_close() has stopped everything.
 struct gen *gen_current(struct gen_engine *e);
+/// The number of the current generation, on any thread; registrations of this turn are not counted yet.
+uint64_t gen_serving(const struct gen_engine *e);
 /// The report of the last run; NULL before the first.
 const struct gen_report *gen_last_report(const struct gen_engine *e);
 /// How a unit stands now: GEN_LOADED, the state in which its newest version was refused, or

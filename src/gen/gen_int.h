@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/map.h"
 #include "base/vec.h"
 #include "gen/engine.h"
@@ -124,7 +126,8 @@ struct gen_engine {
     void *committed_arg;
     const char *const *builtins; // names of tools, NULL at the end; NULL: none
     vec(struct gen_source *) sources;
-    struct gen *current; // pinned
+    struct gen *current;          // pinned; set by gen__serve()
+    atomic_uint_fast64_t serving; // its number, for other threads
     uint64_t last_number;
     uint64_t order; // of the next registration or new name
     enum gen_phase phase;
@@ -209,7 +212,8 @@ void gen__life_stop(struct gen_engine *e);
 
 // ---- engine.c -----------------------------------------------------------------------------------
 
-void gen__schedule(struct gen_engine *e);                    // begin the next run, if there is one
+void gen__serve(struct gen_engine *e, struct gen *g); // `g`, pinned, is the current generation now
+void gen__schedule(struct gen_engine *e);             // begin the next run, if there is one
 void gen__finish(struct gen_engine *e, struct gen_run *run); // the run is over
 void gen__stopped(struct gen_engine *e); // nothing of the last generation runs any more
 void gen__source_joined(struct gen_source *src, bool dry_run);

@@ -68,7 +68,7 @@ static void swap(struct gen_engine *e, struct gen_run *run)
 {
     struct gen_stage *s = &run->stage;
     run->old = e->current; // its pin goes over to the run
-    e->current = gen_pin(run->made);
+    gen__serve(e, gen_pin(run->made));
     run->committed = true;
     vec_foreach (c, &s->changes) {
         if (c->old != NULL) {

@@ -4,6 +4,7 @@
 //                                   │ every 50 ms
 //     watchdog ──── too late? ──────┤ 150 ms: signal ──> handler on the loop thread: unit, file, line
 //                                   │         log, once a stall
+//                                   │         whoever watchdog_tell() named, every 50 ms until the end
 //                                   └ 1 s:    the mark is written;  at the end of the stall it goes
 //
 // An entry pays a few plain stores for it. The thread ends when no entry came for a second; the next one
@@ -46,6 +47,9 @@ struct watchdog {
     pthread_cond_t wake;
     bool stopping;              // under the lock
     struct watchdog_stall last; // the same
+    pthread_mutex_t telling;    // held while `tell` runs
+    watchdog_cb *tell;          // under `telling`; NULL: nobody
+    void *tell_arg;
     char *mark;
 };
 
@@ -141,11 +145,17 @@ static void write_mark(const struct watchdog *w, const struct watchdog_stall *s)
     buf_fini(&b);
 }
 
+/// Keep what is known about the stall, and tell it.
 static void keep(struct watchdog *w, const struct watchdog_stall *s)
 {
     pthread_mutex_lock(&w->lock);
     w->last = *s;
     pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&w->telling);
+    if (w->tell != NULL) {
+        w->tell(w->tell_arg, s);
+    }
+    pthread_mutex_unlock(&w->telling);
 }
 
 /// Sleep for one poll. True: the hub stops.
@@ -206,9 +216,11 @@ static void follow(struct watchdog *w, uint64_t deadline)
     if (marked) {
         unlink(w->mark);
     }
-    if (said) {
+    if (s.ms != 0) {
         s.ended_ns = time_mono_ns();
         keep(w, &s);
+    }
+    if (said) {
         log_warn(LOG_HUB, "unit=%s stalls=false ms=%llu", LOGQ(str_of(s.unit)).z,
                  (unsigned long long)s.ms);
     }
@@ -254,6 +266,7 @@ int watchdog_open(struct watchdog **out, const char *mark, struct err *e)
     w->mark = xstrdup(mark);
     w->loop = pthread_self();
     pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_init(&w->telling, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&w->wake, &attr);
@@ -289,8 +302,19 @@ void watchdog_close(struct watchdog *w)
     atomic_store(&watchdog__now.asleep, false);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
+    pthread_mutex_destroy(&w->telling);
     free(w->mark);
     free(w);
+}
+
+void watchdog_tell(struct watchdog *w, watchdog_cb *cb, void *arg)
+{
+    if (w != NULL) {
+        pthread_mutex_lock(&w->telling);
+        w->tell = cb;
+        w->tell_arg = arg;
+        pthread_mutex_unlock(&w->telling);
+    }
 }
 
 bool watchdog_last(struct watchdog *w, struct watchdog_stall *out)

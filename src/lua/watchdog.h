@@ -27,6 +27,11 @@ int watchdog_open(struct watchdog **out, const char *mark, struct err *e) MUST_C
 /// End the thread. NULL is allowed.
 void watchdog_close(struct watchdog *w);
 
+/// Called on the watchdog's thread, about every 50 ms while code is stuck and once when that has ended (`ended_ns` is set).
+typedef void watchdog_cb(void *arg, const struct watchdog_stall *s);
+/// Call `cb` from now on; NULL: no longer. When it returns, the one of before does not run and never will again.
+void watchdog_tell(struct watchdog *w, watchdog_cb *cb, void *arg);
+
 /// The last stall; false when there was none.
 bool watchdog_last(struct watchdog *w, struct watchdog_stall *out);
 

@@ -175,6 +175,7 @@ static void step_listen(void *arg)
                                                     .version = d->opts.version});
         server_mount(d->server, mcpserver_mount(d->mcp_server));
         on_settings(d);
+        watchdog_tell(d->watchdog, daemon__on_stall, d);
         status = listen_all(d, &e);
     }
     if (status < 0) {

@@ -133,6 +133,26 @@ static void host_degraded(void *arg, bool places, struct jw *w)
     jw_end_obj(w);
 }
 
+// On the watchdog's thread, as the next function.
+static void write_health(void *arg, bool over_socket, struct jw *w)
+{
+    struct daemon *d = arg;
+    jw_obj(w);
+    api_write_health(d->api, over_socket, gen_serving(d->live->engine), time_mono_ns() / 1000000,
+                     w);
+    jw_end_obj(w);
+}
+
+void daemon__on_stall(void *arg, const struct watchdog_stall *s)
+{
+    struct daemon *d = arg;
+    if (s->ended_ns == 0) {
+        server_stalled(d->server, write_health, d);
+    } else {
+        server_stall_ended(d->server);
+    }
+}
+
 struct api_host daemon__host(struct daemon *d)
 {
     return (struct api_host){.open_browser = host_open_browser,

@@ -56,6 +56,8 @@ struct daemon {
 
 /// What operations may ask of the process.
 struct api_host daemon__host(struct daemon *d);
+/// `arg` is the daemon, whose server is open. See watchdog_tell().
+void daemon__on_stall(void *arg, const struct watchdog_stall *s);
 /// Listen on TCP, with the token. `exact`: this port or none.
 int daemon__listen(struct daemon *d, const char *address, bool exact, struct err *e) MUST_CHECK;
 /// From now on a socket file that vanishes is made again.

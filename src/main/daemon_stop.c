@@ -100,6 +100,7 @@ static void on_agent_stopped(void *arg)
         bind_set_ops(d->live->bind, NULL, NULL);
     }
     if (d->server != NULL) {
+        watchdog_tell(d->watchdog, NULL, NULL);
         server_close(d->server, GRACE_MS, on_server_closed, d);
     } else {
         on_server_closed(d);

@@ -296,12 +296,13 @@ static ssize_t excess(const struct server *s, bool over_socket)
     return over_socket ? over : MAX(over, (ssize_t)s->n_strangers - (ssize_t)s->limits.strangers);
 }
 
-void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
+// `c` is open, or `rc` says why it is not.
+static void begin(struct conn *c, int rc)
 {
-    struct conn *c = conn_new(s, over_socket);
+    struct server *s = c->server;
+    bool over_socket = c->over_socket;
     c->proto = &linger;
-    if (uv_accept(listener, &c->io.stream) < 0 || s->closing ||
-        excess(s, over_socket) > OVERFLOW_CONNECTIONS) {
+    if (rc < 0 || s->closing || excess(s, over_socket) > OVERFLOW_CONNECTIONS) {
         conn__close(c);
         return;
     }
@@ -317,6 +318,22 @@ void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
     } else {
         http__start(c);
     }
+}
+
+void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket)
+{
+    struct conn *c = conn_new(s, over_socket);
+    begin(c, uv_accept(listener, &c->io.stream));
+}
+
+void conn__adopt(struct server *s, int fd, bool over_socket)
+{
+    struct conn *c = conn_new(s, over_socket);
+    int rc = over_socket ? uv_pipe_open(&c->io.pipe, fd) : uv_tcp_open(&c->io.tcp, fd);
+    if (rc < 0) {
+        close(fd);
+    }
+    begin(c, rc);
 }
 
 void conn__cork(struct conn *c, bool on)

@@ -33,7 +33,7 @@ static bool split_host(struct str host, struct str *name, struct str *port)
     return host.p[end] == ':' && port->n <= 5 && str_to_u64(*port, &n) && n >= 1 && n <= 65535;
 }
 
-static bool is_local(const struct hosts *h, struct str host)
+bool hosts__local(const struct hosts_local *h, struct str host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]", "afloat.localhost"};
     struct str name, port;
@@ -108,7 +108,7 @@ bool hosts__valid(struct str host)
 
 bool hosts__allows(const struct hosts *h, struct str host)
 {
-    if (is_local(h, host)) {
+    if (hosts__local(&h->local, host)) {
         return true;
     }
     for (size_t i = 0; i < h->allowed.n; i++) {

@@ -70,6 +70,7 @@ void listener__close(struct server *s, struct listener **listener)
     if (l->over_socket && server_socket_in_place(s)) {
         unlink(s->socket_path);
     }
+    door__listen(s, l->over_socket, NULL);
     if (l->accepting != NULL) {
         loop_cancel(s->loop, l->accepting);
     }
@@ -163,6 +164,7 @@ int server_listen_unix(struct server *s, const char *path, struct err *e)
     s->socket_dev = st.st_dev;
     s->socket_ino = st.st_ino;
     s->unix_listener = l;
+    door__listen(s, true, &l->io.handle);
     return 0;
 }
 
@@ -229,15 +231,18 @@ static void note_address(struct server *s, struct listener *l)
     int n = sizeof a;
     uv_tcp_getsockname(&l->io.tcp, &a.any, &n);
     bool v6 = a.any.sa_family == AF_INET6;
+    pthread_mutex_lock(&s->door.lock); // read on the watchdog's thread too
     if (v6) {
         uv_ip6_name(&a.v6, host, sizeof host);
     } else {
         uv_ip4_name(&a.v4, host, sizeof host);
     }
-    snprintf(s->hosts.port, sizeof s->hosts.port, "%u", ntohs(v6 ? a.v6.sin6_port : a.v4.sin_port));
+    snprintf(s->hosts.local.port, sizeof s->hosts.local.port, "%u",
+             ntohs(v6 ? a.v6.sin6_port : a.v4.sin_port));
     snprintf(s->tcp_address, sizeof s->tcp_address, "%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
-             s->hosts.port);
-    memcpy(s->hosts.listen, s->tcp_address, sizeof s->hosts.listen);
+             s->hosts.local.port);
+    memcpy(s->hosts.local.listen, s->tcp_address, sizeof s->hosts.local.listen);
+    pthread_mutex_unlock(&s->door.lock);
 }
 
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e)
@@ -269,6 +274,7 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     }
     s->tcp_listener = l;
     note_address(s, l);
+    door__listen(s, false, &l->io.handle);
     return 0;
 }
 

@@ -35,6 +35,7 @@ static void finish_closing(void *arg)
         next = call__orphan(r);
     }
     hosts__fini(&s->hosts);
+    door__fini(&s->door);
     auth__free(s->auth);
     router__fini(&s->router);
     idem__free(s->idem);
@@ -84,6 +85,7 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
     s->date_second = -1;
     router__init(&s->router);
     timer_init(&s->grace, l, close_rest, s);
+    door__open(s);
     *out = s;
     return 0;
 }
@@ -144,6 +146,7 @@ void server_close(struct server *s, uint64_t grace_ms, void (*done)(void *arg), 
     s->open_handles++; // ours, until this function is through
     listener__close(s, &s->unix_listener);
     listener__close(s, &s->tcp_listener);
+    door__close(s);
     for (struct conn *c = s->conns, *next; c != NULL; c = next) {
         next = c->next;
         if (stream__is(c)) {

@@ -69,6 +69,14 @@ void server_make_code(struct server *s, int64_t seconds, char out[44]);
 /// The directory in which the page begins sessions unless another is chosen; copied.
 void server_set_start_dir(struct server *s, struct str dir);
 
+/// Write the answer to `GET /healthz`. On the thread that called server_stalled(), with a lock of the server's held.
+typedef void server_health_cb(void *arg, bool over_socket, struct jw *w);
+/// The loop thread is held up: on another thread, take the connections that wait and answer those which ask for
+/// `/healthz`. Call it again and again while it lasts, then server_stall_ended(): the loop serves all others.
+void server_stalled(struct server *s, server_health_cb *write, void *arg);
+/// See server_stalled(). On any thread.
+void server_stall_ended(struct server *s);
+
 /// Counters in the Prometheus text format.
 void server_metrics(const struct server *s, struct buf *out);
 

@@ -7,6 +7,7 @@
 #include "loop/timer.h"
 #include "net/date.h"
 #include "net/http1.h"
+#include "server/door.h"
 #include "server/server.h"
 
 // What the files of server/ share. From the wire upwards:
@@ -61,6 +62,8 @@ struct conn {
 };
 
 void conn__accept(struct server *s, uv_stream_t *listener, bool over_socket);
+/// Serve the connection `fd`, which another thread accepted.
+void conn__adopt(struct server *s, int fd, bool over_socket);
 /// While corked writes are collected; uncorking flushes and, when all has left, calls on_drain.
 void conn__cork(struct conn *c, bool on);
 /// Write what is queued as far as the kernel takes it; libuv gets the rest. Nothing while corked.
@@ -242,13 +245,13 @@ void router__allow(unsigned methods, char *out, size_t n);
 struct hosts {
     vec(char *) allowed;
     char *public_origin; // "https://name" of public_url; NULL without one, or without a proxy
-    char port[8];        // of the TCP listener, or ""
-    char listen[64];     // its address as it appears in a Host header
+    struct hosts_local local;
 };
 void hosts__fini(struct hosts *h);
 void hosts__set(struct hosts *h, const char *const *names, size_t n, const char *public_url,
                 bool behind_proxy);
 bool hosts__valid(struct str host);
+bool hosts__local(const struct hosts_local *h, struct str host);
 bool hosts__allows(const struct hosts *h, struct str host);
 bool hosts__allows_origin(const struct hosts *h, struct str origin);
 /// True when requests for this Host came through https.
@@ -378,6 +381,7 @@ struct server {
     struct server_limits limits;
     struct http1_limits head_limits;
     struct listener *unix_listener, *tcp_listener;
+    struct door door;
     char *socket_path;
     dev_t socket_dev;
     ino_t socket_ino;

@@ -3,6 +3,7 @@ init.lua, `loader` in a plugin, and what improvements log."""
 import json
 import threading
 import re
+import socket
 import time
 
 from conftest import retry
@@ -382,6 +383,46 @@ def test_code_that_stops_the_hub_is_named_and_the_hub_says_so_for_a_while(home):
     assert said["plugin"] == "staller" and said["path"].endswith("/plugins/staller.lua") and said["line"] > 3
     assert said["ms"] >= 350
     retry(lambda: not (home.dir / "state/stalling.json").exists())
+
+
+class Asked:
+    """One request on a connection of its own."""
+
+    def __init__(self, to, path, host):
+        self.s = socket.create_connection(to) if isinstance(to, tuple) else to.connect()
+        self.s.settimeout(60)
+        self.s.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+
+    def answer(self):
+        with self.s, self.s.makefile("rb") as f:
+            return json.loads(f.read().split(b"\r\n\r\n", 1)[1])
+
+
+def test_a_stalled_hub_says_so_while_it_is_stalled_and_serves_the_others_afterwards(home):
+    put(home, "staller.lua", STALLER)
+    save(home.dir / "config.toml", 'listen = "127.0.0.1:0"\n')
+    home.ok("start")
+    address = get(home, "/healthz")[1]["listen"]
+    far = ("127.0.0.1", int(address.rpartition(":")[2]))
+    stalling, log = home.dir / "state/stalling.json", home.dir / "logs/hub.log"
+    deadline = time.monotonic() + 60
+    asked = []
+    while not asked and time.monotonic() < deadline:
+        process = home.popen("staller:more")  # each call takes longer than the last one
+        while process.poll() is None and not stalling.exists():
+            time.sleep(0.01)
+        ended = log.read_text().count("stalls=false")
+        waits = [Asked(home, "/plugin/list", "afloat"), Asked(far, "/healthz", "elsewhere.example")]
+        said = [Asked(home, "/healthz", "afloat").answer(), Asked(far, "/healthz", address).answer()]
+        time.sleep(0.3)  # the end of a stall is in the log within 50 ms: was it still going on?
+        asked = waits if log.read_text().count("stalls=false") == ended and stalling.exists() else []
+        process.wait()
+    assert asked, "nothing was said during a stall"
+    assert said[0]["degraded"]["plugin"] == "staller" and said[0]["degraded"]["line"] > 3
+    assert said[0]["generation"] > 0 and said[0]["listen"] == address and said[0]["uptime_s"] > 0
+    assert said[1]["degraded"]["plugin"] == "staller" and "path" not in said[1]["degraded"] and "pid" not in said[1]
+    assert [p["name"] for p in asked[0].answer()["plugins"]] == ["staller"]
+    assert asked[1].answer()["code"] == "HOST_NOT_ALLOWED"
 
 
 def test_a_hub_killed_in_a_stall_starts_without_that_module_until_it_changes(home):
