@@ -54,12 +54,15 @@ static void print_cut(struct view *v, enum out_tint tint, struct str text, size_
     buf_fini(&shown);
 }
 
-// What a call is about, in one line: its command, its file if its text would not fit in a line, the one text
-// it was given, else all of its input.
+// What a call is about, in one line: its command, the file or plugin if its text would not fit in a line, the one
+// text it was given, else all of its input.
 static void write_input(struct buf *out, const struct json *input)
 {
     const struct json_member *only = json_members(input);
     bool writes = json_get(input, "content") != NULL || json_get(input, "new") != NULL;
+    if (input == NULL || (input->type == JSON_OBJ && input->n == 0)) {
+        return;
+    }
     if (only != NULL && input->n == 1 && only->value.type == JSON_STR) {
         buf_adds(out, only->value.s);
     } else if (json_get(input, "cmd") != NULL) {
@@ -68,6 +71,8 @@ static void write_input(struct buf *out, const struct json *input)
         buf_adds(out, text_of(input, "prompt"));
     } else if (writes && json_get(input, "path") != NULL) {
         buf_adds(out, text_of(input, "path"));
+    } else if (writes && json_get(input, "name") != NULL) {
+        buf_adds(out, text_of(input, "name"));
     } else {
         json_write(out, input, 0);
     }

@@ -140,7 +140,9 @@ local function input(state)
   local hint = "message; Enter sends"
   if asked and asked.question_id then hint = "your answer; Enter sends"
   elseif state.busy then hint = "say it to the turn that runs; Esc interrupts"
-  elseif not state.session then hint = "message; Enter begins a session" end
+  elseif not state.session then
+    hint = state.tui.focus == "message" and "message; Enter begins a session" or "press i to write a message"
+  end
   return {
     type = "pane", size = "fit", title = "",
     child = { type = "input", id = "message", placeholder = hint, submit = "message.send", rows = math.max(1, state.size.rows // 4) },
@@ -189,7 +191,7 @@ local function plugins(state)
     type = "pane", title = "Plugins · generation " .. tostring(state.generation),
     child = {
       type = "table", id = "plugins", columns = { "plugin", "state", "rev", "gen", "layer", "" }, rows = rows,
-      action = "plugin.details", empty = "no plugins",
+      action = "plugin.details", empty = "no plugins yet: afloat plugin new NAME",
     },
   }
 end
