@@ -101,6 +101,9 @@ struct terms;
 void api_open_terms(struct api *api);
 void api_close_terms(struct api *api);
 struct terms *api_terms(const struct api *api); // NULL while there are none
+/// What bots ask of the terminals in which runs work (bots_opts).
+bool api_terminal_runs(struct api *api, const char *id, int *status);
+bool api_terminal_end(struct api *api, const char *id);
 
 /// The number of the current generation; 0 while there is none.
 int64_t api_generation(const struct api *api);

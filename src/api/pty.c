@@ -8,7 +8,7 @@
 #include "bot/bots.h"
 #include "keep/terms.h"
 
-enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 20 };
+enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 24 };
 
 // ---- start ---------------------------------------------------------------------------------
 
@@ -16,7 +16,7 @@ struct opening {
     struct api *api;
     struct op_call *call;
     char id[13];
-    const char *cwd, *name, *worktree, *branch, *repository;
+    const char *cwd, *name, *run, *worktree, *branch, *repository;
 };
 
 static void fail(struct op_call *c, const struct err *e)
@@ -32,6 +32,9 @@ static void on_started(void *arg, const struct term *t, const struct err *e)
 {
     struct opening *o = arg;
     struct op_call *c = o->call;
+    if (o->run != NULL && o->api->bots != NULL) {
+        (t != NULL ? bots_terminal_runs : bots_terminal_failed)(o->api->bots, str_of(o->run));
+    }
     if (t == NULL) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e->msg);
     } else {
@@ -79,6 +82,8 @@ static void add_context(const struct opening *o, const char *vars[MORE_VARS])
                                h->runtime,
                                "AFLOAT_PTY_NAME",
                                o->name,
+                               "AFLOAT_RUN",
+                               o->run,
                                "AFLOAT_WORKTREE",
                                o->worktree,
                                "AFLOAT_BRANCH",
@@ -105,6 +110,7 @@ static void start(struct opening *o)
     jw_init(&w, &about);
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
+    jw_kstrz(&w, "run_id", o->run);
     jw_kstrz(&w, "worktree", o->worktree);
     jw_kstrz(&w, "branch", o->branch);
     jw_kstrz(&w, "repository", o->repository);
@@ -125,6 +131,11 @@ static void start(struct opening *o)
     buf_fini(&about);
 }
 
+static const char *text_of(struct op_call *c, const struct json *v, const char *key)
+{
+    return arena_strdup(c->arena, json_str(json_get(v, key), ""));
+}
+
 static void on_worktree(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
     struct opening *o = arg;
@@ -141,15 +152,18 @@ static void on_worktree(void *arg, struct str json, const char *name, const stru
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
         free(o);
     } else {
-        o->worktree = o->cwd = arena_strdup(c->arena, json_str(json_get(v, "path"), ""));
-        o->branch = arena_strdup(c->arena, json_str(json_get(v, "branch"), ""));
-        o->repository = arena_strdup(c->arena, json_str(json_get(v, "repository"), ""));
+        o->run = text_of(c, v, "run_id");
+        o->cwd = text_of(c, v, "dir");
+        o->worktree = text_of(c, v, "worktree");
+        o->branch = text_of(c, v, "branch");
+        o->repository = text_of(c, v, "repository");
+        snprintf(o->id, sizeof o->id, "%s", o->run); // one name for both
         start(o);
     }
 }
 
-/// A worktree of its own, on a branch that is named after the terminal.
-static void make_worktree(struct opening *o)
+/// A run like a bot's, whose program is this one: with a worktree and a branch of its own.
+static void make_run(struct opening *o)
 {
     struct op_call *c = o->call;
     struct buf text = {.max = SIZE_MAX};
@@ -157,9 +171,12 @@ static void make_worktree(struct opening *o)
     struct json *params = NULL;
     jw_init(&w, &text);
     jw_obj(&w);
-    jw_kstrz(&w, "repo", o->cwd);
-    jw_key(&w, "branch");
-    jw_strf(&w, "pty/%s", o->id);
+    jw_kstrz(&w, "working_dir", o->cwd);
+    jw_kvalue(&w, "cmd", json_get(c->params, "cmd"));
+    if (json_get(c->params, "args") != NULL) {
+        jw_kvalue(&w, "args", json_get(c->params, "args"));
+    }
+    jw_kstrz(&w, "name", o->name);
     jw_end_obj(&w);
     int rc = json_parse(&params, c->arena, arena_str(c->arena, buf_str(&text)), NULL, NULL);
     buf_fini(&text);
@@ -167,7 +184,7 @@ static void make_worktree(struct opening *o)
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         free(o);
     } else {
-        bots_worktree_create(o->api->bots, params, on_worktree, o);
+        bots_terminal(o->api->bots, params, on_worktree, o);
     }
 }
 
@@ -212,7 +229,7 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
     o->cwd = cwd.n != 0 ? arena_strdup(c->arena, cwd) : home != NULL ? home : "/";
     o->name = arena_strdup(c->arena, name);
     if (json_bool(json_get(c->params, "worktree"), false)) {
-        make_worktree(o);
+        make_run(o);
     } else {
         start(o);
     }

@@ -4,6 +4,7 @@
 
 #include "api/api_int.h"
 #include "base/path.h"
+#include "bot/bots.h"
 #include "proto/events.h"
 
 static void on_event(void *arg, enum terms_event what, const struct term *t, struct str text)
@@ -30,6 +31,32 @@ static void on_event(void *arg, enum terms_event what, const struct term *t, str
     }
     event_emit(api->events, str_of(event_infos[ids[what]].type), STR_NULL, buf_str(&fields));
     buf_fini(&fields);
+    if (what == TERMS_CLOSED && api->bots != NULL) {
+        bots_terminal_ended(api->bots, term_about(t, "run_id"), term_status(t), "review");
+    }
+}
+
+bool api_terminal_runs(struct api *api, const char *id, int *status)
+{
+    struct term *t = api->terms != NULL ? terms_find(api->terms, str_of(id), NULL) : NULL;
+    *status = t != NULL ? term_status(t) : -1;
+    return t != NULL ? !term_is_ended(t) : api->terms != NULL && terms_has(api->terms, id);
+}
+
+static void on_ended(void *arg, struct str text, const struct err *e)
+{
+    (void)arg;
+    (void)text;
+    (void)e; // TERMS_CLOSED tells all
+}
+
+bool api_terminal_end(struct api *api, const char *id)
+{
+    struct term *t = api->terms != NULL ? terms_find(api->terms, str_of(id), NULL) : NULL;
+    if (t != NULL) {
+        terms_kill(api->terms, t, on_ended, NULL);
+    }
+    return t != NULL;
 }
 
 void api_open_terms(struct api *api)

@@ -32,6 +32,10 @@ struct bots_opts {
     /// A worktree was found by bots_open(), made, or removed; may be NULL. The strings are good for the call.
     void (*worktree)(void *arg, enum bots_tree what, const char *path, const char *branch,
                      const char *repository);
+    /// Does the program in the terminal `id` run? If not, `*status` is what it ended with, -1 when nobody knows.
+    bool (*terminal_runs)(void *arg, const char *id, int *status);
+    /// End it; false when there is none. Both may be NULL.
+    bool (*terminal_end)(void *arg, const char *id);
     void *arg;
 };
 
@@ -120,6 +124,18 @@ bots_fn bots_run_delete;
 bots_fn bots_run_stop;
 /// Say something to it: `{taken: steered|queued}`.
 bots_fn bots_run_input;
+
+/// A program in a terminal gets a run, with a worktree of its own: `working_dir`, `cmd`, `args`, `name` of
+/// `params`. Answers with the record when the worktree is there; `dir` beside it is where to start. Then
+/// one of the next two has to follow.
+bots_fn bots_terminal;
+/// Its terminal runs.
+void bots_terminal_runs(struct bots *b, struct str run_id);
+/// It could not be started: nothing is left of the run.
+void bots_terminal_failed(struct bots *b, struct str run_id);
+/// Its program has ended, with `status`; negative: nobody knows how. `action` is what becomes of its work:
+/// review, merge or discard. Nothing happens when there is no such run.
+void bots_terminal_ended(struct bots *b, struct str run_id, int status, const char *action);
 
 /// `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left, bytes, age_s, uncommitted,
 /// unmerged}], next: null}`; with `repo` `{worktrees: [{path, branch, head}], next: null}`, as git lists them.

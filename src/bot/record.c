@@ -182,7 +182,11 @@ void record_write(const struct record *r, struct jw *w, bool whole)
     jw_kint(w, "commits", r->commits);
     jw_kint(w, "files", r->files);
     jw_key(w, "resume");
-    jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
+    if (r->terminal[0] != '\0') {
+        jw_null(w); // a program cannot be taken up again
+    } else {
+        jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
+    }
     if (whole) {
 #define X(name) put_list(w, #name, &r->name);
         RECORD_LISTS(X)

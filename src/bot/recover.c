@@ -2,6 +2,8 @@
 // as `crashed`, by the same steps as any other (run_end.c): what lies in its worktree is committed, the directory
 // goes, the session and the record say so. All of it happens behind `ready`; a run under recovery is a live one,
 // so nothing else touches its worktree meanwhile.
+//
+// The program in a terminal outlives the hub: while that is there its run goes on.
 
 #include "base/log.h"
 #include "bot/run_int.h"
@@ -54,6 +56,14 @@ static void on_looked(void *arg)
 void run_recover(struct bots *b, struct record *rec)
 {
     struct run *r = run__new(b, rec);
+    int status = -1;
+    if (run__is_terminal(r)) { // it worked on without us
+        r->step = RUN_PTY;
+        if (b->o.terminal_runs == NULL || !b->o.terminal_runs(b->o.arg, r->rec.terminal, &status)) {
+            bots_terminal_ended(b, str_of(r->rec.run_id), status, "review");
+        }
+        return;
+    }
     log_warn(LOG_BOT, "run=%s bot=%s end=crashed reason=\"the hub was killed while it ran\"",
              r->rec.run_id, r->rec.bot);
     snprintf(r->session, sizeof r->session, "%s", record_last_session(&r->rec));

@@ -215,6 +215,11 @@ const struct bot_config *run__config(const struct run *r)
     return r->lore != NULL ? &r->lore->bot->config : NULL;
 }
 
+bool run__is_terminal(const struct run *r)
+{
+    return r->rec.terminal[0] != '\0';
+}
+
 const char *run_id_of(const struct run *r)
 {
     return r->rec.run_id;
@@ -274,7 +279,9 @@ void run_stop(struct run *r, bool force)
         run__leave(r);
         return;
     }
-    if (r->in_turn) {
+    if (r->step == RUN_PTY && r->next == NULL) {
+        run__stop_terminal(r);
+    } else if (r->in_turn) {
         interrupt_turn(r);
     } else if (r->resting) {
         run__wake(r);
@@ -351,6 +358,12 @@ static void on_say_session(void *arg, struct session *s, const struct agent_no *
 
 void run_say(struct run *r, struct ask *a)
 {
+    if (run__is_terminal(r)) {
+        ask__no(a, PROBLEM_CONFLICT, "POST /pty/{id}/input types into a terminal",
+                "run '%s' is that of a terminal: `afloat pty attach %s`", r->rec.run_id,
+                r->rec.terminal);
+        return;
+    }
     if (!r->in_turn) {
         queue_input(r, a);
         return;

@@ -59,7 +59,9 @@ static const char *write_message(struct run *r)
     size_t n = utf8_cut(subject.p, subject.n, RUN_SUBJECT);
     bool cut = n < subject.n;
     if (subject.n == 0) {
-        subject = str_of(arena_printf(&r->arena, "uncommitted work of '%s'", r->rec.bot));
+        subject = str_of(arena_printf(&r->arena, "uncommitted work of '%s'",
+                                      run__is_terminal(r) ? r->rec.prompt : r->rec.bot));
+        subject.n = utf8_cut(subject.p, subject.n, RUN_SUBJECT);
         n = subject.n;
     }
     struct str body = cut ? text : str_trim(rest);
@@ -198,14 +200,18 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
 void run__merge(struct run *r)
 {
     const struct bot_config *c = run__config(r);
+    // the wish of a terminal is that of the user's own Lua, not of a model
+    enum bot_merge how = run__is_terminal(r) ? BOT_MERGE_AUTO
+                         : c != NULL         ? c->merge
+                                             : BOT_MERGE_NEVER;
     bool wanted = r->wish != NULL && strcmp(r->wish, "merge") == 0 && r->rec.files != 0 &&
-                  strcmp(r->rec.end_reason, "complete") == 0 && c != NULL;
-    if (!wanted || c->merge == BOT_MERGE_NEVER) {
+                  strcmp(r->rec.end_reason, "complete") == 0;
+    if (!wanted || how == BOT_MERGE_NEVER) {
         settle(r);
     } else if (r->touches[0] != '\0') {
         run__note(r, "not merged: it touches '%s', which only a person takes over", r->touches);
         settle(r);
-    } else if (c->merge == BOT_MERGE_ASK) {
+    } else if (how == BOT_MERGE_ASK) {
         r->rec.wants_merge = true;
         settle(r);
     } else {

@@ -11,7 +11,7 @@
 // that ends by run__go() to another one. `iterates`: a wish to stop leads from there to KEEP.
 //
 //     NOTE ─> TREE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
-//                                                                    │
+//                   └──> PTY (a program of the user's) ──────────────┤
 //     gone <─ RECORD <─ CLOSE <─ MERGE <─ COUNT <─ REMOVE <─ KEEP <──┘
 #define RUN_STEPS(X)                                                                               \
     X(NOTE, note_down, false) /* the record is there before anything else is */                    \
@@ -22,6 +22,7 @@
     X(SESSION, session, true) /* a session is made, the prompt sent, and its turn runs */          \
     X(WEIGH, weigh, false)    /* the turn is over: what now? */                                    \
     X(REST, rest, true)       /* sleep */                                                          \
+    X(PTY, pty, true)         /* its program works, and has not ended */                           \
     X(KEEP, keep, false)      /* what is uncommitted goes to the branch */                         \
     X(REMOVE, remove, false)  /* the directory goes */                                             \
     X(COUNT, count, false)    /* what is on the branch now */                                      \
@@ -134,12 +135,22 @@ void run__emit(struct run *r, unsigned event, struct str more);
 void run__alarm(struct run *r, uint64_t ms, timer_cb *cb);
 void run__lore_free(struct run_lore *l); // NULL is allowed
 struct git_worktree run__worktree(struct run *r);
-const struct bot_config *run__config(const struct run *r); // of one that is recovered: NULL
+/// The record of a new run, of the bot or program `a->name`.
+void run__fill_record(struct ask *a, struct record *rec);
+/// Its work begins: tell the stream.
+void run__tell_start(struct run *r);
+/// NULL: it is recovered, or the run of a terminal.
+const struct bot_config *run__config(const struct run *r);
+bool run__is_terminal(const struct run *r);
 
 // the steps
 #define X(id, name, iterates) void run__##name(struct run *r);
 RUN_STEPS(X)
 #undef X
+
+// run_terminal.c
+/// End its program; when the hub stops, leave that alone: it goes on, and the next hub finds both.
+void run__stop_terminal(struct run *r);
 
 // run_wake.c
 void run__watch(struct run *r);   // what --wake-on names

@@ -248,9 +248,8 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
     }
 }
 
-static void answer_starter(struct run *r)
+void run__tell_start(struct run *r)
 {
-    struct ask *a = r->starter;
     struct buf more;
     struct jw w;
     buf_init(&more, SIZE_MAX);
@@ -263,6 +262,12 @@ static void answer_starter(struct run *r)
     buf_addf(&more, ",\"resumed\":%s", r->former != NULL ? "true" : "false");
     run__emit(r, EVENT_BOT_RUN_STARTED, buf_str(&more));
     buf_fini(&more);
+}
+
+static void answer_starter(struct run *r)
+{
+    struct ask *a = r->starter;
+    run__tell_start(r);
     r->starter = NULL;
     jw_obj(&a->w);
     record_write(&r->rec, &a->w, true);

@@ -171,8 +171,7 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
     return true;
 }
 
-/// The record of a new run.
-static void fill_record(struct ask *a, struct record *rec)
+void run__fill_record(struct ask *a, struct record *rec)
 {
     char id[RECORD_ID];
     make_id(id);
@@ -212,6 +211,9 @@ static bool may_start(struct ask *a, const struct record *rec, bool resumed, str
     } else if (resumed && (rec->running || bots__is_running(a->b, str_of(rec->run_id)))) {
         bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
                  rec->run_id);
+    } else if (resumed && rec->terminal[0] != '\0') {
+        bots__no(no, PROBLEM_CONFLICT, "`afloat pty new --worktree` starts another",
+                 "run '%s' was that of a program in a terminal: it cannot go on", rec->run_id);
     } else if (resumed && rec->branch_deleted) {
         bots__no(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
     } else if (resumed && map_get(&a->b->busy, str_of(rec->run_id)) != NULL) {
@@ -238,7 +240,7 @@ static void launch(struct ask *a, struct record *rec)
     if (former != NULL) {
         reopen_record(rec);
     } else {
-        fill_record(a, rec);
+        run__fill_record(a, rec);
         rec->started_at = loop_wall(a->b->o.loop);
     }
     rec->running = true;
@@ -331,7 +333,7 @@ static void on_dir(void *arg)
     struct run *r = p->r;
     r->dir = arena_strdup(&r->arena, str_of(p->found ? p->dir : r->rec.worktree));
     placing_free(p);
-    run__go(r, RUN_SETUP);
+    run__go(r, run__is_terminal(r) ? RUN_PTY : RUN_SETUP);
     run__back(r);
 }
 
@@ -398,7 +400,8 @@ static const char *const *names_of(struct run *r, const struct bot_names *names)
 static void add_tree(void *arg)
 {
     struct run *r = arg;
-    const struct bot_config *c = run__config(r);
+    static const struct bot_config nothing;
+    const struct bot_config *c = run__is_terminal(r) ? &nothing : run__config(r);
     struct git_worktree w = run__worktree(r);
     struct git_add add = {.repo = r->rec.root,
                           .dir = r->rec.worktree,

@@ -104,7 +104,9 @@ static void leave(struct run *r)
     r->awaiting.n = 0;
     struct agent_no no = r->why;
     run__leave(r);
-    ask__refuse(a, &no);
+    if (a != NULL) { // who started a terminal has its record, and knows
+        ask__refuse(a, &no);
+    }
 }
 
 /// Taking the record away, on the lane.

@@ -117,8 +117,10 @@ int cmd_pty_new(struct cli *c)
         } else {
             out_addf(&c->out, "%s\n", id);
         }
-        if (show_member(row, "branch").n != 0) {
-            show_note(c, "its worktree is '{worktree}', on branch '{branch}'", row);
+        if (show_member(row, "run_id").n != 0) {
+            struct str run = show_member(row, "run_id");
+            out_hint(&c->out, "look: afloat runs diff " STR_FMT, STR_ARG(run));
+            out_hint(&c->out, "take: afloat runs apply " STR_FMT, STR_ARG(run));
         }
         free(id);
         free(socket);

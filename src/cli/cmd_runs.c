@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/call.h"
+#include "cli/pty_attach.h"
 #include "cli/run_int.h"
 
 // ---- list and show -------------------------------------------------------------------------
@@ -173,29 +174,12 @@ const struct form form_worktree_clean = {
 
 // ---- attach --------------------------------------------------------------------------------
 
-static int find_run(struct run_follow *f, const char *given)
-{
-    struct cli *c = f->chat->c;
-    const struct json *v;
-    const struct ask_param params[] = {{"id", given}};
-    struct arena arena = {0};
-    int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
-    if (code == EXIT_OK) {
-        struct str id = show_member(v, "run_id");
-        snprintf(f->id, sizeof f->id, STR_FMT, STR_ARG(id));
-    }
-    arena_fini(&arena);
-    return code;
-}
-
 static int attach(struct chat *t, void *arg)
 {
     struct run_follow f = {.chat = t, .watching = true, .look = true};
     arena_init(&f.arena);
-    int code = find_run(&f, arg);
-    if (code == EXIT_OK) {
-        code = follow__mark(t->c, &f.mark);
-    }
+    snprintf(f.id, sizeof f.id, "%s", (const char *)arg);
+    int code = follow__mark(t->c, &f.mark);
     if (code == EXIT_OK) {
         code = follow__run(&f);
     }
@@ -208,8 +192,19 @@ static int attach(struct chat *t, void *arg)
 
 int cmd_run_attach(struct cli *c)
 {
-    char *given = xstrdup(args_word(&c->args, 0));
-    int code = chat__with(c, true, attach, given);
-    free(given);
+    const struct ask_param params[] = {{"id", args_word(&c->args, 0)}};
+    const struct json *v = NULL;
+    struct arena arena = {0};
+    int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
+    char *id = code == EXIT_OK ? str_dup(show_member(v, "run_id")) : NULL;
+    if (code == EXIT_OK && show_member(v, "terminal").n != 0) {
+        char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, id);
+        code = pty_attach(c, socket, id);
+        free(socket);
+    } else if (code == EXIT_OK) {
+        code = chat__with(c, true, attach, id);
+    }
+    free(id);
+    arena_fini(&arena);
     return code;
 }

@@ -52,8 +52,10 @@ static void say_next(struct cli *c, const struct json *r)
     if (json_bool(json_get(r, "wants_merge"), false)) {
         out_hint(&c->out, "merge: afloat runs merge " STR_FMT "%s", STR_ARG(id), home);
     }
-    out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
-             STR_ARG(id), home);
+    if (show_member(r, "terminal").n == 0) {
+        out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
+                 STR_ARG(id), home);
+    }
     free(home);
 }
 

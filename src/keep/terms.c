@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -327,6 +328,16 @@ struct term *terms_find(struct terms *all, struct str id, struct err *e)
     return found;
 }
 
+bool terms_has(const struct terms *all, const char *id)
+{
+    vec_foreach (t, &all->list) {
+        if (strcmp((*t)->id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t terms_count(const struct terms *all)
 {
     size_t n = 0;
@@ -361,9 +372,20 @@ bool term_is_ended(const struct term *t)
     return t->ended;
 }
 
+int term_status(const struct term *t)
+{
+    return t->ended ? t->status : t->dying ? 128 + SIGHUP : -1;
+}
+
+struct str term_about(const struct term *t, const char *key)
+{
+    return json_str(json_get(json_get(t->row, "about"), key), NULL);
+}
+
 void term_write(const struct term *t, struct jw *w)
 {
-    static const char *const about[] = {"name", "type", "worktree", "branch", "repository"};
+    static const char *const about[] = {"name",     "type",   "run_id",
+                                        "worktree", "branch", "repository"};
     char started[TIME_TEXT];
     jw_obj(w);
     jw_kstrz(w, "id", t->id);

@@ -52,6 +52,8 @@ void terms_type(struct term *t, struct str bytes);
 
 /// By id or a beginning of it that only one terminal has; NULL with `e` filled in.
 struct term *terms_find(struct terms *all, struct str id, struct err *e);
+/// Is there a keeper of that very id? Also before it said what it keeps.
+bool terms_has(const struct terms *all, const char *id);
 size_t terms_count(const struct terms *all);
 struct term *terms_at(const struct terms *all, size_t i); // in order of their start, newest first
 
@@ -61,6 +63,10 @@ const char *term_id(const struct term *t);
 const char *term_socket(const struct term *t);
 /// Has its program ended? The keeper may still be there.
 bool term_is_ended(const struct term *t);
+/// What it ended with, 128 + N for the signal N; -1: it runs, or nobody knows.
+int term_status(const struct term *t);
+/// A text of what it was started with as `about`; borrowed. STR_NULL: there is none.
+struct str term_about(const struct term *t, const char *key);
 /// The row that lists show: {id, name, pid, cmd, args, cwd, ...}
 void term_write(const struct term *t, struct jw *w);
 

@@ -208,6 +208,18 @@ static void on_worktree(void *arg, enum bots_tree what, const char *path, const 
     }
 }
 
+static bool terminal_runs(void *arg, const char *id, int *status)
+{
+    const struct daemon *d = arg;
+    return api_terminal_runs(d->api, id, status);
+}
+
+static bool terminal_end(void *arg, const char *id)
+{
+    const struct daemon *d = arg;
+    return api_terminal_end(d->api, id);
+}
+
 static void open_bots(struct daemon *d)
 {
     struct bots_opts opts = {.loop = &d->loop,
@@ -219,6 +231,8 @@ static void open_bots(struct daemon *d)
                              .agent = agent_glue_agent(d->agent),
                              .watcher = d->live->watcher,
                              .worktree = on_worktree,
+                             .terminal_runs = terminal_runs,
+                             .terminal_end = terminal_end,
                              .arg = d};
     d->bots = bots_open(&opts);
     api_set_bots(d->api, d->bots);

@@ -379,7 +379,7 @@ def test_a_worktree_of_its_own(ptys, hub, tmp_path):
     id = ptys.ok("pty", "new", "--detach", "--worktree", "--cwd", str(tmp_path), "--", "sh", "-c",
                  "pwd; git branch --show-current; echo $AFLOAT_BRANCH; read x").strip()
     row = ptys.http("GET", f"/pty/{id}").json()
-    assert row["branch"] == f"pty/{id}" and row["worktree"] != str(tmp_path)
+    assert row["branch"] == f"afloat/pty-{id}" and row["worktree"] != str(tmp_path)
     retry(lambda: screen(ptys, id).count(row["branch"]) == 2)
     assert (pathlib.Path(row["worktree"]) / "f").read_text() == "x"
 
