@@ -178,7 +178,7 @@ struct session {
     vec(char *) instructions; // files that its prompts had last, from the project's root
     char *damage;             // what of its files cannot be read; NULL: nothing
     bool broken; // its metadata, that is: nothing may begin, and they are not written over
-    vec(char *) left_open; // turns that the journal does not end, while it is being loaded
+    const struct talk_facts *left; // what its journal does not end, while it is being loaded
     // in work
     struct talk *talk; // NULL: not loaded
     struct session *warmer, *cooler;

@@ -110,17 +110,13 @@ static void loading_end(void *arg)
             s->usage = l->facts.usage;
             s->cost = l->facts.cost;
         }
-        for (size_t i = 0; i < l->facts.open.n; i++) {
-            vec_push(&s->left_open, l->facts.open.p[i]);
-        }
-        l->facts.open.n = 0;
+        s->left = &l->facts;
         s->requests = MAX(s->requests, l->past.requests);
     }
     talk_free(l->talk);
     l->done(s, l->status, l->status < 0 ? &l->e : NULL, l->arg);
     if (l->status == 0) { // else the session may be gone
-        vec_fini_each(&s->left_open,
-                      free); // of a turn of its own: those that wait, not left behind
+        s->left = NULL;   // of a turn of its own: those that wait, not left behind
     }
     talk_facts_fini(&l->facts);
     talk_facts_fini(&l->past);
@@ -251,6 +247,24 @@ static void on_crash_noted(void *arg, int status, const struct err *e)
     }
 }
 
+/// Calls that ran when the hub was lost: nothing says how far they came, so no call is ever repeated.
+static void note_unknown(struct session *s)
+{
+    struct note n;
+    vec_foreach (c, &s->left->running) {
+        struct jw *w = note__begin(&n, s, NULL, EVENT_TOOL_COMPLETED);
+        jw_kstrz(w, "turn", c->turn);
+        jw_kstrz(w, "call_id", c->id);
+        jw_kstrz(w, "tool", c->tool);
+        jw_kstrz(w, "output",
+                 "the hub was lost while this call ran: what it did is unknown, and it was not "
+                 "repeated");
+        jw_kbool(w, "success", false);
+        jw_kstrz(w, "error", "unknown");
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
+    }
+}
+
 static void on_crash_loaded(struct session *s, int status, const struct err *e, void *arg)
 {
     struct crash *c = arg;
@@ -259,7 +273,9 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
         on_crash_saved(c, status, e);
         return;
     }
-    vec_foreach (id, &s->left_open) {
+    assert(s->left != NULL); // it has just been read
+    note_unknown(s);
+    vec_foreach (id, &s->left->open) {
         struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
         jw_kstrz(w, "turn", *id);
         jw_kobj(w, "error");

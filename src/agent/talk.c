@@ -364,9 +364,26 @@ size_t talk_trim(struct talk *t, size_t max)
 
 // ---- from a journal -----------------------------------------------------------------------------
 
+static void free_call(struct talk_call *c)
+{
+    free(c->id);
+    free(c->tool);
+    free(c->turn);
+}
+
+static void forget_calls(struct talk_facts *f)
+{
+    vec_foreach (c, &f->running) {
+        free_call(c);
+    }
+    f->running.n = 0;
+}
+
 void talk_facts_fini(struct talk_facts *f)
 {
     vec_fini_each(&f->open, free);
+    forget_calls(f);
+    vec_fini(&f->running);
 }
 
 /// The number in "t12", "p3"; 0 when it is none.
@@ -416,9 +433,24 @@ static void replay_turn_started(struct talk *t, struct talk_facts *f, const stru
     }
 }
 
+static void replay_called(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)t;
+    struct talk_call c = {.id = str_dup(json_str(json_get(ev, "call_id"), "")),
+                          .tool = str_dup(json_str(json_get(ev, "tool"), "")),
+                          .turn = str_dup(json_str(json_get(ev, "turn"), ""))};
+    vec_push(&f->running, c);
+}
+
 static void replay_result(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     f->calls++;
+    for (size_t i = f->running.n; i-- > 0;) {
+        if (str_eqz(json_str(json_get(ev, "call_id"), ""), f->running.p[i].id)) {
+            free_call(&f->running.p[i]);
+            vec_remove(&f->running, i);
+        }
+    }
     talk_result(t, json_str(json_get(ev, "call_id"), ""), json_str(json_get(ev, "output"), ""),
                 json_bool(json_get(ev, "success"), true), json_str(json_get(ev, "error"), ""));
 }
@@ -469,6 +501,7 @@ static void replay_ended(struct talk *t, struct talk_facts *f, const struct json
         free(f->open.p[i]);
         vec_remove(&f->open, i);
     }
+    forget_calls(f);
     talk_hear(t, SIZE_MAX);
     if (cut && json_get(ev, "step") != NULL) {
         talk_interrupted(t);
@@ -485,12 +518,13 @@ static void replay_asked(struct talk *t, struct talk_facts *f, const struct json
 static const struct {
     const char *type;
     void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
-} replays[] = {{"message.completed", replay_message},   {"turn.started", replay_turn_started},
-               {"tool.completed", replay_result},       {"usage.updated", replay_usage},
-               {"session.compacted", replay_compacted}, {"session.trimmed", replay_trimmed},
-               {"session.rewound", replay_rewound},     {"turn.completed", replay_ended},
-               {"turn.failed", replay_ended},           {"turn.interrupted", replay_ended},
-               {"permission.requested", replay_asked},  {"question.asked", replay_asked}};
+} replays[] = {{"message.completed", replay_message}, {"turn.started", replay_turn_started},
+               {"tool.called", replay_called},        {"tool.completed", replay_result},
+               {"usage.updated", replay_usage},       {"session.compacted", replay_compacted},
+               {"session.trimmed", replay_trimmed},   {"session.rewound", replay_rewound},
+               {"turn.completed", replay_ended},      {"turn.failed", replay_ended},
+               {"turn.interrupted", replay_ended},    {"permission.requested", replay_asked},
+               {"question.asked", replay_asked}};
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {

@@ -58,6 +58,11 @@ size_t talk_trim(struct talk *t, size_t max);
 
 // ---- from a journal -----------------------------------------------------------------------------
 
+/// A call that a journal begins and does not end.
+struct talk_call {
+    char *id, *tool, *turn;
+};
+
 /// What a journal says beyond the messages. Zeroed: nothing.
 struct talk_facts {
     uint64_t turns, requests, asks; // highest numbers given out
@@ -66,8 +71,9 @@ struct talk_facts {
     bool has_usage;                 // there was one
     uint64_t calls;                 // tools called
     vec(char *) open;               // turns accepted and not ended, in order
+    vec(struct talk_call) running;  // calls of the last turn that have no result
 };
-/// Free the ids of open turns.
+/// Free the ids of open turns and running calls.
 void talk_facts_fini(struct talk_facts *f);
 
 /// Take one event of a journal, in order.

@@ -1034,6 +1034,27 @@ def test_a_second_interrupt_kills_what_does_not_listen(home, hub, work):
 
 # ---- kill -9 ------------------------------------------------------------------------------------
 
+def test_a_call_that_ran_when_the_hub_was_killed_ends_as_unknown_and_is_not_repeated(home, work):
+    hub = Hub(home)
+    s = Session(home, work, [one_call(cmd="echo once >> ran.txt; echo up; sleep 60"), {"text": "later"}])
+    s.send("go")
+    s.wait_for("tool.called")
+    retry(lambda: (work / "ran.txt").exists())
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.wait()
+    again = Hub(home)
+    called, ended = s.wait_for("tool.called"), s.wait_for("tool.completed")
+    assert ended["call_id"] == called["call_id"] and ended["turn"] == called["turn"]
+    assert ended["success"] is False and ended["error"] == "unknown"
+    kinds = [e["type"] for e in s.events()]
+    assert kinds.index("tool.completed") < kinds.index("turn.failed")
+    s.call("PATCH", "", {"env": {"AFLOAT_PROVIDER": "scripted", "PATH": os.environ["PATH"]}})
+    assert s.ask("and now?")["state"] == "completed"
+    assert (work / "ran.txt").read_text() == "once\n"
+    assert sum(e["type"] == "tool.completed" for e in s.events()) == 1
+    again.close()
+
+
 def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
     """Kill the hub at a random time while a model speaks; afterwards the journal has all that was seen."""
     rounds = 6 * int(os.environ.get("AFLOAT_LOOPS", "1"))

@@ -212,3 +212,20 @@ TEST(long_results_are_cut_at_a_character)
     buf_fini(&out);
     talk_free(t);
 }
+
+TEST(calls_without_a_result_are_known_until_their_turn_ends)
+{
+    struct talk *t = talk_new();
+    struct talk_facts f = {0};
+    replay(t, &f,
+           "{\"type\":\"tool.called\",\"turn\":\"t1\",\"call_id\":\"a\",\"tool\":\"shell\"}\n"
+           "{\"type\":\"tool.called\",\"turn\":\"t1\",\"call_id\":\"b\",\"tool\":\"shell\"}\n"
+           "{\"type\":\"tool.completed\",\"turn\":\"t1\",\"call_id\":\"a\",\"success\":true}\n");
+    CHECK_INT(f.running.n, 1);
+    CHECK_STR(f.running.p[0].id, "b");
+    CHECK_STR(f.running.p[0].turn, "t1");
+    replay(t, &f, "{\"type\":\"turn.failed\",\"turn\":\"t1\"}\n");
+    CHECK_INT(f.running.n, 0);
+    talk_facts_fini(&f);
+    talk_free(t);
+}
