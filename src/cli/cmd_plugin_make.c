@@ -10,74 +10,38 @@
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/report.h"
-#include "cli/scaffold.h"
 #include "cli/sessions.h"
+#include "template/template.h"
+#include "trust/place.h"
 
 enum { CONTENT_MAX = 8 << 20 };
 
 // ---- new -------------------------------------------------------------------------------------
 
-static void add_replaced(struct buf *out, struct str text, const char *mark, const char *by)
+/// The directory that a new plugin goes into, without `plugins/`: the home, or `.afloat` of the project around
+/// the working directory. Caller frees; NULL: there is no project.
+static char *find_root(struct cli *c)
 {
-    const char *at;
-    while ((at = memmem(text.p, text.n, mark, strlen(mark))) != NULL) {
-        buf_add(out, text.p, (size_t)(at - text.p));
-        buf_addz(out, by);
-        text = str_from(text, (size_t)(at - text.p) + strlen(mark));
-    }
-    buf_adds(out, text);
-}
-
-static int write_one(const struct shipped *s, const char *path, const char *name, struct err *e)
-{
-    struct buf named = {.max = SIZE_MAX}, text = {.max = SIZE_MAX};
-    char *tool = xstrdup(name), *dir = str_dup(path_dir(str_of(path)));
-    for (char *p = tool; *p != '\0'; p++) {
-        *p = (char)(*p == '-' ? '_' : *p); // models take no '-' in names of tools
-    }
-    add_replaced(&named, (struct str){s->text, s->n}, "@NAME@", name);
-    add_replaced(&text, buf_str(&named), "@TOOL@", tool);
-    int rc = path_mkdirs(dir, 0700, e);
-    if (rc == 0) {
-        rc = path_write_atomic(path, buf_str(&text), 0600, e);
-    }
-    buf_fini(&named);
-    buf_fini(&text);
-    free(tool);
-    free(dir);
-    return rc;
-}
-
-/// The repository around the working directory; NULL when there is none. Caller frees.
-static char *find_repo(void)
-{
+    struct trust_place place = {0};
     const char *given = getenv("AFLOAT_REPO");
-    if (given != NULL && given[0] != '\0') {
-        return realpath(given, NULL);
+    if (!args_has(&c->args, FLAG_IN_REPO)) {
+        return xstrdup(c->home.dir);
     }
-    for (char *at = getcwd(NULL, 0); at != NULL;) {
-        char *git = path_join(at, ".git"), *own = path_join(at, ".afloat");
-        bool found = access(git, F_OK) == 0 || access(own, F_OK) == 0;
-        free(git);
-        free(own);
-        if (found) {
-            return at;
-        }
-        char *up = strcmp(at, "/") != 0 ? str_dup(path_dir(str_of(at))) : NULL;
-        free(at);
-        at = up;
-    }
-    return NULL;
+    int rc =
+        trust_place_of(&place, c->home.dir, given != NULL && given[0] != '\0' ? given : ".", NULL);
+    char *root = rc == 0 ? path_join(place.root, ".afloat") : NULL;
+    trust_place_fini(&place);
+    return root;
 }
 
-/// The languages that plugins are written in, with the scaffold of each: a file, and those of a directory.
+/// The languages that plugins are written in; the templates plugin-NAME and plugin-NAME-dir are its examples.
 static const struct language {
-    const char *name, *other, *ending, *file, *dir;
+    const char *name, *other, *ending;
 } languages[] = {
-    {"lua", "lua", ".lua", "file.lua", "dir/"},
-    {"python", "py", ".py", "file.py", "dir-python/"},
-    {"node", "mjs", ".mjs", "file.mjs", "dir-node/"},
-    {"c", "c", ".c", "file.c", "dir-c/"},
+    {"lua", "lua", ".lua"},
+    {"python", "py", ".py"},
+    {"node", "mjs", ".mjs"},
+    {"c", "c", ".c"},
 };
 
 static const struct language *find_language(const char *name)
@@ -88,26 +52,6 @@ static const struct language *find_language(const char *name)
         }
     }
     return NULL;
-}
-
-/// Write the files of the scaffold of `l`: those of a directory into the directory `base`, or the file `base`.
-static int write_scaffold(struct cli *c, const struct language *l, const char *base,
-                          const char *name)
-{
-    bool dir = args_has(&c->args, FLAG_DIR);
-    struct err e = {0};
-    for (const struct shipped *s = scaffold; s->rel != NULL; s++) {
-        if (dir ? !str_starts(str_of(s->rel), l->dir) : strcmp(s->rel, l->file) != 0) {
-            continue;
-        }
-        char *path = dir ? path_join(base, s->rel + strlen(l->dir)) : xstrdup(base);
-        int rc = write_one(s, path, name, &e);
-        free(path);
-        if (rc < 0) {
-            return cli__fail(c, &e);
-        }
-    }
-    return EXIT_OK;
 }
 
 static void tell_new(struct cli *c, const char *base, const char *name)
@@ -129,22 +73,6 @@ static void tell_new(struct cli *c, const char *base, const char *name)
     }
 }
 
-/// What has the name of `dir` already: itself, or a single file in some language. Caller frees; NULL: nothing.
-static char *find_taken(const char *dir)
-{
-    if (access(dir, F_OK) == 0) {
-        return xstrdup(dir);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(languages); i++) {
-        char *file = xasprintf("%s%s", dir, languages[i].ending);
-        if (access(file, F_OK) == 0) {
-            return file;
-        }
-        free(file);
-    }
-    return NULL;
-}
-
 int cmd_plugin_new(struct cli *c)
 {
     const char *name = args_word(&c->args, 0), *lang = args_value(&c->args, FLAG_LANG);
@@ -160,29 +88,27 @@ int cmd_plugin_new(struct cli *c)
                   name);
         return EXIT_USAGE;
     }
-    bool in_repo = args_has(&c->args, FLAG_IN_REPO);
-    char *place = in_repo ? find_repo() : xstrdup(c->home.dir);
-    if (place == NULL) {
+    char *root = find_root(c);
+    if (root == NULL) {
         out_error(&c->out, "'--repo' needs a repository; there is none around this directory");
         return EXIT_NOT_FOUND;
     }
-    char *dir = xasprintf("%s/%splugins/%s", place, in_repo ? ".afloat/" : "", name);
-    char *file = xasprintf("%s%s", dir, l->ending);
-    const char *base = args_has(&c->args, FLAG_DIR) ? dir : file;
-    char *taken = find_taken(dir);
-    int code = EXIT_OK;
-    if (taken != NULL) {
-        out_error(&c->out, "there is a plugin '%s' already: '%s'", name, taken);
-        code = EXIT_CONFLICT;
-    } else if ((code = write_scaffold(c, l, base, name)) == EXIT_OK) {
+    bool dir = args_has(&c->args, FLAG_DIR);
+    char *template = xasprintf("plugin-%s%s", l->name, dir ? "-dir" : "");
+    char *base = xasprintf("%s/plugins/%s%s", root, name, dir ? "" : l->ending);
+    struct err e = {0};
+    int code = EXIT_OK,
+        rc = template_install(template_find(str_of(template)), name, root, NULL, &e);
+    if (rc < 0) {
+        code = cli__fail(c, &e);
+    } else {
         // a running hub sees the files by itself; asked to reload, it has them before the next command
         ask_nudge(c, OP_RELOAD, "plugin");
         tell_new(c, base, name);
     }
-    free(taken);
-    free(file);
-    free(dir);
-    free(place);
+    free(base);
+    free(template);
+    free(root);
     return code;
 }
 
