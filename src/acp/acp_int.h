@@ -14,7 +14,7 @@
 //     hub.c      calls of the hub's operations
 //     session.c  the methods about sessions
 //     turn.c     a prompt, what its turn asks, and its end
-//     prompt.c   what the editor sends as a message, as text
+//     prompt.c   what the editor sends as a message, as text and pictures
 //     update.c   events of the hub as updates for the editor
 
 enum { ACP_ID = 48 };
@@ -120,8 +120,9 @@ void acp__stream_ended(struct acp_session *s, const char *why);
 
 // ---- prompt.c ---------------------------------------------------------------------------------
 
-/// The text of a prompt; files that it names are asked for. `done` once. `text` is borrowed for the call.
-typedef void acp_composed(void *arg, struct str text);
+/// The text of a prompt; files that it names are asked for. `done` once. `images` is a JSON array, or empty; both
+/// are borrowed for the call.
+typedef void acp_composed(void *arg, struct str text, struct str images);
 void acp__compose(struct acp *a, const char *session, const struct json *blocks, acp_composed *done,
                   void *arg);
 

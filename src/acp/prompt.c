@@ -1,6 +1,6 @@
-// What an editor sends as a message, as one text.
+// What an editor sends as a message: one text, and pictures.
 //
-// Texts are joined. A file that is mentioned is asked for from the editor, where it can be had as it stands there, saved
+// Texts are joined, pictures are passed on. A file that is mentioned is asked for from the editor, where it can be had as it stands there, saved
 // or not; else only its path is named, and the model reads it itself. Text that comes along (a selection) is quoted.
 
 #include "acp/acp_int.h"
@@ -45,17 +45,43 @@ static char *path_of(struct arena *a, struct str uri)
     return path[0] == '/' ? path : NULL;
 }
 
+/// The pictures as POST /session/{id}/message takes them; nothing is written when there are none.
+static void write_images(const struct json *blocks, struct buf *out)
+{
+    struct jw w;
+    bool any = false;
+    jw_init(&w, out);
+    json_foreach_item (it, blocks) {
+        if (str_eqz(json_str(json_get(it, "type"), ""), "image")) {
+            if (!any) {
+                jw_arr(&w);
+            }
+            any = true;
+            jw_obj(&w);
+            jw_kstr(&w, "data", json_str(json_get(it, "data"), ""));
+            jw_end_obj(&w);
+        }
+    }
+    if (any) {
+        jw_end_arr(&w);
+    }
+}
+
 static void finish(struct composing *c)
 {
-    struct buf text;
+    struct buf text, images;
     struct composing done = *c;
     buf_init(&text, SIZE_MAX);
+    buf_init(&images, SIZE_MAX);
+    write_images(c->blocks, &images);
     for (size_t i = 0; c->blocks != NULL && i < c->blocks->n; i++) {
         buf_adds(&text, c->parts[i]);
     }
     free(c);
-    done.done(done.arg, str_trim(buf_str(&text)));
+    struct str said = str_trim(buf_str(&text));
+    done.done(done.arg, said.n == 0 && images.n != 0 ? STR("[picture]") : said, buf_str(&images));
     buf_fini(&text);
+    buf_fini(&images);
     free(done.session);
     arena_fini(&done.arena);
 }

@@ -419,7 +419,7 @@ static void m_initialize(struct acp_request *r)
     jw_obj(&w);
     jw_kint(&w, "protocolVersion", 1);
     jw_key(&w, "agentCapabilities");
-    jw_raw(&w, STR("{\"loadSession\":true,\"promptCapabilities\":{\"image\":false,\"audio\":false,"
+    jw_raw(&w, STR("{\"loadSession\":true,\"promptCapabilities\":{\"image\":true,\"audio\":false,"
                    "\"embeddedContext\":true},\"mcpCapabilities\":{\"http\":false,\"sse\":false},"
                    "\"sessionCapabilities\":{\"list\":{},\"resume\":{},\"close\":{},\"delete\":{},"
                    "\"additionalDirectories\":{}}}"));

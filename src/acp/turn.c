@@ -42,8 +42,8 @@ void acp__stream_ended(struct acp_session *s, const char *why)
     fail_prompt(s, why != NULL ? why : "lost the connection to the hub during the turn");
 }
 
-/// {text, env}: a hub that was started anew since the last message knows our environment no more.
-static void send_message(struct acp_session *s, struct str text)
+/// {text, images?, env}: a hub that was started anew since the last message knows our environment no more.
+static void send_message(struct acp_session *s, struct str text, struct str images)
 {
     char path[ACP_ID + 32];
     struct buf body;
@@ -52,6 +52,9 @@ static void send_message(struct acp_session *s, struct str text)
     buf_addz(&body, "{\"text\":");
     jw_init(&w, &body);
     jw_str(&w, text);
+    if (images.n != 0) {
+        buf_addf(&body, ",\"images\":" STR_FMT, STR_ARG(images));
+    }
     buf_addf(&body, ",\"if_busy\":\"reject\",\"env\":" STR_FMT "}", STR_ARG(s->acp->o.env));
     snprintf(path, sizeof path, "/session/%s/message", s->id);
     s->turn[0] = '\0';
@@ -73,13 +76,15 @@ static void say(struct acp_session *s, struct str text)
 /// A command on its way: which one is meant, then what it gives.
 struct running {
     struct acp_session *s;
-    char *line; // "/name arguments"
+    char *line;   // "/name arguments"
+    char *images; // that came with it, in case it is a message; JSON, or empty
     bool prompt;
 };
 
 static void running_free(struct running *c)
 {
     free(c->line);
+    free(c->images);
     free(c);
 }
 
@@ -93,7 +98,7 @@ static void on_output(void *arg, const struct json *v, const char *why)
     if (v == NULL) {
         fail_prompt(s, why);
     } else if (prompt && output != NULL && output->type == JSON_STR && !s->cancelled) {
-        send_message(s, output->s);
+        send_message(s, output->s, STR_NULL);
     } else {
         struct buf text = {.max = SIZE_MAX};
         if (output != NULL && output->type == JSON_STR) {
@@ -165,7 +170,7 @@ static void on_known(void *arg, const struct json *v, const char *why)
         snprintf(path, sizeof path, "/session/%s/compact", s->id);
         acp__call(s->acp, "POST", path, STR_NULL, on_compacted, s);
     } else {
-        send_message(s, str_of(c->line));
+        send_message(s, str_of(c->line), str_of(c->images));
     }
     running_free(c);
 }
@@ -193,7 +198,7 @@ static void send_answer(struct acp_session *s, const char *question, struct str 
     buf_fini(&body);
 }
 
-static void on_composed(void *arg, struct str text)
+static void on_composed(void *arg, struct str text, struct str images)
 {
     struct acp_session *s = arg;
     if (s->cancelled || s->acp->closed) {
@@ -205,10 +210,10 @@ static void on_composed(void *arg, struct str text)
         send_answer(s, question, text);
     } else if (text.n > 1 && text.p[0] == '/') {
         struct running *c = xcalloc(1, sizeof *c);
-        *c = (struct running){.s = s, .line = str_dup(text)};
+        *c = (struct running){.s = s, .line = str_dup(text), .images = str_dup(images)};
         acp__call(s->acp, "GET", "/command", STR_NULL, on_known, c);
     } else {
-        send_message(s, text);
+        send_message(s, text, images);
     }
 }
 

@@ -255,6 +255,28 @@ static void tell_changed(struct acp_session *s, const struct json *ev)
     }
 }
 
+/// How full the model's context is, where both numbers are known.
+static void tell_usage(struct acp_session *s, const struct json *ev)
+{
+    int64_t used = json_int(json_ptr(ev, "/context/used"), -1);
+    int64_t window = json_int(json_ptr(ev, "/context/window"), -1);
+    const struct json *cost = json_ptr(ev, "/usage/cost_usd");
+    struct acp_update u;
+    if (used < 0 || window < 0) {
+        return;
+    }
+    struct jw *w = acp__update(&u, s->acp, s->id, "usage_update");
+    jw_kint(w, "used", used);
+    jw_kint(w, "size", window);
+    if (cost != NULL && cost->type != JSON_NULL) {
+        jw_kobj(w, "cost");
+        jw_kvalue(w, "amount", cost);
+        jw_kstrz(w, "currency", "USD");
+        jw_end_obj(w);
+    }
+    acp__update_end(&u);
+}
+
 void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bool past)
 {
     bool todo = str_eqz(text_of(ev, "tool"), "todo"); // shown as the plan
@@ -272,6 +294,8 @@ void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bo
         tell_completed(s, ev);
     } else if (str_eqz(type, "todo.updated")) {
         tell_plan(s, ev);
+    } else if (str_eqz(type, "usage.updated") && !past) {
+        tell_usage(s, ev);
     } else if (str_eqz(type, "session.updated") && !past) {
         tell_changed(s, ev);
     }

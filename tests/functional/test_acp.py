@@ -236,6 +236,21 @@ def test_files_are_read_as_they_stand_in_the_editor(edit, home, work):
     assert f"`{work}/gone.txt`" in text
 
 
+def test_pictures_go_with_the_message(edit, home):
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    e = edit([{"text": "a dot"}, {"text": "again"}])
+    assert e.hello["agentCapabilities"]["promptCapabilities"]["image"]
+    e.new()
+    e.prompt(blocks=[{"type": "text", "text": "what is this?"}, {"type": "image", "data": png, "mimeType": "image/png"}])
+    assert e.prompt(blocks=[{"type": "image", "data": png, "mimeType": "image/png"}]) == "end_turn"
+    first, second = [ev for ev in home.json("api", "GET", f"/session/{e.session}/events")["events"]
+                     if ev["type"] == "turn.started"]
+    assert first["text"] == "what is this?" and first["images"][0]["media_type"] == "image/png"
+    assert second["images"][0]["path"] == first["images"][0]["path"]
+    assert "base64" in e.refused("session/prompt", sessionId=e.session,
+                                 prompt=[{"type": "image", "data": "!", "mimeType": "image/png"}])["message"]
+
+
 def test_questions_of_the_model_are_asked(edit):
     e = edit([one_call("ask_user", question="Which?", choices=["left", "right"]), {"text": "x"},
               one_call("ask_user", question="What name?"), {"text": "named"}])
