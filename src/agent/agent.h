@@ -218,6 +218,18 @@ struct agent_filter {
 void agent_session_list(struct agent *a, const struct agent_filter *which, struct str cursor,
                         size_t limit, agent_page_cb *cb, void *arg);
 
+/// A session that was deleted, or would be; borrowed for the callback.
+struct agent_pruned {
+    char *id, *title, *working_dir;
+    int64_t used_at; // milliseconds since 1970
+};
+typedef void agent_prune_cb(void *arg, const struct agent_pruned *list, size_t n,
+                            const struct agent_no *no);
+/// Delete, with their files, the sessions that are not at work and were last used before the wall time `before`; those
+/// of bots stay. `dry_run`: only say which. On a failure the list has what was deleted before it.
+void agent_session_prune(struct agent *a, int64_t before, bool dry_run, agent_prune_cb *cb,
+                         void *arg);
+
 /// Borrowed from the session.
 const char *agent_session_id(const struct session *s);
 /// What it was made as; all empty when no bot's. Borrowed from the session.

@@ -2,6 +2,7 @@
 
 #include "api/handlers.h"
 #include "api/session_int.h"
+#include "base/time.h"
 #include "bot/bots.h"
 
 enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
@@ -185,6 +186,47 @@ static void end(struct session_op *o, struct session *s)
 void op_SESSION_END(struct api *api, struct op_call *c)
 {
     api__with_session(api, c, end);
+}
+
+static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
+                      const struct agent_no *no)
+{
+    struct session_op *o = arg;
+    char at[TIME_TEXT];
+    if (no != NULL) {
+        api__session_no(o, no);
+        return;
+    }
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    jw_karr(w, "pruned");
+    for (size_t i = 0; i < n; i++) {
+        jw_obj(w);
+        jw_kstrz(w, "id", list[i].id);
+        jw_kstrz(w, "title", list[i].title[0] != '\0' ? list[i].title : NULL);
+        jw_kstrz(w, "working_dir", list[i].working_dir);
+        jw_kstrz(w, "used_at", time_format(list[i].used_at, at));
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
+    jw_end_obj(w);
+    op_end(o->call, 200);
+    free(o);
+}
+
+void op_SESSION_PRUNE(struct api *api, struct op_call *c)
+{
+    enum { DEFAULT_DAYS = 30, MOST_DAYS = 36500 };
+    const int64_t day_ms = 24 * 3600 * 1000;
+    int64_t days = json_int(json_get(c->params, "older_than"), DEFAULT_DAYS);
+    if (days < 0 || days > MOST_DAYS) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'older_than' must be 0 to %d days", MOST_DAYS);
+    } else if (require_agent(api, c)) {
+        agent_session_prune(api->agent, loop_wall(api->loop) - days * day_ms,
+                            json_bool(json_get(c->params, "dry_run"), false), on_pruned,
+                            op_new(api, c));
+    }
 }
 
 static void copy(struct session_op *o, struct session *s)

@@ -112,6 +112,13 @@ const struct form form_session_end = {
     .said = "session {id} {-purge?ended, its files are deleted:ended}"
             "||session {$0} {-purge?ended, its files are deleted:ended}"};
 
+const struct form form_session_prune = {
+    .layout = {"pruned",
+               COLUMNS(COL("ID", ID, NULL), COL("USED", TIME, "{used_at}"),
+                       COL("DIRECTORY", PATH, "{working_dir}"), COL("TITLE", TEXT, NULL)),
+               NULL},
+    .said = "{#pruned} {-dry-run?would be deleted:deleted}"};
+
 const struct form form_session_checkpoints = {
     .session = true,
     .layout = {"checkpoints",

@@ -1006,6 +1006,27 @@ def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work
     assert s.call("GET")["state"] == "idle" and s.events("turn.interrupted")
 
 
+def test_sessions_that_nobody_uses_are_pruned_and_all_others_stay(home, hub, work):
+    old = [Session(home, work, [{"text": "hi"}], title=f"t{i}") for i in range(3)]
+    for s in old:
+        s.ask()
+    old[1].call("DELETE")
+    busy = Session(home, work, [{"text": "a b", "delay_ms": 60000}])
+    busy.send()
+    busy.wait_for("turn.started")
+    assert home.json("sessions", "prune")["pruned"] == []  # nothing is 30 days old
+    planned = home.json("sessions", "prune", "--older-than", "0", "--dry-run")
+    assert {r["id"] for r in planned["pruned"]} == {s.id for s in old} and planned["dry_run"] is True
+    assert {r["title"] for r in planned["pruned"]} == {"t0", "t1", "t2"}
+    assert all((home.dir / "sessions" / s.id).is_dir() for s in old)
+    done = home.cli("sessions", "prune", "--older-than", "0")
+    assert done.returncode == 0 and all(s.id in done.stdout for s in old) and "3 deleted" in done.stderr
+    assert [p.name for p in (home.dir / "sessions").iterdir()] == [busy.id]
+    assert [r["id"] for r in call(home, "GET", "/session")["sessions"]] == [busy.id]
+    assert home.cli("sessions", "prune", "--older-than", "-1").returncode != 0
+    busy.call("POST", "/interrupt")
+
+
 @pytest.mark.parametrize("query", ["", "?purge=true"])
 def test_a_session_that_is_interrupted_while_it_ends_ends_once(home, start_hub, work, query):
     """The end was written twice, and the count of what the hub waits for was wrong for ever: it never stopped."""
