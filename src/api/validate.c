@@ -1,6 +1,6 @@
 // What a plugin's code would register, found out in a process that is locked in.
 //
-//     (read the tree, on a thread) ── spawn `afloat host LANG --validate` ── request on its stdin
+//     (read the tree, on a thread; compile its web side) ── spawn `afloat host LANG --validate` ── request on its stdin
 //         ── its answer, or its end, or the deadline ── done
 //
 // The process has no network and little time and memory, and can change nothing; what it says is checked like
@@ -14,6 +14,7 @@
 #include "api/handlers.h"
 #include "api/plugin_int.h"
 #include "base/path.h"
+#include "front/front.h"
 #include "loop/proc.h"
 #include "loop/timer.h"
 #include "loop/work.h"
@@ -366,7 +367,7 @@ static void validate_content(struct api *api, struct op_call *c, struct str cont
     }
 }
 
-/// A plugin as it lies on disk, read on a thread.
+/// A plugin on disk: read on a thread, its web side compiled, its server side run.
 struct reading {
     struct api *api;
     struct op_call *call;
@@ -376,9 +377,19 @@ struct reading {
     struct arena arena;
     struct plugin_shape shape;
     struct gen_diag fault;
+    struct gen_diag no_compiler; // a copy; message NULL: the web side was compiled, or needs none
     struct err e;
     int rc;
 };
+
+static void free_reading(struct reading *r)
+{
+    gen_diag_fini(&r->no_compiler);
+    tree_fini(&r->tree);
+    arena_fini(&r->arena);
+    free(r->path);
+    free(r);
+}
 
 static void read_place(void *arg)
 {
@@ -392,29 +403,107 @@ static void read_place(void *arg)
     }
 }
 
+/// What the server side registers (NULL: there is none), with what is known of the web side.
+static void answer_reading(struct reading *r, const struct json *value)
+{
+    static const char *const none[] = {"hooks", "tools", "routes", "commands"};
+    struct jw *w = op_begin(r->call);
+    jw_obj(w);
+    json_foreach_member (m, value) {
+        jw_key_str(w, m->key);
+        jw_value(w, &m->value);
+    }
+    if (value == NULL) {
+        jw_kstrz(w, "name", r->shape.name);
+        for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+            jw_karr(w, none[i]);
+            jw_end_arr(w);
+        }
+        jw_kobj(w, "metadata");
+        jw_kstrz(w, "api", "1.0");
+        jw_kstrz(w, "name", r->shape.name);
+        jw_end_obj(w);
+    }
+    if (r->shape.front != NULL) {
+        jw_kstrz(w, "front", r->shape.front);
+        jw_karr(w, "diagnostics");
+        if (r->no_compiler.message != NULL) {
+            gen_diag_write(&r->no_compiler, w);
+        }
+        jw_end_arr(w);
+    }
+    jw_end_obj(w);
+    op_end(r->call, 200);
+    free_reading(r);
+}
+
+static void on_place_validated(void *arg, const struct json *value, const struct api_invalid *no)
+{
+    struct reading *r = arg;
+    if (no != NULL) {
+        op_fail(r->call, no->problem, NULL, "%s", no->detail);
+        free_reading(r);
+    } else {
+        answer_reading(r, value);
+    }
+}
+
+static void run_server(struct reading *r)
+{
+    if (r->shape.server == NULL) {
+        answer_reading(r, NULL);
+        return;
+    }
+    struct api_validation v = {.name = r->shape.name,
+                               .lang = r->shape.lang,
+                               .path = r->path,
+                               .server = r->shape.server,
+                               .tree = &r->tree,
+                               .test = json_bool(json_get(r->call->params, "test"), false)};
+    api__validate(r->api, &v, on_place_validated, r);
+}
+
+static void on_compiled(void *arg, struct front_output *out, const struct gen_diag *fault,
+                        bool missing)
+{
+    struct reading *r = arg;
+    front_output_unref(out);
+    if (fault != NULL && !missing) {
+        char line[16] = "";
+        if (fault->line > 0) {
+            snprintf(line, sizeof line, ":%d", fault->line);
+        }
+        op_fail(r->call, PROBLEM_INVALID_BODY, fault->hint,
+                "Invalid plugin code: FRONT_BUILD_FAILED: %s%s: %s", fault->path, line,
+                fault->message);
+        free_reading(r);
+        return;
+    }
+    if (fault != NULL) {
+        r->no_compiler = gen_diag_copy(fault);
+    }
+    run_server(r);
+}
+
 static void on_read(void *arg)
 {
     struct reading *r = arg;
-    struct op_call *c = r->call;
+    struct front *compiler = r->api->plugins != NULL ? plugins_compiler(r->api->plugins) : NULL;
     if (r->rc == ERR_NOT_FOUND) {
-        op_fail(c, PROBLEM_NOT_FOUND, NULL, "there is nothing at '%s'", r->path);
+        op_fail(r->call, PROBLEM_NOT_FOUND, NULL, "there is nothing at '%s'", r->path);
     } else if (r->rc < 0) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: %s", r->e.msg);
-    } else if (r->shape.server == NULL) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: it has no server file");
+        op_fail(r->call, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: %s", r->e.msg);
+    } else if (r->shape.server == NULL && r->shape.front == NULL) {
+        op_fail(r->call, PROBLEM_INVALID_BODY, NULL,
+                "Invalid plugin code: it has neither a server file nor a web side");
+    } else if (compiler != NULL && r->shape.front != NULL && front_needs_build(r->shape.front)) {
+        front_build(compiler, &r->tree, r->shape.front, on_compiled, r);
+        return;
     } else {
-        struct api_validation v = {.name = r->shape.name,
-                                   .lang = r->shape.lang,
-                                   .path = r->path,
-                                   .server = r->shape.server,
-                                   .tree = &r->tree,
-                                   .test = json_bool(json_get(c->params, "test"), false)};
-        api__validate(r->api, &v, on_validated, c);
+        run_server(r);
+        return;
     }
-    tree_fini(&r->tree);
-    arena_fini(&r->arena);
-    free(r->path);
-    free(r);
+    free_reading(r);
 }
 
 static void validate_path(struct api *api, struct op_call *c, struct str path)

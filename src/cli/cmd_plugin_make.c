@@ -177,6 +177,16 @@ static void print_registered(struct cli *c, const struct json *v)
             out_add(&c->out, STR("\n"));
         }
     }
+    struct str front = json_str(json_get(v, "front"), "");
+    if (front.n != 0) {
+        out_tinted(&c->out, OUT_BOLD, STR("front"));
+        out_add(&c->out, STR("  "));
+        out_text(&c->out, front);
+        out_add(&c->out, STR("\n"));
+    }
+    json_foreach_item (d, json_get(v, "diagnostics")) {
+        show_note(c, "{code}: {message}; {hint}", d);
+    }
     show_note(c, "plugin '{name}' is valid", v);
 }
 

@@ -111,6 +111,11 @@ bool plugins_front(const struct plugins *ps, struct str name, struct plugin_fron
     return true;
 }
 
+struct front *plugins_compiler(const struct plugins *ps)
+{
+    return ps->front;
+}
+
 bool plugins_front_file(const struct plugins *ps, struct str name, struct str path,
                         struct str *bytes, const char **type)
 {

@@ -9,6 +9,7 @@
 // Plugins as a source of the transaction engine: found by entry, layer or file, read once, judged,
 // loaded by their runner, kept by content, undone. Everything belongs to the loop thread.
 
+struct front;
 struct plugins;
 struct choices;
 struct config;
@@ -100,6 +101,8 @@ struct plugin_front {
 };
 /// False: there is no such plugin, or no web side of it can be served.
 bool plugins_front(const struct plugins *ps, struct str name, struct plugin_front *out);
+/// What compiles web sides; NULL once stopped.
+struct front *plugins_compiler(const struct plugins *ps);
 /// One file of it: what the compiler made, or a file of the tree that a page may have. False: it has no such file.
 bool plugins_front_file(const struct plugins *ps, struct str name, struct str path,
                         struct str *bytes, const char **type);

@@ -331,3 +331,26 @@ def test_the_compiler_starts_with_the_first_build_and_is_used_again(home, hub):
     put(home, "demo", {"front/index.tsx": "export default { a: 2 };\n"})
     home.ok("reload")
     assert b"a: 2" in home.http("GET", fronts(home)["demo"]["url"]).body, "one that died is started again"
+
+
+def test_validate_and_test_compile_the_web_side(home, hub, cli):
+    put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label: string = "total ";\n',
+                       "init.lua": 'tool { name = "t", description = "d", run = function() return 1 end }\n',
+                       "test.lua": 'test("adds", function(t) t.equal(1 + 1, 2) end)\n'})
+    home.ok("reload")
+    place = home.dir / "plugins/demo"
+    good = home.json("plugin", "validate", str(place))
+    assert good["tools"] == ["t"] and good["front"] == "front/index.tsx" and good["diagnostics"] == []
+    assert "front/index.tsx" in home.ok("plugin", "validate", "demo")
+    home.ok("plugin", "test", "demo")
+    (place / "front/label.ts").write_text("export const label = ;\n")
+    for command in ("validate", "test"):
+        done = cli("plugin", command, str(place))
+        assert done.returncode == 1, done.stdout
+        assert "FRONT_BUILD_FAILED: front/label.ts:1: " in done.stderr, done.stderr
+
+
+def test_a_plugin_with_a_web_side_alone_is_valid(home, hub):
+    put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "";\n'})
+    good = home.json("plugin", "validate", str(home.dir / "plugins/demo"))
+    assert (good["name"], good["hooks"], good["tools"], good["front"]) == ("demo", [], [], "front/index.tsx")
