@@ -285,3 +285,22 @@ def cli(home):
 @pytest.fixture
 def http(home):
     return home.http
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this worker; started by the first test that asks for it."""
+    import pg_rig
+    server = pg_rig.Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def database(postgres):
+    """An empty database of this test's own."""
+    if postgres.process.poll() is not None:
+        postgres.start()
+    db = postgres.database()
+    yield db
+    db.drop()

@@ -1,0 +1,122 @@
+// A connection that blocks: for migrations, moving a store, and commands.
+
+#include <errno.h>
+
+#include "pg/pg_int.h"
+
+struct pg_link {
+    const struct pq_api *api;
+    struct pg_url url;
+    PGconn *pq;
+};
+
+enum { PARAMS_MAX = 32 };
+
+static void ignore_notice(void *arg, const PGresult *res)
+{
+    (void)arg;
+    (void)res;
+}
+
+int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url, struct err *e)
+{
+    *out = pq->connectdbParams((const char *const *)url->keys.p, (const char *const *)url->values.p,
+                               0);
+    if (*out != NULL && pq->status(*out) == CONNECTION_OK) {
+        pq->setNoticeReceiver(*out, ignore_notice, NULL);
+        return 0;
+    }
+    struct str why = str_trim(str_of(*out != NULL ? pq->errorMessage(*out) : "out of memory"));
+    int rc =
+        err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: " STR_FMT, STR_ARG(why));
+    pq->finish(*out);
+    *out = NULL;
+    return rc;
+}
+
+int pg_link_open(struct pg_link **out, const char *url, struct err *e)
+{
+    struct pg_link *l = xcalloc(1, sizeof *l);
+    *out = NULL;
+    int rc = pg_url_read(&l->url, url, e);
+    if (rc == 0) {
+        l->api = pq_api_get(e);
+        rc = l->api != NULL ? pg__connect(&l->pq, l->api, &l->url, e) : ERR_UNSUPPORTED;
+    }
+    if (rc < 0) {
+        pg_link_close(l);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+void pg_link_close(struct pg_link *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    if (l->pq != NULL) {
+        l->api->finish(l->pq);
+    }
+    pg_url_fini(&l->url);
+    free(l);
+}
+
+static int take(struct pg_link *l, PGresult *res, struct pg_result **out, struct err *e)
+{
+    int rc = pg__fault(l->api, res, e);
+    if (rc < 0 || out == NULL) {
+        l->api->clear(res);
+        return rc;
+    }
+    *out = xmalloc(sizeof **out);
+    **out = (struct pg_result){.pq = l->api, .res = res};
+    return 0;
+}
+
+int pg_link_run(struct pg_link *l, const char *sql, const struct pg_param *params, int n,
+                struct pg_result **out, struct err *e)
+{
+    const char *values[PARAMS_MAX];
+    int lengths[PARAMS_MAX], formats[PARAMS_MAX];
+    vec(char *) copies = {0}; // libpq wants texts with their NUL
+    for (int i = 0; i < n; i++) {
+        struct str v = params[i].value;
+        char *copy = params[i].null ? NULL : xstrndup(v.p, v.n);
+        if (params[i].binary) {
+            copy = xrealloc(copy, v.n);
+            memcpy(copy, v.p, v.n);
+        }
+        vec_push(&copies, copy);
+        values[i] = copy;
+        lengths[i] = (int)v.n;
+        formats[i] = params[i].binary;
+    }
+    PGresult *res = l->api->execParams(l->pq, sql, n, NULL, values, lengths, formats, 0);
+    vec_fini_each(&copies, free);
+    return take(l, res, out, e);
+}
+
+int pg_link_script(struct pg_link *l, const char *sql, struct err *e)
+{
+    return take(l, l->api->exec(l->pq, sql), NULL, e);
+}
+
+void pg_result_free(struct pg_result *r)
+{
+    if (r != NULL) {
+        r->pq->clear(r->res);
+        free(r);
+    }
+}
+
+int pg_link_server(const struct pg_link *l)
+{
+    return l->api->serverVersion(l->pq);
+}
+
+const char *pg_link_shown(const struct pg_link *l)
+{
+    return l->url.shown;
+}
