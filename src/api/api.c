@@ -38,6 +38,7 @@ void api_stop(struct api *api)
     api__end_validations(api);
     api__end_asking(api);
     api__ui_stop(api);
+    api__files_stop(api);
 }
 
 void api_free(struct api *api)
@@ -48,6 +49,7 @@ void api_free(struct api *api)
         api__free_shells(api->shells);
         api__front_free(api);
         api__ui_free(api);
+        api__files_free(api);
     }
     free(api);
 }

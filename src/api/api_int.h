@@ -7,6 +7,7 @@
 
 // What the handlers of api/ share.
 
+struct api_files;
 struct asking;
 struct ui_command;
 struct validation;
@@ -32,6 +33,7 @@ struct api {
     struct mcp *mcp;                      // the same
     struct terms *terms;                  // the same
     struct lane *files;                   // reads and writes plugins' files
+    struct api_files *dirs;               // that pages show, see files.c; NULL while none did
     vec(struct asking *) asking;          // providers, see provider.c
     vec(struct validation *) validations; // under way, see validate.c
     struct map fronts;                    // what browsers said of plugins' web sides, see front.c
@@ -47,6 +49,8 @@ void api__emit(const struct api *api, enum event_id id, struct buf *object);
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
 void api__front_free(struct api *api);
+void api__files_stop(struct api *api); // no directory is watched any more
+void api__files_free(struct api *api);
 void api__ui_stop(struct api *api); // what waits for a page is answered
 void api__ui_free(struct api *api);
 void api__ui_give(struct api *api, struct agent *agent); // for the tools ui_state and ui_command

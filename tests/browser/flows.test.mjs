@@ -225,10 +225,31 @@ export const tests = {
     equal(hub.read("lib/deep.txt"), "first\nsecond");
     await p.page.keyboard.type(" mine");
     hub.write("lib/deep.txt", "theirs\n");
-    await p.page.evaluate(() => window.dispatchEvent(new Event("focus")));
     await p.page.getByText("The file changed on disk while you typed.").waitFor();
     await p.page.getByRole("button", { name: "Take the disk's" }).click();
     await editor.getByText("theirs").waitFor();
+    // nobody but the disk says it from here on: no tool, no focus
+    hub.write("lib/deep.txt", "by another program\n");
+    await editor.getByText("by another program").waitFor();
+    hub.write("lib/outside.txt", "o\n");
+    await p.page.getByRole("treeitem", { name: "outside.txt" }).waitFor();
+    fs.rmSync(path.join(hub.project, "lib/outside.txt"));
+    await p.page.getByRole("treeitem", { name: "outside.txt" }).waitFor({ state: "detached" });
+    hub.write("fresh/inner.txt", "i\n");
+    await p.page.getByRole("treeitem", { name: "fresh", exact: true }).click();
+    await p.page.getByRole("treeitem", { name: "inner.txt" }).waitFor();
+    await p.page.getByRole("button", { name: "New file" }).click();
+    await p.page.getByRole("textbox", { name: "Path of the new file" }).fill("lib/made.txt");
+    await p.page.keyboard.press("Enter");
+    await p.page.locator(".dv-tab", { hasText: "made.txt" }).waitFor();
+    equal(hub.read("lib/made.txt"), "");
+    const item = p.page.getByRole("treeitem", { name: "made.txt" });
+    await item.focus();
+    await p.page.keyboard.press("@");
+    equal(await p.message.inputValue(), "@lib/made.txt ");
+    await p.message.fill("");
+    const log = await hub.api("GET", "/events?types=tool.called&limit=1000");
+    assert(!JSON.stringify(log).includes("list_files"), "looking at files is no tool call");
     await p.close();
   },
 

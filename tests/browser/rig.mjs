@@ -85,7 +85,7 @@ export class Hub {
   api(method, route, body) {
     return new Promise((done, fail) => {
       const text = body === undefined ? "" : JSON.stringify(body);
-      const headers = { Host: "test", ...(text ? { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) } : {}) };
+      const headers = { Host: "test", Accept: "application/json", ...(text ? { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) } : {}) };
       const r = http.request({ socketPath: path.join(this.home, "run/hub.sock"), method, path: route, headers }, (answer) => {
         let all = "";
         answer.setEncoding("utf8");

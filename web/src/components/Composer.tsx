@@ -12,7 +12,7 @@ import { link } from "../lib/events";
 import { allFiles, fuzzy } from "../lib/files";
 import { shortPath } from "../lib/format";
 import { createKept, useStore } from "../lib/store";
-import { toast } from "../lib/ui";
+import { currentSession, toast } from "../lib/ui";
 
 const drafts = createKept<Record<string, string>>("drafts", {});
 const HOME = "new"; // the draft of no session
@@ -21,6 +21,13 @@ const HOME = "new"; // the draft of no session
 export function writeDraft(session: string | null, text: string): void {
   drafts.set((d) => ({ ...d, [session ?? HOME]: text }));
   document.querySelector<HTMLElement>("[aria-label=Message]")?.focus();
+}
+
+/** Add a file to the message of the session on screen. */
+export function mention(path: string): void {
+  const key = currentSession.get() ?? HOME;
+  const text = drafts.get()[key] ?? "";
+  writeDraft(key, `${text}${text === "" || /\s$/.test(text) ? "" : " "}@${path} `);
 }
 
 interface Suggestion {

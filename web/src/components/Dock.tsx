@@ -139,6 +139,7 @@ export default function Dock() {
         return { key: panel, title: p.title ?? panel, params, close: () => p.api.close() };
       }),
       active: (api.activePanel?.params as { panel?: string } | undefined)?.panel ?? null,
+      activeParams: api.activePanel?.params ?? {},
     });
     const moved = [api.onDidLayoutChange(tell), api.onDidActivePanelChange(tell)];
     tell();
@@ -148,7 +149,7 @@ export default function Dock() {
       setOpener(null);
       changed.dispose();
       for (const m of moved) m.dispose();
-      panelsOpen.set({ panels: [], active: null });
+      panelsOpen.set({ panels: [], active: null, activeParams: {} });
       api.dispose();
       mounted.set([]);
     };

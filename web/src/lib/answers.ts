@@ -175,6 +175,8 @@ export interface Answers {
   "command.list": { commands: { name: string; plugin: string; description?: string; help?: string }[] };
   "command.run": { output: unknown };
   "env.show": { shells?: unknown[]; [more: string]: unknown };
+  "files.list": { dir: string; entries: { name: string; kind: "file" | "dir"; link?: boolean }[]; more: boolean };
+  "files.watch": { watching: string[]; lease_s: number };
   "session.list": { sessions: SessionRow[]; next: string | null };
   "session.new": SessionRow;
   "session.show": SessionRow;

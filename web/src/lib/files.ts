@@ -1,8 +1,10 @@
-// Files of a working directory, through the same tools that the agent has: list_files, read_file,
-// write_file, outside a session. Sandbox, hooks and permission rules hold for them as for the agent.
+// Files of a working directory. What a directory holds, and that it changed, comes from the hub itself
+// (`files.list`, `files.watch`): looking is not the agent's doing. Reading and writing a file goes through the
+// tools that the agent has, so sandbox, hooks and permission rules hold for the editor as for the agent.
+import { useEffect } from "react";
 import { call, Problem } from "./client";
-import { onEvent } from "./events";
-import { createStore } from "./store";
+import { link, onEvent, onResync } from "./events";
+import { createStore, useStore } from "./store";
 
 async function run(tool: string, dir: string, input: Record<string, unknown>): Promise<string> {
   const answer = await call("tool.run", { name: tool, input, working_dir: dir });
@@ -14,17 +16,17 @@ export interface Entry {
   name: string;
   path: string;
   dir: boolean;
+  link: boolean;
 }
+export const join = (dir: string, path: string): string => (path === "" ? dir : `${dir === "/" ? "" : dir}/${path}`);
 
 /** One directory, directories first. */
-export async function listDir(dir: string, path: string): Promise<Entry[]> {
-  const output = await run("list_files", dir, path === "" ? {} : { path });
-  const entries = output.split("\n").filter(Boolean).map((line) => {
-    const isDir = line.endsWith("/");
-    const name = line.replace(/[/@]$/, "").split("/").at(-1)!; // a link ends with @
-    return { name, path: path === "" ? name : `${path}/${name}`, dir: isDir };
-  });
-  return entries.filter((e) => e.name !== ".git").sort((a, b) => Number(b.dir) - Number(a.dir) || a.name.localeCompare(b.name));
+export async function listDir(dir: string, path: string): Promise<{ entries: Entry[]; more: boolean }> {
+  const { entries, more } = await call("files.list", { dir: join(dir, path) });
+  const made = entries.filter((e) => e.name !== ".git").map((e) => ({
+    name: e.name, path: path === "" ? e.name : `${path}/${e.name}`, dir: e.kind === "dir", link: e.link ?? false,
+  }));
+  return { entries: made.sort((x, y) => Number(y.dir) - Number(x.dir) || x.name.localeCompare(y.name)), more };
 }
 
 const deep = new Map<string, { at: number; names: Promise<string[]> }>();
@@ -56,24 +58,74 @@ export async function readFile(dir: string, path: string): Promise<string> {
 
 export async function writeFile(dir: string, path: string, content: string): Promise<void> {
   await run("write_file", dir, { path, content });
-  touch();
 }
 
-/** Counts up when files may have changed: whoever shows them looks again. */
+// ---- changes ------------------------------------------------------------------------------------
+
+/** Counts up when files may have changed anywhere: whoever shows them looks again. */
 export const fileTick = createStore(0);
-let pending = 0;
+/** By directory: counts up when entries came or went. */
+const listings = createStore<Record<string, number>>({});
+/** By path of a file: counts up when it was written, made or removed. */
+const written = createStore<Record<string, number>>({});
+const shown = new Map<string, number>(); // directories on screen, and how often
+const RENEW_MS = 25_000; // the hub lets go of what is not asked for in a minute
+let asking = 0;
+let renewing = 0;
+
+function ask(): void {
+  asking ||= window.setTimeout(() => {
+    asking = 0;
+    clearTimeout(renewing);
+    if (shown.size === 0 || document.hidden || link.get() !== "online") return;
+    call("files.watch", { dirs: [...shown.keys()].slice(0, 256) }).catch(() => undefined); // without it a look at the page refreshes
+    renewing = window.setTimeout(ask, RENEW_MS);
+  }, 50);
+}
+
 function touch(): void {
   deep.clear();
-  pending ||= window.setTimeout(() => { pending = 0; fileTick.set((n) => n + 1); }, 150);
+  fileTick.set((n) => n + 1);
+}
+
+const plus = (counts: Record<string, number>, name: string): Record<string, number> => ({ ...counts, [name]: (counts[name] ?? 0) + 1 });
+
+/** Watch a directory while the component is there; counts up when entries of it came or went. */
+export function useListing(dir: string): number {
+  useEffect(() => {
+    shown.set(dir, (shown.get(dir) ?? 0) + 1);
+    ask();
+    return () => {
+      const left = (shown.get(dir) ?? 1) - 1;
+      if (left > 0) shown.set(dir, left);
+      else shown.delete(dir);
+    };
+  }, [dir]);
+  return useStore(listings, (l) => l[dir] ?? 0) + useStore(fileTick);
+}
+
+/** Watch a file in the same way; counts up when it was written, made or removed. */
+export function useWritten(dir: string, path: string): number {
+  const whole = join(dir, path);
+  useListing(whole.slice(0, whole.lastIndexOf("/")) || "/");
+  return useStore(written, (w) => w[whole] ?? 0) + useStore(fileTick);
 }
 
 export function startFiles(): void {
-  onEvent("tool.completed", (e) => {
-    if (!["read_file", "list_files", "search_files"].includes(String(e.tool))) touch();
+  onEvent("files.changed", (e) => {
+    const dir = String(e.dir);
+    deep.clear();
+    if (e.listing) listings.set((l) => plus(l, dir));
+    if (Array.isArray(e.names)) {
+      for (const name of e.names as string[]) written.set((w) => plus(w, join(dir, name)));
+    } else touch();
   });
   onEvent("session.rewound", touch);
   onEvent("bot.run.ended", touch);
-  window.addEventListener("focus", touch);
+  onEvent("tool.completed", () => deep.clear());
+  onResync(() => { touch(); ask(); });
+  window.addEventListener("focus", touch); // for file systems that tell of no changes
+  document.addEventListener("visibilitychange", ask);
 }
 
 /** Names that hold the letters of `query` in order; tighter and shorter ones first. */

@@ -70,8 +70,10 @@ export function openPanel(panel: string, params: Record<string, unknown> = {}, t
 
 /** What the dock shows: the panels by key, and the one in front. */
 export const panelsOpen = createStore<{
-  panels: readonly { key: string; title: string; params: Record<string, unknown>; close(): void }[]; active: string | null;
-}>({ panels: [], active: null });
+  panels: readonly { key: string; title: string; params: Record<string, unknown>; close(): void }[];
+  active: string | null;
+  activeParams: Record<string, unknown>;
+}>({ panels: [], active: null, activeParams: {} });
 
 /** The dock says that it is there; it gets what was asked for before. */
 export function setOpener(fn: PanelOpener | null): void {

@@ -10,11 +10,10 @@ import { tags } from "@lezer/highlight";
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../components/Icon";
 import { explain } from "../lib/client";
-import { fileTick, readFile, writeFile } from "../lib/files";
+import { readFile, useWritten, writeFile } from "../lib/files";
 import { baseName, languageOf } from "../lib/format";
 import { styleNonce } from "../lib/nonce";
 import type { PanelProps } from "../lib/registry";
-import { useStore } from "../lib/store";
 import { toast } from "../lib/ui";
 
 const colours = HighlightStyle.define([
@@ -57,7 +56,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const [comparing, setComparing] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const [newer, setNewer] = useState<string | null>(null);
-  const tick = useStore(fileTick);
+  const tick = useWritten(dir, path);
 
   const save = async () => {
     const text = view.current?.state.doc.toString();
@@ -118,7 +117,11 @@ export default function FileView({ params, setTitle }: PanelProps) {
       setError(null);
       const first = saved.current === null;
       if (text === saved.current) return;
-      if (first || v.state.doc.toString() === saved.current) replace(text);
+      const mine = v.state.doc.toString();
+      if (text === mine && !first) { // our own save, told of before it was answered
+        saved.current = text;
+        setDirty(false);
+      } else if (first || mine === saved.current) replace(text);
       else setNewer(text);
       if (first && line) {
         const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
