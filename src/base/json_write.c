@@ -262,13 +262,11 @@ void jw_strz(struct jw *w, const char *z)
 
 void jw_strf(struct jw *w, const char *fmt, ...)
 {
-    char *text;
     va_list ap;
     va_start(ap, fmt);
-    int n = vasprintf(&text, fmt, ap);
+    char *text = xvasprintf(fmt, ap);
     va_end(ap);
-    assert(n >= 0);
-    jw_str(w, (struct str){text, (size_t)n});
+    jw_str(w, str_of(text));
     free(text);
 }
 

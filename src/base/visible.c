@@ -98,12 +98,9 @@ void visible_add(struct buf *to, struct str text, bool lines)
 void visible_say(const char *fmt, ...)
 {
     va_list ap;
-    char *text = NULL;
     struct buf line = {.max = SIZE_MAX};
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0) {
-        abort();
-    }
+    char *text = xvasprintf(fmt, ap);
     va_end(ap);
     visible_add(&line, str_of(text), false);
     buf_addc(&line, '\n');

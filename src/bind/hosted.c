@@ -316,17 +316,17 @@ static void on_died(void *arg)
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
-static void write_args(const void *args, struct jw *w)
+void bind__write_args(const void *args, struct jw *w)
 {
     hook_args_write(args, w);
 }
 
-static int take_args(void *args, const struct json *value, struct err *e)
+int bind__take_args(void *args, const struct json *value, struct err *e)
 {
     return hook_args_take(args, value, e);
 }
 
-static void args_changed(void *args, const struct hook_run *run)
+void bind__args_changed(void *args, const struct hook_run *run)
 {
     struct hook_args *a = args;
     if (a->changed != NULL) {
@@ -352,9 +352,9 @@ static int keep_ctx(void *args, const struct hook_seen *seen, const struct json 
     return c != NULL && c->arena != NULL ? hook_ctx_take(c, seen, state, memory, e) : 0;
 }
 
-static const struct host_args host_args = {.write = write_args,
-                                           .take = take_args,
-                                           .changed = args_changed,
+static const struct host_args host_args = {.write = bind__write_args,
+                                           .take = bind__take_args,
+                                           .changed = bind__args_changed,
                                            .turn = turn_of,
                                            .see = see_ctx,
                                            .keep = keep_ctx};

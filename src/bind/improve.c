@@ -129,26 +129,8 @@ static void on_log(void *arg, const char *name, enum log_level level, struct str
 
 // ---- hooks ---------------------------------------------------------------------------------
 
-static void write_args(const void *args, struct jw *w)
-{
-    hook_args_write(args, w);
-}
-
-static int take_args(void *args, const struct json *value, struct err *e)
-{
-    return hook_args_take(args, value, e);
-}
-
-static void args_changed(void *args, const struct hook_run *run)
-{
-    struct hook_args *a = args;
-    if (a->changed != NULL) {
-        a->changed(a, run);
-    }
-}
-
 static const struct host_args args = {
-    .write = write_args, .take = take_args, .changed = args_changed};
+    .write = bind__write_args, .take = bind__take_args, .changed = bind__args_changed};
 
 // ---- life ----------------------------------------------------------------------------------
 

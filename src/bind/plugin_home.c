@@ -22,7 +22,6 @@
 
 #include <lauxlib.h>
 
-#include "base/sha256.h"
 #include "base/time.h"
 #include "bind/plugin_int.h"
 #include "store/tree.h"
@@ -128,21 +127,10 @@ static void give_up(struct plugin__home *h)
 
 // ---- inside bind/ -------------------------------------------------------------------------------
 
-char *plugin__namespace(const struct plugin_code *code)
-{
-    uint8_t hash[SHA256_SIZE];
-    char hex[SHA256_HEX];
-    if (code->project == NULL) {
-        return xstrdup(code->name);
-    }
-    sha256_of(str_of(code->project), hash); // the same plugin of another project is another one
-    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
-}
-
 struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
                                         bool dry_run)
 {
-    char *key = plugin__namespace(code);
+    char *key = plugin_namespace(code);
     struct plugin__home *h = dry_run ? NULL : map_get(&ps->homes, str_of(key));
     if (h != NULL && vm_get_stats(h->vm).dead) {
         give_up(h); // a version is in it: the last one would have closed it
@@ -189,7 +177,7 @@ bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *
     struct bind *b = ps->bind;
     const struct watchdog_stall *s = &b->stalled;
     const char *hash = code->tree->hash;
-    char *key = plugin__namespace(code);
+    char *key = plugin_namespace(code);
     const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
     bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, hash) == 0;
     char text[BIND__STALL_TEXT];

@@ -58,8 +58,6 @@ struct plugin__version *plugin__running(lua_State *L, const char *fn);
 
 // ---- plugin_home.c ------------------------------------------------------------------------------
 
-/// What store and state of a plugin are kept under; the caller frees it.
-char *plugin__namespace(const struct plugin_code *code);
 /// The state for one more version of `code`: the one that there is, else a new one with what was kept.
 struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
                                         bool dry_run);

@@ -42,7 +42,7 @@ void bind__store_doc(struct buf *out, const char *space)
 /// The document of a module is its unit's, that of a plugin its own whatever its unit is called.
 static void doc_name(struct buf *out, const struct bind_owner *o)
 {
-    char *space = o->plugin != NULL ? plugin__namespace(o->plugin->head.code) : NULL;
+    char *space = o->plugin != NULL ? plugin_namespace(o->plugin->head.code) : NULL;
     bind__store_doc(out, space != NULL ? space : o->unit->name);
     free(space);
 }

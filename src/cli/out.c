@@ -89,11 +89,8 @@ void out_add(struct out *o, struct str bytes)
 void out_addf(struct out *o, const char *fmt, ...)
 {
     va_list ap;
-    char *text = NULL;
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0) {
-        abort();
-    }
+    char *text = xvasprintf(fmt, ap);
     va_end(ap);
     out_add(o, str_of(text));
     free(text);
@@ -243,27 +240,16 @@ void out_add_notice(struct buf *out, const char *what)
 static void say(struct out *o, const char *before, const char *fmt, va_list ap) PRINTF_LIKE(3, 0);
 static void say(struct out *o, const char *before, const char *fmt, va_list ap)
 {
-    char *text = NULL;
-    if (vasprintf(&text, fmt, ap) < 0) {
-        abort();
-    }
+    char *text = xvasprintf(fmt, ap);
     if (o->gathers) {
         out_tinted(o, OUT_YELLOW, str_of(text));
         out_add(o, STR("\n"));
-        free(text);
-        return;
+    } else {
+        settle(o); // what was printed before comes first, where both go to one terminal
+        lift_rows(o);
+        write_out(o);
+        visible_say("%s%s", before, text);
     }
-    settle(o); // what was printed before comes first, where both go to one terminal
-    lift_rows(o);
-    write_out(o);
-    struct buf line;
-    buf_init(&line, DATA_MAX);
-    buf_addz(&line, before);
-    visible_add(&line, str_of(text), false);
-    buf_addc(&line, '\n');
-    ssize_t n = write(STDERR_FILENO, line.p, line.n);
-    (void)n; // nobody is left who could be told
-    buf_fini(&line);
     free(text);
 }
 

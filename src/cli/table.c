@@ -51,11 +51,8 @@ void table_add(struct table *t, enum out_tint tint, struct str text)
 void table_addf(struct table *t, const char *fmt, ...)
 {
     va_list ap;
-    char *text = NULL;
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0) {
-        abort();
-    }
+    char *text = xvasprintf(fmt, ap);
     va_end(ap);
     table_add(t, OUT_PLAIN, str_of(text));
     free(text);

@@ -136,11 +136,8 @@ static void answer(struct afloat_call *c, bool text, const char *format, va_list
 
 static void answer(struct afloat_call *c, bool text, const char *format, va_list ap)
 {
-    char *said = NULL;
+    char *said = xvasprintf(format, ap);
     struct jw w;
-    if (vasprintf(&said, format, ap) < 0) {
-        abort();
-    }
     c->answered = true;
     buf_clear(&c->answer);
     if (text) {
@@ -173,9 +170,7 @@ void c_call_fail(struct afloat_call *c, const char *format, ...)
     va_list ap;
     va_start(ap, format);
     free(c->message);
-    if (vasprintf(&c->message, format, ap) < 0) {
-        abort();
-    }
+    c->message = xvasprintf(format, ap);
     va_end(ap);
 }
 

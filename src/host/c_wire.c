@@ -55,12 +55,9 @@ void c_log(const char *level, const char *format, ...)
 {
     struct buf line;
     struct jw w;
-    char *text = NULL;
     va_list ap;
     va_start(ap, format);
-    if (vasprintf(&text, format, ap) < 0) {
-        abort();
-    }
+    char *text = xvasprintf(format, ap);
     va_end(ap);
     c_begin(&w, &line, "log", 0);
     jw_kstrz(&w, "level", level);

@@ -238,3 +238,14 @@ uint64_t content_stamp(const char *path)
     }
     return h != 0 ? h : 1;
 }
+
+char *plugin_namespace(const struct plugin_code *code)
+{
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_HEX];
+    if (code->project == NULL) {
+        return xstrdup(code->name);
+    }
+    sha256_of(str_of(code->project), hash);
+    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
+}

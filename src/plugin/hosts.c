@@ -97,18 +97,6 @@ static struct hosted *hosted_of(const struct plugin_version *v)
 
 // ---- state that outlives versions ---------------------------------------------------------------
 
-/// A project's plugin and the user's of the same name are two.
-static char *space_of(const struct plugin_code *code)
-{
-    uint8_t hash[SHA256_SIZE];
-    char hex[SHA256_HEX];
-    if (code->project == NULL) {
-        return xstrdup(code->name);
-    }
-    sha256_of(str_of(code->project), hash);
-    return xasprintf("%s@%.12s", code->name, sha256_hex(hash, hex));
-}
-
 static struct hosted_past *past_of(struct hosts *hs, const char *space)
 {
     struct hosted_past *p = map_get(&hs->pasts, str_of(space));
@@ -413,7 +401,7 @@ static struct plugin_version *runner_start(void *arg, const struct plugin_code *
     struct err e = {0};
     *v = (struct hosted){.head = {.runner = r, .code = code},
                          .owner = hs,
-                         .space = space_of(code),
+                         .space = plugin_namespace(code),
                          .ready = ready,
                          .ready_arg = ready_arg};
     arena_init(&v->arena);

@@ -27,6 +27,10 @@ struct plugin_code {
     struct plugin_inputs *inputs;
 };
 
+/// The namespace of what outlives a version (state, store): the same plugin of another project is another one. Caller
+/// frees.
+char *plugin_namespace(const struct plugin_code *code);
+
 /// The first member of what a runner keeps for a version.
 struct plugin_version {
     const struct plugin_runner *runner;

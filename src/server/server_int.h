@@ -36,13 +36,15 @@ struct conn_proto {
     void (*on_gone)(struct conn *c);     // the connection closes or was handed on: free c->state
 };
 
+union server__socket {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
 struct conn {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    union server__socket io;
     struct server *server;
     struct conn *prev, *next;
     const struct conn_proto *proto;
@@ -358,12 +360,7 @@ struct counts {
 };
 
 struct listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    union server__socket io;
     struct server *server;
     struct loop_task *accepting; // the connection that waits to be accepted, or NULL
     bool over_socket;

@@ -10,6 +10,7 @@
 
 #include "api/handlers.h"
 #include "base/log.h"
+#include "bot/bots.h"
 #include "store/store.h"
 
 struct rig rig;
@@ -83,6 +84,14 @@ int64_t api_generation(const struct api *api)
 {
     (void)api;
     return 3;
+}
+
+void bots_terminal_ended(struct bots *b, struct str run_id, int status, const char *action)
+{
+    (void)b;
+    (void)run_id;
+    (void)status;
+    (void)action;
 }
 
 struct gen_engine *api_engine(const struct api *api)
