@@ -113,6 +113,9 @@ struct agent_kit {
     /// Fill in `out`, which is initialised; `done` once, never from inside. The session stays until then.
     void (*learn)(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
                   void *done_arg);
+    /// A step of an iteration of a run is over and its results are in the journal; `done` once, never from
+    /// inside: the next step waits for it. May be NULL.
+    void (*stepped)(void *arg, struct session *s, loop_fn *done, void *done_arg);
     void *arg;
 };
 

@@ -4,6 +4,7 @@
 // Invariants:
 //   - `n_open` counts calls whose result is not on the disk yet; at 0 the turn goes on, or ends when it was
 //     interrupted. So the model never reads of something that the journal forgets when the power fails.
+//   - the work of a step is kept by whoever asked for that (agent_kit.stepped) before the next one begins.
 //   - a call is not freed before its turn: events of it may still be on their way into the journal.
 
 #include <assert.h>
@@ -26,12 +27,26 @@ static void remember_call(struct tool_call *c, int64_t ms)
     vec_push(&t->calls, call);
 }
 
+static void next_step(void *arg)
+{
+    struct turn *t = arg;
+    if (turn__alive(t)) {
+        turn__go(t, TURN_PROMPT);
+    }
+}
+
 /// The result is in the journal and synced, or there will be none.
 static void settle(struct turn *t)
 {
+    const struct agent_kit *kit = &t->s->agent->kit;
     assert(t->n_open != 0);
-    if (--t->n_open == 0 && turn__alive(t)) {
-        turn__go(t, TURN_PROMPT);
+    if (--t->n_open != 0) {
+        return;
+    }
+    if (t->s->role.run_id.n != 0 && kit->stepped != NULL) {
+        kit->stepped(kit->arg, t->s, next_step, t);
+    } else {
+        next_step(t);
     }
 }
 

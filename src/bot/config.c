@@ -280,6 +280,14 @@ static void take_setup(struct reader *r, const struct toml *v)
     (void)take_names(r, v, "worktree.setup", &r->c->setup);
 }
 
+static void take_remote(struct reader *r, const struct toml *v)
+{
+    if (take_text(r, v, "worktree.remote", &r->c->remote) && r->c->remote != NULL &&
+        r->c->remote[0] == '-') {
+        refuse(r, v, "worktree.remote", "the name or address of a git remote");
+    }
+}
+
 struct key {
     const char *name;
     void (*take)(struct reader *r, const struct toml *v);
@@ -288,7 +296,8 @@ struct key {
 static const struct key of_worktree[] = {{"enabled", take_enabled},
                                          {"include", take_include},
                                          {"link", take_link},
-                                         {"setup", take_setup}};
+                                         {"setup", take_setup},
+                                         {"remote", take_remote}};
 
 static void take_table(struct reader *r, const struct toml *table, const struct key *keys,
                        size_t n);
@@ -521,6 +530,7 @@ static void write_worktree(struct jw *w, const struct bot_config *c)
     write_names(w, "include", &c->include);
     write_names(w, "link", &c->link);
     write_names(w, "setup", &c->setup);
+    jw_kstrz(w, "remote", c->remote);
     jw_end_obj(w);
 }
 

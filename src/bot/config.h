@@ -54,6 +54,7 @@ struct bot_config {
     struct bot_names include; // ignored files that are copied, relative to the root
     struct bot_names link;    // that are linked
     struct bot_names setup;   // commands, each for `sh -c`, run in order in the new worktree
+    const char *remote;       // where work is pushed after every step; NULL: nowhere
 };
 
 /// The defaults. The caller ends it with bot_config_fini().
@@ -91,6 +92,7 @@ bool bot_name_valid(struct str name);
 /// The same with a message that says so: ERR_INVALID.
 int bot_name_check(struct str name, struct err *e) MUST_CHECK;
 
-/// Write `{description, instructions, max_iterations, ..., worktree {enabled, include, link, setup}}`
+/// Write `{description, instructions, max_iterations, ..., worktree {enabled, include, link, setup,
+/// remote}}`
 /// as the members of an object that is open. A max_iterations that is not set is null.
 void bot_config_write(const struct bot_config *c, struct jw *w);

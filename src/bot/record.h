@@ -29,6 +29,8 @@ enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each 
     X(base)                                                                                        \
     X(start)                                                                                       \
     X(head)                                                                                        \
+    X(remote) /* its work goes there after every step: what config.md says, then its address */    \
+    X(pushed) /* the commit that the remote has */                                                 \
     X(rescue) /* a branch with work that could not go to `branch` */                               \
     X(prompt)                                                                                      \
     X(unread) /* what was said to it and is not in a prompt yet */                                 \

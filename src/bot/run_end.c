@@ -1,7 +1,7 @@
 // A run ends: what lies uncommitted goes to its branch, the directory goes, then its work is taken over where
 // that is allowed, and the record says what became of it.
 //
-//     KEEP ─> REMOVE ─> COUNT ─> MERGE ─> CLOSE ─> RECORD
+//     KEEP ─> PUSH ─> REMOVE ─> COUNT ─> MERGE ─> CLOSE ─> RECORD
 //
 // Nothing here ends early: a step that fails leaves a note and the next one follows, because the metadata, the
 // record and the line that resumes the run are due whatever happened. A directory whose work could not be
@@ -39,9 +39,9 @@ static void on_kept(void *arg, int status, const struct err *e, const struct git
         take_names(r, &r->rec.not_kept, &g->ignored);
         take_names(r, &r->rec.not_kept, &g->nested);
         take_names(r, &r->rec.notes, &g->notes);
-        run__go(r, RUN_REMOVE);
+        run__go(r, RUN_PUSH);
     } else if (status == ERR_NOT_FOUND) { // there is no directory: what was committed is there
-        run__go(r, RUN_REMOVE);
+        run__go(r, RUN_PUSH);
     } else {
         log_error(LOG_BOT, "run=%s commit=failed reason=%s", r->rec.run_id, LOGQ(str_of(e->msg)).z);
         run__note(r, "its work could not be committed and is still in '%s': %s", r->rec.worktree,

@@ -10,12 +10,13 @@
 // A run from the inside. Its steps, in the order in which a run takes them; each is a function of its own
 // that ends by run__go() to another one. `iterates`: a wish to stop leads from there to KEEP.
 //
-//     NOTE ─> TREE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
-//                   └──> PTY (a program of the user's) ──────────────┤
-//     gone <─ RECORD <─ CLOSE <─ MERGE <─ COUNT <─ REMOVE <─ KEEP <──┘
+//     NOTE ─> TREE ─> SHARE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
+//                            └──> PTY (a program of the user's) ──────────────┤
+//     gone <─ RECORD <─ CLOSE <─ MERGE <─ COUNT <─ REMOVE <─ PUSH <─ KEEP <───┘
 #define RUN_STEPS(X)                                                                               \
     X(NOTE, note_down, false) /* the record is there before anything else is */                    \
     X(TREE, tree, false)      /* the worktree */                                                   \
+    X(SHARE, share, true)     /* the remote, if there is one, gets where it begins */              \
     X(SETUP, setup, true)     /* commands of [worktree] setup, one after the other */              \
     X(GATHER, gather, true)   /* config, skills, memory are read, a number is taken */             \
     X(RECALL, recall, true)   /* the last summaries */                                             \
@@ -24,6 +25,7 @@
     X(REST, rest, true)       /* sleep */                                                          \
     X(PTY, pty, true)         /* its program works, and has not ended */                           \
     X(KEEP, keep, false)      /* what is uncommitted goes to the branch */                         \
+    X(PUSH, push, false)      /* the remote gets that */                                           \
     X(REMOVE, remove, false)  /* the directory goes */                                             \
     X(COUNT, count, false)    /* what is on the branch now */                                      \
     X(MERGE, merge, false)    /* taken over, where that is allowed */                              \
@@ -81,8 +83,9 @@ struct run {
     const char *dir; // in the worktree, or the user's
     bool has_tree;   // the worktree was made
     struct git_job *job;
-    struct tool_job *call; // of setup
-    size_t n_setup;        // commands run so far
+    struct pushing *pushing; // its record is being written; NULL: it is not
+    struct tool_job *call;   // of setup
+    size_t n_setup;          // commands run so far
     // an iteration
     struct run_lore *lore;  // of the first only config.md, until it is gathered
     struct run_lore *fresh; // being read

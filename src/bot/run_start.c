@@ -1,6 +1,6 @@
 // A run begins: from the request to its worktree.
 //
-//     bots_run ─┬─> which run goes on? ─> locate ─┬─> run_start ─> NOTE ─> TREE ─> SETUP
+//     bots_run ─┬─> which run goes on? ─> locate ─┬─> run_start ─> NOTE ─> TREE ─> SHARE ─> SETUP
 //               └─────────────────────────────────┘
 //
 // Until its first session is there a run can be refused, and then nothing of it is left: run__abort().
@@ -249,6 +249,9 @@ static void launch(struct ask *a, struct record *rec)
         strcmp(bot->config.sandbox != NULL ? bot->config.sandbox
                                            : config_str(a->b->o.config->now, "sandbox.mode"),
                box_mode_name(BOX_FULL_ACCESS)) == 0;
+    rec->remote = rec->in_place || bot->config.remote == NULL || rec->pushed[0] != '\0'
+                      ? rec->remote
+                      : record_text(rec, str_of(bot->config.remote));
     struct run *r = run__new(a->b, rec);
     r->former = former;
     r->starter = a;
@@ -333,7 +336,7 @@ static void on_dir(void *arg)
     struct run *r = p->r;
     r->dir = arena_strdup(&r->arena, str_of(p->found ? p->dir : r->rec.worktree));
     placing_free(p);
-    run__go(r, run__is_terminal(r) ? RUN_PTY : RUN_SETUP);
+    run__go(r, RUN_SHARE);
     run__back(r);
 }
 

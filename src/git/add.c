@@ -140,7 +140,13 @@ static void add_worktree(struct git_job *j)
     struct add_job *k = self(j);
     k->tried = true;
     job__run(j, "worktree", "add", "-q", k->ask.quarantine != NULL ? "--no-checkout" : "--checkout",
-             "--", k->out.dir, k->ask.branch, NULL);
+             NULL);
+    if (k->ask.steal) {
+        job__arg(j, "--force");
+    }
+    job__arg(j, "--");
+    job__arg(j, k->out.dir);
+    job__arg(j, k->ask.branch);
     j->cmd.may_fail = true;
 }
 
@@ -387,6 +393,7 @@ struct git_job *git_add(struct git *g, const struct git_add *a, git_add_cb *cb, 
         .base = job__dup(j, a->base),
         .include = job__dup_list(j, a->include),
         .link = job__dup_list(j, a->link),
+        .steal = a->steal,
         .quarantine = job__dup(j, a->quarantine),
     };
     k->ref = arena_printf(&j->arena, "refs/heads/%s", a->branch);

@@ -7,8 +7,6 @@
 // written. Programs that a repository names for comparing are not run.
 
 #include <assert.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "base/path.h"
 #include "git/git_int.h"
@@ -36,28 +34,8 @@ static struct diff_job *self(struct git_job *j)
 static int enter(struct git_job *j, struct err *e)
 {
     struct diff_job *k = self(j);
-    int rc = own__enter(j, &k->of, e);
-    if (rc < 0) {
-        return rc;
-    }
-    // in the one directory that a box lets us write and git does not look into
-    char *index = path_join(j->place.git_dir, "index");
-    j->place.index = arena_printf(&j->arena, "%s/afloat-index-%p", j->place.git_dir, (void *)j);
     j->look.head = k->of.start;
-    // a model may have put a link or a FIFO in its place: what it leads to is not to be read
-    rc = files__copy(index, j->place.index, O_NOFOLLOW | O_NONBLOCK, e);
-    free(index);
-    return rc;
-}
-
-static int index_away(struct git_job *j, struct err *e)
-{
-    (void)e;
-    if (j->place.index != NULL) {
-        unlink(j->place.index);
-        j->place.index = NULL;
-    }
-    return 0;
+    return own__peek(j, &k->of, e);
 }
 
 static int state_known(struct git_job *j, struct err *e)
@@ -184,12 +162,12 @@ static const struct git_step of_worktree[] = {
     STEP_COMMAND("state", state__ask_changes, state__changes),
     STEP_COMMAND("nested", state__drop_nested, NULL),
     STEP_COMMAND("write tree", state__write, NULL),
-    STEP_WORK("temporary index away", index_away),
+    STEP_WORK("temporary index away", own__peeked),
     STEP_THINK("ends", state_known),
     COMPARE_STEPS,
     STEPS_END
 };
-static const struct git_step undo_steps[] = {STEP_WORK("temporary index away", index_away), STEPS_END};
+static const struct git_step undo_steps[] = {STEP_WORK("temporary index away", own__peeked), STEPS_END};
 // clang-format on
 
 static void report(struct git_job *j, int status, const struct err *e)

@@ -101,6 +101,8 @@ struct git_add {
     /// Paths from the root that become links to the user's own (`node_modules`), where those exist
     /// and git has nothing there.
     const char *const *link;
+    /// GIT_FROM_BRANCH: also when another worktree has the branch; that one belongs to a hub that is lost.
+    bool steal;
     /// A directory for the worktree's own repository, where commits are made that a box lets nobody make
     /// in the user's. It must not exist yet. NULL: a worktree as git itself makes it.
     const char *quarantine;
@@ -164,6 +166,36 @@ typedef void git_done_cb(void *arg, int status, const struct err *e);
 /// Remove the directory, its quarantine and its registration, whatever is in them; the branch stays.
 /// Links are not followed. Each may be gone already. Only `common`, `dir`, `quarantine` are read.
 struct git_job *git_remove(struct git *g, const struct git_worktree *w, git_done_cb *cb, void *arg);
+
+// ---- a copy elsewhere ------------------------------------------------------------------------
+
+struct git_push {
+    struct git_worktree of; // `dir` NULL: its branch; else its files as they are now
+    const char *remote;     // an address, a path, or the name of a remote of the repository
+    const char *last;    // what we pushed before; NULL or "": the remote must not have the branch
+    const char *message; // of the commit that holds uncommitted files
+};
+
+struct git_pushed {
+    const char *commit; // that the remote's branch is now
+    const char *url;    // of the remote, as other machines can use it
+};
+
+typedef void git_push_cb(void *arg, int status, const struct err *e, const struct git_pushed *r);
+/// Make the branch of the same name in `remote` the work as it is now. What is uncommitted goes along in a
+/// commit that no branch of the repository names; the worktree may be in use and does not change.
+/// ERR_CONFLICT when the remote's branch is not `last`: somebody else works on it.
+struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *cb, void *arg);
+
+struct git_pull {
+    const char *root;   // of the checkout
+    const char *remote; // an address or a path
+    const char *branch; // NULL: none, the clone is all
+    bool clone;         // the checkout is made, from `remote`; it must not exist yet
+};
+/// Make `branch` of the repository what `remote` has, wherever it was, even while a worktree has it.
+/// ERR_NOT_FOUND when the remote has no such branch.
+struct git_job *git_pull(struct git *g, const struct git_pull *p, git_done_cb *cb, void *arg);
 
 // ---- what came of it -------------------------------------------------------------------------
 

@@ -254,6 +254,10 @@ int import__taken(struct git_job *j, struct err *e);
 int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
 int own__take_over(struct git_job *j, const struct git_worktree *w, bool *broken,
                    struct err *e) MUST_CHECK;
+/// Lane steps: own__enter() with a copy of its index, so that git add changes nothing there; and the end
+/// of that copy, also for undo tables.
+int own__peek(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
+int own__peeked(struct git_job *j, struct err *e);
 /// A lane step: make its quarantine anew, with the branch where the repository has it.
 int own__remake(struct git_job *j, const struct git_worktree *w, struct err *e) MUST_CHECK;
 /// The registration of `dir`, or NULL. Caller frees. Blocks.

@@ -53,7 +53,7 @@ TEST(a_config_has_every_key_of_the_contract)
           "provider = \"p\"\nengine = \"native\"\nsandbox = \"read-only\"\nnetwork = true\n"
           "skip_git_check = true\nmerge = \"never\"\nplugins = [\"a\", \"b\"]\n"
           "stop_phrase = \"ALL DONE\"\n[worktree]\ninclude = [\".env\"]\nlink = \"node_modules\"\n"
-          "setup = [\"npm ci\", \"make\"]\n+++\nDo it.\n");
+          "setup = [\"npm ci\", \"make\"]\nremote = \"origin\"\n+++\nDo it.\n");
     CHECK_INT(p.rc, 0);
     CHECK_INT(p.d.n, 0);
     CHECK_STR(p.c.description, "looks");
@@ -72,6 +72,7 @@ TEST(a_config_has_every_key_of_the_contract)
     CHECK_STR(p.c.link.p[0], "node_modules");
     CHECK_INT(p.c.setup.n, 2);
     CHECK_STR(p.c.setup.p[1], "make");
+    CHECK_STR(p.c.remote, "origin");
     CHECK_STR(p.c.instructions, "Do it.");
     done(&p);
 }
@@ -266,7 +267,8 @@ TEST(a_config_is_written_as_json)
     CHECK_STR(buf_z(&b), "{\"description\":\"d\",\"instructions\":\"Body\",\"max_iterations\":null,"
                          "\"sleep_secs\":30,\"model\":null,\"provider\":null,\"engine\":\"native\","
                          "\"sandbox\":null,\"network\":null,\"skip_git_check\":false,"
-                         "\"worktree\":{\"enabled\":true,\"include\":[],\"link\":[],\"setup\":[]},"
+                         "\"worktree\":{\"enabled\":true,\"include\":[],\"link\":[],\"setup\":[],"
+                         "\"remote\":null},"
                          "\"merge\":\"ask\",\"plugins\":\"*\",\"stop_phrase\":null}");
     buf_fini(&b);
     done(&p);

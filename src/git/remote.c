@@ -1,0 +1,269 @@
+// The work of a worktree, copied to a remote after every step, and back from there on another machine.
+//
+//     in the box    HEAD ──> files as they are ──> tree ──> a commit on HEAD        (git_push)
+//     the repository    its objects (import.c) ──> push, if the remote's branch is still the one we left
+//
+//     the repository    clone, or the one that is there ──> fetch the branch        (git_pull)
+//
+// The commit of uncommitted files is a child of HEAD, not of the last one that was pushed: the remote's
+// branch is replaced, and the user's branch shows none of them. `--force-with-lease` names what we pushed
+// last, so a hub that lost a run cannot overwrite what the next hub pushed.
+//
+// Git outside the box reads only the user's repository; a remote is the user's own setting.
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/path.h"
+#include "git/git_int.h"
+
+/// What git needs to reach a remote as the user would.
+static void reach(struct git_job *j)
+{
+    job__env(j, "SSH_AUTH_SOCK", getenv("SSH_AUTH_SOCK")); // NOLINT(concurrency-mt-unsafe)
+    j->cmd.may_fail = true;
+}
+
+// ---- there -----------------------------------------------------------------------------------
+
+struct push_job {
+    struct git_job j;
+    struct git_push ask;
+    const char *ref;
+    const char *parent; // HEAD of the worktree
+    struct git_pushed out;
+    git_push_cb *cb;
+    void *arg;
+};
+
+static struct push_job *self(struct git_job *j)
+{
+    return container_of(j, struct push_job, j);
+}
+
+/// A name becomes its address, an address stays.
+static void ask_url(struct git_job *j)
+{
+    job__run(j, "ls-remote", "--get-url", "--", self(j)->ask.remote, NULL);
+}
+
+static int take_url(struct git_job *j, struct err *e)
+{
+    self(j)->out.url = job__line(j);
+    return self(j)->out.url[0] != '\0' ? 0 : err_set(e, ERR_INVALID, "the remote has no address");
+}
+
+static int enter(struct git_job *j, struct err *e)
+{
+    return own__peek(j, &self(j)->ask.of, e);
+}
+
+static void ask_head(struct git_job *j)
+{
+    job__ask_commit(j, "HEAD");
+}
+
+static int take_head(struct git_job *j, struct err *e)
+{
+    struct push_job *k = self(j);
+    (void)e;
+    k->parent = job__line(j);
+    if (j->cmd.code != 0 || !job__is_id(k->parent)) {
+        k->parent = k->ask.of.start;
+    }
+    j->look.head = k->parent;
+    return 0;
+}
+
+static void make_commit(struct git_job *j)
+{
+    struct push_job *k = self(j);
+    assert(k->parent != NULL);
+    k->out.commit = k->parent;
+    if (j->changed) {
+        job__run(j, "commit-tree", j->tree, "-p", k->parent, "-m", k->ask.message, NULL);
+        look__identity(j);
+        j->cmd.id = &k->out.commit;
+    }
+}
+
+static int choose_tip(struct git_job *j, struct err *e)
+{
+    struct push_job *k = self(j);
+    bool known = strcmp(k->out.commit, k->ask.of.start) == 0;
+    (void)e;
+    j->import = (struct git_import){.common = k->ask.of.common,
+                                    .since = k->ask.of.start,
+                                    .tips = {.p = &k->out.commit, .n = known ? 0 : 1}};
+    return 0;
+}
+
+static void ask_tip(struct git_job *j)
+{
+    struct push_job *k = self(j);
+    job__ask_commit(j, k->ref);
+    j->cmd.id = &k->out.commit;
+    j->cmd.gone = arena_printf(&j->arena, "the branch '%s'", k->ask.of.branch);
+}
+
+static void push(struct git_job *j)
+{
+    struct push_job *k = self(j);
+    if (strcmp(k->out.commit, k->ask.last) == 0) {
+        return;
+    }
+    job__run(j, "push", "-q", "--no-verify",
+             arena_printf(&j->arena, "--force-with-lease=%s:%s", k->ref, k->ask.last), "--",
+             k->out.url, arena_printf(&j->arena, "%s:%s", k->out.commit, k->ref), NULL);
+    reach(j);
+}
+
+static int pushed(struct git_job *j, struct err *e)
+{
+    struct push_job *k = self(j);
+    if (j->cmd.code == 0) {
+        return 0;
+    }
+    bool stale = strstr(buf_z(&j->cmd.grumble), "stale info") != NULL;
+    return stale ? err_set(e, ERR_CONFLICT, "somebody else moved '%s' in '%s'", k->ask.of.branch,
+                           k->out.url)
+                 : job__grumble(j, UV_EIO, "cannot push the work", e);
+}
+
+// clang-format off
+#define PUSH_STEPS                                                 \
+    STEP_COMMAND("address", ask_url, take_url),                    \
+    STEP_COMMAND("push", push, pushed)
+
+static const struct git_step of_worktree[] = {
+    STEP_COMMAND("settings", look__ask, look__read),
+    STEP_WORK("temporary index", enter),
+    STEP_COMMAND("head", ask_head, take_head),
+    STEP_COMMAND("add", state__add, state__added),
+    STEP_COMMAND("state", state__ask_changes, state__changes),
+    STEP_COMMAND("nested", state__drop_nested, NULL),
+    STEP_COMMAND("write tree", state__write, NULL),
+    STEP_COMMAND("commit", make_commit, NULL),
+    STEP_WORK("temporary index away", own__peeked),
+    STEP_THINK("tip", choose_tip),
+    IMPORT_STEPS,
+    PUSH_STEPS,
+    STEPS_END
+};
+static const struct git_step of_branch[] = {
+    STEP_COMMAND("tip", ask_tip, NULL),
+    PUSH_STEPS,
+    STEPS_END
+};
+static const struct git_step undo_steps[] = {STEP_WORK("temporary index away", own__peeked), STEPS_END};
+// clang-format on
+
+static void report(struct git_job *j, int status, const struct err *e)
+{
+    struct push_job *k = self(j);
+    static const struct git_pushed nothing = {.commit = "", .url = ""};
+    k->cb(k->arg, status, e, status == 0 ? &k->out : &nothing);
+}
+
+struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *cb, void *arg)
+{
+    struct push_job *k =
+        job__new(g, sizeof *k, p->of.dir != NULL ? of_worktree : of_branch, undo_steps, report);
+    struct git_job *j = &k->j;
+    k->cb = cb;
+    k->arg = arg;
+    k->ask = (struct git_push){.of = own__dup(j, &p->of),
+                               .remote = job__dup(j, p->remote),
+                               .last = job__dup(j, p->last != NULL ? p->last : ""),
+                               .message = job__dup(j, p->message)};
+    k->ref = arena_printf(&j->arena, "refs/heads/%s", p->of.branch);
+    j->place.dir = j->place.git_dir = k->ask.of.common;
+    return j;
+}
+
+// ---- and back --------------------------------------------------------------------------------
+
+struct pull_job {
+    struct git_job j;
+    struct git_pull ask;
+    git_done_cb *cb;
+    void *arg;
+};
+
+static struct pull_job *puller(struct git_job *j)
+{
+    return container_of(j, struct pull_job, j);
+}
+
+static int make_parent(struct git_job *j, struct err *e)
+{
+    struct pull_job *k = puller(j);
+    char *parent = str_dup(path_dir(str_of(k->ask.root)));
+    int rc = k->ask.clone ? path_mkdirs(parent, 0700, e) : 0;
+    j->place.dir = k->ask.clone ? job__dup(j, parent) : k->ask.root;
+    free(parent);
+    return rc;
+}
+
+static void make_clone(struct git_job *j)
+{
+    struct pull_job *k = puller(j);
+    if (k->ask.clone) {
+        job__run(j, "clone", "-q", "--", k->ask.remote, k->ask.root, NULL);
+        reach(j);
+    }
+}
+
+static int cloned(struct git_job *j, struct err *e)
+{
+    j->place.dir = puller(j)->ask.root;
+    return j->cmd.code == 0 ? 0 : job__grumble(j, UV_EIO, "cannot clone the repository", e);
+}
+
+/// Also into a branch that a worktree has: what that one holds is older.
+static void fetch(struct git_job *j)
+{
+    struct pull_job *k = puller(j);
+    if (k->ask.branch != NULL) {
+        job__run(
+            j, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--update-head-ok", "--",
+            k->ask.remote,
+            arena_printf(&j->arena, "+refs/heads/%s:refs/heads/%s", k->ask.branch, k->ask.branch),
+            NULL);
+        reach(j);
+    }
+}
+
+static int fetched(struct git_job *j, struct err *e)
+{
+    bool none = strstr(buf_z(&j->cmd.grumble), "find remote ref") != NULL;
+    return j->cmd.code == 0 ? 0
+                            : job__grumble(j, none ? ERR_NOT_FOUND : UV_EIO,
+                                           "cannot fetch the branch of the run", e);
+}
+
+static void report_pulled(struct git_job *j, int status, const struct err *e)
+{
+    puller(j)->cb(puller(j)->arg, status, e);
+}
+
+struct git_job *git_pull(struct git *g, const struct git_pull *p, git_done_cb *cb, void *arg)
+{
+    // clang-format off
+    static const struct git_step steps[] = {
+        STEP_WORK("directory", make_parent),
+        STEP_COMMAND("clone", make_clone, cloned),
+        STEP_COMMAND("fetch", fetch, fetched),
+        STEPS_END
+    };
+    // clang-format on
+    struct pull_job *k = job__new(g, sizeof *k, steps, NULL, report_pulled);
+    struct git_job *j = &k->j;
+    k->cb = cb;
+    k->arg = arg;
+    k->ask = (struct git_pull){.root = job__dup(j, p->root),
+                               .remote = job__dup(j, p->remote),
+                               .branch = job__dup(j, p->branch),
+                               .clone = p->clone};
+    return j;
+}

@@ -1,0 +1,128 @@
+// The work of a worktree copied to a remote while it is in use, and taken from there by another hub.
+
+#include "unit/git/rig.h"
+
+static const char *pushed, *url;
+
+static void on_pushed(void *arg, int status, const struct err *e, const struct git_pushed *r)
+{
+    (void)arg;
+    rig.calls++;
+    rig.status = status;
+    rig.err = e != NULL ? *e : (struct err){0};
+    pushed = arena_strdup(&rig.arena, str_of(r->commit));
+    url = arena_strdup(&rig.arena, str_of(r->url));
+}
+
+static void on_pulled(void *arg, int status, const struct err *e)
+{
+    (void)arg;
+    rig.calls++;
+    rig.status = status;
+    rig.err = e != NULL ? *e : (struct err){0};
+}
+
+static void begin(void)
+{
+    rig_begin();
+    rig_need_box();
+    rig_sh("git init -q --bare far.git && git -C repo remote add far '%s/far.git'", rig.base);
+    CHECK_OK(rig_add());
+}
+
+static int push(const char *remote, const char *last, bool live)
+{
+    struct git_push p = {
+        .of = rig_worktree(), .remote = remote, .last = last, .message = "in progress"};
+    p.of.dir = live ? p.of.dir : NULL;
+    rig.job = git_push(rig.git, &p, on_pushed, NULL);
+    return rig_wait();
+}
+
+static int pull(const char *root, const char *branch, bool clone)
+{
+    struct git_pull p = {.root = arena_printf(&rig.arena, "%s/%s", rig.base, root),
+                         .remote = arena_printf(&rig.arena, "%s/far.git", rig.base),
+                         .branch = branch,
+                         .clone = clone};
+    rig.job = git_pull(rig.git, &p, on_pulled, NULL);
+    return rig_wait();
+}
+
+static const char *far(const char *path)
+{
+    return rig_out("git -C far.git show 'afloat/bot-1:%s'", path);
+}
+
+TEST(files_as_they_are_go_to_the_remote_and_the_worktree_stays_as_it_was)
+{
+    begin();
+    rig_sh("cd '%s' && echo own >own && git add own && git commit -qm own && echo begun >begun",
+           rig.dir);
+    const char *before = rig_out("git -C '%s' status --porcelain", rig.dir);
+    const char *state = rig_state(rig.repo);
+    CHECK_OK(push("far", NULL, true));
+    CHECK_STR(url, rig_out("echo '%s/far.git'", rig.base));
+    CHECK_STR(far("own"), "own");
+    CHECK_STR(far("begun"), "begun");
+    CHECK_STR(rig_out("git -C far.git log -1 --format=%%s afloat/bot-1"), "in progress");
+    CHECK_STR(rig_out("git -C far.git rev-parse afloat/bot-1"), pushed);
+    CHECK_STR(rig_out("git -C '%s' status --porcelain", rig.dir), before);
+    CHECK_STR(rig_state(rig.repo), state);
+    CHECK_STR(rig_out("git -C repo rev-parse afloat/bot-1"), rig.added.start);
+    rig_end();
+}
+
+TEST(each_push_replaces_the_one_before_and_the_end_is_the_branch)
+{
+    begin();
+    rig_sh("cd '%s' && echo 1 >begun", rig.dir);
+    CHECK_OK(push("far", NULL, true));
+    const char *first = pushed;
+    rig_sh("cd '%s' && echo 2 >begun", rig.dir);
+    CHECK_OK(push("far", first, true));
+    CHECK_STR(far("begun"), "2");
+    CHECK_STR(rig_out("git -C far.git rev-parse afloat/bot-1^"), rig.added.start);
+    CHECK_OK(rig_commit());
+    CHECK_OK(push("far", pushed, false));
+    CHECK_STR(pushed, rig.committed.head);
+    CHECK_STR(rig_out("git -C far.git rev-parse afloat/bot-1"), rig.committed.head);
+    rig_end();
+}
+
+TEST(who_does_not_know_the_last_push_cannot_overwrite_it)
+{
+    begin();
+    CHECK_OK(push("far", NULL, true));
+    const char *first = pushed;
+    rig_sh("cd '%s' && echo 2 >begun", rig.dir);
+    CHECK_OK(push("far", first, true));
+    const char *second = pushed;
+    rig_sh("cd '%s' && echo 3 >begun", rig.dir);
+    CHECK_INT(push("far", first, true), ERR_CONFLICT);
+    CHECK_INT(push("far", NULL, true), ERR_CONFLICT);
+    CHECK_STR(rig_out("git -C far.git rev-parse afloat/bot-1"), second);
+    CHECK(push("nowhere", NULL, true) < 0);
+    rig_end();
+}
+
+TEST(another_hub_clones_and_goes_on_where_the_last_push_was)
+{
+    begin();
+    rig_sh("git -C repo push -q far main && cd '%s' && echo begun >begun", rig.dir);
+    CHECK_OK(push("far", NULL, true));
+    CHECK_OK(pull("clones/x", "afloat/bot-1", true));
+    CHECK_STR(rig_out("git -C clones/x rev-parse afloat/bot-1"), pushed);
+    CHECK_OK(pull("repo", "afloat/bot-1", false)); // although a worktree has that branch
+    CHECK_STR(rig_out("git -C repo rev-parse afloat/bot-1"), pushed);
+    struct git_add again = {.repo = rig.repo,
+                            .dir = arena_printf(&rig.arena, "%s/other/bot-1", rig.base),
+                            .branch = "afloat/bot-1",
+                            .from = GIT_FROM_BRANCH};
+    CHECK_INT(rig_add_with(&again), ERR_CONFLICT);
+    again.steal = true;
+    CHECK_OK(rig_add_with(&again));
+    CHECK_STR(rig_out("cat other/bot-1/begun"), "begun");
+    CHECK_INT(pull("repo", "afloat/none", false), ERR_NOT_FOUND);
+    rig_end();
+}
