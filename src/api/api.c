@@ -84,9 +84,10 @@ void api_set_mcp(struct api *api, struct mcp *mcp)
     api->mcp = mcp;
 }
 
-void api_set_bots(struct api *api, struct bots *bots)
+void api_set_bots(struct api *api, struct bots *bots, struct fleet *fleet)
 {
     api->bots = bots;
+    api->fleet = fleet;
 }
 
 int64_t api_generation(const struct api *api)

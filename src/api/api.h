@@ -93,8 +93,9 @@ struct bots;
 struct providers;
 /// The sessions, and what model requests run on; NULL while there are none.
 void api_set_agent(struct api *api, struct agent *agent, struct providers *providers);
-/// The bots; NULL while there are none.
-void api_set_bots(struct api *api, struct bots *bots);
+struct fleet;
+/// The bots, and the hubs that run them; NULL while there are none.
+void api_set_bots(struct api *api, struct bots *bots, struct fleet *fleet);
 
 struct terms;
 /// Find the terminals that an earlier hub left, and serve them; leave them alone again.

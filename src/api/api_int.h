@@ -30,6 +30,7 @@ struct api {
     struct agent *agent;                  // the same
     struct providers *providers;          // the same
     struct bots *bots;                    // the same
+    struct fleet *fleet;                  // the same
     struct mcp *mcp;                      // the same
     struct terms *terms;                  // the same
     struct lane *files;                   // reads and writes plugins' files

@@ -5,6 +5,7 @@
 #include "api/api_int.h"
 #include "api/handlers.h"
 #include "base/time.h"
+#include "fleet/fleet.h"
 
 void api_write_health(const struct api *api, bool over_socket, uint64_t generation, uint64_t now_ms,
                       struct jw *w)
@@ -59,6 +60,40 @@ void op_HUB_STOP(struct api *api, struct op_call *c)
 {
     op_answer(c, 202, STR("{\"ok\":true}"));
     api->host.stop(api->host.arg, "asked by a client");
+}
+
+// ---- the hubs that share a store -----------------------------------------------------------
+
+static void on_fleet(void *arg, struct str json, const struct err *e)
+{
+    struct op_call *c = arg;
+    if (e == NULL) {
+        op_answer(c, 200, json);
+    } else {
+        op_fail(c,
+                e->code == ERR_NOT_FOUND  ? PROBLEM_NOT_FOUND
+                : e->code == ERR_INVALID  ? PROBLEM_INVALID_BODY
+                : e->code == ERR_CONFLICT ? PROBLEM_CONFLICT
+                                          : PROBLEM_STORE_FAILED,
+                NULL, "%s", e->msg);
+    }
+}
+
+void op_HUB_LIST(struct api *api, struct op_call *c)
+{
+    fleet_list(api->fleet, on_fleet, c);
+}
+
+void op_HUB_LABEL(struct api *api, struct op_call *c)
+{
+    fleet_label(api->fleet, json_str(json_get(c->params, "name"), ""),
+                json_get(c->params, "labels"), on_fleet, c);
+}
+
+void op_HUB_DRAIN(struct api *api, struct op_call *c)
+{
+    fleet_drain(api->fleet, json_str(json_get(c->params, "name"), ""),
+                !json_bool(json_get(c->params, "off"), false), on_fleet, c);
 }
 
 void op_TOKEN_ROTATE(struct api *api, struct op_call *c)

@@ -14,6 +14,7 @@
 #include "bot/runs_index.h"
 #include "config/home.h"
 #include "event/event.h"
+#include "fleet/fleet.h"
 #include "proto/events.h"
 
 enum { THREADS = 4 }; // somebody may wait for a workspace's lock
@@ -147,6 +148,12 @@ static void open_git(struct bots *b)
     free(tmp);
 }
 
+static size_t count_runs(void *arg)
+{
+    const struct bots *b = arg;
+    return b->runs.n;
+}
+
 struct bots *bots_open(const struct bots_opts *o)
 {
     struct bots *b = xcalloc(1, sizeof *b);
@@ -158,6 +165,7 @@ struct bots *bots_open(const struct bots_opts *o)
     map_init(&b->busy);
     open_git(b);
     agent_set_kit(o->agent, &kit);
+    fleet_set_runner(o->fleet, &(struct fleet_runner){.running = count_runs, .arg = b});
     agent_set_git(o->agent, b->git);
     bots__find_worktrees(b);
     return b;

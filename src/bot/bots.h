@@ -29,6 +29,7 @@ struct bots_opts {
     struct trust *trust;
     struct agent *agent;
     struct watcher *watcher; // for --wake-on
+    struct fleet *fleet;     // may a run begin here?
     /// A worktree was found by bots_open(), made, or removed; may be NULL. The strings are good for the call.
     void (*worktree)(void *arg, enum bots_tree what, const char *path, const char *branch,
                      const char *repository);

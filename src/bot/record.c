@@ -122,6 +122,7 @@ int record_parse(struct record *r, struct str text, struct err *e)
     r->running = str_eqz(json_str(json_get(doc, "state"), ""), "running");
     r->commits = json_int(json_get(doc, "commits"), 0);
     r->files = json_int(json_get(doc, "files"), 0);
+    r->epoch = json_int(json_get(doc, "epoch"), 0);
     r->options = json_clone(&r->arena, json_get(doc, "options"));
     take_iterations(r, doc);
     return record_id_valid(str_of(r->run_id)) ? 0
@@ -181,6 +182,12 @@ void record_write(const struct record *r, struct jw *w, bool whole)
 #undef X
     jw_kint(w, "commits", r->commits);
     jw_kint(w, "files", r->files);
+    jw_key(w, "epoch");
+    if (r->epoch != 0) {
+        jw_int(w, r->epoch);
+    } else {
+        jw_null(w);
+    }
     jw_key(w, "resume");
     if (r->terminal[0] != '\0') {
         jw_null(w); // a program cannot be taken up again

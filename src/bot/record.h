@@ -14,6 +14,7 @@ enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each 
 #define RECORD_TEXTS(X)                                                                            \
     X(run_id)                                                                                      \
     X(bot)                                                                                         \
+    X(hub) /* that runs it, or ran it; of a store that hubs share */                               \
     X(project)                                                                                     \
     X(end_reason)                                                                                  \
     X(action) /* what became of its work: review, discard, merged */                               \
@@ -40,6 +41,7 @@ enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each 
 // milliseconds since 1970, RFC 3339 in the document; 0 and null: never
 #define RECORD_TIMES(X)                                                                            \
     X(started_at)                                                                                  \
+    X(lease_until) /* then another hub may take it */                                              \
     X(ended_at)                                                                                    \
     X(applied_at)                                                                                  \
     X(merged_at)                                                                                   \
@@ -85,6 +87,7 @@ struct record {
     RECORD_LISTS(X)
 #undef X
     int64_t commits, files;     // of the bot's own work
+    int64_t epoch;              // one more with each hub that takes it; 0: hubs share nothing
     const struct json *options; // what was asked for; NULL: nothing
     vec(struct record_iteration) iterations;
 };

@@ -13,6 +13,7 @@
 #include "bot/run_int.h"
 #include "bot/runs.h"
 #include "config/home.h"
+#include "fleet/fleet.h"
 #include "loop/proc.h"
 
 enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
@@ -204,7 +205,10 @@ static void reopen_record(struct record *rec)
 
 static bool may_start(struct ask *a, const struct record *rec, bool resumed, struct agent_no *no)
 {
-    if (a->b->stopping) {
+    struct err e = {0};
+    if (!fleet_may_start(a->b->o.fleet, ask__str(a, "on"), &e)) {
+        bots__no_err(no, &e);
+    } else if (a->b->stopping) {
         bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (a->bot->status < 0) {
         bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);

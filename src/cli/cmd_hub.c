@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/report.h"
 #include "client/holder.h"
 #include "client/interrupt.h"
@@ -223,3 +224,17 @@ int cmd_host_lua(struct cli *c)
     }
     return c->host->run_host_lua(c->args.words.p[0]);
 }
+
+// ---- the hubs that share a store -----------------------------------------------------------
+
+const struct form form_hub_list = {
+    .layout = {"hubs",
+               COLUMNS(COL("NAME", ID, NULL), COL("STATE", STATE, NULL), COL("LABELS", TEXT, NULL),
+                       COL("GENERATION", WORD, NULL), COL("RUNS", WORD, NULL),
+                       COL("SEEN", TIME, "{seen_at}")),
+               "no hubs"}};
+
+const struct form form_hub_label = {.words = "name labels",
+                                    .said = "labels of {name}: {labels}||{name} has no labels"};
+const struct form form_hub_drain = {
+    .said = "{name} takes {state=draining?no new runs; those that it has go on:new runs again}"};

@@ -101,6 +101,7 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *answer
             {"project", args_value(a, FLAG_PROJECT)},
             {"instructions", args_value(a, FLAG_INSTRUCTIONS)},
             {"wake_on", wake_paths(c, &wake, here)},
+            {"on", args_value(a, FLAG_ON)},
             {"merge", args_has(a, FLAG_MERGE) ? "true" : NULL},
             {"worktree", args_has(a, FLAG_NO_WORKTREE) ? "false" : NULL},
             {"skip_git_check", args_has(a, FLAG_SKIP_GIT_CHECK) ? "true" : NULL},

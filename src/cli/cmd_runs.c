@@ -46,11 +46,11 @@ const struct form form_run_show = {
                    COL("action", TEXT, NULL), COL("error", TEXT, NULL), COL("prompt", TEXT, NULL),
                    COL("summary", TEXT, NULL), COL("branch", TEXT, NULL), COL("rescue", TEXT, NULL),
                    COL("base_branch", TEXT, NULL), COL_FN("worktree", TEXT, add_worktree),
-                   COL("repository", TEXT, NULL), COL("commits", TEXT, NULL),
-                   COL("started_at", TIME, NULL), COL("ended_at", TIME, NULL),
-                   COL("applied_at", TIME, NULL), COL("merged_at", TIME, NULL),
-                   COL("merged_into", TEXT, NULL), COL("discarded_at", TIME, NULL),
-                   COL("not_kept", TEXT, NULL))},
+                   COL("remote", TEXT, NULL), COL("hub", TEXT, NULL), COL("repository", TEXT, NULL),
+                   COL("commits", TEXT, NULL), COL("started_at", TIME, NULL),
+                   COL("ended_at", TIME, NULL), COL("applied_at", TIME, NULL),
+                   COL("merged_at", TIME, NULL), COL("merged_into", TEXT, NULL),
+                   COL("discarded_at", TIME, NULL), COL("not_kept", TEXT, NULL))},
     .print = print_iterations};
 
 // ---- diff ----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@
 #include "base/visible.h"
 #include "bind/bind.h"
 #include "bot/bots.h"
+#include "fleet/fleet.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
 #include "main/web_page.h"
@@ -220,8 +221,22 @@ static bool terminal_end(void *arg, const char *id)
     return api_terminal_end(d->api, id);
 }
 
+static int64_t generation_of(void *arg)
+{
+    struct daemon *d = arg;
+    return api_generation(d->api);
+}
+
 static void open_bots(struct daemon *d)
 {
+    struct fleet_opts fleet = {.loop = &d->loop,
+                               .home = &d->home,
+                               .config = settings_live(d->settings),
+                               .store = d->store,
+                               .choices = d->choices,
+                               .generation = generation_of,
+                               .arg = d};
+    d->fleet = fleet_open(&fleet);
     struct bots_opts opts = {.loop = &d->loop,
                              .home = &d->home,
                              .config = settings_live(d->settings),
@@ -230,12 +245,13 @@ static void open_bots(struct daemon *d)
                              .trust = trust_hub_book(d->trust),
                              .agent = agent_glue_agent(d->agent),
                              .watcher = d->live->watcher,
+                             .fleet = d->fleet,
                              .worktree = on_worktree,
                              .terminal_runs = terminal_runs,
                              .terminal_end = terminal_end,
                              .arg = d};
     d->bots = bots_open(&opts);
-    api_set_bots(d->api, d->bots);
+    api_set_bots(d->api, d->bots, d->fleet);
 }
 
 static void on_project_changed(void *arg)
@@ -505,6 +521,7 @@ static void finish(struct daemon *d)
     struct err e = {0};
     agent_glue_free(d->agent);
     bots_free(d->bots);
+    fleet_free(d->fleet);
     projects_free(d->projects);
     mcp_free(d->mcp);
     api_free(d->api);

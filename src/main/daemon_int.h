@@ -45,6 +45,7 @@ struct daemon {
     struct mcp *mcp; // of `live`
     struct agent_glue *agent;
     struct bots *bots;
+    struct fleet *fleet;
     struct server *server;
     struct mcpserver *mcp_server;
     struct signal_watch *term, *interrupt, *hangup;
