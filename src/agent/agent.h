@@ -159,6 +159,12 @@ struct agent_screen {
 };
 /// Copied; before the first session.
 void agent_set_screen(struct agent *a, const struct agent_screen *screen);
+struct engine_kind;
+struct engine_world;
+/// The outside agents that can run turns, NULL at the end; borrowed until agent_free(), as is `world`. Before the
+/// first session.
+void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
+                       struct engine_world *world);
 struct git;
 /// What looks at the user's checkouts, so that sessions can go back; borrowed until agent_stop() is done.
 void agent_set_git(struct agent *a, struct git *git);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/agent.h"
+#include "agent/engine.h"
 #include "agent/prompt.h"
 #include "agent/providers.h"
 #include "agent/talk.h"
@@ -28,6 +29,7 @@
 //     turn_prompt.c      a step begins                                prompt.c        system prompt
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
 //     turn_tools.c       the calls that it asks for                   toolbox.c       tools
+//     turn_engine.c      a turn that an outside agent runs            session_engine.c  its process
 //     turn_compact.c     a conversation that became too long          permission.c    people
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
@@ -55,7 +57,9 @@ struct agent {
     struct err rules_fault; // one of them cannot be used: no session starts, no turn either
     struct book *book;      // rules that users made by their answers
     struct rewind *rewind;  // keeps what tools are about to change
-    size_t n_busy;          // jobs that must end before the agent may go
+    const struct engine_kind *const *engines; // outside agents, NULL at the end; NULL: none
+    struct engine_world *engine_world;
+    size_t n_busy; // jobs that must end before the agent may go
     struct loop_task *idle_task;
     bool stopping;
     loop_fn *ready, *stopped;
@@ -143,6 +147,7 @@ struct session {
     struct agent_role role; // in its arena; `dir` is set for every session
     struct arena role_arena;
     char *want_provider, *want_model; // NULL: as the rest says
+    char *engine;                     // who runs its turns; NULL: our own loop
     bool all_plugins;                 // those of [session] plugins
     struct session_names plugins;     // else these, in this order
     struct session_names disabled_tools;
@@ -182,7 +187,10 @@ struct session {
     // in work
     struct talk *talk; // NULL: not loaded
     struct session *warmer, *cooler;
-    struct turn *turn;             // NULL: none runs
+    struct turn *turn;           // NULL: none runs
+    struct session_engine *live; // the engine's process; NULL: none runs
+    char *engine_thread;         // what the engine calls the conversation; NULL: it knows none
+    char *engine_dir; // where the engine keeps it; NULL: its own place, when a thread is opened
     struct rewind_session *rewind; // what its tools changed; NULL: not used yet, or a bot's run
     char *real_dir;                // the host knows of the directory by this; NULL: it does not
     bool entering;                 // it is being told
@@ -384,6 +392,7 @@ void agent__call_kept(struct tool_call *c);
     X(MODEL, "model")               /* the provider streams */                                     \
     X(AFTER_MODEL, "after_model")   /* on_after_model */                                           \
     X(TOOLS, "tools")               /* calls run */                                                \
+    X(ENGINE, "engine")             /* an outside agent has the turn */                            \
     X(COMPACT, "compact")           /* a summary is made */                                        \
     X(FINAL, "final")               /* on_final */                                                 \
     X(ERROR, "error")               /* on_error */                                                 \
@@ -418,6 +427,29 @@ struct turn_delta {
 struct turn_picture {
     char *path;
     struct buf data; // as a data: URL; empty: its file is gone
+};
+
+/// The process of an engine that runs the turns of a session: see session_engine.c.
+struct session_engine {
+    const struct engine_kind *kind;
+    struct engine_thread *thread;
+    struct buf fixed;  // what cannot change while it runs, as a text
+    struct buf tools;  // of ours that it knows
+    struct buf system; // the instructions that it was told last
+    struct timer idle; // it ends when nobody needs it
+};
+
+/// A turn that an engine runs: see turn_engine.c.
+struct turn_engine {
+    bool dressing;  // waits for the environment
+    bool under_way; // the engine has the turn
+    bool counted;   // one request to the model at least
+    bool has_held;
+    struct str held;     // the last whole message, which is not in the journal yet
+    struct buf said;     // what was said to it before it had the turn
+    const char *stopped; // it was told to stop: the code of the failure; NULL: it was not
+    enum engine_end end;
+    struct timer patience;
 };
 
 struct turn {
@@ -461,6 +493,7 @@ struct turn {
     bool refused;    // the provider said that it is too long
     bool compacting; // the request under way makes a summary
     size_t compact_keep;
+    struct turn_engine engine;
     // tools
     vec(struct tool_call *) spent; // calls of earlier steps
     size_t n_open;                 // calls whose results are not on the disk
@@ -506,6 +539,9 @@ bool turn__blocked(struct turn *t, enum hook_point_id point);
 bool turn__pin(struct turn *t);
 /// The step `prompt`: build t->request.
 void turn__prompt(struct turn *t);
+/// Why the turn may ask the model no more, in its arena; NULL: it may. What a subagent asks is asked by all who
+/// wait for it too.
+const char *turn__spent(struct turn *t);
 /// The skills of the step; the caller ends `out` with skills_fini().
 void turn__skills(const struct turn *t, struct skills *out);
 
@@ -532,7 +568,47 @@ void turn__ask(struct turn *t);
 /// Give up the request under way, if there is one; what was said so far is journaled.
 void turn__cancel_model(struct turn *t);
 
+/// A piece of what the model says, into the journal and to on_model_delta; the source is paused when the disk is
+/// slower.
+void turn__delta(struct turn *t, const struct provider_delta *piece);
+/// Journal what has gathered.
+void turn__flush_deltas(struct turn *t);
+/// Count the tokens of one request, for the turn and for all who wait for it.
+void turn__count(struct turn *t, const struct provider_usage *u);
+
+// turn_engine.c
+/// The step `engine`: an outside agent runs the turn.
+void turn__engine(struct turn *t);
+/// Have the engine end it; asked twice, its process is ended.
+void turn__cancel_engine(struct turn *t);
+/// Say something to it.
+void turn__steer_engine(struct turn *t, struct str text);
+/// The turn cannot go on: the engine is stopped, then the turn fails.
+void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/// What the process of the session's engine tells; `arg` is the struct session.
+extern const struct engine_cb turn__engine_cb;
+
+// session_engine.c
+/// Can its engine be used? False: `no` says why, and how to install it.
+bool agent__engine_usable(const struct session *s, struct agent_no *no);
+/// The kind of engine that the session has; NULL: our own loop.
+const struct engine_kind *agent__engine_kind(const struct session *s);
+/// The thread of the session, opened or resumed where none fits any more. `vars` are the variables of commands.
+struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars);
+/// End the process; the conversation can be resumed.
+void agent__engine_close(struct session *s);
+/// And forget it: the next turn begins a new one, which is told the past.
+void agent__engine_forget(struct session *s);
+/// `s` goes on with the conversation of `from`.
+void agent__engine_inherit(struct session *s, struct session *from);
+/// No turn runs: it ends after a while, or at once when the hub stops.
+void agent__engine_rest(struct session *s);
+/// The instructions, when they are others than the thread was told; else empty. They are told now.
+struct str agent__engine_system(struct session *s, struct str system);
+
 // turn_tools.c
+/// The result of a call into the journal; `done` when it is synced.
+void turn__note_result(struct tool_call *c, note_done *done, void *arg);
 /// The step `tools`: all calls of the reply begin.
 void turn__tools(struct turn *t);
 /// Give up all calls; t->n_open goes down as they end.

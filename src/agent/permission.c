@@ -295,7 +295,7 @@ static void ask_or_deny(struct tool_call *c, const char *by)
 {
     const struct tool *tool = c->entry->tool;
     c->asked_by = by;
-    c->diff = c->entry->changed;
+    c->diff = c->entry->changed.n != 0 ? c->entry->changed : c->diff;
     if (c->site->turn == NULL) {
         tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
     } else if (!tool_call__can_ask(c)) {

@@ -42,6 +42,7 @@ static void unlink_warm(struct session *s)
 
 void agent__session_cool(struct session *s)
 {
+    agent__engine_close(s);
     if (s->talk != NULL) {
         unlink_warm(s);
         talk_free(s->talk);

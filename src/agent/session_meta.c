@@ -81,7 +81,7 @@ static void write_settings(const struct session *s, struct jw *w)
     jw_kstrz(w, "working_dir", s->working_dir);
     jw_kstrz(w, "provider", s->provider);
     jw_kstrz(w, "model", s->model);
-    jw_kstrz(w, "engine", "native");
+    jw_kstrz(w, "engine", s->engine != NULL ? s->engine : "native");
     jw_kbool(w, "fallback", s->fallback);
     jw_kstrz(w, "sandbox", box_mode_name(s->sandbox));
     jw_kbool(w, "network", s->network);
@@ -128,6 +128,10 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     jw_kbool(w, "autonomous", s->role.autonomous);
     jw_kstrz(w, "want_provider", s->want_provider);
     jw_kstrz(w, "want_model", s->want_model);
+    if (s->engine_thread != NULL) {
+        jw_kstrz(w, "engine_thread", s->engine_thread);
+        jw_kstrz(w, "engine_dir", s->engine_dir);
+    }
     jw_kobj(w, "env");
     for (char **it = s->environment; it != NULL && *it != NULL; it++) {
         struct str value = str_of(*it), name = str_cut(&value, '=');
@@ -172,6 +176,8 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     agent__session_set(&s->model, json_str(json_get(meta, "model"), ""));
     agent__session_set(&s->want_provider, json_str(json_get(meta, "want_provider"), ""));
     agent__session_set(&s->want_model, json_str(json_get(meta, "want_model"), ""));
+    agent__session_set(&s->engine_thread, json_str(json_get(meta, "engine_thread"), ""));
+    agent__session_set(&s->engine_dir, json_str(json_get(meta, "engine_dir"), ""));
     agent__session_set(&s->parent, json_str(json_get(meta, "parent"), ""));
     agent__session_set(&s->prompt_summary, json_str(json_get(meta, "prompt_summary"), ""));
     agent__session_set(&s->response_summary, json_str(json_get(meta, "response_summary"), ""));

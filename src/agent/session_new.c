@@ -190,7 +190,7 @@ void agent_session_new(struct agent *a, const struct json *params, const struct 
         if (s->working_dir == NULL) {
             s->working_dir = xstrdup("/");
         }
-        if (agent__session_choose(s, &no)) {
+        if (agent__session_choose(s, &no) && agent__engine_usable(s, &no)) {
             unsigned asked =
                 (json_get(params, "sandbox") != NULL ? SESSION_ASKED_SANDBOX : 0U) |
                 (json_get(params, "network") != NULL ? SESSION_ASKED_NETWORK : 0U) |

@@ -64,7 +64,7 @@ bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready)
     const struct tool *tool = c->entry->tool;
     const char *paths[2] = {NULL, NULL};
     bool command = tool->effect == TOOL_RUNS;
-    bool file = tool->effect == TOOL_WRITES && tool->ops->work != NULL;
+    bool file = tool->effect == TOOL_WRITES && (tool->ops->work != NULL || c->errand != NULL);
     struct session *root = s != NULL ? turn__root(c->site->turn)->s : NULL;
     if (s == NULL || (!command && !file) || record_of(root) == NULL) {
         return false;
@@ -193,6 +193,9 @@ static void on_restored(void *arg, int status, const struct err *e, const struct
         going_back_end(g, r, &no);
     } else {
         struct note n;
+        if (g->wish.conversation) {
+            agent__engine_forget(s); // its own memory of the conversation goes further
+        }
         struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_REWOUND);
         copy_result(g, r);
         jw_kstrz(w, "to", r->to);

@@ -114,6 +114,7 @@ void agent__session_inherit(struct session *s)
     }
     s->requests = MAX(s->requests, old->requests);
     agent__session_move_talk(s, old);
+    agent__engine_inherit(s, old);
     agent__session_forget(old); // a run may have any number of iterations
 }
 

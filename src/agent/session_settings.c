@@ -92,7 +92,7 @@ void agent__session_free(struct session *s)
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,
                      s->model,  s->prompt_summary, s->response_summary, s->damage,
-                     s->parent};
+                     s->parent, s->engine,         s->engine_thread,    s->engine_dir};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         free(texts[i]);
     }
@@ -257,8 +257,14 @@ static bool take_permission(struct session *s, const struct json *v, struct agen
 
 static bool take_engine(struct session *s, const struct json *v, struct agent_no *no)
 {
-    (void)s;
-    return str_eqz(json_str(v, ""), "native") || unfit(no, "the only engine is 'native'");
+    struct str name = json_str(v, "");
+    (void)no; // agent__engine_usable() looks, when the environment is known
+    name = str_eqz(name, "native") ? STR("") : name;
+    if (!str_eq(str_of(s->engine), name)) {
+        agent__engine_forget(s);
+        agent__session_set(&s->engine, name);
+    }
+    return true;
 }
 
 static bool take_max_steps(struct session *s, const struct json *v, struct agent_no *no)
@@ -337,7 +343,7 @@ static const struct {
              {"env", .take = take_env},
              {"provider", .text = offsetof(struct session, want_provider)},
              {"model", .text = offsetof(struct session, want_model)},
-             {"engine", .take = take_engine},
+             {"engine", true, .take = take_engine},
              {"sandbox", true, .take = take_sandbox},
              {"network", true, .flag = offsetof(struct session, network)},
              {"permission", true, .take = take_permission},
@@ -453,7 +459,8 @@ void agent__session_set_settings(struct session *to, const struct session *from)
     } texts[] = {{&to->title, from->title},
                  {&to->working_dir, from->working_dir},
                  {&to->want_provider, from->want_provider},
-                 {&to->want_model, from->want_model}};
+                 {&to->want_model, from->want_model},
+                 {&to->engine, from->engine}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         agent__session_set(texts[i].to, str_of(texts[i].from));
     }

@@ -228,6 +228,7 @@ static void prepare(struct session *child, const void *wish)
     struct str model = json_str(json_get(input, "model"), "");
     struct str rest = str_trim(json_str(json_get(input, "prompt"), "")),
                line = str_cut(&rest, '\n');
+    agent__session_set(&child->engine, STR("")); // our own loop, whoever runs the parent's turns
     agent__session_set(&child->title, (struct str){line.p, utf8_cut(line.p, line.n, TITLE_BYTES)});
     if (model.n != 0) {
         take_model(child, parent, model);

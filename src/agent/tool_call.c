@@ -348,6 +348,7 @@ static void set_call(struct tool_call *c, struct str name, const struct json *in
 {
     struct json *call = make_obj(c->site->arena, 3);
     c->entry = toolbox_find(&c->site->tools, name);
+    c->entry = c->errand != NULL ? turn__engine_entry(c, name, c->entry) : c->entry;
     c->name = c->entry != NULL ? c->entry->name : name;
     make_put(call, "tool_name", make_str(c->name));
     make_put(call, "tool_call_id", make_str(c->id));

@@ -12,6 +12,7 @@
 
 struct agent;
 struct book_project;
+struct engine_errand;
 struct fetch;
 struct rewind_call;
 struct task;
@@ -81,6 +82,7 @@ struct tool_call {
     unsigned weight;                  // its part of n_running
     struct fetch *fetch;              // the page that it reads; NULL: none
     struct task *task;                // the subagent that it waits for; NULL: none
+    struct engine_errand *errand;     // an engine runs it, see turn_engine.c; NULL: we do
     struct tool_ticket *ticket;       // NULL: none is out
     struct hook_ctx ctx;              // of a plugin's tool
     struct hook_seen seen;            // of it, when the tool began
@@ -127,7 +129,16 @@ void tool_call__raise(struct tool_call *c, enum hook_point_id point, const struc
 /// The session of the site; NULL: none.
 struct session *tool_call__session(const struct call_site *site);
 
+// turn_engine.c
+/// How a call runs that an engine runs itself, in the arena of its site. `known`: the entry of its name; NULL: none.
+const struct tool_entry *turn__engine_entry(struct tool_call *c, struct str name,
+                                            const struct tool_entry *known);
+
 // tool_call_job.c
+/// Where a command of the site runs: box and variables, in the arena of the site. `vars`: the client's and the
+/// project's variables; not looked at without a session.
+void tool_call__place(struct call_site *site, const char *const *vars, struct box_policy *policy,
+                      struct tool_env *env);
 /// Find out what a file tool would change, then ask.
 void tool_call__preview(struct tool_call *c);
 /// Run the job again: the user has agreed to what stopped it.

@@ -72,20 +72,16 @@ static const char *const *plain_environment(struct arena *a)
     return env;
 }
 
-/// `vars`: the client's and the project's variables; not looked at without a session.
-static void start(struct tool_call *c, const char *const *vars, bool preview)
+void tool_call__place(struct call_site *site, const char *const *vars, struct box_policy *policy,
+                      struct tool_env *env)
 {
-    const struct tool_cb callbacks = {.on_progress = on_progress,
-                                      .on_done = preview ? on_previewed : on_done};
-    struct call_site *site = c->site;
-    assert(c->job == NULL && c->entry->tool->ops->work != NULL);
     struct agent *a = site->agent;
     struct session *s = tool_call__session(site);
     const struct session *root = s != NULL ? agent__session_root(s) : NULL;
     struct arena *arena = site->arena;
     const struct config *config =
         s != NULL ? agent__session_config(s) : agent__config_at(a, site->dir);
-    struct box_policy policy = {
+    *policy = (struct box_policy){
         .mode = s != NULL ? root->sandbox : site->mode,
         .network = s != NULL ? root->network : config_bool(config, "sandbox.network"),
         .working_dir = s != NULL ? s->working_dir : site->dir,
@@ -95,18 +91,30 @@ static void start(struct tool_call *c, const char *const *vars, bool preview)
         .home = a->o.home->dir,
         .runtime = a->o.home->runtime,
         .grants = s != NULL ? root->grants : NULL};
+    *env = (struct tool_env){.loop = a->o.loop,
+                             .lane = a->tools,
+                             .policy = policy,
+                             .environment = s != NULL ? agent__session_filter(s, vars, arena)
+                                                      : plain_environment(arena)};
+    agent_guard(a, env, arena);
+}
+
+static void start(struct tool_call *c, const char *const *vars, bool preview)
+{
+    const struct tool_cb callbacks = {.on_progress = on_progress,
+                                      .on_done = preview ? on_previewed : on_done};
+    assert(c->job == NULL && c->entry->tool->ops->work != NULL);
+    struct agent *a = c->site->agent;
+    struct session *s = tool_call__session(c->site);
     char *outputs =
         s != NULL ? agent__session_path(s, "outputs") : xasprintf("%s/outputs", a->o.home->state);
-    struct tool_env env = {.loop = a->o.loop,
-                           .lane = a->tools,
-                           .policy = &policy,
-                           .environment = s != NULL ? agent__session_filter(s, vars, arena)
-                                                    : plain_environment(arena),
-                           .outputs_dir = outputs,
-                           .preview = preview,
-                           .consented = c->consented,
-                           .call_id = arena_strdup(arena, c->id)};
-    agent_guard(a, &env, arena);
+    struct box_policy policy;
+    struct tool_env env;
+    tool_call__place(c->site, vars, &policy, &env);
+    env.outputs_dir = outputs;
+    env.preview = preview;
+    env.consented = c->consented;
+    env.call_id = arena_strdup(c->site->arena, c->id);
     c->job = tool_job_start(&env, c->entry->tool, tool_call_input(c), &callbacks, c);
     free(outputs);
 }

@@ -6,6 +6,8 @@
 //                                      └───────────────── tools <───────── calls ─────────────────────┤
 //                        close <─ done <─ (error) <────────────────────────── final <── no more calls ┘
 //
+// Where an outside agent runs the turn, the step `engine` stands in place of request, model, after_model and tools.
+//
 // Whatever happens ends in `done`, once: what was said so far is written (or the turn fails), on_done runs,
 // the last event is written and synced, and only then those who wait are told. Interrupting cancels what the step waits for; what cannot be cancelled
 // (a file being read) is waited for, and turn__alive() sends the turn to its end.
@@ -244,6 +246,7 @@ void turn__start(struct session *s, const struct session_message *m)
     arena_init(&t->step_arena);
     arena_init(&t->unit_arena);
     buf_init(&t->delta.text, SIZE_MAX);
+    buf_init(&t->engine.said, SIZE_MAX);
     redact_stream_init(&t->delta.secrets);
     agent__lore_init(&t->lore);
     t->text = arena_str(&t->arena, str_of(m->text));
@@ -344,17 +347,25 @@ static void cancel_compact(struct turn *t)
 }
 
 static void (*const cancels[])(struct turn *t) = {
-    [TURN_BEGIN] = cancel_pipe,        [TURN_USER_MESSAGE] = cancel_pipe,
-    [TURN_PROMPT] = cancel_prompt,     [TURN_BEFORE_MODEL] = cancel_pipe,
-    [TURN_MODEL] = cancel_model,       [TURN_AFTER_MODEL] = cancel_pipe,
-    [TURN_TOOLS] = turn__cancel_tools, [TURN_COMPACT] = cancel_compact,
-    [TURN_FINAL] = cancel_pipe,        [TURN_CLOSE] = NULL,
+    [TURN_BEGIN] = cancel_pipe,
+    [TURN_USER_MESSAGE] = cancel_pipe,
+    [TURN_PROMPT] = cancel_prompt,
+    [TURN_BEFORE_MODEL] = cancel_pipe,
+    [TURN_MODEL] = cancel_model,
+    [TURN_AFTER_MODEL] = cancel_pipe,
+    [TURN_TOOLS] = turn__cancel_tools,
+    [TURN_COMPACT] = cancel_compact,
+    [TURN_FINAL] = cancel_pipe,
+    [TURN_ENGINE] = turn__cancel_engine,
+    [TURN_CLOSE] = NULL,
 };
 
 void turn__interrupt(struct turn *t)
 {
     if (t->interrupted && t->step == TURN_TOOLS) {
         turn__cancel_tools(t); // commands that took no notice are killed
+    } else if (t->interrupted && t->step == TURN_ENGINE) {
+        turn__cancel_engine(t);
     }
     if (t->interrupted || t->step >= TURN_ERROR) {
         return; // it ends already
@@ -505,6 +516,7 @@ static void turn_free(struct turn *t)
     prompt_files_free(t->files);
     agent__lore_fini(&t->lore);
     buf_fini(&t->delta.text);
+    buf_fini(&t->engine.said);
     redact_stream_fini(&t->delta.secrets);
     vec_fini(&t->calls);
     arena_fini(&t->arena);
@@ -581,6 +593,7 @@ static void (*const enters[])(struct turn *t) = {
     [TURN_REQUEST] = turn__request,
     [TURN_AFTER_MODEL] = turn__after_model,
     [TURN_TOOLS] = turn__tools,
+    [TURN_ENGINE] = turn__engine,
     [TURN_COMPACT] = turn__compact,
     [TURN_FINAL] = finish_text,
     [TURN_ERROR] = tell_error,

@@ -203,6 +203,9 @@ void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg)
         agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->agent->stopping) {
         agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (s->engine != NULL) {
+        agent__no(&no, PROBLEM_CONFLICT, NULL, "the engine '%s' shortens its conversation itself",
+                  s->engine);
     } else {
         struct session_message m = {.text = xstrdup(""), .accepted = true, .compact = true};
         snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);

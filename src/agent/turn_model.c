@@ -58,7 +58,7 @@ static void on_before_model(struct pipe *p, void *arg)
         take_response(t, response);
         turn__go(t, TURN_AFTER_MODEL);
     } else {
-        turn__go(t, TURN_REQUEST);
+        turn__go(t, t->s->engine != NULL ? TURN_ENGINE : TURN_REQUEST);
     }
 }
 
@@ -298,6 +298,9 @@ void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *ar
         turn__go(t, TURN_PROMPT);
     }
     talk_say(s->talk, text);
+    if (t->step == TURN_ENGINE) {
+        turn__steer_engine(t, text);
+    }
     struct jw *w = note__begin(&n, s, t, EVENT_MESSAGE_COMPLETED);
     jw_kstrz(w, "role", "user");
     jw_kstr(w, "text", text);

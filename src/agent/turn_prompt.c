@@ -146,9 +146,7 @@ static void on_sections(const struct prompt_section *sections, size_t n, void *a
     turn__go(t, TURN_BEFORE_MODEL);
 }
 
-/// May the turn ask the model once more? False: it failed. What a subagent asks is asked by all who wait for
-/// it too.
-static bool has_budget(struct turn *t)
+const char *turn__spent(struct turn *t)
 {
     for (const struct turn *it = t; it != NULL; it = turn__parent(it)) {
         const struct session *s = it->s;
@@ -156,17 +154,15 @@ static bool has_budget(struct turn *t)
         bool own = s->max_steps != 0 && s->max_steps < steps;
         unsigned made = it->n_steps + it->n_below;
         if (made >= (own ? s->max_steps : steps)) {
-            turn__fail(t, "LIMIT_REACHED", "the turn made %u model request%s (%s)", made,
-                       made == 1 ? "" : "s", own ? "max_steps" : "[limits] max_steps");
-            return false;
+            return arena_printf(&t->arena, "the turn made %u model request%s (%s)", made,
+                                made == 1 ? "" : "s", own ? "max_steps" : "[limits] max_steps");
         }
         if (s->max_cost > 0 && !(s->cost < s->max_cost)) { // an unknown cost (NAN) is too much
-            turn__fail(t, "LIMIT_REACHED", "the session has cost %.4f USD (max_cost is %.4f)",
-                       s->cost, s->max_cost);
-            return false;
+            return arena_printf(&t->arena, "the session has cost %.4f USD (max_cost is %.4f)",
+                                s->cost, s->max_cost);
         }
     }
-    return true;
+    return NULL;
 }
 
 void turn__prompt(struct turn *t)
@@ -178,10 +174,15 @@ void turn__prompt(struct turn *t)
                                   .only = s->some_tools ? &s->tools : NULL,
                                   .kit = agent__session_tools(s),
                                   .kit_data = s->agent->kit.arg};
-    if (turn__has_lost(t) || !turn__pin(t) || !has_budget(t)) {
+    if (turn__has_lost(t) || !turn__pin(t)) {
         return;
     }
-    if (turn__is_full(t)) {
+    const char *spent = turn__spent(t);
+    if (spent != NULL) {
+        turn__fail(t, "LIMIT_REACHED", "%s", spent);
+        return;
+    }
+    if (s->engine == NULL && turn__is_full(t)) {
         turn__go(t, TURN_COMPACT);
         return;
     }

@@ -17,6 +17,21 @@ enum { DELTA_MAX = 64 * 1024 };
 
 static void write_delta(struct turn *t);
 
+/// Whoever speaks stops, or goes on.
+static void pause_source(struct turn *t, bool paused)
+{
+    const struct session_engine *live = t->s->live;
+    if (t->delta.paused == paused) {
+        return;
+    }
+    t->delta.paused = paused;
+    if (t->call != NULL) {
+        provider_pause(t->call, paused);
+    } else if (live != NULL) {
+        live->thread->ops->pause(live->thread, paused);
+    }
+}
+
 static void on_delta_written(void *arg, int status, const struct err *e)
 {
     struct turn *t = arg;
@@ -28,13 +43,13 @@ static void on_delta_written(void *arg, int status, const struct err *e)
         turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
         return;
     }
+    if (status < 0 && t->step == TURN_ENGINE) {
+        turn__stop_engine(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
+    }
     if (d->text.n != 0) {
         write_delta(t);
     }
-    if (d->paused && t->call != NULL) {
-        d->paused = false;
-        provider_pause(t->call, false);
-    }
+    pause_source(t, false);
 }
 
 /// Journal what has gathered.
@@ -60,7 +75,7 @@ static void on_delta_task(void *arg)
     }
 }
 
-static void flush_deltas(struct turn *t)
+void turn__flush_deltas(struct turn *t)
 {
     redact_flush(&t->delta.secrets, &t->delta.text);
     if (t->delta.task != NULL) {
@@ -90,9 +105,8 @@ static void raise_delta(struct turn *t, const char *kind, struct str text)
     arena_fini(&a);
 }
 
-static void on_delta(struct provider_call *call, const struct provider_delta *piece, void *arg)
+void turn__delta(struct turn *t, const struct provider_delta *piece)
 {
-    struct turn *t = arg;
     struct turn_delta *d = &t->delta;
     struct buf clean;
     bool reasoning = piece->reasoning.n != 0;
@@ -114,10 +128,15 @@ static void on_delta(struct provider_call *call, const struct provider_delta *pi
     if (!d->writing && d->task == NULL) {
         d->task = loop_defer(t->s->agent->o.loop, on_delta_task, t);
     }
-    if (d->text.n > DELTA_MAX && d->writing && !d->paused) {
-        d->paused = true;
-        provider_pause(call, true);
+    if (d->text.n > DELTA_MAX && d->writing) {
+        pause_source(t, true);
     }
+}
+
+static void on_delta(struct provider_call *call, const struct provider_delta *piece, void *arg)
+{
+    (void)call;
+    turn__delta(arg, piece);
 }
 
 static void on_retry(struct provider_call *call, const struct provider_error *why, uint64_t wait_ms,
@@ -126,7 +145,7 @@ static void on_retry(struct provider_call *call, const struct provider_error *wh
     struct turn *t = arg;
     struct note n;
     (void)call;
-    flush_deltas(t);
+    turn__flush_deltas(t);
     struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_ABORTED);
     jw_key(w, "error");
     provider_write_error(w, why);
@@ -174,20 +193,16 @@ static struct str text_of(struct turn *t, const struct provider_response *r,
     return arena_str(&t->step_arena, r->text);
 }
 
-static void on_response(struct provider_call *call, const struct provider_response *r, void *arg)
+void turn__count(struct turn *t, const struct provider_usage *u)
 {
-    struct turn *t = arg;
-    (void)call;
-    t->call = NULL;
-    flush_deltas(t);
-    double cost = provider_cost(&t->s->choice, &r->usage);
-    bool counted = !t->compacting && r->usage.input >= 0 && r->usage.output >= 0;
-    t->s->context = counted ? r->usage.input + r->usage.output : t->s->context;
+    double cost = provider_cost(&t->s->choice, u);
+    bool counted = !t->compacting && u->input >= 0 && u->output >= 0;
+    t->s->context = counted ? u->input + u->output : t->s->context;
     for (struct turn *it = t; it != NULL; it = turn__parent(it)) { // who waits for a subagent pays
         struct session *s = it->s;
         struct note n;
-        add_usage(&s->usage, &r->usage);
-        add_usage(&it->usage, &r->usage);
+        add_usage(&s->usage, u);
+        add_usage(&it->usage, u);
         s->cost += cost; // NAN stays NAN
         it->cost += cost;
         struct jw *w = note__begin(&n, s, it, EVENT_USAGE_UPDATED);
@@ -196,6 +211,15 @@ static void on_response(struct provider_call *call, const struct provider_respon
         jw_kint(w, "request", (int64_t)s->requests);
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
+}
+
+static void on_response(struct provider_call *call, const struct provider_response *r, void *arg)
+{
+    struct turn *t = arg;
+    (void)call;
+    t->call = NULL;
+    turn__flush_deltas(t);
+    turn__count(t, &r->usage);
     if (t->compacting) {
         turn__compact_reply(t, r->text);
         return;
@@ -216,7 +240,7 @@ static void on_fail(struct provider_call *call, const struct provider_error *why
     struct turn *t = arg;
     (void)call;
     t->call = NULL;
-    flush_deltas(t);
+    turn__flush_deltas(t);
     if (why->fault == PROVIDER_CONTEXT && !t->compacted && !t->compacting) {
         t->refused = true;
         turn__go(t, TURN_COMPACT);
@@ -249,5 +273,5 @@ void turn__cancel_model(struct turn *t)
         provider_cancel(t->call);
         t->call = NULL;
     }
-    flush_deltas(t);
+    turn__flush_deltas(t);
 }

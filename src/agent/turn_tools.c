@@ -57,10 +57,17 @@ static void on_result_synced(void *arg, int status, const struct err *e)
     settle(arg);
 }
 
-static void note_result(struct tool_call *c, int64_t ms)
+void turn__note_result(struct tool_call *c, note_done *done, void *arg)
 {
     struct turn *t = c->site->turn;
+    int64_t ms = (int64_t)((time_mono_ns() - c->since_ns) / 1000000);
     struct note n;
+    remember_call(c, ms);
+    t->s->calls++;
+    if (!c->noted) {
+        done(arg, 0, NULL);
+        return;
+    }
     struct jw *w = note__begin(&n, t->s, t, EVENT_TOOL_COMPLETED);
     jw_kstr(w, "call_id", c->id);
     jw_kstr(w, "tool", c->name);
@@ -77,24 +84,17 @@ static void note_result(struct tool_call *c, int64_t ms)
     if (c->pipe.args.point == POINT_TOOL_RESULT && c->pipe.changed_by.n != 0) {
         pipe_write_changed(&c->pipe, w);
     }
-    note__end(&n, STORE_SYNCED, on_result_synced, t);
+    note__end(&n, STORE_SYNCED, done, arg);
 }
 
 /// The result is final: into the journal and the conversation.
 static void on_ended(struct tool_call *c)
 {
     struct turn *t = c->site->turn;
-    int64_t ms = (int64_t)((time_mono_ns() - c->since_ns) / 1000000);
     const struct json *r = c->result;
-    remember_call(c, ms);
-    t->s->calls++;
     talk_result(t->s->talk, c->id, json_str(json_get(r, "output"), ""),
                 json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
-    if (c->noted) {
-        note_result(c, ms);
-    } else {
-        settle(t);
-    }
+    turn__note_result(c, on_result_synced, t);
     tool_call__start_waiting(c->site);
 }
 

@@ -73,6 +73,26 @@ static void leave(void *arg, const char *real_dir)
     (void)real_dir;
 }
 
+struct dressing {
+    const struct session *s;
+    agent_environ_cb *done;
+    void *arg;
+};
+
+static void on_dressed(void *arg)
+{
+    struct dressing q = *(struct dressing *)arg;
+    free(arg);
+    q.done(q.arg, agent_session_environ(q.s));
+}
+
+static void dress(void *arg, const struct session *s, agent_environ_cb *done, void *done_arg)
+{
+    struct dressing *q = xmalloc(sizeof *q);
+    *q = (struct dressing){.s = s, .done = done, .arg = done_arg};
+    loop_defer(&((struct rig *)arg)->loop, on_dressed, q);
+}
+
 _Noreturn static void save(void *arg, struct str name, struct str content, const char *session,
                            void (*done)(void *arg, const struct gen_report *r, const struct err *e),
                            void *done_arg)
@@ -236,6 +256,7 @@ void rig_open(struct rig *r, const char *home)
                                     .leave = leave,
                                     .save = save,
                                     .config = project_config,
+                                    .environ = dress,
                                     .made = made,
                                     .changed = changed,
                                     .ended = ended,

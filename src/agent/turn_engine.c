@@ -1,0 +1,562 @@
+// A turn that an outside agent runs: what it tells becomes our events, what it wants goes through our pipeline.
+//
+//     environ ──> thread (session_engine.c) ──turn──> on_delta ─────> message.delta, on_model_delta
+//                                                     on_message ───> message.completed
+//                                                     on_call ──────> the pipeline of tool_call.c ─┐
+//                                                     on_end ──> final       allow, refuse, answer <┘
+//
+// A call is a tool_call like any other: on_tool_call, the schema, permissions, on_resolve_tool, the record for a
+// rewind. Only what "run it" means differs: a tool of ours runs here, one that the engine runs itself (an *errand*)
+// is allowed, and its result waited for. So rules, hooks and people decide about both in the same way.
+//
+// The last message is held back until the turn ends, because on_final may change it; whatever comes after it makes it
+// an earlier one. In the conversation each call stands in a message of its own before its result: an engine may have
+// several under way.
+//
+// Invariants:
+//   - `under_way` from turn() until on_end or on_died; `n_open` counts calls whose results are not on the disk. The
+//     turn goes on when neither holds, once: leave().
+//   - nothing the engine says is taken outside of that time.
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "agent/agent_int.h"
+#include "agent/make.h"
+#include "base/redact.h"
+
+enum { STOP_MS = 5000, ID_MAX = 200 };
+
+/// A call that the engine runs itself.
+struct engine_errand {
+    enum engine_runner runner;
+    enum tool_effect effect; // when the tool is none of ours
+    struct str tool;         // as the engine asked for it
+    bool started;            // the pipeline lets it run
+    bool over;               // the engine has told the result
+    struct str output, diff;
+    const char *error;
+};
+
+// ---- the end ------------------------------------------------------------------------------------
+
+/// What is held back is not the last message, or there will be no other end.
+static void tell_held(struct turn *t)
+{
+    if (t->engine.has_held) {
+        struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
+        make_put(item, "type", make_strz("text"));
+        make_put(item, "text", make_str(t->engine.held));
+        make_push(content, *item);
+        t->engine.has_held = false;
+        t->reply = (struct turn_reply){.text = t->engine.held, .content = content};
+        turn__note_reply(t, t->engine.held, NULL);
+    }
+}
+
+/// Neither the engine nor a call is under way: the turn goes on.
+static void leave(struct turn *t)
+{
+    struct turn_engine *g = &t->engine;
+    if (g->under_way || t->n_open != 0 || t->step != TURN_ENGINE) {
+        return;
+    }
+    timer_stop(&g->patience);
+    agent__engine_rest(t->s);
+    talk_hear(t->s->talk, SIZE_MAX);
+    if (g->end != ENGINE_COMPLETED || g->stopped != NULL || t->interrupted) {
+        tell_held(t);
+    }
+    if (t->interrupted) {
+        turn__go(t, TURN_DONE);
+    } else if (g->stopped != NULL) {
+        turn__fail(t, g->stopped, "%s", t->error.p);
+    } else if (g->end == ENGINE_INTERRUPTED) {
+        turn__fail(t, "ENGINE_FAILED", "the engine ended the turn");
+    } else {
+        struct str text = g->has_held ? g->held : STR("");
+        struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
+        make_put(item, "type", make_strz("text"));
+        make_put(item, "text", make_str(text));
+        if (text.n != 0) {
+            make_push(content, *item);
+        }
+        t->reply = (struct turn_reply){.text = text, .content = content};
+        turn__go(t, TURN_FINAL);
+    }
+}
+
+/// The engine has the turn no more.
+static void end_turn(struct turn *t, enum engine_end end)
+{
+    t->engine.under_way = false;
+    t->engine.end = end;
+    turn__flush_deltas(t);
+    turn__cancel_tools(t); // nobody waits for their results
+    leave(t);
+}
+
+/// The process does not answer, or nobody wants it any more.
+static void kill_engine(struct turn *t)
+{
+    agent__engine_close(t->s);
+    end_turn(t, ENGINE_FAILED);
+}
+
+static void set_stopped(struct turn *t, const char *code, const char *text)
+{
+    struct turn_engine *g = &t->engine;
+    if (g->stopped == NULL) {
+        g->stopped = code;
+        t->error = arena_str(&t->arena, str_of(text));
+    }
+}
+
+static void on_impatient(void *arg)
+{
+    struct turn *t = arg;
+    if (!t->interrupted && t->engine.stopped == NULL) {
+        set_stopped(t, "ENGINE_IDLE", "the engine said nothing for too long ([retry] idle_ms)");
+    }
+    kill_engine(t);
+}
+
+/// Something came: the time without any begins anew. While calls run it may say nothing for long.
+static void be_patient(struct turn *t)
+{
+    struct turn_engine *g = &t->engine;
+    if (g->stopped != NULL || t->interrupted) {
+        return; // it ends within STOP_MS
+    }
+    timer_stop(&g->patience);
+    if (t->n_open == 0) {
+        timer_start(&g->patience, t->s->choice.retry.idle_ms);
+    }
+}
+
+void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...)
+{
+    va_list args;
+    char text[600];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    set_stopped(t, code, text);
+    if (t->engine.under_way) {
+        struct engine_thread *th = t->s->live->thread;
+        timer_start(&t->engine.patience, STOP_MS);
+        th->ops->interrupt(th);
+        turn__cancel_tools(t);
+    }
+}
+
+void turn__cancel_engine(struct turn *t)
+{
+    const struct agent_host *h = &t->s->agent->o.host;
+    struct turn_engine *g = &t->engine;
+    if (g->dressing) {
+        g->dressing = false;
+        h->forget_environ(h->arg, t->s, t);
+        turn__go(t, TURN_DONE);
+    } else if (!g->under_way) {
+        turn__cancel_tools(t);
+    } else if (g->stopped != NULL && strcmp(g->stopped, "interrupted") == 0) {
+        kill_engine(t); // asked twice
+    } else {
+        turn__stop_engine(t, "interrupted", "%s", "");
+    }
+}
+
+// ---- calls that the engine runs -----------------------------------------------------------------
+
+static void finish_errand(struct tool_call *c)
+{
+    struct engine_errand *e = c->errand;
+    c->diff = e->diff;
+    tool_call_finish(c, e->output, e->error);
+}
+
+static void start_errand(struct tool_call *c)
+{
+    struct turn *t = c->site->turn;
+    struct engine_errand *e = c->errand;
+    struct session_engine *live = t->s->live;
+    bool changed = !str_eq(c->name, e->tool) || !json_equal(tool_call_input(c), c->said);
+    if (!t->engine.under_way || live == NULL) {
+        tool_call_finish(c, STR(""), "interrupted");
+    } else if (changed && (e->runner == ENGINE_RAN || !live->kind->edits)) {
+        tool_call__fail(c, CALL_DENIED,
+                        "a plugin changed the call, and this engine runs only what it asked for");
+    } else {
+        e->started = true;
+        if (e->runner == ENGINE_ASKS) {
+            live->thread->ops->allow(live->thread, c->id, tool_call_input(c));
+        }
+        if (e->over) {
+            finish_errand(c);
+        }
+    }
+}
+
+static bool cancel_errand(struct tool_call *c)
+{
+    (void)c; // the engine is told to end its turn
+    return true;
+}
+
+const struct tool_entry *turn__engine_entry(struct tool_call *c, struct str name,
+                                            const struct tool_entry *known)
+{
+    static const struct tool_ops ops = {.start = start_errand, .cancel = cancel_errand};
+    static const struct tool tools[] = {{.effect = TOOL_READS, .ops = &ops},
+                                        {.effect = TOOL_WRITES, .ops = &ops},
+                                        {.effect = TOOL_RUNS, .ops = &ops},
+                                        {.effect = TOOL_REACHES, .ops = &ops}};
+    if (known == NULL && tool_find(name) != NULL) {
+        return NULL; // switched off for this session
+    }
+    struct tool_entry *e = arena_calloc(c->site->arena, 1, sizeof *e);
+    *e = known != NULL ? *known : (struct tool_entry){.name = name};
+    e->tool = &tools[known != NULL ? known->tool->effect : c->errand->effect];
+    e->schema = NULL;
+    return e;
+}
+
+/// What the model reads of a call that does not run: why, or what a plugin answered in its place.
+static struct str refusal_of(const struct tool_call *c)
+{
+    struct str error = json_str(json_get(c->result, "error"), "");
+    return error.n != 0 ? error : json_str(json_get(c->result, "output"), "");
+}
+
+/// The result is on the disk, or will never be: now the engine may have it.
+static void on_result_synced(void *arg, int status, const struct err *e)
+{
+    struct tool_call *c = arg;
+    struct turn *t = c->site->turn;
+    struct session_engine *live = t->s->live;
+    (void)status; // what is lost fails the turn at its end
+    (void)e;
+    assert(t->n_open != 0);
+    t->n_open--;
+    if (t->engine.under_way && live != NULL && c->end != CALL_CANCELLED) {
+        struct engine_thread *th = live->thread;
+        struct str output = json_str(json_get(c->result, "output"), "");
+        bool success = json_bool(json_get(c->result, "success"), true);
+        if (c->errand == NULL) {
+            th->ops->answer(th, c->id, success || output.n != 0 ? output : refusal_of(c), success);
+        } else if (!c->errand->started && c->errand->runner == ENGINE_ASKS) {
+            th->ops->refuse(th, c->id, refusal_of(c));
+        } else if (!c->errand->started) {
+            turn__stop_engine(t, "PERMISSION_DENIED",
+                              "the engine ran '%.60s' without asking, which is not allowed: %.300s",
+                              c->name.p, refusal_of(c).p);
+        }
+        be_patient(t);
+    }
+    leave(t);
+}
+
+/// A call in a message of its own, right before its result.
+static void note_call(struct tool_call *c)
+{
+    struct turn *t = c->site->turn;
+    struct str final = t->final;
+    struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 4);
+    make_put(item, "type", make_strz("tool_call"));
+    make_put(item, "id", make_str(c->id));
+    make_put(item, "name", make_str(c->name));
+    make_put(item, "input", *tool_call_input(c));
+    make_push(content, *item);
+    t->reply = (struct turn_reply){.text = STR(""), .content = content};
+    turn__note_reply(t, STR(""), NULL);
+    t->final = final;
+}
+
+static void on_call_ended(struct tool_call *c)
+{
+    struct turn *t = c->site->turn;
+    const struct json *r = c->result;
+    if (c->errand != NULL && !c->errand->over) {
+        c->diff = STR_NULL; // nothing is known to have changed
+    }
+    if (c->noted) {
+        note_call(c);
+        talk_result(t->s->talk, c->id, json_str(json_get(r, "output"), ""),
+                    json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
+    }
+    turn__note_result(c, on_result_synced, c);
+    tool_call__start_waiting(c->site);
+}
+
+// ---- what the engine tells ----------------------------------------------------------------------
+
+/// The turn that the engine has; NULL: none, and nothing of it is wanted.
+static struct turn *turn_of(const struct session *s)
+{
+    struct turn *t = s->turn;
+    bool has = t != NULL && t->step == TURN_ENGINE && t->engine.under_way;
+    if (has) {
+        be_patient(t);
+    }
+    return has && !t->interrupted && t->engine.stopped == NULL ? t : NULL;
+}
+
+static struct tool_call *find_call(const struct turn *t, struct str id)
+{
+    for (size_t i = t->site.calls.n; i-- > 0;) {
+        if (str_eq(t->site.calls.p[i]->id, id)) {
+            return t->site.calls.p[i];
+        }
+    }
+    return NULL;
+}
+
+static void on_thread(void *arg, struct str id)
+{
+    struct session *s = arg;
+    if (!str_eq(str_of(s->engine_thread), id)) {
+        agent__session_set(&s->engine_thread, id);
+        agent__session_save(s, NULL, NULL);
+    }
+}
+
+static void on_delta(void *arg, const struct provider_delta *d)
+{
+    struct turn *t = turn_of(arg);
+    if (t != NULL) {
+        tell_held(t);
+        turn__delta(t, d);
+    }
+}
+
+static void on_void(void *arg, struct str why)
+{
+    struct turn *t = turn_of(arg);
+    struct note n;
+    if (t == NULL) {
+        return;
+    }
+    turn__flush_deltas(t);
+    struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_ABORTED);
+    if (why.n != 0) {
+        jw_kobj(w, "error");
+        jw_kstrz(w, "code", "ENGINE_RETRY");
+        jw_kstr(w, "message", why);
+        jw_end_obj(w);
+    }
+    note__end(&n, STORE_WRITTEN, NULL, NULL);
+}
+
+static void on_message(void *arg, struct str text)
+{
+    struct turn *t = turn_of(arg);
+    if (t != NULL) {
+        turn__flush_deltas(t);
+        tell_held(t);
+        t->engine.held = arena_str(&t->step_arena, text);
+        t->engine.has_held = true;
+    }
+}
+
+/// No turn wants it.
+static void refuse_call(const struct session *s, const struct engine_call *call)
+{
+    struct engine_thread *th = s->live->thread;
+    if (call->runner == ENGINE_ASKS) {
+        th->ops->refuse(th, call->id, STR("interrupted"));
+    } else if (call->runner == ENGINE_OURS) {
+        th->ops->answer(th, call->id, STR("interrupted"), false);
+    }
+}
+
+static void on_call(void *arg, const struct engine_call *call)
+{
+    struct session *s = arg;
+    struct turn *t = turn_of(s);
+    const char *spent = t != NULL ? turn__spent(t) : NULL;
+    if (spent != NULL) { // the engine would ask the model once more, with the result
+        turn__stop_engine(t, "LIMIT_REACHED", "%s", spent);
+    }
+    if (t == NULL || spent != NULL || call->id.n > ID_MAX) {
+        refuse_call(s, call);
+        return;
+    }
+    struct arena *a = &t->step_arena;
+    turn__flush_deltas(t);
+    tell_held(t);
+    struct tool_call *c =
+        tool_call__new(&t->site, arena_str(a, call->id), json_clone(a, call->input));
+    struct str name = arena_str(a, call->tool);
+    if (call->runner != ENGINE_OURS) {
+        c->errand = arena_calloc(a, 1, sizeof *c->errand);
+        *c->errand =
+            (struct engine_errand){.runner = call->runner, .effect = call->effect, .tool = name};
+        c->diff = arena_str(a, call->diff);
+    }
+    t->n_open++;
+    be_patient(t);
+    tool_call__begin(c, name, NULL);
+}
+
+static void on_progress(void *arg, struct str id, struct str text)
+{
+    struct turn *t = turn_of(arg);
+    struct tool_call *c = t != NULL ? find_call(t, id) : NULL;
+    if (c != NULL && !c->over) {
+        tool_call__tell_progress(c, text);
+    }
+}
+
+static struct str clean_text(struct turn *t, struct str text)
+{
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    redact_text(&out, text);
+    struct str kept = tool_call__clip(&t->step_arena, buf_str(&out));
+    kept = arena_str(&t->step_arena, kept);
+    buf_fini(&out);
+    return kept;
+}
+
+static void on_result(void *arg, struct str id, struct str output, struct str error,
+                      struct str diff)
+{
+    struct turn *t = turn_of(arg);
+    struct tool_call *c = t != NULL ? find_call(t, id) : NULL;
+    if (c == NULL || c->errand == NULL || c->over || c->errand->over) {
+        return;
+    }
+    struct engine_errand *e = c->errand;
+    e->over = true;
+    e->output = clean_text(t, output);
+    e->diff = clean_text(t, diff);
+    e->error = error.n != 0 ? clean_text(t, error).p : NULL;
+    if (e->started) {
+        finish_errand(c);
+    }
+}
+
+static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
+{
+    struct turn *t = turn_of(arg);
+    if (t == NULL) {
+        return;
+    }
+    struct session *s = t->s;
+    s->choice.facts.context = window > 0 ? window : s->choice.facts.context;
+    s->requests++;
+    if (t->engine.counted) { // the first one was counted when the turn began
+        t->n_steps++;
+        for (struct turn *above = t; (above = turn__parent(above)) != NULL;) {
+            above->n_below++;
+        }
+    }
+    t->engine.counted = true;
+    turn__count(t, u);
+}
+
+static void on_end(void *arg, enum engine_end end, struct str why)
+{
+    struct session *s = arg;
+    struct turn *t = s->turn;
+    if (t == NULL || t->step != TURN_ENGINE || !t->engine.under_way) {
+        return;
+    }
+    if (end == ENGINE_FAILED) {
+        char *text = str_dup(why);
+        set_stopped(t, "ENGINE_FAILED", text);
+        free(text);
+    }
+    end_turn(t, end);
+}
+
+static void on_died(void *arg, const struct err *e)
+{
+    struct session *s = arg;
+    struct turn *t = s->turn;
+    bool had = t != NULL && t->step == TURN_ENGINE && t->engine.under_way;
+    if (had) {
+        set_stopped(t, "ENGINE_FAILED", e->msg);
+    }
+    agent__engine_close(s);
+    if (had) {
+        end_turn(t, ENGINE_FAILED);
+    }
+}
+
+const struct engine_cb turn__engine_cb = {.on_thread = on_thread,
+                                          .on_delta = on_delta,
+                                          .on_void = on_void,
+                                          .on_message = on_message,
+                                          .on_call = on_call,
+                                          .on_progress = on_progress,
+                                          .on_result = on_result,
+                                          .on_usage = on_usage,
+                                          .on_end = on_end,
+                                          .on_died = on_died};
+
+// ---- the beginning ------------------------------------------------------------------------------
+
+/// What was said, and what plugins put into ctx.memory.
+static struct str input_text(struct turn *t)
+{
+    struct buf out;
+    buf_init(&out, SIZE_MAX);
+    buf_adds(&out, t->text);
+    json_foreach_item (it, t->ctx.memory) {
+        struct str text = it->type == JSON_STR ? it->s : json_str(json_get(it, "content"), "");
+        if (text.n != 0) {
+            buf_addf(&out, "\n\n" STR_FMT, STR_ARG(text));
+        }
+    }
+    buf_adds(&out, buf_str(&t->engine.said));
+    struct str text = arena_str(&t->step_arena, buf_str(&out));
+    buf_fini(&out);
+    return text;
+}
+
+static void on_environ(void *arg, const char *const *vars)
+{
+    struct turn *t = arg;
+    struct session *s = t->s;
+    t->engine.dressing = false;
+    struct engine_thread *th = agent__engine_open(t, vars);
+    struct str system = json_str(json_get(t->request, "system"), "");
+    struct engine_turn in = {.text = input_text(t), .system = agent__engine_system(s, system)};
+    t->engine.under_way = true;
+    be_patient(t);
+    th->ops->turn(th, &in);
+}
+
+void turn__engine(struct turn *t)
+{
+    const struct agent_host *h = &t->s->agent->o.host;
+    struct agent_no no;
+    const struct engine_kind *kind = agent__engine_kind(t->s);
+    if (!agent__engine_usable(t->s, &no)) {
+        turn__fail(t, "ENGINE_MISSING", "%s", no.detail);
+        return;
+    }
+    if (kind->provider != NULL && strcmp(t->s->choice.kind, kind->provider) != 0) {
+        turn__fail(t, "ENGINE_FAILED",
+                   "the engine '%s' speaks to providers of kind %s; '%s' is %s (--provider)",
+                   t->s->engine, kind->provider, t->s->choice.provider, t->s->choice.kind);
+        return;
+    }
+    t->site.ended = on_call_ended;
+    t->engine.dressing = true;
+    timer_init(&t->engine.patience, t->s->agent->o.loop, on_impatient, t);
+    h->environ(h->arg, t->s, on_environ, t);
+}
+
+void turn__steer_engine(struct turn *t, struct str text)
+{
+    if (t->engine.under_way) {
+        struct engine_thread *th = t->s->live->thread;
+        t->heard = talk_hear(t->s->talk, SIZE_MAX);
+        th->ops->steer(th, text);
+    } else {
+        buf_addf(&t->engine.said, "\n\n" STR_FMT, STR_ARG(text));
+    }
+}
