@@ -6,7 +6,7 @@
 // What proc.c and the program afloat-launch say to each other.
 //
 //     afloat-launch [-s] [-3] [-c] -d DIR -f FILES [-m BYTES] [-t SECONDS] [-u N] [-z BYTES]
-//                   [-k UMASK] [-x] [-b RULE]... [-n] [-M BYTES] -- PROGRAM ARG...
+//                   [-k UMASK] [-x] [-b RULE]... [-n | -l] [-M BYTES] -- PROGRAM ARG...
 //
 // -s  stay as supervisor            -3  descriptor 3 is for the program
 // -d  working directory             -f  soft limit of open files
@@ -14,6 +14,8 @@
 //     were, since a person works there
 // -k  umask, a decimal number
 // -x  run it in a box (with -s)     -n  the box has the network
+// -l  the box has a network of its own, in which there is nothing but 127.0.0.1; what listens there on LAUNCH_PORT is
+//     the hub: it gets the socket with LAUNCH_LISTENS
 // -M  memory of a box in all        -u  processes, also of a box in all
 // -b  a rule of the box
 //
@@ -30,7 +32,7 @@
 // a socket on which the launcher sends reports, and a supervisor receives orders. The channel
 // closing without a report of failure means that the program runs (or, with -s, see LAUNCH_ENDED).
 
-enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 256 };
+enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 256, LAUNCH_PORT = 4711 };
 
 // letter, resource, member of struct proc_opts
 #define LAUNCH_LIMITS(X)                                                                           \
@@ -42,6 +44,8 @@ enum { LAUNCH_EXTRA_FD = 3, LAUNCH_CHANNEL_FD = 4, LAUNCH_RULES_MAX = 256 };
 enum launch_limit { LAUNCH_LIMIT_PROCESSES = 1, LAUNCH_LIMIT_MEMORY };
 
 enum launch_kind {
+    LAUNCH_LISTENS =
+        -1, // the descriptor that comes with it listens in the box; value is LAUNCH_PORT
     LAUNCH_LIMITED =
         0, // supervisor: value is the enum launch_limit that the box passed; it was ended
     LAUNCH_ENDED = 1,  // supervisor: the program and its descendants are gone; value is its status

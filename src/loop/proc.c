@@ -123,7 +123,11 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signum)
 
 static void take_report(struct proc *p, const struct launch_report *r)
 {
-    if (r->kind == LAUNCH_LIMITED) {
+    if (r->kind == LAUNCH_LISTENS) {
+        if (uv_pipe_pending_count(&p->channel) != 0 && p->cb.on_listen != NULL) {
+            p->cb.on_listen(p, (uv_stream_t *)&p->channel, p->arg);
+        }
+    } else if (r->kind == LAUNCH_LIMITED) {
         p->result.limit = r->value;
     } else if (r->kind == LAUNCH_ENDED) {
         if (p->result.launched) {
@@ -238,8 +242,9 @@ static char **command_line(struct arena *a, const struct proc_opts *o)
         add_word(a, args, &n, "-b");
         add_word(a, args, &n, o->box[i]);
     }
-    if (o->network) {
-        add_word(a, args, &n, "-n");
+    if (o->network || o->loopback) {
+        assert(!o->network || !o->loopback);
+        add_word(a, args, &n, o->network ? "-n" : "-l");
     }
     add_word(a, args, &n, "--");
     assert(n <= max);
@@ -251,7 +256,7 @@ static int start(struct proc *p, const struct proc_opts *o)
 {
     uv_stdio_container_t stdio[N_STDIO];
     int child_fds[STREAMS] = {-1, -1, -1};
-    uv_pipe_init(&p->loop->uv, &p->channel, 0);
+    uv_pipe_init(&p->loop->uv, &p->channel, o->loopback);
     proc__adopt(p, (uv_handle_t *)&p->channel);
     int rc = proc__stream_open(p, &p->in, 0, o->in, o->in_fd, &stdio[0], &child_fds[0]);
     if (rc == 0) {

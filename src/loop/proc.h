@@ -35,6 +35,8 @@ struct proc_cb {
     /// `which` is 1 or 2; n == 0 is the end of that stream. `bytes` are borrowed for the call. May be NULL:
     /// output is then discarded.
     void (*on_output)(struct proc *p, int which, struct str bytes, void *arg);
+    /// The box listens: `from` has the socket for uv_accept(), which must be called. Needed with `loopback`.
+    void (*on_listen)(struct proc *p, uv_stream_t *from, void *arg);
     /// Called once, after the streams have ended. The proc is freed when it returns.
     /// Supervised: every descendant is gone. Otherwise a grandchild may still hold a pipe open: what
     /// it has written until then is delivered, and the stream ends with the program.
@@ -52,6 +54,7 @@ struct proc_opts {
     bool supervise;         // proc_kill(), its end and our own death end every descendant
     const char *const *box; // rules as in loop/launch.h, NULL at the end; needs `supervise`
     bool network;           // in a box
+    bool loopback;          // in a box: only 127.0.0.1, where on_listen serves LAUNCH_PORT
     uint64_t box_memory;    // bytes for all processes of a box; 0: no limit
     const mode_t *umask;    // NULL: what proc_set_umask() said
     uint64_t file_limit;    // soft RLIMIT_NOFILE; 0: what the hub was started with

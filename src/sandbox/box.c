@@ -191,6 +191,11 @@ static int fill(struct box *b, const struct box_policy *p, struct grants *grants
     if (b->tmp_dir != NULL) {
         box__add(b, 't', b->tmp_dir);
     }
+    char *own = p->own != NULL ? real_path(p->own) : NULL;
+    if (own != NULL) {
+        box__add(b, 'w', own);
+    }
+    free(own);
     if (rc == 0 && b->mode == BOX_WORKSPACE_WRITE) {
         rc = add_writables(b, p, grants, e);
     } else {

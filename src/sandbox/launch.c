@@ -119,6 +119,7 @@ static bool parse_option(struct request *r, int letter, const char *text)
     case 'k': return parse_number(text, &r->umask);
     case 'x': r->box.on = true; return true;
     case 'n': r->box.network = true; return true;
+    case 'l': r->box.loopback = true; return true;
     case 'M': return parse_number(text, &r->box_memory);
     case '?': return false;
     case 'b': {
@@ -144,7 +145,7 @@ static bool parse_request(struct request *r, int argc, char **argv)
     int letter;
     opterr = 0;
     r->umask = RLIM_INFINITY;
-    while ((letter = getopt(argc, argv, "+s3cxnd:f:k:m:t:u:z:b:M:")) != -1) {
+    while ((letter = getopt(argc, argv, "+s3cxnld:f:k:m:t:u:z:b:M:")) != -1) {
         if (!parse_option(r, letter, optarg)) {
             return false;
         }
@@ -432,6 +433,9 @@ static _Noreturn void supervise(void)
 static _Noreturn void become_init(const struct request *r)
 {
     keep__forget();
+    if (r->box.loopback) {
+        box__listen();
+    }
     box__mount(&r->box);
     pid_t program = fork();
     if (program < 0) {
@@ -477,7 +481,7 @@ static _Noreturn void split(const struct request *r)
         sv.in_box->status = -1;
         keep__make(&r->box);
     }
-    sv.program = r->box.on ? box__fork() : fork();
+    sv.program = r->box.on ? box__fork(r->box.loopback) : fork();
     if (sv.program < 0) {
         launch__fail(LAUNCH_NO_SETUP);
     }

@@ -22,12 +22,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -141,15 +145,16 @@ static bool map_ids(pid_t child)
     return map_one(uids, geteuid()) && write_file(groups, "deny") && map_one(gids, getegid());
 }
 
-pid_t box__fork(void)
+pid_t box__fork(bool loopback)
 {
     enum { SPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC };
+    int spaces = SPACES | (loopback ? CLONE_NEWNET : 0);
     int ready[2];
     char c = 0;
     if (pipe2(ready, O_CLOEXEC) != 0) {
         launch__fail(LAUNCH_NO_SETUP);
     }
-    pid_t child = (pid_t)syscall(SYS_clone, SPACES | SIGCHLD, 0, 0, 0, 0);
+    pid_t child = (pid_t)syscall(SYS_clone, spaces | SIGCHLD, 0, 0, 0, 0);
     if (child < 0) {
         launch__fail(LAUNCH_NO_NAMESPACE);
     }
@@ -165,6 +170,42 @@ pid_t box__fork(void)
     close(ready[0]);
     close(ready[1]);
     return child;
+}
+
+/// The socket stays one of the box's network, whoever has it: so programs in there reach the hub, and nobody else.
+static void give_away(int fd)
+{
+    struct launch_report r = {.kind = LAUNCH_LISTENS, .value = LAUNCH_PORT};
+    struct iovec data = {&r, sizeof r};
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof fd)];
+    } control = {0};
+    struct msghdr m = {.msg_iov = &data,
+                       .msg_iovlen = 1,
+                       .msg_control = control.space,
+                       .msg_controllen = sizeof control.space};
+    control.head = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    if (sendmsg(LAUNCH_CHANNEL_FD, &m, MSG_NOSIGNAL) != (ssize_t)sizeof r) {
+        launch__fail(LAUNCH_NO_NAMESPACE);
+    }
+    close(fd);
+}
+
+void box__listen(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(LAUNCH_PORT),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) != 0 ||
+        bind(fd, (const struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 64) != 0) {
+        launch__fail(LAUNCH_NO_NAMESPACE);
+    }
+    give_away(fd);
 }
 
 // ---- 1, 2: copy and freeze -------------------------------------------------------------------

@@ -15,6 +15,7 @@ struct launch_box {
     const char *rules[LAUNCH_RULES_MAX];
     size_t n;
     bool network;
+    bool loopback; // a network of its own, with the hub at its other end
 };
 
 static inline char launch_rule_kind(const char *rule)
@@ -37,8 +38,10 @@ int launch__open(const char *path);
 // ---- namespaces and mounts: launch_box.c ---------------------------------------------------------
 
 /// Fork into new user, mount, process and IPC namespaces in which we are who we were. Returns as
-/// fork() does; in the child, ids are in place.
-pid_t box__fork(void);
+/// fork() does; in the child, ids are in place. `loopback`: into a new network namespace too.
+pid_t box__fork(bool loopback);
+/// In the child: bring up 127.0.0.1 of its own network, listen there, and give the socket to the hub.
+void box__listen(void);
 /// In the child: make the mounts.
 void box__mount(const struct launch_box *b);
 

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -138,7 +139,7 @@ static void enter_landlock(const struct launch_box *b)
         errno = EOPNOTSUPP;
         launch__fail(LAUNCH_NO_LANDLOCK);
     }
-    int ruleset = landlock_create(abi, b->network);
+    int ruleset = landlock_create(abi, b->network || b->loopback);
     if (ruleset < 0) {
         launch__fail(LAUNCH_NO_LANDLOCK);
     }
@@ -166,15 +167,19 @@ static void enter_landlock(const struct launch_box *b)
 
 // ---- the filter ------------------------------------------------------------------------------
 
-static void enter_filter(bool network)
+static void enter_filter(const struct launch_box *b)
 {
     const uint32_t allow = SECCOMP_RET_ALLOW;
     const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
-    const uint32_t offline = network ? allow : SECCOMP_RET_ERRNO | ENETUNREACH;
+    const uint32_t offline = b->network ? allow : SECCOMP_RET_ERRNO | ENETUNREACH;
     const struct bpf_rule rules[] = {
-#define REFUSE(name)                {.nr = __NR_##name, .verdict = refuse},
-#define ABSENT(name)                {.nr = __NR_##name, .verdict = SECCOMP_RET_ERRNO | ENOSYS},
-#define OFFLINE(name)               {.nr = __NR_##name, .verdict = offline},
+#define REFUSE(name) {.nr = __NR_##name, .verdict = refuse},
+#define ABSENT(name) {.nr = __NR_##name, .verdict = SECCOMP_RET_ERRNO | ENOSYS},
+#define OFFLINE(name)                                                                              \
+    {__NR_##name, b->loopback ? allow : offline,                                                   \
+     0,           b->loopback ? BPF_EQUAL : BPF_ANY_ARG,                                           \
+     AF_INET,     offline,                                                                         \
+     0,           0},
 #define REFUSE_IF(name, arg_, bits) {__NR_##name, allow, arg_, BPF_CLEAR, bits, refuse, 0, 0},
 #define REFUSE_NEW(name, flags_, arg_, bits)                                                       \
     {__NR_##name, allow,  arg_,   BPF_CLEAR,                                                       \
@@ -201,5 +206,5 @@ void walls__enter(const struct launch_box *b)
 {
     drop_privileges();
     enter_landlock(b);
-    enter_filter(b->network);
+    enter_filter(b);
 }

@@ -31,6 +31,13 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     }
 }
 
+static void on_listen(struct proc *p, uv_stream_t *from, void *arg)
+{
+    (void)p;
+    (void)arg;
+    boxed.on_listen(from);
+}
+
 static void make_base(void)
 {
     snprintf(boxed.base, sizeof boxed.base, "%s", test_dir());
@@ -57,7 +64,8 @@ static void make_base(void)
 
 static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *box)
 {
-    static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
+    static const struct proc_cb cb = {
+        .on_output = on_output, .on_listen = on_listen, .on_exit = on_exit_cb};
     static const char *const env[] = {"PATH=/usr/bin:/bin", "HOME=/nonexistent",
                                       "GIT_CONFIG_NOSYSTEM=1", NULL};
     const char *argv[] = {"/bin/sh", "-c", script, NULL};
@@ -70,7 +78,8 @@ static void spawn(struct boxed_cmd *cmd, const char *script, const struct box *b
         .err = PROC_STDOUT,
         .supervise = true,
         .box = box_rules(box),
-        .network = box_network(box),
+        .network = box_network(box) && boxed.on_listen == NULL,
+        .loopback = boxed.on_listen != NULL,
         .process_limit = boxed.process_limit,
         .box_memory = boxed.memory_limit,
         .fd3 = boxed.fd3,

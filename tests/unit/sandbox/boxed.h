@@ -27,9 +27,11 @@ struct boxed {
     const char *hide[2];
     struct box_policy policy;
     uint64_t process_limit, memory_limit;
-    int fd3;              // given to the command as descriptor 3; 0 for none
-    struct boxed_cmd cmd; // the last one of boxed_run()
-    struct err missing;   // why this machine gives no box; code 0: it does
+    void (*on_listen)(
+        uv_stream_t *from); // the box has 127.0.0.1 only, and we listen there; NULL: it has not
+    int fd3;                // given to the command as descriptor 3; 0 for none
+    struct boxed_cmd cmd;   // the last one of boxed_run()
+    struct err missing;     // why this machine gives no box; code 0: it does
 };
 
 extern struct boxed boxed;

@@ -138,6 +138,27 @@ TEST(read_only_shows_all_of_a_worktree_when_the_work_is_further_down)
     boxed_end();
 }
 
+TEST(a_program_has_a_directory_of_its_own_in_the_home_in_any_mode)
+{
+    boxed_begin(true);
+    boxed_need();
+    boxed_save("home/sessions/x/engine/kept", "mine");
+    boxed.policy.own = boxed_path("home/sessions/x/engine");
+    char own[400];
+    snprintf(own, sizeof own, "%s", boxed.policy.own);
+    boxed.policy.own = own;
+    for (int mode = BOX_READ_ONLY; mode <= BOX_WORKSPACE_WRITE; mode++) {
+        char script[900];
+        boxed.policy.mode = (enum box_mode)mode;
+        snprintf(script, sizeof script, "cat %s/kept && echo new > %s/made", own, own);
+        CHECK_INT(boxed_run(script), 0);
+        CHECK(boxed_holds("home/sessions/x/engine/made", "new\n"));
+        snprintf(script, sizeof script, "cat %s/../../../token", own);
+        CHECK(boxed_run(script) > 0); // the rest of the home stays out of reach
+    }
+    boxed_end();
+}
+
 TEST(more_directories_can_be_opened)
 {
     const char *more[] = {NULL, "/nonexistent/for/sure", NULL};

@@ -661,3 +661,84 @@ TEST(without_a_filter_nothing_is_run)
                                  PR_SET_SECCOMP, SECCOMP_RET_ALLOW, 0, 0});
     check_not_run(LAUNCH_NO_FILTER, "system call filter");
 }
+
+// ---- a network of its own -------------------------------------------------------------------------
+
+static uv_tcp_t listener, caller;
+static unsigned n_callers;
+
+static void close_caller(uv_write_t *w, int status)
+{
+    (void)status;
+    uv_close((uv_handle_t *)w->handle, NULL);
+}
+
+/// Say hello to who calls.
+static void on_caller(uv_stream_t *server, int status)
+{
+    static uv_write_t w;
+    static char hello[] = "hello from outside\n";
+    uv_buf_t text = uv_buf_init(hello, sizeof hello - 1);
+    CHECK_INT(status, 0);
+    n_callers++;
+    uv_tcp_init(&boxed.loop.uv, &caller);
+    CHECK_INT(uv_accept(server, (uv_stream_t *)&caller), 0);
+    CHECK_INT(uv_write(&w, (uv_stream_t *)&caller, &text, 1, close_caller), 0);
+}
+
+static void take_listener(uv_stream_t *from)
+{
+    uv_tcp_init(&boxed.loop.uv, &listener);
+    CHECK_INT(uv_accept(from, (uv_stream_t *)&listener), 0);
+    CHECK_INT(uv_listen((uv_stream_t *)&listener, 4, on_caller), 0);
+}
+
+static void on_gone(uv_handle_t *h)
+{
+    *(bool *)h->data = true;
+}
+
+/// Run it, and close what it gave us.
+static int run_on_loopback(const char *script)
+{
+    bool gone = false;
+    int rc = boxed_run(script);
+    listener.data = &gone;
+    uv_close((uv_handle_t *)&listener, on_gone);
+    while (!gone) {
+        loop_run_once(&boxed.loop, false);
+    }
+    return rc;
+}
+
+TEST(a_box_with_a_network_of_its_own_reaches_the_hub_and_nobody_else)
+{
+    static uv_tcp_t host;
+    struct sockaddr_in at;
+    int n = sizeof at;
+    char script[200];
+    boxed_begin(true);
+    boxed_need();
+    n_callers = 0;
+    uv_ip4_addr("127.0.0.1", 0, &at);
+    uv_tcp_init(&boxed.loop.uv, &host); // a service of the machine
+    CHECK_INT(uv_tcp_bind(&host, (const struct sockaddr *)&at, 0), 0);
+    CHECK_INT(uv_listen((uv_stream_t *)&host, 4, on_caller), 0);
+    CHECK_INT(uv_tcp_getsockname(&host, (struct sockaddr *)&at, &n), 0);
+    boxed.on_listen = take_listener;
+    snprintf(script, sizeof script, "exec bash -c 'cat </dev/tcp/127.0.0.1/%d'", LAUNCH_PORT);
+    CHECK_INT(run_on_loopback(script), 0);
+    CHECK_STR(buf_z(&boxed.cmd.out), "hello from outside\n");
+    CHECK_INT(n_callers, 1);
+    snprintf(script, sizeof script, "exec bash -c 'cat </dev/tcp/127.0.0.1/%d'",
+             ntohs(at.sin_port));
+    CHECK(run_on_loopback(script) > 0); // the machine's own 127.0.0.1 is another one
+    CHECK_INT(n_callers, 1);
+    CHECK_INT(run_on_loopback("exec ./escape unix"), ENETUNREACH);
+    CHECK_INT(run_on_loopback("exec ./escape netlink"), ENETUNREACH);
+    CHECK_INT(run_on_loopback("exec ./escape udp6"), ENETUNREACH);
+    CHECK_INT(run_on_loopback("exec ./escape userns"), EPERM);
+    uv_close((uv_handle_t *)&host, NULL);
+    boxed.on_listen = NULL;
+    boxed_end();
+}
