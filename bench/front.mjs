@@ -8,15 +8,15 @@ import { Hub, launch, open } from "../tests/browser/rig.mjs";
 
 const [saves, swaps, plugins] = process.argv.slice(2).map(Number);
 const hub = new Hub();
-const text = (n) => `import { definePlugin } from "afloat";
+const text = (n, id = "p") => `import { definePlugin } from "afloat";
 import { useState } from "react";
 function Panel() { const [t, set] = useState(""); return <div><h2 data-version="${n}">version ${n}</h2><input value={t} onChange={(e) => set(e.target.value)} /></div>; }
-export default definePlugin({ panels: [{ id: "p", title: "P", component: Panel, open: true }] });
+export default definePlugin({ panels: [{ id: "${id}", title: "P", component: Panel, open: true }] });
 `;
 function save(name, n) {
   const file = path.join(hub.home, "plugins", name, "front/index.tsx");
   fs.mkdirSync(path.dirname(file), { recursive: true });
-  fs.writeFileSync(file + ".tmp~", text(n));
+  fs.writeFileSync(file + ".tmp~", text(n, name));
   const at = Date.now();
   fs.renameSync(file + ".tmp~", file);
   return at;

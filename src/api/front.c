@@ -73,23 +73,26 @@ const char *api__front_needs(const struct api *api, const char *plugin)
 
 // ---- the list -----------------------------------------------------------------------------------
 
-static void write_front(const char *name, const struct plugin_front *f, struct jw *w)
+/// The address of a file of the version that serves; its hash makes it one that never changes.
+static char *url_of(struct arena *a, const char *name, const struct plugin_front *f,
+                    const char *file)
+{
+    return arena_printf(a, "/front/%s/%llu/%s?v=%.12s", name, (unsigned long long)f->revision, file,
+                        f->hash);
+}
+
+static void write_front(struct api *api, struct arena *a, const char *name,
+                        const struct plugin_front *f, struct jw *w)
 {
     jw_obj(w);
     jw_kstrz(w, "name", name);
     jw_kint(w, "revision", (int64_t)f->revision);
     jw_kstrz(w, "hash", f->hash);
-    jw_key(w, "url");
-    jw_strf(w, "/front/%s/%llu/%s?v=%.12s", name, (unsigned long long)f->revision, f->entry,
-            f->hash);
-    jw_key(w, "style");
-    if (f->style != NULL) {
-        jw_strf(w, "/front/%s/%llu/%s?v=%.12s", name, (unsigned long long)f->revision, f->style,
-                f->hash);
-    } else {
-        jw_null(w);
-    }
+    jw_kstrz(w, "url", url_of(a, name, f, f->entry));
+    jw_kstrz(w, "style", f->style != NULL ? url_of(a, name, f, f->style) : NULL);
     jw_kvalue(w, "options", f->options);
+    const struct front_notes *n = notes_of(api, name);
+    jw_kbool(w, "reported", n != NULL && (n->diags.n != 0 || n->needs != NULL));
     jw_end_obj(w);
 }
 
@@ -102,13 +105,26 @@ void op_FRONT_LIST(struct api *api, struct op_call *c)
         struct plugin_front f;
         const char *name = plugins_at(api->plugins, i).name;
         if (plugins_front(api->plugins, str_of(name), &f)) {
-            write_front(name, &f, w);
+            write_front(api, c->arena, name, &f, w);
         }
     }
     jw_end_arr(w);
     jw_kint(w, "generation", api_generation(api));
     jw_end_obj(w);
     op_end(c, 200);
+}
+
+void api_list_fronts(const struct api *api, void (*url)(void *arg, const char *url), void *arg)
+{
+    struct arena a = {0};
+    for (size_t i = 0; api->plugins != NULL && i < plugins_count(api->plugins); i++) {
+        struct plugin_front f;
+        const char *name = plugins_at(api->plugins, i).name;
+        if (plugins_front(api->plugins, str_of(name), &f)) {
+            url(arg, url_of(&a, name, &f, f.entry));
+        }
+    }
+    arena_fini(&a);
 }
 
 bool api_front_file(const struct api *api, struct str name, struct str revision, struct str path,

@@ -82,11 +82,22 @@ static void add_policy(struct buf *out, const char *nonce)
              nonce, nonce);
 }
 
+static void add_front(void *arg, const char *url)
+{
+    struct buf *out = arg;
+    buf_addz(out, "<link rel=\"modulepreload\" fetchpriority=\"low\" href=\"");
+    add_text(out, url);
+    buf_addz(out, "\">\n");
+}
+
+// A browser begins to load plugins' modules with the page, not after it.
 static void add_html(struct buf *out, const struct server *s, const char *nonce)
 {
     const struct {
-        const char *mark, *text;
-    } fills[] = {{"%NONCE%", nonce}, {"%DIR%", s->start_dir != NULL ? s->start_dir : ""}};
+        const char *mark, *text; // NULL: the modules of plugins
+    } fills[] = {{"%NONCE%", nonce},
+                 {"%DIR%", s->start_dir != NULL ? s->start_dir : ""},
+                 {"%FRONTS%", NULL}};
     for (const char *p = s->page->html; *p != '\0';) {
         size_t i = 0;
         while (i < ARRAY_LEN(fills) && strncmp(p, fills[i].mark, strlen(fills[i].mark)) != 0) {
@@ -95,7 +106,11 @@ static void add_html(struct buf *out, const struct server *s, const char *nonce)
         if (i == ARRAY_LEN(fills)) {
             buf_addc(out, *p++);
         } else {
-            add_text(out, fills[i].text);
+            if (fills[i].text != NULL) {
+                add_text(out, fills[i].text);
+            } else {
+                api_list_fronts(s->api, add_front, out);
+            }
             p += strlen(fills[i].mark);
         }
     }

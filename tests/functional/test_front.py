@@ -354,3 +354,23 @@ def test_a_plugin_with_a_web_side_alone_is_valid(home, hub):
     put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "";\n'})
     good = home.json("plugin", "validate", str(home.dir / "plugins/demo"))
     assert (good["name"], good["hooks"], good["tools"], good["front"]) == ("demo", [], [], "front/index.tsx")
+
+
+def test_the_page_begins_to_load_modules_with_itself(home, hub, http):
+    put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "";\n'})
+    home.ok("reload")
+    row = fronts(home)["demo"]
+    html = http("GET", "/").body.decode()
+    assert f'<link rel="modulepreload" fetchpriority="low" href="{row["url"]}">' in html
+    assert html.index("importmap") < html.index(row["url"]), "a map after a module is refused"
+
+
+def test_the_list_says_whether_a_page_reported_something(home, hub):
+    put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "";\n'})
+    home.ok("reload")
+    assert fronts(home)["demo"]["reported"] is False
+    report = {"revision": 1, "diagnostics": [{"code": "FRONT_LOAD_FAILED", "message": "no"}]}
+    home.http("POST", "/front/demo/report", json.dumps(report).encode())
+    assert fronts(home)["demo"]["reported"] is True
+    home.http("POST", "/front/demo/report", b'{"revision": 1}')
+    assert fronts(home)["demo"]["reported"] is False, "a page that loads it well takes it back"

@@ -1,7 +1,7 @@
 // The dock: panels in tabs and splits that can be dragged, maximised and closed, and that are there again
 // after a reload. dockview keeps the layout and hands out elements; React draws into them through
 // portals, so a panel sees the page's providers and keeps its state while it is moved.
-import { createDockview, type DockviewApi, type GroupPanelPartInitParameters, type IContentRenderer, type IGroupHeaderProps, type SerializedDockview } from "dockview-core";
+import { createDockview, type DockviewApi, type GroupPanelPartInitParameters, type IContentRenderer, type IDockviewPanel, type IGroupHeaderProps, type SerializedDockview } from "dockview-core";
 import { memo, Suspense, useEffect, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 import { Boundary } from "./Boundary";
@@ -70,15 +70,22 @@ function groupActions() {
 const direction = { center: "within", left: "left", right: "right", bottom: "below" } as const;
 const seen = new Set<string>(); // keys of panels that were there once in this page's life
 
+let front: IDockviewPanel | null = null; // stays in front of panels that open by themselves
+
 function open(api: DockviewApi, request: PanelRequest): void {
   const panel = registry.find("panels", request.panel);
   const key = panel?.key ?? request.panel;
   const own = typeof request.params.key === "string" && panel?.many ? `#${request.params.key}` : "";
   const there = api.getPanel(key + own);
   if (there) {
+    if (request.quiet) return;
     there.update({ params: { ...request.params, panel: key } });
     there.api.setActive();
     return;
+  }
+  if (request.quiet && api.activePanel && !front) { // once for all that open together
+    front = api.activePanel;
+    setTimeout(() => { front?.api.setActive(); front = null; }, 0);
   }
   const placement = panel?.placement ?? "center";
   const beside = api.activePanel && placement !== "center" ? { referencePanel: api.activePanel, direction: direction[placement] } : undefined;
@@ -125,30 +132,38 @@ export default function Dock() {
         api.clear(); // a layout of another version
       }
     }
-    const changed = api.onDidLayoutChange(() => {
-      layout.set(api.panels.length > 0 ? api.toJSON() : null);
+    const keep = () => layout.set(api.panels.length > 0 ? api.toJSON() : null);
+    const tell = () => {
       setN(api.panels.length);
       if (api.panels.length === 0) {
         dockWanted.set(false);
         if (cover.get() === "dock") cover.set("none");
       }
-    });
-    const tell = () => panelsOpen.set({
-      panels: api.panels.map((p) => {
-        const { panel, ...params } = p.params as { panel: string };
-        return { key: panel, title: p.title ?? panel, params, close: () => p.api.close() };
-      }),
-      active: (api.activePanel?.params as { panel?: string } | undefined)?.panel ?? null,
-      activeParams: api.activePanel?.params ?? {},
-    });
-    const moved = [api.onDidLayoutChange(tell), api.onDidActivePanelChange(tell)];
-    tell();
-    setN(api.panels.length);
+      panelsOpen.set({
+        panels: api.panels.map((p) => {
+          const { panel, ...params } = p.params as { panel: string };
+          return { key: panel, title: p.title ?? panel, params, close: () => p.api.close() };
+        }),
+        active: (api.activePanel?.params as { panel?: string } | undefined)?.panel ?? null,
+        activeParams: api.activePanel?.params ?? {},
+      });
+    };
+    let told = 0, saved = 0;
+    const moved = () => { // many at once while plugins open their panels: told once
+      told ||= window.setTimeout(() => { told = 0; tell(); }, 0);
+      saved ||= window.setTimeout(() => { saved = 0; keep(); }, 150);
+    };
+    const ends = [api.onDidLayoutChange(moved), api.onDidActivePanelChange(moved)];
+    window.addEventListener("pagehide", keep);
     setOpener((request) => open(api, request));
+    tell();
     return () => {
       setOpener(null);
-      changed.dispose();
-      for (const m of moved) m.dispose();
+      clearTimeout(told);
+      clearTimeout(saved);
+      keep();
+      window.removeEventListener("pagehide", keep);
+      for (const e of ends) e.dispose();
       panelsOpen.set({ panels: [], active: null, activeParams: {} });
       api.dispose();
       mounted.set([]);

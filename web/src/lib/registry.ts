@@ -150,6 +150,13 @@ function resolve(owners: ReadonlyMap<string, Partial<Outputs>>): State {
 }
 
 const state = createStore<State>(resolve(new Map()));
+let held: Map<string, Partial<Outputs>> | null = null; // while a batch runs: what the owners will contribute
+
+function change(fn: (owners: Map<string, Partial<Outputs>>) => void): void {
+  const owners = held ?? new Map(state.get().owners);
+  fn(owners);
+  if (!held) state.set(resolve(owners));
+}
 
 export const registry = {
   subscribe: state.subscribe,
@@ -164,14 +171,22 @@ export const registry = {
   },
   /** Replace all that `owner` contributes; an owner keeps its place in the order. Gives its conflicts. */
   replace(owner: string, outputs: Partial<Outputs>): Conflict[] {
-    const owners = new Map(state.get().owners);
-    owners.set(owner, outputs);
-    state.set(resolve(owners));
+    change((owners) => owners.set(owner, outputs));
     return state.get().conflicts.filter((c) => c.other === owner || c.first === owner);
   },
   remove(owner: string): void {
-    const owners = new Map(state.get().owners);
-    if (owners.delete(owner)) state.set(resolve(owners));
+    if (state.get().owners.has(owner)) change((owners) => owners.delete(owner));
+  },
+  /** Make several changes one: readers see them together. Inside, what is read is what was there before. */
+  batch(fn: () => void): void {
+    held = new Map(state.get().owners);
+    try {
+      fn();
+    } finally {
+      const owners = held;
+      held = null;
+      state.set(resolve(owners));
+    }
   },
 };
 

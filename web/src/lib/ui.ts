@@ -52,6 +52,8 @@ export interface PanelRequest {
   panel: string;
   params: Record<string, unknown>;
   title?: string;
+  /** Leave what is in front there. */
+  quiet?: boolean;
 }
 type PanelOpener = (request: PanelRequest) => void;
 let opener: PanelOpener | null = null;
@@ -60,10 +62,10 @@ const waiting: PanelRequest[] = [];
 export const dockWanted = createStore(false);
 
 /** Open a panel in the dock, or bring it to the front when it is open. */
-export function openPanel(panel: string, params: Record<string, unknown> = {}, title?: string): void {
-  const request = { panel, params, title };
+export function openPanel(panel: string, params: Record<string, unknown> = {}, title?: string, quiet = false): void {
+  const request = { panel, params, title, quiet };
   dockWanted.set(true);
-  cover.set("dock");
+  if (!quiet) cover.set("dock");
   if (opener) opener(request);
   else waiting.push(request);
 }

@@ -24,6 +24,8 @@ interface Listed {
   url: string;
   style: string | null;
   options: unknown;
+  /** The hub holds something that a page said of this version. */
+  reported: boolean;
 }
 interface Diagnostic {
   code: "FRONT_LOAD_FAILED" | "OUTPUT_CONFLICT";
@@ -71,9 +73,11 @@ function tellAll(name: string): void {
   if (!p) return;
   const mine = registry.conflicts().filter((c) => c.other === name).map(conflictText);
   const now = [...p.failed, ...mine];
-  const text = JSON.stringify([p.listed.revision, now, p.needs]);
-  if (text === p.told) return;
+  const fine = now.length === 0 && !p.needs;
+  const text = fine ? "" : JSON.stringify([p.listed.revision, now, p.needs]);
+  if (text === p.told && !(fine && p.listed.reported)) return;
   p.told = text;
+  p.listed.reported = !fine;
   tell(p.listed, now, p.needs ?? undefined);
 }
 
@@ -178,11 +182,34 @@ function swap(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: H
   askForReload(l.name, needs);
   life(l.name, plugin, { type: "plugin_start", reason: running ? "reload" : "start" });
   tellAll(l.name);
+}
+
+/** Open the panels that ask for it, each once in the page's life. */
+function openOwn(l: Listed, plugin: FrontPlugin): void {
   for (const panel of plugin.panels ?? []) {
     const key = `${l.name}.${panel.id}`;
-    if (panel.open && !openedOnce.has(key)) openPanel(key);
+    if (panel.open && !openedOnce.has(key)) openPanel(key, {}, undefined, !settled);
     if (panel.open) openedOnce.add(key);
   }
+}
+
+const landing: (() => void)[] = [];
+
+/** Put a version in place: while the page opens together with the others that came, since each would render the page. */
+function land(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: HTMLLinkElement | null): Promise<void> {
+  return new Promise((done, fail) => {
+    const put = () => {
+      try {
+        if (newest.get(l.name) !== mark(l)) throw null; // a newer version came meanwhile, or it was removed
+        swap(l, module, plugin, style);
+        done();
+      } catch (e) {
+        fail(e);
+      }
+    };
+    if (settled) put();
+    else if (landing.push(put) === 1) setTimeout(() => registry.batch(() => { for (const one of landing.splice(0)) one(); }), 12);
+  });
 }
 
 async function load(l: Listed): Promise<void> {
@@ -193,8 +220,8 @@ async function load(l: Listed): Promise<void> {
     style = await loadStyle(l);
     const module = await importModule(l);
     const plugin = checkPlugin(module.default, l.options);
-    if (newest.get(l.name) !== mark(l)) throw null; // a newer version came meanwhile, or it was removed
-    swap(l, module, plugin, style);
+    await land(l, module, plugin, style);
+    openOwn(l, plugin);
   } catch (e) {
     style?.remove();
     if (newest.get(l.name) === mark(l)) tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
@@ -244,8 +271,11 @@ async function sync(): Promise<void> {
       if (p && mark(p.listed) === mark(l)) { // another revision of the same web side
         p.listed = l;
         tellAll(l.name);
-      } else if (!registry.owners().includes(l.name)) registry.replace(l.name, {}); // its place in the order
+      }
     }
+    const owners = registry.owners();
+    const more = list.filter((l) => !owners.includes(l.name));
+    if (more.length > 0) registry.batch(() => { for (const l of more) registry.replace(l.name, {}); }); // their places in the order
     const all = Promise.all(due.map(load));
     void within(all, 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
   } while (again);
