@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -214,6 +216,22 @@ int path_write_fd(int fd, struct str bytes)
         bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
     }
     return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+int path_remove_tree(const char *path, struct err *e)
+{
+    errno = 0;
+    return nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0
+               ? 0
+               : err_sys(e, "cannot delete '%s'", path);
 }
 
 // A new file `name` with all of `bytes`, on the disk. On failure there is no such file.

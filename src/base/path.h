@@ -39,6 +39,10 @@ int path_open_walk(int dirfd, const char *rel, int flags, mode_t mode, struct er
 /// is left as it is.
 int path_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
 
+/// Delete a file, or a directory with all that is in it; links are deleted, never followed. What cannot be deleted
+/// ends it.
+int path_remove_tree(const char *path, struct err *e) MUST_CHECK;
+
 /// Append a whole regular file to `out`, whose maximum is the limit: ERR_TOO_LARGE beyond it. On
 /// failure `out` is as it was.
 int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;

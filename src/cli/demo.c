@@ -20,7 +20,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
@@ -442,13 +441,6 @@ static int take_steps(struct demo *d, const struct demo_step *steps, size_t n)
 
 // ---- the private place ---------------------------------------------------------------------
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    return flag == FTW_DP ? rmdir(path) : unlink(path);
-}
-
 /// The directory with its home, and a project that is a git repository with one file.
 static int make_place(struct demo *d, struct err *e)
 {
@@ -560,8 +552,8 @@ int cmd_demo(struct cli *c)
         end_hub(&d.home);
         home_fini(&d.home);
     }
-    if (d.dir != NULL) {
-        nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (d.dir != NULL && path_remove_tree(d.dir, &e) < 0) {
+        out_note(&c->out, "%s", e.msg);
     }
     if (d.paced) {
         tcsetattr(STDIN_FILENO, TCSANOW, &d.before);

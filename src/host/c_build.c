@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -102,14 +101,6 @@ static int write_all(const char *work, const struct json *load)
     return rc;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 /// Libraries of this plugin that nobody needs any more.
 static void prune(const char *dir, struct str name, const char *keep)
 {
@@ -121,7 +112,8 @@ static void prune(const char *dir, struct str name, const char *keep)
         struct stat st;
         if (str_starts(str_of(it->d_name), prefix) && strcmp(path, keep) != 0 &&
             stat(path, &st) == 0 && st.st_mtime + OLD_S < time(NULL)) {
-            nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+            int rc = path_remove_tree(path, NULL); // what stays is pruned later
+            (void)rc;
         }
         free(path);
     }
@@ -257,7 +249,8 @@ static char *make(const char *so, const struct json *load, struct buf *warnings,
                : rename(out, so) == 0 ? xstrdup(so)
                                       : fail(f, xasprintf("cannot make '%s'", so));
     }
-    nftw(work, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    int left = path_remove_tree(work, NULL);
+    (void)left;
     free(work);
     free(out);
     return made;

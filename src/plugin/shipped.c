@@ -9,25 +9,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static void remove_tree(const char *dir)
-{
-    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 /// Everything in `root` but `keep` is of another build.
 static void remove_others(const char *root, const char *keep)
@@ -38,7 +23,8 @@ static void remove_others(const char *root, const char *keep)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             strcmp(entry->d_name, keep) != 0) {
             char *path = path_join(root, entry->d_name);
-            remove_tree(path);
+            int rc = path_remove_tree(path, NULL); // what stays is tried again at the next start
+            (void)rc;
             free(path);
         }
     }

@@ -16,7 +16,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -268,14 +267,6 @@ static int each_file(struct install *in,
     return rc;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 /// Forget what was done, or take it back.
 static void end_moves(struct install *in, bool undo)
 {
@@ -308,7 +299,8 @@ int template_install(const struct template *t, const char *as, const char *root,
         rc = each_file(&in, stage_file);
         rc = rc == 0 ? each_file(&in, place_file) : rc;
         end_moves(&in, rc < 0);
-        nftw(in.stage, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        int left = path_remove_tree(in.stage, NULL);
+        (void)left; // the installation is as it is
     }
     free(in.stage);
     return rc;
