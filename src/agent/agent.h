@@ -298,6 +298,9 @@ const struct gen_item *agent_tool_find(struct agent *a, struct str name, struct 
 void agent_vacate(struct agent *a, struct str id);
 /// What the client's environment holds for providers, keys among it; NULL at the end, NULL for none.
 const char *const *agent_session_variables(const struct session *s);
+/// The provider and model that it chose last; "" before it chose.
+const char *agent_session_provider(const struct session *s);
+const char *agent_session_model(const struct session *s);
 /// The row `{id, state, plugins, working_dir, provider, model, pending, usage, ...}`.
 void agent_session_write(const struct session *s, struct jw *w);
 /// The object of GET /session/{id}/pipeline: the plugins of its next step, and for each hook point the

@@ -42,10 +42,12 @@ struct provider_call;
 
 // ---- what comes back ------------------------------------------------------------------------
 
-/// A piece of the answer: exactly one of the two is not empty. Well-formed UTF-8, borrowed.
+/// A piece of the answer: exactly one of the three is there. Texts are well-formed UTF-8; all is borrowed.
 struct provider_delta {
     struct str text;
     struct str reasoning; // for people; what goes back to the model is in response.content
+    const struct json
+        *sealed; // a block of reasoning is complete: the item that goes back to the model
 };
 
 /// Tokens; -1 is unknown. `cached` is part of `input`, `reasoning` of `output`.
@@ -57,6 +59,7 @@ struct provider_usage {
 struct provider_tool_call {
     struct str id, name;
     const struct json *input; // an object, always
+    struct str raw;           // what the model wrote; empty: nothing, which stands for {}
     /// NULL, or why what the model wrote is not an object (`input` is {} then): not to be run, but
     /// answered with this text as a failed result, so that the model can mend it.
     const char *bad_input;

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <ctype.h>
 
-#include "net/sse.h"
+#include "agent/make.h"
 
 // ---- reading a scene ------------------------------------------------------------------------
 
@@ -109,6 +109,14 @@ static uint64_t get_ms(const struct json *obj, const char *key)
     return (uint64_t)MAX(json_int(json_get(obj, key), 0), 0);
 }
 
+static void scene_init(struct scripted_scene *s, uint64_t n)
+{
+    *s = (struct scripted_scene){.n = n};
+    arena_init(&s->arena);
+    s->writer.brief = true;
+    s->writer.id = arena_printf(&s->arena, "resp_%llu", (unsigned long long)n);
+}
+
 static void set_line(struct scripted_scene *s, const struct json *line)
 {
     s->line = line;
@@ -119,8 +127,7 @@ static void set_line(struct scripted_scene *s, const struct json *line)
 
 void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n)
 {
-    *s = (struct scripted_scene){.n = n};
-    arena_init(&s->arena);
+    scene_init(s, n);
     set_line(s, line);
 }
 
@@ -129,8 +136,7 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, str
     struct err own;
     struct json *line;
     e = e != NULL ? e : &own;
-    *s = (struct scripted_scene){.n = n};
-    arena_init(&s->arena);
+    scene_init(s, n);
     int rc = json_parse(&line, &s->arena, find_line(scenario, n, &s->number), NULL, e);
     if (rc == 0) {
         rc = check(line, e);
@@ -144,6 +150,7 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, str
 
 void scripted_fini(struct scripted_scene *s)
 {
+    responses_fini(&s->writer);
     arena_fini(&s->arena);
 }
 
@@ -197,77 +204,14 @@ void scripted_write_fault(struct buf *out, const char *message)
 
 // ---- speaking -------------------------------------------------------------------------------
 
-// An event under construction: its JSON, framed when it is whole.
-struct event {
-    struct buf json;
-    struct jw w;
-    const char *type;
-};
-
-static void event_begin(struct event *ev, const char *type)
-{
-    ev->type = type;
-    buf_init(&ev->json, SIZE_MAX);
-    jw_init(&ev->w, &ev->json);
-    jw_obj(&ev->w);
-    jw_kstrz(&ev->w, "type", type);
-}
-
-static void event_end(struct event *ev, struct buf *out)
-{
-    jw_end_obj(&ev->w);
-    sse_write(out, STR_NULL, str_of(ev->type), buf_str(&ev->json));
-    buf_fini(&ev->json);
-}
-
-static void item_begin(struct event *ev, struct scripted_scene *s, const char *type)
-{
-    event_begin(ev, "response.output_item.done");
-    jw_kint(&ev->w, "output_index", s->items++);
-    jw_kobj(&ev->w, "item");
-    jw_kstrz(&ev->w, "type", type);
-}
-
-static void item_end(struct event *ev, struct buf *out)
-{
-    jw_end_obj(&ev->w);
-    event_end(ev, out);
-}
-
-static void write_delta(struct scripted_scene *s, const char *type, struct str delta,
-                        struct buf *out)
-{
-    struct event ev;
-    event_begin(&ev, type);
-    jw_kint(&ev.w, "output_index", s->items);
-    jw_kstr(&ev.w, "delta", delta);
-    event_end(&ev, out);
-}
-
-static void say_opening(struct scripted_scene *s, struct buf *out)
-{
-    struct event ev;
-    event_begin(&ev, "response.created");
-    jw_kobj(&ev.w, "response");
-    jw_key(&ev.w, "id");
-    jw_strf(&ev.w, "resp_%llu", (unsigned long long)s->n);
-    jw_end_obj(&ev.w);
-    event_end(&ev, out);
-}
-
-static void say_reasoning(struct scripted_scene *s, struct buf *out)
+static void say_reasoning(struct scripted_scene *s)
 {
     struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);
-    struct event ev;
-    if (reasoning.n == 0) {
-        return;
+    if (reasoning.n != 0) {
+        struct json block = make_strz("scripted");
+        responses_delta(&s->writer, &(struct provider_delta){.reasoning = reasoning});
+        responses_delta(&s->writer, &(struct provider_delta){.sealed = &block});
     }
-    write_delta(s, "response.reasoning_summary_text.delta", reasoning, out);
-    item_begin(&ev, s, "reasoning");
-    jw_key(&ev.w, "id");
-    jw_strf(&ev.w, "rs_%llu", (unsigned long long)s->n);
-    jw_kstrz(&ev.w, "encrypted_content", "scripted");
-    item_end(&ev, out);
 }
 
 // A word and the spaces behind it.
@@ -283,78 +227,51 @@ static size_t word_length(struct str s)
     return n;
 }
 
-static void say_word(struct scripted_scene *s, struct buf *out)
+static void say_word(struct scripted_scene *s)
 {
     struct str rest = str_from(s->text, s->said);
     struct str word = {rest.p, word_length(rest)};
     s->said += word.n;
-    write_delta(s, "response.output_text.delta", word, out);
+    responses_delta(&s->writer, &(struct provider_delta){.text = word});
 }
 
-static void end_text(struct scripted_scene *s, struct buf *out)
-{
-    struct event ev;
-    if (s->text.n != 0) {
-        item_begin(&ev, s, "message");
-        jw_kstrz(&ev.w, "role", "assistant");
-        item_end(&ev, out);
-    }
-}
-
-static void say_calls(struct scripted_scene *s, struct buf *out)
+static void say_calls(struct scripted_scene *s)
 {
     unsigned i = 0;
     json_foreach_item (call, json_get(s->line, "tool_calls")) {
         const struct json *input = json_get(call, "input");
-        struct event ev;
+        char id[48];
         struct buf text;
         buf_init(&text, SIZE_MAX);
         json_write(&text, input, 0);
-        item_begin(&ev, s, "function_call");
-        jw_key(&ev.w, "call_id");
-        jw_strf(&ev.w, "call_%llu_%u", (unsigned long long)s->n, ++i);
-        jw_kstr(&ev.w, "name", json_get(call, "name")->s);
-        jw_kstr(&ev.w, "arguments",
-                input == NULL             ? STR("{}")
-                : input->type == JSON_STR ? input->s
-                                          : buf_str(&text));
-        item_end(&ev, out);
+        snprintf(id, sizeof id, "call_%llu_%u", (unsigned long long)s->n, ++i);
+        responses_call(&s->writer, str_of(id), json_get(call, "name")->s,
+                       input == NULL             ? STR("{}")
+                       : input->type == JSON_STR ? input->s
+                                                 : buf_str(&text));
         buf_fini(&text);
     }
 }
 
-static void write_usage(struct jw *w, const struct scripted_scene *s, uint64_t input_tokens)
+static void say_end(struct scripted_scene *s, uint64_t input_tokens)
 {
     const struct json *usage = json_get(s->line, "usage");
-    jw_kobj(w, "usage");
-    jw_kint(w, "input_tokens", json_int(json_get(usage, "input"), (int64_t)input_tokens));
-    jw_kobj(w, "input_tokens_details");
-    jw_kint(w, "cached_tokens", json_int(json_get(usage, "cached"), 0));
-    jw_end_obj(w);
-    jw_kint(w, "output_tokens", json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4));
-    jw_kobj(w, "output_tokens_details");
-    jw_kint(w, "reasoning_tokens", json_int(json_get(usage, "reasoning"), 0));
-    jw_end_obj(w);
-    jw_end_obj(w);
-}
-
-static void say_end(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
-{
-    struct event ev;
-    event_begin(&ev, "response.completed");
-    jw_kobj(&ev.w, "response");
-    jw_kstrz(&ev.w, "status", "completed");
-    write_usage(&ev.w, s, input_tokens);
-    jw_end_obj(&ev.w);
-    event_end(&ev, out);
+    struct provider_usage u = {
+        .input = json_int(json_get(usage, "input"), (int64_t)input_tokens),
+        .cached = json_int(json_get(usage, "cached"), 0),
+        .output = json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4),
+        .reasoning = json_int(json_get(usage, "reasoning"), 0),
+    };
+    responses_complete(&s->writer, &u, NULL);
 }
 
 bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
 {
     enum { OPENING, WORDS, END, OVER };
+    s->writer.out = out;
     if (s->stage == OPENING) {
-        say_opening(s, out);
-        say_reasoning(s, out);
+        responses_begin(&s->writer);
+        say_reasoning(s);
         s->stage = WORDS;
         return true;
     }
@@ -362,15 +279,14 @@ bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *
         s->stage = OVER;
     }
     if (s->stage == WORDS && s->said < s->text.n) {
-        say_word(s, out);
+        say_word(s);
         return true;
     }
     if (s->stage == OVER) {
         return false;
     }
-    end_text(s, out);
-    say_calls(s, out);
-    say_end(s, input_tokens, out);
+    say_calls(s);
+    say_end(s, input_tokens);
     s->stage = OVER;
     return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "agent/responses.h"
 #include "base/buf.h"
-#include "base/json.h"
 
 // The scripted model's part, as bytes: what a server of the Responses API would send. No clock and
 // no file in here; provider_scripted.c brings both.
@@ -19,7 +19,7 @@ struct scripted_scene {
     struct str text;
     size_t said;    // bytes of it that were told
     unsigned stage; // what comes next
-    int64_t items;  // of the answer, complete so far
+    struct responses_writer writer;
 };
 
 /// Take line `n` of `scenario` (JSON lines; empty ones do not count). Past the last line it is the

@@ -147,6 +147,16 @@ const char *const *agent_session_variables(const struct session *s)
     return (const char *const *)s->variables;
 }
 
+const char *agent_session_provider(const struct session *s)
+{
+    return s->provider != NULL ? s->provider : "";
+}
+
+const char *agent_session_model(const struct session *s)
+{
+    return s->model != NULL ? s->model : "";
+}
+
 const struct config *agent__config_at(const struct agent *a, const char *dir)
 {
     const struct config *c = a->o.host.config(a->o.host.arg, dir);

@@ -111,7 +111,7 @@ void turn__delta(struct turn *t, const struct provider_delta *piece)
     struct buf clean;
     bool reasoning = piece->reasoning.n != 0;
     struct str text = reasoning ? piece->reasoning : piece->text;
-    if (t->compacting) {
+    if (t->compacting || piece->sealed != NULL) {
         return;
     }
     if (pipe_heard(t->site.hooks, POINT_MODEL_DELTA)) {

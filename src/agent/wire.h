@@ -109,6 +109,10 @@ struct str wire_reply_keep(struct wire_reply *r, struct str s);
 const struct json *wire_reply_keep_json(struct wire_reply *r, const struct json *v);
 /// Append to `b`, which is an item's, counted.
 void wire_reply_append(struct wire_reply *r, struct buf *b, struct str s);
+/// A block of reasoning is complete: keep it as the data of `item` and tell it. `data` is in the arena; NULL, when
+/// it passed the bounds, is allowed.
+void wire_reply_seal(struct wire_reply *r, struct wire_item *item, const char *kind,
+                     const struct json *data);
 /// A number of tokens; -1 when it is none.
 int64_t wire_tokens(const struct json *v);
 /// Note an error object of the stream: {code?, type?, message?}, or a text.

@@ -217,7 +217,7 @@ static void on_block_start(struct wire_reply *r, const struct json *event)
         wire_reply_add(r, WIRE_REASONING, key);
     } else if (str_eqz(type, "redacted_thinking")) {
         const struct json *data = wire_reply_keep_json(r, block);
-        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+        wire_reply_seal(r, wire_reply_add(r, WIRE_REASONING, key), wire_anthropic.kind, data);
     }
 }
 
@@ -264,7 +264,7 @@ static void on_block_stop(struct wire_reply *r, const struct json *event)
         {STR("signature"), {.type = JSON_STR, .s = buf_str(&item->seal)}},
     };
     struct json block = {.type = JSON_OBJ, .n = ARRAY_LEN(members), .members = members};
-    item->data = wire_reply_keep_json(r, &block);
+    wire_reply_seal(r, item, wire_anthropic.kind, wire_reply_keep_json(r, &block));
 }
 
 static void take_input_usage(struct wire_reply *r, const struct json *usage)

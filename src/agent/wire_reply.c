@@ -20,9 +20,19 @@ enum { ITEMS_MAX = 1024, KEPT_MAX = 16 * 1024 * 1024, TOKENS_MAX = 1000 * 1000 *
 
 static void tell(struct wire_reply *r, struct provider_delta d)
 {
-    if (d.text.n + d.reasoning.n != 0) {
+    if (d.text.n + d.reasoning.n != 0 || d.sealed != NULL) {
         r->on_delta(r->arg, &d);
     }
+}
+
+/// A block of reasoning as it goes back to the API that made it.
+static struct json *make_sealed(struct arena *a, const char *kind, const struct json *data)
+{
+    struct json *out = make_obj(a, 3);
+    make_put(out, "type", make_strz("reasoning"));
+    make_put(out, "kind", make_strz(kind));
+    make_put(out, "data", *data);
+    return out;
 }
 
 // ---- finishing ------------------------------------------------------------------------------
@@ -34,6 +44,7 @@ static void read_input(struct wire_reply *r, struct wire_item *item, struct prov
     struct json *v = NULL;
     struct err e;
     out->input = make_obj(&r->arena, 0);
+    out->raw = buf_str(&item->body);
     if (str_trim(buf_str(&item->body)).n == 0) {
         return;
     }
@@ -55,9 +66,7 @@ static struct json finish_item(struct wire_reply *r, struct wire_item *item, con
         make_put(out, "type", make_strz("text"));
         make_put(out, "text", make_str((struct str){buf_z(&r->text) + item->at, item->n}));
     } else if (item->type == WIRE_REASONING) {
-        make_put(out, "type", make_strz("reasoning"));
-        make_put(out, "kind", make_strz(kind));
-        make_put(out, "data", *item->data);
+        out = make_sealed(&r->arena, kind, item->data);
     } else {
         if (item->id.n == 0) {
             item->id = str_of(arena_printf(&r->arena, "call_%zu", r->calls.n + 1));
@@ -166,6 +175,15 @@ void wire_reply_append(struct wire_reply *r, struct buf *b, struct str s)
     r->kept += s.n;
     if (wire_reply_fits(r)) {
         buf_adds(b, s);
+    }
+}
+
+void wire_reply_seal(struct wire_reply *r, struct wire_item *item, const char *kind,
+                     const struct json *data)
+{
+    item->data = data;
+    if (data != NULL) {
+        tell(r, (struct provider_delta){.sealed = make_sealed(&r->scratch, kind, data)});
     }
 }
 

@@ -135,7 +135,7 @@ static void take_item(struct wire_reply *r, int64_t key, const struct json *item
                json_str(json_get(item, "encrypted_content"), NULL).n != 0) {
         // without its encrypted content it means something only to a server that has stored it
         const struct json *data = wire_reply_keep_json(r, item);
-        wire_reply_add(r, WIRE_REASONING, key)->data = data;
+        wire_reply_seal(r, wire_reply_add(r, WIRE_REASONING, key), wire_responses.kind, data);
     }
 }
 

@@ -29,6 +29,7 @@
 #include "main/web_page.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
+#include "modelserver/modelserver.h"
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
@@ -175,6 +176,13 @@ static void step_listen(void *arg)
                                                     .config = settings_live(d->settings),
                                                     .version = d->opts.version});
         server_mount(d->server, mcpserver_mount(d->mcp_server));
+        d->model_server =
+            modelserver_open(&(struct modelserver_opts){.loop = &d->loop,
+                                                        .agent = agent_glue_agent(d->agent),
+                                                        .providers = agent_glue_providers(d->agent),
+                                                        .config = settings_live(d->settings),
+                                                        .home = &d->home},
+                             d->server);
         on_settings(d);
         watchdog_tell(d->watchdog, daemon__on_stall, d);
         status = listen_all(d, &e);

@@ -48,6 +48,7 @@ struct daemon {
     struct fleet *fleet;
     struct server *server;
     struct mcpserver *mcp_server;
+    struct modelserver *model_server;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
     struct timer lost; // runs while the socket could not be made again

@@ -15,6 +15,7 @@
 #include "main/daemon_int.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
+#include "modelserver/modelserver.h"
 #include "proto/events.h"
 #include "watch/watch.h"
 
@@ -82,6 +83,8 @@ static void on_server_closed(void *arg)
     d->server = NULL;
     mcpserver_close(d->mcp_server);
     d->mcp_server = NULL;
+    modelserver_close(d->model_server);
+    d->model_server = NULL;
     if (d->api != NULL) {
         api_close_terms(d->api);
     }

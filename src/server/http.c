@@ -324,6 +324,9 @@ void http__refuse(struct conn *c, const struct refusal *no, bool keep)
         page__write_refused(&body, no);
         r.type = "text/html; charset=utf-8";
         r.headers = page__headers;
+    } else if (no->mount != NULL && no->mount->refused != NULL) {
+        no->mount->refused(&body, problems[no->problem].code, no->detail);
+        r.type = "application/json";
     } else {
         respond__problem(&body, no);
     }

@@ -127,14 +127,19 @@ static const struct conn_proto stream = {
 
 const struct server_mount *mount__find(const struct server *s, struct str path)
 {
-    return s->mount != NULL && str_eqz(path, s->mount->path) ? s->mount : NULL;
+    for (size_t i = 0; i < s->n_mounts; i++) {
+        if (str_eqz(path, s->mounts[i]->path)) {
+            return s->mounts[i];
+        }
+    }
+    return NULL;
 }
 
 void mount__run(struct conn *c, struct call *r)
 {
     struct mount_call *m = xcalloc(1, sizeof *m);
     *m = (struct mount_call){
-        .mount = c->server->mount, .server = c->server, .conn = c, .call = r, .chunked = !r->old};
+        .mount = r->asked.mount, .server = c->server, .conn = c, .call = r, .chunked = !r->old};
     r->mount = m;
     m->mount->request(m->mount->arg, m);
 }
@@ -164,8 +169,8 @@ void mount__end_stream(struct conn *c)
 
 void server_mount(struct server *s, const struct server_mount *mount)
 {
-    assert(s->mount == NULL && s->conns == NULL);
-    s->mount = mount;
+    assert(s->n_mounts < MOUNTS_MAX && s->conns == NULL);
+    s->mounts[s->n_mounts++] = mount;
 }
 
 const char *mount_method(const struct mount_call *m)

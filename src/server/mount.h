@@ -14,10 +14,14 @@ struct server_mount {
     /// The peer is gone before the answer was complete. Nothing can be sent any more and `m` is freed when
     /// this returns. Comes from the loop's queue, never from inside a call of mount_*().
     void (*gone)(void *arg, struct mount_call *m);
+    /// Write the JSON body of a refusal that the server gives before request() is called: no token, too large a body.
+    /// `code` is as in CONTRACT's problems. NULL: problem+json.
+    void (*refused)(struct buf *out, const char *code, const char *detail);
     void *arg;
 };
 
-/// Answer requests for `mount->path`. Before the first request; `mount` is borrowed until the server has closed.
+/// Answer requests for `mount->path`. Before the first request; `mount` is borrowed until the server has closed. At
+/// most MOUNTS_MAX.
 void server_mount(struct server *s, const struct server_mount *mount);
 
 // What was asked; all borrowed, and valid until the answer begins.
@@ -42,4 +46,4 @@ void mount_send(struct mount_call *m, struct str frames);
 /// The stream is complete; frees `m`.
 void mount_end(struct mount_call *m);
 
-enum { MOUNT_UNREAD = 8 << 20 };
+enum { MOUNT_UNREAD = 8 << 20, MOUNTS_MAX = 8 };

@@ -223,7 +223,7 @@ static void find_target(const struct server *s, const struct http1 *p, struct as
     } else if (route__is(q->path)) {
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_PLUGIN;
-    } else if (mount__find(s, q->path) != NULL) {
+    } else if ((q->mount = mount__find(s, q->path)) != NULL) {
         q->match.methods = (1U << (OP_DELETE + 1)) - 1;
         q->target = TARGET_MOUNT;
     } else {
@@ -349,6 +349,7 @@ bool request__admit(struct server *s, const struct http1 *p, const struct conn *
         return false;
     }
     find_target(s, p, q);
+    no->mount = q->mount;
     if (!check_caller(s, c, p, q, no) || !check_route(c, p, q, no) || !check_body(s, p, q, no)) {
         return false;
     }

@@ -9,6 +9,7 @@
 #include "net/http1.h"
 #include "server/door.h"
 #include "server/server.h"
+#include "server/mount.h"
 
 // What the files of server/ share. From the wire upwards:
 //
@@ -126,10 +127,11 @@ enum target {
 struct refusal {
     enum problem problem;
     char detail[300];
-    const char *hint;       // static, or NULL
-    char allow[48];         // for 405 and OPTIONS
-    unsigned retry_after_s; // for 429
-    bool page;              // show people a page instead
+    const char *hint;                 // static, or NULL
+    char allow[48];                   // for 405 and OPTIONS
+    unsigned retry_after_s;           // for 429
+    bool page;                        // show people a page instead
+    const struct server_mount *mount; // whose paths tell errors in their own shape; NULL: none
 };
 
 enum { ROUTE_PARAMS = 4 };
@@ -147,6 +149,7 @@ struct asked {
     struct str code;        // of GET /?code=...
     struct match match;
     const struct server_asset *asset; // of TARGET_ASSET
+    const struct server_mount *mount; // of TARGET_MOUNT
     bool known;                       // authenticated, by token or cookie
     bool by_cookie;                   // the latter
     bool cors;                        // an Origin of ours was named: echo it
@@ -202,7 +205,6 @@ void route__cancel(struct call *r);
 
 // ---- mount.c: a path that another part answers -------------------------------------------------
 
-struct server_mount;
 /// The mount of this path; NULL when there is none.
 const struct server_mount *mount__find(const struct server *s, struct str path);
 /// Hand the call to its part. Whoever answers ends the call.
@@ -386,7 +388,8 @@ struct server {
     struct hosts hosts;
     struct auth *auth;
     struct router router;
-    const struct server_mount *mount; // NULL: none
+    const struct server_mount *mounts[MOUNTS_MAX];
+    size_t n_mounts;
     struct idem *idem;
     struct counts counts;
     struct conn *conns;

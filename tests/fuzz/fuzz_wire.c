@@ -16,10 +16,10 @@ struct reader {
 static void on_delta(void *arg, const struct provider_delta *d)
 {
     struct reader *r = arg;
-    assert((d->text.n == 0) != (d->reasoning.n == 0));
+    assert((d->text.n != 0) + (d->reasoning.n != 0) + (d->sealed != NULL) == 1);
     buf_adds(&r->log, d->text);
     buf_adds(&r->log, d->reasoning);
-    buf_addc(&r->log, d->text.n != 0 ? '\1' : '\2');
+    buf_addc(&r->log, d->text.n != 0 ? '\1' : d->sealed != NULL ? '\3' : '\2');
 }
 
 static int on_event(void *arg, const struct sse_event *ev)

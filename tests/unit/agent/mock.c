@@ -109,7 +109,7 @@ static void run_hook(const char *where)
 static void on_delta(struct provider_call *call, const struct provider_delta *d, void *arg)
 {
     CHECK(arg == &mock && call == mock.call);
-    CHECK((d->text.n == 0) != (d->reasoning.n == 0));
+    CHECK((d->text.n != 0) + (d->reasoning.n != 0) + (d->sealed != NULL) == 1);
     mock.deltas++;
     mock.told += d->text.n;
     buf_adds(&mock.text, mock.forget ? STR_NULL : d->text);

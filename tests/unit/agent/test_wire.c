@@ -192,11 +192,15 @@ TEST(what_is_no_request_is_refused_with_its_place)
 
 // ---- reading --------------------------------------------------------------------------------
 
-static struct buf told; // deltas: t(text) r(reasoning)
+static struct buf told; // deltas: t(text) r(reasoning) s: sealed
 
 static void on_delta(void *arg, const struct provider_delta *d)
 {
     (void)arg;
+    if (d->sealed != NULL) {
+        buf_addc(&told, 's');
+        return;
+    }
     buf_addf(&told, "%c(" STR_FMT ")", d->text.n != 0 ? 't' : 'r',
              STR_ARG(d->text.n != 0 ? d->text : d->reasoning));
 }
@@ -252,7 +256,7 @@ TEST(reasoning_of_responses_is_shown_and_goes_back_as_it_came)
                    "{\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":"
                    "\"function_call\",\"call_id\":\"c\",\"name\":\"a\",\"arguments\":\"{}\"}}\n"
                    "{\"type\":\"response.completed\",\"response\":{}}"),
-        "r(hm) [{\"type\":\"reasoning\",\"kind\":\"openai-responses\",\"data\":{\"type\":"
+        "r(hm)s [{\"type\":\"reasoning\",\"kind\":\"openai-responses\",\"data\":{\"type\":"
         "\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"abc\"}},"
         "{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"a\",\"input\":{}}] tool_use");
 }
@@ -305,7 +309,8 @@ TEST(thinking_of_anthropic_goes_back_with_its_signature)
                    "\"redacted_thinking\",\"data\":\"zz\"}}\n"
                    "{\"type\":\"content_block_stop\",\"index\":1}\n"
                    "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}"),
-        "r(h)r(m) [{\"type\":\"reasoning\",\"kind\":\"anthropic\",\"data\":{\"type\":\"thinking\","
+        "r(h)r(m)ss "
+        "[{\"type\":\"reasoning\",\"kind\":\"anthropic\",\"data\":{\"type\":\"thinking\","
         "\"thinking\":\"hm\",\"signature\":\"S1\"}},{\"type\":\"reasoning\",\"kind\":\"anthropic\","
         "\"data\":{\"type\":\"redacted_thinking\",\"data\":\"zz\"}}] end_turn finished");
 }
