@@ -22,6 +22,9 @@ struct api_opened {
     int64_t expires_s;
 };
 
+/// What handlers in Lua made of a value, or why one of them refused it: then `value` is NULL.
+typedef void api_decided(void *arg, const struct json *value, const char *refused);
+
 struct api_host {
     /// Switch the loopback listener on if it is off, and make a one-time code. The page begins
     /// sessions in `dir`; STR_NULL: as before.
@@ -42,6 +45,10 @@ struct api_host {
     void (*degraded)(void *arg, bool places, struct jw *w);
     /// Add lines `afloat_... VALUE` of the parts above to the metrics.
     void (*metrics)(void *arg, struct buf *out);
+    /// Let Lua change `value` as interceptors of `event`. `done` comes once; until then `value` and `in`, where
+    /// answers are kept, are borrowed. NULL: there is no Lua.
+    void (*ask)(void *arg, const char *event, const struct json *value, struct arena *in,
+                api_decided *done, void *done_arg);
     void *arg;
 };
 

@@ -3,6 +3,7 @@
 
 #include "api/api_int.h"
 #include "api/handlers.h"
+#include "api/policy.h"
 #include "bot/bots.h"
 
 /// One operation while bot/ works on it.
@@ -65,7 +66,17 @@ ASK(MEMORY_SET, bots_memory_set)
 ASK(MEMORY_REMOVE, bots_memory_remove)
 ASK(HISTORY_LIST, bots_history_list)
 ASK(HISTORY_SHOW, bots_history_show)
-MAKE(RUN_START, bots_run, "/runs/")
+
+static void start_run(struct api *api, struct op_call *c)
+{
+    ask(api, c, bots_run, &(struct bot_op){.status = 201, .location = "/runs/"});
+}
+
+void op_RUN_START(struct api *api, struct op_call *c)
+{
+    api__decide(api, c, "bot", start_run);
+}
+
 ASK(RUN_LIST, bots_run_list)
 ASK(RUN_SHOW, bots_run_show)
 ASK(RUN_DIFF, bots_run_diff)

@@ -5,10 +5,11 @@
 
 #include "api/api_int.h"
 #include "api/handlers.h"
+#include "api/policy.h"
 #include "bot/bots.h"
 #include "keep/terms.h"
 
-enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 24 };
+enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 28 };
 
 // ---- start ---------------------------------------------------------------------------------
 
@@ -16,7 +17,7 @@ struct opening {
     struct api *api;
     struct op_call *call;
     char id[13];
-    const char *cwd, *name, *run, *worktree, *branch, *repository;
+    const char *cwd, *name, *type, *prompt, *run, *worktree, *branch, *repository;
 };
 
 static void fail(struct op_call *c, const struct err *e)
@@ -82,6 +83,10 @@ static void add_context(const struct opening *o, const char *vars[MORE_VARS])
                                h->runtime,
                                "AFLOAT_PTY_NAME",
                                o->name,
+                               "AFLOAT_PTY_TYPE",
+                               o->type,
+                               "AFLOAT_PROMPT",
+                               o->prompt,
                                "AFLOAT_RUN",
                                o->run,
                                "AFLOAT_WORKTREE",
@@ -110,6 +115,8 @@ static void start(struct opening *o)
     jw_init(&w, &about);
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
+    jw_kstrz(&w, "type", o->type[0] != '\0' ? o->type : NULL);
+    jw_kstrz(&w, "prompt", o->prompt[0] != '\0' ? o->prompt : NULL);
     jw_kstrz(&w, "run_id", o->run);
     jw_kstrz(&w, "worktree", o->worktree);
     jw_kstrz(&w, "branch", o->branch);
@@ -206,16 +213,20 @@ static bool check_strings(struct op_call *c)
     return good;
 }
 
-void op_PTY_NEW(struct api *api, struct op_call *c)
+static void open_pty(struct api *api, struct op_call *c)
 {
-    struct str cwd = json_str(json_get(c->params, "cwd"), ""),
-               name = json_str(json_get(c->params, "name"), "");
+    const struct json *p = c->params;
+    struct str cwd = json_str(json_get(p, "cwd"), ""), name = json_str(json_get(p, "name"), "");
     const char *home = getenv("HOME");
     if (api->terms == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         return;
     }
     if (!check_strings(c)) {
+        return;
+    }
+    if (json_str(json_get(p, "cmd"), "").n == 0) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'cmd' is missing");
         return;
     }
     if ((cwd.n != 0 && cwd.p[0] != '/') || name.n > NAME_MAX_BYTES) {
@@ -228,10 +239,19 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
     terms_new_id(o->id);
     o->cwd = cwd.n != 0 ? arena_strdup(c->arena, cwd) : home != NULL ? home : "/";
     o->name = arena_strdup(c->arena, name);
-    if (json_bool(json_get(c->params, "worktree"), false)) {
+    o->type = arena_strdup(c->arena, json_str(json_get(p, "type"), ""));
+    o->prompt = arena_strdup(c->arena, json_str(json_get(p, "prompt"), ""));
+    if (json_bool(json_get(p, "worktree"), false)) {
         make_run(o);
     } else {
         start(o);
+    }
+}
+
+void op_PTY_NEW(struct api *api, struct op_call *c)
+{
+    if (check_strings(c)) {
+        api__decide(api, c, "pty", open_pty);
     }
 }
 

@@ -1,6 +1,7 @@
 // Sessions: begin, list, show, change, end, copy.
 
 #include "api/handlers.h"
+#include "api/policy.h"
 #include "api/session_int.h"
 #include "base/time.h"
 #include "bot/bots.h"
@@ -111,7 +112,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 
 // ---- handlers -----------------------------------------------------------------------------------
 
-void op_SESSION_NEW(struct api *api, struct op_call *c)
+static void begin(struct api *api, struct op_call *c)
 {
     bool bot = json_str(json_get(c->params, "bot"), "").n != 0;
     if (bot && require_bots(api, c)) {
@@ -119,6 +120,11 @@ void op_SESSION_NEW(struct api *api, struct op_call *c)
     } else if (!bot && require_agent(api, c)) {
         agent_session_new(api->agent, c->params, NULL, on_made, op_new(api, c));
     }
+}
+
+void op_SESSION_NEW(struct api *api, struct op_call *c)
+{
+    api__decide(api, c, "chat", begin);
 }
 
 static void on_page(void *arg, const struct agent_page *p, const struct agent_no *no)

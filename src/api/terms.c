@@ -3,8 +3,8 @@
 #include "keep/terms.h"
 
 #include "api/api_int.h"
+#include "api/policy.h"
 #include "base/path.h"
-#include "bot/bots.h"
 #include "proto/events.h"
 
 static void on_event(void *arg, enum terms_event what, const struct term *t, struct str text)
@@ -31,8 +31,8 @@ static void on_event(void *arg, enum terms_event what, const struct term *t, str
     }
     event_emit(api->events, str_of(event_infos[ids[what]].type), STR_NULL, buf_str(&fields));
     buf_fini(&fields);
-    if (what == TERMS_CLOSED && api->bots != NULL) {
-        bots_terminal_ended(api->bots, term_about(t, "run_id"), term_status(t), "review");
+    if (what == TERMS_CLOSED && term_about(t, "run_id").n != 0) {
+        api__decide_end(api, t);
     }
 }
 

@@ -86,6 +86,13 @@ void bind_worktree_known(struct bind *b, const char *path, const char *branch,
 /// Write those that are there as `[{path, branch, repository}]`.
 void bind_worktrees_write(const struct bind *b, struct jw *w);
 
+/// What interceptors of an event made of a value, or why one of them refused it: then `value` is NULL.
+typedef void bind_answer(void *arg, const struct json *value, const char *refused);
+/// Let the interceptors of the free event `event` change `value`, as hooks.call() does; `answer` comes once, now
+/// or later. `value` and `in`, where their answers are kept, are borrowed until then.
+void bind_ask(struct bind *b, const char *event, const struct json *value, struct arena *in,
+              bind_answer *answer, void *arg);
+
 /// The hub goes down: every handler and request under way is cancelled, and none begins any more but
 /// the units' own shutdown. Before gen_close(), which waits for what is under way.
 void bind_stop(struct bind *b);

@@ -22,6 +22,8 @@ struct bind__dispatch {
     struct hook_run run;
     struct hooks__args args;
     struct entry_wait wait; // of the code that called; en NULL: nobody waits
+    bind_answer *answer;    // of bind_ask(); NULL: it is not that
+    void *answer_arg;
     struct bind__dispatch *prev, *next;
 };
 
@@ -152,11 +154,22 @@ static int push_values(lua_State *L, const struct bind__dispatch *d)
     return hooks__args_push(&d->args, L);
 }
 
+/// Tell C how its question was answered.
+static void give_answer(const struct bind__dispatch *d)
+{
+    bool refused = d->run.result == HOOK_DENY;
+    const char *why = d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler";
+    d->answer(d->answer_arg, refused ? NULL : d->args.value, refused ? why : NULL);
+}
+
 static void on_run_done(struct hook_run *run, void *arg)
 {
     (void)run;
     struct bind__dispatch *d = arg;
     list_remove(&d->bind->waiting, d);
+    if (d->answer != NULL) {
+        give_answer(d);
+    }
     if (d->wait.en != NULL) {
         lua_State *L = entry_wake_begin(&d->wait);
         lua_checkstack(L, HOOKS_ARGS_MAX + 8);
@@ -267,6 +280,9 @@ void bind__dispatches_cancel(struct bind *b)
         if (d->wait.en == NULL) { // the others end with the code that waits for them
             hook_run_cancel(&d->run);
             list_remove(&d->bind->waiting, d);
+            if (d->answer != NULL) {
+                d->answer(d->answer_arg, NULL, "the hub is stopping");
+            }
             dispatch_free(d);
         }
         d = next;
@@ -283,6 +299,25 @@ void bind_notify(struct bind *b, const char *event, const struct json *value)
     d->bind = b;
     hooks__args_of(&d->args, value);
     if (dispatch_start(d, list, true)) {
+        dispatch_free(d);
+    }
+}
+
+void bind_ask(struct bind *b, const char *event, const struct json *value, struct arena *in,
+              bind_answer *answer, void *arg)
+{
+    const struct hook_list *list = list_of(b, str_of(event), HOOK_CHAIN);
+    assert(hook_point_find(str_of(event)) == NULL && value != NULL);
+    if (list == NULL) {
+        answer(arg, value, NULL);
+        return;
+    }
+    struct bind__dispatch *d = xcalloc(1, sizeof *d);
+    *d = (struct bind__dispatch){.bind = b, .answer = answer, .answer_arg = arg};
+    hooks__args_of(&d->args, value);
+    d->args.in = in;
+    if (dispatch_start(d, list, true)) {
+        give_answer(d);
         dispatch_free(d);
     }
 }

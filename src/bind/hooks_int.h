@@ -15,6 +15,7 @@ struct hooks__args {
     int table;     // registry reference in `vm`
     int n;         // exactly as many as were given, nil counted
     const struct json *value;
+    struct arena *in; // of a chain that C began: for what handlers make of `value`
 };
 
 /// Take `n` values off the top of `L`. May raise; nothing is held then.

@@ -167,12 +167,19 @@ static enum hook_answer answer_vote(struct hook_run *run, lua_State *L, int n)
 /// What a handler of a free event returned takes the place of its first arguments.
 static enum hook_answer answer_free(struct hook_run *run, const struct entry *en)
 {
-    const struct hooks__args *a = run->args;
+    struct hooks__args *a = run->args;
     lua_State *L = en->L;
     struct err e = {0};
     int n = MIN(en->n_results, a->n);
     if (a->vm == vm_of(L)) {
         replace_own(a, L, n);
+    } else if (a->vm == NULL && a->in != NULL) {
+        struct json *v;
+        if (value_read(&v, a->in, L, 1, &e) < 0) {
+            hook_run_fault(run, NULL, 0, "%s", e.msg);
+            return HOOK_FAILED;
+        }
+        a->value = v;
     } else if (a->vm != NULL && replace_copies(a, L, n, &e) < 0) {
         hook_run_fault(run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;

@@ -105,6 +105,9 @@ static int write_body(struct chat *t, struct buf *body, bool fresh)
     if (fresh && args_has(&t->c->args, FLAG_BOT)) {
         jw_kstrz(&w, "bot", args_value(&t->c->args, FLAG_BOT));
     }
+    if (fresh && args_has(&t->c->args, FLAG_TYPE)) {
+        jw_kstrz(&w, "type", args_value(&t->c->args, FLAG_TYPE));
+    }
     if (fresh && args_has(&t->c->args, FLAG_ENGINE)) {
         jw_kstrz(&w, "engine", args_value(&t->c->args, FLAG_ENGINE));
     }

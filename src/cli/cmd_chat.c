@@ -195,9 +195,15 @@ int chat__with(struct cli *c, bool typing, chat_body *body, void *arg)
     return code;
 }
 
+// What is said: TEXT and what was piped, or else the prompt of the session type, with which a person begins.
+struct said {
+    struct buf text, prompt;
+};
+
 static int talk(struct chat *t, void *arg)
 {
-    struct str text = buf_str(arg);
+    const struct said *s = arg;
+    struct str text = buf_str(&s->text);
     const char *cwd = args_value(&t->c->args, FLAG_CWD);
     int code = chat__open(t);
     if (code == EXIT_OK) {
@@ -208,25 +214,53 @@ static int talk(struct chat *t, void *arg)
     }
     chat__history_load(t, cwd != NULL ? cwd : ".");
     greet(t);
-    return prompt(t);
+    if (s->prompt.n != 0) {
+        code = chat__say(t, buf_str(&s->prompt));
+    }
+    return code == EXIT_OK ? prompt(t) : code;
+}
+
+// The prompt of the session type that is named.
+static int read_prompt(struct cli *c, struct buf *out)
+{
+    const char *cwd = args_value(&c->args, FLAG_CWD), *type = args_value(&c->args, FLAG_TYPE);
+    char *real = realpath(cwd != NULL ? cwd : ".", NULL);
+    const struct ask_param params[] = {{"type", type}, {"path", real}};
+    const struct json *v = NULL;
+    struct arena arena = {0};
+    int code = ask_value(c, OP_SESSION_TYPE_SHOW, params, real != NULL ? 2 : 1, &arena, &v);
+    if (code == EXIT_OK) {
+        buf_adds(out, json_str(json_get(json_get(v, "values"), "prompt"), ""));
+    }
+    arena_fini(&arena);
+    free(real);
+    return code;
 }
 
 int cmd_chat(struct cli *c)
 {
-    struct buf text;
-    buf_init(&text, CHAT_TEXT_MAX);
+    struct said s;
+    buf_init(&s.text, CHAT_TEXT_MAX);
+    buf_init(&s.prompt, CHAT_TEXT_MAX);
     int code = check_flags(c);
-    if (code == EXIT_OK) {
-        code = gather_text(c, &text);
+    if (code == EXIT_OK && args_has(&c->args, FLAG_TYPE)) {
+        code = read_prompt(c, &s.prompt);
     }
-    if (code == EXIT_OK && text.n == 0 && !chat__is_person(c)) {
+    if (code == EXIT_OK && (args_word(&c->args, 0) != NULL || s.prompt.n == 0)) {
+        code = gather_text(c, &s.text);
+    }
+    if (code == EXIT_OK && s.text.n == 0 && !chat__is_person(c)) {
+        buf_adds(&s.text, buf_str(&s.prompt));
+    }
+    if (code == EXIT_OK && s.text.n == 0 && !chat__is_person(c)) {
         out_error(&c->out, "nothing to say: give a TEXT, or pipe one in");
         code = EXIT_USAGE;
     }
     if (code == EXIT_OK) {
-        code = chat__with(c, text.n == 0, talk, &text);
+        code = chat__with(c, s.text.n == 0, talk, &s);
     }
-    buf_fini(&text);
+    buf_fini(&s.text);
+    buf_fini(&s.prompt);
     return code;
 }
 

@@ -39,12 +39,17 @@ static void write_body(struct cli *c, const char *cwd, struct buf *out)
     struct jw w;
     jw_init(&w, out);
     jw_obj(&w);
-    jw_kstrz(&w, "cmd",
-             a->words.n != 0                     ? a->words.p[0]
-             : shell != NULL && shell[0] != '\0' ? shell
-                                                 : "bash");
+    bool typed = args_has(a, FLAG_TYPE); // the type has the program: all words are arguments
+    if (typed) {
+        jw_kstrz(&w, "type", args_value(a, FLAG_TYPE));
+    } else {
+        jw_kstrz(&w, "cmd",
+                 a->words.n != 0                     ? a->words.p[0]
+                 : shell != NULL && shell[0] != '\0' ? shell
+                                                     : "bash");
+    }
     jw_karr(&w, "args");
-    for (size_t i = 1; i < a->words.n; i++) {
+    for (size_t i = typed ? 0 : 1; i < a->words.n; i++) {
         jw_strz(&w, a->words.p[i]);
     }
     jw_end_arr(&w);

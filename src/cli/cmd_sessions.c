@@ -107,6 +107,15 @@ const struct form form_session_list = {
 
 const struct form form_session_show = {.session = true};
 
+const struct form form_session_types = {
+    .here = "path",
+    .layout = {
+        "types",
+        COLUMNS(COL("TYPE", ID, "{name}"), COL("KIND", WORD, NULL), COL("STATE", STATE, NULL),
+                COL("LAYER", DIM, NULL), COL("PATH", PATH, NULL),
+                COL("DESCRIPTION", TEXT, "{error}||{description}")),
+        "no session types; one is a file sessions/TYPE/init.lua in your home or in .afloat/"}};
+
 const struct form form_session_end = {
     .session = true,
     .said = "session {id} {-purge?ended, its files are deleted:ended}"

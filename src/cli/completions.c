@@ -62,6 +62,7 @@ static const struct names {
     {"generation", OP_GENERATIONS, "generations", "generation", "at"},
     {"permission", OP_PERMISSION_LIST, "rules", "id", "match"},
     {"model", OP_PROVIDER_LIST, "providers", "name", "kind"},
+    {"type", OP_SESSION_TYPES, "types", "name", "description"},
     {"x", OP_COMMAND_LIST, "commands", "name", "description"},
 };
 
@@ -75,8 +76,10 @@ static void offer_names(struct cli *c, const struct typed *t, const char *noun)
         return;
     }
     char *here = getcwd(NULL, 0);
-    struct ask_param where = {"working_dir", here};
-    bool asks_where = strstr(ops[n->op].params, "working_dir:") != NULL && here != NULL;
+    bool by_path = n->op == OP_SESSION_TYPES;
+    struct ask_param where = {by_path ? "path" : "working_dir", here};
+    bool asks_where =
+        (by_path || strstr(ops[n->op].params, "working_dir:") != NULL) && here != NULL;
     const struct json *v = NULL;
     struct arena arena;
     arena_init(&arena);
@@ -154,7 +157,7 @@ static void offer_value(struct cli *c, const struct typed *t)
         const char *noun;
     } of[] = {{FLAG_BOT, "bot"},        {FLAG_RESUME, "session"}, {FLAG_RESUME_RUN, "runs"},
               {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "model"}, {FLAG_SESSION, "session"},
-              {FLAG_TO, "generation"}};
+              {FLAG_TO, "generation"},  {FLAG_TYPE, "type"}};
     offer_choices(c, t, flag_choices(t->flag));
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         if (t->flag == &flags[of[i].flag]) {

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/vec.h"
 #include "keep/chan.h"
 #include "keep/tail.h"
 #include "loop/proc.h"
@@ -53,6 +54,7 @@ struct keeper {
     char *title_told; // what viewers know
     struct timer telling;
     unsigned bells, notices;             // since it last fired
+    vec(char *) missed;                  // notes that no hub heard: each its kind and its text
     bool exited, drained, leaving, lost; // `lost`: the socket is gone
     bool held;                           // the terminal is not read
     int status;

@@ -384,7 +384,7 @@ struct str term_about(const struct term *t, const char *key)
 
 void term_write(const struct term *t, struct jw *w)
 {
-    static const char *const about[] = {"name",     "type",   "run_id",
+    static const char *const about[] = {"name",     "type",   "prompt",    "run_id",
                                         "worktree", "branch", "repository"};
     char started[TIME_TEXT];
     jw_obj(w);

@@ -12,7 +12,7 @@
 #include "keep/keeper_int.h"
 #include "keep/sock.h"
 
-enum { PIECE = 32 * 1024, VIEWS_MAX = 256 };
+enum { MISSED = 8, PIECE = 32 * 1024, VIEWS_MAX = 256 };
 
 struct view {
     struct keeper *keeper;
@@ -168,9 +168,29 @@ bool view__has_hub(const struct keeper *k)
     return false;
 }
 
+/// A bell or a notification is for a person: the next hub is told what came while there was none.
+static void keep_missed(struct keeper *k, enum wire_note kind, struct str text)
+{
+    if ((kind == WIRE_BELL || kind == WIRE_NOTIFY) && k->missed.n < MISSED && !view__has_hub(k)) {
+        char *note = xasprintf("%c" STR_FMT, (char)kind, STR_ARG(text));
+        vec_push(&k->missed, note);
+    }
+}
+
+static void tell_missed(struct view *v)
+{
+    struct keeper *k = v->keeper;
+    vec_foreach (note, &k->missed) {
+        chan_send(v->chan, WIRE_NOTE, str_of(*note), STR_NULL);
+        free(*note);
+    }
+    k->missed.n = 0;
+}
+
 void view__note(struct keeper *k, enum wire_note kind, struct str text)
 {
     char byte = (char)kind;
+    keep_missed(k, kind, text);
     for (struct view *v = k->views; v != NULL; v = v->next) {
         if (v->welcome && chan_unsent(v->chan) < 4 * PIECE) { // else it hears of the next one
             chan_send(v->chan, WIRE_NOTE, (struct str){&byte, 1}, text);
@@ -219,6 +239,9 @@ static bool on_hello(struct view *v, struct str p)
     keeper__row(v->keeper, &row);
     chan_send(v->chan, WIRE_WELCOME, buf_str(&row), STR_NULL);
     buf_fini(&row);
+    if (v->hub) {
+        tell_missed(v);
+    }
     keeper__check_abandoned(v->keeper);
     pump(v);
     return true;

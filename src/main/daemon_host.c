@@ -153,6 +153,17 @@ void daemon__on_stall(void *arg, const struct watchdog_stall *s)
     }
 }
 
+static void host_ask(void *arg, const char *event, const struct json *value, struct arena *in,
+                     api_decided *done, void *done_arg)
+{
+    const struct daemon *d = arg;
+    if (d->live != NULL && d->live->bind != NULL) {
+        bind_ask(d->live->bind, event, value, in, done, done_arg);
+    } else {
+        done(done_arg, value, NULL);
+    }
+}
+
 struct api_host daemon__host(struct daemon *d)
 {
     return (struct api_host){.open_browser = host_open_browser,
@@ -165,6 +176,7 @@ struct api_host daemon__host(struct daemon *d)
                              .plugin_logs = host_plugin_logs,
                              .degraded = host_degraded,
                              .metrics = host_metrics,
+                             .ask = host_ask,
                              .arg = d};
 }
 

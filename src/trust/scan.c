@@ -28,7 +28,7 @@ struct trust_scanner {
 static bool is_wanted(enum trust_kind kind, struct str name, bool is_dir)
 {
     static const char *const endings[] = {".lua", ".py", ".mjs", ".c"};
-    if (kind == TRUST_BOT || kind == TRUST_SKILL) {
+    if (kind == TRUST_BOT || kind == TRUST_SKILL || kind == TRUST_SESSION) {
         return is_dir || (kind == TRUST_SKILL && str_ends(name, ".md"));
     }
     if (is_dir) {
@@ -94,10 +94,9 @@ static const struct trust_source {
     const char *dir;
     enum trust_kind kind;
 } sources[] = {
-    {".afloat/plugins", TRUST_PLUGIN},
-    {".afloat/shared/plugins", TRUST_PLUGIN},
-    {".afloat/skills", TRUST_SKILL},
-    {".afloat/bots", TRUST_BOT},
+    {".afloat/plugins", TRUST_PLUGIN},   {".afloat/shared/plugins", TRUST_PLUGIN},
+    {".afloat/skills", TRUST_SKILL},     {".afloat/bots", TRUST_BOT},
+    {".afloat/sessions", TRUST_SESSION}, {".afloat/shared/sessions", TRUST_SESSION},
 };
 
 static const struct {
@@ -147,9 +146,11 @@ static int list_dir(struct trust_scanner *sc, const char *rel, entry_fn *each, e
 
 static int add_profile(struct trust_scanner *sc, const char *rel, enum trust_kind kind)
 {
-    char *plugins = path_join(rel, "plugins");
+    char *plugins = path_join(rel, "plugins"), *sessions = path_join(rel, "sessions");
     int rc = list_dir(sc, plugins, add_entry, kind);
+    rc = rc == 0 ? list_dir(sc, sessions, add_entry, TRUST_SESSION) : rc;
     free(plugins);
+    free(sessions);
     return rc;
 }
 

@@ -11,7 +11,8 @@
     X(SKILL, "skill")                                                                              \
     X(BOT, "bot")                                                                                  \
     X(AGENTS, "agents")                                                                            \
-    X(MCP, "mcp")
+    X(MCP, "mcp")                                                                                  \
+    X(SESSION, "session")
 
 enum trust_kind {
 #define X(id, name) TRUST_##id,
@@ -46,7 +47,8 @@ struct trust_scan {
 enum { TRUST_ITEMS = 1024 }; // of one project
 
 /// Read all items of the project at `root`: plugins of `.afloat/plugins`, `.afloat/shared/plugins` and
-/// `.afloat/profiles/*/plugins`, `.afloat/config.toml`, `.afloat/skills/*`, `.afloat/bots/*`,
+/// `.afloat/profiles/*/plugins`, `.afloat/config.toml`, `.afloat/skills/*`, `.afloat/bots/*`, session types of
+/// `.afloat/sessions`, `.afloat/shared/sessions` and `.afloat/profiles/*/sessions`,
 /// `AGENTS.md`, `.mcp.json` and the environment. Nothing is run. Blocks. An item that cannot be read is listed with
 /// its error; more than TRUST_ITEMS are ERR_TOO_LARGE. The caller ends it with trust_scan_fini(), on
 /// failure too.

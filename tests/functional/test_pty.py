@@ -132,6 +132,27 @@ def test_events_tell_of_terminals(ptys, hub):
     assert events.next("pty.closed")["pty"]["status"] == 3
 
 
+def test_what_a_program_says_before_the_hub_listens_is_told_later(ptys):
+    hub = Hub(ptys)
+    row = new(ptys, "sh", "-c", r"read x; printf '\033]9;while away\007\a'; echo done; read x")
+    terminal = Terminal(ptys, row["id"])
+    terminal.until(lambda: terminal.screen)
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.communicate()
+    process, seen = ptys.on_terminal("pty", "attach", row["id"])
+    seen.write(b"\r")
+    read_until(seen, rb"done")
+    seen.write(b"\x1c\x1c")
+    process.wait(DEADLINE)
+    hub = Hub(ptys)
+    told = retry(lambda: [e for e in ptys.http("GET", "/events?types=pty.*", headers=["Accept: application/json"])
+                          .json()["events"] if e["type"] in ("pty.notified", "pty.bell")])
+    retry(lambda: {e["type"] for e in ptys.http("GET", "/events?types=pty.*", headers=["Accept: application/json"])
+                   .json()["events"]} >= {"pty.notified", "pty.bell"})
+    assert told[0]["notification"] == {"title": "", "body": "while away"}
+    hub.close()
+
+
 # ---- trap T15: titles at every prompt ---------------------------------------------------------
 
 def test_a_title_at_every_prompt_is_told_twice_a_second_at_most(ptys, hub):
