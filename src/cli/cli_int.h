@@ -37,6 +37,9 @@ int cli__exit_of(int code);
 /// Say what `e` says on stderr and return its exit code.
 int cli__fail(struct cli *c, const struct err *e);
 
+/// Stop the hub and end its terminals, with notes only; the exit code.
+int cli__stop_all(struct cli *c);
+
 /// Read all of descriptor `fd` into `out`, whose maximum bounds it.
 int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
 

@@ -208,6 +208,16 @@ int cmd_stop(struct cli *c)
     return code;
 }
 
+int cli__stop_all(struct cli *c)
+{
+    bool json = c->json;
+    c->json = false; // the answer of the hub is not this command's
+    int code = stop_hub(c);
+    end_terminals(c);
+    c->json = json;
+    return code;
+}
+
 int cmd_host_script(struct cli *c)
 {
     return c->host->run_host_script(c->cmd->verb, args_has(&c->args, FLAG_VALIDATE));

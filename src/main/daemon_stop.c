@@ -144,7 +144,7 @@ void daemon__stop(struct daemon *d, const char *reason)
         snprintf(fields, sizeof fields, "\"reason\":\"%s\"", reason);
         event_emit(d->events, str_of(event_infos[EVENT_HUB_STOPPING].type), STR_NULL,
                    str_of(fields));
-        unlink(d->home.socket);
+        server_drop_socket(d->server);
         loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
     } else {
         close_server(d);

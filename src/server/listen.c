@@ -67,8 +67,8 @@ void listener__close(struct server *s, struct listener **listener)
     if (l == NULL) {
         return;
     }
-    if (l->over_socket && server_socket_in_place(s)) {
-        unlink(s->socket_path);
+    if (l->over_socket) {
+        server_drop_socket(s);
     }
     door__listen(s, l->over_socket, NULL);
     if (l->accepting != NULL) {
@@ -140,9 +140,10 @@ static int bind_unix(const char *path, int *out, struct err *e)
 
 int server_listen_unix(struct server *s, const char *path, struct err *e)
 {
-    int fd = -1; // a false warning of gcc 12 otherwise
+    int fd = inherit__socket(path);
     struct stat st;
-    int rc = bind_unix(path, &fd, e);
+    bool inherited = fd >= 0;
+    int rc = inherited ? 0 : bind_unix(path, &fd, e);
     if (rc < 0) {
         return rc;
     }
@@ -161,6 +162,7 @@ int server_listen_unix(struct server *s, const char *path, struct err *e)
     s->socket_path = NULL; // an earlier listener's file is gone, and its inode may be ours now
     listener__close(s, &s->unix_listener);
     s->socket_path = xstrdup(path);
+    s->socket_inherited = inherited;
     s->socket_dev = st.st_dev;
     s->socket_ino = st.st_ino;
     s->unix_listener = l;
@@ -173,6 +175,13 @@ bool server_socket_in_place(const struct server *s)
     struct stat st;
     return s->socket_path != NULL && lstat(s->socket_path, &st) == 0 &&
            st.st_dev == s->socket_dev && st.st_ino == s->socket_ino;
+}
+
+void server_drop_socket(struct server *s)
+{
+    if (server_socket_in_place(s) && !s->socket_inherited) {
+        unlink(s->socket_path);
+    }
 }
 
 // ---- TCP -------------------------------------------------------------------------------------

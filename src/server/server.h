@@ -46,10 +46,14 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
 
 /// Listen on a Unix socket; any path length works. Mode 0600; only our own uid is served. A stale
 /// file in the way is replaced (the caller holds the home's lock). Listening again, after the file
-/// was lost, keeps the connections of before.
+/// was lost, keeps the connections of before. A socket at `path` that the hub was started with (systemd's socket
+/// activation) is used as it is.
 int server_listen_unix(struct server *s, const char *path, struct err *e) MUST_CHECK;
 /// True while the socket file at the listening path is still ours.
 bool server_socket_in_place(const struct server *s);
+/// Remove the socket file, if it is ours, so that no more clients come. One that was inherited stays: whoever made
+/// it keeps listening, and starts the next hub.
+void server_drop_socket(struct server *s);
 
 /// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any
 /// free one is used instead. Addresses other than loopback need `behind_proxy`.

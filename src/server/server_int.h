@@ -382,6 +382,7 @@ struct server {
     struct listener *unix_listener, *tcp_listener;
     struct door door;
     char *socket_path;
+    bool socket_inherited; // its file belongs to who started us
     dev_t socket_dev;
     ino_t socket_ino;
     char tcp_address[64];
@@ -411,4 +412,6 @@ struct server {
 
 const char *server__date(struct server *s);
 void server__handle_closed(struct server *s); // a handle counted in open_handles is gone
+/// The listening socket for `path` that the hub was started with; -1: none. Once: the environment is cleared.
+int inherit__socket(const char *path);
 void listener__close(struct server *s, struct listener **listener);

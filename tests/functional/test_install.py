@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import socket
 import subprocess
 
 import pytest
@@ -60,7 +61,9 @@ def test_completions_and_the_unit_are_installed(root):
     assert "complete " in (share / "bash-completion/completions/afloat").read_text()
     assert "#compdef afloat" in (share / "zsh/vendor-completions/_afloat").read_text()
     assert "complete -c afloat" in (share / "fish/vendor_completions.d/afloat.fish").read_text()
-    assert "ExecStart=/usr/bin/afloat hub" in (root / "usr/lib/systemd/user/afloat.service").read_text()
+    unit = (root / "usr/lib/systemd/user/afloat.service").read_text()
+    assert "ExecStart=/usr/bin/afloat hub" in unit and "KillMode=process" in unit
+    assert "ListenStream=%t/afloat/hub.sock" in (root / "usr/lib/systemd/user/afloat.socket").read_text()
 
 
 def test_installing_again_is_fine_and_uninstalling_leaves_nothing(root, tmp_path):
@@ -72,3 +75,133 @@ def test_installing_again_is_fine_and_uninstalling_leaves_nothing(root, tmp_path
     assert (tmp_path / "usr/bin/afloat").exists()
     assert "untouched" in install("uninstall", tmp_path)
     assert [p for p in tmp_path.rglob("*") if not p.is_dir()] == [keep]
+
+
+# ---- afloat uninstall ---------------------------------------------------------------------------
+
+
+def installed(root, home, *words, **more):
+    env = {**os.environ, "AFLOAT_HOME": str(home)}
+    return subprocess.run([root / "usr/bin/afloat", *words], env=env, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+def left(place):
+    return [p for p in place.rglob("*") if not p.is_dir()]
+
+
+def test_uninstall_stops_the_hub_and_removes_what_was_installed(tmp_path):
+    root, home = tmp_path / "root", tmp_path / "home"
+    install("install", root)
+    other = root / "usr/bin/other"
+    other.write_text("not ours")
+    before = len(left(root))
+    assert installed(root, home, "start").returncode == 0
+    shown = installed(root, home, "uninstall", "--dry-run", "--json")
+    listed = json.loads(shown.stdout)
+    assert listed["dry_run"] and not listed["data"] and len(left(root)) == before
+    done = installed(root, home, "uninstall")
+    assert done.returncode == 0 and "stays; '--data' removes it" in done.stderr, done.stderr
+    assert left(root) == [other] and not (root / "usr/lib/afloat").exists()
+    assert (home / "hub.lock").exists()  # data is there still
+    assert sorted(p for p in listed["programs"]) == sorted(done.stdout.split())
+
+
+def test_data_goes_only_after_a_yes_or_by_force(tmp_path):
+    root, home = tmp_path / "root", tmp_path / "home"
+    install("install", root)
+    assert installed(root, home, "start").returncode == 0
+    refused = installed(root, home, "uninstall", "--data")
+    assert refused.returncode == 4 and "--force" in refused.stderr and home.exists()
+    assert installed(root, home, "status").returncode == 0  # nothing was stopped
+    done = installed(root, home, "uninstall", "--data", "--force")
+    assert done.returncode == 0, done.stderr
+    assert not home.exists() and not list(tmp_path.glob("home.removed-*")) and not left(root)
+
+
+def test_a_directory_that_is_no_home_is_left_alone(tmp_path):
+    root, other = tmp_path / "root", tmp_path / "photos"
+    install("install", root)
+    other.mkdir()
+    (other / "a.jpg").write_text("a picture")
+    done = installed(root, other, "uninstall", "--data", "--force")
+    assert done.returncode == 4 and "no hub has used it" in done.stderr
+    assert (other / "a.jpg").exists() and (root / "usr/bin/afloat").exists()
+
+
+def test_a_build_tree_is_left_to_its_owner(home):
+    done = home.cli("uninstall", "--dry-run")
+    assert done.returncode == 0 and "build tree" in done.stderr and pathlib.Path(BIN).exists()
+
+
+# ---- started by systemd -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def activated(home):
+    """A socket as systemd makes it, and a function that starts the hub on it as systemd does."""
+    runtime = home.dir / "run"
+    runtime.mkdir(parents=True, mode=0o700)
+    home.dir.chmod(0o700)
+    path = runtime / "hub.sock"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    listener.listen()
+    hubs = []
+
+    def start():
+        def move():
+            os.dup2(listener.fileno(), 3)
+        words = ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" hub', BIN]
+        hub = subprocess.Popen(words, env=home.env, preexec_fn=move, pass_fds=[3], stdout=subprocess.PIPE, text=True)
+        hubs.append(hub)
+        return hub
+    yield path, start
+    for hub in hubs:
+        hub.terminate()
+        hub.wait(30)
+    listener.close()
+
+
+def test_a_connection_that_waits_is_answered_by_the_hub_it_started(home, activated):
+    path, start = activated
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.connect(str(path))
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    hub = start()
+    answer = b"".join(iter(lambda: client.recv(4096), b""))
+    assert b'"ok":true' in answer
+    assert home.json("status")["pid"] == hub.pid
+    environ = home.json("tool", "run", "shell", '{"cmd": "env; ls /proc/self/fd"}')["output"]
+    assert "LISTEN_" not in environ  # nor is it passed on
+
+
+def test_a_stop_leaves_the_socket_to_systemd_and_the_next_connection_starts_anew(home, activated):
+    path, start = activated
+    inode = path.stat().st_ino
+    first = start()
+    assert first.stdout.readline().startswith("ready ")
+    home.ok("stop")
+    assert first.wait(30) == 0
+    assert path.stat().st_ino == inode  # not removed, not replaced
+    second = start()
+    assert second.stdout.readline().startswith("ready ")
+    assert home.json("status")["pid"] == second.pid
+
+
+def test_a_socket_for_another_home_is_passed_over(home, tmp_path):
+    elsewhere = tmp_path / "other.sock"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(elsewhere))
+    listener.listen()
+    words = ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" hub', BIN]
+    hub = subprocess.Popen(words, env=home.env, preexec_fn=lambda: os.dup2(listener.fileno(), 3), pass_fds=[3],
+                           stdout=subprocess.PIPE, text=True)
+    try:
+        assert hub.stdout.readline().startswith("ready ")
+        assert home.json("status")["pid"] == hub.pid and "passed-over" in home.ok("logs")
+    finally:
+        hub.terminate()
+        hub.wait(30)
+        listener.close()
