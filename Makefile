@@ -10,7 +10,7 @@ export PREFIX DESTDIR
 
 PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
 
-.PHONY: all run install uninstall deb test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
+.PHONY: all run install uninstall deb reproducible test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
 
 all: build/build.ninja
 	@$(NINJA) -C build
@@ -27,6 +27,10 @@ uninstall:
 deb: all
 	@scripts/setup deb
 	@tools/make-deb
+
+# two builds of the same sources are the same bytes
+reproducible: setup-build web
+	@tools/reproducible
 
 test: test-build
 	@tools/run-tests quick

@@ -28,11 +28,15 @@ import pytest
 from conftest import BIN, DEADLINE, ROOT, Home, check_report, retry
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
-PAGES = ["README.md", *sorted(f"docs/guide/{p.name}" for p in (ROOT / "docs/guide").glob("*.md"))]
-NOT_RUN = {"make run     #": "builds this tree and runs this test"}
+FOLDERS = ("docs", "docs/explain", "docs/guide", "docs/reference")
+PAGES = ["README.md", *(f"{folder}/{p.name}" for folder in FOLDERS for p in sorted((ROOT / folder).glob("*.md"))
+                        if p.name not in ("arch.md", "api.md"))]
+NOT_RUN = {"make run     #": "builds this tree and runs this test",
+           "systemctl --user": "changes the services of who runs the tests"}
 # a last line that reads what the user types: what shows that it waits or has ended, and the keys that end it
 WAITS = {
     "afloat run reviewer 'look at the last commit'": (rb"resume: afloat run", b"\r"),
+    "afloat run pilot 'list the files'": (rb"resume: afloat run", b"\r"),
     "afloat chat": (rb"(?s)/help lists the commands.*> ", b"/quit\r"),
     "afloat shell": (rb"\(afloat\) ready> \S*$", b"exit\r"),
 }
@@ -219,6 +223,8 @@ def save_module(user, name, text):
     """Save a file of the page and wait until a hub that runs has read it."""
     stem = name.removeprefix("lua/").removesuffix(".lua")
     unit = stem if stem.startswith("improvements/") else "lua:" + stem.replace("/", ".")
+    if stem.startswith("plugins/"):
+        unit = stem.removeprefix("plugins/")
     before = news_of(user, unit) if user.home.hub_pid() else None
     user.write(f".afloat/{name}", text)
     if before is not None:
@@ -377,3 +383,33 @@ def test_the_pages_have_blocks_of_every_kind_and_few_are_not_run():
     assert len(NOT_RUN) <= 2
     everything = "".join((ROOT / page).read_text() for page in PAGES)
     assert all(mark in everything for mark in NOT_RUN)
+
+
+LISTER = """
+local stock = {}
+for name in ("_G string table math utf8 coroutine os io debug package"):gmatch("%S+") do stock[name] = true end
+local found = {}
+for name, value in pairs(_G) do
+  if type(value) == "table" and not stock[name] then
+    for key in pairs(value) do
+      if type(key) == "string" and not key:find("^_") then found[#found + 1] = name .. "." .. key end
+    end
+  elseif type(value) == "function" then
+    found[#found + 1] = name
+  end
+end
+command { name = "all", run = function() return table.concat(found, " ") end }
+"""
+OF_LUA = set("""assert collectgarbage dofile error getmetatable ipairs load loadfile next pairs pcall print rawequal rawget rawlen
+rawset require select setmetatable tonumber tostring type warn xpcall""".split())
+
+
+def test_the_reference_lists_every_function_that_plugins_have(user):
+    user.write(".afloat/plugins/lister.lua", LISTER)
+    there = set(user.ok("afloat lister:all").split()) - OF_LUA
+    there = {name for name in there if not name.startswith(("on_", "hub."))}
+    page = (ROOT / "docs/reference/lua.md").read_text()
+    cells = " ".join(re.findall(r"^\| (`.*?`) \|", page, re.M))
+    named = set(re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)", cells)) - {"hub"}  # hub.NOUN.VERB
+    assert there - named == set()
+    assert {name for name in named if not name.startswith(("on_", "hub."))} - there == set()

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Keep docs/reference/ true to the tables of the source; --check changes nothing and fails where a page is stale.
+
+hooks.md   the table of points comes from src/hook/points.def; the fields that the page explains must be those of the
+           records in src/bind/
+errors.md  a section for every code; the line under its heading comes from the tables
+llms.txt   the pages that docs/README.md lists, each with its first sentence; a page that is not listed is only noted
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEXT = r'"((?:[^"\\]|\\.)*)"'
+stale = []
+
+
+def source(path):
+    return re.sub(r"^//.*$", "", (ROOT / "src" / path).read_text(), flags=re.M)
+
+
+def write(path, text):
+    file = ROOT / path
+    if file.exists() and file.read_text() == text:
+        return
+    if "--check" in sys.argv:
+        stale.append(f"{path} is stale: run tools/gen_reference_doc.py")
+    else:
+        file.write_text(text)
+
+
+def compare(what, documented, real):
+    for name in sorted(real - documented):
+        stale.append(f"{what}: '{name}' is not documented")
+    for name in sorted(documented - real):
+        stale.append(f"{what}: '{name}' is documented and does not exist")
+
+
+# ---- hook points ---------------------------------------------------------------------------------
+
+
+def hooks():
+    page = (ROOT / "docs/reference/hooks.md").read_text()
+    rows = ["| point | kind | arguments | is about |", "|---|---|---|---|"]
+    points = re.findall(rf'^POINT\(\w+,\s*{TEXT},\s*(\w+),\s*(\w+),\s*{TEXT},\s*{TEXT}\)', source("hook/points.def"), re.M)
+    for name, kind, waits, arguments, text in points:
+        note = "" if waits == "true" else "; its handlers cannot wait"
+        rows.append(f"| `{name}` | {kind.lower()} | `{arguments}` | {text}{note} |")
+    before, rest = page.split("<!-- points -->\n")
+    write("docs/reference/hooks.md",
+          before + "<!-- points -->\n" + "\n".join(rows) + "\n<!-- end -->\n" + rest.split("<!-- end -->\n")[1])
+    tables = source("bind/agent_args.c") + source("bind/offer_route.c")
+    for record in re.findall(r"record_field (\w+)_fields\[", tables):
+        body = re.search(rf"record_field {record}_fields\[\w*\] = \{{(.*?)\}};", tables, re.S)[1]
+        real = set(re.findall(rf"\.name = {TEXT}", body))
+        section = re.search(rf"^## Fields of `{record}`.*?(?=^## |\Z)", page, re.S | re.M)
+        documented = set(re.findall(r"^\| `(\w+)` \|", section[0], re.M)) if section else set()
+        compare(f"docs/reference/hooks.md, fields of {record}", documented, real)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def turn_codes():
+    """Codes that end a turn; those of other tables are explained there."""
+    agent = "".join(p.read_text() for p in sorted((ROOT / "src/agent").glob("*.[ch]")))
+    faults = re.findall(rf"^    X\(\w+, {TEXT}, (?:true|false)\)", source("agent/provider.h"), re.M)
+    raised = re.findall(rf"turn__fail\(t, {TEXT}|problem = {TEXT}|\"code\", {TEXT}", agent)
+    return dict.fromkeys([*faults, *(next(filter(None, found)) for found in raised)])
+
+
+def errors():
+    lines = {}
+    for code, status, leave, title in re.findall(rf"^PROBLEM\((\w+),\s*(\d+),\s*(\d+),\s*{TEXT}\)",
+                                                 source("proto/problems.def"), re.M):
+        lines[code] = f"*HTTP {status}, exit code {leave}: {title[0].lower() + title[1:]}.*"
+    for code, severity in re.findall(r"^CODE\((\w+),\s*(\w+)\)", source("gen/codes.def"), re.M):
+        lines.setdefault(code, f"*Diagnostic, {severity.lower()}.*")
+    for code in turn_codes():
+        lines.setdefault(code, "*Ends a turn or a tool call.*")
+    page = (ROOT / "docs/reference/errors.md").read_text()
+    compare("docs/reference/errors.md", set(re.findall(r"^### (\w+)$", page, re.M)), set(lines))
+
+    def head(found):
+        return f"### {found[1]}\n{lines.get(found[1], '')}\n\n"
+    new = re.sub(r"^### (\w+)\n(?:\*.*\*\n)?\n*", head, page, flags=re.M)
+    for code, text in re.findall(r"^### (\w+)\n.*\n\n(.*)$", new, re.M):
+        if len(text) < 10 or text.startswith("#"):
+            stale.append(f"docs/reference/errors.md: '{code}' is not explained")
+    write("docs/reference/errors.md", new)
+
+
+# ---- llms.txt ------------------------------------------------------------------------------------
+
+
+def first_sentence(path):
+    """What a page is about: the first sentence after its heading."""
+    text = re.sub(r"^(#.*|!\[.*|```.*|\|.*)$", "", path.read_text(), flags=re.M)
+    paragraph = " ".join(next(p for p in re.split(r"\n\s*\n", text) if p.strip()).split())
+    sentence = re.match(r".*?[.:](?= |$)", paragraph)
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence[0] if sentence else paragraph)
+    return plain[:-1] + "." if plain.endswith(":") else plain
+
+
+def llms():
+    index = (ROOT / "docs/README.md").read_text()
+    out = ["# Afloat", "", "> " + first_sentence(ROOT / "README.md") + " " + "Plugins, hooks, tools, prompts and shell environments "
+           "change while it runs.", "", "Made from docs/README.md by tools/gen_reference_doc.py.", ""]
+    listed = set()
+    for line in index.splitlines():
+        if line.startswith("## "):
+            out += ["", line, ""] if out[-1] else [line, ""]
+        found = re.match(r"- \[([^]]*)\]\(([^)#]+)\)", line)
+        if found:
+            path = (ROOT / "docs" / found[2]).resolve()
+            listed.add(path)
+            where = path.relative_to(ROOT)
+            out.append(f"- [{found[1]}]({where}): {first_sentence(path)}")
+    pages = [p for folder in ("guide", "reference", "explain") for p in (ROOT / "docs" / folder).glob("*.md")]
+    for path in sorted(set(pages) - listed):
+        print(f"note: docs/README.md does not list {path.relative_to(ROOT)}")
+    if "--check" not in sys.argv:
+        write("llms.txt", "\n".join(out) + "\n")
+    links = re.findall(r"^- \[[^]]*\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(), re.M)
+    stale.extend(f"llms.txt: there is no '{link}'" for link in links if not (ROOT / link).exists())
+
+
+hooks()
+errors()
+llms()
+print("\n".join(stale), end="\n" if stale else "")
+sys.exit(1 if stale else 0)
