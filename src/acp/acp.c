@@ -230,7 +230,8 @@ static void close_all(struct acp *a)
     a->http = NULL;
     acp__calls_end(a);
     vec_foreach (it, &a->sessions) {
-        (*it)->stream = NULL;
+        (*it)->stream = (*it)->link = NULL;
+        acp__link_drop(*it);
         acp__stream_ended(*it, "the editor is gone");
     }
     loop_stop(&a->loop);

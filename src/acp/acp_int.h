@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "loop/loop.h"
+#include "loop/timer.h"
 #include "net/http_client.h"
 #include "net/sse.h"
 #include "rpc/rpc.h"
@@ -13,6 +14,7 @@
 //     acp.c      messages: from the editor to the methods, and back
 //     hub.c      calls of the hub's operations
 //     session.c  the methods about sessions
+//     link.c     what the editor does for tools: files, terminals, MCP servers
 //     turn.c     a prompt, what its turn asks, and its end
 //     prompt.c   what the editor sends as a message, as text and pictures
 //     update.c   events of the hub as updates for the editor
@@ -35,6 +37,14 @@ struct acp_session {
     bool cancelled;        // the editor wants the turn to end
     bool spoken;           // of the message that is being streamed, something was sent
     vec(struct acp_progress *) calls;
+    // what the editor does for its tools
+    char *servers;          // MCP servers of the editor, a JSON array; NULL: none
+    struct http_call *link; // NULL: not connected
+    struct sse_parser link_sse;
+    loop_fn *link_done; // waits until the hub is ready; NULL: nobody does
+    void *link_arg;
+    bool link_tried; // the hub was started for it
+    vec(struct acp_errand *) errands;
 };
 
 /// What a running call has printed so far.
@@ -55,8 +65,10 @@ struct acp {
     vec(struct acp_ask *) asks; // of the editor
     vec(struct acp_call *) calls;
     int64_t last_id;
-    bool reads_files; // the editor gives the text of files, saved or not
-    bool closed;      // the editor is gone
+    bool reads_files;  // the editor gives the text of files, saved or not
+    bool writes_files; // and writes them
+    bool terminals;    // and runs commands
+    bool closed;       // the editor is gone
 };
 
 /// A request of the editor, until it is answered.
@@ -93,11 +105,22 @@ typedef void acp_called(void *arg, const struct json *v, const char *why);
 /// Call an operation of the hub; `body` is JSON or empty. Starts the hub if it is gone.
 void acp__call(struct acp *a, const char *method, const char *path, struct str body,
                acp_called *done, void *arg);
+/// Send a request whose answer may be a stream. False: the hub cannot be asked, and nothing is called back.
+bool acp__send(struct acp *a, const char *method, const char *path, struct str body,
+               const char *accept, const struct http_cb *cb, void *arg, struct http_call **out);
 /// The client is closed: end what waits for it.
 void acp__calls_end(struct acp *a);
 /// Send the message or answer `body` to `path` and follow the events of the turn.
 void acp__follow(struct acp_session *s, const char *path, struct str body);
 void acp__unfollow(struct acp_session *s);
+
+// ---- link.c -----------------------------------------------------------------------------------
+
+/// Have tools of the session use the editor, if it offers anything. `done` when that is so, or cannot be had; also from
+/// inside.
+void acp__link(struct acp_session *s, loop_fn *done, void *arg);
+/// They use it no more.
+void acp__link_drop(struct acp_session *s);
 
 // ---- session.c --------------------------------------------------------------------------------
 
@@ -133,6 +156,8 @@ void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bo
 /// Write the members of a call for updates and questions: id, title, kind, input, locations.
 void acp__write_call(const struct acp_session *s, struct jw *w, struct str turn, struct str id,
                      struct str tool, const struct json *input);
+/// The member `toolCallId`.
+void acp__write_call_id(struct jw *w, struct str turn, struct str id);
 /// Write a unified diff of one file as content of a call.
 void acp__write_diff(const struct acp_session *s, struct jw *w, struct str path, struct str diff);
 void acp__progress_free(struct acp_progress *p);

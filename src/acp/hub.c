@@ -55,9 +55,8 @@ static const char *explain(struct arena *a, int status, struct str body, struct 
                          : arena_printf(a, "the hub answered with status %d", status);
 }
 
-static bool send_request(struct acp *a, const char *method, const char *path, struct str body,
-                         const char *accept, const struct http_cb *cb, void *arg,
-                         struct http_call **out)
+bool acp__send(struct acp *a, const char *method, const char *path, struct str body,
+               const char *accept, const struct http_cb *cb, void *arg, struct http_call **out)
 {
     struct http_header headers[] = {{STR("Accept"), str_of(accept)},
                                     {STR("Content-Type"), STR("application/json")}};
@@ -68,7 +67,7 @@ static bool send_request(struct acp *a, const char *method, const char *path, st
                              .headers = headers,
                              .n_headers = body.n != 0 ? 2 : 1,
                              .body = body.n != 0 ? body : STR_NULL,
-                             .max_body = (uint64_t)64 << 20,
+                             .max_body = cb->on_body == NULL ? (uint64_t)64 << 20 : UINT64_MAX,
                              .proxy = "",
                              .socket = a->socket};
     return a->http != NULL && http_client_send(out, a->http, &q, cb, arg, NULL) == 0;
@@ -102,8 +101,8 @@ static void begin(struct acp_call *c)
 {
     static const struct http_cb cb = {.on_done = on_done};
     struct http_call *call;
-    if (!send_request(c->acp, c->method, c->path, str_of(c->body), "application/json", &cb, c,
-                      &call)) {
+    if (!acp__send(c->acp, c->method, c->path, str_of(c->body), "application/json", &cb, c,
+                   &call)) {
         end_call(c, NULL, "the hub cannot be asked");
     }
 }
@@ -196,8 +195,8 @@ static void begin_stream(struct acp_session *s)
     sse_init(&s->sse, 32 << 20, on_event, s);
     buf_clear(&s->problem);
     s->status = 0;
-    if (!send_request(s->acp, "POST", s->path, str_of(s->body), "text/event-stream", &cb, s,
-                      &s->stream)) {
+    if (!acp__send(s->acp, "POST", s->path, str_of(s->body), "text/event-stream", &cb, s,
+                   &s->stream)) {
         acp__stream_ended(s, "the hub cannot be asked");
     }
 }

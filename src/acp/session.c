@@ -45,8 +45,12 @@ static struct acp_session *session_of(struct acp *a, struct str id, struct str d
 void acp__session_free(struct acp_session *s)
 {
     acp__unfollow(s);
-    assert(s->prompt == NULL);
+    acp__link_drop(s);
+    assert(s->prompt == NULL && s->errands.n == 0);
     sse_fini(&s->sse);
+    sse_fini(&s->link_sse);
+    vec_fini(&s->errands);
+    free(s->servers);
     buf_fini(&s->problem);
     vec_fini_each(&s->calls, acp__progress_free);
     free(s->path);
@@ -147,26 +151,49 @@ static void tell_commands(struct acp_session *s)
 
 // ---- beginning and taking up again ----------------------------------------------------------------
 
-/// The answer to session/new, load and resume.
-static void answer_row(struct acp_request *r, const struct json *row, bool fresh)
+/// A session that is to be answered once the hub knows what the editor does for it.
+struct opening {
+    struct acp_request *r;
+    struct acp_session *s;
+    const struct json *row; // in the arena of `r`
+    bool fresh;
+};
+
+static void set_servers(struct acp_session *s, const struct json *list)
 {
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    free(s->servers);
+    s->servers = NULL;
+    if (list != NULL && list->type == JSON_ARR && list->n != 0) {
+        json_write(&text, list, 0);
+        s->servers = buf_take(&text, NULL);
+    }
+    buf_fini(&text);
+}
+
+static void on_linked(void *arg)
+{
+    struct opening o = *(struct opening *)arg;
+    struct acp_request *r = o.r;
+    struct acp_session *s = o.s;
     struct acp *a = r->acp;
-    struct acp_session *s = session_of(a, json_str(json_get(row, "id"), ""),
-                                       json_str(json_get(row, "working_dir"), "/"));
+    bool fallback = json_bool(json_get(o.row, "fallback"), false);
     struct buf text;
     struct jw w;
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
-    if (fresh) {
+    free(arg);
+    if (o.fresh) {
         jw_kstrz(&w, "sessionId", s->id);
     }
-    write_modes(&w, json_str(json_get(row, "permission"), "auto"));
+    write_modes(&w, json_str(json_get(o.row, "permission"), "auto"));
     jw_end_obj(&w);
     acp__answer(r, buf_str(&text));
     buf_fini(&text);
     tell_commands(s);
-    if (json_bool(json_get(row, "fallback"), false)) {
+    if (fallback) {
         struct acp_update u;
         struct jw *n = acp__update(&u, a, s->id, "agent_message_chunk");
         jw_kobj(n, "content");
@@ -175,6 +202,18 @@ static void answer_row(struct acp_request *r, const struct json *row, bool fresh
         jw_end_obj(n);
         acp__update_end(&u);
     }
+}
+
+/// The answer to session/new, load and resume.
+static void answer_row(struct acp_request *r, const struct json *row, bool fresh)
+{
+    struct opening *o = xmalloc(sizeof *o);
+    struct acp_session *s = session_of(r->acp, json_str(json_get(row, "id"), ""),
+                                       json_str(json_get(row, "working_dir"), "/"));
+    *o = (struct opening){r, s, json_clone(&r->arena, row), fresh};
+    set_servers(s, json_get(r->params, "mcpServers"));
+    acp__link_drop(s); // the servers may be others
+    acp__link(s, on_linked, o);
 }
 
 static void on_new(void *arg, const struct json *v, const char *why)
@@ -383,7 +422,12 @@ static void m_delete(struct acp_request *r)
 /// The editor does not need it any more: it stays in the hub.
 static void m_close(struct acp_request *r)
 {
+    struct acp_session *s = acp__find(r->acp, param(r, "sessionId"));
     acp__cancel(r->acp, param(r, "sessionId"));
+    if (s != NULL) {
+        acp__link_drop(s);
+        set_servers(s, NULL);
+    }
     acp__answer(r, STR("{}"));
 }
 
@@ -413,14 +457,17 @@ static void m_initialize(struct acp_request *r)
     struct acp *a = r->acp;
     struct buf text;
     struct jw w;
-    a->reads_files = json_bool(json_ptr(r->params, "/clientCapabilities/fs/readTextFile"), false);
+    const struct json *can = json_get(r->params, "clientCapabilities");
+    a->reads_files = json_bool(json_ptr(can, "/fs/readTextFile"), false);
+    a->writes_files = json_bool(json_ptr(can, "/fs/writeTextFile"), false);
+    a->terminals = json_bool(json_get(can, "terminal"), false);
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kint(&w, "protocolVersion", 1);
     jw_key(&w, "agentCapabilities");
     jw_raw(&w, STR("{\"loadSession\":true,\"promptCapabilities\":{\"image\":true,\"audio\":false,"
-                   "\"embeddedContext\":true},\"mcpCapabilities\":{\"http\":false,\"sse\":false},"
+                   "\"embeddedContext\":true},\"mcpCapabilities\":{\"http\":true,\"sse\":false},"
                    "\"sessionCapabilities\":{\"list\":{},\"resume\":{},\"close\":{},\"delete\":{},"
                    "\"additionalDirectories\":{}}}"));
     jw_kobj(&w, "agentInfo");

@@ -217,6 +217,14 @@ static void on_composed(void *arg, struct str text, struct str images)
     }
 }
 
+static void on_linked(void *arg)
+{
+    struct acp_session *s = arg;
+    if (s->prompt != NULL) { // the editor may be gone
+        acp__compose(s->acp, s->id, json_get(s->prompt->params, "prompt"), on_composed, s);
+    }
+}
+
 void acp__prompt(struct acp_request *r)
 {
     struct acp_session *s = acp__find(r->acp, json_str(json_get(r->params, "sessionId"), ""));
@@ -228,7 +236,7 @@ void acp__prompt(struct acp_request *r)
     } else {
         s->prompt = r;
         s->cancelled = false;
-        acp__compose(r->acp, s->id, json_get(r->params, "prompt"), on_composed, s);
+        acp__link(s, on_linked, s); // again, if the hub was restarted
     }
 }
 

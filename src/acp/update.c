@@ -43,8 +43,8 @@ static const struct {
     {"task", "think", "prompt"},
 };
 
-/// Ids of calls repeat from turn to turn; those of the editor may not.
-static void write_id(struct jw *w, struct str turn, struct str id)
+// Ids of calls repeat from turn to turn; those of the editor may not.
+void acp__write_call_id(struct jw *w, struct str turn, struct str id)
 {
     jw_key(w, "toolCallId");
     jw_strf(w, STR_FMT ":" STR_FMT, STR_ARG(turn), STR_ARG(id));
@@ -73,7 +73,7 @@ void acp__write_call(const struct acp_session *s, struct jw *w, struct str turn,
     struct str line = about;
     line = str_cut(&line, '\n');
     line.n = utf8_cut(line.p, line.n, TITLE_MAX);
-    write_id(w, turn, id);
+    acp__write_call_id(w, turn, id);
     jw_key(w, "title");
     jw_strf(w, STR_FMT "%s" STR_FMT, STR_ARG(command ? STR("") : tool),
             about.n != 0 && !command ? " " : "", STR_ARG(line));
@@ -176,7 +176,7 @@ static void tell_progress(struct acp_session *s, const struct json *ev)
         buf_drop(&p->text, p->text.n - SHOWN_MAX);
     }
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call_update");
-    write_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
+    acp__write_call_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
     jw_karr(w, "content");
     write_shown(w, buf_str(&p->text));
     jw_end_arr(w);
@@ -190,7 +190,7 @@ static void tell_completed(struct acp_session *s, const struct json *ev)
     bool good = json_bool(json_get(ev, "success"), false);
     struct acp_update u;
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call_update");
-    write_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
+    acp__write_call_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
     jw_kstrz(w, "status", good ? "completed" : "failed");
     jw_karr(w, "content");
     if (diff.n != 0) { // the names of the diff are relative to the working directory

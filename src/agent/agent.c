@@ -108,6 +108,7 @@ void agent_free(struct agent *a)
     }
     config_unlisten(a->o.config, on_settings, a);
     map_fini(&a->sessions);
+    map_fini(&a->editors);
     rules_fini(&a->rules);
     book_free(a->book);
     agent__drop_shelf(a);
@@ -251,6 +252,7 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->ready = ready;
     a->ready_arg = arg;
     map_init(&a->sessions);
+    map_init(&a->editors);
     a->files = lane_open(o->loop, "agent", 2);
     a->requests = lane_open(o->loop, "requests", 1);
     a->tools = lane_open(o->loop, "tools", 4);

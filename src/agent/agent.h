@@ -165,6 +165,22 @@ struct engine_world;
 /// first session.
 void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
                        struct engine_world *world);
+/// What an editor answered; NULL: it refused and `why` says why, or it is gone (`why` NULL). Borrowed for the call.
+typedef void agent_editor_cb(void *arg, const struct json *result, const char *why);
+/// An editor that drives a session. Borrowed until it is taken back with agent_set_editor(); what it was asked is
+/// answered before.
+struct agent_editor {
+    bool reads, writes; // it gives the text of files, and writes them
+    bool terminals;     // it runs commands
+    /// Ask for "read" {path}, "write" {path, content} or "terminal" {cmd, cwd, ...}; `params` is JSON. `done` once,
+    /// never from inside, unless it is forgotten.
+    void (*ask)(void *arg, const char *method, struct str params, agent_editor_cb *done,
+                void *done_arg);
+    void (*forget)(void *arg, void *done_arg); // nobody waits any more
+    void *arg;
+};
+/// Tools of the session and its subagents use it from now on. NULL: there is none any more.
+void agent_set_editor(struct agent *a, struct str session, const struct agent_editor *editor);
 struct git;
 /// What looks at the user's checkouts, so that sessions can go back; borrowed until agent_stop() is done.
 void agent_set_git(struct agent *a, struct git *git);

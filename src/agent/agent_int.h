@@ -33,6 +33,7 @@
 //     turn_compact.c     a conversation that became too long          permission.c    people
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
+//     tool_call_editor.c      calls that an editor carries out
 //     task.c             subagents
 
 struct turn;
@@ -44,6 +45,7 @@ struct agent {
     struct agent_kit kit;       // no tools: there are no bots
     struct agent_screen screen; // no functions: there is no page
     struct map sessions;        // id -> struct session, those in memory
+    struct map editors;         // id of a session -> struct agent_editor that drives it
     struct session *warm;       // with a conversation in memory, used last first
     size_t n_warm;
     struct lane *files;    // prompts' files

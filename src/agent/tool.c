@@ -4,7 +4,9 @@
 //       │ yes                                                           │
 //       ▼ lane                              loop                        ▼
 //     box_new, tool's function ──> no command: result ─────────────> on_done
-//                             └──> command: tool_shell.c, process ──────▲
+//       ▲                     ├──> command: tool_shell.c, process ──────▲
+//       │                     └──> on_editor: a file that it has ───────┤ written
+//       └──────────────────────────────── read ─┘
 //
 // The job is the lane's alone while it is there; the loop only sets `cancelled`, which the long
 // walks look at. Every way through ends in tool__finish(), once.
@@ -77,6 +79,8 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     c->call_id = copy_text(a, env->call_id);
     c->timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
     c->preview = env->preview;
+    c->from_editor = env->from_editor;
+    c->to_editor = env->to_editor;
 }
 
 // ---- the way through -------------------------------------------------------------------------
@@ -96,6 +100,8 @@ static void on_prepared(void *arg)
     struct tool_result good = {.success = true};
     if (atomic_load(&c->cancelled)) {
         fail(c, "interrupted");
+    } else if (c->wanted != NULL) {
+        c->cb.on_editor(c, c->wanted, c->to_write, c->arg);
     } else if (c->why.code != 0) {
         fail(c, c->why.msg);
     } else if (c->command.argv != NULL) {
@@ -109,9 +115,8 @@ static void on_prepared(void *arg)
 }
 
 /// What runs outside of the box is found anew for each job: a file may have been named since the last.
-static void prepare(void *arg)
+static int make_box(struct tool_job *c, struct err *e)
 {
-    struct tool_job *c = arg;
     struct trust_guards g = {0};
     vec(const char *) guard = {0};
     bool guarded =
@@ -127,12 +132,19 @@ static void prepare(void *arg)
         vec_push(&guard, NULL);
         c->policy.guard = guard.p;
     }
-    int rc = box_new(&c->box, &c->policy, &c->why);
+    int rc = box_new(&c->box, &c->policy, e);
     c->policy.guard = NULL;
     if (guarded) {
         trust_guards_fini(&g);
     }
     vec_fini(&guard);
+    return rc;
+}
+
+static void prepare(void *arg)
+{
+    struct tool_job *c = arg;
+    int rc = c->box == NULL ? make_box(c, &c->why) : 0;
     c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 
@@ -237,6 +249,36 @@ void tool_job_cancel(struct tool_job *c)
         c->interrupted = true;
         tool__stop(c);
     }
+}
+
+void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text)
+{
+    bool wrote = c->to_write.p != NULL && how != TOOL_EDITOR_GONE;
+    assert(c->wanted != NULL);
+    c->wanted = NULL;
+    c->to_write = STR_NULL;
+    c->asked = true;
+    c->why.code = 0;
+    if (atomic_load(&c->cancelled)) {
+        loop_defer(c->loop, on_prepared, c);
+        return;
+    }
+    if (wrote) {
+        if (how == TOOL_EDITOR_REFUSED) {
+            err_set(&c->why, ERR_DENIED, "the editor did not write it: %.*s",
+                    (int)MIN(text.n, (size_t)200), text.p);
+        }
+        loop_defer(c->loop, on_prepared, c);
+        return;
+    }
+    if (how == TOOL_EDITOR_GONE) {
+        c->from_editor = c->to_editor = false;
+    } else if (how == TOOL_EDITOR_DONE && text.n <= TOOL_FILE_MAX && !memchr(text.p, 0, text.n)) {
+        c->unsaved = arena_str(&c->arena, text);
+    }
+    buf_clear(&c->text);
+    buf_clear(&c->diff);
+    work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
 }
 
 bool tool_drops(struct str name, const char *const *drop)

@@ -83,7 +83,8 @@ struct tool_env {
     const char *call_id;             // any text from a model: names the file of a big output
     uint64_t timeout_ms;             // of a command that names none; 0: two minutes
     bool preview;                    // write nothing: the result's `diff` says what would change
-    bool consented; // the user agreed to this change of what runs outside of the box
+    bool consented;              // the user agreed to this change of what runs outside of the box
+    bool from_editor, to_editor; // files are read and written through on_editor
 };
 
 /// Borrowed for the call of on_done.
@@ -102,12 +103,24 @@ struct tool_cb {
     void (*on_progress)(struct tool_job *c, struct str text, void *arg);
     /// The call is over and freed when this returns.
     void (*on_done)(struct tool_job *c, const struct tool_result *r, void *arg);
+    /// Have the editor read the file at the real `path`, or write `text` (`p` not NULL) to it; the box allows it.
+    /// tool_job_edited() follows. NULL without from_editor and to_editor.
+    void (*on_editor)(struct tool_job *c, const char *path, struct str text, void *arg);
 };
 
 /// Start a job of `tool`, which has `work`. `input` is checked against the schema first and copied; one that
 /// does not fit is a failed result.
 struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *tool,
                                 const struct json *input, const struct tool_cb *cb, void *arg);
+
+/// What became of on_editor.
+enum tool_edited {
+    TOOL_EDITOR_DONE,    // `text` is what it has of the file
+    TOOL_EDITOR_REFUSED, // `text` says why
+    TOOL_EDITOR_GONE,    // there is none: the file on disk counts
+};
+/// The answer to on_editor, once, also from inside.
+void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text);
 
 /// End it early: a command's processes all end (TERM, two seconds later KILL; asked twice, KILL at once).
 /// on_done still comes, with error "interrupted" unless it was over already.

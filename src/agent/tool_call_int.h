@@ -51,6 +51,9 @@ enum call_end {
 enum ask_kind { ASK_NOTHING, ASK_PERMISSION, ASK_QUESTION };
 enum { ASK_ID = 24 };
 
+/// What the editor does for a call.
+enum call_editing { EDITING_NOTHING, EDITING_READS, EDITING_WRITES, EDITING_RUNS };
+
 struct tool_call {
     struct call_site *site;
     struct str id;                  // the model's
@@ -78,6 +81,7 @@ struct tool_call {
     // what runs it
     struct tool_job *job;
     bool dressing;                    // the job waits for its environment
+    enum call_editing editing;        // what the editor is asked for
     bool in_line;                     // it waits until others end
     unsigned weight;                  // its part of n_running
     struct fetch *fetch;              // the page that it reads; NULL: none
@@ -143,6 +147,16 @@ void tool_call__place(struct call_site *site, const char *const *vars, struct bo
 void tool_call__preview(struct tool_call *c);
 /// Run the job again: the user has agreed to what stopped it.
 void tool_call__run_job(struct tool_call *c);
+
+// tool_call_editor.c
+/// The editor that drives the session; NULL: there is none.
+const struct agent_editor *tool_call__editor(const struct tool_call *c);
+/// on_editor of jobs; `arg` is the call.
+void tool_call__ask_editor(struct tool_job *j, const char *path, struct str text, void *arg);
+/// Run the command of the call in a terminal of the editor. False: it does not belong there.
+bool tool_call__run_terminal(struct tool_call *c, const char *const *vars);
+/// The call is given up: the editor need not answer.
+void tool_call__forget_editor(struct tool_call *c);
 
 // task.c
 /// The turn of the subagent that the call waits for; NULL: there is none.

@@ -102,7 +102,9 @@ void tool_call__place(struct call_site *site, const char *const *vars, struct bo
 static void start(struct tool_call *c, const char *const *vars, bool preview)
 {
     const struct tool_cb callbacks = {.on_progress = on_progress,
+                                      .on_editor = tool_call__ask_editor,
                                       .on_done = preview ? on_previewed : on_done};
+    const struct agent_editor *ed = tool_call__editor(c);
     assert(c->job == NULL && c->entry->tool->ops->work != NULL);
     struct agent *a = c->site->agent;
     struct session *s = tool_call__session(c->site);
@@ -114,6 +116,8 @@ static void start(struct tool_call *c, const char *const *vars, bool preview)
     env.outputs_dir = outputs;
     env.preview = preview;
     env.consented = c->consented;
+    env.from_editor = ed != NULL && ed->reads;
+    env.to_editor = ed != NULL && ed->writes;
     env.call_id = arena_strdup(c->site->arena, c->id);
     c->job = tool_job_start(&env, c->entry->tool, tool_call_input(c), &callbacks, c);
     free(outputs);
@@ -123,7 +127,9 @@ static void on_environ(void *arg, const char *const *vars)
 {
     struct tool_call *c = arg;
     c->dressing = false;
-    start(c, vars, false);
+    if (!tool_call__run_terminal(c, vars)) {
+        start(c, vars, false);
+    }
 }
 
 /// Only a command sees variables, and only for one the project's environment is worth waiting for.
@@ -159,5 +165,6 @@ bool tool__cancel_job(struct tool_call *c)
     if (c->job != NULL) {
         tool_job_cancel(c->job);
     }
+    tool_call__forget_editor(c);
     return c->job == NULL;
 }

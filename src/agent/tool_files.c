@@ -24,13 +24,8 @@ static int input_path(struct tool_job *c, const char *fallback, char **out, stru
 
 static int read_whole(struct tool_job *c, const char *path, struct buf *text, struct err *e)
 {
-    int fd = tool__open(c, path, false, NULL, e);
-    if (fd < 0) {
-        return fd;
-    }
     buf_init(text, TOOL_FILE_MAX);
-    int rc = tool__read_text(fd, path, text, e);
-    close(fd);
+    int rc = tool__read_file(c, path, text, e);
     if (rc < 0) {
         buf_fini(text);
     }

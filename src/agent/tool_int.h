@@ -35,6 +35,12 @@ struct tool_job {
     uint64_t timeout_ms;
     bool preview;
     atomic_bool cancelled; // read on the lane
+    // an editor that has files of its own
+    bool from_editor, to_editor;
+    bool asked;          // for the text of the file
+    struct str unsaved;  // the text that it gave; `p` NULL: none
+    const char *wanted;  // the real path that it is to be asked for; NULL: none
+    struct str to_write; // what it is to write there; `p` NULL: nothing, it reads
     // made on the lane
     struct box *box;
     struct tool_command command;
@@ -82,10 +88,13 @@ int tool__path(struct tool_job *c, struct str path, char **out, struct err *e) M
 int tool__open(struct tool_job *c, const char *path, bool dir, char **real,
                struct err *e) MUST_CHECK;
 
-/// Append all of an open file to `out`: ERR_TOO_LARGE past its maximum, ERR_INVALID for what is not
-/// UTF-8 text.
-int tool__read_text(int fd, const char *path, struct buf *out, struct err *e) MUST_CHECK;
+/// Append all of a text file to `out`, as the editor has it if there is one: ERR_TOO_LARGE past its maximum,
+/// ERR_INVALID for what is not UTF-8 text, UV_EAGAIN when the editor has to be asked first (`wanted` is set; the
+/// work begins anew with its answer).
+int tool__read_file(struct tool_job *c, const char *path, struct buf *out,
+                    struct err *e) MUST_CHECK;
 
 /// Replace or make a file inside the borders of the box, in one step; the mode of an existing file
-/// stays, missing directories are made. Notes the difference in `diff`; a preview does no more than that.
+/// stays, missing directories are made. Notes the difference in `diff`; a preview does no more than that. UV_EAGAIN as
+/// in tool__read_file().
 int tool__write(struct tool_job *c, const char *path, struct str text, struct err *e) MUST_CHECK;

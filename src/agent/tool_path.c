@@ -124,7 +124,7 @@ int tool__open(struct tool_job *c, const char *path, bool dir, char **real, stru
     return rc;
 }
 
-int tool__read_text(int fd, const char *path, struct buf *out, struct err *e)
+static int read_text(int fd, const char *path, struct buf *out, struct err *e)
 {
     ssize_t n;
     char *room;
@@ -147,6 +147,25 @@ int tool__read_text(int fd, const char *path, struct buf *out, struct err *e)
                        out->n);
     }
     return 0;
+}
+
+int tool__read_file(struct tool_job *c, const char *path, struct buf *out, struct err *e)
+{
+    char *real;
+    int fd = tool__open(c, path, false, &real, e), rc = fd;
+    if (fd >= 0 && c->from_editor && !c->asked) {
+        c->wanted = real;
+        rc = err_set(e, UV_EAGAIN, "the editor has to be asked for '%s'", path);
+    } else if (fd >= 0 && c->unsaved.p != NULL) {
+        buf_adds(out, c->unsaved);
+        rc = 0;
+    } else if (fd >= 0) {
+        rc = read_text(fd, path, out, e);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
 }
 
 // ---- writing ---------------------------------------------------------------------------------
@@ -267,35 +286,53 @@ static int find_new(struct tool_job *c, const char *path, struct place *p, struc
 }
 
 /// What the write changes. A file that is no text has no diff, and of a very long one the beginning is kept.
-static void note_diff(struct tool_job *c, const char *path, struct str text)
+static int note_diff(struct tool_job *c, const char *path, struct str text)
 {
     struct buf before;
-    int fd = tool__open(c, path, false, NULL, NULL), rc = fd;
     buf_init(&before, TOOL_FILE_MAX);
-    if (fd >= 0) {
-        rc = tool__read_text(fd, path, &before, NULL);
-        close(fd);
-    }
+    int rc = tool__read_file(c, path, &before, NULL);
     if (rc >= 0 || rc == -ENOENT) { // as the user knows it: relative to the working directory
         const char *below = path_below(c->policy.working_dir, path);
         const char *shown = below != NULL && below[0] != '\0' ? below : path;
         linediff_write(&c->diff, str_of(shown), buf_str(&before), text);
     }
     buf_fini(&before);
+    return rc == UV_EAGAIN ? rc : 0;
+}
+
+static int write_place(struct tool_job *c, const struct place *p, const char *path, struct str text,
+                       struct err *e)
+{
+    char file[64 + NAME_MAX];
+    char *dir = c->to_editor ? real_path(c, p->dir) : NULL;
+    if (dir != NULL) { // the editor writes it, and keeps its buffer in step
+        c->wanted = join(c, dir, p->name);
+        c->to_write = arena_str(&c->arena, text);
+        return 0;
+    }
+    snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p->dir, p->name);
+    int rc =
+        path_write_atomic(file, text, p->exists ? p->st.st_mode & 0777 : 0666 & ~c->umask, NULL);
+    if (rc == 0 && p->exists && p->st.st_uid != geteuid()) { // root, in somebody's tree
+        rc = fchownat(p->dir, p->name, p->st.st_uid, p->st.st_gid, AT_SYMLINK_NOFOLLOW) == 0
+                 ? 0
+                 : -errno;
+    }
+    return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
 }
 
 int tool__write(struct tool_job *c, const char *path, struct str text, struct err *e)
 {
     struct place p = {.dir = -1};
-    char file[64 + NAME_MAX];
-    note_diff(c, path, text);
+    int rc = note_diff(c, path, text);
+    if (rc < 0) {
+        return rc;
+    }
     int fd = open_path(path);
     if (fd < 0 && errno != ENOENT) {
         return err_sys(e, "cannot open '%s'", path);
     }
-    int rc = fd >= 0      ? find_existing(c, fd, path, &p, e)
-             : c->preview ? 0
-                          : find_new(c, path, &p, e);
+    rc = fd >= 0 ? find_existing(c, fd, path, &p, e) : c->preview ? 0 : find_new(c, path, &p, e);
     if (fd >= 0) {
         close(fd);
     }
@@ -305,12 +342,7 @@ int tool__write(struct tool_job *c, const char *path, struct str text, struct er
         }
         return c->preview && c->guarded ? 0 : rc;
     }
-    snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p.dir, p.name);
-    rc = path_write_atomic(file, text, p.exists ? p.st.st_mode & 0777 : 0666 & ~c->umask, NULL);
-    if (rc == 0 && p.exists && p.st.st_uid != geteuid()) { // root, in somebody's tree
-        rc = fchownat(p.dir, p.name, p.st.st_uid, p.st.st_gid, AT_SYMLINK_NOFOLLOW) == 0 ? 0
-                                                                                         : -errno;
-    }
+    rc = write_place(c, &p, path, text, e);
     close(p.dir);
-    return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+    return rc;
 }

@@ -158,6 +158,9 @@ static void ended(void *arg, const struct session *s)
 {
     struct agent_glue *g = arg;
     agent_env_ended(g->env, s);
+    if (g->o.mcp != NULL) {
+        mcp_lend(g->o.mcp, agent_session_id(s), NULL, NULL, NULL, NULL);
+    }
     tell_lua(g, "agent_deleted", s);
 }
 
@@ -172,7 +175,7 @@ static enum agent_reach reach(void *view, const struct gen_unit *u, const char *
                               const char *working_dir)
 {
     const struct agent_glue *g = container_of(view, struct agent_glue, view);
-    enum mcp_reach r = mcp_reach(g->o.mcp, u, working_dir);
+    enum mcp_reach r = mcp_reach(g->o.mcp, u, session, working_dir);
     return r == MCP_FOREIGN ? plugin_view_reach(view, u, session, working_dir)
            : r == MCP_HERE  ? AGENT_ALWAYS
                             : AGENT_NEVER;

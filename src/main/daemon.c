@@ -24,6 +24,7 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "fleet/fleet.h"
+#include "editor/editor.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
 #include "main/web_page.h"
@@ -183,6 +184,9 @@ static void step_listen(void *arg)
                                                         .config = settings_live(d->settings),
                                                         .home = &d->home},
                              d->server);
+        d->editors = editors_open(&(struct editors_opts){
+            .loop = &d->loop, .agent = agent_glue_agent(d->agent), .mcp = d->mcp});
+        server_mount(d->server, editors_mount(d->editors));
         on_settings(d);
         watchdog_tell(d->watchdog, daemon__on_stall, d);
         status = listen_all(d, &e);

@@ -49,6 +49,7 @@ struct daemon {
     struct server *server;
     struct mcpserver *mcp_server;
     struct modelserver *model_server;
+    struct editors *editors;
     struct signal_watch *term, *interrupt, *hangup;
     uv_fs_event_t runtime_watch;
     struct timer lost; // runs while the socket could not be made again

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bind/bind.h"
 #include "bot/bots.h"
+#include "editor/editor.h"
 #include "main/daemon_int.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
@@ -85,6 +86,8 @@ static void on_server_closed(void *arg)
     d->mcp_server = NULL;
     modelserver_close(d->model_server);
     d->model_server = NULL;
+    editors_close(d->editors);
+    d->editors = NULL;
     if (d->api != NULL) {
         api_close_terms(d->api);
     }

@@ -21,8 +21,9 @@ static char *document_of(const struct mcp_spec *s)
     char hex[SHA256_HEX];
     buf_init(&what, SIZE_MAX);
     arena_init(&a);
-    buf_addf(&what, "%s\n%s\n%s", s->name, s->project != NULL ? s->project : "",
-             s->url != NULL ? s->url : s->command);
+    // an editor's server is the same one in all of its sessions
+    buf_addf(&what, "%s\n%s%s\n%s", s->name, s->project != NULL ? s->project : "",
+             s->session != NULL ? "an editor's" : "", s->url != NULL ? s->url : s->command);
     for (size_t i = 0; s->url == NULL && s->args[i] != NULL; i++) {
         buf_addf(&what, "\n%s", s->args[i]);
     }

@@ -27,7 +27,7 @@ enum { WAIT_MS = 5000, LANE_THREADS = 4 };
 /// Somebody who waits for servers that start.
 struct mcp_waiter {
     struct mcp *m;
-    char *dir;
+    char *session, *dir; // may be NULL
     struct timer timer;
     struct loop_task *task;
     bool running; // waits for a run of the engine first
@@ -51,9 +51,15 @@ static bool is_inside(const char *root, const char *dir)
     return strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/' || n == 1);
 }
 
-static bool spec_reaches(const struct mcp_spec *s, const char *dir)
+static bool is_same(const char *a, const char *b) // either may be NULL
 {
-    return s->project == NULL || is_inside(s->project, dir);
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool spec_reaches(const struct mcp_spec *s, const char *session, const char *dir)
+{
+    return s->session != NULL ? session != NULL && strcmp(s->session, session) == 0
+                              : s->project == NULL || (dir != NULL && is_inside(s->project, dir));
 }
 
 // ---- what the settings say --------------------------------------------------------------------
@@ -72,7 +78,8 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     }
     size_t own = out->n;
     mcp__projects_specs(m->projects, out);
-    for (size_t i = own; i < out->n; i++) { // a project cannot take the place of the user's
+    mcp__guests_specs(m, out);
+    for (size_t i = own; i < out->n; i++) { // nobody can take the place of the user's
         struct mcp_spec *s = out->p[i];
         for (size_t k = 0; k < own; k++) {
             if (strcmp(out->p[k]->name, s->name) == 0) {
@@ -86,12 +93,17 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     }
 }
 
-static struct mcp_server *find(const struct mcp *m, const char *name, const char *project)
+/// Do they stand for the same server, perhaps in two versions?
+static bool is_version(const struct mcp_spec *a, const struct mcp_spec *b)
+{
+    return strcmp(a->name, b->name) == 0 && is_same(a->project, b->project) &&
+           is_same(a->session, b->session);
+}
+
+static struct mcp_server *find(const struct mcp *m, const struct mcp_spec *spec)
 {
     vec_foreach (it, &m->servers) {
-        const char *own = (*it)->spec->project;
-        bool same = own == NULL || project == NULL ? own == project : strcmp(own, project) == 0;
-        if (same && strcmp((*it)->spec->name, name) == 0) {
+        if (is_version((*it)->spec, spec)) {
             return *it;
         }
     }
@@ -101,9 +113,7 @@ static struct mcp_server *find(const struct mcp *m, const char *name, const char
 static const struct mcp_spec *find_spec(const mcp_specs *specs, const struct mcp_server *s)
 {
     vec_foreach (it, specs) {
-        const char *a = (*it)->project, *b = s->spec->project;
-        bool same = a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-        if (same && strcmp((*it)->name, s->spec->name) == 0) {
+        if (is_version(*it, s->spec)) {
             return *it;
         }
     }
@@ -121,7 +131,7 @@ static bool differs(const struct mcp *m, const mcp_specs *specs)
     size_t enabled = 0, disabled = 0;
     bool same = true;
     vec_foreach (it, specs) {
-        const struct mcp_server *s = find(m, (*it)->name, (*it)->project);
+        const struct mcp_server *s = find(m, *it);
         enabled += (*it)->enabled;
         disabled += !(*it)->enabled;
         same = same && (!(*it)->enabled || (s != NULL && strcmp(s->spec->hash, (*it)->hash) == 0));
@@ -152,8 +162,9 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
 
 static char *unit_name(const struct mcp_spec *s)
 {
-    return s->project == NULL ? xasprintf(UNIT_PREFIX "%s", s->name)
-                              : xasprintf(UNIT_PREFIX "%s@%s", s->name, s->project);
+    const char *of = s->session != NULL ? s->session : s->project;
+    return of == NULL ? xasprintf(UNIT_PREFIX "%s", s->name)
+                      : xasprintf(UNIT_PREFIX "%s@%s", s->name, of);
 }
 
 /// A new version of the server `spec`, which is owned from here on.
@@ -163,7 +174,9 @@ static void stage_server(struct mcp *m, struct gen_stage *st, struct mcp_spec *s
     char *name = unit_name(spec);
     struct gen_unit_spec u = {.name = name,
                               .path = spec->url != NULL ? spec->url : spec->command,
-                              .layer = spec->project != NULL ? "repo" : "config",
+                              .layer = spec->session != NULL   ? "session"
+                                       : spec->project != NULL ? "repo"
+                                                               : "config",
                               .host = "mcp",
                               .origin = "file",
                               .hash = spec->hash,
@@ -193,7 +206,7 @@ static void src_stage(void *arg, struct gen_stage *st)
     }
     for (size_t i = 0; i < specs.n; i++) {
         struct mcp_spec *spec = specs.p[i];
-        const struct mcp_server *s = find(m, spec->name, spec->project);
+        const struct mcp_server *s = find(m, spec);
         char *name = unit_name(spec);
         bool force = req->force && is_asked(req, name);
         if (spec->enabled && (s == NULL || force || strcmp(s->spec->hash, spec->hash) != 0)) {
@@ -302,6 +315,7 @@ static void waiter_end(struct mcp_waiter *w)
         }
     }
     timer_stop(&w->timer);
+    free(w->session);
     free(w->dir);
     free(w);
     done(arg);
@@ -314,7 +328,7 @@ static uint64_t patience(const struct mcp_waiter *w)
     vec_foreach (it, &w->m->servers) {
         const struct mcp_server *s = *it;
         uint64_t limit = MIN(s->spec->timeout_ms, (uint64_t)WAIT_MS);
-        if (s->first && spec_reaches(s->spec, w->dir) && limit > past) {
+        if (s->first && spec_reaches(s->spec, w->session, w->dir) && limit > past) {
             left = MAX(left, limit - past);
         }
     }
@@ -350,11 +364,15 @@ static void on_run(const struct gen_report *r, void *arg)
     waiter_look(w);
 }
 
-void mcp__wait(struct mcp *m, const char *dir, loop_fn *done, void *arg)
+void mcp__wait(struct mcp *m, const struct mcp_place *at, loop_fn *done, void *arg)
 {
     struct mcp_waiter *w = xcalloc(1, sizeof *w);
-    *w = (struct mcp_waiter){
-        .m = m, .dir = xstrdup(dir), .since = loop_now(m->o.loop), .done = done, .arg = arg};
+    *w = (struct mcp_waiter){.m = m,
+                             .session = at->session != NULL ? xstrdup(at->session) : NULL,
+                             .dir = at->dir != NULL ? xstrdup(at->dir) : NULL,
+                             .since = loop_now(m->o.loop),
+                             .done = done,
+                             .arg = arg};
     timer_init(&w->timer, m->o.loop, waiter_look, w);
     mcp_specs specs = {0};
     read_specs(m, &specs);
@@ -450,17 +468,19 @@ void mcp_free(struct mcp *m)
         vec_fini(&m->waiters);
         free_specs(&m->disabled);
         mcp__projects_free(m->projects);
+        mcp__guests_free(m);
         free(m);
     }
 }
 
-enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *dir)
+enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *session,
+                         const char *dir)
 {
     if (m == NULL || strcmp(u->host, "mcp") != 0) {
         return MCP_FOREIGN;
     }
     const struct mcp_server *s = u->data;
-    return spec_reaches(s->spec, dir) ? MCP_HERE : MCP_NOT_HERE;
+    return spec_reaches(s->spec, session, dir) ? MCP_HERE : MCP_NOT_HERE;
 }
 
 static void write_disabled(const struct mcp_spec *spec, struct jw *w)

@@ -3,8 +3,8 @@
 #include "config/config.h"
 #include "gen/engine.h"
 
-// The MCP servers whose tools sessions have: those of [mcp.NAME] in config.toml, and those of `.mcp.json` in a
-// trusted project while somebody works in it. Each is a unit `mcp:NAME` of the generation; its tools are items
+// The MCP servers whose tools sessions have: those of [mcp.NAME] in config.toml, those of `.mcp.json` in a
+// trusted project while somebody works in it, and those that an editor brings for its session. Each is a unit `mcp:NAME` of the generation; its tools are items
 // NAME__tool. docs/internals/mcp-client.md tells the whole story. All functions belong to the loop thread.
 
 struct mcp;
@@ -41,14 +41,21 @@ void mcp_free(struct mcp *m); // when the loop has ended; NULL is allowed
 // ---- for sessions ---------------------------------------------------------------------------
 
 enum mcp_reach { MCP_FOREIGN, MCP_NOT_HERE, MCP_HERE };
-/// Does a unit reach sessions in `dir`? MCP_FOREIGN: it is no server.
-enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *dir);
+/// Does a unit reach `session` ("": none) in `dir`? MCP_FOREIGN: it is no server.
+enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *session,
+                         const char *dir);
 
 /// Somebody works in the real directory `dir`. `done` (not from inside) when every server that reaches it has started
 /// or failed once, or was waited for long enough; never longer than its `timeout_s`.
 void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg);
 /// And works there no more.
 void mcp_leave(struct mcp *m, const char *dir);
+
+/// The servers that a client brings for `session`, which works in the real directory `dir`, in place of those before:
+/// [{name, command, args, env: [{name, value}]} or {name, url, headers: [{name, value}]}, ...]. NULL: none any more;
+/// then `dir` may be NULL, too. `done` (may be NULL) as with mcp_enter().
+void mcp_lend(struct mcp *m, const char *session, const char *dir, const struct json *servers,
+              loop_fn *done, void *arg);
 
 // ---- for operations -------------------------------------------------------------------------
 

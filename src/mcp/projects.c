@@ -154,7 +154,7 @@ static void on_read(void *arg)
         take(pr, &r->found);
     }
     if (r->done != NULL) {
-        mcp__wait(p->m, r->dir, r->done, r->arg);
+        mcp__wait(p->m, &(struct mcp_place){.dir = r->dir}, r->done, r->arg);
     } else if (!p->closed) {
         mcp__changed(p->m);
     }
@@ -222,7 +222,7 @@ void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out)
 void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg)
 {
     if (m->stopped) {
-        mcp__wait(m, dir, done, arg);
+        mcp__wait(m, &(struct mcp_place){.dir = dir}, done, arg);
     } else {
         start(m->projects, dir, true, done, arg);
     }

@@ -372,6 +372,9 @@ void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w)
     jw_kstrz(w, "error", s->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
     jw_kstrz(w, "project", spec->project);
+    if (spec->session != NULL) {
+        jw_kstrz(w, "session", spec->session);
+    }
     jw_kstrz(w, "server", s->title[0] != '\0' ? s->title : NULL);
     jw_kstrz(w, "protocol", s->version[0] != '\0' ? s->version : NULL);
     if (!whole) {

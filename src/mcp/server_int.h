@@ -9,6 +9,7 @@
 //
 //     mcp.c      which servers there are: a source of generations
 //     projects.c those of `.mcp.json` in trusted projects
+//     guests.c   those that a client brings for one session
 //     server.c   the life of one: started, asked for its lists, started again
 //     offer.c    its tools and prompts as contributions of its unit
 //     approve.c  what the user has seen of its tools
@@ -81,6 +82,7 @@ struct mcp {
     vec(struct mcp_test *) tests;
     vec(struct mcp_waiter *) waiters;
     struct mcp_projects *projects;
+    vec(struct mcp_guest *) guests;
     unsigned alive; // servers whose memory is still there
     bool stopped;
 };
@@ -88,8 +90,9 @@ struct mcp {
 // mcp.c
 /// The settings of some server may be others.
 void mcp__changed(struct mcp *m);
-/// The settings of servers are as they should be for `dir`: wait for those that start, then call `done`.
-void mcp__wait(struct mcp *m, const char *dir, loop_fn *done, void *arg);
+/// The settings of servers are as they should be for `at`, a directory and perhaps a session: wait for those that
+/// start, then call `done`.
+void mcp__wait(struct mcp *m, const struct mcp_place *at, loop_fn *done, void *arg);
 /// A server has started or failed for the first time.
 void mcp__wake(struct mcp *m);
 
@@ -100,6 +103,11 @@ void mcp__projects_close(struct mcp_projects *p);
 void mcp__projects_free(struct mcp_projects *p); // when the loop has ended
 /// Add the servers of all projects in which somebody works.
 void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out);
+
+// guests.c
+/// Add the servers of all sessions that have some of their own.
+void mcp__guests_specs(const struct mcp *m, mcp_specs *out);
+void mcp__guests_free(struct mcp *m);
 
 // server.c
 /// A server that does not run yet. Owns `spec`.

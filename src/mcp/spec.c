@@ -86,8 +86,11 @@ static struct mcp_pair *pairs_of(struct mcp_spec *s, const struct json *v, const
         struct mcp_pair *p = &list[(*n)++];
         *p = (struct mcp_pair){arena_strdup(&s->arena, it->key),
                                arena_strdup(&s->arena, it->value.s)};
-        if (s->project != NULL && strstr(p->value, SECRET_OPEN) != NULL) {
-            fault(s, "a project's server gets none of your secrets; configure it in config.toml");
+        bool own = s->project == NULL && s->session == NULL;
+        if (!own && strstr(p->value, SECRET_OPEN) != NULL) {
+            fault(s,
+                  "a server of a project or an editor gets none of your secrets; configure it in "
+                  "config.toml");
         }
     }
     return list;
@@ -142,7 +145,8 @@ static void set_hash(struct mcp_spec *s, const struct json *v, struct str more)
     uint8_t digest[SHA256_SIZE];
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    buf_addf(&text, "%s\n%s\n", s->name, s->project != NULL ? s->project : "");
+    buf_addf(&text, "%s\n%s\n%s\n", s->name, s->project != NULL ? s->project : "",
+             s->session != NULL ? s->session : "");
     json_write(&text, v, 0);
     buf_adds(&text, more);
     sha256_of(buf_str(&text), digest);
@@ -153,15 +157,23 @@ static void set_hash(struct mcp_spec *s, const struct json *v, struct str more)
 
 // ---- public ---------------------------------------------------------------------------------
 
-struct mcp_spec *mcp_spec_new(const char *name, const char *project, const struct json *v,
+static const char *copy(struct mcp_spec *s, const char *text)
+{
+    return text != NULL ? arena_strdup(&s->arena, str_of(text)) : NULL;
+}
+
+struct mcp_spec *mcp_spec_new(const char *name, const struct mcp_place *place, const struct json *v,
                               struct str more)
 {
+    static const struct mcp_place users = {0};
     struct mcp_spec *s = xcalloc(1, sizeof *s);
+    const struct mcp_place *at = place != NULL ? place : &users;
     const struct json *tools = json_get(v, "tools");
     int64_t seconds = json_int(json_get(v, "timeout_s"), MCP_TIMEOUT_S);
     arena_init(&s->arena);
-    s->name = arena_strdup(&s->arena, str_of(name));
-    s->project = project != NULL ? arena_strdup(&s->arena, str_of(project)) : NULL;
+    s->name = copy(s, name);
+    s->project = copy(s, at->project);
+    s->session = copy(s, at->session);
     if (v->type != JSON_OBJ) {
         fault(s, "it must be a table");
     }
@@ -170,10 +182,11 @@ struct mcp_spec *mcp_spec_new(const char *name, const char *project, const struc
     s->args = texts_of(s, v, "args");
     s->env = pairs_of(s, v, "env", &s->n_env);
     s->cwd = text_of(s, v, "cwd");
-    s->cwd = s->cwd != NULL ? absolute(s, s->cwd) : s->project;
+    s->cwd =
+        s->cwd != NULL ? absolute(s, s->cwd) : copy(s, at->dir != NULL ? at->dir : at->project);
     s->url = text_of(s, v, "url");
     s->headers = pairs_of(s, v, "headers", &s->n_headers);
-    s->sandbox = flag_of(s, v, "sandbox", true) || project != NULL;
+    s->sandbox = flag_of(s, v, "sandbox", true) || place != NULL;
     s->enabled = flag_of(s, v, "enabled", true);
     s->tools = tools != NULL && !str_eqz(json_str(tools, ""), "*") ? texts_of(s, v, "tools") : NULL;
     if (seconds < 1 || seconds > 86400) {
@@ -194,8 +207,7 @@ void mcp_spec_free(struct mcp_spec *s)
     }
 }
 
-/// What the sandbox is made of: a server in it starts anew when this changes.
-static void add_sandbox(struct buf *out, const struct config *c)
+void mcp_add_sandbox(struct buf *out, const struct config *c)
 {
     static const char *const keys[] = {"sandbox.mode", "sandbox.network", "sandbox.writable",
                                        "sandbox.hide"};
@@ -222,7 +234,7 @@ struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name)
         }
     }
     if (json_get(&v, "url") == NULL && json_bool(json_get(&v, "sandbox"), true)) {
-        add_sandbox(&more, c);
+        mcp_add_sandbox(&more, c);
     }
     struct mcp_spec *s = mcp_spec_new(name, NULL, &v, buf_str(&more));
     buf_fini(&more);
@@ -237,7 +249,7 @@ int mcp_specs_of_file(mcp_specs *out, const struct config *c, const char *projec
     struct buf more;
     arena_init(&a);
     buf_init(&more, SIZE_MAX);
-    add_sandbox(&more, c);
+    mcp_add_sandbox(&more, c);
     int rc = json_parse(&v, &a, text, NULL, e);
     const struct json *servers = rc == 0 ? json_get(v, "mcpServers") : NULL;
     if (rc == 0 &&
@@ -249,7 +261,8 @@ int mcp_specs_of_file(mcp_specs *out, const struct config *c, const char *projec
     json_foreach_member (m, servers) {
         const char *name = arena_strdup(&a, m->key);
         if (name[0] != '\0' && strlen(name) == m->key.n) {
-            vec_push(out, mcp_spec_new(name, project, &m->value, buf_str(&more)));
+            const struct mcp_place place = {.project = project};
+            vec_push(out, mcp_spec_new(name, &place, &m->value, buf_str(&more)));
         }
     }
     buf_fini(&more);

@@ -12,9 +12,17 @@ struct mcp_pair {
     const char *name, *value; // of a variable or a header; `${secret:NAME}` is still in it
 };
 
+/// Whose server it is: the user's, when all are NULL.
+struct mcp_place {
+    const char *project; // root of the project whose `.mcp.json` names it
+    const char *session; // the only one that has it: a client brought it
+    const char *dir;     // where it works; NULL: the project
+};
+
 struct mcp_spec {
     const char *name;
-    const char *project;     // root of the project whose `.mcp.json` names it; NULL: the user's
+    const char *project; // as in mcp_place
+    const char *session;
     const char *command;     // a program; NULL: `url`
     const char *const *args; // NULL at the end
     const char *cwd;         // absolute; NULL: the user's home directory
@@ -32,11 +40,13 @@ struct mcp_spec {
 enum { MCP_TIMEOUT_S = 30 };
 
 /// Read one server. `v` is its object: command, args, env, cwd or url, headers; sandbox, timeout_s, tools, enabled.
-/// What is wrong with it is `error`. `project` NULL: the user's; else its servers are always sandboxed, and get no
+/// What is wrong with it is `error`. `place` NULL: the user's; else it is always sandboxed, and gets no
 /// secrets. `more` is what else the server depends on, for its hash. Never NULL; the caller ends it with
 /// mcp_spec_free().
-struct mcp_spec *mcp_spec_new(const char *name, const char *project, const struct json *v,
+struct mcp_spec *mcp_spec_new(const char *name, const struct mcp_place *place, const struct json *v,
                               struct str more);
+/// Append what the sandbox of servers is made of: one in it starts anew when this changes.
+void mcp_add_sandbox(struct buf *out, const struct config *c);
 /// The same for [mcp.NAME] of the settings.
 struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name);
 void mcp_spec_free(struct mcp_spec *s); // NULL is allowed

@@ -16,7 +16,7 @@ from test_agent import one_call, work  # noqa: F401 (a fixture)
 class Editor:
     """A client on the standard streams of `afloat acp`."""
 
-    def __init__(self, home, dir, scenario=(), *args, files=None, **more):
+    def __init__(self, home, dir, scenario=(), *args, files=None, writes=False, terminal=False, **more):
         dir.mkdir(exist_ok=True)
         path = dir / "scenario.jsonl"
         path.write_text("".join(json.dumps(x) + "\n" for x in scenario))
@@ -25,8 +25,9 @@ class Editor:
         self.home, self.dir, self.files = home, dir, files
         self.rest, self.id, self.updates, self.asked = b"", 0, [], []
         self.choose = lambda options: options[0]["optionId"]
+        self.methods, self.terminals, self.servers = [], {}, []
         self.hello = self.ask("initialize", protocolVersion=1, clientCapabilities={"fs": {
-            "readTextFile": files is not None, "writeTextFile": False}, "terminal": False})
+            "readTextFile": files is not None, "writeTextFile": writes}, "terminal": terminal})
 
     def send(self, message):
         self.process.stdin.write((json.dumps({"jsonrpc": "2.0", **message}) + "\n").encode())
@@ -52,13 +53,44 @@ class Editor:
             chosen = self.choose(m["params"]["options"])
             outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
             self.send({"id": m["id"], "result": {"outcome": outcome}})
+        elif m.get("method", "").startswith("terminal/"):
+            self.methods.append(m["method"])
+            answer = self.in_terminal(m["id"], m["method"], m["params"])
+            if answer is not None:
+                self.send({"id": m["id"], "result": answer})
+        elif m.get("method") == "fs/write_text_file":
+            self.methods.append(m["method"])
+            refused = m["params"]["path"].endswith(".locked")
+            if not refused:
+                self.files[m["params"]["path"]] = m["params"]["content"]
+            self.send({"id": m["id"], **({"error": {"code": -32000, "message": "no"}} if refused else {"result": None})})
         elif m.get("method") == "fs/read_text_file":
+            self.methods.append(m["method"])
             text = self.files.get(m["params"]["path"])
             self.send({"id": m["id"], **({"result": {"content": text}} if text is not None else
                                          {"error": {"code": -32002, "message": "no such file"}})})
         else:
             return m
         return None
+
+    def in_terminal(self, id, method, params):
+        """Run a command to its end when it is created; `sleep` runs until it is killed."""
+        if method == "terminal/create":
+            env = {v["name"]: v["value"] for v in params["env"]}
+            sleeps = "sleep" in params["args"][-1]
+            done = None if sleeps else subprocess.run([params["command"], *params["args"]], cwd=params["cwd"], env=env,
+                                                      capture_output=True, text=True)
+            self.terminals["t1"] = done
+            return {"terminalId": "t1"}
+        done = self.terminals[params["terminalId"]]
+        if method == "terminal/wait_for_exit" and done is None:
+            self.waits = id
+            return None
+        if method == "terminal/kill":
+            self.send({"id": self.waits, "result": {"exitCode": None, "signal": "KILL"}})
+        if method == "terminal/output":
+            return {"output": done.stdout, "truncated": False, "exitStatus": {"exitCode": done.returncode, "signal": None}}
+        return {"exitCode": done.returncode, "signal": None} if method == "terminal/wait_for_exit" else {}
 
     def begin(self, method, **params):
         self.id += 1
@@ -80,7 +112,7 @@ class Editor:
         return self.finish(self.begin(method, **params))["error"]
 
     def new(self, **more):
-        self.session = self.ask("session/new", cwd=str(self.dir), mcpServers=[], **more)["sessionId"]
+        self.session = self.ask("session/new", cwd=str(self.dir), mcpServers=self.servers, **more)["sessionId"]
         return self.session
 
     def prompt(self, text="go", **more):
@@ -251,6 +283,150 @@ def test_pictures_go_with_the_message(edit, home):
                                  prompt=[{"type": "image", "data": "!", "mimeType": "image/png"}])["message"]
 
 
+def results(home, session):
+    return [ev for ev in home.json("api", "GET", f"/session/{session}/events")["events"] if ev["type"] == "tool.completed"]
+
+
+def test_file_tools_read_what_is_not_saved_and_write_through_the_editor(edit, home, work):
+    work.mkdir()
+    (work / "a.txt").write_text("saved\n")
+    (work / "b.txt").write_text("only on disk\n")
+    path = str(work / "a.txt")
+    e = edit([one_call("read_file", path="a.txt"), one_call("edit_file", path="a.txt", old="not saved", new="edited"),
+              one_call("read_file", path="b.txt"), one_call("write_file", path="sub/new.txt", content="fresh\n"),
+              {"text": "done"}], files={path: "not saved\n"}, writes=True)
+    e.new()
+    assert e.prompt() == "end_turn"
+    read, changed, plain, made = results(home, e.session)
+    assert read["output"] == "not saved\n" and plain["output"] == "only on disk\n"
+    assert "-not saved" in changed["diff"] and e.files[path] == "edited\n"
+    assert (work / "a.txt").read_text() == "saved\n"  # the editor writes, and this one keeps it
+    assert e.files[str(work / "sub" / "new.txt")] == "fresh\n" and made["success"]
+    ends = [u for u in e.of("tool_call_update") if u.get("status") == "completed"]
+    assert ends[1]["content"][0]["oldText"] == "not saved\n"
+
+
+def test_an_editor_that_refuses_a_write_fails_the_call(edit, home, work):
+    e = edit([one_call("write_file", path="a.locked", content="x"), {"text": "done"}], files={}, writes=True)
+    e.new()
+    assert e.prompt() == "end_turn"
+    [r] = results(home, e.session)
+    assert not r["success"] and "editor" in r["error"] and not (work / "a.locked").exists()
+
+
+def test_the_sandbox_decides_before_the_editor_is_asked(edit, home, work, tmp_path):
+    work.mkdir()
+    (home.dir / "secret.txt").write_text("key\n")
+    (work / "link.txt").symlink_to(home.dir / "secret.txt")
+    e = edit([one_call("read_file", path="link.txt"), one_call("write_file", path="/etc/passwd", content="x"),
+              one_call("write_file", path=".git/config", content="x"), {"text": "done"}],
+             files={str(home.dir / "secret.txt"): "leaked"}, writes=True)
+    (work / ".git").mkdir(exist_ok=True)
+    e.new()
+    assert e.prompt() == "end_turn"
+    assert [r["success"] for r in results(home, e.session)] == [False, False, False]
+    assert not [m for m in e.methods if "write" in m] and "leaked" not in json.dumps(results(home, e.session))
+
+
+def test_without_an_editor_the_disk_counts_again(edit, home, work):
+    work.mkdir()
+    (work / "a.txt").write_text("saved\n")
+    e = edit([one_call("read_file", path="a.txt"), {"text": "x"}, one_call("read_file", path="a.txt"), {"text": "y"}],
+             files={str(work / "a.txt"): "not saved\n"})
+    e.new()
+    e.prompt()
+    e.ask("session/close", sessionId=e.session)
+    retry(lambda: home.json("api", "POST", f"/session/{e.session}/message", json.dumps({"text": "go", "wait": True}))["text"] == "y")
+    assert [r["output"] for r in results(home, e.session)] == ["not saved\n", "saved\n"]
+
+
+def test_an_editor_that_dies_during_a_read_does_not_hang_the_turn(edit, home, work):
+    work.mkdir()
+    (work / "a.txt").write_text("saved\n")
+    e = edit([one_call("read_file", path="a.txt"), {"text": "x"}], files={})
+    e.new()
+    e.begin("session/prompt", sessionId=e.session, prompt=[{"type": "text", "text": "go"}])
+    while True:
+        if e.read().get("method") == "fs/read_text_file":
+            break
+    e.process.kill()
+    e.process.wait(DEADLINE)
+    retry(lambda: [r["output"] for r in results(home, e.session)] == ["saved\n"])
+    e.close = lambda: None
+
+
+def test_commands_run_in_terminals_of_the_editor_where_there_is_no_sandbox(edit, home, work):
+    script = [one_call(cmd="echo here $PWD; exit 3"), one_call(cmd="sleep 1000", timeout_s=1000), {"text": "done"}]
+    e = edit(script, "--sandbox", "danger-full-access", terminal=True)
+    e.new()
+    id = e.begin("session/prompt", sessionId=e.session, prompt=[{"type": "text", "text": "go"}])
+    while e.methods.count("terminal/wait_for_exit") < 2:
+        e.step()
+    shown = [u for u in e.of("tool_call_update") if u.get("content") == [{"type": "terminal", "terminalId": "t1"}]]
+    assert len(shown) == 2 and {u["toolCallId"] for u in shown} == {c["toolCallId"] for c in e.of("tool_call")}
+    e.send({"method": "session/cancel", "params": {"sessionId": e.session}})
+    assert e.finish(id)["result"]["stopReason"] == "cancelled"
+    first = results(home, e.session)[0]
+    assert first["output"] == f"here {work}\n" and first["error"] == "exit 3"
+    while e.methods.count("terminal/release") < 2:
+        e.step()
+    assert "terminal/kill" in e.methods and e.methods[:4] == ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
+
+
+def test_commands_of_a_sandboxed_session_stay_in_the_sandbox(edit, home):
+    e = edit([one_call(cmd="echo ours"), {"text": "done"}], terminal=True)
+    e.new()
+    assert e.prompt() == "end_turn" and e.methods == [] and results(home, e.session)[0]["output"] == "ours\n"
+
+
+FAKE = ROOT / "tests/functional/mcp_fake.py"
+
+
+def test_servers_of_the_editor_serve_its_session_and_end_with_it(edit, home, work):
+    e = edit([one_call("My-server__echo", text="hi"), {"text": "done"}])
+    e.servers = [{"name": "My server", "command": "/usr/bin/python3", "args": [str(FAKE)],
+                  "env": [{"name": "FAKE_NAME", "value": "x"}]}]
+    assert e.hello["agentCapabilities"]["mcpCapabilities"]["http"]
+    e.new()
+    [row] = home.json("mcp", "list")["servers"]
+    assert (row["name"], row["state"], row["session"]) == ("My-server", "ready", e.session)
+    assert e.prompt() == "end_turn"
+    [r] = results(home, e.session)
+    assert r["success"] and "hi" in r["output"], r
+    other = home.json("api", "POST", "/session", json.dumps({"working_dir": str(work)}))["id"]
+    assert "mcp:My-server" not in json.dumps(home.json("api", "GET", f"/session/{other}/pipeline"))
+    assert home.json("mcp", "show", "My-server")["sandbox"]
+    pid = home.json("mcp", "show", "My-server")["pid"]
+    e.ask("session/close", sessionId=e.session)
+    retry(lambda: home.json("mcp", "list")["servers"] == [])
+    retry(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_servers_of_the_editor_come_back_after_a_restart_of_the_hub(edit, home):
+    e = edit([{"text": "one"}, one_call("s__echo", text="hi"), {"text": "two"}])
+    e.servers = [{"name": "s", "command": "/usr/bin/python3", "args": [str(FAKE)], "env": []}]
+    e.new()
+    e.prompt()
+    home.ok("stop")
+    retry(lambda: home.hub_pid() is None)
+    assert e.prompt() == "end_turn" and results(home, e.session)[0]["success"]
+
+
+def test_a_server_of_the_editor_takes_no_name_and_no_secret_of_the_user(edit, home):
+    (home.dir / "config.toml").write_text(f'[mcp.mine]\ncommand = "/usr/bin/python3"\nargs = ["{FAKE}"]\n')
+    home.ok("reload")
+    e = edit([{"text": "x"}])
+    e.servers = [{"name": "mine", "command": "/bin/false", "args": [], "env": []},
+                 {"name": "thief", "command": "/usr/bin/python3", "args": [str(FAKE)],
+                  "env": [{"name": "K", "value": "${secret:KEY}"}]},
+                 {"type": "http", "name": "far", "url": "http://127.0.0.1:1/mcp", "headers": []}]
+    e.new()
+    rows = {(r["name"], r.get("session")): r for r in home.json("mcp", "list")["servers"]}
+    assert rows["mine", None]["state"] == "ready"
+    assert "is used instead" in rows["mine", e.session]["error"]
+    assert "secrets" in rows["thief", e.session]["error"] and rows["far", e.session]["state"] == "failed"
+
+
 def test_questions_of_the_model_are_asked(edit):
     e = edit([one_call("ask_user", question="Which?", choices=["left", "right"]), {"text": "x"},
               one_call("ask_user", question="What name?"), {"text": "named"}])
@@ -293,19 +469,25 @@ def test_a_hub_that_was_restarted_is_found_again(edit, home, start_hub):
 def test_an_editor_made_with_the_official_library(home, hub, work):
     modules = peers.install()
     work.mkdir()
+    (work / "a.txt").write_text("on disk")
     scenario = work / "scenario.jsonl"
     scenario.write_text("".join(json.dumps(x) + "\n" for x in [
-        one_call("write_file", path="b.txt", content="x\n"),
+        one_call("read_file", path="a.txt"), one_call("write_file", path="b.txt", content="x\n"),
+        one_call("everything__echo", message="hello"), one_call(cmd="make"),
         one_call("todo", items=[{"text": "first", "state": "active"}]), {"text": "done"},
         one_call(cmd="touch c"), {"text": "again"}]))
     shutil.copy(ROOT / "tests/peers/acp_client.mjs", modules.parent)
     env = {**home.env, "AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(scenario)}
-    done = subprocess.run(["node", modules.parent / "acp_client.mjs", work, BIN, "acp"], env=env, capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run(["node", modules.parent / "acp_client.mjs", work, BIN, "acp", "--sandbox", "danger-full-access"],
+                          env=env, capture_output=True, text=True, timeout=60)
     check_report(done.stderr)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["hello"]["agentInfo"]["name"] == "afloat" and (seen["stop"], seen["again"]) == ("end_turn", "end_turn")
     assert {"tool_call", "tool_call_update", "plan", "agent_message_chunk", "available_commands_update"} <= set(seen["updates"])
     assert seen["past"][0] == "user_message_chunk" and "tool_call" in seen["past"] and seen["list"] == 1
-    assert seen["asked"][0][0] == "allow_once" and (work / "b.txt").exists() and (work / "c").exists()
+    assert seen["asked"][0][0] == "allow_once" and seen["written"] == {str(work / "b.txt"): "x\n"}
+    assert seen["methods"] == ["make", "release", "touch c", "release"]
+    id = home.json("sessions", "list")["sessions"][0]["id"]
+    outputs = [r["output"] for r in results(home, id) if r["tool"] != "todo"]
+    assert outputs[0] == "from the editor" and "hello" in outputs[2] and outputs[3] == "from the terminal"

@@ -108,7 +108,7 @@ static void read_file(struct str text)
     struct arena a = {0};
     struct json *v;
     if (json_parse(&v, &a, text, NULL, NULL) == 0) {
-        struct mcp_spec *s = mcp_spec_new("x", "/p", v, STR_NULL);
+        struct mcp_spec *s = mcp_spec_new("x", &(struct mcp_place){.project = "/p"}, v, STR_NULL);
         assert(s->error != NULL || (s->command != NULL) != (s->url != NULL));
         assert(s->sandbox && s->timeout_ms >= 1000);
         mcp_spec_free(s);

@@ -87,7 +87,7 @@ static void start(const char *name, const char *input)
         .call_id = got.call_id,
         .timeout_ms = got.timeout_ms,
     };
-    struct tool_cb cb = {got.want_progress ? on_progress : NULL, on_done};
+    struct tool_cb cb = {.on_progress = got.want_progress ? on_progress : NULL, .on_done = on_done};
     struct json *v = NULL;
     struct arena a;
     if (strcmp(name, "shell") == 0 || strcmp(name, "search_files") == 0) {

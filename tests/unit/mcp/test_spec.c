@@ -9,7 +9,8 @@ static struct mcp_spec *spec_of(const char *json, const char *project)
     struct arena a = {0};
     struct json *v;
     CHECK_INT(json_parse(&v, &a, str_of(json), NULL, NULL), 0);
-    struct mcp_spec *s = mcp_spec_new("db", project, v, STR_NULL);
+    struct mcp_spec *s = mcp_spec_new(
+        "db", project != NULL ? &(struct mcp_place){.project = project} : NULL, v, STR_NULL);
     arena_fini(&a);
     return s;
 }
