@@ -10,6 +10,7 @@ import { Sidebar } from "./components/Sidebar";
 import { Toasts } from "./components/Toasts";
 import { compact, end, exportSession, fork, newSessionDialog, rename, setPermission } from "./lib/actions";
 import type { SessionRow } from "./lib/answers";
+import { call } from "./lib/client";
 import { link, retryNow } from "./lib/events";
 import { shortPath, usageText } from "./lib/format";
 import { useKeys } from "./lib/keys";
@@ -102,6 +103,20 @@ function Header({ row }: { row: SessionRow | undefined }) {
   );
 }
 
+/** Without a key answers come from the demo model: say so before the first message, and how to change it. */
+function NoKey() {
+  const [lacking, setLacking] = useState(false);
+  useEffect(() => {
+    let on = true;
+    call("provider.list", {}).then(({ providers }) => {
+      const used = providers.find((p) => p.default);
+      if (on) setLacking(used?.kind === "scripted" && !providers.some((p) => p.kind !== "scripted" && p.has_key));
+    }, () => undefined);
+    return () => { on = false; };
+  }, []);
+  return lacking ? <p className="hint" role="note"><Icon name="warning" /> <span>No model key was found: a scripted demo model answers. <code>afloat setup</code> in a terminal adds one.</span></p> : null;
+}
+
 function Welcome() {
   const ideas = ["What is in this directory?", "Run the tests and tell me what fails", "Write a plugin that logs every tool call"];
   return (
@@ -110,6 +125,7 @@ function Welcome() {
         <h2>What shall we work on?</h2>
         <p>Say it below. The agent works in the directory that you choose; you see each step, and you decide what runs.</p>
         <ul>{ideas.map((i) => <li key={i}><button type="button" className="idea" onClick={() => writeDraft(null, i)}>{i}</button></li>)}</ul>
+        <NoKey />
         <p className="dim"><kbd>Ctrl K</kbd> finds everything: commands, sessions, files, panels, every operation of the hub.</p>
       </div>
     </section>
@@ -160,7 +176,6 @@ export function App() {
           <>
             <Splitter label="Width of the panels" value={right} min={280} max={1400} sign={-1} onChange={(px) => dockWidth.set(px)} />
             <section className="dock-area" aria-label="Panels">
-              <div className="dock-bar only-narrow"><strong>Panels</strong><button type="button" className="icon-button" aria-label="Back to the conversation" onClick={() => cover.set("none")}><Icon name="close" /></button></div>
               <Boundary what="The dock" owner="afloat"><Suspense fallback={<p className="loading">Loading</p>}><Dock /></Suspense></Boundary>
             </section>
           </>

@@ -95,12 +95,15 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
   }
 });
 
-export function TodoList({ todo }: { todo: readonly Todo[] }) {
+/** The agent's steps; folded on short screens and while a question waits, which needs the room. */
+export function TodoList({ todo, asked }: { todo: readonly Todo[]; asked: boolean }) {
+  const [open, setOpen] = useState(window.innerHeight >= 700);
   const done = todo.filter((t) => t.state === "done").length;
   if (todo.length === 0 || done === todo.length) return null;
+  const active = todo.find((t) => t.state === "active");
   return (
-    <details className="todo" open>
-      <summary>Steps <span className="dim">{done} of {todo.length}</span></summary>
+    <details className="todo" open={open && !asked} onToggle={(e) => { if (!asked) setOpen(e.currentTarget.open); }}>
+      <summary>Steps <span className="dim">{done} of {todo.length}</span> <span className="todo-now">{active?.text}</span></summary>
       <ul>{todo.map((t, i) => <li key={i} data-state={t.state}><Icon name={t.state === "done" ? "check" : t.state === "active" ? "play" : "more"} /> {t.text}</li>)}</ul>
     </details>
   );
@@ -138,6 +141,7 @@ export function ConversationView({ id }: { id: string }) {
     if (at !== undefined && n > 0) list.current?.scrollTo(at);
   }, [id, n > 0]);
 
+  const asked = snap.items.some((i) => (i.kind === "permission" && !i.decision) || (i.kind === "question" && i.answer === null));
   const touch = () => { touched.current = performance.now(); };
   const onKey = (e: React.KeyboardEvent) => {
     touch();
@@ -182,7 +186,7 @@ export function ConversationView({ id }: { id: string }) {
           <Icon name="down" /> {snap.turn ? "Follow" : "To the end"}
         </button>
       )}
-      <TodoList todo={snap.todo} />
+      <TodoList todo={snap.todo} asked={asked} />
     </section>
   );
 }

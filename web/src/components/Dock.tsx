@@ -5,6 +5,7 @@ import { createDockview, type DockviewApi, type GroupPanelPartInitParameters, ty
 import { memo, Suspense, useEffect, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 import { Boundary } from "./Boundary";
+import { iconPaths, type IconName } from "./Icon";
 import { registry, useOutputs, type Owned, type Panel, type PanelProps } from "../lib/registry";
 import { createKept, createStore, useStore } from "../lib/store";
 import { cover, dockWanted, panelsOpen, setOpener, type PanelRequest } from "../lib/ui";
@@ -43,29 +44,41 @@ class Content implements IContentRenderer {
   }
 }
 
-/** Buttons at the right of a group's tabs. */
-function groupActions() {
-  const element = document.createElement("div");
-  element.className = "group-actions";
-  return {
-    element,
-    init({ api, containerApi, group }: IGroupHeaderProps) {
-      const button = (label: string, text: string, run: () => void) => {
-        const b = document.createElement("button");
-        b.type = "button";
-        b.className = "icon-button";
-        b.setAttribute("aria-label", label);
-        b.title = label;
-        b.textContent = text;
-        b.addEventListener("click", run);
-        element.append(b);
-      };
-      button("Maximise or restore", "⤢", () => (api.isMaximized() ? containerApi.exitMaximizedGroup() : api.maximize()));
-      button("Close this group", "✕", () => containerApi.removeGroup(group));
-    },
-    dispose() { element.remove(); },
+/** An icon outside React. */
+function drawn(name: IconName): SVGElement {
+  const make = (tag: string, attributes: Record<string, string>) => {
+    const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+    return e;
   };
+  const svg = make("svg", { class: "icon", viewBox: "0 0 16 16", width: "16", height: "16", "aria-hidden": "true" });
+  svg.append(make("path", { d: iconPaths[name], fill: "none", stroke: "currentColor", "stroke-width": "1.4", "stroke-linecap": "round", "stroke-linejoin": "round" }));
+  return svg as SVGElement;
 }
+
+function button(parent: HTMLElement, label: string, icon: IconName, run: () => void): void {
+  const b = document.createElement("button");
+  b.type = "button";
+  b.className = "icon-button";
+  b.setAttribute("aria-label", label);
+  b.title = label;
+  b.append(drawn(icon));
+  b.addEventListener("click", run);
+  parent.append(b);
+}
+
+/** A part of a group's header with buttons in it. */
+function header(className: string, fill: (element: HTMLElement, props: IGroupHeaderProps) => void) {
+  const element = document.createElement("div");
+  element.className = className;
+  return { element, init: (props: IGroupHeaderProps) => fill(element, props), dispose: () => element.remove() };
+}
+const groupActions = () => header("group-actions", (element, { api, containerApi, group }) => {
+  button(element, "Maximise or restore", "expand", () => (api.isMaximized() ? containerApi.exitMaximizedGroup() : api.maximize()));
+  button(element, "Close this group", "close", () => containerApi.removeGroup(group));
+});
+/** On a narrow screen the dock covers the conversation. */
+const backAction = () => header("group-back only-narrow", (element) => button(element, "Back to the conversation", "back", () => cover.set("none")));
 
 const direction = { center: "within", left: "left", right: "right", bottom: "below" } as const;
 const seen = new Set<string>(); // keys of panels that were there once in this page's life
@@ -120,6 +133,7 @@ export default function Dock() {
       className: "dock-theme",
       createComponent: () => new Content(),
       createRightHeaderActionComponent: groupActions,
+      createPrefixHeaderActionComponent: backAction,
       disableFloatingGroups: true,
       noPanelsOverlay: "emptyGroup",
       defaultRenderer: "always",

@@ -41,7 +41,7 @@ function Dir({ dir, path, depth }: { dir: string; path: string; depth: number })
   });
   if (error) return <p className="side-empty" role="alert">{error}</p>;
   if (!found) return null;
-  if (found.entries.length === 0 && depth === 0) return <p className="side-empty">This directory is empty. Files show up here as they are made.</p>;
+  if (found.entries.length === 0 && depth === 0) return <p className="side-empty">The directory is empty. Files show up here as they are made.</p>;
   return (
     <ul ref={list} role={depth === 0 ? "tree" : "group"} aria-label={depth === 0 ? "Files" : undefined}>
       {found.entries.map((e) => <Node key={e.path} dir={dir} entry={e} depth={depth} />)}

@@ -1,5 +1,5 @@
 // The page's icons: strokes on a 16 px grid, drawn for it.
-const paths = {
+export const iconPaths = {
   plus: "M8 3v10M3 8h10",
   search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM10.7 10.7 14 14",
   send: "M2.5 8h10M8.5 4l4 4-4 4",
@@ -23,6 +23,8 @@ const paths = {
   moon: "M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5z",
   menu: "M2.5 4h11M2.5 8h11M2.5 12h11",
   panel: "M2 3h12v10H2zM9.5 3v10",
+  expand: "M9.5 3H13v3.5M6.5 13H3V9.5M13 3 9 7M3 13l4-4",
+  back: "M9.5 3.5 5 8l4.5 4.5",
   undo: "M5.5 3 2.5 6l3 3M2.5 6H9a4 4 0 0 1 0 8H6",
   reload: "M13 8a5 5 0 1 1-1.5-3.5M13 2.5v3h-3",
   fork: "M4.5 2v5.5c0 2 7 1 7 3.5v3M11.5 2v4M4.5 9v5",
@@ -36,12 +38,12 @@ const paths = {
   play: "M5 3.5v9l7-4.5z",
   merge: "M4.5 3v10M4.5 5.5c0 3 3 4.5 7 4.5M9.5 8l2 2-2 2",
 } as const;
-export type IconName = keyof typeof paths;
+export type IconName = keyof typeof iconPaths;
 
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg className="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
-      <path d={paths[name]} fill={name === "stop" ? "currentColor" : "none"} stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" />
+      <path d={iconPaths[name]} fill={name === "stop" ? "currentColor" : "none"} stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" />
     </svg>
   );
 }

@@ -213,7 +213,7 @@ export function Sidebar() {
         </button>
         <button type="button" className="icon-button only-narrow" aria-label="Close the sidebar" onClick={() => cover.set("none")}><Icon name="close" /></button>
       </div>
-      <div className="tabs" role="tablist" aria-label="Sidebar">
+      <div className={tabs.length > 3 ? "tabs many" : "tabs"} role="tablist" aria-label="Sidebar">
         {tabs.map((t) => (
           <button key={t.key} type="button" role="tab" id={`tab-${t.key}`} aria-selected={t === active} aria-controls="left-tab" tabIndex={t === active ? 0 : -1} title={t.title}
             onClick={() => leftTab.set(t.id)}

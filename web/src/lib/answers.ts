@@ -215,6 +215,8 @@ export interface Answers {
   "run.apply": Ok & { [more: string]: unknown };
   "run.merge": Ok & { [more: string]: unknown };
   "run.discard": Ok;
+  "skill.show": { name: string; description?: string; source?: string; body: string };
+  "skill.save": { name: string };
   "skill.list": { skills: { name: string; description?: string; [more: string]: unknown }[] };
   "trust.list": { places: { path: string; [more: string]: unknown }[] };
 }

@@ -68,6 +68,8 @@ export interface Params {
   "run.apply": { id: string; working_dir?: string; umask?: string };
   "run.merge": { id: string; working_dir?: string; into?: string; umask?: string };
   "run.discard": { id: string; delete_branch?: boolean };
+  "skill.show": { name: string; bot?: string; working_dir?: string };
+  "skill.save": { name: string; description?: string; body: string; bot?: string };
   "skill.list": { bot?: string; working_dir?: string };
   "trust.list": {  };
 }
@@ -140,6 +142,8 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "run.apply": ["POST", "/runs/{id}/apply", []],
   "run.merge": ["POST", "/runs/{id}/merge", []],
   "run.discard": ["POST", "/runs/{id}/discard", []],
+  "skill.show": ["GET", "/skills/{name}", ["bot","working_dir"]],
+  "skill.save": ["PUT", "/skills/{name}", []],
   "skill.list": ["GET", "/skills", ["bot","working_dir"]],
   "trust.list": ["GET", "/trust", []],
 };

@@ -76,8 +76,21 @@ export interface Todo {
   text: string;
   state: "pending" | "active" | "done";
 }
+/** The last that was told of the environment of the session's commands. */
+export interface Environment {
+  type: string;
+  ts: string;
+  project: string;
+  generation: number | null;
+  durationMs: number | null;
+  error: string | null;
+  added: readonly string[];
+  changed: readonly string[];
+  removed: readonly string[];
+}
 export interface Snapshot {
   items: readonly Item[];
+  env: Environment | null;
   todo: readonly Todo[];
   turn: string | null;
   usage: Usage | null;
@@ -89,12 +102,22 @@ export interface Snapshot {
 
 const str = (v: unknown): string => (typeof v === "string" ? v : "");
 const PAGE = 1000;
+const names = (v: unknown): string[] => (Array.isArray(v) ? v.map(String) : []);
+const number = (v: unknown): number | null => (typeof v === "number" ? v : null);
+
+function environment(e: JournalEvent): Environment {
+  return {
+    type: e.type, ts: e.ts, project: str(e.project), generation: number(e.generation), durationMs: number(e.duration_ms),
+    error: str(e.error) || null, added: names(e.added), changed: names(e.changed), removed: names(e.removed),
+  };
+}
 
 export class Conversation {
   private all: Item[] = [];
   private byKey = new Map<string, number>();
   private open = -1; // index of the assistant message that still grows
   private todo: Todo[] = [];
+  private env: Environment | null = null;
   private turn: string | null = null;
   private usage: Usage | null = null;
   private context: Snapshot["context"] = null;
@@ -106,7 +129,7 @@ export class Conversation {
   private readonly readers = new Set<() => void>();
   private readonly ends: (() => void)[];
   private failed: string | null = null;
-  private snap: Snapshot = { items: [], todo: [], turn: null, usage: null, context: null, loading: true, error: null };
+  private snap: Snapshot = { items: [], env: null, todo: [], turn: null, usage: null, context: null, loading: true, error: null };
 
   constructor(readonly id: string) {
     this.ends = [
@@ -176,7 +199,7 @@ export class Conversation {
     const publish = () => {
       this.dirty = false;
       this.snap = {
-        items: this.all.filter((i) => !i.hiddenBy), todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
+        items: this.all.filter((i) => !i.hiddenBy), env: this.env, todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
         loading: this.reading !== null && this.last === 0, error: this.failed,
       };
       for (const fn of [...this.readers]) fn();
@@ -206,6 +229,7 @@ export class Conversation {
   private apply(e: JournalEvent): void {
     this.last = e.seq;
     const base: Base = { key: `e${e.seq}`, turn: e.turn ?? this.turn ?? "", ts: e.ts, seq: e.seq };
+    if (e.type.startsWith("env.")) this.env = environment(e);
     this.handlers[e.type]?.(e, base);
     this.changed();
   }
@@ -371,8 +395,8 @@ export class Conversation {
       this.notice(base, "warning", `Plugin ${str(e.plugin)}: ${str(e.message)}`, `${str(e.hook)}${at}`);
     },
     "env.applied": (e, base) => {
-      const names = ["added", "changed", "removed"].flatMap((k) => (Array.isArray(e[k]) ? (e[k] as string[]) : []));
-      this.notice(base, "info", `The environment was reloaded: ${names.length} variable${names.length === 1 ? "" : "s"}`, names.join(" "));
+      const all = ["added", "changed", "removed"].flatMap((k) => names(e[k]));
+      this.notice(base, "info", `The environment was reloaded: ${all.length} variable${all.length === 1 ? "" : "s"}`, all.join(" "));
     },
     "env.failed": (e, base) => this.notice(base, "warning", "The environment could not be built; the old one stays", str(e.error)),
     "journal.repaired": (e, base) => this.notice(base, "warning", "A damaged place of the journal was passed over", str(e.message)),

@@ -49,6 +49,14 @@ let recent: HubEvent[] = [];
 /** The last events of this page's life, without pieces of answers: for the view of events. */
 export const recentEvents = (): HubEvent[] => recent.slice(-RECENT);
 
+/** Those and what the hub had before the page was opened. */
+export async function pastEvents(): Promise<HubEvent[]> {
+  const first = recent[0]?.id ?? Number(lastId || 0) + 1;
+  const answer = await fetch(`/events?after=${Math.max(0, first - 300)}&limit=300`, { headers: { Accept: "application/json" } });
+  const { events } = (answer.ok ? await answer.json() : { events: [] }) as { events: HubEvent[] };
+  return events.filter((e) => e.type !== "message.delta" && (e.id ?? 0) < first).slice(-RECENT);
+}
+
 export function deliver(event: HubEvent): void {
   if (event.type !== "message.delta" && recent.push(event) > 2 * RECENT) recent = recent.slice(-RECENT);
   for (const fn of [...(exact.get(event.type) ?? [])]) guard(() => fn(event));

@@ -31,7 +31,7 @@ function nextPart(back: boolean): void {
   parts[(here + (back ? parts.length - 1 : 1)) % parts.length]?.focus();
 }
 
-const own: Record<string, () => void> = {
+const own: Record<string, () => void> = { // Shift counts only with keys that have a name: Ctrl+Shift+K is Ctrl+K
   "Ctrl+K": () => palette.set((p) => ({ open: !p.open, mode: "commands", query: "" })),
   "Ctrl+J": () => newSessionDialog.set(true),
   "Ctrl+B": () => sidebarShown.set((s) => !s),

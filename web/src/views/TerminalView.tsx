@@ -11,7 +11,7 @@ import { styleNonce } from "../lib/nonce";
 import type { PanelProps } from "../lib/registry";
 import { useStore } from "../lib/store";
 import { loadTerminals, terminalName, terminals } from "../lib/terminals";
-import { toast } from "../lib/ui";
+import { theme, toast } from "../lib/ui";
 
 // xterm makes <style> elements of its own; the page's policy wants its nonce on them
 const make = document.createElement.bind(document);
@@ -21,11 +21,21 @@ document.createElement = ((tag: string, options?: ElementCreationOptions) => {
   return element;
 }) as typeof document.createElement;
 
-const theme: ITheme = {
+const dark: ITheme = {
   background: "#10151a", foreground: "#dde4ea", cursor: "#58c4bc", cursorAccent: "#10151a", selectionBackground: "#24524e",
   black: "#1a2128", red: "#ff8a80", green: "#74cf92", yellow: "#e8b860", blue: "#86bdf5", magenta: "#d79bf0", cyan: "#58c4bc", white: "#c9d2da",
   brightBlack: "#7c8a97", brightRed: "#ffb0a8", brightGreen: "#9be3b2", brightYellow: "#f3d08a", brightBlue: "#aed4fa", brightMagenta: "#e6bff7", brightCyan: "#8adbd5", brightWhite: "#ffffff",
 };
+const light: ITheme = {
+  background: "#fbfcfc", foreground: "#1b2229", cursor: "#0a6b6b", cursorAccent: "#fbfcfc", selectionBackground: "#bfe3e0",
+  black: "#1b2229", red: "#b3261e", green: "#1a6e38", yellow: "#7d5200", blue: "#0b5cad", magenta: "#8b2f97", cyan: "#0a6b6b", white: "#56616c",
+  brightBlack: "#56616c", brightRed: "#c93c33", brightGreen: "#23814a", brightYellow: "#8f6200", brightBlue: "#1a6fc4", brightMagenta: "#9d44a9", brightCyan: "#0e7c7c", brightWhite: "#10151a",
+};
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+const colours = (): ITheme => (theme.get() === "dark" || (theme.get() === "system" && isDark.matches) ? dark : light);
+
+/** Keys that are the page's also in a terminal: without them a keyboard could not leave it. */
+const leaves = (e: KeyboardEvent): boolean => e.key === "F6" || ((e.metaKey || (e.ctrlKey && e.shiftKey)) && e.key.toLowerCase() === "k");
 
 interface Control {
   type: string;
@@ -42,7 +52,7 @@ export default function TerminalView({ params, setTitle, close }: PanelProps) {
   useEffect(() => { if (row) setTitle(terminalName(row)); }, [row]);
   useEffect(() => {
     const term = new Terminal({
-      fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"), fontSize: 13, cursorBlink: false, scrollback: 5000, theme,
+      fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"), fontSize: 13, cursorBlink: false, scrollback: 5000, theme: colours(),
     });
     const fit = new FitAddon();
     const bytes = new TextEncoder();
@@ -92,6 +102,10 @@ export default function TerminalView({ params, setTitle, close }: PanelProps) {
     fit.fit();
     term.onData((d) => { if (socket?.readyState === WebSocket.OPEN) socket.send(bytes.encode(d)); });
     term.onBinary((d) => { if (socket?.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(d, (c) => c.charCodeAt(0))); });
+    term.attachCustomKeyEventHandler((e) => !leaves(e));
+    const paint = () => { term.options.theme = colours(); };
+    isDark.addEventListener("change", paint);
+    const painted = theme.subscribe(paint);
     connect();
     term.focus();
     return () => {
@@ -100,6 +114,8 @@ export default function TerminalView({ params, setTitle, close }: PanelProps) {
       clearTimeout(timer);
       s?.close();
       resize.disconnect();
+      isDark.removeEventListener("change", paint);
+      painted();
       term.dispose();
     };
   }, [id]);

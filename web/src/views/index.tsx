@@ -8,22 +8,26 @@ import { cover, currentSession, leftTab, openPanel, palette, theme, toast } from
 import { call } from "../lib/client";
 import { refreshPlugins } from "../lib/lists";
 
-type Views = typeof import("./views");
-const view = (name: keyof Views): ComponentType<PanelProps> =>
-  lazy(() => import("./views").then((m) => ({ default: m[name] as ComponentType<PanelProps> })));
+type Panes = Record<string, unknown>;
+const from = (load: () => Promise<Panes>) => (name: string): ComponentType<PanelProps> =>
+  lazy(() => load().then((m) => ({ default: m[name] as ComponentType<PanelProps> })));
+const plugins = from(() => import("./plugins"));
+const bots = from(() => import("./bots"));
+const session = from(() => import("./session"));
+const hub = from(() => import("./hub"));
 
 const panels: Panel[] = [
-  { id: "plugins", title: "Plugins", component: view("PluginsView") },
-  { id: "plugin", title: "Plugin", component: view("PluginView"), many: true },
-  { id: "bot", title: "Bot", component: view("BotView"), many: true },
-  { id: "run", title: "Run", component: view("RunView"), many: true },
-  { id: "session", title: "Session", component: view("SessionView"), many: true },
-  { id: "rewind", title: "Rewind", component: view("RewindView"), many: true },
-  { id: "terminals", title: "Terminals", component: view("TerminalsView") },
-  { id: "environment", title: "Environment", component: view("EnvironmentView") },
-  { id: "events", title: "Events and logs", component: view("EventsView") },
-  { id: "settings", title: "Settings", component: view("SettingsView") },
-  { id: "help", title: "Keyboard", component: view("HelpView") },
+  { id: "plugins", title: "Plugins", component: plugins("PluginsView") },
+  { id: "plugin", title: "Plugin", component: plugins("PluginView"), many: true },
+  { id: "bot", title: "Bot", component: bots("BotView"), many: true },
+  { id: "run", title: "Run", component: bots("RunView"), many: true },
+  { id: "session", title: "Session", component: session("SessionView"), many: true },
+  { id: "rewind", title: "Rewind", component: session("RewindView"), many: true },
+  { id: "terminals", title: "Terminals", component: hub("TerminalsView") },
+  { id: "environment", title: "Environment", component: hub("EnvironmentView") },
+  { id: "events", title: "Events and logs", component: hub("EventsView") },
+  { id: "settings", title: "Settings", component: hub("SettingsView") },
+  { id: "help", title: "Keyboard", component: hub("HelpView") },
   { id: "file", title: "File", component: lazy(() => import("./FileView")), many: true },
   { id: "terminal", title: "Terminal", component: lazy(() => import("./TerminalView")), many: true },
 ];
