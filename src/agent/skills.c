@@ -8,6 +8,7 @@
 
 #include "agent/skills.h"
 
+#include <assert.h>
 #include <dirent.h>
 
 #include "base/front.h"
@@ -203,6 +204,19 @@ void skills_read_tree(struct skills *s, const struct tree *t, const char *root, 
             char *file = path_join(root, f->path);
             add_skill(s, file, is_file ? stem_of(entry) : entry, f->bytes);
             free(file);
+        }
+    }
+}
+
+void skills_add_shipped(struct skills *s)
+{
+    for (const struct shipped *f = shipped_skills; f->rel != NULL; f++) {
+        struct str name = {f->rel, strlen(f->rel) - strlen(".md")};
+        struct skill sk;
+        int rc = skill_parse(&sk, (struct str){f->text, f->n}, name, &s->arena, NULL);
+        assert(rc == 0 && sk.description.n != 0);
+        if (skills_find(s, sk.name) == NULL) {
+            vec_push(&s->list, sk);
         }
     }
 }

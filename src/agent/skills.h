@@ -2,10 +2,13 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/shipped.h"
 #include "base/vec.h"
 
 // Skills: Markdown with a name, a line that says what it is for, and a body that is read when needed.
 // Plain memory; reading blocks and belongs on a lane.
+
+extern const struct shipped shipped_skills[]; // runtime/skills
 
 enum { SKILLS_MAX = 256, SKILL_BYTES = 256 * 1024 };
 
@@ -45,6 +48,9 @@ void skills_read(struct skills *s, const char *dir, const char *prefix, bool has
 struct tree;
 /// The same for those below `under` ("skills/") in a tree that was read from `root`, without path and hash.
 void skills_read_tree(struct skills *s, const struct tree *t, const char *root, const char *under);
+
+/// Add the skills that come with the program, those without one of their name in the list; `file` is empty.
+void skills_add_shipped(struct skills *s);
 
 /// The first of that name; NULL when there is none.
 const struct skill *skills_find(const struct skills *s, struct str name);

@@ -69,7 +69,7 @@ static void plugin_skills(const struct turn *t, struct skills *out)
     }
 }
 
-/// The skills of the session: its bot's, files', then plugins'.
+/// The skills of the session: its bot's, files', plugins', then those that come with the program.
 void turn__skills(const struct turn *t, struct skills *out)
 {
     const struct skills *files[] = {&t->lore.skills, &t->files->skills};
@@ -82,6 +82,7 @@ void turn__skills(const struct turn *t, struct skills *out)
         }
     }
     plugin_skills(t, out);
+    skills_add_shipped(out);
 }
 
 static struct str make_prompt(struct turn *t, const struct prompt_section *sections, size_t n)

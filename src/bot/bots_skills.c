@@ -36,6 +36,7 @@ static void listed(struct ask *a)
     struct skillset *s = a->data;
     struct jw *w = &a->w;
     skillset_judge(s, a->b->o.trust);
+    skillset_add_shipped(s);
     jw_obj(w);
     jw_key(w, "skills");
     jw_arr(w);
@@ -77,6 +78,7 @@ static void shown(struct ask *a)
 {
     struct str name = ask__str(a, "name");
     skillset_judge(a->data, a->b->o.trust);
+    skillset_add_shipped(a->data);
     const struct skillset_item *it = skillset_find(a->data, name);
     if (it == NULL) {
         ask__no(a, PROBLEM_NOT_FOUND, "`afloat skills list` lists them", "there is no skill '%.*s'",

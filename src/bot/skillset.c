@@ -93,8 +93,21 @@ void skillset_judge(struct skillset *s, const struct trust *t)
     }
 }
 
+void skillset_add_shipped(struct skillset *s)
+{
+    struct skills *own = &s->shipped;
+    skills_init(own);
+    skills_add_shipped(own);
+    vec_foreach (sk, &own->list) {
+        if (skillset_find(s, sk->name) == NULL) {
+            vec_push(&s->list, ((struct skillset_item){SKILL_OF_SHIPPED, sk}));
+        }
+    }
+}
+
 void skillset_fini(struct skillset *s)
 {
+    skills_fini(&s->shipped);
     vec_fini(&s->list);
     skills_fini(&s->skills);
     trust_place_fini(&s->place);

@@ -11,7 +11,8 @@
 #define SKILL_ORIGINS(X)                                                                           \
     X(BOT, "bot")                                                                                  \
     X(USER, "user")                                                                                \
-    X(PROJECT, "project")
+    X(PROJECT, "project")                                                                          \
+    X(SHIPPED, "shipped")
 enum skill_origin {
 #define X(id, name) SKILL_OF_##id,
     SKILL_ORIGINS(X)
@@ -31,6 +32,7 @@ struct skillset {
     vec(struct skillset_item) list; // after skillset_judge(): those that count, by name
     size_t untrusted;               // of the project's
     // private
+    struct skills shipped;
     size_t n_bot, n_user; // where in `skills` the next place begins
     struct trust_place place;
 };
@@ -41,6 +43,8 @@ void skillset_read(struct skillset *s, const char *home, const struct catalog_bo
                    const char *dir);
 /// Take out what is not trusted and what has the name of another. On the loop thread.
 void skillset_judge(struct skillset *s, const struct trust *t);
+/// Add those that come with the program, for lists; sessions have them by themselves. After skillset_judge().
+void skillset_add_shipped(struct skillset *s);
 void skillset_fini(struct skillset *s);
 const struct skillset_item *skillset_find(const struct skillset *s, struct str name); // NULL: none
 

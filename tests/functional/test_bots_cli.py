@@ -591,3 +591,21 @@ def test_an_error_of_a_run_is_printed_once(home, hub, script, repo):
     assert ended.returncode == 1 and ended.stderr.count("expects 'nothing of the kind'") == 1, ended.stderr
     run = home.json("runs", cwd=repo)["runs"][0]["run_id"]
     assert "expects 'nothing of the kind'" in home.cli("runs", "show", run, cwd=repo).stdout
+
+
+def test_the_skill_about_plugins_comes_with_the_program(home, hub, tmp_path):
+    rows = home.json("skills", "list")["skills"]
+    assert [(r["name"], r["source"]) for r in rows] == [("plugin-authoring", "shipped")]
+    assert "plugin_save" in home.ok("skills", "show", "plugin-authoring")
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+    scenario = tmp_path / "scenario.jsonl"
+    scenario.write_text('{"tool_calls": [{"name": "skill", "input": {"name": "plugin-authoring"}}]}\n'
+                        '{"when": "CHANGE_DROPPED", "text": "read"}\n')
+    home.env["AFLOAT_SCENARIO"] = str(scenario)
+    assert home.ok("chat", "-p", "write a plugin", cwd=tmp_path).strip() == "read"
+
+
+def test_a_users_skill_of_the_same_name_wins(home, hub):
+    home.ok("skills", "save", "plugin-authoring", "-", input="My own way.")
+    [row] = home.json("skills", "list")["skills"]
+    assert row["source"] == "user" and "My own way." in home.ok("skills", "show", "plugin-authoring")

@@ -413,3 +413,10 @@ def test_the_reference_lists_every_function_that_plugins_have(user):
     named = set(re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)", cells)) - {"hub"}  # hub.NOUN.VERB
     assert there - named == set()
     assert {name for name in named if not name.startswith(("on_", "hub."))} - there == set()
+
+
+def test_the_example_of_the_shipped_skill_is_a_plugin_whose_tests_pass(user):
+    [text] = re.findall(r"```lua\n(.*?)```", (ROOT / "runtime/skills/plugin-authoring.md").read_text(), re.S)
+    user.write(".afloat/plugins/word-count.lua", text)
+    assert "FAILED" not in user.ok("afloat plugin test word-count")
+    assert '"words":3' in user.ok("afloat tool run count_words '{\"text\": \"one two three\"}'").replace(" ", "")
