@@ -34,7 +34,7 @@
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
 //     tool_call_editor.c      calls that an editor carries out
-//     task.c             subagents
+//     task.c             subagents                                    inquiry.c       what tools ask
 
 struct turn;
 
@@ -575,8 +575,9 @@ void turn__cancel_model(struct turn *t);
 void turn__delta(struct turn *t, const struct provider_delta *piece);
 /// Journal what has gathered.
 void turn__flush_deltas(struct turn *t);
-/// Count the tokens of one request, for the turn and for all who wait for it.
-void turn__count(struct turn *t, const struct provider_usage *u);
+/// Count the tokens of one request, for the turn and for all who wait for it. `talks`: it held the conversation, and so
+/// says how full the context is.
+void turn__count(struct turn *t, const struct provider_usage *u, bool talks);
 
 // turn_engine.c
 /// The step `engine`: an outside agent runs the turn.

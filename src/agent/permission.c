@@ -48,8 +48,9 @@ static struct permit_call call_of(const struct tool_call *c)
 {
     const struct session *s = tool_call__session(c->site);
     const char *dir = s == NULL ? c->site->dir : s->real_dir != NULL ? s->real_dir : s->working_dir;
-    return (struct permit_call){.tool = c->name,
-                                .input = tool_call_input(c),
+    const struct json *call = tool_call__about(c);
+    return (struct permit_call){.tool = json_str(json_get(call, "tool_name"), ""),
+                                .input = json_get(call, "input"),
                                 .working_dir = dir != NULL ? dir : "/",
                                 .session = s != NULL ? agent__session_root(s)->id : ""};
 }
@@ -87,7 +88,7 @@ static void note_decision(struct tool_call *c, bool allow, const char *by, const
         jw_kstrz(w, "request_id", c->ask_id);
     }
     jw_kstr(w, "call_id", c->id);
-    jw_kstr(w, "tool", c->name);
+    jw_kstr(w, "tool", json_str(json_get(tool_call__about(c), "tool_name"), ""));
     jw_kstrz(w, "decision", allow ? "allow" : "deny");
     jw_kstrz(w, "by", by);
     if (reason != NULL && reason[0] != '\0') {
@@ -103,10 +104,23 @@ static void deny(struct tool_call *c, const char *by, const char *reason)
 {
     const char *why =
         arena_printf(c->site->arena, "denied by %s%s%s", by, reason[0] != '\0' ? ": " : "", reason);
-    c->denied_by = by;
-    c->reason = reason;
     note_decision(c, false, by, reason, NULL, NULL, NULL);
-    tool_call__fail(c, CALL_DENIED, why);
+    if (!inquiry__decided(c, why)) {
+        c->denied_by = by;
+        c->reason = reason;
+        tool_call__fail(c, CALL_DENIED, why);
+    }
+}
+
+/// Its question stays without an answer, for the reason `why`.
+static void give_up(struct tool_call *c, enum ask_kind kind, const char *why)
+{
+    bool running = kind == ASK_PERMISSION ? inquiry__decided(c, why)
+                   : c->inquiries != NULL ? inquiry__answered(c, c->n_asked, STR("null"))
+                                          : false;
+    if (!running) {
+        tool_call_finish(c, STR(""), why);
+    }
 }
 
 // ---- asking a person ----------------------------------------------------------------------------
@@ -152,7 +166,7 @@ static void on_impatient(void *arg)
         deny(c, "nobody", "no person answered in time");
     } else {
         note_answer(c, NULL, NULL, NULL);
-        tool_call_finish(c, STR(""), "nobody answered in time");
+        give_up(c, kind, "nobody answered in time");
     }
 }
 
@@ -164,8 +178,9 @@ static void on_asked(void *arg, int status, const struct err *e)
         return;
     }
     if (status < 0) { // nobody can see it
+        enum ask_kind kind = c->asking;
         stop_waiting(c);
-        tool_call_finish(c, STR(""), e->msg);
+        give_up(c, kind, e->msg);
         return;
     }
     turn__tell_waiting(turn__root(c->site->turn));
@@ -188,7 +203,7 @@ static void begin_asking(struct tool_call *c, enum ask_kind kind)
 /// Does the question show a change that each call of its kind has to be asked about?
 static bool is_shown(const struct tool_call *c)
 {
-    return c->guarded || c->entry->changed.n != 0;
+    return !inquiry__is_judged(c) && (c->guarded || c->entry->changed.n != 0);
 }
 
 /// The members of a question: what would run, what it would change, and what each answer covers; or what
@@ -201,13 +216,16 @@ static void write_question(const struct tool_call *c, struct jw *w)
     if (c->site->turn->s->parent != NULL) {
         jw_kstrz(w, "task", c->site->turn->s->id);
     }
+    if (inquiry__write_question(c, w)) {
+        return;
+    }
     if (c->asking == ASK_QUESTION) {
         jw_kstr(w, "question", json_str(json_get(call.input, "question"), ""));
         jw_kvalue(w, "choices", json_get(call.input, "choices"));
         return;
     }
     size_t n = rules_offers(&call, c->site->arena, offers);
-    jw_kvalue(w, "call", c->call);
+    jw_kvalue(w, "call", tool_call__about(c));
     if (c->diff.n != 0) {
         jw_kstr(w, "diff", c->diff);
     }
@@ -228,23 +246,28 @@ void tool_call__ask(struct tool_call *c)
     begin_asking(c, ASK_PERMISSION);
     struct jw *w = begin_note(&n, c, EVENT_PERMISSION_REQUESTED);
     write_question(c, w);
-    const char *by = c->guarded ? "sandbox" : c->entry->changed.n != 0 ? "mcp" : c->asked_by;
+    const char *by = !is_shown(c) ? c->asked_by : c->guarded ? "sandbox" : "mcp";
     if (by != NULL) {
         jw_kstrz(w, "by", by);
     }
     note__end(&n, STORE_SYNCED, on_asked, c);
 }
 
-static void ask_user(struct tool_call *c)
+void tool_call__ask_user(struct tool_call *c)
 {
     struct note n;
-    if (!tool_call__can_ask(c)) {
-        tool_call_finish(c, STR(""), "nobody is there to answer: decide for yourself");
-        return;
-    }
     begin_asking(c, ASK_QUESTION);
     write_question(c, begin_note(&n, c, EVENT_QUESTION_ASKED));
     note__end(&n, STORE_SYNCED, on_asked, c);
+}
+
+static void ask_user(struct tool_call *c)
+{
+    if (tool_call__can_ask(c)) {
+        tool_call__ask_user(c);
+    } else {
+        tool_call_finish(c, STR(""), "nobody is there to answer: decide for yourself");
+    }
 }
 
 const struct tool_ops tool_ASK_USER = {.start = ask_user, .needs_session = true};
@@ -284,9 +307,11 @@ static enum permit_verdict by_mode(const struct tool_call *c)
         [PERMISSION_EDITS] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ASK, PERMIT_ASK},
         [PERMISSION_AUTO] = {PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW, PERMIT_ALLOW}};
     const struct session *s = tool_call__session(c->site);
-    enum permit_verdict v = of_mode[s != NULL ? agent__session_root(s)->permission
-                                              : PERMISSION_AUTO][c->entry->tool->effect];
-    bool asks = c->entry->asks || (c->entry->tool->effect == TOOL_REACHES && !has_network(c));
+    bool inquired = inquiry__is_judged(c);
+    enum tool_effect effect = inquired ? TOOL_RUNS : c->entry->tool->effect;
+    enum permit_verdict v =
+        of_mode[s != NULL ? agent__session_root(s)->permission : PERMISSION_AUTO][effect];
+    bool asks = !inquired && (c->entry->asks || (effect == TOOL_REACHES && !has_network(c)));
     return MAX(v, asks ? PERMIT_ASK : PERMIT_ALLOW);
 }
 
@@ -295,7 +320,7 @@ static void ask_or_deny(struct tool_call *c, const char *by)
 {
     const struct tool *tool = c->entry->tool;
     c->asked_by = by;
-    c->diff = c->entry->changed.n != 0 ? c->entry->changed : c->diff;
+    c->diff = is_shown(c) && c->entry->changed.n != 0 ? c->entry->changed : c->diff;
     if (c->site->turn == NULL) {
         tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
     } else if (!tool_call__can_ask(c)) {
@@ -328,9 +353,11 @@ static void on_permission(struct pipe *p, void *arg)
         deny(c, "policy",
              arena_printf(a, "rule %s: %s%s%s", rule->id, rule->tool,
                           rule->match != NULL ? " " : "", rule->match != NULL ? rule->match : ""));
-    } else if (c->entry->changed.n == 0 && ruled != PERMIT_ASK &&
+    } else if (!is_shown(c) && ruled != PERMIT_ASK &&
                (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
-        tool_call__resolve(c);
+        if (!inquiry__decided(c, NULL)) {
+            tool_call__resolve(c);
+        }
     } else {
         ask_or_deny(c, by);
     }
@@ -348,6 +375,8 @@ struct deciding {
     struct session *s;
     struct tool_call *c; // NULL: its turn is over
     bool question, allow;
+    uint64_t inquiry; // n_asked of a running tool; 0: it does not run
+    char *json;       // the answer to a question
     struct rule rule; // to be remembered; without a tool: none. In the step's arena
     char *text;       // the reason, or what the model reads
     agent_done_cb *cb;
@@ -416,19 +445,27 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
     if (d.c != NULL) {
         d.c->deciding = NULL;
     }
-    if (d.c == NULL || d.c->over) { // interrupted meanwhile
+    bool stale = d.c != NULL && d.inquiry != 0 && d.inquiry != d.c->n_asked;
+    if (d.c == NULL || d.c->over || stale) { // interrupted meanwhile, or the tool needs no answer
     } else if (status < 0) {
-        tool_call_finish(d.c, STR(""), e->msg);
+        give_up(d.c, d.question ? ASK_QUESTION : ASK_PERMISSION, e->msg);
     } else if (d.question) {
-        tool_call_finish(d.c, str_of(d.text), NULL);
+        if (!inquiry__answered(d.c, d.inquiry, str_of(d.json))) {
+            tool_call_finish(d.c, str_of(d.text), NULL);
+        }
     } else if (d.allow) {
-        tool_call__go_on(d.c);
+        if (!inquiry__decided(d.c, NULL)) {
+            tool_call__go_on(d.c);
+        }
     } else {
-        tool_call__fail(d.c, CALL_DENIED,
-                        arena_printf(d.c->site->arena, "denied by the user%s%s",
-                                     d.text[0] != '\0' ? ": " : "", d.text));
+        const char *why = arena_printf(d.c->site->arena, "denied by the user%s%s",
+                                       d.text[0] != '\0' ? ": " : "", d.text);
+        if (!inquiry__decided(d.c, why)) {
+            tool_call__fail(d.c, CALL_DENIED, why);
+        }
     }
     free(d.text);
+    free(d.json);
 }
 
 void tool_call__drop_decision(struct tool_call *c)
@@ -436,6 +473,11 @@ void tool_call__drop_decision(struct tool_call *c)
     if (c->deciding != NULL) {
         c->deciding->c = NULL;
     }
+}
+
+static uint64_t inquiry_of(const struct tool_call *c)
+{
+    return c->inquiries != NULL ? c->n_asked : 0;
 }
 
 static void on_remembered(void *arg, const struct rule *r, const struct err *e)
@@ -476,6 +518,7 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
     *q = (struct deciding){.s = s,
                            .c = c,
                            .allow = d->allow,
+                           .inquiry = inquiry_of(c),
                            .rule = rule,
                            .text = str_dup(d->reason),
                            .cb = cb,
@@ -494,8 +537,12 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
         return;
     }
     struct deciding *q = xmalloc(sizeof *q);
-    *q = (struct deciding){.s = s, .c = c, .question = true, .cb = cb, .arg = arg};
+    *q = (struct deciding){
+        .s = s, .c = c, .question = true, .inquiry = inquiry_of(c), .cb = cb, .arg = arg};
     buf_init(&text, SIZE_MAX);
+    json_write(&text, answer, 0);
+    q->json = str_dup(buf_str(&text));
+    buf_clear(&text);
     if (answer != NULL && answer->type == JSON_STR) {
         buf_adds(&text, answer->s);
     } else {

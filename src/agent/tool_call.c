@@ -37,9 +37,9 @@ void tool_call__raise(struct tool_call *c, enum hook_point_id point, const struc
                           .point = point,
                           .ctx = site->ctx,
                           .arena = site->arena,
-                          .a = c->call,
+                          .a = tool_call__about(c),
                           .b = b,
-                          .subject = c->name,
+                          .subject = json_str(json_get(tool_call__about(c), "tool_name"), ""),
                           .done = done,
                           .arg = c,
                           .failed = site->turn != NULL ? turn__hook_failed : NULL,
@@ -421,7 +421,7 @@ void tool_call__begin(struct tool_call *c, struct str name, const char *bad_inpu
 
 void tool_call__free(struct tool_call *c)
 {
-    assert(c->over && c->job == NULL && !c->calling && c->ticket == NULL);
+    assert(c->over && c->job == NULL && !c->calling && c->ticket == NULL && c->inquiries == NULL);
     tool_call__drop_decision(c);
     pipe_fini(&c->pipe);
     redact_stream_fini(&c->secrets);

@@ -14,6 +14,7 @@ struct agent;
 struct book_project;
 struct engine_errand;
 struct fetch;
+struct inquiry;
 struct rewind_call;
 struct task;
 struct turn;
@@ -106,6 +107,9 @@ struct tool_call {
     char ask_id[ASK_ID];
     struct timer patience;
     struct deciding *deciding; // an answer that is being stored; it forgets a call that goes first
+    // what it asks as it runs, see inquiry.c
+    struct inquiry *inquiries;
+    uint64_t n_asked; // questions of them so far
 };
 
 /// Add a call to the site; `id` and `said` are borrowed as long as the site's arena.
@@ -158,6 +162,20 @@ bool tool_call__run_terminal(struct tool_call *c, const char *const *vars);
 /// The call is given up: the editor need not answer.
 void tool_call__forget_editor(struct tool_call *c);
 
+// inquiry.c
+/// Whom a tool may ask that runs in a session; its argument is the call.
+extern const struct hook_caller inquiry__caller;
+/// The call {tool_name, tool_call_id, input} that is judged now: of the tool itself, or of what it asks for.
+const struct json *tool_call__about(const struct tool_call *c);
+/// Is that not the call of the tool itself?
+bool inquiry__is_judged(const struct tool_call *c);
+/// It was allowed (`refused` NULL), or refused and why. False: the call of the tool itself was.
+bool inquiry__decided(struct tool_call *c, const char *refused);
+/// Write `question` and more members into the open object. False: the question is not one of a running tool.
+bool inquiry__write_question(const struct tool_call *c, struct jw *w);
+/// Its question `number` (0: of another) has the answer `json`; `null`: nobody gave one. False as before.
+bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json);
+
 // task.c
 /// The turn of the subagent that the call waits for; NULL: there is none.
 const struct turn *task__turn(const struct tool_call *c);
@@ -174,6 +192,8 @@ void tool_call__resolve(struct tool_call *c);
 void tool_call__go_on(struct tool_call *c);
 /// Ask the user; c->diff and c->asked_by are set.
 void tool_call__ask(struct tool_call *c);
+/// Ask what the tool ask_user, or a running tool, wants to know.
+void tool_call__ask_user(struct tool_call *c);
 /// Can the user be asked?
 bool tool_call__can_ask(const struct tool_call *c);
 /// Nobody will answer: the call is given up.

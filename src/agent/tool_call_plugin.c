@@ -29,7 +29,7 @@ static void on_done(struct gen_call *call, int status, const struct json *output
                     const struct err *e)
 {
     struct tool_call *c = call->arg;
-    assert(c->calling);
+    assert(c->calling && c->inquiries == NULL);
     struct arena *a = c->site->arena;
     c->calling = false;
     hook_ctx_merge(c->site->ctx, &c->seen, c->ctx.state != c->seen.state ? c->ctx.state : NULL,
@@ -57,8 +57,8 @@ static void start(struct tool_call *c)
     c->seen = (struct hook_seen){.state = c->ctx.state, .memory = c->ctx.memory};
     c->ctx.progress = c->site->turn != NULL ? tell_progress : NULL;
     c->ctx.arg = c;
-    c->ctx.caller = c->caller;
-    c->ctx.caller_arg = c->caller_arg;
+    c->ctx.caller = c->site->turn != NULL ? &inquiry__caller : c->caller;
+    c->ctx.caller_arg = c->site->turn != NULL ? c : c->caller_arg;
     c->gen = (struct gen_call){
         .input = schema_defaults(c->entry->schema, tool_call_input(c), c->site->arena),
         .ctx = &c->ctx,

@@ -453,7 +453,7 @@ static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
         }
     }
     t->engine.counted = true;
-    turn__count(t, u);
+    turn__count(t, u, true);
 }
 
 static void on_end(void *arg, enum engine_end end, struct str why)

@@ -193,10 +193,10 @@ static struct str text_of(struct turn *t, const struct provider_response *r,
     return arena_str(&t->step_arena, r->text);
 }
 
-void turn__count(struct turn *t, const struct provider_usage *u)
+void turn__count(struct turn *t, const struct provider_usage *u, bool talks)
 {
     double cost = provider_cost(&t->s->choice, u);
-    bool counted = !t->compacting && u->input >= 0 && u->output >= 0;
+    bool counted = talks && u->input >= 0 && u->output >= 0;
     t->s->context = counted ? u->input + u->output : t->s->context;
     for (struct turn *it = t; it != NULL; it = turn__parent(it)) { // who waits for a subagent pays
         struct session *s = it->s;
@@ -219,7 +219,7 @@ static void on_response(struct provider_call *call, const struct provider_respon
     (void)call;
     t->call = NULL;
     turn__flush_deltas(t);
-    turn__count(t, &r->usage);
+    turn__count(t, &r->usage, !t->compacting);
     if (t->compacting) {
         turn__compact_reply(t, r->text);
         return;

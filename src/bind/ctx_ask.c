@@ -65,7 +65,8 @@ static int ask(lua_State *L, const struct json *requests, const char *only, cons
     const struct json *answers = NULL;
     struct err e = {0};
     if (of == NULL || of->caller == NULL) {
-        return args_fail(L, "%s: only a client that called over MCP can be asked", who);
+        return args_fail(L, "%s: only a tool in a session, or what an MCP client calls, can ask",
+                         who);
     }
     entry_check_wait(L);
     struct question *q = xcalloc(1, sizeof *q);
