@@ -269,21 +269,28 @@ static void ask_field(struct inquiry *q)
     }
 }
 
+/// The value that is shown as `text`; the text itself when none is.
+static struct json value_named(const struct json *schema, struct str text)
+{
+    json_foreach_item (it, values_of(schema)) {
+        if (str_eq(json_str(value_at(schema, it, true), ""), text)) {
+            return *value_at(schema, it, false);
+        }
+    }
+    return make_str(text);
+}
+
 /// What the user chose, or typed, as a value of the field; false: `q->again` says what is wrong with it.
 static bool read_value(struct inquiry *q, const struct json *schema, const struct json *answer,
                        struct json *out)
 {
     struct str text = json_str(answer, "");
     struct json *parsed = NULL;
-    const struct json *values = values_of(schema);
-    bool typed = answer->type == JSON_STR && !has_type(schema, "string") && values == NULL;
+    const struct json *items = json_get(schema, "items");
+    bool chosen = answer->type == JSON_STR && values_of(schema) != NULL;
+    bool typed = answer->type == JSON_STR && !has_type(schema, "string") && !chosen;
     struct err e = {0};
-    *out = *answer;
-    json_foreach_item (it, values) {
-        if (str_eq(json_str(value_at(schema, it, true), ""), text)) {
-            *out = *value_at(schema, it, false);
-        }
-    }
+    *out = chosen ? value_named(schema, text) : *answer;
     if (typed && has_type(schema, "boolean")) {
         *out = make_bool(str_eqz(text, "yes") || str_eqz(text, "true"));
     } else if (typed && json_parse(&parsed, &q->arena, text, NULL, NULL) == 0) {
@@ -291,7 +298,7 @@ static bool read_value(struct inquiry *q, const struct json *schema, const struc
     } else if (typed && has_type(schema, "array")) { // texts with commas between them
         struct json *list = make_arr(&q->arena, text.n + 1);
         for (struct str rest = text; rest.n != 0;) {
-            make_push(list, make_str(str_trim(str_cut(&rest, ','))));
+            make_push(list, value_named(items, str_trim(str_cut(&rest, ','))));
         }
         *out = *list;
     }
@@ -353,7 +360,11 @@ bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
         end_form(q, "cancel");
     } else if (action != NULL) { // all of it at once
         const struct json *content = json_get(answer, "content");
-        q->content = content != NULL ? json_clone(&q->arena, content) : NULL;
+        const struct json *schema = json_get(params_of(q), "requestedSchema");
+        bool fills =
+            content != NULL && content->type == JSON_OBJ && schema_check(schema, NULL) == 0;
+        const struct json *whole = fills ? schema_defaults(schema, content, &q->arena) : content;
+        q->content = whole != NULL ? json_clone(&q->arena, whole) : NULL;
         bool accept = str_eqz(json_str(action, ""), "accept");
         end_form(q, accept                                     ? "accept"
                     : str_eqz(json_str(action, ""), "decline") ? "decline"

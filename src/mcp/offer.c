@@ -160,17 +160,6 @@ static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
 
 // ---- calls ----------------------------------------------------------------------------------
 
-struct mcp_call {
-    struct mcp_call *next, **link; // in the server's `calls` or `held`
-    struct mcp_server *server;
-    struct gen_call *call;
-    struct mcp_request request;
-    struct arena arena; // of a result that is held
-    const struct json *result;
-    struct err why; // code 0: `result`
-    enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE } kind;
-};
-
 static void put_in(struct mcp_call *c, struct mcp_call **list)
 {
     c->next = *list;
@@ -195,6 +184,7 @@ static void finish(struct mcp_call *c)
     struct arena a = c->arena;
     const struct json *result = c->result;
     struct err why = c->why;
+    mcp__asks_forget(c);
     take_out(c);
     free(c);
     call->done(call, why.code, why.code == 0 ? result : NULL, why.code == 0 ? NULL : &why);
@@ -213,6 +203,13 @@ static void on_answer(struct mcp_request *r, int status, const struct json *answ
 {
     struct mcp_call *c = r->arg;
     struct mcp_server *s = c->server;
+    struct err why = {0};
+    if (status == 0 && mcp__asks_input(c, answer, &why) && why.code == 0) {
+        return;
+    }
+    status = why.code != 0 ? why.code : status;
+    e = why.code != 0 ? &why : e;
+    mcp__asks_forget(c);
     if (status < 0) {
         err_set(&c->why, status == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID,
                 "MCP server '%.60s': %.160s", s->spec->name, e->msg);
@@ -230,6 +227,32 @@ static void on_answer(struct mcp_request *r, int status, const struct json *answ
     if (!mcp__server_listing(s)) {
         finish(c);
     }
+}
+
+static const char *const methods[] = {
+    [CALL_TOOL] = "tools/call", [CALL_PROMPT] = "prompts/get", [CALL_RESOURCE] = "resources/read"};
+
+void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
+                     const struct err *e)
+{
+    struct buf members;
+    if (answers == NULL || c->server->peer == NULL) {
+        static const struct err gone = {.code = UV_EPIPE, .msg = "it ended"};
+        on_answer(&c->request, ERR_DENIED, NULL, e != NULL ? e : &gone);
+        return;
+    }
+    buf_init(&members, SIZE_MAX);
+    buf_adds(&members, c->members);
+    buf_addz(&members, ",\"inputResponses\":");
+    json_write(&members, answers, 0);
+    if (state.n != 0) {
+        struct jw w;
+        buf_addz(&members, ",\"requestState\":");
+        jw_init(&w, &members);
+        jw_str(&w, state);
+    }
+    mcp_peer_ask(c->server->peer, &c->request, methods[c->kind], buf_str(&members), c->name);
+    buf_fini(&members);
 }
 
 static void on_progress(struct mcp_request *r, struct str text)
@@ -301,11 +324,10 @@ static void refuse(struct gen_call *call, const struct mcp_server *s)
 static void begin(struct mcp_server *s, enum call_kind kind, struct gen_call *call,
                   struct str members, struct str name)
 {
-    static const char *const methods[] = {[CALL_TOOL] = "tools/call",
-                                          [CALL_PROMPT] = "prompts/get",
-                                          [CALL_RESOURCE] = "resources/read"};
     struct mcp_call *c = xcalloc(1, sizeof *c);
     arena_init(&c->arena);
+    c->members = arena_str(&c->arena, members);
+    c->name = arena_str(&c->arena, name);
     c->server = s;
     c->call = call;
     c->kind = kind;
@@ -374,6 +396,7 @@ static void cancel_offer(void *data, struct gen_call *call)
 {
     struct mcp_call *c = call->target_data;
     (void)data;
+    mcp__asks_forget(c);
     if (c->server->peer != NULL) {
         mcp_peer_cancel(c->server->peer, &c->request);
     }

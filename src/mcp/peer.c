@@ -19,14 +19,21 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "loop/timer.h"
-#include "rpc/rpc.h"
 
 #define LATEST "2025-11-25"
 #define MODERN "2026-07-28"
 #define META   "io.modelcontextprotocol/"
+#define ASKS   "\"elicitation\":{\"form\":{},\"url\":{}},\"sampling\":{}"
 
-enum { WRONG_HEADERS = -32020, UNKNOWN_VERSION = -32022, GARBAGE_KEPT = 120, TITLE_MAX = 200 };
+enum {
+    WRONG_HEADERS = -32020,
+    UNKNOWN_VERSION = -32022,
+    GARBAGE_KEPT = 120,
+    TITLE_MAX = 200,
+    LOG_MAX = 1000
+};
 
 struct mcp_peer {
     struct loop *loop;
@@ -39,6 +46,7 @@ struct mcp_peer {
     struct timer timer;                     // due with the next request
     struct mcp_request hello;               // the handshake's
     struct mcp_request listen;              // of the stateless era: never answered
+    struct mcp_request level;               // what it shall log
     bool modern, ready, over, told, closed; // `told`: that it is over
     bool has[MCP__LISTS];
     char version[16], title[TITLE_MAX];
@@ -123,7 +131,7 @@ static void write_meta(const struct mcp_peer *p, const struct mcp_request *r, st
     if (p->modern) {
         buf_addz(out, "\"" META "protocolVersion\":\"" MODERN "\",\"" META
                       "clientInfo\":{\"name\":\"afloat\",\"version\":\"1\"},\"" META
-                      "clientCapabilities\":{}");
+                      "clientCapabilities\":{" ASKS ",\"roots\":{}}");
     }
     if (r->progress != NULL) {
         buf_addf(out, "%s\"progressToken\":%lld", p->modern ? "," : "", (long long)r->id);
@@ -286,6 +294,15 @@ static void on_discovered(struct mcp_request *r, int status, const struct json *
     p->cb.on_ready(p->arg);
 }
 
+static void on_level_set(struct mcp_request *r, int status, const struct json *result,
+                         const struct err *e)
+{
+    (void)r;
+    (void)status;
+    (void)result;
+    (void)e; // then it logs what it likes
+}
+
 static void on_initialized(struct mcp_request *r, int status, const struct json *result,
                            const struct err *e)
 {
@@ -310,8 +327,14 @@ static void on_initialized(struct mcp_request *r, int status, const struct json 
         doom(p, &why);
         return;
     }
-    set_ready(p, known[i], json_get(result, "capabilities"), json_get(result, "serverInfo"));
+    const struct json *capabilities = json_get(result, "capabilities");
+    set_ready(p, known[i], capabilities, json_get(result, "serverInfo"));
     send_message(p, &(struct mcp_about){.method = "notifications/initialized"}, STR_NULL, STR_NULL);
+    if (json_get(capabilities, "logging") != NULL) {
+        p->level =
+            (struct mcp_request){.done = on_level_set, .arg = p, .timeout_ms = p->timeout_ms};
+        ask(p, &p->level, "logging/setLevel", STR("\"level\":\"info\""), STR_NULL);
+    }
     p->cb.on_ready(p->arg);
 }
 
@@ -319,7 +342,8 @@ static void begin(struct mcp_peer *p)
 {
     p->hello = (struct mcp_request){.done = on_initialized, .arg = p, .timeout_ms = p->timeout_ms};
     ask(p, &p->hello, "initialize",
-        STR("\"protocolVersion\":\"" LATEST "\",\"capabilities\":{},"
+        STR("\"protocolVersion\":\"" LATEST "\",\"capabilities\":{" ASKS
+            ",\"roots\":{\"listChanged\":true}},"
             "\"clientInfo\":{\"name\":\"afloat\",\"version\":\"1\"}"),
         STR_NULL);
 }
@@ -348,14 +372,32 @@ static void take_progress(struct mcp_peer *p, const struct json *params)
         struct mcp_request *r = *it;
         if (r->id == id && id != 0 && r->progress != NULL) {
             struct str text = json_str(json_get(params, "message"), "");
-            r->due = r->timeout_ms != 0 ? loop_now(p->loop) + r->timeout_ms : 0;
-            arm(p);
-            if (text.n != 0) {
-                r->progress(r, text);
+            double done = json_double(json_get(params, "progress"), 0);
+            double total = json_double(json_get(params, "total"), 0);
+            char numbers[80];
+            if (r->due != 0) {
+                r->due = loop_now(p->loop) + r->timeout_ms;
+                arm(p);
             }
+            snprintf(numbers, sizeof numbers, total > 0 ? "%g of %g" : "%g", done, total);
+            r->progress(r, text.n != 0 ? text : str_of(numbers));
             return;
         }
     }
+}
+
+static void take_log(struct mcp_peer *p, const struct json *params)
+{
+    const struct json *data = json_get(params, "data");
+    struct buf text;
+    buf_init(&text, LOG_MAX);
+    if (data != NULL && data->type == JSON_STR) {
+        buf_add(&text, data->s.p, utf8_cut(data->s.p, data->s.n, LOG_MAX));
+    } else {
+        json_write(&text, data, 0);
+    }
+    p->cb.on_log(p->arg, json_str(json_get(params, "level"), "info"), buf_str(&text));
+    buf_fini(&text);
 }
 
 static void take_notification(struct mcp_peer *p, const struct rpc_message *m)
@@ -370,6 +412,15 @@ static void take_notification(struct mcp_peer *p, const struct rpc_message *m)
         take_progress(p, m->params);
         return;
     }
+    if (str_eqz(m->method, "notifications/message") && p->cb.on_log != NULL) {
+        take_log(p, m->params);
+        return;
+    }
+    const struct json *id = json_get(m->params, "requestId");
+    if (str_eqz(m->method, "notifications/cancelled") && id != NULL && p->cb.on_given_up != NULL) {
+        p->cb.on_given_up(p->arg, id);
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(changes) && p->ready; i++) {
         if (str_eqz(m->method, changes[i].method)) {
             p->cb.on_changed(p->arg, changes[i].list);
@@ -378,24 +429,15 @@ static void take_notification(struct mcp_peer *p, const struct rpc_message *m)
     }
 }
 
-/// We offer nothing but an answer to `ping`.
 static void answer(struct mcp_peer *p, const struct rpc_message *m)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
     if (str_eqz(m->method, "ping")) {
-        rpc_begin_result(&w, m->id);
-        jw_obj(&w);
-        jw_end_obj(&w);
-        rpc_end(&w);
+        mcp_peer_answer(p, m->id, STR("{}"));
+    } else if (p->cb.on_request != NULL && p->ready && !p->modern) {
+        p->cb.on_request(p->arg, m);
     } else {
-        rpc_error(&w, m->id, RPC_METHOD_NOT_FOUND, "this client does not offer '%.*s'",
-                  (int)MIN(m->method.n, (size_t)60), m->method.p);
+        mcp_peer_refuse(p, m->id, RPC_METHOD_NOT_FOUND, "this client does not offer that");
     }
-    p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
-    buf_fini(&text);
 }
 
 static void take_answer(struct mcp_peer *p, const struct rpc_message *m, size_t bytes)
@@ -571,6 +613,51 @@ void mcp_peer_cancel(struct mcp_peer *p, struct mcp_request *r)
     int64_t id = r->id;
     if (id != 0 && take(p, id) != NULL && !p->over && !p->closed) {
         send_cancelled(p, id);
+    }
+}
+
+void mcp_peer_rest(struct mcp_peer *p, struct mcp_request *r, bool rests)
+{
+    if (r->id != 0) {
+        r->due = rests || r->timeout_ms == 0 ? 0 : loop_now(p->loop) + r->timeout_ms;
+        arm(p);
+    }
+}
+
+void mcp_peer_answer(struct mcp_peer *p, const struct json *id, struct str result)
+{
+    struct buf text;
+    struct jw w;
+    if (p->over || p->closed) {
+        return;
+    }
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    rpc_begin_result(&w, id);
+    jw_raw(&w, result);
+    rpc_end(&w);
+    p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
+    buf_fini(&text);
+}
+
+void mcp_peer_refuse(struct mcp_peer *p, const struct json *id, int64_t code, const char *why)
+{
+    struct buf text;
+    struct jw w;
+    if (p->over || p->closed) {
+        return;
+    }
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    rpc_error(&w, id, code, "%.300s", why);
+    p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
+    buf_fini(&text);
+}
+
+void mcp_peer_tell(struct mcp_peer *p, const char *method)
+{
+    if (p->ready && !p->over && !p->closed && !p->modern) {
+        send_message(p, &(struct mcp_about){.method = method}, STR_NULL, STR_NULL);
     }
 }
 

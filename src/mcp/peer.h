@@ -1,6 +1,7 @@
 #pragma once
 
 #include "mcp/link.h"
+#include "rpc/rpc.h"
 
 // A conversation with one server: the handshake, requests and their answers, what it tells on its own. It knows
 // both eras of MCP: revisions with a handshake (2024-11-05 to 2025-11-25) and the stateless 2026-07-28. What a
@@ -34,6 +35,13 @@ struct mcp_peer_cb {
     void (*on_changed)(void *arg, enum mcp_list list);
     /// It is over, whatever it was doing. Requests were answered before. Close it.
     void (*on_end)(void *arg, const struct err *e);
+    /// It asks for something (elicitation, sampling, roots): mcp_peer_answer() or mcp_peer_refuse() follows, from inside
+    /// or later. NULL: such requests are refused.
+    void (*on_request)(void *arg, const struct rpc_message *m);
+    /// It needs no answer to its request `id` any more. NULL: it gets one.
+    void (*on_given_up)(void *arg, const struct json *id);
+    /// A line of its log. NULL: nobody reads it.
+    void (*on_log)(void *arg, struct str level, struct str text);
 };
 
 /// Begin. on_ready or on_end follows, never from inside. `w` and `s` are borrowed.
@@ -48,6 +56,15 @@ void mcp_peer_ask(struct mcp_peer *p, struct mcp_request *r, const char *method,
                   struct str name);
 /// Give up; `done` is not called after this. Nothing happens when it is not under way.
 void mcp_peer_cancel(struct mcp_peer *p, struct mcp_request *r);
+
+/// While `rests`, the time of a request under way does not count; then it begins anew.
+void mcp_peer_rest(struct mcp_peer *p, struct mcp_request *r, bool rests);
+
+/// Answer a request of on_request; `result` is JSON. Nothing happens when it is over.
+void mcp_peer_answer(struct mcp_peer *p, const struct json *id, struct str result);
+void mcp_peer_refuse(struct mcp_peer *p, const struct json *id, int64_t code, const char *why);
+/// Tell it something that needs no answer, where sessions have it: not in the stateless era.
+void mcp_peer_tell(struct mcp_peer *p, const char *method);
 
 /// Since on_ready: does it offer this list, which revision was agreed on, what it calls itself and its version.
 bool mcp_peer_has(const struct mcp_peer *p, enum mcp_list list);

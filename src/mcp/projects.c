@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "config/home.h"
 #include "loop/work.h"
 #include "mcp/server_int.h"
@@ -104,6 +105,65 @@ static void close_empty(struct mcp_projects *p)
     }
 }
 
+// ---- directories --------------------------------------------------------------------------------
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void write_root(struct jw *w, const char *dir)
+{
+    jw_obj(w);
+    jw_key(w, "uri");
+    jw_strf(w, "file://%s", dir);
+    jw_kstr(w, "name", path_base(str_of(dir)));
+    jw_end_obj(w);
+}
+
+void mcp__roots(const struct mcp_server *s, struct buf *out)
+{
+    const struct mcp_spec *spec = s->spec;
+    const struct stays *stays = &s->all->projects->stays;
+    vec(char *) dirs = {0};
+    size_t at = 0;
+    struct str dir;
+    void *value;
+    struct jw w;
+    if (spec->project != NULL || spec->session != NULL) {
+        vec_push(&dirs, xstrdup(spec->project != NULL ? spec->project : spec->cwd));
+    } else { // the user's: wherever somebody works
+        while (map_next(&stays->dirs, &at, &dir, &value)) {
+            vec_push(&dirs, str_dup(dir));
+        }
+    }
+    if (dirs.n != 0) {
+        qsort(dirs.p, dirs.n, sizeof *dirs.p, by_text);
+    }
+    jw_init(&w, out);
+    jw_obj(&w);
+    jw_karr(&w, "roots");
+    vec_foreach (it, &dirs) {
+        write_root(&w, *it);
+    }
+    jw_end_arr(&w);
+    jw_end_obj(&w);
+    vec_fini_each(&dirs, free);
+}
+
+/// Somebody came to a directory where nobody was, or the last one left it.
+static void tell_roots(struct mcp *m)
+{
+    vec_foreach (it, &m->servers) {
+        const struct mcp_server *s = *it;
+        if (s->peer != NULL && s->spec->project == NULL && s->spec->session == NULL) {
+            mcp_peer_tell(s->peer, "notifications/roots/list_changed");
+        }
+    }
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
 /// Bytes that nobody trusts, or that are no list of servers: said once.
 static void note_refused(struct project *pr, const char *text, const char *why)
 {
@@ -147,7 +207,11 @@ static void on_read(void *arg)
     const char *root = p->closed ? NULL : r->found.root;
     struct project *pr = root != NULL ? find(p, root) : NULL;
     if (r->enters && !p->closed) {
+        size_t before = p->stays.dirs.n;
         stays_enter(&p->stays, r->dir, root);
+        if (p->stays.dirs.n != before) {
+            tell_roots(p->m);
+        }
         pr = pr == NULL && root != NULL ? open_project(p, root) : pr;
     }
     if (pr != NULL) {
@@ -232,7 +296,11 @@ void mcp_leave(struct mcp *m, const char *dir)
 {
     struct mcp_projects *p = m->projects;
     if (!p->closed) {
+        size_t before = p->stays.dirs.n;
         stays_leave(&p->stays, dir);
+        if (p->stays.dirs.n != before) {
+            tell_roots(m);
+        }
         close_empty(p);
         mcp__changed(m);
     }

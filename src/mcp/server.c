@@ -270,6 +270,16 @@ static void on_end(void *arg, const struct err *e)
     fail(arg, e);
 }
 
+static void on_log(void *arg, struct str level, struct str text)
+{
+    struct mcp_server *s = arg;
+    if (s->log.n == MCP_LOG_LINES) {
+        free(s->log.p[0]);
+        vec_remove(&s->log, 0);
+    }
+    vec_push(&s->log, xasprintf(STR_FMT ": " STR_FMT, STR_ARG(level), STR_ARG(text)));
+}
+
 static void on_again(void *arg)
 {
     mcp__server_start(arg);
@@ -291,8 +301,12 @@ struct mcp_server *mcp__server_new(struct mcp *all, struct mcp_spec *spec)
 
 void mcp__server_start(struct mcp_server *s)
 {
-    static const struct mcp_peer_cb cb = {
-        .on_ready = on_ready, .on_changed = on_changed, .on_end = on_end};
+    static const struct mcp_peer_cb cb = {.on_ready = on_ready,
+                                          .on_changed = on_changed,
+                                          .on_end = on_end,
+                                          .on_request = mcp__server_asks,
+                                          .on_given_up = mcp__server_gives_up,
+                                          .on_log = on_log};
     assert(s->peer == NULL && !s->closed);
     if (s->spec->error != NULL) {
         s->tries = TRIES_KEPT;
@@ -325,6 +339,7 @@ void mcp__server_close(struct mcp_server *s)
         s->all->alive--;
         mcp__offers_free(s);
         vec_fini_each(&s->resources, free);
+        vec_fini_each(&s->log, free);
         mcp__approvals_free(s);
         mcp_spec_free(s->spec);
         free(s->error);
@@ -384,6 +399,11 @@ void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w)
              spec->url != NULL ? spec->url : spec->command);
     jw_kbool(w, "sandbox", spec->sandbox && spec->url == NULL);
     jw_kint(w, "timeout_s", (int64_t)(spec->timeout_ms / 1000));
+    jw_karr(w, "log");
+    vec_foreach (it, &s->log) {
+        jw_strz(w, *it);
+    }
+    jw_end_arr(w);
     if (s->peer != NULL) {
         int pid = mcp_peer_pid(s->peer);
         struct str said = mcp_peer_said(s->peer);

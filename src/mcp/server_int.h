@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gen/engine.h"
+#include "hook/args.h"
 #include "loop/timer.h"
 #include "mcp/mcp.h"
 #include "mcp/peer.h"
@@ -13,6 +14,7 @@
 //     server.c   the life of one: started, asked for its lists, started again
 //     offer.c    its tools and prompts as contributions of its unit
 //     approve.c  what the user has seen of its tools
+//     asks.c     what it asks while it works
 //     content.c  what a tool answers, as text
 
 enum mcp_state { MCP_STARTING, MCP_READY, MCP_FAILED, MCP_DISABLED };
@@ -39,6 +41,23 @@ struct mcp_offer {
     bool seen;             // while a list is compared
 };
 
+/// A call of the server's that is under way.
+struct mcp_call {
+    struct mcp_call *next, **link; // in the server's `calls` or `held`
+    struct mcp_server *server;
+    struct gen_call *call;
+    struct mcp_request request;
+    struct arena arena;        // of its request, and of a result that is held
+    struct str members, name;  // as mcp_peer_ask() has them
+    const struct json *result; // when it has come
+    struct err why;            // code 0: `result`
+    enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE } kind;
+    struct mcp_ask *asks; // what the server wants to know for it
+    unsigned rounds;      // of questions, in the stateless era
+};
+
+enum { MCP_LOG_LINES = 50 };
+
 /// One version of a server. It belongs to its unit once it was staged.
 struct mcp_server {
     struct mcp *all;
@@ -52,6 +71,7 @@ struct mcp_server {
     unsigned tries;
     struct timer again;
     uint64_t ready_at;
+    vec(char *) log; // the last lines of its log
     // lists
     vec(struct mcp_offer *) offers;
     vec(char *) resources; // their addresses
@@ -134,6 +154,23 @@ void mcp__flush_held(struct mcp_server *s);
 void mcp__end_calls(struct mcp_server *s);
 /// Read a resource; `call` is answered with its text, as a tool's call is with its result.
 void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call);
+
+/// Send a call again with what the session said to its questions; `answers` NULL: nothing, and `e` says why.
+void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
+                     const struct err *e);
+
+// asks.c
+/// The server asks for something: on_request of its peer; and does not need it any more.
+void mcp__server_asks(void *arg, const struct rpc_message *m);
+void mcp__server_gives_up(void *arg, const struct json *id);
+/// Is the answer to a call questions to be answered first? Then they are asked, or `e` says why they cannot be.
+bool mcp__asks_input(struct mcp_call *c, const struct json *answer, struct err *e);
+/// The call is over: nobody needs its questions answered.
+void mcp__asks_forget(struct mcp_call *c);
+
+// projects.c
+/// The directories that the server works in, as the result of roots/list.
+void mcp__roots(const struct mcp_server *s, struct buf *out);
 
 // approve.c
 /// Read what was agreed to; mcp__server_start() follows when it is there.

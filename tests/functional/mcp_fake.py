@@ -1,7 +1,7 @@
 """An MCP server that does what tests ask of it: mcp_fake.py [MODE] [FILE].
 
 The tools of FILE, a JSON object {name: description}, are offered besides its own. Modes: "modern" knows the stateless
-era only, "mute" says nothing, "noise" prints text that is no message, "slow" answers the handshake when FILE exists,
+era only, "asks" and "modern-asks" have tools that ask the client, "mute" says nothing, "noise" prints text that is no message, "slow" answers the handshake when FILE exists,
 "old" speaks the first revision.
 """
 import json
@@ -10,10 +10,12 @@ import sys
 import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
+MODERN = MODE.startswith("modern")
 FILE = sys.argv[2] if len(sys.argv) > 2 else ""
 OBJECT = {"type": "object", "properties": {}}
 TOOLS = {name: {"name": name, "description": f"does {name}", "inputSchema": OBJECT}
-         for name in ("grow", "die", "hang", "flood", "garbage", "huge", "write", "environ", "fail", "progress", "Odd.Näme")}
+         for name in ("grow", "die", "hang", "flood", "garbage", "huge", "write", "environ", "fail", "progress", "Odd.Näme",
+                      *(("elicit", "sample", "roots", "twice", "chatter") if "asks" in MODE else ()))}
 TOOLS["echo"] = {"name": "echo", "description": "says it again", "inputSchema": {
     "type": "object", "properties": {"text": {"$ref": "#/$defs/line"}}, "required": ["text"],
     "$defs": {"line": {"type": "string", "pattern": "^[a-z ]*$"}}}}
@@ -27,6 +29,36 @@ def say(message):
 
 def note(method, **params):
     say({"method": method, "params": params})
+
+
+ASKED = 0
+
+
+def ask(method, **params):
+    """Ask the client in the middle of a call; what it answers."""
+    global ASKED
+    ASKED += 1
+    say({"id": f"s{ASKED}", "method": method, "params": params})
+    while True:
+        message = json.loads(sys.stdin.readline())
+        if message.get("id") == f"s{ASKED}":
+            return message.get("result", message.get("error"))
+
+
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+QUESTION = {"message": "Who?", "requestedSchema": NAME}
+SAMPLE = {"messages": [{"role": "user", "content": {"type": "text", "text": "say x"}}], "maxTokens": 9}
+
+
+def stateless(name, params):
+    """The same in the era without sessions: the call ends with its questions and comes again."""
+    given = params.get("inputResponses")
+    if given is None:
+        wanted = {"elicit": {"e": {"method": "elicitation/create", "params": QUESTION}},
+                  "sample": {"s": {"method": "sampling/createMessage", "params": SAMPLE}},
+                  "roots": {"r": {"method": "roots/list", "params": {}}}}[name]
+        return {"resultType": "input_required", "inputRequests": wanted, "requestState": "kept"}
+    return text(json.dumps([given, params["requestState"]]), resultType="complete")
 
 
 def listed():
@@ -50,6 +82,20 @@ def run(message):
         TOOLS["grown"] = {"name": "grown", "description": "was not there before", "inputSchema": OBJECT}
         note("notifications/tools/list_changed")
         return text("grew")
+    if name in ("elicit", "sample", "roots") and MODERN:
+        return stateless(name, message["params"])
+    if name == "elicit":
+        return text(json.dumps(ask("elicitation/create", **QUESTION)))
+    if name == "twice":
+        return text(json.dumps([ask("elicitation/create", **QUESTION), ask("elicitation/create", mode="url", elicitationId="1",
+                                                                           message="Log in", url="https://example.com/")]))
+    if name == "sample":
+        return text(json.dumps(ask("sampling/createMessage", **SAMPLE)))
+    if name == "roots":
+        return text(json.dumps(ask("roots/list")))
+    if name == "chatter":
+        note("notifications/message", level="warning", data={"disk": "full"})
+        return text("told")
     if name == "changed":
         note("notifications/tools/list_changed")
         return text("told")
@@ -125,11 +171,11 @@ def main():
         message = json.loads(line)
         if MODE in ("mute", "noise") or "method" not in message or "id" not in message:
             continue
-        if MODE == "modern" and (message["method"] == "initialize" or message["method"] == "subscriptions/listen"):
+        if MODERN and (message["method"] == "initialize" or message["method"] == "subscriptions/listen"):
             if message["method"] == "initialize":
                 say({"id": message["id"], "error": {"code": -32601, "message": "no such method"}})
             continue
-        if MODE == "modern":
+        if MODERN:
             assert message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
         try:
             result = answer(message)

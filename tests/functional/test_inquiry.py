@@ -4,7 +4,10 @@ import json
 import pytest
 
 from conftest import retry
+import peers
 from test_agent import Session, call, one_call, plugin, work  # noqa: F401 (a fixture)
+from test_mcp_client import configure, run, table, wait_state
+from test_mcp_peers import program
 
 FORM = """{ type = "object", required = { "name", "size" }, properties = {
   name = { type = "string", title = "Your name", minLength = 2 },
@@ -142,3 +145,116 @@ def test_the_directories_of_the_session(home, hub, work, tmp_path):
     s = Session(home, work, [one_call("roots"), {"text": "done"}], writable=[str(tmp_path)])
     s.ask()
     assert [r["uri"] for r in output(s)["roots"]] == [f"file://{work}", f"file://{tmp_path}"]
+
+
+# ---- the same for MCP servers ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("mode", ["asks", "modern-asks"])
+def test_a_server_asks_the_user(home, start_hub, work, mode):
+    configure(home, table("s", mode))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__elicit"), {"text": "done"}])
+    s.send()
+    assert asked(s, "Who?")["by"] == "s__elicit"
+    answer(s, "Ada")
+    got = {"action": "accept", "content": {"name": "Ada"}}
+    assert output(s) == ([{"e": got}, "kept"] if "modern" in mode else got)
+
+
+@pytest.mark.parametrize("mode", ["asks", "modern-asks"])
+def test_a_server_asks_the_model_by_permission(home, start_hub, work, mode):
+    configure(home, table("s", mode))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__sample"), {"text": "x"}, {"text": "done"}])
+    assert s.ask()["text"] == "done"
+    got = output(s)
+    got = got[0]["s"] if "modern" in mode else got
+    assert got["content"] == {"type": "text", "text": "x"} and got["role"] == "assistant"
+    s = Session(home, work, [one_call("s__sample"), {"text": "done"}], permission="edits")
+    s.send()
+    for tool, decision in (("s__sample", "allow"), ("sample", "deny")):
+        [p] = retry(lambda: [p for p in s.call("GET")["pending"] if p["call"]["tool_name"] == tool])
+        s.call("POST", f"/permission/{p['request_id']}", {"decision": decision})
+    done = s.wait_for("tool.completed")
+    assert "denied by the user" in done["output"] + str(done["error"])
+
+
+@pytest.mark.parametrize("mode", ["asks", "modern-asks"])
+def test_a_server_asks_for_the_directories(home, start_hub, work, mode):
+    configure(home, table("s", mode))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__roots"), {"text": "done"}])
+    s.ask()
+    got = output(s)
+    assert [r["uri"] for r in (got[0]["r"] if "modern" in mode else got)["roots"]] == [f"file://{work}"]
+
+
+def test_questions_of_a_server_come_one_after_the_other_and_addresses_are_shown(home, start_hub, work):
+    configure(home, table("s", "asks"))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__twice"), {"text": "done"}])
+    s.send()
+    asked(s, "Who?")
+    answer(s, "Ada")
+    assert asked(s, "Log in")["question"].endswith("https://example.com/")
+    answer(s, "no")
+    assert output(s) == [{"action": "accept", "content": {"name": "Ada"}}, {"action": "decline"}]
+
+
+def test_the_time_of_a_call_rests_while_the_user_thinks(home, start_hub, work):
+    configure(home, table("s", "asks", timeout_s=1), table("other", timeout_s=2))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__elicit"), {"text": "done"}])
+    s.send()
+    asked(s, "Who?")
+    assert "within 2 s" in str(run(home, "other__hang"))  # meanwhile the time of the call would be over
+    answer(s, "Ada")
+    assert output(s)["action"] == "accept"
+
+
+def test_an_interrupt_ends_a_call_that_asks(home, start_hub, work):
+    configure(home, table("s", "asks"))
+    start_hub()
+    wait_state(home, "s")
+    s = Session(home, work, [one_call("s__elicit"), {"text": "done"}])
+    s.send()
+    asked(s, "Who?")
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    assert s.call("GET")["pending"] == []
+
+
+def test_a_server_that_asks_outside_of_a_session_gets_no_user(home, start_hub):
+    configure(home, table("s", "asks"))
+    start_hub()
+    wait_state(home, "s")
+    assert json.loads(run(home, "s__elicit")["output"]) == {"action": "cancel"}
+    assert "message" in json.loads(run(home, "s__sample")["output"])
+    run(home, "s__chatter")
+    assert home.json("mcp", "show", "s")["log"] == ['warning: {"disk":"full"}']
+
+
+def test_the_demonstration_server_asks_the_user_and_the_model(home, start_hub, work):
+    configure(home, program("ev", peers.install(), "server-everything"))
+    start_hub()
+    row = wait_state(home, "ev")
+    assert {"ev__trigger-elicitation-request", "ev__trigger-sampling-request", "ev__get-roots-list"} <= set(row["tools"])
+    s = Session(home, work, [one_call("ev__trigger-elicitation-request"), one_call("ev__trigger-sampling-request", prompt="hi"),
+                             {"text": "sampled"}, one_call("ev__get-roots-list"), {"text": "done"}])
+    s.send()
+    first = asked(s, "legal name")
+    given = {"titledSingleSelectEnum": "Wonder Woman", "titledMultipleSelectEnum": "Tuna, Trout", "integer": "7", "check": "yes",
+             "name": "Ada", "email": "a@example.com", "homepage": "https://example.com/", "birthdate": "1815-12-10"}
+    for name, field in first["form"]["requestedSchema"]["properties"].items():
+        open = asked(s, field["title"])
+        s.call("POST", f"/answer/{open['question_id']}", {"answer": given.get(name, "")})
+        retry(lambda: all(p.get("question_id") != open["question_id"] for p in s.call("GET")["pending"]))
+    s.wait_for("turn.completed")
+    form, sample, roots = [r["output"] for r in s.results()]
+    assert '"titledSingleSelectEnum": "hero-3"' in form and '"fish-3"' in form and '"integer": 7' in form and "accept" in form
+    assert "It was a dark and stormy night" in form and "sampled" in sample and str(work) in roots

@@ -79,7 +79,8 @@ static void on_progress(struct mcp_request *q, struct str text)
 
 static void rig_open(struct rig *r)
 {
-    static const struct mcp_peer_cb cb = {on_ready, on_changed, on_end};
+    static const struct mcp_peer_cb cb = {
+        .on_ready = on_ready, .on_changed = on_changed, .on_end = on_end};
     *r = (struct rig){.wire = {.link.ops = &wire_ops}};
     test_clock_init(&r->clock);
     CHECK_INT(loop_init(&r->loop, &r->clock.clock, NULL), 0);
