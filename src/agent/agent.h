@@ -181,12 +181,6 @@ struct agent_editor {
 };
 /// Tools of the session and its subagents use it from now on. NULL: there is none any more.
 void agent_set_editor(struct agent *a, struct str session, const struct agent_editor *editor);
-struct engine_kind;
-struct engine_world;
-/// The outside agents that can run turns, NULL at the end; borrowed until agent_free(), as is `world`. Before the
-/// first session.
-void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
-                       struct engine_world *world);
 struct git;
 /// What looks at the user's checkouts, so that sessions can go back; borrowed until agent_stop() is done.
 void agent_set_git(struct agent *a, struct git *git);

@@ -8,8 +8,8 @@
 #include "net/date.h"
 #include "net/http1.h"
 #include "server/door.h"
-#include "server/server.h"
 #include "server/mount.h"
+#include "server/server.h"
 
 // What the files of server/ share. From the wire upwards:
 //
