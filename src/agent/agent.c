@@ -28,7 +28,12 @@ void agent__no(struct agent_no *no, enum problem p, const char *hint, const char
 void agent__no_store(struct agent_no *no, const struct err *e)
 {
     bool gone = e->code == ERR_NOT_FOUND; // somebody removed it meanwhile
-    agent__no(no, gone ? PROBLEM_NOT_FOUND : PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+    bool taken = e->code == ERR_CONFLICT; // another hub has it
+    agent__no(no,
+              gone    ? PROBLEM_NOT_FOUND
+              : taken ? PROBLEM_CONFLICT
+                      : PROBLEM_STORE_FAILED,
+              NULL, "%s", e->msg);
 }
 
 // ---- stop ---------------------------------------------------------------------------------------
@@ -184,13 +189,40 @@ static void on_marked(struct session *s, int status, const struct err *e, void *
         log_error(LOG_HUB, "session=%s cannot be marked crashed: %s", s->id,
                   LOGQ(str_of(e->msg)).z);
     }
+    if (store_shared(m->a->o.store)) {
+        store_release(m->a->o.store, str_of(s->id));
+    }
     agent__session_free(s);
     mark_next(m);
+}
+
+/// Of a shared store: another hub may have been quicker.
+static void on_stray_claimed(void *arg, int status, const struct store_row *row,
+                             const struct err *e)
+{
+    struct marking *m = arg;
+    struct session *s = m->list.p[m->at++];
+    if (status < 0) {
+        log_info(LOG_HUB, "session=%s is left alone: %s", s->id, LOGQ(str_of(e->msg)).z);
+        agent__session_free(s);
+        mark_next(m);
+        return;
+    }
+    s->last_seq = row->last_seq;
+    if (str_lookup(row->state, left, ARRAY_LEN(left)) >= 0) {
+        agent__session_mark_crashed(s, on_marked, m);
+    } else {
+        on_marked(s, 0, NULL, m);
+    }
 }
 
 static void mark_next(struct marking *m)
 {
     struct agent *a = m->a;
+    if (m->at < m->list.n && store_shared(a->o.store)) {
+        store_claim(a->o.store, str_of(m->list.p[m->at]->id), on_stray_claimed, m);
+        return;
+    }
     if (m->at < m->list.n) {
         agent__session_mark_crashed(m->list.p[m->at++], on_marked, m);
         return;
@@ -229,7 +261,7 @@ static void list_next(struct marking *m)
         mark_next(m);
         return;
     }
-    struct store_filter f = {.state = str_of(left[m->asked++])};
+    struct store_filter f = {.state = str_of(left[m->asked++]), .stray = true};
     store_list(m->a->o.store, &f, STR_NULL, 0, on_left, m);
 }
 

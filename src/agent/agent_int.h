@@ -23,6 +23,7 @@
 //     session_settings.c what requests may ask for
 //     session_journal.c  events: written, then shown, and listed
 //     session_load.c     the conversation, from the journal           talk.c
+//     session_claim.c    several hubs on one store
 //     session_fork.c     a copy                                       session_env.c   tools' variables
 //     session_role.c     sessions of bots                             session_rewind.c going back
 //     turn.c             a turn from its beginning to its end         pipeline.c      hooks
@@ -201,6 +202,8 @@ struct session {
     unsigned
         rewinding; // jobs of session_rewind.c: no turn begins and the session stays until they end
     vec(struct session_entrant) entrants;
+    bool claimed;       // of a shared store: this hub alone may write it
+    unsigned claiming;  // asked for
     bool ending, purge; // DELETE came; its files go too
     bool closing;       // and its end is being written, once
     vec(struct session_ender) enders;
@@ -247,6 +250,18 @@ void agent__session_set_instructions(struct session *s, const struct prompt_file
 /// Where the session works, as the host knows it.
 const char *agent__session_place(const struct session *s);
 void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
+
+// ---- session_claim.c ----------------------------------------------------------------------------
+
+/// `s` is NULL when it could not be claimed: `no` says why, and names the hub that has it.
+typedef void session_claimed(struct session *s, const struct agent_no *no, void *arg);
+/// Let this hub alone write the session, and bring it up to date. In a store of one hub `done` is called
+/// at once.
+void agent__session_claim(struct session *s, session_claimed *done, void *arg);
+/// Give it back if it was claimed and has nothing to do.
+void agent__session_unclaim(struct session *s);
+/// Another hub may have changed it: take over what the row says, unless the session is in use here.
+void agent__session_renew(struct session *s, const struct store_row *row);
 
 // ---- session_settings.c, session_meta.c ---------------------------------------------------------
 

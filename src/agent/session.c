@@ -58,7 +58,11 @@ static void on_found(void *arg, int status, const struct store_rows *r, const st
     struct agent_no no;
     struct session *s =
         map_get(&f->a->sessions, str_of(f->id)); // somebody else may have been first
-    if (s == NULL && status == 0 && r->n == 1) {
+    if (s != NULL && status == 0 && r->n == 1) {
+        agent__session_renew(s, &r->rows[0]);
+    } else if (s != NULL && store_shared(f->a->o.store)) {
+        s = NULL; // another hub removed it, or nobody knows
+    } else if (status == 0 && r->n == 1) {
         s = agent__session_of_row(f->a, &r->rows[0]);
         map_set(&f->a->sessions, str_of(f->id), s);
     }
@@ -77,7 +81,7 @@ static void on_found(void *arg, int status, const struct store_rows *r, const st
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg)
 {
     struct session *s = map_get(&a->sessions, id);
-    if (s != NULL) {
+    if (s != NULL && (s->claimed || !store_shared(a->o.store))) {
         agent__answer_session(a, cb, arg, s, NULL);
         return;
     }
@@ -104,7 +108,9 @@ static void on_listed(void *arg, int status, const struct store_rows *r, const s
     free(arg);
     for (size_t i = 0; status == 0 && i < r->n; i++) {
         struct session *s = map_get(&l.a->sessions, r->rows[i].id);
-        if (s == NULL) {
+        if (s != NULL) {
+            agent__session_renew(s, &r->rows[i]);
+        } else {
             s = agent__session_of_row(l.a, &r->rows[i]);
             vec_push(&made, s);
         }

@@ -52,7 +52,7 @@ static void on_written(void *arg, int status, const struct err *e)
     }
     if (q->status < 0) {
         struct agent_no no;
-        agent__no(&no, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", q->e.msg);
+        agent__no_store(&no, &q->e);
         free(m->text);
         free(m->images);
         vec_remove(&s->queue, m - s->queue.p);
@@ -188,14 +188,24 @@ static void send_now(struct session *s, const struct early *e)
     }
 }
 
-/// The message of a session whose directory the host knows, after a restart too.
-static void on_place_known(struct session *s, void *arg)
+static void on_ours(struct session *s, const struct agent_no *no, void *arg)
 {
     struct early *e = arg;
-    send_now(s, e);
+    if (s != NULL) {
+        send_now(s, e);
+        agent__session_unclaim(s); // if it was refused
+    } else {
+        e->cb(e->arg, NULL, no);
+    }
     free(e->text);
     free(e->images);
     free(e);
+}
+
+/// The message of a session whose directory the host knows, after a restart too.
+static void on_place_known(struct session *s, void *arg)
+{
+    agent__session_claim(s, on_ours, arg);
 }
 
 /// A message that waits until the secrets of the user are known, because it may hold one, and until its
@@ -328,6 +338,7 @@ void agent__session_next(struct session *s)
             agent__session_set_state(s, SESSION_IDLE);
             agent__session_save(s, NULL, NULL);
         }
+        agent__session_unclaim(s);
         if (s->ending) {
             agent__session_finish_end(s);
         }

@@ -8,6 +8,7 @@
 #include "api/handlers.h"
 #include "api/openapi.h"
 #include "api/plugin_int.h"
+#include "store/store.h"
 
 enum { ANSWER_MAX = 16 * 1024 * 1024, DEFAULT_LINES = 100, MOST_LINES = 1000 };
 
@@ -59,6 +60,7 @@ void op_METRICS(struct api *api, struct op_call *c)
              "# HELP afloat_event_last_id The newest event.\n# TYPE afloat_event_last_id counter\n"
              "afloat_event_last_id %llu\n",
              (unsigned long long)event_last_id(api->events));
+    store_metrics(api->store, &out);
     api__plugin_metrics(api, &out);
     api->host.metrics(api->host.arg, &out);
     op_answer_text(c, "text/plain; version=0.0.4; charset=utf-8", buf_str(&out));
@@ -98,8 +100,55 @@ static void check_disk(struct api *api, struct jw *w)
           free_mb, api->home->dir);
 }
 
-void op_DOCTOR(struct api *api, struct op_call *c)
+enum { SLOW_MS = 50, SKEW_MS = 2000, LAG_S = 30, OLDEST_SERVER = 14 };
+
+/// What a store in PostgreSQL says of itself; files are checked by fsck.
+static void check_store(struct jw *w, const struct json *st)
 {
+    double ms = json_double(json_get(st, "latency_ms"), 0);
+    double lag = json_double(json_get(st, "replication_lag_s"), 0);
+    int64_t skew = json_int(json_get(st, "clock_skew_ms"), 0);
+    struct str version = json_str(json_get(st, "version"), "");
+    bool files = str_eqz(json_str(json_get(st, "kind"), ""), "files");
+    check(w, "store", true, "", STR_FMT " " STR_FMT ", schema %lld",
+          STR_ARG(json_str(json_get(st, "kind"), "")), STR_ARG(version),
+          (long long)json_int(json_get(st, "schema"), 0));
+    if (files) {
+        return;
+    }
+    check(w, "store version", strtol(version.p, NULL, 10) >= OLDEST_SERVER,
+          "PostgreSQL 14 or newer is needed", "PostgreSQL " STR_FMT, STR_ARG(version));
+    check(w, "store latency", ms <= SLOW_MS, "the store should be near its hubs",
+          "%.2f ms for a request", ms);
+    check(w, "store clock", skew <= SKEW_MS && skew >= -SKEW_MS,
+          "set the clocks of both machines by NTP", "%lld ms ahead of this machine",
+          (long long)skew);
+    check(w, "store replication", lag <= LAG_S && !json_bool(json_get(st, "replica"), false),
+          "a replica that is far behind loses what it lacks when it takes over",
+          "%lld replicas, %.1f s behind%s", (long long)json_int(json_get(st, "replicas"), 0), lag,
+          json_bool(json_get(st, "replica"), false) ? "; this is a replica, it cannot be written"
+                                                    : "");
+    bool super = json_bool(json_get(st, "too_privileged"), false);
+    bool may = json_bool(json_get(st, "may_write"), false);
+    check(w, "store privileges", may, "grant the role afloat_hub to the user of [store] url",
+          "user '" STR_FMT "' %s", STR_ARG(json_str(json_get(st, "user"), "")),
+          !may    ? "may not write events"
+          : super ? "may do everything on the server; a role with afloat_hub is enough for hubs"
+                  : "may do what a hub needs");
+}
+
+struct doctor {
+    struct api *api;
+    struct op_call *c;
+};
+
+static void on_store_health(void *arg, int status, struct str text, const struct err *e)
+{
+    struct doctor d = *(struct doctor *)arg;
+    struct api *api = d.api;
+    struct op_call *c = d.c;
+    struct json *st = NULL;
+    free(arg);
     struct rlimit lim;
     struct jw *w = op_begin(c);
     jw_obj(w);
@@ -111,9 +160,35 @@ void op_DOCTOR(struct api *api, struct op_call *c)
     check(w, "settings", !api->config->diags->broken, "see `afloat config show`", "%s",
           api->config->diags->broken ? "a configuration file is broken and left out"
                                      : "all files read");
+    if (status < 0) {
+        check(w, "store", false, "see [store] in config.toml; `afloat store status`", "%s", e->msg);
+    } else if (json_parse(&st, c->arena, text, NULL, NULL) == 0) {
+        check_store(w, st);
+    }
     jw_end_arr(w);
     jw_end_obj(w);
     op_end(c, 200);
+}
+
+void op_DOCTOR(struct api *api, struct op_call *c)
+{
+    struct doctor *d = xmalloc(sizeof *d);
+    *d = (struct doctor){.api = api, .c = c};
+    store_health(api->store, on_store_health, d);
+}
+
+static void on_store_shown(void *arg, int status, struct str text, const struct err *e)
+{
+    if (status < 0) {
+        op_fail(arg, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", e->msg);
+    } else {
+        op_answer(arg, 200, text);
+    }
+}
+
+void op_STORE(struct api *api, struct op_call *c)
+{
+    store_health(api->store, on_store_shown, c);
 }
 
 // ---- settings and logs ---------------------------------------------------------------------

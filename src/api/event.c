@@ -54,6 +54,22 @@ void op_EVENTS(struct api *api, struct op_call *c)
     }
 }
 
+static void answer_emitted(struct op_call *c, uint64_t id)
+{
+    unsigned long long n = id;
+    c->location = arena_printf(c->arena, "%s?after=%llu&limit=1", ops[OP_EVENTS].path, n - 1);
+    op_answer(c, 201, str_of(arena_printf(c->arena, "{\"id\":%llu}", n)));
+}
+
+static void on_emitted(void *arg, uint64_t id, const struct err *e)
+{
+    if (e != NULL) {
+        op_fail(arg, PROBLEM_STORE_FAILED, "see `afloat doctor`", "%s", e->msg);
+    } else {
+        answer_emitted(arg, id);
+    }
+}
+
 void op_EVENT_EMIT(struct api *api, struct op_call *c)
 {
     struct str type = json_str(json_get(c->params, "type"), "");
@@ -74,13 +90,12 @@ void op_EVENT_EMIT(struct api *api, struct op_call *c)
     uint64_t id = 0;
     if (!buf_ok(&fields)) {
         op_fail(c, PROBLEM_TOO_LARGE, NULL, "'data' is larger than %d bytes", LONGEST_DATA);
-    } else if ((id = event_emit(api->events, type, STR_NULL, buf_str(&fields))) == 0) {
+    } else if ((id = event_emit_ask(api->events, type, STR_NULL, buf_str(&fields), on_emitted,
+                                    c)) == 0) {
         op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
                 "no event id could be reserved on disk");
-    } else {
-        unsigned long long n = id;
-        c->location = arena_printf(c->arena, "%s?after=%llu&limit=1", ops[OP_EVENTS].path, n - 1);
-        op_answer(c, 201, str_of(arena_printf(c->arena, "{\"id\":%llu}", n)));
+    } else if (id != EVENT_ID_LATER) {
+        answer_emitted(c, id);
     }
     buf_fini(&fields);
 }

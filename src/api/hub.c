@@ -6,6 +6,7 @@
 #include "api/handlers.h"
 #include "base/time.h"
 #include "fleet/fleet.h"
+#include "store/store.h"
 
 void api_write_health(const struct api *api, bool over_socket, uint64_t generation, uint64_t now_ms,
                       struct jw *w)
@@ -31,6 +32,10 @@ void op_HEALTH(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     api_write_health(api, c->over_socket, (uint64_t)api_generation(api), loop_now(api->loop), w);
+    const struct err *lost = store_trouble(api->store);
+    if (lost != NULL && c->over_socket) {
+        jw_kstrz(w, "store_error", lost->msg);
+    }
     jw_end_obj(w);
     op_end(c, 200);
 }

@@ -116,7 +116,7 @@ static void start(struct bind_reg *r)
     struct bind__sub *s = sub_of(r);
     assert(s->reader == NULL);
     struct bind *b = r->o->bind;
-    struct event_filter f = {.types = str_of(s->pattern)};
+    struct event_filter f = {.types = str_of(s->pattern), .own = true}; // each hub runs its plugins
     if (is_on_stream(f.types)) {
         s->reader = event_reader_open(b->events, UINT64_MAX, &f, on_wake, r);
     }

@@ -68,13 +68,17 @@ static void on_wake(void *arg)
     }
     buf_init(&text, SPAN_BYTES);
     for (uint64_t last = event_last_id(im->opts.events); im->heard < last;) {
+        static const struct event_filter own = {.own =
+                                                    true}; // each hub has improvements of its own
         struct jw w;
         buf_clear(&text);
         jw_init(&w, &text);
         jw_arr(&w);
-        im->heard = event_list(im->opts.events, im->heard, NULL, 1, &w);
+        im->heard = event_list(im->opts.events, im->heard, &own, 1, &w);
         jw_end_arr(&w);
-        tell(im, buf_str(&text));
+        if (text.n > 2) {
+            tell(im, buf_str(&text));
+        }
     }
     buf_fini(&text);
 }

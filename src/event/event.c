@@ -27,7 +27,7 @@
 #include "event/event_int.h"
 #include "store/store.h"
 
-enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000 };
+enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000, BACKLOG = 1000 };
 
 #define DOC      STR("state/hub.json")
 #define MARK_KEY "event_id_mark"
@@ -136,20 +136,19 @@ static void add_type(struct buf *b, struct str type)
 }
 
 // What follows the id is what the session's journal has, so its readers get it without another look.
-static struct ring_entry encode(struct event_log *log, const struct event_record *ev)
+struct ring_entry event__encode(struct buf *b, uint64_t number, const struct event_record *ev)
 {
-    struct buf *b = &log->scratch;
     struct ring_entry entry = {.seq = ev->seq, .cut = ev->left_out != 0};
     char ts[TIME_TEXT];
-    unsigned long long id = log->ring.next;
+    size_t from = b->n;
+    unsigned long long id = number;
 
-    buf_clear(b);
     buf_addf(b, "id: %llu\nevent: ", id);
-    entry.type_at = (uint16_t)b->n;
+    entry.type_at = (uint16_t)(b->n - from);
     entry.type_n = (uint16_t)ev->type.n;
     add_type(b, ev->type);
     buf_addf(b, "\ndata: {\"id\":%llu,", id);
-    entry.rest_at = (uint16_t)b->n;
+    entry.rest_at = (uint16_t)(b->n - from);
     if (ev->seq != 0) {
         buf_addf(b, "\"seq\":%llu,", (unsigned long long)ev->seq);
     }
@@ -173,6 +172,86 @@ static struct ring_entry encode(struct event_log *log, const struct event_record
     return entry;
 }
 
+/// Put the event's frame into the ring, as its next id.
+static uint64_t insert(struct event_log *log, struct event_record *ev, struct event__channel *ch,
+                       bool foreign)
+{
+    uint64_t id = log->ring.next;
+    assert(ev->type.n != 0 && ev->type.n <= 256);
+    buf_clear(&log->scratch);
+    struct ring_entry entry = event__encode(&log->scratch, id, ev);
+    if (!buf_ok(&log->scratch)) {
+        ev->left_out = ev->fields.n;
+        ev->session = ev->session.n <= STORE_ID_MAX ? ev->session : STR_NULL;
+        buf_clear(&log->scratch);
+        entry = event__encode(&log->scratch, id, ev);
+    }
+    entry.foreign = foreign;
+    ring_put(&log->ring, buf_str(&log->scratch), entry);
+    if (ch != NULL) {
+        event__link(log, ch, id);
+    }
+    event__touch(log, log->all);
+    return id;
+}
+
+/// The same when there is an id to give; 0 when there is none.
+static uint64_t put(struct event_log *log, struct event_record *ev, struct event__channel *ch)
+{
+    uint64_t left = log->reserved + 1 - log->ring.next;
+    if (log->open && left <= ID_BLOCK / 2 && log->asked == 0 &&
+        loop_now(log->loop) >= log->retry_at) {
+        reserve(log);
+    }
+    bool drop = !log->open || left == 0;
+    if (drop && !log->dropping) {
+        log_error(LOG_EVENT, "dropping=true reason=%s", log->open ? "no-ids-reserved" : "not-open");
+    } else if (!drop && log->dropping) {
+        log_info(LOG_EVENT, "dropping=false");
+    }
+    log->dropping = drop;
+    return drop ? 0 : insert(log, ev, ch, false);
+}
+
+// ---- a stream that hubs share -----------------------------------------------------------------
+
+struct event_record event__record(const struct store_stream_event *ev)
+{
+    struct event_record r = {.type = ev->type,
+                             .session = ev->session,
+                             .fields = ev->fields,
+                             .seq = ev->seq,
+                             .ts = ev->ts};
+    // in a journal the session is the first member; the frame says it itself
+    struct str rest = ev->fields, name = ev->session;
+    if (name.n != 0 && str_starts(rest, "\"session\":\"") && rest.n >= name.n + 12 &&
+        memcmp(rest.p + 11, name.p, name.n) == 0 && rest.p[11 + name.n] == '"') {
+        rest = str_from(rest, name.n + 12);
+        r.fields = rest.n != 0 && rest.p[0] == ',' ? str_from(rest, 1) : rest;
+    }
+    return r;
+}
+
+static void on_stream(void *arg, const struct store_stream_event *ev)
+{
+    struct event_log *log = arg;
+    struct event_record r = event__record(ev);
+    struct event__channel *ch = r.session.n != 0 ? map_get(&log->channels, r.session) : NULL;
+    if (ev->id != log->ring.next) { // the first, or events between were removed
+        ring_restart(&log->ring, ev->id);
+    }
+    insert(log, &r, ch, !ev->own);
+    if (ch != NULL) {
+        ch->shown = MAX(ch->shown, ev->seq);
+    }
+    event__touch(log, ch);
+}
+
+static void on_followed(void *arg, int status, const struct err *e)
+{
+    tell_ready(arg, status, e);
+}
+
 // ---- public -------------------------------------------------------------------------------
 
 int event_open(struct event_log **out, struct loop *l, struct store *store, size_t ring_bytes,
@@ -188,6 +267,7 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     }
     struct event_log *log = xcalloc(1, sizeof *log);
     log->loop = l;
+    log->shared = store_shared(store);
     log->store = store;
     log->ready = ready;
     log->arg = arg;
@@ -199,8 +279,12 @@ int event_open(struct event_log **out, struct loop *l, struct store *store, size
     map_init(&log->types);
     ring_init(&log->ring, ring_bytes, 1);
     buf_init(&log->scratch, ring_frame_max(&log->ring));
-    log->asked = 1; // the mark: freeing has to wait for the store's answer
-    store_doc_get(store, DOC, on_doc, log);
+    if (log->shared) {
+        store_follow(store, BACKLOG, on_stream, on_followed, log);
+    } else {
+        log->asked = 1; // the mark: freeing has to wait for the store's answer
+        store_doc_get(store, DOC, on_doc, log);
+    }
     *out = log;
     return 0;
 }
@@ -215,6 +299,9 @@ void event_close(struct event_log *log)
     if (log->wake != NULL) {
         loop_cancel(log->loop, log->wake);
     }
+    if (log->shared) {
+        store_unfollow(log->store);
+    }
     log->open = false;
     log->closed = true;
     log->ready = NULL;
@@ -223,41 +310,13 @@ void event_close(struct event_log *log)
     }
 }
 
-/// Give the event an id and put its frame into the ring; 0 when there is no id.
-static uint64_t put(struct event_log *log, struct event_record *ev, struct event__channel *ch)
+uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields)
 {
-    assert(ev->type.n != 0 && ev->type.n <= 256);
-    uint64_t left = log->reserved + 1 - log->ring.next;
-    if (log->open && left <= ID_BLOCK / 2 && log->asked == 0 &&
-        loop_now(log->loop) >= log->retry_at) {
-        reserve(log);
-    }
-    bool drop = !log->open || left == 0;
-    if (drop && !log->dropping) {
-        log_error(LOG_EVENT, "dropping=true reason=%s", log->open ? "no-ids-reserved" : "not-open");
-    } else if (!drop && log->dropping) {
-        log_info(LOG_EVENT, "dropping=false");
-    }
-    log->dropping = drop;
-    if (drop) {
-        return 0;
-    }
-    struct ring_entry entry = encode(log, ev);
-    if (!buf_ok(&log->scratch)) {
-        ev->left_out = ev->fields.n;
-        ev->session = ev->session.n <= STORE_ID_MAX ? ev->session : STR_NULL;
-        entry = encode(log, ev);
-    }
-    uint64_t id = log->ring.next;
-    ring_put(&log->ring, buf_str(&log->scratch), entry);
-    if (ch != NULL) {
-        event__link(log, ch, id);
-    }
-    event__touch(log, log->all);
-    return id;
+    return event_emit_ask(log, type, session, fields, NULL, NULL);
 }
 
-uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields)
+uint64_t event_emit_ask(struct event_log *log, struct str type, struct str session,
+                        struct str fields, event_emitted *cb, void *arg)
 {
     struct buf clean;
     struct event__channel *ch = session.n != 0 ? map_get(&log->channels, session) : NULL;
@@ -275,13 +334,19 @@ uint64_t event_emit(struct event_log *log, struct str type, struct str session, 
         }
         fields = buf_str(&clean);
     }
-    uint64_t id =
-        put(log,
-            &(struct event_record){
-                .type = type, .session = session, .fields = fields, .ts = loop_wall(log->loop)},
-            ch);
+    uint64_t id = 0;
+    if (!log->shared) {
+        id =
+            put(log,
+                &(struct event_record){
+                    .type = type, .session = session, .fields = fields, .ts = loop_wall(log->loop)},
+                ch);
+        event__touch(log, ch);
+    } else if (log->open) {
+        store_emit(log->store, type, session, fields, cb, arg);
+        id = EVENT_ID_LATER;
+    }
     buf_fini(&clean);
-    event__touch(log, ch);
     return id;
 }
 
@@ -289,6 +354,13 @@ uint64_t event_emit_record(struct event_log *log, const struct event_record *ev)
 {
     struct event_record copy = *ev;
     struct event__channel *ch = map_get(&log->channels, ev->session);
+    if (log->shared) { // the store has told of it; what it does not have ends its readers
+        if (ch != NULL && ev->seq == 0) {
+            ch->gone = true;
+            event__touch(log, ch);
+        }
+        return EVENT_ID_LATER;
+    }
     uint64_t id = put(log, &copy, ch);
     if (ch != NULL && ev->seq != 0) {
         ch->shown = MAX(ch->shown, ev->seq);

@@ -8,6 +8,9 @@
 //
 //     id: 1042\nevent: hub.started\ndata: {"id":1042,"ts":"...","type":"hub.started",...}\n\n
 //
+// A store that hubs share has one stream over all of them: ids come from there, and events of other hubs
+// go into the ring like our own.
+//
 // Everything here belongs to the loop thread.
 
 struct store;
@@ -36,7 +39,15 @@ void event_close(struct event_log *log);
 /// keeps its id, type and session, and has `"truncated":true,"bytes":N` in place of its fields.
 /// Returns the id, or 0 when the event was dropped because ids ran out: the stream is not ready, or
 /// they could not be reserved on disk (which is logged, and tried again every second).
+/// Of a stream that hubs share ids come from the store, later: EVENT_ID_LATER.
 uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields);
+
+#define EVENT_ID_LATER UINT64_MAX
+/// Called once when the event is on the stream, or with why it is not. Borrowed for the call.
+typedef void event_emitted(void *arg, uint64_t id, const struct err *e);
+/// The same for who needs the id: when it answers EVENT_ID_LATER, `cb` is called with it; else never.
+uint64_t event_emit_ask(struct event_log *log, struct str type, struct str session,
+                        struct str fields, event_emitted *cb, void *arg);
 
 /// An event of a session as its journal has it. `fields` were checked and cleared of secrets when
 /// they were written; they do not name the session.
@@ -61,6 +72,7 @@ uint64_t event_last_id(const struct event_log *log);
 struct event_filter {
     struct str types;   // patterns as in event_type_matches(); copied
     struct str session; // only events of this session; copied
+    bool own;           // only events of this hub
     bool journal;       // read `session` by its journal: ids are its `seq`, and nothing is missed
     uint64_t shown;     // with `journal`: the last `seq` that readers may see so far
     struct str turn; // with `journal`: end behind the last event of this turn; copied, may be empty
@@ -75,6 +87,9 @@ typedef void event_wake(void *arg);
 /// `f` may be NULL: everything. `wake` comes in the next turn when there is something already.
 /// An `after` from before the oldest gives a stream.gap first. One that was never given out gives a
 /// stream.gap from 1 to the last id, and then what comes.
+///
+/// Of a stream that hubs share, events that the ring does not hold (any more) are read from the store, so
+/// there is a gap only for an `after` that was never given out.
 ///
 /// With `f->journal` ids are the session's `seq` and types are not looked at. What the ring does not
 /// hold (any more) is read from the journal, so there is no gap.

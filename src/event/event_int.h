@@ -4,6 +4,7 @@
 #include "event/event.h"
 #include "event/ring.h"
 #include "loop/timer.h"
+#include "store/store.h"
 
 // What event.c (ids, emitting), reader.c (cursors, waking) and feed.c (readers by journal) share.
 
@@ -47,6 +48,7 @@ struct event_log {
     uint64_t retry_at;  // after a failed one: not before this time of the loop
     bool dropping;      // events are being dropped for want of ids
     bool open;          // ready and not closed
+    bool shared;        // ids and events come from the store
     bool closed;
     struct event__channel *all;
     struct map channels; // struct event__channel by session: those that have readers
@@ -74,6 +76,11 @@ struct event_reader {
     bool parked, told;
 
     // by the hub's ids
+    bool own_only; // passes over those of other hubs
+    bool unsure;   // its cursor may be one that was never given out
+    bool past;     // `own` holds events up to `past_to`, from the store
+    uint64_t past_to;
+    char *session;              // that it reads; NULL: all
     struct event__types *types; // NULL: all
     uint64_t cursor;
     uint64_t peeked; // where the cursor goes with event_reader_next()
@@ -108,6 +115,25 @@ void event__link(struct event_log *log, struct event__channel *ch, uint64_t id);
 uint64_t event__find(const struct event_reader *r, uint64_t from);
 /// The hash a session's events are filtered by; never 0 for a session.
 uint64_t event__session_hash(struct str session);
+
+/// The event as a frame with that id, onto `b`.
+struct ring_entry event__encode(struct buf *b, uint64_t id, const struct event_record *ev);
+/// The record of an event of the stream; its strings are those of `ev`.
+struct event_record event__record(const struct store_stream_event *ev);
+/// Do the patterns of the reader fit the type?
+bool event__types_fit(const struct event_reader *r, struct str type);
+/// Tell the reader that it missed `from` to `to`.
+void event__set_gap(struct event_reader *r, uint64_t from, uint64_t to);
+
+// past.c: readers of a shared stream who are not in the ring
+
+/// Must it read from the store, or has it?
+bool past__needed(const struct event_reader *r);
+/// Is there something to peek? Asks the store otherwise.
+bool past__advance(struct event_reader *r);
+/// As their namesakes of event.h.
+struct str past__peek(struct event_reader *r, size_t max);
+void past__next(struct event_reader *r);
 
 // feed.c; as their namesakes of event.h
 

@@ -139,16 +139,23 @@ static struct event__types *types_share(struct event_log *log, struct str text)
 
 // ---- reading ------------------------------------------------------------------------------
 
+bool event__types_fit(const struct event_reader *r, struct str type)
+{
+    return r->types == NULL || event_type_matches((struct str){r->types->text, r->types->n}, type);
+}
+
 static bool types_fit(const struct event_reader *r, uint64_t id)
 {
     struct ring_entry *entry = ring_entry(&r->log->ring, id);
+    if (r->own_only && entry->foreign) {
+        return false;
+    }
     if (r->types == NULL) {
         return true;
     }
     if (entry->asked != r->types->number) {
         entry->asked = r->types->number;
-        entry->fits = event_type_matches((struct str){r->types->text, r->types->n},
-                                         ring_type(&r->log->ring, id));
+        entry->fits = event__types_fit(r, ring_type(&r->log->ring, id));
     }
     return entry->fits;
 }
@@ -161,7 +168,7 @@ uint64_t event__find(const struct event_reader *r, uint64_t from)
         return from;
     }
     if (ch->last < from) {
-        return ring->next;
+        return MAX(from, ring->next);
     }
     if (ring_holds(ring, r->at) && r->at < from) {
         from = MAX(from, r->at + ring_entry(ring, r->at)->next); // what lies between is of others
@@ -173,7 +180,7 @@ uint64_t event__find(const struct event_reader *r, uint64_t from)
 }
 
 // The frame's id is the last one missed: who comes back with it goes on behind the gap.
-static void set_gap(struct event_reader *r, uint64_t from, uint64_t to)
+void event__set_gap(struct event_reader *r, uint64_t from, uint64_t to)
 {
     unsigned long long a = from, b = to;
     r->gap_from = from;
@@ -191,8 +198,11 @@ static bool advance(struct event_reader *r)
     if (r->journal) {
         return feed__advance(r);
     }
+    if (past__needed(r)) {
+        return past__advance(r);
+    }
     if (r->cursor < ring->first) {
-        set_gap(r, r->gap_to != 0 ? r->gap_from : r->cursor, ring->first - 1);
+        event__set_gap(r, r->gap_to != 0 ? r->gap_from : r->cursor, ring->first - 1);
         r->cursor = ring->first;
     }
     if (r->gap_to != 0) {
@@ -300,8 +310,11 @@ static void place(struct event_reader *r, uint64_t after)
 {
     const struct ring *ring = &r->log->ring;
     r->cursor = after == 0 ? ring->first : after < ring->next ? after + 1 : ring->next;
-    if (after >= ring->next && after != UINT64_MAX && ring->next > 1) {
-        set_gap(r, 1, ring->next - 1);
+    if (r->log->shared && after >= ring->next && after != UINT64_MAX) {
+        r->cursor = after + 1; // another hub may have given it out, and we not heard of it yet
+        r->unsure = true;
+    } else if (after >= ring->next && after != UINT64_MAX && ring->next > 1) {
+        event__set_gap(r, 1, ring->next - 1);
     }
 }
 
@@ -326,6 +339,8 @@ struct event_reader *event_reader_open(struct event_log *log, uint64_t after,
         r->channel->shown = MAX(r->channel->shown, f->shown);
     } else {
         r->types = types_share(log, f->types);
+        r->own_only = f->own;
+        r->session = f->session.n != 0 ? str_dup(f->session) : NULL;
         place(r, after);
     }
     log->n_readers++;
@@ -348,6 +363,8 @@ void event_reader_close(struct event_reader *r)
         free(r->types);
     }
     buf_fini(&r->own);
+    free(r->session);
+    r->session = NULL;
     r->closed = true;
     if (!r->reading) {
         free(r);
@@ -367,6 +384,9 @@ struct str event_reader_peek(struct event_reader *r, size_t max)
         return feed__peek(r, max);
     }
     r->peeked = r->cursor;
+    if (r->past) {
+        return past__peek(r, max);
+    }
     if (r->gap_to != 0) {
         return buf_str(&r->own);
     }
@@ -389,9 +409,13 @@ void event_reader_next(struct event_reader *r)
         feed__next(r);
         return;
     }
+    if (r->past) {
+        past__next(r);
+        return;
+    }
     // a wake between peek and next may have found that more is gone by now
     if (r->gap_to != 0 && r->peeked <= r->gap_to) {
-        set_gap(r, MAX(r->gap_from, r->peeked), r->gap_to);
+        event__set_gap(r, MAX(r->gap_from, r->peeked), r->gap_to);
     } else {
         r->gap_to = 0;
     }
@@ -433,6 +457,7 @@ uint64_t event_list(struct event_log *log, uint64_t after, const struct event_fi
 
     for (; id < ring->next && limit != 0; id++) {
         if ((session == 0 || ring_entry(ring, id)->session == session) &&
+            !(f != NULL && f->own && ring_entry(ring, id)->foreign) &&
             event_type_matches(types, ring_type(ring, id))) {
             jw_raw(w, ring_data(ring, id));
             limit--;

@@ -45,6 +45,12 @@ void ring_fini(struct ring *r)
     r->entries = NULL;
 }
 
+void ring_restart(struct ring *r, uint64_t next)
+{
+    r->first = r->next = next;
+    r->end = 0;
+}
+
 size_t ring_frame_max(const struct ring *r)
 {
     return r->size / 8;

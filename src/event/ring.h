@@ -15,6 +15,7 @@ struct ring_entry {
     uint16_t rest_at;         // what follows the id inside the JSON object
     bool fits;                // what `asked` gave
     bool cut;                 // the journal has more of it
+    bool foreign;             // of another hub
 };
 
 struct ring {
@@ -30,6 +31,9 @@ struct ring {
 void ring_init(struct ring *r, size_t bytes, uint64_t first);
 /// Free its memory.
 void ring_fini(struct ring *r);
+
+/// Forget all frames; the next one put has the id `next`.
+void ring_restart(struct ring *r, uint64_t next);
 
 /// Longest frame that ring_put() takes.
 size_t ring_frame_max(const struct ring *r);

@@ -34,6 +34,7 @@
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
+#include "settings/team.h"
 #include "watch/watch.h"
 
 enum {
@@ -508,6 +509,7 @@ static void serve(struct daemon *d)
 {
     struct err e = {0};
     struct store_opts store = {.home = d->home.dir, .notice = on_store_notice};
+    struct team team = {0};
     int rc = open_signals(d, &e);
     if (rc == 0) {
         rc = proc_setup(&e);
@@ -520,8 +522,13 @@ static void serve(struct daemon *d)
     unpack_shipped(d);
     open_watchdog(d);
     if (rc == 0) {
+        rc = team_read(&team, settings_live(d->settings)->now, &d->home, d->opts.version, &e);
+        store.team = team.shared ? &team.store : NULL;
+    }
+    if (rc == 0) {
         rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
     }
+    team_fini(&team);
     if (rc < 0) {
         fail_start(d, &e);
     }

@@ -95,6 +95,7 @@ static void unsend(struct pg__conn *c)
             c->pool->api->clear(r->result);
             r->result = NULL;
         }
+        r->prepares = r->unprepared = false;
         pg__queue_add(&all, r);
     }
     while ((r = pg__queue_take(&c->waiting)) != NULL) {
@@ -179,6 +180,7 @@ static bool send_request(struct pg__conn *c, struct pg__request *r)
     if (!prepared(c, r->stmt)) {
         ok = pq->sendPrepare(c->pq, r->stmt->name, r->stmt->sql, 0, NULL) == 1;
         vec_push(&c->prepared, r->stmt);
+        r->prepares = true;
     }
     return ok &&
            pq->sendQueryPrepared(c->pq, r->stmt->name, r->n, r->values, r->lengths, r->formats,
@@ -191,6 +193,8 @@ static void take_result(struct pg__conn *c, PGresult *res)
 {
     const struct pq_api *pq = c->pool->api;
     struct pg__request *r = c->sent.head;
+    r->unprepared = r->unprepared || (r->prepares && pg__fault(pq, res, NULL) < 0);
+    r->prepares = false;
     if (pq->resultStatus(res) == PGRES_PIPELINE_ABORTED ||
         (r->result != NULL && pg__fault(pq, r->result, NULL) < 0)) {
         pq->clear(res);
@@ -225,8 +229,8 @@ static bool end_request(struct pg__conn *c)
     }
     struct pg__request *r = pg__queue_take(&c->sent);
     struct pg_result res = {.pq = pq, .res = r->result};
-    if (rc < 0) {
-        unprepare(c, r->stmt); // it may be the preparation that failed
+    if (r->unprepared) {
+        unprepare(c, r->stmt);
     }
     c->failures = 0;
     timer_stop(&c->stall);

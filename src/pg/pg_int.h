@@ -33,6 +33,8 @@ struct pg__request {
     uint64_t deadline; // not sent again after this
     uint64_t asked_at;
     PGresult *result; // what came, or the first failure
+    bool prepares;    // the next result is that of preparing its statement
+    bool unprepared;  // and that failed
     pg_cb *cb;
     void *arg;
     int n;

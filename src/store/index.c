@@ -26,7 +26,7 @@
 #include "base/time.h"
 #include "base/vec.h"
 
-enum { SCHEMA = 2, BUSY_MS = 2000 };
+enum { BUSY_MS = 2000 };
 
 static const char schema[] =
     "DROP TABLE IF EXISTS sessions;"
@@ -237,17 +237,17 @@ static int prepare_schema(struct index *x, bool *fresh, struct err *e)
 {
     int version;
     int rc = user_version(x, &version, e);
-    if (rc == 0 && version > SCHEMA) {
+    if (rc == 0 && version > INDEX_SCHEMA) {
         return err_set(e, ERR_UNSUPPORTED,
                        "index '%s' is from a newer afloat (schema %d, ours is %d); use that one, or"
                        " remove the file and it is built anew",
-                       x->path, version, SCHEMA);
+                       x->path, version, INDEX_SCHEMA);
     }
-    bool old = version < SCHEMA; // all of it can be made again, so an older one is
+    bool old = version < INDEX_SCHEMA; // all of it can be made again, so an older one is
     if (rc == 0 && old && fresh == NULL) {
         rc = err_set(e, ERR_CORRUPT,
                      "index '%s' has schema %d, not %d; the next start makes it anew", x->path,
-                     version, SCHEMA);
+                     version, INDEX_SCHEMA);
     }
     if (fresh != NULL) {
         *fresh = old;
@@ -338,6 +338,11 @@ int index_open_as_is(struct index **out, const char *path, struct err *e)
     *out = NULL;
     int rc = check_fs(path, e);
     return rc == 0 ? open_file(out, path, NULL, e) : rc;
+}
+
+const char *index_sqlite(void)
+{
+    return sqlite3_libversion();
 }
 
 void index_close(struct index *x)

@@ -18,7 +18,7 @@ struct index_row {
     int64_t meta_mtime;       // nanoseconds
 };
 
-enum { INDEX_WHY = 160 };
+enum { INDEX_WHY = 160, INDEX_SCHEMA = 2 };
 
 /// Open or create the index at `path`. `*fresh` is true when it is new and has to be filled.
 /// A damaged file is set aside as `<path>.damaged-<time>` and counts as new, with `why` saying what was
@@ -27,6 +27,8 @@ int index_open(struct index **out, const char *path, bool *fresh, char why[INDEX
                struct err *e) MUST_CHECK;
 /// The same for a file that exists, and a damaged one is ERR_CORRUPT and left where it is.
 int index_open_as_is(struct index **out, const char *path, struct err *e) MUST_CHECK;
+/// The version of SQLite.
+const char *index_sqlite(void);
 /// Close and free it, outside of a transaction. NULL is allowed.
 void index_close(struct index *x);
 

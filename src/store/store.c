@@ -1,9 +1,11 @@
 // The store's public face: each call goes to the implementation that store_open() chose.
 //
-// There is one today, files under AFLOAT_HOME. The table in store_int.h is all that a second one has
-// to fill in; nothing outside this folder sees which it is.
+// There are two, files under AFLOAT_HOME and PostgreSQL. Nothing outside this folder sees which it is, but
+// whether other hubs use it too.
 
 #include "store/store.h"
+
+#include <assert.h>
 
 #include "store/store_int.h"
 
@@ -16,7 +18,7 @@ static bool id_char(char c)
 int store_open(struct store **out, struct loop *l, const struct store_opts *opts, store_done *ready,
                void *arg, struct err *e)
 {
-    return store__files_open(out, l, opts, ready, arg, e);
+    return (opts->team != NULL ? store__pg_open : store__files_open)(out, l, opts, ready, arg, e);
 }
 
 void store_close(struct store *s, store_done *closed, void *arg)
@@ -95,4 +97,67 @@ void store_doc_set(struct store *s, struct str name, struct str key, struct str 
 void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
 {
     s->ops->check(s, repair, cb, arg);
+}
+
+// ---- several hubs -------------------------------------------------------------------------
+
+bool store_shared(const struct store *s)
+{
+    return s->ops->follow != NULL;
+}
+
+void store_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg)
+{
+    assert(store_shared(s));
+    s->ops->claim(s, id, cb, arg);
+}
+
+void store_release(struct store *s, struct str id)
+{
+    assert(store_shared(s));
+    s->ops->release(s, id);
+}
+
+void store_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
+                  void *arg)
+{
+    assert(store_shared(s));
+    s->ops->follow(s, backlog, cb, ready, arg);
+}
+
+void store_unfollow(struct store *s)
+{
+    assert(store_shared(s));
+    s->ops->unfollow(s);
+}
+
+void store_emit(struct store *s, struct str type, struct str session, struct str fields,
+                store_emit_cb *cb, void *arg)
+{
+    assert(store_shared(s));
+    s->ops->emit(s, type, session, fields, cb, arg);
+}
+
+void store_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
+                       void *arg)
+{
+    assert(store_shared(s));
+    s->ops->stream_read(s, after, limit, cb, arg);
+}
+
+const struct err *store_trouble(struct store *s)
+{
+    return s->ops->trouble != NULL ? s->ops->trouble(s) : NULL;
+}
+
+void store_health(struct store *s, store_text_cb *cb, void *arg)
+{
+    s->ops->health(s, cb, arg);
+}
+
+void store_metrics(struct store *s, struct buf *out)
+{
+    if (s->ops->metrics != NULL) {
+        s->ops->metrics(s, out);
+    }
 }

@@ -6,8 +6,8 @@
 #include "loop/loop.h"
 
 // What the hub keeps: sessions (a journal of events and a metadata document each), a list of them,
-// and a few JSON documents of the hub itself. One interface; the files under AFLOAT_HOME implement
-// it now (store_files.c), a PostgreSQL store later.
+// and a few JSON documents of the hub itself. One interface, two implementations: files under AFLOAT_HOME
+// (store_files.c), and PostgreSQL, which several hubs share (pg_store.c).
 //
 // Every function is asynchronous: it copies what it is given, returns at once, and its callback runs
 // once, on the loop thread, never from inside the call. `status` is 0 or a negative code; `e` is NULL
@@ -35,10 +35,22 @@ struct store_notice {
     uint64_t last_seq;
 };
 
+/// A store in PostgreSQL. Everything is copied.
+struct store_team {
+    const char *url;     // postgresql://...
+    const char *hub;     // the name of this hub, unlike all others
+    const char *version; // of the program
+    const char *const *labels;
+    size_t n_labels;
+    unsigned lease_s;   // after so long without a sign of life this hub counts as lost
+    unsigned keep_days; // older sessions are removed; 0: none is
+};
+
 struct store_opts {
-    const char *home;  // AFLOAT_HOME; must exist
-    unsigned open_max; // journals kept open; 0 means 64
-    unsigned sync_ms;  // events appended as WRITTEN are synced within this; 0 means 50
+    const char *home;              // AFLOAT_HOME; must exist
+    unsigned open_max;             // journals kept open; 0 means 64
+    unsigned sync_ms;              // events appended as WRITTEN are synced within this; 0 means 50
+    const struct store_team *team; // in PostgreSQL, with others; NULL: in files
     /// May be NULL. `arg` is that of store_open().
     void (*notice)(void *arg, const struct store_notice *n);
 };
@@ -136,6 +148,7 @@ struct store_filter {
     struct str state;  // as in its metadata
     struct str parent; // subagents of this session
     bool no_tasks;     // no subagents
+    bool stray;        // that no other living hub works on
 };
 
 struct store_row {
@@ -178,6 +191,71 @@ void store_doc_put(struct store *s, struct str name, struct str json, store_done
 /// of the calls; those that arrive while one is being written share the next write.
 void store_doc_set(struct store *s, struct str name, struct str key, struct str value,
                    store_done *cb, void *arg);
+
+// ---- several hubs -------------------------------------------------------------------------
+
+/// Do other hubs use this store? Then there is one stream of events over all of them, and a session
+/// belongs to the hub that claimed it last.
+bool store_shared(const struct store *s);
+
+typedef void store_claim_cb(void *arg, int status, const struct store_row *row,
+                            const struct err *e);
+
+/// From now on this hub alone may write the session, until store_release() or until this hub is lost and
+/// another one claims it; every later write then fails with ERR_CONFLICT. ERR_CONFLICT also when another
+/// hub has it; the message names that hub. `row` is the session as it is now. Shared stores only.
+void store_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg);
+/// Give it back, behind all that was asked for before.
+void store_release(struct store *s, struct str id);
+
+/// An event of the stream over all hubs.
+struct store_stream_event {
+    uint64_t id;     // one more than that of the event before it, unless events were removed
+    uint64_t seq;    // in the journal of `session`; 0: it is in none
+    int64_t ts;      // milliseconds since 1970
+    bool own;        // of this hub
+    struct str type; //
+    struct str session, fields;
+};
+/// Borrowed for the call.
+typedef void store_stream_cb(void *arg, const struct store_stream_event *ev);
+
+/// Follow the stream: `cb` is called for each event, in order, each once: the last `backlog` that are
+/// there, then `ready`, then all that come. Events of this hub come no later than the answer to their
+/// append. One follower at a time.
+void store_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
+                  void *arg);
+/// Neither `cb` nor `ready` is called any more.
+void store_unfollow(struct store *s);
+
+/// Called when an event is on the stream, with its id; or why it is not.
+typedef void store_emit_cb(void *arg, uint64_t id, const struct err *e);
+
+/// Put an event on the stream that is in no journal. `session` may be empty, `cb` NULL. Dropped when too
+/// many wait for a server that is gone.
+void store_emit(struct store *s, struct str type, struct str session, struct str fields,
+                store_emit_cb *cb, void *arg);
+
+struct store_stream_page {
+    const struct store_stream_event *events;
+    size_t n;
+    uint64_t next; // pass as the next `after`
+    uint64_t last; // of the stream
+};
+typedef void store_stream_page_cb(void *arg, int status, const struct store_stream_page *p,
+                                  const struct err *e);
+
+/// Up to `limit` events behind `after`, and about 256 KiB of them at most.
+void store_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
+                       void *arg);
+
+/// Why it cannot be used now; NULL when it can. Borrowed until the loop turns.
+const struct err *store_trouble(struct store *s);
+/// What and how the store is: GET /store, doctor, metrics. `text` is a JSON object {kind, version, schema,
+/// latency_ms}, with more members for a store in PostgreSQL. Fails when it cannot be used.
+void store_health(struct store *s, store_text_cb *cb, void *arg);
+/// Lines of Prometheus about it; nothing for a store in files.
+void store_metrics(struct store *s, struct buf *out);
 
 // ---- check --------------------------------------------------------------------------------
 

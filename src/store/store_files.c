@@ -281,6 +281,48 @@ static void files_check(struct store *s, bool repair, store_text_cb *cb, void *a
     indexer_submit(f->index, &c->op);
 }
 
+// ---- health -------------------------------------------------------------------------------
+
+struct health_op {
+    struct index_op op;
+    uint64_t asked_at;
+    store_text_cb *cb;
+    void *arg;
+};
+
+static int run_health(struct index *x, struct index_op *op, struct err *e)
+{
+    struct index_row row;
+    struct arena a;
+    (void)op;
+    arena_init(&a);
+    int rc = index_get(x, STR("-"), &row, &a, e); // that no session is called so is an answer too
+    arena_fini(&a);
+    return rc == ERR_NOT_FOUND ? 0 : rc;
+}
+
+static void on_health(struct index_op *op, int status, const struct err *e)
+{
+    struct health_op *h = container_of(op, struct health_op, op);
+    char text[160];
+    snprintf(text, sizeof text,
+             "{\"kind\":\"files\",\"version\":\"%s\",\"schema\":%d,\"latency_ms\":%.2f}",
+             index_sqlite(), INDEX_SCHEMA, (double)(uv_hrtime() - h->asked_at) / 1e6);
+    h->cb(h->arg, status, status < 0 ? STR_NULL : str_of(text), e);
+    free(h);
+}
+
+static void files_health(struct store *s, store_text_cb *cb, void *arg)
+{
+    struct health_op *h = xcalloc(1, sizeof *h);
+    h->cb = cb;
+    h->arg = arg;
+    h->asked_at = uv_hrtime();
+    h->op.run = run_health;
+    h->op.done = on_health;
+    indexer_submit(files_of(s)->index, &h->op);
+}
+
 // ---- opening ------------------------------------------------------------------------------
 
 static const struct store_ops files_ops = {
@@ -296,6 +338,7 @@ static const struct store_ops files_ops = {
     .doc_put = files_doc_put,
     .doc_set = files_doc_set,
     .check = files_check,
+    .health = files_health,
 };
 
 static void on_ready(void *arg, int status, const struct err *e)

@@ -22,6 +22,19 @@ struct store_ops {
     void (*doc_set)(struct store *s, struct str name, struct str key, struct str value,
                     store_done *cb, void *arg);
     void (*check)(struct store *s, bool repair, store_text_cb *cb, void *arg);
+    void (*health)(struct store *s, store_text_cb *cb, void *arg);
+    // of a shared store; NULL in others
+    void (*claim)(struct store *s, struct str id, store_claim_cb *cb, void *arg);
+    void (*release)(struct store *s, struct str id);
+    void (*follow)(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
+                   void *arg);
+    void (*unfollow)(struct store *s);
+    void (*emit)(struct store *s, struct str type, struct str session, struct str fields,
+                 store_emit_cb *cb, void *arg);
+    void (*stream_read)(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
+                        void *arg);
+    const struct err *(*trouble)(struct store *s);
+    void (*metrics)(struct store *s, struct buf *out);
 };
 
 struct store {
@@ -31,3 +44,7 @@ struct store {
 /// The store in files under `opts->home`; see store_open().
 int store__files_open(struct store **out, struct loop *l, const struct store_opts *opts,
                       store_done *ready, void *arg, struct err *e) MUST_CHECK;
+
+/// The store in the database `opts->team->url`; see store_open().
+int store__pg_open(struct store **out, struct loop *l, const struct store_opts *opts,
+                   store_done *ready, void *arg, struct err *e) MUST_CHECK;

@@ -247,10 +247,27 @@ class Hub:
         assert self.process.returncode == 0, err.decode(errors="replace")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "both_stores: runs with the store in files and in PostgreSQL")
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.definition.get_closest_marker("both_stores") and "home" in metafunc.fixturenames:
+        metafunc.parametrize("store_kind", ["files", "postgresql"], indirect=True)
+
+
 @pytest.fixture
-def home():
+def store_kind(request):
+    return getattr(request, "param", "files")
+
+
+@pytest.fixture
+def home(request, store_kind):
     dir = tempfile.mkdtemp(prefix="afloat-test-")
     h = Home(dir)
+    if store_kind == "postgresql":
+        database = request.getfixturevalue("database")
+        (h.dir / "config.toml").write_text(f'[store]\nurl = "{database.url()}"\nlease_s = 3\n')
     yield h
     h.close()
     shutil.rmtree(dir)

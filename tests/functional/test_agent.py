@@ -97,6 +97,7 @@ def remove_work(work):
 
 # ---- a turn -------------------------------------------------------------------------------------
 
+@pytest.mark.both_stores
 def test_a_turn_with_a_tool_is_journaled_and_answered(home, hub, work):
     s = Session(home, work, [{"text": "I'll look.", "tool_calls": [
         {"name": "shell", "input": {"cmd": "echo from-$PWD"}}]}, {"text": "Done."}])
@@ -116,6 +117,7 @@ def test_a_turn_with_a_tool_is_journaled_and_answered(home, hub, work):
     assert [m["body"]["messages"][0] for m in s.requests()] == [{"role": "user", "content": "hello"}] * 2
 
 
+@pytest.mark.both_stores
 def test_the_next_turn_knows_what_was_said(home, hub, work):
     s = Session(home, work, [{"text": "one"}, {"text": "two"}])
     s.ask("first")
@@ -164,6 +166,7 @@ def test_a_bad_input_and_an_unknown_tool_are_results(home, hub, work):
     assert "input.cmd" in s.results()[0]["output"]
 
 
+@pytest.mark.both_stores
 def test_the_events_of_a_session_stream_with_the_journals_seq(home, hub, work):
     s = Session(home, work, [{"text": "a b c"}])
     s.ask()
@@ -181,6 +184,7 @@ def test_the_events_of_a_session_stream_with_the_journals_seq(home, hub, work):
             seen += c.recv(65536)
 
 
+@pytest.mark.both_stores
 def test_a_message_can_stream_its_turn(home, hub, work):
     s = Session(home, work, [{"text": "a b c"}])
     answer = home.http("POST", f"/session/{s.id}/message", b'{"text":"go"}', ["Accept: text/event-stream"])
@@ -189,6 +193,7 @@ def test_a_message_can_stream_its_turn(home, hub, work):
     assert types[0] == "message.completed" and types[-1] == "turn.completed"
 
 
+@pytest.mark.both_stores
 def test_the_live_view_shows_what_is_in_the_journal(home, hub, work):
     s = Session(home, work, [{"text": "hello there"}])
     with home.connect() as c:
@@ -208,6 +213,7 @@ def test_the_live_view_shows_what_is_in_the_journal(home, hub, work):
 
 # ---- queue, reject, steer, interrupt ------------------------------------------------------------
 
+@pytest.mark.both_stores
 def test_messages_queue_and_run_in_order(home, hub, work):
     s = Session(home, work, [one_call(cmd="until [ -e go ]; do sleep 0.01; done"), {"text": "one"},
                              {"text": "two"}, {"text": "three"}])
@@ -294,6 +300,7 @@ def test_interrupt_while_a_prompt_section_waits(home, hub, work):
     s.wait_for("turn.interrupted")
 
 
+@pytest.mark.both_stores
 def test_interrupt_while_the_model_speaks_and_what_it_knows_then(home, hub, work):
     s = Session(home, work, [{"text": "slow " * 50, "delta_ms": 200}, {"text": "new"}])
     s.send("start")
@@ -352,6 +359,7 @@ def test_a_person_allows_or_denies(home, hub, work):
     assert "not now" in s.results()[-1]["output"]
 
 
+@pytest.mark.both_stores
 def test_a_decision_is_remembered_for_the_session_also_after_a_restart(home, start_hub, work):
     hub = start_hub()
     s = Session(home, work, [one_call(cmd="touch one"), {"text": "x"}], permission="ask")
@@ -793,6 +801,7 @@ def test_a_todo_list_is_told_and_shown(home, hub, work):
     assert "[x] look" in shown and "[>] mend" in shown and "[ ] test" in shown
 
 
+@pytest.mark.both_stores
 def test_too_long_is_compacted_once(home, hub, work):
     plugin(home, "marker", 'on_compact(function(ctx, summary) return summary .. " (marked)" end)')
     over = {"error": {"status": 400, "times": 1, "code": "context_length_exceeded",
@@ -878,6 +887,7 @@ def test_the_client_says_what_is_left_out_of_an_answer(home, hub, work):
     assert done.returncode == 0 and f"{2_000_000 - (1 << 20)} bytes" in done.stderr and "left out" in done.stderr
 
 
+@pytest.mark.both_stores
 def test_clients_that_race_for_a_session_that_is_deleted_hear_that_it_is_gone(home, hub, work):
     calls = [("DELETE", "?purge=true", None), ("POST", "/fork", {}), ("GET", "/events", None), ("PATCH", "", {"title": "t"}),
              ("POST", "/message", {"text": "x", "wait": True}), ("GET", "", None)]
@@ -898,6 +908,7 @@ def holders(home, text):
     return [p for p in home.dir.rglob("*") if p.is_file() and p.name not in skip and text.encode() in p.read_bytes()]
 
 
+@pytest.mark.both_stores
 def test_a_secret_that_a_tool_prints_is_redacted_everywhere(home, hub, work):
     value = "correct-horse-battery-staple"
     home.ok("secret", "set", "STAPLE", input=value)
@@ -940,6 +951,7 @@ def test_a_secret_in_an_answer_is_redacted_though_it_comes_in_pieces(home, hub, 
 
 # ---- life ---------------------------------------------------------------------------------------
 
+@pytest.mark.both_stores
 def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):
     a, b = Session(home, work, [{"text": "x"}]), Session(home, work, [{"text": "x"}], title="second")
     rows = call(home, "GET", "/session")["sessions"]
@@ -956,6 +968,7 @@ def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):
     assert not (home.dir / "sessions" / b.id).exists()
 
 
+@pytest.mark.both_stores
 def test_a_fork_goes_on_by_itself(home, hub, work):
     s = Session(home, work, [{"text": "one"}, {"text": "two"}, {"text": "three"}])
     s.ask("a")
@@ -971,6 +984,7 @@ def test_a_fork_goes_on_by_itself(home, hub, work):
     assert [e["text"] for e in s.events("turn.started")] == ["a", "b"]
 
 
+@pytest.mark.both_stores
 def test_a_session_goes_on_after_a_restart(home, start_hub, work):
     hub = start_hub()
     scenario = [one_call(cmd="echo kept"), {"text": "one"}, {"text": "two"}]
@@ -989,6 +1003,7 @@ def test_a_session_goes_on_after_a_restart(home, start_hub, work):
     assert after["n"] == 3 and after["body"]["messages"][:len(before)] == before
 
 
+@pytest.mark.both_stores
 def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work):
     hub = start_hub()
     s = Session(home, work, [one_call(cmd="sleep 1000")])
@@ -1006,6 +1021,7 @@ def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work
     assert s.call("GET")["state"] == "idle" and s.events("turn.interrupted")
 
 
+@pytest.mark.both_stores
 def test_sessions_that_nobody_uses_are_pruned_and_all_others_stay(home, hub, work):
     old = [Session(home, work, [{"text": "hi"}], title=f"t{i}") for i in range(3)]
     for s in old:
@@ -1055,6 +1071,7 @@ def test_a_second_interrupt_kills_what_does_not_listen(home, hub, work):
 
 # ---- kill -9 ------------------------------------------------------------------------------------
 
+@pytest.mark.both_stores
 def test_a_call_that_ran_when_the_hub_was_killed_ends_as_unknown_and_is_not_repeated(home, work):
     hub = Hub(home)
     s = Session(home, work, [one_call(cmd="echo once >> ran.txt; echo up; sleep 60"), {"text": "later"}])
@@ -1076,6 +1093,7 @@ def test_a_call_that_ran_when_the_hub_was_killed_ends_as_unknown_and_is_not_repe
     again.close()
 
 
+@pytest.mark.both_stores
 def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
     """Kill the hub at a random time while a model speaks; afterwards the journal has all that was seen."""
     rounds = 6 * int(os.environ.get("AFLOAT_LOOPS", "1"))
@@ -1150,6 +1168,7 @@ end)
 """
 
 
+@pytest.mark.both_stores
 def test_lua_lists_sessions_sends_to_one_and_sees_both_events(home, hub, work):
     plugin(home, "desk", LUA_SESSIONS)
 

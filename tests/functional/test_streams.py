@@ -11,6 +11,8 @@ import pytest
 
 from conftest import DEADLINE, check_report, read_line, retry
 
+pytestmark = pytest.mark.both_stores
+
 
 def emit(home, type="user.x", **data):
     return int(home.ok("events", "emit", type, json.dumps(data)))

@@ -215,12 +215,15 @@ BEGIN
         WHERE owner = current_user AND id = p_id;
 END $$;
 
-CREATE FUNCTION afloat.session_remove(p_id text, p_hub text, p_epoch bigint) RETURNS void
+-- The answer is its directory.
+CREATE FUNCTION afloat.session_remove(p_id text, p_hub text, p_epoch bigint) RETURNS text
     LANGUAGE plpgsql AS $$
+DECLARE
+    s afloat.sessions := afloat.session_lock(p_id, p_hub, p_epoch);
 BEGIN
-    PERFORM afloat.session_lock(p_id, p_hub, p_epoch);
     DELETE FROM afloat.events WHERE owner = current_user AND session = p_id;
     DELETE FROM afloat.sessions WHERE owner = current_user AND id = p_id;
+    RETURN s.dir;
 END $$;
 
 -- Who works on a session? NULL: nobody who lives.
@@ -228,23 +231,22 @@ CREATE FUNCTION afloat.session_hub(p_id text) RETURNS text LANGUAGE sql STABLE A
     SELECT hub FROM afloat.sessions WHERE owner = current_user AND id = p_id AND afloat.hub_lives(hub)
 $$;
 
--- From now on `p_hub` works on it, and nobody else may write it. The answer is the epoch.
-CREATE FUNCTION afloat.session_claim(p_id text, p_hub text,
-                                     OUT epoch bigint, OUT last_seq bigint) LANGUAGE plpgsql AS $$
+-- From now on `p_hub` works on it, and nobody else may write it. The answer is the row, with the new epoch.
+CREATE FUNCTION afloat.session_claim(p_id text, p_hub text) RETURNS afloat.sessions
+    LANGUAGE plpgsql AS $$
 DECLARE
     s afloat.sessions;
 BEGIN
-    SELECT * INTO s FROM afloat.sessions x WHERE x.owner = current_user AND x.id = p_id
-        FOR NO KEY UPDATE;
+    SELECT * INTO s FROM afloat.sessions WHERE owner = current_user AND id = p_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM afloat.refuse('AF404', format('session ''%s'' does not exist', p_id));
     ELSIF s.hub <> p_hub AND afloat.hub_lives(s.hub) THEN
         PERFORM afloat.refuse('AF409', format('session ''%s'' is running on hub ''%s''', p_id, s.hub));
     END IF;
-    UPDATE afloat.sessions x SET hub = p_hub, epoch = s.epoch + 1
-        WHERE x.owner = current_user AND x.id = p_id;
-    epoch := s.epoch + 1;
-    last_seq := s.last_seq;
+    s.hub := p_hub;
+    s.epoch := s.epoch + 1;
+    UPDATE afloat.sessions SET hub = s.hub, epoch = s.epoch WHERE owner = current_user AND id = p_id;
+    RETURN s;
 END $$;
 
 CREATE FUNCTION afloat.session_release(p_id text, p_hub text, p_epoch bigint) RETURNS void

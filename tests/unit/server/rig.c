@@ -130,6 +130,55 @@ void store_read(struct store *s, struct str id, uint64_t after, size_t limit, st
     CHECK(id.n == 0); // there are no sessions here
 }
 
+bool store_shared(const struct store *s)
+{
+    (void)s;
+    return false;
+}
+
+const struct err *store_trouble(struct store *s)
+{
+    (void)s;
+    return NULL;
+}
+
+void store_metrics(struct store *s, struct buf *out)
+{
+    (void)s, (void)out;
+}
+
+void store_health(struct store *s, store_text_cb *cb, void *arg)
+{
+    (void)s, (void)cb, (void)arg;
+}
+
+// never called of a store that is not shared
+void store_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
+                  void *arg)
+{
+    (void)backlog, (void)cb, (void)ready, (void)arg;
+    CHECK(s == NULL);
+}
+
+void store_unfollow(struct store *s)
+{
+    CHECK(s == NULL);
+}
+
+void store_emit(struct store *s, struct str type, struct str session, struct str fields,
+                store_emit_cb *cb, void *arg)
+{
+    (void)type, (void)session, (void)fields, (void)cb, (void)arg;
+    CHECK(s == NULL);
+}
+
+void store_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
+                       void *arg)
+{
+    (void)after, (void)limit, (void)cb, (void)arg;
+    CHECK(s == NULL);
+}
+
 struct later {
     store_text_cb *text;
     store_done *done;

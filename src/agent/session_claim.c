@@ -1,0 +1,123 @@
+// One session, several hubs.
+//
+// Hubs that share a store share its sessions. Whoever wants to run a turn claims the session first: from
+// then on only that hub can write it. What this hub remembers of a session may be old, since others write
+// too, so it is read again whenever somebody asks for the session and when it is claimed:
+//
+//     message ──> claim ──granted──> as it is now ──> was a turn left open? ──> queue, as ever
+//                   └─ another hub runs its turn: 409, with the name of that hub
+//     idle ──> release
+//
+// A turn that a lost hub left open is ended as crashed before ours begins, as it is after a restart.
+//
+// A store of one hub needs none of this, and none of it happens.
+
+#include <assert.h>
+
+#include "agent/agent_int.h"
+#include "base/log.h"
+
+static bool in_use(const struct session *s)
+{
+    return s->turn != NULL || s->queue.n != 0 || s->notes != NULL || s->ending || s->rewinding != 0;
+}
+
+void agent__session_renew(struct session *s, const struct store_row *row)
+{
+    struct arena a;
+    struct json *meta;
+    if (in_use(s) || s->claimed || s->broken || row->last_seq == s->last_seq) {
+        return;
+    }
+    arena_init(&a);
+    if (json_parse(&meta, &a, row->meta, NULL, NULL) == 0 && meta->type == JSON_OBJ) {
+        agent__session_cool(s);
+        agent__session_read_meta(s, meta);
+        s->last_seq = row->last_seq;
+    }
+    arena_fini(&a);
+}
+
+void agent__session_unclaim(struct session *s)
+{
+    if (s->claimed && s->claiming == 0 && s->turn == NULL && s->queue.n == 0) {
+        s->claimed = false;
+        store_release(s->agent->o.store, str_of(s->id));
+    }
+}
+
+struct claiming {
+    struct agent *a;
+    char *id;
+    session_claimed *done;
+    void *arg;
+};
+
+static void claiming_end(struct claiming *c, struct session *s, const struct agent_no *no)
+{
+    struct agent *a = c->a;
+    c->done(s, no, c->arg);
+    free(c->id);
+    free(c);
+    agent__release(a);
+}
+
+static void on_ended_as_crashed(struct session *s, int status, const struct err *e, void *arg)
+{
+    struct claiming *c = arg;
+    struct agent_no no;
+    s->claiming--;
+    if (status < 0) {
+        agent__no_store(&no, e);
+        agent__session_unclaim(s);
+        claiming_end(c, NULL, &no);
+    } else {
+        log_warn(LOG_HUB, "session=%s was left by a lost hub", s->id);
+        claiming_end(c, s, NULL);
+    }
+}
+
+static void on_claimed(void *arg, int status, const struct store_row *row, const struct err *e)
+{
+    struct claiming *c = arg;
+    struct agent_no no;
+    struct session *s = map_get(&c->a->sessions, str_of(c->id));
+    if (s == NULL) {
+        if (status == 0) {
+            store_release(c->a->o.store, str_of(c->id));
+        }
+        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", c->id);
+        claiming_end(c, NULL, &no);
+        return;
+    }
+    assert(s->claiming != 0);
+    if (status < 0) {
+        s->claiming--;
+        agent__no_store(&no, e);
+        claiming_end(c, NULL, &no);
+        return;
+    }
+    agent__session_renew(s, row);
+    s->claimed = true;
+    bool open = s->state == SESSION_RUNNING || s->state == SESSION_WAITING;
+    if (open && !in_use(s) && s->claiming == 1) {
+        agent__session_mark_crashed(s, on_ended_as_crashed, c);
+        return;
+    }
+    s->claiming--;
+    claiming_end(c, s, NULL);
+}
+
+void agent__session_claim(struct session *s, session_claimed *done, void *arg)
+{
+    struct agent *a = s->agent;
+    if (!store_shared(a->o.store) || (s->claimed && s->claiming == 0)) {
+        done(s, NULL, arg);
+        return;
+    }
+    struct claiming *c = xmalloc(sizeof *c);
+    *c = (struct claiming){.a = a, .id = xstrdup(s->id), .done = done, .arg = arg};
+    s->claiming++;
+    agent__hold(a);
+    store_claim(a->o.store, str_of(s->id), on_claimed, c);
+}

@@ -1,0 +1,59 @@
+// [store]: files, or a database that hubs share.
+//
+// The address may hold a password, so it can be a secret as a whole (url_secret). A hub that is not named is
+// called after its machine and its home: hubs that share a store must not have one name.
+
+#include "settings/team.h"
+
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "config/secrets.h"
+
+static char *default_name(const struct home *home)
+{
+    char host[256] = "", hex[SHA256_HEX];
+    uint8_t hash[SHA256_SIZE];
+    gethostname(host, sizeof host - 1);
+    sha256_of(str_of(home->dir), hash);
+    return xasprintf("%s-%.8s", host, sha256_hex(hash, hex));
+}
+
+int team_read(struct team *t, const struct config *c, const struct home *home, const char *version,
+              struct err *e)
+{
+    const char *url = config_str(c, "store.url"), *secret = config_str(c, "store.url_secret");
+    const char *name = config_str(c, "store.hub_name");
+    *t = (struct team){0};
+    if (url[0] != '\0' && secret[0] != '\0') {
+        return err_set(e, ERR_INVALID, "[store] has both 'url' and 'url_secret': keep one of them");
+    }
+    if (secret[0] != '\0') {
+        int rc = secrets_get(home->secrets, secret, &t->url, e);
+        if (rc < 0) {
+            return err_prefix(e, "[store] url_secret = \"%s\" (`afloat secret set %s` keeps it)",
+                              secret, secret);
+        }
+    } else if (url[0] != '\0') {
+        t->url = xstrdup(url);
+    }
+    t->shared = t->url != NULL;
+    t->hub = name[0] != '\0' ? xstrdup(name) : default_name(home);
+    size_t n;
+    const char *const *labels = config_strings(c, "store.labels", &n);
+    t->store = (struct store_team){.url = t->url,
+                                   .hub = t->hub,
+                                   .version = version,
+                                   .labels = labels,
+                                   .n_labels = n,
+                                   .lease_s = (unsigned)config_int(c, "store.lease_s"),
+                                   .keep_days = (unsigned)config_int(c, "store.keep_days")};
+    return 0;
+}
+
+void team_fini(struct team *t)
+{
+    free(t->url);
+    free(t->hub);
+    *t = (struct team){0};
+}

@@ -1,0 +1,712 @@
+// Sessions in PostgreSQL.
+//
+// Each session that is used has a queue of requests, in the order of the calls, looked at from the loop's
+// deferred queue. All of its requests go down one connection, so they happen in that order without
+// waiting for each other:
+//
+//     append append read append meta          queue of one session
+//     └──┬───┘      │    │      └─> goes behind the appends
+//        │          │    └────────> waits: one append is under way at a time, and the rest is the next batch
+//        │          └─────────────> goes behind the append: it sees what that wrote
+//        └────────────────────────> afloat.append(), one call, one commit ──> stream ──> answers
+//
+// WRITTEN and SYNCED are the same here: what is answered is committed.
+//
+// An append says which event its hub knows as the last one (`known`). When its answer was lost with the
+// connection and it is sent again, the server finds its token behind that and does nothing.
+//
+// A claim gives this hub an epoch, and every write carries it (0: not claimed). So the server refuses a hub that
+// lost its session, in the transaction of the write.
+//
+// The directory of a session is made here too: outputs of tools, pictures and checkpoints stay on the machine
+// where they were made.
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "base/time.h"
+#include "store/index.h"
+#include "store/journal.h"
+#include "store/pg_store.h"
+#include "store/walk.h"
+
+enum {
+    QUEUE_BYTES = 64 << 20, // that may wait in one session
+    BATCH_BYTES = 8 << 20,  // of one append
+    BATCH_EVENTS = 2000,    //
+    PAGE_BYTES = 256 << 10, // of one read
+    CHECK_BYTES = 1 << 20,  // an event above this is not parsed again here
+    SESSIONS_MAX = 1024,    // that are remembered without need
+};
+
+static const struct pg_stmt stmt_new = {
+    "session_new", "SELECT afloat.session_new($1, $2, $3, $4, $5, $6, $7, $8)"};
+static const struct pg_stmt stmt_meta = {
+    "session_meta", "SELECT afloat.session_meta($1, $2, $3, $4, $5, $6, $7, $8)"};
+static const struct pg_stmt stmt_remove = {"session_remove",
+                                           "SELECT afloat.session_remove($1, $2, $3)"};
+static const struct pg_stmt stmt_known = {
+    "session_known", "SELECT last_seq FROM afloat.sessions WHERE owner = current_user AND id = $1"};
+static const struct pg_stmt stmt_append = {
+    "append", "SELECT * FROM afloat.append($1, $2, $3, $4, $5, $6, $7)"};
+static const struct pg_stmt stmt_read = {
+    "session_read",
+    "SELECT s.last_seq, e.seq, e.ts, e.type, e.fields FROM afloat.sessions s LEFT JOIN LATERAL ("
+    "  SELECT * FROM (SELECT *, sum(octet_length(fields)) OVER (ORDER BY seq) - "
+    "octet_length(fields)"
+    "   AS before FROM (SELECT * FROM afloat.events WHERE owner = current_user AND session = $1"
+    "   AND seq > $2 ORDER BY seq LIMIT $3) AS page) AS sized WHERE before < $4) AS e ON true"
+    " WHERE s.owner = current_user AND s.id = $1 ORDER BY e.seq"};
+static const struct pg_stmt stmt_claim = {"session_claim", "SELECT epoch, " PG_ROW
+                                                           " FROM afloat.session_claim($1, $2)"};
+static const struct pg_stmt stmt_release = {"session_release",
+                                            "SELECT afloat.session_release($1, $2, $3)"};
+
+enum op_kind { OP_NEW, OP_META, OP_REMOVE, OP_APPEND, OP_READ, OP_CLAIM, OP_RELEASE };
+
+/// One request, with copies of all it was given behind it.
+struct op {
+    struct op *next;
+    struct pg_session *s;
+    enum op_kind kind;
+    void *arg;
+    int status; // refused when it was asked for
+    struct err err;
+    size_t bytes;
+    store_done *done;
+    store_append_cb *appended;
+    store_page_cb *paged;
+    store_claim_cb *claimed;
+    struct str dir, meta;
+    struct store_event *events;
+    size_t n;
+    uint64_t after;
+    size_t limit;
+};
+
+struct pg_session {
+    struct pg_store *p;
+    char *id;
+    uint64_t key;
+    struct op *queue, **queue_end;
+    struct op *batch; // being appended
+    size_t batch_n;   // events of it
+    size_t under_way; // requests, the batch included
+    size_t queued_bytes;
+    bool blocked;  // the queue waits for an answer
+    int64_t known; // the last event that we know of; -1: nothing
+    int64_t epoch; // of our claim; 0: none
+    struct loop_task *task;
+};
+
+// ---- answers ----------------------------------------------------------------------------------
+
+static void poke(struct pg_session *s);
+
+static void op_free(struct op *op)
+{
+    struct pg_session *s = op->s;
+    assert(s->queued_bytes >= op->bytes);
+    s->queued_bytes -= op->bytes;
+    pg_store__release(s->p);
+    free(op);
+}
+
+static void fail(struct op *op, const struct err *e)
+{
+    static const struct store_appended nothing;
+    static const struct store_page no_page;
+    if (op->kind == OP_APPEND && op->appended != NULL) {
+        op->appended(op->arg, e->code, &nothing, e);
+    } else if (op->kind == OP_READ) {
+        op->paged(op->arg, e->code, &no_page, e);
+    } else if (op->kind == OP_CLAIM) {
+        op->claimed(op->arg, e->code, NULL, e);
+    } else if (op->done != NULL) {
+        op->done(op->arg, e->code, e);
+    }
+    op_free(op);
+}
+
+static void answered(struct pg_session *s)
+{
+    assert(s->under_way != 0);
+    s->under_way--;
+    poke(s);
+}
+
+/// What this machine has of a removed session. What cannot be removed is in nobody's way.
+static void remove_work(void *arg)
+{
+    (void)!walk_remove(arg, NULL);
+    free(arg);
+}
+
+static void on_done(void *arg, const struct pg_result *r, const struct err *e)
+{
+    struct op *op = arg;
+    struct pg_session *s = op->s;
+    if (op->kind == OP_NEW) {
+        s->blocked = false;
+        s->known = e == NULL ? 0 : s->known;
+    } else if (op->kind == OP_REMOVE) {
+        s->known = -1;
+        s->epoch = 0;
+    }
+    if (e != NULL) {
+        fail(op, e);
+    } else {
+        if (op->kind == OP_REMOVE) {
+            work_submit(s->p->files, 0, remove_work, NULL,
+                        xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0))));
+        }
+        if (op->done != NULL) {
+            op->done(op->arg, 0, NULL);
+        }
+        op_free(op);
+    }
+    answered(s);
+}
+
+// ---- appending --------------------------------------------------------------------------------
+
+static void on_known(void *arg, const struct pg_result *r, const struct err *e)
+{
+    struct pg_session *s = arg;
+    struct err own;
+    s->blocked = false;
+    if (e == NULL && pg_rows(r) == 0) {
+        err_set(&own, ERR_NOT_FOUND, "session '%s' does not exist", s->id);
+        e = &own;
+    }
+    if (e == NULL) {
+        s->known = pg_get_int(r, 0, 0);
+    } else { // nothing that waits can go on
+        struct op *list = s->queue;
+        s->queue = NULL;
+        s->queue_end = &s->queue;
+        for (struct op *next; list != NULL; list = next) {
+            next = list->next;
+            fail(list, e);
+        }
+    }
+    answered(s);
+}
+
+static void ask_known(struct pg_session *s)
+{
+    struct pg_param id = pg_text(str_of(s->id));
+    s->blocked = true;
+    s->under_way++;
+    pg_query(s->p->pg, s->key, &stmt_known, &id, 1, on_known, s);
+}
+
+static void hand_on(const struct pg_session *s, const struct op *batch, uint64_t seq, uint64_t id,
+                    int64_t ts)
+{
+    struct store_stream_event *events = xcalloc(s->batch_n, sizeof *events);
+    size_t n = 0;
+    for (const struct op *op = batch; op != NULL; op = op->next) {
+        for (size_t i = 0; i < op->n; i++, n++) {
+            events[n] = (struct store_stream_event){.id = id + n,
+                                                    .seq = seq + n,
+                                                    .ts = ts,
+                                                    .own = true,
+                                                    .type = op->events[i].type,
+                                                    .session = str_of(s->id),
+                                                    .fields = op->events[i].fields};
+        }
+    }
+    if (n != 0) {
+        pg_stream_wrote(s->p, events, n);
+    }
+    free(events);
+}
+
+static void on_appended(void *arg, const struct pg_result *r, const struct err *e)
+{
+    struct pg_session *s = arg;
+    struct op *batch = s->batch;
+    struct store_appended a = {0};
+    assert(batch != NULL);
+    s->batch = NULL;
+    if (r != NULL) {
+        uint64_t seq = (uint64_t)pg_get_int(r, 0, 0);
+        a.ts = pg_get_int(r, 0, 2);
+        a.last_seq = seq - 1;
+        s->known = MAX(s->known, (int64_t)(seq + s->batch_n - 1));
+        hand_on(s, batch, seq, (uint64_t)pg_get_int(r, 0, 1), a.ts);
+    }
+    for (struct op *next; batch != NULL; batch = next) {
+        next = batch->next;
+        if (e != NULL) {
+            fail(batch, e);
+            continue;
+        }
+        a.first_seq = a.last_seq + 1;
+        a.last_seq += batch->n;
+        if (batch->appended != NULL) {
+            batch->appended(batch->arg, 0, &a, NULL);
+        }
+        op_free(batch);
+    }
+    answered(s);
+}
+
+static void append(struct pg_session *s)
+{
+    struct pg_number n[3];
+    struct buf types, fields;
+    buf_init(&types, SIZE_MAX);
+    buf_init(&fields, SIZE_MAX);
+    pg_array_begin(&types, s->batch_n);
+    pg_array_begin(&fields, s->batch_n);
+    for (const struct op *op = s->batch; op != NULL; op = op->next) {
+        for (size_t i = 0; i < op->n; i++) {
+            pg_array_add(&types, op->events[i].type);
+            pg_array_add(&fields, op->events[i].fields);
+        }
+    }
+    const struct pg_param params[] = {
+        pg_text(str_of(s->id)),  pg_text(str_of(s->p->hub)),       pg_int(&n[0], s->epoch),
+        pg_int(&n[1], s->known), pg_int(&n[2], pg_store__token()), pg_array(&types),
+        pg_array(&fields)};
+    s->under_way++;
+    pg_query(s->p->pg, s->key, &stmt_append, params, 7, on_appended, s);
+    buf_fini(&types);
+    buf_fini(&fields);
+}
+
+/// Take the appends at the head of the queue and write them. An append of nothing is answered by it too.
+static void begin_append(struct pg_session *s)
+{
+    struct op **end = &s->queue;
+    size_t bytes = 0;
+    s->batch_n = 0;
+    while (*end != NULL && (*end)->kind == OP_APPEND && (*end)->status == 0 &&
+           (s->batch_n == 0 ||
+            (bytes + (*end)->bytes <= BATCH_BYTES && s->batch_n + (*end)->n <= BATCH_EVENTS))) {
+        bytes += (*end)->bytes;
+        s->batch_n += (*end)->n;
+        end = &(*end)->next;
+    }
+    s->batch = s->queue;
+    s->queue = *end;
+    s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
+    *end = NULL;
+    append(s);
+}
+
+// ---- the others -------------------------------------------------------------------------------
+
+static void on_read(void *arg, const struct pg_result *r, const struct err *e)
+{
+    struct op *op = arg;
+    struct pg_session *s = op->s;
+    struct err own;
+    struct buf lines;
+    struct store_page page = {.next = op->after};
+    if (e == NULL && pg_rows(r) == 0) {
+        err_set(&own, ERR_NOT_FOUND, "session '%s' does not exist", s->id);
+        e = &own;
+    }
+    if (e != NULL) {
+        fail(op, e);
+        answered(s);
+        return;
+    }
+    buf_init(&lines, SIZE_MAX);
+    for (size_t i = 0; i < pg_rows(r) && !pg_is_null(r, i, 1); i++, page.n++) {
+        char ts[TIME_TEXT];
+        struct str type = pg_get(r, i, 3), fields = pg_get(r, i, 4);
+        page.next = (uint64_t)pg_get_int(r, i, 1);
+        buf_addf(&lines, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"" STR_FMT "\"%s",
+                 (unsigned long long)page.next, time_format(pg_get_int(r, i, 2), ts), STR_ARG(type),
+                 fields.n != 0 ? "," : "");
+        buf_adds(&lines, fields);
+        buf_addz(&lines, "}\n");
+    }
+    page.lines = buf_str(&lines);
+    page.last_seq = (uint64_t)pg_get_int(r, 0, 0);
+    op->paged(op->arg, 0, &page, NULL);
+    buf_fini(&lines);
+    op_free(op);
+    answered(s);
+}
+
+static void begin_read(struct pg_session *s, struct op *op)
+{
+    struct pg_number n[3];
+    int64_t after = (int64_t)MIN(op->after, (uint64_t)INT64_MAX);
+    const struct pg_param params[] = {pg_text(str_of(s->id)), pg_int(&n[0], after),
+                                      pg_int(&n[1], (int64_t)MIN(op->limit, (size_t)INT32_MAX)),
+                                      pg_int(&n[2], PAGE_BYTES)};
+    pg_query(s->p->pg, s->key, &stmt_read, params, 4, on_read, op);
+}
+
+/// The directory for what stays on this machine; blocks.
+static int make_dir(const struct pg_session *s, struct str dir, struct err *e)
+{
+    char *path = xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(dir));
+    int rc = path_mkdirs(path, 0700, e);
+    free(path);
+    return rc;
+}
+
+/// A claim that was granted, until the directory is there.
+struct claim {
+    struct op *op;
+    struct arena a;
+    struct store_row row; // in the arena
+    int status;
+    struct err err;
+};
+
+static void claim_work(void *arg)
+{
+    struct claim *c = arg;
+    c->status = make_dir(c->op->s, c->row.dir, &c->err);
+}
+
+static void on_claim_ready(void *arg)
+{
+    struct claim *c = arg;
+    struct pg_session *s = c->op->s;
+    s->blocked = false;
+    c->op->claimed(c->op->arg, c->status, c->status < 0 ? NULL : &c->row,
+                   c->status < 0 ? &c->err : NULL);
+    op_free(c->op);
+    arena_fini(&c->a);
+    free(c);
+    answered(s);
+}
+
+static void on_claimed(void *arg, const struct pg_result *r, const struct err *e)
+{
+    struct op *op = arg;
+    struct pg_session *s = op->s;
+    if (e != NULL) {
+        s->blocked = false;
+        fail(op, e);
+        answered(s);
+        return;
+    }
+    struct claim *c = xcalloc(1, sizeof *c);
+    c->op = op;
+    c->row = pg_store__row(r, 0, 1);
+    arena_init(&c->a);
+    struct str *const texts[] = {&c->row.id,    &c->row.dir,   &c->row.kind,
+                                 &c->row.state, &c->row.title, &c->row.meta};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        *texts[i] = arena_str(&c->a, *texts[i]);
+    }
+    s->epoch = pg_get_int(r, 0, 0);
+    s->known = MAX(s->known, (int64_t)c->row.last_seq);
+    work_submit(s->p->files, 0, claim_work, on_claim_ready, c);
+}
+
+static void new_work(void *arg)
+{
+    struct op *op = arg;
+    op->status = make_dir(op->s, op->dir, &op->err);
+}
+
+/// What lists show of it, out of its metadata.
+static void send_row(struct op *op)
+{
+    struct pg_session *s = op->s;
+    struct index_row x = {0};
+    struct arena a;
+    struct pg_number n[3];
+    bool fresh = op->kind == OP_NEW;
+    arena_init(&a);
+    index_row_from_meta(&x, str_of(s->id), op->dir, op->meta, &a);
+    struct pg_param epoch = pg_int(&n[0], s->epoch), started = pg_int(&n[1], x.row.started_at),
+                    token = pg_int(&n[2], pg_store__token());
+    struct pg_param kind = pg_text(x.row.kind), state = pg_text(x.row.state),
+                    title = pg_text(x.row.title), meta = pg_text(op->meta);
+    const struct pg_param made[] = {
+        pg_text(str_of(s->id)), pg_text(op->dir), kind, state, title, meta, started, token};
+    const struct pg_param changed[] = {pg_text(str_of(s->id)),
+                                       pg_text(str_of(s->p->hub)),
+                                       epoch,
+                                       kind,
+                                       state,
+                                       title,
+                                       meta,
+                                       started};
+    pg_query(s->p->pg, s->key, fresh ? &stmt_new : &stmt_meta, fresh ? made : changed, 8, on_done,
+             op);
+    arena_fini(&a);
+}
+
+static void on_dir(void *arg)
+{
+    struct op *op = arg;
+    struct pg_session *s = op->s;
+    if (op->status == 0 && s->p->gone) {
+        op->status = err_set(&op->err, -ECANCELED, "the store is being closed");
+    }
+    if (op->status < 0) {
+        s->blocked = false;
+        fail(op, &op->err);
+        answered(s);
+    } else {
+        send_row(op);
+    }
+}
+
+// ---- the queue --------------------------------------------------------------------------------
+
+static void begin(struct pg_session *s, struct op *op)
+{
+    struct pg_store *p = s->p;
+    struct pg_number n;
+    const struct pg_param params[] = {pg_text(str_of(s->id)), pg_text(str_of(p->hub)),
+                                      pg_int(&n, s->epoch)};
+    s->under_way++;
+    switch (op->kind) {
+    case OP_NEW:
+        s->blocked = true;
+        work_submit(p->files, 0, new_work, on_dir, op);
+        break;
+    case OP_META: send_row(op); break;
+    case OP_REMOVE: pg_query(p->pg, s->key, &stmt_remove, params, 3, on_done, op); break;
+    case OP_READ: begin_read(s, op); break;
+    case OP_CLAIM:
+        s->blocked = true;
+        pg_query(p->pg, s->key, &stmt_claim, params, 2, on_claimed, op);
+        break;
+    case OP_RELEASE:
+        s->epoch = 0;
+        pg_query(p->pg, s->key, &stmt_release, params, 3, on_done, op);
+        break;
+    case OP_APPEND: assert(!"appends go in batches");
+    }
+}
+
+static void forget(struct pg_session *s)
+{
+    map_remove(&s->p->sessions, str_of(s->id));
+    free(s->id);
+    free(s);
+}
+
+static void pump(void *arg)
+{
+    struct pg_session *s = arg;
+    s->task = NULL;
+    while (s->queue != NULL && !s->blocked) {
+        struct op *op = s->queue;
+        if (s->p->gone) {
+            op->status = err_set(&op->err, -ECANCELED, "the store is being closed");
+        }
+        if (op->status == 0 && op->kind == OP_APPEND) {
+            if (s->known < 0) {
+                ask_known(s);
+            } else if (s->batch == NULL) {
+                begin_append(s);
+                continue;
+            }
+            break;
+        }
+        s->queue = op->next;
+        s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
+        if (op->status < 0) {
+            fail(op, &op->err);
+        } else {
+            begin(s, op);
+        }
+    }
+    bool idle = s->queue == NULL && s->under_way == 0 && s->task == NULL && s->epoch == 0;
+    if (idle && (s->p->closing || s->p->sessions.n > SESSIONS_MAX || s->known < 0)) {
+        forget(s);
+    }
+}
+
+static void poke(struct pg_session *s)
+{
+    if (s->task == NULL) {
+        s->task = loop_defer(s->p->loop, pump, s);
+    }
+}
+
+static struct pg_session *find(struct pg_store *p, struct str id)
+{
+    struct pg_session *s = map_get(&p->sessions, id);
+    if (s == NULL) {
+        s = xcalloc(1, sizeof *s);
+        s->p = p;
+        s->id = str_dup(id);
+        s->key = 1 + map_hash(id) % 1021;
+        s->known = -1;
+        s->queue_end = &s->queue;
+        map_set(&p->sessions, id, s);
+    }
+    return s;
+}
+
+static struct op *op_new(enum op_kind kind, size_t extra, void *arg)
+{
+    struct op *op = xcalloc(1, sizeof *op + extra);
+    op->kind = kind;
+    op->bytes = extra;
+    op->arg = arg;
+    return op;
+}
+
+static void submit(struct store *store, struct str id, struct op *op)
+{
+    struct pg_store *p = pg_store_of(store);
+    bool valid = store_id_valid(id);
+    struct pg_session *s = find(p, valid ? id : STR(""));
+    op->s = s;
+    if (!valid) {
+        op->status = err_set(&op->err, ERR_INVALID, "not a session's id: '" STR_FMT "'",
+                             (int)MIN(id.n, 80), id.p);
+    } else if (op->kind == OP_APPEND && s->queued_bytes + op->bytes > QUEUE_BYTES) {
+        op->status = err_set(&op->err, UV_ENOBUFS, "too much waits to be written for '%s'", s->id);
+    }
+    s->queued_bytes += op->bytes;
+    *s->queue_end = op;
+    s->queue_end = &op->next;
+    pg_store__hold(p);
+    poke(s);
+}
+
+static struct str copy_to(char **at, struct str s)
+{
+    struct str copy = {*at, s.n};
+    if (s.n != 0) {
+        memcpy(*at, s.p, s.n);
+    }
+    *at += s.n;
+    return copy;
+}
+
+// ---- public -----------------------------------------------------------------------------------
+
+static void check_meta(struct op *op)
+{
+    struct arena a;
+    struct json *v;
+    arena_init(&a);
+    if (json_parse(&v, &a, op->meta, NULL, &op->err) < 0) {
+        op->status = err_prefix(&op->err, "metadata");
+    } else if (v->type != JSON_OBJ) {
+        op->status = err_set(&op->err, ERR_INVALID, "metadata is not a JSON object");
+    }
+    arena_fini(&a);
+}
+
+void pg_session_new(struct store *s, struct str id, struct str dir, struct str meta, store_done *cb,
+                    void *arg)
+{
+    struct op *op = op_new(OP_NEW, dir.n + meta.n, arg);
+    char *at = (char *)(op + 1);
+    op->done = cb;
+    op->dir = copy_to(&at, dir);
+    op->meta = copy_to(&at, meta);
+    check_meta(op);
+    if (store_id_valid(id) && !walk_dir_valid(dir, id)) {
+        op->status = err_set(&op->err, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
+                             (int)MIN(dir.n, 120), dir.p);
+    }
+    submit(s, id, op);
+}
+
+void pg_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg)
+{
+    struct op *op = op_new(OP_META, meta.n, arg);
+    char *at = (char *)(op + 1);
+    op->done = cb;
+    op->meta = copy_to(&at, meta);
+    check_meta(op);
+    submit(s, id, op);
+}
+
+void pg_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
+{
+    struct op *op = op_new(OP_REMOVE, 0, arg);
+    op->done = cb;
+    submit(s, id, op);
+}
+
+/// The checks of a journal. What is too large to be parsed on the loop comes from our own writer.
+static void check_events(struct op *op)
+{
+    struct buf line;
+    buf_init(&line, (size_t)STORE_LINE_MAX + 4096);
+    for (size_t i = 0; i < op->n && op->status == 0; i++) {
+        const struct store_event *ev = &op->events[i];
+        buf_clear(&line);
+        if (ev->fields.n < CHECK_BYTES) {
+            op->status = journal_encode(&line, 1, 0, ev, &op->err);
+        } else if (ev->fields.n >= STORE_LINE_MAX - 512) {
+            op->status =
+                err_set(&op->err, ERR_TOO_LARGE, "event is above %d bytes", STORE_LINE_MAX);
+        }
+    }
+    buf_fini(&line);
+}
+
+void pg_session_append(struct store *s, struct str id, const struct store_event *events, size_t n,
+                       enum store_durability durability, store_append_cb *cb, void *arg)
+{
+    size_t bytes = n * sizeof *events;
+    (void)durability;
+    for (size_t i = 0; i < n; i++) {
+        bytes += events[i].type.n + events[i].fields.n;
+    }
+    struct op *op = op_new(OP_APPEND, bytes, arg);
+    op->appended = cb;
+    op->n = n;
+    op->events = (struct store_event *)(op + 1);
+    char *at = (char *)(op->events + n);
+    for (size_t i = 0; i < n; i++) {
+        op->events[i].type = copy_to(&at, events[i].type);
+        op->events[i].fields = copy_to(&at, events[i].fields);
+    }
+    check_events(op);
+    submit(s, id, op);
+}
+
+void pg_session_read(struct store *s, struct str id, uint64_t after, size_t limit,
+                     store_page_cb *cb, void *arg)
+{
+    struct op *op = op_new(OP_READ, 0, arg);
+    op->paged = cb;
+    op->after = after;
+    op->limit = limit;
+    submit(s, id, op);
+}
+
+void pg_session_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg)
+{
+    struct op *op = op_new(OP_CLAIM, 0, arg);
+    op->claimed = cb;
+    submit(s, id, op);
+}
+
+void pg_session_release(struct store *s, struct str id)
+{
+    submit(s, id, op_new(OP_RELEASE, 0, NULL));
+}
+
+void pg_sessions_fini(struct pg_store *p)
+{
+    size_t at = 0;
+    struct str id;
+    void *value;
+    while (map_next(&p->sessions, &at, &id, &value)) {
+        struct pg_session *s = value;
+        assert(s->queue == NULL && s->under_way == 0);
+        if (s->task != NULL) {
+            loop_cancel(p->loop, s->task);
+        }
+        forget(s);
+    }
+    map_fini(&p->sessions);
+}

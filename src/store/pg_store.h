@@ -1,0 +1,105 @@
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "loop/timer.h"
+#include "loop/work.h"
+#include "pg/pg.h"
+#include "store/doc.h"
+#include "store/store_int.h"
+
+// What the files of the store in PostgreSQL share.
+//
+//     pg_store.c    opened and closed; lists, documents, the hub's own row, health
+//     pg_session.c  sessions: queues of requests, appends in batches, claims
+//     pg_stream.c   the stream over all hubs: followed, written, read
+
+struct pg_session;
+
+/// An event that waits to be written to the stream.
+struct pg_emit;
+
+struct pg_store {
+    struct store store;
+    struct loop *loop;
+    struct pg *pg; // NULL until the database was looked at
+    char *home, *url, *hub, *identity, *version;
+    vec(char *) labels;
+    unsigned lease_s, keep_days;
+    int64_t epoch; // of this hub
+    char *channel;
+    int schema;
+    struct lane *files;
+    struct docs docs; // that stay on this machine
+    void (*notice)(void *arg, const struct store_notice *n);
+    store_done *ready;
+    void *arg;
+    size_t open; // requests that are not answered yet
+    bool closing;
+    bool stopped; // its row says so
+    bool gone;    // the pool is closed, or closing
+    store_done *closed;
+    void *closed_arg;
+    struct loop_task *close_task;
+    struct timer beat, care;
+
+    struct map sessions; // struct pg_session by id
+
+    store_stream_cb *follow;  // NULL: nobody follows
+    store_done *follow_ready; // NULL: it was called
+    void *follow_arg;
+    uint64_t seen;  // the last id that was handed on
+    uint64_t heard; // the highest that is known to be there
+    bool fetching;
+    struct timer poll;
+    struct pg_emit *emits, **emits_end; // that wait
+    size_t n_emits, emit_bytes, dropped;
+    bool emitting;
+};
+
+/// The implementation behind the face.
+struct pg_store *pg_store_of(struct store *s);
+/// A request begins, or is answered: closing waits for all.
+void pg_store__hold(struct pg_store *p);
+void pg_store__release(struct pg_store *p);
+/// A random number, positive, for a request that may come twice.
+int64_t pg_store__token(void);
+
+/// Columns of a session in the order in which pg_store__row() reads them.
+#define PG_ROW                                                                                     \
+    "id, dir, kind, state, title, meta, started_at, updated_at, last_seq, coalesce(hub, '')"
+/// A row that begins at column `at`; borrowed from the result.
+struct store_row pg_store__row(const struct pg_result *r, size_t row, int at);
+
+// pg_session.c
+
+/// As their namesakes in store.h.
+void pg_session_new(struct store *s, struct str id, struct str dir, struct str meta, store_done *cb,
+                    void *arg);
+void pg_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg);
+void pg_session_remove(struct store *s, struct str id, store_done *cb, void *arg);
+void pg_session_append(struct store *s, struct str id, const struct store_event *events, size_t n,
+                       enum store_durability durability, store_append_cb *cb, void *arg);
+void pg_session_read(struct store *s, struct str id, uint64_t after, size_t limit,
+                     store_page_cb *cb, void *arg);
+void pg_session_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg);
+void pg_session_release(struct store *s, struct str id);
+/// Free what is remembered of sessions; none may have a request.
+void pg_sessions_fini(struct pg_store *p);
+
+// pg_stream.c
+
+/// Set up; nothing is followed yet.
+void pg_stream_init(struct pg_store *p);
+/// As their namesakes in store.h.
+void pg_stream_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
+                      void *arg);
+void pg_stream_unfollow(struct store *s);
+void pg_stream_emit(struct store *s, struct str type, struct str session, struct str fields,
+                    store_emit_cb *cb, void *arg);
+void pg_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
+                    void *arg);
+/// The doorbell rang: there are events up to `id`; 0: perhaps.
+void pg_stream_heard(struct pg_store *p, uint64_t id);
+/// Events of this hub were written from `first_id` on: hand them on at once if they are the next ones.
+void pg_stream_wrote(struct pg_store *p, const struct store_stream_event *events, size_t n);

@@ -1,0 +1,155 @@
+"""Several hubs, each with a home of its own, on one PostgreSQL; and what happens between them."""
+import json
+import pathlib
+import shutil
+import socket
+import tempfile
+import threading
+
+from conftest import DEADLINE, Home, Hub, retry
+
+LEASE_S = 3
+
+
+class Team:
+    def __init__(self, database, url=None):
+        self.database = database
+        self.url = url or database.url()
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="afloat-team-"))
+        self.homes, self.hubs = {}, {}
+
+    def home(self, name, url=None, more=""):
+        dir = self.root / name
+        dir.mkdir()
+        (dir / "config.toml").write_text(
+            f'[store]\nurl = "{url or self.url}"\nhub_name = "{name}"\nlease_s = {LEASE_S}\n{more}')
+        self.homes[name] = Home(dir)
+        return self.homes[name]
+
+    def start(self, *names, **more):
+        """Start a hub for each name; their homes."""
+        for name in names:
+            home = self.homes.get(name) or self.home(name, **more)
+            self.hubs[name] = Hub(home)
+        homes = [self.homes[n] for n in names]
+        return homes if len(homes) > 1 else homes[0]
+
+    def kill(self, name):
+        hub = self.hubs.pop(name)
+        hub.process.kill()
+        hub.process.communicate()
+
+    def close(self):
+        for hub in self.hubs.values():
+            hub.close()
+        for home in self.homes.values():
+            home.close()
+        shutil.rmtree(self.root)
+
+
+class Reader(threading.Thread):
+    """Server-sent events of a hub, until close(): self.events holds (id, type, data)."""
+
+    def __init__(self, home, path="/events", last=None):
+        super().__init__(daemon=True)
+        self.events = []
+        self.socket = home.connect()
+        self.socket.settimeout(None)
+        self.last = last
+        head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+        if last is not None:
+            head += f"Last-Event-ID: {last}\r\n"
+        self.socket.sendall(head.encode() + b"\r\n")
+        self.start()
+
+    def run(self):
+        stream = self.socket.makefile("rb")
+        frame = {}
+        try:
+            for line in stream:
+                line = line.decode().rstrip("\r\n")
+                name, _, value = line.partition(": ")
+                if name in ("id", "event", "data"):
+                    frame[name] = value
+                elif not line and "data" in frame:
+                    data = json.loads(frame["data"])
+                    self.last = int(frame.get("id", 0))
+                    self.events.append((self.last, frame["event"], data))
+                    frame = {}
+        except (OSError, ValueError):
+            pass
+
+    def wait_for(self, test, deadline=DEADLINE):
+        return retry(lambda: [e for e in list(self.events) if test(e)], deadline)[0]
+
+    def close(self):
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.join(DEADLINE)
+        self.socket.close()
+
+
+class Proxy:
+    """Stands between hubs and the server, and cuts connections when told."""
+
+    def __init__(self, database):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="afloat-proxy-"))
+        self.target = str(database.server.dir / ".s.PGSQL.5432")
+        self.pairs, self.open = [], True
+        self.refusing = False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.dir / ".s.PGSQL.5432"))
+        self.listener.listen(64)
+        self.url = f"postgresql://boss@/{database.name}?host={self.dir}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while self.open:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.refusing:
+                near.close()
+                continue
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                far.connect(self.target)
+            except OSError:
+                near.close()
+                continue
+            self.pairs.append((near, far))
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def _pump(a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+        except OSError:
+            pass
+        for s in (a, b):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        """Break every connection at once."""
+        pairs, self.pairs = self.pairs, []
+        for pair in pairs:
+            for s in pair:
+                try:
+                    s.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+        return len(pairs)
+
+    def close(self):
+        self.open = False
+        self.listener.close()
+        self.cut()
+        shutil.rmtree(self.dir)
