@@ -324,6 +324,7 @@ local loader = inert("reload", "load_plugin", "reload_plugin", "unload_plugin", 
 local worktree = inert("create", "remove", "list")
 local pty = inert("list", "new", "show", "kill", "screen", "input")
 local http = inert("request", "get", "post")
+local sqlite = inert("query")
 hub.hooks, hub.loader = hooks, loader
 
 local api = {
@@ -346,7 +347,7 @@ local api = {
   ToolResult = function(t) return t end,
   exec = refuse,
   state = state, hooks = hooks, events = events, timer = timer, watch = watch, fs = fs, store = store, hub = hub,
-  config = config, loader = loader, worktree = worktree, pty = pty, http = http, secrets = { get = refuse },
+  config = config, loader = loader, worktree = worktree, pty = pty, http = http, sqlite = sqlite, secrets = { get = refuse },
 }
 for _, p in ipairs(points) do
   api[p] = function(opts, fn) return (add_hook(p, opts, fn, 2)) end

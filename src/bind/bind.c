@@ -28,6 +28,7 @@ static const struct {
     {"exec", face_exec},         {"http", face_http},       {"watch", face_watch},
     {"store", face_store},       {"secrets", face_secrets}, {"hub", face_hub},
     {"worktree", face_worktree}, {"on", face_on},           {"pty", face_pty},
+    {"sqlite", face_sqlite},
 };
 
 // ---- owners -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ int face_hub(lua_State *L);
 int face_on(lua_State *L);
 int face_pty(lua_State *L);
 int face_secrets(lua_State *L);
+int face_sqlite(lua_State *L);
 int face_store(lua_State *L);
 int face_watch(lua_State *L);
 int face_worktree(lua_State *L);

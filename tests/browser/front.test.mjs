@@ -1,4 +1,5 @@
 // Front plugins in a real page: swapped under the reader's hands, broken, slow, in conflict, removed.
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { assert, equal, open } from "./rig.mjs";
@@ -295,8 +296,9 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
 
   async "the shipped plugins answer questions and show data"({ browser, hub }) {
     const config = path.join(hub.home, "config.toml");
+    execFileSync("python3", ["-c", "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('create table people (name text)'); db.execute(\"insert into people values ('<b>Lin</b>')\"); db.commit()", path.join(hub.project, "shop.db")]);
     hub.write("data/orders.csv", "id,customer,total\n1,\"Ada, Countess\",10.5\n2,Grace,7\n");
-    fs.writeFileSync(config, `[[plugins]]\nname = "ask-user"\n[[plugins]]\nname = "data-catalog"\n[plugins.options]\ncsv_dir = "${hub.project}/data"\n`);
+    fs.writeFileSync(config, `[[plugins]]\nname = "ask-user"\n[[plugins]]\nname = "data-catalog"\n[plugins.options]\ncsv_dir = "${hub.project}/data"\nsqlite = "${hub.project}/shop.db"\n`);
     await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 2, "both are loaded");
     const { page, close } = await open(browser, hub);
 
@@ -314,6 +316,8 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await table.getByLabel("Filter rows").fill("grace");
     equal(await table.getByRole("row").count(), 2);
     equal((await hub.api("POST", "/ui/command", { kind: "open_surface", params: { kind: "dataset", target: "orders" } })).result, { opened: "data-catalog.dataset" });
+    await page.getByRole("button", { name: /^people.*table of shop\.db/ }).click(); // of a real SQLite file
+    await table.getByRole("cell", { name: "<b>Lin</b>" }).waitFor();
     await close();
     fs.rmSync(config);
     await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 0, "both are gone");

@@ -1,5 +1,6 @@
 """The plugins that come with the program, in real turns of the offline model."""
 import json
+import sqlite3
 
 import pytest
 
@@ -77,3 +78,59 @@ def test_one_is_added_and_removed_by_its_name(home, hub):
     assert unknown.returncode == 1 and "cost-guard" in unknown.stderr and "logger" in unknown.stderr
     home.ok("plugin", "remove", "logger")
     assert home.json("plugin", "list")["plugins"] == []
+
+
+def shop(path):
+    """A real SQLite file: odd names, a view, nulls."""
+    db = sqlite3.connect(path)
+    db.executescript("""
+        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total REAL, note BLOB);
+        INSERT INTO orders VALUES (1, 'Ada, Countess', 10.5, NULL), (2, 'Grace', 7, 'fast');
+        CREATE TABLE "od""d name" ("a b" TEXT);
+        CREATE VIEW large AS SELECT * FROM orders WHERE total > 8;
+    """)
+    db.close()
+
+
+def test_data_catalog_shows_tables_and_views_of_an_sqlite_file(home, use, tmp_path):
+    shop(tmp_path / "shop.db")
+    use("data-catalog", f'[plugins.options]\nsqlite = "{tmp_path}/shop.db"')
+    sets = home.json("api", "GET", "/api/plugins/data-catalog/datasets")["datasets"]
+    assert [(s["name"], s["description"]) for s in sets] == [
+        ("large", "1 row, view of shop.db"), ('od"d name', "0 rows, table of shop.db"), ("orders", "2 rows, table of shop.db")]
+    table = home.json("api", "GET", "/api/plugins/data-catalog/datasets/orders")
+    assert table["columns"] == ["id", "customer", "total", "note"] and table["total"] == 2
+    assert table["rows"] == [["1", "Ada, Countess", "10.5", ""], ["2", "Grace", "7.0", "fast"]]
+    db = sqlite3.connect(tmp_path / "shop.db")  # what is written later is there at the next look
+    db.execute("INSERT INTO orders (customer) VALUES ('Lin')")
+    db.commit()
+    db.close()
+    assert home.json("api", "GET", "/api/plugins/data-catalog/datasets/orders")["total"] == 3
+    found = home.json("tool", "run", "catalog_search", '{"query": "customer"}')
+    assert "orders" in json.dumps(found)
+
+
+def test_sqlite_only_reads_and_is_bounded(home, start_hub, tmp_path):
+    shop(tmp_path / "shop.db")
+    (home.dir / "plugins").mkdir()
+    (home.dir / "plugins/ask.lua").write_text(f"""
+        tool {{ name = "ask", description = "d", input = {{ sql = "string", path = "string?" }}, run = function(ctx, input)
+          local r, why = sqlite.query(input.path or "{tmp_path}/shop.db", input.sql)
+          return r and json.encode(r) or "no: " .. why
+        end }}
+    """)
+    start_hub()
+
+    def ask(sql, **more):
+        return home.json("tool", "run", "ask", json.dumps({"sql": sql, **more}))["output"]
+
+    assert json.loads(ask("SELECT 1 AS one, 'x', NULL, 2.5")) == {"columns": ["one", "'x'", "NULL", "2.5"], "rows": [[1, "x", None, 2.5]], "more": False}
+    for sql, why in (("DELETE FROM orders", "only statements that read"), ("SELECT 1; SELECT 2", "more than one statement"), ("", "no statement"),
+                     ("SELEKT", "syntax error"), (f"ATTACH '{tmp_path}/new.db' AS n", "too many attached"),
+                     ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c", "it took too long")):
+        assert why in ask(sql), sql
+    assert not (tmp_path / "new.db").exists()
+    many = json.loads(ask("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 20000) SELECT x FROM c"))
+    assert len(many["rows"]) == 10000 and many["more"] is True
+    assert "unable to open" in ask("SELECT 1", path=f"{tmp_path}/none.db")
+    assert not (tmp_path / "none.db").exists(), "a file that is not there is not made"

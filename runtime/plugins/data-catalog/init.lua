@@ -1,14 +1,16 @@
 -- data-catalog: data sets as tools for a model, and as tables in the page (front/). Whoever installs it says what
--- there is: a directory of CSV files, or a list without data.
+-- there is: an SQLite file, a directory of CSV files, or a list without data.
 --
 --     [[plugins]]
 --     name = "data-catalog"
 --     [plugins.options]
+--     sqlite = "/home/ada/shop.db"
 --     csv_dir = "/home/ada/data"
 --     datasets = [{ name = "orders", description = "one row an order", columns = ["id", "total"] }]
 
 local catalog = require "catalog"
 local csv = require "csv"
+local database = require "database"
 
 local ROWS = 200 -- of a table in the page
 
@@ -17,6 +19,11 @@ return function(options)
   local function sets()
     local all = {}
     for _, set in ipairs(options.datasets or {}) do all[#all + 1] = set end
+    if options.sqlite then
+      local tables, why = database.sets(options.sqlite)
+      if not tables then log.warn(why) end
+      for _, set in ipairs(tables or {}) do all[#all + 1] = set end
+    end
     for _, name in ipairs(options.csv_dir and fs.list(options.csv_dir) or {}) do
       local stem = name:match("^(.+)%.csv$")
       local text = stem and fs.read(options.csv_dir .. "/" .. name)
@@ -55,7 +62,9 @@ return function(options)
         local set, why = describe(req.params.name)
         if not set then return response { status = 404, body = why } end
         local rows, total = {}, 0
-        if set.file then
+        if set.table then
+          rows, total = database.rows(options.sqlite, set.table, ROWS)
+        elseif set.file then
           local text = fs.read(options.csv_dir .. "/" .. set.file) or ""
           local _
           _, rows, total = csv.read(text, ROWS)

@@ -32,7 +32,7 @@ function DataTab() {
   return (
     <div className="data-tab">
       <input type="search" aria-label="Find data sets" placeholder="Find data sets" value={query} onChange={(e) => setQuery(e.target.value)} />
-      {sets?.length === 0 && <p className="data-none">No data sets. Set <code>csv_dir</code> in the plugin's options.</p>}
+      {sets?.length === 0 && <p className="data-none">No data sets. Set <code>sqlite</code> or <code>csv_dir</code> in the plugin's options.</p>}
       <ul>
         {sets?.map((s) => (
           <li key={s.name}>
@@ -53,6 +53,7 @@ function DataPanel({ params, setTitle }: PanelProps) {
     let current = true;
     if (name) {
       setTitle(name);
+      setFilter("");
       hub.api(`${ROUTE}/${encodeURIComponent(name)}`).then((t) => { if (current) setTable(t as Table); }, (e: Error) => hub.toast(e.message, "error"));
     }
     return () => { current = false; };

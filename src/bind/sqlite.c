@@ -1,0 +1,228 @@
+// sqlite: read an SQLite file from Lua.
+//
+//     sqlite.query(path, sql, args?, callback?) ──> a thread: open read-only, run, close ──> {columns, rows, more}
+//
+// Each query opens the file anew, so no connection outlives the code that asked, and a file that was replaced is
+// seen. Only one statement, and only one that reads: the file is opened read-only and nothing can be attached. Time, rows
+// and bytes are bounded; what is left out is said (`more`).
+
+#include <lauxlib.h>
+#include <sqlite3.h>
+
+#include "bind/bind_int.h"
+#include "bind/faces.h"
+
+enum {
+    QUERY_MS = 5000,
+    STEPS = 10000, // of SQLite's machine between looks at the clock
+    ROWS_MAX = 10000,
+    BYTES_MAX = 8 << 20,
+    ARGS_MAX = 100,
+    WAIT_MS = 1000, // for a writer
+};
+
+struct query {
+    struct bind_op op;
+    struct arena arena;
+    char *path;
+    const char *sql;
+    const struct json *args; // an array, or NULL
+    struct buf answer;       // JSON
+    char error[256];         // "": none
+    struct timespec until;   // CLOCK_MONOTONIC
+};
+
+static void query_free(struct bind_op *op)
+{
+    struct query *q = container_of(op, struct query, op);
+    arena_fini(&q->arena);
+    buf_fini(&q->answer);
+    free(q->path);
+    free(q);
+}
+
+// ---- on a thread --------------------------------------------------------------------------------
+
+static int on_steps(void *arg)
+{
+    const struct query *q = arg;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > q->until.tv_sec ||
+           (now.tv_sec == q->until.tv_sec && now.tv_nsec > q->until.tv_nsec);
+}
+
+static int bind_args(struct query *q, sqlite3_stmt *s)
+{
+    int n = 0, rc = SQLITE_OK;
+    json_foreach_item (v, q->args) {
+        n++;
+        switch (v->type) {
+        case JSON_INT: rc = sqlite3_bind_int64(s, n, v->i); break;
+        case JSON_BOOL: rc = sqlite3_bind_int(s, n, json_bool(v, false)); break;
+        case JSON_STR:
+            rc = sqlite3_bind_text64(s, n, v->s.p, v->s.n, SQLITE_STATIC, SQLITE_UTF8);
+            break;
+        case JSON_NULL: rc = sqlite3_bind_null(s, n); break;
+        default: rc = sqlite3_bind_double(s, n, json_double(v, 0));
+        }
+        if (rc != SQLITE_OK) {
+            break;
+        }
+    }
+    return rc;
+}
+
+static void write_value(struct jw *w, sqlite3_stmt *s, int i)
+{
+    switch (sqlite3_column_type(s, i)) {
+    case SQLITE_INTEGER: jw_int(w, sqlite3_column_int64(s, i)); break;
+    case SQLITE_FLOAT: jw_double(w, sqlite3_column_double(s, i)); break;
+    case SQLITE_NULL: jw_null(w); break;
+    default: {
+        const char *text = sqlite3_column_blob(s, i);
+        jw_str(w, (struct str){text != NULL ? text : "", (size_t)sqlite3_column_bytes(s, i)});
+    }
+    }
+}
+
+/// Write the rows; the code of the last step, SQLITE_ROW when some were left out.
+static int write_rows(struct query *q, sqlite3_stmt *s)
+{
+    struct jw w;
+    int rc = SQLITE_OK, columns = sqlite3_column_count(s);
+    jw_init(&w, &q->answer);
+    jw_obj(&w);
+    jw_karr(&w, "columns");
+    for (int i = 0; i < columns; i++) {
+        jw_strz(&w, sqlite3_column_name(s, i));
+    }
+    jw_end_arr(&w);
+    jw_karr(&w, "rows");
+    for (size_t n = 0; (rc = sqlite3_step(s)) == SQLITE_ROW; n++) {
+        if (n == ROWS_MAX || q->answer.n > BYTES_MAX) {
+            break;
+        }
+        jw_arr(&w);
+        for (int i = 0; i < columns; i++) {
+            write_value(&w, s, i);
+        }
+        jw_end_arr(&w);
+    }
+    jw_end_arr(&w);
+    jw_kbool(&w, "more", rc == SQLITE_ROW);
+    jw_end_obj(&w);
+    return rc;
+}
+
+static int run(struct query *q, sqlite3 *db)
+{
+    sqlite3_stmt *s = NULL;
+    const char *rest = "";
+    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_busy_timeout(db, WAIT_MS);
+    sqlite3_progress_handler(db, STEPS, on_steps, q);
+    int rc = sqlite3_prepare_v2(db, q->sql, -1, &s, &rest);
+    const char *wrong = rc != SQLITE_OK ? NULL
+                        : s == NULL     ? "there is no statement"
+                        : rest[strspn(rest, " \t\r\n;")] != '\0'
+                            ? "there is more than one statement"
+                        : !sqlite3_stmt_readonly(s) ? "only statements that read are run"
+                                                    : NULL;
+    if (wrong != NULL) {
+        snprintf(q->error, sizeof q->error, "%s", wrong);
+    } else if (rc == SQLITE_OK && (rc = bind_args(q, s)) == SQLITE_OK) {
+        rc = write_rows(q, s);
+    }
+    bool good = rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW;
+    if (!good) {
+        snprintf(q->error, sizeof q->error, "%s",
+                 rc == SQLITE_INTERRUPT ? "it took too long" : sqlite3_errmsg(db));
+    }
+    sqlite3_finalize(s);
+    return rc;
+}
+
+static void on_work(void *arg)
+{
+    struct query *q = arg;
+    sqlite3 *db = NULL;
+    clock_gettime(CLOCK_MONOTONIC, &q->until);
+    q->until.tv_sec += QUERY_MS / 1000;
+    int rc = sqlite3_open_v2(q->path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK) {
+        snprintf(q->error, sizeof q->error, "%s",
+                 db != NULL ? sqlite3_errmsg(db) : "out of memory");
+    } else {
+        run(q, db);
+    }
+    sqlite3_close(db);
+}
+
+// ---- on the loop --------------------------------------------------------------------------------
+
+static void on_done(void *arg)
+{
+    struct query *q = arg;
+    lua_State *L = bind__op_answer_begin(&q->op);
+    struct json *v = NULL;
+    if (L != NULL && q->error[0] == '\0' &&
+        json_parse(&v, &q->arena, buf_str(&q->answer), NULL, NULL) == 0) {
+        value_push(L, v);
+        bind__op_answer(&q->op, 1);
+    } else if (L != NULL) {
+        bind__op_answer(&q->op, args_fail(L, "sqlite.query: '%s': %s", q->path, q->error));
+    }
+    query_free(&q->op);
+}
+
+static int query_start(struct bind_op *op, struct err *e)
+{
+    (void)e;
+    struct query *q = container_of(op, struct query, op);
+    work_submit(op->o->bind->files, work_mount_key(q->path), on_work, on_done, q);
+    return 0;
+}
+
+static const struct bind_op_kind query_kind = {
+    .line = LINE_FS, .start = query_start, .free = query_free}; // a thread cannot be stopped
+
+/// sqlite.query(path, sql, args?, callback?): {columns, rows, more}, or nil and a message.
+static int l_query(lua_State *L)
+{
+    static const char fn[] = "sqlite.query";
+    const char *path = args_z(L, 1, fn, "path"), *sql = args_z(L, 2, fn, "sql");
+    bool plain = lua_isfunction(L, 3);
+    int callback = plain ? 3 : 4;
+    if (!plain && !lua_isnoneornil(L, 3) && !lua_istable(L, 3)) {
+        return luaL_error(L, "%s: args must be a table, not %s", fn, luaL_typename(L, 3));
+    }
+    lua_settop(L, 4);
+    bind__op_check(L, callback, fn); // may raise: nothing is held yet
+    char *whole = bind__fs_resolve(path);
+    if (whole == NULL) {
+        return luaL_error(L, "%s: path must be absolute or begin with ~/", fn);
+    }
+    struct query *q = xcalloc(1, sizeof *q);
+    struct err e = {0};
+    struct json *args = NULL;
+    arena_init(&q->arena);
+    buf_init(&q->answer, SIZE_MAX);
+    q->path = whole;
+    q->sql = arena_strdup(&q->arena, str_of(sql));
+    bool sound = plain || lua_isnil(L, 3) ||
+                 (value_read(&args, &q->arena, L, 3, &e) == 0 && args->n <= ARGS_MAX);
+    if (!sound) {
+        query_free(&q->op);
+        return luaL_error(L, "%s: args: %s", fn, e.msg[0] != '\0' ? e.msg : "at most 100");
+    }
+    q->args = args;
+    return bind__op_run(L, &q->op, &query_kind, fn, sizeof *q + strlen(sql), callback);
+}
+
+int face_sqlite(lua_State *L)
+{
+    static const luaL_Reg fns[] = {{"query", l_query}, {NULL, NULL}};
+    luaL_newlib(L, fns);
+    return 1;
+}
