@@ -89,6 +89,49 @@ export const tests = {
     remove(hub, "notes");
   },
 
+  async "classes, memos and forwarded refs keep their state over a swap too"({ browser, hub }) {
+    const kinds = (v) => `
+import { definePlugin } from "afloat";
+import { Component, createContext, forwardRef, memo, PureComponent, useRef, useState } from "react";
+const Unit = createContext("none");
+class Counter extends Component {
+  static contextType = Unit;
+  state = { n: 0 };
+  componentWillUnmount() { window.__unmounted = (window.__unmounted ?? 0) + 1; }
+  render() { return <button onClick={() => this.setState({ n: this.state.n + 1 })}>class ${v} {this.state.n} {this.context}</button>; }
+}
+class Plain extends PureComponent { render() { return <p>pure ${v}</p>; } }
+const Memo = memo(function Inner({ step }) { const [n, set] = useState(0); return <button onClick={() => set(n + step)}>memo ${v} {n}</button>; }, () => true);
+const Field = forwardRef(function Field(props, ref) { const [t, set] = useState(""); return <label>field ${v}<input ref={ref} aria-label={props.label} value={t} onChange={(e) => set(e.target.value)} /></label>; });
+function All() {
+  const field = useRef(null);
+  return <Unit value="units"><Counter /><Plain /><Memo step={2} /><Field ref={field} label="Forwarded" /><button onClick={() => field.current.focus()}>go there</button></Unit>;
+}
+export default definePlugin({ panels: [{ id: "main", title: "Kinds", component: memo(All), open: true }] });
+`;
+    save(hub, "kinds", { "front/index.tsx": kinds("one") });
+    const { page, close } = await open(browser, hub);
+    const p = panel(page, "kinds.main");
+    await p.getByRole("button", { name: "class one 0 units" }).click();
+    await p.getByRole("button", { name: "memo one 0" }).click();
+    await p.getByLabel("Forwarded").fill("typed");
+    for (const v of ["two", "three"]) {
+      save(hub, "kinds", { "front/index.tsx": kinds(v) });
+      await p.getByRole("button", { name: `class ${v} 1 units` }).waitFor();
+      await p.getByText(`pure ${v}`).waitFor();
+      await p.getByRole("button", { name: `memo ${v} 2` }).waitFor();
+      await p.getByText(`field ${v}`).waitFor();
+      equal(await p.getByLabel("Forwarded").inputValue(), "typed");
+    }
+    equal(await page.evaluate(() => window.__unmounted ?? 0), 0, "instances were mounted anew:");
+    await p.getByRole("button", { name: "go there" }).click();
+    await until(() => p.getByLabel("Forwarded").evaluate((e) => document.activeElement === e), "the ref leads to the element");
+    await p.getByRole("button", { name: "class three 1 units" }).click();
+    await p.getByRole("button", { name: "class three 2 units" }).waitFor();
+    await close();
+    remove(hub, "kinds");
+  },
+
   async "a hundred swaps leave no error, element or listener behind"({ browser, hub }) {
     save(hub, "notes", { "front/index.tsx": notes("v0", 'import "./a.css";'), "front/a.css": "h2 { color: teal }" });
     const { page, context, close } = await open(browser, hub);

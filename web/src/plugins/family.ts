@@ -12,22 +12,28 @@
 // plugin's own hooks in it. Effects and memos run again with each version, whatever their dependencies. Contexts are
 // kept in the same way as components: a new version's context stands for the first one's.
 //
+// A memo and a forwardRef are stand-ins round those of what they wrap. A class keeps its instances: their prototype
+// is exchanged, so they have the new methods and their old state; what the constructor set stays.
+//
 // The names come from the module (`__afloat`, written by the hub's compiler); JSX and `useContext` of plugins go
 // through `afloat/jsx-runtime` and `afloat/react`, which ask here. A plain .js module has no names: only what
 // it contributes directly is kept.
-import { useSyncExternalStore, type ComponentType, type Context, type ReactNode } from "react";
+import { memo, useSyncExternalStore, type Component, type ComponentType, type Context, type ReactNode } from "react";
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Fn = (props: any) => ReactNode;
-interface Slot {
-  now: Fn;
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Class = new (props: any) => Component;
+/** What the newest version is: a function to call, a class to make, how a memo compares. */
+interface Slot<T = unknown> {
+  now: T;
   version: number;
-  readers: Set<() => void>;
+  readers: Set<() => void>; // each renders one that is mounted
 }
 interface Family {
   signature: string;
   slot: Slot;
-  standIn: Fn;
+  standIn: unknown;
 }
 
 const families = new Map<string, Family>(); // "plugin/Name"
@@ -35,10 +41,11 @@ const ofType = new WeakMap<object, Family>(); // a function of any version
 const firstContext = new Map<string, object>();
 const canonical = new WeakMap<object, object>(); // a context of any version -> the first one
 
-const CONTEXT = Symbol.for("react.context");
+const [CONTEXT, MEMO, FORWARD] = ["react.context", "react.memo", "react.forward_ref"].map((n) => Symbol.for(n));
 const kindOf = (v: unknown): unknown => (typeof v === "object" && v !== null ? (v as { $$typeof?: unknown }).$$typeof : undefined);
-const isFunction = (v: unknown): v is Fn =>
-  typeof v === "function" && !(v.prototype as { isReactComponent?: unknown } | undefined)?.isReactComponent && !/^class\b/.test(Function.prototype.toString.call(v));
+const isClass = (v: unknown): v is Class =>
+  typeof v === "function" && (Boolean((v.prototype as { isReactComponent?: unknown } | undefined)?.isReactComponent) || /^class\b/.test(Function.prototype.toString.call(v)));
+const isComponent = (v: unknown): boolean => typeof v === "function" || kindOf(v) === MEMO || kindOf(v) === FORWARD;
 
 /** The hooks that a function calls, in order, with what the plugin's own hooks call. */
 export function signature(fn: unknown, names: Record<string, unknown>, seen: readonly unknown[] = []): string {
@@ -57,8 +64,11 @@ export function withVersion<T extends readonly unknown[] | null | undefined>(dep
   return (deps && rendering ? [...deps, rendering.version] : deps) as T;
 }
 
-function newSlot(fn: Fn, name: string): Pick<Family, "slot" | "standIn"> {
-  const slot: Slot = { now: fn, version: 0, readers: new Set() };
+const newSlot = <T,>(now: T): Slot<T> => ({ now, version: 0, readers: new Set() });
+const named = <T extends object>(standIn: T, name: string): T => Object.defineProperty(standIn, "name", { value: name });
+
+function functionFamily(fn: Fn, signature: string, name: string): Family {
+  const slot = newSlot(fn);
   const subscribe = (reader: () => void) => {
     slot.readers.add(reader);
     return () => void slot.readers.delete(reader);
@@ -73,9 +83,37 @@ function newSlot(fn: Fn, name: string): Pick<Family, "slot" | "standIn"> {
       rendering = outer;
     }
   };
-  Object.defineProperty(standIn, "name", { value: name });
-  return { slot, standIn };
+  return { signature, slot, standIn: named(standIn, name) };
 }
+
+/** Instances are of the stand-in, whose prototype leads to the newest class. */
+function classFamily(made: Class, name: string): Family {
+  const slot = newSlot(made);
+  const renders = new WeakMap<Component, () => void>();
+  function StandIn(props: unknown): Component {
+    return Reflect.construct(slot.now, [props], StandIn) as Component;
+  }
+  const own = {
+    componentDidMount(this: Component) {
+      const render = () => this.forceUpdate();
+      renders.set(this, render);
+      slot.readers.add(render);
+      slot.now.prototype.componentDidMount?.call(this);
+    },
+    componentWillUnmount(this: Component) {
+      slot.readers.delete(renders.get(this)!);
+      slot.now.prototype.componentWillUnmount?.call(this);
+    },
+  };
+  StandIn.prototype = Object.assign(Object.create(made.prototype as object) as object, own);
+  Object.defineProperty(StandIn, "contextType", { get: () => (isContext((slot.now as { contextType?: unknown }).contextType) ? contextFor((slot.now as unknown as { contextType: object }).contextType) : undefined) });
+  Object.setPrototypeOf(StandIn, made);
+  return { signature: "class", slot, standIn: named(StandIn, name) };
+}
+
+type Props = Record<string, unknown>;
+type Compare = (a: Props, b: Props) => boolean;
+const shallow: Compare = (a, b) => Object.keys(a).length === Object.keys(b).length && Object.keys(a).every((k) => Object.is(a[k], b[k]));
 
 /** What takes over when a version is put in place; until then nothing is changed. */
 export interface Adoption {
@@ -87,27 +125,54 @@ export interface Adoption {
 
 /** Prepare a version of `plugin`. `fresh`: keep no state. `except`: components that stay as they are. */
 export function adopt(plugin: string, names: Record<string, unknown>, fresh = false, except: ReadonlySet<unknown> = new Set()): Adoption {
-  const joins: { key: string; fn: Fn; family: Family; now: boolean }[] = [];
+  const joins: { key: string; from: object; now: unknown; family: Family; kept: boolean }[] = [];
   const found = new Map<unknown, Family>();
-  const join = (name: string, fn: Fn): Family => {
+  /** The family of a component: the one of before when its signature is the same, else a new one. */
+  const join = (name: string, from: object, now: unknown, made: string, make: () => Family): Family => {
     const key = `${plugin}/${name}`;
     const old = families.get(key);
-    const made = signature(fn, names);
-    const same = old !== undefined && old.signature === made && !fresh;
-    const family = same ? old : { signature: made, ...newSlot(fn, name) };
-    joins.push({ key, fn, family, now: same });
-    found.set(fn, family);
+    const kept = old !== undefined && old.signature === made && !fresh;
+    const family = kept ? old : make();
+    joins.push({ key, from, now, family, kept });
+    found.set(from, family);
     return family;
   };
+  const familyOf = (name: string, component: unknown): Family => {
+    const there = found.get(component);
+    if (there) return there;
+    if (isClass(component)) return join(name, component, component, "class", () => classFamily(component, name));
+    if (typeof component === "function") {
+      const made = signature(component, names);
+      return join(name, component, component, made, () => functionFamily(component as Fn, made, name));
+    }
+    if (kindOf(component) === FORWARD) {
+      const { render } = component as { render(props: Props, ref: unknown): ReactNode };
+      const fn: Fn = ({ ref, ...props }: Props) => render(props, ref ?? null);
+      const made = `ref ${signature(render, names)}`;
+      return join(name, component as object, fn, made, () => functionFamily(fn, made, name));
+    }
+    const { type, compare } = component as { type: unknown; compare: Compare | null };
+    const inner = familyOf(`${name}/memo`, type);
+    const made = `memo ${inner.signature}`;
+    const old = families.get(`${plugin}/${name}`);
+    const slot = newSlot<Compare>(compare ?? shallow);
+    // another stand-in inside is another memo
+    const same = old && (old.standIn as { type?: unknown }).type === inner.standIn ? made : `${made} anew`;
+    return join(name, component as object, compare ?? shallow, same, () =>
+      ({ signature: made, slot, standIn: memo(inner.standIn as ComponentType<Props>, (a, b) => slot.now(a, b)) }));
+  };
   const contexts: [string, object][] = [];
+  const wrapped: [string, unknown][] = [];
   for (const [name, value] of Object.entries(names)) {
     if (kindOf(value) === CONTEXT) contexts.push([`${plugin}/${name}`, value as object]);
-    else if (/^[A-Z]/.test(name) && isFunction(value) && !except.has(value)) join(name, value);
+    else if (!/^[A-Z]/.test(name) || except.has(value) || !isComponent(value)) continue;
+    else if (typeof value === "function") familyOf(name, value);
+    else wrapped.push([name, value]);
   }
+  for (const [name, value] of wrapped) familyOf(name, value); // after what they wrap
   return {
     of: <P,>(component: ComponentType<P>, name: string) => {
-      if (!isFunction(component)) return component;
-      return (found.get(component) ?? join(name, component)).standIn as ComponentType<P>;
+      return isComponent(component) ? (familyOf(name, component).standIn as ComponentType<P>) : component;
     },
     commit() {
       for (const [key, context] of contexts) {
@@ -116,12 +181,16 @@ export function adopt(plugin: string, names: Record<string, unknown>, fresh = fa
         canonical.set(context, first);
       }
       const changed: Slot[] = [];
-      for (const { key, fn, family, now } of joins) {
+      for (const { key, from, now, family, kept } of joins) {
         families.set(key, family);
-        ofType.set(fn, family);
-        family.slot.now = fn;
+        ofType.set(from, family);
+        family.slot.now = now;
         family.slot.version++;
-        if (now) changed.push(family.slot);
+        if (family.signature === "class") {
+          Object.setPrototypeOf((family.standIn as Class).prototype, (now as Class).prototype as object);
+          Object.setPrototypeOf(family.standIn, now as object);
+        }
+        if (kept) changed.push(family.slot);
       }
       for (const slot of changed) for (const reader of [...slot.readers]) reader();
     },
@@ -137,9 +206,8 @@ export function forget(plugin: string): void {
 
 /** What is rendered for a type of an element of a plugin. */
 export function standInFor<T>(type: T): T {
-  if (typeof type === "function") return (ofType.get(type)?.standIn ?? type) as T;
   if (kindOf(type) === CONTEXT) return contextFor(type as object) as T;
-  return type;
+  return isComponent(type) ? ((ofType.get(type as object)?.standIn ?? type) as T) : type;
 }
 
 export function contextFor<T extends object>(context: T): T {

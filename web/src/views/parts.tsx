@@ -76,11 +76,12 @@ export function Segments<T extends string>({ label, value, all, onChange }: { la
   );
 }
 
+/** A table; a heading that begins with # is over numbers, an empty one over buttons. */
 export function Table({ label, heads, children }: { label: string; heads: readonly string[]; children: ReactNode }) {
   return (
     <div className="table" tabIndex={0} role="group" aria-label={label}>
       <table className="grid">
-        <thead><tr>{heads.map((h, i) => <th key={i} scope="col">{h || <span className="sr-only">Actions</span>}</th>)}</tr></thead>
+        <thead><tr>{heads.map((h, i) => <th key={i} scope="col" className={h.startsWith("#") ? "number" : undefined}>{h.replace("#", "") || <span className="sr-only">Actions</span>}</th>)}</tr></thead>
         <tbody>{children}</tbody>
       </table>
     </div>

@@ -96,7 +96,7 @@ export function PluginsView() {
     }>
       {report && <ReportLine report={report} />}
       {report && <Diagnostics list={report.diagnostics} />}
-      {rows.length > 0 && <Table label="plugins" heads={["Plugin", "State", "Revision", "Generation", "Layer", "Contributes", ""]}>{rows.map((p) => <PluginLine key={p.name} p={p} />)}</Table>}
+      {rows.length > 0 && <Table label="plugins" heads={["Plugin", "State", "#Revision", "#Generation", "Layer", "Contributes", ""]}>{rows.map((p) => <PluginLine key={p.name} p={p} />)}</Table>}
       {rows.length === 0 && <Empty icon="plug" title="No plugins yet"><code>afloat plugin new NAME</code> makes one. Saving its file makes it live.</Empty>}
       <h3>Generations</h3>
       <ol className="past">
@@ -131,7 +131,7 @@ function TimingTable({ stats }: { stats: PluginDetail["stats"] }) {
     <>
       <h3>Timing {typeof memory === "number" && <span className="dim">{bytes(memory)} of memory</span>}</h3>
       {rows.length === 0 ? <p className="dim">It contributes nothing that runs in the hub.</p> : (
-        <Table label="timing" heads={["Contribution", "Calls", "Errors", "p50", "p99"]}>
+        <Table label="timing" heads={["Contribution", "#Calls", "#Errors", "#p50", "#p99"]}>
           {rows.map((r) => (
             <tr key={`${r.kind} ${r.name}`} data-timing={r.name}>
               <td><span className="dim">{r.kind}</span> <code>{r.name}</code></td><td className="number">{r.count}</td>
