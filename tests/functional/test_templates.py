@@ -51,6 +51,15 @@ def test_the_users_init_runs_and_answers(home, hub):
     retry(lambda: "hello Ada" in home.ok("events", "--types", "user.greeting"))
 
 
+def test_a_session_type_begins_a_chat_of_its_kind(home, hub, project):
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+    home.ok("template", "install", "session-type", "--as", "look")
+    assert "review the last commit" in home.ok("sessions", "types", cwd=project)
+    home.ok("chat", "-p", "--type", "look", cwd=project)
+    [row] = home.json("sessions", "list")["sessions"]
+    assert row["title"] == "review of shop"
+
+
 def test_bots_come_with_instructions(home, hub):
     for bot in ("reviewer", "fixer", "docs"):
         home.ok("template", "install", f"bot-{bot}")
