@@ -295,19 +295,26 @@ struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct j
 /// Give it up: `cb` comes with a refusal, now or when what runs has ended.
 void agent_tool_cancel(struct tool_run *r);
 
-/// Does a unit reach callers outside of sessions and projects?
-bool agent_reaches_all(const struct agent *a, const struct gen_unit *u);
+/// Somebody who is no session works in `dir`: `done`, not from inside, when what its project brings serves, with the
+/// real path (NULL: there is none, and nothing to leave); and works there no more.
+void agent_enter(struct agent *a, const char *dir, void (*done)(void *arg, const char *real_dir),
+                 void *arg);
+void agent_leave(struct agent *a, const char *real_dir);
+/// Does a unit reach callers outside of sessions, in `dir` (NULL: outside of projects)?
+bool agent_reaches(const struct agent *a, const struct gen_unit *u, const char *dir);
 /// A tool of a plugin that can be called without a session.
 struct agent_tool {
     struct str name; // as it is called: its plain name, or UNIT__NAME
     const struct gen_item *item;
 };
-/// List those of the current generation that are switched on and reach callers outside of projects, in load order.
-/// The same rules decide what agent_tool_run() without a directory finds. `*out` is in `arena`; items are borrowed
-/// until the loop turns, names until another generation is asked for. Returns how many.
-size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out);
+/// List those of the current generation that are switched on and reach callers in the real directory `dir` (NULL:
+/// outside of projects), in load order. The same rules decide what agent_tool_run() there finds. `*out` is in `arena`;
+/// items are borrowed until the loop turns, names until another generation is asked for. Returns how many.
+size_t agent_tool_list(struct agent *a, const char *dir, struct arena *arena,
+                       const struct agent_tool **out);
 /// The one of that name in the list; NULL when there is none. `arena` is for what is looked up.
-const struct gen_item *agent_tool_find(struct agent *a, struct str name, struct arena *arena);
+const struct gen_item *agent_tool_find(struct agent *a, const char *dir, struct str name,
+                                       struct arena *arena);
 
 /// The directory of session `id` is about to go: no settings, plugins or environment of it are kept for it.
 /// The next turn finds them again, if they are there; nothing happens while one runs.

@@ -320,9 +320,32 @@ void agent_tool_cancel(struct tool_run *r)
     }
 }
 
-bool agent_reaches_all(const struct agent *a, const struct gen_unit *u)
+void agent_enter(struct agent *a, const char *dir, void (*done)(void *arg, const char *real_dir),
+                 void *arg)
 {
-    return a->o.host.reach(a->o.host.plugins, u, "", "/") != AGENT_NEVER;
+    a->o.host.enter(a->o.host.arg, dir, done, arg);
+}
+
+void agent_leave(struct agent *a, const char *real_dir)
+{
+    a->o.host.leave(a->o.host.arg, real_dir);
+}
+
+bool agent_reaches(const struct agent *a, const struct gen_unit *u, const char *dir)
+{
+    return a->o.host.reach(a->o.host.plugins, u, "", dir != NULL ? dir : "/") != AGENT_NEVER;
+}
+
+/// What can be called in `dir`; borrowed until the loop turns. The caller ends `own`.
+static const struct toolbox *tools_at(struct agent *a, struct gen *g, const char *dir,
+                                      struct toolbox *own, struct arena *arena)
+{
+    struct str *names;
+    if (dir == NULL) {
+        return &shelf_of(a, g)->tools;
+    }
+    fill_tools(a, g, dir, own, &names, arena);
+    return own;
 }
 
 /// Is it a tool of a plugin? Those of MCP servers are not ours to pass on.
@@ -339,7 +362,8 @@ static bool is_on(const struct agent *a, const struct tool_entry *e, struct aren
            !toolbox_is_off(a->o.choices, str_of(full), arena);
 }
 
-size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_tool **out)
+size_t agent_tool_list(struct agent *a, const char *dir, struct arena *arena,
+                       const struct agent_tool **out)
 {
     struct gen *g = gen_current(a->o.engine);
     size_t n = 0;
@@ -347,7 +371,8 @@ size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_
     if (g == NULL) {
         return 0;
     }
-    const struct toolbox *tools = &shelf_of(a, g)->tools;
+    struct toolbox own = {0};
+    const struct toolbox *tools = tools_at(a, g, dir, &own, arena);
     struct agent_tool *list = arena_calloc(arena, tools->list.n + 1, sizeof *list);
     vec_foreach (it, &tools->list) {
         if (is_of_plugin(it) && is_on(a, it, arena)) {
@@ -355,15 +380,21 @@ size_t agent_tool_list(struct agent *a, struct arena *arena, const struct agent_
         }
     }
     *out = list;
+    toolbox_fini(&own);
     return n;
 }
 
-const struct gen_item *agent_tool_find(struct agent *a, struct str name, struct arena *arena)
+const struct gen_item *agent_tool_find(struct agent *a, const char *dir, struct str name,
+                                       struct arena *arena)
 {
     struct gen *g = gen_current(a->o.engine);
-    const struct tool_entry *e = g != NULL ? toolbox_find(&shelf_of(a, g)->tools, name) : NULL;
+    struct toolbox own = {0};
+    const struct tool_entry *e =
+        g != NULL ? toolbox_find(tools_at(a, g, dir, &own, arena), name) : NULL;
     bool listed = e != NULL && str_eq(e->name, name) && is_of_plugin(e) && is_on(a, e, arena);
-    return listed ? e->data : NULL;
+    const struct gen_item *item = listed ? e->data : NULL;
+    toolbox_fini(&own);
+    return item;
 }
 
 void agent__cancel_runs(struct agent *a)

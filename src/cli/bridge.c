@@ -90,6 +90,7 @@ static struct wire *post(struct bridge *b, enum what what, const char *line, con
     struct buf headers;
     buf_init(&headers, 64 * 1024);
     buf_addz(&headers, "Accept: application/json, text/event-stream\r\n");
+    buf_addz(&headers, b->project);
     if (more != NULL) {
         buf_addz(&headers, more);
     } else if (b->session[0] != '\0' && what != WIRE_HELLO && what != WIRE_JOIN) {
@@ -508,11 +509,40 @@ static bool is_done(const struct bridge *b)
 }
 
 /// `afloat mcp`
+/// The header for the directory `dir`; bytes that a header cannot have are written as %XX. NULL: there is none.
+static char *project_header(const char *dir)
+{
+    char *real = realpath(dir, NULL);
+    struct buf out;
+    if (real == NULL) {
+        return NULL;
+    }
+    buf_init(&out, SIZE_MAX);
+    buf_addz(&out, "Afloat-Project: ");
+    for (const char *p = real; *p != '\0'; p++) {
+        bool plain = *p > ' ' && *p < 0x7F && *p != '%';
+        buf_addf(&out, plain ? "%c" : "%%%02X", (unsigned char)*p);
+    }
+    buf_addz(&out, "\r\n");
+    free(real);
+    char *header = buf_take(&out, NULL);
+    buf_fini(&out);
+    return header;
+}
+
 int cmd_mcp_serve(struct cli *c)
 {
     struct bridge b = {.socket = c->home.socket, .retry_ms = RETRY_FIRST_MS};
+    const char *dir = args_value(&c->args, FLAG_IN_PROJECT);
+    b.project = project_header(dir != NULL ? dir : ".");
+    if (b.project == NULL) {
+        out_error(&c->out, "cannot use the directory '%s': %s", dir != NULL ? dir : ".",
+                  err_text(-errno));
+        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
     int code = ask_ensure_hub(c);
     if (code != EXIT_OK) {
+        free(b.project);
         return code;
     }
     interrupt_catch();
@@ -535,5 +565,6 @@ int cmd_mcp_serve(struct cli *c)
     vec_fini(&b.waiting);
     rpc_lines_fini(&b.in);
     free(b.hello);
+    free(b.project);
     return b.exit_code;
 }

@@ -44,6 +44,7 @@ short wire__events(const struct wire *w);
 /// The bridge; see bridge.c.
 struct bridge {
     const char *socket;
+    char *project; // the header that names it, with its line end
     struct rpc_lines in;
     struct wire *wires;
     size_t n_wires;

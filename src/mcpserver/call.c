@@ -201,6 +201,7 @@ void mcp_call__start(struct mcp_post *p, const struct rpc_message *m)
     struct mcp_call *c = xcalloc(1, sizeof *c);
     c->server = s;
     c->post = p;
+    c->view = p->view;
     c->modern = p->session == NULL;
     c->next = s->calls;
     if (c->next != NULL) {

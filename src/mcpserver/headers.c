@@ -60,12 +60,12 @@ static bool fits(const struct mount_call *m, struct arena *a, const struct json_
     return given ? header.p != NULL && mcp_headers__say(header, value) : header.p == NULL;
 }
 
-bool mcp_headers__fit(struct mcpserver *s, const struct mount_call *m,
+bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struct mount_call *m,
                       const struct rpc_message *msg, struct arena *a)
 {
     struct str name = json_str(json_get(msg->params, "name"), "");
     const struct gen_item *it =
-        str_eqz(msg->method, "tools/call") ? agent_tool_find(s->o.agent, name, a) : NULL;
+        str_eqz(msg->method, "tools/call") ? agent_tool_find(s->o.agent, v->dir, name, a) : NULL;
     if (it == NULL || strstr(gen_item_about(it), "x-mcp-header") == NULL ||
         mount_header(m, "afloat-stdio").p != NULL) {
         return true;

@@ -83,8 +83,8 @@ static const char *unsupported(struct arena *a, struct str version)
 }
 
 /// Do headers and `_meta` agree, and do we know the version? Else the request is answered.
-static bool check_modern(struct mcpserver *s, struct mount_call *m, const struct rpc_message *msg,
-                         struct arena *a)
+static bool check_modern(struct mcpserver *s, const struct mcp_view *v, struct mount_call *m,
+                         const struct rpc_message *msg, struct arena *a)
 {
     const struct json *meta = json_get(msg->params, "_meta");
     const struct json *can = json_get(meta, MCP_META "clientCapabilities");
@@ -109,7 +109,7 @@ static bool check_modern(struct mcpserver *s, struct mount_call *m, const struct
     } else if (!str_eqz(version, MCP_MODERN_VERSION)) {
         refuse_request(m, msg, MCP_UNSUPPORTED_VERSION, unsupported(a, version),
                        "this version of the protocol is not supported");
-    } else if (!mcp_headers__fit(s, m, msg, a)) {
+    } else if (!mcp_headers__fit(s, v, m, msg, a)) {
         refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
                        "the headers Mcp-Param-* are not what the arguments say");
     } else {
@@ -144,8 +144,8 @@ static struct mcp_session *find_session(struct mcpserver *s, struct mount_call *
 }
 
 /// Make a session for `initialize`: of the version that the client asks for, or else our newest.
-static struct mcp_session *open_session(struct mcpserver *s, struct mount_call *m,
-                                        const struct rpc_message *msg)
+static struct mcp_session *open_session(struct mcpserver *s, struct mcp_view *v,
+                                        struct mount_call *m, const struct rpc_message *msg)
 {
     const struct json *version = json_get(msg->params, "protocolVersion");
     if (version == NULL || version->type != JSON_STR) {
@@ -153,7 +153,7 @@ static struct mcp_session *open_session(struct mcpserver *s, struct mount_call *
         return NULL;
     }
     int known = find_version(version->s);
-    struct mcp_session *x = mcp_session__new(s, known >= 0 ? (size_t)known : 0, msg->params);
+    struct mcp_session *x = mcp_session__new(s, v, known >= 0 ? (size_t)known : 0, msg->params);
     if (x == NULL) {
         mcp_http__refuse_rpc(m, 503, RPC_INTERNAL_ERROR, "too many sessions");
     }
@@ -211,17 +211,18 @@ static bool says_modern(const struct mount_call *m, const struct rpc_message *ms
 }
 
 /// Which era, which session? False: the request is answered.
-static bool choose(struct mcpserver *s, struct mount_call *m, const struct rpc_packet *packet,
-                   struct arena *a, struct mcp_session **session, bool *opened)
+static bool choose(struct mcpserver *s, struct mcp_view *v, struct mount_call *m,
+                   const struct rpc_packet *packet, struct arena *a, struct mcp_session **session,
+                   bool *opened)
 {
     const struct rpc_message *first = &packet->messages[0];
     *session = NULL;
     *opened = false;
     if (!packet->batch && first->kind == RPC_REQUEST && says_modern(m, first)) {
-        return check_modern(s, m, first, a);
+        return check_modern(s, v, m, first, a);
     }
     if (!packet->batch && first->kind == RPC_REQUEST && str_eqz(first->method, "initialize")) {
-        *session = open_session(s, m, first);
+        *session = open_session(s, v, m, first);
         *opened = *session != NULL;
         return *opened;
     }
@@ -253,6 +254,10 @@ static void post(struct mcpserver *s, struct mount_call *m)
     struct err e = {0};
     bool opened;
     struct str type = mount_header(m, "content-type");
+    struct mcp_view *v = mcp_view__of(s, m);
+    if (v == NULL) {
+        return;
+    }
     if (!str_caseeqz(str_trim(str_cut(&type, ';')), "application/json")) {
         mcp_http__refuse_rpc(m, 415, RPC_INVALID_REQUEST, "the body must be application/json");
         return;
@@ -262,8 +267,8 @@ static void post(struct mcpserver *s, struct mount_call *m)
     if (rc < 0) {
         mcp_http__refuse_rpc(m, 400, rc == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST,
                              e.msg);
-    } else if (choose(s, m, &packet, &a, &session, &opened)) {
-        struct mcp_post *p = mcp_post__new(s, session, m);
+    } else if (choose(s, v, m, &packet, &a, &session, &opened)) {
+        struct mcp_post *p = mcp_post__new(s, session != NULL ? session->view : v, session, m);
         p->batch = packet.batch;
         p->takes_stream = accepts(m, "text/event-stream");
         if (opened) {

@@ -40,10 +40,11 @@ static void write_schema(struct jw *w, const struct json *schema)
     jw_end_obj(w);
 }
 
-static void write_tools(struct mcpserver *s, struct arena *a, struct jw *w)
+static void write_tools(struct mcpserver *s, const struct mcp_view *v, struct arena *a,
+                        struct jw *w)
 {
     const struct agent_tool *tools;
-    size_t n = agent_tool_list(s->o.agent, a, &tools);
+    size_t n = agent_tool_list(s->o.agent, v->dir, a, &tools);
     for (size_t i = 0; i < n; i++) {
         const struct json *about = mcp_lists__about(tools[i].item, a);
         jw_obj(w);
@@ -94,21 +95,22 @@ static void write_resource(const struct gen_item *it, const struct json *about, 
     jw_end_obj(w);
 }
 
-bool mcp_lists__has(const struct mcpserver *s, const struct gen_item *it, enum gen_kind kind)
+bool mcp_lists__has(const struct mcpserver *s, const struct mcp_view *v, const struct gen_item *it,
+                    enum gen_kind kind)
 {
     return gen_item_kind(it) == kind && !gen_item_is_off(it) &&
-           agent_reaches_all(s->o.agent, gen_item_unit(it));
+           agent_reaches(s->o.agent, gen_item_unit(it), v->dir);
 }
 
-static void write_items(const struct mcpserver *s, struct gen *g, enum mcp_list which,
-                        struct arena *a, struct jw *w)
+static void write_items(const struct mcpserver *s, const struct mcp_view *v, struct gen *g,
+                        enum mcp_list which, struct arena *a, struct jw *w)
 {
     enum gen_kind kind = which == MCP_PROMPTS ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE;
     for (size_t i = 0; i < gen_count(g); i++) {
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
             const struct gen_item *it = gen_unit_at(u, k);
-            if (!mcp_lists__has(s, it, kind)) {
+            if (!mcp_lists__has(s, v, it, kind)) {
                 continue;
             }
             const struct json *about = mcp_lists__about(it, a);
@@ -122,7 +124,7 @@ static void write_items(const struct mcpserver *s, struct gen *g, enum mcp_list 
     }
 }
 
-static char *make(struct mcpserver *s, enum mcp_list which)
+static char *make(struct mcpserver *s, const struct mcp_view *v, enum mcp_list which)
 {
     struct gen_engine *engine = api_engine(s->o.api);
     struct gen *g = engine != NULL ? gen_current(engine) : NULL;
@@ -134,37 +136,37 @@ static char *make(struct mcpserver *s, enum mcp_list which)
     jw_init(&w, &text);
     jw_arr(&w);
     if (g != NULL && which == MCP_TOOLS) {
-        write_tools(s, &a, &w);
+        write_tools(s, v, &a, &w);
     } else if (g != NULL) {
-        write_items(s, g, which, &a, &w);
+        write_items(s, v, g, which, &a, &w);
     }
     jw_end_arr(&w);
     arena_fini(&a);
     return buf_take(&text, NULL);
 }
 
-void mcp_lists__free(struct mcpserver *s)
+void mcp_lists__free(struct mcp_view *v)
 {
     for (size_t i = 0; i < MCP__LISTS; i++) {
-        free(s->lists[i]);
-        s->lists[i] = NULL;
+        free(v->lists[i]);
+        v->lists[i] = NULL;
     }
 }
 
-struct str mcp_lists__text(struct mcpserver *s, enum mcp_list which)
+struct str mcp_lists__text(struct mcpserver *s, struct mcp_view *v, enum mcp_list which)
 {
     struct gen_engine *engine = api_engine(s->o.api);
     struct gen *g = engine != NULL ? gen_current(engine) : NULL;
     uint64_t number = g != NULL ? gen_number(g) : 0;
     // what is registered in one turn shares a number, so the generation itself counts too
-    if (g != s->lists_gen || number != s->lists_number || s->lists_config != s->o.config->now) {
-        mcp_lists__free(s);
-        s->lists_gen = g;
-        s->lists_number = number;
-        s->lists_config = s->o.config->now;
+    if (g != v->lists_gen || number != v->lists_number || v->lists_config != s->o.config->now) {
+        mcp_lists__free(v);
+        v->lists_gen = g;
+        v->lists_number = number;
+        v->lists_config = s->o.config->now;
     }
-    if (s->lists[which] == NULL) {
-        s->lists[which] = make(s, which);
+    if (v->lists[which] == NULL) {
+        v->lists[which] = make(s, v, which);
     }
-    return str_of(s->lists[which]);
+    return str_of(v->lists[which]);
 }

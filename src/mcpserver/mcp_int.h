@@ -39,8 +39,33 @@ enum {
 
 /// Who reads a connection: the `data` of a mount_call.
 struct mcp_link {
-    enum { MCP_LINK_POST, MCP_LINK_STREAM } kind;
+    enum { MCP_LINK_POST, MCP_LINK_STREAM, MCP_LINK_ENTERING } kind;
 };
+
+enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_TEMPLATES, MCP__LISTS };
+
+// ---- view.c: what clients see, by where they work -------------------------------------------------
+
+struct mcp_view {
+    char *name;    // as clients write it; NULL: everybody's
+    char *dir;     // the real directory; NULL: everybody's
+    unsigned refs; // sessions and POSTs
+    uint64_t used_ms;
+    // lists.c
+    char *lists[MCP__LISTS];
+    const struct gen *lists_gen; // only compared
+    uint64_t lists_number;
+    const struct config *lists_config;
+    uint64_t told[MCP__LISTS]; // hashes of the lists as they were when clients were told last
+    struct mcp_view *next;
+};
+
+/// The view that the request names. NULL: it is answered, or comes again when its directory is entered.
+struct mcp_view *mcp_view__of(struct mcpserver *s, struct mount_call *m);
+/// The peer of a request that waits is gone.
+void mcp_view__gone(struct mcp_link *link);
+void mcp_view__open(struct mcpserver *s);
+void mcp_view__close(struct mcpserver *s);
 
 // ---- session.c ------------------------------------------------------------------------------------
 
@@ -67,6 +92,7 @@ struct mcp_stream {
 struct mcp_session {
     struct mcpserver *server;
     char id[33];
+    struct mcp_view *view;
     size_t version; // index into mcp__versions
     struct arena arena;
     const struct json *client; // {name?, version?, capabilities}
@@ -86,7 +112,7 @@ extern const char
 extern const char *const mcp__levels[8];
 int mcp__level(struct str name); // -1: none of that name
 
-struct mcp_session *mcp_session__new(struct mcpserver *s, size_t version,
+struct mcp_session *mcp_session__new(struct mcpserver *s, struct mcp_view *view, size_t version,
                                      const struct json *params);
 struct mcp_session *mcp_session__find(struct mcpserver *s, struct str id);
 void mcp_session__free(struct mcp_session *x);
@@ -111,8 +137,9 @@ struct mcp_post {
     struct mcp_link link;
     struct mcpserver *server;
     struct mcp_session *session; // NULL: of the stateless era
-    struct mount_call *m;        // NULL: the peer is gone, or a stream has it
-    struct mcp_stream *stream;   // with a session, once it streams
+    struct mcp_view *view;
+    struct mount_call *m;      // NULL: the peer is gone, or a stream has it
+    struct mcp_stream *stream; // with a session, once it streams
     struct arena arena;
     bool takes_stream; // the client accepts one
     bool streams;
@@ -125,8 +152,8 @@ struct mcp_post {
 };
 
 /// Take over `m`; `session` NULL: stateless.
-struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_session *session,
-                               struct mount_call *m);
+struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_view *view,
+                               struct mcp_session *session, struct mount_call *m);
 /// One request has its answer: `message` (empty: none, it was cancelled), with an HTTP status in case it is the
 /// whole body. May free the post.
 void mcp_post__answer(struct mcp_post *p, int status, struct str message);
@@ -147,6 +174,7 @@ struct mcp_question {
 struct mcp_call {
     struct mcpserver *server;
     struct mcp_post *post; // NULL once it is answered
+    struct mcp_view *view; // of its POST, while that is there
     bool modern;
     const struct mcp_method *method;
     const struct json *id, *params;
@@ -209,7 +237,7 @@ struct mcp_call *mcp_call__find(struct mcp_session *x, const struct json *id);
 /// Does a header, plain or as =?base64?...?=, say `value`?
 bool mcp_headers__say(struct str header, struct str value);
 /// Do the headers Mcp-Param-* of a tools/call say what its arguments say?
-bool mcp_headers__fit(struct mcpserver *s, const struct mount_call *m,
+bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struct mount_call *m,
                       const struct rpc_message *msg, struct arena *a);
 
 // ---- ask.c ----------------------------------------------------------------------------------------
@@ -223,12 +251,12 @@ void mcp_ask__drop(struct mcp_call *c);
 
 // ---- lists.c: what clients see --------------------------------------------------------------------
 
-enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_TEMPLATES, MCP__LISTS };
 /// The array of a list as JSON; borrowed until the next call.
-struct str mcp_lists__text(struct mcpserver *s, enum mcp_list which);
-void mcp_lists__free(struct mcpserver *s);
-/// Is `it` of that kind, and one that clients see?
-bool mcp_lists__has(const struct mcpserver *s, const struct gen_item *it, enum gen_kind kind);
+struct str mcp_lists__text(struct mcpserver *s, struct mcp_view *v, enum mcp_list which);
+void mcp_lists__free(struct mcp_view *v);
+/// Is `it` of that kind, and one that clients of this view see?
+bool mcp_lists__has(const struct mcpserver *s, const struct mcp_view *v, const struct gen_item *it,
+                    enum gen_kind kind);
 /// What an item says of itself, parsed into `a`.
 const struct json *mcp_lists__about(const struct gen_item *it, struct arena *a);
 
@@ -258,6 +286,8 @@ void mcp_notify__listen(struct mcp_call *c);
 void mcp_notify__forget(struct mcpserver *s, struct mcp_call *c);
 /// Read events exactly while somebody may want to know.
 void mcp_notify__watch(struct mcpserver *s);
+/// A new view: its clients know its lists as they are now.
+void mcp_notify__begin(struct mcpserver *s, struct mcp_view *v);
 
 // ---- mcpserver.c ------------------------------------------------------------------------------------
 
@@ -273,12 +303,11 @@ struct mcpserver {
     size_t n_listeners;
     struct event_reader *reader; // NULL: nobody listens
     struct timer sweep;
-    char *lists[MCP__LISTS];
-    const struct gen *lists_gen; // only compared
-    uint64_t lists_number;
-    const struct config *lists_config;
-    uint64_t told[MCP__LISTS]; // hashes of the lists as they were when clients were told last
-    uint8_t key[32];           // of requestState; random
+    struct mcp_view all, *views; // everybody's, and those of projects
+    size_t n_views;
+    vec(struct mcp_entering *) entering; // requests whose directory is being entered
+    struct timer view_timer;
+    uint8_t key[32]; // of requestState; random
 };
 
 /// Answer one HTTP request (http.c).

@@ -20,7 +20,9 @@ static void on_gone(void *server, struct mount_call *m)
     if (link == NULL) {
         return;
     }
-    if (link->kind == MCP_LINK_POST) {
+    if (link->kind == MCP_LINK_ENTERING) {
+        mcp_view__gone(link);
+    } else if (link->kind == MCP_LINK_POST) {
         mcp_post__gone(container_of(link, struct mcp_post, link));
     } else {
         container_of(link, struct mcp_stream, link)->m = NULL;
@@ -61,6 +63,7 @@ struct mcpserver *mcpserver_open(const struct mcpserver_opts *o)
         .path = "/mcp", .request = mcp_http__request, .gone = on_gone, .arg = s};
     map_init(&s->by_id);
     timer_init(&s->sweep, o->loop, on_sweep, s);
+    mcp_view__open(s);
     ssize_t n = getrandom(s->key, sizeof s->key, 0);
     assert(n == (ssize_t)sizeof s->key); // never fails for so few bytes
     (void)n;
@@ -89,7 +92,7 @@ void mcpserver_close(struct mcpserver *s)
     }
     event_reader_close(s->reader);
     timer_stop(&s->sweep);
-    mcp_lists__free(s);
+    mcp_view__close(s);
     map_fini(&s->by_id);
     free(s);
 }

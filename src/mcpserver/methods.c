@@ -78,7 +78,7 @@ static void run_list(struct mcp_call *c, const char *key, enum mcp_list which)
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'cursor' was not given out by this server");
         return;
     }
-    struct str text = mcp_lists__text(c->server, which);
+    struct str text = mcp_lists__text(c->server, c->view, which);
     struct jw *w = mcp_call__begin(c);
     jw_key(w, key);
     jw_raw(w, text);

@@ -57,17 +57,19 @@ static void tell_listener(struct mcp_listener *l, const char *method, const stru
     buf_fini(&out);
 }
 
-static void tell_list(struct mcpserver *s, size_t which)
+static void tell_list(struct mcpserver *s, const struct mcp_view *v, size_t which)
 {
     struct buf out;
     buf_init(&out, 256);
     write_note(&out, changes[which].method, NULL, NULL);
     for (struct mcp_session *x = s->sessions; x != NULL; x = x->next) {
-        mcp_stream__put_once(&x->own, buf_str(&out));
+        if (x->view == v) {
+            mcp_stream__put_once(&x->own, buf_str(&out));
+        }
     }
     buf_fini(&out);
     for (struct mcp_listener *l = s->listeners; l != NULL; l = l->next) {
-        if ((l->lists >> changes[which].list & 1) != 0) {
+        if (l->call->view == v && (l->lists >> changes[which].list & 1) != 0) {
             tell_listener(l, changes[which].method, NULL);
         }
     }
@@ -96,15 +98,27 @@ static void tell_updated(struct mcpserver *s, const struct json *uri)
 }
 
 /// Remember what clients see of a list now. True: it is another one than when they were told last.
-static bool note_list(struct mcpserver *s, enum mcp_list which)
+static bool note_list(struct mcpserver *s, struct mcp_view *v, enum mcp_list which)
 {
-    uint64_t now = map_hash(mcp_lists__text(s, which));
+    uint64_t now = map_hash(mcp_lists__text(s, v, which));
     if (which == MCP_RESOURCES) {
-        now = now * 3 + map_hash(mcp_lists__text(s, MCP_TEMPLATES));
+        now = now * 3 + map_hash(mcp_lists__text(s, v, MCP_TEMPLATES));
     }
-    bool differs = now != s->told[which];
-    s->told[which] = now;
+    bool differs = now != v->told[which];
+    v->told[which] = now;
     return differs;
+}
+
+void mcp_notify__begin(struct mcpserver *s, struct mcp_view *v)
+{
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        note_list(s, v, changes[i].list);
+    }
+}
+
+static struct mcp_view *next_view(struct mcpserver *s, const struct mcp_view *v)
+{
+    return v == &s->all ? s->views : v->next;
 }
 
 /// Events of one turn.
@@ -154,9 +168,11 @@ static void on_wake(void *arg)
         free(frames);
     }
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-        bool differs = b.n[i] != 0 && note_list(s, changes[i].list);
-        for (size_t k = 0; differs && k < b.n[i]; k++) { // one for each commit
-            tell_list(s, i);
+        for (struct mcp_view *v = &s->all; v != NULL; v = next_view(s, v)) {
+            bool differs = b.n[i] != 0 && note_list(s, v, changes[i].list);
+            for (size_t k = 0; differs && k < b.n[i]; k++) { // one for each commit
+                tell_list(s, v, i);
+            }
         }
     }
 }
@@ -167,8 +183,8 @@ void mcp_notify__watch(struct mcpserver *s)
     if (wanted && s->reader == NULL) {
         struct event_filter f = {.types = str_of(TYPES)};
         s->reader = event_reader_open(s->o.events, UINT64_MAX, &f, on_wake, s);
-        for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-            note_list(s, changes[i].list);
+        for (struct mcp_view *v = &s->all; v != NULL; v = next_view(s, v)) {
+            mcp_notify__begin(s, v);
         }
     } else if (!wanted && s->reader != NULL) {
         event_reader_close(s->reader);

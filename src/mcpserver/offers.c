@@ -21,7 +21,7 @@ static struct gen_item *find_item(struct mcp_call *c, struct gen *g, enum gen_ki
                                   struct str name)
 {
     struct gen_item *it = g != NULL ? gen_item_find(g, kind, name) : NULL;
-    return it != NULL && mcp_lists__has(c->server, it, kind) ? it : NULL;
+    return it != NULL && mcp_lists__has(c->server, c->view, it, kind) ? it : NULL;
 }
 
 /// Run the handler of `it` with `input`.
@@ -187,7 +187,7 @@ static struct gen_item *find_resource(struct mcp_call *c, struct gen *g, struct 
         const struct gen_unit *u = gen_at(g, i);
         for (size_t k = 0; k < gen_unit_count(u); k++) {
             struct gen_item *it = gen_unit_at(u, k);
-            if (mcp_lists__has(c->server, it, GEN_MCP_RESOURCE) &&
+            if (mcp_lists__has(c->server, c->view, it, GEN_MCP_RESOURCE) &&
                 strchr(gen_item_name(it), '{') != NULL &&
                 fits(str_of(gen_item_name(it)), c->uri, params)) {
                 return it;

@@ -12,13 +12,15 @@
 #include "mcpserver/mcp_int.h"
 #include "net/sse.h"
 
-struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_session *session,
-                               struct mount_call *m)
+struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_view *view,
+                               struct mcp_session *session, struct mount_call *m)
 {
     struct mcp_post *p = xcalloc(1, sizeof *p);
     p->link.kind = MCP_LINK_POST;
     p->server = s;
     p->session = session;
+    p->view = view;
+    view->refs++;
     p->m = m;
     arena_init(&p->arena);
     buf_init(&p->answers, SIZE_MAX);
@@ -35,6 +37,7 @@ static void post_free(struct mcp_post *p)
     if (p->session != NULL) {
         p->session->n_posts--;
     }
+    p->view->refs--;
     buf_fini(&p->answers);
     arena_fini(&p->arena);
     free(p);

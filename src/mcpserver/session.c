@@ -218,13 +218,16 @@ static bool make_room(struct mcpserver *s)
     return oldest != NULL;
 }
 
-struct mcp_session *mcp_session__new(struct mcpserver *s, size_t version, const struct json *params)
+struct mcp_session *mcp_session__new(struct mcpserver *s, struct mcp_view *view, size_t version,
+                                     const struct json *params)
 {
     if (!make_room(s)) {
         return NULL;
     }
     struct mcp_session *x = xcalloc(1, sizeof *x);
     x->server = s;
+    x->view = view;
+    view->refs++;
     make_id(x->id);
     x->version = version;
     arena_init(&x->arena);
@@ -271,6 +274,8 @@ void mcp_session__free(struct mcp_session *x)
         x->next->prev = x->prev;
     }
     s->n_sessions--;
+    x->view->refs--;
+    x->view->used_ms = loop_now(s->o.loop);
     stream_fini(&x->own);
     while (x->streams != NULL) {
         struct mcp_stream *st = x->streams;

@@ -94,14 +94,15 @@ void mcp_tools__call(struct mcp_call *c)
         return;
     }
     // built-in tools are for sessions only
-    const struct gen_item *item = agent_tool_find(c->server->o.agent, name, &c->arena);
+    const struct gen_item *item =
+        agent_tool_find(c->server->o.agent, c->view->dir, name, &c->arena);
     if (item == NULL) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "there is no tool '" STR_FMT "'",
                        (int)MIN(name.n, 100), name.p);
         return;
     }
     const struct agent_tool_from from = {
-        .caller = &mcp_ask__caller, .caller_arg = c, .client = c->client};
+        .dir = c->view->dir, .caller = &mcp_ask__caller, .caller_arg = c, .client = c->client};
     c->structured = json_get(mcp_lists__about(item, &c->arena), "output_schema") != NULL;
     c->busy = c->starting = true;
     struct tool_run *run = agent_tool_run(c->server->o.agent, name, arguments, &from, on_tool, c);
