@@ -9,6 +9,10 @@
 // times advance in steps of some milliseconds: a directory or record younger than a second when we look may change
 // again within the same step, so we look at it again the next time.
 //
+// After a start everything would have to be read once more. So each place is also written to state/runs/, when enough of it
+// was read since; what it says of a record counts as long as the record's inode and time are the same. It can be removed at
+// any time.
+//
 // Invariants: places stay where they are until the end; the entries of a place are sorted by id and borrow their
 // `repository` from it; everything is under the lock.
 
@@ -22,15 +26,19 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/path.h"
 #include "base/time.h"
 
-enum { SETTLED_MS = 1000 };
+enum { SETTLED_MS = 1000, KEEP_AFTER = 64, KEPT_BYTES = 256 << 20 };
+
+static const char kept_head[] = "afloat runs 1";
 
 struct runs_place {
     struct runs_index *index;
     char *bot, *project;
     int64_t mtime; // of the directory when it was read, nanoseconds; 0: read it again
     uint64_t walk; // the last one that came by
+    size_t fresh;  // records read since the place was written to its file
     struct entries {
         struct runs_entry *p;
         size_t n, cap;
@@ -108,6 +116,17 @@ static struct str member_of(struct str text, const char *key)
     return str_starts(rest, "\"") ? rest : STR_NULL;
 }
 
+static const char *known_repository(struct runs_place *p, struct str s)
+{
+    vec_foreach (known, &p->repositories) {
+        if (str_eqz(s, *known)) {
+            return *known;
+        }
+    }
+    vec_push(&p->repositories, xstrndup(s.p, s.n));
+    return *vec_last(&p->repositories);
+}
+
 /// The repository of a record's text, kept once for all entries of the place.
 static const char *repository_of(struct runs_place *p, struct str text)
 {
@@ -120,13 +139,7 @@ static const char *repository_of(struct runs_place *p, struct str text)
         n += s.p[n] == '\\' ? 2 : 1;
     }
     s.n = MIN(n + 1, s.n);
-    vec_foreach (known, &p->repositories) {
-        if (str_eqz(s, *known)) {
-            return *known;
-        }
-    }
-    vec_push(&p->repositories, xstrndup(s.p, s.n));
-    return *vec_last(&p->repositories);
+    return known_repository(p, s);
 }
 
 static int64_t mtime_of(const struct stat *st)
@@ -167,12 +180,86 @@ static void read_entry(struct runs_place *p, int dir, const char *name, struct r
     }
 }
 
-// ---- one directory ------------------------------------------------------------------------------
-
 static int compare(const void *a, const void *b)
 {
     return strcmp(((const struct runs_entry *)a)->id, ((const struct runs_entry *)b)->id);
 }
+
+// ---- what is kept over a restart ----------------------------------------------------------------
+
+static char *kept_path(const struct runs_place *p)
+{
+    return xasprintf("%s/state/runs/%s.%s", p->index->home, p->bot, p->project);
+}
+
+/// One line: id, state, started_at, inode, mtime, repository. False: it is none.
+static bool take_line(struct runs_place *p, struct str line)
+{
+    struct runs_entry r = {.place = p, .readable = true, .repository = ""};
+    struct str id = str_cut(&line, ' '), state = str_cut(&line, ' '), started = str_cut(&line, ' ');
+    struct str inode = str_cut(&line, ' '), mtime = str_cut(&line, ' ');
+    uint64_t at, time;
+    if (!record_id_valid(id) || !str_to_u64(started, &at) || !str_to_u64(inode, &r.inode) ||
+        !str_to_u64(mtime, &time) || at > INT64_MAX || time > INT64_MAX ||
+        !(str_eqz(state, "running") || str_eqz(state, "ended"))) {
+        return false;
+    }
+    snprintf(r.id, sizeof r.id, STR_FMT, STR_ARG(id));
+    r.running = str_eqz(state, "running");
+    r.started_at = (int64_t)at;
+    r.mtime = (int64_t)time;
+    r.repository = known_repository(p, line);
+    vec_push(&p->entries, r);
+    return true;
+}
+
+/// What is no such file, or is damaged, is as good as none.
+static void read_kept(struct runs_place *p)
+{
+    struct buf text;
+    uint64_t mtime = 0;
+    char *path = kept_path(p);
+    buf_init(&text, KEPT_BYTES);
+    struct str rest = path_read(path, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
+    bool good = str_eqz(str_cut(&rest, '\n'), kept_head) &&
+                str_to_u64(str_cut(&rest, '\n'), &mtime) && mtime <= INT64_MAX;
+    while (good && rest.n != 0) {
+        good = take_line(p, str_cut(&rest, '\n'));
+    }
+    if (good && p->entries.n != 0) {
+        qsort(p->entries.p, p->entries.n, sizeof *p->entries.p, compare);
+        p->mtime = (int64_t)mtime;
+    } else {
+        empty(p);
+    }
+    buf_fini(&text);
+    free(path);
+}
+
+/// A failure costs the next start some time; it is not worth a word.
+static void write_kept(struct runs_place *p)
+{
+    struct buf text;
+    char *path = kept_path(p), *dir = xasprintf("%s/state/runs", p->index->home);
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "%s\n%lld\n", kept_head, (long long)p->mtime);
+    vec_foreach (r, &p->entries) {
+        if (r->readable) {
+            buf_addf(&text, "%s %s %lld %llu %lld %s\n", r->id, r->running ? "running" : "ended",
+                     (long long)r->started_at, (unsigned long long)r->inode, (long long)r->mtime,
+                     r->repository);
+        }
+    }
+    if (path_mkdirs(dir, 0700, NULL) == 0 &&
+        path_write_atomic(path, buf_str(&text), 0600, NULL) == 0) {
+        p->fresh = 0;
+    }
+    buf_fini(&text);
+    free(dir);
+    free(path);
+}
+
+// ---- one directory ------------------------------------------------------------------------------
 
 /// The entry that we have for the record and that still holds; NULL when it has to be read.
 static const struct runs_entry *known_entry(const struct runs_place *p, int dir, const char *name,
@@ -201,6 +288,7 @@ static void read_place(struct runs_place *p, DIR *d)
             const struct runs_entry *known = known_entry(p, dirfd(d), entry->d_name, &r);
             if (known == NULL) {
                 read_entry(p, dirfd(d), entry->d_name, &r);
+                p->fresh++;
             }
             vec_push(&now, known != NULL ? *known : r);
         }
@@ -211,6 +299,9 @@ static void read_place(struct runs_place *p, DIR *d)
     }
     vec_fini(&p->entries);
     p->entries = now;
+    if (p->fresh >= KEEP_AFTER) {
+        write_kept(p);
+    }
 }
 
 /// Bring the entries in line with the directory.
@@ -262,6 +353,7 @@ static struct runs_place *place_of(struct runs_index *x, const char *bot, const 
         p = xcalloc(1, sizeof *p);
         *p = (struct runs_place){.index = x, .bot = xstrdup(bot), .project = xstrdup(project)};
         map_set(&x->places, str_of(key), p);
+        read_kept(p);
     }
     free(key);
     return p;
@@ -302,8 +394,11 @@ static void forget_others(struct runs_index *x)
     void *value;
     while (map_next(&x->places, &at, &key, &value)) {
         struct runs_place *p = value;
-        if (p->walk != x->walks) {
+        if (p->walk != x->walks && p->entries.n != 0) {
+            char *path = kept_path(p);
             empty(p);
+            unlink(path);
+            free(path);
         }
     }
 }

@@ -148,3 +148,70 @@ TEST(a_bot_that_is_gone_and_comes_back_has_its_new_records)
     CHECK_STR(s.last.id, "aaaa0002");
     runs_index_free(x);
 }
+
+static const char *kept_path(void)
+{
+    static char path[700];
+    snprintf(path, sizeof path, "%s/state/runs/rev.api", test_dir());
+    return path;
+}
+
+/// 100 records, old enough to be kept, known to an index that is gone.
+static void keep_hundred(void)
+{
+    char id[9];
+    for (int i = 0; i < 100; i++) {
+        snprintf(id, sizeof id, "aaaa%04d", i);
+        put("rev", id, i == 7 ? RUNNING : ENDED);
+        age(record_path("rev", id));
+    }
+    age(runs_dir("rev"));
+    struct runs_index *x = runs_index_new(test_dir());
+    CHECK_INT(walk(x, NULL).n, 100);
+    runs_index_free(x);
+}
+
+TEST(a_new_index_reads_no_record_that_the_last_one_knew)
+{
+    keep_hundred();
+    for (int i = 0; i < 100;
+         i++) { // another content, same inode and time: only who reads it sees that
+        char id[9];
+        snprintf(id, sizeof id, "aaaa%04d", i);
+        int fd = open(record_path("rev", id), O_WRONLY | O_TRUNC);
+        CHECK(fd >= 0 && write(fd, "{}", 2) == 2);
+        close(fd);
+        age(record_path("rev", id));
+    }
+    struct runs_index *x = runs_index_new(test_dir());
+    struct seen s = walk(x, NULL);
+    CHECK_INT(s.n, 100);
+    CHECK_INT(s.running, 1);
+    CHECK_STR(s.repository, "\"/r\"");
+    put("rev", "aaaa0008", RUNNING); // what is replaced is read
+    s = walk(x, NULL);
+    CHECK_INT(s.n, 100);
+    CHECK_INT(s.running, 2);
+    runs_index_free(x);
+}
+
+TEST(a_damaged_file_of_an_index_is_as_good_as_none)
+{
+    static const char *const texts[] = {
+        "",
+        "afloat runs 1\n",
+        "afloat runs 1\nx\n",
+        "afloat runs 2\n5\n",
+        "afloat runs 1\n99999999999999999999\n",
+        "afloat runs 1\n1000000000000000\nzzzz ended 1 1 1 \"/r\"\n",
+        "afloat runs 1\n1000000000000000\naaaa0001 ended"};
+    keep_hundred();
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        CHECK_INT(path_write_atomic(kept_path(), str_of(texts[i]), 0600, NULL), 0);
+        struct runs_index *x = runs_index_new(test_dir());
+        struct seen s = walk(x, NULL);
+        CHECK_INT(s.n, 100);
+        CHECK_INT(s.running, 1);
+        runs_index_free(x);
+    }
+}
