@@ -458,9 +458,10 @@ struct session_engine {
 
 /// A turn that an engine runs: see turn_engine.c.
 struct turn_engine {
-    bool dressing;  // waits for the environment
-    bool under_way; // the engine has the turn
-    bool counted;   // one request to the model at least
+    bool dressing;   // waits for the environment
+    bool under_way;  // the engine has the turn
+    bool wants_more; // the request under way made a call: another one will follow
+    bool counted;    // one request to the model at least
     bool has_held;
     struct str held;     // the last whole message, which is not in the journal yet
     struct buf said;     // what was said to it before it had the turn

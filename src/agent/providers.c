@@ -401,6 +401,11 @@ int providers_resolve(struct provider_choice *out, const struct config *c,
     return rc;
 }
 
+const char *provider_choice_key(const struct provider_choice *choice)
+{
+    return choice->key;
+}
+
 void provider_choice_fini(struct provider_choice *choice)
 {
     if (choice->key != NULL) {

@@ -60,6 +60,8 @@ struct provider_wish {
 /// ERR_DENIED for settings or key files that cannot be used. No message holds a key.
 int providers_resolve(struct provider_choice *out, const struct config *c,
                       const struct provider_wish *wish, struct err *e) MUST_CHECK;
+/// The key, for who sends requests in its place (engine/gateway.c); NULL: none. Borrowed, and a secret.
+const char *provider_choice_key(const struct provider_choice *choice);
 /// Free what it holds; the key is wiped.
 void provider_choice_fini(struct provider_choice *choice);
 

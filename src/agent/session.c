@@ -460,6 +460,7 @@ void agent__session_finish_end(struct session *s)
     }
     assert(s->ending && s->turn == NULL);
     s->closing = true;
+    agent__engine_close(s);
     book_forget_session(s->agent->book, s->id);
     agent__session_leave(s);
     if (s->state == SESSION_ENDED) {

@@ -20,7 +20,7 @@
 #include "base/path.h"
 #include "base/utf8.h"
 
-enum { IDLE_MS = 10 * 60 * 1000, PAST_MAX = 64 * 1024, PAST_ITEM = 4096 };
+enum { IDLE_MS = 2 * 60 * 1000, PAST_MAX = 64 * 1024, PAST_ITEM = 4096 };
 
 void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
                        struct engine_world *world)

@@ -59,6 +59,7 @@ void agent_vacate(struct agent *a, struct str id)
     struct session *s = map_get(&a->sessions, id);
     if (s != NULL && s->turn == NULL && !s->entering && s->arriving == 0) {
         agent__session_leave(s);
+        agent__engine_close(s);
         a->o.host.vacated(a->o.host.arg, s);
     }
 }

@@ -249,8 +249,9 @@ static void on_result_synced(void *arg, int status, const struct err *e)
             th->ops->refuse(th, c->id, refusal_of(c));
         } else if (!c->errand->started) {
             turn__stop_engine(t, "PERMISSION_DENIED",
-                              "the engine ran '%.60s' without asking, which is not allowed: %.300s",
-                              c->name.p, refusal_of(c).p);
+                              "the engine ran '" STR_FMT
+                              "' without asking, which is not allowed: " STR_FMT,
+                              STR_ARG(c->name), STR_ARG(refusal_of(c)));
         }
         be_patient(t);
     }
@@ -374,11 +375,7 @@ static void on_call(void *arg, const struct engine_call *call)
 {
     struct session *s = arg;
     struct turn *t = turn_of(s);
-    const char *spent = t != NULL ? turn__spent(t) : NULL;
-    if (spent != NULL) { // the engine would ask the model once more, with the result
-        turn__stop_engine(t, "LIMIT_REACHED", "%s", spent);
-    }
-    if (t == NULL || spent != NULL || call->id.n > ID_MAX) {
+    if (t == NULL || call->id.n > ID_MAX) {
         refuse_call(s, call);
         return;
     }
@@ -395,6 +392,7 @@ static void on_call(void *arg, const struct engine_call *call)
         c->diff = arena_str(a, call->diff);
     }
     t->n_open++;
+    t->engine.wants_more = true;
     be_patient(t);
     tool_call__begin(c, name, NULL);
 }
@@ -454,6 +452,11 @@ static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
     }
     t->engine.counted = true;
     turn__count(t, u, true);
+    const char *spent = t->engine.wants_more ? turn__spent(t) : NULL;
+    t->engine.wants_more = false;
+    if (spent != NULL) {
+        turn__stop_engine(t, "LIMIT_REACHED", "%s", spent);
+    }
 }
 
 static void on_end(void *arg, enum engine_end end, struct str why)

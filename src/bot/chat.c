@@ -160,7 +160,10 @@ static void add_settings(struct ask *a)
     const struct bot_config *c = &a->bot->config;
     const struct {
         const char *key, *value;
-    } texts[] = {{"provider", c->provider}, {"model", c->model}, {"sandbox", c->sandbox}};
+    } texts[] = {{"provider", c->provider},
+                 {"model", c->model},
+                 {"engine", c->engine},
+                 {"sandbox", c->sandbox}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (texts[i].value != NULL && json_get(a->params, texts[i].key) == NULL) {
             ask__set(a, texts[i].key, str_of(texts[i].value));

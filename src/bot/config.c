@@ -199,8 +199,13 @@ static void take_provider(struct reader *r, const struct toml *v)
 static void take_engine(struct reader *r, const struct toml *v)
 {
     const char *text = NULL;
-    if (take_text(r, v, "engine", &text) && (text == NULL || strcmp(text, "native") != 0)) {
-        refuse(r, v, "engine", "\"native\", the only engine,");
+    if (!take_text(r, v, "engine", &text)) {
+        return;
+    }
+    if (text == NULL || !bot_name_valid(str_of(text))) {
+        refuse(r, v, "engine", "\"native\", \"codex\", \"claude\" or a name of [engines]");
+    } else {
+        r->c->engine = text;
     }
 }
 
@@ -439,9 +444,8 @@ static int check_overrides(const struct bot_overrides *o, struct err *e)
     if (o->sleep_secs < BOT_UNSET || o->sleep_secs > SLEEP_MAX) {
         return err_set(e, ERR_INVALID, "the sleep is from 0 to %d seconds", SLEEP_MAX);
     }
-    if (o->engine != NULL && strcmp(o->engine, "native") != 0) {
-        return err_set(e, ERR_INVALID, "there is no engine '%.60s': the only one is 'native'",
-                       o->engine);
+    if (o->engine != NULL && !bot_name_valid(str_of(o->engine))) {
+        return err_set(e, ERR_INVALID, "there is no engine '%.60s'", o->engine);
     }
     if (o->sandbox != NULL && word_index(sandboxes, ARRAY_LEN(sandboxes), o->sandbox) < 0) {
         return err_set(e, ERR_INVALID,
@@ -479,6 +483,7 @@ int bot_config_apply(struct bot_config *c, const struct bot_overrides *o, struct
     apply_numbers(c, o);
     apply_text(c, &c->model, o->model);
     apply_text(c, &c->provider, o->provider);
+    apply_text(c, &c->engine, o->engine);
     apply_text(c, &c->sandbox, o->sandbox);
     if (o->instructions != NULL && o->instructions[0] != '\0') {
         apply_text(c, &c->instructions, o->instructions);

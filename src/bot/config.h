@@ -41,7 +41,7 @@ struct bot_config {
     int64_t max_iterations; // 0: no limit; BOT_UNSET until bot_config_apply()
     int64_t sleep_secs;
     const char *model, *provider; // NULL: the hub's
-    const char *engine;           // "native"
+    const char *engine;           // "native", or who else runs its turns
     const char *sandbox;          // NULL: the hub's; else "read-only", "workspace-write" or
                                   // "danger-full-access"
     int network;                  // 0, 1 or BOT_UNSET: the hub's

@@ -344,6 +344,7 @@ static const struct json *session_params(struct run *r, struct arena *a)
     } texts[] = {{"working_dir", r->dir},
                  {"provider", c->provider},
                  {"model", c->model},
+                 {"engine", c->engine},
                  {"sandbox", c->sandbox}};
     struct json *out = make_obj(a, ARRAY_LEN(texts) + 4);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

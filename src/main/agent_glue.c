@@ -10,6 +10,7 @@
 #include "agent/environ.h"
 #include "agent/providers.h"
 #include "bind/bind.h"
+#include "engine/world.h"
 #include "mcp/mcp.h"
 #include "net/http_client.h"
 #include "plugin/plugins.h"
@@ -20,6 +21,7 @@ struct agent_glue {
     struct agent_glue_opts o;
     struct plugin_view view;
     struct http_client *http;
+    struct engine_world *engines;
     struct providers *providers;
     struct agent *agent;
     struct agent_env *env;
@@ -231,6 +233,8 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .arg = g}};
     g->agent = agent_open(&opts, ready, arg);
     agent_env_set_agent(g->env, g->agent);
+    g->engines = engine_world_open(o->loop, g->http, o->version);
+    agent_set_engines(g->agent, engine_kinds, g->engines);
     return g;
 }
 
@@ -244,12 +248,18 @@ struct providers *agent_glue_providers(struct agent_glue *g)
     return g->providers;
 }
 
+static void on_engines_closed(void *arg)
+{
+    struct agent_glue *g = arg;
+    g->o.bind = NULL;
+    g->done(g->done_arg);
+}
+
 static void on_stopped(void *arg)
 {
     struct agent_glue *g = arg;
     agent_env_close(g->env);
-    g->o.bind = NULL;
-    g->done(g->done_arg);
+    engine_world_close(g->engines, on_engines_closed, g);
 }
 
 void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg)

@@ -34,10 +34,9 @@ struct box_policy {
     const char *const *hide;     // there or not yet
     const char *const *guard;    // what runs outside of the box: no command changes or makes it
     const char *home, *runtime;  // AFLOAT_HOME and AFLOAT_RUNTIME
-    const char *
-        own; // a directory there that the program itself keeps things in: writable in any mode; or NULL
-    const char *tmp_dir;   // what the tools see as /tmp; NULL: an empty one for each command
-    struct grants *grants; // what the directories stand for; NULL: found for this box alone
+    const char *own;             // a directory there that is the program's, writable in any mode
+    const char *tmp_dir;         // what the tools see as /tmp; NULL: an empty one for each command
+    struct grants *grants;       // what the directories stand for; NULL: found for this box alone
 };
 
 /// The mode for a working directory when none was asked for: `wanted`, or read-only where that is /, the

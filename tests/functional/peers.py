@@ -1,4 +1,4 @@
-"""Programs from npm that tests talk to, installed once from tests/peers/package-lock.json into build/peers."""
+"""Programs from npm that tests talk to, installed once from tests/NAME/package-lock.json into build/NAME."""
 import fcntl
 import shutil
 import subprocess
@@ -7,23 +7,20 @@ import pytest
 
 from conftest import ROOT
 
-DIR = ROOT / "build" / "peers"
-SOURCE = ROOT / "tests" / "peers"
-
-
-def install():
+def install(name="peers"):
     """The directory of the installed modules."""
+    dir, source = ROOT / "build" / name, ROOT / "tests" / name
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
-    DIR.mkdir(parents=True, exist_ok=True)
-    with open(DIR / "lock", "w") as lock:
+    dir.mkdir(parents=True, exist_ok=True)
+    with open(dir / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in parallel
-        want = (SOURCE / "package-lock.json").read_text()
-        done = DIR / "installed.json"
+        want = (source / "package-lock.json").read_text()
+        done = dir / "installed.json"
         if not done.exists() or done.read_text() != want:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(SOURCE / name, DIR / name)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=DIR, check=True,
+            for file in ("package.json", "package-lock.json"):
+                shutil.copy(source / file, dir / file)
+            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=dir, check=True,
                            capture_output=True, timeout=300)
             done.write_text(want)
-    return DIR / "node_modules"
+    return dir / "node_modules"

@@ -123,8 +123,9 @@ TEST(errors_say_where_in_the_file_they_are)
          "\"danger-full-access\" for 'sandbox', found string"},
         {"+++\nmerge = \"maybe\"\n+++\n",
          "bots/x/config.md:2:9: expected \"ask\", \"auto\" or \"never\" for 'merge', found string"},
-        {"+++\nengine = \"codex\"\n+++\n",
-         "bots/x/config.md:2:10: expected \"native\", the only engine, for 'engine', found string"},
+        {"+++\nengine = \"../codex\"\n+++\n",
+         "bots/x/config.md:2:10: expected \"native\", \"codex\", \"claude\" or a name of [engines] "
+         "for 'engine', found string"},
         {"+++\n[worktree]\ninclude = [\"../x\"]\n+++\n",
          "bots/x/config.md:3:11: expected paths inside the project, relative to its root for "
          "'worktree.include', found array"},
@@ -204,10 +205,12 @@ TEST(defaults_lose_to_the_file_and_the_file_to_flags)
     o.merge = true;
     o.no_worktree = true;
     o.instructions = "Only this.";
+    o.engine = "codex";
     parse(&p, "+++\nmodel = \"m\"\nprovider = \"p\"\nnetwork = true\nmerge = \"never\"\n+++\nBody");
     CHECK_INT(bot_config_apply(&p.c, &o, NULL), 0);
     CHECK_STR(p.c.model, "other");
     CHECK_STR(p.c.provider, "p");
+    CHECK_STR(p.c.engine, "codex");
     CHECK_STR(p.c.sandbox, "danger-full-access");
     CHECK_INT(p.c.network, 0);
     CHECK_INT(p.c.merge, BOT_MERGE_AUTO);
@@ -224,7 +227,7 @@ TEST(flags_are_checked_like_the_file)
     o.sandbox = "open";
     CHECK_INT(bot_config_apply(&p.c, &o, &p.e), ERR_INVALID);
     o.sandbox = NULL;
-    o.engine = "codex";
+    o.engine = "../codex";
     CHECK_INT(bot_config_apply(&p.c, &o, &p.e), ERR_INVALID);
     o.engine = NULL;
     o.max_iterations = -2;

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "engine/gateway.h"
+#include "engine/world.h"
+
+// The process of an engine: a program that talks in lines on its standard streams, in the box of its session.
+//
+//     lane: its directory and files, the box ──> spawn (supervised, in the box) ──> lines ──> on_line
+//
+// It is started by the launcher, has its own session and process group, and ends with all that it started: when it is
+// closed, and when the hub ends, however that happens.
+
+struct engine_child;
+
+struct engine_child_cb {
+    /// A line of its output, which may be anything. The child may be closed inside.
+    void (*on_line)(void *arg, struct str line);
+    /// Nothing comes any more; `e` says why, with the last that it wrote to stderr. Once. Close it.
+    void (*on_end)(void *arg, const struct err *e);
+};
+
+/// A file that is there before the program starts, in the engine's directory.
+struct engine_file {
+    const char *name;
+    struct str text;
+};
+
+/// Borrowed for the call, but for `gateway`, which becomes the child's own.
+struct engine_child_spec {
+    const char *const *argv; // NULL at the end
+    const char *const
+        *env; // "NAME=value" beside those of `place`, which they replace; NULL at the end
+    const char *const
+        *without; // prefixes of variables of `place` that it does not get; NULL at the end
+    const struct tool_env *place; // box and variables of a command of the session
+    const char *dir;              // its own directory, which it may write
+    const struct engine_file *files;
+    size_t n_files;
+    struct gateway *gateway; // NULL: it needs no way to a model
+};
+
+/// Does a command of this place run in a box without network, so that a gateway must be `boxed`?
+bool engine_child_boxed(const struct tool_env *place);
+
+/// Start it. Problems are told by on_end, never from inside.
+struct engine_child *engine_child_start(struct engine_world *w, const struct engine_child_spec *q,
+                                        const struct engine_child_cb *cb, void *arg);
+/// Send a line; the newline is added. Lines sent before it runs wait.
+void engine_child_send(struct engine_child *c, struct str line);
+/// Stop reading it, or go on.
+void engine_child_pause(struct engine_child *c, bool paused);
+/// No callback follows. Its stdin is closed; what does not end by that is ended.
+void engine_child_close(struct engine_child *c);

@@ -1,0 +1,609 @@
+// Engine codex: the real Codex, by `codex app-server` on standard streams.
+//
+//     check (codex_check.c) ─> child ─> initialize ─> thread/resume ──lost──> thread/start ─> turn/start ...
+//
+// Codex has a home of its own in the session's directory (CODEX_HOME), so neither a login nor settings of the user's
+// reach it, and its only provider is the gateway to the session's. Its own sandbox is off: the whole process is in the
+// box of the session, which its commands cannot leave either, and in which git works as for our own commands. It asks
+// before each command and each change of files ("untrusted"); the answer is our permission's.
+//
+// Messages are JSON-RPC without the member `jsonrpc`, one a line. docs/internals/engines.md has the table of what
+// becomes what.
+
+#include <assert.h>
+
+#include "base/path.h"
+#include "base/redact.h"
+#include "engine/codex_int.h"
+
+static const char too_old[] = "npm install -g @openai/codex";
+
+// ---- sending ------------------------------------------------------------------------------------
+
+struct message {
+    struct buf text;
+    struct jw w;
+};
+
+static struct jw *begin_message(struct message *m)
+{
+    buf_init(&m->text, SIZE_MAX);
+    jw_init(&m->w, &m->text);
+    jw_obj(&m->w);
+    return &m->w;
+}
+
+static void end_message(struct codex *c, struct message *m)
+{
+    jw_end_obj(&m->w);
+    engine_child_send(c->child, buf_str(&m->text));
+    buf_fini(&m->text);
+}
+
+static struct jw *begin_request(struct codex *c, struct message *m, enum codex_ask what,
+                                const char *method)
+{
+    struct jw *w = begin_message(m);
+    struct codex_asked q = {.id = ++c->last_id, .what = what};
+    vec_push(&c->asked, q);
+    jw_kint(w, "id", q.id);
+    jw_kstrz(w, "method", method);
+    jw_kobj(w, "params");
+    return w;
+}
+
+static void end_request(struct codex *c, struct message *m)
+{
+    jw_end_obj(&m->w);
+    end_message(c, m);
+}
+
+static void write_input(struct jw *w, struct str text)
+{
+    jw_karr(w, "input");
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_kstr(w, "text", text);
+    jw_end_obj(w);
+    jw_end_arr(w);
+}
+
+void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w, void *arg),
+                   void *arg)
+{
+    struct message m;
+    struct jw *w = begin_message(&m);
+    jw_kint(w, "id", request);
+    jw_kobj(w, "result");
+    write(w, arg);
+    jw_end_obj(w);
+    end_message(c, &m);
+}
+
+// ---- told later ---------------------------------------------------------------------------------
+
+static void die(struct codex *c, const struct err *e)
+{
+    if (c->cb != NULL) {
+        const struct engine_cb *cb = c->cb;
+        c->cb = NULL; // nothing follows
+        cb->on_died(c->arg, e);
+    }
+}
+
+static void on_later(void *arg)
+{
+    struct codex *c = arg;
+    c->task = NULL;
+    if (c->why.code != 0) {
+        struct err e = c->why;
+        die(c, &e);
+    } else if (c->in_turn) {
+        codex__end(c, c->end, STR(""));
+    }
+}
+
+/// From inside a call of ours nothing may be told.
+static void tell_later(struct codex *c)
+{
+    if (c->task == NULL) {
+        c->task = loop_defer(c->world->loop, on_later, c);
+    }
+}
+
+void codex__end(struct codex *c, enum engine_end end, struct str why)
+{
+    if (c->in_turn && c->cb != NULL) {
+        c->in_turn = c->begun = c->stopping = c->message_open = false;
+        free(c->turn);
+        c->turn = NULL;
+        codex__forget_calls(c);
+        c->cb->on_end(c->arg, end, why);
+    }
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+/// What thread/start and thread/resume have in common.
+static void write_thread(const struct codex *c, struct jw *w)
+{
+    jw_kstrz(w, "cwd", c->cwd);
+    jw_kstrz(w, "model", c->model);
+    jw_kstrz(w, "modelProvider", "afloat");
+    jw_kstrz(w, "approvalPolicy", "untrusted");
+    jw_kstrz(w, "sandbox", "danger-full-access");
+    jw_kstrz(w, "developerInstructions", c->system);
+}
+
+static void start_thread(struct codex *c)
+{
+    struct message m;
+    struct jw *w = begin_request(c, &m, ASK_THREAD, "thread/start");
+    write_thread(c, w);
+    jw_karr(w, "dynamicTools");
+    json_foreach_item (it, c->tools) {
+        jw_obj(w);
+        jw_kstrz(w, "type", "function");
+        jw_kvalue(w, "name", json_get(it, "name"));
+        jw_kvalue(w, "description", json_get(it, "description"));
+        jw_kvalue(w, "inputSchema", json_get(it, "input_schema"));
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    end_request(c, &m);
+}
+
+static void resume_thread(struct codex *c)
+{
+    struct message m;
+    struct jw *w = begin_request(c, &m, ASK_RESUME, "thread/resume");
+    jw_kstrz(w, "threadId", c->resume);
+    jw_kbool(w, "excludeTurns", true);
+    write_thread(c, w);
+    end_request(c, &m);
+}
+
+static void begin_turn(struct codex *c)
+{
+    struct message m;
+    struct buf text;
+    assert(c->ready && c->in_turn && !c->begun);
+    buf_init(&text, SIZE_MAX);
+    if (!c->told_past && c->past[0] != '\0') {
+        buf_addf(&text, "The conversation so far, before you took over:\n\n%s\nIt goes on:\n\n",
+                 c->past);
+    }
+    c->told_past = true;
+    buf_adds(&text, buf_str(&c->input));
+    struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
+    jw_kstrz(w, "threadId", c->thread);
+    write_input(w, buf_str(&text));
+    end_request(c, &m);
+    c->begun = true;
+    buf_fini(&text);
+    buf_clear(&c->input);
+}
+
+static void send_steer(struct codex *c, struct str text, struct str refuses)
+{
+    struct message m;
+    struct jw *w = begin_request(c, &m, ASK_STEER, "turn/steer");
+    c->asked.p[c->asked.n - 1].refuses = refuses.n != 0 ? str_dup(refuses) : NULL;
+    jw_kstrz(w, "threadId", c->thread);
+    jw_kstrz(w, "expectedTurnId", c->turn);
+    write_input(w, text);
+    end_request(c, &m);
+}
+
+static void send_interrupt(struct codex *c)
+{
+    struct message m;
+    if (c->turn != NULL && c->stopping) {
+        struct jw *w = begin_request(c, &m, ASK_INTERRUPT, "turn/interrupt");
+        jw_kstrz(w, "threadId", c->thread);
+        jw_kstrz(w, "turnId", c->turn);
+        end_request(c, &m);
+    }
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+static void take_thread(struct codex *c, const struct json *result, bool resumed)
+{
+    struct str id = json_str(json_ptr(result, "/thread/id"), "");
+    struct err e;
+    if (id.n == 0) {
+        err_set(&e, ERR_INVALID, "Codex began no thread");
+        die(c, &e);
+        return;
+    }
+    free(c->thread);
+    c->thread = str_dup(id);
+    c->ready = true;
+    c->told_past = resumed;
+    c->cb->on_thread(c->arg, id);
+    if (c->in_turn && !c->stopping) {
+        begin_turn(c);
+    }
+}
+
+static void send_initialized(struct codex *c)
+{
+    struct message m;
+    jw_kstrz(begin_message(&m), "method", "initialized");
+    end_message(c, &m);
+}
+
+static void take_result(struct codex *c, enum codex_ask what, const struct json *result)
+{
+    if (what == ASK_INIT) {
+        send_initialized(c);
+        if (c->resume != NULL) {
+            resume_thread(c);
+        } else {
+            start_thread(c);
+        }
+    } else if (what == ASK_THREAD || what == ASK_RESUME) {
+        take_thread(c, result, what == ASK_RESUME);
+    } else if (what == ASK_TURN && c->in_turn) {
+        free(c->turn);
+        c->turn = str_dup(json_str(json_ptr(result, "/turn/id"), ""));
+        send_interrupt(c);
+        if (c->steer.n != 0) {
+            send_steer(c, buf_str(&c->steer), STR(""));
+            buf_clear(&c->steer);
+        }
+    }
+}
+
+static void take_error(struct codex *c, enum codex_ask what, struct str message)
+{
+    struct err e;
+    if (what == ASK_RESUME) { // its files are gone: a new one is told the past
+        start_thread(c);
+    } else if (what == ASK_TURN) {
+        codex__end(c, ENGINE_FAILED, message);
+    } else if (what == ASK_INIT || what == ASK_THREAD) {
+        err_set(&e, ERR_INVALID, "Codex refused: %.*s", (int)MIN(message.n, (size_t)300),
+                message.p);
+        die(c, &e);
+    } // else the turn has ended meanwhile
+}
+
+static void take_answer(struct codex *c, const struct json *msg)
+{
+    int64_t id = json_int(json_get(msg, "id"), -1);
+    for (size_t i = 0; i < c->asked.n; i++) {
+        if (c->asked.p[i].id == id) {
+            enum codex_ask what = c->asked.p[i].what;
+            char *refuses = c->asked.p[i].refuses;
+            const struct json *error = json_get(msg, "error");
+            vec_remove(&c->asked, i);
+            if (refuses != NULL) { // the model reads why with the next request
+                codex__decide(c, str_of(refuses), false);
+                free(refuses);
+            } else if (error != NULL) {
+                take_error(c, what, json_str(json_get(error, "message"), "it did not say why"));
+            } else {
+                take_result(c, what, json_get(msg, "result"));
+            }
+            return;
+        }
+    }
+}
+
+static void on_line(void *arg, struct str line)
+{
+    struct codex *c = arg;
+    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    struct json *msg;
+    struct err e;
+    arena_fini(&c->line);
+    arena_init(&c->line);
+    if (json_parse(&msg, &c->line, line, &opts, &e) < 0 || msg->type != JSON_OBJ) {
+        err_set(&e, ERR_PARSE, "Codex sent a line that is no JSON object");
+        die(c, &e);
+        return;
+    }
+    const struct json *id = json_get(msg, "id"), *params = json_get(msg, "params");
+    struct str method = json_str(json_get(msg, "method"), "");
+    if (method.n == 0) {
+        take_answer(c, msg);
+    } else if (id != NULL) {
+        codex__questioned(c, json_int(id, -1), method, params);
+    } else {
+        codex__notified(c, method, params);
+    }
+}
+
+static void on_child_end(void *arg, const struct err *e)
+{
+    struct codex *c = arg;
+    if (c->check != NULL) { // it knows better why
+        c->why = *e;
+    } else {
+        die(c, e);
+    }
+}
+
+// ---- open ---------------------------------------------------------------------------------------
+
+/// Settings that hold for this home; what a thread has of its own comes with thread/start. A text of TOML is written
+/// as one of JSON: its basic strings are the same but for a slash.
+static void write_config(const struct codex *c, struct buf *out)
+{
+    struct jw w;
+    buf_addz(out, "model_provider = \"afloat\"\n"
+                  "check_for_update_on_startup = false\n"
+                  "project_doc_max_bytes = 0\n" // our instructions have what is trusted of these
+                  "web_search = \"disabled\"\n"
+                  "[analytics]\nenabled = false\n"
+                  "[history]\npersistence = \"none\"\n"
+                  "[shell_environment_policy]\ninherit = \"all\"\nignore_default_excludes = true\n"
+                  "exclude = [\"AFLOAT_ENGINE_KEY\", \"CODEX_HOME\"]\n"
+                  "[model_providers.afloat]\nname = \"Afloat\"\nwire_api = \"responses\"\n"
+                  "env_key = \"AFLOAT_ENGINE_KEY\"\n");
+    buf_addf(out, "base_url = \"%s/v1\"\n[projects.", gateway_url(c->gateway));
+    jw_init(&w, out);
+    jw_strz(&w, c->cwd);
+    buf_addz(out, "]\ntrust_level = \"untrusted\"\n");
+}
+
+/// Codex has what we need: start it.
+static void start_child(struct codex *c, const struct tool_env *place)
+{
+    static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_child_end};
+    static const char *const without[] = {"CODEX_", "OPENAI_", NULL};
+    struct message m;
+    struct buf config;
+    buf_init(&config, SIZE_MAX);
+    write_config(c, &config);
+    const char *env[] = {arena_printf(&c->arena, "CODEX_HOME=%s", c->dir),
+                         arena_printf(&c->arena, "AFLOAT_ENGINE_KEY=%s", gateway_key(c->gateway)),
+                         NULL};
+    const struct engine_file file = {"config.toml", buf_str(&config)};
+    struct engine_child_spec q = {.argv = c->argv,
+                                  .env = env,
+                                  .without = without,
+                                  .place = place,
+                                  .dir = c->dir,
+                                  .files = &file,
+                                  .n_files = 1,
+                                  .gateway = c->gateway};
+    c->gateway = NULL;
+    c->child = engine_child_start(c->world, &q, &cb, c);
+    buf_fini(&config);
+    struct jw *w = begin_request(c, &m, ASK_INIT, "initialize");
+    jw_kobj(w, "clientInfo");
+    jw_kstrz(w, "name", "afloat");
+    jw_kstrz(w, "title", "Afloat");
+    jw_kstrz(w, "version", c->world->version);
+    jw_end_obj(w);
+    jw_kobj(w, "capabilities");
+    jw_kbool(w, "experimentalApi", true); // dynamicTools
+    jw_end_obj(w);
+    end_request(c, &m);
+}
+
+static void on_checked(void *arg, const struct err *why)
+{
+    struct codex *c = arg;
+    c->check = NULL;
+    if (why != NULL) {
+        struct err e;
+        err_set(&e, why->code, "%s: %s", why->msg, too_old);
+        die(c, &e);
+    } else if (c->why.code != 0) {
+        tell_later(c);
+    }
+}
+
+static const char *const *make_argv(struct codex *c, const struct engine_spec *q)
+{
+    static const char *const own[] = {"app-server", "--disable", "plugins", "--disable", "apps"};
+    size_t n = 0, k = 0;
+    while (q->args != NULL && q->args[n] != NULL) {
+        n++;
+    }
+    const char **argv = arena_calloc(&c->arena, ARRAY_LEN(own) + n + 2, sizeof *argv);
+    argv[k++] = c->program;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        argv[k++] = own[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        argv[k++] = arena_strdup(&c->arena, str_of(q->args[i]));
+    }
+    return argv;
+}
+
+static const struct engine_ops ops;
+
+static struct engine_thread *open_thread(struct engine_world *w, const struct engine_spec *q,
+                                         const struct engine_cb *cb, void *arg)
+{
+    struct codex *c = xcalloc(1, sizeof *c);
+    struct arena *a = &c->arena;
+    arena_init(a);
+    arena_init(&c->line);
+    c->base.ops = &ops;
+    c->world = w;
+    c->cb = cb;
+    c->arg = arg;
+    c->program = arena_strdup(a, str_of(q->command != NULL ? q->command : "codex"));
+    c->dir = arena_strdup(a, str_of(q->dir));
+    c->cwd = arena_strdup(a, str_of(q->env->policy->working_dir));
+    c->model = arena_strdup(a, str_of(q->choice->model));
+    c->system = arena_strdup(a, q->system);
+    c->past = arena_strdup(a, q->past);
+    c->tools = json_clone(a, q->tools);
+    c->argv = make_argv(c, q);
+    c->resume = q->thread != NULL ? xstrdup(q->thread) : NULL;
+    c->tokens = -1;
+    buf_init(&c->input, SIZE_MAX);
+    buf_init(&c->steer, SIZE_MAX);
+    c->gateway = gateway_open(w, q->choice, engine_child_boxed(q->env), &c->why);
+    if (c->gateway == NULL) {
+        tell_later(c);
+        return &c->base;
+    }
+    c->check = codex_check_start(w, c->program, q->env, c->dir, on_checked, c);
+    start_child(c, q->env);
+    return &c->base;
+}
+
+// ---- what the session does ----------------------------------------------------------------------
+
+static struct codex *of(struct engine_thread *t)
+{
+    return container_of(t, struct codex, base);
+}
+
+static void take_turn(struct engine_thread *t, const struct engine_turn *in)
+{
+    struct codex *c = of(t);
+    assert(!c->in_turn);
+    c->in_turn = true;
+    c->error[0] = '\0';
+    buf_clear(&c->input);
+    buf_clear(&c->steer);
+    if (in->system.n != 0) {
+        buf_addf(&c->input, "Your instructions have changed. They are now:\n\n" STR_FMT "\n\n",
+                 STR_ARG(in->system));
+    }
+    buf_adds(&c->input, in->text);
+    if (c->ready) {
+        begin_turn(c);
+    }
+}
+
+static void steer(struct engine_thread *t, struct str text)
+{
+    struct codex *c = of(t);
+    if (c->in_turn && !c->begun) {
+        buf_addf(&c->input, "\n\n" STR_FMT, STR_ARG(text));
+    } else if (c->turn != NULL) {
+        send_steer(c, text, STR(""));
+    } else {
+        buf_addf(&c->steer, "%s" STR_FMT, c->steer.n != 0 ? "\n\n" : "", STR_ARG(text));
+    }
+}
+
+static void interrupt(struct engine_thread *t)
+{
+    struct codex *c = of(t);
+    c->stopping = true;
+    if (!c->begun) {
+        c->end = ENGINE_INTERRUPTED;
+        tell_later(c);
+    } else {
+        send_interrupt(c);
+    }
+}
+
+static void pause_thread(struct engine_thread *t, bool paused)
+{
+    struct codex *c = of(t);
+    if (c->child != NULL) {
+        engine_child_pause(c->child, paused);
+    }
+}
+
+static void allow(struct engine_thread *t, struct str id, const struct json *input)
+{
+    (void)input;
+    codex__decide(of(t), id, true);
+}
+
+static void refuse(struct engine_thread *t, struct str id, struct str reason)
+{
+    struct codex *c = of(t);
+    if (reason.n == 0 || c->turn == NULL || c->stopping) {
+        codex__decide(c, id, false);
+        return;
+    }
+    // Codex has no place for a reason: it is said to the model while Codex waits for the decision, so that no request
+    // is cut short for it
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    buf_addf(&text, "[Afloat: the call was not run: " STR_FMT "]", STR_ARG(reason));
+    send_steer(c, buf_str(&text), id);
+    buf_fini(&text);
+}
+
+struct result {
+    struct str output;
+    bool success;
+};
+
+static void write_result(struct jw *w, void *arg)
+{
+    const struct result *r = arg;
+    jw_karr(w, "contentItems");
+    jw_obj(w);
+    jw_kstrz(w, "type", "inputText");
+    jw_kstr(w, "text", r->output);
+    jw_end_obj(w);
+    jw_end_arr(w);
+    jw_kbool(w, "success", r->success);
+}
+
+static void answer(struct engine_thread *t, struct str id, struct str output, bool success)
+{
+    struct codex *c = of(t);
+    struct result r = {output, success};
+    for (size_t i = 0; i < c->calls.n; i++) {
+        struct codex_call *call = c->calls.p[i];
+        if (call->request >= 0 && str_eqz(id, call->item)) {
+            codex__answer(c, call->request, write_result, &r);
+            call->request = -1;
+            return;
+        }
+    }
+}
+
+static void close_thread(struct engine_thread *t)
+{
+    struct codex *c = of(t);
+    c->cb = NULL;
+    if (c->task != NULL) {
+        loop_cancel(c->world->loop, c->task);
+    }
+    if (c->check != NULL) {
+        codex_check_cancel(c->check);
+    }
+    if (c->child != NULL) {
+        engine_child_close(c->child);
+    }
+    gateway_close(c->gateway);
+    codex__forget_calls(c);
+    vec_fini(&c->calls);
+    vec_foreach (it, &c->asked) {
+        free(it->refuses);
+    }
+    vec_fini(&c->asked);
+    buf_fini(&c->input);
+    buf_fini(&c->steer);
+    free(c->resume);
+    free(c->thread);
+    free(c->turn);
+    free(c->message);
+    arena_fini(&c->line);
+    arena_fini(&c->arena);
+    free(c);
+}
+
+static const struct engine_ops ops = {.turn = take_turn,
+                                      .steer = steer,
+                                      .interrupt = interrupt,
+                                      .pause = pause_thread,
+                                      .allow = allow,
+                                      .refuse = refuse,
+                                      .answer = answer,
+                                      .close = close_thread};
+
+const struct engine_kind engine_codex = {.name = "codex",
+                                         .program = "codex",
+                                         .install = "npm install -g @openai/codex",
+                                         .provider = "openai-responses",
+                                         .fixed_tools = true,
+                                         .open = open_thread};

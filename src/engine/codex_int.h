@@ -1,0 +1,89 @@
+#pragma once
+
+#include "base/arena.h"
+#include "engine/child.h"
+
+// What the files of engine codex share.
+//
+//     codex.c        the thread: handshake, turns, answers        codex_items.c  what happens in a turn
+//     codex_check.c  does the installed version have what we need?
+
+/// A call that Codex asked about, until its item is over.
+struct codex_call {
+    char *item;           // Codex's id
+    int64_t request;      // of its question; -1: answered, or it did not ask
+    bool file;            // a change of files: one call of ours for each
+    bool told;            // on_call was called
+    unsigned waiting;     // verdicts that have not come
+    bool refused;         // one of them was no
+    struct json *changes; // of files, in its arena; NULL: a command
+    struct arena arena;
+};
+
+/// Something that we asked Codex for.
+enum codex_ask { ASK_INIT, ASK_THREAD, ASK_RESUME, ASK_TURN, ASK_STEER, ASK_INTERRUPT };
+struct codex_asked {
+    int64_t id;
+    enum codex_ask what;
+    char *refuses; // of steering: the call that is refused when it was heard; NULL: none
+};
+
+struct codex {
+    struct engine_thread base;
+    struct engine_world *world;
+    const struct engine_cb *cb;
+    void *arg;
+    struct engine_child *child;
+    struct gateway *gateway; // until the child has it
+    struct arena arena;      // of what it was opened with
+    struct arena line;       // of the message under way
+    const char *program, *dir, *cwd, *model, *system, *past;
+    const char *const *argv;
+    const struct json *tools;
+    char *resume;
+    // under way
+    int64_t last_id;
+    vec(struct codex_asked) asked;
+    vec(struct codex_call *) calls;
+    char *thread, *turn; // NULL: not known
+    bool ready;          // there is a thread
+    bool told_past;      // the thread knows it, or there is none
+    bool in_turn;        // turn() was called, on_end has not come
+    bool begun;          // turn/start was sent
+    bool stopping;       // interrupt() came
+    struct buf input;    // of the turn, until it begins
+    struct buf steer;    // said before its id was known
+    char *message;       // the item whose pieces come
+    bool message_open;   // pieces of it came, and not its end
+    int64_t tokens;      // total of the thread, as told last
+    char error[400];     // what Codex said last of a failure
+    struct codex_check *check;
+    struct loop_task *task; // something is told in the loop's next turn
+    enum engine_end end;    // this, when the turn is to end
+    struct err why;         // or that it is of no more use; code 0: it is
+};
+
+// codex.c
+/// Answer a question of Codex; `write` adds the members of the result.
+void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w, void *arg),
+                   void *arg);
+/// The turn is over.
+void codex__end(struct codex *c, enum engine_end end, struct str why);
+
+// codex_items.c
+/// A notification.
+void codex__notified(struct codex *c, struct str method, const struct json *params);
+/// A question; every one is answered.
+void codex__questioned(struct codex *c, int64_t id, struct str method, const struct json *params);
+/// The verdict about a call of ours, by its id.
+void codex__decide(struct codex *c, struct str id, bool allow);
+void codex__forget_calls(struct codex *c); // the turn is over
+
+// codex_check.c
+struct codex_check;
+/// Look if the program has all methods that we use, once for each program. `done` later, not from inside; `why` NULL:
+/// it has.
+struct codex_check *codex_check_start(struct engine_world *w, const char *program,
+                                      const struct tool_env *place, const char *dir,
+                                      void (*done)(void *arg, const struct err *why), void *arg);
+void codex_check_cancel(struct codex_check *k); // `done` does not come any more

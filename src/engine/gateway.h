@@ -1,0 +1,22 @@
+#pragma once
+
+#include "agent/providers.h"
+#include "engine/world.h"
+
+// The way from an engine's process to the model: a small HTTP server for this one process, which passes requests on to
+// the provider of the session. The process never has the provider's key, and in a box without network it reaches
+// nothing but this. See gateway.c.
+
+struct gateway;
+
+/// `boxed`: the socket comes from the box, by gateway_listen(); else it listens on 127.0.0.1 at once. `choice` is
+/// copied as far as it is needed. NULL, `e`: it cannot listen, or there is no way to that kind of provider.
+struct gateway *gateway_open(struct engine_world *w, const struct provider_choice *choice,
+                             bool boxed, struct err *e);
+/// The box listens: on_listen of proc.h.
+void gateway_listen(struct gateway *g, uv_stream_t *from);
+/// "http://127.0.0.1:PORT", and what a request has to bring as its key. Borrowed.
+const char *gateway_url(const struct gateway *g);
+const char *gateway_key(const struct gateway *g);
+/// Requests under way are given up. NULL is allowed.
+void gateway_close(struct gateway *g);

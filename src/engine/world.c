@@ -1,0 +1,31 @@
+// The engines there are, and what they share.
+
+#include "engine/world.h"
+
+#include "engine/child.h"
+
+const struct engine_kind *const engine_kinds[] = {&engine_codex, NULL};
+
+struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
+                                       const char *version)
+{
+    struct engine_world *w = xcalloc(1, sizeof *w);
+    w->loop = l;
+    w->http = http;
+    w->version = version;
+    w->lane = lane_open(l, "engines", 2);
+    return w;
+}
+
+void engine_world_close(struct engine_world *w, loop_fn *done, void *arg)
+{
+    w->closed = done;
+    w->closed_arg = arg;
+    if (w->children.n == 0) {
+        lane_close(w->lane);
+        vec_fini(&w->children);
+        vec_fini_each(&w->checked, free);
+        free(w);
+        done(arg);
+    }
+}

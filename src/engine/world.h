@@ -1,0 +1,32 @@
+#pragma once
+
+#include "agent/engine.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "loop/work.h"
+
+// What engines share: the loop, a lane for files, the way to providers, and the processes under way.
+
+struct engine_child;
+struct http_client;
+
+struct engine_world {
+    struct loop *loop;
+    struct http_client *http;
+    const char *version; // of Afloat
+    struct lane *lane;
+    vec(char *) checked;                 // programs that have what we need of them
+    vec(struct engine_child *) children; // until nothing of them is left
+    loop_fn *closed;                     // of engine_world_close(); NULL: not asked
+    void *closed_arg;
+};
+
+/// Everything is borrowed until it is closed.
+struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
+                                       const char *version);
+/// All threads are closed; `done` when the last process is gone. Frees it.
+void engine_world_close(struct engine_world *w, loop_fn *done, void *arg);
+
+/// The kinds there are, NULL at the end.
+extern const struct engine_kind *const engine_kinds[];
+extern const struct engine_kind engine_codex, engine_claude;
