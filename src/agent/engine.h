@@ -101,7 +101,8 @@ struct engine_ops {
     void (*interrupt)(struct engine_thread *t);
     /// Read no further, or go on: the journal cannot keep up.
     void (*pause)(struct engine_thread *t, bool paused);
-    /// The engine may run the call. `input` is the one of on_call unless the kind `edits`.
+    /// The engine may run the call, with `input` in place of its own; NULL: as it is. Only where the kind `edits` it
+    /// is another one.
     void (*allow)(struct engine_thread *t, struct str id, const struct json *input);
     /// It may not; `reason` is for the model, where the engine can pass it on.
     void (*refuse)(struct engine_thread *t, struct str id, struct str reason);

@@ -181,16 +181,17 @@ static void start_errand(struct tool_call *c)
     struct turn *t = c->site->turn;
     struct engine_errand *e = c->errand;
     struct session_engine *live = t->s->live;
-    bool changed = !str_eq(c->name, e->tool) || !json_equal(tool_call_input(c), c->said);
+    bool renamed = !str_eq(c->name, e->tool);
+    bool changed = renamed || !json_equal(tool_call_input(c), c->said);
     if (!t->engine.under_way || live == NULL) {
         tool_call_finish(c, STR(""), "interrupted");
-    } else if (changed && (e->runner == ENGINE_RAN || !live->kind->edits)) {
+    } else if (changed && (renamed || e->runner == ENGINE_RAN || !live->kind->edits)) {
         tool_call__fail(c, CALL_DENIED,
                         "a plugin changed the call, and this engine runs only what it asked for");
     } else {
         e->started = true;
         if (e->runner == ENGINE_ASKS) {
-            live->thread->ops->allow(live->thread, c->id, tool_call_input(c));
+            live->thread->ops->allow(live->thread, c->id, changed ? tool_call_input(c) : NULL);
         }
         if (e->over) {
             finish_errand(c);

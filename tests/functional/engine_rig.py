@@ -5,6 +5,8 @@ import os
 import pathlib
 import threading
 
+import pytest
+
 KEY = "sk-engine-0123456789abcdef"
 
 
@@ -44,6 +46,36 @@ class Responses:
         return sse({"type": "response.created", "response": {"id": "r"}},
                    {"type": "response.output_item.added", "output_index": 0, "item": item},
                    {"type": "response.output_text.delta", "item_id": "cut", "output_index": 0, "delta": text})
+
+
+class Messages:
+    """The same of the Anthropic Messages API."""
+
+    @staticmethod
+    def message(block, deltas, reason):
+        usage = {"input_tokens": 60, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 0, "output_tokens": 1}
+        return sse({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "m-1",
+                                                         "content": [], "stop_reason": None, "usage": usage}},
+                   {"type": "content_block_start", "index": 0, "content_block": block},
+                   *[{"type": "content_block_delta", "index": 0, "delta": d} for d in deltas],
+                   {"type": "content_block_stop", "index": 0},
+                   {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}},
+                   {"type": "message_stop"})
+
+    @classmethod
+    def text(cls, text):
+        pieces = [text[i:i + 5] for i in range(0, len(text), 5)]
+        return cls.message({"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces], "end_turn")
+
+    @classmethod
+    def call(cls, name, input, number=1):
+        return cls.message({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}},
+                           [{"type": "input_json_delta", "partial_json": json.dumps(input)}], "tool_use")
+
+    @classmethod
+    def half(cls, text):
+        whole = cls.message({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}], "end_turn")
+        return whole[:whole.index("event: content_block_stop")]
 
 
 class Model(http.server.ThreadingHTTPServer):
@@ -152,3 +184,27 @@ class Engine:
             except OSError:
                 pass
         return found
+
+
+@pytest.fixture
+def held(request):
+    """An answer that begins, and goes on when the test says so; the parameter is the API."""
+    api = getattr(request, "param", Responses)
+    go = threading.Event()
+
+    def answer(handler, body):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        try:
+            handler.wfile.write(api.half("I begin").encode())
+            handler.wfile.flush()
+            go.wait(30)
+            handler.wfile.write(api.text("and end").encode())
+        except OSError:
+            pass  # nobody listens any more
+        handler.close_connection = True
+    answer.go = go
+    yield answer
+    go.set()

@@ -2,14 +2,13 @@
 import json
 import os
 import signal
-import threading
 
 import peers
 import pytest
 
 from bots import Repo
 from conftest import retry, wait_gone
-from engine_rig import KEY, Engine, Responses, of_type, post
+from engine_rig import KEY, Engine, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
 
 say, call = Responses.text, Responses.call
 
@@ -154,30 +153,6 @@ def test_a_provider_that_refuses_fails_the_turn_with_its_words(codex):
     done = codex.chat("go")
     assert done.returncode == 1 and "no such model here" in done.stderr
     assert of_type(codex.events(), "turn.failed")[0]["error"]["code"] == "ENGINE_FAILED"
-
-
-@pytest.fixture
-def held():
-    """An answer that begins, and goes on when the test says so."""
-    go, begun = threading.Event(), threading.Event()
-
-    def answer(handler, body):
-        handler.send_response(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        try:
-            handler.wfile.write(Responses.half("I begin").encode())
-            handler.wfile.flush()
-            begun.set()
-            go.wait(30)
-            handler.wfile.write(say("and end").encode())
-        except OSError:
-            pass  # nobody listens any more
-        handler.close_connection = True
-    answer.go, answer.begun = go, begun
-    yield answer
-    go.set()
 
 
 def test_a_turn_is_interrupted(codex, home, hub, held):

@@ -51,7 +51,7 @@ static void on_pause(struct engine_thread *t, bool paused)
 static void on_allow(struct engine_thread *t, struct str id, const struct json *input)
 {
     (void)t;
-    told("allow", id, json_str(json_get(input, "cmd"), ""));
+    told("allow", id, input != NULL ? STR("changed") : STR(""));
 }
 
 static void on_refuse(struct engine_thread *t, struct str id, struct str reason)
@@ -214,7 +214,7 @@ TEST(what_an_engine_says_is_in_the_journal_in_our_words)
     speak("look.");
     stand_in.cb->on_message(stand_in.arg, STR("Let me look."));
     call("c1", "shell", "{\"cmd\":\"ls\"}", ENGINE_ASKS);
-    rig_until(&r, has_logged, "allow c1 ls");
+    rig_until(&r, has_logged, "allow c1");
     stand_in.cb->on_progress(stand_in.arg, STR("c1"), STR("a.txt\n"));
     stand_in.cb->on_result(stand_in.arg, STR("c1"), STR("a.txt\n"), STR(""), STR(""));
     stand_in.cb->on_usage(stand_in.arg, &(struct provider_usage){100, 40, 7, 2}, 1000);
